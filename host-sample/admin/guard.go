@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cms-personal/personal/host-sample/ui"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
 // Lifetimes of sign-in links and sessions.

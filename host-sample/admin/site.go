@@ -16,9 +16,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalpages"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
 //go:embed templates texts assets
@@ -59,7 +60,7 @@ type Site struct {
 // New returns the handler of everything under /admin/ except the JSON API.
 func New(o Options) (http.Handler, error) {
 	pages, err := ui.New(ui.Options{
-		Templates: ui.Folder(files, "templates"), Texts: ui.Folder(files, "texts"), Assets: ui.Folder(files, "assets"), AssetPath: "/admin/assets/",
+		Templates: ui.Folder(files, "templates"), Texts: ui.Folder(files, "texts"), Assets: ui.Folder(files, "assets"), AssetPath: "/admin/assets/", LanguagePath: personalpages.LanguagePath,
 		Origins: o.Origins, Foreign: o.Guard.foreignPost, Log: o.Log,
 	})
 	if err != nil {

@@ -180,10 +180,9 @@ func (h *host) newHandler(metrics *metrics, chart *traffic.Recorder) (http.Handl
 	access := admin.NewAccessLog(h.log)
 	client := m.Client() // for administrators: the admission does not judge them
 	return newHandler(handlerOptions{
-		api:     m.API(),
-		service: m.Service(),
-		audit:   client,
-		plugin:  m.Manager(),
+		api:    m.API(),
+		module: m,
+		plugin: m.Manager(),
 		adminAPI: &adminAPI{
 			token: sha256.Sum256([]byte(h.token)), fields: h.callbacks.Fields, users: client, plugin: m.Admin(), link: h.adminLink, record: access, log: h.log,
 		},

@@ -11,18 +11,18 @@ import (
 	"github.com/cms-personal/personal/host-sample/reference"
 	"github.com/cms-personal/personal/host-sample/site"
 	"github.com/cms-personal/personal/host-sample/traffic"
-	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhost/pluginmetrics"
 	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalpages"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
 // handlerOptions are what the routes need.
 type handlerOptions struct {
 	api         *personalhttp.Handler
-	service     personal.Service
-	audit       site.AuditLog
+	module      personalpages.Module
 	plugin      pluginState
 	adminAPI    *adminAPI
 	adminPages  admin.Options
@@ -49,7 +49,7 @@ func newHandler(o handlerOptions) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages, err := site.New(site.Options{Service: o.service, Audit: o.audit, API: api, APIURL: o.apiURL, Origins: o.origins, Log: o.log})
+	pages, err := site.New(site.Options{Module: o.module, APIURL: o.apiURL, Origins: o.origins, Log: o.log})
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func newHandler(o handlerOptions) (http.Handler, error) {
 		metrics.count(routeOf(r), status, took)
 	})
 
-	all := ui.StayWithHTTPS(api.Front(onlyClean(ui.RememberedLanguage(api.WithCall(measured)))))
+	all := ui.StayWithHTTPS(api.Front(onlyClean(pages.WithCall(measured))))
 	if o.alwaysHTTPS {
 		return ui.BehindHTTPS(all), nil
 	}

@@ -69,10 +69,9 @@ func startSite(t *testing.T, service personal.Service, basePath string, proxies 
 		t.Fatal(err)
 	}
 	handler, err := newHandler(handlerOptions{
-		api:     api,
-		service: service,
-		audit:   &s.administration,
-		plugin:  s,
+		api:    api,
+		module: connected{api, service, &s.administration},
+		plugin: s,
 		adminAPI: &adminAPI{
 			token: sha256.Sum256([]byte(adminToken)), fields: s.fields, users: &s.administration, plugin: plugin, link: noLink, record: record, log: quietLog(),
 		},
@@ -89,6 +88,17 @@ func startSite(t *testing.T, service personal.Service, basePath string, proxies 
 	t.Cleanup(s.Close)
 	return s
 }
+
+// connected is a [personalpages.Module].
+type connected struct {
+	api            *personalhttp.Handler
+	service        personal.Service
+	administration personal.Administration
+}
+
+func (c connected) API() *personalhttp.Handler              { return c.api }
+func (c connected) Service() personal.Service               { return c.service }
+func (c connected) Administration() personal.Administration { return c.administration }
 
 func TestHandler_PassesMountTest(t *testing.T) {
 	proxies := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}

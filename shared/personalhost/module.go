@@ -71,6 +71,9 @@ func (m *Module) Service() personal.Service { return m.service }
 // it notices its own changes at once.
 func (m *Module) Client() *pluginrpc.Client { return m.client }
 
+// Administration returns the operations for administrators; it is the client.
+func (m *Module) Administration() personal.Administration { return m.client }
+
 // Admin returns the JSON API for plugin versions, see [pluginadmin.New]. It does not
 // authenticate: mount it behind an access control of the CMS. A request that waits for a
 // swap ends when the module stops.

@@ -99,6 +99,14 @@ func newLocales(fallback string) (*locales, error) {
 	return l, nil
 }
 
+// Locales returns the languages that have messages, as BCP 47 tags; the first one is that of
+// callers who prefer none of them.
+func (h *Handler) Locales() []string {
+	l := h.locales
+	rest := slices.DeleteFunc(slices.Clone(l.supported.keys), func(key string) bool { return key == l.fallback })
+	return append([]string{l.fallback}, rest...)
+}
+
 // choose returns the locale of messages for the caller, and the languages that they
 // prefer to it, "" for none.
 func (l *locales) choose(r *http.Request) (locale, languages string) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/cms-personal/personal/host-sample/admin"
-	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
 // historyPath is the pattern of the history of a user.

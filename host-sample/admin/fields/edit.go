@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 

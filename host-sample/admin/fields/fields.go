@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 
 	"github.com/cms-personal/personal/host-sample/admin"
-	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
 const (

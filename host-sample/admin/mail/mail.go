@@ -9,7 +9,7 @@ import (
 
 	"github.com/cms-personal/personal/host-sample/admin"
 	"github.com/cms-personal/personal/host-sample/mailbox"
-	"github.com/cms-personal/personal/host-sample/ui"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cms-personal/personal/host-sample/admin"
 	"github.com/cms-personal/personal/host-sample/traffic"
-	"github.com/cms-personal/personal/host-sample/ui"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
 	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"

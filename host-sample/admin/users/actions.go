@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"github.com/cms-personal/personal/host-sample/admin"
-	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
 // action is a change that needs no input: of one user on their page, or of each of the

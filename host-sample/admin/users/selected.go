@@ -8,8 +8,8 @@ import (
 	"strconv"
 
 	"github.com/cms-personal/personal/host-sample/admin"
-	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
 // changeSelected applies an action to the users that are selected in the list, or leads to

@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"github.com/cms-personal/personal/host-sample/admin"
-	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
 // userHandler handles a request about one user. posted is empty if the route reads

@@ -1,0 +1,108 @@
+package personalpages
+
+import (
+	"net/http"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
+)
+
+// accountPages are the pages to change the profile, the password and the e-mail
+// address. The address takes effect on the page of [verificationPages].
+type accountPages struct{ *site }
+
+func (p accountPages) route(mux *http.ServeMux) {
+	p.accountForm(mux, Path, form{build: p.profileForm, submit: p.saveProfile})
+	p.accountForm(mux, passwordPath, form{build: p.passwordForm, submit: p.changePassword})
+	p.accountForm(mux, newEmailPath, form{build: p.newEmailForm, submit: p.changeEmail})
+}
+
+func (p accountPages) profileForm(r *http.Request) (formPage, error) {
+	fields, err := p.formFields(r)
+	if err != nil {
+		return formPage{}, err
+	}
+	user, _ := personalhttp.UserFrom(r.Context())
+	values := map[string]any{}
+	for _, f := range user.Profile.Fields {
+		values[f.Name] = f.Value
+	}
+	email, unverified := p.emailState(r, user.Profile)
+	controls := []ui.Control{
+		{Kind: ui.KindText, Name: "login", Label: p.text(r, "login"), Value: user.Profile.Login},
+		{Kind: ui.KindText, Name: "email", Label: p.text(r, "email"), Value: email},
+		p.nameControl(r, user.Profile.Name),
+	}
+	labels := p.API.Labels(r)
+	for _, f := range fields {
+		controls = append(controls, p.pages.FieldControl(r, f, labels, ui.FieldText(f, values[f.Name])))
+	}
+	form := ui.Form{Action: Path, Submit: p.text(r, "save"), Controls: controls}
+	form.Remember()
+	return formPage{Title: p.text(r, "profile"), Above: unverified, Form: form}, nil
+}
+
+// saveProfile sends only what was changed on the page.
+func (p accountPages) saveProfile(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
+	fields, err := p.Service.Fields(r.Context())
+	if err != nil {
+		return done{}, err
+	}
+	c, _ := p.session.Credentials(r)
+	change := personal.UpdateProfileRequest{Credentials: c, Fields: posted.Changes(fields)}
+	if len(change.Fields) > 0 {
+		_, err = p.Service.UpdateProfile(r.Context(), change)
+	}
+	return done{operation: "profile", next: Path}, err
+}
+
+func (p accountPages) passwordForm(r *http.Request) (formPage, error) {
+	user, _ := personalhttp.UserFrom(r.Context())
+	old := p.passwordControl(r, "old_password", "current_password")
+	return formPage{
+		Title: p.text(r, "password"),
+		Lead:  p.text(r, "password_lead"),
+		Form: ui.Form{
+			Action: passwordPath, Submit: p.text(r, "password_button"),
+			User:     user.Profile.Login,
+			Controls: p.withCode(r, append([]ui.Control{old}, p.newPasswordControls(r, "new_password")...)...),
+		},
+	}, nil
+}
+
+// changePassword keeps this session, with new credentials, and revokes all others.
+func (p accountPages) changePassword(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
+	old, _ := p.session.Credentials(r)
+	c, err := p.Service.ChangePassword(r.Context(), personal.ChangePasswordRequest{
+		Credentials: old, OldPassword: posted.Get("old_password"),
+		Password: posted.Get("password"), ConfirmPassword: posted.Get("confirm_password"),
+		Code: posted.Get("code"),
+	})
+	if err != nil {
+		return done{}, err
+	}
+	p.session.Set(w, r, c)
+	return done{operation: "password", next: passwordPath}, nil
+}
+
+func (p accountPages) newEmailForm(r *http.Request) (formPage, error) {
+	user, _ := personalhttp.UserFrom(r.Context())
+	return formPage{
+		Title: p.text(r, "email"),
+		Lead:  p.text(r, "new_email_lead", user.Profile.Email),
+		Form: ui.Form{
+			Action: newEmailPath, Submit: p.text(r, "new_email_button"),
+			Controls: p.withCode(r, required(p.emailControl(r, "new_email")), p.passwordControl(r, "password", "current_password")),
+		},
+	}, nil
+}
+
+// changeEmail leads to the form for the code that is mailed to the new address.
+func (p accountPages) changeEmail(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
+	c, _ := p.session.Credentials(r)
+	err := p.Service.ChangeEmail(r.Context(), personal.ChangeEmailRequest{
+		Credentials: c, Email: posted.Get("email"), Password: posted.Get("password"), Code: posted.Get("code"),
+	})
+	return done{operation: "email", next: confirmPath}, err
+}

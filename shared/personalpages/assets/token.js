@@ -1,0 +1,21 @@
+// Moves the code in a mail's link from the address into its field. The code follows
+// the #, so that no server logs it; the script also removes it from the browser's
+// history. It is sent only when the visitor submits the form.
+"use strict";
+
+const takeToken = () => {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (token === null) return;
+  for (const input of document.querySelectorAll('input[data-script="token"]')) input.value = token;
+  history.replaceState(null, "", location.pathname + location.search);
+};
+
+takeToken();
+addEventListener("hashchange", takeToken);
+
+// A change of language reloads the page. The code is kept in the fragment of the
+// form's address, which survives the redirect and is not sent.
+addEventListener("submit", ({ target }) => {
+  const token = document.querySelector('input[data-script="token"]').value;
+  if (target.matches("form.languages") && token !== "") target.action = `${target.getAttribute("action")}#${new URLSearchParams({ token })}`;
+});

@@ -1,0 +1,290 @@
+package personalpages
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
+)
+
+// form is a page with one form: GET shows it, and POST to the same path submits it.
+type form struct {
+	build  func(*http.Request) (formPage, error)
+	submit func(http.ResponseWriter, *http.Request, ui.Posted) (done, error)
+
+	account bool // for signed-in visitors; set by accountForm
+}
+
+// done is the result of a submitted form.
+type done struct {
+	operation string // of the API, whose confirmation the next page shows; empty for none
+	next      string // path of the next page; empty if the response was sent
+}
+
+// formPage is what the template of a form gets.
+type formPage struct {
+	Title string
+	Lead  string   // may be empty
+	Above *section // a form above the page's own; may be nil
+
+	Enrolment *enrolment // a secret above the form that confirms it; may be nil
+
+	Form   ui.Form
+	Below  *section // a form below the page's own; may be nil
+	Asides []aside
+	Script bool // loads the script that reads a code from the address
+
+	BadToken   string // said of a code that is not valid; empty: to request a new one
+	NotOffered string // said if the module does not have the operation; empty: that the page does not exist
+
+	Unavailable string // added to what is said while the service is unavailable; may be empty
+}
+
+// section is another form of a page.
+type section struct {
+	Title, Text string
+	Form        ui.Form
+}
+
+// aside is a question below a form, with a link.
+type aside struct {
+	Text string
+	Link ui.Link
+}
+
+// publicForm routes a form that everyone may use.
+func (s *site) publicForm(mux *http.ServeMux, path string, f form) {
+	mux.Handle("GET "+path, s.public(s.show(f)))
+	mux.Handle("POST "+path, s.public(s.submit(f)))
+}
+
+// accountForm routes a form for signed-in visitors.
+func (s *site) accountForm(mux *http.ServeMux, path string, f form) {
+	f.account = true
+	mux.Handle("GET "+path, s.requireUser(s.show(f)))
+	mux.Handle("POST "+path, s.requireUser(s.submit(f), personalhttp.WithErrorHandler(s.keepTyped(f))))
+}
+
+func (s *site) show(f form) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		page, err := f.build(r)
+		if err != nil {
+			s.refuse(w, r, err)
+			return
+		}
+		s.render(w, r, http.StatusOK, f, page)
+	}
+}
+
+// submit submits a form and redirects, or shows it again with its errors and what
+// was typed.
+func (s *site) submit(f form) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		posted, page, ok := s.read(w, r, f)
+		if !ok {
+			return
+		}
+		d, err := f.submit(w, r, posted)
+		if err != nil {
+			s.showAgain(w, r, f, page, posted, err)
+			return
+		}
+		if d.operation != "" {
+			ui.LeaveNotice(w, r, d.operation)
+		}
+		if d.next != "" {
+			ui.Redirect(w, r, d.next)
+		}
+	}
+}
+
+// keepTyped handles a post to an account's form that is not authenticated. While
+// the service is unavailable, it shows the form again with what was typed.
+func (s *site) keepTyped(f form) personalhttp.ErrorHandler {
+	return func(w http.ResponseWriter, r *http.Request, refusal error) {
+		if personal.CodeOf(refusal) != personal.CodeUnavailable {
+			s.refuse(w, r, refusal)
+			return
+		}
+		posted, page, ok := s.read(w, r, f)
+		if !ok {
+			return
+		}
+		// What the form shows of the account is unknown now.
+		page.Lead = ""
+		page.Form.Controls = slices.DeleteFunc(page.Form.Controls, func(c ui.Control) bool { return c.Kind == ui.KindText })
+		s.showAgain(w, r, f, page, posted, refusal)
+	}
+}
+
+// read returns what was posted, and the page to show it on again. If it returns
+// false it has sent an error.
+func (s *site) read(w http.ResponseWriter, r *http.Request, f form) (posted ui.Posted, page formPage, ok bool) {
+	posted, ok = s.readPosted(w, r)
+	if !ok {
+		return posted, page, false
+	}
+	page, err := f.build(r)
+	if err != nil {
+		s.refuse(w, r, err)
+		return posted, page, false
+	}
+	return posted, page, true
+}
+
+// readPosted returns what was posted. If it returns false it has sent an error. The
+// cause of that error is dropped, because it may quote a password.
+func (s *site) readPosted(w http.ResponseWriter, r *http.Request) (ui.Posted, bool) {
+	posted, err := ui.ReadForm(w, r)
+	if err == nil {
+		return posted, true
+	}
+	code := personal.CodeMalformedRequest
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		code = personal.CodeTooLarge
+	}
+	s.refuse(w, r, personal.NewError(code, nil))
+	return posted, false
+}
+
+func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page formPage, posted ui.Posted, err error) {
+	if f.account && personal.CodeOf(err) == personal.CodeUnauthenticated {
+		s.refuse(w, r, err)
+		return
+	}
+	x := s.API.Explain(r, err)
+	fieldErrors := make(map[string]string, len(x.Fields))
+	for name, fieldError := range x.Fields {
+		fieldErrors[name] = fieldError.Message
+		if name == "login" && fieldError.Code == personal.FieldErrorMismatch { // with a mailed code
+			fieldErrors[name] = s.text(r, "login_mismatch")
+		}
+		if name == "code" && fieldError.Code == personal.FieldErrorMismatch {
+			fieldErrors[name] = s.text(r, "code_mismatch")
+			if page.Enrolment != nil { // which takes no recovery code
+				fieldErrors[name] = s.text(r, "app_code_mismatch")
+			}
+		}
+	}
+	message := x.Message
+	switch {
+	case x.RetryAfter >= 2*3600: // of exports
+		message += " " + s.text(r, "wait_hours", (x.RetryAfter+3599)/3600)
+	case x.RetryAfter >= 120:
+		message += " " + s.text(r, "wait_minutes", (x.RetryAfter+59)/60)
+	case x.RetryAfter > 0:
+		message += " " + s.text(r, "wait_seconds", x.RetryAfter)
+	}
+	switch x.Code {
+	case personal.CodeInvalidToken:
+		message = cmp.Or(page.BadToken, message)
+	case personal.CodeNotFound:
+		message = cmp.Or(page.NotOffered, message)
+	case personal.CodeUnavailable:
+		message = strings.TrimSpace(message + " " + page.Unavailable)
+	case personal.CodeEmailUnverified:
+		user, _ := personalhttp.UserFrom(r.Context())
+		login := cmp.Or(posted.Get("login"), user.Profile.Login)
+		page.Below = s.resendSection(r, ui.Hidden{Name: "login", Value: login}, s.text(r, "resend_question"))
+	case personal.CodeAccountDisabled:
+		page.Asides = append(page.Asides, s.aside(r, "undo_question", "undo_link", undoPath))
+	}
+	page.Form.Fill(posted)
+	page.Form.Refuse(message, fieldErrors)
+	setRetryAfter(w, x)
+	s.render(w, r, x.Status, f, page)
+}
+
+// setRetryAfter sends the time after which trying again may help, if any.
+func setRetryAfter(w http.ResponseWriter, x personalhttp.Explanation) {
+	if x.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.FormatInt(x.RetryAfter, 10))
+	}
+}
+
+func (s *site) render(w http.ResponseWriter, r *http.Request, status int, f form, page formPage) {
+	p := s.page(w, r)
+	if f.account {
+		p.SubNav = s.accountNav(r)
+	}
+	p.Body = page
+	s.send(w, r, status, "form", p)
+}
+
+// formFields returns the user fields of a form. While the service is unavailable, a
+// posted form gets the last known fields, so that nothing that was typed is lost.
+func (s *site) formFields(r *http.Request) ([]personal.Field, error) {
+	fields, err := s.Service.Fields(r.Context())
+	if err == nil {
+		s.lastFields.Store(&fields)
+		return fields, nil
+	}
+	if last := s.lastFields.Load(); last != nil && r.Method == http.MethodPost && personal.CodeOf(err) == personal.CodeUnavailable {
+		return *last, nil
+	}
+	return nil, err
+}
+
+// The controls below are used by several forms. Their names are those of the
+// contract's parameters.
+
+func (s *site) loginControl(r *http.Request, key string) ui.Control {
+	return ui.Control{Name: "login", Label: s.text(r, key), Autocomplete: "username"}
+}
+
+func (s *site) emailControl(r *http.Request, key string) ui.Control {
+	return ui.Control{Name: "email", Label: s.text(r, key), Type: "email", Autocomplete: "email"}
+}
+
+// nameControl is the display name, which every account may have.
+func (s *site) nameControl(r *http.Request, name *string) ui.Control {
+	c := ui.Control{Name: "name", Label: s.text(r, "name"), Autocomplete: "name"}
+	if name != nil {
+		c.Value = *name
+	}
+	return c
+}
+
+func (s *site) passwordControl(r *http.Request, name, key string) ui.Control {
+	return ui.Control{
+		Name: name, Label: s.text(r, key), Required: true,
+		Type: "password", Autocomplete: "current-password",
+	}
+}
+
+// newPasswordControls are a new password and its repetition.
+func (s *site) newPasswordControls(r *http.Request, key string) []ui.Control {
+	first := s.passwordControl(r, "password", key)
+	first.Hint = s.text(r, "hint_password")
+	second := s.passwordControl(r, "confirm_password", "confirm_password")
+	first.Autocomplete, second.Autocomplete = "new-password", "new-password"
+	return []ui.Control{first, second}
+}
+
+// tokenControl takes the code of a mail. A script fills it in from the address that
+// the mail links to.
+func (s *site) tokenControl(r *http.Request) ui.Control {
+	return ui.Control{
+		Name: "token", Label: s.text(r, "code"), Hint: s.text(r, "hint_code"), Required: true,
+		Autocomplete: "off", Script: "token",
+	}
+}
+
+// tokenOf returns the code of a mail without white space from copying.
+func tokenOf(p ui.Posted) string { return strings.TrimSpace(p.Get("token")) }
+
+func required(c ui.Control) ui.Control {
+	c.Required = true
+	return c
+}
+
+func (s *site) aside(r *http.Request, text, link, path string) aside {
+	return aside{Text: s.text(r, text), Link: ui.Link{Text: s.text(r, link), Path: path}}
+}

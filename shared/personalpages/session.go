@@ -1,0 +1,49 @@
+package personalpages
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
+)
+
+// requireUser serves a page to signed-in visitors only. The given options apply
+// after its own.
+func (s *site) requireUser(next http.HandlerFunc, options ...personalhttp.RequireOption) http.Handler {
+	refreshing := func(w http.ResponseWriter, r *http.Request) {
+		s.session.Refresh(w, r)
+		next(w, r)
+	}
+	own := []personalhttp.RequireOption{personalhttp.WithExtractor(s.session.Credentials), personalhttp.WithErrorHandler(s.refuse)}
+	return s.API.RequireUser(http.HandlerFunc(refreshing), append(own, options...)...)
+}
+
+// refuse responds to a request that may not see a page. Visitors who are not signed
+// in are asked to sign in, and return to the page afterwards. The cookie is kept,
+// because another tab may have replaced it meanwhile.
+func (s *site) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	x := s.API.Explain(r, err)
+	switch x.Code {
+	case personal.CodeUnauthenticated:
+	case personal.CodeProfileIncomplete:
+		next := Path
+		if r.Method == http.MethodGet {
+			next = r.URL.RequestURI()
+		}
+		ui.Redirect(w, r, demandedURL(next))
+		return
+	case personal.CodeEmailUnverified:
+		s.problem(w, r, x, &ui.Link{Text: s.text(r, "confirm_email"), Path: Path})
+		return
+	default:
+		s.problem(w, r, x, nil)
+		return
+	}
+	next := Path
+	if r.Method == http.MethodGet {
+		next = r.URL.RequestURI()
+	}
+	ui.Redirect(w, r, SignInPath+"?"+url.Values{"next": {next}}.Encode())
+}

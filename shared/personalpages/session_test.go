@@ -1,0 +1,388 @@
+package personalpages_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
+)
+
+func TestAccountPages_RedirectToSignIn(t *testing.T) {
+	b := newBrowser(t, newModule())
+	for _, path := range pages[1] {
+		b.get(path+"?a=b").leads(t, "/account/sign-in?next="+strings.ReplaceAll(path, "/", "%2F")+"%3Fa%3Db")
+	}
+	b.get("/account/sign-in?next=%2Fdemo").shows(t, 200, "You are not signed in, or your session has ended.")
+	b.post("/account", "name", "x").leads(t, "/account/sign-in?next=%2Faccount")
+	b.post("/account/sessions/end", "id", "2").leads(t, "/account/sign-in?next=%2Faccount")
+}
+
+func TestSignIn_ReturnsToRequestedPage(t *testing.T) {
+	for next, want := range map[string]string{
+		"":                                 "/account",
+		"?next=%2Fdemo%3Fa%3Db":            "/demo?a=b",
+		"?next=https%3A%2F%2Fevil.example": "/account",
+		"?next=%2F%2Fevil.example":         "/account",
+		"?next=%2F%5Cevil.example":         "/account",
+	} {
+		b := newBrowser(t, newModule())
+		b.get("/account/sign-in"+next).shows(t, 200, `autocomplete="username"`, `autocomplete="current-password"`)
+		b.post("/account/sign-in"+next, "login", "anna", "password", "correct horse").leads(t, want)
+		b.get("/account").shows(t, 200, "You are signed in.", "anna")
+		if b.get("/account"); strings.Contains(b.get("/account").body, "You are signed in.") {
+			t.Error("the notice is shown twice")
+		}
+	}
+}
+
+func TestSignIn_EndsPreviousSession(t *testing.T) {
+	for name, tt := range map[string]struct {
+		path, password string
+		before         string // the hash that the browser has; empty if none
+		err            error  // of ending the previous session
+		want           string // the requests in order
+		logged         bool
+	}{
+		"a sign-in":            {path: "/account/sign-in", before: second, want: "open, end " + second},
+		"a registration":       {path: "/account/register", before: second, want: "open, end " + second},
+		"no session before":    {path: "/account/sign-in", want: "open"},
+		"it has ended":         {path: "/account/sign-in", before: second, err: personal.NewError(personal.CodeUnauthenticated, nil), want: "open, end " + second},
+		"it cannot be ended":   {path: "/account/sign-in", before: second, err: personal.NewError(personal.CodeUnavailable, nil), want: "open, end " + second, logged: true},
+		"a sign-in that fails": {path: "/account/sign-in", password: "wrong", before: second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModule()
+			m.LogoutFunc = func(_ context.Context, r personal.LogoutRequest) error {
+				m.calls = append(m.calls, r)
+				return tt.err
+			}
+			b := newBrowser(t, m)
+			if tt.before != "" {
+				b.hold(tt.before, 0)
+			}
+			a := b.post(tt.path, "login", "anna", "password", "correct horse"+tt.password)
+			if tt.password == "" {
+				a.leads(t, "/account")
+				if !strings.Contains(b.jar["account"].Value, first) {
+					t.Errorf("got cookie %v, want the new hash", b.jar["account"])
+				}
+			}
+			var requests []string
+			for _, call := range m.calls {
+				if r, ok := call.(personal.LogoutRequest); ok {
+					requests = append(requests, "end "+r.Credentials.UserHash)
+					continue
+				}
+				requests = append(requests, "open")
+			}
+			if got := strings.Join(requests, ", "); got != tt.want {
+				t.Errorf("got requests %q, want %q", got, tt.want)
+			}
+			if logged := strings.Contains(b.log.String(), "ending the previous session at sign-in failed"); logged != tt.logged {
+				t.Errorf("got a log message: %t, want %t", logged, tt.logged)
+			}
+		})
+	}
+}
+
+func TestCookie_Attributes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		https  bool
+		target string
+		want   string
+	}{
+		"plain HTTP":                {false, "/account/sign-in", "account=42.%s.%d; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax"},
+		"TLS":                       {false, "https://site.example/account/sign-in", "__Host-account=42.%s.%d; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax"},
+		"TLS terminates at a proxy": {true, "/account/sign-in", "__Host-account=42.%s.%d; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax"},
+	} {
+		b := newBrowser(t, newModule())
+		if tt.https {
+			b.handler = ui.BehindHTTPS(b.handler)
+		}
+		began := time.Now().Unix()
+		got := b.post(tt.target, "login", "anna", "password", "correct horse").Header.Values("Set-Cookie")[0]
+		var ok bool
+		for made := began; made <= time.Now().Unix(); made++ {
+			ok = ok || got == fmt.Sprintf(tt.want, first, made)
+		}
+		if !ok {
+			t.Errorf("%s: got Set-Cookie %s", name, got)
+		}
+	}
+}
+
+func TestCookie_MalformedValueIsIgnored(t *testing.T) {
+	m := newModule()
+	b := newBrowser(t, m)
+	for _, value := range []string{"", "42", "42." + first, "042." + first + ".1", "42." + first + ".x", "42.short.1", "42." + first + ".1.2"} {
+		b.jar["account"] = &http.Cookie{Name: "account", Value: value}
+		b.get("/demo").leads(t, "/account/sign-in?next=%2Fdemo")
+	}
+	if len(m.used) != 0 {
+		t.Errorf("got requests for the profile with %v, want none", m.used)
+	}
+}
+
+func TestRefresh_OldCredentials(t *testing.T) {
+	m := newModule()
+	b := newBrowser(t, m)
+	b.hold(first, time.Minute)
+	b.get("/account")
+	if m.refresh != 0 {
+		t.Fatal("credentials were refreshed before their time")
+	}
+	b.hold(first, 6*time.Minute)
+	b.get("/account").shows(t, 200)
+	if m.refresh != 1 || !strings.Contains(b.jar["account"].Value, second) {
+		t.Fatalf("got %d refreshes and cookie %s, want 1 and the new hash", m.refresh, b.jar["account"].Value)
+	}
+	// If the page used the new hash, and its response were lost, the browser's old
+	// hash would count as stolen.
+	if used := strings.Join(m.used, " "); strings.Contains(used, second) {
+		t.Errorf("got profile requests with %s, want the old hash only", used)
+	}
+	b.get("/account")
+	if m.refresh != 1 || m.used[len(m.used)-1] != second {
+		t.Errorf("got %d refreshes and hashes %v, want 1 and the new hash last", m.refresh, m.used)
+	}
+	b.hold(first, -time.Hour) // forged
+	b.post("/account", "name", "")
+	if m.refresh != 1 {
+		t.Error("a post refreshed the credentials")
+	}
+	if b.get("/account"); m.refresh != 2 {
+		t.Error("credentials from the future were not refreshed")
+	}
+}
+
+func TestRefresh_FailureKeepsCookie(t *testing.T) {
+	m := newModule()
+	b := newBrowser(t, m)
+	m.RefreshFunc = nil // fails
+	b.hold(first, time.Hour)
+	b.get("/account").shows(t, 200, "anna")
+	if !strings.Contains(b.jar["account"].Value, first) {
+		t.Errorf("got cookie %v, want the old hash", b.jar["account"])
+	}
+}
+
+func TestOutage_KeepsCookie(t *testing.T) {
+	m := newModule()
+	b := newBrowser(t, m)
+	b.hold(first, time.Hour)
+	m.down = true
+	for _, path := range pages[1] {
+		a := b.get(path)
+		a.shows(t, 503, "Temporarily unavailable", "Try again", `class="button" href="`+path+`"`, "Sign out")
+		if a.Header.Get("Retry-After") != "3" {
+			t.Errorf("%s: got Retry-After %q, want 3", path, a.Header.Get("Retry-After"))
+		}
+	}
+	b.get("/").shows(t, 200, "Sign out")
+	b.get("/account/register").shows(t, 503, "Try again")
+	b.post("/account/sign-out").shows(t, 503)
+	a := b.post("/account/sign-in", "login", "anna", "password", "correct horse")
+	a.shows(t, 503, "not available at the moment", `value="anna"`)
+	if a.Header.Get("Retry-After") == "" || strings.Contains(a.body, "correct horse") {
+		t.Errorf("got %v:\n%s, want Retry-After and no password", a.Header, a.body)
+	}
+	if b.jar["account"] == nil {
+		t.Error("the cookie was deleted")
+	}
+}
+
+func TestOutage_KeepsTypedValues(t *testing.T) {
+	m := newModule()
+	m.fields = []personal.Field{{Name: "city", Type: personal.TypeText}}
+	b := newBrowser(t, m)
+	b.get("/account/register").shows(t, 200)
+	b.hold(first, 0)
+	shown := b.get("/account").hidden()
+	m.down = true
+	for path, typed := range map[string][]string{
+		"/account/register":  {"login", "petrova", "email", "typed@example.com", "name", "Anna P.", "city", "Kazan"},
+		"/account":           {"name", "Anna P.", "city", "Kazan"},
+		"/account/new-email": {"email", "typed@example.com"},
+		"/account/password":  nil,
+	} {
+		form := append(slices.Clone(typed), "password", "a secret", "old_password", "a secret", "confirm_password", "a secret")
+		a := b.post(path, append(form, shown...)...)
+		a.shows(t, 503, "not available at the moment", "Try again in 3 s", `action="`+path+`"`)
+		for i := 1; i < len(typed); i += 2 {
+			a.shows(t, 503, `value="`+typed[i]+`"`)
+		}
+		if a.Header.Get("Retry-After") != "3" || strings.Contains(a.body, "a secret") {
+			t.Errorf("%s: got %v:\n%s, want Retry-After and no password", path, a.Header, a.body)
+		}
+	}
+	again := b.post("/account", append([]string{"name", "", "city", "Kazan"}, shown...)...).hidden()
+	m.down = false
+	b.post("/account", append([]string{"name", "", "city", "Kazan"}, again...)...).leads(t, "/account")
+	if diff := cmp.Diff([]map[string]personal.Input{{"city": personal.Text("Kazan")}}, m.updates); diff != "" {
+		t.Errorf("updates after the outage (-want +got):\n%s", diff)
+	}
+}
+
+func TestForm_ShowsWhenToRetry(t *testing.T) {
+	for wait, want := range map[time.Duration]string{
+		time.Second: "Try again in 1 s.", 119 * time.Second: "in 119 s.", 2 * time.Minute: "in 2 min.", time.Hour + time.Second: "in 61 min.",
+		8*time.Hour - time.Second: "in 8 h.",
+	} {
+		m := newModule()
+		m.AuthorizeFunc = func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) {
+			return personal.SignedIn{}, &personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: wait}
+		}
+		newBrowser(t, m).post("/account/sign-in", "login", "anna", "password", "x").shows(t, 429, "Too many attempts", want)
+	}
+}
+
+func TestSession_EndedKeepsCookie(t *testing.T) {
+	m := newModule()
+	b := newBrowser(t, m)
+	b.hold(hash("x"), 0)
+	b.get("/demo").leads(t, "/account/sign-in?next=%2Fdemo")
+	b.get("/").shows(t, 200, "Sign in")
+	if b.jar["account"] == nil {
+		t.Error("the cookie was deleted: a late response could sign out a new session")
+	}
+}
+
+func TestSessions_ListAndRevoke(t *testing.T) {
+	m := newModule()
+	b := newBrowser(t, m)
+	b.hold(first, 0)
+	b.get("/account/sessions").shows(t, 200, "Chrome · Linux", "this device", "2 Jan 2026, 03:04 UTC", "&lt;script&gt;", "192.0.2.1")
+	b.post("/account/sessions/end", "id", "2").leads(t, "/account/sessions")
+	b.get("/account/sessions").shows(t, 200, "The session has been ended.")
+	b.post("/account/sign-out", "all", "true").leads(t, "/")
+	b.get("/").shows(t, 200, "You are signed out.", "Create an account")
+	credentials := personal.Credentials{UserID: 42, UserHash: first}
+	if diff := cmp.Diff([]any{
+		personal.RevokeSessionRequest{Credentials: credentials, ID: "2"}, personal.LogoutRequest{Credentials: credentials, All: true},
+	}, m.calls); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	b.hold(hash("x"), 0) // a session that has ended
+	b.post("/account/sign-out").leads(t, "/")
+	if b.jar["account"] != nil {
+		t.Error("the cookie was not deleted")
+	}
+}
+
+func TestSignIn_ShowsTheOneBefore(t *testing.T) {
+	entry := func(day int, address string) personal.AuditEntry {
+		return personal.AuditEntry{Event: personal.Event{Time: time.Date(2026, 1, day, 3, 4, 5, 0, time.UTC), Address: address}}
+	}
+	for name, tt := range map[string]struct {
+		entries []personal.AuditEntry
+		err     error
+		want    bool
+	}{
+		"of a thief who has signed out": {entries: []personal.AuditEntry{entry(9, "192.0.2.9"), entry(7, "203.0.113.7")}, want: true},
+		"none":                          {entries: []personal.AuditEntry{entry(9, "192.0.2.9")}},
+		"unknown":                       {err: personal.NewError(personal.CodeUnavailable, nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBrowser(t, newModule())
+			var asked []personal.AuditEntriesRequest
+			b.audit.AuditEntriesFunc = func(_ context.Context, r personal.AuditEntriesRequest) (personal.AuditPage, error) {
+				asked = append(asked, r)
+				return personal.AuditPage{Entries: tt.entries}, tt.err
+			}
+			b.post("/account/sign-in", "login", "anna", "password", "correct horse").leads(t, "/account")
+			page := b.get("/account")
+			page.shows(t, 200, "You are signed in.")
+			if tt.want {
+				page.shows(t, 200, "Your last sign-in", "7 Jan 2026, 03:04 UTC", "203.0.113.7", `action="/account/sessions/end-others"`)
+			} else if strings.Contains(page.body, "Your last sign-in") {
+				t.Errorf("got a last sign-in, want none:\n%s", page.body)
+			}
+			if again := b.get("/account"); strings.Contains(again.body, "Your last sign-in") {
+				t.Error("the last sign-in is shown twice")
+			}
+			want := []personal.AuditEntriesRequest{{UserID: 42, Type: personal.EventSignedIn, Limit: 2}}
+			if diff := cmp.Diff(want, asked); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The audit log does not check who asks, and visitors can make up cookies.
+func TestSignIn_OfSomeoneElseIsNotShown(t *testing.T) {
+	m := newModule()
+	b := newBrowser(t, m)
+	b.audit.AuditEntriesFunc = func(context.Context, personal.AuditEntriesRequest) (personal.AuditPage, error) {
+		t.Error("the audit log was read for a visitor who is not signed in")
+		return personal.AuditPage{}, nil
+	}
+	for _, down := range []bool{false, true} {
+		m.down = down
+		for _, path := range []string{"/", "/account"} {
+			b.hold(hash("x"), 0)
+			b.jar["notice"] = &http.Cookie{Name: "notice", Value: "auth"}
+			b.get(path)
+		}
+	}
+}
+
+func TestSessions_EndOthers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  error
+		want func(reply)
+	}{
+		"they are ended":     {nil, func(r reply) { r.leads(t, "/account/sessions") }},
+		"they are not ended": {personal.NewError(personal.CodeUnavailable, nil), func(r reply) { r.shows(t, 503, "not available at the moment") }},
+		"this one has ended": {personal.NewError(personal.CodeUnauthenticated, nil), func(r reply) { r.leads(t, "/account/sign-in?next=%2Faccount") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModule()
+			m.RevokeOtherSessionsFunc = func(context.Context, personal.Credentials) error { return tt.err }
+			b := newBrowser(t, m)
+			b.hold(first, 0)
+			b.get("/account/sessions").shows(t, 200, "Sign out everywhere else")
+			tt.want(b.post("/account/sessions/end-others"))
+			if tt.err == nil {
+				b.get("/account/sessions").shows(t, 200, "You are signed out everywhere else.")
+			}
+		})
+	}
+}
+
+func TestSession_SchemeMayChange(t *testing.T) {
+	b := newBrowser(t, newModule())
+	https := false
+	b.handler = ui.BehindProxy(func(*http.Request) bool { return https }, b.handler)
+	holds := func(want, not string) {
+		t.Helper()
+		if b.jar[want] == nil || b.jar[not] != nil {
+			t.Fatalf("got cookies %v, want %s and no %s", b.jar, want, not)
+		}
+	}
+	signIn := func() { b.post("/account/sign-in", "login", "anna", "password", "correct horse") }
+	b.hold(first, 6*time.Minute)
+	https = true
+	b.get("/account").leads(t, "/account/sign-in?next=%2Faccount") // another host can have set the cookie
+	signIn()
+	holds("__Host-account", "account")
+	https = false // behind another proxy, for example
+	b.get("/account").shows(t, 200, "anna")
+	signIn()
+	holds("account", "__Host-account")
+	https = true
+	b.get("/account").leads(t, "/account/sign-in?next=%2Faccount")
+	signIn()
+	b.get("/account").shows(t, 200, "anna")
+	b.post("/account/sign-out").leads(t, "/")
+	if b.jar["account"] != nil || b.jar["__Host-account"] != nil {
+		t.Errorf("after signing out: got cookies %v, want none", b.jar)
+	}
+}

@@ -1,0 +1,127 @@
+package personalpages
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
+)
+
+// sessionPages are the page that lists the visitor's sessions, and its buttons.
+type sessionPages struct{ *site }
+
+func (p sessionPages) route(mux *http.ServeMux) {
+	mux.Handle("GET "+sessionsPath, p.requireUser(p.list))
+	mux.Handle("POST "+revokePath, p.requireUser(p.revoke))
+	mux.Handle("POST "+othersPath, p.requireUser(p.revokeOthers))
+}
+
+// sessionList is what the template of the page gets.
+type sessionList struct {
+	Sessions                []session
+	Revoke, Others, SignOut string // the paths that the buttons post to
+}
+
+type session struct {
+	personal.Session
+	Device string // empty if unknown
+}
+
+func (p sessionPages) list(w http.ResponseWriter, r *http.Request) {
+	c, _ := p.session.Credentials(r)
+	list, err := p.Service.Sessions(r.Context(), c)
+	if err != nil {
+		p.refuse(w, r, err)
+		return
+	}
+	body := sessionList{Revoke: revokePath, Others: othersPath, SignOut: signOutPath}
+	for _, one := range list {
+		body.Sessions = append(body.Sessions, session{Session: one, Device: device(one.Agent)})
+	}
+	page := p.page(w, r)
+	page.SubNav, page.Body = p.accountNav(r), body
+	p.send(w, r, http.StatusOK, "sessions", page)
+}
+
+func (p sessionPages) revoke(w http.ResponseWriter, r *http.Request) {
+	posted, ok := p.readPosted(w, r)
+	if !ok {
+		return
+	}
+	c, _ := p.session.Credentials(r)
+	if err := p.Service.RevokeSession(r.Context(), personal.RevokeSessionRequest{Credentials: c, ID: posted.Get("id")}); err != nil {
+		p.refuse(w, r, err)
+		return
+	}
+	ui.LeaveNotice(w, r, "sessions_revoke")
+	ui.Redirect(w, r, sessionsPath)
+}
+
+// revokeOthers ends every session of the account but this one.
+func (p sessionPages) revokeOthers(w http.ResponseWriter, r *http.Request) {
+	if _, ok := p.readPosted(w, r); !ok {
+		return
+	}
+	c, _ := p.session.Credentials(r)
+	if err := p.Service.RevokeOtherSessions(r.Context(), c); err != nil {
+		p.refuse(w, r, err)
+		return
+	}
+	ui.LeaveNotice(w, r, "sessions_revoke_others")
+	ui.Redirect(w, r, sessionsPath)
+}
+
+// lastSignIn is what the template of the last sign-in gets.
+type lastSignIn struct {
+	personal.Event
+	Others string // the path that its button posts to
+}
+
+// lastSignIn returns the visitor's sign-in before this one, nil if there is none or the
+// audit log cannot be read. The list of sessions would not do: a thief who has signed out
+// is not in it. The log does not check who asks, so only a user whom the service has
+// verified will do.
+func (s *site) lastSignIn(r *http.Request) any {
+	user, ok := personalhttp.UserFrom(r.Context())
+	if !ok {
+		return nil
+	}
+	page, err := s.audit.AuditEntries(r.Context(), personal.AuditEntriesRequest{UserID: user.ID, Type: personal.EventSignedIn, Limit: 2})
+	if err != nil || len(page.Entries) < 2 {
+		return nil // the page is more important
+	}
+	return lastSignIn{page.Entries[1].Event, othersPath}
+}
+
+// device returns the browser and the system of a User-Agent header, or the header
+// itself if the browser is unknown. Browsers also name others that they are
+// compatible with, so the order matters.
+func device(agent string) string {
+	browser := firstMatch(agent, [][2]string{
+		{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"YaBrowser/", "Yandex"}, {"Firefox/", "Firefox"}, {"FxiOS/", "Firefox"},
+		{"CriOS/", "Chrome"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"},
+	})
+	system := firstMatch(agent, [][2]string{
+		{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"},
+		{"Mac OS X", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"},
+	})
+	switch {
+	case browser == "":
+		return agent
+	case system == "":
+		return browser
+	}
+	return browser + " · " + system
+}
+
+// firstMatch returns the name of the first mark that a text contains.
+func firstMatch(text string, marks [][2]string) string {
+	for _, mark := range marks {
+		if strings.Contains(text, mark[0]) {
+			return mark[1]
+		}
+	}
+	return ""
+}

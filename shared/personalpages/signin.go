@@ -1,0 +1,142 @@
+package personalpages
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
+)
+
+// signedInNotice is the notice of a sign-in: the name of the operation, as everywhere.
+const signedInNotice = "auth"
+
+// signInPages are the pages to register, sign in and sign out.
+type signInPages struct{ *site }
+
+func (p signInPages) route(mux *http.ServeMux) {
+	p.publicForm(mux, SignInPath, form{build: p.signInForm, submit: p.signIn})
+	p.publicForm(mux, RegisterPath, form{build: p.registerForm, submit: p.register})
+	mux.HandleFunc("POST "+signOutPath, p.signOut)
+}
+
+func (p signInPages) signInForm(r *http.Request) (formPage, error) {
+	// The query holds the page to return to. The form posts to the same query.
+	action, lead := url.URL{Path: SignInPath, RawQuery: r.URL.RawQuery}, ""
+	switch query := r.URL.Query(); {
+	case query.Has("again"):
+		lead = p.text(r, "sign_in_again")
+	case query.Has("next"):
+		lead = p.API.Explain(r, personal.NewError(personal.CodeUnauthenticated, nil)).Message
+	}
+	return formPage{
+		Title: p.text(r, "sign_in"),
+		Lead:  lead,
+		Form: ui.Form{
+			Action: action.String(), Submit: p.text(r, "sign_in"),
+			Controls: []ui.Control{required(p.loginControl(r, "login_or_email")), p.passwordControl(r, "password", "password")},
+		},
+		Asides: []aside{
+			p.aside(r, "forgot_question", "forgot_link", forgotPath),
+			p.aside(r, "register_question", "register_link", RegisterPath),
+		},
+	}, nil
+}
+
+func (p signInPages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
+	login, password := posted.Get("login"), posted.Get("password")
+	in, err := p.Service.Authorize(r.Context(), personal.AuthorizeRequest{Login: login, Password: password})
+	if personal.CodeOf(err) == personal.CodeCodeRequired {
+		return p.askForCode(w, r, signInStep{Login: login, Password: []byte(password)})
+	}
+	if err != nil {
+		return done{}, err
+	}
+	return p.signedIn(w, r, in), nil
+}
+
+// signedIn starts a session and leads to the page that the visitor came from, by way of
+// the page that asks for missing user fields.
+func (s *site) signedIn(w http.ResponseWriter, r *http.Request, in personal.SignedIn) done {
+	s.session.SignIn(w, r, in.Credentials)
+	next := nextOf(r)
+	if s.AfterSignIn != nil {
+		next = cmp.Or(s.AfterSignIn(w, r, in), next)
+	}
+	if len(in.Profile.Missing) > 0 && !strings.HasPrefix(next, completePath+"?") {
+		next = CompletionURL(next)
+	}
+	return done{operation: signedInNotice, next: next}
+}
+
+func (p signInPages) registerForm(r *http.Request) (formPage, error) {
+	fields, err := p.formFields(r)
+	if err != nil {
+		return formPage{}, err
+	}
+	login := required(p.loginControl(r, "login"))
+	login.Hint = p.text(r, "hint_login")
+	controls := append([]ui.Control{login, required(p.emailControl(r, "email"))}, p.newPasswordControls(r, "password")...)
+	controls = append(controls, p.nameControl(r, nil))
+	labels := p.API.Labels(r)
+	for _, f := range fields {
+		if !f.ReadOnly {
+			controls = append(controls, p.pages.FieldControl(r, f, labels, ui.FieldDefault(f)))
+		}
+	}
+	return formPage{
+		Title:  p.text(r, "register"),
+		Form:   ui.Form{Action: RegisterPath, Submit: p.text(r, "register_button"), Controls: controls},
+		Asides: []aside{p.aside(r, "sign_in_question", "sign_in_link", SignInPath)},
+	}, nil
+}
+
+func (p signInPages) register(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
+	fields, err := p.Service.Fields(r.Context())
+	if err != nil {
+		return done{}, err
+	}
+	request := personal.RegisterRequest{
+		Login: posted.Get("login"), Email: posted.Get("email"),
+		Password: posted.Get("password"), ConfirmPassword: posted.Get("confirm_password"),
+		Fields: map[string]personal.Input{},
+	}
+	if name := personal.Text(posted.Get("name")); !name.IsZero() {
+		request.Fields["name"] = name
+	}
+	for _, f := range fields {
+		if in := ui.FieldInput(f, posted.Field(f)); !f.ReadOnly && !in.IsZero() {
+			request.Fields[f.Name] = in
+		}
+	}
+	in, err := p.Service.Register(r.Context(), request)
+	if err != nil {
+		return done{}, err
+	}
+	next := ""
+	if p.AfterRegister != nil {
+		next = p.AfterRegister(w, r, in)
+	}
+	if in.Credentials.UserID == 0 { // they must verify their e-mail first
+		rememberRegistered(w, r, request.Login)
+		return done{next: cmp.Or(next, verifyPath)}, nil
+	}
+	p.session.SignIn(w, r, in.Credentials)
+	return done{operation: "register", next: cmp.Or(next, Path)}, nil
+}
+
+// signOut ends the session, or all sessions of the account.
+func (p signInPages) signOut(w http.ResponseWriter, r *http.Request) {
+	posted, ok := p.readPosted(w, r)
+	if !ok {
+		return
+	}
+	if err := p.session.SignOut(w, r, posted.Get("all") == "true"); err != nil {
+		p.problem(w, r, p.API.Explain(r, err), nil)
+		return
+	}
+	ui.LeaveNotice(w, r, "logout")
+	ui.Redirect(w, r, p.Home)
+}

@@ -1,0 +1,175 @@
+package personalpages
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
+)
+
+// codePages are the second page of the sign-in, for users with a second factor. The
+// operation takes login, password and code at once, so that there is no session before the
+// code is right. Between the pages the visitor's browser keeps login and password,
+// sealed in a cookie.
+type codePages struct{ *site }
+
+func (p codePages) route(mux *http.ServeMux) {
+	code := form{build: p.codeForm, submit: p.signIn}
+	mux.Handle("GET "+signInCodePath, p.public(func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := p.signIns.open(r); !ok {
+			p.startAgain(w, r)
+			return
+		}
+		p.show(code)(w, r)
+	}))
+	mux.Handle("POST "+signInCodePath, p.public(p.submit(code)))
+}
+
+// askForCode leads to the page that asks for the code.
+func (s *site) askForCode(w http.ResponseWriter, r *http.Request, in signInStep) (done, error) {
+	s.signIns.seal(w, r, in)
+	next := url.URL{Path: signInCodePath, RawQuery: nextQuery(r).Encode()}
+	return done{next: next.String()}, nil
+}
+
+// startAgain leads back to the first page, which says why.
+func (p codePages) startAgain(w http.ResponseWriter, r *http.Request) {
+	query := nextQuery(r)
+	query.Set("again", "true")
+	ui.Redirect(w, r, SignInPath+"?"+query.Encode())
+}
+
+// nextQuery returns the part of the query that names the page to return to.
+func nextQuery(r *http.Request) url.Values {
+	query := url.Values{}
+	if next := r.URL.Query().Get("next"); next != "" {
+		query.Set("next", next)
+	}
+	return query
+}
+
+// codesBlocked is the notice, and the key of its text, that only recovery codes are
+// accepted.
+const codesBlocked = "codes_blocked"
+
+// codeFormPath returns the path of the page that asks for a code of the app, or for a
+// recovery code.
+func codeFormPath(r *http.Request, recovery bool) string {
+	query := nextQuery(r)
+	if recovery {
+		query.Set("recovery", "true")
+	}
+	return (&url.URL{Path: signInCodePath, RawQuery: query.Encode()}).String()
+}
+
+// codeForm asks for a code of the app, or for a recovery code after the link to that. It
+// takes both in either case; they differ in the keyboard that a phone shows.
+func (p codePages) codeForm(r *http.Request) (formPage, error) {
+	at := func(recovery bool) string { return codeFormPath(r, recovery) }
+	recovery := r.URL.Query().Has("recovery")
+	code := p.codeControl(r, "app_code")
+	code.Hint, code.InputMode = p.text(r, "hint_app_code"), "numeric"
+	other := p.aside(r, "no_app_question", "no_app_link", at(true))
+	if recovery {
+		code = p.codeControl(r, "recovery_code")
+		code.Hint = p.text(r, "hint_recovery_code")
+		other = p.aside(r, "have_app_question", "have_app_link", at(false))
+	}
+	page := formPage{
+		Title:  p.text(r, "sign_in_code"),
+		Form:   ui.Form{Action: at(recovery), Submit: p.text(r, "sign_in"), Controls: []ui.Control{code}},
+		Asides: []aside{other, p.aside(r, "sign_in_other_question", "sign_in_other_link", SignInPath)},
+	}
+	if !recovery { // it may be the secret key that is missing, which recovery codes do not need
+		page.Unavailable = p.text(r, "recovery_code_helps")
+	}
+	return page, nil
+}
+
+func (p codePages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
+	in, ok := p.signIns.open(r)
+	if !ok {
+		p.startAgain(w, r)
+		return done{}, nil
+	}
+	signedIn, err := p.Service.Authorize(r.Context(), personal.AuthorizeRequest{
+		Login: in.Login, Password: string(in.Password), Code: posted.Get("code"),
+	})
+	switch personal.CodeOf(err) {
+	case "":
+		p.signIns.forget(w, r)
+		return p.signedIn(w, r, signedIn), nil
+	case personal.CodeInvalidCredentials, personal.CodeEmailUnverified: // changed meanwhile
+		p.signIns.forget(w, r)
+		p.startAgain(w, r)
+		return done{}, nil
+	case personal.CodeCodesBlocked:
+		return done{operation: codesBlocked, next: codeFormPath(r, true)}, nil
+	}
+	return done{}, err
+}
+
+// signInStep is what the first page of the sign-in has taken.
+type signInStep struct {
+	Login    string
+	Password []byte // JSON may lengthen a text by far, and cookies are limited to 4096 bytes
+	Expires  time.Time
+}
+
+// signInSealer keeps [signInStep] in the visitor's browser. Its key lasts as long as the
+// process: after a restart, and on another node, the visitor starts again.
+type signInSealer struct{ aead cipher.AEAD }
+
+// signInCookie is sent to all pages, because only then it may have the prefix that keeps
+// other hosts of the domain from setting it (see [ui.SetCookie]).
+const signInCookie = "sign_in"
+
+// signInLifetime is the longest time between the two pages of a sign-in.
+const signInLifetime = 5 * time.Minute
+
+func newSignInSealer() (signInSealer, error) {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return signInSealer{}, err
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	return signInSealer{aead}, err
+}
+
+func (s signInSealer) seal(w http.ResponseWriter, r *http.Request, in signInStep) {
+	in.Expires = time.Now().Add(signInLifetime)
+	plain, err := json.Marshal(in)
+	if err != nil {
+		panic(err) // the type has no value that fails
+	}
+	ui.SetCookie(w, r, http.Cookie{
+		Name: signInCookie, Value: base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, plain, nil)),
+		MaxAge: int(signInLifetime / time.Second), SameSite: http.SameSiteStrictMode,
+	})
+}
+
+// open returns false if the request has no valid step, or an expired one.
+func (s signInSealer) open(r *http.Request) (in signInStep, ok bool) {
+	sealed, err := base64.RawURLEncoding.DecodeString(ui.CookieValue(r, signInCookie))
+	if err != nil {
+		return in, false
+	}
+	plain, err := s.aead.Open(nil, nil, sealed, nil)
+	if err != nil || json.Unmarshal(plain, &in) != nil {
+		return signInStep{}, false
+	}
+	return in, time.Now().Before(in.Expires)
+}
+
+func (s signInSealer) forget(w http.ResponseWriter, r *http.Request) {
+	ui.SetCookie(w, r, http.Cookie{Name: signInCookie, MaxAge: -1})
+}

@@ -1,0 +1,266 @@
+package personalpages
+
+import (
+	"errors"
+	"fmt"
+	"html/template"
+	"image/color"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/boombuler/barcode/qr"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
+)
+
+// twoFactorPages are the pages to switch the second factor on and off, and to make new
+// recovery codes. The page that asks for a code at sign-in is one of [codePages].
+type twoFactorPages struct{ *site }
+
+func (p twoFactorPages) route(mux *http.ServeMux) {
+	begin := form{build: p.beginForm, submit: p.begin}
+	p.accountForm(mux, beginPath, begin)
+	confirm := form{build: p.confirmForm, submit: p.confirm, account: true}
+	mux.Handle("POST "+confirmFactorPath, p.requireUser(p.submit(confirm), personalhttp.WithErrorHandler(p.keepTyped(confirm))))
+	p.accountForm(mux, codesPath, form{build: p.codesForm, submit: p.renewCodes})
+	p.accountForm(mux, endPath, form{build: p.endForm, submit: p.end})
+	mux.Handle("GET "+twoFactorPath, p.requireUser(p.overview))
+	// After a reload, or a change of the language, of a page that a post has shown.
+	mux.Handle("GET "+confirmFactorPath, p.requireUser(func(w http.ResponseWriter, r *http.Request) { ui.Redirect(w, r, twoFactorPath) }))
+}
+
+// twoFactorState is what the template of the overview gets.
+type twoFactorState struct {
+	On                bool
+	Begin, Codes, End string // paths
+}
+
+func (p twoFactorPages) overview(w http.ResponseWriter, r *http.Request) {
+	user, _ := personalhttp.UserFrom(r.Context())
+	page := p.page(w, r)
+	page.SubNav, page.Body = p.accountNav(r), twoFactorState{user.Profile.TwoFactor, beginPath, codesPath, endPath}
+	p.send(w, r, http.StatusOK, "two-factor", page)
+}
+
+func (p twoFactorPages) beginForm(r *http.Request) (formPage, error) {
+	user, _ := personalhttp.UserFrom(r.Context())
+	return formPage{
+		Title: p.text(r, "two_factor_begin"), NotOffered: p.text(r, "two_factor_not_offered"),
+		Lead: p.text(r, "two_factor_begin_lead"),
+		Form: ui.Form{
+			Action: beginPath, Submit: p.text(r, "two_factor_begin_button"), User: user.Profile.Login,
+			Controls: []ui.Control{p.passwordControl(r, "password", "current_password")},
+		},
+	}, nil
+}
+
+// begin sends the page of the new secret. It does not redirect: only this response has
+// the secret.
+func (p twoFactorPages) begin(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
+	c, _ := p.session.Credentials(r)
+	secret, err := p.Service.BeginTwoFactor(r.Context(), personal.BeginTwoFactorRequest{Credentials: c, Password: posted.Get("password")})
+	if personal.CodeOf(err) == personal.CodeTwoFactorOn { // in another tab
+		return done{next: twoFactorPath}, nil
+	}
+	if err != nil {
+		return done{}, err
+	}
+	page, err := p.confirmPage(r, secret.URI)
+	if err != nil {
+		return done{}, err
+	}
+	p.render(w, r, http.StatusOK, form{account: true}, page)
+	return done{}, nil
+}
+
+// confirmForm is the page of the new secret again, after a code that was refused.
+//
+// The URI with the secret comes back in a hidden field of the form, so that the app
+// need not be set up again. That shows it to no one else: the response is for the user
+// who got it a moment ago, browsers do not store it (no-store), and posts from pages of
+// other sites are refused. No cookie or server has to keep it. A user who replaces it
+// sees a secret of their own that no code of theirs confirms.
+func (p twoFactorPages) confirmForm(r *http.Request) (formPage, error) {
+	page, err := p.confirmPage(r, r.PostForm.Get("uri"))
+	if err != nil {
+		return formPage{}, personal.NewError(personal.CodeMalformedRequest, err)
+	}
+	return page, nil
+}
+
+func (p twoFactorPages) confirmPage(r *http.Request, uri string) (formPage, error) {
+	enrolment, err := newEnrolment(uri)
+	if err != nil {
+		return formPage{}, err
+	}
+	code := p.codeControl(r, "app_code")
+	code.Hint, code.InputMode = "", "numeric" // no recovery code
+	return formPage{
+		Title: p.text(r, "two_factor_confirm"), NotOffered: p.text(r, "two_factor_not_offered"), Enrolment: enrolment,
+		Form: ui.Form{
+			Action: confirmFactorPath, Submit: p.text(r, "two_factor_confirm_button"),
+			Hidden: []ui.Hidden{{Name: "uri", Value: uri}}, Controls: []ui.Control{code},
+		},
+		Asides: []aside{p.aside(r, "two_factor_again_question", "two_factor_again_link", beginPath)},
+	}, nil
+}
+
+// confirm sends the recovery codes. It does not redirect: only this response has them.
+func (p twoFactorPages) confirm(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
+	c, _ := p.session.Credentials(r)
+	confirmed, err := p.Service.ConfirmTwoFactor(r.Context(), personal.ConfirmTwoFactorRequest{Credentials: c, Code: posted.Get("code")})
+	switch personal.CodeOf(err) {
+	case "":
+		p.session.Set(w, r, confirmed.Credentials)
+		p.showCodes(w, r, "two_factor_confirm", confirmed.RecoveryCodes)
+		return done{}, nil
+	case personal.CodeTwoFactorOn, personal.CodeTwoFactorOff: // a reload after success, or a secret that has expired
+		return done{operation: noPendingFactor, next: twoFactorPath}, nil
+	}
+	return done{}, err
+}
+
+// noPendingFactor is the notice, and the key of its text, that there is nothing to
+// confirm any more.
+const noPendingFactor = "two_factor_gone"
+
+func (p twoFactorPages) codesForm(r *http.Request) (formPage, error) {
+	return p.passwordAndCode(r, "recovery_codes_new", codesPath), nil
+}
+
+func (p twoFactorPages) renewCodes(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
+	c, _ := p.session.Credentials(r)
+	codes, err := p.Service.RenewRecoveryCodes(r.Context(), personal.RenewRecoveryCodesRequest{
+		Credentials: c, Password: posted.Get("password"), Code: posted.Get("code"),
+	})
+	if err != nil {
+		return done{}, err
+	}
+	p.showCodes(w, r, "two_factor_codes", codes)
+	return done{}, nil
+}
+
+func (p twoFactorPages) endForm(r *http.Request) (formPage, error) {
+	page := p.passwordAndCode(r, "two_factor_end", endPath)
+	page.Form.Danger = true
+	return page, nil
+}
+
+func (p twoFactorPages) end(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
+	old, _ := p.session.Credentials(r)
+	c, err := p.Service.EndTwoFactor(r.Context(), personal.EndTwoFactorRequest{
+		Credentials: old, Password: posted.Get("password"), Code: posted.Get("code"),
+	})
+	if err != nil {
+		return done{}, err
+	}
+	p.session.Set(w, r, c)
+	return done{operation: "two_factor_remove", next: twoFactorPath}, nil
+}
+
+// passwordAndCode is a page that asks for the password and a code.
+func (p twoFactorPages) passwordAndCode(r *http.Request, key, path string) formPage {
+	user, _ := personalhttp.UserFrom(r.Context())
+	return formPage{
+		Title: p.text(r, key), NotOffered: p.text(r, "two_factor_not_offered"),
+		Lead: p.text(r, key+"_lead"),
+		Form: ui.Form{
+			Action: path, Submit: p.text(r, key+"_button"), User: user.Profile.Login,
+			Controls: []ui.Control{p.passwordControl(r, "password", "current_password"), p.codeControl(r, "code_any")},
+		},
+	}
+}
+
+// recoveryCodes is what the template of new recovery codes gets.
+type recoveryCodes struct {
+	Codes []string
+	Done  string // the path to go on with
+}
+
+// showCodes sends the page of new recovery codes with the confirmation of the
+// operation. A reload of the page posts the form again, which makes no other codes.
+func (p twoFactorPages) showCodes(w http.ResponseWriter, r *http.Request, operation string, codes []string) {
+	page := p.page(w, r)
+	page.Notice = p.API.Confirm(r, operation)
+	page.SubNav, page.Body = p.accountNav(r), recoveryCodes{codes, twoFactorPath}
+	p.send(w, r, http.StatusOK, "recovery-codes", page)
+}
+
+// codeControl takes a code of the second factor. Phones offer letters for it, because
+// recovery codes have some.
+func (s *site) codeControl(r *http.Request, key string) ui.Control {
+	return ui.Control{
+		Name: "code", Label: s.text(r, key), Hint: s.text(r, "hint_code_any"), Required: true, Autocomplete: ui.OneTimeCode,
+	}
+}
+
+// withCode adds the control of the code to those of a form if the signed-in user has a
+// second factor.
+func (s *site) withCode(r *http.Request, controls ...ui.Control) []ui.Control {
+	if user, _ := personalhttp.UserFrom(r.Context()); user.Profile.TwoFactor {
+		controls = append(controls, s.codeControl(r, "code_any"))
+	}
+	return controls
+}
+
+// enrolment is a new secret as an authenticator app takes it.
+type enrolment struct {
+	Link   template.URL // the otpauth URI
+	Secret string       // in groups of four characters
+	QR     qrCode       // of the URI
+}
+
+// newEnrolment returns the enrolment of an otpauth URI. The URI may come from a form, so
+// it may have no other scheme: the page links to it.
+func newEnrolment(uri string) (*enrolment, error) {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "otpauth" || u.Host != "totp" || u.Query().Get("secret") == "" {
+		return nil, errors.New("not an otpauth URI of a time-based code") // url.Parse would quote the secret
+	}
+	code, err := newQRCode(uri)
+	if err != nil {
+		return nil, err
+	}
+	var groups []string
+	for group := range slices.Chunk([]byte(u.Query().Get("secret")), 4) {
+		groups = append(groups, string(group))
+	}
+	return &enrolment{Link: template.URL(uri), Secret: strings.Join(groups, " "), QR: code}, nil
+}
+
+// qrCode is a QR code (ISO/IEC 18004) as the path of an SVG picture, one unit for each
+// module.
+type qrCode struct {
+	Size int // of a side, with the quiet zone
+	Path string
+}
+
+// quietZone is the width of the light border that scanners need, in modules.
+const quietZone = 4
+
+// newQRCode returns the QR code of a text of up to 2331 bytes.
+func newQRCode(text string) (qrCode, error) {
+	code, err := qr.Encode(text, qr.M, qr.Auto)
+	if err != nil {
+		return qrCode{}, fmt.Errorf("drawing a QR code: %w", err) // the library's errors do not quote the text
+	}
+	dark := func(x, y int) bool { return code.At(x, y) == color.Black }
+	var path strings.Builder
+	size := code.Bounds().Dx()
+	for y := range size {
+		for x := 0; x < size; x++ {
+			start := x
+			for x < size && dark(x, y) {
+				x++
+			}
+			if x > start {
+				fmt.Fprintf(&path, "M%d %dh%dv1h-%dz", start+quietZone, y+quietZone, x-start, x-start)
+			}
+		}
+	}
+	return qrCode{Size: size + 2*quietZone, Path: path.String()}, nil
+}

@@ -1,0 +1,74 @@
+package ui
+
+import (
+	"errors"
+	"net/http"
+	"regexp"
+	"slices"
+
+	"github.com/cms-personal/personal/shared/personalweb"
+)
+
+// SetCookie is [personalweb.SetCookie] with the scheme of the request, see [SchemeOf].
+func SetCookie(w http.ResponseWriter, r *http.Request, c http.Cookie) {
+	personalweb.SetCookie(w, r, SchemeOf(r), c)
+}
+
+// CookieValue is [personalweb.CookieValue] with the scheme of the request.
+func CookieValue(r *http.Request, name string) string {
+	return personalweb.CookieValue(r, SchemeOf(r), name)
+}
+
+const noticeCookie = "notice"
+
+var noticeCode = regexp.MustCompile(`\A[a-z][a-z_]{0,40}\z`)
+
+// LeaveNotice makes the next page show what just succeeded. The code is kept in the
+// browser for up to a minute.
+func LeaveNotice(w http.ResponseWriter, r *http.Request, code string) {
+	SetCookie(w, r, http.Cookie{Name: noticeCookie, Value: code, MaxAge: 60})
+}
+
+// TakeNotice returns and deletes the code of [LeaveNotice], empty if there is none.
+// Visitors can make up codes: use it only as a key of known texts.
+func TakeNotice(w http.ResponseWriter, r *http.Request) string {
+	code := CookieValue(r, noticeCookie)
+	if code == "" {
+		return ""
+	}
+	SetCookie(w, r, http.Cookie{Name: noticeCookie, MaxAge: -1})
+	if !noticeCode.MatchString(code) {
+		return ""
+	}
+	return code
+}
+
+const languageCookie = "language"
+
+// RememberedLanguage makes next use the language that the visitor has chosen
+// instead of those that their browser requests.
+func (p *Pages) RememberedLanguage(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if chosen := CookieValue(r, languageCookie); slices.Contains(p.Locales, chosen) {
+			r = r.Clone(r.Context())
+			r.Header.Set("Accept-Language", chosen)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// SwitchLanguage handles the language form of every page: it remembers the chosen
+// language for a year and leads back to the page. It ignores a form that cannot be
+// read, and responds to one of more than 64 KiB with 413.
+func (p *Pages) SwitchLanguage(w http.ResponseWriter, r *http.Request) {
+	posted, err := ReadForm(w, r)
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		http.Error(w, http.StatusText(http.StatusRequestEntityTooLarge), http.StatusRequestEntityTooLarge)
+		return
+	}
+	if chosen := posted.Get("language"); slices.Contains(p.Locales, chosen) {
+		SetCookie(w, r, http.Cookie{Name: languageCookie, Value: chosen, MaxAge: 365 * 24 * 60 * 60})
+	}
+	Redirect(w, r, personalweb.LocalPath(posted.Get("next"), "/"))
+}

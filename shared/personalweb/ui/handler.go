@@ -1,0 +1,85 @@
+package ui
+
+import (
+	"net/http"
+	"net/url"
+	"unicode/utf8"
+)
+
+// policy lets a page load what this site serves and nothing else. Pages contain no
+// inline scripts or styles.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// Handler serves the routes of mux and the assets. It adds the security headers to
+// every response, but no Content-Security-Policy with the layout of a site. It
+// refuses posts from pages of other origins, and sends error pages
+// for unknown paths and methods.
+func (p *Pages) Handler(mux *http.ServeMux) http.Handler {
+	mux.Handle("GET "+p.assets.path, p.assets)
+	checked := p.checkAddress(p.guard(p.errorsAsPages(mux)))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		if p.Layout == nil { // else the site knows what its layout loads
+			header.Set("Content-Security-Policy", policy)
+		}
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+		header.Set("Referrer-Policy", "same-origin")
+		header.Set("X-Content-Type-Options", "nosniff")
+		checked.ServeHTTP(w, r)
+	})
+}
+
+// maxAddress bounds the path and query of a page, in bytes: pages send them back, in
+// links and forms that lead to the same page.
+const maxAddress = 4 << 10
+
+// checkAddress sends an error page for an address that is too long, or has text that is
+// not UTF-8.
+func (p *Pages) checkAddress(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status := http.StatusBadRequest
+		switch {
+		case len(r.URL.RequestURI()) > maxAddress:
+			status = http.StatusRequestURITooLong
+		case utf8.ValidString(r.URL.Path) && (r.URL.RawQuery == "" || isText(r.URL.Query())):
+			next.ServeHTTP(w, r)
+			return
+		}
+		front := r.WithContext(r.Context())
+		front.URL = &url.URL{Path: "/"} // the page does not send the address back
+		p.Problem(w, front, Problem{Status: status, Message: p.Text(r, "problem_address")})
+	})
+}
+
+// errorsAsPages sends error pages for requests that mux has no route for.
+func (p *Pages) errorsAsPages(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		refusal, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		recorder := &statusOnly{ResponseWriter: w, status: http.StatusOK}
+		refusal.ServeHTTP(recorder, r)
+		p.Problem(w, r, Problem{Status: recorder.status, Message: p.Text(r, "problem_address")})
+	})
+}
+
+// statusOnly remembers the status of a response and passes on its headers, such as
+// Allow. It drops the body.
+type statusOnly struct {
+	http.ResponseWriter
+	status int
+}
+
+func (s *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
+func (s *statusOnly) WriteHeader(status int)      { s.status = status }
+
+// Redirect leads to another page of this site by GET.
+func Redirect(w http.ResponseWriter, r *http.Request, path string) {
+	w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(w, r, path, http.StatusSeeOther)
+}

@@ -1,0 +1,102 @@
+package ui
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/cms-personal/personal/shared/personalhttp"
+)
+
+// Content is a page for the layout of a site.
+type Content struct {
+	Lang  string             // BCP 47 tag of the page's language
+	Title template.HTML      // without the site's name
+	Head  template.HTML      // elements for <head>: style sheet and scripts
+	Body  template.HTML      // the page: an element with the class personal
+	User  *personalhttp.User // the visitor; nil if they are not signed in, or it is unknown
+	Path  string             // of the page
+}
+
+// Layout writes a page in the layout of a site. After an error, visitors get a plain
+// error message instead.
+type Layout func(w io.Writer, r *http.Request, c Content) error
+
+// TemplateLayout returns the layout of a template of a site, which gets a [Content]. The
+// template calls the blocks "title" and "head" in its <head>, and "body" in its <body>:
+//
+//	{{block "body" .}}{{end}}
+//
+// The error names a block that is missing. Pages of the site can define the same blocks.
+func TemplateLayout(t *template.Template) (Layout, error) {
+	var missing []error
+	own, err := t.Clone()
+	if err != nil {
+		return nil, fmt.Errorf("layout: %w", err)
+	}
+	for name, text := range map[string]string{"title": "{{.Title}}", "head": "{{.Head}}", "body": "{{.Body}}"} {
+		if own.Lookup(name) == nil {
+			missing = append(missing, fmt.Errorf(`layout: it has no block %[1]q: write {{block %[1]q .}}{{end}} where it belongs`, name))
+			continue
+		}
+		if _, err := own.New(name).Parse(text); err != nil {
+			return nil, fmt.Errorf("layout: %w", err)
+		}
+	}
+	if err := errors.Join(missing...); err != nil {
+		return nil, err
+	}
+	return func(w io.Writer, _ *http.Request, c Content) error { return own.Execute(w, c) }, nil
+}
+
+// laidOut is a page for the templates of this package.
+type laidOut struct {
+	Page
+	Path         string // of the page, with its query unless that is long: a change of language returns there
+	LanguagePath string
+	Style        string
+	at           string
+}
+
+// maxReturn bounds laidOut.Path with a query, in bytes.
+const maxReturn = 1 << 10
+
+// Here reports whether a link leads to the current page.
+func (l laidOut) Here(link Link) bool { return link.Path == l.at }
+
+// Within reports whether the current page is below a link.
+func (l laidOut) Within(link Link) bool {
+	return link.Path == l.at || link.Path != "/" && strings.HasPrefix(l.at, link.Path+"/")
+}
+
+// layOut writes a page in its layout.
+func (p *Pages) layOut(b *bytes.Buffer, t *template.Template, r *http.Request, page Page) error {
+	l := laidOut{Page: page, Path: r.URL.RequestURI(), LanguagePath: p.LanguagePath, Style: p.Style, at: r.URL.Path}
+	if len(l.Path) > maxReturn {
+		l.Path = r.URL.EscapedPath()
+	}
+	if p.Layout == nil {
+		return t.ExecuteTemplate(b, "layout", l)
+	}
+	var err error
+	part := func(name string, data any) template.HTML {
+		var text strings.Builder
+		err = errors.Join(err, t.ExecuteTemplate(&text, name, data))
+		return template.HTML(text.String()) // a template has escaped it
+	}
+	c := Content{
+		Lang: p.locale(r), Title: part("title", page.Body), Head: part("links", l), Body: part("embedded", l),
+		Path: l.Path,
+	}
+	if user, ok := personalhttp.UserFrom(r.Context()); ok {
+		c.User = &user
+	}
+	if err != nil {
+		return err
+	}
+	return p.Layout(b, r, c)
+}

@@ -1,0 +1,297 @@
+package ui
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"maps"
+	"net/http"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/language/display"
+)
+
+// texts are the texts of one language by key. A text with arguments is a format of
+// package fmt.
+type texts map[string]string
+
+func (t texts) text(key string, args ...any) (string, error) {
+	text, ok := t[key]
+	switch {
+	case !ok:
+		return "", fmt.Errorf("there is no text %q", key)
+	case len(args) > 0:
+		return fmt.Sprintf(text, args...), nil
+	}
+	return text, nil
+}
+
+// isolated returns a text as HTML with texts that users chose, each isolated: their
+// direction of writing does not change the order of what is around them.
+func (t texts) isolated(key string, users ...string) (template.HTML, error) {
+	args := make([]any, len(users))
+	for i, user := range users {
+		args[i] = "<bdi>" + template.HTMLEscapeString(user) + "</bdi>"
+	}
+	text, err := t.text(key)
+	if err != nil {
+		return "", err
+	}
+	return template.HTML(fmt.Sprintf(template.HTMLEscapeString(text), args...)), nil // both parts are escaped
+}
+
+// loadTexts returns the texts in each language: the built-in ones of all sources, of which
+// later ones replace those before, and in their place those of the site. The error names every
+// text that is missing in a language, and every text of the site that no page uses.
+func loadTexts(locales []string, site fs.FS, sources ...fs.FS) (map[string]texts, error) {
+	builtIn := map[string]texts{}
+	keys := texts{}
+	for _, locale := range Locales() {
+		builtIn[locale] = texts{}
+		for _, source := range sources {
+			own, err := readTexts(source, locale)
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(builtIn[locale], own)
+			maps.Copy(keys, own)
+		}
+	}
+	ofSite, problems := siteTexts(locales, site)
+	for locale, own := range ofSite {
+		for key := range own {
+			if _, ok := keys[key]; !ok {
+				problems = append(problems, fmt.Errorf("texts in %s: no page has a text %q", locale, key))
+			}
+		}
+	}
+	all := map[string]texts{}
+	for _, locale := range locales {
+		all[locale] = texts{}
+		maps.Copy(all[locale], builtIn[locale])
+		maps.Copy(all[locale], ofSite[locale])
+		for key := range keys {
+			if all[locale][key] == "" {
+				problems = append(problems, fmt.Errorf("texts in %s: there is no text %q", locale, key))
+			}
+		}
+	}
+	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return all, errors.Join(problems...)
+}
+
+// siteTexts reads the texts of a site, which may be nil.
+func siteTexts(locales []string, site fs.FS) (all map[string]texts, problems []error) {
+	all = map[string]texts{}
+	if site == nil {
+		return all, nil
+	}
+	names, err := fs.Glob(site, "*.json")
+	if err != nil {
+		return all, []error{fmt.Errorf("listing texts: %w", err)}
+	}
+	for _, name := range names {
+		locale := strings.TrimSuffix(name, ".json")
+		if !slices.Contains(locales, locale) {
+			problems = append(problems, fmt.Errorf("texts in %s: the API has no messages in this language, but in %s", locale, strings.Join(locales, ", ")))
+			continue
+		}
+		if all[locale], err = readTexts(site, locale); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return all, problems
+}
+
+func readTexts(source fs.FS, locale string) (texts, error) {
+	data, err := fs.ReadFile(source, locale+".json")
+	if err != nil {
+		return nil, fmt.Errorf("reading texts: %w", err)
+	}
+	var own texts
+	if err := json.Unmarshal(data, &own); err != nil {
+		line := 1
+		if wrong := (*json.SyntaxError)(nil); errors.As(err, &wrong) {
+			line += bytes.Count(data[:min(int(wrong.Offset), len(data))], []byte("\n"))
+		}
+		return nil, fmt.Errorf("%s.json, line %d: %w; write one object of texts by key", locale, line, err)
+	}
+	return own, nil
+}
+
+// parsed returns a parsed template. It parses it at the first call.
+type parsed func() (*template.Template, error)
+
+// listPages returns every page by its name, on top of the layout and of the shared
+// parts. A page of the site replaces that of the same name.
+func (p *Pages) listPages(locale string, t texts) (map[string]parsed, error) {
+	sources := []fs.FS{Folder(shared, "templates"), p.Templates}
+	if p.SiteTemplates != nil {
+		sources = append(sources, p.SiteTemplates)
+	}
+	base := sync.OnceValues(func() (*template.Template, error) {
+		base := template.New("base").Funcs(template.FuncMap{
+			"t":        t.text,
+			"isolated": t.isolated,
+			"asset":    p.assets.url,
+			"lang":     func() string { return locale },
+			"locales":  func() []string { return p.Locales },
+			"endonym":  endonym,
+			"when":     func(at time.Time) string { return at.UTC().Format(timeLayout(locale)) },
+		})
+		for _, source := range sources {
+			if err := parse(base, t, source, "parts/*.html"); err != nil {
+				return nil, err
+			}
+		}
+		return base, nil
+	})
+	pages := map[string]parsed{}
+	for _, source := range sources {
+		names, err := fs.Glob(source, "*.html")
+		if err != nil {
+			return nil, fmt.Errorf("listing templates: %w", err)
+		}
+		for _, name := range names {
+			pages[strings.TrimSuffix(name, ".html")] = sync.OnceValues(func() (*template.Template, error) {
+				layout, err := base()
+				if err != nil {
+					return nil, err
+				}
+				page, err := layout.Clone()
+				if err != nil {
+					return nil, fmt.Errorf("copying the layout: %w", err)
+				}
+				return page, parse(page, t, source, name)
+			})
+		}
+	}
+	return pages, nil
+}
+
+// timeLayout is the format of times that no script converts to the visitor's time
+// zone.
+func timeLayout(locale string) string {
+	switch locale {
+	case "en":
+		return "2 Jan 2006, 15:04 UTC"
+	case "ru":
+		return "02.01.2006, 15:04 UTC"
+	}
+	return "2006-01-02 15:04 UTC"
+}
+
+// endonym is the name of a language in itself.
+func endonym(locale string) string {
+	name := display.Self.Name(language.Make(locale))
+	first, size := utf8.DecodeRuneInString(name)
+	return string(unicode.ToUpper(first)) + name[size:]
+}
+
+var textCall = regexp.MustCompile(`\b(?:t|isolated) "([^"]*)"`)
+
+// parse adds files to a template. It fails if they use a text that does not exist.
+func parse(to *template.Template, t texts, source fs.FS, pattern string) error {
+	names, err := fs.Glob(source, pattern)
+	if err != nil {
+		return fmt.Errorf("listing templates: %w", err)
+	}
+	for _, name := range names {
+		data, err := fs.ReadFile(source, name)
+		if err != nil {
+			return fmt.Errorf("reading a template: %w", err)
+		}
+		for _, call := range textCall.FindAllSubmatch(data, -1) {
+			if _, err := t.text(string(call[1])); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		if _, err := to.New(name).Parse(string(data)); err != nil {
+			return fmt.Errorf("parsing templates: %w", err)
+		}
+	}
+	return nil
+}
+
+// assets are scripts, styles and pictures. Their URLs contain a digest of the
+// content, so that browsers may cache them forever.
+type assets struct {
+	path  string
+	urls  map[string]string // by file name
+	files map[string]asset  // by URL
+}
+
+type asset struct {
+	mediaType string
+	data      []byte
+}
+
+func newAssets(at string, sources ...fs.FS) (*assets, error) {
+	// The machine's own table may have other types.
+	mediaTypes := map[string]string{
+		".css": "text/css; charset=utf-8",
+		".js":  "text/javascript; charset=utf-8",
+		".svg": "image/svg+xml",
+	}
+	a := &assets{path: at, urls: map[string]string{}, files: map[string]asset{}}
+	for _, source := range sources {
+		if source == nil {
+			continue
+		}
+		names, err := fs.Glob(source, "*")
+		if err != nil {
+			return nil, fmt.Errorf("listing assets: %w", err)
+		}
+		for _, name := range names {
+			data, err := fs.ReadFile(source, name)
+			if err != nil {
+				return nil, fmt.Errorf("reading an asset: %w", err)
+			}
+			extension := path.Ext(name)
+			mediaType, ok := mediaTypes[extension]
+			if !ok {
+				return nil, fmt.Errorf("asset %s: unknown media type", name)
+			}
+			sum := sha256.Sum256(data)
+			url := at + strings.TrimSuffix(name, extension) + "." + hex.EncodeToString(sum[:6]) + extension
+			a.urls[name], a.files[url] = url, asset{mediaType, data}
+		}
+	}
+	return a, nil
+}
+
+// url returns the URL of an asset. Rendering a page fails if it uses an asset that
+// does not exist.
+func (a *assets) url(name string) (string, error) {
+	url, ok := a.urls[name]
+	if !ok {
+		return "", fmt.Errorf("there is no asset %q", name)
+	}
+	return url, nil
+}
+
+// ServeHTTP serves an asset. Assets of other builds are not found: their pages
+// would not work with other content.
+func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	file, ok := a.files[r.URL.Path]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", file.mediaType)
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	_, _ = w.Write(file.data) // an error means that the client is gone
+}

@@ -1,0 +1,290 @@
+// Package ui renders web pages: a layout, a stylesheet, forms and tables in English and
+// Russian, and in languages that a site adds. Pages are templates over typed values,
+// rendered on the server. Every page works without scripts, which only add convenience.
+//
+// A set of pages is a [Pages]: its own templates, texts and assets, on top of those
+// that all sets share. It serves through a plain [http.ServeMux] behind
+// [Pages.Handler], which adds what every page needs: security headers, the refusal
+// of posts from other origins, and error pages.
+//
+// The language is that of the [personal.Call] in the request's context.
+// [Pages.RememberedLanguage] must run before the handler that makes that call.
+package ui
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalweb"
+)
+
+//go:embed templates texts assets
+var shared embed.FS
+
+// Options are the parts of a set of pages.
+type Options struct {
+	// Templates holds one file NAME.html for each page. It defines "title" and
+	// "main", which get the page's Body, and may define "head", for scripts of its
+	// own. All pages share the definitions of the files in the folder parts, which may
+	// define "extra" (see [Page]).
+	Templates fs.FS
+
+	// Texts holds LOCALE.json for English and Russian: an object of texts by key. They may
+	// replace those of this package.
+	Texts fs.FS
+
+	// Locales are the languages of the pages, the first one for visitors who prefer none of
+	// them; en and ru if nil. Others than these two need SiteTexts.
+	Locales []string
+
+	// SiteTexts holds LOCALE.json with the site's texts in place of those of the pages; in a
+	// language that the pages do not have, all of them. SiteTemplates holds pages in place of
+	// those in Templates. Both may be nil.
+	SiteTexts, SiteTemplates fs.FS
+
+	Layout Layout // the site's; this package's if nil
+	Style  string // URL of the style sheet in place of this package's; empty for that
+
+	Assets       fs.FS  // scripts and pictures beside this package's; may be nil
+	AssetPath    string // where assets are served; with a slash at both ends
+	LanguagePath string // where [Pages.SwitchLanguage] is served
+
+	Origins []string            // of the site itself, whose posts are accepted also where a proxy changes Host
+	Foreign func(*http.Request) // called for refused posts from pages of other origins; may be nil
+
+	Log *slog.Logger
+}
+
+// Pages is a set of pages. It is safe for concurrent use.
+type Pages struct {
+	Options
+	languages map[string]translation
+	assets    *assets
+	guard     func(http.Handler) http.Handler
+}
+
+// translation is everything there is in one language.
+type translation struct {
+	texts     texts
+	templates map[string]parsed // by the page's name
+}
+
+// New returns a set of pages. The error names the text or asset that is missing or
+// invalid. A template is parsed when it is first shown, because most processes show
+// few pages; for the errors in templates see [Pages.Check].
+func New(o Options) (*Pages, error) {
+	assets, err := newAssets(o.AssetPath, Folder(shared, "assets"), o.Assets)
+	if err != nil {
+		return nil, fmt.Errorf("pages: %w", err)
+	}
+	if len(o.Locales) == 0 {
+		o.Locales = Locales()
+	}
+	texts, err := loadTexts(o.Locales, o.SiteTexts, Folder(shared, "texts"), o.Texts)
+	if err != nil {
+		return nil, fmt.Errorf("pages: %w", err)
+	}
+	p := &Pages{Options: o, languages: map[string]translation{}, assets: assets}
+	reject := func(w http.ResponseWriter, r *http.Request, _ error) {
+		if o.Foreign != nil {
+			o.Foreign(r)
+		}
+		p.Problem(w, r, Problem{Status: http.StatusForbidden, Message: p.Text(r, "problem_origin")})
+	}
+	if p.guard, err = personalweb.Guard(reject, o.Origins...); err != nil {
+		return nil, fmt.Errorf("pages: %w", err)
+	}
+	for _, locale := range o.Locales {
+		templates, err := p.listPages(locale, texts[locale])
+		if err != nil {
+			return nil, fmt.Errorf("pages in %s: %w", locale, err)
+		}
+		p.languages[locale] = translation{texts: texts[locale], templates: templates}
+	}
+	if err := p.checkSiteTemplates(); err != nil {
+		return nil, fmt.Errorf("pages: %w", err)
+	}
+	return p, nil
+}
+
+// checkSiteTemplates parses the site's templates, which no test of ours has seen.
+func (p *Pages) checkSiteTemplates() error {
+	if p.SiteTemplates == nil {
+		return nil
+	}
+	names, err := fs.Glob(p.SiteTemplates, "*.html")
+	if err != nil {
+		return fmt.Errorf("listing the site's templates: %w", err)
+	}
+	for _, name := range names {
+		if _, err := p.languages[p.Locales[0]].templates[strings.TrimSuffix(name, ".html")](); err != nil {
+			return fmt.Errorf("the site's template %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Check parses every template. The error names one that is invalid or uses a text
+// that does not exist. A test calls it: visitors would see an error page instead.
+func (p *Pages) Check() error {
+	for locale, l := range p.languages {
+		for _, page := range l.templates {
+			if _, err := page(); err != nil {
+				return fmt.Errorf("pages in %s: %w", locale, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Folder returns a folder of embedded files.
+func Folder(files embed.FS, name string) fs.FS {
+	folder, err := fs.Sub(files, name)
+	if err != nil {
+		panic(err) // the name is not a path: a mistake in the program
+	}
+	return folder
+}
+
+// Locales are the languages that the pages have without a site's texts.
+func Locales() []string { return []string{"en", "ru"} }
+
+// locale returns the language of the request's call, or the default.
+func (p *Pages) locale(r *http.Request) string {
+	if locale := personal.CallFrom(r.Context()).Locale; slices.Contains(p.Locales, locale) {
+		return locale
+	}
+	return p.Locales[0]
+}
+
+func (p *Pages) language(r *http.Request) translation { return p.languages[p.locale(r)] }
+
+// Text returns a text in the visitor's language. It returns the key if there is no
+// such text, which is a mistake in the program, and logs it.
+func (p *Pages) Text(r *http.Request, key string, args ...any) string {
+	text, err := p.language(r).texts.text(key, args...)
+	if err != nil {
+		p.Log.ErrorContext(r.Context(), "page text", "error", err)
+		return key
+	}
+	return text
+}
+
+// Page is the content of a page.
+type Page struct {
+	Nav    []Link // of the site
+	SubNav []Link // of the section that the page belongs to; may be empty
+	Notice string // what just succeeded; may be empty
+	Extra  any    // passed to the template "extra", below the notice; nil for none
+	Wide   bool   // as wide as a table needs
+	Live   bool   // loads htmx, for parts that are updated while the page is open
+	Body   any    // passed to the page's own templates
+
+	Block template.HTML // of the site, below the page
+}
+
+// Link is an entry of a navigation.
+type Link struct {
+	Text string
+	Path string
+	Post bool // a button that posts, for actions that change something
+}
+
+// Has reports whether there is a page of this name.
+func (p *Pages) Has(name string) bool {
+	_, ok := p.languages[p.Locales[0]].templates[name]
+	return ok
+}
+
+// Render sends a page. If rendering fails it sends an error page instead, and logs
+// the error; it never sends a part of a page.
+func (p *Pages) Render(w http.ResponseWriter, r *http.Request, status int, name string, page Page) {
+	p.send(w, r, status, name, func(b *bytes.Buffer, t *template.Template) error { return p.layOut(b, t, r, page) })
+}
+
+// Part sends one template of a page, for a script that puts it into the open page.
+func (p *Pages) Part(w http.ResponseWriter, r *http.Request, name, part string, data any) {
+	p.send(w, r, http.StatusOK, name, func(b *bytes.Buffer, t *template.Template) error { return t.ExecuteTemplate(b, part, data) })
+}
+
+func (p *Pages) send(
+	w http.ResponseWriter, r *http.Request, status int, name string, render func(*bytes.Buffer, *template.Template) error,
+) {
+	var b bytes.Buffer
+	err := errors.New("there is no such page")
+	if page, ok := p.language(r).templates[name]; ok {
+		var t *template.Template
+		if t, err = page(); err == nil {
+			err = render(&b, t)
+		}
+	}
+	if err == nil {
+		header := w.Header()
+		header.Set("Content-Type", "text/html; charset=utf-8")
+		header.Set("Cache-Control", "no-store") // pages depend on the signed-in user
+		w.WriteHeader(status)
+		_, _ = w.Write(b.Bytes()) // an error means that the client is gone
+		return
+	}
+	id := personal.CallFrom(r.Context()).RequestID
+	p.Log.ErrorContext(r.Context(), "page failed", "request_id", id, "error", fmt.Errorf("rendering the page %s: %w", name, err))
+	if name == problemPage {
+		http.Error(w, http.StatusText(status), status)
+		return
+	}
+	p.Problem(w, r, Problem{Status: http.StatusInternalServerError})
+}
+
+// problemPage is the name of the error page.
+const problemPage = "problem"
+
+// Problem is an error shown as a page.
+type Problem struct {
+	Status  int
+	Message string // may be empty
+	Retry   bool   // trying again may help
+	Link    *Link  // to a page that helps; may be nil
+	Nav     []Link
+}
+
+// Problem sends an error page.
+func (p *Pages) Problem(w http.ResponseWriter, r *http.Request, problem Problem) {
+	var body struct {
+		Title, Message string
+		Retry          string // the link to try again; may be empty
+		Link           *Link
+	}
+	body.Title, body.Message, body.Link = p.Text(r, problemTitle(problem.Status)), problem.Message, problem.Link
+	if problem.Retry && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		body.Retry = r.URL.RequestURI()
+	}
+	p.Render(w, r, problem.Status, problemPage, Page{Nav: problem.Nav, Body: body})
+}
+
+// problemTitle returns the key of the text that explains a status to a visitor.
+func problemTitle(status int) string {
+	titles := map[int]string{
+		http.StatusUnauthorized:       "problem_unauthorized",
+		http.StatusForbidden:          "problem_forbidden",
+		http.StatusNotFound:           "problem_not_found",
+		http.StatusMethodNotAllowed:   "problem_method",
+		http.StatusServiceUnavailable: "problem_unavailable",
+		http.StatusTooManyRequests:    "problem_too_many",
+	}
+	if key, ok := titles[status]; ok {
+		return key
+	}
+	if status >= http.StatusInternalServerError {
+		return "problem_internal"
+	}
+	return "problem_request"
+}

@@ -1,0 +1,389 @@
+package ui_test
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
+)
+
+// set returns the options of a set with one page, which shows a form.
+func set() ui.Options {
+	return ui.Options{
+		Templates: fstest.MapFS{"page.html": {Data: []byte(
+			`{{define "title"}}{{t "hello"}}{{end}}{{define "main"}}{{template "form" .}}{{end}}` +
+				`{{define "part"}}<b>{{.}}</b>{{end}}`)}},
+		Texts:     fstest.MapFS{"en.json": {Data: []byte(`{"hello":"Hello"}`)}, "ru.json": {Data: []byte(`{"hello":"Привет"}`)}},
+		AssetPath: "/assets/",
+		Origins:   []string{"https://www.example.com"},
+		Log:       slog.New(slog.DiscardHandler),
+	}
+}
+
+func newPages(t *testing.T) *ui.Pages {
+	t.Helper()
+	p, err := ui.New(set())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// inLocale returns a request whose call has the given locale.
+func inLocale(r *http.Request, locale string) *http.Request {
+	return r.WithContext(personal.WithCall(r.Context(), personal.Call{RequestID: "r", Locale: locale}))
+}
+
+// serve handles a request with the pages of newPages; /page shows body.
+func serve(t *testing.T, r *http.Request, body any) *httptest.ResponseRecorder {
+	t.Helper()
+	pages := newPages(t)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/page", func(w http.ResponseWriter, r *http.Request) {
+		pages.Render(w, r, http.StatusOK, "page", ui.Page{Body: body})
+	})
+	mux.HandleFunc("POST /language", pages.SwitchLanguage)
+	w := httptest.NewRecorder()
+	pages.Handler(mux).ServeHTTP(w, r)
+	return w
+}
+
+func TestRender_LanguageOfTheCall(t *testing.T) {
+	for locale, want := range map[string][2]string{"en": {`lang="en"`, "Hello"}, "ru": {`lang="ru"`, "Привет"}, "de": {`lang="en"`, "Hello"}} {
+		w := serve(t, inLocale(httptest.NewRequest("GET", "/page", nil), locale), ui.Form{})
+		if body := w.Body.String(); w.Code != 200 || !strings.Contains(body, "<html "+want[0]) || !strings.Contains(body, "<title>"+want[1]) {
+			t.Errorf("%s: got %d %s", locale, w.Code, body)
+		}
+	}
+}
+
+func TestRender_ConcurrentFirstRequests(t *testing.T) {
+	pages := newPages(t)
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			w := httptest.NewRecorder()
+			r := inLocale(httptest.NewRequest("GET", "/page", nil), "ru")
+			if i%2 == 0 {
+				pages.Render(w, r, http.StatusOK, "page", ui.Page{Body: ui.Form{}})
+			} else {
+				pages.Problem(w, r, ui.Problem{Status: http.StatusNotFound})
+			}
+			if body := w.Body.String(); !strings.Contains(body, "<html lang=\"ru\"") {
+				t.Errorf("got %d %s", w.Code, body)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestPages_RefuseMissingParts(t *testing.T) {
+	for name, change := range map[string]func(*ui.Options){
+		"a text in Russian": func(o *ui.Options) { o.Texts.(fstest.MapFS)["ru.json"].Data = []byte(`{}`) },
+		"an empty text":     func(o *ui.Options) { o.Texts.(fstest.MapFS)["ru.json"].Data = []byte(`{"hello":""}`) },
+		"a text in English": func(o *ui.Options) { o.Texts.(fstest.MapFS)["en.json"].Data = []byte(`{}`) },
+		"a language":        func(o *ui.Options) { delete(o.Texts.(fstest.MapFS), "ru.json") },
+		"a text of a template": func(o *ui.Options) {
+			o.Templates.(fstest.MapFS)["b.html"] = &fstest.MapFile{Data: []byte(`{{t "nothing"}}`)}
+		},
+		"an end": func(o *ui.Options) {
+			o.Templates.(fstest.MapFS)["b.html"] = &fstest.MapFile{Data: []byte(`{{if .}}`)}
+		},
+		"the kind of an asset": func(o *ui.Options) { o.Assets = fstest.MapFS{"a.exe": {}} },
+	} {
+		o := set()
+		change(&o)
+		p, err := ui.New(o)
+		if err == nil {
+			err = p.Check()
+		}
+		if err == nil {
+			t.Errorf("without %s: got no error", name)
+		}
+	}
+}
+
+// The sets of this module, as they are embedded in its packages.
+func TestPages_OwnSetsAreValid(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	for _, name := range []string{"shared/personalpages", "host-sample/site", "host-sample/admin", "host-sample/reference"} {
+		folder := func(part string) fs.FS { return os.DirFS(filepath.Join(root, name, part)) }
+		p, err := ui.New(ui.Options{
+			Templates: folder("templates"), Texts: folder("texts"), Assets: folder("assets"), AssetPath: "/", Log: slog.New(slog.DiscardHandler),
+		})
+		if err == nil {
+			err = p.Check()
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestHandler_SecurityHeaders(t *testing.T) {
+	for method, path := range map[string]string{"GET": "/page", "PUT": "/language", "POST": "/nowhere"} {
+		h := serve(t, httptest.NewRequest(method, path, nil), ui.Form{}).Header()
+		policy := h.Get("Content-Security-Policy")
+		if !strings.HasPrefix(policy, "default-src 'none'; ") || strings.Contains(policy, "unsafe") {
+			t.Errorf("%s %s: got policy %q", method, path, policy)
+		}
+		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Cache-Control": "no-store"} {
+			if h.Get(name) != want {
+				t.Errorf("%s %s: got %s %q, want %q", method, path, name, h.Get(name), want)
+			}
+		}
+	}
+}
+
+func TestHandler_RefusesPostsFromOtherOrigins(t *testing.T) {
+	for name, tt := range map[string]struct {
+		header, value string
+		want          int
+	}{
+		"no browser":       {want: 200},
+		"this site's page": {"Sec-Fetch-Site", "same-origin", 200},
+		"another site's":   {"Sec-Fetch-Site", "cross-site", 403},
+		"a subdomain's":    {"Sec-Fetch-Site", "same-site", 403},
+		"an old browser":   {"Origin", "https://evil.example", 403},
+		"a hidden origin":  {"Origin", "null", 403},
+		"another port's":   {"Origin", "http://example.com:81", 403},
+		"its own origin":   {"Origin", "http://example.com", 200},
+		"a listed origin":  {"Origin", "https://www.example.com", 200},
+	} {
+		r := httptest.NewRequest("POST", "/page", nil)
+		if tt.header != "" {
+			r.Header.Set(tt.header, tt.value)
+		}
+		if w := serve(t, r, ui.Form{}); w.Code != tt.want || !strings.Contains(w.Body.String(), "<html") {
+			t.Errorf("%s: got %d, want %d", name, w.Code, tt.want)
+		}
+	}
+}
+
+func TestHandler_UnknownPathAndMethod(t *testing.T) {
+	w := serve(t, httptest.NewRequest("GET", "/nowhere", nil), ui.Form{})
+	if w.Code != 404 || !strings.Contains(w.Body.String(), "There is no such page") {
+		t.Errorf("got %d %s, want 404", w.Code, w.Body)
+	}
+	w = serve(t, httptest.NewRequest("GET", "/language", nil), ui.Form{})
+	if w.Code != 405 || w.Header().Get("Allow") != "POST" || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
+		t.Errorf("got %d %v, want 405 as a page", w.Code, w.Header())
+	}
+}
+
+func TestRender_FailureSendsErrorPage(t *testing.T) {
+	w := serve(t, httptest.NewRequest("GET", "/page", nil), "not a form")
+	if body := w.Body.String(); w.Code != 500 || strings.Count(body, "<html") != 1 || !strings.Contains(body, "Something went wrong") {
+		t.Errorf("got %d %s, want one error page", w.Code, body)
+	}
+}
+
+func TestPart_RendersOneTemplate(t *testing.T) {
+	w := httptest.NewRecorder()
+	newPages(t).Part(w, httptest.NewRequest("GET", "/", nil), "page", "part", "<x>")
+	if w.Body.String() != "<b>&lt;x&gt;</b>" {
+		t.Errorf("got %s", w.Body)
+	}
+}
+
+func TestAssets_AreImmutable(t *testing.T) {
+	page := serve(t, httptest.NewRequest("GET", "/page", nil), ui.Form{}).Body.String()
+	found := regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`).FindAllStringSubmatch(page, -1)
+	if len(found) < 3 {
+		t.Fatalf("got assets %v, want at least 3", found)
+	}
+	for _, match := range found {
+		w := serve(t, httptest.NewRequest("GET", match[1], nil), nil)
+		if w.Code != 200 || w.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" || w.Body.Len() == 0 {
+			t.Errorf("%s: got %d %v, want 200 and immutable", match[1], w.Code, w.Header())
+		}
+	}
+	if w := serve(t, httptest.NewRequest("GET", "/assets/style.css", nil), nil); w.Code != 404 {
+		t.Errorf("without its digest: got %d, want 404", w.Code)
+	}
+}
+
+func TestRender_NeedsNoInlineScriptOrStyle(t *testing.T) {
+	form := ui.Form{Message: "x", Controls: []ui.Control{{Name: "a", Error: "b", Hint: "c"}}}
+	page := serve(t, httptest.NewRequest("GET", "/page", nil), form).Body.String()
+	if loose := regexp.MustCompile(`<style|\sstyle=|\son[a-z]+=|<script>|https?://`).FindString(page); loose != "" {
+		t.Errorf("the page contains %q", loose)
+	}
+}
+
+func TestRender_LivePagesLoadHTMX(t *testing.T) {
+	for _, live := range []bool{true, false} {
+		w := httptest.NewRecorder()
+		newPages(t).Render(w, httptest.NewRequest("GET", "/", nil), 200, "page", ui.Page{Live: live, Body: ui.Form{}})
+		if got := strings.Contains(w.Body.String(), "/assets/htmx.min."); got != live || strings.Contains(w.Body.String(), `"allowEval":false`) != live {
+			t.Errorf("live %t: got %s", live, w.Body)
+		}
+	}
+}
+
+func TestLanguage_IsRemembered(t *testing.T) {
+	for next, want := range map[string]string{"/page?a=b": "/page?a=b", "//evil.example": "/", "https://evil.example": "/"} {
+		r := httptest.NewRequest("POST", "/language", strings.NewReader("language=ru&next="+next))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := serve(t, r, nil)
+		if w.Code != 303 || w.Header().Get("Location") != want {
+			t.Fatalf("got %d to %q, want 303 to %q", w.Code, w.Header().Get("Location"), want)
+		}
+		back := httptest.NewRequest("GET", "/", nil)
+		back.Header.Set("Accept-Language", "de")
+		back.AddCookie(w.Result().Cookies()[0])
+		newPages(t).RememberedLanguage(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if got := r.Header.Values("Accept-Language"); len(got) != 1 || got[0] != "ru" {
+				t.Errorf("got Accept-Language %q, want ru", got)
+			}
+		})).ServeHTTP(nil, back)
+	}
+}
+
+func TestCookies_SecureWithHostPrefixOverHTTPS(t *testing.T) {
+	pages := newPages(t)
+	give := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ui.SetCookie(w, r, http.Cookie{Name: "a", Value: "new", MaxAge: 5})
+		ui.SetCookie(w, r, http.Cookie{Name: "b", MaxAge: -1, SameSite: http.SameSiteStrictMode})
+		ui.LeaveNotice(w, r, "profile")
+		pages.SwitchLanguage(w, r)
+	})
+	for name, tt := range map[string]struct {
+		handler        http.Handler
+		url            string
+		prefix, secure string
+	}{
+		"plain HTTP":                {give, "http://site.example/", "", ""},
+		"TLS":                       {give, "https://site.example/", "__Host-", "; Secure"},
+		"TLS terminates at a proxy": {ui.BehindHTTPS(give), "http://site.example/", "__Host-", "; Secure"},
+		"a proxy sends https":       {ui.BehindProxy(says(true), give), "http://site.example/", "__Host-", "; Secure"},
+		"a proxy sends http":        {ui.BehindProxy(says(false), give), "http://site.example/", "", ""},
+	} {
+		r := httptest.NewRequest("POST", tt.url, strings.NewReader("language=ru"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		tt.handler.ServeHTTP(w, r)
+		want := []string{
+			tt.prefix + "a=new; Path=/; Max-Age=5; HttpOnly" + tt.secure + "; SameSite=Lax",
+			tt.prefix + "b=; Path=/; Max-Age=0; HttpOnly" + tt.secure + "; SameSite=Strict",
+			tt.prefix + "notice=profile; Path=/; Max-Age=60; HttpOnly" + tt.secure + "; SameSite=Lax",
+			tt.prefix + "language=ru; Path=/; Max-Age=31536000; HttpOnly" + tt.secure + "; SameSite=Lax",
+		}
+		if diff := cmp.Diff(want, w.Header().Values("Set-Cookie")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// says returns a function that gives the same result for every request.
+func says(https bool) func(*http.Request) bool {
+	return func(*http.Request) bool { return https }
+}
+
+func TestCookies_SchemeMayChange(t *testing.T) {
+	const own, plain = "__Host-a=own", "a=plain"
+	var got string
+	read := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = ui.CookieValue(r, "a")
+		ui.SetCookie(w, r, http.Cookie{Name: "a", Value: "new", MaxAge: 5})
+	})
+	const (
+		secure   = "__Host-a=new; Path=/; Max-Age=5; HttpOnly; Secure; SameSite=Lax"
+		bare     = "a=new; Path=/; Max-Age=5; HttpOnly; SameSite=Lax"
+		noSecure = "__Host-a=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Lax"
+		noBare   = "a=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"
+	)
+	for name, tt := range map[string]struct {
+		handler http.Handler
+		sent    string
+		value   string
+		set     []string
+	}{
+		"detected HTTPS, both":         {ui.BehindProxy(says(true), read), plain + "; " + own, "own", []string{secure, noBare}},
+		"detected HTTPS, plain":        {ui.BehindProxy(says(true), read), plain, "", []string{secure, noBare}},
+		"detected HTTPS, prefixed":     {ui.BehindProxy(says(true), read), own, "own", []string{secure}},
+		"no longer detected, both":     {ui.BehindProxy(says(false), read), plain + "; " + own, "own", []string{bare, noSecure}},
+		"no longer detected, prefixed": {ui.BehindProxy(says(false), read), own, "own", []string{bare, noSecure}},
+		"no longer detected, plain":    {ui.BehindProxy(says(false), read), plain, "plain", []string{bare}},
+		"always HTTPS, both":           {ui.BehindHTTPS(read), plain + "; " + own, "own", []string{secure}},
+		"always HTTPS, plain":          {ui.BehindHTTPS(read), plain, "", []string{secure}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest("GET", "http://site.example/", nil)
+			r.Header.Set("Cookie", tt.sent)
+			w := httptest.NewRecorder()
+			tt.handler.ServeHTTP(w, r)
+			if got != tt.value {
+				t.Errorf("got value %q, want %q", got, tt.value)
+			}
+			if diff := cmp.Diff(tt.set, w.Header().Values("Set-Cookie")); diff != "" {
+				t.Errorf("Set-Cookie (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNotice_IsShownOnce(t *testing.T) {
+	w := httptest.NewRecorder()
+	ui.LeaveNotice(w, httptest.NewRequest("POST", "/", nil), "profile")
+	r := httptest.NewRequest("GET", "/", nil)
+	r.AddCookie(w.Result().Cookies()[0])
+	w = httptest.NewRecorder()
+	if got := ui.TakeNotice(w, r); got != "profile" || w.Result().Cookies()[0].MaxAge >= 0 {
+		t.Errorf("got %q, %v, want profile and a deleted cookie", got, w.Result().Cookies())
+	}
+	r = httptest.NewRequest("GET", "/", nil)
+	r.AddCookie(&http.Cookie{Name: "notice", Value: "Made-Up"})
+	if got := ui.TakeNotice(httptest.NewRecorder(), r); got != "" {
+		t.Errorf("got %q, want none", got)
+	}
+}
+
+func TestHandler_RefusesAddressesThatItWouldSendBack(t *testing.T) {
+	for target, want := range map[string]int{
+		"/page?a=%D0%AF":                         http.StatusOK,
+		"/page?a=" + strings.Repeat("a", 4000):   http.StatusOK,
+		"/page?a=" + strings.Repeat("a", 5000):   http.StatusRequestURITooLong,
+		"/page" + strings.Repeat("/%D0%AF", 900): http.StatusRequestURITooLong,
+		"/page?a=%ff":                            http.StatusBadRequest,
+		"/page?%ff":                              http.StatusBadRequest,
+		"/pa%ffge":                               http.StatusBadRequest,
+	} {
+		w := serve(t, httptest.NewRequest("GET", target, nil), ui.Form{})
+		if w.Code != want {
+			t.Errorf("%.20s: got status %d, want %d", target, w.Code, want)
+		}
+		if n := w.Body.Len(); n > 4<<10 {
+			t.Errorf("%.20s: got a page of %d bytes, want 4 KiB at most", target, n)
+		}
+	}
+}
+
+func TestReadForm_RefusesUnreadableBody(t *testing.T) {
+	for _, body := range []string{"a=%zz", "a=%ff", "%ff=a", strings.Repeat("a", 2<<20), strings.Repeat("a=&", 1000)} {
+		r := httptest.NewRequestWithContext(context.Background(), "POST", "/?a=b", io.NopCloser(strings.NewReader(body)))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if _, err := ui.ReadForm(httptest.NewRecorder(), r); err == nil {
+			t.Errorf("%.10q: got no error", body)
+		}
+	}
+	r := httptest.NewRequest("POST", "/?a=b", strings.NewReader("c=d\r\ne"))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if form, err := ui.ReadForm(httptest.NewRecorder(), r); err != nil || form.Get("a") != "" || form.Get("c") != "d\ne" {
+		t.Errorf("got %v, %v, want the body with LF", form, err)
+	}
+}

@@ -169,11 +169,13 @@ func (p *tab) waitForColour(what, property string) {
 	p.await(what+" on the chart", fmt.Sprintf(`(() => {
 		const canvas = document.querySelector("[data-plot=requests] canvas");
 		if (!canvas || canvas.width < 300 || canvas.height < 100) return "";
-		const hex = getComputedStyle(document.documentElement).getPropertyValue(%q).trim();
-		const want = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+		const probe = document.body.appendChild(document.createElement("span"));
+		probe.style.color = "var(%s)";
+		const want = getComputedStyle(probe).color.match(/\d+/g).map(Number);
+		probe.remove();
 		const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
 		for (let i = 0; i < data.length; i += 4) {
-			if (data[i + 3] > 200 && want.every((c, j) => Math.abs(c - data[i + j]) < 20)) return "yes";
+			if (data[i + 3] > 200 && want.slice(0, 3).every((c, j) => Math.abs(c - data[i + j]) < 20)) return "yes";
 		}
 		return "";
 	})()`, property))

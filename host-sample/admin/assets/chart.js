@@ -21,7 +21,15 @@ const MARKS = {
 const LABEL_ROWS = 4;
 const LABEL_HEIGHT = 16; // pixels
 
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+// colour returns what a custom property is as a colour, which a canvas needs: its own value may
+// be light-dark().
+const colour = (name) => {
+  const probe = document.body.appendChild(document.createElement("span"));
+  probe.style.color = `var(${name})`;
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
+};
 
 // drawMarks returns a hook that draws a line for every mark.
 const drawMarks = (traffic, labelled) => (plot) => {

@@ -100,8 +100,8 @@ func TestLimits_FollowTheDeadlineAndEndWithTheStatement(t *testing.T) {
 
 	db := open(t, url, dbconn.RequestLimits).Write
 	db.SetMaxOpenConns(1)
-	check("without a deadline", t.Context(), db, "8s 5s 0 read committed")
-	check("a short deadline", within(4*time.Second), db, "2s 1s 0 read committed")
+	check("without a deadline", t.Context(), db, "8s 5s 0 serializable")
+	check("a short deadline", within(4*time.Second), db, "2s 1s 0 serializable")
 	tx, err := db.BeginTx(within(time.Minute), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -81,6 +81,11 @@ type Config struct {
 	// written into Data instead of sent, which is for development only.
 	Host personal.Host
 
+	// Connected is called once with the module, before the plugin can call Host; nil for nothing.
+	// A Host whose callbacks need the module keeps it, and calls its Client, whose calls work
+	// from the first event on.
+	Connected func(*Module)
+
 	// Admission judges who registers and signs in, over the API and by Module.Service; nil
 	// admits everyone. Name the parameters that it alone gets in API.Transient.
 	Admission *personal.Admission
@@ -188,6 +193,9 @@ func build(ctx context.Context, c Config) (*Module, error) {
 	}
 	if err != nil {
 		return nil, errors.Join(err, events.Close())
+	}
+	if c.Connected != nil {
+		c.Connected(m)
 	}
 	return m, nil
 }

@@ -2,9 +2,9 @@
 // without a second factor, recovery, confirmation of an e-mail, profile, password, sessions,
 // export, deletion. A CMS mounts them below [Path] in its own layout:
 //
-//	pages, err := personalpages.New(module, personalpages.Config{Layout: layout})
-//	mux.Handle(personalpages.Path+"/", pages)
-//	mux.Handle(personalpages.Path, pages)
+//	account, err := personalpages.New(module, personalpages.Config{Layout: layout})
+//	mux.Handle("/account", account)
+//	mux.Handle("/account/", account)
 //
 // The pages are rendered on the server and work without scripts. They call the service in
 // process, keep the session in a cookie that scripts cannot read ([personalweb.Session]) and
@@ -75,10 +75,13 @@ type Module interface {
 
 // Config is what a site gives to the pages. The zero value is valid.
 type Config struct {
-	// Layout is the site's own, see [ui.TemplateLayout]; the pages' own if nil. With the
-	// site's layout the site sends the Content-Security-Policy. The pages need no more than
-	// script-src 'self' and style-src 'self'.
-	Layout ui.Layout
+	// Layout is the site's own: a template with the blocks "title", "head" and "body", see
+	// [ui.TemplateLayout]. LayoutFunc is a layout that is no template. Without either the pages
+	// have a layout of their own. With the site's layout the site sends the
+	// Content-Security-Policy; the pages need no more than script-src 'self' and
+	// style-src 'self'.
+	Layout     *template.Template
+	LayoutFunc ui.Layout
 
 	// Style is the URL of the style sheet that the pages load; their own if empty.
 	Style string
@@ -151,10 +154,16 @@ func New(m Module, c Config) (*Pages, error) {
 		c.Session.Scheme = ui.SchemeOf
 	}
 	c.Session.Log = cmp.Or(c.Session.Log, c.Log)
+	if c.Layout != nil {
+		var err error
+		if c.LayoutFunc, err = ui.TemplateLayout(c.Layout); err != nil {
+			return nil, fmt.Errorf("account pages: %w", err)
+		}
+	}
 	pages, errPages := ui.New(ui.Options{
 		Templates: ui.Folder(files, "templates"), Texts: ui.Folder(files, "texts"), Assets: ui.Folder(files, "assets"),
 		AssetPath: assetsPath, LanguagePath: LanguagePath, Locales: m.API().Locales(),
-		Layout: c.Layout, Style: c.Style, SiteTexts: c.Texts, SiteTemplates: c.Templates,
+		Layout: c.LayoutFunc, Style: c.Style, SiteTexts: c.Texts, SiteTemplates: c.Templates,
 		Origins: c.Origins, Log: c.Log,
 	})
 	signIns, errSeal := newSignInSealer()

@@ -1,0 +1,141 @@
+package personalpages_test
+
+import (
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalpages"
+)
+
+// mounted returns a browser on the pages alone, as a CMS mounts them.
+func mounted(t *testing.T, s personal.Service, c personalpages.Config) *browser {
+	t.Helper()
+	b := &browser{t: t, jar: map[string]*http.Cookie{}, log: &strings.Builder{}}
+	c.Log = slog.New(slog.DiscardHandler)
+	api, err := personalhttp.New(s, personalhttp.Options{Log: c.Log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := personalpages.New(connected{api, s, &personaltest.Administration{}}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle(personalpages.Path, pages)
+	mux.Handle(personalpages.Path+"/", pages)
+	mux.Handle("GET /orders", pages.RequireUser(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, _ := personalhttp.UserFrom(r.Context())
+		fmt.Fprintln(w, "orders of", user.Profile.Login)
+	})))
+	mux.Handle("GET /{$}", pages.OptionalUser(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, signedIn := pages.Viewer(r)
+		fmt.Fprintln(w, "signed in:", signedIn)
+	})))
+	b.handler = api.Front(mux)
+	b.anyPolicy = true
+	return b
+}
+
+func TestConfig_LayoutOfTheSite(t *testing.T) {
+	layout := template.Must(template.New("").Parse(
+		`<title>{{block "title" .}}{{end}}</title>{{block "head" .}}{{end}}<nav>{{with .User}}{{.Profile.Login}}{{else}}nobody{{end}}</nav>{{block "body" .}}{{end}}`))
+	b := mounted(t, newModule(), personalpages.Config{Layout: layout, Style: "/site.css"})
+	b.get("/account/sign-in").shows(t, 200, "<title>Sign in</title>", "<nav>nobody</nav>", `href="/site.css"`, `action="/account/sign-in"`)
+	b.hold(first, 0)
+	own := b.get("/account")
+	own.shows(t, 200, "<nav>anna</nav>", `id="field-login"`, `<div class="personal" lang="en">`)
+	if policy := own.Header.Get("Content-Security-Policy"); policy != "" {
+		t.Errorf("got the policy %q, want that the site sends its own", policy)
+	}
+	for _, not := range []string{" style=", "onclick=", "<style", "<script>"} {
+		if strings.Contains(own.body, not) {
+			t.Errorf("got %q, which a strict policy of the site refuses:\n%s", not, own.body)
+		}
+	}
+	b.get("/account/nowhere").shows(t, 404, "<nav>", "There is no such page")
+}
+
+func TestConfig_OwnPagesAndHome(t *testing.T) {
+	b := mounted(t, newModule(), personalpages.Config{Home: "/welcome"})
+	b.get("/orders").leads(t, "/account/sign-in?next=%2Forders")
+	if page := b.get("/"); page.body != "signed in: false\n" {
+		t.Errorf("got %q", page.body)
+	}
+	b.post("/account/sign-in?next=%2Forders", "login", "anna", "password", "correct horse").leads(t, "/orders")
+	if page := b.get("/orders"); page.body != "orders of anna\n" {
+		t.Errorf("got %q", page.body)
+	}
+	if page := b.get("/"); page.body != "signed in: true\n" {
+		t.Errorf("got %q", page.body)
+	}
+	b.post("/account/sign-out").leads(t, "/welcome")
+}
+
+func TestConfig_Hooks(t *testing.T) {
+	var called []string
+	hook := func(name, next string) func(http.ResponseWriter, *http.Request, personal.SignedIn) string {
+		return func(w http.ResponseWriter, _ *http.Request, in personal.SignedIn) string {
+			called = append(called, fmt.Sprint(name, " ", in.Credentials.UserID))
+			http.SetCookie(w, &http.Cookie{Name: "cart", Value: name})
+			return next
+		}
+	}
+	b := mounted(t, newModule(), personalpages.Config{
+		AfterRegister: hook("registered", "/tour"), AfterSignIn: hook("signed in", ""),
+		Block: func(r *http.Request, page string) template.HTML {
+			if page != "profile" {
+				return ""
+			}
+			user, _ := personalhttp.UserFrom(r.Context())
+			return template.HTML("<p>points of " + template.HTMLEscapeString(user.Profile.Login) + "</p>")
+		},
+	})
+	b.post("/account/register", "login", "anna").leads(t, "/tour")
+	b.post("/account/sign-in", "login", "anna", "password", "correct horse").leads(t, "/account")
+	b.post("/account/sign-in", "login", "anna", "password", "wrong").shows(t, 401)
+	if got := strings.Join(called, ", "); got != "registered 42, signed in 42" || b.jar["cart"].Value != "signed in" {
+		t.Errorf("got the hooks %q and the cookie %v", got, b.jar["cart"])
+	}
+	b.get("/account").shows(t, 200, "<p>points of anna</p>")
+	if page := b.get("/account/password"); strings.Contains(page.body, "points of") {
+		t.Error("the block of the profile is on the page of the password")
+	}
+}
+
+func TestConfig_TextsAndTemplatesOfTheSite(t *testing.T) {
+	b := mounted(t, newModule(), personalpages.Config{
+		Texts:     fstest.MapFS{"en.json": {Data: []byte(`{"register": "Become a member"}`)}},
+		Templates: fstest.MapFS{"register.html": {Data: []byte(`{{define "title"}}{{.Title}}{{end}}{{define "main"}}<p>Our rules</p>{{template "form" .Form}}{{end}}`)}},
+	})
+	b.get("/account/register").shows(t, 200, "<title>Become a member", "<p>Our rules</p>", `action="/account/register"`)
+	b.post("/account/register", "login", "taken").shows(t, 409, "<p>Our rules</p>", "This is already taken.")
+	if page := b.get("/account/sign-in"); strings.Contains(page.body, "Our rules") {
+		t.Error("the template of one page is used for another")
+	}
+}
+
+func TestConfig_ErrorsNameWhatIsWrong(t *testing.T) {
+	for want, c := range map[string]personalpages.Config{
+		`no page has a text "regster"`: {Texts: fstest.MapFS{"en.json": {Data: []byte(`{"regster": "x"}`)}}},
+		"register.html":                {Templates: fstest.MapFS{"register.html": {Data: []byte(`{{define "main"}}{{end`)}}},
+		`{{block "body" .}}`:           {Layout: template.Must(template.New("").Parse("x"))},
+		"example.com":                  {Origins: []string{"example.com"}},
+	} {
+		api, err := personalhttp.New(newModule(), personalhttp.Options{Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Log = slog.New(slog.DiscardHandler)
+		if _, err := personalpages.New(connected{api, newModule(), &personaltest.Administration{}}, c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got error %v, want %s", err, want)
+		}
+	}
+}

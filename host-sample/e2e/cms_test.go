@@ -1,0 +1,181 @@
+package e2e
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// policy is what a site with a strict policy of its own sends; a meta element is how the
+// layout of this one does.
+const policy = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'self'; style-src 'self'; form-action 'self'">`
+
+// settingsSource makes hashing cheap and switches two factors on.
+const settingsSource = `package main
+
+import "github.com/cms-personal/personal/shared/plugincatalogue"
+
+func settings(plugincatalogue.Manifest) ([]byte, error) {
+	return []byte("[two_factor]\nenabled = true\n[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false\n"), nil
+}
+`
+
+// startCMS builds the program of the README in an empty folder, with its layout and a strict
+// policy, and starts it.
+func startCMS(t *testing.T) *site {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := func(kind string) string {
+		found := regexp.MustCompile("(?s)\n```" + kind + "\n(.*?)```\n").FindSubmatch(page)
+		if found == nil {
+			t.Fatalf("the README has no block of type %s", kind)
+		}
+		return string(found[1])
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"main.go": strings.NewReplacer("127.0.0.1:8080", address, `Plugin: "bin/personal",`, `Plugin: "bin/personal", Settings: settings,`).
+			Replace(block("go")),
+		"settings.go": settingsSource,
+		"layout.html": strings.Replace(block("html"), "<head>", "<head>\n"+policy, 1),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("bash", "-e", "-c", `go mod init example.com/cms
+		go mod edit -replace github.com/cms-personal/personal="$0"
+		go mod tidy
+		cp "$1" bin/personal
+		go build -o cms .`, root, program(t, "personal"))
+	build.Dir, build.Env = dir, append(os.Environ(), "GOFLAGS=-trimpath -buildvcs=false")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the program: %v\n%s", err, out)
+	}
+	s := &site{url: "http://" + address, data: filepath.Join(dir, "data"), log: &buffer{}}
+	cmd := exec.Command("./cms")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, s.log, s.log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("stopping the program: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("the program's log:\n%s", s.log)
+		}
+	})
+	eventually(t, "the program listens", func() bool {
+		response, err := http.Get(s.url + "/account/sign-in")
+		if err != nil {
+			return false
+		}
+		_ = response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	})
+	return s
+}
+
+// TestCMS_HasAccountPagesInItsLayout drives the program of the README as a visitor.
+func TestCMS_HasAccountPagesInItsLayout(t *testing.T) {
+	t.Parallel()
+	s := startCMS(t)
+	p := newTab(t, s.url, desktop)
+
+	p.visit("/hello")
+	p.see("My CMS")
+	p.press("Register")
+	p.submit(map[string]string{"login": "anna", "email": "anna@example.com", "password": password, "confirm_password": password})
+	p.see("Your account has been created.")
+	p.wantAccessible()
+	p.openMailed(s.mailedLink(t, "anna@example.com", "/account/email"))
+	p.press("Confirm the address")
+	p.see("Your e-mail address has been confirmed.")
+	p.open("/hello")
+	p.see("Hello, anna!")
+
+	var app authenticator
+	p.setUp(&app)
+	p.see("Your recovery codes")
+	p.wantAccessible()
+	p.open("/account")
+	p.press("Sign out")
+	p.visit("/hello")
+	p.submit(map[string]string{"login": "anna", "password": password})
+	p.submit(map[string]string{"code": app.code(t)})
+	p.see("Hello, anna!")
+
+	p.open("/account/password")
+	p.submit(map[string]string{"old_password": password, "password": "another horse", "confirm_password": "another horse", "code": app.code(t)})
+	p.see("Your password has been changed.")
+	p.press("Sign out")
+	p.open("/account/sign-in")
+	p.press("Set a new one")
+	p.submit(map[string]string{"login": "anna"})
+	p.openMailed(s.mailedLink(t, "anna@example.com", "/account/recover"))
+	p.submit(map[string]string{"password": password, "confirm_password": password})
+	p.see("Your password has been changed.")
+	p.submit(map[string]string{"login": "anna", "password": password})
+	p.submit(map[string]string{"code": app.code(t)})
+
+	p.open("/account/delete")
+	p.submit(map[string]string{"password": password, "code": app.code(t)})
+	p.visit("/hello")
+	p.control("Password") // signed out
+	p.openMailed(s.mailedLink(t, "anna@example.com", "/account/undo-delete"))
+	p.press("Keep the account")
+	p.see("You can sign in again.")
+
+	p.emulate(display{width: 320, height: 640, dark: true})
+	p.open("/account/register")
+	p.wantAccessible()
+	p.await("the page to fit", `document.documentElement.scrollWidth > document.documentElement.clientWidth ? "" : "yes"`)
+}
+
+// TestCMS_RefusesOtherSites posts to pages of the CMS from elsewhere.
+func TestCMS_RefusesOtherSites(t *testing.T) {
+	t.Parallel()
+	s := startCMS(t)
+	for _, path := range []string{"/account/sign-in", "/account/register", "/account/sign-out", "/account/delete", "/account/language"} {
+		r, err := http.NewRequest(http.MethodPost, s.url+path, strings.NewReader("login=anna"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: got %d, want 403", path, response.StatusCode)
+		}
+	}
+}

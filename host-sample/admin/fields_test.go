@@ -56,9 +56,11 @@ func TestFields_EveryPropertyCanBeSet(t *testing.T) {
 		want   personal.Field
 	}{
 		"text": {
-			url.Values{"label_en": {"Nick"}, "label_ru": {"Прозвище"}, "required": {"true"}, "default": {"x"}, "max_length": {"20"}, "pattern": {`[a-z]+`}, "group": {"about"}},
+			url.Values{"label_en": {"Nick"}, "label_ru": {"Прозвище"}, "required": {"true"}, "default": {"x"}, "max_length": {"20"}, "pattern": {`[a-z]+`}, "group": {"about"},
+				"hint_en": {"Up to 20 letters."}, "hint_ru": {"До 20 букв."}, "pattern_message_en": {"Use small letters."}},
 			personal.Field{Name: "nickname", Type: "text", Label: personal.LocalText{"en": "Nick", "ru": "Прозвище"}, Required: true,
-				Default: personal.Text("x"), MaxLength: 20, Pattern: "[a-z]+", Order: 5, Group: "about"},
+				Default: personal.Text("x"), MaxLength: 20, Pattern: "[a-z]+", Order: 5, Group: "about",
+				Hint: personal.LocalText{"en": "Up to 20 letters.", "ru": "До 20 букв."}, PatternMessage: personal.LocalText{"en": "Use small letters."}},
 		},
 		"number": {
 			url.Values{"type": {"number"}, "min": {"0.5"}, "max": {"5"}, "default": {"1.5"}, "read_only": {"true"}, "hidden": {"true"}},
@@ -169,15 +171,17 @@ func TestFields_MoreRowsKeepTypedOptions(t *testing.T) {
 	}
 }
 
-func TestFields_LabelsInOtherLanguagesAreKept(t *testing.T) {
+func TestFields_TextsInOtherLanguagesAreKept(t *testing.T) {
 	b := open(t)
-	source := `[{"name":"nickname","type":"text","label":{"de":"Spitzname"}}]`
+	source := `[{"name":"nickname","type":"text","label":{"de":"Spitzname"},"hint":{"fr":"Court."},"pattern_message":{"it":"Solo lettere."}}]`
 	b.do(t, "/admin/fields/json", url.Values{"source": {source}, "revision": {b.fields.Get().Schema.Revision}})
 	values := shownValues(t, b.page(t, "/admin/fields/edit/nickname"))
 	values.Set("label_en", "Nickname")
 	b.do(t, "/admin/fields/edit/nickname", values)
-	if diff := cmp.Diff(personal.LocalText{"de": "Spitzname", "en": "Nickname"}, b.fields.Get().Schema.Fields[0].Label); diff != "" {
-		t.Errorf("the label (-want +got):\n%s", diff)
+	want := personal.Field{Name: "nickname", Type: personal.TypeText, Label: personal.LocalText{"de": "Spitzname", "en": "Nickname"},
+		Hint: personal.LocalText{"fr": "Court."}, PatternMessage: personal.LocalText{"it": "Solo lettere."}}
+	if diff := cmp.Diff(want, b.fields.Get().Schema.Fields[0]); diff != "" {
+		t.Errorf("the field (-want +got):\n%s", diff)
 	}
 }
 

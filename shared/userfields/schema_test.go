@@ -86,7 +86,9 @@ func TestCompile_RejectsInvalidField(t *testing.T) {
 		"default not in the list":          {personal.Field{Name: "x", Type: "enum", Options: option("a"), Default: personal.Text("b")}, "default"},
 		"default list of a scalar":         {personal.Field{Name: "x", Type: "text", Default: list("a")}, "default"},
 		"empty default of a required list": {personal.Field{Name: "x", Type: "tags", Required: true, Default: list()}, "default"},
-		"bad locale of a label":            {personal.Field{Name: "x", Type: "text", Label: personal.LocalText{"en_GB": "x"}}, "language tag"},
+		"bad locale of a label":            {personal.Field{Name: "x", Type: "text", Label: personal.LocalText{"en_GB": "x"}}, `label: "en_GB" is not a language tag`},
+		"bad locale of a hint":             {personal.Field{Name: "x", Type: "text", Hint: personal.LocalText{"en_GB": "x"}}, `hint: "en_GB" is not a language tag`},
+		"bad locale of a pattern message":  {personal.Field{Name: "x", Type: "text", PatternMessage: personal.LocalText{"": "x"}}, `pattern_message: "" is not a language tag`},
 		"bad locale of an option": {personal.Field{Name: "x", Type: "enum",
 			Options: []personal.Option{{Value: "a", Label: personal.LocalText{"": "x"}}}}, "language tag"},
 	}
@@ -121,6 +123,9 @@ func TestSchemaError_NamesProperty(t *testing.T) {
 		"pattern":    {Name: "x", Type: "text", Pattern: "("},
 		"options":    {Name: "x", Type: "enum", Options: choice},
 		"label":      {Name: "x", Type: "text", Label: personal.LocalText{"en_GB": "x"}},
+		"hint":       {Name: "x", Type: "text", Hint: personal.LocalText{"en_GB": "x"}},
+
+		"pattern_message": {Name: "x", Type: "text", PatternMessage: personal.LocalText{"en_GB": "x"}},
 	} {
 		_, err := Compile([]personal.Field{field})
 		var schemaErr *SchemaError
@@ -171,6 +176,7 @@ func names(fields []personal.Field) string {
 
 func TestParseJSON_ReadsEveryProperty(t *testing.T) {
 	const text = `[{"name":"size","type":"enum","label":{"en":"Size","pt-BR":"Tamanho"},"required":true,"default":"m",
+		"hint":{"en":"As on the label.","pt-BR":"Como na etiqueta."},"pattern_message":{"en":"One letter."},
 		"options":[{"value":"m","label":{"en":"Medium"}},{"value":"l"}],"order":3,"group":"shop"},
 		{"name":"age","type":"integer","min":0,"max":150,"default":18,"hidden":true}]`
 	fields, schema, err := ParseJSON([]byte(text))
@@ -179,6 +185,7 @@ func TestParseJSON_ReadsEveryProperty(t *testing.T) {
 	}
 	want := []personal.Field{
 		{Name: "size", Type: personal.TypeEnum, Label: personal.LocalText{"en": "Size", "pt-BR": "Tamanho"}, Required: true,
+			Hint: personal.LocalText{"en": "As on the label.", "pt-BR": "Como na etiqueta."}, PatternMessage: personal.LocalText{"en": "One letter."},
 			Default: personal.Text("m"), Order: 3, Group: "shop",
 			Options: []personal.Option{{Value: "m", Label: personal.LocalText{"en": "Medium"}}, {Value: "l"}}},
 		{Name: "age", Type: personal.TypeInteger, Min: ptr(0.0), Max: ptr(150.0), Default: number("18"), Hidden: true},
@@ -202,6 +209,8 @@ func TestParseJSON_RejectsInvalidFiles(t *testing.T) {
 		"key with a folded k":   `[{"name":"x","type":"text","loo` + "K" + `":1}]`,
 		"repeated key":          `[{"name":"x","name":"y","type":"text"}]`,
 		"repeated label":        `[{"name":"x","type":"text","label":{"en":"a","EN":"b"}}]`,
+		"repeated hint":         `[{"name":"x","type":"text","hint":{"en":"a","EN":"b"}}]`,
+		"hint that is a text":   `[{"name":"x","type":"text","hint":"a"}]`,
 		"unknown key in option": `[{"name":"x","type":"enum","options":[{"value":"a","order":1}]}]`,
 		"option's key in caps":  `[{"name":"x","type":"enum","options":[{"Value":"a"}]}]`,
 		"null field":            `[null]`,

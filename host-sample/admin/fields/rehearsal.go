@@ -105,7 +105,7 @@ func canViolate(before, after []personal.Field) bool {
 // judged returns a field with only what its values are judged by, and the default of a
 // required one, which can be filled in.
 func judged(f personal.Field) personal.Field {
-	f.Label, f.Order, f.Group = nil, 0, ""
+	f.Label, f.Hint, f.PatternMessage, f.Order, f.Group = nil, nil, nil, 0, ""
 	if !f.Required {
 		f.Default = personal.Input{}
 	}

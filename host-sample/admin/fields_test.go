@@ -259,7 +259,7 @@ func (b *browser) nicknames() (asked *[][]personal.Field) {
 				found.Violations, found.Fillable, found.Complete = 1203, 1180, false
 				found.Examples = []personal.FieldsViolation{
 					{UserID: 42, Login: "anna", Fields: personal.FieldErrors{"nickname": personal.FieldErrorRequired}},
-					{UserID: 43, Login: script, Fields: personal.FieldErrors{"nickname": personal.FieldErrorTooLong}},
+					{UserID: 43, Login: script, Fields: personal.FieldErrors{"nickname": personal.FieldErrorInvalidFormat}},
 				}
 			}
 		}
@@ -271,7 +271,7 @@ func (b *browser) nicknames() (asked *[][]personal.Field) {
 
 // required are the values of a field that existing users lack.
 func required() url.Values {
-	return url.Values{"required": {"true"}, "default": {"guest"}, "label_en": {"Nick"}}
+	return url.Values{"required": {"true"}, "default": {"guest"}, "label_en": {"Nick"}, "pattern_message_en": {"Small letters."}}
 }
 
 func TestFields_ShowsWhatAChangeDoesBeforeItIsSaved(t *testing.T) {
@@ -279,7 +279,7 @@ func TestFields_ShowsWhatAChangeDoesBeforeItIsSaved(t *testing.T) {
 	b.nicknames()
 	before := b.fields.Get()
 	revision := before.Schema.Revision
-	withNickname := `[{"name":"nickname","type":"text","label":{"en":"Nick"},"required":true,"default":"guest"}]`
+	withNickname := `[{"name":"nickname","type":"text","label":{"en":"Nick"},"required":true,"default":"guest","pattern_message":{"en":"Small letters."}}]`
 	for path, values := range map[string]url.Values{
 		"/admin/fields/new":  fieldValues(b, required()),
 		"/admin/fields/json": {"source": {withNickname}, "revision": {revision}},
@@ -290,7 +290,7 @@ func TestFields_ShowsWhatAChangeDoesBeforeItIsSaved(t *testing.T) {
 			t.Fatalf("%s: got status %d, want 200 and nothing saved: %s", path, w.Code, page)
 		}
 		wantAll(t, page, "Nothing is saved yet", "At least 1203 of 40000 checked users", "For 1180 of them",
-			`<a href="/admin/users/42">anna</a></bdi><br>Nick: Please fill this in.`, `<a href="/admin/users/43">`, "Nick: This is too long.",
+			`<a href="/admin/users/42">anna</a></bdi><br>Nick: Please fill this in.`, `<a href="/admin/users/43">`, "Nick: Small letters.",
 			`name="violations" value="ask"`, `name="violations" value="default"`, `href="/admin/fields">Do not save`)
 		wantNoMarkup(t, page)
 		edited := b.post("/admin/fields/json", url.Values{"do": {"edit"}, "source": {hidden(page, "source")}, "revision": {revision}}).Body.String()
@@ -363,7 +363,7 @@ func TestFields_ChangesThatCannotViolateAreSavedUnchecked(t *testing.T) {
 		values.Set("do", "save")
 		b.do(t, "/admin/fields/edit/nickname", values)
 	}
-	edit(url.Values{"label_en": {"Nick"}, "group": {"about"}, "order": {"15"}, "default": {"guest"}})
+	edit(url.Values{"label_en": {"Nick"}, "hint_en": {"Short."}, "pattern_message_en": {"Small letters."}, "group": {"about"}, "order": {"15"}, "default": {"guest"}})
 	b.do(t, "/admin/fields/move", url.Values{"down": {"phone"}, "revision": {b.fields.Get().Schema.Revision}})
 	edit(url.Values{"read_only": {"true"}})
 	b.do(t, "/admin/fields/remove", url.Values{"name": {"nickname"}, "revision": {b.fields.Get().Schema.Revision}})

@@ -33,7 +33,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, message string, 
 		switch data.(type) {
 		case json.RawMessage:
 		case unverified:
-			data = envelope{Success: 1, Result: result{Type: "OK", Message: h.texts(r).unverified}}
+			data = envelope{Success: 1, Result: result{Type: "OK", Message: h.texts(r)["success.unverified"]}}
 		default:
 			data = envelope{Success: 1, Result: result{Type: "OK", Message: message}, Data: data}
 		}

@@ -228,8 +228,8 @@ func TestEnvelope_ExactJSON(t *testing.T) {
 		"POST recover/":     `{"success":1,"result":{"TYPE":"OK","MESSAGE":"If the account exists, an e-mail with further instructions is on its way."}}`,
 		"GET x/":            `{"success":0,"result":{"TYPE":"ERROR","MESSAGE":"This page or operation does not exist.","CODE":"not_found"}}`,
 		"POST auth/": `{"success":0,"result":{"TYPE":"ERROR","MESSAGE":"Please check what you have entered.","CODE":"validation_failed","FIELDS":{` +
-			`"login":{"CODE":"too_long","MESSAGE":"This is too long."},"password":{"CODE":"required","MESSAGE":"Please fill this in."},` +
-			`"x":{"CODE":"made_up_later","MESSAGE":"This value is not accepted."}}}}`,
+			`"login":{"CODE":"too_long","MESSAGE":"Enter a shorter login: at most 64 characters."},"password":{"CODE":"required","MESSAGE":"Please fill this in."},` +
+			`"x":{"CODE":"made_up_later","MESSAGE":"This value is not accepted. Enter another."}}}}`,
 	} {
 		method, path, _ := strings.Cut(route, " ")
 		if got := server.do(method, prefix+path, "", "").Body; got != want {

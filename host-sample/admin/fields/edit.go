@@ -118,8 +118,8 @@ func controlOf(property string) string {
 	switch property {
 	case "options":
 		return optionName(0, "value")
-	case "label", "hint", "pattern_message":
-		return property + "_" + ui.Locales()[0]
+	case "label":
+		return "label_" + ui.Locales()[0]
 	}
 	return property
 }

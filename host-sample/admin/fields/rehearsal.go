@@ -131,7 +131,7 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, fields []personal.Fi
 	labels := p.site.API.Labels(r)
 	for _, v := range body.FieldsRehearsal.Examples {
 		shown := example{ID: v.UserID, Login: v.Login}
-		reasons := p.site.API.Explain(r, v.Fields.Err()).Fields
+		reasons := p.site.API.ExplainFields(r, v.Fields, fields)
 		for _, f := range fields {
 			if _, invalid := v.Fields[f.Name]; invalid {
 				shown.Fields = append(shown.Fields, invalidField{labels(f.Label, f.Name), reasons[f.Name].Message})

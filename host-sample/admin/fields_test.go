@@ -56,9 +56,11 @@ func TestFields_EveryPropertyCanBeSet(t *testing.T) {
 		want   personal.Field
 	}{
 		"text": {
-			url.Values{"label_en": {"Nick"}, "label_ru": {"Прозвище"}, "required": {"true"}, "default": {"x"}, "max_length": {"20"}, "pattern": {`[a-z]+`}, "group": {"about"}},
+			url.Values{"label_en": {"Nick"}, "label_ru": {"Прозвище"}, "required": {"true"}, "default": {"x"}, "max_length": {"20"}, "pattern": {`[a-z]+`}, "group": {"about"},
+				"hint_en": {"Up to 20 letters."}, "hint_ru": {"До 20 букв."}, "pattern_message_en": {"Use small letters."}},
 			personal.Field{Name: "nickname", Type: "text", Label: personal.LocalText{"en": "Nick", "ru": "Прозвище"}, Required: true,
-				Default: personal.Text("x"), MaxLength: 20, Pattern: "[a-z]+", Order: 5, Group: "about"},
+				Default: personal.Text("x"), MaxLength: 20, Pattern: "[a-z]+", Order: 5, Group: "about",
+				Hint: personal.LocalText{"en": "Up to 20 letters.", "ru": "До 20 букв."}, PatternMessage: personal.LocalText{"en": "Use small letters."}},
 		},
 		"number": {
 			url.Values{"type": {"number"}, "min": {"0.5"}, "max": {"5"}, "default": {"1.5"}, "read_only": {"true"}, "hidden": {"true"}},
@@ -169,15 +171,17 @@ func TestFields_MoreRowsKeepTypedOptions(t *testing.T) {
 	}
 }
 
-func TestFields_LabelsInOtherLanguagesAreKept(t *testing.T) {
+func TestFields_TextsInOtherLanguagesAreKept(t *testing.T) {
 	b := open(t)
-	source := `[{"name":"nickname","type":"text","label":{"de":"Spitzname"}}]`
+	source := `[{"name":"nickname","type":"text","label":{"de":"Spitzname"},"hint":{"fr":"Court."},"pattern_message":{"it":"Solo lettere."}}]`
 	b.do(t, "/admin/fields/json", url.Values{"source": {source}, "revision": {b.fields.Get().Schema.Revision}})
 	values := shownValues(t, b.page(t, "/admin/fields/edit/nickname"))
 	values.Set("label_en", "Nickname")
 	b.do(t, "/admin/fields/edit/nickname", values)
-	if diff := cmp.Diff(personal.LocalText{"de": "Spitzname", "en": "Nickname"}, b.fields.Get().Schema.Fields[0].Label); diff != "" {
-		t.Errorf("the label (-want +got):\n%s", diff)
+	want := personal.Field{Name: "nickname", Type: personal.TypeText, Label: personal.LocalText{"de": "Spitzname", "en": "Nickname"},
+		Hint: personal.LocalText{"fr": "Court."}, PatternMessage: personal.LocalText{"it": "Solo lettere."}}
+	if diff := cmp.Diff(want, b.fields.Get().Schema.Fields[0]); diff != "" {
+		t.Errorf("the field (-want +got):\n%s", diff)
 	}
 }
 
@@ -255,7 +259,7 @@ func (b *browser) nicknames() (asked *[][]personal.Field) {
 				found.Violations, found.Fillable, found.Complete = 1203, 1180, false
 				found.Examples = []personal.FieldsViolation{
 					{UserID: 42, Login: "anna", Fields: personal.FieldErrors{"nickname": personal.FieldErrorRequired}},
-					{UserID: 43, Login: script, Fields: personal.FieldErrors{"nickname": personal.FieldErrorTooLong}},
+					{UserID: 43, Login: script, Fields: personal.FieldErrors{"nickname": personal.FieldErrorInvalidFormat}},
 				}
 			}
 		}
@@ -267,7 +271,7 @@ func (b *browser) nicknames() (asked *[][]personal.Field) {
 
 // required are the values of a field that existing users lack.
 func required() url.Values {
-	return url.Values{"required": {"true"}, "default": {"guest"}, "label_en": {"Nick"}}
+	return url.Values{"required": {"true"}, "default": {"guest"}, "label_en": {"Nick"}, "pattern_message_en": {"Small letters."}}
 }
 
 func TestFields_ShowsWhatAChangeDoesBeforeItIsSaved(t *testing.T) {
@@ -275,7 +279,7 @@ func TestFields_ShowsWhatAChangeDoesBeforeItIsSaved(t *testing.T) {
 	b.nicknames()
 	before := b.fields.Get()
 	revision := before.Schema.Revision
-	withNickname := `[{"name":"nickname","type":"text","label":{"en":"Nick"},"required":true,"default":"guest"}]`
+	withNickname := `[{"name":"nickname","type":"text","label":{"en":"Nick"},"required":true,"default":"guest","pattern_message":{"en":"Small letters."}}]`
 	for path, values := range map[string]url.Values{
 		"/admin/fields/new":  fieldValues(b, required()),
 		"/admin/fields/json": {"source": {withNickname}, "revision": {revision}},
@@ -286,7 +290,7 @@ func TestFields_ShowsWhatAChangeDoesBeforeItIsSaved(t *testing.T) {
 			t.Fatalf("%s: got status %d, want 200 and nothing saved: %s", path, w.Code, page)
 		}
 		wantAll(t, page, "Nothing is saved yet", "At least 1203 of 40000 checked users", "For 1180 of them",
-			`<a href="/admin/users/42">anna</a></bdi><br>Nick: Please fill this in.`, `<a href="/admin/users/43">`, "Nick: This is too long.",
+			`<a href="/admin/users/42">anna</a></bdi><br>Nick: Please fill this in.`, `<a href="/admin/users/43">`, "Nick: Small letters.",
 			`name="violations" value="ask"`, `name="violations" value="default"`, `href="/admin/fields">Do not save`)
 		wantNoMarkup(t, page)
 		edited := b.post("/admin/fields/json", url.Values{"do": {"edit"}, "source": {hidden(page, "source")}, "revision": {revision}}).Body.String()
@@ -359,7 +363,7 @@ func TestFields_ChangesThatCannotViolateAreSavedUnchecked(t *testing.T) {
 		values.Set("do", "save")
 		b.do(t, "/admin/fields/edit/nickname", values)
 	}
-	edit(url.Values{"label_en": {"Nick"}, "group": {"about"}, "order": {"15"}, "default": {"guest"}})
+	edit(url.Values{"label_en": {"Nick"}, "hint_en": {"Short."}, "pattern_message_en": {"Small letters."}, "group": {"about"}, "order": {"15"}, "default": {"guest"}})
 	b.do(t, "/admin/fields/move", url.Values{"down": {"phone"}, "revision": {b.fields.Get().Schema.Revision}})
 	edit(url.Values{"read_only": {"true"}})
 	b.do(t, "/admin/fields/remove", url.Values{"name": {"nickname"}, "revision": {b.fields.Get().Schema.Revision}})

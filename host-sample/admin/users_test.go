@@ -317,8 +317,8 @@ func TestUserEmail_ErrorIsShownAtItsControl(t *testing.T) {
 		status int
 		want   string
 	}{
-		"invalid address":           {personal.FieldErrors{"email": personal.FieldErrorInvalidFormat}.Err(), 422, "expected form"},
-		"taken address":             {&personal.Error{Code: personal.CodeAlreadyExists, FieldErrors: personal.FieldErrors{"email": personal.FieldErrorTaken}}, 409, "taken"},
+		"invalid address":           {personal.FieldErrors{"email": personal.FieldErrorInvalidFormat}.Err(), 422, "like anna@example.com"},
+		"taken address":             {&personal.Error{Code: personal.CodeAlreadyExists, FieldErrors: personal.FieldErrors{"email": personal.FieldErrorTaken}}, 409, "Another account has this e-mail address"},
 		"address that is the login": {personal.FieldErrors{"email": personal.FieldErrorRequired}.Err(), 422, "fill"},
 	} {
 		t.Run(name, func(t *testing.T) {

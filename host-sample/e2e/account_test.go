@@ -58,12 +58,12 @@ func TestRegister_ErrorsAreShownAtTheirControls(t *testing.T) {
 	p.press("Create an account")
 	p.wantStatus(422)
 	p.see("Please check what you have entered.")
-	p.wantFieldError("Login", "This is too short.")
-	p.wantFieldError("Repeat the password", "This does not match.")
-	p.wantFieldError("A text", "This does not have the expected format.")
-	p.wantFieldError("A long text", "This is too long.")
+	p.wantFieldError("Login", "Enter a longer login: at least 3 characters.")
+	p.wantFieldError("Repeat the password", "The two passwords differ. Enter the same one twice.")
+	p.wantFieldError("A text", "This does not have the expected form. Check what you have entered.")
+	p.wantFieldError("A long text", "This is too long. Shorten it.")
 	p.wantFieldError("An answer", "Please fill this in.")
-	p.wantFieldError("Some tags", "This is too long.")
+	p.wantFieldError("Some tags", "The list has too many items, or one is too long. Remove or shorten some.")
 	p.wantValues(map[string]string{
 		"Login": "an", "E-mail": "an@example.com", "A text": "A1", "A link": "kept", "Some tags": "red\nlonger tha", // a page sends back no more than a field allows
 		"Password": "", "Repeat the password": "",
@@ -77,7 +77,7 @@ func TestRegister_ErrorsAreShownAtTheirControls(t *testing.T) {
 	p.tick("Yes")
 	p.press("Create an account")
 	p.wantStatus(409)
-	p.wantFieldError("Login", "This is already taken.")
+	p.wantFieldError("Login", "This login is taken. Choose another.")
 }
 
 func TestRegister_FormIsInTheChosenLanguage(t *testing.T) {
@@ -94,7 +94,7 @@ func TestRegister_FormIsInTheChosenLanguage(t *testing.T) {
 	p.fill("Логин", "an")
 	p.press("Создать учётную запись")
 	p.wantStatus(422)
-	p.wantFieldError("Логин", "Слишком короткое значение.")
+	p.wantFieldError("Логин", "Введите логин длиннее: не меньше 3 символов.")
 	p.wantAccessible()
 	if lang := get(p, chromedp.Evaluate[string]("document.documentElement.lang")); lang != "ru" {
 		t.Errorf("got the language %q, want ru", lang)
@@ -158,7 +158,7 @@ func TestProfile_EditAndErrors(t *testing.T) {
 	p.fill("Interests", "chess")
 	p.press("Save")
 	p.wantStatus(422)
-	p.wantFieldError("Phone", "This does not have the expected format.")
+	p.wantFieldError("Phone", "Enter a phone number such as +44 20 7946 0958: 6 to 20 digits, spaces, hyphens and brackets.")
 	p.wantValues(map[string]string{"Name": "", "Phone": "many", "Interests": "chess"})
 	p.open("/account")
 	p.wantValues(saved)
@@ -180,7 +180,7 @@ func TestPassword_ChangeRevokesOtherSessions(t *testing.T) {
 	p.fill("Repeat the password", "a better one by far")
 	p.press("Change the password")
 	p.wantStatus(422)
-	p.wantFieldError("Current password", "This does not match.")
+	p.wantFieldError("Current password", "This is not your current password. Enter it again.")
 	p.fill("Current password", password)
 	p.fill("New password", "a better one by far")
 	p.fill("Repeat the password", "a better one by far")

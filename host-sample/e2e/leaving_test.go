@@ -25,7 +25,7 @@ func TestDeletion_IsUndoneByTheMailedLink(t *testing.T) {
 	p.fill("Current password", "wrong")
 	p.press("Delete the account")
 	p.wantStatus(http.StatusUnprocessableEntity)
-	p.wantFieldError("Current password", "This does not match.")
+	p.wantFieldError("Current password", "This is not your current password. Enter it again.")
 	p.tabTo("Current password") // the link in the summary of errors
 	p.key(kb.Enter)
 	p.await("the focus on the control", `document.activeElement.id === "field-password" ? "yes" : ""`)

@@ -29,7 +29,7 @@ func TestRecovery_MailedLinkSetsAPassword(t *testing.T) {
 	p.fill("Repeat the password", "123")
 	p.press("Set the password")
 	p.wantStatus(422)
-	p.wantFieldError("New password", "This is too short.")
+	p.wantFieldError("New password", "Enter a longer password.")
 	p.wantValues(map[string]string{"Code from the e-mail": tokenOf(link)})
 	p.wantAccessible()
 	p.fill("New password", "a better one by far")

@@ -120,7 +120,8 @@ func testErrorOrder(t *testing.T, s *system) {
 // schema has a field of every type, not in the order in which they are shown.
 const schema = `[
  {"name":"interests","type":"tags","order":9,"max_length":10},
- {"name":"phone","type":"text","label":{"en":"Phone","ru":"Телефон"},"pattern":"\\+[0-9]{5,15}","group":"contact","order":1},
+ {"name":"phone","type":"text","label":{"en":"Phone","ru":"Телефон"},"hint":{"en":"Abroad too.","ru":"И за границей."},
+  "pattern":"\\+[0-9]{5,15}","pattern_message":{"en":"Begin with +.","ru":"Начните с +."},"group":"contact","order":1},
  {"name":"about","type":"long_text","max_length":10,"order":2},
  {"name":"age","type":"integer","min":0,"max":150,"order":3},
  {"name":"height","type":"number","max":3,"order":4},

@@ -31,7 +31,7 @@ const conversationFolder = "testdata/conversation"
 //	go test ./internal/system -run TestConversation -update
 func TestConversation_MatchesGoldenFiles(t *testing.T) {
 	t.Parallel()
-	labels := strings.NewReplacer(`"Phone"`, `"Телефон"`, `"Red"`, `"Красный"`)
+	labels := strings.NewReplacer(`"Phone"`, `"Телефон"`, `"Red"`, `"Красный"`, `"Abroad too."`, `"И за границей."`, `"Begin with +."`, `"Начните с +."`)
 	statuses := regexp.MustCompile(`(?m)^[45]\d\d$`)
 	for _, variant := range []struct {
 		name, language string
@@ -161,7 +161,7 @@ func (c *conversation) playRegistration(t *testing.T) user {
 	c.post(t, "nothing sent", "register/", pair{}, params{})
 	c.post(t, "every kind of field error", "register/", pair{}, params{
 		"login": "an", "email": "anna", "password": "password1", "confirm_password": "password2", "name": strings.Repeat("x", 201),
-		"age": "x", "height": 9, "colour": "green", "customer_number": "1", "secret_note": "x", "nonsense": "x"})
+		"age": "x", "birthday": "31.1.2000", "phone": "5", "height": 9, "colour": "green", "customer_number": "1", "secret_note": "x", "nonsense": "x"})
 	anna := c.newUserNamed(t, "Anna", params{"name": "Анна", "phone": "+74951234567", "age": 42, "height": 1.5, "birthday": "1999-12-31",
 		"visited": "2024-05-06T07:08:09Z", "colour": "blue", "avatar": "images/a.png", "company": "17", "friends": []string{"7"}, "interests": []string{"go", "cms"}})
 	c.post(t, "login taken", "register/", pair{}, applicant(params{"login": "anna", "email": "other@mail.example"}))

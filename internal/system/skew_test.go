@@ -19,6 +19,13 @@ func TestSkew_ReleasedPluginLacksNewOperations(t *testing.T) {
 		t.Skip(testkit.ReleasedVariable + " names no plugin: .ci/skew runs this test")
 	}
 	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled, flags: []string{"--plugin", released}})
+	s.putSchema(t, schema) // with texts that the plugin drops
+	if body := string(s.getAs(t, pair{}, "fields/").Raw); !strings.Contains(body, `"hint":"Abroad too."`) || !strings.Contains(body, `"pattern_message":"Begin with +."`) {
+		t.Errorf("got fields %s, want the hint and the message of the pattern", body)
+	}
+	if got := s.post(t, "register/", params{"phone": "5"}).Result.Fields["phone"].Message; got != "Begin with +." {
+		t.Errorf("a wrong phone: got message %q, want that of the pattern", got)
+	}
 	u := s.newUser(t)
 	for path, p := range map[string]params{
 		"email_resend/": {"login": u.login}, "export/": {"password": u.password}, "delete/": {"password": u.password}, "delete_undo/": {"token": "nonsense"},

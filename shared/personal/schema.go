@@ -35,17 +35,23 @@ type Field struct {
 	Name      string    `json:"name"` // lower snake case; not the name of a parameter and not a system name
 	Type      FieldType `json:"type"`
 	Label     LocalText `json:"label,omitempty"`
+	Hint      LocalText `json:"hint,omitempty"` // what forms show under the label
 	Required  bool      `json:"required,omitempty"`
 	Default   Input     `json:"default,omitzero"`     // applied at registration
 	MaxLength int       `json:"max_length,omitempty"` // in characters, for a list of each item; 0: see EffectiveMaxLength
 	Min       *float64  `json:"min,omitempty"`        // integer and number only
 	Max       *float64  `json:"max,omitempty"`
 	Pattern   string    `json:"pattern,omitempty"` // RE2, must match the whole value, for a list each item
-	Options   []Option  `json:"options,omitempty"` // enum only
-	Hidden    bool      `json:"hidden,omitempty"`  // not in profiles and forms
-	ReadOnly  bool      `json:"read_only,omitempty"`
-	Order     int       `json:"order,omitempty"` // fields are shown in ascending order; fields with equal values keep the schema's order
-	Group     string    `json:"group,omitempty"`
+
+	// PatternMessage says what a value must look like: users read it instead of the usual
+	// message for invalid_format.
+	PatternMessage LocalText `json:"pattern_message,omitempty"`
+
+	Options  []Option `json:"options,omitempty"` // enum only
+	Hidden   bool     `json:"hidden,omitempty"`  // not in profiles and forms
+	ReadOnly bool     `json:"read_only,omitempty"`
+	Order    int      `json:"order,omitempty"` // fields are shown in ascending order; fields with equal values keep the schema's order
+	Group    string   `json:"group,omitempty"`
 }
 
 // EffectiveMaxLength returns the maximum length of a value, for a list of each item,

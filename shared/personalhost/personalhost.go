@@ -313,6 +313,9 @@ func (c *Config) connect(events *pluginadmin.EventLog) (*Module, error) {
 		drain: cmp.Or(c.Drain, drainTime), log: c.Log,
 	}
 	m.service = c.Admission.Wrap(m.client)
+	if c.API.UserFields == nil {
+		c.API.UserFields = c.Host.UserFields
+	}
 	if m.api, err = personalhttp.New(m.service, c.API); err != nil {
 		return nil, fmt.Errorf("Config.API: %w", err)
 	}

@@ -33,7 +33,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, message string, 
 		switch data.(type) {
 		case json.RawMessage:
 		case unverified:
-			data = envelope{Success: 1, Result: result{Type: "OK", Message: h.texts(r).unverified}}
+			data = envelope{Success: 1, Result: result{Type: "OK", Message: h.texts(r)["success.unverified"]}}
 		default:
 			data = envelope{Success: 1, Result: result{Type: "OK", Message: message}, Data: data}
 		}
@@ -244,7 +244,8 @@ type fieldsData struct {
 type fieldData struct {
 	Name      string             `json:"name"`
 	Type      personal.FieldType `json:"type"`
-	Label     string             `json:"label"` // in the caller's language
+	Label     string             `json:"label"` // in the caller's language, as Hint and Message are
+	Hint      string             `json:"hint,omitempty"`
 	Required  bool               `json:"required"`
 	Default   personal.Input     `json:"default,omitzero"`
 	MaxLength int                `json:"max_length,omitempty"`
@@ -252,6 +253,7 @@ type fieldData struct {
 	Min       *float64           `json:"min,omitempty"`
 	Max       *float64           `json:"max,omitempty"`
 	Pattern   string             `json:"pattern,omitempty"`
+	Message   string             `json:"pattern_message,omitempty"`
 	Options   []optionData       `json:"options,omitempty"`
 	ReadOnly  bool               `json:"read_only"`
 	Order     int                `json:"order,omitempty"`
@@ -274,6 +276,7 @@ func newFieldsData(list []personal.Field, l *labels) fieldsData {
 			Name:      f.Name,
 			Type:      f.Type,
 			Label:     l.choose(f.Label, f.Name),
+			Hint:      l.choose(f.Hint, ""),
 			Required:  f.Required,
 			Default:   f.Default,
 			MaxLength: f.EffectiveMaxLength(),
@@ -281,6 +284,7 @@ func newFieldsData(list []personal.Field, l *labels) fieldsData {
 			Min:       f.Min,
 			Max:       f.Max,
 			Pattern:   f.Pattern,
+			Message:   l.choose(f.PatternMessage, ""),
 			Options:   options,
 			ReadOnly:  f.ReadOnly,
 			Order:     f.Order,

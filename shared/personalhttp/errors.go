@@ -55,28 +55,45 @@ type Explanation struct {
 }
 
 // Explain returns the API's response to an error of the service, in the language of
-// the request's [personal.Call]; the site's own message of a refusal is chosen like
-// [Handler.Labels]. Like the API it logs the cause of internal and unavailable errors, so
+// the request's [personal.Call]; the site's own message of a refusal, and pattern messages of
+// user fields, are chosen like [Handler.Labels]. Like the API it logs the cause of internal and unavailable errors, so
 // explain each error only once.
 func (h *Handler) Explain(r *http.Request, err error) Explanation {
 	e := classify(err)
 	h.logFailure(r, e)
 	t := h.texts(r)
-	x := Explanation{Status: statuses[e.Code], Code: e.Code, Message: t.codes[e.Code], RetryAfter: retryAfter(e)}
+	x := Explanation{Status: statuses[e.Code], Code: e.Code, Message: t["code."+string(e.Code)], RetryAfter: retryAfter(e)}
 	if e.Code == personal.CodeRefused {
 		x.Message = h.locales.labels(r).choose(e.Messages, x.Message)
 	}
 	if len(e.FieldErrors) > 0 {
-		x.Fields = make(map[string]FieldError, len(e.FieldErrors))
-	}
-	for name, code := range e.FieldErrors {
-		text, ok := t.fieldErrors[code]
-		if !ok {
-			text = t.otherFieldError
-		}
-		x.Fields[name] = FieldError{Code: code, Message: text}
+		x.Fields = h.ExplainFields(r, e.FieldErrors, h.userFields(r))
 	}
 	return x
+}
+
+// ExplainFields returns what [Handler.Explain] says about parameters, under other user fields
+// than those in force: for a page that changes the schema.
+func (h *Handler) ExplainFields(r *http.Request, invalid personal.FieldErrors, fields []personal.Field) map[string]FieldError {
+	t, l := h.texts(r), h.locales.labels(r)
+	explained := make(map[string]FieldError, len(invalid))
+	for name, code := range invalid {
+		explained[name] = FieldError{Code: code, Message: t.fieldError(name, code, fields, l)}
+	}
+	return explained
+}
+
+// userFields returns the fields in force, or none if the host does not tell: messages then
+// follow the codes alone.
+func (h *Handler) userFields(r *http.Request) []personal.Field {
+	if h.options.UserFields == nil {
+		return nil
+	}
+	schema, err := h.options.UserFields(r.Context())
+	if err != nil {
+		return nil
+	}
+	return schema.Fields
 }
 
 // classify returns err as an error of the contract. Any other error is internal, or

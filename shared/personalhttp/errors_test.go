@@ -228,7 +228,7 @@ func TestExplain_MatchesAPIResponse(t *testing.T) {
 	}{
 		{personal.FieldErrors{"login": personal.FieldErrorTaken}.Err(), personalhttp.Explanation{
 			Status: 422, Code: personal.CodeValidationFailed, Message: "Проверьте введённые данные.",
-			Fields: map[string]personalhttp.FieldError{"login": {Code: personal.FieldErrorTaken, Message: "Уже занято."}},
+			Fields: map[string]personalhttp.FieldError{"login": {Code: personal.FieldErrorTaken, Message: "Этот логин занят. Выберите другой."}},
 		}, false},
 		{&personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: 1500 * time.Millisecond}, personalhttp.Explanation{
 			Status: 429, Code: personal.CodeTooManyAttempts, Message: "Слишком много попыток. Попробуйте позже.", RetryAfter: 2,
@@ -244,6 +244,43 @@ func TestExplain_MatchesAPIResponse(t *testing.T) {
 		if got := strings.Contains(log.String(), "request_id=r-1"); got != tt.logged {
 			t.Errorf("%v: got log %q, want an entry: %t", tt.err, log.String(), tt.logged)
 		}
+	}
+}
+
+func TestExplain_FollowsUserFields(t *testing.T) {
+	schema := personal.Schema{Fields: []personal.Field{
+		{Name: "phone", Type: personal.TypeText, PatternMessage: personal.LocalText{"en": "Like +44 20.", "kk": "+7 сияқты."}},
+		{Name: "born", Type: personal.TypeDate, Hidden: true},
+		{Name: "tags", Type: personal.TypeTags},
+	}}
+	var err error
+	h, errNew := personalhttp.New(noService(), personalhttp.Options{Log: quiet(), UserFields: func(context.Context) (personal.Schema, error) { return schema, err }})
+	if errNew != nil {
+		t.Fatal(errNew)
+	}
+	const date, form, long = "Enter a date such as 2026-01-31: year, month, day.", "This does not have the expected form. Check what you have entered.", "This is too long. Shorten it."
+	r := httptest.NewRequest("GET", "/", nil)
+	check := func(name string, want map[string]string) {
+		t.Helper()
+		invalid := personal.FieldErrors{"phone": personal.FieldErrorInvalidFormat, "born": personal.FieldErrorInvalidFormat, "email": personal.FieldErrorInvalidFormat}
+		got := map[string]string{}
+		for parameter, e := range h.Explain(r, invalid.Err()).Fields {
+			got[parameter] = e.Message
+		}
+		want["email"] = "Enter an address like anna@example.com."
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	check("in force", map[string]string{"phone": "Like +44 20.", "born": date})
+	r.Header.Set("Accept-Language", "kk")
+	check("in the caller's language", map[string]string{"phone": "+7 сияқты.", "born": date})
+	err = errors.New("gone")
+	check("unknown", map[string]string{"phone": form, "born": form})
+	got := h.ExplainFields(r, personal.FieldErrors{"phone": personal.FieldErrorTooLong, "born": personal.FieldErrorInvalidFormat}, []personal.Field{{Name: "phone", Type: personal.TypeDate}})
+	want := map[string]personalhttp.FieldError{"phone": {Code: "too_long", Message: long}, "born": {Code: "invalid_format", Message: form}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("under other fields (-want +got):\n%s", diff)
 	}
 }
 

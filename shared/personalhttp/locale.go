@@ -3,6 +3,7 @@ package personalhttp
 import (
 	"fmt"
 	"hash/maphash"
+	"io/fs"
 	"maps"
 	"net/http"
 	"slices"
@@ -66,6 +67,7 @@ func sameLanguage(a, b language.Tag) bool {
 type locales struct {
 	texts     map[string]texts // by locale
 	supported languages        // the keys of texts
+	builtIn   languages        // those of the built-in messages, in which all mails exist
 	fallback  string           // the supported locale for callers who prefer none of them
 	host      language.Tag     // the host's default, for labels, which may have more languages
 	labelSets labelSets
@@ -80,14 +82,21 @@ type locales struct {
 // choice is what [locales.choose] returns for a value of Accept-Language.
 type choice struct{ header, locale, languages string }
 
-func newLocales(fallback string) (*locales, error) {
+// newLocales returns the languages of the built-in messages, and of the site's own, which may
+// be nil.
+func newLocales(fallback string, own fs.FS) (*locales, error) {
 	host, err := language.Parse(fallback)
 	if err != nil {
 		return nil, fmt.Errorf("default locale %q is not a BCP 47 tag: %w", fallback, err)
 	}
+	texts, err := readTexts(own)
+	if err != nil {
+		return nil, fmt.Errorf("messages: %w", err)
+	}
 	l := &locales{
-		texts:     map[string]texts{"en": english(), "ru": russian()},
-		supported: newLanguages("en", "ru"),
+		texts:     texts,
+		supported: newLanguages(slices.Sorted(maps.Keys(texts))...),
+		builtIn:   newLanguages("en", "ru"),
 		host:      host,
 		labelSets: labelSets{sets: map[string]languages{}},
 		seed:      maphash.MakeSeed(),
@@ -100,15 +109,15 @@ func newLocales(fallback string) (*locales, error) {
 }
 
 // Locales returns the languages that have messages, as BCP 47 tags; the first one is that of
-// callers who prefer none of them.
+// callers who prefer none of them. The others are in alphabetical order.
 func (h *Handler) Locales() []string {
 	l := h.locales
 	rest := slices.DeleteFunc(slices.Clone(l.supported.keys), func(key string) bool { return key == l.fallback })
 	return append([]string{l.fallback}, rest...)
 }
 
-// choose returns the locale of messages for the caller, and the languages that they
-// prefer to it, "" for none.
+// choose returns the locale of messages for the caller, and the languages that they prefer to
+// the built-in one of mails, "" for none: a site may have messages in a language without mails.
 func (l *locales) choose(r *http.Request) (locale, languages string) {
 	header := acceptLanguage(r)
 	if header == "" {
@@ -123,7 +132,11 @@ func (l *locales) choose(r *http.Request) (locale, languages string) {
 	if !ok {
 		locale = l.fallback
 	}
-	languages = preferredTo(locale, preferred)
+	readable, ok := l.builtIn.best(preferred...)
+	if !ok {
+		readable = l.fallback
+	}
+	languages = preferredTo(readable, preferred)
 	place.Store(&choice{strings.Clone(header), locale, languages})
 	return locale, languages
 }

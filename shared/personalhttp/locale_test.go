@@ -1,11 +1,15 @@
 package personalhttp_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -95,12 +99,14 @@ func TestLabels_UseBestAvailableLanguage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := everything()
 			s.FieldsFunc = func(context.Context) ([]personal.Field, error) {
-				return []personal.Field{{Name: "age", Label: c.label}, {Name: "x", Options: []personal.Option{{Value: "age", Label: c.label}}}}, nil
+				return []personal.Field{{Name: "age", Label: c.label, Hint: c.label, PatternMessage: c.label}, {Name: "x", Options: []personal.Option{{Value: "age", Label: c.label}}}}, nil
 			}
 			a := newSite(t, s, personalhttp.Options{}).do("GET", prefix+"fields", "", "", "Accept-Language", c.accept)
 			var data struct {
 				Fields []struct {
 					Label   string
+					Hint    string
+					Message string `json:"pattern_message"`
 					Options []struct{ Label string }
 				}
 			}
@@ -110,7 +116,93 @@ func TestLabels_UseBestAvailableLanguage(t *testing.T) {
 			if got := data.Fields[0].Label; got != c.want || data.Fields[1].Options[0].Label != c.want {
 				t.Errorf("got label %q, option %q; want %q", got, data.Fields[1].Options[0].Label, c.want)
 			}
+			if c.label == nil {
+				c.want = ""
+			}
+			if f := data.Fields[0]; f.Hint != c.want || f.Message != c.want {
+				t.Errorf("got hint %q, pattern message %q; want %q", f.Hint, f.Message, c.want)
+			}
 		})
+	}
+}
+
+// german has every message in German, each with its key.
+func german(t *testing.T) fstest.MapFS {
+	t.Helper()
+	data, err := os.ReadFile("messages/en.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	if err := json.Unmarshal(data, &texts); err != nil {
+		t.Fatal(err)
+	}
+	for key := range texts {
+		texts[key] = "deutsch: " + key
+	}
+	if data, err = json.Marshal(texts); err != nil {
+		t.Fatal(err)
+	}
+	return fstest.MapFS{"de.json": {Data: data}}
+}
+
+func TestMessages_OfTheSite(t *testing.T) {
+	own := german(t)
+	own["ru.json"] = &fstest.MapFile{Data: []byte(`{"code.not_found": "Нет такой страницы."}`)}
+	for _, c := range []struct{ fallback, accept, want, locale, languages string }{
+		{"", "de-AT, ru;q=0.5", "deutsch: code.not_found", "de", "de-AT,ru"},
+		{"", "de", "deutsch: code.not_found", "de", "de,en"},
+		{"", "ru, de;q=0.5", "Нет такой страницы.", "ru", ""},
+		{"", "en", "This page or operation does not exist.", "en", ""},
+		{"", "fr", "This page or operation does not exist.", "en", "fr,en"},
+		{"de", "", "deutsch: code.not_found", "de", ""},
+		{"de-DE", "fr", "deutsch: code.not_found", "de", "fr,de"},
+	} {
+		var got personal.Call
+		s := everything()
+		s.FieldsFunc = func(ctx context.Context) ([]personal.Field, error) {
+			got = personal.CallFrom(ctx)
+			return nil, nil
+		}
+		site := newSite(t, s, personalhttp.Options{DefaultLocale: c.fallback, Messages: own})
+		if got := site.do("GET", prefix, "", "", "Accept-Language", c.accept).Result.Message; got != c.want {
+			t.Errorf("default %q, Accept-Language %q: got %q, want %q", c.fallback, c.accept, got, c.want)
+		}
+		site.do("GET", prefix+"fields", "", "", "Accept-Language", c.accept)
+		if got.Locale != c.locale || got.Languages != c.languages {
+			t.Errorf("default %q, Accept-Language %q: got locale %q, languages %q; want %q, %q", c.fallback, c.accept, got.Locale, got.Languages, c.locale, c.languages)
+		}
+	}
+}
+
+func TestLocales_DefaultFirst(t *testing.T) {
+	for fallback, want := range map[string][]string{"": {"en", "de", "ru"}, "ru-RU": {"ru", "de", "en"}, "de": {"de", "en", "ru"}} {
+		h, err := personalhttp.New(noService(), personalhttp.Options{DefaultLocale: fallback, Messages: german(t), Log: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if got := h.Locales(); !slices.Equal(got, want) {
+				t.Errorf("default %q: got %q, want %q", fallback, got, want)
+			}
+		}
+	}
+}
+
+func TestNew_NamesEveryWrongMessage(t *testing.T) {
+	own := german(t)
+	own["de.json"].Data = bytes.Replace(own["de.json"].Data, []byte(`"field.taken"`), []byte(`"field.took"`), 1)
+	own["french.json"] = &fstest.MapFile{}
+	_, err := personalhttp.New(noService(), personalhttp.Options{BasePath: "x", Messages: own})
+	for _, want := range []string{
+		`base path "x"`, "messages: french.json: the name is not a BCP 47 tag", `de.json: there is no text with the key "field.took"`, "de.json: texts are missing: field.taken\n",
+	} {
+		if !strings.Contains(fmt.Sprintln(err), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+	if _, err := personalhttp.New(noService(), personalhttp.Options{DefaultLocale: "de"}); err == nil || !strings.Contains(err.Error(), "messages exist in en, ru only") {
+		t.Errorf("default without messages: got %v", err)
 	}
 }
 

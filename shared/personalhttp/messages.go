@@ -1,26 +1,54 @@
 package personalhttp
 
 import (
+	"embed"
+	"io/fs"
 	"net/http"
+	"slices"
 
+	"github.com/cms-personal/personal/shared/jsontext"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// texts are the messages of one language. End users read them. Each code has one
-// text, because a text must not reveal more than its code.
-type texts struct {
-	success         map[string]string // after a POST, by the route's name; others have no message
-	unverified      string            // after a registration whose e-mail must be confirmed first
-	codes           map[personal.Code]string
-	fieldErrors     map[personal.FieldErrorCode]string
-	otherFieldError string // for a code that a newer module added
+// messageFiles are the built-in messages. End users read them.
+//
+//go:embed messages/*.json
+var messageFiles embed.FS
+
+// texts are the messages of one language. A text must not reveal more than the code that it
+// is for. Its key is one of:
+//
+//	success.OPERATION     after a POST, by the route's name; other operations have no message
+//	success.unverified    after a registration whose e-mail must be confirmed first
+//	code.CODE
+//	field.PARAMETER.CODE  a parameter of the contract
+//	type.TYPE.CODE        a user field of the type
+//	field.CODE            any other parameter or user field
+//	field.other           a code that a newer module added
+type texts map[string]string
+
+// readTexts returns the messages of each language: the built-in ones, and the site's own.
+func readTexts(own fs.FS) (map[string]texts, error) {
+	builtIn, err := fs.Sub(messageFiles, "messages")
+	if err != nil {
+		return nil, err
+	}
+	all, err := jsontext.Languages(builtIn, own)
+	if err != nil {
+		return nil, err
+	}
+	languages := make(map[string]texts, len(all))
+	for locale, t := range all {
+		languages[locale] = t
+	}
+	return languages, nil
 }
 
 // Confirm returns the API's message after a successful POST to an operation, such as
 // "profile", in the language of the request's call. It is empty if the operation has
 // no message or does not exist.
 func (h *Handler) Confirm(r *http.Request, operation string) string {
-	return h.texts(r).success[operation]
+	return h.texts(r)["success."+operation]
 }
 
 // successMessage returns the message for a success of the request.
@@ -29,4 +57,22 @@ func (h *Handler) successMessage(r *http.Request, route *route) string {
 		return ""
 	}
 	return h.Confirm(r, route.name)
+}
+
+// fieldError returns the message about a parameter: about a user field by its pattern message
+// and its type, which fields know.
+func (t texts) fieldError(name string, code personal.FieldErrorCode, fields []personal.Field, l *labels) string {
+	keys := []string{"field." + name + "." + string(code)}
+	if i := slices.IndexFunc(fields, func(f personal.Field) bool { return f.Name == name }); i >= 0 {
+		if own := l.choose(fields[i].PatternMessage, ""); own != "" && code == personal.FieldErrorInvalidFormat {
+			return own
+		}
+		keys = append(keys, "type."+string(fields[i].Type)+"."+string(code))
+	}
+	for _, key := range append(keys, "field."+string(code)) {
+		if text, ok := t[key]; ok {
+			return text
+		}
+	}
+	return t["field.other"]
 }

@@ -4,13 +4,11 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -18,47 +16,101 @@ import (
 func TestMessages_CompleteForEveryCode(t *testing.T) {
 	codes := constants[personal.Code](t, "../personal/error.go", "Code")
 	fieldErrors := constants[personal.FieldErrorCode](t, "../personal/error.go", "FieldErrorCode")
+	types := constants[personal.FieldType](t, "../personal/schema.go", "FieldType")
+	l, err := newLocales("en", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := l.supported.keys, l.builtIn.keys; !slices.Equal(got, want) {
+		t.Errorf("got supported languages %q, want %q", got, want)
+	}
+	var required []string
+	allowed := map[string]bool{"success.unverified": true}
 	for _, code := range codes {
+		required = append(required, "code."+string(code))
 		if statuses[code] == 0 {
 			t.Errorf("%s: no HTTP status", code)
 		}
 	}
-	l, err := newLocales("en")
-	if err != nil {
-		t.Fatal(err)
+	for _, code := range fieldErrors {
+		required = append(required, "field."+string(code))
+		for _, parameter := range personal.ParameterNames() {
+			allowed["field."+parameter+"."+string(code)] = true
+		}
+		for _, fieldType := range types {
+			allowed["type."+string(fieldType)+"."+string(code)] = true
+		}
 	}
-	if got, want := l.supported.keys, slices.Sorted(maps.Keys(l.texts)); !slices.Equal(got, want) {
-		t.Errorf("got supported languages %q, want %q", got, want)
+	for name, route := range newRoutes() {
+		allowed["success."+name] = route.operations[http.MethodPost] != nil
 	}
 	for locale, x := range l.texts {
-		wantTexts(t, locale, x.codes, codes)
-		wantTexts(t, locale, x.fieldErrors, fieldErrors)
-		if diff := cmp.Diff(slices.Sorted(maps.Keys(english().success)), slices.Sorted(maps.Keys(x.success))); diff != "" {
-			t.Errorf("%s: operations with a success message (-english +got):\n%s", locale, diff)
-		}
-		for operation, text := range x.success {
-			if text == "" || newRoutes()[operation].operations[http.MethodPost] == nil {
-				t.Errorf("%s: got message %q for POST %s", locale, text, operation)
+		seen := map[string]string{}
+		for _, key := range append(required, "field.other") {
+			if other, repeated := seen[x[key]]; x[key] == "" || repeated {
+				t.Errorf("%s: %s: got text %q, want one that no other code has, such as %s", locale, key, x[key], other)
 			}
+			seen[x[key]] = key
+			allowed[key] = true
 		}
-		if x.otherFieldError == "" {
-			t.Errorf("%s: no text for unknown codes of field errors", locale)
+		for key, text := range x {
+			if !allowed[key] || strings.TrimSpace(text) != text {
+				t.Errorf("%s: got text %q for %s, which names no operation, code, parameter or type", locale, text, key)
+			}
 		}
 	}
 }
 
-// wantTexts checks that each code has a text of its own and that there are no others.
-func wantTexts[C ~string](t *testing.T, locale string, texts map[C]string, codes []C) {
-	t.Helper()
-	seen := map[string]bool{}
-	for _, code := range codes {
-		if texts[code] == "" || seen[texts[code]] {
-			t.Errorf("%s: %s: got text %q, want one that no other code has", locale, code, texts[code])
-		}
-		seen[texts[code]] = true
+// What is often wrong has a text of its own, which says what to do.
+func TestMessages_SayWhatToDoByFieldAndCode(t *testing.T) {
+	own := map[string][]string{
+		"field.login":            {"too_short", "too_long", "invalid_format", "mismatch", "taken"},
+		"field.email":            {"too_long", "invalid_format", "taken"},
+		"field.name":             {"too_long", "invalid_format"},
+		"field.password":         {"too_short", "too_long", "invalid_format", "mismatch", "too_common"},
+		"field.old_password":     {"mismatch"},
+		"field.confirm_password": {"mismatch"},
+		"field.code":             {"required", "mismatch"},
+		"field.token":            {"required"},
+		"type.date":              {"invalid_type", "invalid_format"},
+		"type.datetime":          {"invalid_type", "invalid_format"},
+		"type.integer":           {"invalid_type", "out_of_range"},
+		"type.number":            {"invalid_type", "out_of_range"},
+		"type.boolean":           {"invalid_type"},
+		"type.file":              {"invalid_format"},
+		"type.link":              {"invalid_format"},
+		"type.link_set":          {"too_short", "too_long", "invalid_type", "invalid_format"},
+		"type.tags":              {"too_short", "too_long", "invalid_type", "invalid_format"},
 	}
-	if len(texts) != len(codes) {
-		t.Errorf("%s: got %d texts, want %d", locale, len(texts), len(codes))
+	l, err := newLocales("en", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, locale := range l.supported.keys {
+		texts := l.texts[locale]
+		for _, name := range personal.ParameterNames() {
+			for _, code := range constants[personal.FieldErrorCode](t, "../personal/error.go", "FieldErrorCode") {
+				wantOwn(t, texts, "field."+name, code, own, texts.fieldError(name, code, nil, nil))
+			}
+		}
+		for _, fieldType := range constants[personal.FieldType](t, "../personal/schema.go", "FieldType") {
+			for _, code := range constants[personal.FieldErrorCode](t, "../personal/error.go", "FieldErrorCode") {
+				fields := []personal.Field{{Name: "x", Type: personal.TypeText}, {Name: "y", Type: fieldType}}
+				wantOwn(t, texts, "type."+string(fieldType), code, own, texts.fieldError("y", code, fields, l.labels(nil)))
+			}
+		}
+		if got, want := texts.fieldError("made_up", "made_up", nil, nil), texts["field.other"]; got != want {
+			t.Errorf("unknown code: got %q, want %q", got, want)
+		}
+	}
+}
+
+// wantOwn checks that a message is that of the code, or another one if own lists it.
+func wantOwn(t *testing.T, x texts, subject string, code personal.FieldErrorCode, own map[string][]string, got string) {
+	t.Helper()
+	common := x["field."+string(code)]
+	if listed := slices.Contains(own[subject], string(code)); got == "" || (got != common) != listed {
+		t.Errorf("%s %s: got %q, want a text other than %q: %t", subject, code, got, common, listed)
 	}
 }
 

@@ -195,8 +195,8 @@ func nullable(s schema) schema {
 	return s
 }
 
-// labelled returns a schema with a field's type and options, described by their
-// labels in the caller's language.
+// labelled returns a schema with a field's type and options, described by its texts and
+// their labels in the caller's language.
 func labelled(f personal.Field, l *labels) schema {
 	s := typeSchema(f.Type)
 	description := l.choose(f.Label, f.Name)
@@ -207,6 +207,11 @@ func labelled(f personal.Field, l *labels) schema {
 	}
 	if values != nil {
 		s["enum"] = values
+	}
+	for _, text := range []personal.LocalText{f.Hint, f.PatternMessage} {
+		if chosen := l.choose(text, ""); chosen != "" {
+			description += "\n\n" + chosen
+		}
 	}
 	s["description"] = description
 	return s

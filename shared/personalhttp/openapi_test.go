@@ -21,7 +21,9 @@ import (
 func everyType() []personal.Field {
 	limit := func(n float64) *float64 { return &n }
 	return []personal.Field{
-		{Name: "phone", Type: personal.TypeText, Label: personal.LocalText{"en": "Phone", "ru": "Телефон"}, Required: true, MaxLength: 20, Pattern: `\+?[0-9 ]+`},
+		{Name: "phone", Type: personal.TypeText, Label: personal.LocalText{"en": "Phone", "ru": "Телефон"}, Required: true, MaxLength: 20, Pattern: `\+?[0-9 ]+`,
+			Hint:           personal.LocalText{"en": "With the country.", "ru": "С кодом страны."},
+			PatternMessage: personal.LocalText{"en": "Digits and spaces.", "ru": "Цифры и пробелы."}},
 		{Name: "about", Type: personal.TypeLongText, Pattern: `(?i)hello.*`},
 		{Name: "age", Type: personal.TypeInteger, Min: limit(0), Max: limit(150)},
 		{Name: "height", Type: personal.TypeNumber},
@@ -104,8 +106,8 @@ func TestDocument_EqualsServedDocument(t *testing.T) {
 	if diff := cmp.Diff(string(page), w.Body.String()); diff != "" {
 		t.Errorf("document (-from Document +served):\n%s", diff)
 	}
-	if !strings.Contains(string(page), "Телефон") {
-		t.Error("got no label in the caller's language")
+	if want := `"description":"Телефон\n\nС кодом страны.\n\nЦифры и пробелы."`; strings.Count(string(page), want) != 3 {
+		t.Errorf("got %d times %s, want it in both schemas of parameters and in the profile", strings.Count(string(page), want), want)
 	}
 }
 

@@ -39,8 +39,7 @@ type endpoint struct {
 }
 
 // endpoints returns the operations of the HTTP contract, section 3. openapi.yaml describes
-// them, and messages_en.go and messages_ru.go have
-// their success messages.
+// them, and messages/*.json have their success messages.
 func endpoints() []endpoint {
 	get, post := []string{http.MethodGet}, []string{http.MethodPost}
 	return []endpoint{

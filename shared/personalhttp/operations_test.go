@@ -228,8 +228,8 @@ func TestEnvelope_ExactJSON(t *testing.T) {
 		"POST recover/":     `{"success":1,"result":{"TYPE":"OK","MESSAGE":"If the account exists, an e-mail with further instructions is on its way."}}`,
 		"GET x/":            `{"success":0,"result":{"TYPE":"ERROR","MESSAGE":"This page or operation does not exist.","CODE":"not_found"}}`,
 		"POST auth/": `{"success":0,"result":{"TYPE":"ERROR","MESSAGE":"Please check what you have entered.","CODE":"validation_failed","FIELDS":{` +
-			`"login":{"CODE":"too_long","MESSAGE":"This is too long."},"password":{"CODE":"required","MESSAGE":"Please fill this in."},` +
-			`"x":{"CODE":"made_up_later","MESSAGE":"This value is not accepted."}}}}`,
+			`"login":{"CODE":"too_long","MESSAGE":"Enter a shorter login: at most 64 characters."},"password":{"CODE":"required","MESSAGE":"Please fill this in."},` +
+			`"x":{"CODE":"made_up_later","MESSAGE":"This value is not accepted. Enter another."}}}}`,
 	} {
 		method, path, _ := strings.Cut(route, " ")
 		if got := server.do(method, prefix+path, "", "").Body; got != want {
@@ -261,12 +261,13 @@ func TestFields_OmitUnsetMembers(t *testing.T) {
 			{Name: "age", Type: personal.TypeInteger, Label: personal.LocalText{"en": "Age", "ru": "Возраст"}, Required: true,
 				Default: personal.Input{Kind: personal.InputNumber, Text: "18"}, Min: &low, Max: &high, Order: 3, Group: "g"},
 			{Name: "size", Type: personal.TypeEnum, ReadOnly: true, MaxLength: 9, Pattern: "^<a>&",
+				Hint: personal.LocalText{"en": "As on the label.", "ru": "Как на этикетке."}, PatternMessage: personal.LocalText{"en": "One letter."},
 				Options: []personal.Option{{Value: "s", Label: personal.LocalText{"en": "Small"}}, {Value: "l"}}},
 		}, nil
 	}
 	const want = `{"fields":[{"name":"plain","type":"date","label":"plain","required":false,"read_only":false},` +
 		`{"name":"age","type":"integer","label":"Age","required":true,"default":18,"min":5,"max":1000000,"read_only":false,"order":3,"group":"g"},` +
-		`{"name":"size","type":"enum","label":"size","required":false,"max_length":9,"pattern":"^<a>&",` +
+		`{"name":"size","type":"enum","label":"size","hint":"As on the label.","required":false,"max_length":9,"pattern":"^<a>&","pattern_message":"One letter.",` +
 		`"options":[{"value":"s","label":"Small"},{"value":"l","label":"l"}],"read_only":true}]}`
 	if got := string(newSite(t, s, personalhttp.Options{}).do("GET", prefix+"fields/", "", "").Data); got != want {
 		t.Errorf("got fields %s\nwant %s", got, want)

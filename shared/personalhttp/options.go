@@ -1,8 +1,10 @@
 package personalhttp
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/netip"
 	"net/url"
@@ -30,8 +32,20 @@ type Options struct {
 
 	// DefaultLocale is the BCP 47 tag of the language for callers whose
 	// Accept-Language names no supported language; "en" if empty. Messages exist in
-	// English and Russian.
+	// English and Russian, and in the languages of Messages.
 	DefaultLocale string
+
+	// Messages has the site's own messages, which end users read: files LOCALE.json such as
+	// de.json, each an object of texts by key. The keys are those of messages/en.json in this
+	// package's folder. A file en.json or ru.json replaces some of the built-in texts; one of
+	// another language adds it, and must have every key. New names every file and key that is
+	// wrong. It may be nil.
+	Messages fs.FS
+
+	// UserFields returns the schema in force, as personal.Host does, from memory: messages
+	// about user fields follow their types and pattern messages. Without it they follow the
+	// codes alone. personalhost sets it.
+	UserFields func(context.Context) (personal.Schema, error)
 
 	// TrustedProxies are the senders whose ForwardedHeader and X-Forwarded-Proto are
 	// believed (HTTP contract, section 5, and [Handler.OverHTTPS]).

@@ -163,14 +163,8 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 	fieldErrors := make(map[string]string, len(x.Fields))
 	for name, fieldError := range x.Fields {
 		fieldErrors[name] = fieldError.Message
-		if name == "login" && fieldError.Code == personal.FieldErrorMismatch { // with a mailed code
-			fieldErrors[name] = s.text(r, "login_mismatch")
-		}
-		if name == "code" && fieldError.Code == personal.FieldErrorMismatch {
-			fieldErrors[name] = s.text(r, "code_mismatch")
-			if page.Enrolment != nil { // which takes no recovery code
-				fieldErrors[name] = s.text(r, "app_code_mismatch")
-			}
+		if name == "code" && fieldError.Code == personal.FieldErrorMismatch && page.Enrolment != nil { // which takes no recovery code
+			fieldErrors[name] = s.text(r, "app_code_mismatch")
 		}
 	}
 	message := x.Message

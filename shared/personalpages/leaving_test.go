@@ -19,7 +19,7 @@ func TestExport_IsTheFileOfTheAPI(t *testing.T) {
 	m.profile.Fields = []personal.ProfileField{{Name: "city", Value: "<Kazan>"}}
 	b := newBrowser(t, m)
 	b.hold(first, 0)
-	b.post("/account/data", "password", "wrong").shows(t, 422, `id="field-password-error">This does not match.`)
+	b.post("/account/data", "password", "wrong").shows(t, 422, `id="field-password-error">This is not your current password. Enter it again.`)
 	file := b.post("/account/data", "password", "correct horse")
 	file.shows(t, 200, "<Kazan>")
 	for name, want := range map[string]string{
@@ -57,7 +57,7 @@ func TestDelete_SignsOutAndSaysHowToUndoIt(t *testing.T) {
 	b.get("/account/delete").shows(t, 200, "An e-mail to anna@example.com", "danger")
 	m.profile.Email = ""
 	b.get("/account/delete").shows(t, 200, "only the administrator of the site can undo this")
-	b.post("/account/delete", "password", "wrong").shows(t, 422, `id="field-password-error">This does not match.`)
+	b.post("/account/delete", "password", "wrong").shows(t, 422, `id="field-password-error">This is not your current password. Enter it again.`)
 	if b.jar["account"] == nil {
 		t.Fatal("a wrong password signed out")
 	}

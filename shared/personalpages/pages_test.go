@@ -61,7 +61,7 @@ func TestRegister_InvalidFormKeepsTypedValues(t *testing.T) {
 	b.headers = []string{"Accept-Language", "ru"}
 	b.get("/account/register").shows(t, 200, "Город", "Казань", `name="news" type="checkbox" value="true" checked`)
 	a := b.post("/account/register", "login", "taken", "email", "a@example.com", "password", "hidden horse", "confirm_password", "hidden horse", "city", "kazan")
-	a.shows(t, 409, "Ошибка: Регистрация", "Такая учётная запись уже есть.", `<a href="#field-login">Логин</a>: Уже занято.`,
+	a.shows(t, 409, "Ошибка: Регистрация", "Такая учётная запись уже есть.", `<a href="#field-login">Логин</a>: Этот логин занят. Выберите другой.`,
 		`value="taken"`, `aria-invalid="true"`, `value="a@example.com"`, `<option value="kazan" selected>`)
 	for _, unwanted := range []string{"hidden horse", "number", `value="true" checked`} {
 		if strings.Contains(a.body, unwanted) {
@@ -169,7 +169,7 @@ func TestAccount_ChangePasswordAndEmail(t *testing.T) {
 	m := newModule()
 	b := newBrowser(t, m)
 	b.hold(first, 0)
-	b.post("/account/password", "old_password", "wrong").shows(t, 422, `<p class="fault" id="field-old_password-error">This does not match.</p>`)
+	b.post("/account/password", "old_password", "wrong").shows(t, 422, `<p class="fault" id="field-old_password-error">This is not your current password. Enter it again.</p>`)
 	b.post("/account/password", "old_password", "correct horse", "password", "p", "confirm_password", "p").leads(t, "/account/password")
 	if !strings.Contains(b.jar["account"].Value, second) {
 		t.Errorf("got cookie %v, want the new hash", b.jar["account"])

@@ -125,7 +125,7 @@ func TestTwoFactor_SetUpShowsTheSecretAndTheCodesOnce(t *testing.T) {
 	b := newBrowser(t, m)
 	b.hold(first, 0)
 	b.get("/account/two-factor").shows(t, 200, ">Off<", `href="/account/two-factor/set-up"`)
-	b.post("/account/two-factor/set-up", "password", "wrong").shows(t, 422, `id="field-password-error">This does not match.`)
+	b.post("/account/two-factor/set-up", "password", "wrong").shows(t, 422, `id="field-password-error">This is not your current password. Enter it again.`)
 	shown := b.post("/account/two-factor/set-up", "password", "correct horse")
 	shown.shows(t, 200, "JBSW Y3DP EHPK 3PXP", `inputmode="numeric"`, `autocomplete="one-time-code"`,
 		`href="`+html.EscapeString(secretURI)+`"`)
@@ -178,7 +178,7 @@ func TestTwoFactor_NewCodesAndSwitchingOff(t *testing.T) {
 	b := newBrowser(t, m)
 	b.hold(first, 0)
 	for _, path := range []string{"/account/two-factor/codes", "/account/two-factor/switch-off"} {
-		b.post(path, "password", "correct horse").shows(t, 422, `id="field-code-error">Please fill this in.`)
+		b.post(path, "password", "correct horse").shows(t, 422, `id="field-code-error">Enter the code that your authenticator app shows.`)
 		b.post(path, "password", "correct horse", "code", "1").shows(t, 422, `id="field-code-error">This code is wrong or has been used.`)
 	}
 	b.post("/account/two-factor/codes", "password", "correct horse", "code", rightCode).

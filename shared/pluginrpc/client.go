@@ -3,6 +3,7 @@ package pluginrpc
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -235,9 +236,25 @@ func (c *Client) RevokeOtherSessions(ctx context.Context, pair personal.Credenti
 	return err
 }
 
-// Fields returns the user fields that are not hidden.
+// Fields returns the user fields that are not hidden. A plugin of version 0.1.0 drops their
+// hints and pattern messages, which are then those of the host's schema.
 func (c *Client) Fields(ctx context.Context) ([]personal.Field, error) {
-	return result(ctx, fieldsOf)(c.service.Fields(ctx, &personalv1.FieldsRequest{}))
+	fields, err := result(ctx, fieldsOf)(c.service.Fields(ctx, &personalv1.FieldsRequest{}))
+	if err != nil || c.host == nil {
+		return fields, err
+	}
+	schema, err := c.host.UserFields(ctx)
+	if err != nil {
+		return fields, nil // without these texts the fields are still right
+	}
+	for i := range fields {
+		f := &fields[i]
+		at := slices.IndexFunc(schema.Fields, func(own personal.Field) bool { return own.Name == f.Name })
+		if at >= 0 && f.Hint == nil && f.PatternMessage == nil {
+			f.Hint, f.PatternMessage = schema.Fields[at].Hint, schema.Fields[at].PatternMessage
+		}
+	}
+	return fields, nil
 }
 
 // Features returns what a page must know before it draws a form.

@@ -568,6 +568,8 @@ func (c *converters) fieldToPB(source personal.Field) *v1.Field {
 	personalv1Field.ReadOnly = source.ReadOnly
 	personalv1Field.Order = intToPB(source.Order)
 	personalv1Field.Group = source.Group
+	personalv1Field.Hint = localTextToPB(source.Hint)
+	personalv1Field.PatternMessage = localTextToPB(source.PatternMessage)
 	return &personalv1Field
 }
 func (c *converters) fieldsFillFromPB(source *v1.FieldsFillResponse) personal.FieldsFill {
@@ -765,12 +767,14 @@ func (c *converters) pPersonalv1FieldToPersonalField(source *v1.Field) personal.
 		personalField.Name = (*source).Name
 		personalField.Type = personal.FieldType((*source).Type)
 		personalField.Label = localTextFromPB((*source).Label)
+		personalField.Hint = localTextFromPB((*source).Hint)
 		personalField.Required = (*source).Required
 		personalField.Default = c.pPersonalv1InputToPersonalInput((*source).Default)
 		personalField.MaxLength = intFromPB((*source).MaxLength)
 		personalField.Min = (*source).Min
 		personalField.Max = (*source).Max
 		personalField.Pattern = (*source).Pattern
+		personalField.PatternMessage = localTextFromPB((*source).PatternMessage)
 		if (*source).Options != nil {
 			personalField.Options = make([]personal.Option, len((*source).Options))
 			for i := 0; i < len((*source).Options); i++ {

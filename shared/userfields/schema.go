@@ -125,7 +125,7 @@ func compile(f personal.Field) (*field, *SchemaError) {
 	case !known:
 		return nil, invalid("type", "unknown type %q: the types are %s", f.Type, typeNames())
 	}
-	for _, check := range []func(personal.Field, kind) *SchemaError{checkRules, checkOptions, checkLabels} {
+	for _, check := range []func(personal.Field, kind) *SchemaError{checkRules, checkOptions, checkTexts} {
 		if err := check(f, k); err != nil {
 			return nil, err
 		}
@@ -196,22 +196,30 @@ func checkOptions(f personal.Field, _ kind) *SchemaError {
 	return nil
 }
 
-func checkLabels(f personal.Field, _ kind) *SchemaError {
-	if err := checkLabel("label", f.Label); err != nil {
-		return err
+// checkTexts checks the languages of the texts.
+func checkTexts(f personal.Field, _ kind) *SchemaError {
+	for _, t := range []struct {
+		property string
+		text     personal.LocalText
+	}{{"label", f.Label}, {"hint", f.Hint}, {"pattern_message", f.PatternMessage}} {
+		if err := checkLocalText(t.property, t.property, t.text); err != nil {
+			return err
+		}
 	}
 	for _, o := range f.Options {
-		if err := checkLabel("options", o.Label); err != nil {
+		if err := checkLocalText("options", "label", o.Label); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func checkLabel(property string, label personal.LocalText) *SchemaError {
-	for tag := range label {
+// checkLocalText checks the languages of a text with this key, which is a property or a part
+// of one.
+func checkLocalText(property, key string, text personal.LocalText) *SchemaError {
+	for tag := range text {
 		if !languageTag.MatchString(tag) {
-			return invalid(property, "label: %q is not a language tag", tag)
+			return invalid(property, "%s: %q is not a language tag", key, tag)
 		}
 	}
 	return nil

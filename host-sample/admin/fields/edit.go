@@ -35,7 +35,7 @@ func (p *Pages) showField(w http.ResponseWriter, r *http.Request) error {
 		}
 		f = schema.Fields[i]
 	}
-	body.Form = p.newForm(r, f, len(f.Options)+spareOptions, labelLocales(schema.Fields))
+	body.Form = p.newForm(r, f, len(f.Options)+spareOptions, textLocales(schema.Fields))
 	return p.renderField(w, r, http.StatusOK, body)
 }
 
@@ -49,7 +49,7 @@ func (p *Pages) renderField(w http.ResponseWriter, r *http.Request, status int, 
 // field that is refused.
 func (p *Pages) saveField(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
 	schema := p.schema()
-	locales := labelLocales(schema.Fields)
+	locales := textLocales(schema.Fields)
 	rows, _ := strconv.Atoi(posted.Get("rows")) // 0 if it is not a number
 	rows = max(0, min(rows, maxOptions))
 	f, fieldErrors := p.readForm(r, posted, rows, locales)

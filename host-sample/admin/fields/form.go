@@ -80,12 +80,15 @@ func (p *Pages) newForm(r *http.Request, f personal.Field, rows int, locales []s
 	for _, t := range fieldTypes() {
 		types.Options = append(types.Options, ui.Choice{Value: string(t), Label: p.typeText(r, t)})
 	}
-	basics := []ui.Control{name, types}
-	for _, locale := range locales {
-		basics = append(basics, ui.Control{
-			Name: "label_" + locale, Label: p.site.Text(r, "fields_label_in", languageName(locale)), Value: f.Label[locale],
-		})
+	localized := func(name string, text personal.LocalText) (controls []ui.Control) {
+		for _, locale := range locales {
+			label := p.site.Text(r, "fields_"+name+"_in", languageName(locale))
+			controls = append(controls, ui.Control{Name: name + "_" + locale, Label: label, Value: text[locale]})
+		}
+		return controls
 	}
+	basics := slices.Concat([]ui.Control{name, types}, localized("label", f.Label), localized("hint", f.Hint))
+	texts := slices.Concat([]ui.Control{integer("max_length", f.MaxLength), pattern}, localized("pattern_message", f.PatternMessage))
 	preset := hinted("default", "")
 	preset.Kind = ui.KindLongText
 	if !f.Default.IsZero() {
@@ -94,7 +97,7 @@ func (p *Pages) newForm(r *http.Request, f personal.Field, rows int, locales []s
 	form.Sections = []section{
 		add(text("basics"), "", basics...),
 		add(text("rules"), "", checkbox("required", f.Required), checkbox("read_only", f.ReadOnly), checkbox("hidden", f.Hidden), preset),
-		add(text("text_limits"), "for-text", integer("max_length", f.MaxLength), pattern),
+		add(text("text_limits"), "for-text", texts...),
 		add(text("number_limits"), "for-number", limit("min", f.Min), limit("max", f.Max)),
 		add(text("place"), "", integer("order", f.Order), hinted("group", f.Group)),
 	}
@@ -122,17 +125,19 @@ func (p *Pages) optionControls(r *http.Request, f personal.Field, i int, locales
 // language.
 func optionName(i int, part string) string { return "option_" + strconv.Itoa(i) + "_" + part }
 
-// labelLocales returns the languages of the site, then all others in which the
-// schema has labels.
-func labelLocales(fields []personal.Field) []string {
+// textLocales returns the languages of the site, then all others in which the schema has
+// texts.
+func textLocales(fields []personal.Field) []string {
 	used := map[string]bool{}
-	add := func(label personal.LocalText) {
-		for tag := range label {
-			used[tag] = true
+	add := func(texts ...personal.LocalText) {
+		for _, text := range texts {
+			for tag := range text {
+				used[tag] = true
+			}
 		}
 	}
 	for _, f := range fields {
-		add(f.Label)
+		add(f.Label, f.Hint, f.PatternMessage)
 		for _, o := range f.Options {
 			add(o.Label)
 		}
@@ -175,25 +180,28 @@ func (p *Pages) readForm(r *http.Request, posted ui.Posted, rows int, locales []
 		}
 		return &n
 	}
-	label := func(control func(locale string) string) personal.LocalText {
-		label := personal.LocalText{}
+	localized := func(control func(locale string) string) personal.LocalText {
+		texts := personal.LocalText{}
 		for _, locale := range locales {
 			if text := posted.Get(control(locale)); text != "" {
-				label[locale] = text
+				texts[locale] = text
 			}
 		}
-		return label
+		return texts
+	}
+	named := func(name string) personal.LocalText {
+		return localized(func(locale string) string { return name + "_" + locale })
 	}
 	f := personal.Field{
 		Name: posted.Get("name"), Type: personal.FieldType(posted.Get("type")),
-		Label:    label(func(locale string) string { return "label_" + locale }),
+		Label: named("label"), Hint: named("hint"), PatternMessage: named("pattern_message"),
 		Required: posted.Get("required") == "true", ReadOnly: posted.Get("read_only") == "true", Hidden: posted.Get("hidden") == "true",
 		MaxLength: integer("max_length"), Pattern: posted.Get("pattern"),
 		Min: limit("min"), Max: limit("max"),
 		Order: integer("order"), Group: posted.Get("group"),
 	}
 	for i := range rows {
-		o := personal.Option{Value: posted.Get(optionName(i, "value")), Label: label(func(locale string) string { return optionName(i, locale) })}
+		o := personal.Option{Value: posted.Get(optionName(i, "value")), Label: localized(func(locale string) string { return optionName(i, locale) })}
 		if o.Value != "" || len(o.Label) > 0 { // the schema refuses an option with labels only
 			f.Options = append(f.Options, o)
 		}

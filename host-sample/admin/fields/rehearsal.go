@@ -105,7 +105,7 @@ func canViolate(before, after []personal.Field) bool {
 // judged returns a field with only what its values are judged by, and the default of a
 // required one, which can be filled in.
 func judged(f personal.Field) personal.Field {
-	f.Label, f.Order, f.Group = nil, 0, ""
+	f.Label, f.Hint, f.PatternMessage, f.Order, f.Group = nil, nil, nil, 0, ""
 	if !f.Required {
 		f.Default = personal.Input{}
 	}
@@ -131,7 +131,7 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, fields []personal.Fi
 	labels := p.site.API.Labels(r)
 	for _, v := range body.FieldsRehearsal.Examples {
 		shown := example{ID: v.UserID, Login: v.Login}
-		reasons := p.site.API.Explain(r, v.Fields.Err()).Fields
+		reasons := p.site.API.ExplainFields(r, v.Fields, fields)
 		for _, f := range fields {
 			if _, invalid := v.Fields[f.Name]; invalid {
 				shown.Fields = append(shown.Fields, invalidField{labels(f.Label, f.Name), reasons[f.Name].Message})

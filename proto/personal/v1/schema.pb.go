@@ -341,14 +341,17 @@ type Field struct {
 	Min       *float64 `protobuf:"fixed64,7,opt,name=min,proto3,oneof" json:"min,omitempty"`
 	Max       *float64 `protobuf:"fixed64,8,opt,name=max,proto3,oneof" json:"max,omitempty"`
 	// RE2, matched against the whole value.
-	Pattern       string    `protobuf:"bytes,9,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	Options       []*Option `protobuf:"bytes,10,rep,name=options,proto3" json:"options,omitempty"`
-	Hidden        bool      `protobuf:"varint,11,opt,name=hidden,proto3" json:"hidden,omitempty"`
-	ReadOnly      bool      `protobuf:"varint,12,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
-	Order         int64     `protobuf:"varint,13,opt,name=order,proto3" json:"order,omitempty"`
-	Group         string    `protobuf:"bytes,14,opt,name=group,proto3" json:"group,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Pattern  string    `protobuf:"bytes,9,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	Options  []*Option `protobuf:"bytes,10,rep,name=options,proto3" json:"options,omitempty"`
+	Hidden   bool      `protobuf:"varint,11,opt,name=hidden,proto3" json:"hidden,omitempty"`
+	ReadOnly bool      `protobuf:"varint,12,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
+	Order    int64     `protobuf:"varint,13,opt,name=order,proto3" json:"order,omitempty"`
+	Group    string    `protobuf:"bytes,14,opt,name=group,proto3" json:"group,omitempty"`
+	// Texts by BCP 47 tag.
+	Hint           map[string]string `protobuf:"bytes,15,rep,name=hint,proto3" json:"hint,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	PatternMessage map[string]string `protobuf:"bytes,16,rep,name=pattern_message,json=patternMessage,proto3" json:"pattern_message,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Field) Reset() {
@@ -479,6 +482,20 @@ func (x *Field) GetGroup() string {
 	return ""
 }
 
+func (x *Field) GetHint() map[string]string {
+	if x != nil {
+		return x.Hint
+	}
+	return nil
+}
+
+func (x *Field) GetPatternMessage() map[string]string {
+	if x != nil {
+		return x.PatternMessage
+	}
+	return nil
+}
+
 // Option is one value that an enum may have.
 type Option struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -550,7 +567,7 @@ const file_personal_v1_schema_proto_rawDesc = "" +
 	"\x04list\x18\x05 \x01(\v2\x15.personal.v1.TextListH\x00R\x04listB\x06\n" +
 	"\x04kind\" \n" +
 	"\bTextList\x12\x14\n" +
-	"\x05items\x18\x01 \x03(\tR\x05items\"\xef\x03\n" +
+	"\x05items\x18\x01 \x03(\tR\x05items\"\xee\x05\n" +
 	"\x05Field\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x123\n" +
@@ -567,9 +584,17 @@ const file_personal_v1_schema_proto_rawDesc = "" +
 	"\x06hidden\x18\v \x01(\bR\x06hidden\x12\x1b\n" +
 	"\tread_only\x18\f \x01(\bR\breadOnly\x12\x14\n" +
 	"\x05order\x18\r \x01(\x03R\x05order\x12\x14\n" +
-	"\x05group\x18\x0e \x01(\tR\x05group\x1a8\n" +
+	"\x05group\x18\x0e \x01(\tR\x05group\x120\n" +
+	"\x04hint\x18\x0f \x03(\v2\x1c.personal.v1.Field.HintEntryR\x04hint\x12O\n" +
+	"\x0fpattern_message\x18\x10 \x03(\v2&.personal.v1.Field.PatternMessageEntryR\x0epatternMessage\x1a8\n" +
 	"\n" +
 	"LabelEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a7\n" +
+	"\tHintEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aA\n" +
+	"\x13PatternMessageEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x06\n" +
 	"\x04_minB\x06\n" +
@@ -603,7 +628,7 @@ func file_personal_v1_schema_proto_rawDescGZIP() []byte {
 }
 
 var file_personal_v1_schema_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_personal_v1_schema_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_personal_v1_schema_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_personal_v1_schema_proto_goTypes = []any{
 	(InputKind)(0),   // 0: personal.v1.InputKind
 	(*Input)(nil),    // 1: personal.v1.Input
@@ -612,7 +637,9 @@ var file_personal_v1_schema_proto_goTypes = []any{
 	(*Field)(nil),    // 4: personal.v1.Field
 	(*Option)(nil),   // 5: personal.v1.Option
 	nil,              // 6: personal.v1.Field.LabelEntry
-	nil,              // 7: personal.v1.Option.LabelEntry
+	nil,              // 7: personal.v1.Field.HintEntry
+	nil,              // 8: personal.v1.Field.PatternMessageEntry
+	nil,              // 9: personal.v1.Option.LabelEntry
 }
 var file_personal_v1_schema_proto_depIdxs = []int32{
 	0, // 0: personal.v1.Input.kind:type_name -> personal.v1.InputKind
@@ -620,12 +647,14 @@ var file_personal_v1_schema_proto_depIdxs = []int32{
 	6, // 2: personal.v1.Field.label:type_name -> personal.v1.Field.LabelEntry
 	1, // 3: personal.v1.Field.default:type_name -> personal.v1.Input
 	5, // 4: personal.v1.Field.options:type_name -> personal.v1.Option
-	7, // 5: personal.v1.Option.label:type_name -> personal.v1.Option.LabelEntry
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	7, // 5: personal.v1.Field.hint:type_name -> personal.v1.Field.HintEntry
+	8, // 6: personal.v1.Field.pattern_message:type_name -> personal.v1.Field.PatternMessageEntry
+	9, // 7: personal.v1.Option.label:type_name -> personal.v1.Option.LabelEntry
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_schema_proto_init() }
@@ -647,7 +676,7 @@ func file_personal_v1_schema_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_schema_proto_rawDesc), len(file_personal_v1_schema_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

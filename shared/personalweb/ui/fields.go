@@ -56,6 +56,7 @@ func (p *Pages) FieldControl(r *http.Request, f personal.Field, labels Labels, v
 	case personal.TypeTags, personal.TypeLinkSet:
 		c.Kind, c.Hint = KindLongText, text("hint_list")
 	}
+	c.Hint = strings.TrimSpace(labels(f.Hint, "") + " " + c.Hint)
 	if !f.ReadOnly {
 		return c
 	}
@@ -70,7 +71,7 @@ func (p *Pages) FieldControl(r *http.Request, f personal.Field, labels Labels, v
 			value = o.Label
 		}
 	}
-	return Control{Kind: KindText, Name: c.Name, Label: c.Label, Value: value}
+	return Control{Kind: KindText, Name: c.Name, Label: c.Label, Hint: labels(f.Hint, ""), Value: value}
 }
 
 // limit sets the bounds of a number, and the hint that names them.

@@ -44,6 +44,9 @@ func TestFieldControl_EveryType(t *testing.T) {
 		{personal.Field{Type: personal.TypeNumber, Max: ptr(2.5)}, "", []string{`type="number"`, `step="any"`, `max="2.5"`, "2.5 or less."}},
 		{personal.Field{Type: personal.TypeBoolean}, "true", []string{`type="checkbox"`, " checked"}},
 		{personal.Field{Type: personal.TypeBoolean, Required: true}, "false", []string{`role="radiogroup"`, `value="false" checked`, `aria-required="true"`}},
+		{personal.Field{Type: personal.TypeText, Hint: personal.LocalText{"en": "As on <it>."}}, "a",
+			[]string{`<p class="hint" id="field-x-hint">As on &lt;it&gt;.</p>`, `aria-describedby="field-x-hint"`}},
+		{personal.Field{Type: personal.TypeInteger, Min: ptr(1), Hint: personal.LocalText{"en": "In years."}}, "3", []string{"In years. 1 or more."}},
 		{personal.Field{Type: personal.TypeDate}, "2000-01-02", []string{`type="date"`, `value="2000-01-02"`}},
 		{personal.Field{Type: personal.TypeDateTime}, "2000-01-02T03:04:05", []string{`type="datetime-local"`, `step="1"`, "In UTC."}},
 		{personal.Field{Type: personal.TypeEnum, Options: []personal.Option{{Value: "a"}, {Value: "b", Label: personal.LocalText{"en": "Bee"}}}}, "b",
@@ -62,6 +65,13 @@ func TestFieldControl_EveryType(t *testing.T) {
 				t.Errorf("%s: want %s in\n%s", tt.field.Type, want, got)
 			}
 		}
+	}
+}
+
+func TestFieldControl_ReadOnlyHasTheFieldsHint(t *testing.T) {
+	f := personal.Field{Name: "x", Type: personal.TypeDateTime, ReadOnly: true, Hint: personal.LocalText{"en": "Ask us to change it."}}
+	if got := shown(t, f, "2000-01-02T03:04:05"); !strings.Contains(got, `id="field-x-hint">Ask us to change it.</p>`) {
+		t.Errorf("got %s, want the hint", got)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestLanguages_OwnFilesReplaceAndAdd(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := jsontext.Languages(builtIn, files(test.own))
+			got, err := jsontext.Languages(files(test.own), builtIn)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +74,7 @@ func TestLanguages_OwnFilesReplaceAndAdd(t *testing.T) {
 			}
 		})
 	}
-	if _, err := jsontext.Languages(builtIn, nil); err != nil {
+	if _, err := jsontext.Languages(nil, builtIn); err != nil {
 		t.Errorf("no folder: got %v, want no error", err)
 	}
 }
@@ -105,7 +105,7 @@ de.json: there is no text with the key "x"
 de.json: texts are missing: b, c`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := jsontext.Languages(builtIn, files(test.own))
+			_, err := jsontext.Languages(files(test.own), builtIn)
 			if err == nil {
 				t.Fatalf("got no error, want %s", test.want)
 			}
@@ -117,7 +117,7 @@ de.json: texts are missing: b, c`},
 }
 
 func TestLanguages_BuiltInsHaveTheSameKeys(t *testing.T) {
-	_, err := jsontext.Languages(files(map[string]string{"en.json": `{"a":"A"}`, "ru.json": `{"b":"Б"}`}), nil)
+	_, err := jsontext.Languages(nil, files(map[string]string{"en.json": `{"a":"A"}`, "ru.json": `{"b":"Б"}`}))
 	if err == nil {
 		t.Error("got no error, want one for a and b")
 	}

@@ -13,19 +13,29 @@ import (
 	"golang.org/x/text/language"
 )
 
-// Languages reads the texts of each language by their keys. builtIn has a file LOCALE.json,
-// an object of texts, for each language that the program has; all have the same keys. own,
-// which may be nil, has files of the same form: that of a language of builtIn replaces any of
-// its texts, and that of another language has them all.
+// Languages reads the texts of each language by their keys. Each folder of builtIn has a file
+// LOCALE.json, an object of texts, for each language that the program has; all languages have
+// the same keys. A text of a later folder replaces one of an earlier folder. own, which may be
+// nil, has files of the same form: that of a built-in language replaces any of its texts, and
+// that of another language has them all.
 //
 // The error names everything that is wrong, with the file and the key: invalid JSON, a file
 // name that is not a BCP 47 tag, a value that is not a text, an empty text, a repeated or
 // unknown key, and the keys that a language lacks. Names in own that begin with a dot are
 // ignored.
-func Languages(builtIn, own fs.FS) (map[string]map[string]string, error) {
-	all, err := readAll(builtIn)
-	if err != nil {
-		return nil, err
+func Languages(own fs.FS, builtIn ...fs.FS) (map[string]map[string]string, error) {
+	all := map[string]map[string]string{}
+	for _, folder := range builtIn {
+		read, err := readAll(folder)
+		if err != nil {
+			return nil, err
+		}
+		for locale, texts := range read {
+			if all[locale] == nil {
+				all[locale] = map[string]string{}
+			}
+			maps.Copy(all[locale], texts)
+		}
 	}
 	keys := map[string]string{} // the values do not count
 	for _, texts := range all {

@@ -33,7 +33,7 @@ func readTexts(own fs.FS) (map[string]texts, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := jsontext.Languages(builtIn, own)
+	all, err := jsontext.Languages(own, builtIn)
 	if err != nil {
 		return nil, err
 	}

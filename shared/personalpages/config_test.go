@@ -116,7 +116,7 @@ func TestConfig_TextsAndTemplatesOfTheSite(t *testing.T) {
 		Templates: fstest.MapFS{"register.html": {Data: []byte(`{{define "title"}}{{.Title}}{{end}}{{define "main"}}<p>Our rules</p>{{template "form" .Form}}{{end}}`)}},
 	})
 	b.get("/account/register").shows(t, 200, "<title>Become a member", "<p>Our rules</p>", `action="/account/register"`)
-	b.post("/account/register", "login", "taken").shows(t, 409, "<p>Our rules</p>", "This is already taken.")
+	b.post("/account/register", "login", "taken").shows(t, 409, "<p>Our rules</p>", "taken")
 	if page := b.get("/account/sign-in"); strings.Contains(page.body, "Our rules") {
 		t.Error("the template of one page is used for another")
 	}
@@ -124,10 +124,10 @@ func TestConfig_TextsAndTemplatesOfTheSite(t *testing.T) {
 
 func TestConfig_ErrorsNameWhatIsWrong(t *testing.T) {
 	for want, c := range map[string]personalpages.Config{
-		`no page has a text "regster"`: {Texts: fstest.MapFS{"en.json": {Data: []byte(`{"regster": "x"}`)}}},
-		"register.html":                {Templates: fstest.MapFS{"register.html": {Data: []byte(`{{define "main"}}{{end`)}}},
-		`{{block "body" .}}`:           {Layout: template.Must(template.New("").Parse("x"))},
-		"example.com":                  {Origins: []string{"example.com"}},
+		`there is no text with the key "regster"`: {Texts: fstest.MapFS{"en.json": {Data: []byte(`{"regster": "x"}`)}}},
+		"register.html":      {Templates: fstest.MapFS{"register.html": {Data: []byte(`{{define "main"}}{{end`)}}},
+		`{{block "body" .}}`: {Layout: template.Must(template.New("").Parse("x"))},
+		"example.com":        {Origins: []string{"example.com"}},
 	} {
 		api, err := personalhttp.New(newModule(), personalhttp.Options{Log: slog.New(slog.DiscardHandler)})
 		if err != nil {

@@ -69,10 +69,10 @@ func TestSiteTexts_AreChecked(t *testing.T) {
 		want    string // in the error; "" for none
 	}{
 		"some texts":                         {files: map[string]string{"en.json": `{"hello":"Hi"}`}},
-		"an unknown text":                    {files: map[string]string{"en.json": `{"helo":"Hi"}`}, want: `texts in en: no page has a text "helo"`},
-		"a language that the API lacks":      {files: map[string]string{"de.json": `{}`}, want: "texts in de: the API has no messages in this language, but in en, ru"},
-		"a language without all texts":       {files: map[string]string{"de.json": `{}`}, locales: []string{"en", "de"}, want: `texts in de: there is no text "hello"`},
-		"a language of the API without file": {locales: []string{"en", "de"}, want: `texts in de: there is no text "hello"`},
+		"an unknown text":                    {files: map[string]string{"en.json": `{"helo":"Hi"}`}, want: `en.json: there is no text with the key "helo"`},
+		"a language that the API lacks":      {files: map[string]string{"de.json": `{"hello":"Hallo"}`}, want: "de.json: texts are missing: "},
+		"a language without all texts":       {files: map[string]string{"de.json": `{}`}, locales: []string{"en", "de"}, want: `de.json: texts are missing:`},
+		"a language of the API without file": {locales: []string{"en", "de"}, want: "the API has messages in de, and the pages have none"},
 		"no JSON":                            {files: map[string]string{"en.json": "{\n\"hello\": Hi}"}, want: "en.json, line 2"},
 	} {
 		t.Run(name, func(t *testing.T) {

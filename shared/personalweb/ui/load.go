@@ -1,10 +1,8 @@
 package ui
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -22,6 +20,8 @@ import (
 
 	"golang.org/x/text/language"
 	"golang.org/x/text/language/display"
+
+	"github.com/cms-personal/personal/shared/jsontext"
 )
 
 // texts are the texts of one language by key. A text with arguments is a format of
@@ -54,82 +54,26 @@ func (t texts) isolated(key string, users ...string) (template.HTML, error) {
 }
 
 // loadTexts returns the texts in each language: the built-in ones of all sources, of which
-// later ones replace those before, and in their place those of the site. The error names every
-// text that is missing in a language, and every text of the site that no page uses.
+// later ones replace those before, and in their place those of the site, which may be nil. The
+// error names every text that is missing or unknown.
 func loadTexts(locales []string, site fs.FS, sources ...fs.FS) (map[string]texts, error) {
-	builtIn := map[string]texts{}
-	keys := texts{}
-	for _, locale := range Locales() {
-		builtIn[locale] = texts{}
-		for _, source := range sources {
-			own, err := readTexts(source, locale)
-			if err != nil {
-				return nil, err
-			}
-			maps.Copy(builtIn[locale], own)
-			maps.Copy(keys, own)
-		}
-	}
-	ofSite, problems := siteTexts(locales, site)
-	for locale, own := range ofSite {
-		for key := range own {
-			if _, ok := keys[key]; !ok {
-				problems = append(problems, fmt.Errorf("texts in %s: no page has a text %q", locale, key))
-			}
-		}
+	read, err := jsontext.Languages(site, sources...)
+	if err != nil {
+		return nil, fmt.Errorf("texts: %w", err)
 	}
 	all := map[string]texts{}
+	var wrong []error
 	for _, locale := range locales {
-		all[locale] = texts{}
-		maps.Copy(all[locale], builtIn[locale])
-		maps.Copy(all[locale], ofSite[locale])
-		for key := range keys {
-			if all[locale][key] == "" {
-				problems = append(problems, fmt.Errorf("texts in %s: there is no text %q", locale, key))
-			}
+		if all[locale] = read[locale]; read[locale] == nil {
+			wrong = append(wrong, fmt.Errorf("texts: the API has messages in %s, and the pages have none: add %[1]s.json", locale))
 		}
 	}
-	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return all, errors.Join(problems...)
-}
-
-// siteTexts reads the texts of a site, which may be nil.
-func siteTexts(locales []string, site fs.FS) (all map[string]texts, problems []error) {
-	all = map[string]texts{}
-	if site == nil {
-		return all, nil
-	}
-	names, err := fs.Glob(site, "*.json")
-	if err != nil {
-		return all, []error{fmt.Errorf("listing texts: %w", err)}
-	}
-	for _, name := range names {
-		locale := strings.TrimSuffix(name, ".json")
-		if !slices.Contains(locales, locale) {
-			problems = append(problems, fmt.Errorf("texts in %s: the API has no messages in this language, but in %s", locale, strings.Join(locales, ", ")))
-			continue
-		}
-		if all[locale], err = readTexts(site, locale); err != nil {
-			problems = append(problems, err)
+	for _, locale := range slices.Sorted(maps.Keys(read)) {
+		if !slices.Contains(locales, locale) && !slices.Contains(Locales(), locale) {
+			wrong = append(wrong, fmt.Errorf("texts: %s.json: the API has no messages in this language, but in %s", locale, strings.Join(locales, ", ")))
 		}
 	}
-	return all, problems
-}
-
-func readTexts(source fs.FS, locale string) (texts, error) {
-	data, err := fs.ReadFile(source, locale+".json")
-	if err != nil {
-		return nil, fmt.Errorf("reading texts: %w", err)
-	}
-	var own texts
-	if err := json.Unmarshal(data, &own); err != nil {
-		line := 1
-		if wrong := (*json.SyntaxError)(nil); errors.As(err, &wrong) {
-			line += bytes.Count(data[:min(int(wrong.Offset), len(data))], []byte("\n"))
-		}
-		return nil, fmt.Errorf("%s.json, line %d: %w; write one object of texts by key", locale, line, err)
-	}
-	return own, nil
+	return all, errors.Join(wrong...)
 }
 
 // parsed returns a parsed template. It parses it at the first call.

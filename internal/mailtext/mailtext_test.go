@@ -235,6 +235,7 @@ func TestLoad_NamesFileLineAndRemedy(t *testing.T) {
 		"no code that is valid for days":        {"invitation.de.txt", "Subject: a\n\nx{{if lt .Days 2}}{{.Token}}{{end}}\n", "invitation.de.txt:2: the mail does not always contain its code"},
 		"no subject without a name of the site": {"recovery.de.txt", "Subject: {{.Site}}\n\n{{.Token}}\n", "recovery.de.txt:1: the subject is empty"},
 		"no code with a name of the site":       {"recovery.de.txt", "Subject: a\n\nx{{if not .Site}}{{.Token}}{{end}}\n", "recovery.de.txt:2: the mail does not always contain its code"},
+		"no code with a link and no name":       {"recovery.de.txt", "Subject: a\n\nx{{if or .Site (not .Link)}}{{.Token}}{{end}}\n", "recovery.de.txt:2: the mail does not always contain its code"},
 		"a subject that a name makes long":      {"recovery.de.txt", "Subject: {{.Site}} " + strings.Repeat("ü", 140) + "\n\n{{.Token}}\n", "recovery.de.txt:1: the subject is too long"},
 		"a long subject":                        {"recovery.de.txt", "Subject: " + strings.Repeat("ü", 201) + "\n\n{{.Token}}\n", "recovery.de.txt:1: the subject is too long: shorten it to 200 characters"},
 		"HTML without the code":                 {"recovery.en.html", "<p>Hello</p>", "recovery.en.html:1: the mail does not always contain its code"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -28,7 +29,7 @@ func TestMailList_NamesKindsAndFields(t *testing.T) {
 
 func TestMailList_WritesTemplatesThatLoad(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "mails")
-	if out, _, err := command(t, "mail", "list", "--write", dir); err != nil || !strings.HasPrefix(out, "64 templates written") {
+	if out, _, err := command(t, "mail", "list", "--write", dir); err != nil || !strings.HasPrefix(out, "32 templates written") {
 		t.Fatalf("got %q (%v), want the number of templates", out, err)
 	}
 	if _, err := mailtext.Load(dir); err != nil {
@@ -58,8 +59,8 @@ func TestMailPreview_PrintsWhatWouldBeSent(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"recovery --locale de --templates " + dir, "Subject: Neues Passwort\n\nIhr Code: " + token + "\n"},
 		{"recovery --locale de-AT --html --templates " + dir, "<b>" + token + "</b>\n"},
-		{"session_theft --locale ru", "Subject: Сеанс вашей учётной записи завершён\n\nСеанс"},
-		{"session_theft", "Subject: A session of your account was ended\n\nA session"},
+		{"session_theft --locale ru", "Subject: Example: Сеанс вашей учётной записи завершён\n\nСеанс"},
+		{"session_theft", "Subject: Example: A session of your account was ended\n\nA session of your account at Example was"},
 	} {
 		if out, _, err := command(t, append([]string{"mail", "preview"}, strings.Fields(test.args)...)...); err != nil || !strings.HasPrefix(out, test.want) {
 			t.Errorf("%s: got %q (%v), want %q", test.args, out, err, test.want)
@@ -114,6 +115,32 @@ func TestPreflight_ChecksMailTemplates(t *testing.T) {
 		}
 		if got.Name == "" || got.Warning != test.lenient || got.Passed != (test.reason == "") || !got.Passed && !strings.HasPrefix(got.Reason, "mail.templates: "+dir+test.reason) {
 			t.Errorf("%s templates: got %+v, want the reason %q", name, got, test.reason)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestBuilder_LinksToTheHostsPages shows what mails link to; an older host names no URL.
+func TestBuilder_LinksToTheHostsPages(t *testing.T) {
+	for url, want := range map[string]string{
+		"":                            "",
+		"https://example.com/account": "https://example.com/account/recover#token={token}",
+		"https://example.com/?a=b":    "the URL of the account pages",
+	} {
+		version := func() (string, error) { return "1.0.0", nil }
+		m, err := builder(version, newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(), pluginrpc.Configuration{
+			DatabaseURL: "sqlite://" + filepath.Join(t.TempDir(), "personal.db"), AccountURL: url,
+		}, nil)
+		if err != nil {
+			if !errors.As(err, new(*pluginrpc.PermanentError)) || want == "" || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("%q: got error %v, want %q", url, err, want)
+			}
+			continue
+		}
+		if got := m.(*module).settings.accounts().RecoveryURL; got != want {
+			t.Errorf("%q: got the link %q, want %q", url, got, want)
 		}
 		if err := m.Close(); err != nil {
 			t.Error(err)

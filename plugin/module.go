@@ -106,6 +106,9 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		case unknown != nil:
 			log.WarnContext(ctx, "settings that this version does not know are ignored", slog.Any("keys", unknown))
 		}
+		if err := s.linkTo(c.AccountURL); err != nil {
+			return nil, &pluginrpc.PermanentError{Reason: err.Error()}
+		}
 		keys, err := seal.New(c.SecretKeys)
 		if err != nil {
 			return nil, &pluginrpc.PermanentError{Reason: "secret keys: " + err.Error()}

@@ -68,11 +68,12 @@ func before[T any](op personal.OperationName, change func(*T)) func(*call) {
 	}
 }
 
-// panicking is a set of mails one of which panics.
+// panicking is a set of mails two of which panic: one that the rehearsal causes, and one that it
+// does not cause, with the name of the site.
 type panicking struct{ *mailtext.Set }
 
 func (p panicking) Write(k mailtext.Kind, locale string, l mailtext.Letter) (subject, text, html string, err error) {
-	if k == mailtext.Deletion && locale == "ru" {
+	if locale == "ru" && (k == mailtext.Deletion || k == mailtext.CodeRefused && l.Site == "A site") {
 		panic("planted")
 	}
 	return p.Set.Write(k, locale, l)
@@ -187,6 +188,8 @@ func plantedFaults() map[string]plantedFault {
 			after: changed(personal.OpRenewRecoveryCodes, func(codes []string) []string { return codes[:0] }),
 			check: "second_factor", op: "RenewRecoveryCodes", field: "error_code"},
 		"template that panics": {mails: true, check: "mails", op: "Delete", field: "deletion.ru"},
+
+		"template that panics with the name of the site": {mails: true, check: "mails", op: "Authorize", field: "code_refused.ru"},
 		"erasure forgets a table": {
 			statements: `CREATE TABLE personal_forgotten (account_id BIGINT);
 				CREATE TRIGGER forgotten AFTER INSERT ON personal_accounts BEGIN INSERT INTO personal_forgotten VALUES (new.id); END`,

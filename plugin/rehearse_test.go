@@ -80,6 +80,8 @@ func rehearse(t testing.TB, m *module) (others []pluginrpc.RehearsalCheck, names
 }
 
 const everythingOn = `
+[site]
+name = "A site"
 [registration]
 enabled = true
 email_verification = "required"

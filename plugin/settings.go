@@ -18,6 +18,7 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/throttle"
@@ -31,6 +32,9 @@ var defaultSettings []byte
 
 // settings is the settings file.
 type settings struct {
+	Site struct {
+		Name string `toml:"name"`
+	} `toml:"site"`
 	Session struct {
 		Idle     duration `toml:"idle"`
 		Absolute duration `toml:"absolute"`
@@ -200,6 +204,8 @@ func (s settings) check() error {
 	between := func(key string, v, low, high int) {
 		require(v >= low && v <= high, key, fmt.Sprintf("must be from %d to %d", low, high))
 	}
+	require(validName(s.Site.Name, mailtext.MaxSite), "site.name",
+		fmt.Sprintf("must have 1 to %d characters, no control characters, and no spaces at its ends, or be empty", mailtext.MaxSite))
 	minSecond("session.idle", s.Session.Idle)
 	minSecond("session.absolute", s.Session.Absolute)
 	minSecond("session.grace", s.Session.Grace)
@@ -224,7 +230,9 @@ func (s settings) check() error {
 		fmt.Sprintf("%q must be empty or the absolute path of a folder, like /etc/personal/mails", s.Mail.Templates))
 	minSecond("deletion.grace", s.Deletion.Grace)
 	require(validLink(s.Deletion.URL), "deletion.url", "must be empty or an http(s) URL with {token} once, after a #")
-	require(validIssuer(s.TwoFactor.Issuer), "two_factor.issuer", fmt.Sprintf("must have 1 to %d characters, no colon and no control characters", maxIssuer))
+	issuer := s.TwoFactor.Issuer // authenticator apps take a colon for the end of it
+	require(validName(issuer, maxIssuer) && !strings.Contains(issuer, ":"), "two_factor.issuer",
+		fmt.Sprintf("must have 1 to %d characters, no colon and no control characters, or be empty", maxIssuer))
 	checkLimit := func(key string, l limit) {
 		between("throttle."+key+".burst", l.Burst, 1, 100_000)
 		minSecond("throttle."+key+".every", l.Every)
@@ -256,12 +264,37 @@ func (s settings) check() error {
 // maxIssuer bounds two_factor.issuer, in characters: authenticator apps show it in one line.
 const maxIssuer = 64
 
-// validIssuer reports whether an authenticator app can show the name of the site. A colon
-// would separate it from the login.
-func validIssuer(name string) bool {
-	n := utf8.RuneCountInString(name)
-	return n > 0 && n <= maxIssuer && strings.TrimSpace(name) == name && utf8.ValidString(name) &&
-		!strings.ContainsFunc(name, func(r rune) bool { return r == ':' || unicode.IsControl(r) })
+// validName reports whether a name is empty, or one line of at most so many characters.
+func validName(name string, most int) bool {
+	return utf8.RuneCountInString(name) <= most && strings.TrimSpace(name) == name && utf8.ValidString(name) &&
+		!strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) })
+}
+
+// issuer returns the name of the site in authenticator apps.
+func (s settings) issuer() string {
+	site := strings.Join(strings.Fields(strings.ReplaceAll(s.Site.Name, ":", " ")), " ")
+	return cmp.Or(s.TwoFactor.Issuer, site, "personal")
+}
+
+// linkTo makes pages below the URL of the host's account pages the links in mails that no setting
+// names. It changes nothing if the URL is empty.
+func (s *settings) linkTo(accountURL string) error {
+	if accountURL == "" {
+		return nil
+	}
+	pages := strings.TrimSuffix(accountURL, "/")
+	if strings.ContainsAny(pages, "?#") || !validLink(pages+"#{token}") {
+		return errors.New("the URL of the account pages, which the host names, must be an http(s) URL without query and fragment")
+	}
+	for _, link := range []struct {
+		url  *string
+		page string
+	}{
+		{&s.Recovery.URL, "recover"}, {&s.Email.URL, "email"}, {&s.Registration.URL, "email"}, {&s.Deletion.URL, "undo-delete"},
+	} {
+		*link.url = cmp.Or(*link.url, pages+"/"+link.page+"#token={token}")
+	}
+	return nil
 }
 
 // validLink reports whether a template of links is valid. The token must be in the
@@ -300,7 +333,8 @@ func (s settings) accounts() accounts.Settings {
 		Notices:              s.Mail.Notices,
 		DeletionGrace:        time.Duration(s.Deletion.Grace),
 		DeletionURL:          s.Deletion.URL,
-		TwoFactorIssuer:      s.TwoFactor.Issuer,
+		TwoFactorIssuer:      s.issuer(),
+		Site:                 s.Site.Name,
 
 		Throttle: accounts.Throttle{
 			Enabled:         s.Throttle.Enabled,

@@ -107,7 +107,11 @@ func TestSettings_NamesInvalidKeys(t *testing.T) {
 		"a limit of years":               {"[throttle.guess]\nevery = \"9000h\"", "throttle.guess.every"},
 		"an audit log of 0 entries":      {"[audit]\nmost = 0", "audit.most"},
 		"an issuer with a colon":         {"[two_factor]\nissuer = \"my: site\"", "two_factor.issuer: must have 1 to 64 characters, no colon"},
-		"an empty issuer":                {"[two_factor]\nissuer = \"\"", "two_factor.issuer"},
+		"an issuer with spaces around":   {"[two_factor]\nissuer = \" a\"", "two_factor.issuer"},
+		"a site of two lines":            {"[site]\nname = \"my\\nsite\"", "site.name: must have 1 to 64 characters, no control characters, and no spaces at its ends, or be empty"},
+		"a site with a separator":        {"[site]\nname = \"my\\u2028site\"", "site.name"},
+		"a site with spaces around":      {"[site]\nname = \"my site \"", "site.name"},
+		"a site that is too long":        {"[site]\nname = \"" + strings.Repeat("ы", 65) + "\"", "site.name"},
 		"an issuer of two lines":         {"[two_factor]\nissuer = \"my\\nsite\"", "two_factor.issuer"},
 		"an issuer that is too long":     {"[two_factor]\nissuer = \"" + strings.Repeat("a", 65) + "\"", "two_factor.issuer"},
 		"a text for a switch":            {"[two_factor]\nenabled = \"yes\"", "two_factor.enabled"},
@@ -136,5 +140,66 @@ func TestSettings_PendingSecretsArePrunedAfterTheirLifetime(t *testing.T) {
 	now := time.Now()
 	if got, want := s.prune(now).PendingBefore, now.Add(-10*time.Minute); err != nil || !got.Equal(want) {
 		t.Errorf("got %v (error %v), want %v", got, err, want)
+	}
+}
+
+func TestSettings_NameOfTheSite(t *testing.T) {
+	longest := strings.Repeat("ы", 64)
+	for _, test := range []struct{ file, name, issuer string }{
+		{"", "", "personal"},
+		{"[site]\nname = \"\"\n[two_factor]\nissuer = \"\"", "", "personal"},
+		{"[site]\nname = \"Fish & Chips\"", "Fish & Chips", "Fish & Chips"},
+		{"[site]\nname = \"" + longest + "\"", longest, longest},
+		{"[site]\nname = \"Fish: Chips\"", "Fish: Chips", "Fish Chips"},
+		{"[site]\nname = \":\"", ":", "personal"},
+		{"[site]\nname = \"Fish\"\n[two_factor]\nissuer = \"Chips\"", "Fish", "Chips"},
+		{"[two_factor]\nissuer = \"Chips\"", "", "Chips"},
+	} {
+		s, err := readSettings([]byte(test.file))
+		if err != nil {
+			t.Errorf("%s: %v", test.file, err)
+			continue
+		}
+		if rules := s.accounts(); rules.Site != test.name || rules.TwoFactorIssuer != test.issuer {
+			t.Errorf("%s: got the site %q and the issuer %q, want %q and %q", test.file, rules.Site, rules.TwoFactorIssuer, test.name, test.issuer)
+		}
+	}
+}
+
+func TestSettings_LinksThatNoSettingNamesAreBuiltFromTheHostsURL(t *testing.T) {
+	type links struct{ recovery, email, registration, deletion string }
+	below := func(url string) links {
+		return links{url + "/recover#token={token}", url + "/email#token={token}", url + "/email#token={token}", url + "/undo-delete#token={token}"}
+	}
+	const own = "https://cms.example/r#token={token}"
+	partly := below("https://example.com/account")
+	partly.recovery, partly.deletion = own, own
+	for name, test := range map[string]struct {
+		file, url string
+		want      links
+	}{
+		"no URL":           {"", "", links{}},
+		"no URL, settings": {"[recovery]\nurl = \"" + own + "\"", "", links{recovery: own}},
+		"a URL":            {"", "https://example.com/account", below("https://example.com/account")},
+		"a final slash":    {"", "http://127.0.0.1:8080/account/", below("http://127.0.0.1:8080/account")},
+		"empty settings":   {"[recovery]\nurl = \"\"", "https://example.com", below("https://example.com")},
+		"settings win":     {"[recovery]\nurl = \"" + own + "\"\n[deletion]\nurl = \"" + own + "\"", "https://example.com/account", partly},
+	} {
+		s, err := readSettings([]byte(test.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.linkTo(test.url); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		rules := s.accounts()
+		if got := (links{rules.RecoveryURL, rules.EmailURL, rules.RegistrationURL, rules.DeletionURL}); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+	for _, wrong := range []string{"example.com", "/account", "ftp://example.com", "https://", "https://example.com/?a=b", "https://example.com/#a", "https://example.com/{token}"} {
+		if err := new(settings).linkTo(wrong); err == nil || !strings.Contains(err.Error(), "the URL of the account pages") {
+			t.Errorf("%s: got %v, want an error", wrong, err)
+		}
 	}
 }

@@ -59,7 +59,7 @@ func TestMail_HTMLIsSandboxed(t *testing.T) {
 		t.Fatalf("got status %d, want 200 and the HTML: %s", w.Code, w.Body)
 	}
 	for name, want := range map[string]string{
-		"Content-Security-Policy": "sandbox; default-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'",
+		"Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'",
 		"Cache-Control":           "no-store", "X-Content-Type-Options": "nosniff", "Content-Type": "text/html; charset=utf-8",
 	} {
 		if h.Get(name) != want {

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -85,7 +86,8 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 		Data:        c.dataDir,
 		Catalogue:   catalogue,
 		DatabaseURL: c.databaseURL,
-		Settings:    settingsSource(c.flags.Settings, h.url, c.relay == nil),
+		URL:         accountURL(c.flags.URL, h.url, c.relay == nil),
+		Settings:    settingsSource(c.flags.Settings),
 		SecretKeys:  c.secretKeys(),
 		Host:        &callbacks{h.callbacks},
 		Admission:   c.admission,
@@ -159,8 +161,8 @@ func (h *host) openFolder() (err error) {
 	}
 	if h.config.relay != nil {
 		h.callbacks.Mail = h.config.relay
-		if h.config.flags.Settings == "" {
-			h.log.Warn("mails contain a code but no link: set recovery.url, email.url, registration.url and deletion.url in a settings file, and name it with --settings")
+		if h.config.flags.URL == "" && h.config.flags.Settings == "" {
+			h.log.Warn("mails contain a code but no link: name the site's public URL with --url")
 		}
 		return nil
 	}
@@ -234,33 +236,33 @@ func listenURL(addr net.Addr) string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-// settingsSource returns the function that gives the plugin its settings at every
-// start: the current content of the file. Without a file, mails that are kept on
-// this machine link to the sample's pages at the configured listener. The host
-// name of a request must not be used for that: a caller of the recovery would
-// choose where the token goes. Mails that are sent get no link without a file,
-// because the site's public address is not known.
-func settingsSource(file, url string, captured bool) func(plugincatalogue.Manifest) ([]byte, error) {
-	return func(plugin plugincatalogue.Manifest) ([]byte, error) {
-		switch {
-		case file != "":
-			data, err := durable.ReadTrusted(file)
-			if err != nil {
-				return nil, fmt.Errorf("reading the plugin's settings: %w", err)
-			}
-			return data, nil
-		case captured:
-			links := [][2]string{{"recovery", "/account/recover"}, {"email", "/account/email"}}
-			if plugin.Schema.Max >= 4 { // older versions refuse these settings
-				links = append(links, [2]string{"registration", "/account/email"}, [2]string{"deletion", "/account/undo-delete"})
-			}
-			var settings []byte
-			for _, link := range links {
-				settings = fmt.Appendf(settings, "[%s]\nurl = %q\n\n", link[0], url+link[1]+"#token={token}")
-			}
-			return settings, nil
+// accountURL returns the URL of the account pages, for links in mails; "" for no links. Without
+// --url, mails that are kept on this machine link to the pages at the configured listener. The
+// host name of a request must not be used for that: a caller of the recovery would choose
+// where the token goes. Mails that are sent get no link without --url, because the site's
+// public address is not known: a listener on loopback is usually behind a proxy.
+func accountURL(site, listener string, captured bool) string {
+	if site == "" && captured {
+		site = listener
+	}
+	if site == "" {
+		return ""
+	}
+	return strings.TrimRight(site, "/") + "/account"
+}
+
+// settingsSource returns the function that gives the plugin its settings at every start: the
+// current content of the file, if there is one.
+func settingsSource(file string) func(plugincatalogue.Manifest) ([]byte, error) {
+	if file == "" {
+		return nil
+	}
+	return func(plugincatalogue.Manifest) ([]byte, error) {
+		data, err := durable.ReadTrusted(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading the plugin's settings: %w", err)
 		}
-		return nil, nil
+		return data, nil
 	}
 }
 

@@ -19,8 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pelletier/go-toml/v2"
-
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/secretkeys"
@@ -330,34 +328,28 @@ func TestSampleFields_ShowEveryKindOfField(t *testing.T) {
 	}
 }
 
-func TestSettingsSource_WithoutFileLinksToListener(t *testing.T) {
-	source := settingsSource("", "http://127.0.0.1:8080", true)
-	for schema, want := range map[int]map[string]string{
-		3: {"recovery": "/account/recover", "email": "/account/email"},
-		4: {"recovery": "/account/recover", "email": "/account/email", "registration": "/account/email", "deletion": "/account/undo-delete"},
+func TestAccountURL_OnlyCapturedMailsLinkToTheListener(t *testing.T) {
+	const listener = "http://127.0.0.1:8080"
+	for _, test := range []struct {
+		site     string
+		captured bool
+		want     string
+	}{
+		{"", true, "http://127.0.0.1:8080/account"},
+		{"", false, ""},
+		{"https://example.com", true, "https://example.com/account"},
+		{"https://example.com/", false, "https://example.com/account"},
+		{"https://example.com/de/", false, "https://example.com/de/account"},
 	} {
-		data, err := source(plugincatalogue.Manifest{Schema: plugincatalogue.Range{Min: 1, Max: schema}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got map[string]map[string]string
-		if err := toml.Unmarshal(data, &got); err != nil {
-			t.Fatal(err)
-		}
-		if len(got) != len(want) {
-			t.Errorf("schema %d: got settings\n%s, want %d sections", schema, data, len(want))
-		}
-		for section, path := range want {
-			if url := got[section]["url"]; url != "http://127.0.0.1:8080"+path+"#token={token}" {
-				t.Errorf("schema %d: got %s.url %q, want the page of the listener", schema, section, url)
-			}
+		if got := accountURL(test.site, listener, test.captured); got != test.want {
+			t.Errorf("--url=%s, captured %t: got %q, want %q", test.site, test.captured, got, test.want)
 		}
 	}
 }
 
 func TestSettingsSource_FileIsReadAtEveryStart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.toml")
-	source := settingsSource(path, "http://127.0.0.1:8080", true)
+	source := settingsSource(path)
 	if _, err := source(plugincatalogue.Manifest{}); err == nil {
 		t.Error("got no error for a file that does not exist")
 	}

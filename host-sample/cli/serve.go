@@ -34,6 +34,7 @@ import (
 // serveCommand holds the flags of serve as they were given.
 type serveCommand struct {
 	Addr     string `default:"127.0.0.1:8080" env:"PERSONAL_ADDR" placeholder:"HOST:PORT" help:"Address to listen on; port 0 picks a free one (${default})."`
+	URL      string `name:"url" env:"PERSONAL_URL" placeholder:"URL" help:"The site's own public URL, such as https://www.example.com: links in mails that no setting names lead to its pages below /account. By default the address that it listens on if mails are captured, else none."`
 	Data     string `default:"./data" env:"PERSONAL_DATA" placeholder:"DIR" help:"The data folder, created if missing (${default})."`
 	Database string `env:"PERSONAL_DATABASE" placeholder:"URL" help:"sqlite://PATH or postgres://…, by default sqlite://DATA/personal.db. Set a URL with a password in the environment only."`
 
@@ -167,6 +168,7 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 		check("smtp", err)
 	}
 	check("addr", checkAddr(f.Addr, f.SMTP != "" || f.AllowMailCapture))
+	check("url", personalhost.CheckURL(f.URL))
 	check("pprof", checkProfileAddr(f.Pprof))
 	if host, _, err := net.SplitHostPort(f.Addr); err == nil && f.DebugPlugin {
 		check("debug-plugin", checkDebugAddr(host))

@@ -39,6 +39,7 @@ type Settings struct {
 	InvitationLifetime time.Duration // how long the token of an invitation is valid
 	RecoveryURL        string        // link in recovery mails, with the placeholder {token}; "" for no link
 	EmailURL           string        // link in e-mail confirmations, likewise
+	Site               string        // the site's name in mails; "" for none
 	Mails              Mails         // texts of mails; nil: the built-in ones
 	LoginWithEmail     bool          // whether an e-mail is accepted as login at sign-in
 

@@ -160,6 +160,7 @@ func (s *Service) mailPlain(ctx context.Context, m outgoingMail, l mailtext.Lett
 // is dropped, with an event; after any other error the job is retried.
 func (s *Service) send(ctx context.Context, m outgoingMail, l mailtext.Letter) error {
 	ctx = m.request.withCall(ctx)
+	l.Site = s.settings.Site
 	subject, text, html, err := s.settings.Mails.Write(m.kind, m.request.Locale, l)
 	if err != nil && subject == "" {
 		return fmt.Errorf("writing the mail %s: %w", m.kind, err)

@@ -89,6 +89,7 @@ var noticed = map[mailtext.Kind]func(*testing.T, context.Context, *fixture, pers
 
 func wantMail(t *testing.T, f *fixture, m personal.Mail, to string, k mailtext.Kind, locale string, l mailtext.Letter) {
 	t.Helper()
+	l.Site = f.settings.Site
 	subject, text, html, err := mailtext.BuiltIn().Write(k, locale, l)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +103,7 @@ func TestNotices_TellWhatHappenedInTheLanguageOfTheAccount(t *testing.T) {
 	for kind, act := range noticed {
 		t.Run(string(kind), func(t *testing.T) {
 			testkit.Databases(t, func(t *testing.T, url string) {
-				f := newFixture(t, url)
+				f := newFixture(t, url, func(s *accounts.Settings) { s.Site = "Example" })
 				f.register(t, "ada")
 				f.signInFrom(t, "ada", goodPassword, "", "ru")
 				c := f.signInFrom(t, "ada", goodPassword, home, "")

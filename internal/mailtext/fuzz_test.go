@@ -13,7 +13,7 @@ import (
 func FuzzTemplate(f *testing.F) {
 	for _, name := range []string{"recovery.de.txt", "recovery.de.html", "session_theft.pt-BR.html", "recovery.zh_tw.txt", "x"} {
 		for _, content := range []string{
-			"Subject: {{.Token}}\n\n{{if .Link}}{{.Link}}{{else}}{{.Token}}{{end}}", "Subject: a\n{{with .Address}}{{.}}{{end}}{{.Time}}",
+			"Subject: {{.Token}}\n\n{{if .Link}}{{.Link}}{{else}}{{.Token}}{{end}}", "Subject: a\n{{with .Address}}{{.}}{{end}}{{.Time}}", "Subject: {{.Site}}:\n\n<Open>:\n{{.Link}}\n\n{{.Token}}\n\n{{.Link}}",
 			"<a href=\"{{.Link}}\" onclick='{{.Token}}'>{{.Minutes}}</a><script>var a = {{.Token}};</script>", "Subject: {{range 9}}{{end}}",
 			"{{define \"recovery.de.txt\"}}{{end}}", "Subject: {{$x := .Hours}}\n{{$x = .Token}}{{($x).Y}}{{break}}", "Subject: \xff\r\n\u2029{{/* */}}",
 		} {
@@ -24,6 +24,7 @@ func FuzzTemplate(f *testing.F) {
 		if strings.Trim(name, ".") == "" || strings.Contains(name, "/") {
 			return
 		}
+		layout := newLayout()
 		mails, invalid, problems := parseFolder(fstest.MapFS{name: {Data: []byte(content)}})
 		for _, p := range problems {
 			if !strings.HasPrefix(p.Error(), name+":") {
@@ -41,7 +42,7 @@ func FuzzTemplate(f *testing.F) {
 					}
 					continue
 				}
-				subject, text, page, err := m.write(language.German, l.values())
+				subject, text, page, err := m.write(layout, language.German, l.values())
 				if err != nil || strings.ContainsAny(subject, "\r\n") || subject == "" || text == "" || page == "" {
 					t.Errorf("got subject %q, text %q, HTML %q (%v)", subject, text, page, err)
 				}

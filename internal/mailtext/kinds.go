@@ -3,6 +3,7 @@ package mailtext
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -52,6 +53,7 @@ const (
 	Time    Field = "Time"
 	Address Field = "Address"
 	EraseAt Field = "EraseAt"
+	Site    Field = "Site"
 )
 
 // Meaning says what the field contains.
@@ -60,7 +62,7 @@ func (f Field) Meaning() string {
 	case Token:
 		return "the code that the reader enters on the site"
 	case Link:
-		return "the link that contains the code; empty if the settings have no URL for it"
+		return "the link that contains the code; empty if neither the settings nor the host name a page for it"
 	case Minutes:
 		return "how long the code is valid, in whole minutes; 0 if that is less than one"
 	case Hours:
@@ -73,6 +75,8 @@ func (f Field) Meaning() string {
 		return "the IP address from which it was done; empty if it is unknown"
 	case EraseAt:
 		return "when the account is erased, like 2026-03-31 14:05 UTC"
+	case Site:
+		return "the name of the site; empty if the settings have none"
 	}
 	return ""
 }
@@ -80,22 +84,22 @@ func (f Field) Meaning() string {
 // Descriptions returns all kinds.
 func Descriptions() []Description {
 	return []Description{
-		{Recovery, "to the user who asked to set a new password", []Field{Token, Link, Minutes, Hours}},
-		{Invitation, "to a user whom an administrator has created, to choose a password", []Field{Token, Link, Minutes, Hours, Days}},
-		{EmailChange, "to the new address that a user entered for their account", []Field{Token, Link, Minutes, Hours}},
-		{Verification, "to the address of an account, to prove that it is the user's", []Field{Token, Link, Minutes, Hours, Time, Address}},
-		{RegistrationAttempt, "to the owner of an address with which someone tried to register again", []Field{Time, Address}},
-		{PasswordChanged, "after the password was changed", []Field{Time, Address}},
-		{Recovered, "after a new password was set by recovery", []Field{Time, Address}},
-		{EmailChanged, "to the old address, after the e-mail of the account was changed", []Field{Time, Address}},
-		{NewAddress, "after a sign-in from an IP address where none was completed since password, e-mail or second factor last changed", []Field{Time, Address}},
-		{SessionTheft, "after a session was ended because its hash was used twice", []Field{Time, Address}},
-		{Deletion, "after a user asked to delete their account", []Field{Token, Link, EraseAt, Time, Address}},
-		{TwoFactorOn, "after a second factor was switched on", []Field{Time, Address}},
-		{TwoFactorOff, "after the second factor was removed, by the user or an administrator", []Field{Time, Address}},
-		{RecoveryCodes, "after the recovery codes were replaced by new ones", []Field{Time, Address}},
-		{RecoveryCodeUsed, "after a recovery code was used in place of a code of the app", []Field{Time, Address}},
-		{CodeRefused, "after wrong codes were entered with the correct password, at most once a day", []Field{Time, Address}},
+		{Recovery, "to the user who asked to set a new password", []Field{Token, Link, Minutes, Hours, Site}},
+		{Invitation, "to a user whom an administrator has created, to choose a password", []Field{Token, Link, Minutes, Hours, Days, Site}},
+		{EmailChange, "to the new address that a user entered for their account", []Field{Token, Link, Minutes, Hours, Site}},
+		{Verification, "to the address of an account, to prove that it is the user's", []Field{Token, Link, Minutes, Hours, Time, Address, Site}},
+		{RegistrationAttempt, "to the owner of an address with which someone tried to register again", []Field{Time, Address, Site}},
+		{PasswordChanged, "after the password was changed", []Field{Time, Address, Site}},
+		{Recovered, "after a new password was set by recovery", []Field{Time, Address, Site}},
+		{EmailChanged, "to the old address, after the e-mail of the account was changed", []Field{Time, Address, Site}},
+		{NewAddress, "after a sign-in from an IP address where none was completed since password, e-mail or second factor last changed", []Field{Time, Address, Site}},
+		{SessionTheft, "after a session was ended because its hash was used twice", []Field{Time, Address, Site}},
+		{Deletion, "after a user asked to delete their account", []Field{Token, Link, EraseAt, Time, Address, Site}},
+		{TwoFactorOn, "after a second factor was switched on", []Field{Time, Address, Site}},
+		{TwoFactorOff, "after the second factor was removed, by the user or an administrator", []Field{Time, Address, Site}},
+		{RecoveryCodes, "after the recovery codes were replaced by new ones", []Field{Time, Address, Site}},
+		{RecoveryCodeUsed, "after a recovery code was used in place of a code of the app", []Field{Time, Address, Site}},
+		{CodeRefused, "after wrong codes were entered with the correct password, at most once a day", []Field{Time, Address, Site}},
 	}
 }
 
@@ -111,6 +115,7 @@ func describe(k Kind) (Description, bool) {
 // Letter is what one mail says. None of it was typed by a user. A kind uses only its
 // fields.
 type Letter struct {
+	Site     string // its name; "" for none
 	Token    string
 	Link     string        // "" for none
 	Lifetime time.Duration // of the token
@@ -121,13 +126,13 @@ type Letter struct {
 
 // values are the fields as templates see them.
 type values struct {
-	Token, Link, Time, Address, EraseAt string
-	Minutes, Hours, Days                int
+	Site, Token, Link, Time, Address, EraseAt string
+	Minutes, Hours, Days                      int
 }
 
 func (l Letter) values() values {
 	v := values{
-		Token: l.Token, Link: l.Link, Time: minute(l.Time), EraseAt: minute(l.EraseAt),
+		Site: l.Site, Token: l.Token, Link: l.Link, Time: minute(l.Time), EraseAt: minute(l.EraseAt),
 		Minutes: int(l.Lifetime / time.Minute), Hours: int(l.Lifetime / time.Hour), Days: int(l.Lifetime / (24 * time.Hour)),
 	}
 	if l.Address.IsValid() {
@@ -146,21 +151,27 @@ const sampleToken = "SAMPLE-TOKEN-u7VvQ2bXn0cYw4Lk9sEa"
 func Sample() Letter {
 	happened := time.Date(2026, time.March, 31, 14, 5, 0, 0, time.UTC)
 	return Letter{
-		Token: sampleToken, Link: "https://site.example/account#token=" + sampleToken, Lifetime: 24 * time.Hour,
+		Site: "Example", Token: sampleToken, Link: "https://site.example/account#token=" + sampleToken, Lifetime: 24 * time.Hour,
 		Time: happened, Address: netip.MustParseAddr("203.0.113.7"), EraseAt: happened.AddDate(0, 0, 7),
 	}
 }
 
-// samples returns letters that lead through the branches of a template: with a link and
-// an address and without, and with lifetimes of days, hours, minutes and seconds.
+// MaxSite is the maximum length of the name of a site, in characters.
+const MaxSite = 64
+
+// samples returns letters that lead through the branches of a template: with a link, an
+// address and a name of the site, and without, and with lifetimes of days, hours, minutes and
+// seconds.
 func samples() []Letter {
 	full := Sample()
+	full.Site = strings.Repeat("m", MaxSite)
 	bare := full
-	bare.Link, bare.Address, bare.Lifetime = "", netip.Addr{}, 30*time.Minute
-	long, short, unlinked, nowhere := full, full, full, full
+	bare.Site, bare.Link, bare.Address, bare.Lifetime = "", "", netip.Addr{}, 30*time.Minute
+	long, short, unlinked, nowhere, nameless := full, full, full, full, full
 	long.Lifetime = 7 * 24 * time.Hour
 	short.Lifetime = time.Second
 	unlinked.Link = ""
 	nowhere.Address = netip.Addr{}
-	return []Letter{full, bare, long, short, unlinked, nowhere}
+	nameless.Site = ""
+	return []Letter{full, bare, long, short, unlinked, nowhere, nameless}
 }

@@ -1,9 +1,10 @@
 // Package mailtext writes the mails of the module from templates: built-in ones in
 // English and Russian, and those of the site, which replace or add to them.
 //
-// A template is a file KIND.LOCALE.txt, whose first line is "Subject: …", and a file
-// KIND.LOCALE.html for the same mail in HTML. Templates are parsed and rendered with
-// samples when they are loaded, never while a mail is written.
+// A template is a file KIND.LOCALE.txt, whose first line is "Subject: …". The HTML of the
+// mail is that text in the layout that all mails share, unless a file KIND.LOCALE.html of
+// the site replaces it. Templates are parsed and rendered with samples when they are loaded,
+// never while a mail is written.
 package mailtext
 
 import (
@@ -11,6 +12,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	htmltemplate "html/template"
 	"io"
 	"io/fs"
 	"maps"
@@ -37,7 +39,8 @@ func BuiltInFiles() fs.FS {
 
 // Set holds the templates of every kind. It is safe for concurrent use.
 type Set struct {
-	kinds map[Kind]*languages
+	kinds  map[Kind]*languages
+	layout *htmltemplate.Template
 }
 
 // languages are the templates of one kind.
@@ -231,7 +234,7 @@ func read(folder fs.FS, name string) (string, error) {
 
 // newSet puts the built-in languages first, English before all.
 func newSet(mails, builtIn map[id]mail) *Set {
-	set := &Set{kinds: map[Kind]*languages{}}
+	set := &Set{kinds: map[Kind]*languages{}, layout: newLayout()}
 	for _, d := range Descriptions() {
 		set.kinds[d.Kind] = &languages{}
 	}
@@ -261,14 +264,14 @@ func (s *Set) Write(k Kind, locale string, l Letter) (subject, text, html string
 		return "", "", "", CheckKind(k)
 	}
 	index, _ := languages.best(locale)
-	subject, text, html, err = languages.mails[index].write(languages.tags[index], l.values())
+	subject, text, html, err = languages.mails[index].write(s.layout, languages.tags[index], l.values())
 	if err == nil {
 		return subject, text, html, nil
 	}
 	if languages.builtIn[index].text == nil {
 		index = 0
 	}
-	subject, text, html, _ = languages.builtIn[index].write(languages.tags[index], l.values())
+	subject, text, html, _ = languages.builtIn[index].write(s.layout, languages.tags[index], l.values())
 	return subject, text, html, err
 }
 

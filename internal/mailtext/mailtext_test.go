@@ -1,9 +1,11 @@
 package mailtext_test
 
 import (
+	"html"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -33,11 +35,17 @@ func load(t testing.TB, dir string) *mailtext.Set {
 	return set
 }
 
+// unspanned returns HTML without the elements that keep words on one line.
+func unspanned(page string) string {
+	return regexp.MustCompile(`<span style="white-space: nowrap;">([^<]*)</span>`).ReplaceAllString(page, "$1")
+}
+
 func TestBuiltIn_EveryKindIsCompleteInEachLanguage(t *testing.T) {
 	set := load(t, "")
 	for _, d := range mailtext.Descriptions() {
 		for locale, russian := range map[string]bool{"en": false, "ru": true, "ru-RU": true, "de": false, "": false, "none of these": false} {
 			l := mailtext.Sample()
+			l.Lifetime = 47 * time.Hour // a number that the layout does not contain
 			subject, text, html, err := set.Write(d.Kind, locale, l)
 			if err != nil {
 				t.Fatalf("%s in %q: %v", d.Kind, locale, err)
@@ -51,12 +59,12 @@ func TestBuiltIn_EveryKindIsCompleteInEachLanguage(t *testing.T) {
 				t.Errorf("%s in %q: got HTML without the subject %q as its title:\n%s", d.Kind, locale, subject, html)
 			}
 			values := map[mailtext.Field]string{
-				mailtext.Token: l.Token, mailtext.Link: l.Link, mailtext.Hours: "24",
+				mailtext.Site: l.Site, mailtext.Token: l.Token, mailtext.Link: l.Link, mailtext.Hours: "47",
 				mailtext.Time: "2026-03-31 14:05 UTC", mailtext.Address: "203.0.113.7", mailtext.EraseAt: "2026-04-07 14:05 UTC",
 			}
 			for field, value := range values {
 				want := slices.Contains(d.Fields, field)
-				if strings.Contains(text, value) != want || strings.Contains(html, value) != want {
+				if strings.Contains(text, value) != want || strings.Contains(unspanned(html), value) != want {
 					t.Errorf("%s in %q: want .%s in text and HTML: %t:\n%s\n%s", d.Kind, locale, field, want, text, html)
 				}
 			}
@@ -84,9 +92,65 @@ func TestBuiltIn_TokenHasItsOwnLine(t *testing.T) {
 				if or := strings.Contains(text+html, "Or ") || strings.Contains(text+html, "Или "); or != (link != "") {
 					t.Errorf("%s in %s, link %q: got the word for \"or\": %t", d.Kind, locale, link, or)
 				}
-				if has := strings.Contains(text, "\n\n"+link+"\n\n") && strings.Contains(html, `<a href="`+link+`">`); has != (link != "") {
-					t.Errorf("%s in %s, link %q:\n%s", d.Kind, locale, link, html)
+				buttons := 0
+				if link != "" {
+					buttons = 1
 				}
+				if strings.Count(text, ":\n"+link+"\n\n") != buttons || strings.Count(html, `<a class="button" href="`+link+`"`) != buttons || strings.Count(html, ">"+link+"</a>") != buttons {
+					t.Errorf("%s in %s, link %q: want %d link in the text, and buttons with the link below:\n%s\n%s", d.Kind, locale, link, buttons, text, html)
+				}
+			}
+		}
+	}
+}
+
+func TestBuiltIn_NamesTheSiteInSubjectAndFirstLine(t *testing.T) {
+	set := load(t, "")
+	for _, d := range mailtext.Descriptions() {
+		for _, locale := range []string{"en", "ru"} {
+			for _, site := range []string{"", `Fish & "Chips"`, strings.Repeat("ф", mailtext.MaxSite)} {
+				l := mailtext.Sample()
+				l.Site = ""
+				plain, _, _, err := set.Write(d.Kind, locale, l)
+				if err != nil {
+					t.Fatal(err)
+				}
+				l.Site = site
+				subject, text, page, err := set.Write(d.Kind, locale, l)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := plain
+				if site != "" {
+					want = site + ": " + plain
+				}
+				first, _, _ := strings.Cut(text, "\n")
+				if subject != want || !strings.Contains(first, site) || strings.Contains(text, "  ") || strings.Contains(first, "«»") {
+					t.Errorf("%s in %s: got subject %q and first line %q, want %q and a line with %q", d.Kind, locale, subject, first, want, site)
+				}
+				if !strings.Contains(unspanned(page), ">"+html.EscapeString(plain)+"</h1>") || strings.Count(page, `class="quiet" style="margin: 0 0 16px; color: #5b616b; font-size: 14px; font-weight`) > 0 != (site != "") {
+					t.Errorf("%s in %s, site %q: want the heading %q, and the name above it if there is one:\n%s", d.Kind, locale, site, plain, page)
+				}
+			}
+		}
+	}
+}
+
+func TestBuiltIn_LoadsNothingFromElsewhere(t *testing.T) {
+	set := load(t, "")
+	for _, d := range mailtext.Descriptions() {
+		_, _, page, err := set.Write(d.Kind, "ru", mailtext.Letter{Token: "T"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []string{"<script", "<img", "<link", "url(", "@import", "http://", "https://", "<table", "src="} {
+			if strings.Contains(page, part) {
+				t.Errorf("%s: got %s in\n%s", d.Kind, part, page)
+			}
+		}
+		for _, part := range []string{`<html lang="ru">`, `<meta name="color-scheme" content="light dark">`, "@media (prefers-color-scheme: dark)"} {
+			if !strings.Contains(page, part) {
+				t.Errorf("%s: want %s in\n%s", d.Kind, part, page)
 			}
 		}
 	}
@@ -120,8 +184,8 @@ func TestLoad_TakesTheBuiltInFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, err := fs.Glob(mailtext.BuiltInFiles(), "*")
-	if want := 4 * len(mailtext.Descriptions()); err != nil || len(files) != want {
-		t.Errorf("got %d built-in files (%v), want %d: text and HTML in two languages for each kind", len(files), err, want)
+	if want := 2 * len(mailtext.Descriptions()); err != nil || len(files) != want {
+		t.Errorf("got %d built-in files (%v), want %d: two languages of each kind", len(files), err, want)
 	}
 	load(t, dir)
 }
@@ -144,40 +208,44 @@ func TestLoad_NamesFileLineAndRemedy(t *testing.T) {
 		"a subject that is sometimes empty": {
 			"recovery.de.txt", "Subject: {{if .Link}}Neues Passwort{{end}}\n\n{{.Token}}\n", "recovery.de.txt:1: the subject is empty",
 		},
-		"a subject of two lines":            {"recovery.de.txt", "Subject: a{{\"\\r\\nBcc: eve@example.com\"}}\n\n{{.Token}}\n", "recovery.de.txt:1: the subject must be one line"},
-		"another header":                    {"recovery.de.txt", "Subject: a\nBcc: eve@example.com\n\n{{.Token}}\n", "recovery.de.txt:2: a mail has no header but the subject"},
-		"a subject that goes on":            {"recovery.de.txt", "Subject: a\r\n b\r\n\r\n{{.Token}}\r\n", "recovery.de.txt:2: a mail has no header but the subject"},
-		"a separator of lines":              {"recovery.de.txt", "Subject: a\u2028b\n\n{{.Token}}\n", "recovery.de.txt:1: the subject must be one line"},
-		"an action over two lines":          {"recovery.de.txt", "Subject: {{if .Link}}a\nb{{end}}\n{{.Token}}\n", "recovery.de.txt:1: unexpected EOF"},
-		"a syntax error":                    {"recovery.de.txt", "Subject: a\n\n{{.Token}}\n{{if .Link}\n", "recovery.de.txt:4: bad character"},
-		"a missing end":                     {"recovery.de.html", "<p>{{.Token}}\n{{if .Link}}\n", "recovery.de.html:3: unexpected EOF"},
-		"a misspelt field":                  {"recovery.de.txt", "Subject: a\n\n{{.Tokn}}\n", "recovery.de.txt:3:2: .Tokn does not exist: this mail has .Token, .Link, .Minutes, .Hours"},
-		"a field of another kind":           {"new_address.en.html", "<p>\n{{.Token}}</p>", "new_address.en.html:2:2: .Token does not exist: this mail has .Time, .Address"},
-		"a field that no sample reaches":    {"recovery.de.txt", "Subject: a\n\n{{.Token}}{{if eq .Minutes 7}}\n{{.Tokn}}{{end}}", "recovery.de.txt:4:2: .Tokn does not exist"},
-		"a field in the subject":            {"recovery.de.txt", "Subject: {{.Name}}\n\n{{.Token}}\n", "recovery.de.txt:1:11: .Name does not exist"},
-		"a field of a field":                {"recovery.de.txt", "Subject: a\n\n{{.Token.Text}}\n", "recovery.de.txt:3:8: .Token.Text does not exist"},
-		"a field of a variable":             {"recovery.de.txt", "Subject: a\n\n{{$x := .Token}}{{$x.Text}}\n", "recovery.de.txt:3:20: $x.Text does not exist"},
-		"a field of the mail within with":   {"recovery.de.txt", "Subject: a\n\n{{with .Link}}{{.Token}}{{end}}\n", "recovery.de.txt:3:16: within {{with}} write {{$.Token}}"},
-		"the whole mail":                    {"recovery.de.txt", "Subject: a\n\n{{.}}\n", "recovery.de.txt:3:2: a mail cannot show {{.}}"},
-		"an unknown function":               {"recovery.de.txt", "Subject: a\n\n{{.Token | upper}}\n", `recovery.de.txt:3: function "upper" not defined`},
-		"a function that can fail":          {"recovery.de.txt", "Subject: a\n\n{{index .Token 99}}\n", "recovery.de.txt:3:2: the function index is not available in mails: use only and, or"},
-		"a loop":                            {"recovery.de.txt", "Subject: a\n\n{{range 1000000000000}}{{end}}{{.Token}}\n", "recovery.de.txt:3:8: this is not available in mails"},
-		"a template in the template":        {"recovery.de.txt", "Subject: a\n\n{{define \"x\"}}{{end}}{{.Token}}\n", "recovery.de.txt:1: define and block are not available"},
-		"a comparison of unlike values":     {"recovery.de.txt", "Subject: a\n\n{{.Token}}{{if gt .Minutes \"1\"}}{{end}}\n", "recovery.de.txt:3:15: executing"},
-		"no text":                           {"recovery.de.txt", "Subject: a\n\n", "recovery.de.txt:2: the mail is empty"},
-		"no code":                           {"recovery.de.txt", "Subject: a\n\nHallo\n", "recovery.de.txt:2: the mail does not always contain its code: add {{.Token}}"},
-		"no code without a link":            {"recovery.de.txt", "Subject: a\n\n{{if .Link}}{{.Link}}{{end}} Hallo\n", "recovery.de.txt:2: the mail does not always contain its code"},
-		"no code that is valid for minutes": {"recovery.de.txt", "Subject: a\n\nx{{if .Hours}}{{.Token}}{{end}}\n", "recovery.de.txt:2: the mail does not always contain its code"},
-		"no code that is valid for days":    {"invitation.de.txt", "Subject: a\n\nx{{if lt .Days 2}}{{.Token}}{{end}}\n", "invitation.de.txt:2: the mail does not always contain its code"},
-		"a long subject":                    {"recovery.de.txt", "Subject: " + strings.Repeat("ü", 201) + "\n\n{{.Token}}\n", "recovery.de.txt:1: the subject is too long: shorten it to 200 characters"},
-		"HTML without the code":             {"recovery.en.html", "<p>Hello</p>", "recovery.en.html:1: the mail does not always contain its code"},
-		"HTML without a text":               {"recovery.de.html", "<p>{{.Token}}</p>", "recovery.de.html: this language has no text for the mail: add recovery.de.txt"},
-		"a field in a broken attribute":     {"recovery.en.html", "<p>{{.Token}}</p>\n<a href='{{.Link}}", "recovery.en.html:1: ends in a non-text context"},
-		"a field in an unquoted script":     {"recovery.en.html", "<p>{{.Token}}</p>\n<script>if (/{{if .Link}}/{{end}}</script>", "recovery.en.html:2"},
-		"another encoding":                  {"recovery.de.txt", "Subject: a\n\nf\xfcr {{.Token}}\n", "recovery.de.txt:3: the line is not valid UTF-8: save the file as UTF-8"},
-		"a control character":               {"recovery.de.txt", "Subject: a\n\n\x00{{.Token}}\n", "recovery.de.txt:3: the line contains a control character"},
-		"a carriage return in a line":       {"recovery.de.txt", "Subject: a\rBcc: b\n\n{{.Token}}\n", "recovery.de.txt:1: the line contains a control character"},
-		"a huge file":                       {"recovery.de.txt", good + strings.Repeat("x", 64<<10), "recovery.de.txt: the file is too long: shorten it to 64 KiB"},
+		"a subject of two lines":                {"recovery.de.txt", "Subject: a{{\"\\r\\nBcc: eve@example.com\"}}\n\n{{.Token}}\n", "recovery.de.txt:1: the subject must be one line"},
+		"another header":                        {"recovery.de.txt", "Subject: a\nBcc: eve@example.com\n\n{{.Token}}\n", "recovery.de.txt:2: a mail has no header but the subject"},
+		"a subject that goes on":                {"recovery.de.txt", "Subject: a\r\n b\r\n\r\n{{.Token}}\r\n", "recovery.de.txt:2: a mail has no header but the subject"},
+		"a separator of lines":                  {"recovery.de.txt", "Subject: a\u2028b\n\n{{.Token}}\n", "recovery.de.txt:1: the subject must be one line"},
+		"an action over two lines":              {"recovery.de.txt", "Subject: {{if .Link}}a\nb{{end}}\n{{.Token}}\n", "recovery.de.txt:1: unexpected EOF"},
+		"a syntax error":                        {"recovery.de.txt", "Subject: a\n\n{{.Token}}\n{{if .Link}\n", "recovery.de.txt:4: bad character"},
+		"a missing end":                         {"recovery.de.html", "<p>{{.Token}}\n{{if .Link}}\n", "recovery.de.html:3: unexpected EOF"},
+		"a misspelt field":                      {"recovery.de.txt", "Subject: a\n\n{{.Tokn}}\n", "recovery.de.txt:3:2: .Tokn does not exist: this mail has .Token, .Link, .Minutes, .Hours"},
+		"a field of another kind":               {"new_address.en.html", "<p>\n{{.Token}}</p>", "new_address.en.html:2:2: .Token does not exist: this mail has .Time, .Address, .Site"},
+		"a field that no sample reaches":        {"recovery.de.txt", "Subject: a\n\n{{.Token}}{{if eq .Minutes 7}}\n{{.Tokn}}{{end}}", "recovery.de.txt:4:2: .Tokn does not exist"},
+		"a field in the subject":                {"recovery.de.txt", "Subject: {{.Name}}\n\n{{.Token}}\n", "recovery.de.txt:1:11: .Name does not exist"},
+		"a field of a field":                    {"recovery.de.txt", "Subject: a\n\n{{.Token.Text}}\n", "recovery.de.txt:3:8: .Token.Text does not exist"},
+		"a field of a variable":                 {"recovery.de.txt", "Subject: a\n\n{{$x := .Token}}{{$x.Text}}\n", "recovery.de.txt:3:20: $x.Text does not exist"},
+		"a field of the mail within with":       {"recovery.de.txt", "Subject: a\n\n{{with .Link}}{{.Token}}{{end}}\n", "recovery.de.txt:3:16: within {{with}} write {{$.Token}}"},
+		"the whole mail":                        {"recovery.de.txt", "Subject: a\n\n{{.}}\n", "recovery.de.txt:3:2: a mail cannot show {{.}}"},
+		"an unknown function":                   {"recovery.de.txt", "Subject: a\n\n{{.Token | upper}}\n", `recovery.de.txt:3: function "upper" not defined`},
+		"a function that can fail":              {"recovery.de.txt", "Subject: a\n\n{{index .Token 99}}\n", "recovery.de.txt:3:2: the function index is not available in mails: use only and, or"},
+		"a loop":                                {"recovery.de.txt", "Subject: a\n\n{{range 1000000000000}}{{end}}{{.Token}}\n", "recovery.de.txt:3:8: this is not available in mails"},
+		"a template in the template":            {"recovery.de.txt", "Subject: a\n\n{{define \"x\"}}{{end}}{{.Token}}\n", "recovery.de.txt:1: define and block are not available"},
+		"a comparison of unlike values":         {"recovery.de.txt", "Subject: a\n\n{{.Token}}{{if gt .Minutes \"1\"}}{{end}}\n", "recovery.de.txt:3:15: executing"},
+		"no text":                               {"recovery.de.txt", "Subject: a\n\n", "recovery.de.txt:2: the mail is empty"},
+		"no code":                               {"recovery.de.txt", "Subject: a\n\nHallo\n", "recovery.de.txt:2: the mail does not always contain its code: add {{.Token}}"},
+		"no code without a link":                {"recovery.de.txt", "Subject: a\n\n{{if .Link}}{{.Link}}{{end}} Hallo\n", "recovery.de.txt:2: the mail does not always contain its code"},
+		"no code that is valid for minutes":     {"recovery.de.txt", "Subject: a\n\nx{{if .Hours}}{{.Token}}{{end}}\n", "recovery.de.txt:2: the mail does not always contain its code"},
+		"no code that is valid for days":        {"invitation.de.txt", "Subject: a\n\nx{{if lt .Days 2}}{{.Token}}{{end}}\n", "invitation.de.txt:2: the mail does not always contain its code"},
+		"no subject without a name of the site": {"recovery.de.txt", "Subject: {{.Site}}\n\n{{.Token}}\n", "recovery.de.txt:1: the subject is empty"},
+		"no code with a name of the site":       {"recovery.de.txt", "Subject: a\n\nx{{if not .Site}}{{.Token}}{{end}}\n", "recovery.de.txt:2: the mail does not always contain its code"},
+		"no code with a link and no name":       {"recovery.de.txt", "Subject: a\n\nx{{if or .Site (not .Link)}}{{.Token}}{{end}}\n", "recovery.de.txt:2: the mail does not always contain its code"},
+		"a subject that a name makes long":      {"recovery.de.txt", "Subject: {{.Site}} " + strings.Repeat("ü", 140) + "\n\n{{.Token}}\n", "recovery.de.txt:1: the subject is too long"},
+		"a long subject":                        {"recovery.de.txt", "Subject: " + strings.Repeat("ü", 201) + "\n\n{{.Token}}\n", "recovery.de.txt:1: the subject is too long: shorten it to 200 characters"},
+		"HTML without the code":                 {"recovery.en.html", "<p>Hello</p>", "recovery.en.html:1: the mail does not always contain its code"},
+		"HTML without a text":                   {"recovery.de.html", "<p>{{.Token}}</p>", "recovery.de.html: this language has no text for the mail: add recovery.de.txt"},
+		"a field in a broken attribute":         {"recovery.en.html", "<p>{{.Token}}</p>\n<a href='{{.Link}}", "recovery.en.html:1: ends in a non-text context"},
+		"a field in an unquoted script":         {"recovery.en.html", "<p>{{.Token}}</p>\n<script>if (/{{if .Link}}/{{end}}</script>", "recovery.en.html:2"},
+		"another encoding":                      {"recovery.de.txt", "Subject: a\n\nf\xfcr {{.Token}}\n", "recovery.de.txt:3: the line is not valid UTF-8: save the file as UTF-8"},
+		"a control character":                   {"recovery.de.txt", "Subject: a\n\n\x00{{.Token}}\n", "recovery.de.txt:3: the line contains a control character"},
+		"a carriage return in a line":           {"recovery.de.txt", "Subject: a\rBcc: b\n\n{{.Token}}\n", "recovery.de.txt:1: the line contains a control character"},
+		"a huge file":                           {"recovery.de.txt", good + strings.Repeat("x", 64<<10), "recovery.de.txt: the file is too long: shorten it to 64 KiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := folder(t, test.file, test.content)
@@ -185,7 +253,7 @@ func TestLoad_NamesFileLineAndRemedy(t *testing.T) {
 			if want := filepath.Join(dir, test.want); err == nil || !strings.HasPrefix(err.Error(), filepath.Join(dir, test.file)) || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got error %v, want it to begin with the file and to contain %s", err, want)
 			}
-			if subject, _, _, err := set.Write(mailtext.Recovery, "de", mailtext.Sample()); err != nil || subject != "Set a new password" {
+			if subject, _, _, err := set.Write(mailtext.Recovery, "de", mailtext.Sample()); err != nil || subject != "Example: Set a new password" {
 				t.Errorf("got subject %q (%v), want the built-in mail in place of the invalid one", subject, err)
 			}
 		})
@@ -237,7 +305,7 @@ func TestLoad_InvalidFileLeavesOutItsMailOnly(t *testing.T) {
 	if err == nil || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("got error %v, want two lines", err)
 	}
-	for kind, want := range map[mailtext.Kind]string{mailtext.Recovery: "Set a new password", mailtext.Deletion: "Site"} {
+	for kind, want := range map[mailtext.Kind]string{mailtext.Recovery: "Example: Set a new password", mailtext.Deletion: "Site"} {
 		if subject, _, _, err := set.Write(kind, "en", mailtext.Sample()); err != nil || subject != want {
 			t.Errorf("%s: got subject %q (%v), want %q", kind, subject, err, want)
 		}
@@ -271,15 +339,15 @@ func TestWrite_TakesTheLanguageThatFits(t *testing.T) {
 		{mailtext.Recovery, "de-AT", "Deutsch"},
 		{mailtext.Recovery, "fr, de;q=0.5", "Deutsch"},
 		{mailtext.Recovery, "fr,de-CH,ru", "Deutsch"},
-		{mailtext.Recovery, "kk", "Задайте новый пароль"}, // a language that Kazakhs understand
+		{mailtext.Recovery, "kk", "Example: Задайте новый пароль"}, // a language that Kazakhs understand
 		{mailtext.Recovery, "kk,en", "Site's own"},
 		{mailtext.Recovery, "pt", "Português"},
 		{mailtext.Recovery, "gsw-AT", "Alemannisch"},
-		{mailtext.Recovery, "ru", "Задайте новый пароль"},
+		{mailtext.Recovery, "ru", "Example: Задайте новый пароль"},
 		{mailtext.Recovery, "en-GB", "Site's own"},
 		{mailtext.Recovery, "fr", "Site's own"},
 		{mailtext.Recovery, "", "Site's own"},
-		{mailtext.EmailChange, "de", "Confirm your e-mail address"}, // no other kind is in German
+		{mailtext.EmailChange, "de", "Example: Confirm your e-mail address"}, // no other kind is in German
 	} {
 		subject, text, html, err := set.Write(test.kind, test.locale, mailtext.Sample())
 		if err != nil || subject != test.want || !strings.Contains(text, mailtext.Sample().Token) || !strings.Contains(html, mailtext.Sample().Token) {
@@ -291,22 +359,47 @@ func TestWrite_TakesTheLanguageThatFits(t *testing.T) {
 	}
 }
 
-func TestWrite_TextWithoutHTMLIsShownAsHTML(t *testing.T) {
-	set := load(t, folder(t, "recovery.en.txt", "Subject: 1 < 2\n\nHello & welcome\nto us\n\n{{.Link}}\n\n\n{{.Token}}\n"))
-	_, _, html, err := set.Write(mailtext.Recovery, "en", mailtext.Letter{Token: "T", Link: "https://site.example/?a=1&b=2#token=T"})
-	const want = `<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><title>1 &lt; 2</title></head>
-<body>
-<p>Hello &amp; welcome<br>
-to us</p>
-<p><a href="https://site.example/?a=1&amp;b=2#token=T">https://site.example/?a=1&amp;b=2#token=T</a></p>
-<p>T</p>
-</body>
-</html>
-`
-	if err != nil || html != want {
-		t.Errorf("got (%v)\n%s\nwant the site's text, not the built-in HTML:\n%s", err, html, want)
+func TestWrite_TextWithoutHTMLIsShownInTheLayout(t *testing.T) {
+	const (
+		link   = "https://site.example/?a=1&b=2#token=T"
+		shown  = "https://site.example/?a=1&amp;b=2#token=T"
+		linked = `<a href="` + shown + `">` + shown + `</a>`
+	)
+	for name, test := range map[string]struct {
+		text   string
+		want   string // of the paragraphs, without attributes but href
+		button bool
+	}{
+		"paragraphs":            {"Hello & welcome\nto us\n\n\n\n<b>\n\n{{.Token}}", "<p>Hello &amp; welcome<br>\nto us</p>\n<p>&lt;b&gt;</p>\n<p><code>T</code></p>", false},
+		"a link of its own":     {"{{.Link}}\n\n{{.Token}}", "<p>" + linked + "</p>\n<p><code>T</code></p>", false},
+		"a link in a line":      {"Open {{.Link}}, or enter {{.Token}}.", "<p>Open " + linked + ", or enter T.</p>", false},
+		"a button":              {"Passwort <setzen>:\n{{.Link}}\n\n{{.Token}}", `<p><a href="` + shown + `">Passwort &lt;setzen&gt;</a></p>` + "\n<p>" + linked + "</p>\n<p><code>T</code></p>", true},
+		"only one button":       {"A:\n{{.Link}}\n\nB:\n{{.Link}}\n\n{{.Token}}", `<p><a href="` + shown + `">A</a></p>` + "\n<p>" + linked + "</p>\n<p>B:<br>\n" + linked + "</p>\n<p><code>T</code></p>", true},
+		"a label without colon": {"Open\n{{.Link}}\n\n{{.Token}}", "<p>Open<br>\n" + linked + "</p>\n<p><code>T</code></p>", false},
+		"a label of two lines":  {"Open\nthis:\n{{.Link}}\n\n{{.Token}}", "<p>Open<br>\nthis:<br>\n" + linked + "</p>\n<p><code>T</code></p>", false},
+		"a sentence": {
+			"Öffnen Sie den folgenden Link in Ihrem Browser:\n{{.Link}}\n\n{{.Token}}",
+			"<p>Öffnen Sie den folgenden Link in Ihrem Browser:<br>\n" + linked + "</p>\n<p><code>T</code></p>", false,
+		},
+		"words with hyphens": {
+			"e-mail: «IP-adrë», a&-b 1-2345678901234567890-12345 {{.Token}}-{{.Token}}\n",
+			"<p><span>e-mail:</span> <span>«IP-adrë»,</span> <span>a&amp;-b</span> 1-2345678901234567890-12345 <span>T-T</span></p>", false,
+		},
+		"a label without a link": {"Open:\n{{if not .Link}}{{.Link}}{{end}}\n\n{{.Token}}", "<p>Open:</p>\n<p><code>T</code></p>", false},
+	} {
+		set := load(t, folder(t, "recovery.de.txt", "Subject: 1 < 2\n\n"+test.text+"\n"))
+		_, _, page, err := set.Write(mailtext.Recovery, "de", mailtext.Letter{Token: "T", Link: link})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, body, _ := strings.Cut(page, "</h1>\n")
+		body, _, _ = strings.Cut(body, "\n</div>")
+		if got := regexp.MustCompile(` (class|style)="[^"]*"`).ReplaceAllString(body, ""); got != test.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, test.want)
+		}
+		if !strings.Contains(page, `<html lang="de">`) || !strings.Contains(page, "<title>1 &lt; 2</title>") || strings.Contains(page, `class="button"`) != test.button {
+			t.Errorf("%s: want language, title, and a button: %t:\n%s", name, test.button, page)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package mailtext
 import (
 	"errors"
 	"fmt"
-	"html"
 	htmltemplate "html/template"
 	"io"
 	"regexp"
@@ -20,7 +19,7 @@ import (
 // mail is one mail in one language.
 type mail struct {
 	subject, text *template.Template
-	html          *htmltemplate.Template // nil: made from the text
+	html          *htmltemplate.Template // nil: the text in the layout
 }
 
 // executable is a template of either package.
@@ -29,21 +28,32 @@ type executable interface {
 }
 
 // write fills the mail.
-func (m mail) write(locale language.Tag, v values) (subject, text, page string, err error) {
+func (m mail) write(layout *htmltemplate.Template, locale language.Tag, v values) (subject, text, page string, err error) {
 	if subject, err = writeSubject(m.subject, v); err != nil {
 		return "", "", "", err
 	}
 	if text, err = writeText(m.text, v); err != nil {
 		return "", "", "", err
 	}
-	if m.html == nil {
-		return subject, text, asHTML(locale, subject, text, v.Link), nil
+	if m.html != nil {
+		page, err = execute(m.html, v)
+		return subject, text, page, err
 	}
-	page, err = execute(m.html, v)
+	heading := subject
+	if v.Site != "" {
+		nameless := v
+		nameless.Site = ""
+		if heading, err = writeSubject(m.subject, nameless); err != nil {
+			return "", "", "", err
+		}
+	}
+	page, err = execute(layout, letterPage{
+		Locale: locale.String(), Subject: subject, Heading: textHTML(heading), Site: v.Site, Parts: parts(text, v),
+	})
 	return subject, text, page, err
 }
 
-func execute(t executable, v values) (string, error) {
+func execute(t executable, v any) (string, error) {
 	var out strings.Builder
 	if err := t.Execute(&out, v); err != nil {
 		return "", fmt.Errorf("writing a mail: %w", err)
@@ -83,28 +93,6 @@ func writeText(t *template.Template, v values) (string, error) {
 		return "", err
 	}
 	return strings.TrimLeft(text, "\n"), nil
-}
-
-// asHTML returns a text as HTML, with a link that can be opened. Hosts expect a mail to
-// have both forms.
-func asHTML(locale language.Tag, subject, text, link string) string {
-	var out strings.Builder
-	fmt.Fprintf(&out, "<!DOCTYPE html>\n<html lang=%q>\n<head><meta charset=\"utf-8\"><title>%s</title></head>\n<body>\n",
-		locale, html.EscapeString(subject))
-	link = html.EscapeString(link)
-	for paragraph := range strings.SplitSeq(text, "\n\n") {
-		paragraph = strings.Trim(paragraph, "\n")
-		if paragraph == "" {
-			continue
-		}
-		paragraph = html.EscapeString(paragraph)
-		if link != "" {
-			paragraph = strings.ReplaceAll(paragraph, link, `<a href="`+link+`">`+link+`</a>`)
-		}
-		out.WriteString("<p>" + strings.ReplaceAll(paragraph, "\n", "<br>\n") + "</p>\n")
-	}
-	out.WriteString("</body>\n</html>\n")
-	return out.String()
 }
 
 const subjectPrefix = "Subject:"

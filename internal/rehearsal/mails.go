@@ -32,7 +32,9 @@ var causes = map[mailtext.Kind]personal.OperationName{
 // that it has not caused.
 func (r *run) mails(c *check) {
 	for _, d := range mailtext.Descriptions() {
-		letters := []mailtext.Letter{mailtext.Sample()}
+		sample := mailtext.Sample()
+		sample.Site = r.Settings.Site
+		letters := []mailtext.Letter{sample}
 		for _, m := range r.sink.mails {
 			if m.kind == d.Kind {
 				letters = append(letters, m.letter)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"mime"
 	"mime/multipart"
 	"mime/quotedprintable"
@@ -26,6 +25,9 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
+// siteName is the name of the sites that have one.
+const siteName = "Fish & Chips"
+
 // message is a mail.
 type message struct {
 	kind        mailtext.Kind // "" if the subject is not that of a built-in template
@@ -34,21 +36,19 @@ type message struct {
 	text, html  string
 }
 
-// subjects are the kinds of the built-in mails by their subjects, in every language.
+// subjects are the kinds of the built-in mails of a site without a name by their subjects, in
+// every language.
 var subjects = sync.OnceValue(func() map[string]mailtext.Kind {
-	kinds := map[string]mailtext.Kind{}
-	files, err := fs.Glob(mailtext.BuiltInFiles(), "*.txt")
-	for _, name := range files {
-		var text []byte
-		if text, err = fs.ReadFile(mailtext.BuiltInFiles(), name); err != nil {
-			break
+	kinds, built, nameless := map[string]mailtext.Kind{}, mailtext.BuiltIn(), mailtext.Sample()
+	nameless.Site = ""
+	for _, d := range mailtext.Descriptions() {
+		for _, locale := range built.Locales(d.Kind) {
+			subject, _, _, err := built.Write(d.Kind, locale, nameless)
+			if err != nil {
+				panic(err) // the templates are part of the test binary
+			}
+			kinds[subject] = d.Kind
 		}
-		first, _, _ := strings.Cut(string(text), "\n")
-		kind, _, _ := strings.Cut(name, ".")
-		kinds[strings.TrimPrefix(first, "Subject: ")] = mailtext.Kind(kind)
-	}
-	if err != nil {
-		panic(err) // the templates are part of the test binary
 	}
 	return kinds
 })
@@ -117,7 +117,7 @@ func parseMail(t testing.TB, source []byte) message {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := message{kind: subjects()[subject], header: parsed.Header, to: to[0].Address, subject: subject}
+	m := message{kind: subjects()[strings.TrimPrefix(subject, siteName+": ")], header: parsed.Header, to: to[0].Address, subject: subject}
 	m.addParts(t, parsed.Header.Get("Content-Type"), parsed.Header.Get("Content-Transfer-Encoding"), parsed.Body)
 	return m
 }
@@ -260,8 +260,11 @@ func (r *relay) accepted() [][]byte {
 func TestMail_ByRelay(t *testing.T) {
 	t.Parallel()
 	r := newRelay(t)
-	s := start(t, options{database: testkit.SQLite(t), settings: cheap,
-		flags: []string{"--smtp", "smtp://" + r.listener.Addr().String(), "--mail-from", "accounts@cms.example"}})
+	const link = "https://elsewhere.example/confirm#token="
+	s := start(t, options{
+		database: testkit.SQLite(t), settings: cheap + "[site]\nname = \"" + siteName + "\"\n[email]\nurl = \"" + link + "{token}\"\n",
+		flags: []string{"--url", "https://site.example/", "--smtp", "smtp://" + r.listener.Addr().String(), "--mail-from", "accounts@cms.example"},
+	})
 	u := s.newUser(t)
 	s.post(t, "recover/", params{"login": u.login}).want(t, "")
 	var m message
@@ -275,7 +278,20 @@ func TestMail_ByRelay(t *testing.T) {
 		t.Errorf("got a mail from %s to %s, want accounts@cms.example and %s", m.header.Get("From"), m.to, u.email)
 	}
 	s.post(t, "recover_confirm/", confirm(m.token(t), recovered)).want(t, "")
+	m.wantLink(t, "https://site.example/account/recover#token="+m.token(t))
+	first, _, _ := strings.Cut(m.text, "\n")
+	if m.subject != siteName+": Set a new password" || !strings.Contains(first, siteName) || !strings.Contains(m.html, "Fish &amp; Chips") {
+		t.Errorf("got the subject %q, the first line %q and\n%s\nwant the name of the site in each", m.subject, first, m.html)
+	}
 	p := s.post(t, "auth/", params{"login": u.login, "password": recovered}).pair(t)
+	s.postAs(t, p, "email/", params{"password": recovered, "email": "new@mail.example"}).want(t, "")
+	eventually(t, "the mail to the new address arrives at the relay", func() bool {
+		return slices.ContainsFunc(r.accepted(), func(source []byte) bool {
+			m = parseMail(t, source)
+			return m.kind == mailtext.EmailChange
+		})
+	})
+	m.wantLink(t, link+m.token(t)) // settings win
 	s.postAs(t, p, "email/", params{"password": recovered, "email": "refused@mail.example"}).want(t, "")
 	eventually(t, "the event of a permanently refused mail is published", func() bool { return s.events(t, "mail_refused", u.ID) == 1 })
 	if kept, _ := filepath.Glob(filepath.Join(s.data, "mail", "*")); len(kept) != 0 {

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/mail"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,6 +63,12 @@ type Config struct {
 
 	// DatabaseURL is sqlite://PATH or postgres://…; a secret. Empty for SQLite in Data.
 	DatabaseURL string
+
+	// URL is the public URL of the site's account pages, such as https://example.com/account:
+	// http or https, without user, query and fragment. Links in mails that no setting names
+	// lead to pages below it: URL/recover, URL/email and URL/undo-delete. Without it and those
+	// settings, mails contain a code but no link. Plugins of version 0.1.0 ignore it.
+	URL string
 
 	// Settings returns the plugin's settings file (TOML) for the version that starts, because
 	// versions refuse settings that they do not know; nil for no settings. It is called at
@@ -221,6 +228,9 @@ func (c *Config) complete() (err error) {
 	if c.DatabaseURL, err = DatabaseURL(c.DatabaseURL, c.Data); err != nil {
 		return fmt.Errorf("Config.DatabaseURL: %w", err)
 	}
+	if err := CheckURL(c.URL); err != nil {
+		return fmt.Errorf("Config.URL: %w", err)
+	}
 	if c.Catalogue != nil && len(c.Accept) > 0 {
 		return errors.New("Config.Accept restricts only the catalogue in Data: give its options to plugincatalogue.Open, whose result is Config.Catalogue")
 	}
@@ -256,6 +266,15 @@ func (c *Config) reserveTransient(ctx context.Context) error {
 		return h.reserve(c.API.Transient)
 	}
 	return nil
+}
+
+// CheckURL returns an error if a text can be neither Config.URL nor the beginning of it.
+func CheckURL(rawURL string) error {
+	u, err := url.Parse(rawURL)
+	if rawURL == "" || err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil && !strings.ContainsAny(rawURL, "?#{}") {
+		return nil
+	}
+	return errors.New("it must be an http(s) URL without user, query and fragment, like https://example.com/account")
 }
 
 // DatabaseURL returns the URL of a module's database: rawURL, or that of a SQLite file
@@ -303,7 +322,7 @@ func (c *Config) connect(events *pluginadmin.EventLog) (*Module, error) {
 	}
 	manager, err := pluginmanager.New(pluginmanager.Config{
 		Catalogue: c.Catalogue, Host: c.Host, DatabaseURL: c.DatabaseURL, RunDir: filepath.Join(c.Data, "run"), Log: c.Log,
-		Settings: c.Settings, SecretKeys: c.SecretKeys, TracerProvider: c.API.TracerProvider, Options: c.Manager,
+		Settings: c.Settings, SecretKeys: c.SecretKeys, AccountURL: c.URL, TracerProvider: c.API.TracerProvider, Options: c.Manager,
 	})
 	if err != nil {
 		return nil, err

@@ -33,6 +33,7 @@ func TestOpen_InvalidConfigNamesTheField(t *testing.T) {
 		"no data folder":     {func(c *Config) { c.Data = "" }, "Config.Data is missing"},
 		"data is a file":     {func(c *Config) { c.Data = notABinary }, "opening the data folder"},
 		"unknown database":   {func(c *Config) { c.DatabaseURL = "mysql://u:secret@db" }, "Config.DatabaseURL: it must begin with sqlite:// or postgres://"},
+		"invalid URL":        {func(c *Config) { c.URL = "https://u:secret@example.com/account" }, "Config.URL: it must be an http(s) URL without user, query and fragment, like https://example.com/account"},
 		"invalid API option": {func(c *Config) { c.API.BasePath = "x/" }, `Config.API: personalhttp: options: base path "x/"`},
 		"restrictions of another catalogue": {func(c *Config) {
 			c.Catalogue, c.Accept = &plugincatalogue.Catalogue{}, []plugincatalogue.Option{plugincatalogue.WithLog(quietLog())}
@@ -161,6 +162,19 @@ func TestOpen_SecretKeysComeFromFileUnlessConfigHasThem(t *testing.T) {
 	_, _ = Open(t.Context(), c)
 	if _, err := os.Stat(filepath.Join(c.Data, "secret.key")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Config with keys: got %v, want no file", err)
+	}
+}
+
+func TestCheckURL_TakesWhatLinksCanBeginWith(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"": true, "https://example.com/account": true, "http://127.0.0.1:8080/account/": true, "https://[2001:db8::1]/": true, "https://сайт.example": true,
+		"example.com/account": false, "/account": false, "ftp://example.com": false, "https://": false, "https://:8080/": false, "https:example.com": false,
+		"https://u@example.com": false, "https://example.com?": false, "https://example.com/?a=b": false, "https://example.com/#": false,
+		"https://example.com/{token}": false, "https://example.com/%": false, "https://exa mple.com": false, "https://example.com/\n": false,
+	} {
+		if err := CheckURL(text); (err == nil) != ok {
+			t.Errorf("%q: got error %v, want none: %t", text, err, ok)
+		}
 	}
 }
 

@@ -232,6 +232,7 @@ func (m *Manager) configure(ctx context.Context, p *instance, lenient bool, read
 	}
 	if err := p.Configure(ctx, pluginrpc.Configuration{
 		DatabaseURL: m.config.DatabaseURL, Settings: settings, LenientSettings: lenient, Settles: true, SecretKeys: keys,
+		AccountURL: m.config.AccountURL,
 	}); err != nil {
 		return err
 	}

@@ -33,6 +33,12 @@ type Config struct {
 	// keys: what needs them does not exist. secretkeys.ReadFile reads them from a file.
 	SecretKeys func() ([][]byte, error)
 
+	// AccountURL is the public URL of the site's account pages, such as
+	// https://example.com/account, without query and fragment; empty for none. Plugins build
+	// the links in mails that no setting names from it: AccountURL/recover, /email and
+	// /undo-delete. A plugin refuses another URL. Older plugins ignore it.
+	AccountURL string
+
 	// TracerProvider makes OpenTelemetry spans of the callbacks that the plugin traces; nil
 	// for none. The plugin makes its own spans, as the host's variables OTEL_… say, and
 	// only of calls that the host traces.

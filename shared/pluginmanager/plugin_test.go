@@ -244,6 +244,7 @@ func runPlugin(f folder) {
 			f.write("environment", strings.Join(os.Environ(), "\n"))
 		}
 		f.write("settings", string(c.Settings))
+		f.write("account URL", c.AccountURL)
 		f.write("keys", string(bytes.Join(c.SecretKeys, []byte(" "))))
 		if !c.Settles {
 			return nil, &pluginrpc.PermanentError{Reason: "the host does not settle"}

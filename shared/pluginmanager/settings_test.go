@@ -254,3 +254,24 @@ func TestFallBack_RefusedVersionDoesNotReplaceTheOther(t *testing.T) {
 		})
 	}
 }
+
+func TestAccountURL_IsPassedToEveryProcess(t *testing.T) {
+	t.Parallel()
+	const url = "https://example.com/account"
+	r := newSwapRig(t, func(c *pluginmanager.Config) { c.AccountURL = url })
+	want := func(process string) {
+		t.Helper()
+		if got := r.folder.read("account URL"); got != url {
+			t.Errorf("%s has the URL %q, want %q", process, got, url)
+		}
+		r.folder.write("account URL", "")
+	}
+	r.start(t)
+	want("the first process")
+	pid := r.Status().PID
+	signalProcess(t, pid, syscall.SIGKILL)
+	r.awaitRestart(t, pid)
+	want("another process")
+	r.use(t, "2.0.0")
+	want("another version")
+}

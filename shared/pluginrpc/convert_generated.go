@@ -215,6 +215,7 @@ func (c *converters) configurationFromPB(source *v1.ConfigureRequest) Configurat
 		pluginrpcConfiguration.LenientSettings = (*source).LenientSettings
 		pluginrpcConfiguration.Settles = (*source).Settles
 		pluginrpcConfiguration.SecretKeys = (*source).SecretKeys
+		pluginrpcConfiguration.AccountURL = (*source).AccountUrl
 	}
 	return pluginrpcConfiguration
 }
@@ -225,6 +226,7 @@ func (c *converters) configurationToPB(source Configuration) *v1.ConfigureReques
 	personalv1ConfigureRequest.LenientSettings = source.LenientSettings
 	personalv1ConfigureRequest.Settles = source.Settles
 	personalv1ConfigureRequest.SecretKeys = source.SecretKeys
+	personalv1ConfigureRequest.AccountUrl = source.AccountURL
 	return &personalv1ConfigureRequest
 }
 func (c *converters) confirmEmailFromPB(source *v1.ConfirmEmailRequest) personal.ConfirmEmailRequest {

@@ -36,6 +36,12 @@ type Configuration struct {
 	// SecretKeys encrypt what the database must not reveal: the first encrypts, all
 	// decrypt. Each has 32 bytes. There are none if the host keeps none, or is older.
 	SecretKeys [][]byte
+
+	// AccountURL is the public URL of the site's account pages, such as
+	// https://example.com/account: absolute, without query and fragment. Links in mails that
+	// no setting names lead to pages below it. It is empty if the host knows none, or is
+	// older; older plugins ignore it.
+	AccountURL string
 }
 
 // Builder makes the module of this process from its configuration. It is called

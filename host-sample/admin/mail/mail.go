@@ -106,9 +106,9 @@ func (p *Pages) pageError(r *http.Request, err error) error {
 	return err
 }
 
-// htmlPolicy gives a mail's HTML no scripts, styles, pictures, links or origin.
-// Only the page of the mail may frame it.
-const htmlPolicy = "sandbox; default-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
+// htmlPolicy gives a mail's HTML no scripts, pictures, links or origin, and nothing from
+// elsewhere. Only the page of the mail may frame it. Styles are part of the mail.
+const htmlPolicy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
 
 func (p *Pages) sendHTML(w http.ResponseWriter, r *http.Request) error {
 	m, err := p.Box.Read(r.PathValue("name"))

@@ -38,7 +38,11 @@ type ConfigureRequest struct {
 	Settles bool `protobuf:"varint,5,opt,name=settles,proto3" json:"settles,omitempty"`
 	// Keys of 32 bytes that encrypt what the database must not reveal: the first encrypts,
 	// all decrypt. Without keys, operations that need one do not exist.
-	SecretKeys    [][]byte `protobuf:"bytes,6,rep,name=secret_keys,json=secretKeys,proto3" json:"secret_keys,omitempty"`
+	SecretKeys [][]byte `protobuf:"bytes,6,rep,name=secret_keys,json=secretKeys,proto3" json:"secret_keys,omitempty"`
+	// The public URL of the site's account pages, such as https://example.com/account;
+	// absolute, without query and fragment. Links in mails that no setting names lead to
+	// pages below it: recover, email and undo-delete. Empty: there are none.
+	AccountUrl    string `protobuf:"bytes,7,opt,name=account_url,json=accountUrl,proto3" json:"account_url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -113,6 +117,13 @@ func (x *ConfigureRequest) GetSecretKeys() [][]byte {
 		return x.SecretKeys
 	}
 	return nil
+}
+
+func (x *ConfigureRequest) GetAccountUrl() string {
+	if x != nil {
+		return x.AccountUrl
+	}
+	return ""
 }
 
 // ConfigureResponse means that the module is built and HostService is connected.
@@ -1051,7 +1062,7 @@ var File_personal_v1_lifecycle_proto protoreflect.FileDescriptor
 
 const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\n" +
-	"\x1bpersonal/v1/lifecycle.proto\x12\vpersonal.v1\"\xdd\x01\n" +
+	"\x1bpersonal/v1/lifecycle.proto\x12\vpersonal.v1\"\xfe\x01\n" +
 	"\x10ConfigureRequest\x12!\n" +
 	"\fdatabase_url\x18\x01 \x01(\tR\vdatabaseUrl\x12\x1a\n" +
 	"\bsettings\x18\x02 \x01(\fR\bsettings\x12$\n" +
@@ -1059,7 +1070,9 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\x10lenient_settings\x18\x04 \x01(\bR\x0flenientSettings\x12\x18\n" +
 	"\asettles\x18\x05 \x01(\bR\asettles\x12\x1f\n" +
 	"\vsecret_keys\x18\x06 \x03(\fR\n" +
-	"secretKeys\"\x13\n" +
+	"secretKeys\x12\x1f\n" +
+	"\vaccount_url\x18\a \x01(\tR\n" +
+	"accountUrl\"\x13\n" +
 	"\x11ConfigureResponse\"\x12\n" +
 	"\x10PreflightRequest\"\xf5\x01\n" +
 	"\x11PreflightResponse\x12\x18\n" +

@@ -16,10 +16,16 @@ import (
 // layout of this one does.
 const policy = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'self'; style-src 'self'; form-action 'self'">`
 
-// settingsSource makes hashing cheap and switches two factors on.
+// settingsSource has the layout, makes hashing cheap and switches two factors on.
 const settingsSource = `package main
 
-import "github.com/cms-personal/personal/shared/plugincatalogue"
+import (
+	"html/template"
+
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+)
+
+var layout = template.Must(template.ParseFiles("layout.html"))
 
 func settings(plugincatalogue.Manifest) ([]byte, error) {
 	return []byte("[two_factor]\nenabled = true\n[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false\n"), nil
@@ -34,14 +40,14 @@ func startCMS(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := func(kind string) string {
-		found := regexp.MustCompile("(?s)\n```" + kind + "\n(.*?)```\n").FindSubmatch(page)
+	block := func(page, kind string) string {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile("(?s)\n```" + kind + "\n(.*?)```\n").FindSubmatch(text)
 		if found == nil {
-			t.Fatalf("the README has no block of type %s", kind)
+			t.Fatalf("%s has no block of type %s", page, kind)
 		}
 		return string(found[1])
 	}
@@ -55,10 +61,10 @@ func startCMS(t *testing.T) *site {
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"main.go": strings.NewReplacer("127.0.0.1:8080", address, `Plugin: "bin/personal",`, `Plugin: "bin/personal", Settings: settings,`).
-			Replace(block("go")),
+		"main.go": strings.NewReplacer("127.0.0.1:8080", address, `Plugin: "bin/personal",`, `Plugin: "bin/personal", Settings: settings,`,
+			"personalpages.Config{}", "personalpages.Config{Layout: layout}").Replace(block("README.md", "go")),
 		"settings.go": settingsSource,
-		"layout.html": strings.Replace(block("html"), "<head>", "<head>\n"+policy, 1),
+		"layout.html": strings.Replace(block("docs/embedding.md", "html"), "<head>", "<head>\n"+policy, 1),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -164,6 +164,7 @@ func (p *tab) listen(event any) {
 		switch {
 		case e.Type == network.ResourceTypeDocument:
 			p.status = int(e.Response.Status)
+		case strings.HasSuffix(e.Response.URL, "/favicon.ico"): // asked for by the browser alone
 		case e.Response.Status >= 400 && e.Response.Status != 503: // a poll while the plugin restarts
 			p.problems = append(p.problems, fmt.Sprintf("%s: status %d", e.Response.URL, e.Response.Status))
 		}

@@ -56,8 +56,8 @@ func TestMailBudgets_OneNetworkNeitherFloodsNorStarves(t *testing.T) {
 				strangers++
 			}
 		}
-		// Two at once, and one in a quarter of an hour. A change of the password can drop a mail that was counted.
-		if before < 2 || before > 3 || strangers < 1 || strangers > 2 {
+		// Two at once, and one in a quarter of an hour. A change of the password can drop mails that were counted, even all about other accounts.
+		if before < 2 || before > 3 || strangers > 2 {
 			t.Errorf("one network caused %d recoveries of the owner and %d mails about other accounts, want two each at most", before, strangers)
 		}
 		for i := range 2 {

@@ -1,10 +1,13 @@
-// Command chi is a CMS with the personal-account module on chi.
+// Command chi is a CMS with the personal-account module on chi: API, account pages in
+// its layout, and a page of its own.
 package main
 
 import (
 	"context"
+	_ "embed"
 	"flag"
 	"fmt"
+	"html/template"
 	"log"
 	"net/http"
 	"os"
@@ -16,6 +19,7 @@ import (
 
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalpages"
 )
 
 func main() {
@@ -24,28 +28,40 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	module, err := personalhost.Open(ctx, personalhost.Config{Data: "data", Plugin: *plugin})
+	module, err := personalhost.Open(ctx, personalhost.Config{Data: "data", Plugin: *plugin, URL: "http://" + *address + "/account"})
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := module.Serve(ctx, &http.Server{Addr: *address, Handler: site(module.API())}); err != nil {
+	account, err := personalpages.New(module, personalpages.Config{Layout: template.Must(template.New("").Parse(layout))})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := module.Serve(ctx, &http.Server{Addr: *address, Handler: site(module.API(), account)}); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// site returns the whole site: the API in front, and the CMS's own pages.
-func site(api *personalhttp.Handler) http.Handler {
+// layout is that of the whole site.
+//
+//go:embed layout.html
+var layout string
+
+// site returns the whole site: the API in front, the account pages, and the CMS's own.
+func site(api *personalhttp.Handler, account http.Handler) http.Handler {
 	router := chi.NewRouter()
 	router.Use(middleware.Recoverer, middleware.StripSlashes, middleware.Compress(5))
+	router.Handle("/account", account)
+	router.Handle("/account/*", account)
 	router.Group(func(members chi.Router) {
 		members.Use(func(next http.Handler) http.Handler { return api.RequireUser(next) })
-		members.Get("/account", account)
+		members.Get("/hello", hello)
 	})
 	return api.Front(router)
 }
 
-// account is a page for signed-in users.
-func account(w http.ResponseWriter, r *http.Request) {
+// hello is a page for apps, whose users send the headers of the API. A page for browsers is
+// behind [personalpages.Pages.RequireUser].
+func hello(w http.ResponseWriter, r *http.Request) {
 	user, _ := personalhttp.UserFrom(r.Context())
 	fmt.Fprintf(w, "Hello, %s!\n", user.Profile.Login)
 }

@@ -21,8 +21,8 @@ func TestMount(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return site(api)
-	})
+		return site(api, http.NotFoundHandler())
+	}, personalhttptest.WithGuardedPage("/hello"))
 }
 
 // TestMount_RoutedAPIFails makes sure that the test finds what chi breaks when the API

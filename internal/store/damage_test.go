@@ -49,6 +49,9 @@ func TestAddAccounts_RunsAgainAfterADeadlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := tx.ExecContext(t.Context(), "SET LOCAL deadlock_timeout = '1min'"); err != nil { // the import looks first
+		t.Fatal(err)
+	}
 	insert := func(login string) error {
 		_, err := tx.ExecContext(t.Context(), fmt.Sprintf(insertOldAccount, login))
 		return err
@@ -66,7 +69,7 @@ func TestAddAccounts_RunsAgainAfterADeadlock(t *testing.T) {
 		}
 		added <- err
 	}()
-	// The import waits first, so it is the first to look for a deadlock, and the one to be ended.
+	// The import waits, and is the one to be ended.
 	for waiting := pools(t, url).Read; ; time.Sleep(5 * time.Millisecond) {
 		var n int
 		err := waiting.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&n)

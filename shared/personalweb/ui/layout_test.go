@@ -73,7 +73,7 @@ func TestSiteTexts_AreChecked(t *testing.T) {
 		"a language that the API lacks":      {files: map[string]string{"de.json": `{"hello":"Hallo"}`}, want: "de.json: texts are missing: "},
 		"a language without all texts":       {files: map[string]string{"de.json": `{}`}, locales: []string{"en", "de"}, want: `de.json: texts are missing:`},
 		"a language of the API without file": {locales: []string{"en", "de"}, want: "the API has messages in de, and the pages have none"},
-		"no JSON":                            {files: map[string]string{"en.json": "{\n\"hello\": Hi}"}, want: "en.json, line 2"},
+		"no JSON":                            {files: map[string]string{"en.json": "{\n\"hello\": Hi}"}, want: "en.json: line 2, column 10"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := set()

@@ -86,14 +86,14 @@ func (p *Pages) listPages(locale string, t texts) (map[string]parsed, error) {
 	if p.SiteTemplates != nil {
 		sources = append(sources, p.SiteTemplates)
 	}
+	choices := languageButtons(p.Locales, locale)
 	base := sync.OnceValues(func() (*template.Template, error) {
 		base := template.New("base").Funcs(template.FuncMap{
 			"t":        t.text,
 			"isolated": t.isolated,
 			"asset":    p.assets.url,
 			"lang":     func() string { return locale },
-			"locales":  func() []string { return p.Locales },
-			"endonym":  endonym,
+			"choices":  func() template.HTML { return choices },
 			"when":     func(at time.Time) string { return at.UTC().Format(timeLayout(locale)) },
 		})
 		for _, source := range sources {
@@ -136,6 +136,17 @@ func timeLayout(locale string) string {
 		return "02.01.2006, 15:04 UTC"
 	}
 	return "2006-01-02 15:04 UTC"
+}
+
+// languageButtons are the buttons of the language form. They are made once, because they are
+// on every page.
+func languageButtons(locales []string, current string) template.HTML {
+	var b strings.Builder
+	for _, locale := range locales {
+		fmt.Fprintf(&b, `<button class="link" name="language" value="%[1]s" lang="%[1]s" aria-pressed="%[2]t">%[3]s</button>`+"\n",
+			template.HTMLEscapeString(locale), locale == current, template.HTMLEscapeString(endonym(locale)))
+	}
+	return template.HTML(b.String()) // escaped
 }
 
 // endonym is the name of a language in itself.

@@ -65,13 +65,13 @@ func TestMigrate_ConcurrentNodes(t *testing.T) {
 func TestMigrate_CompatibleNewerSchemaIsAccepted(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
-		execute(t, url, "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (10, 1, 0)")
+		execute(t, url, fmt.Sprintf("INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, 1, 0)", store.SchemaTarget+1))
 		execute(t, url, "ALTER TABLE personal_accounts ADD COLUMN newer TEXT")
 		execute(t, url, "ALTER TABLE personal_sessions ADD COLUMN newer INTEGER NOT NULL DEFAULT 7")
 		if err := s.Migrate(t.Context()); err != nil {
 			t.Error(err)
 		}
-		wantVersion(t, s, 10, 1)
+		wantVersion(t, s, store.SchemaTarget+1, 1)
 		id, err := s.CreateAccount(t.Context(), accounts.Account{LoginKey: "a", CredentialVersion: 1}, accounts.Session{},
 			func(int64) []accounts.NewJob { return nil })
 		if err != nil {

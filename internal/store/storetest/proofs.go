@@ -56,8 +56,8 @@ var proofCases = []testCase{
 		}
 		w.pass(time.Minute)
 		w.must(w.TouchSession(t.Context(), s.ID, s.Current, true))
-		w.must(w.RotateSession(t.Context(), w.session(s), func(now time.Time) accounts.Session {
-			next := w.session(s)
+		next := w.session(s)
+		w.must(w.RotateSession(t.Context(), next, func(now time.Time) accounts.Session {
 			next.Current, next.Rotated = digest("next", 1), now
 			return next
 		}))

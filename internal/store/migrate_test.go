@@ -89,11 +89,12 @@ func TestMigrate_CompatibleNewerSchemaIsAccepted(t *testing.T) {
 func TestMigrate_IncompatibleNewerSchemaIsRefused(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
-		execute(t, url, "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (11, 10, 0)")
+		want := store.SchemaError{Found: store.SchemaTarget + 2, MinCompatible: store.SchemaTarget + 1}
+		execute(t, url, fmt.Sprintf("INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, %d, 0)", want.Found, want.MinCompatible))
 		err := s.Migrate(t.Context())
 		var refused *store.SchemaError
-		if !errors.As(err, &refused) || *refused != (store.SchemaError{Found: 11, MinCompatible: 10}) {
-			t.Fatalf("got error %v, want *SchemaError for 11 and 10", err)
+		if !errors.As(err, &refused) || *refused != want {
+			t.Fatalf("got error %v, want %v", err, &want)
 		}
 		if !strings.Contains(err.Error(), "run a newer version") {
 			t.Errorf("got %q, want what to do in it", err)

@@ -66,6 +66,9 @@ func startPlugin(t *testing.T, url string, host personal.Host, further ...string
 	if offers {
 		settings += "[two_factor]\nenabled = true\n"
 	}
+	if entry.Manifest.Schema.Max >= passkeySchema {
+		settings += "[passkeys]\nrp_id = \"" + personaltest.PasskeyDomain + "\"\norigins = [\"" + personaltest.PasskeyOrigin + "\"]\n"
+	}
 	settings += strings.Join(further, "")
 	manager, err := pluginmanager.New(pluginmanager.Config{
 		Catalogue: catalogue, Host: host, DatabaseURL: url, RunDir: filepath.Join(t.TempDir(), "run"),

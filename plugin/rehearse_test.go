@@ -89,6 +89,9 @@ email_verification = "required"
 enabled = true
 [login]
 with_email = true
+[passkeys]
+rp_id = "site.example"
+origins = ["https://site.example"]
 `
 
 // rehearsedSettings are settings that an honest version passes with.

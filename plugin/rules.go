@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -36,6 +37,9 @@ const verificationSchema = 4
 // twoFactorSchema is the lowest SchemaTarget of a version that asks for the code of a
 // second factor.
 const twoFactorSchema = 5
+
+// passkeySchema is the first version of the schema with passkeys.
+const passkeySchema = 11
 
 // requiresVerification reports whether the settings ask that sign-ins need a verified e-mail.
 func (s *settings) requiresVerification() bool {
@@ -111,8 +115,9 @@ func (m *module) Settle(ctx context.Context) error {
 // checkSettings is the preflight's check of settings; the values are valid, or there would be
 // no module. A host that never says that the version is settled would leave a rule out
 // of force for ever, or is too old for the results of the operations under it.
-// compatible is the lowest SchemaTarget of a version that can run on the database.
-func (m *module) checkSettings(compatible int) pluginrpc.Check {
+// found is the version of the database's schema, compatible the lowest SchemaTarget of a
+// version that can run on it.
+func (m *module) checkSettings(ctx context.Context, found, compatible int) pluginrpc.Check {
 	if len(m.rules) > 0 && !m.settles {
 		var asked []string
 		for _, r := range m.rules {
@@ -138,6 +143,13 @@ func (m *module) checkSettings(compatible int) pluginrpc.Check {
 	if compatible >= twoFactorSchema && !m.settings.TwoFactor.Enabled {
 		warnings = append(warnings, older+"two_factor.enabled = true, which these settings do not ask for: "+
 			"users cannot switch a second factor on or off, accounts that have one still need its code")
+	}
+	if found >= passkeySchema {
+		id := m.settings.Passkeys.RPID
+		other, err := m.store.OtherRelyingParty(ctx, id) // a failure is that of the database, which has a check of its own
+		if err == nil && other != "" {
+			warnings = append(warnings, fmt.Sprintf("passkeys.rp_id = %q, but there are passkeys of %q: these sign no one in", id, other))
+		}
 	}
 	if len(warnings) > 0 {
 		return pluginrpc.Check{Name: "settings", Warning: true, Reason: strings.Join(warnings, "; ")}

@@ -177,7 +177,7 @@ func TestPreflight_WarnsOnlyOfWhatTheDatabaseShows(t *testing.T) {
 	} {
 		settings, _, _ := strings.Cut(name, ",")
 		n := newNode(t, pluginrpc.Configuration{DatabaseURL: testkit.SQLite(t), Settings: []byte(on[settings]), Settles: true, SecretKeys: oneKey})
-		check := n.checkSettings(tt.compatible)
+		check := n.checkSettings(t.Context(), 0, tt.compatible)
 		for _, warning := range []string{verification, factor} {
 			if got := check.Warning && strings.Contains(check.Reason, warning); got != (warning == tt.want) {
 				t.Errorf("%s: got check %+v, want %q", name, check, tt.want)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/internal/passkey"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/throttle"
@@ -81,6 +82,10 @@ type settings struct {
 		Enabled bool   `toml:"enabled"`
 		Issuer  string `toml:"issuer"`
 	} `toml:"two_factor"`
+	Passkeys struct {
+		RPID    string   `toml:"rp_id"`
+		Origins []string `toml:"origins"`
+	} `toml:"passkeys"`
 	Throttle struct {
 		Enabled         bool  `toml:"enabled"`
 		Guess           limit `toml:"guess"`
@@ -236,6 +241,11 @@ func (s settings) check() error {
 	issuer := s.TwoFactor.Issuer // authenticator apps take a colon for the end of it
 	require(validName(issuer, maxIssuer) && !strings.Contains(issuer, ":"), "two_factor.issuer",
 		fmt.Sprintf("must have 1 to %d characters, no colon and no control characters, or be empty", maxIssuer))
+	for _, err := range []error{passkey.ValidateID(s.Passkeys.RPID), passkey.ValidateOrigins(s.Passkeys.RPID, s.Passkeys.Origins)} {
+		if err != nil {
+			invalid = append(invalid, fmt.Errorf("passkeys.%w", err))
+		}
+	}
 	checkLimit := func(key string, l limit) {
 		between("throttle."+key+".burst", l.Burst, 1, 100_000)
 		minSecond("throttle."+key+".every", l.Every)
@@ -339,6 +349,7 @@ func (s settings) accounts() accounts.Settings {
 		DeletionURL:          s.Deletion.URL,
 		TwoFactorIssuer:      s.issuer(),
 		Site:                 s.Site.Name,
+		Passkeys:             passkey.Site{ID: s.Passkeys.RPID, Name: s.Site.Name, Origins: s.Passkeys.Origins},
 
 		Throttle: accounts.Throttle{
 			Enabled:         s.Throttle.Enabled,
@@ -377,6 +388,7 @@ func (s settings) prune(now time.Time) store.PruneOptions {
 		Lifetimes:       s.accounts().Lifetimes(now),
 		MailsBefore:     now.Add(-accounts.MailWindow),
 		PendingBefore:   now.Add(-accounts.PendingFactorLifetime),
+		AttemptsBefore:  now.Add(-passkey.AttemptLifetime),
 		AddressesBefore: now.Add(-s.accounts().KnownAddressLifetime()),
 		CodesBefore:     now.Add(-accounts.RefusedCodeWindow),
 		AuditBefore:     now.Add(-time.Duration(s.Audit.Retention)),

@@ -137,7 +137,7 @@ func (c removeTwoFactorCommand) Run(ctx context.Context, w io.Writer) error {
 		if !a.TwoFactor.On() {
 			return unchanged(w, a, "has no second factor")
 		}
-		if err := service.RemoveTwoFactor(ctx, a.ID); err != nil {
+		if err := service.RemoveTwoFactor(ctx, personal.RemoveTwoFactorRequest{UserID: a.ID}); err != nil {
 			return err
 		}
 		return done(w, "The second factor of account %d (%q) and its recovery codes are removed, and all its sessions have ended.", a)

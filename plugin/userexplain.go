@@ -144,6 +144,10 @@ func sentence(v personal.Verdict) string {
 		return fmt.Sprintf("The account has a second factor: the user needs a code of their app, or one of %d recovery codes.", v.Count)
 	case personal.ReasonTwoFactorKey:
 		return "The secret key of the second factor is missing: codes of the app are refused."
+	case personal.ReasonPasskeys:
+		return fmt.Sprintf("Passkeys that sign the user in without the password: %d.", v.Count)
+	case personal.ReasonPasskeysVoid:
+		return fmt.Sprintf("Passkeys that sign the user in only after they have proved who they are, because an older version has changed the credentials: %d.", v.Count)
 	case personal.ReasonMailWaiting:
 		return fmt.Sprintf("A mail (%s) has been waiting since %s; %d attempts so far, the next at %s.", v.Kind, since(), v.Count, until())
 	case personal.ReasonMailRefused:

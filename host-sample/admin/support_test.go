@@ -120,6 +120,8 @@ func TestSupport_EveryReasonHasTextsForWhatItCarries(t *testing.T) {
 		personal.ReasonMailLimit:     {"kind", "address", "until"},
 		personal.ReasonCodesBlocked:  {"until"},
 		personal.ReasonTwoFactor:     {"count"},
+		personal.ReasonPasskeys:      {"count"},
+		personal.ReasonPasskeysVoid:  {"count"},
 		personal.ReasonMailWaiting:   {"kind", "since", "until", "count"},
 		personal.ReasonMailRefused:   {"kind", "since", "reply"},
 		personal.ReasonFailed:        {"count", "since", "address"},

@@ -72,7 +72,8 @@ func newUsers() *fakeUsers {
 	}
 	p.DisableUserFunc, p.EnableUserFunc = do("disable"), do("enable")
 	p.RevokeUserSessionsFunc, p.DeleteUserFunc = do("revoke"), do("delete")
-	p.RemoveTwoFactorFunc = do("remove two-factor")
+	remove := do("remove two-factor")
+	p.RemoveTwoFactorFunc = func(ctx context.Context, r personal.RemoveTwoFactorRequest) error { return remove(ctx, r.UserID) }
 	return p
 }
 

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/internal/passkey"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
@@ -52,6 +53,7 @@ type Settings struct {
 	DeletionGrace        time.Duration // between the deletion of an account and its erasure
 	DeletionURL          string        // link in mails that undo a deletion, likewise
 	TwoFactorIssuer      string        // the name of the site in authenticator apps
+	Passkeys             passkey.Site  // the relying party; without an ID there are no passkeys
 	Keys                 Keyring       // encrypts the secrets of second factors; nil: no key
 
 	Throttle Throttle
@@ -98,6 +100,7 @@ type Store interface {
 	VerificationStore
 	TwoFactorStore
 	CodeStore
+	PasskeyStore
 	ExportStore
 	AdministrationStore
 	ExplainStore
@@ -196,6 +199,7 @@ type Service struct {
 	required atomic.Bool // see RequireVerification
 	offered  atomic.Bool // see OfferTwoFactor
 	mailKey  digestKey
+	sealKey  digestKey // see attemptKey
 
 	rehearsalTime time.Duration // of RehearseFields; a test shortens it
 

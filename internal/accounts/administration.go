@@ -163,7 +163,11 @@ func (s *Service) User(ctx context.Context, id int64) (personal.UserRecord, erro
 	if err != nil {
 		return personal.UserRecord{}, failWith(personal.CodeNotFound, "finding an account", err)
 	}
-	return personal.UserRecord{User: userOf(account), Fields: schema.Record(account.Fields)}, nil
+	passkeys, err := s.store.Passkeys(ctx, id)
+	if err != nil {
+		return personal.UserRecord{}, fail("reading passkeys", err)
+	}
+	return personal.UserRecord{User: userOf(account), Fields: schema.Record(account.Fields), Passkeys: passkeysOf(passkeys)}, nil
 }
 
 // UpdateUser implements [personal.Administration].

@@ -92,6 +92,7 @@ type OpenSession struct {
 	OnNewAddress      func() []NewJob // stored if the account has known addresses, and this one is not fully known
 	Locale            string          // "": unknown
 	Code              CodeUse         // used up, if the session is opened; ErrCodeUsed if it was used before
+	Passkey           PasskeyUse      // likewise; ErrAttemptUsed if its attempt was used before
 	Charges           []throttle.Charge
 	Jobs              []NewJob
 }
@@ -130,7 +131,7 @@ func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (p
 		return personal.SignedIn{}, refusal(code)
 	}
 	if !account.TwoFactor.On() {
-		return s.signIn(ctx, account, rehash, checkedCode{})
+		return s.signIn(ctx, account, signInBy{method: personal.MethodPassword, rehash: rehash})
 	}
 	if r.Code == "" {
 		return personal.SignedIn{}, refusal(personal.CodeCodeRequired)
@@ -142,7 +143,7 @@ func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (p
 	code, err := s.checkCode(ctx, owner, r.Code)
 	var in personal.SignedIn
 	if err == nil {
-		in, err = s.signIn(ctx, account, rehash, code)
+		in, err = s.signIn(ctx, account, signInBy{method: personal.MethodPassword, rehash: rehash, code: code})
 	}
 	if s.wrongCode(ctx, owner, err) {
 		return personal.SignedIn{}, refusal(personal.CodeInvalidCode)
@@ -208,18 +209,28 @@ func (s *Service) checkLogin(ctx context.Context, login, entered string) (accoun
 	return account, rehash, fail("rehashing a password", err)
 }
 
-// signIn opens a session for an account whose password was right. It returns
-// ErrCodeUsed as it is.
-func (s *Service) signIn(ctx context.Context, found LoginAccount, rehash string, code checkedCode) (personal.SignedIn, error) {
+// signInBy is how a user has shown who they are.
+type signInBy struct {
+	method  string // see [personal.Session]
+	rehash  string // the new hash of the password; "" leaves the stored one
+	code    checkedCode
+	passkey PasskeyUse
+	proof   Proof // of the session
+}
+
+// signIn opens a session for an account whose user has shown who they are. It returns
+// ErrCodeUsed and ErrAttemptUsed as they are.
+func (s *Service) signIn(ctx context.Context, found LoginAccount, by signInBy) (personal.SignedIn, error) {
 	schema, err := s.userFields(ctx)
 	if err != nil {
 		return personal.SignedIn{}, err
 	}
-	session, secret := s.newSession(ctx, found.ID)
+	session, secret := s.newSession(ctx, found.ID, by.method)
+	session.PasskeyID, session.Proof = by.passkey.ID, by.proof
 	account, err := s.store.OpenSession(ctx, OpenSession{
 		Session:           session,
 		CredentialVersion: found.CredentialVersion,
-		Rehash:            rehash,
+		Rehash:            by.rehash,
 		MaxSessions:       MaxSessions,
 		Lifetimes:         s.settings.Lifetimes(session.Created),
 		Known:             s.knownAt(ctx),
@@ -228,16 +239,17 @@ func (s *Service) signIn(ctx context.Context, found LoginAccount, rehash string,
 			return s.notice(ctx, personal.ActorUser, mailtext.NewAddress, found.ID, found.Email.Address)
 		},
 		Locale:  mailLocale(ctx),
-		Code:    code.use,
+		Code:    by.code.use,
+		Passkey: by.passkey,
 		Charges: s.signInAccount(found.ID),
-		Jobs:    append([]NewJob{s.event(ctx, personal.ActorUser, personal.EventSignedIn, found.ID)}, code.jobs...),
+		Jobs:    append([]NewJob{s.event(ctx, personal.ActorUser, personal.EventSignedIn, found.ID)}, by.code.jobs...),
 	})
-	if errors.Is(err, ErrCodeUsed) {
+	if errors.Is(err, ErrCodeUsed) || errors.Is(err, ErrAttemptUsed) {
 		return personal.SignedIn{}, err
 	}
 	if errors.Is(err, ErrStale) {
 		// While this password was being verified it was changed, so it is wrong now; or
-		// the account was disabled or deleted.
+		// the account was disabled or deleted, or the passkey removed.
 		return personal.SignedIn{}, refusal(personal.CodeInvalidCredentials)
 	}
 	if err != nil {

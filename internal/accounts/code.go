@@ -120,6 +120,9 @@ type checkedCode struct {
 	jobs    []NewJob          // that report the use of a recovery code
 }
 
+// judged reports whether there is a code that was judged.
+func (c checkedCode) judged() bool { return c.use.Step != 0 || c.use.Recovery != [32]byte{} }
+
 // checkCode charges a code of an account that has a second factor, and checks it as far as
 // that is possible without using it up. Without the key of the secret a time-based code
 // is refused as unavailable, and not charged: it has not been judged. Recovery codes need

@@ -93,6 +93,7 @@ func newDomain(t *testing.T, url string, host personal.Host, adjust ...func(*acc
 	settings := testSettings()
 	optional(&settings)
 	twoFactors(t)(&settings)
+	passkeys(&settings)
 	for _, change := range adjust {
 		change(&settings)
 	}

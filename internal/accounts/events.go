@@ -19,15 +19,20 @@ import (
 // to the audit log. It is stored in the transaction of what happened, so neither
 // exists without the other. The fields are the names of what was changed.
 func (s *Service) event(ctx context.Context, by personal.Actor, t personal.EventType, accountID int64, fields ...string) NewJob {
+	return s.eventWith(ctx, by, personal.Event{Type: t, UserID: accountID, Fields: fields})
+}
+
+// eventWith is event for one that says more about what happened.
+func (s *Service) eventWith(ctx context.Context, by personal.Actor, e personal.Event) NewJob {
 	call := personal.CallFrom(ctx)
-	e := personal.Event{ID: newID(), Type: t, Time: s.store.Now().UTC(), UserID: accountID, Actor: by, RequestID: call.RequestID, Fields: fields}
+	e.ID, e.Time, e.Actor, e.RequestID = newID(), s.store.Now().UTC(), by, call.RequestID
 	if by == personal.ActorAdministrator {
 		e.ActorName = call.Administrator
 	}
 	if call.Address.IsValid() {
 		e.Address = call.Address.String()
 	}
-	job := jobOf(ctx, accountID, KindEvent, e)
+	job := jobOf(ctx, e.UserID, KindEvent, e)
 	job.Event = &e
 	return job
 }

@@ -104,6 +104,7 @@ func (s *Service) explain(ctx context.Context, account SeenAccount, entered stri
 		},
 		func() ([]personal.Verdict, error) { return s.explainCodes(ctx, a) },
 		func() ([]personal.Verdict, error) { return s.explainFactor(ctx, a) },
+		func() ([]personal.Verdict, error) { return s.explainPasskeys(ctx, a) },
 		func() ([]personal.Verdict, error) { return s.explainMails(ctx, a, from) },
 		func() ([]personal.Verdict, error) {
 			return s.limitVerdicts(ctx, s.addressLimits(ctx, from, s.recoverAddress, s.confirmAddress))
@@ -231,6 +232,30 @@ func (s *Service) explainFactor(ctx context.Context, a Account) ([]personal.Verd
 	left, err := s.store.RecoveryCodesLeft(ctx, a.ID)
 	return []personal.Verdict{{Reason: personal.ReasonTwoFactor, Action: personal.ActionRemoveTwoFactor, Count: left}},
 		fail("counting recovery codes", err)
+}
+
+// explainPasskeys counts the passkeys that sign the user in, and those that do so only after
+// they have proved who they are. What keeps the user out otherwise may not concern passkeys.
+func (s *Service) explainPasskeys(ctx context.Context, a Account) (verdicts []personal.Verdict, err error) {
+	list, err := s.store.Passkeys(ctx, a.ID)
+	if err != nil || s.offersPasskeys() != nil {
+		return nil, fail("reading passkeys", err)
+	}
+	valid, void := 0, 0
+	for _, p := range list {
+		if p.Void(a) {
+			void++
+		} else {
+			valid++
+		}
+	}
+	if valid > 0 {
+		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonPasskeys, Count: valid})
+	}
+	if void > 0 {
+		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonPasskeysVoid, Count: void})
+	}
+	return verdicts, nil
 }
 
 // explainMails returns what keeps mails from reaching the user.

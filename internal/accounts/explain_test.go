@@ -281,7 +281,9 @@ var situations = map[string]struct {
 		s.factor.wantTry(t, at(t, s.home), s.factor.recoveryCode(), "")
 		s.factor.wantTry(t, at(t, s.home), "", personal.CodeCodeRequired)
 		return personal.Verdict{Reason: personal.ReasonTwoFactor, Action: personal.ActionRemoveTwoFactor, Count: 9}
-	}, func(t *testing.T, s *stuck) { must(t, s.service.RemoveTwoFactor(t.Context(), s.id)) }},
+	}, func(t *testing.T, s *stuck) {
+		must(t, s.service.RemoveTwoFactor(t.Context(), personal.RemoveTwoFactorRequest{UserID: s.id}))
+	}},
 	"the secret key of the factor is missing": {func(t *testing.T, s *stuck) personal.Verdict {
 		s.enrols(t)
 		s.change(func(set *accounts.Settings) { set.Keys = keyring(t) })

@@ -70,6 +70,11 @@ func (s *Service) readExport(ctx context.Context, who caller) (e personal.Export
 	if e.Sessions, err = s.sessionsOf(ctx, a.ID, who.session.ID); err != nil {
 		return e, err
 	}
+	passkeys, err := s.store.Passkeys(ctx, a.ID)
+	if err != nil {
+		return e, fail("reading passkeys", err)
+	}
+	e.Passkeys = passkeysOf(passkeys)
 	if e.KnownAddresses, err = s.store.KnownAddresses(ctx, a.ID); err != nil {
 		return e, fail("reading known addresses", err)
 	}
@@ -147,9 +152,9 @@ func OwnAddress(e personal.Event) string {
 	switch e.Type {
 	case personal.EventRegistered, personal.EventSignedIn, personal.EventPasswordChanged, personal.EventRecovered, personal.EventProfileUpdated,
 		personal.EventExported, personal.EventDeletionRequested, personal.EventDeletionUndone,
-		personal.EventTwoFactorOn, personal.EventRecoveryCodes, personal.EventRecoveryCodeUsed:
+		personal.EventTwoFactorOn, personal.EventRecoveryCodes, personal.EventRecoveryCodeUsed, personal.EventPasskeyAdded:
 		return e.Address
-	case personal.EventEmailChanged, personal.EventEmailVerified, personal.EventTwoFactorOff:
+	case personal.EventEmailChanged, personal.EventEmailVerified, personal.EventTwoFactorOff, personal.EventPasskeyRemoved:
 		if e.Actor == personal.ActorUser {
 			return e.Address
 		}

@@ -24,6 +24,7 @@ func (s *Service) Features(context.Context) (personal.Features, error) {
 		LoginWithEmail:    s.settings.LoginWithEmail,
 		EmailVerification: verification,
 		TwoFactor:         s.offersTwoFactor() == nil,
+		Passkeys:          s.offersPasskeys() == nil,
 		DeletionGrace:     s.settings.DeletionGrace,
 	}, nil
 }

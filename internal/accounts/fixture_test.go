@@ -11,6 +11,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/passkey"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/shared/personal"
@@ -56,6 +57,11 @@ func testSettings() accounts.Settings {
 		DeletionGrace: 168 * time.Hour, UnverifiedLifetime: 72 * time.Hour,
 		RecoveryURL: "https://cms.example/recover#token={token}",
 	}
+}
+
+// passkeys switches passkeys on.
+func passkeys(s *accounts.Settings) {
+	s.Passkeys = passkey.Site{ID: personaltest.PasskeyDomain, Origins: []string{personaltest.PasskeyOrigin}}
 }
 
 func newFixture(t testing.TB, url string, adjust ...func(*accounts.Settings)) *fixture {

@@ -160,12 +160,14 @@ func credentials(accountID int64, selector token.Selector, secret token.Secret) 
 	return personal.Credentials{UserID: accountID, UserHash: token.FormatHash(selector, secret)}
 }
 
-// newSession returns a session that starts now, and its first secret.
-func (s *Service) newSession(ctx context.Context, accountID int64) (Session, token.Secret) {
+// newSession returns a session that starts now by a method, see [personal.Session], and its
+// first secret.
+func (s *Service) newSession(ctx context.Context, accountID int64, method string) (Session, token.Secret) {
 	selector, secret, key := token.NewSession()
 	call, now := personal.CallFrom(ctx), s.store.Now()
 	session := Session{
 		AccountID: accountID,
+		Method:    method,
 		Selector:  selector,
 		ChainKey:  key,
 		Current:   secret.Digest(),

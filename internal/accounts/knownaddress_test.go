@@ -149,7 +149,9 @@ func TestFullyKnownAddress(t *testing.T) {
 		}, known, unknown},
 		{"the factor's removal by an administrator", func(r *resident) {
 			r.confirmFactor(home)
-			r.administer(r.f.service.RemoveTwoFactor)
+			r.administer(func(ctx context.Context, id int64) error {
+				return r.f.service.RemoveTwoFactor(ctx, personal.RemoveTwoFactorRequest{UserID: id})
+			})
 		}, known, unknown},
 		{"a sign-out of all users", func(r *resident) {
 			_, err := r.f.store.RevokeAll(r.t.Context())

@@ -392,7 +392,7 @@ func (s *Service) mailKeyOf(ctx context.Context, candidate []byte) ([]byte, erro
 	return s.mailKey.get(ctx, s.store, strings.Join(s.shared("mail digests"), " "), candidate)
 }
 
-// digestKey is the key of mail digests, which all nodes read from the database once.
+// digestKey is a key that all nodes read from the database once.
 type digestKey struct {
 	mu    sync.Mutex
 	value []byte

@@ -16,6 +16,7 @@ type noticeJob struct {
 	Time time.Time     `json:"time,omitzero"`  // when it happened; jobs of earlier releases have none
 
 	Confirmed bool `json:"confirmed,omitempty"` // To was the account's confirmed e-mail then
+	Passkeys  int  `json:"passkeys,omitempty"`  // that the account had then
 	mailRequest
 }
 
@@ -74,5 +75,5 @@ func (s *Service) sendNotice(ctx context.Context, accountID int64, n noticeJob) 
 	n.Locale = cmp.Or(account.Locale, n.Locale)
 	confirmed := n.Confirmed || account.EmailVerified && account.Email.Key == to.Key
 	m := outgoingMail{kind: n.Kind, request: n.mailRequest, accountID: accountID, to: to, own: ownMailbox(to, confirmed)}
-	return s.mailPlain(ctx, m, mailtext.Letter{Time: n.Time, Address: n.Address})
+	return s.mailPlain(ctx, m, mailtext.Letter{Time: n.Time, Address: n.Address, Passkeys: n.Passkeys})
 }

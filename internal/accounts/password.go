@@ -15,10 +15,12 @@ type PasswordStore interface {
 	// ReplacePassword sets the hash, raises the credential version, voids the
 	// account's mailed tokens, ends every session but keep, whose secrets it replaces
 	// (the id and the creation stay), keeps what the caller's address is to the account,
-	// forgets refused codes, and stores the jobs. ErrStale if the credential
+	// forgets refused codes, removes all passkeys or keeps them valid, and stores the jobs,
+	// which it requests with the numbers of passkeys that were removed and are left. ErrStale if the credential
 	// version has changed, the account is disabled, or the session
 	// has ended; ErrCodeUsed; ErrProofVoid.
-	ReplacePassword(ctx context.Context, accountID, credentialVersion int64, hash string, keep KeptSession, code CodeUse, jobs ...NewJob) error
+	ReplacePassword(ctx context.Context, accountID, credentialVersion int64, hash string, keep KeptSession, code CodeUse,
+		removePasskeys bool, jobs func(removed, left int) []NewJob) error
 }
 
 // KeptSession is the caller's session, which an operation keeps while it ends all others.
@@ -29,7 +31,7 @@ type KeptSession struct {
 
 // keepSession returns the caller's session with fresh secrets, and the secret.
 func (s *Service) keepSession(ctx context.Context, who caller) (KeptSession, token.Secret) {
-	session, secret := s.newSession(ctx, who.account.ID)
+	session, secret := s.newSession(ctx, who.account.ID, who.session.Method)
 	session.ID = who.session.ID
 	return KeptSession{session, s.knownAt(ctx)}, secret
 }
@@ -63,9 +65,18 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 	if err != nil {
 		return personal.Credentials{}, fail("hashing a password", err)
 	}
-	jobs := s.reports(ctx, personal.ActorUser, personal.EventPasswordChanged, mailtext.PasswordChanged, who.account.ID, who.account.Email)
 	keep, secret := s.keepSession(ctx, who)
-	err = s.store.ReplacePassword(ctx, who.account.ID, who.account.CredentialVersion, hash, keep, code.use, append(jobs, code.jobs...)...)
+	a := who.account
+	err = s.store.ReplacePassword(ctx, a.ID, a.CredentialVersion, hash, keep, code.use, r.RemovePasskeys, func(removed, left int) []NewJob {
+		jobs := append([]NewJob{s.event(ctx, personal.ActorUser, personal.EventPasswordChanged, a.ID)}, code.jobs...)
+		if removed > 0 {
+			jobs = append(jobs, s.passkeysRemovedEvent(ctx, personal.ActorUser, a.ID, removed))
+		}
+		if a.Email.Key == "" {
+			return jobs
+		}
+		return append(jobs, s.noticeJobs(ctx, personal.ActorUser, a.ID, noticeJob{Kind: mailtext.PasswordChanged, To: a.Email.Address, Passkeys: left})...)
+	})
 	if err := s.authorized(ctx, code, "replacing a password", err); err != nil {
 		return personal.Credentials{}, err
 	}

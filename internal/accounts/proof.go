@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
-	"maps"
+	"strconv"
 	"time"
 
 	"github.com/cms-personal/personal/internal/token"
@@ -13,10 +13,11 @@ import (
 
 // ProofStore keeps a proof in the row of its session.
 type ProofStore interface {
-	// SetProof uses up the code, stores the proof of a session in place of an earlier one, and
-	// stores the jobs. ErrCodeUsed; ErrStale if the account has another credential version than
-	// the proof, is disabled, or does not have the session (any more).
-	SetProof(ctx context.Context, accountID, sessionID int64, p Proof, code CodeUse, jobs ...NewJob) error
+	// SetProof uses up the code and the passkey's attempt, lifts a passkey, stores the proof of a
+	// session in place of an earlier one, and stores the jobs. ErrCodeUsed; ErrAttemptUsed;
+	// ErrStale if the account has another credential version than the proof, is disabled, or does
+	// not have the session (any more).
+	SetProof(ctx context.Context, accountID, sessionID int64, p Proof, by ProofBy, jobs ...NewJob) error
 }
 
 // Proof is what is stored of a proof. The zero value is none.
@@ -28,7 +29,15 @@ type Proof struct {
 	CredentialVersion int64
 	EmailKey          string
 
-	WithCode bool // a code of the second factor was judged
+	WithCode  bool  // a code of the second factor was judged, or the passkey was added with one
+	PasskeyID int64 // of the passkey that gave it: when that is removed it is void; 0: none
+}
+
+// ProofBy is how a user has proved who they are.
+type ProofBy struct {
+	Code    CodeUse
+	Passkey PasskeyUse
+	Lift    int64 // the id of a passkey of the account that is lifted, see Prove; 0: none
 }
 
 // ProofUse is a proof that was found valid. The transaction that it authorises finds it again, or
@@ -68,35 +77,44 @@ func (e evidence) guess() string {
 
 // Prove implements [personal.Service].
 func (s *Service) Prove(ctx context.Context, r personal.ProveRequest) (personal.Proof, error) {
-	e := evidence{parameter: "password", password: r.Password, code: r.Code}
 	byPasskey := r.Attempt != "" || r.Credential != ""
+	entered := r.Password
 	if byPasskey {
-		e.password = "" // it is not judged
+		entered = r.Credential
 	}
-	who, attempt, err := s.identifyGuess(ctx, r.Credentials, e.guess(), nil)
+	who, guess, err := s.identifyGuess(ctx, r.Credentials, entered, nil)
 	if err != nil {
 		return personal.Proof{}, err
 	}
-	if byPasskey { // of which there are none
-		invalid := maps.Clone(r.FieldErrors)
-		require(&invalid, "attempt", r.Attempt)
-		require(&invalid, "credential", r.Credential)
-		invalid.Add("credential", personal.FieldErrorMismatch)
-		return personal.Proof{}, invalid.Err()
+	var p provedPasskey
+	var code checkedCode
+	by := ProofBy{}
+	if byPasskey {
+		p, code, err = s.provePasskey(ctx, who, guess, r)
+	} else {
+		code, err = s.confirm(ctx, who, guess, r.FieldErrors, evidence{parameter: "password", password: r.Password, code: r.Code})
+		by.Lift, _ = strconv.ParseInt(r.ID, 10, 64) // no passkey has another id
 	}
-	code, err := s.confirm(ctx, who, attempt, r.FieldErrors, e)
 	if err != nil {
 		return personal.Proof{}, err
 	}
-	text, digest := token.NewMailToken()
-	proof := Proof{
-		Digest: digest, Until: s.store.Now().Add(s.settings.ProofLifetime),
-		CredentialVersion: who.account.CredentialVersion, EmailKey: who.account.Email.Key,
-		WithCode: code.use != CodeUse{},
+	by.Code, by.Passkey = code.use, p.use
+	text, proof := s.newProof(who.account)
+	proof.WithCode, proof.PasskeyID = code.judged() || p.withCode, p.use.ID
+	err = s.store.SetProof(ctx, who.account.ID, who.session.ID, proof, by, code.jobs...)
+	if errors.Is(err, ErrAttemptUsed) {
+		return personal.Proof{}, errWrongCredential()
 	}
-	err = s.store.SetProof(ctx, who.account.ID, who.session.ID, proof, code.use, code.jobs...)
 	if err := s.authorized(ctx, code, "storing a proof", err); err != nil {
 		return personal.Proof{}, err
 	}
 	return personal.Proof{Proof: text, Until: proof.Until.UTC()}, nil
+}
+
+// newProof returns a proof of an account's user, and its text.
+func (s *Service) newProof(a Account) (text string, p Proof) {
+	text, digest := token.NewMailToken()
+	return text, Proof{
+		Digest: digest, Until: s.store.Now().Add(s.settings.ProofLifetime), CredentialVersion: a.CredentialVersion, EmailKey: a.Email.Key,
+	}
 }

@@ -154,8 +154,10 @@ func TestProof_EndsWithItsSession(t *testing.T) {
 		"disabling": func(s *accounts.Service, ctx context.Context, id int64) error {
 			return errors.Join(s.DisableUser(ctx, id), s.EnableUser(ctx, id))
 		},
-		"sign-out":      (*accounts.Service).RevokeUserSessions,
-		"second factor": (*accounts.Service).RemoveTwoFactor,
+		"sign-out": (*accounts.Service).RevokeUserSessions,
+		"second factor": func(s *accounts.Service, ctx context.Context, id int64) error {
+			return s.RemoveTwoFactor(ctx, personal.RemoveTwoFactorRequest{UserID: id})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := offering(t, testkit.SQLite(t))

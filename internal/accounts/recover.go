@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"maps"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -15,10 +16,11 @@ import (
 type RecoveryStore interface {
 	// RedeemRecovery uses up a recovery token: it sets the hash, raises the credential
 	// version, confirms the e-mail, voids every token and ends every session of the
-	// account, and stores the jobs. An address that was fully known until then is so for
+	// account, removes its passkeys, except those that were added with a code of the second factor in force, and stores
+	// the jobs, which it requests with the number of these. An address that was fully known until then is so for
 	// codes alone. ErrNotFound if the token is void, expired or unknown by now, or the
 	// account disabled.
-	RedeemRecovery(ctx context.Context, digest [32]byte, hash string, at KnownAt, jobs ...NewJob) error
+	RedeemRecovery(ctx context.Context, digest [32]byte, hash string, at KnownAt, jobs func(passkeys int) []NewJob) error
 }
 
 // recoveryJob is a request for a mail to an account that has not been looked up yet: a
@@ -143,7 +145,12 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 	if !account.EmailVerified { // the token has reached it
 		jobs = append(jobs, s.event(ctx, personal.ActorUser, personal.EventEmailVerified, account.ID))
 	}
-	err = s.store.RedeemRecovery(ctx, digest, hash, s.knownAt(ctx), jobs...)
+	err = s.store.RedeemRecovery(ctx, digest, hash, s.knownAt(ctx), func(passkeys int) []NewJob {
+		if passkeys == 0 {
+			return jobs
+		}
+		return append(slices.Clip(jobs), s.passkeysRemovedEvent(ctx, personal.ActorUser, account.ID, passkeys))
+	})
 	// With a second factor it needs a sign-in, because the caller may only have got hold of the
 	// mailbox.
 	if err == nil && !account.TwoFactor.On() {

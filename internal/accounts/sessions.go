@@ -72,6 +72,8 @@ type Session struct {
 	Rotations int64          // since the sign-in, as far as they were counted
 	Marks     []RotationMark // the oldest first; the last one is the last counted rotation
 	Proof     Proof          // only as FindSession returns it with the whole account
+	Method    string         // how it began, see [personal.Session]
+	PasskeyID int64          // of the passkey that began it; 0: none
 }
 
 // Lifetimes are the limits for sessions that are alive: last seen after SeenAfter
@@ -151,6 +153,7 @@ func (s *Service) sessionsOf(ctx context.Context, accountID, current int64) ([]p
 			Address:  session.Address,
 			Agent:    session.Agent,
 			Current:  session.ID == current,
+			Method:   session.Method,
 		})
 	}
 	return sessions, nil

@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -38,11 +39,12 @@ type TwoFactorStore interface {
 	// voids the account's mailed tokens, and stores the jobs.
 	// Errors are those of ReplaceRecoveryCodes.
 	EndTwoFactor(ctx context.Context, accountID, credentialVersion int64, keep KeptSession, code CodeUse, jobs ...NewJob) error
-	// RemoveTwoFactor removes the second factor and the recovery codes and ends every
+	// RemoveTwoFactor removes the second factor, the recovery codes and, unless it keeps them, the passkeys, and ends every
 	// session; no address is fully known any more. It keeps the credential version, because
 	// a deletion by the user depends on it. It stores the jobs, which it requests under a lock with the account before the
-	// change. An account without a second factor stays as it is. ErrNotFound.
-	RemoveTwoFactor(ctx context.Context, accountID int64, jobs func(before Account) []NewJob) error
+	// change and the number of passkeys that were removed. An account without a second factor stays as it is. ErrNotFound;
+	// ErrLastWayIn.
+	RemoveTwoFactor(ctx context.Context, accountID int64, keepPasskeys bool, jobs func(before Account, passkeys int) []NewJob) error
 
 	// CountSecrets returns how many secrets of second factors each key encrypts, in the
 	// order of key ids.
@@ -269,9 +271,16 @@ func (s *Service) authorizeChange(
 }
 
 // RemoveTwoFactor implements [personal.Administration].
-func (s *Service) RemoveTwoFactor(ctx context.Context, id int64) error {
-	err := s.store.RemoveTwoFactor(ctx, id, func(before Account) []NewJob {
-		return s.reports(ctx, personal.ActorAdministrator, personal.EventTwoFactorOff, mailtext.TwoFactorOff, id, before.Email)
+func (s *Service) RemoveTwoFactor(ctx context.Context, r personal.RemoveTwoFactorRequest) error {
+	err := s.store.RemoveTwoFactor(ctx, r.UserID, r.KeepPasskeys, func(before Account, passkeys int) []NewJob {
+		jobs := s.reports(ctx, personal.ActorAdministrator, personal.EventTwoFactorOff, mailtext.TwoFactorOff, r.UserID, before.Email)
+		if passkeys > 0 {
+			jobs = append(jobs, s.passkeysRemoved(ctx, personal.ActorAdministrator, before, passkeys)...)
+		}
+		return jobs
 	})
+	if errors.Is(err, ErrLastWayIn) {
+		return refusal(personal.CodeLastWayIn)
+	}
 	return s.committed(personal.CodeNotFound, "removing a second factor", err)
 }

@@ -351,7 +351,7 @@ func TestSignIn_SecondFactorConfirmedWhileHashingFails(t *testing.T) {
 		// The same with a code, while an administrator removes the second factor.
 		f.clock.Advance(personaltest.CodePeriod)
 		s.found = func() {
-			if err := f.service.RemoveTwoFactor(t.Context(), u.in.UserID); err != nil {
+			if err := f.service.RemoveTwoFactor(t.Context(), personal.RemoveTwoFactorRequest{UserID: u.in.UserID}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -427,15 +427,15 @@ func TestTwoFactor_ReportsEveryChange(t *testing.T) {
 		want("Two-factor sign-in was switched on", personal.EventTwoFactorOn)
 		f.clock.Advance(time.Hour)
 		admin := personal.WithCall(t.Context(), personal.Call{Administrator: "Olga"})
-		must(f.service.RemoveTwoFactor(admin, id))
+		must(f.service.RemoveTwoFactor(admin, personal.RemoveTwoFactorRequest{UserID: id}))
 		want(off, personal.EventTwoFactorOff)
 		events := f.host.Events()
 		if last := events[len(events)-1]; last.Actor != personal.ActorAdministrator || last.ActorName != "Olga" {
 			t.Errorf("got the actor %s %q, want the administrator", last.Actor, last.ActorName)
 		}
-		must(f.service.RemoveTwoFactor(admin, id))
+		must(f.service.RemoveTwoFactor(admin, personal.RemoveTwoFactorRequest{UserID: id}))
 		want("")
-		wantCode(t, f.service.RemoveTwoFactor(admin, id+99), personal.CodeNotFound)
+		wantCode(t, f.service.RemoveTwoFactor(admin, personal.RemoveTwoFactorRequest{UserID: id + 99}), personal.CodeNotFound)
 	})
 }
 

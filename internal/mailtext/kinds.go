@@ -27,6 +27,9 @@ const (
 	RecoveryCodes       Kind = "recovery_codes"
 	RecoveryCodeUsed    Kind = "recovery_code_used"
 	CodeRefused         Kind = "code_refused"
+	PasskeyAdded        Kind = "passkey_added"
+	PasskeyRemoved      Kind = "passkey_removed"
+	PasskeyCloned       Kind = "passkey_cloned"
 	Invitation          Kind = "invitation"
 )
 
@@ -54,6 +57,8 @@ const (
 	Address Field = "Address"
 	EraseAt Field = "EraseAt"
 	Site    Field = "Site"
+
+	Passkeys Field = "Passkeys"
 )
 
 // Meaning says what the field contains.
@@ -77,6 +82,8 @@ func (f Field) Meaning() string {
 		return "when the account is erased, like 2026-03-31 14:05 UTC"
 	case Site:
 		return "the name of the site; empty if the settings have none"
+	case Passkeys:
+		return "how many passkeys the account has now"
 	}
 	return ""
 }
@@ -89,7 +96,7 @@ func Descriptions() []Description {
 		{EmailChange, "to the new address that a user entered for their account", []Field{Token, Link, Minutes, Hours, Site}},
 		{Verification, "to the address of an account, to prove that it is the user's", []Field{Token, Link, Minutes, Hours, Time, Address, Site}},
 		{RegistrationAttempt, "to the owner of an address with which someone tried to register again", []Field{Time, Address, Site}},
-		{PasswordChanged, "after the password was changed", []Field{Time, Address, Site}},
+		{PasswordChanged, "after the password was changed", []Field{Passkeys, Time, Address, Site}},
 		{Recovered, "after a new password was set by recovery", []Field{Time, Address, Site}},
 		{EmailChanged, "to the old address, after the e-mail of the account was changed", []Field{Time, Address, Site}},
 		{NewAddress, "after a sign-in from an IP address where none was completed since password, e-mail or second factor last changed", []Field{Time, Address, Site}},
@@ -100,6 +107,9 @@ func Descriptions() []Description {
 		{RecoveryCodes, "after the recovery codes were replaced by new ones", []Field{Time, Address, Site}},
 		{RecoveryCodeUsed, "after a recovery code was used in place of a code of the app", []Field{Time, Address, Site}},
 		{CodeRefused, "after wrong codes were entered with the correct password, at most once a day", []Field{Time, Address, Site}},
+		{PasskeyAdded, "after a passkey was added", []Field{Time, Address, Site}},
+		{PasskeyRemoved, "after passkeys were removed, by the user or an administrator", []Field{Time, Address, Site}},
+		{PasskeyCloned, "after the counter of a passkey went back: there may be a copy of it", []Field{Time, Address, Site}},
 	}
 }
 
@@ -122,18 +132,20 @@ type Letter struct {
 	Time     time.Time
 	Address  netip.Addr // the zero value if unknown
 	EraseAt  time.Time
+	Passkeys int // of the account
 }
 
 // values are the fields as templates see them.
 type values struct {
 	Site, Token, Link, Time, Address, EraseAt string
-	Minutes, Hours, Days                      int
+	Minutes, Hours, Days, Passkeys            int
 }
 
 func (l Letter) values() values {
 	v := values{
 		Site: l.Site, Token: l.Token, Link: l.Link, Time: minute(l.Time), EraseAt: minute(l.EraseAt),
-		Minutes: int(l.Lifetime / time.Minute), Hours: int(l.Lifetime / time.Hour), Days: int(l.Lifetime / (24 * time.Hour)),
+		Passkeys: l.Passkeys,
+		Minutes:  int(l.Lifetime / time.Minute), Hours: int(l.Lifetime / time.Hour), Days: int(l.Lifetime / (24 * time.Hour)),
 	}
 	if l.Address.IsValid() {
 		v.Address = l.Address.String()
@@ -152,7 +164,7 @@ func Sample() Letter {
 	happened := time.Date(2026, time.March, 31, 14, 5, 0, 0, time.UTC)
 	return Letter{
 		Site: "Example", Token: sampleToken, Link: "https://site.example/account#token=" + sampleToken, Lifetime: 24 * time.Hour,
-		Time: happened, Address: netip.MustParseAddr("203.0.113.7"), EraseAt: happened.AddDate(0, 0, 7),
+		Time: happened, Address: netip.MustParseAddr("203.0.113.7"), EraseAt: happened.AddDate(0, 0, 7), Passkeys: 2,
 	}
 }
 
@@ -160,16 +172,16 @@ func Sample() Letter {
 const MaxSite = 64
 
 // samples returns letters that lead through the branches of a template: with a link, an
-// address and a name of the site, and without, and with lifetimes of days, hours, minutes and
+// address, passkeys and a name of the site, and without, and with lifetimes of days, hours, minutes and
 // seconds.
 func samples() []Letter {
 	full := Sample()
 	full.Site = strings.Repeat("m", MaxSite)
 	bare := full
-	bare.Site, bare.Link, bare.Address, bare.Lifetime = "", "", netip.Addr{}, 30*time.Minute
+	bare.Site, bare.Link, bare.Address, bare.Lifetime, bare.Passkeys = "", "", netip.Addr{}, 30*time.Minute, 0
 	long, short, unlinked, nowhere, nameless := full, full, full, full, full
 	long.Lifetime = 7 * 24 * time.Hour
-	short.Lifetime = time.Second
+	short.Lifetime, short.Passkeys = time.Second, 1
 	unlinked.Link = ""
 	nowhere.Address = netip.Addr{}
 	nameless.Site = ""

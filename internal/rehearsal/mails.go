@@ -26,6 +26,9 @@ var causes = map[mailtext.Kind]personal.OperationName{
 	mailtext.RecoveryCodes:       personal.OpRenewRecoveryCodes,
 	mailtext.RecoveryCodeUsed:    personal.OpAuthorize,
 	mailtext.CodeRefused:         personal.OpAuthorize,
+	mailtext.PasskeyAdded:        personal.OpConfirmPasskey,
+	mailtext.PasskeyRemoved:      personal.OpRemovePasskey,
+	mailtext.PasskeyCloned:       personal.OpAuthorizePasskey,
 }
 
 // mails writes every mail in every language: those of the rehearsal, and samples of the kinds

@@ -317,7 +317,7 @@ func (r *run) repair(failed string) {
 	c := &check{r: r}
 	c.protect(func() {
 		if r.user.twoFactor {
-			if r.service.RemoveTwoFactor(r.administer(), r.user.id) == nil {
+			if r.service.RemoveTwoFactor(r.administer(), personal.RemoveTwoFactorRequest{UserID: r.user.id}) == nil {
 				r.user.twoFactor = false
 			}
 		}

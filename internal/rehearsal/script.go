@@ -32,6 +32,7 @@ var script = []step{
 	{name: "email", do: (*run).changeEmail},
 	{name: "recovery", do: (*run).recovery},
 	{name: "second_factor", do: (*run).secondFactor},
+	{name: "passkeys", do: (*run).passkeys},
 	{name: "export", do: (*run).export},
 	{name: "administration", do: (*run).administration},
 	{name: "deletion", do: (*run).deletion},
@@ -315,7 +316,7 @@ func (r *run) features(c *check) {
 	c.equal(personal.OpFeatures, "login.with_email", got.LoginWithEmail, r.Settings.LoginWithEmail)
 	c.equal(personal.OpFeatures, "email_verification", got.EmailVerification, verification)
 	c.equal(personal.OpFeatures, "two_factor", got.TwoFactor, r.TwoFactor)
-	c.equal(personal.OpFeatures, "passkeys", got.Passkeys, false)
+	c.equal(personal.OpFeatures, "passkeys", got.Passkeys, r.Settings.Passkeys.ID != "")
 	c.equal(personal.OpFeatures, "deletion.grace", got.DeletionGrace, r.Settings.DeletionGrace)
 }
 

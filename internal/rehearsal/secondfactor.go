@@ -92,7 +92,7 @@ func (r *run) secondFactor(c *check) {
 	_, err = r.client.ConfirmTwoFactor(r.call(), personal.ConfirmTwoFactorRequest{Credentials: u.pair, Code: app()})
 	c.ok(personal.OpConfirmTwoFactor, err)
 	u.twoFactor = true
-	c.ok(personal.OpRemoveTwoFactor, r.client.RemoveTwoFactor(r.administer(), u.id))
+	c.ok(personal.OpRemoveTwoFactor, r.client.RemoveTwoFactor(r.administer(), personal.RemoveTwoFactorRequest{UserID: u.id}))
 	u.twoFactor = false
 	r.signIn(c)
 	r.work(c, personal.OpRemoveTwoFactor)

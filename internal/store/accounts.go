@@ -132,7 +132,8 @@ func (s *Store) UpdateProfile(
 // ends the sessions sees its session; a later sign-in finds another credential
 // version. So no session of the old password survives.
 func (s *Store) ReplacePassword(
-	ctx context.Context, accountID, credentialVersion int64, hash string, keep accounts.KeptSession, code accounts.CodeUse, jobs ...accounts.NewJob,
+	ctx context.Context, accountID, credentialVersion int64, hash string, keep accounts.KeptSession, code accounts.CodeUse,
+	removePasskeys bool, jobs func(removed, left int) []accounts.NewJob,
 ) error {
 	return s.inTxOrFound(ctx, "replace a password", s.hasSession(keep.Selector), func(ctx context.Context, tx bun.Tx) error {
 		err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_accounts
@@ -151,7 +152,11 @@ func (s *Store) ReplacePassword(
 		if err := forgetRefusedCodes(ctx, tx, accountID); err != nil {
 			return err
 		}
-		return s.addJobs(ctx, tx, jobs)
+		removed, left, err := s.keepPasskeys(ctx, tx, accountID, removePasskeys)
+		if err != nil {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs(removed, left))
 	})
 }
 

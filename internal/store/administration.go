@@ -197,6 +197,9 @@ func (s *Store) SetDisabled(ctx context.Context, id int64, disabled bool, jobs .
 		if err := revokeAll(ctx, tx, id, 0); err != nil {
 			return err
 		}
+		if err := execAll(ctx, tx, carryPasskeys(tx, id)); err != nil {
+			return err
+		}
 		return s.addJobs(ctx, tx, jobs)
 	})
 }

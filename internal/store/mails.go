@@ -187,7 +187,7 @@ func (s *Store) selectMailToken(db bun.IDB, row *mailTokenRow, p accounts.MailPu
 
 // RedeemRecovery implements accounts.RecoveryStore. No session survives it, for
 // the reason given at ReplacePassword.
-func (s *Store) RedeemRecovery(ctx context.Context, digest [32]byte, hash string, known accounts.KnownAt, jobs ...accounts.NewJob) error {
+func (s *Store) RedeemRecovery(ctx context.Context, digest [32]byte, hash string, known accounts.KnownAt, jobs func(passkeys int) []accounts.NewJob) error {
 	var accountID int64
 	replaced := func() *bun.RawQuery { // a hash has its own salt
 		return s.write.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE id = ? AND password_hash = ?)", accountID, hash)
@@ -210,7 +210,16 @@ func (s *Store) RedeemRecovery(ctx context.Context, digest [32]byte, hash string
 		if _, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ?", row.AccountID); err != nil {
 			return err
 		}
-		return s.addJobs(ctx, tx, jobs)
+		// Whoever has the mailbox may have added passkeys, but not with a code.
+		removed, err := exec(ctx, tx, "DELETE FROM personal_passkeys WHERE account_id = ? AND NOT (with_code AND ?)",
+			row.AccountID, row.Account.TwoFactorSecret != nil)
+		if err != nil {
+			return err
+		}
+		if err := execAll(ctx, tx, carryPasskeys(tx, row.AccountID)); err != nil {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs(int(removed)))
 	})
 }
 

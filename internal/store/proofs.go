@@ -12,22 +12,38 @@ import (
 
 // SetProof implements accounts.ProofStore. The columns have no index, so on PostgreSQL the write
 // changes none.
-func (s *Store) SetProof(ctx context.Context, accountID, sessionID int64, p accounts.Proof, code accounts.CodeUse, jobs ...accounts.NewJob) error {
+func (s *Store) SetProof(ctx context.Context, accountID, sessionID int64, p accounts.Proof, by accounts.ProofBy, jobs ...accounts.NewJob) error {
 	return s.inTx(ctx, "store a proof", func(ctx context.Context, tx bun.Tx) error {
 		if _, err := s.lockCredentials(ctx, tx, accountID, p.CredentialVersion); err != nil {
 			return err
 		}
-		if err := s.useCode(ctx, tx, accountID, code); err != nil {
+		if err := s.useCode(ctx, tx, accountID, by.Code); err != nil {
 			return err
 		}
-		err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_sessions
-			SET proof = ?, proof_until = ?, proof_version = ?, proof_email_key = ?, proof_with_code = ? WHERE id = ? AND account_id = ?`,
-			p.Digest[:], at(p.Until), p.CredentialVersion, p.EmailKey, p.WithCode, sessionID, accountID)
+		if err := s.usePasskey(ctx, tx, accountID, by.Passkey); err != nil {
+			return err
+		}
+		if by.Lift != 0 {
+			if err := execAll(ctx, tx, liftPasskey(tx, accountID, p.CredentialVersion, by.Lift, p.WithCode)); err != nil {
+				return err
+			}
+		}
+		n, err := rowsAffected(setProof(tx, p, "id = ? AND account_id = ?", sessionID, accountID).Exec(ctx))
+		if err == nil && n == 0 {
+			return accounts.ErrStale
+		}
 		if err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)
 	})
+}
+
+// setProof returns the statement that stores the proof of the session that fulfils a condition.
+func setProof(tx bun.Tx, p accounts.Proof, condition string, args ...any) *bun.RawQuery {
+	values := []any{p.Digest[:], at(p.Until), p.CredentialVersion, p.EmailKey, p.WithCode, bun.NullZero(p.PasskeyID)}
+	return tx.NewRaw(`UPDATE personal_sessions
+		SET proof = ?, proof_until = ?, proof_version = ?, proof_email_key = ?, proof_with_code = ?, proof_passkey = ? WHERE `+condition, append(values, args...)...)
 }
 
 // findProof returns accounts.ErrProofVoid unless a session of a locked account still has the proof,

@@ -151,6 +151,10 @@ type sessionRow struct {
 	ProofVersion  int64  `bun:",scanonly"`
 	ProofEmailKey string `bun:",scanonly"`
 	ProofWithCode bool   `bun:",scanonly"`
+	ProofPasskey  int64  `bun:",scanonly"`
+
+	Method    string `bun:",nullzero"` // NULL: by an earlier version
+	PasskeyID int64  `bun:",nullzero"` // NULL: it was begun in another way
 
 	Account *accountRow `bun:"rel:belongs-to,join:account_id=id"`
 }
@@ -162,6 +166,7 @@ func newSessionRow(s accounts.Session) sessionRow {
 		Created: at(s.Created), Rotated: at(s.Rotated), Used: at(s.Used), LastSeen: at(s.LastSeen),
 		Address: s.Address, Agent: s.Agent,
 		Rotations: s.Rotations, Marks: encodeMarks(s.Marks),
+		Method: s.Method, PasskeyID: s.PasskeyID,
 	}
 }
 
@@ -171,6 +176,7 @@ func (r *sessionRow) session() accounts.Session {
 		Created: r.Created.time(), Rotated: r.Rotated.time(), Used: r.Used.time(), LastSeen: r.LastSeen.time(),
 		Address: r.Address, Agent: r.Agent,
 		Rotations: r.Rotations, Marks: decodeMarks(r.Marks),
+		Method: r.Method, PasskeyID: r.PasskeyID,
 	}
 	copy(s.Selector[:], r.Selector)
 	copy(s.ChainKey[:], r.ChainKey)
@@ -178,6 +184,7 @@ func (r *sessionRow) session() accounts.Session {
 	if r.Proof != nil {
 		s.Proof = accounts.Proof{
 			Until: r.ProofUntil.time(), CredentialVersion: r.ProofVersion, EmailKey: r.ProofEmailKey, WithCode: r.ProofWithCode,
+			PasskeyID: r.ProofPasskey,
 		}
 		copy(s.Proof.Digest[:], r.Proof)
 	}
@@ -251,4 +258,5 @@ type auditRow struct {
 	Actor              personal.Actor // "": written by version 0.1.0
 	ActorName          string
 	Fields             string // the names of what was changed, separated by spaces
+	Removed            int    `bun:",nullzero"` // passkeys that were removed
 }

@@ -42,11 +42,17 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 		if err := s.useCode(ctx, tx, row.ID, o.Code); err != nil {
 			return err
 		}
+		if err := s.usePasskey(ctx, tx, row.ID, o.Passkey); err != nil {
+			return err
+		}
 		session := newSessionRow(o.Session)
 		if s.DeletionHeld() > 0 {
 			o.Lifetimes = accounts.Lifetimes{} // a wrong time would end sessions for good
 		}
 		writes := []schema.QueryAppender{removeSurplus(tx, o), tx.NewInsert().Model(&session).Returning("NULL")}
+		if o.Session.Proof != (accounts.Proof{}) {
+			writes = append(writes, setProof(tx, o.Session.Proof, "selector = ?", session.Selector))
+		}
 		if o.Rehash != "" {
 			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET password_hash = ? WHERE id = ?", o.Rehash, row.ID))
 		}

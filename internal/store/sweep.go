@@ -20,6 +20,7 @@ type PruneOptions struct {
 	Lifetimes       accounts.Lifetimes // of sessions; expired ones are removed
 	MailsBefore     time.Time          // mails counted until then, which count towards no limit any more
 	PendingBefore   time.Time          // secrets that have waited for their confirmation since then
+	AttemptsBefore  time.Time          // attempts with passkeys that wait since then
 	AddressesBefore time.Time          // known addresses without a sign-in since then
 	CodesBefore     time.Time          // refused codes until then, which count no more
 	AuditBefore     time.Time          // audit entries written, and events waiting for the host, until then
@@ -87,6 +88,8 @@ func (s *Store) sweepSteps(o PruneOptions) []sweepStep {
 		s.sweepCycle(o, "personal_sessions", "last_seen <= ? OR created <= ?", at(o.Lifetimes.SeenAfter), at(o.Lifetimes.CreatedAfter)),
 		s.sweepExpired(o, "personal_mail_tokens", "digest", "expires", s.Now()),
 		s.sweepExpired(o, "personal_pending_factors", "session_id", "created", o.PendingBefore),
+		s.sweepExpired(o, "personal_passkey_attempts", "digest", "created", o.AttemptsBefore),
+		s.sweepExpired(o, "personal_used_attempts", "digest", "expires", s.Now()),
 		s.sweepExpired(o, "personal_sent_mails", "digest, kind, mail_id", "created", o.MailsBefore),
 		// Earlier releases counted mails by account.
 		s.sweepExpired(o, "personal_mails", "account_id, purpose, mail_id", "created", o.MailsBefore),

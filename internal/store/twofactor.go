@@ -169,6 +169,10 @@ func (s *Store) EnableTwoFactor(
 		if err != nil {
 			return err
 		}
+		// A version without passkeys may have switched an earlier factor off.
+		if err := execAll(ctx, tx, carryPasskeys(tx, p.AccountID), askForCodes(tx, p.AccountID)); err != nil {
+			return err
+		}
 		return s.replaceRecoveryCodes(ctx, tx, p.AccountID, recoveryCodes, jobs)
 	})
 }
@@ -225,21 +229,26 @@ func (s *Store) EndTwoFactor(
 		if err := keepOnly(ctx, tx, accountID, keep); err != nil {
 			return err
 		}
+		if err := execAll(ctx, tx, carryPasskeys(tx, accountID)); err != nil {
+			return err
+		}
 		return s.addJobs(ctx, tx, jobs)
 	})
 }
 
 // removeFactor removes the factor of a locked account and its recovery codes, and raises
-// the credential version by the given number.
+// the credential version by the given number. No passkey stands for a code any more.
 func (s *Store) removeFactor(ctx context.Context, tx bun.Tx, accountID, raise int64) error {
 	return execAll(ctx, tx,
 		tx.NewRaw(`UPDATE personal_accounts SET two_factor_secret = NULL, two_factor_key = '', two_factor_step = 0,
 			credential_version = credential_version + ?, updated = ? WHERE id = ?`, raise, at(s.Now()), accountID),
-		removeRecoveryCodes(tx, accountID))
+		removeRecoveryCodes(tx, accountID), askForCodes(tx, accountID))
 }
 
 // RemoveTwoFactor implements accounts.TwoFactorStore.
-func (s *Store) RemoveTwoFactor(ctx context.Context, accountID int64, jobs func(before accounts.Account) []accounts.NewJob) error {
+func (s *Store) RemoveTwoFactor(
+	ctx context.Context, accountID int64, keepPasskeys bool, jobs func(before accounts.Account, passkeys int) []accounts.NewJob,
+) error {
 	return s.inTx(ctx, "remove a second factor", func(ctx context.Context, tx bun.Tx) error {
 		row, err := s.lockAccount(ctx, tx, accountID)
 		if err != nil || row.TwoFactorSecret == nil {
@@ -249,10 +258,14 @@ func (s *Store) RemoveTwoFactor(ctx context.Context, accountID int64, jobs func(
 			return err
 		}
 		err = execAll(ctx, tx, voidAddresses(tx, accountID), tx.NewRaw("DELETE FROM personal_sessions WHERE account_id = ?", accountID))
+		removed := 0
+		if err == nil && !keepPasskeys {
+			removed, err = removePasskeys(ctx, tx, row.account(), "TRUE")
+		}
 		if err != nil {
 			return err
 		}
-		return s.addJobs(ctx, tx, jobs(row.account()))
+		return s.addJobs(ctx, tx, jobs(row.account(), removed))
 	})
 }
 

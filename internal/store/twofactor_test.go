@@ -24,7 +24,7 @@ func TestTwoFactor_RowsEndWithSessionAndAccount(t *testing.T) {
 			"all sign-outs": func(account, _ int64) error { return s.RevokeSessions(t.Context(), account) },
 			"a disabling":   func(account, _ int64) error { return s.SetDisabled(t.Context(), account, true) },
 			"revoke-all":    func(int64, int64) error { _, err := s.RevokeAll(t.Context()); return err },
-			"a removal":     func(account, _ int64) error { return s.RemoveTwoFactor(t.Context(), account, noJobs) },
+			"a removal":     func(account, _ int64) error { return s.RemoveTwoFactor(t.Context(), account, false, noJobs) },
 			"a deletion":    func(account, _ int64) error { return s.DeleteAccount(t.Context(), account, none) },
 			"a due erasure": func(account, _ int64) error {
 				return s.EraseAccount(t.Context(), account, func(accounts.Account) bool { return true }, none)
@@ -95,4 +95,4 @@ func TestSecretKeys_ReadsOneAccountPerKey(t *testing.T) {
 	}
 }
 
-func noJobs(accounts.Account) []accounts.NewJob { return nil }
+func noJobs(accounts.Account, int) []accounts.NewJob { return nil }

@@ -1,6 +1,7 @@
 package system
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -16,6 +17,13 @@ import (
 
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/softkey"
+)
+
+// passkeys are settings that switch passkeys on; passkeyOrigin is where they are used.
+const (
+	passkeys      = "[passkeys]\nrp_id = \"site.example\"\norigins = [\"" + passkeyOrigin + "\"]\n"
+	passkeyOrigin = "https://site.example"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files of TestConversation_MatchesGoldenFiles")
@@ -108,7 +116,7 @@ every = "1h"
 `
 
 func (c *conversation) play(t *testing.T, alwaysOK bool) {
-	o := options{database: testkit.SQLite(t), settings: cheap + links + twoFactor + lowLimits, alwaysOK: alwaysOK,
+	o := options{database: testkit.SQLite(t), settings: cheap + links + twoFactor + passkeys + lowLimits, alwaysOK: alwaysOK,
 		flags: []string{"--trusted-proxy", "127.0.0.0/8", "--cors-origin", app}}
 	if alwaysOK {
 		o.flags = append(o.flags, "--always-200")
@@ -127,6 +135,7 @@ func (c *conversation) play(t *testing.T, alwaysOK bool) {
 	c.playLeaving(t)
 	c.playTwoFactor(t)
 	c.playProof(t)
+	c.playPasskeys(t)
 	c.playLimits(t)
 
 	// Nothing listens on port 1, so the plugin never serves.
@@ -362,6 +371,65 @@ func (c *conversation) playTwoFactor(t *testing.T) {
 	c.get(t, "no second factor", "profile/", u.pair)
 }
 
+// playPasskeys adds a passkey, signs in and proves with it, and removes it.
+func (c *conversation) playPasskeys(t *testing.T) {
+	u := c.newUserNamed(t, "klara", nil)
+	device := &softkey.Authenticator{Origin: passkeyOrigin}
+	ceremony := func(r *response, respond func(options string) (string, error)) params {
+		t.Helper()
+		var attempt string
+		var options, credential json.RawMessage
+		r.read(t, "attempt", &attempt)
+		r.read(t, "options", &options)
+		text, err := respond(string(options))
+		if err != nil {
+			t.Fatal(err)
+		}
+		credential = json.RawMessage(text)
+		return params{"attempt": attempt, "credential": credential}
+	}
+	for _, path := range []string{"passkeys_add/", "passkeys_add_confirm/", "passkeys_rename/", "passkeys_remove/"} {
+		c.post(t, "no headers", path, pair{}, params{})
+	}
+	c.get(t, "no headers", "passkeys/", pair{})
+	c.get(t, "none", "passkeys/", u.pair)
+	c.post(t, "e-mail not confirmed", "passkeys_add/", u.pair, params{"password": u.password})
+	c.verifyEmail(t, u)
+	c.post(t, "nothing sent", "passkeys_add/", u.pair, params{})
+	c.post(t, "wrong password", "passkeys_add/", u.pair, params{"password": "wrong wrong"})
+	created := ceremony(c.post(t, "password", "passkeys_add/", u.pair, params{"password": u.password}), device.Create)
+	c.post(t, "nothing sent", "passkeys_add_confirm/", u.pair, params{})
+	c.post(t, "wrong credential", "passkeys_add_confirm/", u.pair, params{"attempt": created["attempt"], "credential": "{}", "name": "phone"})
+	created["name"] = "phone"
+	added := c.post(t, "created", "passkeys_add_confirm/", u.pair, created)
+	c.post(t, "repeated", "passkeys_add_confirm/", u.pair, created)
+	var passkey struct{ ID string }
+	added.read(t, "passkey", &passkey)
+	c.post(t, "password", "passkeys_add/", u.pair, params{"password": u.password}) // with an exclude list
+	c.post(t, "nothing sent", "passkeys_rename/", u.pair, params{})
+	c.post(t, "unknown id", "passkeys_rename/", u.pair, params{"id": "999999999", "name": "x"})
+	c.post(t, "renamed", "passkeys_rename/", u.pair, params{"id": passkey.ID, "name": "my phone"})
+	c.get(t, "one", "passkeys/", u.pair)
+
+	c.post(t, "nothing sent", "passkey_begin/", pair{}, params{})
+	c.post(t, "unknown purpose", "passkey_begin/", pair{}, params{"purpose": "x"})
+	c.post(t, "prove, no headers", "passkey_begin/", pair{}, params{"purpose": "prove"})
+	c.post(t, "nothing sent", "passkey_auth/", pair{}, params{})
+	c.post(t, "wrong attempt and credential", "passkey_auth/", pair{}, params{"attempt": "nonsense", "credential": "{}"})
+	signIn := ceremony(c.post(t, "sign in", "passkey_begin/", pair{}, params{"purpose": "sign_in"}), device.Get)
+	in := c.post(t, "passkey", "passkey_auth/", pair{}, signIn).pair(t)
+	c.post(t, "used attempt", "passkey_auth/", pair{}, signIn)
+	c.get(t, "by registration and passkey", "sessions/", u.pair)
+	proved := ceremony(c.post(t, "prove", "passkey_begin/", u.pair, params{"purpose": "prove"}), device.Get)
+	var proof string
+	c.post(t, "passkey", "prove/", u.pair, proved).read(t, "proof", &proof)
+	c.post(t, "used attempt", "prove/", u.pair, proved)
+	c.post(t, "nothing sent", "passkeys_remove/", u.pair, params{})
+	c.post(t, "unknown id", "passkeys_remove/", u.pair, params{"id": "999999999", "proof": proof})
+	c.post(t, "proof", "passkeys_remove/", u.pair, params{"id": passkey.ID, "proof": proof})
+	c.get(t, "session of a removed passkey", "profile/", in)
+}
+
 // playLimits uses up the limits and records the first response beyond each.
 func (c *conversation) playLimits(t *testing.T) {
 	fiona := c.newUserNamed(t, "fiona", nil)
@@ -493,7 +561,7 @@ func recordedHeaders(sent, got http.Header) []string {
 	return lines
 }
 
-var masked = regexp.MustCompile(`"(user_id|user_hash|id|created|updated|time|last_seen|expires|erase_at|proof|proved_until|secret|uri|recovery_codes|MESSAGE)":("(?:[^"\\]|\\.)+"|[0-9]+|\["[A-Z2-7-]{29}"[^]]*\])`)
+var masked = regexp.MustCompile(`"(user_id|user_hash|id|attempt|challenge|last_used|created|updated|time|last_seen|expires|erase_at|proof|proved_until|secret|uri|recovery_codes|MESSAGE)":("(?:[^"\\]|\\.)+"|[0-9]+|\["[A-Z2-7-]{29}"[^]]*\])`)
 
 // mask replaces texts and values that differ from run to run. Equal ids and hashes get
 // equal numbers.

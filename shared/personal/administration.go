@@ -64,9 +64,15 @@ type Administration interface {
 	// matches few entries reads the whole log. Codes: validation_failed.
 	AuditEntries(ctx context.Context, r AuditEntriesRequest) (AuditPage, error)
 
-	// RemoveTwoFactor switches a user's second factor off and ends every session of the
-	// user. It succeeds for a user without one. Codes: not_found.
-	RemoveTwoFactor(ctx context.Context, id int64) error
+	// RemoveTwoFactor switches a user's second factor off, removes their passkeys unless
+	// KeepPasskeys is set, and ends every session of the user. It succeeds for a user without a
+	// second factor, and changes nothing then. Codes: not_found; last_way_in if the account would
+	// have no password, no e-mail and no passkey.
+	RemoveTwoFactor(ctx context.Context, r RemoveTwoFactorRequest) error
+
+	// RemovePasskeys removes all passkeys of a user and ends the sessions that these began. It
+	// succeeds for a user without any. Codes: not_found; last_way_in.
+	RemovePasskeys(ctx context.Context, id int64) error
 
 	// CreateUser creates a user without a password and returns their id. Required user
 	// fields may be missing; defaults apply to fields that are not set. With Invite the user
@@ -159,7 +165,14 @@ type User struct {
 // UserRecord is all data about a user that administrators may see.
 type UserRecord struct {
 	User
-	Fields []ProfileField // every user field, including hidden ones, in the schema's order
+	Fields   []ProfileField // every user field, including hidden ones, in the schema's order
+	Passkeys []Passkey      // the newest first
+}
+
+// RemoveTwoFactorRequest has the parameters of [Administration.RemoveTwoFactor].
+type RemoveTwoFactorRequest struct {
+	UserID       int64
+	KeepPasskeys bool // else they are removed, too
 }
 
 // UpdateUserRequest has the parameters of [Administration.UpdateUser].
@@ -268,6 +281,8 @@ const (
 	ReasonCodesBlocked  Reason = "codes_blocked"     // too many codes were refused: away from fully known addresses, a sign-in needs a recovery code; Until
 	ReasonTwoFactor     Reason = "two_factor"        // a code is needed; Count: their recovery codes
 	ReasonTwoFactorKey  Reason = "two_factor_key"    // the secret key of the second factor is missing
+	ReasonPasskeys      Reason = "passkeys"          // Count: passkeys that sign them in
+	ReasonPasskeysVoid  Reason = "passkeys_void"     // Count: passkeys that sign them in only after they proved who they are (an older version has changed their credentials)
 	ReasonMailWaiting   Reason = "mail_waiting"      // Kind, Since, Until: the next attempt, Count: attempts so far
 	ReasonMailRefused   Reason = "mail_refused"      // Kind, Since, Reply
 	ReasonFailed        Reason = "failed"            // wrong passwords or codes: Count, Since: the last one, Address

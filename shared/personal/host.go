@@ -116,6 +116,10 @@ const (
 	EventRecoveryCodes    EventType = "recovery_codes"     // all recovery codes were replaced
 	EventRecoveryCodeUsed EventType = "recovery_code_used" // instead of a code of the second factor
 
+	EventPasskeyAdded   EventType = "passkey_added"
+	EventPasskeyRemoved EventType = "passkey_removed" // one or several, see Event.Count: by the user, by an administrator, or by a recovery
+	EventPasskeyCloned  EventType = "passkey_cloned"  // its counter went back: there may be a copy of it
+
 	EventUserCreated   EventType = "user_created"    // this type and the following: by an administrator
 	EventUserInvited   EventType = "user_invited"    // to choose a password
 	EventUserSignedOut EventType = "user_signed_out" // every session was ended; by ActorUser every session but the caller's
@@ -149,4 +153,7 @@ type Event struct {
 	// EventProfileUpdated and EventUserUpdated only. It is empty if no value was changed,
 	// and in events that earlier plugins have stored. It never has values.
 	Fields []string
+
+	// Count is how many passkeys were removed: of EventPasskeyRemoved only.
+	Count int
 }

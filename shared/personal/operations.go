@@ -32,6 +32,13 @@ const (
 	OpConfirmTwoFactor    OperationName = "ConfirmTwoFactor"
 	OpRenewRecoveryCodes  OperationName = "RenewRecoveryCodes"
 	OpEndTwoFactor        OperationName = "EndTwoFactor"
+	OpBeginPasskey        OperationName = "BeginPasskey"
+	OpAuthorizePasskey    OperationName = "AuthorizePasskey"
+	OpAddPasskey          OperationName = "AddPasskey"
+	OpConfirmPasskey      OperationName = "ConfirmPasskey"
+	OpPasskeys            OperationName = "Passkeys"
+	OpRenamePasskey       OperationName = "RenamePasskey"
+	OpRemovePasskey       OperationName = "RemovePasskey"
 )
 
 // The operations of [Administration].
@@ -47,6 +54,7 @@ const (
 	OpDeleteUser         OperationName = "DeleteUser"
 	OpAuditEntries       OperationName = "AuditEntries"
 	OpRemoveTwoFactor    OperationName = "RemoveTwoFactor"
+	OpRemovePasskeys     OperationName = "RemovePasskeys"
 	OpCreateUser         OperationName = "CreateUser"
 	OpExplain            OperationName = "Explain"
 	OpLiftLimits         OperationName = "LiftLimits"
@@ -109,6 +117,13 @@ var operations = []Operation{
 	{Name: OpConfirmTwoFactor, Credentials: true, Changes: ChangesCaller},
 	{Name: OpRenewRecoveryCodes, Credentials: true, Changes: ChangesNothing},
 	{Name: OpEndTwoFactor, Credentials: true, Changes: ChangesCaller},
+	{Name: OpBeginPasskey, Repeatable: true, Changes: ChangesNothing}, // credentials for a proof only
+	{Name: OpAuthorizePasskey, Changes: ChangesNamedUser},
+	{Name: OpAddPasskey, Credentials: true, Changes: ChangesNothing},
+	{Name: OpConfirmPasskey, Credentials: true, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpPasskeys, Credentials: true, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpRenamePasskey, Credentials: true, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpRemovePasskey, Credentials: true, Changes: ChangesCaller},
 
 	{Name: OpFindUsers, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpUser, Administration: true, Repeatable: true, Changes: ChangesNothing},
@@ -121,6 +136,7 @@ var operations = []Operation{
 	{Name: OpDeleteUser, Administration: true, Changes: ChangesNamedUser},
 	{Name: OpAuditEntries, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpRemoveTwoFactor, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
+	{Name: OpRemovePasskeys, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
 	{Name: OpCreateUser, Administration: true, Changes: ChangesNothing},
 	{Name: OpExplain, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpLiftLimits, Administration: true, Repeatable: true, Changes: ChangesNothing},

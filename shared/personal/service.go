@@ -162,6 +162,45 @@ type Service interface {
 	// new credentials for this one, whose former hashes are void.
 	// Codes: validation_failed, two_factor_off.
 	EndTwoFactor(ctx context.Context, r EndTwoFactorRequest) (Credentials, error)
+
+	// BeginPasskey begins a ceremony with a passkey: a sign-in by anyone, or a proof of the
+	// session's user. It stores nothing for a sign-in. All operations with passkeys are
+	// not_found unless the site has switched passkeys on.
+	// Codes: validation_failed; unauthenticated for a proof.
+	BeginPasskey(ctx context.Context, r BeginPasskeyRequest) (PasskeyAttempt, error)
+
+	// AuthorizePasskey signs a user in with a passkey and creates a session, which has a proof.
+	// If the account has a second factor, a code is needed as well, unless the passkey was added
+	// with one. An attempt works once.
+	// Codes: invalid_credentials for an attempt that is wrong, expired or used, and for a
+	// credential that is malformed, wrong, or void; the others of Authorize.
+	AuthorizePasskey(ctx context.Context, r AuthorizePasskeyRequest) (PasskeySignedIn, error)
+
+	// AddPasskey begins the creation of a passkey for the session's user. It lasts five minutes
+	// and does nothing before ConfirmPasskey is called in the same session.
+	// Codes: email_unverified if the user has not confirmed their e-mail, where the site
+	// verifies e-mails; validation_failed; too_many_passkeys.
+	AddPasskey(ctx context.Context, r AddPasskeyRequest) (PasskeyAttempt, error)
+
+	// ConfirmPasskey stores the passkey that an authenticator has created. Repeated in the same
+	// session it returns the same passkey as long as that exists.
+	// Codes: email_unverified; validation_failed, with the field error mismatch of credential for
+	// one that is wrong or known, or whose attempt is wrong, expired or used; too_many_passkeys.
+	ConfirmPasskey(ctx context.Context, r ConfirmPasskeyRequest) (Passkey, error)
+
+	// Passkeys lists the user's passkeys, the newest first.
+	Passkeys(ctx context.Context, c Credentials) ([]Passkey, error)
+
+	// RenamePasskey renames a passkey of the user. With an id that is unknown or belongs to
+	// another account it succeeds and changes nothing. Codes: validation_failed.
+	RenamePasskey(ctx context.Context, r RenamePasskeyRequest) error
+
+	// RemovePasskey removes a passkey of the user and ends the sessions that it began, the
+	// caller's too. With an id that is unknown or belongs to another account it succeeds and
+	// changes nothing.
+	// Codes: validation_failed; last_way_in if the account has no password, no e-mail and no
+	// other passkey.
+	RemovePasskey(ctx context.Context, r RemovePasskeyRequest) error
 }
 
 // Credentials identify a session. In HTTP they are the headers User-Id and User-Hash.
@@ -268,6 +307,7 @@ type ChangePasswordRequest struct {
 	ConfirmPassword string
 	Code            string // of the second factor
 	Proof           string // instead of OldPassword and Code
+	RemovePasskeys  bool   // removes all passkeys of the account
 	FieldErrors     FieldErrors
 }
 
@@ -311,7 +351,15 @@ type Session struct {
 	Address  string    // the client's address at sign-in; empty if unknown
 	Agent    string    // the client's User-Agent at sign-in, shortened; empty if unknown
 	Current  bool      // the session of the caller's credentials
+	Method   string    // how it began; empty: by an older version
 }
+
+// The values of [Session.Method].
+const (
+	MethodPassword     = "password"
+	MethodPasskey      = "passkey"
+	MethodRegistration = "registration"
+)
 
 // Features are the rules in force and what users can switch on. They are the same for
 // every caller.
@@ -367,6 +415,7 @@ type Export struct {
 	Profile          Profile
 	Created, Updated time.Time // UTC, like all times
 	Sessions         []Session
+	Passkeys         []Passkey
 	KnownAddresses   []KnownAddress
 	Events           []ExportedEvent // of the audit log
 	PendingMails     []PendingMail

@@ -105,35 +105,38 @@ func hasBody(r *http.Request) bool {
 // readParams reads the parameters from the body. The query string is never read.
 // Codes, in the order of the checks: unsupported_media_type, too_large,
 // malformed_request. A request without a body has no parameters, whatever its
-// Content-Type.
-func readParams(w http.ResponseWriter, r *http.Request) (params, error) {
+// Content-Type. It returns the body, too, if that is JSON.
+func readParams(w http.ResponseWriter, r *http.Request) (p params, object []byte, err error) {
 	if !hasBody(r) {
-		return params{}, nil
+		return params{}, nil, nil
 	}
 	body := bufio.NewReader(r.Body)
 	if r.ContentLength < 0 { // chunked: only reading shows whether there is a body
 		if _, err := body.Peek(1); err == io.EOF {
-			return params{}, nil
+			return params{}, nil, nil
 		}
 	}
 	mediaType, boundary, err := parseContentType(r.Header)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	data, err := readAll(body, r.ContentLength)
 	if err != nil {
 		if r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "close") // instead of reading the rest of the body
 		}
-		return nil, err
+		return nil, nil, err
 	}
 	switch mediaType {
 	case mediaJSON:
-		return decodeJSON(data)
+		p, err = decodeJSON(data)
+		return p, data, err
 	case mediaMultipart:
-		return decodeMultipart(data, boundary)
+		p, err = decodeMultipart(data, boundary)
+	default:
+		p, err = decodeForm(data)
 	}
-	return decodeForm(data)
+	return p, nil, err
 }
 
 // readAll reads the whole body before it is decoded: a body that is both too large

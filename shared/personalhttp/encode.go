@@ -98,6 +98,10 @@ type proofData struct {
 	Until string `json:"proved_until"`
 }
 
+func newProofData(p personal.Proof) proofData {
+	return proofData{Proof: p.Proof, Until: formatTime(p.Until)}
+}
+
 type profileOnlyData struct {
 	Profile       profileData `json:"user_profile"`
 	EmailVerified bool        `json:"email_verified"`
@@ -195,6 +199,7 @@ type sessionData struct {
 	Address  string `json:"address"`
 	Agent    string `json:"agent"`
 	Current  bool   `json:"current"`
+	Method   string `json:"method,omitempty"`
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
@@ -210,6 +215,7 @@ func newSessionsData(list []personal.Session) sessionsData {
 			Address:  s.Address,
 			Agent:    s.Agent,
 			Current:  s.Current,
+			Method:   s.Method,
 		})
 	}
 	return d
@@ -322,6 +328,61 @@ type confirmedTwoFactorData struct {
 	recoveryCodesData
 }
 
+// passkeyAttemptData is the data of passkey_begin/ and passkeys_add/.
+type passkeyAttemptData struct {
+	Attempt string          `json:"attempt"`
+	Options json.RawMessage `json:"options"`
+}
+
+func newPasskeyAttemptData(a personal.PasskeyAttempt) passkeyAttemptData {
+	d := passkeyAttemptData{Attempt: a.Attempt}
+	if a.Options != "" {
+		d.Options = json.RawMessage(a.Options)
+	}
+	return d
+}
+
+// passkeySignedInData is the data of passkey_auth/.
+type passkeySignedInData struct {
+	signedInData
+	proofData
+}
+
+type passkeyData struct {
+	ID       string  `json:"id"`
+	Name     string  `json:"name"`
+	Created  string  `json:"created"`
+	LastUsed *string `json:"last_used"`
+	BackedUp bool    `json:"backed_up"`
+}
+
+func newPasskeyData(p personal.Passkey) passkeyData {
+	d := passkeyData{ID: p.ID, Name: p.Name, Created: formatTime(p.Created), BackedUp: p.BackedUp}
+	if !p.LastUsed.IsZero() {
+		used := formatTime(p.LastUsed)
+		d.LastUsed = &used
+	}
+	return d
+}
+
+// confirmedPasskeyData is the data of passkeys_add_confirm/.
+type confirmedPasskeyData struct {
+	Passkey passkeyData `json:"passkey"`
+}
+
+// passkeysData is the data of passkeys/.
+type passkeysData struct {
+	Passkeys []passkeyData `json:"passkeys"`
+}
+
+func newPasskeysData(list []personal.Passkey) passkeysData {
+	d := passkeysData{Passkeys: make([]passkeyData, 0, len(list))}
+	for _, p := range list {
+		d.Passkeys = append(d.Passkeys, newPasskeyData(p))
+	}
+	return d
+}
+
 // exportData is the data of export/.
 type exportData struct {
 	Export exportedData `json:"export"`
@@ -333,6 +394,7 @@ type exportedData struct {
 	Updated string `json:"updated"`
 	profileOnlyData
 	sessionsData
+	passkeysData
 	KnownAddresses []knownAddressData `json:"known_addresses"`
 	Events         []eventData        `json:"events"`
 	PendingMails   []pendingMailData  `json:"pending_mails"`
@@ -362,6 +424,7 @@ func newExportData(e personal.Export) exportData {
 		UserID: e.UserID, Created: formatTime(e.Created), Updated: formatTime(e.Updated),
 		profileOnlyData: newProfileData(e.Profile),
 		sessionsData:    newSessionsData(e.Sessions),
+		passkeysData:    newPasskeysData(e.Passkeys),
 		KnownAddresses:  make([]knownAddressData, 0, len(e.KnownAddresses)),
 		Events:          make([]eventData, 0, len(e.Events)),
 		PendingMails:    make([]pendingMailData, 0, len(e.PendingMails)),

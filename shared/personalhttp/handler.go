@@ -177,7 +177,7 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, route *route) (
 	if err := h.origins.Check(r); err != nil {
 		return nil, personal.NewError(personal.CodeCrossOrigin, err)
 	}
-	params, err := readParams(w, r)
+	params, body, err := readParams(w, r)
 	if err != nil {
 		return nil, err
 	}
@@ -198,6 +198,7 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, route *route) (
 	return call(ctx, h.service, &input{
 		credentials: credentials,
 		params:      params,
+		body:        body,
 		labels:      h.locales.labels(r),
 		document:    h.document,
 	})

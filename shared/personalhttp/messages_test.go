@@ -84,6 +84,8 @@ func TestMessages_SayWhatToDoByFieldAndCode(t *testing.T) {
 		"field.code":             {"required", "mismatch"},
 		"field.proof":            {"mismatch"},
 		"field.token":            {"required"},
+		"field.attempt":          {"required"},
+		"field.credential":       {"required", "mismatch"},
 		"type.date":              {"invalid_type", "invalid_format"},
 		"type.datetime":          {"invalid_type", "invalid_format"},
 		"type.integer":           {"invalid_type", "out_of_range"},

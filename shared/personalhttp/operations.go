@@ -1,7 +1,9 @@
 package personalhttp
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -68,6 +70,13 @@ func endpoints() []endpoint {
 		{Endpoint{personal.OpConfirmTwoFactor, "two_factor_confirm", post}, confirmTwoFactor},
 		{Endpoint{personal.OpRenewRecoveryCodes, "two_factor_codes", post}, renewRecoveryCodes},
 		{Endpoint{personal.OpEndTwoFactor, "two_factor_remove", post}, endTwoFactor},
+		{Endpoint{personal.OpBeginPasskey, "passkey_begin", post}, beginPasskey},
+		{Endpoint{personal.OpAuthorizePasskey, "passkey_auth", post}, authorizePasskey},
+		{Endpoint{personal.OpAddPasskey, "passkeys_add", post}, addPasskey},
+		{Endpoint{personal.OpConfirmPasskey, "passkeys_add_confirm", post}, confirmPasskey},
+		{Endpoint{personal.OpPasskeys, "passkeys", get}, passkeys},
+		{Endpoint{personal.OpRenamePasskey, "passkeys_rename", post}, renamePasskey},
+		{Endpoint{personal.OpRemovePasskey, "passkeys_remove", post}, removePasskey},
 	}
 }
 
@@ -117,6 +126,7 @@ func (r *route) path() string {
 type input struct {
 	credentials personal.Credentials // zero unless the headers have a well-formed pair
 	params      params
+	body        []byte // of a request in JSON
 	labels      *labels
 	document    func() (*document, error)
 
@@ -134,6 +144,21 @@ func (in *input) text(name string) string {
 		in.reject(name, p.Kind)
 	}
 	return ""
+}
+
+// object returns a JSON object that is sent as a text or, in a JSON body, as it is; "" if it is
+// unset or invalid.
+func (in *input) object(name string) string {
+	if in.params[name].Kind != personal.InputOther {
+		return in.text(name)
+	}
+	var members map[string]json.RawMessage
+	var compact bytes.Buffer
+	if json.Unmarshal(in.body, &members) != nil || json.Compact(&compact, members[name]) != nil || compact.Bytes()[0] != '{' {
+		in.reject(name, personal.InputOther)
+		return ""
+	}
+	return compact.String()
 }
 
 // boolean returns a boolean parameter in any form of the HTTP contract, section 1, or
@@ -243,13 +268,13 @@ func prove(ctx context.Context, s personal.Service, in *input) (any, error) {
 		Code:        in.text("code"),
 		ID:          in.text("id"),
 		Attempt:     in.text("attempt"),
-		Credential:  in.text("credential"),
+		Credential:  in.object("credential"),
 	}
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
 	p, err := s.Prove(ctx, r)
-	return proofData{p.Proof, formatTime(p.Until)}, err
+	return newProofData(p), err
 }
 
 func changePassword(ctx context.Context, s personal.Service, in *input) (any, error) {
@@ -260,6 +285,7 @@ func changePassword(ctx context.Context, s personal.Service, in *input) (any, er
 		ConfirmPassword: in.text("confirm_password"),
 		Code:            in.text("code"),
 		Proof:           in.text("proof"),
+		RemovePasskeys:  in.boolean("remove_passkeys"),
 	}
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
@@ -397,6 +423,67 @@ func endTwoFactor(ctx context.Context, s personal.Service, in *input) (any, erro
 	}
 	c, err := s.EndTwoFactor(ctx, r)
 	return newCredentialsData(c), err
+}
+
+func beginPasskey(ctx context.Context, s personal.Service, in *input) (any, error) {
+	r := personal.BeginPasskeyRequest{Credentials: in.credentials, Purpose: personal.PasskeyPurpose(in.text("purpose"))}
+	if err := in.done(&r.FieldErrors); err != nil {
+		return nil, err
+	}
+	attempt, err := s.BeginPasskey(ctx, r)
+	return newPasskeyAttemptData(attempt), err
+}
+
+func authorizePasskey(ctx context.Context, s personal.Service, in *input) (any, error) {
+	r := personal.AuthorizePasskeyRequest{Attempt: in.text("attempt"), Credential: in.object("credential"), Code: in.text("code")}
+	if err := in.done(&r.FieldErrors); err != nil {
+		return nil, err
+	}
+	signedIn, err := s.AuthorizePasskey(ctx, r)
+	return passkeySignedInData{newSignedInData(signedIn.SignedIn), newProofData(signedIn.Proof)}, err
+}
+
+func addPasskey(ctx context.Context, s personal.Service, in *input) (any, error) {
+	r := personal.AddPasskeyRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof")}
+	if err := in.done(&r.FieldErrors); err != nil {
+		return nil, err
+	}
+	attempt, err := s.AddPasskey(ctx, r)
+	return newPasskeyAttemptData(attempt), err
+}
+
+func confirmPasskey(ctx context.Context, s personal.Service, in *input) (any, error) {
+	r := personal.ConfirmPasskeyRequest{
+		Credentials: in.credentials, Attempt: in.text("attempt"), Credential: in.object("credential"), Name: in.text("name"),
+	}
+	if err := in.done(&r.FieldErrors); err != nil {
+		return nil, err
+	}
+	p, err := s.ConfirmPasskey(ctx, r)
+	return confirmedPasskeyData{newPasskeyData(p)}, err
+}
+
+func passkeys(ctx context.Context, s personal.Service, in *input) (any, error) {
+	list, err := s.Passkeys(ctx, in.credentials)
+	return newPasskeysData(list), err
+}
+
+func renamePasskey(ctx context.Context, s personal.Service, in *input) (any, error) {
+	r := personal.RenamePasskeyRequest{Credentials: in.credentials, ID: in.text("id"), Name: in.text("name")}
+	if err := in.done(&r.FieldErrors); err != nil {
+		return nil, err
+	}
+	return nil, s.RenamePasskey(ctx, r)
+}
+
+func removePasskey(ctx context.Context, s personal.Service, in *input) (any, error) {
+	r := personal.RemovePasskeyRequest{
+		Credentials: in.credentials, ID: in.text("id"), Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof"),
+	}
+	if err := in.done(&r.FieldErrors); err != nil {
+		return nil, err
+	}
+	return nil, s.RemovePasskey(ctx, r)
 }
 
 func describe(ctx context.Context, s personal.Service, in *input) (any, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +127,31 @@ func TestOperations_PassParametersToService(t *testing.T) {
 			personal.RenewRecoveryCodesRequest{Credentials: pair, Password: "a", Code: "b"}},
 		{"two_factor_remove", "POST", "two_factor_remove/", form, "password=a&code=b",
 			personal.EndTwoFactorRequest{Credentials: pair, Password: "a", Code: "b"}},
+		{"passkey_begin", "POST", "passkey_begin/", form, "purpose=prove", personal.BeginPasskeyRequest{Credentials: pair, Purpose: personal.PasskeyProve}},
+		{"passkey_begin repeated", "POST", "passkey_begin/", form, "purpose=prove&purpose=prove", nil},
+		{"passkey_auth", "POST", "passkey_auth/", form, "attempt=a&credential=%7B%7D&code=c",
+			personal.AuthorizePasskeyRequest{Attempt: "a", Credential: "{}", Code: "c"}},
+		{"passkey_auth with an object", "POST", "passkey_auth/", asJSON, `{"attempt":"a", "credential": {"id": "b\u0063", "response":{"x":[1, 2]}}}`,
+			personal.AuthorizePasskeyRequest{Attempt: "a", Credential: `{"id":"b\u0063","response":{"x":[1,2]}}`}},
+		{"passkey_auth with a list", "POST", "passkey_auth/", asJSON, `{"attempt":"a","credential":[{}]}`,
+			personal.AuthorizePasskeyRequest{Attempt: "a", FieldErrors: fieldErrors{"credential": personal.FieldErrorInvalidType}}},
+		{"passkey_auth repeated", "POST", "passkey_auth/", form, "credential=a&credential=b", nil},
+		{"prove with an object", "POST", "prove/", asJSON, `{"attempt":"a","credential":{}}`,
+			personal.ProveRequest{Credentials: pair, Attempt: "a", Credential: "{}"}},
+		{"password without passkeys", "POST", "password/", form, "remove_passkeys=true",
+			personal.ChangePasswordRequest{Credentials: pair, RemovePasskeys: true}},
+		{"passkeys", "GET", "passkeys/", "", "", pair},
+		{"passkeys_add", "POST", "passkeys_add/", form, "password=a&code=b&proof=c",
+			personal.AddPasskeyRequest{Credentials: pair, Password: "a", Code: "b", Proof: "c"}},
+		{"passkeys_add repeated", "POST", "passkeys_add/", form, "password=a&password=b", nil},
+		{"passkeys_add_confirm", "POST", "passkeys_add_confirm/", asJSON, `{"attempt":"a","credential":{},"name":"b"}`,
+			personal.ConfirmPasskeyRequest{Credentials: pair, Attempt: "a", Credential: "{}", Name: "b"}},
+		{"passkeys_add_confirm repeated", "POST", "passkeys_add_confirm/", form, "name=a&name=b", nil},
+		{"passkeys_rename", "POST", "passkeys_rename/", form, "id=a&name=b", personal.RenamePasskeyRequest{Credentials: pair, ID: "a", Name: "b"}},
+		{"passkeys_rename repeated", "POST", "passkeys_rename/", form, "id=a&id=b", nil},
+		{"passkeys_remove", "POST", "passkeys_remove/", form, "id=a&password=b&code=c&proof=d",
+			personal.RemovePasskeyRequest{Credentials: pair, ID: "a", Password: "b", Code: "c", Proof: "d"}},
+		{"passkeys_remove repeated", "POST", "passkeys_remove/", form, "id=a&id=b", nil},
 		{"delete_undo repeated", "POST", "delete_undo/", form, "token=a&token=b", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -173,12 +199,25 @@ func TestOperations_ReturnContractData(t *testing.T) {
 	s.ExportFunc = func(context.Context, personal.ExportRequest) (personal.Export, error) {
 		return personal.Export{
 			UserID: 42, Profile: personal.Profile{Login: "bob", Email: "b@example.com", EmailVerified: true, Missing: []string{"a"}}, Created: at, Updated: at,
-			Sessions:       []personal.Session{{ID: "s", Created: at, LastSeen: at, Expires: at, Address: "192.0.2.1", Agent: "A", Current: true}},
+			Sessions:       []personal.Session{{ID: "s", Created: at, LastSeen: at, Expires: at, Address: "192.0.2.1", Agent: "A", Current: true, Method: "passkey"}},
+			Passkeys:       []personal.Passkey{{ID: "p", Name: "P", Created: at, LastUsed: at, BackedUp: true}},
 			KnownAddresses: []personal.KnownAddress{{Address: "192.0.2.1", LastSeen: at}},
 			Events:         []personal.ExportedEvent{{Type: personal.EventSignedIn, Time: at, Address: "192.0.2.1", Actor: personal.ActorUser}},
 			PendingMails:   []personal.PendingMail{{Kind: "recovery", Created: at}},
 			Truncated:      true,
 		}, nil
+	}
+	s.BeginPasskeyFunc = func(context.Context, personal.BeginPasskeyRequest) (personal.PasskeyAttempt, error) {
+		return personal.PasskeyAttempt{Attempt: "a", Options: `{"challenge":"c"}`}, nil
+	}
+	s.AuthorizePasskeyFunc = func(context.Context, personal.AuthorizePasskeyRequest) (personal.PasskeySignedIn, error) {
+		return personal.PasskeySignedIn{SignedIn: personal.SignedIn{Credentials: pair, Profile: ann}, Proof: personal.Proof{Proof: hash, Until: at}}, nil
+	}
+	s.PasskeysFunc = func(context.Context, personal.Credentials) ([]personal.Passkey, error) {
+		return []personal.Passkey{{ID: "p", Name: "P", Created: at}}, nil
+	}
+	s.ConfirmPasskeyFunc = func(context.Context, personal.ConfirmPasskeyRequest) (personal.Passkey, error) {
+		return personal.Passkey{ID: "p", Name: "P", Created: at}, nil
 	}
 	s.FeaturesFunc = func(context.Context) (personal.Features, error) {
 		return personal.Features{PasswordMinLength: 1, PasswordMaxBytes: 2, LoginMinLength: 3, LoginMaxLength: 4, LoginWithEmail: true,
@@ -198,18 +237,27 @@ func TestOperations_ReturnContractData(t *testing.T) {
 		"GET fields/":       `{"fields":[]}`,
 		"GET features/": `{"password":{"min_length":1,"max_bytes":2},"login":{"min_length":3,"max_length":4,"with_email":true},` +
 			`"email_verification":"optional","two_factor":true,"passkeys":true,"deletion":{"grace_hours":1}}`,
-		"POST recover/":         ``,
-		"POST recover_confirm/": ``,
-		"POST email/":           ``,
-		"POST email_confirm/":   ``,
-		"POST logout/":          ``,
-		"POST sessions_revoke/": ``,
-		"POST email_resend/":    ``,
-		"POST delete/":          `{"erase_at":` + utc + `}`,
-		"POST delete_undo/":     ``,
+		"POST passkey_begin/": `{"attempt":"a","options":{"challenge":"c"}}`,
+		"POST passkey_auth/": `{` + pairJSON + `,"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"missing_fields":["a","z"]` +
+			`,"proof":"` + hash + `","proved_until":` + utc + `}`,
+		"GET passkeys/":              `{"passkeys":[{"id":"p","name":"P","created":` + utc + `,"last_used":null,"backed_up":false}]}`,
+		"POST passkeys_add/":         `{"attempt":"","options":null}`,
+		"POST passkeys_add_confirm/": `{"passkey":{"id":"p","name":"P","created":` + utc + `,"last_used":null,"backed_up":false}}`,
+		"POST passkeys_rename/":      ``,
+		"POST passkeys_remove/":      ``,
+		"POST recover/":              ``,
+		"POST recover_confirm/":      ``,
+		"POST email/":                ``,
+		"POST email_confirm/":        ``,
+		"POST logout/":               ``,
+		"POST sessions_revoke/":      ``,
+		"POST email_resend/":         ``,
+		"POST delete/":               `{"erase_at":` + utc + `}`,
+		"POST delete_undo/":          ``,
 		"POST export/": `{"export":{"user_id":42,"created":` + utc + `,"updated":` + utc +
 			`,"user_profile":{"login":"bob","name":null,"email":"b@example.com"},"email_verified":true,"two_factor":false` +
-			`,"sessions":[{"id":"s","created":` + utc + `,"last_seen":` + utc + `,"expires":` + utc + `,"address":"192.0.2.1","agent":"A","current":true}]` +
+			`,"sessions":[{"id":"s","created":` + utc + `,"last_seen":` + utc + `,"expires":` + utc + `,"address":"192.0.2.1","agent":"A","current":true,"method":"passkey"}]` +
+			`,"passkeys":[{"id":"p","name":"P","created":` + utc + `,"last_used":` + utc + `,"backed_up":true}]` +
 			`,"known_addresses":[{"address":"192.0.2.1","last_seen":` + utc + `}]` +
 			`,"events":[{"type":"signed_in","time":` + utc + `,"address":"192.0.2.1","actor":"user"}]` +
 			`,"pending_mails":[{"kind":"recovery","created":` + utc + `}],"truncated":true}}`,
@@ -219,7 +267,7 @@ func TestOperations_ReturnContractData(t *testing.T) {
 		if got := string(a.Data); got != want {
 			t.Errorf("%s: got %s\nwant %s", route, got, want)
 		}
-		if method == "POST" && path != "auth_refresh/" && a.Result.Message == "" {
+		if method == "POST" && !slices.Contains([]string{"auth_refresh/", "passkey_begin/", "passkeys_add/"}, path) && a.Result.Message == "" {
 			t.Errorf("%s: got no message, want one", route)
 		}
 	}

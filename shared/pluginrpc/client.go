@@ -103,6 +103,12 @@ func isComplete(result any) bool {
 		return len(r) > 0
 	case personal.ConfirmedTwoFactor:
 		return isComplete(r.Credentials) && len(r.RecoveryCodes) > 0
+	case personal.PasskeyAttempt:
+		return r.Attempt != "" && r.Options != ""
+	case personal.PasskeySignedIn:
+		return isComplete(r.SignedIn)
+	case personal.Passkey:
+		return r.ID != ""
 	case createdUser:
 		return r > 0
 	case personal.Explanation:
@@ -312,6 +318,43 @@ func (c *Client) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorReques
 	return result(ctx, credentialsOf)(c.service.EndTwoFactor(ctx, convert.endTwoFactorToPB(r)))
 }
 
+// BeginPasskey begins a sign-in or a proof with a passkey.
+func (c *Client) BeginPasskey(ctx context.Context, r personal.BeginPasskeyRequest) (personal.PasskeyAttempt, error) {
+	return result(ctx, convert.begunPasskeyFromPB)(c.service.BeginPasskey(ctx, convert.beginPasskeyToPB(r)))
+}
+
+// AuthorizePasskey signs a user in with a passkey.
+func (c *Client) AuthorizePasskey(ctx context.Context, r personal.AuthorizePasskeyRequest) (personal.PasskeySignedIn, error) {
+	return result(ctx, convert.authorizedPasskeyFromPB)(c.service.AuthorizePasskey(ctx, convert.authorizePasskeyToPB(r)))
+}
+
+// AddPasskey begins the creation of a passkey.
+func (c *Client) AddPasskey(ctx context.Context, r personal.AddPasskeyRequest) (personal.PasskeyAttempt, error) {
+	return result(ctx, convert.addedPasskeyFromPB)(c.service.AddPasskey(ctx, convert.addPasskeyToPB(r)))
+}
+
+// ConfirmPasskey stores a passkey.
+func (c *Client) ConfirmPasskey(ctx context.Context, r personal.ConfirmPasskeyRequest) (personal.Passkey, error) {
+	return result(ctx, passkeyOf)(c.service.ConfirmPasskey(ctx, convert.confirmPasskeyToPB(r)))
+}
+
+// Passkeys lists the user's passkeys.
+func (c *Client) Passkeys(ctx context.Context, pair personal.Credentials) ([]personal.Passkey, error) {
+	return result(ctx, passkeysOf)(c.service.Passkeys(ctx, &personalv1.PasskeysRequest{Credentials: convert.credentialsToPB(pair)}))
+}
+
+// RenamePasskey renames a passkey.
+func (c *Client) RenamePasskey(ctx context.Context, r personal.RenamePasskeyRequest) error {
+	_, err := c.service.RenamePasskey(ctx, convert.renamePasskeyToPB(r))
+	return err
+}
+
+// RemovePasskey removes a passkey and ends the sessions that it began.
+func (c *Client) RemovePasskey(ctx context.Context, r personal.RemovePasskeyRequest) error {
+	_, err := c.service.RemovePasskey(ctx, convert.removePasskeyToPB(r))
+	return err
+}
+
 // FindUsers lists users.
 func (c *Client) FindUsers(ctx context.Context, r personal.FindUsersRequest) (personal.UserPage, error) {
 	return result(ctx, convert.userPageFromPB)(c.administration.FindUsers(ctx, convert.findUsersToPB(r)))
@@ -369,8 +412,14 @@ func (c *Client) AuditEntries(ctx context.Context, r personal.AuditEntriesReques
 }
 
 // RemoveTwoFactor switches a user's second factor off.
-func (c *Client) RemoveTwoFactor(ctx context.Context, id int64) error {
-	_, err := c.administration.RemoveTwoFactor(ctx, &personalv1.RemoveTwoFactorRequest{Id: id})
+func (c *Client) RemoveTwoFactor(ctx context.Context, r personal.RemoveTwoFactorRequest) error {
+	_, err := c.administration.RemoveTwoFactor(ctx, convert.removeTwoFactorToPB(r))
+	return err
+}
+
+// RemovePasskeys removes all passkeys of a user.
+func (c *Client) RemovePasskeys(ctx context.Context, id int64) error {
+	_, err := c.administration.RemovePasskeys(ctx, &personalv1.RemovePasskeysRequest{Id: id})
 	return err
 }
 

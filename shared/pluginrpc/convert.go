@@ -154,6 +154,49 @@ type converter interface {
 	// goverter:map Faults FieldErrors
 	endTwoFactorFromPB(*personalv1.EndTwoFactorRequest) personal.EndTwoFactorRequest
 
+	// goverter:map FieldErrors Faults
+	beginPasskeyToPB(personal.BeginPasskeyRequest) *personalv1.BeginPasskeyRequest
+	// goverter:map Faults FieldErrors
+	beginPasskeyFromPB(*personalv1.BeginPasskeyRequest) personal.BeginPasskeyRequest
+	begunPasskeyToPB(personal.PasskeyAttempt) *personalv1.BeginPasskeyResponse
+	begunPasskeyFromPB(*personalv1.BeginPasskeyResponse) personal.PasskeyAttempt
+
+	// goverter:map FieldErrors Faults
+	authorizePasskeyToPB(personal.AuthorizePasskeyRequest) *personalv1.AuthorizePasskeyRequest
+	// goverter:map Faults FieldErrors
+	authorizePasskeyFromPB(*personalv1.AuthorizePasskeyRequest) personal.AuthorizePasskeyRequest
+	// goverter:autoMap SignedIn
+	authorizedPasskeyToPB(personal.PasskeySignedIn) (*personalv1.AuthorizePasskeyResponse, error)
+	// goverter:map . SignedIn | signedInByPasskey
+	authorizedPasskeyFromPB(*personalv1.AuthorizePasskeyResponse) personal.PasskeySignedIn
+	signedInByPasskeyFromPB(*personalv1.AuthorizePasskeyResponse) personal.SignedIn
+
+	// goverter:map FieldErrors Faults
+	addPasskeyToPB(personal.AddPasskeyRequest) *personalv1.AddPasskeyRequest
+	// goverter:map Faults FieldErrors
+	addPasskeyFromPB(*personalv1.AddPasskeyRequest) personal.AddPasskeyRequest
+	addedPasskeyToPB(personal.PasskeyAttempt) *personalv1.AddPasskeyResponse
+	addedPasskeyFromPB(*personalv1.AddPasskeyResponse) personal.PasskeyAttempt
+
+	// goverter:map FieldErrors Faults
+	confirmPasskeyToPB(personal.ConfirmPasskeyRequest) *personalv1.ConfirmPasskeyRequest
+	// goverter:map Faults FieldErrors
+	confirmPasskeyFromPB(*personalv1.ConfirmPasskeyRequest) personal.ConfirmPasskeyRequest
+	passkeyToPB(personal.Passkey) *personalv1.Passkey
+	passkeyFromPB(*personalv1.Passkey) personal.Passkey
+	passkeysToPB([]personal.Passkey) []*personalv1.Passkey
+	passkeysFromPB([]*personalv1.Passkey) []personal.Passkey
+
+	// goverter:map FieldErrors Faults
+	renamePasskeyToPB(personal.RenamePasskeyRequest) *personalv1.RenamePasskeyRequest
+	// goverter:map Faults FieldErrors
+	renamePasskeyFromPB(*personalv1.RenamePasskeyRequest) personal.RenamePasskeyRequest
+
+	// goverter:map FieldErrors Faults
+	removePasskeyToPB(personal.RemovePasskeyRequest) *personalv1.RemovePasskeyRequest
+	// goverter:map Faults FieldErrors
+	removePasskeyFromPB(*personalv1.RemovePasskeyRequest) personal.RemovePasskeyRequest
+
 	// The administration.
 
 	findUsersToPB(personal.FindUsersRequest) *personalv1.FindUsersRequest
@@ -179,6 +222,11 @@ type converter interface {
 	// goverter:map . Event | auditedEvent
 	auditEntryFromPB(*personalv1.AuditEntry) personal.AuditEntry
 	auditedEventFromPB(*personalv1.AuditEntry) personal.Event
+
+	// goverter:map UserID Id
+	removeTwoFactorToPB(personal.RemoveTwoFactorRequest) *personalv1.RemoveTwoFactorRequest
+	// goverter:map Id UserID
+	removeTwoFactorFromPB(*personalv1.RemoveTwoFactorRequest) personal.RemoveTwoFactorRequest
 
 	createUserToPB(personal.CreateUserRequest) *personalv1.CreateUserRequest
 	createUserFromPB(*personalv1.CreateUserRequest) personal.CreateUserRequest

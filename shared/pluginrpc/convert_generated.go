@@ -14,6 +14,40 @@ var convert converters
 // converters is the implementation of converter in convert.go.
 type converters struct{}
 
+func (c *converters) addPasskeyFromPB(source *v1.AddPasskeyRequest) personal.AddPasskeyRequest {
+	var personalAddPasskeyRequest personal.AddPasskeyRequest
+	if source != nil {
+		personalAddPasskeyRequest.Credentials = c.credentialsFromPB((*source).Credentials)
+		personalAddPasskeyRequest.Password = (*source).Password
+		personalAddPasskeyRequest.Code = (*source).Code
+		personalAddPasskeyRequest.Proof = (*source).Proof
+		personalAddPasskeyRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+	}
+	return personalAddPasskeyRequest
+}
+func (c *converters) addPasskeyToPB(source personal.AddPasskeyRequest) *v1.AddPasskeyRequest {
+	var personalv1AddPasskeyRequest v1.AddPasskeyRequest
+	personalv1AddPasskeyRequest.Credentials = c.credentialsToPB(source.Credentials)
+	personalv1AddPasskeyRequest.Password = source.Password
+	personalv1AddPasskeyRequest.Code = source.Code
+	personalv1AddPasskeyRequest.Proof = source.Proof
+	personalv1AddPasskeyRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	return &personalv1AddPasskeyRequest
+}
+func (c *converters) addedPasskeyFromPB(source *v1.AddPasskeyResponse) personal.PasskeyAttempt {
+	var personalPasskeyAttempt personal.PasskeyAttempt
+	if source != nil {
+		personalPasskeyAttempt.Attempt = (*source).Attempt
+		personalPasskeyAttempt.Options = (*source).Options
+	}
+	return personalPasskeyAttempt
+}
+func (c *converters) addedPasskeyToPB(source personal.PasskeyAttempt) *v1.AddPasskeyResponse {
+	var personalv1AddPasskeyResponse v1.AddPasskeyResponse
+	personalv1AddPasskeyResponse.Attempt = source.Attempt
+	personalv1AddPasskeyResponse.Options = source.Options
+	return &personalv1AddPasskeyResponse
+}
 func (c *converters) auditEntriesFromPB(source *v1.AuditEntriesRequest) personal.AuditEntriesRequest {
 	var personalAuditEntriesRequest personal.AuditEntriesRequest
 	if source != nil {
@@ -58,6 +92,7 @@ func (c *converters) auditEntryToPB(source personal.AuditEntry) *v1.AuditEntry {
 	personalv1AuditEntry.Actor = string(source.Event.Actor)
 	personalv1AuditEntry.ActorName = source.Event.ActorName
 	personalv1AuditEntry.Fields = source.Event.Fields
+	personalv1AuditEntry.Count = intToPB(source.Event.Count)
 	return &personalv1AuditEntry
 }
 func (c *converters) auditPageFromPB(source *v1.AuditEntriesResponse) personal.AuditPage {
@@ -96,6 +131,7 @@ func (c *converters) auditedEventFromPB(source *v1.AuditEntry) personal.Event {
 		personalEvent.Actor = personal.Actor((*source).Actor)
 		personalEvent.ActorName = (*source).ActorName
 		personalEvent.Fields = (*source).Fields
+		personalEvent.Count = intFromPB((*source).Count)
 	}
 	return personalEvent
 }
@@ -108,6 +144,24 @@ func (c *converters) authorizeFromPB(source *v1.AuthorizeRequest) personal.Autho
 		personalAuthorizeRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
 	}
 	return personalAuthorizeRequest
+}
+func (c *converters) authorizePasskeyFromPB(source *v1.AuthorizePasskeyRequest) personal.AuthorizePasskeyRequest {
+	var personalAuthorizePasskeyRequest personal.AuthorizePasskeyRequest
+	if source != nil {
+		personalAuthorizePasskeyRequest.Attempt = (*source).Attempt
+		personalAuthorizePasskeyRequest.Credential = (*source).Credential
+		personalAuthorizePasskeyRequest.Code = (*source).Code
+		personalAuthorizePasskeyRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+	}
+	return personalAuthorizePasskeyRequest
+}
+func (c *converters) authorizePasskeyToPB(source personal.AuthorizePasskeyRequest) *v1.AuthorizePasskeyRequest {
+	var personalv1AuthorizePasskeyRequest v1.AuthorizePasskeyRequest
+	personalv1AuthorizePasskeyRequest.Attempt = source.Attempt
+	personalv1AuthorizePasskeyRequest.Credential = source.Credential
+	personalv1AuthorizePasskeyRequest.Code = source.Code
+	personalv1AuthorizePasskeyRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	return &personalv1AuthorizePasskeyRequest
 }
 func (c *converters) authorizeToPB(source personal.AuthorizeRequest) *v1.AuthorizeRequest {
 	var personalv1AuthorizeRequest v1.AuthorizeRequest
@@ -125,6 +179,25 @@ func (c *converters) authorizedFromPB(source *v1.AuthorizeResponse) personal.Sig
 	}
 	return personalSignedIn
 }
+func (c *converters) authorizedPasskeyFromPB(source *v1.AuthorizePasskeyResponse) personal.PasskeySignedIn {
+	var personalPasskeySignedIn personal.PasskeySignedIn
+	if source != nil {
+		personalPasskeySignedIn.SignedIn = signedInByPasskey(source)
+		personalPasskeySignedIn.Proof = c.pPersonalv1ProofToPersonalProof((*source).Proof)
+	}
+	return personalPasskeySignedIn
+}
+func (c *converters) authorizedPasskeyToPB(source personal.PasskeySignedIn) (*v1.AuthorizePasskeyResponse, error) {
+	var personalv1AuthorizePasskeyResponse v1.AuthorizePasskeyResponse
+	personalv1AuthorizePasskeyResponse.Credentials = c.credentialsToPB(source.SignedIn.Credentials)
+	pPersonalv1UserProfile, err := c.profileToPB(source.SignedIn.Profile)
+	if err != nil {
+		return nil, err
+	}
+	personalv1AuthorizePasskeyResponse.Profile = pPersonalv1UserProfile
+	personalv1AuthorizePasskeyResponse.Proof = c.personalProofToPPersonalv1Proof(source.Proof)
+	return &personalv1AuthorizePasskeyResponse, nil
+}
 func (c *converters) authorizedToPB(source personal.SignedIn) (*v1.AuthorizeResponse, error) {
 	var personalv1AuthorizeResponse v1.AuthorizeResponse
 	personalv1AuthorizeResponse.Credentials = c.credentialsToPB(source.Credentials)
@@ -134,6 +207,22 @@ func (c *converters) authorizedToPB(source personal.SignedIn) (*v1.AuthorizeResp
 	}
 	personalv1AuthorizeResponse.Profile = pPersonalv1UserProfile
 	return &personalv1AuthorizeResponse, nil
+}
+func (c *converters) beginPasskeyFromPB(source *v1.BeginPasskeyRequest) personal.BeginPasskeyRequest {
+	var personalBeginPasskeyRequest personal.BeginPasskeyRequest
+	if source != nil {
+		personalBeginPasskeyRequest.Credentials = c.credentialsFromPB((*source).Credentials)
+		personalBeginPasskeyRequest.Purpose = personal.PasskeyPurpose((*source).Purpose)
+		personalBeginPasskeyRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+	}
+	return personalBeginPasskeyRequest
+}
+func (c *converters) beginPasskeyToPB(source personal.BeginPasskeyRequest) *v1.BeginPasskeyRequest {
+	var personalv1BeginPasskeyRequest v1.BeginPasskeyRequest
+	personalv1BeginPasskeyRequest.Credentials = c.credentialsToPB(source.Credentials)
+	personalv1BeginPasskeyRequest.Purpose = string(source.Purpose)
+	personalv1BeginPasskeyRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	return &personalv1BeginPasskeyRequest
 }
 func (c *converters) beginTwoFactorFromPB(source *v1.BeginTwoFactorRequest) personal.BeginTwoFactorRequest {
 	var personalBeginTwoFactorRequest personal.BeginTwoFactorRequest
@@ -152,6 +241,20 @@ func (c *converters) beginTwoFactorToPB(source personal.BeginTwoFactorRequest) *
 	personalv1BeginTwoFactorRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
 	personalv1BeginTwoFactorRequest.Proof = source.Proof
 	return &personalv1BeginTwoFactorRequest
+}
+func (c *converters) begunPasskeyFromPB(source *v1.BeginPasskeyResponse) personal.PasskeyAttempt {
+	var personalPasskeyAttempt personal.PasskeyAttempt
+	if source != nil {
+		personalPasskeyAttempt.Attempt = (*source).Attempt
+		personalPasskeyAttempt.Options = (*source).Options
+	}
+	return personalPasskeyAttempt
+}
+func (c *converters) begunPasskeyToPB(source personal.PasskeyAttempt) *v1.BeginPasskeyResponse {
+	var personalv1BeginPasskeyResponse v1.BeginPasskeyResponse
+	personalv1BeginPasskeyResponse.Attempt = source.Attempt
+	personalv1BeginPasskeyResponse.Options = source.Options
+	return &personalv1BeginPasskeyResponse
 }
 func (c *converters) begunTwoFactorFromPB(source *v1.BeginTwoFactorResponse) personal.TwoFactorSecret {
 	var personalTwoFactorSecret personal.TwoFactorSecret
@@ -198,6 +301,7 @@ func (c *converters) changePasswordFromPB(source *v1.ChangePasswordRequest) pers
 		personalChangePasswordRequest.ConfirmPassword = (*source).ConfirmPassword
 		personalChangePasswordRequest.Code = (*source).Code
 		personalChangePasswordRequest.Proof = (*source).Proof
+		personalChangePasswordRequest.RemovePasskeys = (*source).RemovePasskeys
 		personalChangePasswordRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
 	}
 	return personalChangePasswordRequest
@@ -211,6 +315,7 @@ func (c *converters) changePasswordToPB(source personal.ChangePasswordRequest) *
 	personalv1ChangePasswordRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
 	personalv1ChangePasswordRequest.Code = source.Code
 	personalv1ChangePasswordRequest.Proof = source.Proof
+	personalv1ChangePasswordRequest.RemovePasskeys = source.RemovePasskeys
 	return &personalv1ChangePasswordRequest
 }
 func (c *converters) configurationFromPB(source *v1.ConfigureRequest) Configuration {
@@ -250,6 +355,26 @@ func (c *converters) confirmEmailToPB(source personal.ConfirmEmailRequest) *v1.C
 	personalv1ConfirmEmailRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
 	personalv1ConfirmEmailRequest.Login = source.Login
 	return &personalv1ConfirmEmailRequest
+}
+func (c *converters) confirmPasskeyFromPB(source *v1.ConfirmPasskeyRequest) personal.ConfirmPasskeyRequest {
+	var personalConfirmPasskeyRequest personal.ConfirmPasskeyRequest
+	if source != nil {
+		personalConfirmPasskeyRequest.Credentials = c.credentialsFromPB((*source).Credentials)
+		personalConfirmPasskeyRequest.Attempt = (*source).Attempt
+		personalConfirmPasskeyRequest.Credential = (*source).Credential
+		personalConfirmPasskeyRequest.Name = (*source).Name
+		personalConfirmPasskeyRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+	}
+	return personalConfirmPasskeyRequest
+}
+func (c *converters) confirmPasskeyToPB(source personal.ConfirmPasskeyRequest) *v1.ConfirmPasskeyRequest {
+	var personalv1ConfirmPasskeyRequest v1.ConfirmPasskeyRequest
+	personalv1ConfirmPasskeyRequest.Credentials = c.credentialsToPB(source.Credentials)
+	personalv1ConfirmPasskeyRequest.Attempt = source.Attempt
+	personalv1ConfirmPasskeyRequest.Credential = source.Credential
+	personalv1ConfirmPasskeyRequest.Name = source.Name
+	personalv1ConfirmPasskeyRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	return &personalv1ConfirmPasskeyRequest
 }
 func (c *converters) confirmTwoFactorFromPB(source *v1.ConfirmTwoFactorRequest) personal.ConfirmTwoFactorRequest {
 	var personalConfirmTwoFactorRequest personal.ConfirmTwoFactorRequest
@@ -367,6 +492,7 @@ func (c *converters) eventFromPB(source *v1.PublishEventRequest) personal.Event 
 		personalEvent.Actor = personal.Actor((*source).Actor)
 		personalEvent.ActorName = (*source).ActorName
 		personalEvent.Fields = (*source).Fields
+		personalEvent.Count = intFromPB((*source).Count)
 	}
 	return personalEvent
 }
@@ -381,6 +507,7 @@ func (c *converters) eventToPB(source personal.Event) *v1.PublishEventRequest {
 	personalv1PublishEventRequest.Actor = string(source.Actor)
 	personalv1PublishEventRequest.ActorName = source.ActorName
 	personalv1PublishEventRequest.Fields = source.Fields
+	personalv1PublishEventRequest.Count = intToPB(source.Count)
 	return &personalv1PublishEventRequest
 }
 func (c *converters) explainFromPB(source *v1.ExplainRequest) personal.ExplainRequest {
@@ -459,6 +586,7 @@ func (c *converters) exportedFromPB(source *v1.ExportResponse) personal.Export {
 		personalExport.Created = timeFromPB((*source).Created)
 		personalExport.Updated = timeFromPB((*source).Updated)
 		personalExport.Sessions = c.sessionsFromPB((*source).Sessions)
+		personalExport.Passkeys = c.passkeysFromPB((*source).Passkeys)
 		if (*source).KnownAddresses != nil {
 			personalExport.KnownAddresses = make([]personal.KnownAddress, len((*source).KnownAddresses))
 			for i := 0; i < len((*source).KnownAddresses); i++ {
@@ -511,6 +639,7 @@ func (c *converters) exportedToPB(source personal.Export) (*v1.ExportResponse, e
 		}
 	}
 	personalv1ExportResponse.Truncated = source.Truncated
+	personalv1ExportResponse.Passkeys = c.passkeysToPB(source.Passkeys)
 	return &personalv1ExportResponse, nil
 }
 func (c *converters) featuresFromPB(source *v1.FeaturesResponse) personal.Features {
@@ -844,6 +973,14 @@ func (c *converters) pPersonalv1PendingMailToPersonalPendingMail(source *v1.Pend
 	}
 	return personalPendingMail
 }
+func (c *converters) pPersonalv1ProofToPersonalProof(source *v1.Proof) personal.Proof {
+	var personalProof personal.Proof
+	if source != nil {
+		personalProof.Proof = (*source).Proof
+		personalProof.Until = timeFromPB((*source).Until)
+	}
+	return personalProof
+}
 func (c *converters) pPersonalv1RehearsalCheckToPluginrpcRehearsalCheck(source *v1.RehearsalCheck) RehearsalCheck {
 	var pluginrpcRehearsalCheck RehearsalCheck
 	if source != nil {
@@ -879,6 +1016,7 @@ func (c *converters) pPersonalv1SessionToPersonalSession(source *v1.Session) per
 		personalSession.Address = (*source).Address
 		personalSession.Agent = (*source).Agent
 		personalSession.Current = (*source).Current
+		personalSession.Method = (*source).Method
 	}
 	return personalSession
 }
@@ -935,6 +1073,46 @@ func (c *converters) pPersonalv1VerdictToPersonalVerdict(source *v1.Verdict) per
 	}
 	return personalVerdict
 }
+func (c *converters) passkeyFromPB(source *v1.Passkey) personal.Passkey {
+	var personalPasskey personal.Passkey
+	if source != nil {
+		personalPasskey.ID = (*source).Id
+		personalPasskey.Name = (*source).Name
+		personalPasskey.Created = timeFromPB((*source).Created)
+		personalPasskey.LastUsed = timeFromPB((*source).LastUsed)
+		personalPasskey.BackedUp = (*source).BackedUp
+	}
+	return personalPasskey
+}
+func (c *converters) passkeyToPB(source personal.Passkey) *v1.Passkey {
+	var personalv1Passkey v1.Passkey
+	personalv1Passkey.Id = source.ID
+	personalv1Passkey.Name = source.Name
+	personalv1Passkey.Created = timeToPB(source.Created)
+	personalv1Passkey.LastUsed = timeToPB(source.LastUsed)
+	personalv1Passkey.BackedUp = source.BackedUp
+	return &personalv1Passkey
+}
+func (c *converters) passkeysFromPB(source []*v1.Passkey) []personal.Passkey {
+	var personalPasskeyList []personal.Passkey
+	if source != nil {
+		personalPasskeyList = make([]personal.Passkey, len(source))
+		for i := 0; i < len(source); i++ {
+			personalPasskeyList[i] = c.passkeyFromPB(source[i])
+		}
+	}
+	return personalPasskeyList
+}
+func (c *converters) passkeysToPB(source []personal.Passkey) []*v1.Passkey {
+	var pPersonalv1PasskeyList []*v1.Passkey
+	if source != nil {
+		pPersonalv1PasskeyList = make([]*v1.Passkey, len(source))
+		for i := 0; i < len(source); i++ {
+			pPersonalv1PasskeyList[i] = c.passkeyToPB(source[i])
+		}
+	}
+	return pPersonalv1PasskeyList
+}
 func (c *converters) personalExportedEventToPPersonalv1ExportedEvent(source personal.ExportedEvent) *v1.ExportedEvent {
 	var personalv1ExportedEvent v1.ExportedEvent
 	personalv1ExportedEvent.Type = string(source.Type)
@@ -968,6 +1146,12 @@ func (c *converters) personalPendingMailToPPersonalv1PendingMail(source personal
 	personalv1PendingMail.Created = timeToPB(source.Created)
 	return &personalv1PendingMail
 }
+func (c *converters) personalProofToPPersonalv1Proof(source personal.Proof) *v1.Proof {
+	var personalv1Proof v1.Proof
+	personalv1Proof.Proof = source.Proof
+	personalv1Proof.Until = timeToPB(source.Until)
+	return &personalv1Proof
+}
 func (c *converters) personalSessionToPPersonalv1Session(source personal.Session) *v1.Session {
 	var personalv1Session v1.Session
 	personalv1Session.Id = source.ID
@@ -977,6 +1161,7 @@ func (c *converters) personalSessionToPPersonalv1Session(source personal.Session
 	personalv1Session.Address = source.Address
 	personalv1Session.Agent = source.Agent
 	personalv1Session.Current = source.Current
+	personalv1Session.Method = source.Method
 	return &personalv1Session
 }
 func (c *converters) personalUserToPPersonalv1User(source personal.User) *v1.User {
@@ -1241,6 +1426,60 @@ func (c *converters) rehearsedToPB(source Rehearsal) *v1.RehearseResponse {
 	}
 	return &personalv1RehearseResponse
 }
+func (c *converters) removePasskeyFromPB(source *v1.RemovePasskeyRequest) personal.RemovePasskeyRequest {
+	var personalRemovePasskeyRequest personal.RemovePasskeyRequest
+	if source != nil {
+		personalRemovePasskeyRequest.Credentials = c.credentialsFromPB((*source).Credentials)
+		personalRemovePasskeyRequest.ID = (*source).Id
+		personalRemovePasskeyRequest.Password = (*source).Password
+		personalRemovePasskeyRequest.Code = (*source).Code
+		personalRemovePasskeyRequest.Proof = (*source).Proof
+		personalRemovePasskeyRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+	}
+	return personalRemovePasskeyRequest
+}
+func (c *converters) removePasskeyToPB(source personal.RemovePasskeyRequest) *v1.RemovePasskeyRequest {
+	var personalv1RemovePasskeyRequest v1.RemovePasskeyRequest
+	personalv1RemovePasskeyRequest.Credentials = c.credentialsToPB(source.Credentials)
+	personalv1RemovePasskeyRequest.Id = source.ID
+	personalv1RemovePasskeyRequest.Password = source.Password
+	personalv1RemovePasskeyRequest.Code = source.Code
+	personalv1RemovePasskeyRequest.Proof = source.Proof
+	personalv1RemovePasskeyRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	return &personalv1RemovePasskeyRequest
+}
+func (c *converters) removeTwoFactorFromPB(source *v1.RemoveTwoFactorRequest) personal.RemoveTwoFactorRequest {
+	var personalRemoveTwoFactorRequest personal.RemoveTwoFactorRequest
+	if source != nil {
+		personalRemoveTwoFactorRequest.UserID = (*source).Id
+		personalRemoveTwoFactorRequest.KeepPasskeys = (*source).KeepPasskeys
+	}
+	return personalRemoveTwoFactorRequest
+}
+func (c *converters) removeTwoFactorToPB(source personal.RemoveTwoFactorRequest) *v1.RemoveTwoFactorRequest {
+	var personalv1RemoveTwoFactorRequest v1.RemoveTwoFactorRequest
+	personalv1RemoveTwoFactorRequest.Id = source.UserID
+	personalv1RemoveTwoFactorRequest.KeepPasskeys = source.KeepPasskeys
+	return &personalv1RemoveTwoFactorRequest
+}
+func (c *converters) renamePasskeyFromPB(source *v1.RenamePasskeyRequest) personal.RenamePasskeyRequest {
+	var personalRenamePasskeyRequest personal.RenamePasskeyRequest
+	if source != nil {
+		personalRenamePasskeyRequest.Credentials = c.credentialsFromPB((*source).Credentials)
+		personalRenamePasskeyRequest.ID = (*source).Id
+		personalRenamePasskeyRequest.Name = (*source).Name
+		personalRenamePasskeyRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+	}
+	return personalRenamePasskeyRequest
+}
+func (c *converters) renamePasskeyToPB(source personal.RenamePasskeyRequest) *v1.RenamePasskeyRequest {
+	var personalv1RenamePasskeyRequest v1.RenamePasskeyRequest
+	personalv1RenamePasskeyRequest.Credentials = c.credentialsToPB(source.Credentials)
+	personalv1RenamePasskeyRequest.Id = source.ID
+	personalv1RenamePasskeyRequest.Name = source.Name
+	personalv1RenamePasskeyRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	return &personalv1RenamePasskeyRequest
+}
 func (c *converters) renewRecoveryCodesFromPB(source *v1.RenewRecoveryCodesRequest) personal.RenewRecoveryCodesRequest {
 	var personalRenewRecoveryCodesRequest personal.RenewRecoveryCodesRequest
 	if source != nil {
@@ -1373,6 +1612,14 @@ func (c *converters) setEmailToPB(source personal.SetEmailRequest) *v1.SetEmailR
 	personalv1SetEmailRequest.Email = source.Email
 	return &personalv1SetEmailRequest
 }
+func (c *converters) signedInByPasskeyFromPB(source *v1.AuthorizePasskeyResponse) personal.SignedIn {
+	var personalSignedIn personal.SignedIn
+	if source != nil {
+		personalSignedIn.Credentials = c.credentialsFromPB((*source).Credentials)
+		personalSignedIn.Profile = c.profileFromPB((*source).Profile)
+	}
+	return personalSignedIn
+}
 func (c *converters) undoDeleteFromPB(source *v1.UndoDeleteRequest) personal.UndoDeleteRequest {
 	var personalUndoDeleteRequest personal.UndoDeleteRequest
 	if source != nil {
@@ -1449,6 +1696,7 @@ func (c *converters) userRecordFromPB(source *v1.UserResponse) personal.UserReco
 				personalUserRecord.Fields[i] = profileFieldFromPB((*source).Fields[i])
 			}
 		}
+		personalUserRecord.Passkeys = c.passkeysFromPB((*source).Passkeys)
 	}
 	return personalUserRecord
 }
@@ -1465,5 +1713,6 @@ func (c *converters) userRecordToPB(source personal.UserRecord) (*v1.UserRespons
 			personalv1UserResponse.Fields[i] = pPersonalv1ProfileField
 		}
 	}
+	personalv1UserResponse.Passkeys = c.passkeysToPB(source.Passkeys)
 	return &personalv1UserResponse, nil
 }

@@ -158,6 +158,19 @@ func fieldsOf(r *personalv1.FieldsResponse) []personal.Field {
 	return convert.fieldsFromPB(r.GetFields())
 }
 
+// signedInByPasskey converts the part of a sign-in with a passkey that every sign-in has.
+func signedInByPasskey(r *personalv1.AuthorizePasskeyResponse) personal.SignedIn {
+	return convert.signedInByPasskeyFromPB(r)
+}
+
+func passkeyOf(r *personalv1.ConfirmPasskeyResponse) personal.Passkey {
+	return convert.passkeyFromPB(r.GetPasskey())
+}
+
+func passkeysOf(r *personalv1.PasskeysResponse) []personal.Passkey {
+	return convert.passkeysFromPB(r.GetPasskeys())
+}
+
 // recoveryCodes are the codes of a response, see isComplete.
 type recoveryCodes []string
 

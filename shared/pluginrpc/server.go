@@ -218,6 +218,42 @@ func (s *serviceServer) EndTwoFactor(ctx context.Context, in *personalv1.EndTwoF
 	return &personalv1.EndTwoFactorResponse{Credentials: convert.credentialsToPB(credentials)}, err
 }
 
+func (s *serviceServer) BeginPasskey(ctx context.Context, in *personalv1.BeginPasskeyRequest) (*personalv1.BeginPasskeyResponse, error) {
+	attempt, err := s.service().BeginPasskey(ctx, convert.beginPasskeyFromPB(in))
+	return convert.begunPasskeyToPB(attempt), err
+}
+
+func (s *serviceServer) AuthorizePasskey(ctx context.Context, in *personalv1.AuthorizePasskeyRequest) (*personalv1.AuthorizePasskeyResponse, error) {
+	signedIn, err := s.service().AuthorizePasskey(ctx, convert.authorizePasskeyFromPB(in))
+	if err != nil {
+		return nil, err
+	}
+	return convert.authorizedPasskeyToPB(signedIn)
+}
+
+func (s *serviceServer) AddPasskey(ctx context.Context, in *personalv1.AddPasskeyRequest) (*personalv1.AddPasskeyResponse, error) {
+	attempt, err := s.service().AddPasskey(ctx, convert.addPasskeyFromPB(in))
+	return convert.addedPasskeyToPB(attempt), err
+}
+
+func (s *serviceServer) ConfirmPasskey(ctx context.Context, in *personalv1.ConfirmPasskeyRequest) (*personalv1.ConfirmPasskeyResponse, error) {
+	passkey, err := s.service().ConfirmPasskey(ctx, convert.confirmPasskeyFromPB(in))
+	return &personalv1.ConfirmPasskeyResponse{Passkey: convert.passkeyToPB(passkey)}, err
+}
+
+func (s *serviceServer) Passkeys(ctx context.Context, in *personalv1.PasskeysRequest) (*personalv1.PasskeysResponse, error) {
+	passkeys, err := s.service().Passkeys(ctx, convert.credentialsFromPB(in.GetCredentials()))
+	return &personalv1.PasskeysResponse{Passkeys: convert.passkeysToPB(passkeys)}, err
+}
+
+func (s *serviceServer) RenamePasskey(ctx context.Context, in *personalv1.RenamePasskeyRequest) (*personalv1.RenamePasskeyResponse, error) {
+	return &personalv1.RenamePasskeyResponse{}, s.service().RenamePasskey(ctx, convert.renamePasskeyFromPB(in))
+}
+
+func (s *serviceServer) RemovePasskey(ctx context.Context, in *personalv1.RemovePasskeyRequest) (*personalv1.RemovePasskeyResponse, error) {
+	return &personalv1.RemovePasskeyResponse{}, s.service().RemovePasskey(ctx, convert.removePasskeyFromPB(in))
+}
+
 // profileOrError converts a profile that was returned with err, if err is nil.
 func profileOrError(p personal.Profile, err error) (*personalv1.UserProfile, error) {
 	if err != nil {
@@ -280,7 +316,11 @@ func (s *administrationServer) DeleteUser(ctx context.Context, in *personalv1.De
 }
 
 func (s *administrationServer) RemoveTwoFactor(ctx context.Context, in *personalv1.RemoveTwoFactorRequest) (*personalv1.RemoveTwoFactorResponse, error) {
-	return &personalv1.RemoveTwoFactorResponse{}, s.administration().RemoveTwoFactor(ctx, in.GetId())
+	return &personalv1.RemoveTwoFactorResponse{}, s.administration().RemoveTwoFactor(ctx, convert.removeTwoFactorFromPB(in))
+}
+
+func (s *administrationServer) RemovePasskeys(ctx context.Context, in *personalv1.RemovePasskeysRequest) (*personalv1.RemovePasskeysResponse, error) {
+	return &personalv1.RemovePasskeysResponse{}, s.administration().RemovePasskeys(ctx, in.GetId())
 }
 
 func (s *administrationServer) AuditEntries(ctx context.Context, in *personalv1.AuditEntriesRequest) (*personalv1.AuditEntriesResponse, error) {

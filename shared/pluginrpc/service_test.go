@@ -47,9 +47,15 @@ var results = map[personal.OperationName]any{
 	"ConfirmTwoFactor":   personal.ConfirmedTwoFactor{Credentials: pair, RecoveryCodes: []string{"A"}},
 	"EndTwoFactor":       pair,
 	"RenewRecoveryCodes": []string{"A"},
-	"User":               personal.UserRecord{User: personal.User{ID: 7, Login: "anna"}},
-	"CreateUser":         int64(7),
-	"Explain":            personal.Explanation{Verdicts: []personal.Verdict{{Reason: personal.ReasonNothing}}},
+	"BeginPasskey":       personal.PasskeyAttempt{Attempt: "A", Options: "{}"},
+	"AuthorizePasskey": personal.PasskeySignedIn{
+		SignedIn: personal.SignedIn{Credentials: pair, Profile: profile}, Proof: personal.Proof{Proof: "A", Until: time.Unix(1, 0).UTC()},
+	},
+	"AddPasskey":     personal.PasskeyAttempt{Attempt: "A", Options: "{}"},
+	"ConfirmPasskey": personal.Passkey{ID: "7", Name: "A"},
+	"User":           personal.UserRecord{User: personal.User{ID: 7, Login: "anna"}},
+	"CreateUser":     int64(7),
+	"Explain":        personal.Explanation{Verdicts: []personal.Verdict{{Reason: personal.ReasonNothing}}},
 }
 
 func fixed(err error) *personaltest.Fake {

@@ -38,9 +38,13 @@ func actions() map[string]action {
 		},
 		"sign_out":   {notice: "users_sessions_ended", warning: "users_final", apply: calls(personal.Administration.RevokeUserSessions)},
 		"recovery":   {notice: "users_recovery_sent", warning: "users_final", apply: (*Pages).sendRecovery},
-		"two_factor": {notice: "users_two_factor_removed", warning: "users_final", apply: calls(personal.Administration.RemoveTwoFactor)},
+		"two_factor": {notice: "users_two_factor_removed", warning: "users_final", apply: calls(removeTwoFactor)},
 		"delete":     {notice: "users_deleted", warning: "users_final", apply: calls(personal.Administration.DeleteUser)},
 	}
+}
+
+func removeTwoFactor(a personal.Administration, ctx context.Context, id int64) error {
+	return a.RemoveTwoFactor(ctx, personal.RemoveTwoFactorRequest{UserID: id})
 }
 
 func calls(call func(personal.Administration, context.Context, int64) error) func(*Pages, context.Context, int64) error {

@@ -22,7 +22,7 @@ func (w *world) newProof(a accounts.Account) accounts.Proof {
 func (w *world) prove(a accounts.Account, s accounts.Session) accounts.ProofUse {
 	w.t.Helper()
 	p := w.newProof(a)
-	w.must(w.SetProof(w.t.Context(), a.ID, s.ID, p, accounts.CodeUse{}))
+	w.must(w.SetProof(w.t.Context(), a.ID, s.ID, p, accounts.ProofBy{}))
 	return accounts.ProofUse{SessionID: s.ID, Digest: p.Digest}
 }
 
@@ -42,7 +42,7 @@ var proofCases = []testCase{
 		a, s := w.createEnrolled()
 		other := w.open(a)
 		want := w.newProof(a)
-		w.must(w.SetProof(t.Context(), a.ID, s.ID, want, step(firstStep+1), job("event")))
+		w.must(w.SetProof(t.Context(), a.ID, s.ID, want, accounts.ProofBy{Code: step(firstStep + 1)}, job("event")))
 		wantProof := func(s accounts.Session, want accounts.Proof) {
 			t.Helper()
 			if diff := cmp.Diff(want, w.session(s).Proof); diff != "" {
@@ -66,7 +66,7 @@ var proofCases = []testCase{
 		a.Email = accounts.Email{}
 		a.TwoFactor = accounts.TwoFactor{}
 		want = w.newProof(a)
-		w.must(w.SetProof(t.Context(), a.ID, s.ID, want, accounts.CodeUse{}))
+		w.must(w.SetProof(t.Context(), a.ID, s.ID, want, accounts.ProofBy{}))
 		wantProof(s, want)
 	}},
 	{"a proof is stored for its session, version and an unused code only", func(t *testing.T, w *world) {
@@ -90,7 +90,7 @@ var proofCases = []testCase{
 			{a.ID, s.ID, w.newProof(a), step(firstStep), accounts.ErrCodeUsed},
 			{a.ID, s.ID, w.newProof(a), recovery(9), accounts.ErrCodeUsed},
 		} {
-			w.wantError(w.SetProof(t.Context(), refused.account, refused.session, refused.proof, refused.code, job("event")), refused.want)
+			w.wantError(w.SetProof(t.Context(), refused.account, refused.session, refused.proof, accounts.ProofBy{Code: refused.code}, job("event")), refused.want)
 		}
 		w.wantUnchanged(a, s)
 		for _, s := range []accounts.Session{s, foreign} {
@@ -100,7 +100,7 @@ var proofCases = []testCase{
 		}
 		w.must(w.SetDisabled(t.Context(), a.ID, true))
 		disabled := w.newProof(w.account(a.ID))
-		w.wantError(w.SetProof(t.Context(), a.ID, s.ID, disabled, accounts.CodeUse{}), accounts.ErrStale)
+		w.wantError(w.SetProof(t.Context(), a.ID, s.ID, disabled, accounts.ProofBy{}), accounts.ErrStale)
 	}},
 	{"operations succeed with a valid proof", func(t *testing.T, w *world) {
 		for _, o := range proofUses {
@@ -148,7 +148,7 @@ var proofCases = []testCase{
 			a, s := w.createEnrolled()
 			p := w.prove(a, s)
 			fresh := w.renewed(s)
-			w.must(w.ReplacePassword(t.Context(), a.ID, a.CredentialVersion, "second hash", accounts.KeptSession{Session: fresh}, accounts.CodeUse{}))
+			w.must(w.ReplacePassword(t.Context(), a.ID, a.CredentialVersion, "second hash", accounts.KeptSession{Session: fresh}, accounts.CodeUse{}, false, changed()))
 			before := w.account(a.ID)
 			if err := o.use(w, a, s, accounts.CodeUse{Proof: p}); !errors.Is(err, accounts.ErrStale) {
 				t.Errorf("%s: got %v, want %v", o.name, err, accounts.ErrStale)

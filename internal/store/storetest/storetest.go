@@ -285,3 +285,14 @@ func removed(_ accounts.Account, j outbox.Job) []byte {
 	}
 	return nil
 }
+
+// recovered and changed return the jobs of a recovery and of a change of the password, whatever
+// becomes of passkeys.
+
+func recovered(jobs ...accounts.NewJob) func(passkeys int) []accounts.NewJob {
+	return func(int) []accounts.NewJob { return jobs }
+}
+
+func changed(jobs ...accounts.NewJob) func(removed, left int) []accounts.NewJob {
+	return func(int, int) []accounts.NewJob { return jobs }
+}

@@ -93,7 +93,7 @@ var codeUses = []struct {
 		})
 	}},
 	{"a change of password", func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error {
-		return w.ReplacePassword(w.t.Context(), a.ID, a.CredentialVersion, "second hash", accounts.KeptSession{Session: s}, code, jobOf(a))
+		return w.ReplacePassword(w.t.Context(), a.ID, a.CredentialVersion, "second hash", accounts.KeptSession{Session: s}, code, false, changed(jobOf(a)))
 	}},
 	{"a change of e-mail", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
 		return w.RequestEmail(w.t.Context(), a.ID, a.CredentialVersion, "new@example.org", code, []accounts.NewJob{jobOf(a)})
@@ -111,7 +111,7 @@ var codeUses = []struct {
 		return w.EndTwoFactor(w.t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, code, jobOf(a))
 	}},
 	{"a proof", func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error {
-		return w.SetProof(w.t.Context(), a.ID, s.ID, w.newProof(a), code, jobOf(a))
+		return w.SetProof(w.t.Context(), a.ID, s.ID, w.newProof(a), accounts.ProofBy{Code: code}, jobOf(a))
 	}},
 }
 
@@ -364,7 +364,7 @@ var twoFactorCases = []testCase{
 		w.pass(time.Minute)
 		var seen []accounts.Account
 		remove := func(id int64) error {
-			return w.RemoveTwoFactor(t.Context(), id, func(before accounts.Account) []accounts.NewJob {
+			return w.RemoveTwoFactor(t.Context(), id, false, func(before accounts.Account, _ int) []accounts.NewJob {
 				seen = append(seen, before)
 				return []accounts.NewJob{job("event")}
 			})
@@ -396,7 +396,7 @@ var twoFactorCases = []testCase{
 		a, _ := w.createEnrolled()
 		a = w.requestDeletion(a)
 		w.addToken(a, accounts.PurposeDeletion, 1)
-		w.must(w.RemoveTwoFactor(t.Context(), a.ID, func(accounts.Account) []accounts.NewJob { return nil }))
+		w.must(w.RemoveTwoFactor(t.Context(), a.ID, false, func(accounts.Account, int) []accounts.NewJob { return nil }))
 		if got := w.account(a.ID); !got.Deleted() || got.TwoFactor.On() {
 			t.Errorf("got %+v, want it deleted and without a factor", got)
 		}
@@ -597,7 +597,7 @@ var twoFactorCases = []testCase{
 					return w.EnableTwoFactor(ctx, w.newPending(a, s), firstStep, codes(0), accounts.KeptSession{Session: s})
 				},
 				func(int) error {
-					return w.RemoveTwoFactor(ctx, a.ID, func(accounts.Account) []accounts.NewJob { return []accounts.NewJob{job("event")} })
+					return w.RemoveTwoFactor(ctx, a.ID, false, func(accounts.Account, int) []accounts.NewJob { return []accounts.NewJob{job("event")} })
 				},
 				func(i int) error { return w.SetDisabled(ctx, a.ID, i%2 == 0, job("event")) },
 				func(i int) error {

@@ -340,7 +340,9 @@ type UserResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	User  *User                  `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
 	// Includes hidden fields; in the schema's order.
-	Fields        []*ProfileField `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty"`
+	Fields []*ProfileField `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty"`
+	// The newest first. A plugin without passkeys has none.
+	Passkeys      []*Passkey `protobuf:"bytes,3,rep,name=passkeys,proto3" json:"passkeys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -385,6 +387,13 @@ func (x *UserResponse) GetUser() *User {
 func (x *UserResponse) GetFields() []*ProfileField {
 	if x != nil {
 		return x.Fields
+	}
+	return nil
+}
+
+func (x *UserResponse) GetPasskeys() []*Passkey {
+	if x != nil {
+		return x.Passkeys
 	}
 	return nil
 }
@@ -1164,7 +1173,9 @@ type AuditEntry struct {
 	// The administrator's name; empty for other actors.
 	ActorName string `protobuf:"bytes,9,opt,name=actor_name,json=actorName,proto3" json:"actor_name,omitempty"`
 	// The names of what was changed, as in PublishEventRequest.
-	Fields        []string `protobuf:"bytes,10,rep,name=fields,proto3" json:"fields,omitempty"`
+	Fields []string `protobuf:"bytes,10,rep,name=fields,proto3" json:"fields,omitempty"`
+	// As in PublishEventRequest.
+	Count         int64 `protobuf:"varint,11,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1269,10 +1280,19 @@ func (x *AuditEntry) GetFields() []string {
 	return nil
 }
 
+func (x *AuditEntry) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 // RemoveTwoFactorRequest names a user.
 type RemoveTwoFactorRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Otherwise the user's passkeys are removed, too. An older plugin keeps them.
+	KeepPasskeys  bool `protobuf:"varint,2,opt,name=keep_passkeys,json=keepPasskeys,proto3" json:"keep_passkeys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1314,6 +1334,13 @@ func (x *RemoveTwoFactorRequest) GetId() int64 {
 	return 0
 }
 
+func (x *RemoveTwoFactorRequest) GetKeepPasskeys() bool {
+	if x != nil {
+		return x.KeepPasskeys
+	}
+	return false
+}
+
 // RemoveTwoFactorResponse means that the user has no second factor.
 type RemoveTwoFactorResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1351,6 +1378,88 @@ func (*RemoveTwoFactorResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{23}
 }
 
+// RemovePasskeysRequest names a user.
+type RemovePasskeysRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemovePasskeysRequest) Reset() {
+	*x = RemovePasskeysRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemovePasskeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemovePasskeysRequest) ProtoMessage() {}
+
+func (x *RemovePasskeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemovePasskeysRequest.ProtoReflect.Descriptor instead.
+func (*RemovePasskeysRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *RemovePasskeysRequest) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+// RemovePasskeysResponse means that the user has no passkeys.
+type RemovePasskeysResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemovePasskeysResponse) Reset() {
+	*x = RemovePasskeysResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemovePasskeysResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemovePasskeysResponse) ProtoMessage() {}
+
+func (x *RemovePasskeysResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemovePasskeysResponse.ProtoReflect.Descriptor instead.
+func (*RemovePasskeysResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{25}
+}
+
 // CreateUserRequest describes the user to create.
 type CreateUserRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1369,7 +1478,7 @@ type CreateUserRequest struct {
 
 func (x *CreateUserRequest) Reset() {
 	*x = CreateUserRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[24]
+	mi := &file_personal_v1_administration_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1381,7 +1490,7 @@ func (x *CreateUserRequest) String() string {
 func (*CreateUserRequest) ProtoMessage() {}
 
 func (x *CreateUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[24]
+	mi := &file_personal_v1_administration_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1394,7 +1503,7 @@ func (x *CreateUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateUserRequest.ProtoReflect.Descriptor instead.
 func (*CreateUserRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{24}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CreateUserRequest) GetLogin() string {
@@ -1442,7 +1551,7 @@ type CreateUserResponse struct {
 
 func (x *CreateUserResponse) Reset() {
 	*x = CreateUserResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[25]
+	mi := &file_personal_v1_administration_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1454,7 +1563,7 @@ func (x *CreateUserResponse) String() string {
 func (*CreateUserResponse) ProtoMessage() {}
 
 func (x *CreateUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[25]
+	mi := &file_personal_v1_administration_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1467,7 +1576,7 @@ func (x *CreateUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateUserResponse.ProtoReflect.Descriptor instead.
 func (*CreateUserResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{25}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CreateUserResponse) GetId() int64 {
@@ -1490,7 +1599,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[26]
+	mi := &file_personal_v1_administration_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1502,7 +1611,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[26]
+	mi := &file_personal_v1_administration_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1515,7 +1624,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{26}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ExplainRequest) GetLogin() string {
@@ -1545,7 +1654,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[27]
+	mi := &file_personal_v1_administration_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1557,7 +1666,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[27]
+	mi := &file_personal_v1_administration_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1570,7 +1679,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{27}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ExplainResponse) GetUser() *User {
@@ -1613,7 +1722,7 @@ type Verdict struct {
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_personal_v1_administration_proto_msgTypes[28]
+	mi := &file_personal_v1_administration_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1625,7 +1734,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[28]
+	mi := &file_personal_v1_administration_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1638,7 +1747,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{28}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Verdict) GetReason() string {
@@ -1716,7 +1825,7 @@ type LiftLimitsRequest struct {
 
 func (x *LiftLimitsRequest) Reset() {
 	*x = LiftLimitsRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[29]
+	mi := &file_personal_v1_administration_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1728,7 +1837,7 @@ func (x *LiftLimitsRequest) String() string {
 func (*LiftLimitsRequest) ProtoMessage() {}
 
 func (x *LiftLimitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[29]
+	mi := &file_personal_v1_administration_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1741,7 +1850,7 @@ func (x *LiftLimitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LiftLimitsRequest.ProtoReflect.Descriptor instead.
 func (*LiftLimitsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{29}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *LiftLimitsRequest) GetUserId() int64 {
@@ -1767,7 +1876,7 @@ type LiftLimitsResponse struct {
 
 func (x *LiftLimitsResponse) Reset() {
 	*x = LiftLimitsResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[30]
+	mi := &file_personal_v1_administration_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1779,7 +1888,7 @@ func (x *LiftLimitsResponse) String() string {
 func (*LiftLimitsResponse) ProtoMessage() {}
 
 func (x *LiftLimitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[30]
+	mi := &file_personal_v1_administration_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1792,7 +1901,7 @@ func (x *LiftLimitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LiftLimitsResponse.ProtoReflect.Descriptor instead.
 func (*LiftLimitsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{30}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{32}
 }
 
 // RehearseFieldsRequest is a schema that the host has not put into force.
@@ -1805,7 +1914,7 @@ type RehearseFieldsRequest struct {
 
 func (x *RehearseFieldsRequest) Reset() {
 	*x = RehearseFieldsRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[31]
+	mi := &file_personal_v1_administration_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1817,7 +1926,7 @@ func (x *RehearseFieldsRequest) String() string {
 func (*RehearseFieldsRequest) ProtoMessage() {}
 
 func (x *RehearseFieldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[31]
+	mi := &file_personal_v1_administration_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1830,7 +1939,7 @@ func (x *RehearseFieldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RehearseFieldsRequest.ProtoReflect.Descriptor instead.
 func (*RehearseFieldsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{31}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RehearseFieldsRequest) GetFields() []*Field {
@@ -1859,7 +1968,7 @@ type RehearseFieldsResponse struct {
 
 func (x *RehearseFieldsResponse) Reset() {
 	*x = RehearseFieldsResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[32]
+	mi := &file_personal_v1_administration_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1871,7 +1980,7 @@ func (x *RehearseFieldsResponse) String() string {
 func (*RehearseFieldsResponse) ProtoMessage() {}
 
 func (x *RehearseFieldsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[32]
+	mi := &file_personal_v1_administration_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1884,7 +1993,7 @@ func (x *RehearseFieldsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RehearseFieldsResponse.ProtoReflect.Descriptor instead.
 func (*RehearseFieldsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{32}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RehearseFieldsResponse) GetAccounts() int64 {
@@ -1935,7 +2044,7 @@ type FieldsViolation struct {
 
 func (x *FieldsViolation) Reset() {
 	*x = FieldsViolation{}
-	mi := &file_personal_v1_administration_proto_msgTypes[33]
+	mi := &file_personal_v1_administration_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1947,7 +2056,7 @@ func (x *FieldsViolation) String() string {
 func (*FieldsViolation) ProtoMessage() {}
 
 func (x *FieldsViolation) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[33]
+	mi := &file_personal_v1_administration_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1960,7 +2069,7 @@ func (x *FieldsViolation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldsViolation.ProtoReflect.Descriptor instead.
 func (*FieldsViolation) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{33}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *FieldsViolation) GetUserId() int64 {
@@ -1995,7 +2104,7 @@ type FillFieldsRequest struct {
 
 func (x *FillFieldsRequest) Reset() {
 	*x = FillFieldsRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[34]
+	mi := &file_personal_v1_administration_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2007,7 +2116,7 @@ func (x *FillFieldsRequest) String() string {
 func (*FillFieldsRequest) ProtoMessage() {}
 
 func (x *FillFieldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[34]
+	mi := &file_personal_v1_administration_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2020,7 +2129,7 @@ func (x *FillFieldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FillFieldsRequest.ProtoReflect.Descriptor instead.
 func (*FillFieldsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{34}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *FillFieldsRequest) GetRevision() string {
@@ -2039,7 +2148,7 @@ type FillFieldsResponse struct {
 
 func (x *FillFieldsResponse) Reset() {
 	*x = FillFieldsResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[35]
+	mi := &file_personal_v1_administration_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2051,7 +2160,7 @@ func (x *FillFieldsResponse) String() string {
 func (*FillFieldsResponse) ProtoMessage() {}
 
 func (x *FillFieldsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[35]
+	mi := &file_personal_v1_administration_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2064,7 +2173,7 @@ func (x *FillFieldsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FillFieldsResponse.ProtoReflect.Descriptor instead.
 func (*FillFieldsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{35}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{37}
 }
 
 // FieldsFillRequest requests the progress of the last filling.
@@ -2076,7 +2185,7 @@ type FieldsFillRequest struct {
 
 func (x *FieldsFillRequest) Reset() {
 	*x = FieldsFillRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[36]
+	mi := &file_personal_v1_administration_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2088,7 +2197,7 @@ func (x *FieldsFillRequest) String() string {
 func (*FieldsFillRequest) ProtoMessage() {}
 
 func (x *FieldsFillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[36]
+	mi := &file_personal_v1_administration_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2101,7 +2210,7 @@ func (x *FieldsFillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldsFillRequest.ProtoReflect.Descriptor instead.
 func (*FieldsFillRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{36}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{38}
 }
 
 // FieldsFillResponse is the progress of the last filling.
@@ -2126,7 +2235,7 @@ type FieldsFillResponse struct {
 
 func (x *FieldsFillResponse) Reset() {
 	*x = FieldsFillResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[37]
+	mi := &file_personal_v1_administration_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2138,7 +2247,7 @@ func (x *FieldsFillResponse) String() string {
 func (*FieldsFillResponse) ProtoMessage() {}
 
 func (x *FieldsFillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[37]
+	mi := &file_personal_v1_administration_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2151,7 +2260,7 @@ func (x *FieldsFillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldsFillResponse.ProtoReflect.Descriptor instead.
 func (*FieldsFillResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{37}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *FieldsFillResponse) GetRevision() string {
@@ -2233,10 +2342,11 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x05users\x18\x01 \x03(\v2\x11.personal.v1.UserR\x05users\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\x03R\x04next\"\x1d\n" +
 	"\vUserRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"h\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"\x9a\x01\n" +
 	"\fUserResponse\x12%\n" +
 	"\x04user\x18\x01 \x01(\v2\x11.personal.v1.UserR\x04user\x121\n" +
-	"\x06fields\x18\x02 \x03(\v2\x19.personal.v1.ProfileFieldR\x06fields\"\xbf\x01\n" +
+	"\x06fields\x18\x02 \x03(\v2\x19.personal.v1.ProfileFieldR\x06fields\x120\n" +
+	"\bpasskeys\x18\x03 \x03(\v2\x14.personal.v1.PasskeyR\bpasskeys\"\xbf\x01\n" +
 	"\x11UpdateUserRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12B\n" +
 	"\x06fields\x18\x02 \x03(\v2*.personal.v1.UpdateUserRequest.FieldsEntryR\x06fields\x1aM\n" +
@@ -2274,7 +2384,7 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x05limit\x18\a \x01(\x03R\x05limit\"]\n" +
 	"\x14AuditEntriesResponse\x121\n" +
 	"\aentries\x18\x01 \x03(\v2\x17.personal.v1.AuditEntryR\aentries\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\x03R\x04next\"\x97\x02\n" +
+	"\x04next\x18\x02 \x01(\x03R\x04next\"\xad\x02\n" +
 	"\n" +
 	"AuditEntry\x12\x16\n" +
 	"\x06cursor\x18\x01 \x01(\x03R\x06cursor\x12\x0e\n" +
@@ -2289,10 +2399,15 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\n" +
 	"actor_name\x18\t \x01(\tR\tactorName\x12\x16\n" +
 	"\x06fields\x18\n" +
-	" \x03(\tR\x06fields\"(\n" +
+	" \x03(\tR\x06fields\x12\x14\n" +
+	"\x05count\x18\v \x01(\x03R\x05count\"M\n" +
 	"\x16RemoveTwoFactorRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"\x19\n" +
-	"\x17RemoveTwoFactorResponse\"\x82\x02\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12#\n" +
+	"\rkeep_passkeys\x18\x02 \x01(\bR\fkeepPasskeys\"\x19\n" +
+	"\x17RemoveTwoFactorResponse\"'\n" +
+	"\x15RemovePasskeysRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"\x18\n" +
+	"\x16RemovePasskeysResponse\"\x82\x02\n" +
 	"\x11CreateUserRequest\x12\x14\n" +
 	"\x05login\x18\x01 \x01(\tR\x05login\x12\x14\n" +
 	"\x05email\x18\x02 \x01(\tR\x05email\x12B\n" +
@@ -2352,8 +2467,7 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x05total\x18\x04 \x01(\x03R\x05total\x12\x16\n" +
 	"\x06filled\x18\x05 \x01(\x03R\x06filled\x124\n" +
 	"\astarted\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x120\n" +
-	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended2\xeb\n" +
-	"\n" +
+	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended2\xc6\v\n" +
 	"\x15AdministrationService\x12J\n" +
 	"\tFindUsers\x12\x1d.personal.v1.FindUsersRequest\x1a\x1e.personal.v1.FindUsersResponse\x12;\n" +
 	"\x04User\x12\x18.personal.v1.UserRequest\x1a\x19.personal.v1.UserResponse\x12M\n" +
@@ -2368,7 +2482,8 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\n" +
 	"DeleteUser\x12\x1e.personal.v1.DeleteUserRequest\x1a\x1f.personal.v1.DeleteUserResponse\x12S\n" +
 	"\fAuditEntries\x12 .personal.v1.AuditEntriesRequest\x1a!.personal.v1.AuditEntriesResponse\x12\\\n" +
-	"\x0fRemoveTwoFactor\x12#.personal.v1.RemoveTwoFactorRequest\x1a$.personal.v1.RemoveTwoFactorResponse\x12M\n" +
+	"\x0fRemoveTwoFactor\x12#.personal.v1.RemoveTwoFactorRequest\x1a$.personal.v1.RemoveTwoFactorResponse\x12Y\n" +
+	"\x0eRemovePasskeys\x12\".personal.v1.RemovePasskeysRequest\x1a#.personal.v1.RemovePasskeysResponse\x12M\n" +
 	"\n" +
 	"CreateUser\x12\x1e.personal.v1.CreateUserRequest\x1a\x1f.personal.v1.CreateUserResponse\x12D\n" +
 	"\aExplain\x12\x1b.personal.v1.ExplainRequest\x1a\x1c.personal.v1.ExplainResponse\x12M\n" +
@@ -2392,7 +2507,7 @@ func file_personal_v1_administration_proto_rawDescGZIP() []byte {
 	return file_personal_v1_administration_proto_rawDescData
 }
 
-var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_personal_v1_administration_proto_goTypes = []any{
 	(*User)(nil),                    // 0: personal.v1.User
 	(*FindUsersRequest)(nil),        // 1: personal.v1.FindUsersRequest
@@ -2418,94 +2533,100 @@ var file_personal_v1_administration_proto_goTypes = []any{
 	(*AuditEntry)(nil),              // 21: personal.v1.AuditEntry
 	(*RemoveTwoFactorRequest)(nil),  // 22: personal.v1.RemoveTwoFactorRequest
 	(*RemoveTwoFactorResponse)(nil), // 23: personal.v1.RemoveTwoFactorResponse
-	(*CreateUserRequest)(nil),       // 24: personal.v1.CreateUserRequest
-	(*CreateUserResponse)(nil),      // 25: personal.v1.CreateUserResponse
-	(*ExplainRequest)(nil),          // 26: personal.v1.ExplainRequest
-	(*ExplainResponse)(nil),         // 27: personal.v1.ExplainResponse
-	(*Verdict)(nil),                 // 28: personal.v1.Verdict
-	(*LiftLimitsRequest)(nil),       // 29: personal.v1.LiftLimitsRequest
-	(*LiftLimitsResponse)(nil),      // 30: personal.v1.LiftLimitsResponse
-	(*RehearseFieldsRequest)(nil),   // 31: personal.v1.RehearseFieldsRequest
-	(*RehearseFieldsResponse)(nil),  // 32: personal.v1.RehearseFieldsResponse
-	(*FieldsViolation)(nil),         // 33: personal.v1.FieldsViolation
-	(*FillFieldsRequest)(nil),       // 34: personal.v1.FillFieldsRequest
-	(*FillFieldsResponse)(nil),      // 35: personal.v1.FillFieldsResponse
-	(*FieldsFillRequest)(nil),       // 36: personal.v1.FieldsFillRequest
-	(*FieldsFillResponse)(nil),      // 37: personal.v1.FieldsFillResponse
-	nil,                             // 38: personal.v1.UpdateUserRequest.FieldsEntry
-	nil,                             // 39: personal.v1.CreateUserRequest.FieldsEntry
-	nil,                             // 40: personal.v1.FieldsViolation.FieldsEntry
-	(*timestamppb.Timestamp)(nil),   // 41: google.protobuf.Timestamp
-	(*ProfileField)(nil),            // 42: personal.v1.ProfileField
-	(*Session)(nil),                 // 43: personal.v1.Session
-	(*Field)(nil),                   // 44: personal.v1.Field
-	(*Input)(nil),                   // 45: personal.v1.Input
+	(*RemovePasskeysRequest)(nil),   // 24: personal.v1.RemovePasskeysRequest
+	(*RemovePasskeysResponse)(nil),  // 25: personal.v1.RemovePasskeysResponse
+	(*CreateUserRequest)(nil),       // 26: personal.v1.CreateUserRequest
+	(*CreateUserResponse)(nil),      // 27: personal.v1.CreateUserResponse
+	(*ExplainRequest)(nil),          // 28: personal.v1.ExplainRequest
+	(*ExplainResponse)(nil),         // 29: personal.v1.ExplainResponse
+	(*Verdict)(nil),                 // 30: personal.v1.Verdict
+	(*LiftLimitsRequest)(nil),       // 31: personal.v1.LiftLimitsRequest
+	(*LiftLimitsResponse)(nil),      // 32: personal.v1.LiftLimitsResponse
+	(*RehearseFieldsRequest)(nil),   // 33: personal.v1.RehearseFieldsRequest
+	(*RehearseFieldsResponse)(nil),  // 34: personal.v1.RehearseFieldsResponse
+	(*FieldsViolation)(nil),         // 35: personal.v1.FieldsViolation
+	(*FillFieldsRequest)(nil),       // 36: personal.v1.FillFieldsRequest
+	(*FillFieldsResponse)(nil),      // 37: personal.v1.FillFieldsResponse
+	(*FieldsFillRequest)(nil),       // 38: personal.v1.FieldsFillRequest
+	(*FieldsFillResponse)(nil),      // 39: personal.v1.FieldsFillResponse
+	nil,                             // 40: personal.v1.UpdateUserRequest.FieldsEntry
+	nil,                             // 41: personal.v1.CreateUserRequest.FieldsEntry
+	nil,                             // 42: personal.v1.FieldsViolation.FieldsEntry
+	(*timestamppb.Timestamp)(nil),   // 43: google.protobuf.Timestamp
+	(*ProfileField)(nil),            // 44: personal.v1.ProfileField
+	(*Passkey)(nil),                 // 45: personal.v1.Passkey
+	(*Session)(nil),                 // 46: personal.v1.Session
+	(*Field)(nil),                   // 47: personal.v1.Field
+	(*Input)(nil),                   // 48: personal.v1.Input
 }
 var file_personal_v1_administration_proto_depIdxs = []int32{
-	41, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
-	41, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
-	41, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
-	41, // 3: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
+	43, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
+	43, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
+	43, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
+	43, // 3: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
 	0,  // 4: personal.v1.FindUsersResponse.users:type_name -> personal.v1.User
 	0,  // 5: personal.v1.UserResponse.user:type_name -> personal.v1.User
-	42, // 6: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
-	38, // 7: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
-	43, // 8: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
-	41, // 9: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
-	41, // 10: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
-	21, // 11: personal.v1.AuditEntriesResponse.entries:type_name -> personal.v1.AuditEntry
-	41, // 12: personal.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	39, // 13: personal.v1.CreateUserRequest.fields:type_name -> personal.v1.CreateUserRequest.FieldsEntry
-	0,  // 14: personal.v1.ExplainResponse.user:type_name -> personal.v1.User
-	28, // 15: personal.v1.ExplainResponse.verdicts:type_name -> personal.v1.Verdict
-	41, // 16: personal.v1.Verdict.until:type_name -> google.protobuf.Timestamp
-	41, // 17: personal.v1.Verdict.since:type_name -> google.protobuf.Timestamp
-	44, // 18: personal.v1.RehearseFieldsRequest.fields:type_name -> personal.v1.Field
-	33, // 19: personal.v1.RehearseFieldsResponse.examples:type_name -> personal.v1.FieldsViolation
-	40, // 20: personal.v1.FieldsViolation.fields:type_name -> personal.v1.FieldsViolation.FieldsEntry
-	41, // 21: personal.v1.FieldsFillResponse.started:type_name -> google.protobuf.Timestamp
-	41, // 22: personal.v1.FieldsFillResponse.ended:type_name -> google.protobuf.Timestamp
-	45, // 23: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	45, // 24: personal.v1.CreateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	1,  // 25: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
-	3,  // 26: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
-	5,  // 27: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
-	7,  // 28: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
-	9,  // 29: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
-	11, // 30: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
-	13, // 31: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
-	15, // 32: personal.v1.AdministrationService.EndUserSessions:input_type -> personal.v1.EndUserSessionsRequest
-	17, // 33: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
-	19, // 34: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
-	22, // 35: personal.v1.AdministrationService.RemoveTwoFactor:input_type -> personal.v1.RemoveTwoFactorRequest
-	24, // 36: personal.v1.AdministrationService.CreateUser:input_type -> personal.v1.CreateUserRequest
-	26, // 37: personal.v1.AdministrationService.Explain:input_type -> personal.v1.ExplainRequest
-	29, // 38: personal.v1.AdministrationService.LiftLimits:input_type -> personal.v1.LiftLimitsRequest
-	31, // 39: personal.v1.AdministrationService.RehearseFields:input_type -> personal.v1.RehearseFieldsRequest
-	34, // 40: personal.v1.AdministrationService.FillFields:input_type -> personal.v1.FillFieldsRequest
-	36, // 41: personal.v1.AdministrationService.FieldsFill:input_type -> personal.v1.FieldsFillRequest
-	2,  // 42: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
-	4,  // 43: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
-	6,  // 44: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
-	8,  // 45: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
-	10, // 46: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
-	12, // 47: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
-	14, // 48: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
-	16, // 49: personal.v1.AdministrationService.EndUserSessions:output_type -> personal.v1.EndUserSessionsResponse
-	18, // 50: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
-	20, // 51: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
-	23, // 52: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
-	25, // 53: personal.v1.AdministrationService.CreateUser:output_type -> personal.v1.CreateUserResponse
-	27, // 54: personal.v1.AdministrationService.Explain:output_type -> personal.v1.ExplainResponse
-	30, // 55: personal.v1.AdministrationService.LiftLimits:output_type -> personal.v1.LiftLimitsResponse
-	32, // 56: personal.v1.AdministrationService.RehearseFields:output_type -> personal.v1.RehearseFieldsResponse
-	35, // 57: personal.v1.AdministrationService.FillFields:output_type -> personal.v1.FillFieldsResponse
-	37, // 58: personal.v1.AdministrationService.FieldsFill:output_type -> personal.v1.FieldsFillResponse
-	42, // [42:59] is the sub-list for method output_type
-	25, // [25:42] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	44, // 6: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
+	45, // 7: personal.v1.UserResponse.passkeys:type_name -> personal.v1.Passkey
+	40, // 8: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
+	46, // 9: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
+	43, // 10: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
+	43, // 11: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
+	21, // 12: personal.v1.AuditEntriesResponse.entries:type_name -> personal.v1.AuditEntry
+	43, // 13: personal.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	41, // 14: personal.v1.CreateUserRequest.fields:type_name -> personal.v1.CreateUserRequest.FieldsEntry
+	0,  // 15: personal.v1.ExplainResponse.user:type_name -> personal.v1.User
+	30, // 16: personal.v1.ExplainResponse.verdicts:type_name -> personal.v1.Verdict
+	43, // 17: personal.v1.Verdict.until:type_name -> google.protobuf.Timestamp
+	43, // 18: personal.v1.Verdict.since:type_name -> google.protobuf.Timestamp
+	47, // 19: personal.v1.RehearseFieldsRequest.fields:type_name -> personal.v1.Field
+	35, // 20: personal.v1.RehearseFieldsResponse.examples:type_name -> personal.v1.FieldsViolation
+	42, // 21: personal.v1.FieldsViolation.fields:type_name -> personal.v1.FieldsViolation.FieldsEntry
+	43, // 22: personal.v1.FieldsFillResponse.started:type_name -> google.protobuf.Timestamp
+	43, // 23: personal.v1.FieldsFillResponse.ended:type_name -> google.protobuf.Timestamp
+	48, // 24: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	48, // 25: personal.v1.CreateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	1,  // 26: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
+	3,  // 27: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
+	5,  // 28: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
+	7,  // 29: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
+	9,  // 30: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
+	11, // 31: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
+	13, // 32: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
+	15, // 33: personal.v1.AdministrationService.EndUserSessions:input_type -> personal.v1.EndUserSessionsRequest
+	17, // 34: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
+	19, // 35: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
+	22, // 36: personal.v1.AdministrationService.RemoveTwoFactor:input_type -> personal.v1.RemoveTwoFactorRequest
+	24, // 37: personal.v1.AdministrationService.RemovePasskeys:input_type -> personal.v1.RemovePasskeysRequest
+	26, // 38: personal.v1.AdministrationService.CreateUser:input_type -> personal.v1.CreateUserRequest
+	28, // 39: personal.v1.AdministrationService.Explain:input_type -> personal.v1.ExplainRequest
+	31, // 40: personal.v1.AdministrationService.LiftLimits:input_type -> personal.v1.LiftLimitsRequest
+	33, // 41: personal.v1.AdministrationService.RehearseFields:input_type -> personal.v1.RehearseFieldsRequest
+	36, // 42: personal.v1.AdministrationService.FillFields:input_type -> personal.v1.FillFieldsRequest
+	38, // 43: personal.v1.AdministrationService.FieldsFill:input_type -> personal.v1.FieldsFillRequest
+	2,  // 44: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
+	4,  // 45: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
+	6,  // 46: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
+	8,  // 47: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
+	10, // 48: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
+	12, // 49: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
+	14, // 50: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
+	16, // 51: personal.v1.AdministrationService.EndUserSessions:output_type -> personal.v1.EndUserSessionsResponse
+	18, // 52: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
+	20, // 53: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
+	23, // 54: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
+	25, // 55: personal.v1.AdministrationService.RemovePasskeys:output_type -> personal.v1.RemovePasskeysResponse
+	27, // 56: personal.v1.AdministrationService.CreateUser:output_type -> personal.v1.CreateUserResponse
+	29, // 57: personal.v1.AdministrationService.Explain:output_type -> personal.v1.ExplainResponse
+	32, // 58: personal.v1.AdministrationService.LiftLimits:output_type -> personal.v1.LiftLimitsResponse
+	34, // 59: personal.v1.AdministrationService.RehearseFields:output_type -> personal.v1.RehearseFieldsResponse
+	37, // 60: personal.v1.AdministrationService.FillFields:output_type -> personal.v1.FillFieldsResponse
+	39, // 61: personal.v1.AdministrationService.FieldsFill:output_type -> personal.v1.FieldsFillResponse
+	44, // [44:62] is the sub-list for method output_type
+	26, // [26:44] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_administration_proto_init() }
@@ -2522,7 +2643,7 @@ func file_personal_v1_administration_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_administration_proto_rawDesc), len(file_personal_v1_administration_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   41,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -30,6 +30,7 @@ const (
 	AdministrationService_DeleteUser_FullMethodName      = "/personal.v1.AdministrationService/DeleteUser"
 	AdministrationService_AuditEntries_FullMethodName    = "/personal.v1.AdministrationService/AuditEntries"
 	AdministrationService_RemoveTwoFactor_FullMethodName = "/personal.v1.AdministrationService/RemoveTwoFactor"
+	AdministrationService_RemovePasskeys_FullMethodName  = "/personal.v1.AdministrationService/RemovePasskeys"
 	AdministrationService_CreateUser_FullMethodName      = "/personal.v1.AdministrationService/CreateUser"
 	AdministrationService_Explain_FullMethodName         = "/personal.v1.AdministrationService/Explain"
 	AdministrationService_LiftLimits_FullMethodName      = "/personal.v1.AdministrationService/LiftLimits"
@@ -69,6 +70,8 @@ type AdministrationServiceClient interface {
 	AuditEntries(ctx context.Context, in *AuditEntriesRequest, opts ...grpc.CallOption) (*AuditEntriesResponse, error)
 	// RemoveTwoFactor switches a user's second factor off.
 	RemoveTwoFactor(ctx context.Context, in *RemoveTwoFactorRequest, opts ...grpc.CallOption) (*RemoveTwoFactorResponse, error)
+	// RemovePasskeys removes all passkeys of a user.
+	RemovePasskeys(ctx context.Context, in *RemovePasskeysRequest, opts ...grpc.CallOption) (*RemovePasskeysResponse, error)
 	// CreateUser creates a user without a password.
 	CreateUser(ctx context.Context, in *CreateUserRequest, opts ...grpc.CallOption) (*CreateUserResponse, error)
 	// Explain says why a user cannot sign in, and what helps.
@@ -201,6 +204,16 @@ func (c *administrationServiceClient) RemoveTwoFactor(ctx context.Context, in *R
 	return out, nil
 }
 
+func (c *administrationServiceClient) RemovePasskeys(ctx context.Context, in *RemovePasskeysRequest, opts ...grpc.CallOption) (*RemovePasskeysResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemovePasskeysResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_RemovePasskeys_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *administrationServiceClient) CreateUser(ctx context.Context, in *CreateUserRequest, opts ...grpc.CallOption) (*CreateUserResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CreateUserResponse)
@@ -292,6 +305,8 @@ type AdministrationServiceServer interface {
 	AuditEntries(context.Context, *AuditEntriesRequest) (*AuditEntriesResponse, error)
 	// RemoveTwoFactor switches a user's second factor off.
 	RemoveTwoFactor(context.Context, *RemoveTwoFactorRequest) (*RemoveTwoFactorResponse, error)
+	// RemovePasskeys removes all passkeys of a user.
+	RemovePasskeys(context.Context, *RemovePasskeysRequest) (*RemovePasskeysResponse, error)
 	// CreateUser creates a user without a password.
 	CreateUser(context.Context, *CreateUserRequest) (*CreateUserResponse, error)
 	// Explain says why a user cannot sign in, and what helps.
@@ -346,6 +361,9 @@ func (UnimplementedAdministrationServiceServer) AuditEntries(context.Context, *A
 }
 func (UnimplementedAdministrationServiceServer) RemoveTwoFactor(context.Context, *RemoveTwoFactorRequest) (*RemoveTwoFactorResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RemoveTwoFactor not implemented")
+}
+func (UnimplementedAdministrationServiceServer) RemovePasskeys(context.Context, *RemovePasskeysRequest) (*RemovePasskeysResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemovePasskeys not implemented")
 }
 func (UnimplementedAdministrationServiceServer) CreateUser(context.Context, *CreateUserRequest) (*CreateUserResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CreateUser not implemented")
@@ -584,6 +602,24 @@ func _AdministrationService_RemoveTwoFactor_Handler(srv interface{}, ctx context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdministrationService_RemovePasskeys_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemovePasskeysRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).RemovePasskeys(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_RemovePasskeys_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).RemovePasskeys(ctx, req.(*RemovePasskeysRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _AdministrationService_CreateUser_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CreateUserRequest)
 	if err := dec(in); err != nil {
@@ -742,6 +778,10 @@ var AdministrationService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RemoveTwoFactor",
 			Handler:    _AdministrationService_RemoveTwoFactor_Handler,
+		},
+		{
+			MethodName: "RemovePasskeys",
+			Handler:    _AdministrationService_RemovePasskeys_Handler,
 		},
 		{
 			MethodName: "CreateUser",

@@ -252,7 +252,10 @@ type Session struct {
 	// The client's User-Agent at sign-in; empty if unknown.
 	Agent string `protobuf:"bytes,6,opt,name=agent,proto3" json:"agent,omitempty"`
 	// Whether this is the caller's session.
-	Current       bool `protobuf:"varint,7,opt,name=current,proto3" json:"current,omitempty"`
+	Current bool `protobuf:"varint,7,opt,name=current,proto3" json:"current,omitempty"`
+	// How it began: password, passkey, registration, or what the host says; empty: by an
+	// older plugin.
+	Method        string `protobuf:"bytes,8,opt,name=method,proto3" json:"method,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -334,6 +337,13 @@ func (x *Session) GetCurrent() bool {
 		return x.Current
 	}
 	return false
+}
+
+func (x *Session) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
 }
 
 // AuthorizeRequest carries a login, or an e-mail address, and a password.
@@ -1268,9 +1278,11 @@ type ChangePasswordRequest struct {
 	// Of the second factor; empty if none was sent.
 	Code string `protobuf:"bytes,6,opt,name=code,proto3" json:"code,omitempty"`
 	// A proof in place of password and code; empty if none was sent. An older plugin ignores it.
-	Proof         string `protobuf:"bytes,7,opt,name=proof,proto3" json:"proof,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Proof string `protobuf:"bytes,7,opt,name=proof,proto3" json:"proof,omitempty"`
+	// Removes all passkeys of the account. An older plugin ignores it.
+	RemovePasskeys bool `protobuf:"varint,8,opt,name=remove_passkeys,json=removePasskeys,proto3" json:"remove_passkeys,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ChangePasswordRequest) Reset() {
@@ -1350,6 +1362,13 @@ func (x *ChangePasswordRequest) GetProof() string {
 		return x.Proof
 	}
 	return ""
+}
+
+func (x *ChangePasswordRequest) GetRemovePasskeys() bool {
+	if x != nil {
+		return x.RemovePasskeys
+	}
+	return false
 }
 
 // ChangePasswordResponse holds new credentials for the caller's session.
@@ -2431,7 +2450,8 @@ type ExportResponse struct {
 	Events         []*ExportedEvent       `protobuf:"bytes,7,rep,name=events,proto3" json:"events,omitempty"`
 	PendingMails   []*PendingMail         `protobuf:"bytes,8,rep,name=pending_mails,json=pendingMails,proto3" json:"pending_mails,omitempty"`
 	// Older entries were left out, because the export would be too large.
-	Truncated     bool `protobuf:"varint,9,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	Truncated     bool       `protobuf:"varint,9,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	Passkeys      []*Passkey `protobuf:"bytes,10,rep,name=passkeys,proto3" json:"passkeys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2527,6 +2547,13 @@ func (x *ExportResponse) GetTruncated() bool {
 		return x.Truncated
 	}
 	return false
+}
+
+func (x *ExportResponse) GetPasskeys() []*Passkey {
+	if x != nil {
+		return x.Passkeys
+	}
+	return nil
 }
 
 // KnownAddress is an address, or a network, from which the user signed in.
@@ -3423,6 +3450,972 @@ func (x *EndTwoFactorResponse) GetCredentials() *Credentials {
 	return nil
 }
 
+// Passkey is a passkey of an account.
+type Passkey struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Not the credential id.
+	Id      string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name    string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Created *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=created,proto3" json:"created,omitempty"`
+	// Absent if it was not used yet.
+	LastUsed      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=last_used,json=lastUsed,proto3" json:"last_used,omitempty"`
+	BackedUp      bool                   `protobuf:"varint,5,opt,name=backed_up,json=backedUp,proto3" json:"backed_up,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Passkey) Reset() {
+	*x = Passkey{}
+	mi := &file_personal_v1_personal_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Passkey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Passkey) ProtoMessage() {}
+
+func (x *Passkey) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Passkey.ProtoReflect.Descriptor instead.
+func (*Passkey) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *Passkey) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Passkey) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Passkey) GetCreated() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Created
+	}
+	return nil
+}
+
+func (x *Passkey) GetLastUsed() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastUsed
+	}
+	return nil
+}
+
+func (x *Passkey) GetBackedUp() bool {
+	if x != nil {
+		return x.BackedUp
+	}
+	return false
+}
+
+// BeginPasskeyRequest says what the ceremony is for.
+type BeginPasskeyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// For prove.
+	Credentials *Credentials `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	// sign_in or prove.
+	Purpose string `protobuf:"bytes,2,opt,name=purpose,proto3" json:"purpose,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeginPasskeyRequest) Reset() {
+	*x = BeginPasskeyRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeginPasskeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeginPasskeyRequest) ProtoMessage() {}
+
+func (x *BeginPasskeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeginPasskeyRequest.ProtoReflect.Descriptor instead.
+func (*BeginPasskeyRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *BeginPasskeyRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *BeginPasskeyRequest) GetPurpose() string {
+	if x != nil {
+		return x.Purpose
+	}
+	return ""
+}
+
+func (x *BeginPasskeyRequest) GetFaults() map[string]string {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+// BeginPasskeyResponse is what a browser needs for a response of a passkey.
+type BeginPasskeyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A secret.
+	Attempt string `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// PublicKeyCredentialRequestOptionsJSON.
+	Options       string `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeginPasskeyResponse) Reset() {
+	*x = BeginPasskeyResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeginPasskeyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeginPasskeyResponse) ProtoMessage() {}
+
+func (x *BeginPasskeyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeginPasskeyResponse.ProtoReflect.Descriptor instead.
+func (*BeginPasskeyResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *BeginPasskeyResponse) GetAttempt() string {
+	if x != nil {
+		return x.Attempt
+	}
+	return ""
+}
+
+func (x *BeginPasskeyResponse) GetOptions() string {
+	if x != nil {
+		return x.Options
+	}
+	return ""
+}
+
+// AuthorizePasskeyRequest carries the response of a passkey.
+type AuthorizePasskeyRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Attempt string                 `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// The PublicKeyCredential as JSON.
+	Credential string `protobuf:"bytes,2,opt,name=credential,proto3" json:"credential,omitempty"`
+	// Of the second factor; empty if none was sent.
+	Code string `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	Faults        map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthorizePasskeyRequest) Reset() {
+	*x = AuthorizePasskeyRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthorizePasskeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthorizePasskeyRequest) ProtoMessage() {}
+
+func (x *AuthorizePasskeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthorizePasskeyRequest.ProtoReflect.Descriptor instead.
+func (*AuthorizePasskeyRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *AuthorizePasskeyRequest) GetAttempt() string {
+	if x != nil {
+		return x.Attempt
+	}
+	return ""
+}
+
+func (x *AuthorizePasskeyRequest) GetCredential() string {
+	if x != nil {
+		return x.Credential
+	}
+	return ""
+}
+
+func (x *AuthorizePasskeyRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *AuthorizePasskeyRequest) GetFaults() map[string]string {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+// AuthorizePasskeyResponse is the new session and its user.
+type AuthorizePasskeyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Credentials   *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Profile       *UserProfile           `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	Proof         *Proof                 `protobuf:"bytes,3,opt,name=proof,proto3" json:"proof,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthorizePasskeyResponse) Reset() {
+	*x = AuthorizePasskeyResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthorizePasskeyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthorizePasskeyResponse) ProtoMessage() {}
+
+func (x *AuthorizePasskeyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthorizePasskeyResponse.ProtoReflect.Descriptor instead.
+func (*AuthorizePasskeyResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *AuthorizePasskeyResponse) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *AuthorizePasskeyResponse) GetProfile() *UserProfile {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+func (x *AuthorizePasskeyResponse) GetProof() *Proof {
+	if x != nil {
+		return x.Proof
+	}
+	return nil
+}
+
+// Proof is a proof of the session's user: never log it.
+type Proof struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A secret.
+	Proof         string                 `protobuf:"bytes,1,opt,name=proof,proto3" json:"proof,omitempty"`
+	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Proof) Reset() {
+	*x = Proof{}
+	mi := &file_personal_v1_personal_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Proof) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Proof) ProtoMessage() {}
+
+func (x *Proof) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Proof.ProtoReflect.Descriptor instead.
+func (*Proof) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *Proof) GetProof() string {
+	if x != nil {
+		return x.Proof
+	}
+	return ""
+}
+
+func (x *Proof) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+// AddPasskeyRequest carries a proof, or the password.
+type AddPasskeyRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
+	// Of the second factor; empty if none was sent.
+	Code string `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
+	// In place of password and code; empty if none was sent.
+	Proof string `protobuf:"bytes,4,opt,name=proof,proto3" json:"proof,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	Faults        map[string]string `protobuf:"bytes,5,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddPasskeyRequest) Reset() {
+	*x = AddPasskeyRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddPasskeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddPasskeyRequest) ProtoMessage() {}
+
+func (x *AddPasskeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddPasskeyRequest.ProtoReflect.Descriptor instead.
+func (*AddPasskeyRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *AddPasskeyRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *AddPasskeyRequest) GetPassword() string {
+	if x != nil {
+		return x.Password
+	}
+	return ""
+}
+
+func (x *AddPasskeyRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *AddPasskeyRequest) GetProof() string {
+	if x != nil {
+		return x.Proof
+	}
+	return ""
+}
+
+func (x *AddPasskeyRequest) GetFaults() map[string]string {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+// AddPasskeyResponse is what a browser needs to create a passkey.
+type AddPasskeyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A secret.
+	Attempt string `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// PublicKeyCredentialCreationOptionsJSON.
+	Options       string `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddPasskeyResponse) Reset() {
+	*x = AddPasskeyResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddPasskeyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddPasskeyResponse) ProtoMessage() {}
+
+func (x *AddPasskeyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddPasskeyResponse.ProtoReflect.Descriptor instead.
+func (*AddPasskeyResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *AddPasskeyResponse) GetAttempt() string {
+	if x != nil {
+		return x.Attempt
+	}
+	return ""
+}
+
+func (x *AddPasskeyResponse) GetOptions() string {
+	if x != nil {
+		return x.Options
+	}
+	return ""
+}
+
+// ConfirmPasskeyRequest carries the passkey that was created.
+type ConfirmPasskeyRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Attempt     string                 `protobuf:"bytes,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// The PublicKeyCredential as JSON.
+	Credential string `protobuf:"bytes,3,opt,name=credential,proto3" json:"credential,omitempty"`
+	Name       string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	Faults        map[string]string `protobuf:"bytes,5,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmPasskeyRequest) Reset() {
+	*x = ConfirmPasskeyRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmPasskeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmPasskeyRequest) ProtoMessage() {}
+
+func (x *ConfirmPasskeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmPasskeyRequest.ProtoReflect.Descriptor instead.
+func (*ConfirmPasskeyRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *ConfirmPasskeyRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *ConfirmPasskeyRequest) GetAttempt() string {
+	if x != nil {
+		return x.Attempt
+	}
+	return ""
+}
+
+func (x *ConfirmPasskeyRequest) GetCredential() string {
+	if x != nil {
+		return x.Credential
+	}
+	return ""
+}
+
+func (x *ConfirmPasskeyRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ConfirmPasskeyRequest) GetFaults() map[string]string {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+// ConfirmPasskeyResponse is the stored passkey.
+type ConfirmPasskeyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Passkey       *Passkey               `protobuf:"bytes,1,opt,name=passkey,proto3" json:"passkey,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmPasskeyResponse) Reset() {
+	*x = ConfirmPasskeyResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmPasskeyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmPasskeyResponse) ProtoMessage() {}
+
+func (x *ConfirmPasskeyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmPasskeyResponse.ProtoReflect.Descriptor instead.
+func (*ConfirmPasskeyResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *ConfirmPasskeyResponse) GetPasskey() *Passkey {
+	if x != nil {
+		return x.Passkey
+	}
+	return nil
+}
+
+// PasskeysRequest identifies the caller's session.
+type PasskeysRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Credentials   *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PasskeysRequest) Reset() {
+	*x = PasskeysRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PasskeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PasskeysRequest) ProtoMessage() {}
+
+func (x *PasskeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PasskeysRequest.ProtoReflect.Descriptor instead.
+func (*PasskeysRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *PasskeysRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+// PasskeysResponse lists the passkeys, the newest first.
+type PasskeysResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Passkeys      []*Passkey             `protobuf:"bytes,1,rep,name=passkeys,proto3" json:"passkeys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PasskeysResponse) Reset() {
+	*x = PasskeysResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PasskeysResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PasskeysResponse) ProtoMessage() {}
+
+func (x *PasskeysResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PasskeysResponse.ProtoReflect.Descriptor instead.
+func (*PasskeysResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *PasskeysResponse) GetPasskeys() []*Passkey {
+	if x != nil {
+		return x.Passkeys
+	}
+	return nil
+}
+
+// RenamePasskeyRequest names a passkey.
+type RenamePasskeyRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Id          string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Name        string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	Faults        map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenamePasskeyRequest) Reset() {
+	*x = RenamePasskeyRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenamePasskeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenamePasskeyRequest) ProtoMessage() {}
+
+func (x *RenamePasskeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenamePasskeyRequest.ProtoReflect.Descriptor instead.
+func (*RenamePasskeyRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *RenamePasskeyRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *RenamePasskeyRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RenamePasskeyRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RenamePasskeyRequest) GetFaults() map[string]string {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+// RenamePasskeyResponse means that no passkey of the user with the id has another name.
+type RenamePasskeyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenamePasskeyResponse) Reset() {
+	*x = RenamePasskeyResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenamePasskeyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenamePasskeyResponse) ProtoMessage() {}
+
+func (x *RenamePasskeyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenamePasskeyResponse.ProtoReflect.Descriptor instead.
+func (*RenamePasskeyResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{70}
+}
+
+// RemovePasskeyRequest carries a proof, or the password.
+type RemovePasskeyRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Id          string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Password    string                 `protobuf:"bytes,3,opt,name=password,proto3" json:"password,omitempty"`
+	// Of the second factor; empty if none was sent.
+	Code string `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`
+	// In place of password and code; empty if none was sent.
+	Proof string `protobuf:"bytes,5,opt,name=proof,proto3" json:"proof,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	Faults        map[string]string `protobuf:"bytes,6,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemovePasskeyRequest) Reset() {
+	*x = RemovePasskeyRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemovePasskeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemovePasskeyRequest) ProtoMessage() {}
+
+func (x *RemovePasskeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemovePasskeyRequest.ProtoReflect.Descriptor instead.
+func (*RemovePasskeyRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *RemovePasskeyRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *RemovePasskeyRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RemovePasskeyRequest) GetPassword() string {
+	if x != nil {
+		return x.Password
+	}
+	return ""
+}
+
+func (x *RemovePasskeyRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *RemovePasskeyRequest) GetProof() string {
+	if x != nil {
+		return x.Proof
+	}
+	return ""
+}
+
+func (x *RemovePasskeyRequest) GetFaults() map[string]string {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+// RemovePasskeyResponse means that the user has no passkey with the id.
+type RemovePasskeyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemovePasskeyResponse) Reset() {
+	*x = RemovePasskeyResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[72]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemovePasskeyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemovePasskeyResponse) ProtoMessage() {}
+
+func (x *RemovePasskeyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[72]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemovePasskeyResponse.ProtoReflect.Descriptor instead.
+func (*RemovePasskeyResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{72}
+}
+
 var File_personal_v1_personal_proto protoreflect.FileDescriptor
 
 const file_personal_v1_personal_proto_rawDesc = "" +
@@ -3444,7 +4437,7 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x05_name\"L\n" +
 	"\fProfileField\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
-	"\x05value\x18\x02 \x01(\v2\x12.personal.v1.ValueR\x05value\"\x88\x02\n" +
+	"\x05value\x18\x02 \x01(\v2\x12.personal.v1.ValueR\x05value\"\xa0\x02\n" +
 	"\aSession\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x124\n" +
 	"\acreated\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x127\n" +
@@ -3452,7 +4445,8 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\aexpires\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12\x18\n" +
 	"\aaddress\x18\x05 \x01(\tR\aaddress\x12\x14\n" +
 	"\x05agent\x18\x06 \x01(\tR\x05agent\x12\x18\n" +
-	"\acurrent\x18\a \x01(\bR\acurrent\"\xd6\x01\n" +
+	"\acurrent\x18\a \x01(\bR\acurrent\x12\x16\n" +
+	"\x06method\x18\b \x01(\tR\x06method\"\xd6\x01\n" +
 	"\x10AuthorizeRequest\x12\x14\n" +
 	"\x05login\x18\x01 \x01(\tR\x05login\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12A\n" +
@@ -3532,7 +4526,7 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"W\n" +
 	"\rProveResponse\x12\x14\n" +
 	"\x05proof\x18\x01 \x01(\tR\x05proof\x120\n" +
-	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xea\x02\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\x93\x03\n" +
 	"\x15ChangePasswordRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12!\n" +
 	"\fold_password\x18\x02 \x01(\tR\voldPassword\x12\x1a\n" +
@@ -3540,7 +4534,8 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x10confirm_password\x18\x04 \x01(\tR\x0fconfirmPassword\x12F\n" +
 	"\x06faults\x18\x05 \x03(\v2..personal.v1.ChangePasswordRequest.FaultsEntryR\x06faults\x12\x12\n" +
 	"\x04code\x18\x06 \x01(\tR\x04code\x12\x14\n" +
-	"\x05proof\x18\a \x01(\tR\x05proof\x1a9\n" +
+	"\x05proof\x18\a \x01(\tR\x05proof\x12'\n" +
+	"\x0fremove_passkeys\x18\b \x01(\bR\x0eremovePasskeys\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"T\n" +
@@ -3620,7 +4615,7 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x05proof\x18\x05 \x01(\tR\x05proof\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd0\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x82\x04\n" +
 	"\x0eExportResponse\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x122\n" +
 	"\aprofile\x18\x02 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\x124\n" +
@@ -3630,7 +4625,9 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x0fknown_addresses\x18\x06 \x03(\v2\x19.personal.v1.KnownAddressR\x0eknownAddresses\x122\n" +
 	"\x06events\x18\a \x03(\v2\x1a.personal.v1.ExportedEventR\x06events\x12=\n" +
 	"\rpending_mails\x18\b \x03(\v2\x18.personal.v1.PendingMailR\fpendingMails\x12\x1c\n" +
-	"\ttruncated\x18\t \x01(\bR\ttruncated\"a\n" +
+	"\ttruncated\x18\t \x01(\bR\ttruncated\x120\n" +
+	"\bpasskeys\x18\n" +
+	" \x03(\v2\x14.personal.v1.PasskeyR\bpasskeys\"a\n" +
 	"\fKnownAddress\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x127\n" +
 	"\tlast_seen\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\blastSeen\"\x83\x01\n" +
@@ -3703,7 +4700,89 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"R\n" +
 	"\x14EndTwoFactorResponse\x12:\n" +
-	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials2\xfb\x0f\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"\xb9\x01\n" +
+	"\aPasskey\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x124\n" +
+	"\acreated\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x127\n" +
+	"\tlast_used\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\blastUsed\x12\x1b\n" +
+	"\tbacked_up\x18\x05 \x01(\bR\bbackedUp\"\xec\x01\n" +
+	"\x13BeginPasskeyRequest\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x18\n" +
+	"\apurpose\x18\x02 \x01(\tR\apurpose\x12D\n" +
+	"\x06faults\x18\x03 \x03(\v2,.personal.v1.BeginPasskeyRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\vFaultsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"J\n" +
+	"\x14BeginPasskeyResponse\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\tR\aattempt\x12\x18\n" +
+	"\aoptions\x18\x02 \x01(\tR\aoptions\"\xec\x01\n" +
+	"\x17AuthorizePasskeyRequest\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\tR\aattempt\x12\x1e\n" +
+	"\n" +
+	"credential\x18\x02 \x01(\tR\n" +
+	"credential\x12\x12\n" +
+	"\x04code\x18\x03 \x01(\tR\x04code\x12H\n" +
+	"\x06faults\x18\x04 \x03(\v20.personal.v1.AuthorizePasskeyRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\vFaultsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb4\x01\n" +
+	"\x18AuthorizePasskeyResponse\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x122\n" +
+	"\aprofile\x18\x02 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\x12(\n" +
+	"\x05proof\x18\x03 \x01(\v2\x12.personal.v1.ProofR\x05proof\"O\n" +
+	"\x05Proof\x12\x14\n" +
+	"\x05proof\x18\x01 \x01(\tR\x05proof\x120\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\x94\x02\n" +
+	"\x11AddPasskeyRequest\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
+	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x12\n" +
+	"\x04code\x18\x03 \x01(\tR\x04code\x12\x14\n" +
+	"\x05proof\x18\x04 \x01(\tR\x05proof\x12B\n" +
+	"\x06faults\x18\x05 \x03(\v2*.personal.v1.AddPasskeyRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\vFaultsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"H\n" +
+	"\x12AddPasskeyResponse\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\tR\aattempt\x12\x18\n" +
+	"\aoptions\x18\x02 \x01(\tR\aoptions\"\xa4\x02\n" +
+	"\x15ConfirmPasskeyRequest\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x18\n" +
+	"\aattempt\x18\x02 \x01(\tR\aattempt\x12\x1e\n" +
+	"\n" +
+	"credential\x18\x03 \x01(\tR\n" +
+	"credential\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12F\n" +
+	"\x06faults\x18\x05 \x03(\v2..personal.v1.ConfirmPasskeyRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\vFaultsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"H\n" +
+	"\x16ConfirmPasskeyResponse\x12.\n" +
+	"\apasskey\x18\x01 \x01(\v2\x14.personal.v1.PasskeyR\apasskey\"M\n" +
+	"\x0fPasskeysRequest\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"D\n" +
+	"\x10PasskeysResponse\x120\n" +
+	"\bpasskeys\x18\x01 \x03(\v2\x14.personal.v1.PasskeyR\bpasskeys\"\xf8\x01\n" +
+	"\x14RenamePasskeyRequest\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12E\n" +
+	"\x06faults\x18\x04 \x03(\v2-.personal.v1.RenamePasskeyRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\vFaultsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x17\n" +
+	"\x15RenamePasskeyResponse\"\xaa\x02\n" +
+	"\x14RemovePasskeyRequest\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1a\n" +
+	"\bpassword\x18\x03 \x01(\tR\bpassword\x12\x12\n" +
+	"\x04code\x18\x04 \x01(\tR\x04code\x12\x14\n" +
+	"\x05proof\x18\x05 \x01(\tR\x05proof\x12E\n" +
+	"\x06faults\x18\x06 \x03(\v2-.personal.v1.RemovePasskeyRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\vFaultsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x17\n" +
+	"\x15RemovePasskeyResponse2\xd4\x14\n" +
 	"\x0fPersonalService\x12J\n" +
 	"\tAuthorize\x12\x1d.personal.v1.AuthorizeRequest\x1a\x1e.personal.v1.AuthorizeResponse\x12D\n" +
 	"\aRefresh\x12\x1b.personal.v1.RefreshRequest\x1a\x1c.personal.v1.RefreshResponse\x12G\n" +
@@ -3730,7 +4809,15 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x0eBeginTwoFactor\x12\".personal.v1.BeginTwoFactorRequest\x1a#.personal.v1.BeginTwoFactorResponse\x12_\n" +
 	"\x10ConfirmTwoFactor\x12$.personal.v1.ConfirmTwoFactorRequest\x1a%.personal.v1.ConfirmTwoFactorResponse\x12e\n" +
 	"\x12RenewRecoveryCodes\x12&.personal.v1.RenewRecoveryCodesRequest\x1a'.personal.v1.RenewRecoveryCodesResponse\x12S\n" +
-	"\fEndTwoFactor\x12 .personal.v1.EndTwoFactorRequest\x1a!.personal.v1.EndTwoFactorResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
+	"\fEndTwoFactor\x12 .personal.v1.EndTwoFactorRequest\x1a!.personal.v1.EndTwoFactorResponse\x12S\n" +
+	"\fBeginPasskey\x12 .personal.v1.BeginPasskeyRequest\x1a!.personal.v1.BeginPasskeyResponse\x12_\n" +
+	"\x10AuthorizePasskey\x12$.personal.v1.AuthorizePasskeyRequest\x1a%.personal.v1.AuthorizePasskeyResponse\x12M\n" +
+	"\n" +
+	"AddPasskey\x12\x1e.personal.v1.AddPasskeyRequest\x1a\x1f.personal.v1.AddPasskeyResponse\x12Y\n" +
+	"\x0eConfirmPasskey\x12\".personal.v1.ConfirmPasskeyRequest\x1a#.personal.v1.ConfirmPasskeyResponse\x12G\n" +
+	"\bPasskeys\x12\x1c.personal.v1.PasskeysRequest\x1a\x1d.personal.v1.PasskeysResponse\x12V\n" +
+	"\rRenamePasskey\x12!.personal.v1.RenamePasskeyRequest\x1a\".personal.v1.RenamePasskeyResponse\x12V\n" +
+	"\rRemovePasskey\x12!.personal.v1.RemovePasskeyRequest\x1a\".personal.v1.RemovePasskeyResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
 
 var (
 	file_personal_v1_personal_proto_rawDescOnce sync.Once
@@ -3744,7 +4831,7 @@ func file_personal_v1_personal_proto_rawDescGZIP() []byte {
 	return file_personal_v1_personal_proto_rawDescData
 }
 
-var file_personal_v1_personal_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
+var file_personal_v1_personal_proto_msgTypes = make([]protoimpl.MessageInfo, 99)
 var file_personal_v1_personal_proto_goTypes = []any{
 	(*Credentials)(nil),                 // 0: personal.v1.Credentials
 	(*UserProfile)(nil),                 // 1: personal.v1.UserProfile
@@ -3803,157 +4890,214 @@ var file_personal_v1_personal_proto_goTypes = []any{
 	(*RenewRecoveryCodesResponse)(nil),  // 54: personal.v1.RenewRecoveryCodesResponse
 	(*EndTwoFactorRequest)(nil),         // 55: personal.v1.EndTwoFactorRequest
 	(*EndTwoFactorResponse)(nil),        // 56: personal.v1.EndTwoFactorResponse
-	nil,                                 // 57: personal.v1.AuthorizeRequest.FaultsEntry
-	nil,                                 // 58: personal.v1.RegisterRequest.FieldsEntry
-	nil,                                 // 59: personal.v1.RegisterRequest.FaultsEntry
-	nil,                                 // 60: personal.v1.RecoverRequest.FaultsEntry
-	nil,                                 // 61: personal.v1.RecoverConfirmRequest.FaultsEntry
-	nil,                                 // 62: personal.v1.UpdateProfileRequest.FieldsEntry
-	nil,                                 // 63: personal.v1.ProveRequest.FaultsEntry
-	nil,                                 // 64: personal.v1.ChangePasswordRequest.FaultsEntry
-	nil,                                 // 65: personal.v1.ChangeEmailRequest.FaultsEntry
-	nil,                                 // 66: personal.v1.ConfirmEmailRequest.FaultsEntry
-	nil,                                 // 67: personal.v1.LogoutRequest.FaultsEntry
-	nil,                                 // 68: personal.v1.RevokeSessionRequest.FaultsEntry
-	nil,                                 // 69: personal.v1.ResendVerificationRequest.FaultsEntry
-	nil,                                 // 70: personal.v1.ExportRequest.FaultsEntry
-	nil,                                 // 71: personal.v1.DeleteRequest.FaultsEntry
-	nil,                                 // 72: personal.v1.UndoDeleteRequest.FaultsEntry
-	nil,                                 // 73: personal.v1.BeginTwoFactorRequest.FaultsEntry
-	nil,                                 // 74: personal.v1.ConfirmTwoFactorRequest.FaultsEntry
-	nil,                                 // 75: personal.v1.RenewRecoveryCodesRequest.FaultsEntry
-	nil,                                 // 76: personal.v1.EndTwoFactorRequest.FaultsEntry
-	(*durationpb.Duration)(nil),         // 77: google.protobuf.Duration
-	(*Value)(nil),                       // 78: personal.v1.Value
-	(*timestamppb.Timestamp)(nil),       // 79: google.protobuf.Timestamp
-	(*Field)(nil),                       // 80: personal.v1.Field
-	(*Input)(nil),                       // 81: personal.v1.Input
+	(*Passkey)(nil),                     // 57: personal.v1.Passkey
+	(*BeginPasskeyRequest)(nil),         // 58: personal.v1.BeginPasskeyRequest
+	(*BeginPasskeyResponse)(nil),        // 59: personal.v1.BeginPasskeyResponse
+	(*AuthorizePasskeyRequest)(nil),     // 60: personal.v1.AuthorizePasskeyRequest
+	(*AuthorizePasskeyResponse)(nil),    // 61: personal.v1.AuthorizePasskeyResponse
+	(*Proof)(nil),                       // 62: personal.v1.Proof
+	(*AddPasskeyRequest)(nil),           // 63: personal.v1.AddPasskeyRequest
+	(*AddPasskeyResponse)(nil),          // 64: personal.v1.AddPasskeyResponse
+	(*ConfirmPasskeyRequest)(nil),       // 65: personal.v1.ConfirmPasskeyRequest
+	(*ConfirmPasskeyResponse)(nil),      // 66: personal.v1.ConfirmPasskeyResponse
+	(*PasskeysRequest)(nil),             // 67: personal.v1.PasskeysRequest
+	(*PasskeysResponse)(nil),            // 68: personal.v1.PasskeysResponse
+	(*RenamePasskeyRequest)(nil),        // 69: personal.v1.RenamePasskeyRequest
+	(*RenamePasskeyResponse)(nil),       // 70: personal.v1.RenamePasskeyResponse
+	(*RemovePasskeyRequest)(nil),        // 71: personal.v1.RemovePasskeyRequest
+	(*RemovePasskeyResponse)(nil),       // 72: personal.v1.RemovePasskeyResponse
+	nil,                                 // 73: personal.v1.AuthorizeRequest.FaultsEntry
+	nil,                                 // 74: personal.v1.RegisterRequest.FieldsEntry
+	nil,                                 // 75: personal.v1.RegisterRequest.FaultsEntry
+	nil,                                 // 76: personal.v1.RecoverRequest.FaultsEntry
+	nil,                                 // 77: personal.v1.RecoverConfirmRequest.FaultsEntry
+	nil,                                 // 78: personal.v1.UpdateProfileRequest.FieldsEntry
+	nil,                                 // 79: personal.v1.ProveRequest.FaultsEntry
+	nil,                                 // 80: personal.v1.ChangePasswordRequest.FaultsEntry
+	nil,                                 // 81: personal.v1.ChangeEmailRequest.FaultsEntry
+	nil,                                 // 82: personal.v1.ConfirmEmailRequest.FaultsEntry
+	nil,                                 // 83: personal.v1.LogoutRequest.FaultsEntry
+	nil,                                 // 84: personal.v1.RevokeSessionRequest.FaultsEntry
+	nil,                                 // 85: personal.v1.ResendVerificationRequest.FaultsEntry
+	nil,                                 // 86: personal.v1.ExportRequest.FaultsEntry
+	nil,                                 // 87: personal.v1.DeleteRequest.FaultsEntry
+	nil,                                 // 88: personal.v1.UndoDeleteRequest.FaultsEntry
+	nil,                                 // 89: personal.v1.BeginTwoFactorRequest.FaultsEntry
+	nil,                                 // 90: personal.v1.ConfirmTwoFactorRequest.FaultsEntry
+	nil,                                 // 91: personal.v1.RenewRecoveryCodesRequest.FaultsEntry
+	nil,                                 // 92: personal.v1.EndTwoFactorRequest.FaultsEntry
+	nil,                                 // 93: personal.v1.BeginPasskeyRequest.FaultsEntry
+	nil,                                 // 94: personal.v1.AuthorizePasskeyRequest.FaultsEntry
+	nil,                                 // 95: personal.v1.AddPasskeyRequest.FaultsEntry
+	nil,                                 // 96: personal.v1.ConfirmPasskeyRequest.FaultsEntry
+	nil,                                 // 97: personal.v1.RenamePasskeyRequest.FaultsEntry
+	nil,                                 // 98: personal.v1.RemovePasskeyRequest.FaultsEntry
+	(*durationpb.Duration)(nil),         // 99: google.protobuf.Duration
+	(*Value)(nil),                       // 100: personal.v1.Value
+	(*timestamppb.Timestamp)(nil),       // 101: google.protobuf.Timestamp
+	(*Field)(nil),                       // 102: personal.v1.Field
+	(*Input)(nil),                       // 103: personal.v1.Input
 }
 var file_personal_v1_personal_proto_depIdxs = []int32{
-	2,  // 0: personal.v1.UserProfile.fields:type_name -> personal.v1.ProfileField
-	77, // 1: personal.v1.UserProfile.fresh_for:type_name -> google.protobuf.Duration
-	78, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
-	79, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
-	79, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
-	79, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
-	57, // 6: personal.v1.AuthorizeRequest.faults:type_name -> personal.v1.AuthorizeRequest.FaultsEntry
-	0,  // 7: personal.v1.AuthorizeResponse.credentials:type_name -> personal.v1.Credentials
-	1,  // 8: personal.v1.AuthorizeResponse.profile:type_name -> personal.v1.UserProfile
-	0,  // 9: personal.v1.RefreshRequest.credentials:type_name -> personal.v1.Credentials
-	0,  // 10: personal.v1.RefreshResponse.credentials:type_name -> personal.v1.Credentials
-	58, // 11: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
-	59, // 12: personal.v1.RegisterRequest.faults:type_name -> personal.v1.RegisterRequest.FaultsEntry
-	0,  // 13: personal.v1.RegisterResponse.credentials:type_name -> personal.v1.Credentials
-	1,  // 14: personal.v1.RegisterResponse.profile:type_name -> personal.v1.UserProfile
-	60, // 15: personal.v1.RecoverRequest.faults:type_name -> personal.v1.RecoverRequest.FaultsEntry
-	61, // 16: personal.v1.RecoverConfirmRequest.faults:type_name -> personal.v1.RecoverConfirmRequest.FaultsEntry
-	0,  // 17: personal.v1.ProfileRequest.credentials:type_name -> personal.v1.Credentials
-	1,  // 18: personal.v1.ProfileResponse.profile:type_name -> personal.v1.UserProfile
-	0,  // 19: personal.v1.UpdateProfileRequest.credentials:type_name -> personal.v1.Credentials
-	62, // 20: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
-	1,  // 21: personal.v1.UpdateProfileResponse.profile:type_name -> personal.v1.UserProfile
-	0,  // 22: personal.v1.ProveRequest.credentials:type_name -> personal.v1.Credentials
-	63, // 23: personal.v1.ProveRequest.faults:type_name -> personal.v1.ProveRequest.FaultsEntry
-	79, // 24: personal.v1.ProveResponse.until:type_name -> google.protobuf.Timestamp
-	0,  // 25: personal.v1.ChangePasswordRequest.credentials:type_name -> personal.v1.Credentials
-	64, // 26: personal.v1.ChangePasswordRequest.faults:type_name -> personal.v1.ChangePasswordRequest.FaultsEntry
-	0,  // 27: personal.v1.ChangePasswordResponse.credentials:type_name -> personal.v1.Credentials
-	0,  // 28: personal.v1.ChangeEmailRequest.credentials:type_name -> personal.v1.Credentials
-	65, // 29: personal.v1.ChangeEmailRequest.faults:type_name -> personal.v1.ChangeEmailRequest.FaultsEntry
-	66, // 30: personal.v1.ConfirmEmailRequest.faults:type_name -> personal.v1.ConfirmEmailRequest.FaultsEntry
-	0,  // 31: personal.v1.LogoutRequest.credentials:type_name -> personal.v1.Credentials
-	67, // 32: personal.v1.LogoutRequest.faults:type_name -> personal.v1.LogoutRequest.FaultsEntry
-	0,  // 33: personal.v1.SessionsRequest.credentials:type_name -> personal.v1.Credentials
-	3,  // 34: personal.v1.SessionsResponse.sessions:type_name -> personal.v1.Session
-	0,  // 35: personal.v1.RevokeSessionRequest.credentials:type_name -> personal.v1.Credentials
-	68, // 36: personal.v1.RevokeSessionRequest.faults:type_name -> personal.v1.RevokeSessionRequest.FaultsEntry
-	0,  // 37: personal.v1.RevokeOtherSessionsRequest.credentials:type_name -> personal.v1.Credentials
-	80, // 38: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
-	77, // 39: personal.v1.FeaturesResponse.deletion_grace:type_name -> google.protobuf.Duration
-	69, // 40: personal.v1.ResendVerificationRequest.faults:type_name -> personal.v1.ResendVerificationRequest.FaultsEntry
-	0,  // 41: personal.v1.ExportRequest.credentials:type_name -> personal.v1.Credentials
-	70, // 42: personal.v1.ExportRequest.faults:type_name -> personal.v1.ExportRequest.FaultsEntry
-	1,  // 43: personal.v1.ExportResponse.profile:type_name -> personal.v1.UserProfile
-	79, // 44: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
-	79, // 45: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
-	3,  // 46: personal.v1.ExportResponse.sessions:type_name -> personal.v1.Session
-	42, // 47: personal.v1.ExportResponse.known_addresses:type_name -> personal.v1.KnownAddress
-	43, // 48: personal.v1.ExportResponse.events:type_name -> personal.v1.ExportedEvent
-	44, // 49: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
-	79, // 50: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
-	79, // 51: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
-	79, // 52: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
-	0,  // 53: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
-	71, // 54: personal.v1.DeleteRequest.faults:type_name -> personal.v1.DeleteRequest.FaultsEntry
-	79, // 55: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
-	72, // 56: personal.v1.UndoDeleteRequest.faults:type_name -> personal.v1.UndoDeleteRequest.FaultsEntry
-	0,  // 57: personal.v1.BeginTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	73, // 58: personal.v1.BeginTwoFactorRequest.faults:type_name -> personal.v1.BeginTwoFactorRequest.FaultsEntry
-	0,  // 59: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	74, // 60: personal.v1.ConfirmTwoFactorRequest.faults:type_name -> personal.v1.ConfirmTwoFactorRequest.FaultsEntry
-	0,  // 61: personal.v1.ConfirmTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
-	0,  // 62: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
-	75, // 63: personal.v1.RenewRecoveryCodesRequest.faults:type_name -> personal.v1.RenewRecoveryCodesRequest.FaultsEntry
-	0,  // 64: personal.v1.EndTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	76, // 65: personal.v1.EndTwoFactorRequest.faults:type_name -> personal.v1.EndTwoFactorRequest.FaultsEntry
-	0,  // 66: personal.v1.EndTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
-	81, // 67: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	81, // 68: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	4,  // 69: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
-	6,  // 70: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
-	8,  // 71: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
-	10, // 72: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
-	12, // 73: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
-	14, // 74: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
-	16, // 75: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
-	18, // 76: personal.v1.PersonalService.Prove:input_type -> personal.v1.ProveRequest
-	20, // 77: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
-	22, // 78: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
-	24, // 79: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
-	26, // 80: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
-	28, // 81: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
-	30, // 82: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
-	32, // 83: personal.v1.PersonalService.RevokeOtherSessions:input_type -> personal.v1.RevokeOtherSessionsRequest
-	34, // 84: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
-	36, // 85: personal.v1.PersonalService.Features:input_type -> personal.v1.FeaturesRequest
-	38, // 86: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
-	40, // 87: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
-	45, // 88: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
-	47, // 89: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
-	49, // 90: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
-	51, // 91: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
-	53, // 92: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
-	55, // 93: personal.v1.PersonalService.EndTwoFactor:input_type -> personal.v1.EndTwoFactorRequest
-	5,  // 94: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
-	7,  // 95: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
-	9,  // 96: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
-	11, // 97: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
-	13, // 98: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
-	15, // 99: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
-	17, // 100: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
-	19, // 101: personal.v1.PersonalService.Prove:output_type -> personal.v1.ProveResponse
-	21, // 102: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
-	23, // 103: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
-	25, // 104: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
-	27, // 105: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
-	29, // 106: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
-	31, // 107: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
-	33, // 108: personal.v1.PersonalService.RevokeOtherSessions:output_type -> personal.v1.RevokeOtherSessionsResponse
-	35, // 109: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
-	37, // 110: personal.v1.PersonalService.Features:output_type -> personal.v1.FeaturesResponse
-	39, // 111: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
-	41, // 112: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
-	46, // 113: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
-	48, // 114: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
-	50, // 115: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
-	52, // 116: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
-	54, // 117: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
-	56, // 118: personal.v1.PersonalService.EndTwoFactor:output_type -> personal.v1.EndTwoFactorResponse
-	94, // [94:119] is the sub-list for method output_type
-	69, // [69:94] is the sub-list for method input_type
-	69, // [69:69] is the sub-list for extension type_name
-	69, // [69:69] is the sub-list for extension extendee
-	0,  // [0:69] is the sub-list for field type_name
+	2,   // 0: personal.v1.UserProfile.fields:type_name -> personal.v1.ProfileField
+	99,  // 1: personal.v1.UserProfile.fresh_for:type_name -> google.protobuf.Duration
+	100, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
+	101, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
+	101, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
+	101, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
+	73,  // 6: personal.v1.AuthorizeRequest.faults:type_name -> personal.v1.AuthorizeRequest.FaultsEntry
+	0,   // 7: personal.v1.AuthorizeResponse.credentials:type_name -> personal.v1.Credentials
+	1,   // 8: personal.v1.AuthorizeResponse.profile:type_name -> personal.v1.UserProfile
+	0,   // 9: personal.v1.RefreshRequest.credentials:type_name -> personal.v1.Credentials
+	0,   // 10: personal.v1.RefreshResponse.credentials:type_name -> personal.v1.Credentials
+	74,  // 11: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
+	75,  // 12: personal.v1.RegisterRequest.faults:type_name -> personal.v1.RegisterRequest.FaultsEntry
+	0,   // 13: personal.v1.RegisterResponse.credentials:type_name -> personal.v1.Credentials
+	1,   // 14: personal.v1.RegisterResponse.profile:type_name -> personal.v1.UserProfile
+	76,  // 15: personal.v1.RecoverRequest.faults:type_name -> personal.v1.RecoverRequest.FaultsEntry
+	77,  // 16: personal.v1.RecoverConfirmRequest.faults:type_name -> personal.v1.RecoverConfirmRequest.FaultsEntry
+	0,   // 17: personal.v1.ProfileRequest.credentials:type_name -> personal.v1.Credentials
+	1,   // 18: personal.v1.ProfileResponse.profile:type_name -> personal.v1.UserProfile
+	0,   // 19: personal.v1.UpdateProfileRequest.credentials:type_name -> personal.v1.Credentials
+	78,  // 20: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
+	1,   // 21: personal.v1.UpdateProfileResponse.profile:type_name -> personal.v1.UserProfile
+	0,   // 22: personal.v1.ProveRequest.credentials:type_name -> personal.v1.Credentials
+	79,  // 23: personal.v1.ProveRequest.faults:type_name -> personal.v1.ProveRequest.FaultsEntry
+	101, // 24: personal.v1.ProveResponse.until:type_name -> google.protobuf.Timestamp
+	0,   // 25: personal.v1.ChangePasswordRequest.credentials:type_name -> personal.v1.Credentials
+	80,  // 26: personal.v1.ChangePasswordRequest.faults:type_name -> personal.v1.ChangePasswordRequest.FaultsEntry
+	0,   // 27: personal.v1.ChangePasswordResponse.credentials:type_name -> personal.v1.Credentials
+	0,   // 28: personal.v1.ChangeEmailRequest.credentials:type_name -> personal.v1.Credentials
+	81,  // 29: personal.v1.ChangeEmailRequest.faults:type_name -> personal.v1.ChangeEmailRequest.FaultsEntry
+	82,  // 30: personal.v1.ConfirmEmailRequest.faults:type_name -> personal.v1.ConfirmEmailRequest.FaultsEntry
+	0,   // 31: personal.v1.LogoutRequest.credentials:type_name -> personal.v1.Credentials
+	83,  // 32: personal.v1.LogoutRequest.faults:type_name -> personal.v1.LogoutRequest.FaultsEntry
+	0,   // 33: personal.v1.SessionsRequest.credentials:type_name -> personal.v1.Credentials
+	3,   // 34: personal.v1.SessionsResponse.sessions:type_name -> personal.v1.Session
+	0,   // 35: personal.v1.RevokeSessionRequest.credentials:type_name -> personal.v1.Credentials
+	84,  // 36: personal.v1.RevokeSessionRequest.faults:type_name -> personal.v1.RevokeSessionRequest.FaultsEntry
+	0,   // 37: personal.v1.RevokeOtherSessionsRequest.credentials:type_name -> personal.v1.Credentials
+	102, // 38: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
+	99,  // 39: personal.v1.FeaturesResponse.deletion_grace:type_name -> google.protobuf.Duration
+	85,  // 40: personal.v1.ResendVerificationRequest.faults:type_name -> personal.v1.ResendVerificationRequest.FaultsEntry
+	0,   // 41: personal.v1.ExportRequest.credentials:type_name -> personal.v1.Credentials
+	86,  // 42: personal.v1.ExportRequest.faults:type_name -> personal.v1.ExportRequest.FaultsEntry
+	1,   // 43: personal.v1.ExportResponse.profile:type_name -> personal.v1.UserProfile
+	101, // 44: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
+	101, // 45: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
+	3,   // 46: personal.v1.ExportResponse.sessions:type_name -> personal.v1.Session
+	42,  // 47: personal.v1.ExportResponse.known_addresses:type_name -> personal.v1.KnownAddress
+	43,  // 48: personal.v1.ExportResponse.events:type_name -> personal.v1.ExportedEvent
+	44,  // 49: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
+	57,  // 50: personal.v1.ExportResponse.passkeys:type_name -> personal.v1.Passkey
+	101, // 51: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
+	101, // 52: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
+	101, // 53: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
+	0,   // 54: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
+	87,  // 55: personal.v1.DeleteRequest.faults:type_name -> personal.v1.DeleteRequest.FaultsEntry
+	101, // 56: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
+	88,  // 57: personal.v1.UndoDeleteRequest.faults:type_name -> personal.v1.UndoDeleteRequest.FaultsEntry
+	0,   // 58: personal.v1.BeginTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	89,  // 59: personal.v1.BeginTwoFactorRequest.faults:type_name -> personal.v1.BeginTwoFactorRequest.FaultsEntry
+	0,   // 60: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	90,  // 61: personal.v1.ConfirmTwoFactorRequest.faults:type_name -> personal.v1.ConfirmTwoFactorRequest.FaultsEntry
+	0,   // 62: personal.v1.ConfirmTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
+	0,   // 63: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
+	91,  // 64: personal.v1.RenewRecoveryCodesRequest.faults:type_name -> personal.v1.RenewRecoveryCodesRequest.FaultsEntry
+	0,   // 65: personal.v1.EndTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	92,  // 66: personal.v1.EndTwoFactorRequest.faults:type_name -> personal.v1.EndTwoFactorRequest.FaultsEntry
+	0,   // 67: personal.v1.EndTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
+	101, // 68: personal.v1.Passkey.created:type_name -> google.protobuf.Timestamp
+	101, // 69: personal.v1.Passkey.last_used:type_name -> google.protobuf.Timestamp
+	0,   // 70: personal.v1.BeginPasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	93,  // 71: personal.v1.BeginPasskeyRequest.faults:type_name -> personal.v1.BeginPasskeyRequest.FaultsEntry
+	94,  // 72: personal.v1.AuthorizePasskeyRequest.faults:type_name -> personal.v1.AuthorizePasskeyRequest.FaultsEntry
+	0,   // 73: personal.v1.AuthorizePasskeyResponse.credentials:type_name -> personal.v1.Credentials
+	1,   // 74: personal.v1.AuthorizePasskeyResponse.profile:type_name -> personal.v1.UserProfile
+	62,  // 75: personal.v1.AuthorizePasskeyResponse.proof:type_name -> personal.v1.Proof
+	101, // 76: personal.v1.Proof.until:type_name -> google.protobuf.Timestamp
+	0,   // 77: personal.v1.AddPasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	95,  // 78: personal.v1.AddPasskeyRequest.faults:type_name -> personal.v1.AddPasskeyRequest.FaultsEntry
+	0,   // 79: personal.v1.ConfirmPasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	96,  // 80: personal.v1.ConfirmPasskeyRequest.faults:type_name -> personal.v1.ConfirmPasskeyRequest.FaultsEntry
+	57,  // 81: personal.v1.ConfirmPasskeyResponse.passkey:type_name -> personal.v1.Passkey
+	0,   // 82: personal.v1.PasskeysRequest.credentials:type_name -> personal.v1.Credentials
+	57,  // 83: personal.v1.PasskeysResponse.passkeys:type_name -> personal.v1.Passkey
+	0,   // 84: personal.v1.RenamePasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	97,  // 85: personal.v1.RenamePasskeyRequest.faults:type_name -> personal.v1.RenamePasskeyRequest.FaultsEntry
+	0,   // 86: personal.v1.RemovePasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	98,  // 87: personal.v1.RemovePasskeyRequest.faults:type_name -> personal.v1.RemovePasskeyRequest.FaultsEntry
+	103, // 88: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	103, // 89: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	4,   // 90: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
+	6,   // 91: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
+	8,   // 92: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
+	10,  // 93: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
+	12,  // 94: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
+	14,  // 95: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
+	16,  // 96: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
+	18,  // 97: personal.v1.PersonalService.Prove:input_type -> personal.v1.ProveRequest
+	20,  // 98: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
+	22,  // 99: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
+	24,  // 100: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
+	26,  // 101: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
+	28,  // 102: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
+	30,  // 103: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
+	32,  // 104: personal.v1.PersonalService.RevokeOtherSessions:input_type -> personal.v1.RevokeOtherSessionsRequest
+	34,  // 105: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
+	36,  // 106: personal.v1.PersonalService.Features:input_type -> personal.v1.FeaturesRequest
+	38,  // 107: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
+	40,  // 108: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
+	45,  // 109: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
+	47,  // 110: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
+	49,  // 111: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
+	51,  // 112: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
+	53,  // 113: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
+	55,  // 114: personal.v1.PersonalService.EndTwoFactor:input_type -> personal.v1.EndTwoFactorRequest
+	58,  // 115: personal.v1.PersonalService.BeginPasskey:input_type -> personal.v1.BeginPasskeyRequest
+	60,  // 116: personal.v1.PersonalService.AuthorizePasskey:input_type -> personal.v1.AuthorizePasskeyRequest
+	63,  // 117: personal.v1.PersonalService.AddPasskey:input_type -> personal.v1.AddPasskeyRequest
+	65,  // 118: personal.v1.PersonalService.ConfirmPasskey:input_type -> personal.v1.ConfirmPasskeyRequest
+	67,  // 119: personal.v1.PersonalService.Passkeys:input_type -> personal.v1.PasskeysRequest
+	69,  // 120: personal.v1.PersonalService.RenamePasskey:input_type -> personal.v1.RenamePasskeyRequest
+	71,  // 121: personal.v1.PersonalService.RemovePasskey:input_type -> personal.v1.RemovePasskeyRequest
+	5,   // 122: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
+	7,   // 123: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
+	9,   // 124: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
+	11,  // 125: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
+	13,  // 126: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
+	15,  // 127: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
+	17,  // 128: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
+	19,  // 129: personal.v1.PersonalService.Prove:output_type -> personal.v1.ProveResponse
+	21,  // 130: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
+	23,  // 131: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
+	25,  // 132: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
+	27,  // 133: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
+	29,  // 134: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
+	31,  // 135: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
+	33,  // 136: personal.v1.PersonalService.RevokeOtherSessions:output_type -> personal.v1.RevokeOtherSessionsResponse
+	35,  // 137: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
+	37,  // 138: personal.v1.PersonalService.Features:output_type -> personal.v1.FeaturesResponse
+	39,  // 139: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
+	41,  // 140: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
+	46,  // 141: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
+	48,  // 142: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
+	50,  // 143: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
+	52,  // 144: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
+	54,  // 145: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
+	56,  // 146: personal.v1.PersonalService.EndTwoFactor:output_type -> personal.v1.EndTwoFactorResponse
+	59,  // 147: personal.v1.PersonalService.BeginPasskey:output_type -> personal.v1.BeginPasskeyResponse
+	61,  // 148: personal.v1.PersonalService.AuthorizePasskey:output_type -> personal.v1.AuthorizePasskeyResponse
+	64,  // 149: personal.v1.PersonalService.AddPasskey:output_type -> personal.v1.AddPasskeyResponse
+	66,  // 150: personal.v1.PersonalService.ConfirmPasskey:output_type -> personal.v1.ConfirmPasskeyResponse
+	68,  // 151: personal.v1.PersonalService.Passkeys:output_type -> personal.v1.PasskeysResponse
+	70,  // 152: personal.v1.PersonalService.RenamePasskey:output_type -> personal.v1.RenamePasskeyResponse
+	72,  // 153: personal.v1.PersonalService.RemovePasskey:output_type -> personal.v1.RemovePasskeyResponse
+	122, // [122:154] is the sub-list for method output_type
+	90,  // [90:122] is the sub-list for method input_type
+	90,  // [90:90] is the sub-list for extension type_name
+	90,  // [90:90] is the sub-list for extension extendee
+	0,   // [0:90] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_personal_proto_init() }
@@ -3969,7 +5113,7 @@ func file_personal_v1_personal_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_personal_proto_rawDesc), len(file_personal_v1_personal_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   77,
+			NumMessages:   99,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -44,6 +44,13 @@ const (
 	PersonalService_ConfirmTwoFactor_FullMethodName    = "/personal.v1.PersonalService/ConfirmTwoFactor"
 	PersonalService_RenewRecoveryCodes_FullMethodName  = "/personal.v1.PersonalService/RenewRecoveryCodes"
 	PersonalService_EndTwoFactor_FullMethodName        = "/personal.v1.PersonalService/EndTwoFactor"
+	PersonalService_BeginPasskey_FullMethodName        = "/personal.v1.PersonalService/BeginPasskey"
+	PersonalService_AuthorizePasskey_FullMethodName    = "/personal.v1.PersonalService/AuthorizePasskey"
+	PersonalService_AddPasskey_FullMethodName          = "/personal.v1.PersonalService/AddPasskey"
+	PersonalService_ConfirmPasskey_FullMethodName      = "/personal.v1.PersonalService/ConfirmPasskey"
+	PersonalService_Passkeys_FullMethodName            = "/personal.v1.PersonalService/Passkeys"
+	PersonalService_RenamePasskey_FullMethodName       = "/personal.v1.PersonalService/RenamePasskey"
+	PersonalService_RemovePasskey_FullMethodName       = "/personal.v1.PersonalService/RemovePasskey"
 )
 
 // PersonalServiceClient is the client API for PersonalService service.
@@ -106,6 +113,20 @@ type PersonalServiceClient interface {
 	RenewRecoveryCodes(ctx context.Context, in *RenewRecoveryCodesRequest, opts ...grpc.CallOption) (*RenewRecoveryCodesResponse, error)
 	// EndTwoFactor switches the second factor off.
 	EndTwoFactor(ctx context.Context, in *EndTwoFactorRequest, opts ...grpc.CallOption) (*EndTwoFactorResponse, error)
+	// BeginPasskey begins a sign-in or a proof with a passkey.
+	BeginPasskey(ctx context.Context, in *BeginPasskeyRequest, opts ...grpc.CallOption) (*BeginPasskeyResponse, error)
+	// AuthorizePasskey signs a user in with a passkey and opens a session.
+	AuthorizePasskey(ctx context.Context, in *AuthorizePasskeyRequest, opts ...grpc.CallOption) (*AuthorizePasskeyResponse, error)
+	// AddPasskey begins the creation of a passkey, which ConfirmPasskey ends.
+	AddPasskey(ctx context.Context, in *AddPasskeyRequest, opts ...grpc.CallOption) (*AddPasskeyResponse, error)
+	// ConfirmPasskey stores the passkey that an authenticator has created.
+	ConfirmPasskey(ctx context.Context, in *ConfirmPasskeyRequest, opts ...grpc.CallOption) (*ConfirmPasskeyResponse, error)
+	// Passkeys lists the passkeys of the session's user, the newest first.
+	Passkeys(ctx context.Context, in *PasskeysRequest, opts ...grpc.CallOption) (*PasskeysResponse, error)
+	// RenamePasskey renames a passkey of the session's user.
+	RenamePasskey(ctx context.Context, in *RenamePasskeyRequest, opts ...grpc.CallOption) (*RenamePasskeyResponse, error)
+	// RemovePasskey removes a passkey and ends the sessions that it began.
+	RemovePasskey(ctx context.Context, in *RemovePasskeyRequest, opts ...grpc.CallOption) (*RemovePasskeyResponse, error)
 }
 
 type personalServiceClient struct {
@@ -366,6 +387,76 @@ func (c *personalServiceClient) EndTwoFactor(ctx context.Context, in *EndTwoFact
 	return out, nil
 }
 
+func (c *personalServiceClient) BeginPasskey(ctx context.Context, in *BeginPasskeyRequest, opts ...grpc.CallOption) (*BeginPasskeyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BeginPasskeyResponse)
+	err := c.cc.Invoke(ctx, PersonalService_BeginPasskey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *personalServiceClient) AuthorizePasskey(ctx context.Context, in *AuthorizePasskeyRequest, opts ...grpc.CallOption) (*AuthorizePasskeyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AuthorizePasskeyResponse)
+	err := c.cc.Invoke(ctx, PersonalService_AuthorizePasskey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *personalServiceClient) AddPasskey(ctx context.Context, in *AddPasskeyRequest, opts ...grpc.CallOption) (*AddPasskeyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AddPasskeyResponse)
+	err := c.cc.Invoke(ctx, PersonalService_AddPasskey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *personalServiceClient) ConfirmPasskey(ctx context.Context, in *ConfirmPasskeyRequest, opts ...grpc.CallOption) (*ConfirmPasskeyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ConfirmPasskeyResponse)
+	err := c.cc.Invoke(ctx, PersonalService_ConfirmPasskey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *personalServiceClient) Passkeys(ctx context.Context, in *PasskeysRequest, opts ...grpc.CallOption) (*PasskeysResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PasskeysResponse)
+	err := c.cc.Invoke(ctx, PersonalService_Passkeys_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *personalServiceClient) RenamePasskey(ctx context.Context, in *RenamePasskeyRequest, opts ...grpc.CallOption) (*RenamePasskeyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RenamePasskeyResponse)
+	err := c.cc.Invoke(ctx, PersonalService_RenamePasskey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *personalServiceClient) RemovePasskey(ctx context.Context, in *RemovePasskeyRequest, opts ...grpc.CallOption) (*RemovePasskeyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemovePasskeyResponse)
+	err := c.cc.Invoke(ctx, PersonalService_RemovePasskey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PersonalServiceServer is the server API for PersonalService service.
 // All implementations must embed UnimplementedPersonalServiceServer
 // for forward compatibility.
@@ -426,6 +517,20 @@ type PersonalServiceServer interface {
 	RenewRecoveryCodes(context.Context, *RenewRecoveryCodesRequest) (*RenewRecoveryCodesResponse, error)
 	// EndTwoFactor switches the second factor off.
 	EndTwoFactor(context.Context, *EndTwoFactorRequest) (*EndTwoFactorResponse, error)
+	// BeginPasskey begins a sign-in or a proof with a passkey.
+	BeginPasskey(context.Context, *BeginPasskeyRequest) (*BeginPasskeyResponse, error)
+	// AuthorizePasskey signs a user in with a passkey and opens a session.
+	AuthorizePasskey(context.Context, *AuthorizePasskeyRequest) (*AuthorizePasskeyResponse, error)
+	// AddPasskey begins the creation of a passkey, which ConfirmPasskey ends.
+	AddPasskey(context.Context, *AddPasskeyRequest) (*AddPasskeyResponse, error)
+	// ConfirmPasskey stores the passkey that an authenticator has created.
+	ConfirmPasskey(context.Context, *ConfirmPasskeyRequest) (*ConfirmPasskeyResponse, error)
+	// Passkeys lists the passkeys of the session's user, the newest first.
+	Passkeys(context.Context, *PasskeysRequest) (*PasskeysResponse, error)
+	// RenamePasskey renames a passkey of the session's user.
+	RenamePasskey(context.Context, *RenamePasskeyRequest) (*RenamePasskeyResponse, error)
+	// RemovePasskey removes a passkey and ends the sessions that it began.
+	RemovePasskey(context.Context, *RemovePasskeyRequest) (*RemovePasskeyResponse, error)
 	mustEmbedUnimplementedPersonalServiceServer()
 }
 
@@ -510,6 +615,27 @@ func (UnimplementedPersonalServiceServer) RenewRecoveryCodes(context.Context, *R
 }
 func (UnimplementedPersonalServiceServer) EndTwoFactor(context.Context, *EndTwoFactorRequest) (*EndTwoFactorResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EndTwoFactor not implemented")
+}
+func (UnimplementedPersonalServiceServer) BeginPasskey(context.Context, *BeginPasskeyRequest) (*BeginPasskeyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method BeginPasskey not implemented")
+}
+func (UnimplementedPersonalServiceServer) AuthorizePasskey(context.Context, *AuthorizePasskeyRequest) (*AuthorizePasskeyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AuthorizePasskey not implemented")
+}
+func (UnimplementedPersonalServiceServer) AddPasskey(context.Context, *AddPasskeyRequest) (*AddPasskeyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AddPasskey not implemented")
+}
+func (UnimplementedPersonalServiceServer) ConfirmPasskey(context.Context, *ConfirmPasskeyRequest) (*ConfirmPasskeyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ConfirmPasskey not implemented")
+}
+func (UnimplementedPersonalServiceServer) Passkeys(context.Context, *PasskeysRequest) (*PasskeysResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Passkeys not implemented")
+}
+func (UnimplementedPersonalServiceServer) RenamePasskey(context.Context, *RenamePasskeyRequest) (*RenamePasskeyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RenamePasskey not implemented")
+}
+func (UnimplementedPersonalServiceServer) RemovePasskey(context.Context, *RemovePasskeyRequest) (*RemovePasskeyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemovePasskey not implemented")
 }
 func (UnimplementedPersonalServiceServer) mustEmbedUnimplementedPersonalServiceServer() {}
 func (UnimplementedPersonalServiceServer) testEmbeddedByValue()                         {}
@@ -982,6 +1108,132 @@ func _PersonalService_EndTwoFactor_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _PersonalService_BeginPasskey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BeginPasskeyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).BeginPasskey(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_BeginPasskey_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).BeginPasskey(ctx, req.(*BeginPasskeyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PersonalService_AuthorizePasskey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AuthorizePasskeyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).AuthorizePasskey(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_AuthorizePasskey_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).AuthorizePasskey(ctx, req.(*AuthorizePasskeyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PersonalService_AddPasskey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AddPasskeyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).AddPasskey(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_AddPasskey_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).AddPasskey(ctx, req.(*AddPasskeyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PersonalService_ConfirmPasskey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ConfirmPasskeyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).ConfirmPasskey(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_ConfirmPasskey_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).ConfirmPasskey(ctx, req.(*ConfirmPasskeyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PersonalService_Passkeys_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PasskeysRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).Passkeys(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_Passkeys_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).Passkeys(ctx, req.(*PasskeysRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PersonalService_RenamePasskey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RenamePasskeyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).RenamePasskey(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_RenamePasskey_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).RenamePasskey(ctx, req.(*RenamePasskeyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PersonalService_RemovePasskey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemovePasskeyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).RemovePasskey(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_RemovePasskey_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).RemovePasskey(ctx, req.(*RemovePasskeyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // PersonalService_ServiceDesc is the grpc.ServiceDesc for PersonalService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1088,6 +1340,34 @@ var PersonalService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "EndTwoFactor",
 			Handler:    _PersonalService_EndTwoFactor_Handler,
+		},
+		{
+			MethodName: "BeginPasskey",
+			Handler:    _PersonalService_BeginPasskey_Handler,
+		},
+		{
+			MethodName: "AuthorizePasskey",
+			Handler:    _PersonalService_AuthorizePasskey_Handler,
+		},
+		{
+			MethodName: "AddPasskey",
+			Handler:    _PersonalService_AddPasskey_Handler,
+		},
+		{
+			MethodName: "ConfirmPasskey",
+			Handler:    _PersonalService_ConfirmPasskey_Handler,
+		},
+		{
+			MethodName: "Passkeys",
+			Handler:    _PersonalService_Passkeys_Handler,
+		},
+		{
+			MethodName: "RenamePasskey",
+			Handler:    _PersonalService_RenamePasskey_Handler,
+		},
+		{
+			MethodName: "RemovePasskey",
+			Handler:    _PersonalService_RemovePasskey_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -43,6 +43,14 @@ type Service struct {
 	ConfirmTwoFactorFunc   func(context.Context, personal.ConfirmTwoFactorRequest) (personal.ConfirmedTwoFactor, error)
 	RenewRecoveryCodesFunc func(context.Context, personal.RenewRecoveryCodesRequest) ([]string, error)
 	EndTwoFactorFunc       func(context.Context, personal.EndTwoFactorRequest) (personal.Credentials, error)
+
+	BeginPasskeyFunc     func(context.Context, personal.BeginPasskeyRequest) (personal.PasskeyAttempt, error)
+	AuthorizePasskeyFunc func(context.Context, personal.AuthorizePasskeyRequest) (personal.PasskeySignedIn, error)
+	AddPasskeyFunc       func(context.Context, personal.AddPasskeyRequest) (personal.PasskeyAttempt, error)
+	ConfirmPasskeyFunc   func(context.Context, personal.ConfirmPasskeyRequest) (personal.Passkey, error)
+	PasskeysFunc         func(context.Context, personal.Credentials) ([]personal.Passkey, error)
+	RenamePasskeyFunc    func(context.Context, personal.RenamePasskeyRequest) error
+	RemovePasskeyFunc    func(context.Context, personal.RemovePasskeyRequest) error
 }
 
 var _ personal.Service = (*Service)(nil)
@@ -193,6 +201,41 @@ func (s *Service) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorReque
 	return call(ctx, s.EndTwoFactorFunc, r)
 }
 
+// BeginPasskey calls BeginPasskeyFunc.
+func (s *Service) BeginPasskey(ctx context.Context, r personal.BeginPasskeyRequest) (personal.PasskeyAttempt, error) {
+	return call(ctx, s.BeginPasskeyFunc, r)
+}
+
+// AuthorizePasskey calls AuthorizePasskeyFunc.
+func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePasskeyRequest) (personal.PasskeySignedIn, error) {
+	return call(ctx, s.AuthorizePasskeyFunc, r)
+}
+
+// AddPasskey calls AddPasskeyFunc.
+func (s *Service) AddPasskey(ctx context.Context, r personal.AddPasskeyRequest) (personal.PasskeyAttempt, error) {
+	return call(ctx, s.AddPasskeyFunc, r)
+}
+
+// ConfirmPasskey calls ConfirmPasskeyFunc.
+func (s *Service) ConfirmPasskey(ctx context.Context, r personal.ConfirmPasskeyRequest) (personal.Passkey, error) {
+	return call(ctx, s.ConfirmPasskeyFunc, r)
+}
+
+// Passkeys calls PasskeysFunc.
+func (s *Service) Passkeys(ctx context.Context, c personal.Credentials) ([]personal.Passkey, error) {
+	return call(ctx, s.PasskeysFunc, c)
+}
+
+// RenamePasskey calls RenamePasskeyFunc.
+func (s *Service) RenamePasskey(ctx context.Context, r personal.RenamePasskeyRequest) error {
+	return callNoResult(ctx, s.RenamePasskeyFunc, r)
+}
+
+// RemovePasskey calls RemovePasskeyFunc.
+func (s *Service) RemovePasskey(ctx context.Context, r personal.RemovePasskeyRequest) error {
+	return callNoResult(ctx, s.RemovePasskeyFunc, r)
+}
+
 // Administration is a fake [personal.Administration] that calls its functions, as
 // [Service] does.
 type Administration struct {
@@ -206,7 +249,8 @@ type Administration struct {
 	RevokeUserSessionsFunc func(context.Context, int64) error
 	DeleteUserFunc         func(context.Context, int64) error
 	AuditEntriesFunc       func(context.Context, personal.AuditEntriesRequest) (personal.AuditPage, error)
-	RemoveTwoFactorFunc    func(context.Context, int64) error
+	RemoveTwoFactorFunc    func(context.Context, personal.RemoveTwoFactorRequest) error
+	RemovePasskeysFunc     func(context.Context, int64) error
 	CreateUserFunc         func(context.Context, personal.CreateUserRequest) (int64, error)
 	ExplainFunc            func(context.Context, personal.ExplainRequest) (personal.Explanation, error)
 	LiftLimitsFunc         func(context.Context, personal.LiftLimitsRequest) error
@@ -268,8 +312,13 @@ func (a *Administration) AuditEntries(ctx context.Context, r personal.AuditEntri
 }
 
 // RemoveTwoFactor calls RemoveTwoFactorFunc.
-func (a *Administration) RemoveTwoFactor(ctx context.Context, id int64) error {
-	return callNoResult(ctx, a.RemoveTwoFactorFunc, id)
+func (a *Administration) RemoveTwoFactor(ctx context.Context, r personal.RemoveTwoFactorRequest) error {
+	return callNoResult(ctx, a.RemoveTwoFactorFunc, r)
+}
+
+// RemovePasskeys calls RemovePasskeysFunc.
+func (a *Administration) RemovePasskeys(ctx context.Context, id int64) error {
+	return callNoResult(ctx, a.RemovePasskeysFunc, id)
 }
 
 // CreateUser calls CreateUserFunc.

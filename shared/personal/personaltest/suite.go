@@ -15,8 +15,8 @@ import (
 )
 
 // Start starts the Service under test with the given host, and stops it when the test
-// ends. The service has the default settings, but may hash passwords cheaply, and its
-// background work (mail) runs.
+// ends. The service has the default settings, but may hash passwords cheaply, offers second
+// factors and the passkeys of [PasskeyDomain], and its background work (mail) runs.
 type Start func(t *testing.T, host personal.Host) personal.Service
 
 // Run tests that a Service conforms to the contract. The same suite runs against the
@@ -26,7 +26,7 @@ type Start func(t *testing.T, host personal.Host) personal.Service
 func Run(t *testing.T, start Start) { run(t, start, false) }
 
 // RunReleased is [Run] for a Service of the last release, 0.1.0. It skips what that does not
-// offer: second factors, proofs, ending all other sessions, and features.
+// offer: second factors, passkeys, proofs, ending all other sessions, and features.
 func RunReleased(t *testing.T, start Start) { run(t, start, true) }
 
 // RunRequiredVerification tests what differs from [Run] where accounts must confirm their
@@ -85,6 +85,13 @@ func run(t *testing.T, start Start, released bool) {
 		"second factor is off until its secret is confirmed":              testTwoFactorOff,
 		"second factor survives recovery, e-mail change and deletion":     testTwoFactorStays,
 		"code in concurrent sign-ins opens one session":                   testTwoFactorRace,
+		"passkey signs in and proves until it is removed":                 testPasskeys,
+		"wrong attempts and passkeys are refused":                         testPasskeyRefusals,
+		"passkey needs a code unless it was added with one":               testPasskeySecondFactor,
+		"password change keeps passkeys or removes them":                  testPasskeyPassword,
+		"recovery removes passkeys that were added without a code":        testPasskeyRecovery,
+		"passkeys of a user are limited":                                  testPasskeyNumber,
+		"attempt in concurrent sign-ins opens one session":                testPasskeyRace,
 		"passed deadline is an error":                                     testDeadline,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })

@@ -44,6 +44,7 @@ func RunAdministration(t *testing.T, start StartAdministration) {
 		"creation checks login, e-mail and fields":                 testCreateUser,
 		"invited user chooses a password by mail":                  testInvitation,
 		"removal of a second factor ends the user's sessions":      testRemoveTwoFactor,
+		"removal of passkeys ends the sessions that they began":    testRemovePasskeys,
 		"explanation names what an action then ends":               testExplain,
 		"invalid explanation reports all field errors":             testInvalidExplain,
 		"limits are lifted with an event":                          testLiftLimits,

@@ -355,7 +355,7 @@ func testRemoveTwoFactor(t *testing.T, s *administrationSuite) {
 		t.Error("the record does not show the second factor")
 	}
 	for range 2 { // without a second factor it changes nothing
-		if err := s.administration.RemoveTwoFactor(t.Context(), id); err != nil {
+		if err := s.administration.RemoveTwoFactor(t.Context(), personal.RemoveTwoFactorRequest{UserID: id}); err != nil {
 			t.Fatalf("removing the second factor: %v", err)
 		}
 	}

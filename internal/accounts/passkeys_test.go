@@ -1,0 +1,444 @@
+package accounts_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/softkey"
+)
+
+// passkeyUser is a user with a passkey.
+type passkeyUser struct {
+	f      *fixture
+	in     personal.Credentials
+	device *softkey.Authenticator
+	added  personal.Passkey
+}
+
+// withPasskeys returns a fixture with passkeys and second factors.
+func withPasskeys(t testing.TB, url string, adjust ...func(*accounts.Settings)) *fixture {
+	return offering(t, url, append(adjust, passkeys)...)
+}
+
+func (f *fixture) passkeyUser(t testing.TB, login string) *passkeyUser {
+	t.Helper()
+	u := &passkeyUser{f: f, in: f.register(t, login).Credentials}
+	u.add(t, context.Background(), "")
+	return u
+}
+
+// add adds a passkey of a new device.
+func (u *passkeyUser) add(t testing.TB, ctx context.Context, code string) {
+	t.Helper()
+	u.device = &softkey.Authenticator{Origin: personaltest.PasskeyOrigin}
+	begun, err := u.f.service.AddPasskey(ctx, personal.AddPasskeyRequest{Credentials: u.in, Password: goodPassword, Code: code})
+	if err != nil {
+		t.Fatalf("beginning to add a passkey: %v", err)
+	}
+	credential, err := u.device.Create(begun.Options)
+	if err != nil {
+		t.Fatalf("creating a passkey: %v", err)
+	}
+	u.added, err = u.f.service.ConfirmPasskey(ctx, personal.ConfirmPasskeyRequest{
+		Credentials: u.in, Attempt: begun.Attempt, Credential: credential, Name: "a passkey",
+	})
+	if err != nil {
+		t.Fatalf("adding a passkey: %v", err)
+	}
+}
+
+// request returns a sign-in with the passkey.
+func (u *passkeyUser) request(t testing.TB, code string) personal.AuthorizePasskeyRequest {
+	t.Helper()
+	begun, err := u.f.service.BeginPasskey(context.Background(), personal.BeginPasskeyRequest{Purpose: personal.PasskeySignIn})
+	if err != nil {
+		t.Fatalf("beginning to sign in: %v", err)
+	}
+	credential, err := u.device.Get(begun.Options)
+	if err != nil {
+		t.Fatalf("responding: %v", err)
+	}
+	return personal.AuthorizePasskeyRequest{Attempt: begun.Attempt, Credential: credential, Code: code}
+}
+
+func (u *passkeyUser) signIn(t testing.TB, ctx context.Context, code string) (personal.PasskeySignedIn, error) {
+	t.Helper()
+	return u.f.service.AuthorizePasskey(ctx, u.request(t, code))
+}
+
+func (u *passkeyUser) wantSignIn(t testing.TB, code string, want personal.Code) {
+	t.Helper()
+	if _, err := u.signIn(t, context.Background(), code); personal.CodeOf(err) != want {
+		t.Fatalf("signing in: got %v, want code %q", err, want)
+	}
+}
+
+func TestPasskey_OneOf32ParallelUsesOnTwoNodesSucceeds(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := withPasskeys(t, url)
+		u := f.passkeyUser(t, "ada")
+		other := *f
+		other.service = f.serve((&statementCounter{}).open(t, f, url), mustHasher(t, cheap))
+		request := u.request(t, "")
+		errs := make([]error, 32)
+		var calls sync.WaitGroup
+		for i := range errs {
+			node := []*fixture{f, &other}[i%2]
+			calls.Go(func() { _, errs[i] = node.service.AuthorizePasskey(t.Context(), request) })
+		}
+		calls.Wait()
+		succeeded := 0
+		for _, err := range errs {
+			if err == nil {
+				succeeded++
+			} else if personal.CodeOf(err) != personal.CodeInvalidCredentials {
+				t.Errorf("got %v, want %s", err, personal.CodeInvalidCredentials)
+			}
+		}
+		if list, err := f.service.Sessions(t.Context(), u.in); succeeded != 1 || err != nil || len(list) != 2 {
+			t.Errorf("got %d successes and %d sessions (error %v), want 1 success and one session besides the registration's", succeeded, len(list), err)
+		}
+		f.clock.Advance(6 * time.Minute) // the digest is pruned, and the attempt has expired
+		f.eraseAndPrune(t)
+		_, err := f.service.AuthorizePasskey(t.Context(), request)
+		wantCode(t, err, personal.CodeInvalidCredentials)
+	})
+}
+
+func TestPasskey_AttemptsExpire(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := withPasskeys(t, url)
+		u := f.passkeyUser(t, "ada")
+		for wait, want := range map[time.Duration]personal.Code{5*time.Minute - time.Microsecond: "", 5 * time.Minute: personal.CodeInvalidCredentials} {
+			request := u.request(t, "")
+			f.clock.Advance(wait)
+			if _, err := f.service.AuthorizePasskey(t.Context(), request); personal.CodeOf(err) != want {
+				t.Errorf("a sign-in after %v: got %v, want code %q", wait, err, want)
+			}
+			begun, err := f.service.BeginPasskey(t.Context(), personal.BeginPasskeyRequest{Credentials: u.in, Purpose: personal.PasskeyProve})
+			if err != nil {
+				t.Fatal(err)
+			}
+			credential, err := u.device.Get(begun.Options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.clock.Advance(wait)
+			_, err = f.service.Prove(t.Context(), personal.ProveRequest{Credentials: u.in, Attempt: begun.Attempt, Credential: credential})
+			if (err == nil) != (want == "") {
+				t.Errorf("a proof after %v: got %v", wait, err)
+			}
+		}
+	})
+}
+
+func TestPasskey_TenAttemptsWaitInASession(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := withPasskeys(t, url)
+		u := f.passkeyUser(t, "ada")
+		var attempts []personal.PasskeyAttempt
+		for range 11 {
+			begun, err := f.service.BeginPasskey(t.Context(), personal.BeginPasskeyRequest{Credentials: u.in, Purpose: personal.PasskeyProve})
+			if err != nil {
+				t.Fatal(err)
+			}
+			attempts = append(attempts, begun)
+			f.clock.Advance(time.Second)
+		}
+		for i, want := range map[int]personal.Code{0: personal.CodeValidationFailed, 1: "", 10: ""} {
+			credential, err := u.device.Get(attempts[i].Options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = f.service.Prove(t.Context(), personal.ProveRequest{Credentials: u.in, Attempt: attempts[i].Attempt, Credential: credential})
+			if personal.CodeOf(err) != want {
+				t.Errorf("attempt %d of 11: got %v, want code %q", i+1, err, want)
+			}
+		}
+	})
+}
+
+// Neither the number of statements nor what they are tells an unknown passkey from a wrong response.
+func TestPasskey_UnknownOneCostsTheSameStatements(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		passkeys(&f.settings)
+		counter := &statementCounter{}
+		f.offer(t, counter.open(t, f, url), h)
+		u := f.passkeyUser(t, "ada")
+		removed := f.passkeyUser(t, "eve")
+		if err := f.service.RemovePasskeys(t.Context(), removed.in.UserID); err != nil {
+			t.Fatal(err)
+		}
+		wrong := u.request(t, "")
+		other := u.request(t, "")
+		wrong.Credential = other.Credential
+		var costs [2][]string
+		for i, request := range []personal.AuthorizePasskeyRequest{wrong, removed.request(t, "")} {
+			counter.take()
+			_, err := f.service.AuthorizePasskey(at(t, "203.0.113.9"), request)
+			wantCode(t, err, personal.CodeInvalidCredentials)
+			costs[i] = counter.take()
+		}
+		if diff := cmp.Diff(len(costs[0]), len(costs[1])); diff != "" {
+			t.Errorf("statements of a wrong response and of an unknown passkey:\n%s\n\n%s", strings.Join(costs[0], "\n"), strings.Join(costs[1], "\n"))
+		}
+		counter.take()
+		if _, err := f.service.BeginPasskey(t.Context(), personal.BeginPasskeyRequest{Purpose: personal.PasskeySignIn}); err != nil {
+			t.Fatal(err)
+		}
+		if got := counter.take(); len(got) > 0 {
+			t.Errorf("beginning a sign-in made statements:\n%s", strings.Join(got, "\n"))
+		}
+	})
+}
+
+func TestPasskey_FailuresCountForTheAddress(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		passkeys(&f.settings)
+		f.settings.Throttle.GuessAddress.Burst = 3
+		f.service = f.serve(f.store, h)
+		u := f.passkeyUser(t, "ada")
+		for range 5 { // successes are refunded
+			if _, err := u.signIn(t, at(t, "203.0.113.9"), ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		request := u.request(t, "")
+		request.Credential = u.request(t, "").Credential
+		for i, want := range []personal.Code{personal.CodeInvalidCredentials, personal.CodeInvalidCredentials, personal.CodeInvalidCredentials, personal.CodeTooManyAttempts} {
+			if _, err := f.service.AuthorizePasskey(at(t, "203.0.113.9"), request); personal.CodeOf(err) != want {
+				t.Errorf("failure %d: got %v, want %s", i+1, err, want)
+			}
+		}
+		_, err := f.service.AuthorizePasskey(at(t, "203.0.113.9"), personal.AuthorizePasskeyRequest{})
+		wantCode(t, err, personal.CodeTooManyAttempts)
+		if _, err := u.signIn(t, at(t, "198.51.100.9"), ""); err != nil {
+			t.Errorf("from another address: %v", err)
+		}
+	})
+}
+
+func TestPasskey_SignInsCountForTheAccount(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		passkeys(&f.settings)
+		f.settings.Throttle.SignInAccount.Burst = 2
+		f.service = f.serve(f.store, h)
+		u := f.passkeyUser(t, "ada")
+		for i, want := range []personal.Code{"", "", personal.CodeTooManyAttempts} {
+			if _, err := u.signIn(t, at(t, fmt.Sprint("203.0.113.", i+1)), ""); personal.CodeOf(err) != want {
+				t.Errorf("sign-in %d: got %v, want code %q", i+1, err, want)
+			}
+		}
+	})
+}
+
+func TestPasskey_StateOfTheAccount(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := withPasskeys(t, url)
+		u := f.passkeyUser(t, "ada")
+		f.disable(t, u.in.UserID)
+		u.wantSignIn(t, "", personal.CodeAccountDisabled)
+		f.enable(t, u.in.UserID) // both raise the credential version
+		u.wantSignIn(t, "", "")
+	})
+}
+
+func TestPasskey_EventsAndNotices(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := withPasskeys(t, url)
+		u := f.passkeyUser(t, "ada")
+		u.device.Count = 7
+		u.wantSignIn(t, "", "")
+		u.device.Count = 7
+		u.wantSignIn(t, "", "") // which is told, and not refused
+		u.wantSignIn(t, "", "")
+		if err := f.service.RemovePasskey(t.Context(), personal.RemovePasskeyRequest{Credentials: u.in, ID: u.added.ID, Password: goodPassword}); err != nil {
+			t.Fatal(err)
+		}
+		u.add(t, t.Context(), "")
+		u.add(t, t.Context(), "")
+		admin := personal.WithCall(t.Context(), personal.Call{Administrator: "root"})
+		if err := f.service.RemovePasskeys(admin, u.in.UserID); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.service.RemovePasskeys(admin, u.in.UserID); err != nil { // there are none
+			t.Fatal(err)
+		}
+		wantCode(t, f.service.RemovePasskeys(admin, u.in.UserID+99), personal.CodeNotFound)
+		want := []personal.EventType{
+			personal.EventRegistered, personal.EventPasskeyAdded, personal.EventSignedIn, personal.EventPasskeyCloned, personal.EventSignedIn,
+			personal.EventSignedIn, personal.EventPasskeyRemoved, personal.EventPasskeyAdded, personal.EventPasskeyAdded, personal.EventPasskeyRemoved,
+		}
+		if diff := cmp.Diff(want, f.published(t, u.in.UserID)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		page, err := f.service.AuditEntries(t.Context(), personal.AuditEntriesRequest{Type: personal.EventPasskeyRemoved})
+		if err != nil || len(page.Entries) != 2 || page.Entries[0].Count != 2 || page.Entries[0].Actor != personal.ActorAdministrator || page.Entries[1].Count != 1 {
+			t.Errorf("got %+v, error %v; want that an administrator removed 2 and the user 1", page.Entries, err)
+		}
+		var subjects []string
+		for _, m := range f.host.Mails() {
+			subjects = append(subjects, m.Subject)
+			if strings.Contains(m.Text, "a passkey\n") || strings.Contains(m.Text, "ada") {
+				t.Errorf("got the mail %q, want one without what a user has typed", m.Text)
+			}
+		}
+		slices.Sort(subjects)
+		if diff := cmp.Diff([]string{
+			"A passkey was added", "A passkey was added", "A passkey was added", "A passkey was removed", "A passkey was removed", "There may be a copy of your passkey",
+		}, subjects); diff != "" {
+			t.Errorf("mails (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// An older version raises the credential version and knows no passkeys.
+func TestPasskey_IsVoidAfterAnOlderVersionHasChangedCredentials(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := withPasskeys(t, url)
+		u := f.passkeyUser(t, "ada")
+		id := u.in.UserID
+		older := func() {
+			f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET credential_version = credential_version + 1 WHERE id = %d", id))
+		}
+		older()
+		u.wantSignIn(t, "", personal.CodeInvalidCredentials)
+		begun, err := f.service.BeginPasskey(t.Context(), personal.BeginPasskeyRequest{Credentials: u.in, Purpose: personal.PasskeyProve})
+		if err != nil || strings.Contains(begun.Options, `"id"`) {
+			t.Errorf("got options %s, error %v; want none with a void passkey", begun.Options, err)
+		}
+		credential, err := u.device.Get(begun.Options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.service.Prove(t.Context(), personal.ProveRequest{Credentials: u.in, Attempt: begun.Attempt, Credential: credential}); err == nil {
+			t.Error("a void passkey gives a proof")
+		}
+		if list, err := f.service.Passkeys(t.Context(), u.in); err != nil || len(list) != 1 {
+			t.Errorf("got %d passkeys, error %v; want that a void one is listed", len(list), err)
+		}
+		in := f.changePassword(t, u.in, goodPassword, goodPassword+"!") // which does not make it valid
+		u.in = f.changePassword(t, in, goodPassword+"!", goodPassword)
+		u.wantSignIn(t, "", personal.CodeInvalidCredentials)
+		if e, err := f.service.Explain(t.Context(), personal.ExplainRequest{Login: "ada"}); err != nil ||
+			!slices.ContainsFunc(e.Verdicts, func(v personal.Verdict) bool { return v.Reason == personal.ReasonPasskeysVoid && v.Count == 1 }) {
+			t.Errorf("got %+v, error %v; want the verdict %s", e.Verdicts, err, personal.ReasonPasskeysVoid)
+		}
+		if _, err := f.service.Prove(t.Context(), personal.ProveRequest{Credentials: u.in, Password: goodPassword, ID: u.added.ID}); err != nil {
+			t.Fatal(err)
+		}
+		u.wantSignIn(t, "", "")
+		u.in = f.changePassword(t, u.in, goodPassword, goodPassword+"!")
+		u.wantSignIn(t, "", "")
+
+		// Of an account that nothing else opens it stays valid.
+		f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET password_hash = '', email = '', email_key = NULL WHERE id = %d", id))
+		older()
+		u.wantSignIn(t, "", "")
+		if err := f.service.RemovePasskeys(t.Context(), id); personal.CodeOf(err) != personal.CodeLastWayIn {
+			t.Errorf("removing the last way in: got %v, want %s", err, personal.CodeLastWayIn)
+		}
+		in2, err := u.signIn(t, t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		remove := personal.RemovePasskeyRequest{Credentials: in2.Credentials, ID: u.added.ID, Proof: in2.Proof.Proof}
+		wantCode(t, f.service.RemovePasskey(t.Context(), remove), personal.CodeLastWayIn)
+		u.wantSignIn(t, "", "")
+	})
+}
+
+// An older version switches the factor off without changing the credential version.
+func TestPasskey_NeedsACodeOfAFactorThatIsNewer(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := withPasskeys(t, url)
+		u := f.enrol(t, "ada")
+		p := &passkeyUser{f: f, in: u.in}
+		p.add(t, t.Context(), u.next())
+		p.wantSignIn(t, "", "")
+		f.exec(t, "UPDATE personal_accounts SET two_factor_secret = NULL, two_factor_key = '', two_factor_step = 0")
+		p.wantSignIn(t, "", "")
+		u.confirm(t, from(t, "", ""))
+		p.wantSignIn(t, "", personal.CodeCodeRequired)
+		p.wantSignIn(t, u.next(), "")
+	})
+}
+
+func TestPasskey_AdministratorWhoRemovesTheFactorRemovesPasskeysToo(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := withPasskeys(t, url)
+		for login, keep := range map[string]bool{"ada": true, "eve": false} {
+			u := f.enrol(t, login)
+			p := &passkeyUser{f: f, in: u.in}
+			p.add(t, t.Context(), u.next())
+			if err := f.service.RemoveTwoFactor(t.Context(), personal.RemoveTwoFactorRequest{UserID: u.in.UserID, KeepPasskeys: keep}); err != nil {
+				t.Fatal(err)
+			}
+			record, err := f.service.User(t.Context(), u.in.UserID)
+			if got := len(record.Passkeys) == 1; err != nil || got != keep {
+				t.Errorf("got %d passkeys, error %v; want that they are kept: %t", len(record.Passkeys), err, keep)
+			}
+		}
+	})
+}
+
+func TestPasskey_CodesBlockedAwayFromKnownAddresses(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		passkeys(&f.settings)
+		f.offer(t, f.store, h)
+		in := f.register(t, "ada").Credentials
+		p := &passkeyUser{f: f, in: in}
+		p.add(t, t.Context(), "")
+		u := &factor{f: f, in: in, login: "ada"}
+		u.confirm(t, from(t, "", ""))
+		for range 100 {
+			f.clock.Advance(15 * time.Minute)
+			if _, err := p.signIn(t, at(t, abroad), u.wrong()); personal.CodeOf(err) != personal.CodeInvalidCode {
+				t.Fatalf("got %v, want %s", err, personal.CodeInvalidCode)
+			}
+		}
+		f.clock.Advance(15 * time.Minute)
+		_, err := p.signIn(t, at(t, abroad), u.code())
+		wantCode(t, err, personal.CodeCodesBlocked)
+		if _, err := p.signIn(t, at(t, abroad), u.recoveryCode()); err != nil {
+			t.Errorf("with a recovery code: %v", err)
+		}
+	})
+}
+
+func TestPasskey_SwitchedOffThereAreNoOperations(t *testing.T) {
+	f := offering(t, testkit.SQLite(t))
+	in := f.register(t, "ada").Credentials
+	ctx := t.Context()
+	_, err := f.service.BeginPasskey(ctx, personal.BeginPasskeyRequest{Purpose: personal.PasskeySignIn})
+	wantCode(t, err, personal.CodeNotFound)
+	_, err = f.service.AuthorizePasskey(ctx, personal.AuthorizePasskeyRequest{Attempt: "a", Credential: "{}"})
+	wantCode(t, err, personal.CodeNotFound)
+	_, err = f.service.AddPasskey(ctx, personal.AddPasskeyRequest{Credentials: in, Password: goodPassword})
+	wantCode(t, err, personal.CodeNotFound)
+	_, err = f.service.ConfirmPasskey(ctx, personal.ConfirmPasskeyRequest{Credentials: in})
+	wantCode(t, err, personal.CodeNotFound)
+	_, err = f.service.Passkeys(ctx, in)
+	wantCode(t, err, personal.CodeNotFound)
+	wantCode(t, f.service.RenamePasskey(ctx, personal.RenamePasskeyRequest{Credentials: in}), personal.CodeNotFound)
+	wantCode(t, f.service.RemovePasskey(ctx, personal.RemovePasskeyRequest{Credentials: in}), personal.CodeNotFound)
+	features, err := f.service.Features(ctx)
+	if err != nil || features.Passkeys {
+		t.Errorf("got passkeys %t, error %v; want none", features.Passkeys, err)
+	}
+}

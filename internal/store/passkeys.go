@@ -1,0 +1,347 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/schema"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/passkey"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+type passkeyRow struct {
+	bun.BaseModel `bun:"table:personal_passkeys,alias:p"`
+
+	ID                       int64 `bun:",pk,autoincrement"`
+	AccountID                int64
+	CredentialID, PublicKey  []byte
+	SignCount                int64
+	BackupEligible, BackedUp bool
+	RpID, Name               string
+	Created, LastUsed        micros
+	CredentialVersion        int64
+	WithCode                 bool
+	Confirmation             []byte // NULL: of an import
+}
+
+func newPasskeyRow(p accounts.Passkey) passkeyRow {
+	return passkeyRow{
+		AccountID: p.AccountID, CredentialID: p.CredentialID, PublicKey: p.PublicKey, SignCount: int64(p.SignCount),
+		BackupEligible: p.BackupEligible, BackedUp: p.BackedUp, RpID: p.RelyingParty, Name: p.Name,
+		Created: at(p.Created), LastUsed: at(p.LastUsed), CredentialVersion: p.CredentialVersion, WithCode: p.WithCode,
+		Confirmation: p.Confirmation[:],
+	}
+}
+
+func (r *passkeyRow) passkey() accounts.Passkey {
+	p := accounts.Passkey{
+		ID: r.ID, AccountID: r.AccountID,
+		Key: passkey.Key{
+			CredentialID: r.CredentialID, PublicKey: r.PublicKey, SignCount: uint32(r.SignCount),
+			BackupEligible: r.BackupEligible, BackedUp: r.BackedUp,
+		},
+		RelyingParty: r.RpID, Name: r.Name, Created: r.Created.time(), LastUsed: r.LastUsed.time(),
+		CredentialVersion: r.CredentialVersion, WithCode: r.WithCode,
+	}
+	copy(p.Confirmation[:], r.Confirmation)
+	return p
+}
+
+// Passkeys implements accounts.PasskeyStore.
+func (s *Store) Passkeys(ctx context.Context, accountID int64) ([]accounts.Passkey, error) {
+	var rows []passkeyRow
+	err := s.scan(ctx, "list passkeys", s.read.NewSelect().Model(&rows).Where("p.account_id = ?", accountID).Order("p.id DESC"))
+	return convert(rows, (*passkeyRow).passkey), err
+}
+
+// FindPasskey implements accounts.PasskeyStore.
+func (s *Store) FindPasskey(ctx context.Context, credentialID []byte, attempt [32]byte) (accounts.Passkey, accounts.Account, bool, error) {
+	var row struct {
+		passkeyRow
+		UserHandle []byte
+		Used       bool
+
+		LoginKey, Email, EmailKey, VerifiedKey, PasswordHash, UnverifiedKey string
+
+		AccountVersion  int64
+		Disabled        bool
+		TwoFactorSecret []byte
+		TwoFactorKey    string
+		TwoFactorStep   int64
+	}
+	// The user fields are not read: the time would reveal how many the user has filled in.
+	err := s.scan(ctx, "find a passkey", s.read.NewRaw(`SELECT p.*, a.user_handle, a.login_key, a.email, coalesce(a.email_key, '') AS email_key,
+			coalesce(a.verified_key, '') AS verified_key, a.password_hash, coalesce(a.unverified_key, '') AS unverified_key,
+			a.credential_version AS account_version, a.disabled, a.two_factor_secret, a.two_factor_key, a.two_factor_step,
+			EXISTS (SELECT 1 FROM personal_used_attempts WHERE digest = ?) AS used
+		FROM personal_passkeys p JOIN personal_accounts a ON a.id = p.account_id WHERE p.credential_id = ?`, attempt[:], credentialID), &row)
+	if err != nil {
+		return accounts.Passkey{}, accounts.Account{}, false, err
+	}
+	account := accountRow{
+		ID: row.AccountID, LoginKey: row.LoginKey, Email: row.Email, EmailKey: row.EmailKey, VerifiedKey: row.VerifiedKey,
+		PasswordHash: row.PasswordHash, CredentialVersion: row.AccountVersion, Disabled: row.Disabled, UnverifiedKey: row.UnverifiedKey,
+		TwoFactorSecret: row.TwoFactorSecret, TwoFactorKey: row.TwoFactorKey, TwoFactorStep: row.TwoFactorStep,
+	}
+	p := row.passkey()
+	p.UserHandle = row.UserHandle
+	return p, account.account(), row.Used, nil
+}
+
+// AddAttempt implements accounts.PasskeyStore.
+func (s *Store) AddAttempt(ctx context.Context, a accounts.PasskeyAttempt) error {
+	return s.inTx(ctx, "store an attempt", func(ctx context.Context, tx bun.Tx) error { return s.addAttempt(ctx, tx, a) })
+}
+
+// addAttempt stores an attempt of a session, which cannot end meanwhile.
+func (s *Store) addAttempt(ctx context.Context, tx bun.Tx, a accounts.PasskeyAttempt) error {
+	err := execOne(ctx, tx, accounts.ErrStale, `INSERT INTO personal_passkey_attempts
+			(digest, session_id, purpose, challenge, credential_version, with_code, created)
+		SELECT ?, s.id, ?, ?, ?, ?, ? FROM (SELECT id FROM personal_sessions WHERE id = ? ?) AS s`,
+		a.Digest[:], a.Purpose, a.Challenge[:], a.CredentialVersion, a.WithCode, at(s.Now()), a.SessionID, s.keep)
+	if err != nil {
+		return err
+	}
+	_, err = exec(ctx, tx, `DELETE FROM personal_passkey_attempts WHERE session_id = ?0 AND digest NOT IN (
+		SELECT digest FROM personal_passkey_attempts WHERE session_id = ?0 ORDER BY created DESC, digest LIMIT ?1)`, a.SessionID, accounts.MaxAttempts)
+	return err
+}
+
+// BeginPasskey implements accounts.PasskeyStore.
+func (s *Store) BeginPasskey(
+	ctx context.Context, accountID int64, a accounts.PasskeyAttempt, candidate []byte, code accounts.CodeUse, jobs ...accounts.NewJob,
+) (handle []byte, err error) {
+	err = s.inTx(ctx, "begin to add a passkey", func(ctx context.Context, tx bun.Tx) error {
+		if _, err := s.lockCredentials(ctx, tx, accountID, a.CredentialVersion); err != nil {
+			return err
+		}
+		if err := fitsPasskey(ctx, tx, accountID); err != nil {
+			return err
+		}
+		if err := s.useCode(ctx, tx, accountID, code); err != nil {
+			return err
+		}
+		err := tx.NewRaw("UPDATE personal_accounts SET user_handle = coalesce(user_handle, ?) WHERE id = ? RETURNING user_handle", candidate, accountID).
+			Scan(ctx, &handle)
+		if err != nil {
+			return err
+		}
+		if err := s.addAttempt(ctx, tx, a); err != nil {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs)
+	})
+	return handle, err
+}
+
+// fitsPasskey returns accounts.ErrTooManyPasskeys unless a locked account may have another one.
+func fitsPasskey(ctx context.Context, tx bun.Tx, accountID int64) error {
+	n, err := countPasskeys(ctx, tx, accountID)
+	if err == nil && n >= personal.MaxPasskeys {
+		return accounts.ErrTooManyPasskeys
+	}
+	return err
+}
+
+func countPasskeys(ctx context.Context, tx bun.Tx, accountID int64) (n int, err error) {
+	err = tx.NewRaw("SELECT count(*) FROM personal_passkeys WHERE account_id = ?", accountID).Scan(ctx, &n)
+	return n, err
+}
+
+// FindAttempt implements accounts.PasskeyStore.
+func (s *Store) FindAttempt(ctx context.Context, sessionID, credentialVersion int64, digest [32]byte, after time.Time) (a accounts.PasskeyAttempt, err error) {
+	var row struct {
+		Purpose   personal.PasskeyPurpose
+		Challenge []byte
+		WithCode  bool
+	}
+	err = s.scan(ctx, "find an attempt", s.read.NewRaw(`SELECT purpose, challenge, with_code FROM personal_passkey_attempts
+		WHERE digest = ? AND session_id = ? AND credential_version = ? AND created > ?`, digest[:], sessionID, credentialVersion, at(after)), &row)
+	a = accounts.PasskeyAttempt{Digest: digest, SessionID: sessionID, Purpose: row.Purpose, CredentialVersion: credentialVersion, WithCode: row.WithCode}
+	copy(a.Challenge[:], row.Challenge)
+	return a, err
+}
+
+// AddPasskey implements accounts.PasskeyStore.
+func (s *Store) AddPasskey(ctx context.Context, p accounts.Passkey, attempt accounts.AttemptUse, jobs ...accounts.NewJob) (id int64, err error) {
+	row := newPasskeyRow(p)
+	added := func() *bun.RawQuery { // a session can use an attempt once
+		return s.write.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_passkeys WHERE id = ? AND confirmation = ?)", row.ID, row.Confirmation)
+	}
+	err = s.inTxOrFound(ctx, "add a passkey", added, func(ctx context.Context, tx bun.Tx) error {
+		if _, err := s.lockCredentials(ctx, tx, p.AccountID, p.CredentialVersion); err != nil {
+			return err
+		}
+		if err := useAttempt(ctx, tx, attempt); err != nil {
+			return err
+		}
+		if err := fitsPasskey(ctx, tx, p.AccountID); err != nil {
+			return err
+		}
+		n, err := rowsAffected(tx.NewInsert().Model(&row).On("CONFLICT DO NOTHING").Returning("id").Exec(ctx))
+		if err == nil && n == 0 {
+			return accounts.ErrPasskeyTaken
+		}
+		if err != nil {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs)
+	})
+	return row.ID, err
+}
+
+// useAttempt uses up an attempt in the transaction that it authorises. Of two transactions with
+// the same attempt, one waits for the other.
+func useAttempt(ctx context.Context, tx bun.Tx, a accounts.AttemptUse) error {
+	if a.SessionID != 0 {
+		return execOne(ctx, tx, accounts.ErrAttemptUsed, "DELETE FROM personal_passkey_attempts WHERE digest = ? AND session_id = ?", a.Digest[:], a.SessionID)
+	}
+	return execOne(ctx, tx, accounts.ErrAttemptUsed, "INSERT INTO personal_used_attempts (digest, expires) VALUES (?, ?) ON CONFLICT DO NOTHING",
+		a.Digest[:], at(a.Expires))
+}
+
+// usePasskey stores the use of a passkey of a locked account, and uses up its attempt.
+func (s *Store) usePasskey(ctx context.Context, tx bun.Tx, accountID int64, u accounts.PasskeyUse) error {
+	if u.ID == 0 {
+		return nil
+	}
+	if err := useAttempt(ctx, tx, u.Attempt); err != nil {
+		return err
+	}
+	var before []int64
+	err := tx.NewRaw("SELECT sign_count FROM personal_passkeys WHERE id = ? AND account_id = ? AND credential_version = ?",
+		u.ID, accountID, u.CredentialVersion).Scan(ctx, &before)
+	if err != nil {
+		return err
+	}
+	if len(before) == 0 {
+		return accounts.ErrAttemptUsed
+	}
+	_, err = exec(ctx, tx, "UPDATE personal_passkeys SET sign_count = ?, backed_up = ?, last_used = ? WHERE id = ?",
+		int64(u.SignCount), u.BackedUp, at(s.Now()), u.ID)
+	if err != nil || !passkey.Cloned(uint32(before[0]), u.SignCount) {
+		return err
+	}
+	return s.addJobs(ctx, tx, u.OnClone())
+}
+
+// ConfirmedPasskey implements accounts.PasskeyStore.
+func (s *Store) ConfirmedPasskey(ctx context.Context, accountID int64, confirmation [32]byte) (accounts.Passkey, error) {
+	var row passkeyRow
+	err := s.scan(ctx, "find a passkey", s.read.NewSelect().Model(&row).
+		Where("p.account_id = ?", accountID).Where("p.confirmation = ?", confirmation[:]).Limit(1))
+	return row.passkey(), err
+}
+
+// RenamePasskey implements accounts.PasskeyStore.
+func (s *Store) RenamePasskey(ctx context.Context, accountID, id int64, name string) error {
+	_, err := s.exec(ctx, "rename a passkey", "UPDATE personal_passkeys SET name = ? WHERE id = ? AND account_id = ?", name, id, accountID)
+	return err
+}
+
+// RemovePasskey implements accounts.PasskeyStore.
+func (s *Store) RemovePasskey(
+	ctx context.Context, accountID, credentialVersion, id int64, code accounts.CodeUse, codeJobs []accounts.NewJob, jobs ...accounts.NewJob,
+) error {
+	return s.inTx(ctx, "remove a passkey", func(ctx context.Context, tx bun.Tx) error {
+		row, err := s.lockCredentials(ctx, tx, accountID, credentialVersion)
+		if err != nil {
+			return err
+		}
+		if err := s.useCode(ctx, tx, accountID, code); err != nil {
+			return err
+		}
+		if err := s.addJobs(ctx, tx, codeJobs); err != nil {
+			return err
+		}
+		n, err := removePasskeys(ctx, tx, row.account(), "id = ?", id)
+		if err != nil || n == 0 {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs)
+	})
+}
+
+// RemovePasskeys implements accounts.PasskeyStore.
+func (s *Store) RemovePasskeys(ctx context.Context, accountID int64, jobs func(before accounts.Account, n int) []accounts.NewJob) error {
+	return s.inTx(ctx, "remove passkeys", func(ctx context.Context, tx bun.Tx) error {
+		row, err := s.lockAccount(ctx, tx, accountID)
+		if err != nil {
+			return err
+		}
+		n, err := removePasskeys(ctx, tx, row.account(), "TRUE")
+		if err != nil || n == 0 {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs(row.account(), n))
+	})
+}
+
+// removePasskeys removes the passkeys of a locked account that fulfil a condition, ends the
+// sessions that they began, and voids the proofs that they gave. It returns how many there were.
+// accounts.ErrLastWayIn.
+func removePasskeys(ctx context.Context, tx bun.Tx, a accounts.Account, condition string, args ...any) (n int, err error) {
+	var ids []int64
+	err = tx.NewRaw("SELECT id FROM personal_passkeys WHERE account_id = ? AND "+condition, append([]any{a.ID}, args...)...).Scan(ctx, &ids)
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	if !a.HasWayIn() {
+		if n, err := countPasskeys(ctx, tx, a.ID); err != nil || n == len(ids) {
+			return 0, cmp.Or(err, accounts.ErrLastWayIn)
+		}
+	}
+	// Sessions first, then what depends on them: Prune locks them in this order, too.
+	return len(ids), execAll(ctx, tx,
+		tx.NewRaw("DELETE FROM personal_sessions WHERE account_id = ? AND passkey_id IN (?)", a.ID, bun.List(ids)),
+		tx.NewRaw("UPDATE personal_sessions SET proof = NULL WHERE account_id = ? AND proof_passkey IN (?)", a.ID, bun.List(ids)),
+		tx.NewRaw("DELETE FROM personal_passkeys WHERE id IN (?)", bun.List(ids)))
+}
+
+// carryPasskeys returns the statement that keeps the passkeys of a locked account valid whose
+// credential version was raised by one. Those that were void stay so.
+func carryPasskeys(tx bun.Tx, accountID int64) schema.QueryAppender {
+	return tx.NewRaw(`UPDATE personal_passkeys SET credential_version = credential_version + 1
+		WHERE account_id = ?0 AND credential_version = (SELECT credential_version - 1 FROM personal_accounts WHERE id = ?0)`, accountID)
+}
+
+// keepPasskeys removes all passkeys of a locked account whose credential version was raised by
+// one, or keeps them valid. All sessions but the caller's have ended.
+func (s *Store) keepPasskeys(ctx context.Context, tx bun.Tx, accountID int64, remove bool) (removed, left int, err error) {
+	if !remove {
+		if err := execAll(ctx, tx, carryPasskeys(tx, accountID)); err != nil {
+			return 0, 0, err
+		}
+		left, err = countPasskeys(ctx, tx, accountID)
+		return 0, left, err
+	}
+	n, err := exec(ctx, tx, "DELETE FROM personal_passkeys WHERE account_id = ?", accountID)
+	return int(n), 0, err
+}
+
+// askForCodes returns the statement after which each passkey of the account needs the code of a
+// second factor: the factor with which they were added is not in force any more.
+func askForCodes(tx bun.Tx, accountID int64) schema.QueryAppender {
+	return tx.NewRaw("UPDATE personal_passkeys SET with_code = FALSE WHERE account_id = ? AND with_code", accountID)
+}
+
+// liftPasskey returns the statement that makes a passkey of a locked account valid again and, if
+// a code was judged, lets it stand for a code.
+func liftPasskey(tx bun.Tx, accountID, credentialVersion, id int64, withCode bool) schema.QueryAppender {
+	return tx.NewRaw(`UPDATE personal_passkeys SET with_code = (?0 OR with_code AND credential_version = ?1), credential_version = ?1
+		WHERE id = ?2 AND account_id = ?3`, withCode, credentialVersion, id, accountID)
+}
+
+// OtherRelyingParty implements accounts.PasskeyStore.
+func (s *Store) OtherRelyingParty(ctx context.Context, id string) (string, error) {
+	var other []string
+	err := s.scan(ctx, "read the relying parties of passkeys", s.read.NewRaw("SELECT rp_id FROM personal_passkeys WHERE rp_id <> ? LIMIT 1", id), &other)
+	if err != nil || len(other) == 0 {
+		return "", err
+	}
+	return other[0], nil
+}

@@ -44,6 +44,7 @@ func Run(t *testing.T, open Open) {
 		{"deletion", deletionCases},
 		{"two factors", twoFactorCases},
 		{"proofs", proofCases},
+		{"passkeys", passkeyCases},
 		{"attempts", attemptCases},
 		{"jobs", jobCases},
 		{"exports", exportCases},

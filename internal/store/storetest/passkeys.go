@@ -1,0 +1,302 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/passkey"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// newAttempt stores an attempt of a session.
+func (w *world) newAttempt(a accounts.Account, s accounts.Session) accounts.PasskeyAttempt {
+	w.t.Helper()
+	attempt := accounts.PasskeyAttempt{
+		Digest: digest("attempt", w.number()), SessionID: s.ID, Purpose: personal.PasskeyProve, Challenge: passkey.Challenge(digest("challenge", w.number())),
+		CredentialVersion: a.CredentialVersion, WithCode: true,
+	}
+	w.must(w.AddAttempt(w.t.Context(), attempt))
+	return attempt
+}
+
+func (w *world) newPasskey(a accounts.Account) accounts.Passkey {
+	id, key := digest("credential", w.number()), digest("key", w.number())
+	return accounts.Passkey{
+		AccountID: a.ID, Key: passkey.Key{CredentialID: id[:], PublicKey: key[:], SignCount: 7, BackupEligible: true, BackedUp: true},
+		RelyingParty: "site.example", Name: "phone", Created: w.Now(), CredentialVersion: a.CredentialVersion, WithCode: true,
+		Confirmation: digest("confirmation", w.number()),
+	}
+}
+
+// addPasskey stores a passkey and returns it with its id.
+func (w *world) addPasskey(a accounts.Account, s accounts.Session) accounts.Passkey {
+	w.t.Helper()
+	p := w.newPasskey(a)
+	var err error
+	p.ID, err = w.AddPasskey(w.t.Context(), p, use(w.newAttempt(a, s)))
+	w.must(err)
+	return p
+}
+
+func use(a accounts.PasskeyAttempt) accounts.AttemptUse {
+	return accounts.AttemptUse{Digest: a.Digest, SessionID: a.SessionID}
+}
+
+// useOf is a sign-in with a passkey.
+func useOf(p accounts.Passkey, n int) accounts.PasskeyUse {
+	return accounts.PasskeyUse{
+		ID: p.ID, CredentialVersion: p.CredentialVersion, SignCount: p.SignCount + 1,
+		Attempt: accounts.AttemptUse{Digest: digest("sealed", n), Expires: time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC)},
+		OnClone: func() []accounts.NewJob { return []accounts.NewJob{job("event")} },
+	}
+}
+
+func (w *world) signInBy(a accounts.Account, u accounts.PasskeyUse) error {
+	s := w.newSession(a.ID)
+	s.Method, s.PasskeyID, s.Proof = personal.MethodPasskey, u.ID, w.newProof(a)
+	s.Proof.PasskeyID = u.ID
+	return w.OpenSession(w.t.Context(), accounts.OpenSession{Session: s, CredentialVersion: a.CredentialVersion, MaxSessions: 100, Passkey: u})
+}
+
+// onlyPasskey returns the account's only passkey.
+func (w *world) onlyPasskey(a accounts.Account) accounts.Passkey {
+	w.t.Helper()
+	list, err := w.Passkeys(w.t.Context(), a.ID)
+	w.must(err)
+	if len(list) != 1 {
+		w.t.Fatalf("got %d passkeys, want 1", len(list))
+	}
+	return list[0]
+}
+
+var passkeyCases = []testCase{
+	{"a passkey is listed, found with its account, and renamed", func(t *testing.T, w *world) {
+		a, s := w.createEnrolled()
+		handle, err := w.BeginPasskey(t.Context(), a.ID, accounts.PasskeyAttempt{Digest: digest("x", 1), SessionID: s.ID, CredentialVersion: a.CredentialVersion},
+			[]byte("handle"), accounts.CodeUse{})
+		w.must(err)
+		again, err := w.BeginPasskey(t.Context(), a.ID, accounts.PasskeyAttempt{Digest: digest("x", 2), SessionID: s.ID, CredentialVersion: a.CredentialVersion},
+			[]byte("another"), accounts.CodeUse{})
+		w.must(err)
+		if string(handle) != "handle" || string(again) != "handle" {
+			t.Errorf("got the handles %q and %q, want one per account", handle, again)
+		}
+		first := w.addPasskey(a, s)
+		w.pass(time.Second)
+		second := w.addPasskey(a, s)
+		list, err := w.Passkeys(t.Context(), a.ID)
+		w.must(err)
+		if diff := cmp.Diff([]accounts.Passkey{second, first}, list); diff != "" {
+			t.Errorf("passkeys (-stored +listed):\n%s", diff)
+		}
+		p, found, used, err := w.FindPasskey(t.Context(), first.CredentialID, digest("sealed", 1))
+		w.must(err)
+		first.UserHandle = handle
+		want := w.account(a.ID)
+		want.Login, want.Name, want.Fields, want.Created, want.Updated = "", nil, nil, time.Time{}, time.Time{}
+		if diff := cmp.Diff(first, p) + cmp.Diff(want, found); diff != "" || used {
+			t.Errorf("got used %t; (-want +found):\n%s", used, diff)
+		}
+		w.must(w.RenamePasskey(t.Context(), a.ID, first.ID, "my phone"))
+		other, _ := w.createAny()
+		w.must(w.RenamePasskey(t.Context(), other.ID, first.ID, "not mine"))
+		if p, err := w.ConfirmedPasskey(t.Context(), a.ID, first.Confirmation); err != nil || p.Name != "my phone" {
+			t.Errorf("got %q, error %v; want the new name", p.Name, err)
+		}
+		_, err = w.ConfirmedPasskey(t.Context(), other.ID, first.Confirmation)
+		w.wantError(err, accounts.ErrNotFound)
+		_, _, _, err = w.FindPasskey(t.Context(), []byte("unknown"), digest("sealed", 1))
+		w.wantError(err, accounts.ErrNotFound)
+		if other, err := w.OtherRelyingParty(t.Context(), "site.example"); err != nil || other != "" {
+			t.Errorf("got the relying party %q, error %v; want no other", other, err)
+		}
+		if other, err := w.OtherRelyingParty(t.Context(), ""); err != nil || other != "site.example" {
+			t.Errorf("got the relying party %q, error %v; want that of the passkeys", other, err)
+		}
+	}},
+	{"an attempt is its session's, for its credential version, and used once", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		other := w.open(a)
+		attempt := w.newAttempt(a, s)
+		early := w.Now().Add(-time.Second)
+		got, err := w.FindAttempt(t.Context(), s.ID, a.CredentialVersion, attempt.Digest, early)
+		w.must(err)
+		if diff := cmp.Diff(attempt, got); diff != "" {
+			t.Errorf("attempt (-stored +found):\n%s", diff)
+		}
+		for _, missing := range []struct {
+			session, version int64
+			after            time.Time
+		}{{other.ID, a.CredentialVersion, early}, {s.ID, a.CredentialVersion + 1, early}, {s.ID, a.CredentialVersion, w.Now()}} {
+			_, err := w.FindAttempt(t.Context(), missing.session, missing.version, attempt.Digest, missing.after)
+			w.wantError(err, accounts.ErrNotFound)
+		}
+		p := w.newPasskey(a)
+		_, err = w.AddPasskey(t.Context(), p, accounts.AttemptUse{Digest: attempt.Digest, SessionID: other.ID}, job("event"))
+		w.wantError(err, accounts.ErrAttemptUsed)
+		stale := p
+		stale.CredentialVersion++
+		_, err = w.AddPasskey(t.Context(), stale, use(attempt), job("event"))
+		w.wantError(err, accounts.ErrStale)
+		errs := atOnce(8, func(int) error {
+			_, err := w.AddPasskey(context.Background(), p, use(attempt))
+			return err
+		})
+		if count(errs, nil) != 1 || count(errs, accounts.ErrAttemptUsed) != 7 {
+			t.Errorf("got %v, want one success", errs)
+		}
+		_, err = w.AddPasskey(t.Context(), p, use(w.newAttempt(a, s)), job("event"))
+		w.wantError(err, accounts.ErrPasskeyTaken)
+		if due := w.kindsDue(); len(due) != 0 {
+			t.Errorf("got the jobs %v of what was refused", due)
+		}
+		w.must(w.RevokeSession(t.Context(), a.ID, s.ID))
+		w.wantError(w.AddAttempt(t.Context(), attempt), accounts.ErrStale)
+	}},
+	{"a use stores the counter and uses its sealed attempt up", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		p := w.addPasskey(a, s)
+		errs := atOnce(8, func(int) error { return w.signInBy(a, useOf(p, 1)) })
+		if count(errs, nil) != 1 || count(errs, accounts.ErrAttemptUsed) != 7 {
+			t.Errorf("got %v, want one success", errs)
+		}
+		if got := w.onlyPasskey(a); got.SignCount != p.SignCount+1 || !got.LastUsed.Equal(w.Now()) || got.BackedUp {
+			t.Errorf("got %+v, want the counter, the backup state and the time of the use", got)
+		}
+		if due := w.kindsDue(); len(due) != 0 {
+			t.Errorf("got the jobs %v of a clone", due)
+		}
+		w.must(w.signInBy(a, useOf(p, 2))) // the same counter again
+		if due := w.kindsDue(); len(due) != 1 {
+			t.Errorf("got the jobs %v, want that of a clone", due)
+		}
+		_, _, used, err := w.FindPasskey(t.Context(), p.CredentialID, digest("sealed", 2))
+		if w.must(err); !used {
+			t.Error("a used attempt is not found to be used")
+		}
+		void := useOf(p, 3)
+		void.CredentialVersion++
+		w.wantError(w.signInBy(a, void), accounts.ErrAttemptUsed)
+		w.must(w.RemovePasskeys(t.Context(), a.ID, func(accounts.Account, int) []accounts.NewJob { return nil }))
+		w.wantError(w.signInBy(a, useOf(p, 4)), accounts.ErrAttemptUsed)
+		w.pass(time.Hour)
+		w.must(w.Prune(t.Context(), store.PruneOptions{AttemptsBefore: w.Now()}))
+		_, _, used, _ = w.FindPasskey(t.Context(), p.CredentialID, digest("sealed", 2))
+		if used {
+			t.Error("a digest is kept longer than its attempt is valid")
+		}
+	}},
+	{"a removal ends the sessions that the passkey began and voids its proofs", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		p, kept := w.addPasskey(a, s), w.addPasskey(a, s)
+		w.must(w.signInBy(a, useOf(p, 1)))
+		w.must(w.signInBy(a, useOf(kept, 2)))
+		proof := w.newProof(a)
+		proof.PasskeyID, p.SignCount = p.ID, p.SignCount+1
+		w.must(w.SetProof(t.Context(), a.ID, s.ID, proof, accounts.ProofBy{Passkey: useOf(p, 3)}))
+		if got := w.session(s).Proof; got.PasskeyID != p.ID {
+			t.Errorf("got the proof %+v, want that of the passkey", got)
+		}
+		remove := func(a accounts.Account, id int64) error {
+			return w.RemovePasskey(t.Context(), a.ID, a.CredentialVersion, id, accounts.CodeUse{}, nil, job("event"))
+		}
+		other, _ := w.createAny()
+		w.must(remove(other, p.ID))
+		w.must(remove(a, p.ID))
+		w.must(remove(a, p.ID))
+		if due := w.kindsDue(); len(due) != 1 {
+			t.Errorf("got the jobs %v, want those of one removal", due)
+		}
+		if got := w.session(s).Proof; got != (accounts.Proof{}) {
+			t.Errorf("got the proof %+v of a removed passkey", got)
+		}
+		methods := map[string]int{}
+		for _, s := range w.sessions(a.ID) {
+			methods[s.Method]++
+		}
+		if diff := cmp.Diff(map[string]int{"": 1, personal.MethodPasskey: 1}, methods); diff != "" || w.onlyPasskey(a).ID != kept.ID {
+			t.Errorf("sessions by method (-want +got):\n%s", diff)
+		}
+		w.must(w.SetEmail(t.Context(), a.ID, accounts.Email{}, func(accounts.Account) ([]accounts.NewJob, error) { return nil, nil }))
+		w.wantError(remove(a, kept.ID), accounts.ErrLastWayIn)
+		a.CredentialVersion++
+		w.wantError(remove(a, kept.ID), accounts.ErrStale)
+	}},
+	{"changes of credentials keep valid passkeys valid and void ones void", func(t *testing.T, w *world) {
+		for name, change := range map[string]func(a accounts.Account, s accounts.Session) error{
+			"a new password": func(a accounts.Account, s accounts.Session) error {
+				return w.ReplacePassword(t.Context(), a.ID, a.CredentialVersion, "second hash", accounts.KeptSession{Session: s}, accounts.CodeUse{}, false, changed())
+			},
+			"disabling": func(a accounts.Account, _ accounts.Session) error { return w.SetDisabled(t.Context(), a.ID, true) },
+			"a deletion": func(a accounts.Account, _ accounts.Session) error {
+				return w.RequestDeletion(t.Context(), a.ID, a.CredentialVersion, w.Now().Add(time.Hour), accounts.CodeUse{})
+			},
+			"the end of the factor": func(a accounts.Account, s accounts.Session) error {
+				return w.EndTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, accounts.CodeUse{})
+			},
+		} {
+			a, s := w.createEnrolled()
+			p := w.addPasskey(a, s)
+			void := w.newPasskey(a)
+			w.must(change(a, s))
+			after := w.account(a.ID)
+			got := w.onlyPasskey(a)
+			if got.Void(after) || got.CredentialVersion != after.CredentialVersion || got.ID != p.ID {
+				t.Errorf("%s: got version %d, want that of the account, %d", name, got.CredentialVersion, after.CredentialVersion)
+			}
+			if wantCode := name != "the end of the factor"; got.WithCode != wantCode {
+				t.Errorf("%s: got that the passkey stands for a code: %t, want %t", name, got.WithCode, wantCode)
+			}
+			if !void.Void(after) {
+				t.Errorf("%s: a passkey of the former version is not void", name)
+			}
+		}
+	}},
+	{"a recovery removes passkeys that were added without a code", func(t *testing.T, w *world) {
+		for _, factor := range []bool{false, true} {
+			a, s := w.createAny()
+			if factor {
+				a, s = w.createEnrolled()
+			}
+			w.addPasskey(a, s)
+			without := w.newPasskey(a)
+			without.WithCode = false
+			_, err := w.AddPasskey(t.Context(), without, use(w.newAttempt(a, s)))
+			w.must(err)
+			n := w.number()
+			w.must(w.AddMailToken(t.Context(), accounts.MailToken{
+				Digest: digest("token", n), AccountID: a.ID, Purpose: accounts.PurposeRecovery, CredentialVersion: a.CredentialVersion,
+				AccountEmailKey: a.Email.Key, Expires: w.Now().Add(time.Hour),
+			}))
+			removed := -1
+			w.must(w.RedeemRecovery(t.Context(), digest("token", n), "second hash", accounts.KnownAt{}, func(passkeys int) []accounts.NewJob {
+				removed = passkeys
+				return nil
+			}))
+			list, err := w.Passkeys(t.Context(), a.ID)
+			w.must(err)
+			left := 0
+			if factor {
+				left = 1
+			}
+			if removed != 2-left || len(list) != left || left == 1 && list[0].Void(w.account(a.ID)) {
+				t.Errorf("factor %t: removed %d passkeys and left %+v, want %d left, which is valid", factor, removed, list, left)
+			}
+		}
+	}},
+	{"an account takes its passkeys and attempts along", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		w.addPasskey(a, s)
+		w.newAttempt(a, s)
+		w.must(w.DeleteAccount(t.Context(), a.ID, removed))
+		list, err := w.Passkeys(t.Context(), a.ID)
+		if w.must(err); len(list) != 0 {
+			t.Errorf("got %d passkeys of a deleted account", len(list))
+		}
+	}},
+}

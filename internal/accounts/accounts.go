@@ -98,6 +98,7 @@ type Store interface {
 	VerificationStore
 	TwoFactorStore
 	CodeStore
+	IdentityStore
 	ExportStore
 	AdministrationStore
 	ExplainStore

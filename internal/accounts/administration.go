@@ -163,7 +163,8 @@ func (s *Service) User(ctx context.Context, id int64) (personal.UserRecord, erro
 	if err != nil {
 		return personal.UserRecord{}, failWith(personal.CodeNotFound, "finding an account", err)
 	}
-	return personal.UserRecord{User: userOf(account), Fields: schema.Record(account.Fields)}, nil
+	identities, err := s.identitiesOf(ctx, account.Account)
+	return personal.UserRecord{User: userOf(account), Fields: schema.Record(account.Fields), Identities: identities}, err
 }
 
 // UpdateUser implements [personal.Administration].

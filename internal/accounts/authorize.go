@@ -129,28 +129,44 @@ func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (p
 		s.failed(ctx, r.Login, account.ID)
 		return personal.SignedIn{}, refusal(code)
 	}
-	if !account.TwoFactor.On() {
-		return s.signIn(ctx, account, rehash, checkedCode{})
+	open := func(code checkedCode) (personal.SignedIn, error) {
+		in, err := s.signIn(ctx, account, signInBy{method: personal.MethodPassword, rehash: rehash, code: code})
+		if errors.Is(err, ErrStale) {
+			// While this password was being verified it was changed, so it is wrong now; or
+			// the account was disabled or deleted.
+			err = refusal(personal.CodeInvalidCredentials)
+		}
+		return in, err
 	}
-	if r.Code == "" {
-		return personal.SignedIn{}, refusal(personal.CodeCodeRequired)
+	if !account.TwoFactor.On() {
+		return open(checkedCode{})
 	}
 	owner := codeOwner{id: account.ID, login: r.Login, email: account.Email, factor: account.TwoFactor, known: attempt.address.Codes}
-	if err := s.blocked(ctx, owner, r.Code); err != nil {
-		return personal.SignedIn{}, err
-	}
-	code, err := s.checkCode(ctx, owner, r.Code)
-	var in personal.SignedIn
-	if err == nil {
-		in, err = s.signIn(ctx, account, rehash, code)
-	}
-	if s.wrongCode(ctx, owner, err) {
-		return personal.SignedIn{}, refusal(personal.CodeInvalidCode)
-	}
+	in, code, err := s.signInWithCode(ctx, owner, r.Code, open)
 	if err == nil {
 		s.refundAll(ctx, attempt, code.charges...)
 	}
 	return in, err
+}
+
+// signInWithCode opens a session for an account with a second factor, if the code is right.
+func (s *Service) signInWithCode(
+	ctx context.Context, owner codeOwner, entered string, open func(checkedCode) (personal.SignedIn, error),
+) (in personal.SignedIn, code checkedCode, err error) {
+	if entered == "" {
+		return in, code, refusal(personal.CodeCodeRequired)
+	}
+	if err := s.blocked(ctx, owner, entered); err != nil {
+		return in, code, err
+	}
+	code, err = s.checkCode(ctx, owner, entered)
+	if err == nil {
+		in, err = open(code)
+	}
+	if s.wrongCode(ctx, owner, err) {
+		err = refusal(personal.CodeInvalidCode)
+	}
+	return in, code, err
 }
 
 // loginQuery returns the query for a login as typed. A login with an @ finds the
@@ -208,18 +224,28 @@ func (s *Service) checkLogin(ctx context.Context, login, entered string) (accoun
 	return account, rehash, fail("rehashing a password", err)
 }
 
-// signIn opens a session for an account whose password was right. It returns
-// ErrCodeUsed as it is.
-func (s *Service) signIn(ctx context.Context, found LoginAccount, rehash string, code checkedCode) (personal.SignedIn, error) {
+// signInBy is how a user has shown who they are.
+type signInBy struct {
+	method string // see [personal.Session]
+	rehash string // the new hash of the password; "" leaves the stored one
+	code   checkedCode
+	proof  Proof // of the session
+}
+
+// signIn opens a session for an account whose user was authenticated. It returns
+// ErrCodeUsed and ErrStale as they are.
+func (s *Service) signIn(ctx context.Context, found LoginAccount, by signInBy) (personal.SignedIn, error) {
 	schema, err := s.userFields(ctx)
 	if err != nil {
 		return personal.SignedIn{}, err
 	}
-	session, secret := s.newSession(ctx, found.ID)
+	session, secret := s.newSession(ctx, found.ID, by.method)
+	session.Proof = by.proof
+	signedIn := s.eventJob(ctx, personal.Event{Type: personal.EventSignedIn, UserID: found.ID, Actor: personal.ActorUser, Method: by.method})
 	account, err := s.store.OpenSession(ctx, OpenSession{
 		Session:           session,
 		CredentialVersion: found.CredentialVersion,
-		Rehash:            rehash,
+		Rehash:            by.rehash,
 		MaxSessions:       MaxSessions,
 		Lifetimes:         s.settings.Lifetimes(session.Created),
 		Known:             s.knownAt(ctx),
@@ -228,17 +254,12 @@ func (s *Service) signIn(ctx context.Context, found LoginAccount, rehash string,
 			return s.notice(ctx, personal.ActorUser, mailtext.NewAddress, found.ID, found.Email.Address)
 		},
 		Locale:  mailLocale(ctx),
-		Code:    code.use,
+		Code:    by.code.use,
 		Charges: s.signInAccount(found.ID),
-		Jobs:    append([]NewJob{s.event(ctx, personal.ActorUser, personal.EventSignedIn, found.ID)}, code.jobs...),
+		Jobs:    append([]NewJob{signedIn}, by.code.jobs...),
 	})
-	if errors.Is(err, ErrCodeUsed) {
+	if errors.Is(err, ErrCodeUsed) || errors.Is(err, ErrStale) {
 		return personal.SignedIn{}, err
-	}
-	if errors.Is(err, ErrStale) {
-		// While this password was being verified it was changed, so it is wrong now; or
-		// the account was disabled or deleted.
-		return personal.SignedIn{}, refusal(personal.CodeInvalidCredentials)
 	}
 	if err != nil {
 		return personal.SignedIn{}, s.admit(ctx, "opening a session", err)

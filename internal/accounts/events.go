@@ -19,15 +19,21 @@ import (
 // to the audit log. It is stored in the transaction of what happened, so neither
 // exists without the other. The fields are the names of what was changed.
 func (s *Service) event(ctx context.Context, by personal.Actor, t personal.EventType, accountID int64, fields ...string) NewJob {
+	return s.eventJob(ctx, personal.Event{Type: t, UserID: accountID, Actor: by, Fields: fields})
+}
+
+// eventJob is event for one that has more than that. It adds when, where and by which call
+// it happened.
+func (s *Service) eventJob(ctx context.Context, e personal.Event) NewJob {
 	call := personal.CallFrom(ctx)
-	e := personal.Event{ID: newID(), Type: t, Time: s.store.Now().UTC(), UserID: accountID, Actor: by, RequestID: call.RequestID, Fields: fields}
-	if by == personal.ActorAdministrator {
+	e.ID, e.Time, e.RequestID = newID(), s.store.Now().UTC(), call.RequestID
+	if e.Actor == personal.ActorAdministrator {
 		e.ActorName = call.Administrator
 	}
 	if call.Address.IsValid() {
 		e.Address = call.Address.String()
 	}
-	job := jobOf(ctx, accountID, KindEvent, e)
+	job := jobOf(ctx, e.UserID, KindEvent, e)
 	job.Event = &e
 	return job
 }

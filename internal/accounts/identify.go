@@ -15,7 +15,7 @@ import (
 // caller is the user to whom a pair of credentials belongs.
 type caller struct {
 	account Account // the part that the operation needs
-	session Session // without Address and Agent, unless that is the whole account
+	session Session // without Address, Agent and Method, unless that is the whole account
 	hash    hashState
 	secret  token.Secret // the session's current secret; to be returned, never stored
 	read    time.Time    // the time that hash is for, before the session was read
@@ -160,8 +160,9 @@ func credentials(accountID int64, selector token.Selector, secret token.Secret) 
 	return personal.Credentials{UserID: accountID, UserHash: token.FormatHash(selector, secret)}
 }
 
-// newSession returns a session that starts now, and its first secret.
-func (s *Service) newSession(ctx context.Context, accountID int64) (Session, token.Secret) {
+// newSession returns a session that starts now, and its first secret. The method says how its
+// user was authenticated.
+func (s *Service) newSession(ctx context.Context, accountID int64, method string) (Session, token.Secret) {
 	selector, secret, key := token.NewSession()
 	call, now := personal.CallFrom(ctx), s.store.Now()
 	session := Session{
@@ -173,6 +174,7 @@ func (s *Service) newSession(ctx context.Context, accountID int64) (Session, tok
 		Rotated:   now,
 		LastSeen:  now,
 		Agent:     call.Agent,
+		Method:    method,
 		Marks:     []RotationMark{{Time: now}},
 	}
 	if call.Address.IsValid() {

@@ -15,11 +15,15 @@ import (
 type RecoveryStore interface {
 	// RedeemRecovery uses up a recovery token: it sets the hash, raises the credential
 	// version, confirms the e-mail, voids every token and ends every session of the
-	// account, and stores the jobs. An address that was fully known until then is so for
+	// account, removes its identities, with a second factor only those that were linked without
+	// a code of it, and stores the jobs. An address that was fully known until then is so for
 	// codes alone. ErrNotFound if the token is void, expired or unknown by now, or the
 	// account disabled.
-	RedeemRecovery(ctx context.Context, digest [32]byte, hash string, at KnownAt, jobs ...NewJob) error
+	RedeemRecovery(ctx context.Context, digest [32]byte, hash string, at KnownAt, jobs func(Removed) []NewJob) error
 }
+
+// Removed counts what a recovery has removed.
+type Removed struct{ Identities int }
 
 // recoveryJob is a request for a mail to an account that has not been looked up yet: a
 // recovery, or another verification mail.
@@ -143,7 +147,14 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 	if !account.EmailVerified { // the token has reached it
 		jobs = append(jobs, s.event(ctx, personal.ActorUser, personal.EventEmailVerified, account.ID))
 	}
-	err = s.store.RedeemRecovery(ctx, digest, hash, s.knownAt(ctx), jobs...)
+	err = s.store.RedeemRecovery(ctx, digest, hash, s.knownAt(ctx), func(r Removed) []NewJob {
+		if r.Identities == 0 {
+			return jobs
+		}
+		return append(jobs, s.eventJob(ctx, personal.Event{
+			Type: personal.EventIdentityUnlinked, UserID: account.ID, Actor: personal.ActorUser, Count: r.Identities,
+		}))
+	})
 	// With a second factor it needs a sign-in, because the caller may only have got hold of the
 	// mailbox.
 	if err == nil && !account.TwoFactor.On() {

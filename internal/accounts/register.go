@@ -59,7 +59,7 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 	if required {
 		return personal.SignedIn{}, s.registerUnverified(ctx, account)
 	}
-	session, secret := s.newSession(ctx, 0)
+	session, secret := s.newSession(ctx, 0, personal.MethodRegistration)
 	account.Created, account.Updated = session.Created, session.Created
 	account.ID, err = s.store.CreateAccount(ctx, account, session, func(id int64) []NewJob { return s.registered(ctx, id) }, s.takenEmail(ctx, false)...)
 	if err != nil {

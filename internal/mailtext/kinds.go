@@ -27,6 +27,8 @@ const (
 	RecoveryCodes       Kind = "recovery_codes"
 	RecoveryCodeUsed    Kind = "recovery_code_used"
 	CodeRefused         Kind = "code_refused"
+	IdentityLinked      Kind = "identity_linked"
+	IdentityUnlinked    Kind = "identity_unlinked"
 	Invitation          Kind = "invitation"
 )
 
@@ -100,6 +102,8 @@ func Descriptions() []Description {
 		{RecoveryCodes, "after the recovery codes were replaced by new ones", []Field{Time, Address, Site}},
 		{RecoveryCodeUsed, "after a recovery code was used in place of a code of the app", []Field{Time, Address, Site}},
 		{CodeRefused, "after wrong codes were entered with the correct password, at most once a day", []Field{Time, Address, Site}},
+		{IdentityLinked, "after the account was linked with one of another service, which signs the user in from then on", []Field{Time, Address, Site}},
+		{IdentityUnlinked, "after such a link was removed, by the user or an administrator", []Field{Time, Address, Site}},
 	}
 }
 

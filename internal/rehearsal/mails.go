@@ -26,6 +26,8 @@ var causes = map[mailtext.Kind]personal.OperationName{
 	mailtext.RecoveryCodes:       personal.OpRenewRecoveryCodes,
 	mailtext.RecoveryCodeUsed:    personal.OpAuthorize,
 	mailtext.CodeRefused:         personal.OpAuthorize,
+	mailtext.IdentityLinked:      personal.OpLinkIdentity,
+	mailtext.IdentityUnlinked:    personal.OpUnlinkIdentity,
 }
 
 // mails writes every mail in every language: those of the rehearsal, and samples of the kinds

@@ -34,6 +34,7 @@ var script = []step{
 	{name: "second_factor", do: (*run).secondFactor},
 	{name: "export", do: (*run).export},
 	{name: "administration", do: (*run).administration},
+	{name: "identities", do: (*run).identities},
 	{name: "deletion", do: (*run).deletion},
 	{name: "undo", do: (*run).undo},
 	{name: "erasure", do: (*run).erasure},

@@ -194,6 +194,9 @@ func (s *Store) SetDisabled(ctx context.Context, id int64, disabled bool, jobs .
 		if err != nil {
 			return err
 		}
+		if err := execAll(ctx, tx, carryAlong(tx, id)); err != nil {
+			return err
+		}
 		if err := revokeAll(ctx, tx, id, 0); err != nil {
 			return err
 		}

@@ -24,6 +24,9 @@ func (s *Store) RequestDeletion(ctx context.Context, accountID, credentialVersio
 		if err := s.useCode(ctx, tx, accountID, code); err != nil {
 			return err
 		}
+		if err := execAll(ctx, tx, carryAlong(tx, accountID)); err != nil {
+			return err
+		}
 		if err := revokeAll(ctx, tx, accountID, 0); err != nil {
 			return err
 		}
@@ -42,6 +45,9 @@ func (s *Store) UndoDeletion(ctx context.Context, digest [32]byte, jobs ...accou
 			SET disabled = FALSE, credential_version = credential_version + 1, erase_at = 0, erase_version = 0, updated = ? WHERE id = ?`,
 			at(s.Now()), row.AccountID)
 		if err != nil {
+			return err
+		}
+		if err := execAll(ctx, tx, carryAlong(tx, row.AccountID)); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)

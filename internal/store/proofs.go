@@ -20,14 +20,21 @@ func (s *Store) SetProof(ctx context.Context, accountID, sessionID int64, p acco
 		if err := s.useCode(ctx, tx, accountID, code); err != nil {
 			return err
 		}
-		err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_sessions
-			SET proof = ?, proof_until = ?, proof_version = ?, proof_email_key = ?, proof_with_code = ? WHERE id = ? AND account_id = ?`,
-			p.Digest[:], at(p.Until), p.CredentialVersion, p.EmailKey, p.WithCode, sessionID, accountID)
+		n, err := rowsAffected(setProof(tx, p, "id = ? AND account_id = ?", sessionID, accountID).Exec(ctx))
+		if err == nil && n == 0 {
+			err = accounts.ErrStale
+		}
 		if err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)
 	})
+}
+
+// setProof returns the statement that stores the proof of the session for which the condition holds.
+func setProof(tx bun.Tx, p accounts.Proof, condition string, args ...any) *bun.RawQuery {
+	return tx.NewRaw("UPDATE personal_sessions SET proof = ?, proof_until = ?, proof_version = ?, proof_email_key = ?, proof_with_code = ? WHERE "+condition,
+		append([]any{p.Digest[:], at(p.Until), p.CredentialVersion, p.EmailKey, p.WithCode}, args...)...)
 }
 
 // findProof returns accounts.ErrProofVoid unless a session of a locked account still has the proof,

@@ -82,6 +82,8 @@ type accountRow struct {
 	TwoFactorKey    string
 	TwoFactorStep   int64
 
+	HadSession bool `bun:",nullzero"` // a session was opened by another method than a password
+
 	LastSeen      micros `bun:",scanonly"` // the latest of its sessions, if the query asks for it
 	RecoveryCodes []byte `bun:",scanonly"` // see dialect.codes, likewise
 }
@@ -142,6 +144,7 @@ type sessionRow struct {
 	Current                          []byte `bun:"newest"`
 	Created, Rotated, Used, LastSeen micros
 	Address, Agent                   string
+	Method                           string `bun:",nullzero"`
 	Rotations                        int64
 	Marks                            []byte // see encodeMarks
 
@@ -160,7 +163,7 @@ func newSessionRow(s accounts.Session) sessionRow {
 		ID: s.ID, AccountID: s.AccountID,
 		Selector: s.Selector[:], ChainKey: s.ChainKey[:], Current: s.Current[:],
 		Created: at(s.Created), Rotated: at(s.Rotated), Used: at(s.Used), LastSeen: at(s.LastSeen),
-		Address: s.Address, Agent: s.Agent,
+		Address: s.Address, Agent: s.Agent, Method: s.Method,
 		Rotations: s.Rotations, Marks: encodeMarks(s.Marks),
 	}
 }
@@ -169,7 +172,7 @@ func (r *sessionRow) session() accounts.Session {
 	s := accounts.Session{
 		ID: r.ID, AccountID: r.AccountID,
 		Created: r.Created.time(), Rotated: r.Rotated.time(), Used: r.Used.time(), LastSeen: r.LastSeen.time(),
-		Address: r.Address, Agent: r.Agent,
+		Address: r.Address, Agent: r.Agent, Method: r.Method,
 		Rotations: r.Rotations, Marks: decodeMarks(r.Marks),
 	}
 	copy(s.Selector[:], r.Selector)
@@ -251,4 +254,6 @@ type auditRow struct {
 	Actor              personal.Actor // "": written by version 0.1.0
 	ActorName          string
 	Fields             string // the names of what was changed, separated by spaces
+	Method             string `bun:",nullzero"`
+	Removed            int    `bun:",nullzero"` // see personal.Event.Count
 }

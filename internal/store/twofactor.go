@@ -230,11 +230,12 @@ func (s *Store) EndTwoFactor(
 }
 
 // removeFactor removes the factor of a locked account and its recovery codes, and raises
-// the credential version by the given number.
+// the credential version by the given number. No identity counts as linked with a code any more.
 func (s *Store) removeFactor(ctx context.Context, tx bun.Tx, accountID, raise int64) error {
 	return execAll(ctx, tx,
 		tx.NewRaw(`UPDATE personal_accounts SET two_factor_secret = NULL, two_factor_key = '', two_factor_step = 0,
 			credential_version = credential_version + ?, updated = ? WHERE id = ?`, raise, at(s.Now()), accountID),
+		tx.NewRaw("UPDATE personal_identities SET with_code = FALSE WHERE account_id = ? AND with_code", accountID),
 		removeRecoveryCodes(tx, accountID))
 }
 

@@ -52,6 +52,8 @@ var statusOf = map[string]int{
 	"already_exists":         http.StatusConflict,
 	"two_factor_on":          http.StatusConflict,
 	"two_factor_off":         http.StatusConflict,
+	"too_many_identities":    http.StatusConflict,
+	"last_way_in":            http.StatusConflict,
 	"too_large":              http.StatusRequestEntityTooLarge,
 	"unsupported_media_type": http.StatusUnsupportedMediaType,
 	"validation_failed":      http.StatusUnprocessableEntity,

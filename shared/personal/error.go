@@ -30,6 +30,8 @@ const (
 	CodeAlreadyExists        Code = "already_exists"
 	CodeTwoFactorOn          Code = "two_factor_on"
 	CodeTwoFactorOff         Code = "two_factor_off"
+	CodeTooManyIdentities    Code = "too_many_identities"
+	CodeLastWayIn            Code = "last_way_in" // it would leave an account to which no one can sign in
 	CodeTooLarge             Code = "too_large"
 	CodeUnsupportedMediaType Code = "unsupported_media_type"
 	CodeValidationFailed     Code = "validation_failed"

@@ -116,6 +116,9 @@ const (
 	EventRecoveryCodes    EventType = "recovery_codes"     // all recovery codes were replaced
 	EventRecoveryCodeUsed EventType = "recovery_code_used" // instead of a code of the second factor
 
+	EventIdentityLinked   EventType = "identity_linked"   // by the user, or for a new user by the host
+	EventIdentityUnlinked EventType = "identity_unlinked" // by the user or by an administrator; by a recovery, once for all, see Event.Count
+
 	EventUserCreated   EventType = "user_created"    // this type and the following: by an administrator
 	EventUserInvited   EventType = "user_invited"    // to choose a password
 	EventUserSignedOut EventType = "user_signed_out" // every session was ended; by ActorUser every session but the caller's
@@ -129,7 +132,7 @@ type Actor string
 // The actors. Hosts must tolerate unknown actors. Events of plugin version 0.1.0 have
 // none.
 const (
-	ActorUser          Actor = "user"          // a caller of [Service], signed in or not; not necessarily the account's user
+	ActorUser          Actor = "user"          // a caller of [Service], signed in or not, or whom [Administration.SignIn] signs in; not necessarily the account's user
 	ActorAdministrator Actor = "administrator" // a caller of [Administration]
 	ActorSystem        Actor = "system"        // the module itself
 )
@@ -149,4 +152,7 @@ type Event struct {
 	// EventProfileUpdated and EventUserUpdated only. It is empty if no value was changed,
 	// and in events that earlier plugins have stored. It never has values.
 	Fields []string
+
+	Method string // of EventSignedIn: how the user was authenticated, see Session; empty from earlier plugins
+	Count  int    // of EventIdentityUnlinked by a recovery: how many
 }

@@ -311,6 +311,7 @@ type Session struct {
 	Address  string    // the client's address at sign-in; empty if unknown
 	Agent    string    // the client's User-Agent at sign-in, shortened; empty if unknown
 	Current  bool      // the session of the caller's credentials
+	Method   string    // [MethodPassword], [MethodPasskey], [MethodRegistration] or that of a [SignInRequest]; empty for a session that an older version opened
 }
 
 // Features are the rules in force and what users can switch on. They are the same for
@@ -368,6 +369,7 @@ type Export struct {
 	Created, Updated time.Time // UTC, like all times
 	Sessions         []Session
 	KnownAddresses   []KnownAddress
+	Identities       []LinkedIdentity
 	Events           []ExportedEvent // of the audit log
 	PendingMails     []PendingMail
 	Truncated        bool // older entries were left out, so that MaxExport holds

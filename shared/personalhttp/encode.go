@@ -195,6 +195,7 @@ type sessionData struct {
 	Address  string `json:"address"`
 	Agent    string `json:"agent"`
 	Current  bool   `json:"current"`
+	Method   string `json:"method,omitempty"`
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
@@ -210,6 +211,7 @@ func newSessionsData(list []personal.Session) sessionsData {
 			Address:  s.Address,
 			Agent:    s.Agent,
 			Current:  s.Current,
+			Method:   s.Method,
 		})
 	}
 	return d
@@ -334,9 +336,17 @@ type exportedData struct {
 	profileOnlyData
 	sessionsData
 	KnownAddresses []knownAddressData `json:"known_addresses"`
+	Identities     []identityData     `json:"identities"`
 	Events         []eventData        `json:"events"`
 	PendingMails   []pendingMailData  `json:"pending_mails"`
 	Truncated      bool               `json:"truncated"`
+}
+
+type identityData struct {
+	Issuer  string `json:"issuer"`
+	Subject string `json:"subject"`
+	Linked  string `json:"linked"`
+	Void    bool   `json:"void"`
 }
 
 type knownAddressData struct {
@@ -363,12 +373,16 @@ func newExportData(e personal.Export) exportData {
 		profileOnlyData: newProfileData(e.Profile),
 		sessionsData:    newSessionsData(e.Sessions),
 		KnownAddresses:  make([]knownAddressData, 0, len(e.KnownAddresses)),
+		Identities:      make([]identityData, 0, len(e.Identities)),
 		Events:          make([]eventData, 0, len(e.Events)),
 		PendingMails:    make([]pendingMailData, 0, len(e.PendingMails)),
 		Truncated:       e.Truncated,
 	}
 	for _, a := range e.KnownAddresses {
 		d.KnownAddresses = append(d.KnownAddresses, knownAddressData{a.Address, formatTime(a.LastSeen)})
+	}
+	for _, i := range e.Identities {
+		d.Identities = append(d.Identities, identityData{i.Issuer, i.Subject, formatTime(i.Linked), i.Void})
 	}
 	for _, v := range e.Events {
 		d.Events = append(d.Events, eventData{v.Type, formatTime(v.Time), v.Address, v.Actor})

@@ -28,6 +28,8 @@ var statuses = map[personal.Code]int{
 	personal.CodeAlreadyExists:        http.StatusConflict,
 	personal.CodeTwoFactorOn:          http.StatusConflict,
 	personal.CodeTwoFactorOff:         http.StatusConflict,
+	personal.CodeTooManyIdentities:    http.StatusConflict,
+	personal.CodeLastWayIn:            http.StatusConflict,
 	personal.CodeTooLarge:             http.StatusRequestEntityTooLarge,
 	personal.CodeUnsupportedMediaType: http.StatusUnsupportedMediaType,
 	personal.CodeValidationFailed:     http.StatusUnprocessableEntity,

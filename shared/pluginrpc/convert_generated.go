@@ -58,6 +58,8 @@ func (c *converters) auditEntryToPB(source personal.AuditEntry) *v1.AuditEntry {
 	personalv1AuditEntry.Actor = string(source.Event.Actor)
 	personalv1AuditEntry.ActorName = source.Event.ActorName
 	personalv1AuditEntry.Fields = source.Event.Fields
+	personalv1AuditEntry.Count = intToPB(source.Event.Count)
+	personalv1AuditEntry.Method = source.Event.Method
 	return &personalv1AuditEntry
 }
 func (c *converters) auditPageFromPB(source *v1.AuditEntriesResponse) personal.AuditPage {
@@ -96,6 +98,8 @@ func (c *converters) auditedEventFromPB(source *v1.AuditEntry) personal.Event {
 		personalEvent.Actor = personal.Actor((*source).Actor)
 		personalEvent.ActorName = (*source).ActorName
 		personalEvent.Fields = (*source).Fields
+		personalEvent.Method = (*source).Method
+		personalEvent.Count = intFromPB((*source).Count)
 	}
 	return personalEvent
 }
@@ -367,6 +371,8 @@ func (c *converters) eventFromPB(source *v1.PublishEventRequest) personal.Event 
 		personalEvent.Actor = personal.Actor((*source).Actor)
 		personalEvent.ActorName = (*source).ActorName
 		personalEvent.Fields = (*source).Fields
+		personalEvent.Method = (*source).Method
+		personalEvent.Count = intFromPB((*source).Count)
 	}
 	return personalEvent
 }
@@ -381,6 +387,8 @@ func (c *converters) eventToPB(source personal.Event) *v1.PublishEventRequest {
 	personalv1PublishEventRequest.Actor = string(source.Actor)
 	personalv1PublishEventRequest.ActorName = source.ActorName
 	personalv1PublishEventRequest.Fields = source.Fields
+	personalv1PublishEventRequest.Count = intToPB(source.Count)
+	personalv1PublishEventRequest.Method = source.Method
 	return &personalv1PublishEventRequest
 }
 func (c *converters) explainFromPB(source *v1.ExplainRequest) personal.ExplainRequest {
@@ -465,16 +473,22 @@ func (c *converters) exportedFromPB(source *v1.ExportResponse) personal.Export {
 				personalExport.KnownAddresses[i] = c.pPersonalv1KnownAddressToPersonalKnownAddress((*source).KnownAddresses[i])
 			}
 		}
+		if (*source).Identities != nil {
+			personalExport.Identities = make([]personal.LinkedIdentity, len((*source).Identities))
+			for j := 0; j < len((*source).Identities); j++ {
+				personalExport.Identities[j] = c.pPersonalv1LinkedIdentityToPersonalLinkedIdentity((*source).Identities[j])
+			}
+		}
 		if (*source).Events != nil {
 			personalExport.Events = make([]personal.ExportedEvent, len((*source).Events))
-			for j := 0; j < len((*source).Events); j++ {
-				personalExport.Events[j] = c.pPersonalv1ExportedEventToPersonalExportedEvent((*source).Events[j])
+			for k := 0; k < len((*source).Events); k++ {
+				personalExport.Events[k] = c.pPersonalv1ExportedEventToPersonalExportedEvent((*source).Events[k])
 			}
 		}
 		if (*source).PendingMails != nil {
 			personalExport.PendingMails = make([]personal.PendingMail, len((*source).PendingMails))
-			for k := 0; k < len((*source).PendingMails); k++ {
-				personalExport.PendingMails[k] = c.pPersonalv1PendingMailToPersonalPendingMail((*source).PendingMails[k])
+			for l := 0; l < len((*source).PendingMails); l++ {
+				personalExport.PendingMails[l] = c.pPersonalv1PendingMailToPersonalPendingMail((*source).PendingMails[l])
 			}
 		}
 		personalExport.Truncated = (*source).Truncated
@@ -511,6 +525,12 @@ func (c *converters) exportedToPB(source personal.Export) (*v1.ExportResponse, e
 		}
 	}
 	personalv1ExportResponse.Truncated = source.Truncated
+	if source.Identities != nil {
+		personalv1ExportResponse.Identities = make([]*v1.LinkedIdentity, len(source.Identities))
+		for l := 0; l < len(source.Identities); l++ {
+			personalv1ExportResponse.Identities[l] = c.personalLinkedIdentityToPPersonalv1LinkedIdentity(source.Identities[l])
+		}
+	}
 	return &personalv1ExportResponse, nil
 }
 func (c *converters) featuresFromPB(source *v1.FeaturesResponse) personal.Features {
@@ -648,6 +668,20 @@ func (c *converters) findUsersToPB(source personal.FindUsersRequest) *v1.FindUse
 	personalv1FindUsersRequest.Limit = intToPB(source.Limit)
 	return &personalv1FindUsersRequest
 }
+func (c *converters) identityFromPB(source *v1.Identity) personal.Identity {
+	var personalIdentity personal.Identity
+	if source != nil {
+		personalIdentity.Issuer = (*source).Issuer
+		personalIdentity.Subject = (*source).Subject
+	}
+	return personalIdentity
+}
+func (c *converters) identityToPB(source personal.Identity) *v1.Identity {
+	var personalv1Identity v1.Identity
+	personalv1Identity.Issuer = source.Issuer
+	personalv1Identity.Subject = source.Subject
+	return &personalv1Identity
+}
 func (c *converters) inputToPB(source personal.Input) *v1.Input {
 	var personalv1Input v1.Input
 	personalv1Input.Kind = inputKindToPB(source.Kind)
@@ -699,6 +733,24 @@ func (c *converters) liftLimitsToPB(source personal.LiftLimitsRequest) *v1.LiftL
 	}
 	return &personalv1LiftLimitsRequest
 }
+func (c *converters) linkIdentityFromPB(source *v1.LinkIdentityRequest) personal.LinkIdentityRequest {
+	var personalLinkIdentityRequest personal.LinkIdentityRequest
+	if source != nil {
+		personalLinkIdentityRequest.Identity = c.identityFromPB((*source).Identity)
+		personalLinkIdentityRequest.Credentials = c.credentialsFromPB((*source).Credentials)
+		personalLinkIdentityRequest.Proof = (*source).Proof
+		personalLinkIdentityRequest.UserID = (*source).UserId
+	}
+	return personalLinkIdentityRequest
+}
+func (c *converters) linkIdentityToPB(source personal.LinkIdentityRequest) *v1.LinkIdentityRequest {
+	var personalv1LinkIdentityRequest v1.LinkIdentityRequest
+	personalv1LinkIdentityRequest.Identity = c.identityToPB(source.Identity)
+	personalv1LinkIdentityRequest.Credentials = c.credentialsToPB(source.Credentials)
+	personalv1LinkIdentityRequest.UserId = source.UserID
+	personalv1LinkIdentityRequest.Proof = source.Proof
+	return &personalv1LinkIdentityRequest
+}
 func (c *converters) logoutFromPB(source *v1.LogoutRequest) personal.LogoutRequest {
 	var personalLogoutRequest personal.LogoutRequest
 	if source != nil {
@@ -734,6 +786,25 @@ func (c *converters) mailToPB(source personal.Mail) *v1.SendMailRequest {
 	personalv1SendMailRequest.Text = source.Text
 	personalv1SendMailRequest.Html = source.HTML
 	return &personalv1SendMailRequest
+}
+func (c *converters) openedFromPB(source *v1.SignInResponse) personal.OpenedSession {
+	var personalOpenedSession personal.OpenedSession
+	if source != nil {
+		personalOpenedSession.SignedIn = openedSignIn(source)
+		personalOpenedSession.Proof = c.pPersonalv1ProofToPersonalProof((*source).Proof)
+	}
+	return personalOpenedSession
+}
+func (c *converters) openedToPB(source personal.OpenedSession) (*v1.SignInResponse, error) {
+	var personalv1SignInResponse v1.SignInResponse
+	personalv1SignInResponse.Credentials = c.credentialsToPB(source.SignedIn.Credentials)
+	pPersonalv1UserProfile, err := c.profileToPB(source.SignedIn.Profile)
+	if err != nil {
+		return nil, err
+	}
+	personalv1SignInResponse.Profile = pPersonalv1UserProfile
+	personalv1SignInResponse.Proof = c.personalProofToPPersonalv1Proof(source.Proof)
+	return &personalv1SignInResponse, nil
 }
 func (c *converters) pPersonalUserToPPersonalv1User(source *personal.User) *v1.User {
 	var pPersonalv1User *v1.User
@@ -828,6 +899,15 @@ func (c *converters) pPersonalv1KnownAddressToPersonalKnownAddress(source *v1.Kn
 	}
 	return personalKnownAddress
 }
+func (c *converters) pPersonalv1LinkedIdentityToPersonalLinkedIdentity(source *v1.LinkedIdentity) personal.LinkedIdentity {
+	var personalLinkedIdentity personal.LinkedIdentity
+	if source != nil {
+		personalLinkedIdentity.Identity = c.identityFromPB((*source).Identity)
+		personalLinkedIdentity.Linked = timeFromPB((*source).Linked)
+		personalLinkedIdentity.Void = (*source).Void
+	}
+	return personalLinkedIdentity
+}
 func (c *converters) pPersonalv1OptionToPersonalOption(source *v1.Option) personal.Option {
 	var personalOption personal.Option
 	if source != nil {
@@ -843,6 +923,14 @@ func (c *converters) pPersonalv1PendingMailToPersonalPendingMail(source *v1.Pend
 		personalPendingMail.Created = timeFromPB((*source).Created)
 	}
 	return personalPendingMail
+}
+func (c *converters) pPersonalv1ProofToPersonalProof(source *v1.Proof) personal.Proof {
+	var personalProof personal.Proof
+	if source != nil {
+		personalProof.Proof = (*source).Proof
+		personalProof.Until = timeFromPB((*source).Until)
+	}
+	return personalProof
 }
 func (c *converters) pPersonalv1RehearsalCheckToPluginrpcRehearsalCheck(source *v1.RehearsalCheck) RehearsalCheck {
 	var pluginrpcRehearsalCheck RehearsalCheck
@@ -879,6 +967,7 @@ func (c *converters) pPersonalv1SessionToPersonalSession(source *v1.Session) per
 		personalSession.Address = (*source).Address
 		personalSession.Agent = (*source).Agent
 		personalSession.Current = (*source).Current
+		personalSession.Method = (*source).Method
 	}
 	return personalSession
 }
@@ -956,6 +1045,13 @@ func (c *converters) personalKnownAddressToPPersonalv1KnownAddress(source person
 	personalv1KnownAddress.LastSeen = timeToPB(source.LastSeen)
 	return &personalv1KnownAddress
 }
+func (c *converters) personalLinkedIdentityToPPersonalv1LinkedIdentity(source personal.LinkedIdentity) *v1.LinkedIdentity {
+	var personalv1LinkedIdentity v1.LinkedIdentity
+	personalv1LinkedIdentity.Identity = c.identityToPB(source.Identity)
+	personalv1LinkedIdentity.Linked = timeToPB(source.Linked)
+	personalv1LinkedIdentity.Void = source.Void
+	return &personalv1LinkedIdentity
+}
 func (c *converters) personalOptionToPPersonalv1Option(source personal.Option) *v1.Option {
 	var personalv1Option v1.Option
 	personalv1Option.Value = source.Value
@@ -968,6 +1064,12 @@ func (c *converters) personalPendingMailToPPersonalv1PendingMail(source personal
 	personalv1PendingMail.Created = timeToPB(source.Created)
 	return &personalv1PendingMail
 }
+func (c *converters) personalProofToPPersonalv1Proof(source personal.Proof) *v1.Proof {
+	var personalv1Proof v1.Proof
+	personalv1Proof.Proof = source.Proof
+	personalv1Proof.Until = timeToPB(source.Until)
+	return &personalv1Proof
+}
 func (c *converters) personalSessionToPPersonalv1Session(source personal.Session) *v1.Session {
 	var personalv1Session v1.Session
 	personalv1Session.Id = source.ID
@@ -977,6 +1079,7 @@ func (c *converters) personalSessionToPPersonalv1Session(source personal.Session
 	personalv1Session.Address = source.Address
 	personalv1Session.Agent = source.Agent
 	personalv1Session.Current = source.Current
+	personalv1Session.Method = source.Method
 	return &personalv1Session
 }
 func (c *converters) personalUserToPPersonalv1User(source personal.User) *v1.User {
@@ -1373,6 +1476,26 @@ func (c *converters) setEmailToPB(source personal.SetEmailRequest) *v1.SetEmailR
 	personalv1SetEmailRequest.Email = source.Email
 	return &personalv1SetEmailRequest
 }
+func (c *converters) signInFromPB(source *v1.SignInRequest) personal.SignInRequest {
+	var personalSignInRequest personal.SignInRequest
+	if source != nil {
+		personalSignInRequest.UserID = (*source).UserId
+		personalSignInRequest.Method = (*source).Method
+		personalSignInRequest.Code = (*source).Code
+		personalSignInRequest.SecondFactorDone = (*source).SecondFactorDone
+		personalSignInRequest.AuthenticatedAt = timeFromPB((*source).AuthenticatedAt)
+	}
+	return personalSignInRequest
+}
+func (c *converters) signInToPB(source personal.SignInRequest) *v1.SignInRequest {
+	var personalv1SignInRequest v1.SignInRequest
+	personalv1SignInRequest.UserId = source.UserID
+	personalv1SignInRequest.Method = source.Method
+	personalv1SignInRequest.Code = source.Code
+	personalv1SignInRequest.SecondFactorDone = source.SecondFactorDone
+	personalv1SignInRequest.AuthenticatedAt = timeToPB(source.AuthenticatedAt)
+	return &personalv1SignInRequest
+}
 func (c *converters) undoDeleteFromPB(source *v1.UndoDeleteRequest) personal.UndoDeleteRequest {
 	var personalUndoDeleteRequest personal.UndoDeleteRequest
 	if source != nil {
@@ -1386,6 +1509,24 @@ func (c *converters) undoDeleteToPB(source personal.UndoDeleteRequest) *v1.UndoD
 	personalv1UndoDeleteRequest.Token = source.Token
 	personalv1UndoDeleteRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1UndoDeleteRequest
+}
+func (c *converters) unlinkIdentityFromPB(source *v1.UnlinkIdentityRequest) personal.UnlinkIdentityRequest {
+	var personalUnlinkIdentityRequest personal.UnlinkIdentityRequest
+	if source != nil {
+		personalUnlinkIdentityRequest.Identity = c.identityFromPB((*source).Identity)
+		personalUnlinkIdentityRequest.Credentials = c.credentialsFromPB((*source).Credentials)
+		personalUnlinkIdentityRequest.Proof = (*source).Proof
+		personalUnlinkIdentityRequest.UserID = (*source).UserId
+	}
+	return personalUnlinkIdentityRequest
+}
+func (c *converters) unlinkIdentityToPB(source personal.UnlinkIdentityRequest) *v1.UnlinkIdentityRequest {
+	var personalv1UnlinkIdentityRequest v1.UnlinkIdentityRequest
+	personalv1UnlinkIdentityRequest.Identity = c.identityToPB(source.Identity)
+	personalv1UnlinkIdentityRequest.Credentials = c.credentialsToPB(source.Credentials)
+	personalv1UnlinkIdentityRequest.UserId = source.UserID
+	personalv1UnlinkIdentityRequest.Proof = source.Proof
+	return &personalv1UnlinkIdentityRequest
 }
 func (c *converters) updateProfileFromPB(source *v1.UpdateProfileRequest) personal.UpdateProfileRequest {
 	var personalUpdateProfileRequest personal.UpdateProfileRequest
@@ -1449,6 +1590,12 @@ func (c *converters) userRecordFromPB(source *v1.UserResponse) personal.UserReco
 				personalUserRecord.Fields[i] = profileFieldFromPB((*source).Fields[i])
 			}
 		}
+		if (*source).Identities != nil {
+			personalUserRecord.Identities = make([]personal.LinkedIdentity, len((*source).Identities))
+			for j := 0; j < len((*source).Identities); j++ {
+				personalUserRecord.Identities[j] = c.pPersonalv1LinkedIdentityToPersonalLinkedIdentity((*source).Identities[j])
+			}
+		}
 	}
 	return personalUserRecord
 }
@@ -1463,6 +1610,12 @@ func (c *converters) userRecordToPB(source personal.UserRecord) (*v1.UserRespons
 				return nil, err
 			}
 			personalv1UserResponse.Fields[i] = pPersonalv1ProfileField
+		}
+	}
+	if source.Identities != nil {
+		personalv1UserResponse.Identities = make([]*v1.LinkedIdentity, len(source.Identities))
+		for j := 0; j < len(source.Identities); j++ {
+			personalv1UserResponse.Identities[j] = c.personalLinkedIdentityToPPersonalv1LinkedIdentity(source.Identities[j])
 		}
 	}
 	return &personalv1UserResponse, nil

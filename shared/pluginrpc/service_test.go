@@ -49,6 +49,8 @@ var results = map[personal.OperationName]any{
 	"RenewRecoveryCodes": []string{"A"},
 	"User":               personal.UserRecord{User: personal.User{ID: 7, Login: "anna"}},
 	"CreateUser":         int64(7),
+	"FindIdentity":       int64(7),
+	"SignIn":             personal.OpenedSession{SignedIn: personal.SignedIn{Credentials: pair, Profile: profile}},
 	"Explain":            personal.Explanation{Verdicts: []personal.Verdict{{Reason: personal.ReasonNothing}}},
 }
 

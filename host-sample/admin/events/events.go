@@ -259,6 +259,8 @@ var eventTypes = []eventType{
 	{string(personal.EventTwoFactorOff), "warn"},
 	{string(personal.EventRecoveryCodes), ""},
 	{string(personal.EventRecoveryCodeUsed), "warn"},
+	{string(personal.EventIdentityLinked), "good"},
+	{string(personal.EventIdentityUnlinked), "warn"},
 	{string(personal.EventUserUpdated), ""},
 	{string(personal.EventUserDisabled), "warn"},
 	{string(personal.EventUserEnabled), ""},

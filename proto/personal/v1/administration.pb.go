@@ -340,7 +340,9 @@ type UserResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	User  *User                  `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
 	// Includes hidden fields; in the schema's order.
-	Fields        []*ProfileField `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty"`
+	Fields []*ProfileField `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty"`
+	// The latest first.
+	Identities    []*LinkedIdentity `protobuf:"bytes,4,rep,name=identities,proto3" json:"identities,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -385,6 +387,13 @@ func (x *UserResponse) GetUser() *User {
 func (x *UserResponse) GetFields() []*ProfileField {
 	if x != nil {
 		return x.Fields
+	}
+	return nil
+}
+
+func (x *UserResponse) GetIdentities() []*LinkedIdentity {
+	if x != nil {
+		return x.Identities
 	}
 	return nil
 }
@@ -1164,7 +1173,11 @@ type AuditEntry struct {
 	// The administrator's name; empty for other actors.
 	ActorName string `protobuf:"bytes,9,opt,name=actor_name,json=actorName,proto3" json:"actor_name,omitempty"`
 	// The names of what was changed, as in PublishEventRequest.
-	Fields        []string `protobuf:"bytes,10,rep,name=fields,proto3" json:"fields,omitempty"`
+	Fields []string `protobuf:"bytes,10,rep,name=fields,proto3" json:"fields,omitempty"`
+	// As in PublishEventRequest.
+	Count int64 `protobuf:"varint,11,opt,name=count,proto3" json:"count,omitempty"`
+	// As in PublishEventRequest.
+	Method        string `protobuf:"bytes,12,opt,name=method,proto3" json:"method,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1267,6 +1280,20 @@ func (x *AuditEntry) GetFields() []string {
 		return x.Fields
 	}
 	return nil
+}
+
+func (x *AuditEntry) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *AuditEntry) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
 }
 
 // RemoveTwoFactorRequest names a user.
@@ -2203,6 +2230,457 @@ func (x *FieldsFillResponse) GetEnded() *timestamppb.Timestamp {
 	return nil
 }
 
+// SignInRequest names a user whom the host has authenticated.
+type SignInRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	UserId int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// How: up to 32 characters of a to z, 0 to 9 and _.
+	Method string `protobuf:"bytes,2,opt,name=method,proto3" json:"method,omitempty"`
+	// Of the second factor; empty if none was sent.
+	Code string `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
+	// Whether the host vouches for a second factor, so that no code is needed.
+	SecondFactorDone bool `protobuf:"varint,4,opt,name=second_factor_done,json=secondFactorDone,proto3" json:"second_factor_done,omitempty"`
+	// When the host has authenticated the user; absent if unknown.
+	AuthenticatedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=authenticated_at,json=authenticatedAt,proto3" json:"authenticated_at,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *SignInRequest) Reset() {
+	*x = SignInRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignInRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignInRequest) ProtoMessage() {}
+
+func (x *SignInRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignInRequest.ProtoReflect.Descriptor instead.
+func (*SignInRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *SignInRequest) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
+func (x *SignInRequest) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *SignInRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *SignInRequest) GetSecondFactorDone() bool {
+	if x != nil {
+		return x.SecondFactorDone
+	}
+	return false
+}
+
+func (x *SignInRequest) GetAuthenticatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AuthenticatedAt
+	}
+	return nil
+}
+
+// SignInResponse is the new session and its user.
+type SignInResponse struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Profile     *UserProfile           `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	// Absent if the user was not authenticated lately enough: never log it.
+	Proof         *Proof `protobuf:"bytes,3,opt,name=proof,proto3" json:"proof,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignInResponse) Reset() {
+	*x = SignInResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignInResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignInResponse) ProtoMessage() {}
+
+func (x *SignInResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignInResponse.ProtoReflect.Descriptor instead.
+func (*SignInResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *SignInResponse) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *SignInResponse) GetProfile() *UserProfile {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+func (x *SignInResponse) GetProof() *Proof {
+	if x != nil {
+		return x.Proof
+	}
+	return nil
+}
+
+// LinkIdentityRequest names an identity and the account that gets it.
+type LinkIdentityRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Identity *Identity              `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`
+	// Of the user's session; absent for a new account.
+	Credentials *Credentials `protobuf:"bytes,2,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	// The new account; ignored if there are credentials.
+	UserId int64 `protobuf:"varint,3,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// A proof of the session.
+	Proof         string `protobuf:"bytes,4,opt,name=proof,proto3" json:"proof,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkIdentityRequest) Reset() {
+	*x = LinkIdentityRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkIdentityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkIdentityRequest) ProtoMessage() {}
+
+func (x *LinkIdentityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkIdentityRequest.ProtoReflect.Descriptor instead.
+func (*LinkIdentityRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *LinkIdentityRequest) GetIdentity() *Identity {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
+}
+
+func (x *LinkIdentityRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *LinkIdentityRequest) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
+func (x *LinkIdentityRequest) GetProof() string {
+	if x != nil {
+		return x.Proof
+	}
+	return ""
+}
+
+// LinkIdentityResponse means that the account has the identity.
+type LinkIdentityResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkIdentityResponse) Reset() {
+	*x = LinkIdentityResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkIdentityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkIdentityResponse) ProtoMessage() {}
+
+func (x *LinkIdentityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkIdentityResponse.ProtoReflect.Descriptor instead.
+func (*LinkIdentityResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{41}
+}
+
+// FindIdentityRequest names an identity.
+type FindIdentityRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Identity      *Identity              `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindIdentityRequest) Reset() {
+	*x = FindIdentityRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindIdentityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindIdentityRequest) ProtoMessage() {}
+
+func (x *FindIdentityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindIdentityRequest.ProtoReflect.Descriptor instead.
+func (*FindIdentityRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *FindIdentityRequest) GetIdentity() *Identity {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
+}
+
+// FindIdentityResponse names the user who has the identity.
+type FindIdentityResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	UserId        int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindIdentityResponse) Reset() {
+	*x = FindIdentityResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindIdentityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindIdentityResponse) ProtoMessage() {}
+
+func (x *FindIdentityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindIdentityResponse.ProtoReflect.Descriptor instead.
+func (*FindIdentityResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *FindIdentityResponse) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
+// UnlinkIdentityRequest names an identity and the account that loses it.
+type UnlinkIdentityRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Identity *Identity              `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`
+	// Of the user's session; absent if an administrator asks.
+	Credentials *Credentials `protobuf:"bytes,2,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	// The account; ignored if there are credentials.
+	UserId int64 `protobuf:"varint,3,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// A proof of the session.
+	Proof         string `protobuf:"bytes,4,opt,name=proof,proto3" json:"proof,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnlinkIdentityRequest) Reset() {
+	*x = UnlinkIdentityRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnlinkIdentityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnlinkIdentityRequest) ProtoMessage() {}
+
+func (x *UnlinkIdentityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnlinkIdentityRequest.ProtoReflect.Descriptor instead.
+func (*UnlinkIdentityRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *UnlinkIdentityRequest) GetIdentity() *Identity {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
+}
+
+func (x *UnlinkIdentityRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *UnlinkIdentityRequest) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
+func (x *UnlinkIdentityRequest) GetProof() string {
+	if x != nil {
+		return x.Proof
+	}
+	return ""
+}
+
+// UnlinkIdentityResponse means that the account does not have the identity.
+type UnlinkIdentityResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnlinkIdentityResponse) Reset() {
+	*x = UnlinkIdentityResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnlinkIdentityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnlinkIdentityResponse) ProtoMessage() {}
+
+func (x *UnlinkIdentityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnlinkIdentityResponse.ProtoReflect.Descriptor instead.
+func (*UnlinkIdentityResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{45}
+}
+
 var File_personal_v1_administration_proto protoreflect.FileDescriptor
 
 const file_personal_v1_administration_proto_rawDesc = "" +
@@ -2233,10 +2711,13 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x05users\x18\x01 \x03(\v2\x11.personal.v1.UserR\x05users\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\x03R\x04next\"\x1d\n" +
 	"\vUserRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"h\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"\xa5\x01\n" +
 	"\fUserResponse\x12%\n" +
 	"\x04user\x18\x01 \x01(\v2\x11.personal.v1.UserR\x04user\x121\n" +
-	"\x06fields\x18\x02 \x03(\v2\x19.personal.v1.ProfileFieldR\x06fields\"\xbf\x01\n" +
+	"\x06fields\x18\x02 \x03(\v2\x19.personal.v1.ProfileFieldR\x06fields\x12;\n" +
+	"\n" +
+	"identities\x18\x04 \x03(\v2\x1b.personal.v1.LinkedIdentityR\n" +
+	"identities\"\xbf\x01\n" +
 	"\x11UpdateUserRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12B\n" +
 	"\x06fields\x18\x02 \x03(\v2*.personal.v1.UpdateUserRequest.FieldsEntryR\x06fields\x1aM\n" +
@@ -2274,7 +2755,7 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x05limit\x18\a \x01(\x03R\x05limit\"]\n" +
 	"\x14AuditEntriesResponse\x121\n" +
 	"\aentries\x18\x01 \x03(\v2\x17.personal.v1.AuditEntryR\aentries\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\x03R\x04next\"\x97\x02\n" +
+	"\x04next\x18\x02 \x01(\x03R\x04next\"\xc5\x02\n" +
 	"\n" +
 	"AuditEntry\x12\x16\n" +
 	"\x06cursor\x18\x01 \x01(\x03R\x06cursor\x12\x0e\n" +
@@ -2289,7 +2770,9 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\n" +
 	"actor_name\x18\t \x01(\tR\tactorName\x12\x16\n" +
 	"\x06fields\x18\n" +
-	" \x03(\tR\x06fields\"(\n" +
+	" \x03(\tR\x06fields\x12\x14\n" +
+	"\x05count\x18\v \x01(\x03R\x05count\x12\x16\n" +
+	"\x06method\x18\f \x01(\tR\x06method\"(\n" +
 	"\x16RemoveTwoFactorRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"\x19\n" +
 	"\x17RemoveTwoFactorResponse\"\x82\x02\n" +
@@ -2352,8 +2835,33 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x05total\x18\x04 \x01(\x03R\x05total\x12\x16\n" +
 	"\x06filled\x18\x05 \x01(\x03R\x06filled\x124\n" +
 	"\astarted\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x120\n" +
-	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended2\xeb\n" +
-	"\n" +
+	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\"\xc9\x01\n" +
+	"\rSignInRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x16\n" +
+	"\x06method\x18\x02 \x01(\tR\x06method\x12\x12\n" +
+	"\x04code\x18\x03 \x01(\tR\x04code\x12,\n" +
+	"\x12second_factor_done\x18\x04 \x01(\bR\x10secondFactorDone\x12E\n" +
+	"\x10authenticated_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x0fauthenticatedAt\"\xaa\x01\n" +
+	"\x0eSignInResponse\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x122\n" +
+	"\aprofile\x18\x02 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\x12(\n" +
+	"\x05proof\x18\x03 \x01(\v2\x12.personal.v1.ProofR\x05proof\"\xb3\x01\n" +
+	"\x13LinkIdentityRequest\x121\n" +
+	"\bidentity\x18\x01 \x01(\v2\x15.personal.v1.IdentityR\bidentity\x12:\n" +
+	"\vcredentials\x18\x02 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x17\n" +
+	"\auser_id\x18\x03 \x01(\x03R\x06userId\x12\x14\n" +
+	"\x05proof\x18\x04 \x01(\tR\x05proof\"\x16\n" +
+	"\x14LinkIdentityResponse\"H\n" +
+	"\x13FindIdentityRequest\x121\n" +
+	"\bidentity\x18\x01 \x01(\v2\x15.personal.v1.IdentityR\bidentity\"/\n" +
+	"\x14FindIdentityResponse\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\"\xb5\x01\n" +
+	"\x15UnlinkIdentityRequest\x121\n" +
+	"\bidentity\x18\x01 \x01(\v2\x15.personal.v1.IdentityR\bidentity\x12:\n" +
+	"\vcredentials\x18\x02 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x17\n" +
+	"\auser_id\x18\x03 \x01(\x03R\x06userId\x12\x14\n" +
+	"\x05proof\x18\x04 \x01(\tR\x05proof\"\x18\n" +
+	"\x16UnlinkIdentityResponse2\xb3\r\n" +
 	"\x15AdministrationService\x12J\n" +
 	"\tFindUsers\x12\x1d.personal.v1.FindUsersRequest\x1a\x1e.personal.v1.FindUsersResponse\x12;\n" +
 	"\x04User\x12\x18.personal.v1.UserRequest\x1a\x19.personal.v1.UserResponse\x12M\n" +
@@ -2378,7 +2886,11 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\n" +
 	"FillFields\x12\x1e.personal.v1.FillFieldsRequest\x1a\x1f.personal.v1.FillFieldsResponse\x12M\n" +
 	"\n" +
-	"FieldsFill\x12\x1e.personal.v1.FieldsFillRequest\x1a\x1f.personal.v1.FieldsFillResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
+	"FieldsFill\x12\x1e.personal.v1.FieldsFillRequest\x1a\x1f.personal.v1.FieldsFillResponse\x12A\n" +
+	"\x06SignIn\x12\x1a.personal.v1.SignInRequest\x1a\x1b.personal.v1.SignInResponse\x12S\n" +
+	"\fLinkIdentity\x12 .personal.v1.LinkIdentityRequest\x1a!.personal.v1.LinkIdentityResponse\x12S\n" +
+	"\fFindIdentity\x12 .personal.v1.FindIdentityRequest\x1a!.personal.v1.FindIdentityResponse\x12Y\n" +
+	"\x0eUnlinkIdentity\x12\".personal.v1.UnlinkIdentityRequest\x1a#.personal.v1.UnlinkIdentityResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
 
 var (
 	file_personal_v1_administration_proto_rawDescOnce sync.Once
@@ -2392,7 +2904,7 @@ func file_personal_v1_administration_proto_rawDescGZIP() []byte {
 	return file_personal_v1_administration_proto_rawDescData
 }
 
-var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_personal_v1_administration_proto_goTypes = []any{
 	(*User)(nil),                    // 0: personal.v1.User
 	(*FindUsersRequest)(nil),        // 1: personal.v1.FindUsersRequest
@@ -2432,80 +2944,111 @@ var file_personal_v1_administration_proto_goTypes = []any{
 	(*FillFieldsResponse)(nil),      // 35: personal.v1.FillFieldsResponse
 	(*FieldsFillRequest)(nil),       // 36: personal.v1.FieldsFillRequest
 	(*FieldsFillResponse)(nil),      // 37: personal.v1.FieldsFillResponse
-	nil,                             // 38: personal.v1.UpdateUserRequest.FieldsEntry
-	nil,                             // 39: personal.v1.CreateUserRequest.FieldsEntry
-	nil,                             // 40: personal.v1.FieldsViolation.FieldsEntry
-	(*timestamppb.Timestamp)(nil),   // 41: google.protobuf.Timestamp
-	(*ProfileField)(nil),            // 42: personal.v1.ProfileField
-	(*Session)(nil),                 // 43: personal.v1.Session
-	(*Field)(nil),                   // 44: personal.v1.Field
-	(*Input)(nil),                   // 45: personal.v1.Input
+	(*SignInRequest)(nil),           // 38: personal.v1.SignInRequest
+	(*SignInResponse)(nil),          // 39: personal.v1.SignInResponse
+	(*LinkIdentityRequest)(nil),     // 40: personal.v1.LinkIdentityRequest
+	(*LinkIdentityResponse)(nil),    // 41: personal.v1.LinkIdentityResponse
+	(*FindIdentityRequest)(nil),     // 42: personal.v1.FindIdentityRequest
+	(*FindIdentityResponse)(nil),    // 43: personal.v1.FindIdentityResponse
+	(*UnlinkIdentityRequest)(nil),   // 44: personal.v1.UnlinkIdentityRequest
+	(*UnlinkIdentityResponse)(nil),  // 45: personal.v1.UnlinkIdentityResponse
+	nil,                             // 46: personal.v1.UpdateUserRequest.FieldsEntry
+	nil,                             // 47: personal.v1.CreateUserRequest.FieldsEntry
+	nil,                             // 48: personal.v1.FieldsViolation.FieldsEntry
+	(*timestamppb.Timestamp)(nil),   // 49: google.protobuf.Timestamp
+	(*ProfileField)(nil),            // 50: personal.v1.ProfileField
+	(*LinkedIdentity)(nil),          // 51: personal.v1.LinkedIdentity
+	(*Session)(nil),                 // 52: personal.v1.Session
+	(*Field)(nil),                   // 53: personal.v1.Field
+	(*Credentials)(nil),             // 54: personal.v1.Credentials
+	(*UserProfile)(nil),             // 55: personal.v1.UserProfile
+	(*Proof)(nil),                   // 56: personal.v1.Proof
+	(*Identity)(nil),                // 57: personal.v1.Identity
+	(*Input)(nil),                   // 58: personal.v1.Input
 }
 var file_personal_v1_administration_proto_depIdxs = []int32{
-	41, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
-	41, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
-	41, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
-	41, // 3: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
+	49, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
+	49, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
+	49, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
+	49, // 3: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
 	0,  // 4: personal.v1.FindUsersResponse.users:type_name -> personal.v1.User
 	0,  // 5: personal.v1.UserResponse.user:type_name -> personal.v1.User
-	42, // 6: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
-	38, // 7: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
-	43, // 8: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
-	41, // 9: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
-	41, // 10: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
-	21, // 11: personal.v1.AuditEntriesResponse.entries:type_name -> personal.v1.AuditEntry
-	41, // 12: personal.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	39, // 13: personal.v1.CreateUserRequest.fields:type_name -> personal.v1.CreateUserRequest.FieldsEntry
-	0,  // 14: personal.v1.ExplainResponse.user:type_name -> personal.v1.User
-	28, // 15: personal.v1.ExplainResponse.verdicts:type_name -> personal.v1.Verdict
-	41, // 16: personal.v1.Verdict.until:type_name -> google.protobuf.Timestamp
-	41, // 17: personal.v1.Verdict.since:type_name -> google.protobuf.Timestamp
-	44, // 18: personal.v1.RehearseFieldsRequest.fields:type_name -> personal.v1.Field
-	33, // 19: personal.v1.RehearseFieldsResponse.examples:type_name -> personal.v1.FieldsViolation
-	40, // 20: personal.v1.FieldsViolation.fields:type_name -> personal.v1.FieldsViolation.FieldsEntry
-	41, // 21: personal.v1.FieldsFillResponse.started:type_name -> google.protobuf.Timestamp
-	41, // 22: personal.v1.FieldsFillResponse.ended:type_name -> google.protobuf.Timestamp
-	45, // 23: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	45, // 24: personal.v1.CreateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	1,  // 25: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
-	3,  // 26: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
-	5,  // 27: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
-	7,  // 28: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
-	9,  // 29: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
-	11, // 30: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
-	13, // 31: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
-	15, // 32: personal.v1.AdministrationService.EndUserSessions:input_type -> personal.v1.EndUserSessionsRequest
-	17, // 33: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
-	19, // 34: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
-	22, // 35: personal.v1.AdministrationService.RemoveTwoFactor:input_type -> personal.v1.RemoveTwoFactorRequest
-	24, // 36: personal.v1.AdministrationService.CreateUser:input_type -> personal.v1.CreateUserRequest
-	26, // 37: personal.v1.AdministrationService.Explain:input_type -> personal.v1.ExplainRequest
-	29, // 38: personal.v1.AdministrationService.LiftLimits:input_type -> personal.v1.LiftLimitsRequest
-	31, // 39: personal.v1.AdministrationService.RehearseFields:input_type -> personal.v1.RehearseFieldsRequest
-	34, // 40: personal.v1.AdministrationService.FillFields:input_type -> personal.v1.FillFieldsRequest
-	36, // 41: personal.v1.AdministrationService.FieldsFill:input_type -> personal.v1.FieldsFillRequest
-	2,  // 42: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
-	4,  // 43: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
-	6,  // 44: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
-	8,  // 45: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
-	10, // 46: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
-	12, // 47: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
-	14, // 48: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
-	16, // 49: personal.v1.AdministrationService.EndUserSessions:output_type -> personal.v1.EndUserSessionsResponse
-	18, // 50: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
-	20, // 51: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
-	23, // 52: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
-	25, // 53: personal.v1.AdministrationService.CreateUser:output_type -> personal.v1.CreateUserResponse
-	27, // 54: personal.v1.AdministrationService.Explain:output_type -> personal.v1.ExplainResponse
-	30, // 55: personal.v1.AdministrationService.LiftLimits:output_type -> personal.v1.LiftLimitsResponse
-	32, // 56: personal.v1.AdministrationService.RehearseFields:output_type -> personal.v1.RehearseFieldsResponse
-	35, // 57: personal.v1.AdministrationService.FillFields:output_type -> personal.v1.FillFieldsResponse
-	37, // 58: personal.v1.AdministrationService.FieldsFill:output_type -> personal.v1.FieldsFillResponse
-	42, // [42:59] is the sub-list for method output_type
-	25, // [25:42] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	50, // 6: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
+	51, // 7: personal.v1.UserResponse.identities:type_name -> personal.v1.LinkedIdentity
+	46, // 8: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
+	52, // 9: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
+	49, // 10: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
+	49, // 11: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
+	21, // 12: personal.v1.AuditEntriesResponse.entries:type_name -> personal.v1.AuditEntry
+	49, // 13: personal.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	47, // 14: personal.v1.CreateUserRequest.fields:type_name -> personal.v1.CreateUserRequest.FieldsEntry
+	0,  // 15: personal.v1.ExplainResponse.user:type_name -> personal.v1.User
+	28, // 16: personal.v1.ExplainResponse.verdicts:type_name -> personal.v1.Verdict
+	49, // 17: personal.v1.Verdict.until:type_name -> google.protobuf.Timestamp
+	49, // 18: personal.v1.Verdict.since:type_name -> google.protobuf.Timestamp
+	53, // 19: personal.v1.RehearseFieldsRequest.fields:type_name -> personal.v1.Field
+	33, // 20: personal.v1.RehearseFieldsResponse.examples:type_name -> personal.v1.FieldsViolation
+	48, // 21: personal.v1.FieldsViolation.fields:type_name -> personal.v1.FieldsViolation.FieldsEntry
+	49, // 22: personal.v1.FieldsFillResponse.started:type_name -> google.protobuf.Timestamp
+	49, // 23: personal.v1.FieldsFillResponse.ended:type_name -> google.protobuf.Timestamp
+	49, // 24: personal.v1.SignInRequest.authenticated_at:type_name -> google.protobuf.Timestamp
+	54, // 25: personal.v1.SignInResponse.credentials:type_name -> personal.v1.Credentials
+	55, // 26: personal.v1.SignInResponse.profile:type_name -> personal.v1.UserProfile
+	56, // 27: personal.v1.SignInResponse.proof:type_name -> personal.v1.Proof
+	57, // 28: personal.v1.LinkIdentityRequest.identity:type_name -> personal.v1.Identity
+	54, // 29: personal.v1.LinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
+	57, // 30: personal.v1.FindIdentityRequest.identity:type_name -> personal.v1.Identity
+	57, // 31: personal.v1.UnlinkIdentityRequest.identity:type_name -> personal.v1.Identity
+	54, // 32: personal.v1.UnlinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
+	58, // 33: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	58, // 34: personal.v1.CreateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	1,  // 35: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
+	3,  // 36: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
+	5,  // 37: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
+	7,  // 38: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
+	9,  // 39: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
+	11, // 40: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
+	13, // 41: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
+	15, // 42: personal.v1.AdministrationService.EndUserSessions:input_type -> personal.v1.EndUserSessionsRequest
+	17, // 43: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
+	19, // 44: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
+	22, // 45: personal.v1.AdministrationService.RemoveTwoFactor:input_type -> personal.v1.RemoveTwoFactorRequest
+	24, // 46: personal.v1.AdministrationService.CreateUser:input_type -> personal.v1.CreateUserRequest
+	26, // 47: personal.v1.AdministrationService.Explain:input_type -> personal.v1.ExplainRequest
+	29, // 48: personal.v1.AdministrationService.LiftLimits:input_type -> personal.v1.LiftLimitsRequest
+	31, // 49: personal.v1.AdministrationService.RehearseFields:input_type -> personal.v1.RehearseFieldsRequest
+	34, // 50: personal.v1.AdministrationService.FillFields:input_type -> personal.v1.FillFieldsRequest
+	36, // 51: personal.v1.AdministrationService.FieldsFill:input_type -> personal.v1.FieldsFillRequest
+	38, // 52: personal.v1.AdministrationService.SignIn:input_type -> personal.v1.SignInRequest
+	40, // 53: personal.v1.AdministrationService.LinkIdentity:input_type -> personal.v1.LinkIdentityRequest
+	42, // 54: personal.v1.AdministrationService.FindIdentity:input_type -> personal.v1.FindIdentityRequest
+	44, // 55: personal.v1.AdministrationService.UnlinkIdentity:input_type -> personal.v1.UnlinkIdentityRequest
+	2,  // 56: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
+	4,  // 57: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
+	6,  // 58: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
+	8,  // 59: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
+	10, // 60: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
+	12, // 61: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
+	14, // 62: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
+	16, // 63: personal.v1.AdministrationService.EndUserSessions:output_type -> personal.v1.EndUserSessionsResponse
+	18, // 64: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
+	20, // 65: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
+	23, // 66: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
+	25, // 67: personal.v1.AdministrationService.CreateUser:output_type -> personal.v1.CreateUserResponse
+	27, // 68: personal.v1.AdministrationService.Explain:output_type -> personal.v1.ExplainResponse
+	30, // 69: personal.v1.AdministrationService.LiftLimits:output_type -> personal.v1.LiftLimitsResponse
+	32, // 70: personal.v1.AdministrationService.RehearseFields:output_type -> personal.v1.RehearseFieldsResponse
+	35, // 71: personal.v1.AdministrationService.FillFields:output_type -> personal.v1.FillFieldsResponse
+	37, // 72: personal.v1.AdministrationService.FieldsFill:output_type -> personal.v1.FieldsFillResponse
+	39, // 73: personal.v1.AdministrationService.SignIn:output_type -> personal.v1.SignInResponse
+	41, // 74: personal.v1.AdministrationService.LinkIdentity:output_type -> personal.v1.LinkIdentityResponse
+	43, // 75: personal.v1.AdministrationService.FindIdentity:output_type -> personal.v1.FindIdentityResponse
+	45, // 76: personal.v1.AdministrationService.UnlinkIdentity:output_type -> personal.v1.UnlinkIdentityResponse
+	56, // [56:77] is the sub-list for method output_type
+	35, // [35:56] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_administration_proto_init() }
@@ -2522,7 +3065,7 @@ func file_personal_v1_administration_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_administration_proto_rawDesc), len(file_personal_v1_administration_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   41,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -252,7 +252,10 @@ type Session struct {
 	// The client's User-Agent at sign-in; empty if unknown.
 	Agent string `protobuf:"bytes,6,opt,name=agent,proto3" json:"agent,omitempty"`
 	// Whether this is the caller's session.
-	Current       bool `protobuf:"varint,7,opt,name=current,proto3" json:"current,omitempty"`
+	Current bool `protobuf:"varint,7,opt,name=current,proto3" json:"current,omitempty"`
+	// How the user was authenticated: password, passkey, registration, or what the host has
+	// named; empty for a session that an older version opened.
+	Method        string `protobuf:"bytes,8,opt,name=method,proto3" json:"method,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -334,6 +337,13 @@ func (x *Session) GetCurrent() bool {
 		return x.Current
 	}
 	return false
+}
+
+func (x *Session) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
 }
 
 // AuthorizeRequest carries a login, or an e-mail address, and a password.
@@ -1201,6 +1211,60 @@ func (x *ProveRequest) GetFaults() map[string]string {
 	return nil
 }
 
+// Proof is a proof of the session's user: never log it.
+type Proof struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A secret.
+	Proof         string                 `protobuf:"bytes,1,opt,name=proof,proto3" json:"proof,omitempty"`
+	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Proof) Reset() {
+	*x = Proof{}
+	mi := &file_personal_v1_personal_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Proof) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Proof) ProtoMessage() {}
+
+func (x *Proof) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Proof.ProtoReflect.Descriptor instead.
+func (*Proof) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Proof) GetProof() string {
+	if x != nil {
+		return x.Proof
+	}
+	return ""
+}
+
+func (x *Proof) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
 // ProveResponse is a proof: never log it.
 type ProveResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1214,7 +1278,7 @@ type ProveResponse struct {
 
 func (x *ProveResponse) Reset() {
 	*x = ProveResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[19]
+	mi := &file_personal_v1_personal_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1226,7 +1290,7 @@ func (x *ProveResponse) String() string {
 func (*ProveResponse) ProtoMessage() {}
 
 func (x *ProveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[19]
+	mi := &file_personal_v1_personal_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1239,7 +1303,7 @@ func (x *ProveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProveResponse.ProtoReflect.Descriptor instead.
 func (*ProveResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{19}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ProveResponse) GetProof() string {
@@ -1275,7 +1339,7 @@ type ChangePasswordRequest struct {
 
 func (x *ChangePasswordRequest) Reset() {
 	*x = ChangePasswordRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[20]
+	mi := &file_personal_v1_personal_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1287,7 +1351,7 @@ func (x *ChangePasswordRequest) String() string {
 func (*ChangePasswordRequest) ProtoMessage() {}
 
 func (x *ChangePasswordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[20]
+	mi := &file_personal_v1_personal_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1300,7 +1364,7 @@ func (x *ChangePasswordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePasswordRequest.ProtoReflect.Descriptor instead.
 func (*ChangePasswordRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{20}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ChangePasswordRequest) GetCredentials() *Credentials {
@@ -1362,7 +1426,7 @@ type ChangePasswordResponse struct {
 
 func (x *ChangePasswordResponse) Reset() {
 	*x = ChangePasswordResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[21]
+	mi := &file_personal_v1_personal_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1374,7 +1438,7 @@ func (x *ChangePasswordResponse) String() string {
 func (*ChangePasswordResponse) ProtoMessage() {}
 
 func (x *ChangePasswordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[21]
+	mi := &file_personal_v1_personal_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1387,7 +1451,7 @@ func (x *ChangePasswordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePasswordResponse.ProtoReflect.Descriptor instead.
 func (*ChangePasswordResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{21}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ChangePasswordResponse) GetCredentials() *Credentials {
@@ -1415,7 +1479,7 @@ type ChangeEmailRequest struct {
 
 func (x *ChangeEmailRequest) Reset() {
 	*x = ChangeEmailRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[22]
+	mi := &file_personal_v1_personal_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1427,7 +1491,7 @@ func (x *ChangeEmailRequest) String() string {
 func (*ChangeEmailRequest) ProtoMessage() {}
 
 func (x *ChangeEmailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[22]
+	mi := &file_personal_v1_personal_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1440,7 +1504,7 @@ func (x *ChangeEmailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeEmailRequest.ProtoReflect.Descriptor instead.
 func (*ChangeEmailRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{22}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ChangeEmailRequest) GetCredentials() *Credentials {
@@ -1494,7 +1558,7 @@ type ChangeEmailResponse struct {
 
 func (x *ChangeEmailResponse) Reset() {
 	*x = ChangeEmailResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[23]
+	mi := &file_personal_v1_personal_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1506,7 +1570,7 @@ func (x *ChangeEmailResponse) String() string {
 func (*ChangeEmailResponse) ProtoMessage() {}
 
 func (x *ChangeEmailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[23]
+	mi := &file_personal_v1_personal_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1519,7 +1583,7 @@ func (x *ChangeEmailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeEmailResponse.ProtoReflect.Descriptor instead.
 func (*ChangeEmailResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{23}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{24}
 }
 
 // ConfirmEmailRequest carries the token that was mailed to the new address.
@@ -1536,7 +1600,7 @@ type ConfirmEmailRequest struct {
 
 func (x *ConfirmEmailRequest) Reset() {
 	*x = ConfirmEmailRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[24]
+	mi := &file_personal_v1_personal_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1548,7 +1612,7 @@ func (x *ConfirmEmailRequest) String() string {
 func (*ConfirmEmailRequest) ProtoMessage() {}
 
 func (x *ConfirmEmailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[24]
+	mi := &file_personal_v1_personal_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1561,7 +1625,7 @@ func (x *ConfirmEmailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmEmailRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmEmailRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{24}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ConfirmEmailRequest) GetToken() string {
@@ -1596,7 +1660,7 @@ type ConfirmEmailResponse struct {
 
 func (x *ConfirmEmailResponse) Reset() {
 	*x = ConfirmEmailResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[25]
+	mi := &file_personal_v1_personal_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1608,7 +1672,7 @@ func (x *ConfirmEmailResponse) String() string {
 func (*ConfirmEmailResponse) ProtoMessage() {}
 
 func (x *ConfirmEmailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[25]
+	mi := &file_personal_v1_personal_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1621,7 +1685,7 @@ func (x *ConfirmEmailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmEmailResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmEmailResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{25}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ConfirmEmailResponse) GetUserId() int64 {
@@ -1645,7 +1709,7 @@ type LogoutRequest struct {
 
 func (x *LogoutRequest) Reset() {
 	*x = LogoutRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[26]
+	mi := &file_personal_v1_personal_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1657,7 +1721,7 @@ func (x *LogoutRequest) String() string {
 func (*LogoutRequest) ProtoMessage() {}
 
 func (x *LogoutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[26]
+	mi := &file_personal_v1_personal_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1670,7 +1734,7 @@ func (x *LogoutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogoutRequest.ProtoReflect.Descriptor instead.
 func (*LogoutRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{26}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LogoutRequest) GetCredentials() *Credentials {
@@ -1703,7 +1767,7 @@ type LogoutResponse struct {
 
 func (x *LogoutResponse) Reset() {
 	*x = LogoutResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[27]
+	mi := &file_personal_v1_personal_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1715,7 +1779,7 @@ func (x *LogoutResponse) String() string {
 func (*LogoutResponse) ProtoMessage() {}
 
 func (x *LogoutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[27]
+	mi := &file_personal_v1_personal_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1728,7 +1792,7 @@ func (x *LogoutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogoutResponse.ProtoReflect.Descriptor instead.
 func (*LogoutResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{27}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{28}
 }
 
 // SessionsRequest identifies the caller's session.
@@ -1741,7 +1805,7 @@ type SessionsRequest struct {
 
 func (x *SessionsRequest) Reset() {
 	*x = SessionsRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[28]
+	mi := &file_personal_v1_personal_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1753,7 +1817,7 @@ func (x *SessionsRequest) String() string {
 func (*SessionsRequest) ProtoMessage() {}
 
 func (x *SessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[28]
+	mi := &file_personal_v1_personal_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1766,7 +1830,7 @@ func (x *SessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionsRequest.ProtoReflect.Descriptor instead.
 func (*SessionsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{28}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SessionsRequest) GetCredentials() *Credentials {
@@ -1787,7 +1851,7 @@ type SessionsResponse struct {
 
 func (x *SessionsResponse) Reset() {
 	*x = SessionsResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[29]
+	mi := &file_personal_v1_personal_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1799,7 +1863,7 @@ func (x *SessionsResponse) String() string {
 func (*SessionsResponse) ProtoMessage() {}
 
 func (x *SessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[29]
+	mi := &file_personal_v1_personal_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1812,7 +1876,7 @@ func (x *SessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionsResponse.ProtoReflect.Descriptor instead.
 func (*SessionsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{29}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SessionsResponse) GetSessions() []*Session {
@@ -1836,7 +1900,7 @@ type RevokeSessionRequest struct {
 
 func (x *RevokeSessionRequest) Reset() {
 	*x = RevokeSessionRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[30]
+	mi := &file_personal_v1_personal_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1848,7 +1912,7 @@ func (x *RevokeSessionRequest) String() string {
 func (*RevokeSessionRequest) ProtoMessage() {}
 
 func (x *RevokeSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[30]
+	mi := &file_personal_v1_personal_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1861,7 +1925,7 @@ func (x *RevokeSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeSessionRequest.ProtoReflect.Descriptor instead.
 func (*RevokeSessionRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{30}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RevokeSessionRequest) GetCredentials() *Credentials {
@@ -1894,7 +1958,7 @@ type RevokeSessionResponse struct {
 
 func (x *RevokeSessionResponse) Reset() {
 	*x = RevokeSessionResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[31]
+	mi := &file_personal_v1_personal_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +1970,7 @@ func (x *RevokeSessionResponse) String() string {
 func (*RevokeSessionResponse) ProtoMessage() {}
 
 func (x *RevokeSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[31]
+	mi := &file_personal_v1_personal_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,7 +1983,7 @@ func (x *RevokeSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeSessionResponse.ProtoReflect.Descriptor instead.
 func (*RevokeSessionResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{31}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{32}
 }
 
 // RevokeOtherSessionsRequest identifies the session to keep.
@@ -1932,7 +1996,7 @@ type RevokeOtherSessionsRequest struct {
 
 func (x *RevokeOtherSessionsRequest) Reset() {
 	*x = RevokeOtherSessionsRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[32]
+	mi := &file_personal_v1_personal_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1944,7 +2008,7 @@ func (x *RevokeOtherSessionsRequest) String() string {
 func (*RevokeOtherSessionsRequest) ProtoMessage() {}
 
 func (x *RevokeOtherSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[32]
+	mi := &file_personal_v1_personal_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1957,7 +2021,7 @@ func (x *RevokeOtherSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeOtherSessionsRequest.ProtoReflect.Descriptor instead.
 func (*RevokeOtherSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{32}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RevokeOtherSessionsRequest) GetCredentials() *Credentials {
@@ -1976,7 +2040,7 @@ type RevokeOtherSessionsResponse struct {
 
 func (x *RevokeOtherSessionsResponse) Reset() {
 	*x = RevokeOtherSessionsResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[33]
+	mi := &file_personal_v1_personal_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1988,7 +2052,7 @@ func (x *RevokeOtherSessionsResponse) String() string {
 func (*RevokeOtherSessionsResponse) ProtoMessage() {}
 
 func (x *RevokeOtherSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[33]
+	mi := &file_personal_v1_personal_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2001,7 +2065,7 @@ func (x *RevokeOtherSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeOtherSessionsResponse.ProtoReflect.Descriptor instead.
 func (*RevokeOtherSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{33}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{34}
 }
 
 // FieldsRequest requests the user fields that forms may show.
@@ -2013,7 +2077,7 @@ type FieldsRequest struct {
 
 func (x *FieldsRequest) Reset() {
 	*x = FieldsRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[34]
+	mi := &file_personal_v1_personal_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2025,7 +2089,7 @@ func (x *FieldsRequest) String() string {
 func (*FieldsRequest) ProtoMessage() {}
 
 func (x *FieldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[34]
+	mi := &file_personal_v1_personal_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2038,7 +2102,7 @@ func (x *FieldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldsRequest.ProtoReflect.Descriptor instead.
 func (*FieldsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{34}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{35}
 }
 
 // FieldsResponse lists the user fields that forms may show.
@@ -2052,7 +2116,7 @@ type FieldsResponse struct {
 
 func (x *FieldsResponse) Reset() {
 	*x = FieldsResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[35]
+	mi := &file_personal_v1_personal_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2064,7 +2128,7 @@ func (x *FieldsResponse) String() string {
 func (*FieldsResponse) ProtoMessage() {}
 
 func (x *FieldsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[35]
+	mi := &file_personal_v1_personal_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2077,7 +2141,7 @@ func (x *FieldsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldsResponse.ProtoReflect.Descriptor instead.
 func (*FieldsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{35}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *FieldsResponse) GetFields() []*Field {
@@ -2096,7 +2160,7 @@ type FeaturesRequest struct {
 
 func (x *FeaturesRequest) Reset() {
 	*x = FeaturesRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[36]
+	mi := &file_personal_v1_personal_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2108,7 +2172,7 @@ func (x *FeaturesRequest) String() string {
 func (*FeaturesRequest) ProtoMessage() {}
 
 func (x *FeaturesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[36]
+	mi := &file_personal_v1_personal_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2121,7 +2185,7 @@ func (x *FeaturesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeaturesRequest.ProtoReflect.Descriptor instead.
 func (*FeaturesRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{36}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{37}
 }
 
 // FeaturesResponse has the rules in force and what users can switch on.
@@ -2149,7 +2213,7 @@ type FeaturesResponse struct {
 
 func (x *FeaturesResponse) Reset() {
 	*x = FeaturesResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[37]
+	mi := &file_personal_v1_personal_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2161,7 +2225,7 @@ func (x *FeaturesResponse) String() string {
 func (*FeaturesResponse) ProtoMessage() {}
 
 func (x *FeaturesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[37]
+	mi := &file_personal_v1_personal_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2174,7 +2238,7 @@ func (x *FeaturesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeaturesResponse.ProtoReflect.Descriptor instead.
 func (*FeaturesResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{37}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *FeaturesResponse) GetPasswordMinLength() int64 {
@@ -2253,7 +2317,7 @@ type ResendVerificationRequest struct {
 
 func (x *ResendVerificationRequest) Reset() {
 	*x = ResendVerificationRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[38]
+	mi := &file_personal_v1_personal_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2265,7 +2329,7 @@ func (x *ResendVerificationRequest) String() string {
 func (*ResendVerificationRequest) ProtoMessage() {}
 
 func (x *ResendVerificationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[38]
+	mi := &file_personal_v1_personal_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2278,7 +2342,7 @@ func (x *ResendVerificationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResendVerificationRequest.ProtoReflect.Descriptor instead.
 func (*ResendVerificationRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{38}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ResendVerificationRequest) GetLogin() string {
@@ -2311,7 +2375,7 @@ type ResendVerificationResponse struct {
 
 func (x *ResendVerificationResponse) Reset() {
 	*x = ResendVerificationResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[39]
+	mi := &file_personal_v1_personal_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2323,7 +2387,7 @@ func (x *ResendVerificationResponse) String() string {
 func (*ResendVerificationResponse) ProtoMessage() {}
 
 func (x *ResendVerificationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[39]
+	mi := &file_personal_v1_personal_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2336,7 +2400,7 @@ func (x *ResendVerificationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResendVerificationResponse.ProtoReflect.Descriptor instead.
 func (*ResendVerificationResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{39}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{40}
 }
 
 // ExportRequest carries the password as proof.
@@ -2356,7 +2420,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[40]
+	mi := &file_personal_v1_personal_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2368,7 +2432,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[40]
+	mi := &file_personal_v1_personal_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2381,7 +2445,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{40}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ExportRequest) GetCredentials() *Credentials {
@@ -2431,14 +2495,15 @@ type ExportResponse struct {
 	Events         []*ExportedEvent       `protobuf:"bytes,7,rep,name=events,proto3" json:"events,omitempty"`
 	PendingMails   []*PendingMail         `protobuf:"bytes,8,rep,name=pending_mails,json=pendingMails,proto3" json:"pending_mails,omitempty"`
 	// Older entries were left out, because the export would be too large.
-	Truncated     bool `protobuf:"varint,9,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	Truncated     bool              `protobuf:"varint,9,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	Identities    []*LinkedIdentity `protobuf:"bytes,11,rep,name=identities,proto3" json:"identities,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[41]
+	mi := &file_personal_v1_personal_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2450,7 +2515,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[41]
+	mi := &file_personal_v1_personal_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2463,7 +2528,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{41}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ExportResponse) GetUserId() int64 {
@@ -2529,6 +2594,128 @@ func (x *ExportResponse) GetTruncated() bool {
 	return false
 }
 
+func (x *ExportResponse) GetIdentities() []*LinkedIdentity {
+	if x != nil {
+		return x.Identities
+	}
+	return nil
+}
+
+// Identity is a user as an OpenID provider names them.
+type Identity struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Issuer        string                 `protobuf:"bytes,1,opt,name=issuer,proto3" json:"issuer,omitempty"`
+	Subject       string                 `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Identity) Reset() {
+	*x = Identity{}
+	mi := &file_personal_v1_personal_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Identity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Identity) ProtoMessage() {}
+
+func (x *Identity) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Identity.ProtoReflect.Descriptor instead.
+func (*Identity) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *Identity) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
+func (x *Identity) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+// LinkedIdentity is an identity of an account.
+type LinkedIdentity struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Identity *Identity              `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`
+	Linked   *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=linked,proto3" json:"linked,omitempty"`
+	// Whether it must be linked again before it signs the user in.
+	Void          bool `protobuf:"varint,3,opt,name=void,proto3" json:"void,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkedIdentity) Reset() {
+	*x = LinkedIdentity{}
+	mi := &file_personal_v1_personal_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkedIdentity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkedIdentity) ProtoMessage() {}
+
+func (x *LinkedIdentity) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkedIdentity.ProtoReflect.Descriptor instead.
+func (*LinkedIdentity) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *LinkedIdentity) GetIdentity() *Identity {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
+}
+
+func (x *LinkedIdentity) GetLinked() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Linked
+	}
+	return nil
+}
+
+func (x *LinkedIdentity) GetVoid() bool {
+	if x != nil {
+		return x.Void
+	}
+	return false
+}
+
 // KnownAddress is an address, or a network, from which the user signed in.
 type KnownAddress struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2540,7 +2727,7 @@ type KnownAddress struct {
 
 func (x *KnownAddress) Reset() {
 	*x = KnownAddress{}
-	mi := &file_personal_v1_personal_proto_msgTypes[42]
+	mi := &file_personal_v1_personal_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2552,7 +2739,7 @@ func (x *KnownAddress) String() string {
 func (*KnownAddress) ProtoMessage() {}
 
 func (x *KnownAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[42]
+	mi := &file_personal_v1_personal_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2565,7 +2752,7 @@ func (x *KnownAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KnownAddress.ProtoReflect.Descriptor instead.
 func (*KnownAddress) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{42}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *KnownAddress) GetAddress() string {
@@ -2597,7 +2784,7 @@ type ExportedEvent struct {
 
 func (x *ExportedEvent) Reset() {
 	*x = ExportedEvent{}
-	mi := &file_personal_v1_personal_proto_msgTypes[43]
+	mi := &file_personal_v1_personal_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2609,7 +2796,7 @@ func (x *ExportedEvent) String() string {
 func (*ExportedEvent) ProtoMessage() {}
 
 func (x *ExportedEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[43]
+	mi := &file_personal_v1_personal_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2622,7 +2809,7 @@ func (x *ExportedEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedEvent.ProtoReflect.Descriptor instead.
 func (*ExportedEvent) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{43}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ExportedEvent) GetType() string {
@@ -2664,7 +2851,7 @@ type PendingMail struct {
 
 func (x *PendingMail) Reset() {
 	*x = PendingMail{}
-	mi := &file_personal_v1_personal_proto_msgTypes[44]
+	mi := &file_personal_v1_personal_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2676,7 +2863,7 @@ func (x *PendingMail) String() string {
 func (*PendingMail) ProtoMessage() {}
 
 func (x *PendingMail) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[44]
+	mi := &file_personal_v1_personal_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2689,7 +2876,7 @@ func (x *PendingMail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingMail.ProtoReflect.Descriptor instead.
 func (*PendingMail) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{44}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PendingMail) GetKind() string {
@@ -2723,7 +2910,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[45]
+	mi := &file_personal_v1_personal_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2735,7 +2922,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[45]
+	mi := &file_personal_v1_personal_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2748,7 +2935,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{45}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DeleteRequest) GetCredentials() *Credentials {
@@ -2796,7 +2983,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[46]
+	mi := &file_personal_v1_personal_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2808,7 +2995,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[46]
+	mi := &file_personal_v1_personal_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2821,7 +3008,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{46}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DeleteResponse) GetEraseAt() *timestamppb.Timestamp {
@@ -2843,7 +3030,7 @@ type UndoDeleteRequest struct {
 
 func (x *UndoDeleteRequest) Reset() {
 	*x = UndoDeleteRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[47]
+	mi := &file_personal_v1_personal_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2855,7 +3042,7 @@ func (x *UndoDeleteRequest) String() string {
 func (*UndoDeleteRequest) ProtoMessage() {}
 
 func (x *UndoDeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[47]
+	mi := &file_personal_v1_personal_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2868,7 +3055,7 @@ func (x *UndoDeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoDeleteRequest.ProtoReflect.Descriptor instead.
 func (*UndoDeleteRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{47}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *UndoDeleteRequest) GetToken() string {
@@ -2895,7 +3082,7 @@ type UndoDeleteResponse struct {
 
 func (x *UndoDeleteResponse) Reset() {
 	*x = UndoDeleteResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[48]
+	mi := &file_personal_v1_personal_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2907,7 +3094,7 @@ func (x *UndoDeleteResponse) String() string {
 func (*UndoDeleteResponse) ProtoMessage() {}
 
 func (x *UndoDeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[48]
+	mi := &file_personal_v1_personal_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2920,7 +3107,7 @@ func (x *UndoDeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoDeleteResponse.ProtoReflect.Descriptor instead.
 func (*UndoDeleteResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{48}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *UndoDeleteResponse) GetUserId() int64 {
@@ -2945,7 +3132,7 @@ type BeginTwoFactorRequest struct {
 
 func (x *BeginTwoFactorRequest) Reset() {
 	*x = BeginTwoFactorRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[49]
+	mi := &file_personal_v1_personal_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2957,7 +3144,7 @@ func (x *BeginTwoFactorRequest) String() string {
 func (*BeginTwoFactorRequest) ProtoMessage() {}
 
 func (x *BeginTwoFactorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[49]
+	mi := &file_personal_v1_personal_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2970,7 +3157,7 @@ func (x *BeginTwoFactorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginTwoFactorRequest.ProtoReflect.Descriptor instead.
 func (*BeginTwoFactorRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{49}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *BeginTwoFactorRequest) GetCredentials() *Credentials {
@@ -3014,7 +3201,7 @@ type BeginTwoFactorResponse struct {
 
 func (x *BeginTwoFactorResponse) Reset() {
 	*x = BeginTwoFactorResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[50]
+	mi := &file_personal_v1_personal_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3026,7 +3213,7 @@ func (x *BeginTwoFactorResponse) String() string {
 func (*BeginTwoFactorResponse) ProtoMessage() {}
 
 func (x *BeginTwoFactorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[50]
+	mi := &file_personal_v1_personal_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3039,7 +3226,7 @@ func (x *BeginTwoFactorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginTwoFactorResponse.ProtoReflect.Descriptor instead.
 func (*BeginTwoFactorResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{50}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *BeginTwoFactorResponse) GetSecret() string {
@@ -3069,7 +3256,7 @@ type ConfirmTwoFactorRequest struct {
 
 func (x *ConfirmTwoFactorRequest) Reset() {
 	*x = ConfirmTwoFactorRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[51]
+	mi := &file_personal_v1_personal_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3081,7 +3268,7 @@ func (x *ConfirmTwoFactorRequest) String() string {
 func (*ConfirmTwoFactorRequest) ProtoMessage() {}
 
 func (x *ConfirmTwoFactorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[51]
+	mi := &file_personal_v1_personal_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3094,7 +3281,7 @@ func (x *ConfirmTwoFactorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmTwoFactorRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmTwoFactorRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{51}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ConfirmTwoFactorRequest) GetCredentials() *Credentials {
@@ -3131,7 +3318,7 @@ type ConfirmTwoFactorResponse struct {
 
 func (x *ConfirmTwoFactorResponse) Reset() {
 	*x = ConfirmTwoFactorResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[52]
+	mi := &file_personal_v1_personal_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3143,7 +3330,7 @@ func (x *ConfirmTwoFactorResponse) String() string {
 func (*ConfirmTwoFactorResponse) ProtoMessage() {}
 
 func (x *ConfirmTwoFactorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[52]
+	mi := &file_personal_v1_personal_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3156,7 +3343,7 @@ func (x *ConfirmTwoFactorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmTwoFactorResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmTwoFactorResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{52}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ConfirmTwoFactorResponse) GetRecoveryCodes() []string {
@@ -3189,7 +3376,7 @@ type RenewRecoveryCodesRequest struct {
 
 func (x *RenewRecoveryCodesRequest) Reset() {
 	*x = RenewRecoveryCodesRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[53]
+	mi := &file_personal_v1_personal_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3201,7 +3388,7 @@ func (x *RenewRecoveryCodesRequest) String() string {
 func (*RenewRecoveryCodesRequest) ProtoMessage() {}
 
 func (x *RenewRecoveryCodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[53]
+	mi := &file_personal_v1_personal_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3214,7 +3401,7 @@ func (x *RenewRecoveryCodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRecoveryCodesRequest.ProtoReflect.Descriptor instead.
 func (*RenewRecoveryCodesRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{53}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RenewRecoveryCodesRequest) GetCredentials() *Credentials {
@@ -3263,7 +3450,7 @@ type RenewRecoveryCodesResponse struct {
 
 func (x *RenewRecoveryCodesResponse) Reset() {
 	*x = RenewRecoveryCodesResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[54]
+	mi := &file_personal_v1_personal_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3275,7 +3462,7 @@ func (x *RenewRecoveryCodesResponse) String() string {
 func (*RenewRecoveryCodesResponse) ProtoMessage() {}
 
 func (x *RenewRecoveryCodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[54]
+	mi := &file_personal_v1_personal_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3288,7 +3475,7 @@ func (x *RenewRecoveryCodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRecoveryCodesResponse.ProtoReflect.Descriptor instead.
 func (*RenewRecoveryCodesResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{54}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *RenewRecoveryCodesResponse) GetRecoveryCodes() []string {
@@ -3314,7 +3501,7 @@ type EndTwoFactorRequest struct {
 
 func (x *EndTwoFactorRequest) Reset() {
 	*x = EndTwoFactorRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[55]
+	mi := &file_personal_v1_personal_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3326,7 +3513,7 @@ func (x *EndTwoFactorRequest) String() string {
 func (*EndTwoFactorRequest) ProtoMessage() {}
 
 func (x *EndTwoFactorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[55]
+	mi := &file_personal_v1_personal_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3339,7 +3526,7 @@ func (x *EndTwoFactorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndTwoFactorRequest.ProtoReflect.Descriptor instead.
 func (*EndTwoFactorRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{55}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *EndTwoFactorRequest) GetCredentials() *Credentials {
@@ -3388,7 +3575,7 @@ type EndTwoFactorResponse struct {
 
 func (x *EndTwoFactorResponse) Reset() {
 	*x = EndTwoFactorResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[56]
+	mi := &file_personal_v1_personal_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3400,7 +3587,7 @@ func (x *EndTwoFactorResponse) String() string {
 func (*EndTwoFactorResponse) ProtoMessage() {}
 
 func (x *EndTwoFactorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[56]
+	mi := &file_personal_v1_personal_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3413,7 +3600,7 @@ func (x *EndTwoFactorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndTwoFactorResponse.ProtoReflect.Descriptor instead.
 func (*EndTwoFactorResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{56}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *EndTwoFactorResponse) GetCredentials() *Credentials {
@@ -3444,7 +3631,7 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x05_name\"L\n" +
 	"\fProfileField\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
-	"\x05value\x18\x02 \x01(\v2\x12.personal.v1.ValueR\x05value\"\x88\x02\n" +
+	"\x05value\x18\x02 \x01(\v2\x12.personal.v1.ValueR\x05value\"\xa0\x02\n" +
 	"\aSession\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x124\n" +
 	"\acreated\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x127\n" +
@@ -3452,7 +3639,8 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\aexpires\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12\x18\n" +
 	"\aaddress\x18\x05 \x01(\tR\aaddress\x12\x14\n" +
 	"\x05agent\x18\x06 \x01(\tR\x05agent\x12\x18\n" +
-	"\acurrent\x18\a \x01(\bR\acurrent\"\xd6\x01\n" +
+	"\acurrent\x18\a \x01(\bR\acurrent\x12\x16\n" +
+	"\x06method\x18\b \x01(\tR\x06method\"\xd6\x01\n" +
 	"\x10AuthorizeRequest\x12\x14\n" +
 	"\x05login\x18\x01 \x01(\tR\x05login\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12A\n" +
@@ -3529,7 +3717,10 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x06faults\x18\a \x03(\v2%.personal.v1.ProveRequest.FaultsEntryR\x06faults\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"W\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"O\n" +
+	"\x05Proof\x12\x14\n" +
+	"\x05proof\x18\x01 \x01(\tR\x05proof\x120\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"W\n" +
 	"\rProveResponse\x12\x14\n" +
 	"\x05proof\x18\x01 \x01(\tR\x05proof\x120\n" +
 	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xea\x02\n" +
@@ -3620,7 +3811,7 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x05proof\x18\x05 \x01(\tR\x05proof\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd0\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8d\x04\n" +
 	"\x0eExportResponse\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x122\n" +
 	"\aprofile\x18\x02 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\x124\n" +
@@ -3630,7 +3821,17 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x0fknown_addresses\x18\x06 \x03(\v2\x19.personal.v1.KnownAddressR\x0eknownAddresses\x122\n" +
 	"\x06events\x18\a \x03(\v2\x1a.personal.v1.ExportedEventR\x06events\x12=\n" +
 	"\rpending_mails\x18\b \x03(\v2\x18.personal.v1.PendingMailR\fpendingMails\x12\x1c\n" +
-	"\ttruncated\x18\t \x01(\bR\ttruncated\"a\n" +
+	"\ttruncated\x18\t \x01(\bR\ttruncated\x12;\n" +
+	"\n" +
+	"identities\x18\v \x03(\v2\x1b.personal.v1.LinkedIdentityR\n" +
+	"identities\"<\n" +
+	"\bIdentity\x12\x16\n" +
+	"\x06issuer\x18\x01 \x01(\tR\x06issuer\x12\x18\n" +
+	"\asubject\x18\x02 \x01(\tR\asubject\"\x8b\x01\n" +
+	"\x0eLinkedIdentity\x121\n" +
+	"\bidentity\x18\x01 \x01(\v2\x15.personal.v1.IdentityR\bidentity\x122\n" +
+	"\x06linked\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06linked\x12\x12\n" +
+	"\x04void\x18\x03 \x01(\bR\x04void\"a\n" +
 	"\fKnownAddress\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x127\n" +
 	"\tlast_seen\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\blastSeen\"\x83\x01\n" +
@@ -3744,7 +3945,7 @@ func file_personal_v1_personal_proto_rawDescGZIP() []byte {
 	return file_personal_v1_personal_proto_rawDescData
 }
 
-var file_personal_v1_personal_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
+var file_personal_v1_personal_proto_msgTypes = make([]protoimpl.MessageInfo, 80)
 var file_personal_v1_personal_proto_goTypes = []any{
 	(*Credentials)(nil),                 // 0: personal.v1.Credentials
 	(*UserProfile)(nil),                 // 1: personal.v1.UserProfile
@@ -3765,195 +3966,202 @@ var file_personal_v1_personal_proto_goTypes = []any{
 	(*UpdateProfileRequest)(nil),        // 16: personal.v1.UpdateProfileRequest
 	(*UpdateProfileResponse)(nil),       // 17: personal.v1.UpdateProfileResponse
 	(*ProveRequest)(nil),                // 18: personal.v1.ProveRequest
-	(*ProveResponse)(nil),               // 19: personal.v1.ProveResponse
-	(*ChangePasswordRequest)(nil),       // 20: personal.v1.ChangePasswordRequest
-	(*ChangePasswordResponse)(nil),      // 21: personal.v1.ChangePasswordResponse
-	(*ChangeEmailRequest)(nil),          // 22: personal.v1.ChangeEmailRequest
-	(*ChangeEmailResponse)(nil),         // 23: personal.v1.ChangeEmailResponse
-	(*ConfirmEmailRequest)(nil),         // 24: personal.v1.ConfirmEmailRequest
-	(*ConfirmEmailResponse)(nil),        // 25: personal.v1.ConfirmEmailResponse
-	(*LogoutRequest)(nil),               // 26: personal.v1.LogoutRequest
-	(*LogoutResponse)(nil),              // 27: personal.v1.LogoutResponse
-	(*SessionsRequest)(nil),             // 28: personal.v1.SessionsRequest
-	(*SessionsResponse)(nil),            // 29: personal.v1.SessionsResponse
-	(*RevokeSessionRequest)(nil),        // 30: personal.v1.RevokeSessionRequest
-	(*RevokeSessionResponse)(nil),       // 31: personal.v1.RevokeSessionResponse
-	(*RevokeOtherSessionsRequest)(nil),  // 32: personal.v1.RevokeOtherSessionsRequest
-	(*RevokeOtherSessionsResponse)(nil), // 33: personal.v1.RevokeOtherSessionsResponse
-	(*FieldsRequest)(nil),               // 34: personal.v1.FieldsRequest
-	(*FieldsResponse)(nil),              // 35: personal.v1.FieldsResponse
-	(*FeaturesRequest)(nil),             // 36: personal.v1.FeaturesRequest
-	(*FeaturesResponse)(nil),            // 37: personal.v1.FeaturesResponse
-	(*ResendVerificationRequest)(nil),   // 38: personal.v1.ResendVerificationRequest
-	(*ResendVerificationResponse)(nil),  // 39: personal.v1.ResendVerificationResponse
-	(*ExportRequest)(nil),               // 40: personal.v1.ExportRequest
-	(*ExportResponse)(nil),              // 41: personal.v1.ExportResponse
-	(*KnownAddress)(nil),                // 42: personal.v1.KnownAddress
-	(*ExportedEvent)(nil),               // 43: personal.v1.ExportedEvent
-	(*PendingMail)(nil),                 // 44: personal.v1.PendingMail
-	(*DeleteRequest)(nil),               // 45: personal.v1.DeleteRequest
-	(*DeleteResponse)(nil),              // 46: personal.v1.DeleteResponse
-	(*UndoDeleteRequest)(nil),           // 47: personal.v1.UndoDeleteRequest
-	(*UndoDeleteResponse)(nil),          // 48: personal.v1.UndoDeleteResponse
-	(*BeginTwoFactorRequest)(nil),       // 49: personal.v1.BeginTwoFactorRequest
-	(*BeginTwoFactorResponse)(nil),      // 50: personal.v1.BeginTwoFactorResponse
-	(*ConfirmTwoFactorRequest)(nil),     // 51: personal.v1.ConfirmTwoFactorRequest
-	(*ConfirmTwoFactorResponse)(nil),    // 52: personal.v1.ConfirmTwoFactorResponse
-	(*RenewRecoveryCodesRequest)(nil),   // 53: personal.v1.RenewRecoveryCodesRequest
-	(*RenewRecoveryCodesResponse)(nil),  // 54: personal.v1.RenewRecoveryCodesResponse
-	(*EndTwoFactorRequest)(nil),         // 55: personal.v1.EndTwoFactorRequest
-	(*EndTwoFactorResponse)(nil),        // 56: personal.v1.EndTwoFactorResponse
-	nil,                                 // 57: personal.v1.AuthorizeRequest.FaultsEntry
-	nil,                                 // 58: personal.v1.RegisterRequest.FieldsEntry
-	nil,                                 // 59: personal.v1.RegisterRequest.FaultsEntry
-	nil,                                 // 60: personal.v1.RecoverRequest.FaultsEntry
-	nil,                                 // 61: personal.v1.RecoverConfirmRequest.FaultsEntry
-	nil,                                 // 62: personal.v1.UpdateProfileRequest.FieldsEntry
-	nil,                                 // 63: personal.v1.ProveRequest.FaultsEntry
-	nil,                                 // 64: personal.v1.ChangePasswordRequest.FaultsEntry
-	nil,                                 // 65: personal.v1.ChangeEmailRequest.FaultsEntry
-	nil,                                 // 66: personal.v1.ConfirmEmailRequest.FaultsEntry
-	nil,                                 // 67: personal.v1.LogoutRequest.FaultsEntry
-	nil,                                 // 68: personal.v1.RevokeSessionRequest.FaultsEntry
-	nil,                                 // 69: personal.v1.ResendVerificationRequest.FaultsEntry
-	nil,                                 // 70: personal.v1.ExportRequest.FaultsEntry
-	nil,                                 // 71: personal.v1.DeleteRequest.FaultsEntry
-	nil,                                 // 72: personal.v1.UndoDeleteRequest.FaultsEntry
-	nil,                                 // 73: personal.v1.BeginTwoFactorRequest.FaultsEntry
-	nil,                                 // 74: personal.v1.ConfirmTwoFactorRequest.FaultsEntry
-	nil,                                 // 75: personal.v1.RenewRecoveryCodesRequest.FaultsEntry
-	nil,                                 // 76: personal.v1.EndTwoFactorRequest.FaultsEntry
-	(*durationpb.Duration)(nil),         // 77: google.protobuf.Duration
-	(*Value)(nil),                       // 78: personal.v1.Value
-	(*timestamppb.Timestamp)(nil),       // 79: google.protobuf.Timestamp
-	(*Field)(nil),                       // 80: personal.v1.Field
-	(*Input)(nil),                       // 81: personal.v1.Input
+	(*Proof)(nil),                       // 19: personal.v1.Proof
+	(*ProveResponse)(nil),               // 20: personal.v1.ProveResponse
+	(*ChangePasswordRequest)(nil),       // 21: personal.v1.ChangePasswordRequest
+	(*ChangePasswordResponse)(nil),      // 22: personal.v1.ChangePasswordResponse
+	(*ChangeEmailRequest)(nil),          // 23: personal.v1.ChangeEmailRequest
+	(*ChangeEmailResponse)(nil),         // 24: personal.v1.ChangeEmailResponse
+	(*ConfirmEmailRequest)(nil),         // 25: personal.v1.ConfirmEmailRequest
+	(*ConfirmEmailResponse)(nil),        // 26: personal.v1.ConfirmEmailResponse
+	(*LogoutRequest)(nil),               // 27: personal.v1.LogoutRequest
+	(*LogoutResponse)(nil),              // 28: personal.v1.LogoutResponse
+	(*SessionsRequest)(nil),             // 29: personal.v1.SessionsRequest
+	(*SessionsResponse)(nil),            // 30: personal.v1.SessionsResponse
+	(*RevokeSessionRequest)(nil),        // 31: personal.v1.RevokeSessionRequest
+	(*RevokeSessionResponse)(nil),       // 32: personal.v1.RevokeSessionResponse
+	(*RevokeOtherSessionsRequest)(nil),  // 33: personal.v1.RevokeOtherSessionsRequest
+	(*RevokeOtherSessionsResponse)(nil), // 34: personal.v1.RevokeOtherSessionsResponse
+	(*FieldsRequest)(nil),               // 35: personal.v1.FieldsRequest
+	(*FieldsResponse)(nil),              // 36: personal.v1.FieldsResponse
+	(*FeaturesRequest)(nil),             // 37: personal.v1.FeaturesRequest
+	(*FeaturesResponse)(nil),            // 38: personal.v1.FeaturesResponse
+	(*ResendVerificationRequest)(nil),   // 39: personal.v1.ResendVerificationRequest
+	(*ResendVerificationResponse)(nil),  // 40: personal.v1.ResendVerificationResponse
+	(*ExportRequest)(nil),               // 41: personal.v1.ExportRequest
+	(*ExportResponse)(nil),              // 42: personal.v1.ExportResponse
+	(*Identity)(nil),                    // 43: personal.v1.Identity
+	(*LinkedIdentity)(nil),              // 44: personal.v1.LinkedIdentity
+	(*KnownAddress)(nil),                // 45: personal.v1.KnownAddress
+	(*ExportedEvent)(nil),               // 46: personal.v1.ExportedEvent
+	(*PendingMail)(nil),                 // 47: personal.v1.PendingMail
+	(*DeleteRequest)(nil),               // 48: personal.v1.DeleteRequest
+	(*DeleteResponse)(nil),              // 49: personal.v1.DeleteResponse
+	(*UndoDeleteRequest)(nil),           // 50: personal.v1.UndoDeleteRequest
+	(*UndoDeleteResponse)(nil),          // 51: personal.v1.UndoDeleteResponse
+	(*BeginTwoFactorRequest)(nil),       // 52: personal.v1.BeginTwoFactorRequest
+	(*BeginTwoFactorResponse)(nil),      // 53: personal.v1.BeginTwoFactorResponse
+	(*ConfirmTwoFactorRequest)(nil),     // 54: personal.v1.ConfirmTwoFactorRequest
+	(*ConfirmTwoFactorResponse)(nil),    // 55: personal.v1.ConfirmTwoFactorResponse
+	(*RenewRecoveryCodesRequest)(nil),   // 56: personal.v1.RenewRecoveryCodesRequest
+	(*RenewRecoveryCodesResponse)(nil),  // 57: personal.v1.RenewRecoveryCodesResponse
+	(*EndTwoFactorRequest)(nil),         // 58: personal.v1.EndTwoFactorRequest
+	(*EndTwoFactorResponse)(nil),        // 59: personal.v1.EndTwoFactorResponse
+	nil,                                 // 60: personal.v1.AuthorizeRequest.FaultsEntry
+	nil,                                 // 61: personal.v1.RegisterRequest.FieldsEntry
+	nil,                                 // 62: personal.v1.RegisterRequest.FaultsEntry
+	nil,                                 // 63: personal.v1.RecoverRequest.FaultsEntry
+	nil,                                 // 64: personal.v1.RecoverConfirmRequest.FaultsEntry
+	nil,                                 // 65: personal.v1.UpdateProfileRequest.FieldsEntry
+	nil,                                 // 66: personal.v1.ProveRequest.FaultsEntry
+	nil,                                 // 67: personal.v1.ChangePasswordRequest.FaultsEntry
+	nil,                                 // 68: personal.v1.ChangeEmailRequest.FaultsEntry
+	nil,                                 // 69: personal.v1.ConfirmEmailRequest.FaultsEntry
+	nil,                                 // 70: personal.v1.LogoutRequest.FaultsEntry
+	nil,                                 // 71: personal.v1.RevokeSessionRequest.FaultsEntry
+	nil,                                 // 72: personal.v1.ResendVerificationRequest.FaultsEntry
+	nil,                                 // 73: personal.v1.ExportRequest.FaultsEntry
+	nil,                                 // 74: personal.v1.DeleteRequest.FaultsEntry
+	nil,                                 // 75: personal.v1.UndoDeleteRequest.FaultsEntry
+	nil,                                 // 76: personal.v1.BeginTwoFactorRequest.FaultsEntry
+	nil,                                 // 77: personal.v1.ConfirmTwoFactorRequest.FaultsEntry
+	nil,                                 // 78: personal.v1.RenewRecoveryCodesRequest.FaultsEntry
+	nil,                                 // 79: personal.v1.EndTwoFactorRequest.FaultsEntry
+	(*durationpb.Duration)(nil),         // 80: google.protobuf.Duration
+	(*Value)(nil),                       // 81: personal.v1.Value
+	(*timestamppb.Timestamp)(nil),       // 82: google.protobuf.Timestamp
+	(*Field)(nil),                       // 83: personal.v1.Field
+	(*Input)(nil),                       // 84: personal.v1.Input
 }
 var file_personal_v1_personal_proto_depIdxs = []int32{
 	2,  // 0: personal.v1.UserProfile.fields:type_name -> personal.v1.ProfileField
-	77, // 1: personal.v1.UserProfile.fresh_for:type_name -> google.protobuf.Duration
-	78, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
-	79, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
-	79, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
-	79, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
-	57, // 6: personal.v1.AuthorizeRequest.faults:type_name -> personal.v1.AuthorizeRequest.FaultsEntry
+	80, // 1: personal.v1.UserProfile.fresh_for:type_name -> google.protobuf.Duration
+	81, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
+	82, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
+	82, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
+	82, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
+	60, // 6: personal.v1.AuthorizeRequest.faults:type_name -> personal.v1.AuthorizeRequest.FaultsEntry
 	0,  // 7: personal.v1.AuthorizeResponse.credentials:type_name -> personal.v1.Credentials
 	1,  // 8: personal.v1.AuthorizeResponse.profile:type_name -> personal.v1.UserProfile
 	0,  // 9: personal.v1.RefreshRequest.credentials:type_name -> personal.v1.Credentials
 	0,  // 10: personal.v1.RefreshResponse.credentials:type_name -> personal.v1.Credentials
-	58, // 11: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
-	59, // 12: personal.v1.RegisterRequest.faults:type_name -> personal.v1.RegisterRequest.FaultsEntry
+	61, // 11: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
+	62, // 12: personal.v1.RegisterRequest.faults:type_name -> personal.v1.RegisterRequest.FaultsEntry
 	0,  // 13: personal.v1.RegisterResponse.credentials:type_name -> personal.v1.Credentials
 	1,  // 14: personal.v1.RegisterResponse.profile:type_name -> personal.v1.UserProfile
-	60, // 15: personal.v1.RecoverRequest.faults:type_name -> personal.v1.RecoverRequest.FaultsEntry
-	61, // 16: personal.v1.RecoverConfirmRequest.faults:type_name -> personal.v1.RecoverConfirmRequest.FaultsEntry
+	63, // 15: personal.v1.RecoverRequest.faults:type_name -> personal.v1.RecoverRequest.FaultsEntry
+	64, // 16: personal.v1.RecoverConfirmRequest.faults:type_name -> personal.v1.RecoverConfirmRequest.FaultsEntry
 	0,  // 17: personal.v1.ProfileRequest.credentials:type_name -> personal.v1.Credentials
 	1,  // 18: personal.v1.ProfileResponse.profile:type_name -> personal.v1.UserProfile
 	0,  // 19: personal.v1.UpdateProfileRequest.credentials:type_name -> personal.v1.Credentials
-	62, // 20: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
+	65, // 20: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
 	1,  // 21: personal.v1.UpdateProfileResponse.profile:type_name -> personal.v1.UserProfile
 	0,  // 22: personal.v1.ProveRequest.credentials:type_name -> personal.v1.Credentials
-	63, // 23: personal.v1.ProveRequest.faults:type_name -> personal.v1.ProveRequest.FaultsEntry
-	79, // 24: personal.v1.ProveResponse.until:type_name -> google.protobuf.Timestamp
-	0,  // 25: personal.v1.ChangePasswordRequest.credentials:type_name -> personal.v1.Credentials
-	64, // 26: personal.v1.ChangePasswordRequest.faults:type_name -> personal.v1.ChangePasswordRequest.FaultsEntry
-	0,  // 27: personal.v1.ChangePasswordResponse.credentials:type_name -> personal.v1.Credentials
-	0,  // 28: personal.v1.ChangeEmailRequest.credentials:type_name -> personal.v1.Credentials
-	65, // 29: personal.v1.ChangeEmailRequest.faults:type_name -> personal.v1.ChangeEmailRequest.FaultsEntry
-	66, // 30: personal.v1.ConfirmEmailRequest.faults:type_name -> personal.v1.ConfirmEmailRequest.FaultsEntry
-	0,  // 31: personal.v1.LogoutRequest.credentials:type_name -> personal.v1.Credentials
-	67, // 32: personal.v1.LogoutRequest.faults:type_name -> personal.v1.LogoutRequest.FaultsEntry
-	0,  // 33: personal.v1.SessionsRequest.credentials:type_name -> personal.v1.Credentials
-	3,  // 34: personal.v1.SessionsResponse.sessions:type_name -> personal.v1.Session
-	0,  // 35: personal.v1.RevokeSessionRequest.credentials:type_name -> personal.v1.Credentials
-	68, // 36: personal.v1.RevokeSessionRequest.faults:type_name -> personal.v1.RevokeSessionRequest.FaultsEntry
-	0,  // 37: personal.v1.RevokeOtherSessionsRequest.credentials:type_name -> personal.v1.Credentials
-	80, // 38: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
-	77, // 39: personal.v1.FeaturesResponse.deletion_grace:type_name -> google.protobuf.Duration
-	69, // 40: personal.v1.ResendVerificationRequest.faults:type_name -> personal.v1.ResendVerificationRequest.FaultsEntry
-	0,  // 41: personal.v1.ExportRequest.credentials:type_name -> personal.v1.Credentials
-	70, // 42: personal.v1.ExportRequest.faults:type_name -> personal.v1.ExportRequest.FaultsEntry
-	1,  // 43: personal.v1.ExportResponse.profile:type_name -> personal.v1.UserProfile
-	79, // 44: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
-	79, // 45: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
-	3,  // 46: personal.v1.ExportResponse.sessions:type_name -> personal.v1.Session
-	42, // 47: personal.v1.ExportResponse.known_addresses:type_name -> personal.v1.KnownAddress
-	43, // 48: personal.v1.ExportResponse.events:type_name -> personal.v1.ExportedEvent
-	44, // 49: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
-	79, // 50: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
-	79, // 51: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
-	79, // 52: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
-	0,  // 53: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
-	71, // 54: personal.v1.DeleteRequest.faults:type_name -> personal.v1.DeleteRequest.FaultsEntry
-	79, // 55: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
-	72, // 56: personal.v1.UndoDeleteRequest.faults:type_name -> personal.v1.UndoDeleteRequest.FaultsEntry
-	0,  // 57: personal.v1.BeginTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	73, // 58: personal.v1.BeginTwoFactorRequest.faults:type_name -> personal.v1.BeginTwoFactorRequest.FaultsEntry
-	0,  // 59: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	74, // 60: personal.v1.ConfirmTwoFactorRequest.faults:type_name -> personal.v1.ConfirmTwoFactorRequest.FaultsEntry
-	0,  // 61: personal.v1.ConfirmTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
-	0,  // 62: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
-	75, // 63: personal.v1.RenewRecoveryCodesRequest.faults:type_name -> personal.v1.RenewRecoveryCodesRequest.FaultsEntry
-	0,  // 64: personal.v1.EndTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	76, // 65: personal.v1.EndTwoFactorRequest.faults:type_name -> personal.v1.EndTwoFactorRequest.FaultsEntry
-	0,  // 66: personal.v1.EndTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
-	81, // 67: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	81, // 68: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	4,  // 69: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
-	6,  // 70: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
-	8,  // 71: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
-	10, // 72: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
-	12, // 73: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
-	14, // 74: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
-	16, // 75: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
-	18, // 76: personal.v1.PersonalService.Prove:input_type -> personal.v1.ProveRequest
-	20, // 77: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
-	22, // 78: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
-	24, // 79: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
-	26, // 80: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
-	28, // 81: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
-	30, // 82: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
-	32, // 83: personal.v1.PersonalService.RevokeOtherSessions:input_type -> personal.v1.RevokeOtherSessionsRequest
-	34, // 84: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
-	36, // 85: personal.v1.PersonalService.Features:input_type -> personal.v1.FeaturesRequest
-	38, // 86: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
-	40, // 87: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
-	45, // 88: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
-	47, // 89: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
-	49, // 90: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
-	51, // 91: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
-	53, // 92: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
-	55, // 93: personal.v1.PersonalService.EndTwoFactor:input_type -> personal.v1.EndTwoFactorRequest
-	5,  // 94: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
-	7,  // 95: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
-	9,  // 96: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
-	11, // 97: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
-	13, // 98: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
-	15, // 99: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
-	17, // 100: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
-	19, // 101: personal.v1.PersonalService.Prove:output_type -> personal.v1.ProveResponse
-	21, // 102: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
-	23, // 103: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
-	25, // 104: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
-	27, // 105: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
-	29, // 106: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
-	31, // 107: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
-	33, // 108: personal.v1.PersonalService.RevokeOtherSessions:output_type -> personal.v1.RevokeOtherSessionsResponse
-	35, // 109: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
-	37, // 110: personal.v1.PersonalService.Features:output_type -> personal.v1.FeaturesResponse
-	39, // 111: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
-	41, // 112: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
-	46, // 113: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
-	48, // 114: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
-	50, // 115: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
-	52, // 116: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
-	54, // 117: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
-	56, // 118: personal.v1.PersonalService.EndTwoFactor:output_type -> personal.v1.EndTwoFactorResponse
-	94, // [94:119] is the sub-list for method output_type
-	69, // [69:94] is the sub-list for method input_type
-	69, // [69:69] is the sub-list for extension type_name
-	69, // [69:69] is the sub-list for extension extendee
-	0,  // [0:69] is the sub-list for field type_name
+	66, // 23: personal.v1.ProveRequest.faults:type_name -> personal.v1.ProveRequest.FaultsEntry
+	82, // 24: personal.v1.Proof.until:type_name -> google.protobuf.Timestamp
+	82, // 25: personal.v1.ProveResponse.until:type_name -> google.protobuf.Timestamp
+	0,  // 26: personal.v1.ChangePasswordRequest.credentials:type_name -> personal.v1.Credentials
+	67, // 27: personal.v1.ChangePasswordRequest.faults:type_name -> personal.v1.ChangePasswordRequest.FaultsEntry
+	0,  // 28: personal.v1.ChangePasswordResponse.credentials:type_name -> personal.v1.Credentials
+	0,  // 29: personal.v1.ChangeEmailRequest.credentials:type_name -> personal.v1.Credentials
+	68, // 30: personal.v1.ChangeEmailRequest.faults:type_name -> personal.v1.ChangeEmailRequest.FaultsEntry
+	69, // 31: personal.v1.ConfirmEmailRequest.faults:type_name -> personal.v1.ConfirmEmailRequest.FaultsEntry
+	0,  // 32: personal.v1.LogoutRequest.credentials:type_name -> personal.v1.Credentials
+	70, // 33: personal.v1.LogoutRequest.faults:type_name -> personal.v1.LogoutRequest.FaultsEntry
+	0,  // 34: personal.v1.SessionsRequest.credentials:type_name -> personal.v1.Credentials
+	3,  // 35: personal.v1.SessionsResponse.sessions:type_name -> personal.v1.Session
+	0,  // 36: personal.v1.RevokeSessionRequest.credentials:type_name -> personal.v1.Credentials
+	71, // 37: personal.v1.RevokeSessionRequest.faults:type_name -> personal.v1.RevokeSessionRequest.FaultsEntry
+	0,  // 38: personal.v1.RevokeOtherSessionsRequest.credentials:type_name -> personal.v1.Credentials
+	83, // 39: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
+	80, // 40: personal.v1.FeaturesResponse.deletion_grace:type_name -> google.protobuf.Duration
+	72, // 41: personal.v1.ResendVerificationRequest.faults:type_name -> personal.v1.ResendVerificationRequest.FaultsEntry
+	0,  // 42: personal.v1.ExportRequest.credentials:type_name -> personal.v1.Credentials
+	73, // 43: personal.v1.ExportRequest.faults:type_name -> personal.v1.ExportRequest.FaultsEntry
+	1,  // 44: personal.v1.ExportResponse.profile:type_name -> personal.v1.UserProfile
+	82, // 45: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
+	82, // 46: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
+	3,  // 47: personal.v1.ExportResponse.sessions:type_name -> personal.v1.Session
+	45, // 48: personal.v1.ExportResponse.known_addresses:type_name -> personal.v1.KnownAddress
+	46, // 49: personal.v1.ExportResponse.events:type_name -> personal.v1.ExportedEvent
+	47, // 50: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
+	44, // 51: personal.v1.ExportResponse.identities:type_name -> personal.v1.LinkedIdentity
+	43, // 52: personal.v1.LinkedIdentity.identity:type_name -> personal.v1.Identity
+	82, // 53: personal.v1.LinkedIdentity.linked:type_name -> google.protobuf.Timestamp
+	82, // 54: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
+	82, // 55: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
+	82, // 56: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
+	0,  // 57: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
+	74, // 58: personal.v1.DeleteRequest.faults:type_name -> personal.v1.DeleteRequest.FaultsEntry
+	82, // 59: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
+	75, // 60: personal.v1.UndoDeleteRequest.faults:type_name -> personal.v1.UndoDeleteRequest.FaultsEntry
+	0,  // 61: personal.v1.BeginTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	76, // 62: personal.v1.BeginTwoFactorRequest.faults:type_name -> personal.v1.BeginTwoFactorRequest.FaultsEntry
+	0,  // 63: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	77, // 64: personal.v1.ConfirmTwoFactorRequest.faults:type_name -> personal.v1.ConfirmTwoFactorRequest.FaultsEntry
+	0,  // 65: personal.v1.ConfirmTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
+	0,  // 66: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
+	78, // 67: personal.v1.RenewRecoveryCodesRequest.faults:type_name -> personal.v1.RenewRecoveryCodesRequest.FaultsEntry
+	0,  // 68: personal.v1.EndTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	79, // 69: personal.v1.EndTwoFactorRequest.faults:type_name -> personal.v1.EndTwoFactorRequest.FaultsEntry
+	0,  // 70: personal.v1.EndTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
+	84, // 71: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	84, // 72: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	4,  // 73: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
+	6,  // 74: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
+	8,  // 75: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
+	10, // 76: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
+	12, // 77: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
+	14, // 78: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
+	16, // 79: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
+	18, // 80: personal.v1.PersonalService.Prove:input_type -> personal.v1.ProveRequest
+	21, // 81: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
+	23, // 82: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
+	25, // 83: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
+	27, // 84: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
+	29, // 85: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
+	31, // 86: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
+	33, // 87: personal.v1.PersonalService.RevokeOtherSessions:input_type -> personal.v1.RevokeOtherSessionsRequest
+	35, // 88: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
+	37, // 89: personal.v1.PersonalService.Features:input_type -> personal.v1.FeaturesRequest
+	39, // 90: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
+	41, // 91: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
+	48, // 92: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
+	50, // 93: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
+	52, // 94: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
+	54, // 95: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
+	56, // 96: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
+	58, // 97: personal.v1.PersonalService.EndTwoFactor:input_type -> personal.v1.EndTwoFactorRequest
+	5,  // 98: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
+	7,  // 99: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
+	9,  // 100: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
+	11, // 101: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
+	13, // 102: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
+	15, // 103: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
+	17, // 104: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
+	20, // 105: personal.v1.PersonalService.Prove:output_type -> personal.v1.ProveResponse
+	22, // 106: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
+	24, // 107: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
+	26, // 108: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
+	28, // 109: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
+	30, // 110: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
+	32, // 111: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
+	34, // 112: personal.v1.PersonalService.RevokeOtherSessions:output_type -> personal.v1.RevokeOtherSessionsResponse
+	36, // 113: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
+	38, // 114: personal.v1.PersonalService.Features:output_type -> personal.v1.FeaturesResponse
+	40, // 115: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
+	42, // 116: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
+	49, // 117: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
+	51, // 118: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
+	53, // 119: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
+	55, // 120: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
+	57, // 121: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
+	59, // 122: personal.v1.PersonalService.EndTwoFactor:output_type -> personal.v1.EndTwoFactorResponse
+	98, // [98:123] is the sub-list for method output_type
+	73, // [73:98] is the sub-list for method input_type
+	73, // [73:73] is the sub-list for extension type_name
+	73, // [73:73] is the sub-list for extension extendee
+	0,  // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_personal_proto_init() }
@@ -3969,7 +4177,7 @@ func file_personal_v1_personal_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_personal_proto_rawDesc), len(file_personal_v1_personal_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   77,
+			NumMessages:   80,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

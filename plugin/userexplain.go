@@ -126,6 +126,10 @@ func sentence(v personal.Verdict) string {
 		return "The user must confirm the e-mail first. Without that the account is erased at " + until() + "."
 	case personal.ReasonNoPassword:
 		return "The account has no password yet."
+	case personal.ReasonIdentities:
+		return fmt.Sprintf("The account has no password: the user signs in with another service (%d identities).", v.Count)
+	case personal.ReasonIdentitiesVoid:
+		return fmt.Sprintf("%d identities must be linked again, after a sign-in with the password: an older version has changed the account.", v.Count)
 	case personal.ReasonNoEmail:
 		return "The account has no e-mail, so no mail reaches the user."
 	case personal.ReasonLimit:

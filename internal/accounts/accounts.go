@@ -101,6 +101,7 @@ type Store interface {
 	TwoFactorStore
 	CodeStore
 	PasskeyStore
+	IdentityStore
 	ExportStore
 	AdministrationStore
 	ExplainStore

@@ -167,7 +167,10 @@ func (s *Service) User(ctx context.Context, id int64) (personal.UserRecord, erro
 	if err != nil {
 		return personal.UserRecord{}, fail("reading passkeys", err)
 	}
-	return personal.UserRecord{User: userOf(account), Fields: schema.Record(account.Fields), Passkeys: passkeysOf(passkeys)}, nil
+	identities, err := s.identitiesOf(ctx, account.Account)
+	return personal.UserRecord{
+		User: userOf(account), Fields: schema.Record(account.Fields), Passkeys: passkeysOf(passkeys), Identities: identities,
+	}, err
 }
 
 // UpdateUser implements [personal.Administration].

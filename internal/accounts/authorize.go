@@ -130,28 +130,44 @@ func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (p
 		s.failed(ctx, r.Login, account.ID)
 		return personal.SignedIn{}, refusal(code)
 	}
-	if !account.TwoFactor.On() {
-		return s.signIn(ctx, account, signInBy{method: personal.MethodPassword, rehash: rehash})
+	open := func(code checkedCode) (personal.SignedIn, error) {
+		in, err := s.signIn(ctx, account, signInBy{method: personal.MethodPassword, rehash: rehash, code: code})
+		if errors.Is(err, ErrStale) {
+			// While this password was being verified it was changed, so it is wrong now; or
+			// the account was disabled or deleted.
+			err = refusal(personal.CodeInvalidCredentials)
+		}
+		return in, err
 	}
-	if r.Code == "" {
-		return personal.SignedIn{}, refusal(personal.CodeCodeRequired)
+	if !account.TwoFactor.On() {
+		return open(checkedCode{})
 	}
 	owner := codeOwner{id: account.ID, login: r.Login, email: account.Email, factor: account.TwoFactor, known: attempt.address.Codes}
-	if err := s.blocked(ctx, owner, r.Code); err != nil {
-		return personal.SignedIn{}, err
-	}
-	code, err := s.checkCode(ctx, owner, r.Code)
-	var in personal.SignedIn
-	if err == nil {
-		in, err = s.signIn(ctx, account, signInBy{method: personal.MethodPassword, rehash: rehash, code: code})
-	}
-	if s.wrongCode(ctx, owner, err) {
-		return personal.SignedIn{}, refusal(personal.CodeInvalidCode)
-	}
+	in, code, err := s.signInWithCode(ctx, owner, r.Code, open)
 	if err == nil {
 		s.refundAll(ctx, attempt, code.charges...)
 	}
 	return in, err
+}
+
+// signInWithCode opens a session for an account with a second factor, if the code is right.
+func (s *Service) signInWithCode(
+	ctx context.Context, owner codeOwner, entered string, open func(checkedCode) (personal.SignedIn, error),
+) (in personal.SignedIn, code checkedCode, err error) {
+	if entered == "" {
+		return in, code, refusal(personal.CodeCodeRequired)
+	}
+	if err := s.blocked(ctx, owner, entered); err != nil {
+		return in, code, err
+	}
+	code, err = s.checkCode(ctx, owner, entered)
+	if err == nil {
+		in, err = open(code)
+	}
+	if s.wrongCode(ctx, owner, err) {
+		err = refusal(personal.CodeInvalidCode)
+	}
+	return in, code, err
 }
 
 // loginQuery returns the query for a login as typed. A login with an @ finds the
@@ -219,7 +235,7 @@ type signInBy struct {
 }
 
 // signIn opens a session for an account whose user has shown who they are. It returns
-// ErrCodeUsed and ErrAttemptUsed as they are.
+// ErrCodeUsed, ErrAttemptUsed and ErrStale as they are.
 func (s *Service) signIn(ctx context.Context, found LoginAccount, by signInBy) (personal.SignedIn, error) {
 	schema, err := s.userFields(ctx)
 	if err != nil {
@@ -227,6 +243,7 @@ func (s *Service) signIn(ctx context.Context, found LoginAccount, by signInBy) (
 	}
 	session, secret := s.newSession(ctx, found.ID, by.method)
 	session.PasskeyID, session.Proof = by.passkey.ID, by.proof
+	signedIn := s.eventJob(ctx, personal.Event{Type: personal.EventSignedIn, UserID: found.ID, Actor: personal.ActorUser, Method: by.method})
 	account, err := s.store.OpenSession(ctx, OpenSession{
 		Session:           session,
 		CredentialVersion: found.CredentialVersion,
@@ -242,15 +259,10 @@ func (s *Service) signIn(ctx context.Context, found LoginAccount, by signInBy) (
 		Code:    by.code.use,
 		Passkey: by.passkey,
 		Charges: s.signInAccount(found.ID),
-		Jobs:    append([]NewJob{s.event(ctx, personal.ActorUser, personal.EventSignedIn, found.ID)}, by.code.jobs...),
+		Jobs:    append([]NewJob{signedIn}, by.code.jobs...),
 	})
-	if errors.Is(err, ErrCodeUsed) || errors.Is(err, ErrAttemptUsed) {
+	if errors.Is(err, ErrCodeUsed) || errors.Is(err, ErrAttemptUsed) || errors.Is(err, ErrStale) {
 		return personal.SignedIn{}, err
-	}
-	if errors.Is(err, ErrStale) {
-		// While this password was being verified it was changed, so it is wrong now; or
-		// the account was disabled or deleted, or the passkey removed.
-		return personal.SignedIn{}, refusal(personal.CodeInvalidCredentials)
 	}
 	if err != nil {
 		return personal.SignedIn{}, s.admit(ctx, "opening a session", err)

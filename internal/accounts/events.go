@@ -19,14 +19,15 @@ import (
 // to the audit log. It is stored in the transaction of what happened, so neither
 // exists without the other. The fields are the names of what was changed.
 func (s *Service) event(ctx context.Context, by personal.Actor, t personal.EventType, accountID int64, fields ...string) NewJob {
-	return s.eventWith(ctx, by, personal.Event{Type: t, UserID: accountID, Fields: fields})
+	return s.eventJob(ctx, personal.Event{Type: t, UserID: accountID, Actor: by, Fields: fields})
 }
 
-// eventWith is event for one that says more about what happened.
-func (s *Service) eventWith(ctx context.Context, by personal.Actor, e personal.Event) NewJob {
+// eventJob is event for one that has more than that. It adds when, where and by which call
+// it happened.
+func (s *Service) eventJob(ctx context.Context, e personal.Event) NewJob {
 	call := personal.CallFrom(ctx)
-	e.ID, e.Time, e.Actor, e.RequestID = newID(), s.store.Now().UTC(), by, call.RequestID
-	if by == personal.ActorAdministrator {
+	e.ID, e.Time, e.RequestID = newID(), s.store.Now().UTC(), call.RequestID
+	if e.Actor == personal.ActorAdministrator {
 		e.ActorName = call.Administrator
 	}
 	if call.Address.IsValid() {

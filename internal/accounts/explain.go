@@ -96,9 +96,13 @@ func (s *Service) explain(ctx context.Context, account SeenAccount, entered stri
 	if err != nil {
 		return personal.Explanation{}, err
 	}
+	identities, err := s.identitiesOf(ctx, a)
+	if err != nil {
+		return personal.Explanation{}, err
+	}
 	e := personal.Explanation{User: &user}
 	for _, part := range []func() ([]personal.Verdict, error){
-		func() ([]personal.Verdict, error) { return s.explainState(ctx, a, entered) },
+		func() ([]personal.Verdict, error) { return s.explainState(ctx, a, identities, entered) },
 		func() ([]personal.Verdict, error) {
 			return s.limitVerdicts(ctx, append(s.accountLimits(ctx, a, from), s.addressLimits(ctx, from, s.guessAddress, s.signInAddress)...))
 		},
@@ -110,6 +114,7 @@ func (s *Service) explain(ctx context.Context, account SeenAccount, entered stri
 			return s.limitVerdicts(ctx, s.addressLimits(ctx, from, s.recoverAddress, s.confirmAddress))
 		},
 		func() ([]personal.Verdict, error) { return s.explainFailures(ctx, a) },
+		func() ([]personal.Verdict, error) { return explainIdentities(identities), nil },
 		func() ([]personal.Verdict, error) { return s.explainFields(ctx, a), nil },
 	} {
 		verdicts, err := part()
@@ -166,7 +171,7 @@ func (s *Service) findStuck(ctx context.Context, text string) (account SeenAccou
 }
 
 // explainState returns what refuses every sign-in until something is done.
-func (s *Service) explainState(ctx context.Context, a Account, entered string) (verdicts []personal.Verdict, err error) {
+func (s *Service) explainState(ctx context.Context, a Account, identities []personal.LinkedIdentity, entered string) (verdicts []personal.Verdict, err error) {
 	email, _ := ParseEmail(entered)
 	switch {
 	case s.loginQuery(entered).finds(a), email.Key != "" && email.Key == a.Unverified.Key:
@@ -195,7 +200,11 @@ func (s *Service) explainState(ctx context.Context, a Account, entered string) (
 		}
 		verdicts = append(verdicts, v)
 	}
-	if !password.Verifiable(a.PasswordHash) {
+	switch valid := len(identities) - voidIdentities(identities); {
+	case password.Verifiable(a.PasswordHash):
+	case valid > 0:
+		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonIdentities, Count: valid})
+	default:
 		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonNoPassword, Action: newPasswordAction(a)})
 	}
 	if a.TwoFactor.On() && s.settings.Keys != nil && !s.hasKey(ctx, a.TwoFactor.Secret.Key) { // a command has no keys
@@ -210,6 +219,24 @@ func newPasswordAction(a Account) personal.Action {
 		return personal.ActionSetEmail
 	}
 	return personal.ActionRecover
+}
+
+// explainIdentities counts the identities that sign the user in no more.
+func explainIdentities(identities []personal.LinkedIdentity) []personal.Verdict {
+	void := voidIdentities(identities)
+	if void == 0 {
+		return nil
+	}
+	return []personal.Verdict{{Reason: personal.ReasonIdentitiesVoid, Count: void}}
+}
+
+func voidIdentities(identities []personal.LinkedIdentity) (n int) {
+	for _, i := range identities {
+		if i.Void {
+			n++
+		}
+	}
+	return n
 }
 
 // explainCodes returns that codes of the app are blocked away from fully known addresses.

@@ -276,6 +276,22 @@ var situations = map[string]struct {
 		setsEmail(func(*stuck) string { return "" })(t, s)
 		return personal.Verdict{Reason: personal.ReasonNoPassword, Action: personal.ActionSetEmail}
 	}, setsEmail(another)},
+	"only a provider signs them in": {func(t *testing.T, s *stuck) personal.Verdict {
+		id, err := s.service.CreateUser(t.Context(), personal.CreateUserRequest{Login: s.login, Email: s.email()})
+		must(t, err)
+		s.id = id
+		must(t, s.service.LinkIdentity(t.Context(), personal.LinkIdentityRequest{Identity: subject(s.login), UserID: id}))
+		s.wantTry(t, s.home, s.login, goodPassword, personal.CodeInvalidCredentials)
+		s.drain(t)
+		return personal.Verdict{Reason: personal.ReasonIdentities, Count: 1}
+	}, recovers},
+	"an older version has changed the account of a provider's user": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		s.link(t, s.id, s.login)
+		s.exec(t, fmt.Sprintf("UPDATE personal_accounts SET credential_version = credential_version + 1 WHERE id = %d", s.id))
+		s.wantFound(t, s.login, false)
+		return personal.Verdict{Reason: personal.ReasonIdentitiesVoid, Count: 1}
+	}, func(t *testing.T, s *stuck) { s.link(t, s.id, s.login) }},
 	"a code is needed": {func(t *testing.T, s *stuck) personal.Verdict {
 		s.enrols(t)
 		s.factor.wantTry(t, at(t, s.home), s.factor.recoveryCode(), "")

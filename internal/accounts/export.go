@@ -78,6 +78,9 @@ func (s *Service) readExport(ctx context.Context, who caller) (e personal.Export
 	if e.KnownAddresses, err = s.store.KnownAddresses(ctx, a.ID); err != nil {
 		return e, fail("reading known addresses", err)
 	}
+	if e.Identities, err = s.identitiesOf(ctx, a); err != nil {
+		return e, err
+	}
 	// All other jobs of an account send a mail. A waiting recovery is of no account yet.
 	waiting, err := s.store.WaitingJobs(ctx, a.ID, KindEvent, maxPendingMails+1)
 	if err != nil {
@@ -154,7 +157,8 @@ func OwnAddress(e personal.Event) string {
 		personal.EventExported, personal.EventDeletionRequested, personal.EventDeletionUndone,
 		personal.EventTwoFactorOn, personal.EventRecoveryCodes, personal.EventRecoveryCodeUsed, personal.EventPasskeyAdded:
 		return e.Address
-	case personal.EventEmailChanged, personal.EventEmailVerified, personal.EventTwoFactorOff, personal.EventPasskeyRemoved:
+	case personal.EventEmailChanged, personal.EventEmailVerified, personal.EventTwoFactorOff, personal.EventPasskeyRemoved,
+		personal.EventIdentityLinked, personal.EventIdentityUnlinked:
 		if e.Actor == personal.ActorUser {
 			return e.Address
 		}

@@ -15,7 +15,7 @@ import (
 // caller is the user to whom a pair of credentials belongs.
 type caller struct {
 	account Account // the part that the operation needs
-	session Session // without Address and Agent, unless that is the whole account
+	session Session // without Address, Agent and Method, unless that is the whole account
 	hash    hashState
 	secret  token.Secret // the session's current secret; to be returned, never stored
 	read    time.Time    // the time that hash is for, before the session was read
@@ -167,7 +167,6 @@ func (s *Service) newSession(ctx context.Context, accountID int64, method string
 	call, now := personal.CallFrom(ctx), s.store.Now()
 	session := Session{
 		AccountID: accountID,
-		Method:    method,
 		Selector:  selector,
 		ChainKey:  key,
 		Current:   secret.Digest(),
@@ -175,6 +174,7 @@ func (s *Service) newSession(ctx context.Context, accountID int64, method string
 		Rotated:   now,
 		LastSeen:  now,
 		Agent:     call.Agent,
+		Method:    method,
 		Marks:     []RotationMark{{Time: now}},
 	}
 	if call.Address.IsValid() {

@@ -188,6 +188,8 @@ func TestMailBudgets_NoOperationFloodsAnAddress(t *testing.T) {
 		"renewals of recovery codes":       {mailtext.RecoveryCodes, newFixture, changeTheFactor(mailtext.RecoveryCodes), 100, 5 * time.Minute, notices},
 		"refused codes":                    {mailtext.CodeRefused, newFixture, changeTheFactor(mailtext.CodeRefused), 100, 5 * time.Minute, half},
 		"uses of recovery codes":           {mailtext.RecoveryCodeUsed, newFixture, changeTheFactor(mailtext.RecoveryCodeUsed), 100, 5 * time.Minute, notices},
+		"links with other services":        {mailtext.IdentityLinked, newFixture, changeTheFactor(mailtext.IdentityLinked), 100, 5 * time.Minute, notices},
+		"removals of such links":           {mailtext.IdentityUnlinked, newFixture, changeTheFactor(mailtext.IdentityUnlinked), 100, 5 * time.Minute, notices},
 		"deletions":                        {mailtext.Deletion, requiring, deleteAgain, 100, 5 * time.Minute, peaks{time.Hour: 5, 24 * time.Hour: 10}},
 		"verifications of an account":      {mailtext.Verification, requiring, verifyAgain, 100, 5 * time.Minute, peaks{time.Minute: 1, time.Hour: 5, 24 * time.Hour: 15}},
 		"registrations":                    {mailtext.Verification, requiring, registerAgain, 100, 5 * time.Minute, strangers},

@@ -85,6 +85,17 @@ var noticed = map[mailtext.Kind]func(*testing.T, context.Context, *fixture, pers
 	mailtext.SessionTheft: func(t *testing.T, ctx context.Context, f *fixture, c personal.Credentials) {
 		f.stealSession(t, ctx, c)
 	},
+	mailtext.IdentityLinked: func(t *testing.T, ctx context.Context, f *fixture, c personal.Credentials) {
+		wantCode(t, f.service.LinkIdentity(ctx, personal.LinkIdentityRequest{
+			Identity: subject("ada"), Credentials: c, Proof: f.prove(t, ctx, c, "").Proof,
+		}), "")
+	},
+	mailtext.IdentityUnlinked: func(t *testing.T, ctx context.Context, f *fixture, c personal.Credentials) {
+		f.link(t, c.UserID, "ada")
+		wantCode(t, f.service.UnlinkIdentity(ctx, personal.UnlinkIdentityRequest{
+			Identity: subject("ada"), Credentials: c, Proof: f.prove(t, ctx, c, "").Proof,
+		}), "")
+	},
 }
 
 func wantMail(t *testing.T, f *fixture, m personal.Mail, to string, k mailtext.Kind, locale string, l mailtext.Letter) {

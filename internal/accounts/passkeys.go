@@ -135,7 +135,8 @@ func (p Passkey) Void(a Account) bool {
 	return p.CredentialVersion != a.CredentialVersion && a.HasWayIn()
 }
 
-// HasWayIn reports whether the account can be signed in to, or recovered, without a passkey.
+// HasWayIn reports whether the account can be signed in to, or recovered, without a passkey or
+// an identity.
 func (a Account) HasWayIn() bool { return a.Email.Key != "" || password.Verifiable(a.PasswordHash) }
 
 // needsCode reports whether a sign-in or a proof with the passkey needs a code.
@@ -665,5 +666,5 @@ func (s *Service) passkeysRemoved(ctx context.Context, by personal.Actor, a Acco
 
 // passkeysRemovedEvent reports the removal of n passkeys without a notice.
 func (s *Service) passkeysRemovedEvent(ctx context.Context, by personal.Actor, accountID int64, n int) NewJob {
-	return s.eventWith(ctx, by, personal.Event{Type: personal.EventPasskeyRemoved, UserID: accountID, Count: n})
+	return s.eventJob(ctx, personal.Event{Type: personal.EventPasskeyRemoved, UserID: accountID, Actor: by, Count: n})
 }

@@ -31,7 +31,7 @@ type KeptSession struct {
 
 // keepSession returns the caller's session with fresh secrets, and the secret.
 func (s *Service) keepSession(ctx context.Context, who caller) (KeptSession, token.Secret) {
-	session, secret := s.newSession(ctx, who.account.ID, who.session.Method)
+	session, secret := s.newSession(ctx, who.account.ID, "") // the method stays
 	session.ID = who.session.ID
 	return KeptSession{session, s.knownAt(ctx)}, secret
 }

@@ -16,12 +16,15 @@ import (
 type RecoveryStore interface {
 	// RedeemRecovery uses up a recovery token: it sets the hash, raises the credential
 	// version, confirms the e-mail, voids every token and ends every session of the
-	// account, removes its passkeys, except those that were added with a code of the second factor in force, and stores
-	// the jobs, which it requests with the number of these. An address that was fully known until then is so for
-	// codes alone. ErrNotFound if the token is void, expired or unknown by now, or the
-	// account disabled.
-	RedeemRecovery(ctx context.Context, digest [32]byte, hash string, at KnownAt, jobs func(passkeys int) []NewJob) error
+	// account, removes its passkeys and identities, with a second factor only those that were
+	// added without a code of it, and stores the jobs, which it requests with the number of
+	// these. An address that was fully known until then is so for codes alone. ErrNotFound if
+	// the token is void, expired or unknown by now, or the account disabled.
+	RedeemRecovery(ctx context.Context, digest [32]byte, hash string, at KnownAt, jobs func(Removed) []NewJob) error
 }
+
+// Removed counts what a recovery has removed.
+type Removed struct{ Passkeys, Identities int }
 
 // recoveryJob is a request for a mail to an account that has not been looked up yet: a
 // recovery, or another verification mail.
@@ -145,11 +148,17 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 	if !account.EmailVerified { // the token has reached it
 		jobs = append(jobs, s.event(ctx, personal.ActorUser, personal.EventEmailVerified, account.ID))
 	}
-	err = s.store.RedeemRecovery(ctx, digest, hash, s.knownAt(ctx), func(passkeys int) []NewJob {
-		if passkeys == 0 {
-			return jobs
+	err = s.store.RedeemRecovery(ctx, digest, hash, s.knownAt(ctx), func(r Removed) []NewJob {
+		all := slices.Clip(jobs)
+		if r.Passkeys > 0 {
+			all = append(all, s.passkeysRemovedEvent(ctx, personal.ActorUser, account.ID, r.Passkeys))
 		}
-		return append(slices.Clip(jobs), s.passkeysRemovedEvent(ctx, personal.ActorUser, account.ID, passkeys))
+		if r.Identities > 0 {
+			all = append(all, s.eventJob(ctx, personal.Event{
+				Type: personal.EventIdentityUnlinked, UserID: account.ID, Actor: personal.ActorUser, Count: r.Identities,
+			}))
+		}
+		return all
 	})
 	// With a second factor it needs a sign-in, because the caller may only have got hold of the
 	// mailbox.

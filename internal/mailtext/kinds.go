@@ -30,6 +30,8 @@ const (
 	PasskeyAdded        Kind = "passkey_added"
 	PasskeyRemoved      Kind = "passkey_removed"
 	PasskeyCloned       Kind = "passkey_cloned"
+	IdentityLinked      Kind = "identity_linked"
+	IdentityUnlinked    Kind = "identity_unlinked"
 	Invitation          Kind = "invitation"
 )
 
@@ -110,6 +112,8 @@ func Descriptions() []Description {
 		{PasskeyAdded, "after a passkey was added", []Field{Time, Address, Site}},
 		{PasskeyRemoved, "after passkeys were removed, by the user or an administrator", []Field{Time, Address, Site}},
 		{PasskeyCloned, "after the counter of a passkey went back: there may be a copy of it", []Field{Time, Address, Site}},
+		{IdentityLinked, "after the account was linked with one of another service, which signs the user in from then on", []Field{Time, Address, Site}},
+		{IdentityUnlinked, "after such a link was removed, by the user or an administrator", []Field{Time, Address, Site}},
 	}
 }
 

@@ -29,6 +29,8 @@ var causes = map[mailtext.Kind]personal.OperationName{
 	mailtext.PasskeyAdded:        personal.OpConfirmPasskey,
 	mailtext.PasskeyRemoved:      personal.OpRemovePasskey,
 	mailtext.PasskeyCloned:       personal.OpAuthorizePasskey,
+	mailtext.IdentityLinked:      personal.OpLinkIdentity,
+	mailtext.IdentityUnlinked:    personal.OpUnlinkIdentity,
 }
 
 // mails writes every mail in every language: those of the rehearsal, and samples of the kinds

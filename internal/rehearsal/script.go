@@ -35,6 +35,7 @@ var script = []step{
 	{name: "passkeys", do: (*run).passkeys},
 	{name: "export", do: (*run).export},
 	{name: "administration", do: (*run).administration},
+	{name: "identities", do: (*run).identities},
 	{name: "deletion", do: (*run).deletion},
 	{name: "undo", do: (*run).undo},
 	{name: "erasure", do: (*run).erasure},

@@ -161,7 +161,7 @@ func (s *Store) ReplacePassword(
 }
 
 // keepOnly replaces the secrets of a session of a locked account whose credential version
-// was raised by one, keeps what the caller's address is to the account, ends every other
+// was raised by one, keeps its passkeys and identities and what the caller's address is to it, ends every other
 // session, and voids all mailed tokens. ErrStale if the session has ended.
 func keepOnly(ctx context.Context, tx bun.Tx, accountID int64, keep accounts.KeptSession) error {
 	kept := newSessionRow(keep.Session)
@@ -173,6 +173,9 @@ func keepOnly(ctx context.Context, tx bun.Tx, accountID int64, keep accounts.Kep
 		return err
 	}
 	if err := keepAddress(ctx, tx, accountID, keep.Known, false); err != nil {
+		return err
+	}
+	if err := execAll(ctx, tx, carryAlong(tx, accountID)...); err != nil {
 		return err
 	}
 	return revokeAll(ctx, tx, accountID, kept.ID)

@@ -194,10 +194,10 @@ func (s *Store) SetDisabled(ctx context.Context, id int64, disabled bool, jobs .
 		if err != nil {
 			return err
 		}
-		if err := revokeAll(ctx, tx, id, 0); err != nil {
+		if err := execAll(ctx, tx, carryAlong(tx, id)...); err != nil {
 			return err
 		}
-		if err := execAll(ctx, tx, carryPasskeys(tx, id)); err != nil {
+		if err := revokeAll(ctx, tx, id, 0); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)

@@ -17,7 +17,7 @@ func insertAudit(tx bun.Tx, e personal.Event, deleted bool) schema.QueryAppender
 	row := auditRow{
 		EventID: e.ID, Type: e.Type, Time: at(e.Time), AccountID: e.UserID,
 		Address: e.Address, RequestID: e.RequestID, Actor: e.Actor, ActorName: e.ActorName,
-		Fields: strings.Join(e.Fields, " "), Removed: e.Count,
+		Fields: strings.Join(e.Fields, " "), Method: e.Method, Removed: e.Count,
 	}
 	if deleted {
 		row.AccountID, row.Address, row.RequestID = 0, "", ""
@@ -69,7 +69,7 @@ func (s *Store) readEntries(ctx context.Context, query *bun.SelectQuery, rows *[
 		return personal.AuditEntry{Cursor: row.ID, Event: personal.Event{
 			ID: row.EventID, Type: row.Type, Time: row.Time.time(), UserID: row.AccountID,
 			Address: row.Address, RequestID: row.RequestID, Actor: row.Actor, ActorName: row.ActorName,
-			Fields: fieldNames(row.Fields), Count: row.Removed,
+			Fields: fieldNames(row.Fields), Method: row.Method, Count: row.Removed,
 		}}
 	}), err
 }

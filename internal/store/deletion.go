@@ -24,10 +24,10 @@ func (s *Store) RequestDeletion(ctx context.Context, accountID, credentialVersio
 		if err := s.useCode(ctx, tx, accountID, code); err != nil {
 			return err
 		}
-		if err := revokeAll(ctx, tx, accountID, 0); err != nil {
+		if err := execAll(ctx, tx, carryAlong(tx, accountID)...); err != nil {
 			return err
 		}
-		if err := execAll(ctx, tx, carryPasskeys(tx, accountID)); err != nil {
+		if err := revokeAll(ctx, tx, accountID, 0); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)
@@ -47,7 +47,7 @@ func (s *Store) UndoDeletion(ctx context.Context, digest [32]byte, jobs ...accou
 		if err != nil {
 			return err
 		}
-		if err := execAll(ctx, tx, carryPasskeys(tx, row.AccountID)); err != nil {
+		if err := execAll(ctx, tx, carryAlong(tx, row.AccountID)...); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)

@@ -187,7 +187,9 @@ func (s *Store) selectMailToken(db bun.IDB, row *mailTokenRow, p accounts.MailPu
 
 // RedeemRecovery implements accounts.RecoveryStore. No session survives it, for
 // the reason given at ReplacePassword.
-func (s *Store) RedeemRecovery(ctx context.Context, digest [32]byte, hash string, known accounts.KnownAt, jobs func(passkeys int) []accounts.NewJob) error {
+func (s *Store) RedeemRecovery(
+	ctx context.Context, digest [32]byte, hash string, known accounts.KnownAt, jobs func(accounts.Removed) []accounts.NewJob,
+) error {
 	var accountID int64
 	replaced := func() *bun.RawQuery { // a hash has its own salt
 		return s.write.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE id = ? AND password_hash = ?)", accountID, hash)
@@ -198,10 +200,17 @@ func (s *Store) RedeemRecovery(ctx context.Context, digest [32]byte, hash string
 			return err
 		}
 		accountID = row.AccountID
+		var removed accounts.Removed
+		if removed.Identities, err = removeIdentities(ctx, tx, *row.Account); err != nil {
+			return err
+		}
 		_, err = exec(ctx, tx, `UPDATE personal_accounts
 			SET password_hash = ?, credential_version = credential_version + 1, verified_key = email_key, updated = ? WHERE id = ?`,
 			hash, at(s.Now()), row.AccountID)
 		if err != nil {
+			return err
+		}
+		if err := execAll(ctx, tx, carryAlong(tx, row.AccountID)...); err != nil {
 			return err
 		}
 		if err := keepAddress(ctx, tx, row.AccountID, known, true); err != nil {
@@ -211,15 +220,13 @@ func (s *Store) RedeemRecovery(ctx context.Context, digest [32]byte, hash string
 			return err
 		}
 		// Whoever has the mailbox may have added passkeys, but not with a code.
-		removed, err := exec(ctx, tx, "DELETE FROM personal_passkeys WHERE account_id = ? AND NOT (with_code AND ?)",
+		n, err := exec(ctx, tx, "DELETE FROM personal_passkeys WHERE account_id = ? AND NOT (with_code AND ?)",
 			row.AccountID, row.Account.TwoFactorSecret != nil)
 		if err != nil {
 			return err
 		}
-		if err := execAll(ctx, tx, carryPasskeys(tx, row.AccountID)); err != nil {
-			return err
-		}
-		return s.addJobs(ctx, tx, jobs(int(removed)))
+		removed.Passkeys = int(n)
+		return s.addJobs(ctx, tx, jobs(removed))
 	})
 }
 

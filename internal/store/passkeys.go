@@ -291,7 +291,10 @@ func removePasskeys(ctx context.Context, tx bun.Tx, a accounts.Account, conditio
 		return 0, err
 	}
 	if !a.HasWayIn() {
-		if n, err := countPasskeys(ctx, tx, a.ID); err != nil || n == len(ids) {
+		left := 0
+		err := tx.NewRaw(`SELECT (SELECT count(*) FROM personal_passkeys WHERE account_id = ?0) +
+			(SELECT count(*) FROM personal_identities WHERE account_id = ?0)`, a.ID).Scan(ctx, &left)
+		if err != nil || left == len(ids) {
 			return 0, cmp.Or(err, accounts.ErrLastWayIn)
 		}
 	}
@@ -302,31 +305,15 @@ func removePasskeys(ctx context.Context, tx bun.Tx, a accounts.Account, conditio
 		tx.NewRaw("DELETE FROM personal_passkeys WHERE id IN (?)", bun.List(ids)))
 }
 
-// carryPasskeys returns the statement that keeps the passkeys of a locked account valid whose
-// credential version was raised by one. Those that were void stay so.
-func carryPasskeys(tx bun.Tx, accountID int64) schema.QueryAppender {
-	return tx.NewRaw(`UPDATE personal_passkeys SET credential_version = credential_version + 1
-		WHERE account_id = ?0 AND credential_version = (SELECT credential_version - 1 FROM personal_accounts WHERE id = ?0)`, accountID)
-}
-
-// keepPasskeys removes all passkeys of a locked account whose credential version was raised by
-// one, or keeps them valid. All sessions but the caller's have ended.
+// keepPasskeys removes all passkeys of a locked account whose credential version was raised, or
+// keeps them. All sessions but the caller's have ended.
 func (s *Store) keepPasskeys(ctx context.Context, tx bun.Tx, accountID int64, remove bool) (removed, left int, err error) {
 	if !remove {
-		if err := execAll(ctx, tx, carryPasskeys(tx, accountID)); err != nil {
-			return 0, 0, err
-		}
 		left, err = countPasskeys(ctx, tx, accountID)
 		return 0, left, err
 	}
 	n, err := exec(ctx, tx, "DELETE FROM personal_passkeys WHERE account_id = ?", accountID)
 	return int(n), 0, err
-}
-
-// askForCodes returns the statement after which each passkey of the account needs the code of a
-// second factor: the factor with which they were added is not in force any more.
-func askForCodes(tx bun.Tx, accountID int64) schema.QueryAppender {
-	return tx.NewRaw("UPDATE personal_passkeys SET with_code = FALSE WHERE account_id = ? AND with_code", accountID)
 }
 
 // liftPasskey returns the statement that makes a passkey of a locked account valid again and, if

@@ -82,6 +82,8 @@ type accountRow struct {
 	TwoFactorKey    string
 	TwoFactorStep   int64
 
+	HadSession bool `bun:",nullzero"` // a session was opened by another method than a password
+
 	LastSeen      micros `bun:",scanonly"` // the latest of its sessions, if the query asks for it
 	RecoveryCodes []byte `bun:",scanonly"` // see dialect.codes, likewise
 }
@@ -258,5 +260,6 @@ type auditRow struct {
 	Actor              personal.Actor // "": written by version 0.1.0
 	ActorName          string
 	Fields             string // the names of what was changed, separated by spaces
-	Removed            int    `bun:",nullzero"` // passkeys that were removed
+	Method             string `bun:",nullzero"`
+	Removed            int    `bun:",nullzero"` // see personal.Event.Count
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/uptrace/bun/schema"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // OpenSession implements accounts.SignInStore.
@@ -52,6 +53,9 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 		writes := []schema.QueryAppender{removeSurplus(tx, o), tx.NewInsert().Model(&session).Returning("NULL")}
 		if o.Session.Proof != (accounts.Proof{}) {
 			writes = append(writes, setProof(tx, o.Session.Proof, "selector = ?", session.Selector))
+		}
+		if o.Session.Method != personal.MethodPassword && !row.HadSession { // an account with a password is no new one anyway
+			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET had_session = TRUE WHERE id = ?", row.ID))
 		}
 		if o.Rehash != "" {
 			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET password_hash = ? WHERE id = ?", o.Rehash, row.ID))

@@ -333,21 +333,26 @@ func (s *Store) UsageData(ctx context.Context, accountID int64) (u transfer.Usag
 	defer cancel()
 	read := func(query string) (rows []usageRow) {
 		if err == nil {
-			err = s.scan(ctx, "read known addresses and new e-mails", s.read.NewRaw(query, accountID), &rows)
+			err = s.scan(ctx, "read known addresses, new e-mails and identities", s.read.NewRaw(query, accountID), &rows)
 		}
 		return rows
 	}
 	known := read("SELECT place AS text, seen AS time FROM personal_places WHERE account_id = ? ORDER BY seen, place")
 	tokens := read("SELECT email AS text, expires AS time FROM personal_mail_tokens WHERE account_id = ? AND purpose = 'email' ORDER BY expires, digest")
+	identities := read("SELECT issuer, subject, linked AS time FROM personal_identities WHERE account_id = ? ORDER BY linked, issuer, subject")
 	return transfer.UsageData{
 		KnownAddresses: convert(known, func(r *usageRow) transfer.KnownAddress {
 			return transfer.KnownAddress{Address: r.Text, LastSeen: r.Time.time()}
 		}),
 		NewEmails: convert(tokens, func(r *usageRow) transfer.NewEmail { return transfer.NewEmail{Email: r.Text, Expires: r.Time.time()} }),
+		Identities: convert(identities, func(r *usageRow) transfer.Identity {
+			return transfer.Identity{Issuer: string(r.Issuer), Subject: string(r.Subject), Linked: r.Time.time()}
+		}),
 	}, err
 }
 
 type usageRow struct {
-	Text string
-	Time micros
+	Text            string
+	Issuer, Subject []byte
+	Time            micros
 }

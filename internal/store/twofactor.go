@@ -169,8 +169,8 @@ func (s *Store) EnableTwoFactor(
 		if err != nil {
 			return err
 		}
-		// A version without passkeys may have switched an earlier factor off.
-		if err := execAll(ctx, tx, carryPasskeys(tx, p.AccountID), askForCodes(tx, p.AccountID)); err != nil {
+		// An older version may have switched an earlier factor off.
+		if err := execAll(ctx, tx, askForCodes(tx, p.AccountID)...); err != nil {
 			return err
 		}
 		return s.replaceRecoveryCodes(ctx, tx, p.AccountID, recoveryCodes, jobs)
@@ -229,20 +229,17 @@ func (s *Store) EndTwoFactor(
 		if err := keepOnly(ctx, tx, accountID, keep); err != nil {
 			return err
 		}
-		if err := execAll(ctx, tx, carryPasskeys(tx, accountID)); err != nil {
-			return err
-		}
 		return s.addJobs(ctx, tx, jobs)
 	})
 }
 
 // removeFactor removes the factor of a locked account and its recovery codes, and raises
-// the credential version by the given number. No passkey stands for a code any more.
+// the credential version by the given number. No passkey and no identity counts as added with a code any more.
 func (s *Store) removeFactor(ctx context.Context, tx bun.Tx, accountID, raise int64) error {
-	return execAll(ctx, tx,
+	return execAll(ctx, tx, append(askForCodes(tx, accountID),
 		tx.NewRaw(`UPDATE personal_accounts SET two_factor_secret = NULL, two_factor_key = '', two_factor_step = 0,
 			credential_version = credential_version + ?, updated = ? WHERE id = ?`, raise, at(s.Now()), accountID),
-		removeRecoveryCodes(tx, accountID), askForCodes(tx, accountID))
+		removeRecoveryCodes(tx, accountID))...)
 }
 
 // RemoveTwoFactor implements accounts.TwoFactorStore.

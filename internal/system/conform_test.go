@@ -53,6 +53,7 @@ var statusOf = map[string]int{
 	"two_factor_on":          http.StatusConflict,
 	"two_factor_off":         http.StatusConflict,
 	"too_many_passkeys":      http.StatusConflict,
+	"too_many_identities":    http.StatusConflict,
 	"last_way_in":            http.StatusConflict,
 	"too_large":              http.StatusRequestEntityTooLarge,
 	"unsupported_media_type": http.StatusUnsupportedMediaType,

@@ -182,6 +182,8 @@ type exportedEvent struct {
 	Actor     personal.Actor     `json:"actor,omitempty"`
 	ActorName string             `json:"actor_name,omitempty"`
 	Fields    []string           `json:"fields,omitempty"`
+	Method    string             `json:"method,omitempty"`
+	Count     int                `json:"count,omitempty"`
 }
 
 // ExportAudit writes the audit log since a time as NDJSON, the oldest entry first.
@@ -189,7 +191,7 @@ func ExportAudit(ctx context.Context, from AuditSource, since time.Time, w io.Wr
 	out := bufio.NewWriter(w)
 	encoder := json.NewEncoder(out)
 	err := eachEvent(ctx, from, 0, since, func(e personal.Event) error {
-		return encoder.Encode(exportedEvent{e.Time, e.Type, e.UserID, e.Address, e.RequestID, e.Actor, e.ActorName, e.Fields})
+		return encoder.Encode(exportedEvent{e.Time, e.Type, e.UserID, e.Address, e.RequestID, e.Actor, e.ActorName, e.Fields, e.Method, e.Count})
 	})
 	if err == nil {
 		err = out.Flush()
@@ -222,6 +224,14 @@ type PersonSource interface {
 type UsageData struct {
 	KnownAddresses []KnownAddress `json:"places"`
 	NewEmails      []NewEmail     `json:"new_emails"`
+	Identities     []Identity     `json:"identities"`
+}
+
+// Identity is a user of a provider that is linked with the account.
+type Identity struct {
+	Issuer  string    `json:"issuer"`
+	Subject string    `json:"subject"`
+	Linked  time.Time `json:"linked"`
 }
 
 // KnownAddress is an address, or a network, that the user has signed in from.
@@ -251,6 +261,7 @@ type exportedSession struct {
 	LastSeen time.Time `json:"last_seen"`
 	Address  string    `json:"address,omitempty"`
 	Agent    string    `json:"agent,omitempty"`
+	Method   string    `json:"method,omitempty"`
 }
 
 // ExportPerson writes the stored data of one user as one JSON object. Its errors for a user
@@ -270,10 +281,10 @@ func ExportPerson(ctx context.Context, from PersonSource, query Query, w io.Writ
 		return fmt.Errorf("reading sessions: %w", err)
 	}
 	for _, s := range sessions {
-		data.Sessions = append(data.Sessions, exportedSession{s.Created, s.LastSeen, s.Address, s.Agent})
+		data.Sessions = append(data.Sessions, exportedSession{s.Created, s.LastSeen, s.Address, s.Agent, s.Method})
 	}
 	if data.UsageData, err = from.UsageData(ctx, a.ID); err != nil {
-		return fmt.Errorf("reading known addresses and mails: %w", err)
+		return fmt.Errorf("reading known addresses, mails and identities: %w", err)
 	}
 	var object bytes.Buffer
 	encoder := newEncoder(&object)
@@ -288,7 +299,7 @@ func ExportPerson(ctx context.Context, from PersonSource, query Query, w io.Writ
 	err = eachEvent(ctx, from, a.ID, time.Time{}, func(e personal.Event) error {
 		// Without the id, which the export holds once, and without other people's names
 		// and addresses.
-		line, err := json.Marshal(exportedEvent{Time: e.Time, Type: e.Type, Address: accounts.OwnAddress(e), RequestID: e.RequestID, Actor: e.Actor})
+		line, err := json.Marshal(exportedEvent{Time: e.Time, Type: e.Type, Address: accounts.OwnAddress(e), RequestID: e.RequestID, Actor: e.Actor, Method: e.Method, Count: e.Count})
 		out.WriteString(separator)
 		out.Write(line)
 		separator = ",\n    "

@@ -112,6 +112,33 @@ type Administration interface {
 
 	// FieldsFill returns the progress of the job that FillFields started last.
 	FieldsFill(ctx context.Context) (FieldsFill, error)
+
+	// SignIn opens a session for a user whom the host has authenticated itself. The address
+	// and the agent of the [Call] are the user's. It asks for the code of a second factor as
+	// [Service.Authorize] does, unless SecondFactorDone is set. Codes: validation_failed,
+	// not_found, account_disabled, email_unverified, code_required, invalid_code,
+	// codes_blocked.
+	SignIn(ctx context.Context, r SignInRequest) (OpenedSession, error)
+
+	// LinkIdentity links the identity of a user at a provider to their account, which a session
+	// and a proof of it name. It succeeds if the identity is the account's already. With UserID alone it links the first identity of an account
+	// that no one can have signed in to: it has no password and no other identity, and never had
+	// a session, as after CreateUser. Codes: unauthenticated, email_unverified if the user has
+	// not confirmed their e-mail, where the site verifies e-mails, and Credentials are set;
+	// validation_failed; not_found; already_exists if the identity is another account's;
+	// too_many_identities.
+	LinkIdentity(ctx context.Context, r LinkIdentityRequest) error
+
+	// FindIdentity returns the id of the user to whom an identity is linked. Codes: not_found
+	// for an identity of no account, and for one that is void (see [LinkedIdentity]);
+	// validation_failed.
+	FindIdentity(ctx context.Context, i Identity) (userID int64, err error)
+
+	// UnlinkIdentity removes an identity from its account, for the user with a proof or for an
+	// administrator, and ends every session of the account that SignIn has opened. It succeeds if the account does not have the identity.
+	// Codes: unauthenticated, validation_failed, not_found, last_way_in if the account has
+	// neither password nor e-mail and could not be signed in to any more.
+	UnlinkIdentity(ctx context.Context, r UnlinkIdentityRequest) error
 }
 
 // UserState says whether a user may sign in.
@@ -165,8 +192,9 @@ type User struct {
 // UserRecord is all data about a user that administrators may see.
 type UserRecord struct {
 	User
-	Fields   []ProfileField // every user field, including hidden ones, in the schema's order
-	Passkeys []Passkey      // the newest first
+	Fields     []ProfileField   // every user field, including hidden ones, in the schema's order
+	Passkeys   []Passkey        // the newest first
+	Identities []LinkedIdentity // the latest first
 }
 
 // RemoveTwoFactorRequest has the parameters of [Administration.RemoveTwoFactor].
@@ -267,27 +295,29 @@ type Reason string
 
 // The reasons.
 const (
-	ReasonNoAccount     Reason = "no_account"        // no user has the login, e-mail or id
-	ReasonEmailSignIn   Reason = "email_sign_in_off" // they enter their e-mail, and the site accepts only logins
-	ReasonLoginNotEmail Reason = "login_not_email"   // their login is an e-mail, but not theirs: it cannot be used to sign in
-	ReasonDisabled      Reason = "disabled"          // by an administrator
-	ReasonDeleted       Reason = "deleted"           // by the user; Until: when the account is erased
-	ReasonUnverified    Reason = "unverified"        // they must confirm their e-mail first; Until: when the account is erased
-	ReasonNoPassword    Reason = "no_password"       // created or imported without one
-	ReasonNoEmail       Reason = "no_email"          // no mail can reach them
-	ReasonLimit         Reason = "limit"             // of the account: Limit, Address, Until
-	ReasonAddressLimit  Reason = "address_limit"     // of all users at an address: Limit, Address, Until
-	ReasonMailLimit     Reason = "mail_limit"        // too many mails of a budget: Kind, Until; Address if only of a network
-	ReasonCodesBlocked  Reason = "codes_blocked"     // too many codes were refused: away from fully known addresses, a sign-in needs a recovery code; Until
-	ReasonTwoFactor     Reason = "two_factor"        // a code is needed; Count: their recovery codes
-	ReasonTwoFactorKey  Reason = "two_factor_key"    // the secret key of the second factor is missing
-	ReasonPasskeys      Reason = "passkeys"          // Count: passkeys that sign them in
-	ReasonPasskeysVoid  Reason = "passkeys_void"     // Count: passkeys that sign them in only after they proved who they are (an older version has changed their credentials)
-	ReasonMailWaiting   Reason = "mail_waiting"      // Kind, Since, Until: the next attempt, Count: attempts so far
-	ReasonMailRefused   Reason = "mail_refused"      // Kind, Since, Reply
-	ReasonFailed        Reason = "failed"            // wrong passwords or codes: Count, Since: the last one, Address
-	ReasonMissingFields Reason = "missing_fields"    // Count: user fields without a valid value, which the site may ask for
-	ReasonNothing       Reason = "nothing"           // nothing prevents them from signing in
+	ReasonNoAccount      Reason = "no_account"        // no user has the login, e-mail or id
+	ReasonEmailSignIn    Reason = "email_sign_in_off" // they enter their e-mail, and the site accepts only logins
+	ReasonLoginNotEmail  Reason = "login_not_email"   // their login is an e-mail, but not theirs: it cannot be used to sign in
+	ReasonDisabled       Reason = "disabled"          // by an administrator
+	ReasonDeleted        Reason = "deleted"           // by the user; Until: when the account is erased
+	ReasonUnverified     Reason = "unverified"        // they must confirm their e-mail first; Until: when the account is erased
+	ReasonNoPassword     Reason = "no_password"       // created or imported without one, and no identity signs them in
+	ReasonIdentities     Reason = "identities"        // they have no password, and sign in with a provider; Count: identities
+	ReasonNoEmail        Reason = "no_email"          // no mail can reach them
+	ReasonLimit          Reason = "limit"             // of the account: Limit, Address, Until
+	ReasonAddressLimit   Reason = "address_limit"     // of all users at an address: Limit, Address, Until
+	ReasonMailLimit      Reason = "mail_limit"        // too many mails of a budget: Kind, Until; Address if only of a network
+	ReasonCodesBlocked   Reason = "codes_blocked"     // too many codes were refused: away from fully known addresses, a sign-in needs a recovery code; Until
+	ReasonTwoFactor      Reason = "two_factor"        // a code is needed; Count: their recovery codes
+	ReasonTwoFactorKey   Reason = "two_factor_key"    // the secret key of the second factor is missing
+	ReasonPasskeys       Reason = "passkeys"          // Count: passkeys that sign them in
+	ReasonPasskeysVoid   Reason = "passkeys_void"     // Count: passkeys that sign them in only after they proved who they are (an older version has changed their credentials)
+	ReasonMailWaiting    Reason = "mail_waiting"      // Kind, Since, Until: the next attempt, Count: attempts so far
+	ReasonMailRefused    Reason = "mail_refused"      // Kind, Since, Reply
+	ReasonFailed         Reason = "failed"            // wrong passwords or codes: Count, Since: the last one, Address
+	ReasonIdentitiesVoid Reason = "identities_void"   // an older version has changed the account's credentials; Count: identities to be linked again
+	ReasonMissingFields  Reason = "missing_fields"    // Count: user fields without a valid value, which the site may ask for
+	ReasonNothing        Reason = "nothing"           // nothing prevents them from signing in
 )
 
 // Action is what helps. Readers must tolerate unknown actions.

@@ -31,7 +31,8 @@ const (
 	CodeTwoFactorOn          Code = "two_factor_on"
 	CodeTwoFactorOff         Code = "two_factor_off"
 	CodeTooManyPasskeys      Code = "too_many_passkeys"
-	CodeLastWayIn            Code = "last_way_in" // it would leave an account without one
+	CodeTooManyIdentities    Code = "too_many_identities"
+	CodeLastWayIn            Code = "last_way_in" // it would leave an account to which no one can sign in
 	CodeTooLarge             Code = "too_large"
 	CodeUnsupportedMediaType Code = "unsupported_media_type"
 	CodeValidationFailed     Code = "validation_failed"

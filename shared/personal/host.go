@@ -116,9 +116,11 @@ const (
 	EventRecoveryCodes    EventType = "recovery_codes"     // all recovery codes were replaced
 	EventRecoveryCodeUsed EventType = "recovery_code_used" // instead of a code of the second factor
 
-	EventPasskeyAdded   EventType = "passkey_added"
-	EventPasskeyRemoved EventType = "passkey_removed" // one or several, see Event.Count: by the user, by an administrator, or by a recovery
-	EventPasskeyCloned  EventType = "passkey_cloned"  // its counter went back: there may be a copy of it
+	EventPasskeyAdded     EventType = "passkey_added"
+	EventPasskeyRemoved   EventType = "passkey_removed"   // one or several, see Event.Count: by the user, by an administrator, or by a recovery
+	EventPasskeyCloned    EventType = "passkey_cloned"    // its counter went back: there may be a copy of it
+	EventIdentityLinked   EventType = "identity_linked"   // by the user, or for a new user by the host
+	EventIdentityUnlinked EventType = "identity_unlinked" // by the user or by an administrator; by a recovery, once for all, see Event.Count
 
 	EventUserCreated   EventType = "user_created"    // this type and the following: by an administrator
 	EventUserInvited   EventType = "user_invited"    // to choose a password
@@ -133,7 +135,7 @@ type Actor string
 // The actors. Hosts must tolerate unknown actors. Events of plugin version 0.1.0 have
 // none.
 const (
-	ActorUser          Actor = "user"          // a caller of [Service], signed in or not; not necessarily the account's user
+	ActorUser          Actor = "user"          // a caller of [Service], signed in or not, or whom [Administration.SignIn] signs in; not necessarily the account's user
 	ActorAdministrator Actor = "administrator" // a caller of [Administration]
 	ActorSystem        Actor = "system"        // the module itself
 )
@@ -154,6 +156,6 @@ type Event struct {
 	// and in events that earlier plugins have stored. It never has values.
 	Fields []string
 
-	// Count is how many passkeys were removed: of EventPasskeyRemoved only.
-	Count int
+	Method string // of EventSignedIn: how the user was authenticated, see Session; empty from earlier plugins
+	Count  int    // how many passkeys were removed: of EventPasskeyRemoved; how many identities: of EventIdentityUnlinked by a recovery
 }

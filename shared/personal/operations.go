@@ -61,6 +61,10 @@ const (
 	OpRehearseFields     OperationName = "RehearseFields"
 	OpFillFields         OperationName = "FillFields"
 	OpFieldsFill         OperationName = "FieldsFill"
+	OpSignIn             OperationName = "SignIn"
+	OpLinkIdentity       OperationName = "LinkIdentity"
+	OpFindIdentity       OperationName = "FindIdentity"
+	OpUnlinkIdentity     OperationName = "UnlinkIdentity"
 )
 
 // Change is whom an operation may change, as far as a profile and the validity of a session
@@ -144,4 +148,8 @@ var operations = []Operation{
 	// A job changes the users later.
 	{Name: OpFillFields, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpFieldsFill, Administration: true, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpSignIn, Administration: true, Changes: ChangesNamedUser}, // as OpAuthorize
+	{Name: OpLinkIdentity, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
+	{Name: OpFindIdentity, Administration: true, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpUnlinkIdentity, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
 }

@@ -351,15 +351,8 @@ type Session struct {
 	Address  string    // the client's address at sign-in; empty if unknown
 	Agent    string    // the client's User-Agent at sign-in, shortened; empty if unknown
 	Current  bool      // the session of the caller's credentials
-	Method   string    // how it began; empty: by an older version
+	Method   string    // [MethodPassword], [MethodPasskey], [MethodRegistration] or that of a [SignInRequest]; empty for a session that an older version opened
 }
-
-// The values of [Session.Method].
-const (
-	MethodPassword     = "password"
-	MethodPasskey      = "passkey"
-	MethodRegistration = "registration"
-)
 
 // Features are the rules in force and what users can switch on. They are the same for
 // every caller.
@@ -417,6 +410,7 @@ type Export struct {
 	Sessions         []Session
 	Passkeys         []Passkey
 	KnownAddresses   []KnownAddress
+	Identities       []LinkedIdentity
 	Events           []ExportedEvent // of the audit log
 	PendingMails     []PendingMail
 	Truncated        bool // older entries were left out, so that MaxExport holds

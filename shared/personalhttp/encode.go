@@ -396,9 +396,17 @@ type exportedData struct {
 	sessionsData
 	passkeysData
 	KnownAddresses []knownAddressData `json:"known_addresses"`
+	Identities     []identityData     `json:"identities"`
 	Events         []eventData        `json:"events"`
 	PendingMails   []pendingMailData  `json:"pending_mails"`
 	Truncated      bool               `json:"truncated"`
+}
+
+type identityData struct {
+	Issuer  string `json:"issuer"`
+	Subject string `json:"subject"`
+	Linked  string `json:"linked"`
+	Void    bool   `json:"void"`
 }
 
 type knownAddressData struct {
@@ -426,12 +434,16 @@ func newExportData(e personal.Export) exportData {
 		sessionsData:    newSessionsData(e.Sessions),
 		passkeysData:    newPasskeysData(e.Passkeys),
 		KnownAddresses:  make([]knownAddressData, 0, len(e.KnownAddresses)),
+		Identities:      make([]identityData, 0, len(e.Identities)),
 		Events:          make([]eventData, 0, len(e.Events)),
 		PendingMails:    make([]pendingMailData, 0, len(e.PendingMails)),
 		Truncated:       e.Truncated,
 	}
 	for _, a := range e.KnownAddresses {
 		d.KnownAddresses = append(d.KnownAddresses, knownAddressData{a.Address, formatTime(a.LastSeen)})
+	}
+	for _, i := range e.Identities {
+		d.Identities = append(d.Identities, identityData{i.Issuer, i.Subject, formatTime(i.Linked), i.Void})
 	}
 	for _, v := range e.Events {
 		d.Events = append(d.Events, eventData{v.Type, formatTime(v.Time), v.Address, v.Actor})

@@ -29,6 +29,7 @@ var statuses = map[personal.Code]int{
 	personal.CodeTwoFactorOn:          http.StatusConflict,
 	personal.CodeTwoFactorOff:         http.StatusConflict,
 	personal.CodeTooManyPasskeys:      http.StatusConflict,
+	personal.CodeTooManyIdentities:    http.StatusConflict,
 	personal.CodeLastWayIn:            http.StatusConflict,
 	personal.CodeTooLarge:             http.StatusRequestEntityTooLarge,
 	personal.CodeUnsupportedMediaType: http.StatusUnsupportedMediaType,

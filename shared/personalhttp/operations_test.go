@@ -199,9 +199,10 @@ func TestOperations_ReturnContractData(t *testing.T) {
 	s.ExportFunc = func(context.Context, personal.ExportRequest) (personal.Export, error) {
 		return personal.Export{
 			UserID: 42, Profile: personal.Profile{Login: "bob", Email: "b@example.com", EmailVerified: true, Missing: []string{"a"}}, Created: at, Updated: at,
-			Sessions:       []personal.Session{{ID: "s", Created: at, LastSeen: at, Expires: at, Address: "192.0.2.1", Agent: "A", Current: true, Method: "passkey"}},
+			Sessions:       []personal.Session{{ID: "s", Created: at, LastSeen: at, Expires: at, Address: "192.0.2.1", Agent: "A", Current: true, Method: "oidc"}},
 			Passkeys:       []personal.Passkey{{ID: "p", Name: "P", Created: at, LastUsed: at, BackedUp: true}},
 			KnownAddresses: []personal.KnownAddress{{Address: "192.0.2.1", LastSeen: at}},
+			Identities:     []personal.LinkedIdentity{{Identity: personal.Identity{Issuer: "https://op.example", Subject: "7"}, Linked: at, Void: true}},
 			Events:         []personal.ExportedEvent{{Type: personal.EventSignedIn, Time: at, Address: "192.0.2.1", Actor: personal.ActorUser}},
 			PendingMails:   []personal.PendingMail{{Kind: "recovery", Created: at}},
 			Truncated:      true,
@@ -256,9 +257,10 @@ func TestOperations_ReturnContractData(t *testing.T) {
 		"POST delete_undo/":          ``,
 		"POST export/": `{"export":{"user_id":42,"created":` + utc + `,"updated":` + utc +
 			`,"user_profile":{"login":"bob","name":null,"email":"b@example.com"},"email_verified":true,"two_factor":false` +
-			`,"sessions":[{"id":"s","created":` + utc + `,"last_seen":` + utc + `,"expires":` + utc + `,"address":"192.0.2.1","agent":"A","current":true,"method":"passkey"}]` +
+			`,"sessions":[{"id":"s","created":` + utc + `,"last_seen":` + utc + `,"expires":` + utc + `,"address":"192.0.2.1","agent":"A","current":true,"method":"oidc"}]` +
 			`,"passkeys":[{"id":"p","name":"P","created":` + utc + `,"last_used":` + utc + `,"backed_up":true}]` +
 			`,"known_addresses":[{"address":"192.0.2.1","last_seen":` + utc + `}]` +
+			`,"identities":[{"issuer":"https://op.example","subject":"7","linked":` + utc + `,"void":true}]` +
 			`,"events":[{"type":"signed_in","time":` + utc + `,"address":"192.0.2.1","actor":"user"}]` +
 			`,"pending_mails":[{"kind":"recovery","created":` + utc + `}],"truncated":true}}`,
 	} {

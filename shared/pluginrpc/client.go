@@ -91,6 +91,8 @@ func isComplete(result any) bool {
 	switch r := result.(type) {
 	case personal.SignedIn:
 		return isComplete(r.Credentials) && isComplete(r.Profile)
+	case personal.OpenedSession:
+		return isComplete(r.SignedIn)
 	case personal.Credentials:
 		return r.UserID > 0 && r.UserHash != ""
 	case personal.Profile:
@@ -109,7 +111,7 @@ func isComplete(result any) bool {
 		return isComplete(r.SignedIn)
 	case personal.Passkey:
 		return r.ID != ""
-	case createdUser:
+	case aUser:
 		return r > 0
 	case personal.Explanation:
 		return len(r.Verdicts) > 0
@@ -454,6 +456,29 @@ func (c *Client) FillFields(ctx context.Context, revision string) error {
 // FieldsFill returns the progress of the last filling.
 func (c *Client) FieldsFill(ctx context.Context) (personal.FieldsFill, error) {
 	return result(ctx, convert.fieldsFillFromPB)(c.administration.FieldsFill(ctx, &personalv1.FieldsFillRequest{}))
+}
+
+// SignIn opens a session for a user whom the host has authenticated.
+func (c *Client) SignIn(ctx context.Context, r personal.SignInRequest) (personal.OpenedSession, error) {
+	return result(ctx, convert.openedFromPB)(c.administration.SignIn(ctx, convert.signInToPB(r)))
+}
+
+// LinkIdentity links an identity to an account.
+func (c *Client) LinkIdentity(ctx context.Context, r personal.LinkIdentityRequest) error {
+	_, err := c.administration.LinkIdentity(ctx, convert.linkIdentityToPB(r))
+	return err
+}
+
+// FindIdentity returns the id of the user who has an identity.
+func (c *Client) FindIdentity(ctx context.Context, i personal.Identity) (int64, error) {
+	id, err := result(ctx, foundUserOf)(c.administration.FindIdentity(ctx, &personalv1.FindIdentityRequest{Identity: convert.identityToPB(i)}))
+	return int64(id), err
+}
+
+// UnlinkIdentity removes an identity from its account.
+func (c *Client) UnlinkIdentity(ctx context.Context, r personal.UnlinkIdentityRequest) error {
+	_, err := c.administration.UnlinkIdentity(ctx, convert.unlinkIdentityToPB(r))
+	return err
 }
 
 // hostClient is the host as the plugin sees it.

@@ -245,6 +245,20 @@ type converter interface {
 	fieldsFillToPB(personal.FieldsFill) *personalv1.FieldsFillResponse
 	fieldsFillFromPB(*personalv1.FieldsFillResponse) personal.FieldsFill
 
+	signInToPB(personal.SignInRequest) *personalv1.SignInRequest
+	signInFromPB(*personalv1.SignInRequest) personal.SignInRequest
+	// goverter:autoMap SignedIn
+	openedToPB(personal.OpenedSession) (*personalv1.SignInResponse, error)
+	// goverter:map . SignedIn | openedSignIn
+	openedFromPB(*personalv1.SignInResponse) personal.OpenedSession
+
+	identityToPB(personal.Identity) *personalv1.Identity
+	identityFromPB(*personalv1.Identity) personal.Identity
+	linkIdentityToPB(personal.LinkIdentityRequest) *personalv1.LinkIdentityRequest
+	linkIdentityFromPB(*personalv1.LinkIdentityRequest) personal.LinkIdentityRequest
+	unlinkIdentityToPB(personal.UnlinkIdentityRequest) *personalv1.UnlinkIdentityRequest
+	unlinkIdentityFromPB(*personalv1.UnlinkIdentityRequest) personal.UnlinkIdentityRequest
+
 	// The host.
 
 	schemaToPB(personal.Schema) *personalv1.UserFieldsResponse

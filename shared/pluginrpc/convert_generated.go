@@ -93,6 +93,7 @@ func (c *converters) auditEntryToPB(source personal.AuditEntry) *v1.AuditEntry {
 	personalv1AuditEntry.ActorName = source.Event.ActorName
 	personalv1AuditEntry.Fields = source.Event.Fields
 	personalv1AuditEntry.Count = intToPB(source.Event.Count)
+	personalv1AuditEntry.Method = source.Event.Method
 	return &personalv1AuditEntry
 }
 func (c *converters) auditPageFromPB(source *v1.AuditEntriesResponse) personal.AuditPage {
@@ -131,6 +132,7 @@ func (c *converters) auditedEventFromPB(source *v1.AuditEntry) personal.Event {
 		personalEvent.Actor = personal.Actor((*source).Actor)
 		personalEvent.ActorName = (*source).ActorName
 		personalEvent.Fields = (*source).Fields
+		personalEvent.Method = (*source).Method
 		personalEvent.Count = intFromPB((*source).Count)
 	}
 	return personalEvent
@@ -492,6 +494,7 @@ func (c *converters) eventFromPB(source *v1.PublishEventRequest) personal.Event 
 		personalEvent.Actor = personal.Actor((*source).Actor)
 		personalEvent.ActorName = (*source).ActorName
 		personalEvent.Fields = (*source).Fields
+		personalEvent.Method = (*source).Method
 		personalEvent.Count = intFromPB((*source).Count)
 	}
 	return personalEvent
@@ -508,6 +511,7 @@ func (c *converters) eventToPB(source personal.Event) *v1.PublishEventRequest {
 	personalv1PublishEventRequest.ActorName = source.ActorName
 	personalv1PublishEventRequest.Fields = source.Fields
 	personalv1PublishEventRequest.Count = intToPB(source.Count)
+	personalv1PublishEventRequest.Method = source.Method
 	return &personalv1PublishEventRequest
 }
 func (c *converters) explainFromPB(source *v1.ExplainRequest) personal.ExplainRequest {
@@ -593,16 +597,22 @@ func (c *converters) exportedFromPB(source *v1.ExportResponse) personal.Export {
 				personalExport.KnownAddresses[i] = c.pPersonalv1KnownAddressToPersonalKnownAddress((*source).KnownAddresses[i])
 			}
 		}
+		if (*source).Identities != nil {
+			personalExport.Identities = make([]personal.LinkedIdentity, len((*source).Identities))
+			for j := 0; j < len((*source).Identities); j++ {
+				personalExport.Identities[j] = c.pPersonalv1LinkedIdentityToPersonalLinkedIdentity((*source).Identities[j])
+			}
+		}
 		if (*source).Events != nil {
 			personalExport.Events = make([]personal.ExportedEvent, len((*source).Events))
-			for j := 0; j < len((*source).Events); j++ {
-				personalExport.Events[j] = c.pPersonalv1ExportedEventToPersonalExportedEvent((*source).Events[j])
+			for k := 0; k < len((*source).Events); k++ {
+				personalExport.Events[k] = c.pPersonalv1ExportedEventToPersonalExportedEvent((*source).Events[k])
 			}
 		}
 		if (*source).PendingMails != nil {
 			personalExport.PendingMails = make([]personal.PendingMail, len((*source).PendingMails))
-			for k := 0; k < len((*source).PendingMails); k++ {
-				personalExport.PendingMails[k] = c.pPersonalv1PendingMailToPersonalPendingMail((*source).PendingMails[k])
+			for l := 0; l < len((*source).PendingMails); l++ {
+				personalExport.PendingMails[l] = c.pPersonalv1PendingMailToPersonalPendingMail((*source).PendingMails[l])
 			}
 		}
 		personalExport.Truncated = (*source).Truncated
@@ -640,6 +650,12 @@ func (c *converters) exportedToPB(source personal.Export) (*v1.ExportResponse, e
 	}
 	personalv1ExportResponse.Truncated = source.Truncated
 	personalv1ExportResponse.Passkeys = c.passkeysToPB(source.Passkeys)
+	if source.Identities != nil {
+		personalv1ExportResponse.Identities = make([]*v1.LinkedIdentity, len(source.Identities))
+		for l := 0; l < len(source.Identities); l++ {
+			personalv1ExportResponse.Identities[l] = c.personalLinkedIdentityToPPersonalv1LinkedIdentity(source.Identities[l])
+		}
+	}
 	return &personalv1ExportResponse, nil
 }
 func (c *converters) featuresFromPB(source *v1.FeaturesResponse) personal.Features {
@@ -777,6 +793,20 @@ func (c *converters) findUsersToPB(source personal.FindUsersRequest) *v1.FindUse
 	personalv1FindUsersRequest.Limit = intToPB(source.Limit)
 	return &personalv1FindUsersRequest
 }
+func (c *converters) identityFromPB(source *v1.Identity) personal.Identity {
+	var personalIdentity personal.Identity
+	if source != nil {
+		personalIdentity.Issuer = (*source).Issuer
+		personalIdentity.Subject = (*source).Subject
+	}
+	return personalIdentity
+}
+func (c *converters) identityToPB(source personal.Identity) *v1.Identity {
+	var personalv1Identity v1.Identity
+	personalv1Identity.Issuer = source.Issuer
+	personalv1Identity.Subject = source.Subject
+	return &personalv1Identity
+}
 func (c *converters) inputToPB(source personal.Input) *v1.Input {
 	var personalv1Input v1.Input
 	personalv1Input.Kind = inputKindToPB(source.Kind)
@@ -828,6 +858,24 @@ func (c *converters) liftLimitsToPB(source personal.LiftLimitsRequest) *v1.LiftL
 	}
 	return &personalv1LiftLimitsRequest
 }
+func (c *converters) linkIdentityFromPB(source *v1.LinkIdentityRequest) personal.LinkIdentityRequest {
+	var personalLinkIdentityRequest personal.LinkIdentityRequest
+	if source != nil {
+		personalLinkIdentityRequest.Identity = c.identityFromPB((*source).Identity)
+		personalLinkIdentityRequest.Credentials = c.credentialsFromPB((*source).Credentials)
+		personalLinkIdentityRequest.Proof = (*source).Proof
+		personalLinkIdentityRequest.UserID = (*source).UserId
+	}
+	return personalLinkIdentityRequest
+}
+func (c *converters) linkIdentityToPB(source personal.LinkIdentityRequest) *v1.LinkIdentityRequest {
+	var personalv1LinkIdentityRequest v1.LinkIdentityRequest
+	personalv1LinkIdentityRequest.Identity = c.identityToPB(source.Identity)
+	personalv1LinkIdentityRequest.Credentials = c.credentialsToPB(source.Credentials)
+	personalv1LinkIdentityRequest.UserId = source.UserID
+	personalv1LinkIdentityRequest.Proof = source.Proof
+	return &personalv1LinkIdentityRequest
+}
 func (c *converters) logoutFromPB(source *v1.LogoutRequest) personal.LogoutRequest {
 	var personalLogoutRequest personal.LogoutRequest
 	if source != nil {
@@ -863,6 +911,25 @@ func (c *converters) mailToPB(source personal.Mail) *v1.SendMailRequest {
 	personalv1SendMailRequest.Text = source.Text
 	personalv1SendMailRequest.Html = source.HTML
 	return &personalv1SendMailRequest
+}
+func (c *converters) openedFromPB(source *v1.SignInResponse) personal.OpenedSession {
+	var personalOpenedSession personal.OpenedSession
+	if source != nil {
+		personalOpenedSession.SignedIn = openedSignIn(source)
+		personalOpenedSession.Proof = c.pPersonalv1ProofToPersonalProof((*source).Proof)
+	}
+	return personalOpenedSession
+}
+func (c *converters) openedToPB(source personal.OpenedSession) (*v1.SignInResponse, error) {
+	var personalv1SignInResponse v1.SignInResponse
+	personalv1SignInResponse.Credentials = c.credentialsToPB(source.SignedIn.Credentials)
+	pPersonalv1UserProfile, err := c.profileToPB(source.SignedIn.Profile)
+	if err != nil {
+		return nil, err
+	}
+	personalv1SignInResponse.Profile = pPersonalv1UserProfile
+	personalv1SignInResponse.Proof = c.personalProofToPPersonalv1Proof(source.Proof)
+	return &personalv1SignInResponse, nil
 }
 func (c *converters) pPersonalUserToPPersonalv1User(source *personal.User) *v1.User {
 	var pPersonalv1User *v1.User
@@ -956,6 +1023,15 @@ func (c *converters) pPersonalv1KnownAddressToPersonalKnownAddress(source *v1.Kn
 		personalKnownAddress.LastSeen = timeFromPB((*source).LastSeen)
 	}
 	return personalKnownAddress
+}
+func (c *converters) pPersonalv1LinkedIdentityToPersonalLinkedIdentity(source *v1.LinkedIdentity) personal.LinkedIdentity {
+	var personalLinkedIdentity personal.LinkedIdentity
+	if source != nil {
+		personalLinkedIdentity.Identity = c.identityFromPB((*source).Identity)
+		personalLinkedIdentity.Linked = timeFromPB((*source).Linked)
+		personalLinkedIdentity.Void = (*source).Void
+	}
+	return personalLinkedIdentity
 }
 func (c *converters) pPersonalv1OptionToPersonalOption(source *v1.Option) personal.Option {
 	var personalOption personal.Option
@@ -1133,6 +1209,13 @@ func (c *converters) personalKnownAddressToPPersonalv1KnownAddress(source person
 	personalv1KnownAddress.Address = source.Address
 	personalv1KnownAddress.LastSeen = timeToPB(source.LastSeen)
 	return &personalv1KnownAddress
+}
+func (c *converters) personalLinkedIdentityToPPersonalv1LinkedIdentity(source personal.LinkedIdentity) *v1.LinkedIdentity {
+	var personalv1LinkedIdentity v1.LinkedIdentity
+	personalv1LinkedIdentity.Identity = c.identityToPB(source.Identity)
+	personalv1LinkedIdentity.Linked = timeToPB(source.Linked)
+	personalv1LinkedIdentity.Void = source.Void
+	return &personalv1LinkedIdentity
 }
 func (c *converters) personalOptionToPPersonalv1Option(source personal.Option) *v1.Option {
 	var personalv1Option v1.Option
@@ -1612,6 +1695,26 @@ func (c *converters) setEmailToPB(source personal.SetEmailRequest) *v1.SetEmailR
 	personalv1SetEmailRequest.Email = source.Email
 	return &personalv1SetEmailRequest
 }
+func (c *converters) signInFromPB(source *v1.SignInRequest) personal.SignInRequest {
+	var personalSignInRequest personal.SignInRequest
+	if source != nil {
+		personalSignInRequest.UserID = (*source).UserId
+		personalSignInRequest.Method = (*source).Method
+		personalSignInRequest.Code = (*source).Code
+		personalSignInRequest.SecondFactorDone = (*source).SecondFactorDone
+		personalSignInRequest.AuthenticatedAt = timeFromPB((*source).AuthenticatedAt)
+	}
+	return personalSignInRequest
+}
+func (c *converters) signInToPB(source personal.SignInRequest) *v1.SignInRequest {
+	var personalv1SignInRequest v1.SignInRequest
+	personalv1SignInRequest.UserId = source.UserID
+	personalv1SignInRequest.Method = source.Method
+	personalv1SignInRequest.Code = source.Code
+	personalv1SignInRequest.SecondFactorDone = source.SecondFactorDone
+	personalv1SignInRequest.AuthenticatedAt = timeToPB(source.AuthenticatedAt)
+	return &personalv1SignInRequest
+}
 func (c *converters) signedInByPasskeyFromPB(source *v1.AuthorizePasskeyResponse) personal.SignedIn {
 	var personalSignedIn personal.SignedIn
 	if source != nil {
@@ -1633,6 +1736,24 @@ func (c *converters) undoDeleteToPB(source personal.UndoDeleteRequest) *v1.UndoD
 	personalv1UndoDeleteRequest.Token = source.Token
 	personalv1UndoDeleteRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1UndoDeleteRequest
+}
+func (c *converters) unlinkIdentityFromPB(source *v1.UnlinkIdentityRequest) personal.UnlinkIdentityRequest {
+	var personalUnlinkIdentityRequest personal.UnlinkIdentityRequest
+	if source != nil {
+		personalUnlinkIdentityRequest.Identity = c.identityFromPB((*source).Identity)
+		personalUnlinkIdentityRequest.Credentials = c.credentialsFromPB((*source).Credentials)
+		personalUnlinkIdentityRequest.Proof = (*source).Proof
+		personalUnlinkIdentityRequest.UserID = (*source).UserId
+	}
+	return personalUnlinkIdentityRequest
+}
+func (c *converters) unlinkIdentityToPB(source personal.UnlinkIdentityRequest) *v1.UnlinkIdentityRequest {
+	var personalv1UnlinkIdentityRequest v1.UnlinkIdentityRequest
+	personalv1UnlinkIdentityRequest.Identity = c.identityToPB(source.Identity)
+	personalv1UnlinkIdentityRequest.Credentials = c.credentialsToPB(source.Credentials)
+	personalv1UnlinkIdentityRequest.UserId = source.UserID
+	personalv1UnlinkIdentityRequest.Proof = source.Proof
+	return &personalv1UnlinkIdentityRequest
 }
 func (c *converters) updateProfileFromPB(source *v1.UpdateProfileRequest) personal.UpdateProfileRequest {
 	var personalUpdateProfileRequest personal.UpdateProfileRequest
@@ -1697,6 +1818,12 @@ func (c *converters) userRecordFromPB(source *v1.UserResponse) personal.UserReco
 			}
 		}
 		personalUserRecord.Passkeys = c.passkeysFromPB((*source).Passkeys)
+		if (*source).Identities != nil {
+			personalUserRecord.Identities = make([]personal.LinkedIdentity, len((*source).Identities))
+			for j := 0; j < len((*source).Identities); j++ {
+				personalUserRecord.Identities[j] = c.pPersonalv1LinkedIdentityToPersonalLinkedIdentity((*source).Identities[j])
+			}
+		}
 	}
 	return personalUserRecord
 }
@@ -1714,5 +1841,11 @@ func (c *converters) userRecordToPB(source personal.UserRecord) (*v1.UserRespons
 		}
 	}
 	personalv1UserResponse.Passkeys = c.passkeysToPB(source.Passkeys)
+	if source.Identities != nil {
+		personalv1UserResponse.Identities = make([]*v1.LinkedIdentity, len(source.Identities))
+		for j := 0; j < len(source.Identities); j++ {
+			personalv1UserResponse.Identities[j] = c.personalLinkedIdentityToPPersonalv1LinkedIdentity(source.Identities[j])
+		}
+	}
 	return &personalv1UserResponse, nil
 }

@@ -136,6 +136,11 @@ func profileFieldFromPB(f *personalv1.ProfileField) personal.ProfileField {
 // auditedEvent converts the part of an entry of the audit log that is the event.
 func auditedEvent(e *personalv1.AuditEntry) personal.Event { return convert.auditedEventFromPB(e) }
 
+// openedSignIn converts the part of a session that the host has opened that a sign-in has, too.
+func openedSignIn(r *personalv1.SignInResponse) personal.SignedIn {
+	return personal.SignedIn{Credentials: credentialsOf(r), Profile: profileOf(r)}
+}
+
 // The results of several operations are one part of their responses.
 
 func credentialsOf(r interface {
@@ -178,7 +183,9 @@ func recoveryCodesOf(r *personalv1.RenewRecoveryCodesResponse) recoveryCodes {
 	return r.GetRecoveryCodes()
 }
 
-// createdUser is the id of a user, without which a creation must not count as a success.
-type createdUser int64
+// aUser is the id of a user, without which a result that is one must not count as a success.
+type aUser int64
 
-func createdUserOf(r *personalv1.CreateUserResponse) createdUser { return createdUser(r.GetId()) }
+func createdUserOf(r *personalv1.CreateUserResponse) aUser { return aUser(r.GetId()) }
+
+func foundUserOf(r *personalv1.FindIdentityResponse) aUser { return aUser(r.GetUserId()) }

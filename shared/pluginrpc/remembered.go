@@ -330,15 +330,8 @@ func changedUser(o personal.Operation, request, response any) (id int64, all boo
 		}
 	case personal.ChangesNamedUser:
 		for _, m := range []any{request, response} {
-			switch m := m.(type) {
-			case interface{ GetUserId() int64 }:
-				return m.GetUserId(), false
-			case interface{ GetId() int64 }:
-				return m.GetId(), false
-			case interface {
-				GetCredentials() *personalv1.Credentials
-			}:
-				return m.GetCredentials().GetUserId(), false
+			if id, named := namedUser(m); named {
+				return id, false
 			}
 		}
 	case personal.ChangesAll:
@@ -348,6 +341,26 @@ func changedUser(o personal.Operation, request, response any) (id int64, all boo
 		}
 	}
 	return 0, true
+}
+
+// namedUser returns the user of a message's credentials, or else the one whom it names by an id.
+// named reports that it can name one.
+func namedUser(message any) (id int64, named bool) {
+	if m, ok := message.(interface {
+		GetCredentials() *personalv1.Credentials
+	}); ok {
+		id, named = m.GetCredentials().GetUserId(), true
+	}
+	if id != 0 {
+		return id, true
+	}
+	switch m := message.(type) {
+	case interface{ GetUserId() int64 }:
+		return m.GetUserId(), true
+	case interface{ GetId() int64 }:
+		return m.GetId(), true
+	}
+	return 0, named
 }
 
 // watchedConn is the connection of a [Client]. It sends no request that is malformed, and

@@ -527,6 +527,30 @@ func TestRemembered_OperationsVoidProfiles(t *testing.T) {
 	}
 }
 
+// Of an operation that names its user in two ways, credentials count.
+func TestRemembered_CredentialsNameTheUserOfAnAdministration(t *testing.T) {
+	verified := 0
+	c := serve(t, personaltest.HandledBy(func(_ context.Context, called personal.OperationName, _ any) (any, error) {
+		if called == personal.OpProfile {
+			verified++
+		}
+		return personal.Profile{Login: "anna", FreshFor: time.Hour}, nil
+	}), newFakeHost("1"))
+	for i, request := range []personal.UnlinkIdentityRequest{{Credentials: pair}, {Credentials: pair, UserID: 8}, {UserID: pair.UserID}} {
+		for range 2 {
+			if _, err := verifyPage(t.Context(), c, pair, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if verified != i+1 {
+			t.Fatalf("got %d calls of Profile, want %d: remembered, and dropped by the operation before", verified, i+1)
+		}
+		if err := c.UnlinkIdentity(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // requestOf returns a request of the user of pair, or about them.
 func requestOf(m reflect.Method) any {
 	if m.Type.NumIn() == 1 {

@@ -356,6 +356,27 @@ func (s *administrationServer) FieldsFill(ctx context.Context, _ *personalv1.Fie
 	return convert.fieldsFillToPB(fill), err
 }
 
+func (s *administrationServer) SignIn(ctx context.Context, in *personalv1.SignInRequest) (*personalv1.SignInResponse, error) {
+	opened, err := s.administration().SignIn(ctx, convert.signInFromPB(in))
+	if err != nil {
+		return nil, err
+	}
+	return convert.openedToPB(opened)
+}
+
+func (s *administrationServer) LinkIdentity(ctx context.Context, in *personalv1.LinkIdentityRequest) (*personalv1.LinkIdentityResponse, error) {
+	return &personalv1.LinkIdentityResponse{}, s.administration().LinkIdentity(ctx, convert.linkIdentityFromPB(in))
+}
+
+func (s *administrationServer) FindIdentity(ctx context.Context, in *personalv1.FindIdentityRequest) (*personalv1.FindIdentityResponse, error) {
+	id, err := s.administration().FindIdentity(ctx, convert.identityFromPB(in.GetIdentity()))
+	return &personalv1.FindIdentityResponse{UserId: id}, err
+}
+
+func (s *administrationServer) UnlinkIdentity(ctx context.Context, in *personalv1.UnlinkIdentityRequest) (*personalv1.UnlinkIdentityResponse, error) {
+	return &personalv1.UnlinkIdentityResponse{}, s.administration().UnlinkIdentity(ctx, convert.unlinkIdentityFromPB(in))
+}
+
 // lifecycleServer lets the host drive the module of a process.
 type lifecycleServer struct {
 	personalv1.UnimplementedLifecycleServiceServer

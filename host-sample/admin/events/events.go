@@ -262,6 +262,8 @@ var eventTypes = []eventType{
 	{string(personal.EventPasskeyAdded), "good"},
 	{string(personal.EventPasskeyRemoved), "warn"},
 	{string(personal.EventPasskeyCloned), "bad"},
+	{string(personal.EventIdentityLinked), "good"},
+	{string(personal.EventIdentityUnlinked), "warn"},
 	{string(personal.EventUserUpdated), ""},
 	{string(personal.EventUserDisabled), "warn"},
 	{string(personal.EventUserEnabled), ""},

@@ -42,7 +42,7 @@ var deletionCases = []testCase{
 			w.wantError(w.AddMailToken(t.Context(), w.newToken(a, p, 1)), accounts.ErrStale)
 		}
 		w.addToken(a, accounts.PurposeDeletion, 1)
-		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 1), "x", accounts.KnownAt{}, recovered()), accounts.ErrNotFound)
+		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 1), "x", accounts.KnownAt{}, removing()), accounts.ErrNotFound)
 		w.wantError(w.UndoDeletion(t.Context(), digest("token", 2)), accounts.ErrNotFound)
 		w.pass(time.Minute)
 		w.must(w.UndoDeletion(t.Context(), digest("token", 1), job("event")))

@@ -210,7 +210,7 @@ var mailCases = []testCase{
 		w.addToken(a, accounts.PurposeEmail, 3)
 		w.addToken(b, accounts.PurposeRecovery, 4)
 		w.pass(time.Minute)
-		w.must(w.RedeemRecovery(t.Context(), digest("token", 1), "second hash", accounts.KnownAt{}, recovered(job("event"))))
+		w.must(w.RedeemRecovery(t.Context(), digest("token", 1), "second hash", accounts.KnownAt{}, removing(job("event"))))
 		want := a
 		want.PasswordHash, want.CredentialVersion, want.Updated = "second hash", 2, w.Now()
 		want.EmailVerified = true
@@ -220,22 +220,22 @@ var mailCases = []testCase{
 		w.wantSessions(a.ID)
 		w.wantSessions(b.ID, foreign)
 		for i := 1; i <= 2; i++ {
-			w.wantError(w.RedeemRecovery(t.Context(), digest("token", i), "third hash", accounts.KnownAt{}, recovered(job("event"))), accounts.ErrNotFound)
+			w.wantError(w.RedeemRecovery(t.Context(), digest("token", i), "third hash", accounts.KnownAt{}, removing(job("event"))), accounts.ErrNotFound)
 		}
 		w.wantError(w.RedeemEmail(t.Context(), digest("token", 3)), accounts.ErrNotFound)
 		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
 			t.Error(diff)
 		}
-		w.must(w.RedeemRecovery(t.Context(), digest("token", 4), "hash", accounts.KnownAt{}, recovered()))
+		w.must(w.RedeemRecovery(t.Context(), digest("token", 4), "hash", accounts.KnownAt{}, removing()))
 	}},
 	{"an expired, unknown or e-mail token does not recover", func(t *testing.T, w *world) {
 		a, s := w.createAny()
 		w.addToken(a, accounts.PurposeRecovery, 1)
 		w.addToken(a, accounts.PurposeEmail, 2)
-		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 2), "x", accounts.KnownAt{}, recovered()), accounts.ErrNotFound)
-		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 3), "x", accounts.KnownAt{}, recovered()), accounts.ErrNotFound)
+		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 2), "x", accounts.KnownAt{}, removing()), accounts.ErrNotFound)
+		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 3), "x", accounts.KnownAt{}, removing()), accounts.ErrNotFound)
 		w.pass(30 * time.Minute)
-		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 1), "x", accounts.KnownAt{}, recovered()), accounts.ErrNotFound)
+		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 1), "x", accounts.KnownAt{}, removing()), accounts.ErrNotFound)
 		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" {
 			t.Error(diff)
 		}
@@ -255,7 +255,7 @@ var mailCases = []testCase{
 		}
 		w.wantSessions(a.ID, s)
 		w.wantError(w.RedeemEmail(t.Context(), digest("token", 2), job("mail")), accounts.ErrNotFound)
-		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 1), "x", accounts.KnownAt{}, recovered()), accounts.ErrNotFound)
+		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 1), "x", accounts.KnownAt{}, removing()), accounts.ErrNotFound)
 		if diff := cmp.Diff([]outbox.Kind{"mail"}, w.kindsDue()); diff != "" {
 			t.Error(diff)
 		}

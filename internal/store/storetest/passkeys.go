@@ -274,8 +274,8 @@ var passkeyCases = []testCase{
 				AccountEmailKey: a.Email.Key, Expires: w.Now().Add(time.Hour),
 			}))
 			removed := -1
-			w.must(w.RedeemRecovery(t.Context(), digest("token", n), "second hash", accounts.KnownAt{}, func(passkeys int) []accounts.NewJob {
-				removed = passkeys
+			w.must(w.RedeemRecovery(t.Context(), digest("token", n), "second hash", accounts.KnownAt{}, func(r accounts.Removed) []accounts.NewJob {
+				removed = r.Passkeys
 				return nil
 			}))
 			list, err := w.Passkeys(t.Context(), a.ID)

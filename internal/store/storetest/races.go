@@ -170,7 +170,7 @@ var raceCases = []testCase{
 			const recoveries = 4
 			errs := atOnce(contenders, func(i int) error {
 				if i < recoveries {
-					return w.RedeemRecovery(t.Context(), digest("token", round), fmt.Sprint("hash ", i), accounts.KnownAt{}, recovered())
+					return w.RedeemRecovery(t.Context(), digest("token", round), fmt.Sprint("hash ", i), accounts.KnownAt{}, removing())
 				}
 				return w.OpenSession(t.Context(), accounts.OpenSession{
 					Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 100,

@@ -14,6 +14,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -45,6 +46,7 @@ func Run(t *testing.T, open Open) {
 		{"two factors", twoFactorCases},
 		{"proofs", proofCases},
 		{"passkeys", passkeyCases},
+		{"identities", identityCases},
 		{"attempts", attemptCases},
 		{"jobs", jobCases},
 		{"exports", exportCases},
@@ -120,7 +122,7 @@ func (w *world) newSession(account int64) accounts.Session {
 	s := accounts.Session{
 		AccountID: account, Current: digest("newest", w.number()),
 		Created: w.Now(), Rotated: w.Now(), LastSeen: w.Now(),
-		Address: "192.0.2.1", Agent: "a browser",
+		Address: "192.0.2.1", Agent: "a browser", Method: personal.MethodPassword,
 		Marks: []accounts.RotationMark{{Time: w.Now()}},
 	}
 	key, selector := digest("chain", w.number()), digest("selector", w.number())
@@ -193,7 +195,7 @@ func (w *world) session(s accounts.Session) accounts.Session {
 	found, account, err := w.FindSession(w.t.Context(), s.Selector, accounts.WholeAccount)
 	w.must(err)
 	slim, state := found, accounts.Account{ID: account.ID, Disabled: account.Disabled}
-	slim.Address, slim.Agent, slim.Proof = "", "", accounts.Proof{}
+	slim.Address, slim.Agent, slim.Method, slim.Proof = "", "", "", accounts.Proof{}
 	profile := state
 	profile.Login, profile.Name, profile.Email.Address, profile.Fields = account.Login, account.Name, account.Email.Address, account.Fields
 	profile.TwoFactor.Secret.Key = account.TwoFactor.Secret.Key
@@ -239,6 +241,11 @@ func (w *world) wantTaken(got error, want accounts.TakenError) {
 	if !errors.As(got, &taken) || *taken != want {
 		w.t.Fatalf("got error %v, want %v", got, &want)
 	}
+}
+
+// removing returns the jobs of a recovery, whatever it removes.
+func removing(jobs ...accounts.NewJob) func(accounts.Removed) []accounts.NewJob {
+	return func(accounts.Removed) []accounts.NewJob { return jobs }
 }
 
 func noJobs(int64) []accounts.NewJob { return nil }
@@ -289,10 +296,6 @@ func removed(_ accounts.Account, j outbox.Job) []byte {
 
 // recovered and changed return the jobs of a recovery and of a change of the password, whatever
 // becomes of passkeys.
-
-func recovered(jobs ...accounts.NewJob) func(passkeys int) []accounts.NewJob {
-	return func(int) []accounts.NewJob { return jobs }
-}
 
 func changed(jobs ...accounts.NewJob) func(removed, left int) []accounts.NewJob {
 	return func(int, int) []accounts.NewJob { return jobs }

@@ -342,7 +342,9 @@ type UserResponse struct {
 	// Includes hidden fields; in the schema's order.
 	Fields []*ProfileField `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty"`
 	// The newest first. A plugin without passkeys has none.
-	Passkeys      []*Passkey `protobuf:"bytes,3,rep,name=passkeys,proto3" json:"passkeys,omitempty"`
+	Passkeys []*Passkey `protobuf:"bytes,3,rep,name=passkeys,proto3" json:"passkeys,omitempty"`
+	// The latest first.
+	Identities    []*LinkedIdentity `protobuf:"bytes,4,rep,name=identities,proto3" json:"identities,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -394,6 +396,13 @@ func (x *UserResponse) GetFields() []*ProfileField {
 func (x *UserResponse) GetPasskeys() []*Passkey {
 	if x != nil {
 		return x.Passkeys
+	}
+	return nil
+}
+
+func (x *UserResponse) GetIdentities() []*LinkedIdentity {
+	if x != nil {
+		return x.Identities
 	}
 	return nil
 }
@@ -1175,7 +1184,9 @@ type AuditEntry struct {
 	// The names of what was changed, as in PublishEventRequest.
 	Fields []string `protobuf:"bytes,10,rep,name=fields,proto3" json:"fields,omitempty"`
 	// As in PublishEventRequest.
-	Count         int64 `protobuf:"varint,11,opt,name=count,proto3" json:"count,omitempty"`
+	Count int64 `protobuf:"varint,11,opt,name=count,proto3" json:"count,omitempty"`
+	// As in PublishEventRequest.
+	Method        string `protobuf:"bytes,12,opt,name=method,proto3" json:"method,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1285,6 +1296,13 @@ func (x *AuditEntry) GetCount() int64 {
 		return x.Count
 	}
 	return 0
+}
+
+func (x *AuditEntry) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
 }
 
 // RemoveTwoFactorRequest names a user.
@@ -2312,6 +2330,457 @@ func (x *FieldsFillResponse) GetEnded() *timestamppb.Timestamp {
 	return nil
 }
 
+// SignInRequest names a user whom the host has authenticated.
+type SignInRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	UserId int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// How: up to 32 characters of a to z, 0 to 9 and _.
+	Method string `protobuf:"bytes,2,opt,name=method,proto3" json:"method,omitempty"`
+	// Of the second factor; empty if none was sent.
+	Code string `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
+	// Whether the host vouches for a second factor, so that no code is needed.
+	SecondFactorDone bool `protobuf:"varint,4,opt,name=second_factor_done,json=secondFactorDone,proto3" json:"second_factor_done,omitempty"`
+	// When the host has authenticated the user; absent if unknown.
+	AuthenticatedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=authenticated_at,json=authenticatedAt,proto3" json:"authenticated_at,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *SignInRequest) Reset() {
+	*x = SignInRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignInRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignInRequest) ProtoMessage() {}
+
+func (x *SignInRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignInRequest.ProtoReflect.Descriptor instead.
+func (*SignInRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *SignInRequest) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
+func (x *SignInRequest) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *SignInRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *SignInRequest) GetSecondFactorDone() bool {
+	if x != nil {
+		return x.SecondFactorDone
+	}
+	return false
+}
+
+func (x *SignInRequest) GetAuthenticatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AuthenticatedAt
+	}
+	return nil
+}
+
+// SignInResponse is the new session and its user.
+type SignInResponse struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Profile     *UserProfile           `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	// Absent if the user was not authenticated lately enough: never log it.
+	Proof         *Proof `protobuf:"bytes,3,opt,name=proof,proto3" json:"proof,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignInResponse) Reset() {
+	*x = SignInResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignInResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignInResponse) ProtoMessage() {}
+
+func (x *SignInResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignInResponse.ProtoReflect.Descriptor instead.
+func (*SignInResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *SignInResponse) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *SignInResponse) GetProfile() *UserProfile {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+func (x *SignInResponse) GetProof() *Proof {
+	if x != nil {
+		return x.Proof
+	}
+	return nil
+}
+
+// LinkIdentityRequest names an identity and the account that gets it.
+type LinkIdentityRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Identity *Identity              `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`
+	// Of the user's session; absent for a new account.
+	Credentials *Credentials `protobuf:"bytes,2,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	// The new account; ignored if there are credentials.
+	UserId int64 `protobuf:"varint,3,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// A proof of the session.
+	Proof         string `protobuf:"bytes,4,opt,name=proof,proto3" json:"proof,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkIdentityRequest) Reset() {
+	*x = LinkIdentityRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkIdentityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkIdentityRequest) ProtoMessage() {}
+
+func (x *LinkIdentityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkIdentityRequest.ProtoReflect.Descriptor instead.
+func (*LinkIdentityRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *LinkIdentityRequest) GetIdentity() *Identity {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
+}
+
+func (x *LinkIdentityRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *LinkIdentityRequest) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
+func (x *LinkIdentityRequest) GetProof() string {
+	if x != nil {
+		return x.Proof
+	}
+	return ""
+}
+
+// LinkIdentityResponse means that the account has the identity.
+type LinkIdentityResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkIdentityResponse) Reset() {
+	*x = LinkIdentityResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkIdentityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkIdentityResponse) ProtoMessage() {}
+
+func (x *LinkIdentityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkIdentityResponse.ProtoReflect.Descriptor instead.
+func (*LinkIdentityResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{43}
+}
+
+// FindIdentityRequest names an identity.
+type FindIdentityRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Identity      *Identity              `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindIdentityRequest) Reset() {
+	*x = FindIdentityRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindIdentityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindIdentityRequest) ProtoMessage() {}
+
+func (x *FindIdentityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindIdentityRequest.ProtoReflect.Descriptor instead.
+func (*FindIdentityRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *FindIdentityRequest) GetIdentity() *Identity {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
+}
+
+// FindIdentityResponse names the user who has the identity.
+type FindIdentityResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	UserId        int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindIdentityResponse) Reset() {
+	*x = FindIdentityResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindIdentityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindIdentityResponse) ProtoMessage() {}
+
+func (x *FindIdentityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindIdentityResponse.ProtoReflect.Descriptor instead.
+func (*FindIdentityResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *FindIdentityResponse) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
+// UnlinkIdentityRequest names an identity and the account that loses it.
+type UnlinkIdentityRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Identity *Identity              `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`
+	// Of the user's session; absent if an administrator asks.
+	Credentials *Credentials `protobuf:"bytes,2,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	// The account; ignored if there are credentials.
+	UserId int64 `protobuf:"varint,3,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// A proof of the session.
+	Proof         string `protobuf:"bytes,4,opt,name=proof,proto3" json:"proof,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnlinkIdentityRequest) Reset() {
+	*x = UnlinkIdentityRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnlinkIdentityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnlinkIdentityRequest) ProtoMessage() {}
+
+func (x *UnlinkIdentityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnlinkIdentityRequest.ProtoReflect.Descriptor instead.
+func (*UnlinkIdentityRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *UnlinkIdentityRequest) GetIdentity() *Identity {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
+}
+
+func (x *UnlinkIdentityRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *UnlinkIdentityRequest) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
+func (x *UnlinkIdentityRequest) GetProof() string {
+	if x != nil {
+		return x.Proof
+	}
+	return ""
+}
+
+// UnlinkIdentityResponse means that the account does not have the identity.
+type UnlinkIdentityResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnlinkIdentityResponse) Reset() {
+	*x = UnlinkIdentityResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnlinkIdentityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnlinkIdentityResponse) ProtoMessage() {}
+
+func (x *UnlinkIdentityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnlinkIdentityResponse.ProtoReflect.Descriptor instead.
+func (*UnlinkIdentityResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{47}
+}
+
 var File_personal_v1_administration_proto protoreflect.FileDescriptor
 
 const file_personal_v1_administration_proto_rawDesc = "" +
@@ -2342,11 +2811,14 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x05users\x18\x01 \x03(\v2\x11.personal.v1.UserR\x05users\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\x03R\x04next\"\x1d\n" +
 	"\vUserRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"\x9a\x01\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"\xd7\x01\n" +
 	"\fUserResponse\x12%\n" +
 	"\x04user\x18\x01 \x01(\v2\x11.personal.v1.UserR\x04user\x121\n" +
 	"\x06fields\x18\x02 \x03(\v2\x19.personal.v1.ProfileFieldR\x06fields\x120\n" +
-	"\bpasskeys\x18\x03 \x03(\v2\x14.personal.v1.PasskeyR\bpasskeys\"\xbf\x01\n" +
+	"\bpasskeys\x18\x03 \x03(\v2\x14.personal.v1.PasskeyR\bpasskeys\x12;\n" +
+	"\n" +
+	"identities\x18\x04 \x03(\v2\x1b.personal.v1.LinkedIdentityR\n" +
+	"identities\"\xbf\x01\n" +
 	"\x11UpdateUserRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12B\n" +
 	"\x06fields\x18\x02 \x03(\v2*.personal.v1.UpdateUserRequest.FieldsEntryR\x06fields\x1aM\n" +
@@ -2384,7 +2856,7 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x05limit\x18\a \x01(\x03R\x05limit\"]\n" +
 	"\x14AuditEntriesResponse\x121\n" +
 	"\aentries\x18\x01 \x03(\v2\x17.personal.v1.AuditEntryR\aentries\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\x03R\x04next\"\xad\x02\n" +
+	"\x04next\x18\x02 \x01(\x03R\x04next\"\xc5\x02\n" +
 	"\n" +
 	"AuditEntry\x12\x16\n" +
 	"\x06cursor\x18\x01 \x01(\x03R\x06cursor\x12\x0e\n" +
@@ -2400,7 +2872,8 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"actor_name\x18\t \x01(\tR\tactorName\x12\x16\n" +
 	"\x06fields\x18\n" +
 	" \x03(\tR\x06fields\x12\x14\n" +
-	"\x05count\x18\v \x01(\x03R\x05count\"M\n" +
+	"\x05count\x18\v \x01(\x03R\x05count\x12\x16\n" +
+	"\x06method\x18\f \x01(\tR\x06method\"M\n" +
 	"\x16RemoveTwoFactorRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12#\n" +
 	"\rkeep_passkeys\x18\x02 \x01(\bR\fkeepPasskeys\"\x19\n" +
@@ -2467,7 +2940,33 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x05total\x18\x04 \x01(\x03R\x05total\x12\x16\n" +
 	"\x06filled\x18\x05 \x01(\x03R\x06filled\x124\n" +
 	"\astarted\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x120\n" +
-	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended2\xc6\v\n" +
+	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\"\xc9\x01\n" +
+	"\rSignInRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x16\n" +
+	"\x06method\x18\x02 \x01(\tR\x06method\x12\x12\n" +
+	"\x04code\x18\x03 \x01(\tR\x04code\x12,\n" +
+	"\x12second_factor_done\x18\x04 \x01(\bR\x10secondFactorDone\x12E\n" +
+	"\x10authenticated_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x0fauthenticatedAt\"\xaa\x01\n" +
+	"\x0eSignInResponse\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x122\n" +
+	"\aprofile\x18\x02 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\x12(\n" +
+	"\x05proof\x18\x03 \x01(\v2\x12.personal.v1.ProofR\x05proof\"\xb3\x01\n" +
+	"\x13LinkIdentityRequest\x121\n" +
+	"\bidentity\x18\x01 \x01(\v2\x15.personal.v1.IdentityR\bidentity\x12:\n" +
+	"\vcredentials\x18\x02 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x17\n" +
+	"\auser_id\x18\x03 \x01(\x03R\x06userId\x12\x14\n" +
+	"\x05proof\x18\x04 \x01(\tR\x05proof\"\x16\n" +
+	"\x14LinkIdentityResponse\"H\n" +
+	"\x13FindIdentityRequest\x121\n" +
+	"\bidentity\x18\x01 \x01(\v2\x15.personal.v1.IdentityR\bidentity\"/\n" +
+	"\x14FindIdentityResponse\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\"\xb5\x01\n" +
+	"\x15UnlinkIdentityRequest\x121\n" +
+	"\bidentity\x18\x01 \x01(\v2\x15.personal.v1.IdentityR\bidentity\x12:\n" +
+	"\vcredentials\x18\x02 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x17\n" +
+	"\auser_id\x18\x03 \x01(\x03R\x06userId\x12\x14\n" +
+	"\x05proof\x18\x04 \x01(\tR\x05proof\"\x18\n" +
+	"\x16UnlinkIdentityResponse2\x8e\x0e\n" +
 	"\x15AdministrationService\x12J\n" +
 	"\tFindUsers\x12\x1d.personal.v1.FindUsersRequest\x1a\x1e.personal.v1.FindUsersResponse\x12;\n" +
 	"\x04User\x12\x18.personal.v1.UserRequest\x1a\x19.personal.v1.UserResponse\x12M\n" +
@@ -2493,7 +2992,11 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\n" +
 	"FillFields\x12\x1e.personal.v1.FillFieldsRequest\x1a\x1f.personal.v1.FillFieldsResponse\x12M\n" +
 	"\n" +
-	"FieldsFill\x12\x1e.personal.v1.FieldsFillRequest\x1a\x1f.personal.v1.FieldsFillResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
+	"FieldsFill\x12\x1e.personal.v1.FieldsFillRequest\x1a\x1f.personal.v1.FieldsFillResponse\x12A\n" +
+	"\x06SignIn\x12\x1a.personal.v1.SignInRequest\x1a\x1b.personal.v1.SignInResponse\x12S\n" +
+	"\fLinkIdentity\x12 .personal.v1.LinkIdentityRequest\x1a!.personal.v1.LinkIdentityResponse\x12S\n" +
+	"\fFindIdentity\x12 .personal.v1.FindIdentityRequest\x1a!.personal.v1.FindIdentityResponse\x12Y\n" +
+	"\x0eUnlinkIdentity\x12\".personal.v1.UnlinkIdentityRequest\x1a#.personal.v1.UnlinkIdentityResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
 
 var (
 	file_personal_v1_administration_proto_rawDescOnce sync.Once
@@ -2507,7 +3010,7 @@ func file_personal_v1_administration_proto_rawDescGZIP() []byte {
 	return file_personal_v1_administration_proto_rawDescData
 }
 
-var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_personal_v1_administration_proto_goTypes = []any{
 	(*User)(nil),                    // 0: personal.v1.User
 	(*FindUsersRequest)(nil),        // 1: personal.v1.FindUsersRequest
@@ -2549,84 +3052,115 @@ var file_personal_v1_administration_proto_goTypes = []any{
 	(*FillFieldsResponse)(nil),      // 37: personal.v1.FillFieldsResponse
 	(*FieldsFillRequest)(nil),       // 38: personal.v1.FieldsFillRequest
 	(*FieldsFillResponse)(nil),      // 39: personal.v1.FieldsFillResponse
-	nil,                             // 40: personal.v1.UpdateUserRequest.FieldsEntry
-	nil,                             // 41: personal.v1.CreateUserRequest.FieldsEntry
-	nil,                             // 42: personal.v1.FieldsViolation.FieldsEntry
-	(*timestamppb.Timestamp)(nil),   // 43: google.protobuf.Timestamp
-	(*ProfileField)(nil),            // 44: personal.v1.ProfileField
-	(*Passkey)(nil),                 // 45: personal.v1.Passkey
-	(*Session)(nil),                 // 46: personal.v1.Session
-	(*Field)(nil),                   // 47: personal.v1.Field
-	(*Input)(nil),                   // 48: personal.v1.Input
+	(*SignInRequest)(nil),           // 40: personal.v1.SignInRequest
+	(*SignInResponse)(nil),          // 41: personal.v1.SignInResponse
+	(*LinkIdentityRequest)(nil),     // 42: personal.v1.LinkIdentityRequest
+	(*LinkIdentityResponse)(nil),    // 43: personal.v1.LinkIdentityResponse
+	(*FindIdentityRequest)(nil),     // 44: personal.v1.FindIdentityRequest
+	(*FindIdentityResponse)(nil),    // 45: personal.v1.FindIdentityResponse
+	(*UnlinkIdentityRequest)(nil),   // 46: personal.v1.UnlinkIdentityRequest
+	(*UnlinkIdentityResponse)(nil),  // 47: personal.v1.UnlinkIdentityResponse
+	nil,                             // 48: personal.v1.UpdateUserRequest.FieldsEntry
+	nil,                             // 49: personal.v1.CreateUserRequest.FieldsEntry
+	nil,                             // 50: personal.v1.FieldsViolation.FieldsEntry
+	(*timestamppb.Timestamp)(nil),   // 51: google.protobuf.Timestamp
+	(*ProfileField)(nil),            // 52: personal.v1.ProfileField
+	(*Passkey)(nil),                 // 53: personal.v1.Passkey
+	(*LinkedIdentity)(nil),          // 54: personal.v1.LinkedIdentity
+	(*Session)(nil),                 // 55: personal.v1.Session
+	(*Field)(nil),                   // 56: personal.v1.Field
+	(*Credentials)(nil),             // 57: personal.v1.Credentials
+	(*UserProfile)(nil),             // 58: personal.v1.UserProfile
+	(*Proof)(nil),                   // 59: personal.v1.Proof
+	(*Identity)(nil),                // 60: personal.v1.Identity
+	(*Input)(nil),                   // 61: personal.v1.Input
 }
 var file_personal_v1_administration_proto_depIdxs = []int32{
-	43, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
-	43, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
-	43, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
-	43, // 3: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
+	51, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
+	51, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
+	51, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
+	51, // 3: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
 	0,  // 4: personal.v1.FindUsersResponse.users:type_name -> personal.v1.User
 	0,  // 5: personal.v1.UserResponse.user:type_name -> personal.v1.User
-	44, // 6: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
-	45, // 7: personal.v1.UserResponse.passkeys:type_name -> personal.v1.Passkey
-	40, // 8: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
-	46, // 9: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
-	43, // 10: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
-	43, // 11: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
-	21, // 12: personal.v1.AuditEntriesResponse.entries:type_name -> personal.v1.AuditEntry
-	43, // 13: personal.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	41, // 14: personal.v1.CreateUserRequest.fields:type_name -> personal.v1.CreateUserRequest.FieldsEntry
-	0,  // 15: personal.v1.ExplainResponse.user:type_name -> personal.v1.User
-	30, // 16: personal.v1.ExplainResponse.verdicts:type_name -> personal.v1.Verdict
-	43, // 17: personal.v1.Verdict.until:type_name -> google.protobuf.Timestamp
-	43, // 18: personal.v1.Verdict.since:type_name -> google.protobuf.Timestamp
-	47, // 19: personal.v1.RehearseFieldsRequest.fields:type_name -> personal.v1.Field
-	35, // 20: personal.v1.RehearseFieldsResponse.examples:type_name -> personal.v1.FieldsViolation
-	42, // 21: personal.v1.FieldsViolation.fields:type_name -> personal.v1.FieldsViolation.FieldsEntry
-	43, // 22: personal.v1.FieldsFillResponse.started:type_name -> google.protobuf.Timestamp
-	43, // 23: personal.v1.FieldsFillResponse.ended:type_name -> google.protobuf.Timestamp
-	48, // 24: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	48, // 25: personal.v1.CreateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	1,  // 26: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
-	3,  // 27: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
-	5,  // 28: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
-	7,  // 29: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
-	9,  // 30: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
-	11, // 31: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
-	13, // 32: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
-	15, // 33: personal.v1.AdministrationService.EndUserSessions:input_type -> personal.v1.EndUserSessionsRequest
-	17, // 34: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
-	19, // 35: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
-	22, // 36: personal.v1.AdministrationService.RemoveTwoFactor:input_type -> personal.v1.RemoveTwoFactorRequest
-	24, // 37: personal.v1.AdministrationService.RemovePasskeys:input_type -> personal.v1.RemovePasskeysRequest
-	26, // 38: personal.v1.AdministrationService.CreateUser:input_type -> personal.v1.CreateUserRequest
-	28, // 39: personal.v1.AdministrationService.Explain:input_type -> personal.v1.ExplainRequest
-	31, // 40: personal.v1.AdministrationService.LiftLimits:input_type -> personal.v1.LiftLimitsRequest
-	33, // 41: personal.v1.AdministrationService.RehearseFields:input_type -> personal.v1.RehearseFieldsRequest
-	36, // 42: personal.v1.AdministrationService.FillFields:input_type -> personal.v1.FillFieldsRequest
-	38, // 43: personal.v1.AdministrationService.FieldsFill:input_type -> personal.v1.FieldsFillRequest
-	2,  // 44: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
-	4,  // 45: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
-	6,  // 46: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
-	8,  // 47: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
-	10, // 48: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
-	12, // 49: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
-	14, // 50: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
-	16, // 51: personal.v1.AdministrationService.EndUserSessions:output_type -> personal.v1.EndUserSessionsResponse
-	18, // 52: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
-	20, // 53: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
-	23, // 54: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
-	25, // 55: personal.v1.AdministrationService.RemovePasskeys:output_type -> personal.v1.RemovePasskeysResponse
-	27, // 56: personal.v1.AdministrationService.CreateUser:output_type -> personal.v1.CreateUserResponse
-	29, // 57: personal.v1.AdministrationService.Explain:output_type -> personal.v1.ExplainResponse
-	32, // 58: personal.v1.AdministrationService.LiftLimits:output_type -> personal.v1.LiftLimitsResponse
-	34, // 59: personal.v1.AdministrationService.RehearseFields:output_type -> personal.v1.RehearseFieldsResponse
-	37, // 60: personal.v1.AdministrationService.FillFields:output_type -> personal.v1.FillFieldsResponse
-	39, // 61: personal.v1.AdministrationService.FieldsFill:output_type -> personal.v1.FieldsFillResponse
-	44, // [44:62] is the sub-list for method output_type
-	26, // [26:44] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	52, // 6: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
+	53, // 7: personal.v1.UserResponse.passkeys:type_name -> personal.v1.Passkey
+	54, // 8: personal.v1.UserResponse.identities:type_name -> personal.v1.LinkedIdentity
+	48, // 9: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
+	55, // 10: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
+	51, // 11: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
+	51, // 12: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
+	21, // 13: personal.v1.AuditEntriesResponse.entries:type_name -> personal.v1.AuditEntry
+	51, // 14: personal.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	49, // 15: personal.v1.CreateUserRequest.fields:type_name -> personal.v1.CreateUserRequest.FieldsEntry
+	0,  // 16: personal.v1.ExplainResponse.user:type_name -> personal.v1.User
+	30, // 17: personal.v1.ExplainResponse.verdicts:type_name -> personal.v1.Verdict
+	51, // 18: personal.v1.Verdict.until:type_name -> google.protobuf.Timestamp
+	51, // 19: personal.v1.Verdict.since:type_name -> google.protobuf.Timestamp
+	56, // 20: personal.v1.RehearseFieldsRequest.fields:type_name -> personal.v1.Field
+	35, // 21: personal.v1.RehearseFieldsResponse.examples:type_name -> personal.v1.FieldsViolation
+	50, // 22: personal.v1.FieldsViolation.fields:type_name -> personal.v1.FieldsViolation.FieldsEntry
+	51, // 23: personal.v1.FieldsFillResponse.started:type_name -> google.protobuf.Timestamp
+	51, // 24: personal.v1.FieldsFillResponse.ended:type_name -> google.protobuf.Timestamp
+	51, // 25: personal.v1.SignInRequest.authenticated_at:type_name -> google.protobuf.Timestamp
+	57, // 26: personal.v1.SignInResponse.credentials:type_name -> personal.v1.Credentials
+	58, // 27: personal.v1.SignInResponse.profile:type_name -> personal.v1.UserProfile
+	59, // 28: personal.v1.SignInResponse.proof:type_name -> personal.v1.Proof
+	60, // 29: personal.v1.LinkIdentityRequest.identity:type_name -> personal.v1.Identity
+	57, // 30: personal.v1.LinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
+	60, // 31: personal.v1.FindIdentityRequest.identity:type_name -> personal.v1.Identity
+	60, // 32: personal.v1.UnlinkIdentityRequest.identity:type_name -> personal.v1.Identity
+	57, // 33: personal.v1.UnlinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
+	61, // 34: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	61, // 35: personal.v1.CreateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	1,  // 36: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
+	3,  // 37: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
+	5,  // 38: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
+	7,  // 39: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
+	9,  // 40: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
+	11, // 41: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
+	13, // 42: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
+	15, // 43: personal.v1.AdministrationService.EndUserSessions:input_type -> personal.v1.EndUserSessionsRequest
+	17, // 44: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
+	19, // 45: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
+	22, // 46: personal.v1.AdministrationService.RemoveTwoFactor:input_type -> personal.v1.RemoveTwoFactorRequest
+	24, // 47: personal.v1.AdministrationService.RemovePasskeys:input_type -> personal.v1.RemovePasskeysRequest
+	26, // 48: personal.v1.AdministrationService.CreateUser:input_type -> personal.v1.CreateUserRequest
+	28, // 49: personal.v1.AdministrationService.Explain:input_type -> personal.v1.ExplainRequest
+	31, // 50: personal.v1.AdministrationService.LiftLimits:input_type -> personal.v1.LiftLimitsRequest
+	33, // 51: personal.v1.AdministrationService.RehearseFields:input_type -> personal.v1.RehearseFieldsRequest
+	36, // 52: personal.v1.AdministrationService.FillFields:input_type -> personal.v1.FillFieldsRequest
+	38, // 53: personal.v1.AdministrationService.FieldsFill:input_type -> personal.v1.FieldsFillRequest
+	40, // 54: personal.v1.AdministrationService.SignIn:input_type -> personal.v1.SignInRequest
+	42, // 55: personal.v1.AdministrationService.LinkIdentity:input_type -> personal.v1.LinkIdentityRequest
+	44, // 56: personal.v1.AdministrationService.FindIdentity:input_type -> personal.v1.FindIdentityRequest
+	46, // 57: personal.v1.AdministrationService.UnlinkIdentity:input_type -> personal.v1.UnlinkIdentityRequest
+	2,  // 58: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
+	4,  // 59: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
+	6,  // 60: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
+	8,  // 61: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
+	10, // 62: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
+	12, // 63: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
+	14, // 64: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
+	16, // 65: personal.v1.AdministrationService.EndUserSessions:output_type -> personal.v1.EndUserSessionsResponse
+	18, // 66: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
+	20, // 67: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
+	23, // 68: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
+	25, // 69: personal.v1.AdministrationService.RemovePasskeys:output_type -> personal.v1.RemovePasskeysResponse
+	27, // 70: personal.v1.AdministrationService.CreateUser:output_type -> personal.v1.CreateUserResponse
+	29, // 71: personal.v1.AdministrationService.Explain:output_type -> personal.v1.ExplainResponse
+	32, // 72: personal.v1.AdministrationService.LiftLimits:output_type -> personal.v1.LiftLimitsResponse
+	34, // 73: personal.v1.AdministrationService.RehearseFields:output_type -> personal.v1.RehearseFieldsResponse
+	37, // 74: personal.v1.AdministrationService.FillFields:output_type -> personal.v1.FillFieldsResponse
+	39, // 75: personal.v1.AdministrationService.FieldsFill:output_type -> personal.v1.FieldsFillResponse
+	41, // 76: personal.v1.AdministrationService.SignIn:output_type -> personal.v1.SignInResponse
+	43, // 77: personal.v1.AdministrationService.LinkIdentity:output_type -> personal.v1.LinkIdentityResponse
+	45, // 78: personal.v1.AdministrationService.FindIdentity:output_type -> personal.v1.FindIdentityResponse
+	47, // 79: personal.v1.AdministrationService.UnlinkIdentity:output_type -> personal.v1.UnlinkIdentityResponse
+	58, // [58:80] is the sub-list for method output_type
+	36, // [36:58] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_administration_proto_init() }
@@ -2643,7 +3177,7 @@ func file_personal_v1_administration_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_administration_proto_rawDesc), len(file_personal_v1_administration_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   43,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -37,6 +37,10 @@ const (
 	AdministrationService_RehearseFields_FullMethodName  = "/personal.v1.AdministrationService/RehearseFields"
 	AdministrationService_FillFields_FullMethodName      = "/personal.v1.AdministrationService/FillFields"
 	AdministrationService_FieldsFill_FullMethodName      = "/personal.v1.AdministrationService/FieldsFill"
+	AdministrationService_SignIn_FullMethodName          = "/personal.v1.AdministrationService/SignIn"
+	AdministrationService_LinkIdentity_FullMethodName    = "/personal.v1.AdministrationService/LinkIdentity"
+	AdministrationService_FindIdentity_FullMethodName    = "/personal.v1.AdministrationService/FindIdentity"
+	AdministrationService_UnlinkIdentity_FullMethodName  = "/personal.v1.AdministrationService/UnlinkIdentity"
 )
 
 // AdministrationServiceClient is the client API for AdministrationService service.
@@ -84,6 +88,14 @@ type AdministrationServiceClient interface {
 	FillFields(ctx context.Context, in *FillFieldsRequest, opts ...grpc.CallOption) (*FillFieldsResponse, error)
 	// FieldsFill returns the progress of the last filling.
 	FieldsFill(ctx context.Context, in *FieldsFillRequest, opts ...grpc.CallOption) (*FieldsFillResponse, error)
+	// SignIn opens a session for a user whom the host has authenticated.
+	SignIn(ctx context.Context, in *SignInRequest, opts ...grpc.CallOption) (*SignInResponse, error)
+	// LinkIdentity links an identity at a provider to an account.
+	LinkIdentity(ctx context.Context, in *LinkIdentityRequest, opts ...grpc.CallOption) (*LinkIdentityResponse, error)
+	// FindIdentity returns the user to whom an identity is linked.
+	FindIdentity(ctx context.Context, in *FindIdentityRequest, opts ...grpc.CallOption) (*FindIdentityResponse, error)
+	// UnlinkIdentity removes an identity from its account.
+	UnlinkIdentity(ctx context.Context, in *UnlinkIdentityRequest, opts ...grpc.CallOption) (*UnlinkIdentityResponse, error)
 }
 
 type administrationServiceClient struct {
@@ -274,6 +286,46 @@ func (c *administrationServiceClient) FieldsFill(ctx context.Context, in *Fields
 	return out, nil
 }
 
+func (c *administrationServiceClient) SignIn(ctx context.Context, in *SignInRequest, opts ...grpc.CallOption) (*SignInResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SignInResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_SignIn_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *administrationServiceClient) LinkIdentity(ctx context.Context, in *LinkIdentityRequest, opts ...grpc.CallOption) (*LinkIdentityResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LinkIdentityResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_LinkIdentity_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *administrationServiceClient) FindIdentity(ctx context.Context, in *FindIdentityRequest, opts ...grpc.CallOption) (*FindIdentityResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FindIdentityResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_FindIdentity_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *administrationServiceClient) UnlinkIdentity(ctx context.Context, in *UnlinkIdentityRequest, opts ...grpc.CallOption) (*UnlinkIdentityResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UnlinkIdentityResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_UnlinkIdentity_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdministrationServiceServer is the server API for AdministrationService service.
 // All implementations must embed UnimplementedAdministrationServiceServer
 // for forward compatibility.
@@ -319,6 +371,14 @@ type AdministrationServiceServer interface {
 	FillFields(context.Context, *FillFieldsRequest) (*FillFieldsResponse, error)
 	// FieldsFill returns the progress of the last filling.
 	FieldsFill(context.Context, *FieldsFillRequest) (*FieldsFillResponse, error)
+	// SignIn opens a session for a user whom the host has authenticated.
+	SignIn(context.Context, *SignInRequest) (*SignInResponse, error)
+	// LinkIdentity links an identity at a provider to an account.
+	LinkIdentity(context.Context, *LinkIdentityRequest) (*LinkIdentityResponse, error)
+	// FindIdentity returns the user to whom an identity is linked.
+	FindIdentity(context.Context, *FindIdentityRequest) (*FindIdentityResponse, error)
+	// UnlinkIdentity removes an identity from its account.
+	UnlinkIdentity(context.Context, *UnlinkIdentityRequest) (*UnlinkIdentityResponse, error)
 	mustEmbedUnimplementedAdministrationServiceServer()
 }
 
@@ -382,6 +442,18 @@ func (UnimplementedAdministrationServiceServer) FillFields(context.Context, *Fil
 }
 func (UnimplementedAdministrationServiceServer) FieldsFill(context.Context, *FieldsFillRequest) (*FieldsFillResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FieldsFill not implemented")
+}
+func (UnimplementedAdministrationServiceServer) SignIn(context.Context, *SignInRequest) (*SignInResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SignIn not implemented")
+}
+func (UnimplementedAdministrationServiceServer) LinkIdentity(context.Context, *LinkIdentityRequest) (*LinkIdentityResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method LinkIdentity not implemented")
+}
+func (UnimplementedAdministrationServiceServer) FindIdentity(context.Context, *FindIdentityRequest) (*FindIdentityResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FindIdentity not implemented")
+}
+func (UnimplementedAdministrationServiceServer) UnlinkIdentity(context.Context, *UnlinkIdentityRequest) (*UnlinkIdentityResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UnlinkIdentity not implemented")
 }
 func (UnimplementedAdministrationServiceServer) mustEmbedUnimplementedAdministrationServiceServer() {}
 func (UnimplementedAdministrationServiceServer) testEmbeddedByValue()                               {}
@@ -728,6 +800,78 @@ func _AdministrationService_FieldsFill_Handler(srv interface{}, ctx context.Cont
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdministrationService_SignIn_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SignInRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).SignIn(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_SignIn_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).SignIn(ctx, req.(*SignInRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdministrationService_LinkIdentity_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LinkIdentityRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).LinkIdentity(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_LinkIdentity_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).LinkIdentity(ctx, req.(*LinkIdentityRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdministrationService_FindIdentity_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FindIdentityRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).FindIdentity(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_FindIdentity_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).FindIdentity(ctx, req.(*FindIdentityRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdministrationService_UnlinkIdentity_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UnlinkIdentityRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).UnlinkIdentity(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_UnlinkIdentity_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).UnlinkIdentity(ctx, req.(*UnlinkIdentityRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AdministrationService_ServiceDesc is the grpc.ServiceDesc for AdministrationService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -806,6 +950,22 @@ var AdministrationService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "FieldsFill",
 			Handler:    _AdministrationService_FieldsFill_Handler,
+		},
+		{
+			MethodName: "SignIn",
+			Handler:    _AdministrationService_SignIn_Handler,
+		},
+		{
+			MethodName: "LinkIdentity",
+			Handler:    _AdministrationService_LinkIdentity_Handler,
+		},
+		{
+			MethodName: "FindIdentity",
+			Handler:    _AdministrationService_FindIdentity_Handler,
+		},
+		{
+			MethodName: "UnlinkIdentity",
+			Handler:    _AdministrationService_UnlinkIdentity_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

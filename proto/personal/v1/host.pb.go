@@ -251,8 +251,11 @@ type PublishEventRequest struct {
 	// The names of changed user fields and of name, sorted, never values: of
 	// profile_updated and user_updated. Plugins before this field send none.
 	Fields []string `protobuf:"bytes,9,rep,name=fields,proto3" json:"fields,omitempty"`
-	// How many passkeys were removed: of passkey_removed.
-	Count         int64 `protobuf:"varint,10,opt,name=count,proto3" json:"count,omitempty"`
+	// How many passkeys were removed: of passkey_removed. How many identities: of
+	// identity_unlinked by a recovery.
+	Count int64 `protobuf:"varint,10,opt,name=count,proto3" json:"count,omitempty"`
+	// Of signed_in: how the user was authenticated, as in Session.
+	Method        string `protobuf:"bytes,11,opt,name=method,proto3" json:"method,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -355,6 +358,13 @@ func (x *PublishEventRequest) GetCount() int64 {
 		return x.Count
 	}
 	return 0
+}
+
+func (x *PublishEventRequest) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
 }
 
 // PublishEventResponse means that the host has accepted the event.
@@ -491,7 +501,7 @@ const file_personal_v1_host_proto_rawDesc = "" +
 	"\asubject\x18\x03 \x01(\tR\asubject\x12\x12\n" +
 	"\x04text\x18\x04 \x01(\tR\x04text\x12\x12\n" +
 	"\x04html\x18\x05 \x01(\tR\x04html\"\x12\n" +
-	"\x10SendMailResponse\"\x9e\x02\n" +
+	"\x10SendMailResponse\"\xb6\x02\n" +
 	"\x13PublishEventRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12.\n" +
@@ -505,7 +515,8 @@ const file_personal_v1_host_proto_rawDesc = "" +
 	"actor_name\x18\b \x01(\tR\tactorName\x12\x16\n" +
 	"\x06fields\x18\t \x03(\tR\x06fields\x12\x14\n" +
 	"\x05count\x18\n" +
-	" \x01(\x03R\x05count\"\x16\n" +
+	" \x01(\x03R\x05count\x12\x16\n" +
+	"\x06method\x18\v \x01(\tR\x06method\"\x16\n" +
 	"\x14PublishEventResponse\"+\n" +
 	"\x10EraseUserRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\"\x13\n" +

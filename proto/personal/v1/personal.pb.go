@@ -253,8 +253,8 @@ type Session struct {
 	Agent string `protobuf:"bytes,6,opt,name=agent,proto3" json:"agent,omitempty"`
 	// Whether this is the caller's session.
 	Current bool `protobuf:"varint,7,opt,name=current,proto3" json:"current,omitempty"`
-	// How it began: password, passkey, registration, or what the host says; empty: by an
-	// older plugin.
+	// How the user was authenticated: password, passkey, registration, or what the host has
+	// named; empty for a session that an older version opened.
 	Method        string `protobuf:"bytes,8,opt,name=method,proto3" json:"method,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2450,8 +2450,9 @@ type ExportResponse struct {
 	Events         []*ExportedEvent       `protobuf:"bytes,7,rep,name=events,proto3" json:"events,omitempty"`
 	PendingMails   []*PendingMail         `protobuf:"bytes,8,rep,name=pending_mails,json=pendingMails,proto3" json:"pending_mails,omitempty"`
 	// Older entries were left out, because the export would be too large.
-	Truncated     bool       `protobuf:"varint,9,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	Passkeys      []*Passkey `protobuf:"bytes,10,rep,name=passkeys,proto3" json:"passkeys,omitempty"`
+	Truncated     bool              `protobuf:"varint,9,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	Passkeys      []*Passkey        `protobuf:"bytes,10,rep,name=passkeys,proto3" json:"passkeys,omitempty"`
+	Identities    []*LinkedIdentity `protobuf:"bytes,11,rep,name=identities,proto3" json:"identities,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2556,6 +2557,128 @@ func (x *ExportResponse) GetPasskeys() []*Passkey {
 	return nil
 }
 
+func (x *ExportResponse) GetIdentities() []*LinkedIdentity {
+	if x != nil {
+		return x.Identities
+	}
+	return nil
+}
+
+// Identity is a user as an OpenID provider names them.
+type Identity struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Issuer        string                 `protobuf:"bytes,1,opt,name=issuer,proto3" json:"issuer,omitempty"`
+	Subject       string                 `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Identity) Reset() {
+	*x = Identity{}
+	mi := &file_personal_v1_personal_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Identity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Identity) ProtoMessage() {}
+
+func (x *Identity) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Identity.ProtoReflect.Descriptor instead.
+func (*Identity) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *Identity) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
+func (x *Identity) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+// LinkedIdentity is an identity of an account.
+type LinkedIdentity struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Identity *Identity              `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`
+	Linked   *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=linked,proto3" json:"linked,omitempty"`
+	// Whether it must be linked again before it signs the user in.
+	Void          bool `protobuf:"varint,3,opt,name=void,proto3" json:"void,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkedIdentity) Reset() {
+	*x = LinkedIdentity{}
+	mi := &file_personal_v1_personal_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkedIdentity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkedIdentity) ProtoMessage() {}
+
+func (x *LinkedIdentity) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkedIdentity.ProtoReflect.Descriptor instead.
+func (*LinkedIdentity) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *LinkedIdentity) GetIdentity() *Identity {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
+}
+
+func (x *LinkedIdentity) GetLinked() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Linked
+	}
+	return nil
+}
+
+func (x *LinkedIdentity) GetVoid() bool {
+	if x != nil {
+		return x.Void
+	}
+	return false
+}
+
 // KnownAddress is an address, or a network, from which the user signed in.
 type KnownAddress struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2567,7 +2690,7 @@ type KnownAddress struct {
 
 func (x *KnownAddress) Reset() {
 	*x = KnownAddress{}
-	mi := &file_personal_v1_personal_proto_msgTypes[42]
+	mi := &file_personal_v1_personal_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2579,7 +2702,7 @@ func (x *KnownAddress) String() string {
 func (*KnownAddress) ProtoMessage() {}
 
 func (x *KnownAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[42]
+	mi := &file_personal_v1_personal_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2592,7 +2715,7 @@ func (x *KnownAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KnownAddress.ProtoReflect.Descriptor instead.
 func (*KnownAddress) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{42}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *KnownAddress) GetAddress() string {
@@ -2624,7 +2747,7 @@ type ExportedEvent struct {
 
 func (x *ExportedEvent) Reset() {
 	*x = ExportedEvent{}
-	mi := &file_personal_v1_personal_proto_msgTypes[43]
+	mi := &file_personal_v1_personal_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2636,7 +2759,7 @@ func (x *ExportedEvent) String() string {
 func (*ExportedEvent) ProtoMessage() {}
 
 func (x *ExportedEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[43]
+	mi := &file_personal_v1_personal_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2649,7 +2772,7 @@ func (x *ExportedEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedEvent.ProtoReflect.Descriptor instead.
 func (*ExportedEvent) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{43}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ExportedEvent) GetType() string {
@@ -2691,7 +2814,7 @@ type PendingMail struct {
 
 func (x *PendingMail) Reset() {
 	*x = PendingMail{}
-	mi := &file_personal_v1_personal_proto_msgTypes[44]
+	mi := &file_personal_v1_personal_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2703,7 +2826,7 @@ func (x *PendingMail) String() string {
 func (*PendingMail) ProtoMessage() {}
 
 func (x *PendingMail) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[44]
+	mi := &file_personal_v1_personal_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2716,7 +2839,7 @@ func (x *PendingMail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingMail.ProtoReflect.Descriptor instead.
 func (*PendingMail) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{44}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PendingMail) GetKind() string {
@@ -2750,7 +2873,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[45]
+	mi := &file_personal_v1_personal_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2762,7 +2885,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[45]
+	mi := &file_personal_v1_personal_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2775,7 +2898,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{45}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DeleteRequest) GetCredentials() *Credentials {
@@ -2823,7 +2946,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[46]
+	mi := &file_personal_v1_personal_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2835,7 +2958,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[46]
+	mi := &file_personal_v1_personal_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2848,7 +2971,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{46}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DeleteResponse) GetEraseAt() *timestamppb.Timestamp {
@@ -2870,7 +2993,7 @@ type UndoDeleteRequest struct {
 
 func (x *UndoDeleteRequest) Reset() {
 	*x = UndoDeleteRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[47]
+	mi := &file_personal_v1_personal_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2882,7 +3005,7 @@ func (x *UndoDeleteRequest) String() string {
 func (*UndoDeleteRequest) ProtoMessage() {}
 
 func (x *UndoDeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[47]
+	mi := &file_personal_v1_personal_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2895,7 +3018,7 @@ func (x *UndoDeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoDeleteRequest.ProtoReflect.Descriptor instead.
 func (*UndoDeleteRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{47}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *UndoDeleteRequest) GetToken() string {
@@ -2922,7 +3045,7 @@ type UndoDeleteResponse struct {
 
 func (x *UndoDeleteResponse) Reset() {
 	*x = UndoDeleteResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[48]
+	mi := &file_personal_v1_personal_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2934,7 +3057,7 @@ func (x *UndoDeleteResponse) String() string {
 func (*UndoDeleteResponse) ProtoMessage() {}
 
 func (x *UndoDeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[48]
+	mi := &file_personal_v1_personal_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2947,7 +3070,7 @@ func (x *UndoDeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoDeleteResponse.ProtoReflect.Descriptor instead.
 func (*UndoDeleteResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{48}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *UndoDeleteResponse) GetUserId() int64 {
@@ -2972,7 +3095,7 @@ type BeginTwoFactorRequest struct {
 
 func (x *BeginTwoFactorRequest) Reset() {
 	*x = BeginTwoFactorRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[49]
+	mi := &file_personal_v1_personal_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2984,7 +3107,7 @@ func (x *BeginTwoFactorRequest) String() string {
 func (*BeginTwoFactorRequest) ProtoMessage() {}
 
 func (x *BeginTwoFactorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[49]
+	mi := &file_personal_v1_personal_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2997,7 +3120,7 @@ func (x *BeginTwoFactorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginTwoFactorRequest.ProtoReflect.Descriptor instead.
 func (*BeginTwoFactorRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{49}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *BeginTwoFactorRequest) GetCredentials() *Credentials {
@@ -3041,7 +3164,7 @@ type BeginTwoFactorResponse struct {
 
 func (x *BeginTwoFactorResponse) Reset() {
 	*x = BeginTwoFactorResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[50]
+	mi := &file_personal_v1_personal_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3053,7 +3176,7 @@ func (x *BeginTwoFactorResponse) String() string {
 func (*BeginTwoFactorResponse) ProtoMessage() {}
 
 func (x *BeginTwoFactorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[50]
+	mi := &file_personal_v1_personal_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3066,7 +3189,7 @@ func (x *BeginTwoFactorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginTwoFactorResponse.ProtoReflect.Descriptor instead.
 func (*BeginTwoFactorResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{50}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *BeginTwoFactorResponse) GetSecret() string {
@@ -3096,7 +3219,7 @@ type ConfirmTwoFactorRequest struct {
 
 func (x *ConfirmTwoFactorRequest) Reset() {
 	*x = ConfirmTwoFactorRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[51]
+	mi := &file_personal_v1_personal_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3108,7 +3231,7 @@ func (x *ConfirmTwoFactorRequest) String() string {
 func (*ConfirmTwoFactorRequest) ProtoMessage() {}
 
 func (x *ConfirmTwoFactorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[51]
+	mi := &file_personal_v1_personal_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3121,7 +3244,7 @@ func (x *ConfirmTwoFactorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmTwoFactorRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmTwoFactorRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{51}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ConfirmTwoFactorRequest) GetCredentials() *Credentials {
@@ -3158,7 +3281,7 @@ type ConfirmTwoFactorResponse struct {
 
 func (x *ConfirmTwoFactorResponse) Reset() {
 	*x = ConfirmTwoFactorResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[52]
+	mi := &file_personal_v1_personal_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3170,7 +3293,7 @@ func (x *ConfirmTwoFactorResponse) String() string {
 func (*ConfirmTwoFactorResponse) ProtoMessage() {}
 
 func (x *ConfirmTwoFactorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[52]
+	mi := &file_personal_v1_personal_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3183,7 +3306,7 @@ func (x *ConfirmTwoFactorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmTwoFactorResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmTwoFactorResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{52}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ConfirmTwoFactorResponse) GetRecoveryCodes() []string {
@@ -3216,7 +3339,7 @@ type RenewRecoveryCodesRequest struct {
 
 func (x *RenewRecoveryCodesRequest) Reset() {
 	*x = RenewRecoveryCodesRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[53]
+	mi := &file_personal_v1_personal_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3228,7 +3351,7 @@ func (x *RenewRecoveryCodesRequest) String() string {
 func (*RenewRecoveryCodesRequest) ProtoMessage() {}
 
 func (x *RenewRecoveryCodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[53]
+	mi := &file_personal_v1_personal_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3241,7 +3364,7 @@ func (x *RenewRecoveryCodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRecoveryCodesRequest.ProtoReflect.Descriptor instead.
 func (*RenewRecoveryCodesRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{53}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RenewRecoveryCodesRequest) GetCredentials() *Credentials {
@@ -3290,7 +3413,7 @@ type RenewRecoveryCodesResponse struct {
 
 func (x *RenewRecoveryCodesResponse) Reset() {
 	*x = RenewRecoveryCodesResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[54]
+	mi := &file_personal_v1_personal_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3302,7 +3425,7 @@ func (x *RenewRecoveryCodesResponse) String() string {
 func (*RenewRecoveryCodesResponse) ProtoMessage() {}
 
 func (x *RenewRecoveryCodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[54]
+	mi := &file_personal_v1_personal_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3315,7 +3438,7 @@ func (x *RenewRecoveryCodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRecoveryCodesResponse.ProtoReflect.Descriptor instead.
 func (*RenewRecoveryCodesResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{54}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RenewRecoveryCodesResponse) GetRecoveryCodes() []string {
@@ -3341,7 +3464,7 @@ type EndTwoFactorRequest struct {
 
 func (x *EndTwoFactorRequest) Reset() {
 	*x = EndTwoFactorRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[55]
+	mi := &file_personal_v1_personal_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3353,7 +3476,7 @@ func (x *EndTwoFactorRequest) String() string {
 func (*EndTwoFactorRequest) ProtoMessage() {}
 
 func (x *EndTwoFactorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[55]
+	mi := &file_personal_v1_personal_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3366,7 +3489,7 @@ func (x *EndTwoFactorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndTwoFactorRequest.ProtoReflect.Descriptor instead.
 func (*EndTwoFactorRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{55}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *EndTwoFactorRequest) GetCredentials() *Credentials {
@@ -3415,7 +3538,7 @@ type EndTwoFactorResponse struct {
 
 func (x *EndTwoFactorResponse) Reset() {
 	*x = EndTwoFactorResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[56]
+	mi := &file_personal_v1_personal_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3427,7 +3550,7 @@ func (x *EndTwoFactorResponse) String() string {
 func (*EndTwoFactorResponse) ProtoMessage() {}
 
 func (x *EndTwoFactorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[56]
+	mi := &file_personal_v1_personal_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3440,7 +3563,7 @@ func (x *EndTwoFactorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndTwoFactorResponse.ProtoReflect.Descriptor instead.
 func (*EndTwoFactorResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{56}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *EndTwoFactorResponse) GetCredentials() *Credentials {
@@ -3466,7 +3589,7 @@ type Passkey struct {
 
 func (x *Passkey) Reset() {
 	*x = Passkey{}
-	mi := &file_personal_v1_personal_proto_msgTypes[57]
+	mi := &file_personal_v1_personal_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3478,7 +3601,7 @@ func (x *Passkey) String() string {
 func (*Passkey) ProtoMessage() {}
 
 func (x *Passkey) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[57]
+	mi := &file_personal_v1_personal_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3491,7 +3614,7 @@ func (x *Passkey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Passkey.ProtoReflect.Descriptor instead.
 func (*Passkey) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{57}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Passkey) GetId() string {
@@ -3544,7 +3667,7 @@ type BeginPasskeyRequest struct {
 
 func (x *BeginPasskeyRequest) Reset() {
 	*x = BeginPasskeyRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[58]
+	mi := &file_personal_v1_personal_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3556,7 +3679,7 @@ func (x *BeginPasskeyRequest) String() string {
 func (*BeginPasskeyRequest) ProtoMessage() {}
 
 func (x *BeginPasskeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[58]
+	mi := &file_personal_v1_personal_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3569,7 +3692,7 @@ func (x *BeginPasskeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginPasskeyRequest.ProtoReflect.Descriptor instead.
 func (*BeginPasskeyRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{58}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *BeginPasskeyRequest) GetCredentials() *Credentials {
@@ -3606,7 +3729,7 @@ type BeginPasskeyResponse struct {
 
 func (x *BeginPasskeyResponse) Reset() {
 	*x = BeginPasskeyResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[59]
+	mi := &file_personal_v1_personal_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3618,7 +3741,7 @@ func (x *BeginPasskeyResponse) String() string {
 func (*BeginPasskeyResponse) ProtoMessage() {}
 
 func (x *BeginPasskeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[59]
+	mi := &file_personal_v1_personal_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3631,7 +3754,7 @@ func (x *BeginPasskeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginPasskeyResponse.ProtoReflect.Descriptor instead.
 func (*BeginPasskeyResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{59}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *BeginPasskeyResponse) GetAttempt() string {
@@ -3664,7 +3787,7 @@ type AuthorizePasskeyRequest struct {
 
 func (x *AuthorizePasskeyRequest) Reset() {
 	*x = AuthorizePasskeyRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[60]
+	mi := &file_personal_v1_personal_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3676,7 +3799,7 @@ func (x *AuthorizePasskeyRequest) String() string {
 func (*AuthorizePasskeyRequest) ProtoMessage() {}
 
 func (x *AuthorizePasskeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[60]
+	mi := &file_personal_v1_personal_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3689,7 +3812,7 @@ func (x *AuthorizePasskeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthorizePasskeyRequest.ProtoReflect.Descriptor instead.
 func (*AuthorizePasskeyRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{60}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *AuthorizePasskeyRequest) GetAttempt() string {
@@ -3732,7 +3855,7 @@ type AuthorizePasskeyResponse struct {
 
 func (x *AuthorizePasskeyResponse) Reset() {
 	*x = AuthorizePasskeyResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[61]
+	mi := &file_personal_v1_personal_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3744,7 +3867,7 @@ func (x *AuthorizePasskeyResponse) String() string {
 func (*AuthorizePasskeyResponse) ProtoMessage() {}
 
 func (x *AuthorizePasskeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[61]
+	mi := &file_personal_v1_personal_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3757,7 +3880,7 @@ func (x *AuthorizePasskeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthorizePasskeyResponse.ProtoReflect.Descriptor instead.
 func (*AuthorizePasskeyResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{61}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *AuthorizePasskeyResponse) GetCredentials() *Credentials {
@@ -3793,7 +3916,7 @@ type Proof struct {
 
 func (x *Proof) Reset() {
 	*x = Proof{}
-	mi := &file_personal_v1_personal_proto_msgTypes[62]
+	mi := &file_personal_v1_personal_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3805,7 +3928,7 @@ func (x *Proof) String() string {
 func (*Proof) ProtoMessage() {}
 
 func (x *Proof) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[62]
+	mi := &file_personal_v1_personal_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3818,7 +3941,7 @@ func (x *Proof) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proof.ProtoReflect.Descriptor instead.
 func (*Proof) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{62}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Proof) GetProof() string {
@@ -3852,7 +3975,7 @@ type AddPasskeyRequest struct {
 
 func (x *AddPasskeyRequest) Reset() {
 	*x = AddPasskeyRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[63]
+	mi := &file_personal_v1_personal_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3864,7 +3987,7 @@ func (x *AddPasskeyRequest) String() string {
 func (*AddPasskeyRequest) ProtoMessage() {}
 
 func (x *AddPasskeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[63]
+	mi := &file_personal_v1_personal_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3877,7 +4000,7 @@ func (x *AddPasskeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddPasskeyRequest.ProtoReflect.Descriptor instead.
 func (*AddPasskeyRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{63}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *AddPasskeyRequest) GetCredentials() *Credentials {
@@ -3928,7 +4051,7 @@ type AddPasskeyResponse struct {
 
 func (x *AddPasskeyResponse) Reset() {
 	*x = AddPasskeyResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[64]
+	mi := &file_personal_v1_personal_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3940,7 +4063,7 @@ func (x *AddPasskeyResponse) String() string {
 func (*AddPasskeyResponse) ProtoMessage() {}
 
 func (x *AddPasskeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[64]
+	mi := &file_personal_v1_personal_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3953,7 +4076,7 @@ func (x *AddPasskeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddPasskeyResponse.ProtoReflect.Descriptor instead.
 func (*AddPasskeyResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{64}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *AddPasskeyResponse) GetAttempt() string {
@@ -3986,7 +4109,7 @@ type ConfirmPasskeyRequest struct {
 
 func (x *ConfirmPasskeyRequest) Reset() {
 	*x = ConfirmPasskeyRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[65]
+	mi := &file_personal_v1_personal_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3998,7 +4121,7 @@ func (x *ConfirmPasskeyRequest) String() string {
 func (*ConfirmPasskeyRequest) ProtoMessage() {}
 
 func (x *ConfirmPasskeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[65]
+	mi := &file_personal_v1_personal_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4011,7 +4134,7 @@ func (x *ConfirmPasskeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmPasskeyRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmPasskeyRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{65}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ConfirmPasskeyRequest) GetCredentials() *Credentials {
@@ -4059,7 +4182,7 @@ type ConfirmPasskeyResponse struct {
 
 func (x *ConfirmPasskeyResponse) Reset() {
 	*x = ConfirmPasskeyResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[66]
+	mi := &file_personal_v1_personal_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4071,7 +4194,7 @@ func (x *ConfirmPasskeyResponse) String() string {
 func (*ConfirmPasskeyResponse) ProtoMessage() {}
 
 func (x *ConfirmPasskeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[66]
+	mi := &file_personal_v1_personal_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4084,7 +4207,7 @@ func (x *ConfirmPasskeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmPasskeyResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmPasskeyResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{66}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ConfirmPasskeyResponse) GetPasskey() *Passkey {
@@ -4104,7 +4227,7 @@ type PasskeysRequest struct {
 
 func (x *PasskeysRequest) Reset() {
 	*x = PasskeysRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[67]
+	mi := &file_personal_v1_personal_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4116,7 +4239,7 @@ func (x *PasskeysRequest) String() string {
 func (*PasskeysRequest) ProtoMessage() {}
 
 func (x *PasskeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[67]
+	mi := &file_personal_v1_personal_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4129,7 +4252,7 @@ func (x *PasskeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PasskeysRequest.ProtoReflect.Descriptor instead.
 func (*PasskeysRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{67}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *PasskeysRequest) GetCredentials() *Credentials {
@@ -4149,7 +4272,7 @@ type PasskeysResponse struct {
 
 func (x *PasskeysResponse) Reset() {
 	*x = PasskeysResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[68]
+	mi := &file_personal_v1_personal_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4161,7 +4284,7 @@ func (x *PasskeysResponse) String() string {
 func (*PasskeysResponse) ProtoMessage() {}
 
 func (x *PasskeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[68]
+	mi := &file_personal_v1_personal_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4174,7 +4297,7 @@ func (x *PasskeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PasskeysResponse.ProtoReflect.Descriptor instead.
 func (*PasskeysResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{68}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *PasskeysResponse) GetPasskeys() []*Passkey {
@@ -4198,7 +4321,7 @@ type RenamePasskeyRequest struct {
 
 func (x *RenamePasskeyRequest) Reset() {
 	*x = RenamePasskeyRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[69]
+	mi := &file_personal_v1_personal_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4210,7 +4333,7 @@ func (x *RenamePasskeyRequest) String() string {
 func (*RenamePasskeyRequest) ProtoMessage() {}
 
 func (x *RenamePasskeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[69]
+	mi := &file_personal_v1_personal_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4223,7 +4346,7 @@ func (x *RenamePasskeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenamePasskeyRequest.ProtoReflect.Descriptor instead.
 func (*RenamePasskeyRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{69}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *RenamePasskeyRequest) GetCredentials() *Credentials {
@@ -4263,7 +4386,7 @@ type RenamePasskeyResponse struct {
 
 func (x *RenamePasskeyResponse) Reset() {
 	*x = RenamePasskeyResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[70]
+	mi := &file_personal_v1_personal_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4275,7 +4398,7 @@ func (x *RenamePasskeyResponse) String() string {
 func (*RenamePasskeyResponse) ProtoMessage() {}
 
 func (x *RenamePasskeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[70]
+	mi := &file_personal_v1_personal_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4288,7 +4411,7 @@ func (x *RenamePasskeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenamePasskeyResponse.ProtoReflect.Descriptor instead.
 func (*RenamePasskeyResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{70}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{72}
 }
 
 // RemovePasskeyRequest carries a proof, or the password.
@@ -4309,7 +4432,7 @@ type RemovePasskeyRequest struct {
 
 func (x *RemovePasskeyRequest) Reset() {
 	*x = RemovePasskeyRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[71]
+	mi := &file_personal_v1_personal_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4321,7 +4444,7 @@ func (x *RemovePasskeyRequest) String() string {
 func (*RemovePasskeyRequest) ProtoMessage() {}
 
 func (x *RemovePasskeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[71]
+	mi := &file_personal_v1_personal_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4334,7 +4457,7 @@ func (x *RemovePasskeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovePasskeyRequest.ProtoReflect.Descriptor instead.
 func (*RemovePasskeyRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{71}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *RemovePasskeyRequest) GetCredentials() *Credentials {
@@ -4388,7 +4511,7 @@ type RemovePasskeyResponse struct {
 
 func (x *RemovePasskeyResponse) Reset() {
 	*x = RemovePasskeyResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[72]
+	mi := &file_personal_v1_personal_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4400,7 +4523,7 @@ func (x *RemovePasskeyResponse) String() string {
 func (*RemovePasskeyResponse) ProtoMessage() {}
 
 func (x *RemovePasskeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[72]
+	mi := &file_personal_v1_personal_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4413,7 +4536,7 @@ func (x *RemovePasskeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovePasskeyResponse.ProtoReflect.Descriptor instead.
 func (*RemovePasskeyResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{72}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{74}
 }
 
 var File_personal_v1_personal_proto protoreflect.FileDescriptor
@@ -4615,7 +4738,7 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x05proof\x18\x05 \x01(\tR\x05proof\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x82\x04\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbf\x04\n" +
 	"\x0eExportResponse\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x122\n" +
 	"\aprofile\x18\x02 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\x124\n" +
@@ -4627,7 +4750,17 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\rpending_mails\x18\b \x03(\v2\x18.personal.v1.PendingMailR\fpendingMails\x12\x1c\n" +
 	"\ttruncated\x18\t \x01(\bR\ttruncated\x120\n" +
 	"\bpasskeys\x18\n" +
-	" \x03(\v2\x14.personal.v1.PasskeyR\bpasskeys\"a\n" +
+	" \x03(\v2\x14.personal.v1.PasskeyR\bpasskeys\x12;\n" +
+	"\n" +
+	"identities\x18\v \x03(\v2\x1b.personal.v1.LinkedIdentityR\n" +
+	"identities\"<\n" +
+	"\bIdentity\x12\x16\n" +
+	"\x06issuer\x18\x01 \x01(\tR\x06issuer\x12\x18\n" +
+	"\asubject\x18\x02 \x01(\tR\asubject\"\x8b\x01\n" +
+	"\x0eLinkedIdentity\x121\n" +
+	"\bidentity\x18\x01 \x01(\v2\x15.personal.v1.IdentityR\bidentity\x122\n" +
+	"\x06linked\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06linked\x12\x12\n" +
+	"\x04void\x18\x03 \x01(\bR\x04void\"a\n" +
 	"\fKnownAddress\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x127\n" +
 	"\tlast_seen\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\blastSeen\"\x83\x01\n" +
@@ -4831,7 +4964,7 @@ func file_personal_v1_personal_proto_rawDescGZIP() []byte {
 	return file_personal_v1_personal_proto_rawDescData
 }
 
-var file_personal_v1_personal_proto_msgTypes = make([]protoimpl.MessageInfo, 99)
+var file_personal_v1_personal_proto_msgTypes = make([]protoimpl.MessageInfo, 101)
 var file_personal_v1_personal_proto_goTypes = []any{
 	(*Credentials)(nil),                 // 0: personal.v1.Credentials
 	(*UserProfile)(nil),                 // 1: personal.v1.UserProfile
@@ -4875,229 +5008,234 @@ var file_personal_v1_personal_proto_goTypes = []any{
 	(*ResendVerificationResponse)(nil),  // 39: personal.v1.ResendVerificationResponse
 	(*ExportRequest)(nil),               // 40: personal.v1.ExportRequest
 	(*ExportResponse)(nil),              // 41: personal.v1.ExportResponse
-	(*KnownAddress)(nil),                // 42: personal.v1.KnownAddress
-	(*ExportedEvent)(nil),               // 43: personal.v1.ExportedEvent
-	(*PendingMail)(nil),                 // 44: personal.v1.PendingMail
-	(*DeleteRequest)(nil),               // 45: personal.v1.DeleteRequest
-	(*DeleteResponse)(nil),              // 46: personal.v1.DeleteResponse
-	(*UndoDeleteRequest)(nil),           // 47: personal.v1.UndoDeleteRequest
-	(*UndoDeleteResponse)(nil),          // 48: personal.v1.UndoDeleteResponse
-	(*BeginTwoFactorRequest)(nil),       // 49: personal.v1.BeginTwoFactorRequest
-	(*BeginTwoFactorResponse)(nil),      // 50: personal.v1.BeginTwoFactorResponse
-	(*ConfirmTwoFactorRequest)(nil),     // 51: personal.v1.ConfirmTwoFactorRequest
-	(*ConfirmTwoFactorResponse)(nil),    // 52: personal.v1.ConfirmTwoFactorResponse
-	(*RenewRecoveryCodesRequest)(nil),   // 53: personal.v1.RenewRecoveryCodesRequest
-	(*RenewRecoveryCodesResponse)(nil),  // 54: personal.v1.RenewRecoveryCodesResponse
-	(*EndTwoFactorRequest)(nil),         // 55: personal.v1.EndTwoFactorRequest
-	(*EndTwoFactorResponse)(nil),        // 56: personal.v1.EndTwoFactorResponse
-	(*Passkey)(nil),                     // 57: personal.v1.Passkey
-	(*BeginPasskeyRequest)(nil),         // 58: personal.v1.BeginPasskeyRequest
-	(*BeginPasskeyResponse)(nil),        // 59: personal.v1.BeginPasskeyResponse
-	(*AuthorizePasskeyRequest)(nil),     // 60: personal.v1.AuthorizePasskeyRequest
-	(*AuthorizePasskeyResponse)(nil),    // 61: personal.v1.AuthorizePasskeyResponse
-	(*Proof)(nil),                       // 62: personal.v1.Proof
-	(*AddPasskeyRequest)(nil),           // 63: personal.v1.AddPasskeyRequest
-	(*AddPasskeyResponse)(nil),          // 64: personal.v1.AddPasskeyResponse
-	(*ConfirmPasskeyRequest)(nil),       // 65: personal.v1.ConfirmPasskeyRequest
-	(*ConfirmPasskeyResponse)(nil),      // 66: personal.v1.ConfirmPasskeyResponse
-	(*PasskeysRequest)(nil),             // 67: personal.v1.PasskeysRequest
-	(*PasskeysResponse)(nil),            // 68: personal.v1.PasskeysResponse
-	(*RenamePasskeyRequest)(nil),        // 69: personal.v1.RenamePasskeyRequest
-	(*RenamePasskeyResponse)(nil),       // 70: personal.v1.RenamePasskeyResponse
-	(*RemovePasskeyRequest)(nil),        // 71: personal.v1.RemovePasskeyRequest
-	(*RemovePasskeyResponse)(nil),       // 72: personal.v1.RemovePasskeyResponse
-	nil,                                 // 73: personal.v1.AuthorizeRequest.FaultsEntry
-	nil,                                 // 74: personal.v1.RegisterRequest.FieldsEntry
-	nil,                                 // 75: personal.v1.RegisterRequest.FaultsEntry
-	nil,                                 // 76: personal.v1.RecoverRequest.FaultsEntry
-	nil,                                 // 77: personal.v1.RecoverConfirmRequest.FaultsEntry
-	nil,                                 // 78: personal.v1.UpdateProfileRequest.FieldsEntry
-	nil,                                 // 79: personal.v1.ProveRequest.FaultsEntry
-	nil,                                 // 80: personal.v1.ChangePasswordRequest.FaultsEntry
-	nil,                                 // 81: personal.v1.ChangeEmailRequest.FaultsEntry
-	nil,                                 // 82: personal.v1.ConfirmEmailRequest.FaultsEntry
-	nil,                                 // 83: personal.v1.LogoutRequest.FaultsEntry
-	nil,                                 // 84: personal.v1.RevokeSessionRequest.FaultsEntry
-	nil,                                 // 85: personal.v1.ResendVerificationRequest.FaultsEntry
-	nil,                                 // 86: personal.v1.ExportRequest.FaultsEntry
-	nil,                                 // 87: personal.v1.DeleteRequest.FaultsEntry
-	nil,                                 // 88: personal.v1.UndoDeleteRequest.FaultsEntry
-	nil,                                 // 89: personal.v1.BeginTwoFactorRequest.FaultsEntry
-	nil,                                 // 90: personal.v1.ConfirmTwoFactorRequest.FaultsEntry
-	nil,                                 // 91: personal.v1.RenewRecoveryCodesRequest.FaultsEntry
-	nil,                                 // 92: personal.v1.EndTwoFactorRequest.FaultsEntry
-	nil,                                 // 93: personal.v1.BeginPasskeyRequest.FaultsEntry
-	nil,                                 // 94: personal.v1.AuthorizePasskeyRequest.FaultsEntry
-	nil,                                 // 95: personal.v1.AddPasskeyRequest.FaultsEntry
-	nil,                                 // 96: personal.v1.ConfirmPasskeyRequest.FaultsEntry
-	nil,                                 // 97: personal.v1.RenamePasskeyRequest.FaultsEntry
-	nil,                                 // 98: personal.v1.RemovePasskeyRequest.FaultsEntry
-	(*durationpb.Duration)(nil),         // 99: google.protobuf.Duration
-	(*Value)(nil),                       // 100: personal.v1.Value
-	(*timestamppb.Timestamp)(nil),       // 101: google.protobuf.Timestamp
-	(*Field)(nil),                       // 102: personal.v1.Field
-	(*Input)(nil),                       // 103: personal.v1.Input
+	(*Identity)(nil),                    // 42: personal.v1.Identity
+	(*LinkedIdentity)(nil),              // 43: personal.v1.LinkedIdentity
+	(*KnownAddress)(nil),                // 44: personal.v1.KnownAddress
+	(*ExportedEvent)(nil),               // 45: personal.v1.ExportedEvent
+	(*PendingMail)(nil),                 // 46: personal.v1.PendingMail
+	(*DeleteRequest)(nil),               // 47: personal.v1.DeleteRequest
+	(*DeleteResponse)(nil),              // 48: personal.v1.DeleteResponse
+	(*UndoDeleteRequest)(nil),           // 49: personal.v1.UndoDeleteRequest
+	(*UndoDeleteResponse)(nil),          // 50: personal.v1.UndoDeleteResponse
+	(*BeginTwoFactorRequest)(nil),       // 51: personal.v1.BeginTwoFactorRequest
+	(*BeginTwoFactorResponse)(nil),      // 52: personal.v1.BeginTwoFactorResponse
+	(*ConfirmTwoFactorRequest)(nil),     // 53: personal.v1.ConfirmTwoFactorRequest
+	(*ConfirmTwoFactorResponse)(nil),    // 54: personal.v1.ConfirmTwoFactorResponse
+	(*RenewRecoveryCodesRequest)(nil),   // 55: personal.v1.RenewRecoveryCodesRequest
+	(*RenewRecoveryCodesResponse)(nil),  // 56: personal.v1.RenewRecoveryCodesResponse
+	(*EndTwoFactorRequest)(nil),         // 57: personal.v1.EndTwoFactorRequest
+	(*EndTwoFactorResponse)(nil),        // 58: personal.v1.EndTwoFactorResponse
+	(*Passkey)(nil),                     // 59: personal.v1.Passkey
+	(*BeginPasskeyRequest)(nil),         // 60: personal.v1.BeginPasskeyRequest
+	(*BeginPasskeyResponse)(nil),        // 61: personal.v1.BeginPasskeyResponse
+	(*AuthorizePasskeyRequest)(nil),     // 62: personal.v1.AuthorizePasskeyRequest
+	(*AuthorizePasskeyResponse)(nil),    // 63: personal.v1.AuthorizePasskeyResponse
+	(*Proof)(nil),                       // 64: personal.v1.Proof
+	(*AddPasskeyRequest)(nil),           // 65: personal.v1.AddPasskeyRequest
+	(*AddPasskeyResponse)(nil),          // 66: personal.v1.AddPasskeyResponse
+	(*ConfirmPasskeyRequest)(nil),       // 67: personal.v1.ConfirmPasskeyRequest
+	(*ConfirmPasskeyResponse)(nil),      // 68: personal.v1.ConfirmPasskeyResponse
+	(*PasskeysRequest)(nil),             // 69: personal.v1.PasskeysRequest
+	(*PasskeysResponse)(nil),            // 70: personal.v1.PasskeysResponse
+	(*RenamePasskeyRequest)(nil),        // 71: personal.v1.RenamePasskeyRequest
+	(*RenamePasskeyResponse)(nil),       // 72: personal.v1.RenamePasskeyResponse
+	(*RemovePasskeyRequest)(nil),        // 73: personal.v1.RemovePasskeyRequest
+	(*RemovePasskeyResponse)(nil),       // 74: personal.v1.RemovePasskeyResponse
+	nil,                                 // 75: personal.v1.AuthorizeRequest.FaultsEntry
+	nil,                                 // 76: personal.v1.RegisterRequest.FieldsEntry
+	nil,                                 // 77: personal.v1.RegisterRequest.FaultsEntry
+	nil,                                 // 78: personal.v1.RecoverRequest.FaultsEntry
+	nil,                                 // 79: personal.v1.RecoverConfirmRequest.FaultsEntry
+	nil,                                 // 80: personal.v1.UpdateProfileRequest.FieldsEntry
+	nil,                                 // 81: personal.v1.ProveRequest.FaultsEntry
+	nil,                                 // 82: personal.v1.ChangePasswordRequest.FaultsEntry
+	nil,                                 // 83: personal.v1.ChangeEmailRequest.FaultsEntry
+	nil,                                 // 84: personal.v1.ConfirmEmailRequest.FaultsEntry
+	nil,                                 // 85: personal.v1.LogoutRequest.FaultsEntry
+	nil,                                 // 86: personal.v1.RevokeSessionRequest.FaultsEntry
+	nil,                                 // 87: personal.v1.ResendVerificationRequest.FaultsEntry
+	nil,                                 // 88: personal.v1.ExportRequest.FaultsEntry
+	nil,                                 // 89: personal.v1.DeleteRequest.FaultsEntry
+	nil,                                 // 90: personal.v1.UndoDeleteRequest.FaultsEntry
+	nil,                                 // 91: personal.v1.BeginTwoFactorRequest.FaultsEntry
+	nil,                                 // 92: personal.v1.ConfirmTwoFactorRequest.FaultsEntry
+	nil,                                 // 93: personal.v1.RenewRecoveryCodesRequest.FaultsEntry
+	nil,                                 // 94: personal.v1.EndTwoFactorRequest.FaultsEntry
+	nil,                                 // 95: personal.v1.BeginPasskeyRequest.FaultsEntry
+	nil,                                 // 96: personal.v1.AuthorizePasskeyRequest.FaultsEntry
+	nil,                                 // 97: personal.v1.AddPasskeyRequest.FaultsEntry
+	nil,                                 // 98: personal.v1.ConfirmPasskeyRequest.FaultsEntry
+	nil,                                 // 99: personal.v1.RenamePasskeyRequest.FaultsEntry
+	nil,                                 // 100: personal.v1.RemovePasskeyRequest.FaultsEntry
+	(*durationpb.Duration)(nil),         // 101: google.protobuf.Duration
+	(*Value)(nil),                       // 102: personal.v1.Value
+	(*timestamppb.Timestamp)(nil),       // 103: google.protobuf.Timestamp
+	(*Field)(nil),                       // 104: personal.v1.Field
+	(*Input)(nil),                       // 105: personal.v1.Input
 }
 var file_personal_v1_personal_proto_depIdxs = []int32{
 	2,   // 0: personal.v1.UserProfile.fields:type_name -> personal.v1.ProfileField
-	99,  // 1: personal.v1.UserProfile.fresh_for:type_name -> google.protobuf.Duration
-	100, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
-	101, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
-	101, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
-	101, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
-	73,  // 6: personal.v1.AuthorizeRequest.faults:type_name -> personal.v1.AuthorizeRequest.FaultsEntry
+	101, // 1: personal.v1.UserProfile.fresh_for:type_name -> google.protobuf.Duration
+	102, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
+	103, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
+	103, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
+	103, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
+	75,  // 6: personal.v1.AuthorizeRequest.faults:type_name -> personal.v1.AuthorizeRequest.FaultsEntry
 	0,   // 7: personal.v1.AuthorizeResponse.credentials:type_name -> personal.v1.Credentials
 	1,   // 8: personal.v1.AuthorizeResponse.profile:type_name -> personal.v1.UserProfile
 	0,   // 9: personal.v1.RefreshRequest.credentials:type_name -> personal.v1.Credentials
 	0,   // 10: personal.v1.RefreshResponse.credentials:type_name -> personal.v1.Credentials
-	74,  // 11: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
-	75,  // 12: personal.v1.RegisterRequest.faults:type_name -> personal.v1.RegisterRequest.FaultsEntry
+	76,  // 11: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
+	77,  // 12: personal.v1.RegisterRequest.faults:type_name -> personal.v1.RegisterRequest.FaultsEntry
 	0,   // 13: personal.v1.RegisterResponse.credentials:type_name -> personal.v1.Credentials
 	1,   // 14: personal.v1.RegisterResponse.profile:type_name -> personal.v1.UserProfile
-	76,  // 15: personal.v1.RecoverRequest.faults:type_name -> personal.v1.RecoverRequest.FaultsEntry
-	77,  // 16: personal.v1.RecoverConfirmRequest.faults:type_name -> personal.v1.RecoverConfirmRequest.FaultsEntry
+	78,  // 15: personal.v1.RecoverRequest.faults:type_name -> personal.v1.RecoverRequest.FaultsEntry
+	79,  // 16: personal.v1.RecoverConfirmRequest.faults:type_name -> personal.v1.RecoverConfirmRequest.FaultsEntry
 	0,   // 17: personal.v1.ProfileRequest.credentials:type_name -> personal.v1.Credentials
 	1,   // 18: personal.v1.ProfileResponse.profile:type_name -> personal.v1.UserProfile
 	0,   // 19: personal.v1.UpdateProfileRequest.credentials:type_name -> personal.v1.Credentials
-	78,  // 20: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
+	80,  // 20: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
 	1,   // 21: personal.v1.UpdateProfileResponse.profile:type_name -> personal.v1.UserProfile
 	0,   // 22: personal.v1.ProveRequest.credentials:type_name -> personal.v1.Credentials
-	79,  // 23: personal.v1.ProveRequest.faults:type_name -> personal.v1.ProveRequest.FaultsEntry
-	101, // 24: personal.v1.ProveResponse.until:type_name -> google.protobuf.Timestamp
+	81,  // 23: personal.v1.ProveRequest.faults:type_name -> personal.v1.ProveRequest.FaultsEntry
+	103, // 24: personal.v1.ProveResponse.until:type_name -> google.protobuf.Timestamp
 	0,   // 25: personal.v1.ChangePasswordRequest.credentials:type_name -> personal.v1.Credentials
-	80,  // 26: personal.v1.ChangePasswordRequest.faults:type_name -> personal.v1.ChangePasswordRequest.FaultsEntry
+	82,  // 26: personal.v1.ChangePasswordRequest.faults:type_name -> personal.v1.ChangePasswordRequest.FaultsEntry
 	0,   // 27: personal.v1.ChangePasswordResponse.credentials:type_name -> personal.v1.Credentials
 	0,   // 28: personal.v1.ChangeEmailRequest.credentials:type_name -> personal.v1.Credentials
-	81,  // 29: personal.v1.ChangeEmailRequest.faults:type_name -> personal.v1.ChangeEmailRequest.FaultsEntry
-	82,  // 30: personal.v1.ConfirmEmailRequest.faults:type_name -> personal.v1.ConfirmEmailRequest.FaultsEntry
+	83,  // 29: personal.v1.ChangeEmailRequest.faults:type_name -> personal.v1.ChangeEmailRequest.FaultsEntry
+	84,  // 30: personal.v1.ConfirmEmailRequest.faults:type_name -> personal.v1.ConfirmEmailRequest.FaultsEntry
 	0,   // 31: personal.v1.LogoutRequest.credentials:type_name -> personal.v1.Credentials
-	83,  // 32: personal.v1.LogoutRequest.faults:type_name -> personal.v1.LogoutRequest.FaultsEntry
+	85,  // 32: personal.v1.LogoutRequest.faults:type_name -> personal.v1.LogoutRequest.FaultsEntry
 	0,   // 33: personal.v1.SessionsRequest.credentials:type_name -> personal.v1.Credentials
 	3,   // 34: personal.v1.SessionsResponse.sessions:type_name -> personal.v1.Session
 	0,   // 35: personal.v1.RevokeSessionRequest.credentials:type_name -> personal.v1.Credentials
-	84,  // 36: personal.v1.RevokeSessionRequest.faults:type_name -> personal.v1.RevokeSessionRequest.FaultsEntry
+	86,  // 36: personal.v1.RevokeSessionRequest.faults:type_name -> personal.v1.RevokeSessionRequest.FaultsEntry
 	0,   // 37: personal.v1.RevokeOtherSessionsRequest.credentials:type_name -> personal.v1.Credentials
-	102, // 38: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
-	99,  // 39: personal.v1.FeaturesResponse.deletion_grace:type_name -> google.protobuf.Duration
-	85,  // 40: personal.v1.ResendVerificationRequest.faults:type_name -> personal.v1.ResendVerificationRequest.FaultsEntry
+	104, // 38: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
+	101, // 39: personal.v1.FeaturesResponse.deletion_grace:type_name -> google.protobuf.Duration
+	87,  // 40: personal.v1.ResendVerificationRequest.faults:type_name -> personal.v1.ResendVerificationRequest.FaultsEntry
 	0,   // 41: personal.v1.ExportRequest.credentials:type_name -> personal.v1.Credentials
-	86,  // 42: personal.v1.ExportRequest.faults:type_name -> personal.v1.ExportRequest.FaultsEntry
+	88,  // 42: personal.v1.ExportRequest.faults:type_name -> personal.v1.ExportRequest.FaultsEntry
 	1,   // 43: personal.v1.ExportResponse.profile:type_name -> personal.v1.UserProfile
-	101, // 44: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
-	101, // 45: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
+	103, // 44: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
+	103, // 45: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
 	3,   // 46: personal.v1.ExportResponse.sessions:type_name -> personal.v1.Session
-	42,  // 47: personal.v1.ExportResponse.known_addresses:type_name -> personal.v1.KnownAddress
-	43,  // 48: personal.v1.ExportResponse.events:type_name -> personal.v1.ExportedEvent
-	44,  // 49: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
-	57,  // 50: personal.v1.ExportResponse.passkeys:type_name -> personal.v1.Passkey
-	101, // 51: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
-	101, // 52: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
-	101, // 53: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
-	0,   // 54: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
-	87,  // 55: personal.v1.DeleteRequest.faults:type_name -> personal.v1.DeleteRequest.FaultsEntry
-	101, // 56: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
-	88,  // 57: personal.v1.UndoDeleteRequest.faults:type_name -> personal.v1.UndoDeleteRequest.FaultsEntry
-	0,   // 58: personal.v1.BeginTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	89,  // 59: personal.v1.BeginTwoFactorRequest.faults:type_name -> personal.v1.BeginTwoFactorRequest.FaultsEntry
-	0,   // 60: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	90,  // 61: personal.v1.ConfirmTwoFactorRequest.faults:type_name -> personal.v1.ConfirmTwoFactorRequest.FaultsEntry
-	0,   // 62: personal.v1.ConfirmTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
-	0,   // 63: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
-	91,  // 64: personal.v1.RenewRecoveryCodesRequest.faults:type_name -> personal.v1.RenewRecoveryCodesRequest.FaultsEntry
-	0,   // 65: personal.v1.EndTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	92,  // 66: personal.v1.EndTwoFactorRequest.faults:type_name -> personal.v1.EndTwoFactorRequest.FaultsEntry
-	0,   // 67: personal.v1.EndTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
-	101, // 68: personal.v1.Passkey.created:type_name -> google.protobuf.Timestamp
-	101, // 69: personal.v1.Passkey.last_used:type_name -> google.protobuf.Timestamp
-	0,   // 70: personal.v1.BeginPasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	93,  // 71: personal.v1.BeginPasskeyRequest.faults:type_name -> personal.v1.BeginPasskeyRequest.FaultsEntry
-	94,  // 72: personal.v1.AuthorizePasskeyRequest.faults:type_name -> personal.v1.AuthorizePasskeyRequest.FaultsEntry
-	0,   // 73: personal.v1.AuthorizePasskeyResponse.credentials:type_name -> personal.v1.Credentials
-	1,   // 74: personal.v1.AuthorizePasskeyResponse.profile:type_name -> personal.v1.UserProfile
-	62,  // 75: personal.v1.AuthorizePasskeyResponse.proof:type_name -> personal.v1.Proof
-	101, // 76: personal.v1.Proof.until:type_name -> google.protobuf.Timestamp
-	0,   // 77: personal.v1.AddPasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	95,  // 78: personal.v1.AddPasskeyRequest.faults:type_name -> personal.v1.AddPasskeyRequest.FaultsEntry
-	0,   // 79: personal.v1.ConfirmPasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	96,  // 80: personal.v1.ConfirmPasskeyRequest.faults:type_name -> personal.v1.ConfirmPasskeyRequest.FaultsEntry
-	57,  // 81: personal.v1.ConfirmPasskeyResponse.passkey:type_name -> personal.v1.Passkey
-	0,   // 82: personal.v1.PasskeysRequest.credentials:type_name -> personal.v1.Credentials
-	57,  // 83: personal.v1.PasskeysResponse.passkeys:type_name -> personal.v1.Passkey
-	0,   // 84: personal.v1.RenamePasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	97,  // 85: personal.v1.RenamePasskeyRequest.faults:type_name -> personal.v1.RenamePasskeyRequest.FaultsEntry
-	0,   // 86: personal.v1.RemovePasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	98,  // 87: personal.v1.RemovePasskeyRequest.faults:type_name -> personal.v1.RemovePasskeyRequest.FaultsEntry
-	103, // 88: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	103, // 89: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	4,   // 90: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
-	6,   // 91: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
-	8,   // 92: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
-	10,  // 93: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
-	12,  // 94: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
-	14,  // 95: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
-	16,  // 96: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
-	18,  // 97: personal.v1.PersonalService.Prove:input_type -> personal.v1.ProveRequest
-	20,  // 98: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
-	22,  // 99: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
-	24,  // 100: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
-	26,  // 101: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
-	28,  // 102: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
-	30,  // 103: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
-	32,  // 104: personal.v1.PersonalService.RevokeOtherSessions:input_type -> personal.v1.RevokeOtherSessionsRequest
-	34,  // 105: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
-	36,  // 106: personal.v1.PersonalService.Features:input_type -> personal.v1.FeaturesRequest
-	38,  // 107: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
-	40,  // 108: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
-	45,  // 109: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
-	47,  // 110: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
-	49,  // 111: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
-	51,  // 112: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
-	53,  // 113: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
-	55,  // 114: personal.v1.PersonalService.EndTwoFactor:input_type -> personal.v1.EndTwoFactorRequest
-	58,  // 115: personal.v1.PersonalService.BeginPasskey:input_type -> personal.v1.BeginPasskeyRequest
-	60,  // 116: personal.v1.PersonalService.AuthorizePasskey:input_type -> personal.v1.AuthorizePasskeyRequest
-	63,  // 117: personal.v1.PersonalService.AddPasskey:input_type -> personal.v1.AddPasskeyRequest
-	65,  // 118: personal.v1.PersonalService.ConfirmPasskey:input_type -> personal.v1.ConfirmPasskeyRequest
-	67,  // 119: personal.v1.PersonalService.Passkeys:input_type -> personal.v1.PasskeysRequest
-	69,  // 120: personal.v1.PersonalService.RenamePasskey:input_type -> personal.v1.RenamePasskeyRequest
-	71,  // 121: personal.v1.PersonalService.RemovePasskey:input_type -> personal.v1.RemovePasskeyRequest
-	5,   // 122: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
-	7,   // 123: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
-	9,   // 124: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
-	11,  // 125: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
-	13,  // 126: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
-	15,  // 127: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
-	17,  // 128: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
-	19,  // 129: personal.v1.PersonalService.Prove:output_type -> personal.v1.ProveResponse
-	21,  // 130: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
-	23,  // 131: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
-	25,  // 132: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
-	27,  // 133: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
-	29,  // 134: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
-	31,  // 135: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
-	33,  // 136: personal.v1.PersonalService.RevokeOtherSessions:output_type -> personal.v1.RevokeOtherSessionsResponse
-	35,  // 137: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
-	37,  // 138: personal.v1.PersonalService.Features:output_type -> personal.v1.FeaturesResponse
-	39,  // 139: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
-	41,  // 140: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
-	46,  // 141: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
-	48,  // 142: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
-	50,  // 143: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
-	52,  // 144: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
-	54,  // 145: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
-	56,  // 146: personal.v1.PersonalService.EndTwoFactor:output_type -> personal.v1.EndTwoFactorResponse
-	59,  // 147: personal.v1.PersonalService.BeginPasskey:output_type -> personal.v1.BeginPasskeyResponse
-	61,  // 148: personal.v1.PersonalService.AuthorizePasskey:output_type -> personal.v1.AuthorizePasskeyResponse
-	64,  // 149: personal.v1.PersonalService.AddPasskey:output_type -> personal.v1.AddPasskeyResponse
-	66,  // 150: personal.v1.PersonalService.ConfirmPasskey:output_type -> personal.v1.ConfirmPasskeyResponse
-	68,  // 151: personal.v1.PersonalService.Passkeys:output_type -> personal.v1.PasskeysResponse
-	70,  // 152: personal.v1.PersonalService.RenamePasskey:output_type -> personal.v1.RenamePasskeyResponse
-	72,  // 153: personal.v1.PersonalService.RemovePasskey:output_type -> personal.v1.RemovePasskeyResponse
-	122, // [122:154] is the sub-list for method output_type
-	90,  // [90:122] is the sub-list for method input_type
-	90,  // [90:90] is the sub-list for extension type_name
-	90,  // [90:90] is the sub-list for extension extendee
-	0,   // [0:90] is the sub-list for field type_name
+	44,  // 47: personal.v1.ExportResponse.known_addresses:type_name -> personal.v1.KnownAddress
+	45,  // 48: personal.v1.ExportResponse.events:type_name -> personal.v1.ExportedEvent
+	46,  // 49: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
+	59,  // 50: personal.v1.ExportResponse.passkeys:type_name -> personal.v1.Passkey
+	43,  // 51: personal.v1.ExportResponse.identities:type_name -> personal.v1.LinkedIdentity
+	42,  // 52: personal.v1.LinkedIdentity.identity:type_name -> personal.v1.Identity
+	103, // 53: personal.v1.LinkedIdentity.linked:type_name -> google.protobuf.Timestamp
+	103, // 54: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
+	103, // 55: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
+	103, // 56: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
+	0,   // 57: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
+	89,  // 58: personal.v1.DeleteRequest.faults:type_name -> personal.v1.DeleteRequest.FaultsEntry
+	103, // 59: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
+	90,  // 60: personal.v1.UndoDeleteRequest.faults:type_name -> personal.v1.UndoDeleteRequest.FaultsEntry
+	0,   // 61: personal.v1.BeginTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	91,  // 62: personal.v1.BeginTwoFactorRequest.faults:type_name -> personal.v1.BeginTwoFactorRequest.FaultsEntry
+	0,   // 63: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	92,  // 64: personal.v1.ConfirmTwoFactorRequest.faults:type_name -> personal.v1.ConfirmTwoFactorRequest.FaultsEntry
+	0,   // 65: personal.v1.ConfirmTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
+	0,   // 66: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
+	93,  // 67: personal.v1.RenewRecoveryCodesRequest.faults:type_name -> personal.v1.RenewRecoveryCodesRequest.FaultsEntry
+	0,   // 68: personal.v1.EndTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	94,  // 69: personal.v1.EndTwoFactorRequest.faults:type_name -> personal.v1.EndTwoFactorRequest.FaultsEntry
+	0,   // 70: personal.v1.EndTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
+	103, // 71: personal.v1.Passkey.created:type_name -> google.protobuf.Timestamp
+	103, // 72: personal.v1.Passkey.last_used:type_name -> google.protobuf.Timestamp
+	0,   // 73: personal.v1.BeginPasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	95,  // 74: personal.v1.BeginPasskeyRequest.faults:type_name -> personal.v1.BeginPasskeyRequest.FaultsEntry
+	96,  // 75: personal.v1.AuthorizePasskeyRequest.faults:type_name -> personal.v1.AuthorizePasskeyRequest.FaultsEntry
+	0,   // 76: personal.v1.AuthorizePasskeyResponse.credentials:type_name -> personal.v1.Credentials
+	1,   // 77: personal.v1.AuthorizePasskeyResponse.profile:type_name -> personal.v1.UserProfile
+	64,  // 78: personal.v1.AuthorizePasskeyResponse.proof:type_name -> personal.v1.Proof
+	103, // 79: personal.v1.Proof.until:type_name -> google.protobuf.Timestamp
+	0,   // 80: personal.v1.AddPasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	97,  // 81: personal.v1.AddPasskeyRequest.faults:type_name -> personal.v1.AddPasskeyRequest.FaultsEntry
+	0,   // 82: personal.v1.ConfirmPasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	98,  // 83: personal.v1.ConfirmPasskeyRequest.faults:type_name -> personal.v1.ConfirmPasskeyRequest.FaultsEntry
+	59,  // 84: personal.v1.ConfirmPasskeyResponse.passkey:type_name -> personal.v1.Passkey
+	0,   // 85: personal.v1.PasskeysRequest.credentials:type_name -> personal.v1.Credentials
+	59,  // 86: personal.v1.PasskeysResponse.passkeys:type_name -> personal.v1.Passkey
+	0,   // 87: personal.v1.RenamePasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	99,  // 88: personal.v1.RenamePasskeyRequest.faults:type_name -> personal.v1.RenamePasskeyRequest.FaultsEntry
+	0,   // 89: personal.v1.RemovePasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	100, // 90: personal.v1.RemovePasskeyRequest.faults:type_name -> personal.v1.RemovePasskeyRequest.FaultsEntry
+	105, // 91: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	105, // 92: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	4,   // 93: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
+	6,   // 94: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
+	8,   // 95: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
+	10,  // 96: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
+	12,  // 97: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
+	14,  // 98: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
+	16,  // 99: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
+	18,  // 100: personal.v1.PersonalService.Prove:input_type -> personal.v1.ProveRequest
+	20,  // 101: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
+	22,  // 102: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
+	24,  // 103: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
+	26,  // 104: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
+	28,  // 105: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
+	30,  // 106: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
+	32,  // 107: personal.v1.PersonalService.RevokeOtherSessions:input_type -> personal.v1.RevokeOtherSessionsRequest
+	34,  // 108: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
+	36,  // 109: personal.v1.PersonalService.Features:input_type -> personal.v1.FeaturesRequest
+	38,  // 110: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
+	40,  // 111: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
+	47,  // 112: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
+	49,  // 113: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
+	51,  // 114: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
+	53,  // 115: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
+	55,  // 116: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
+	57,  // 117: personal.v1.PersonalService.EndTwoFactor:input_type -> personal.v1.EndTwoFactorRequest
+	60,  // 118: personal.v1.PersonalService.BeginPasskey:input_type -> personal.v1.BeginPasskeyRequest
+	62,  // 119: personal.v1.PersonalService.AuthorizePasskey:input_type -> personal.v1.AuthorizePasskeyRequest
+	65,  // 120: personal.v1.PersonalService.AddPasskey:input_type -> personal.v1.AddPasskeyRequest
+	67,  // 121: personal.v1.PersonalService.ConfirmPasskey:input_type -> personal.v1.ConfirmPasskeyRequest
+	69,  // 122: personal.v1.PersonalService.Passkeys:input_type -> personal.v1.PasskeysRequest
+	71,  // 123: personal.v1.PersonalService.RenamePasskey:input_type -> personal.v1.RenamePasskeyRequest
+	73,  // 124: personal.v1.PersonalService.RemovePasskey:input_type -> personal.v1.RemovePasskeyRequest
+	5,   // 125: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
+	7,   // 126: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
+	9,   // 127: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
+	11,  // 128: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
+	13,  // 129: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
+	15,  // 130: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
+	17,  // 131: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
+	19,  // 132: personal.v1.PersonalService.Prove:output_type -> personal.v1.ProveResponse
+	21,  // 133: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
+	23,  // 134: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
+	25,  // 135: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
+	27,  // 136: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
+	29,  // 137: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
+	31,  // 138: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
+	33,  // 139: personal.v1.PersonalService.RevokeOtherSessions:output_type -> personal.v1.RevokeOtherSessionsResponse
+	35,  // 140: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
+	37,  // 141: personal.v1.PersonalService.Features:output_type -> personal.v1.FeaturesResponse
+	39,  // 142: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
+	41,  // 143: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
+	48,  // 144: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
+	50,  // 145: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
+	52,  // 146: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
+	54,  // 147: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
+	56,  // 148: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
+	58,  // 149: personal.v1.PersonalService.EndTwoFactor:output_type -> personal.v1.EndTwoFactorResponse
+	61,  // 150: personal.v1.PersonalService.BeginPasskey:output_type -> personal.v1.BeginPasskeyResponse
+	63,  // 151: personal.v1.PersonalService.AuthorizePasskey:output_type -> personal.v1.AuthorizePasskeyResponse
+	66,  // 152: personal.v1.PersonalService.AddPasskey:output_type -> personal.v1.AddPasskeyResponse
+	68,  // 153: personal.v1.PersonalService.ConfirmPasskey:output_type -> personal.v1.ConfirmPasskeyResponse
+	70,  // 154: personal.v1.PersonalService.Passkeys:output_type -> personal.v1.PasskeysResponse
+	72,  // 155: personal.v1.PersonalService.RenamePasskey:output_type -> personal.v1.RenamePasskeyResponse
+	74,  // 156: personal.v1.PersonalService.RemovePasskey:output_type -> personal.v1.RemovePasskeyResponse
+	125, // [125:157] is the sub-list for method output_type
+	93,  // [93:125] is the sub-list for method input_type
+	93,  // [93:93] is the sub-list for extension type_name
+	93,  // [93:93] is the sub-list for extension extendee
+	0,   // [0:93] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_personal_proto_init() }
@@ -5113,7 +5251,7 @@ func file_personal_v1_personal_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_personal_proto_rawDesc), len(file_personal_v1_personal_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   99,
+			NumMessages:   101,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

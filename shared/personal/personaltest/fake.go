@@ -257,6 +257,11 @@ type Administration struct {
 	RehearseFieldsFunc     func(context.Context, []personal.Field) (personal.FieldsRehearsal, error)
 	FillFieldsFunc         func(context.Context, string) error
 	FieldsFillFunc         func(context.Context) (personal.FieldsFill, error)
+
+	SignInFunc         func(context.Context, personal.SignInRequest) (personal.OpenedSession, error)
+	LinkIdentityFunc   func(context.Context, personal.LinkIdentityRequest) error
+	FindIdentityFunc   func(context.Context, personal.Identity) (int64, error)
+	UnlinkIdentityFunc func(context.Context, personal.UnlinkIdentityRequest) error
 }
 
 var _ personal.Administration = (*Administration)(nil)
@@ -352,6 +357,26 @@ func (a *Administration) FieldsFill(ctx context.Context) (personal.FieldsFill, e
 		return personal.FieldsFill{}, personal.NewError(personal.CodeNotFound, nil)
 	}
 	return a.FieldsFillFunc(ctx)
+}
+
+// SignIn calls SignInFunc.
+func (a *Administration) SignIn(ctx context.Context, r personal.SignInRequest) (personal.OpenedSession, error) {
+	return call(ctx, a.SignInFunc, r)
+}
+
+// LinkIdentity calls LinkIdentityFunc.
+func (a *Administration) LinkIdentity(ctx context.Context, r personal.LinkIdentityRequest) error {
+	return callNoResult(ctx, a.LinkIdentityFunc, r)
+}
+
+// FindIdentity calls FindIdentityFunc.
+func (a *Administration) FindIdentity(ctx context.Context, i personal.Identity) (int64, error) {
+	return call(ctx, a.FindIdentityFunc, i)
+}
+
+// UnlinkIdentity calls UnlinkIdentityFunc.
+func (a *Administration) UnlinkIdentity(ctx context.Context, r personal.UnlinkIdentityRequest) error {
+	return callNoResult(ctx, a.UnlinkIdentityFunc, r)
 }
 
 // Host is a fake [personal.Host] and [personal.Eraser] that records mails, events and

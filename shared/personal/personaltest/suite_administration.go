@@ -49,6 +49,14 @@ func RunAdministration(t *testing.T, start StartAdministration) {
 		"invalid explanation reports all field errors":             testInvalidExplain,
 		"limits are lifted with an event":                          testLiftLimits,
 		"user fields are rehearsed, missed and filled in":          testMissingFields,
+		"host opens a session by a method of its own":              testSignIn,
+		"host's sign-in asks for a code":                           testSignInWithCode,
+		"host's sign-in of a moment ago is a proof":                testSignInProof,
+		"first identity of a new account is linked by its id":      testFirstIdentity,
+		"identity is linked and unlinked with a proof":             testProvedIdentity,
+		"unlinked identity ends its sessions":                      testUnlinkIdentity,
+		"recovery removes identities":                              testRecoveredIdentity,
+		"identity is of one account":                               testIdentityRace,
 		"unknown id is not found":                                  testUnknownUser,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })

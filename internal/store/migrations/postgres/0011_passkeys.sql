@@ -3,7 +3,7 @@ ALTER TABLE personal_accounts ADD COLUMN user_handle BYTEA; -- identifies the ac
 ALTER TABLE personal_sessions ADD COLUMN method TEXT; -- how it began; NULL: by an earlier version
 ALTER TABLE personal_sessions ADD COLUMN passkey_id BIGINT; -- of the passkey that began it; NULL: none
 ALTER TABLE personal_sessions ADD COLUMN proof_passkey BIGINT; -- of the passkey that gave the proof; NULL: none
-ALTER TABLE personal_audit ADD COLUMN removed BIGINT; -- how many passkeys were removed; NULL: of other events
+ALTER TABLE personal_audit ADD COLUMN removed BIGINT; -- how many passkeys or identities were removed; NULL: of other events
 
 CREATE TABLE personal_passkeys (
     id                 BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

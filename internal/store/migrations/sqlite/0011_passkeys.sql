@@ -3,7 +3,7 @@ ALTER TABLE personal_accounts ADD COLUMN user_handle BLOB; -- identifies the acc
 ALTER TABLE personal_sessions ADD COLUMN method TEXT; -- how it began; NULL: by an earlier version
 ALTER TABLE personal_sessions ADD COLUMN passkey_id INTEGER; -- of the passkey that began it; NULL: none
 ALTER TABLE personal_sessions ADD COLUMN proof_passkey INTEGER; -- of the passkey that gave the proof; NULL: none
-ALTER TABLE personal_audit ADD COLUMN removed INTEGER; -- how many passkeys were removed; NULL: of other events
+ALTER TABLE personal_audit ADD COLUMN removed INTEGER; -- how many passkeys or identities were removed; NULL: of other events
 
 CREATE TABLE personal_passkeys (
     id                 INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -1,0 +1,344 @@
+package accounts_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+const method = "oidc"
+
+func subject(name string) personal.Identity {
+	return personal.Identity{Issuer: "https://op.example", Subject: name}
+}
+
+// link stores that an identity is an account's.
+func (f *fixture) link(t *testing.T, id int64, name string) { f.linkBy(t, id, name, false) }
+
+// linkBy is link with a proof by a code, or not.
+func (f *fixture) linkBy(t *testing.T, id int64, name string, code bool) {
+	t.Helper()
+	must(t, f.store.LinkIdentity(t.Context(), accounts.LinkIdentity{
+		Identity: subject(name), AccountID: id, Max: personal.MaxIdentities, WithCode: code,
+		May: func(accounts.Account, accounts.WaysIn) error { return nil }, Jobs: func(accounts.Account) []accounts.NewJob { return nil },
+	}))
+}
+
+// wantFound checks whether an identity signs its user in.
+func (f *fixture) wantFound(t *testing.T, name string, want bool) {
+	t.Helper()
+	if _, err := f.service.FindIdentity(t.Context(), subject(name)); (err == nil) != want || err != nil && personal.CodeOf(err) != personal.CodeNotFound {
+		t.Fatalf("finding the identity %s: got %v, want it found: %t", name, err, want)
+	}
+}
+
+func (f *fixture) signInBy(ctx context.Context, id int64, code string) error {
+	_, err := f.service.SignIn(ctx, personal.SignInRequest{UserID: id, Method: method, Code: code})
+	return err
+}
+
+func TestSignIn_IsChargedToTheAccount(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, _ := guarded(t, url)
+		id := f.register(t, "ada").Credentials.UserID
+		for i := range 60 {
+			if err := f.signInBy(at(t, fmt.Sprintf("198.51.100.%d", i)), id, ""); err != nil {
+				t.Fatalf("sign-in %d: %v", i, err)
+			}
+		}
+		wantCode(t, f.signInBy(at(t, home), id, ""), personal.CodeTooManyAttempts)
+		f.clock.Advance(5 * time.Second)
+		wantCode(t, f.signInBy(at(t, home), id, ""), "")
+		f.disable(t, id)
+		wantCode(t, f.signInBy(at(t, home), id, ""), personal.CodeTooManyAttempts) // a refused one is charged, too
+	})
+}
+
+func TestSignIn_EmailMustBeConfirmedFirst(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t))
+	id := f.registerUnverified(t, "ada")
+	wantCode(t, f.signInBy(at(t, home), id, ""), personal.CodeEmailUnverified)
+}
+
+func TestSignIn_MakesTheAddressFullyKnown(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		id := f.register(t, "ada").Credentials.UserID
+		for _, address := range []string{home, abroad} {
+			must(t, f.signInBy(at(t, address), id, ""))
+			if got := f.what(t, "ada", address); got != full {
+				t.Errorf("%s: got %s, want %s", address, got, full)
+			}
+		}
+		must(t, f.signInBy(at(t, abroad), id, ""))
+		f.drain(t)
+		told := 0
+		for _, m := range f.host.Mails() {
+			if m.Subject == "Sign-in from an unfamiliar IP address" {
+				told++
+			}
+		}
+		if told != 1 {
+			t.Errorf("got %d notices, want one of the sign-in elsewhere", told)
+		}
+	})
+}
+
+func TestSignIn_CodesAreLimitedAndBlockedAsInAuthorize(t *testing.T) {
+	u := enrolled(t, testkit.SQLite(t))
+	f, id := u.f, u.in.UserID
+	for range 5 {
+		wantCode(t, f.signInBy(at(t, abroad), id, u.wrong()), personal.CodeInvalidCode)
+		u.wantTry(t, at(t, abroad), u.wrong(), personal.CodeInvalidCode)
+	}
+	wantCode(t, f.signInBy(at(t, abroad), id, u.code()), personal.CodeTooManyAttempts)
+	wantCode(t, f.signInBy(at(t, home), id, u.next()), "") // the known address has a limit of its own
+	if got := f.told(t); got != 1 {
+		t.Errorf("got %d notices of refused codes, want 1", got)
+	}
+	f.clock.Advance(31 * 24 * time.Hour)
+	u.block(t)
+	wantCode(t, f.signInBy(at(t, abroad), id, u.next()), personal.CodeCodesBlocked)
+	wantCode(t, f.signInBy(at(t, abroad), id, ""), personal.CodeCodeRequired)
+	f.clock.Advance(time.Hour) // the limit is regained
+	wantCode(t, f.signInBy(at(t, abroad), id, u.recoveryCode()), "")
+	wantCode(t, f.signInBy(at(t, abroad), id, u.next()), "") // which has lifted the block
+}
+
+// changingAccounts is a store in which something happens before each of the first sessions is
+// opened.
+type changingAccounts struct {
+	accounts.Store
+	happens func()
+	left    int
+}
+
+func (s *changingAccounts) OpenSession(ctx context.Context, o accounts.OpenSession) (accounts.Account, error) {
+	if s.left > 0 {
+		s.left--
+		s.happens()
+	}
+	return s.Store.OpenSession(ctx, o)
+}
+
+// The host has authenticated the user, so a new password does not matter.
+func TestSignIn_ChangeMeanwhileIsJudgedAgain(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		changes := &changingAccounts{}
+		f.offer(t, f.store, h)
+		u := f.enrol(t, "ada")
+		changes.Store = f.store
+		f.service = f.serve(changes, h)
+		f.service.OfferTwoFactor(true)
+		id := u.in.UserID
+		changes.happens = func() {
+			f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET credential_version = credential_version + 1 WHERE id = %d", id))
+		}
+		for range 5 { // no limit of codes is reached: those that were not used are refunded
+			changes.left = 5
+			must(t, f.signInBy(at(t, home), id, u.next()))
+		}
+		changes.left = 100
+		wantCode(t, f.signInBy(at(t, home), id, u.next()), personal.CodeUnavailable)
+		changes.left, changes.happens = 1, func() { f.disable(t, id) }
+		wantCode(t, f.signInBy(at(t, home), id, u.next()), personal.CodeAccountDisabled)
+		changes.left, changes.happens = 1, func() { f.delete(t, id) }
+		f.enable(t, id)
+		wantCode(t, f.signInBy(at(t, home), id, u.next()), personal.CodeNotFound)
+	})
+}
+
+func (r *resident) removeFactorByAdministrator() {
+	r.administer(func(ctx context.Context, id int64) error {
+		return r.f.service.RemoveTwoFactor(ctx, personal.RemoveTwoFactorRequest{UserID: id})
+	})
+}
+
+// Each operation that raises the credential version carries identities along. What an older
+// release has done makes them void for good.
+func TestIdentity_KeepsTheCredentialVersion(t *testing.T) {
+	for name, do := range map[string]func(r *resident){
+		"password":     func(r *resident) { r.changePassword(home) },
+		"factor on":    func(r *resident) { r.confirmFactor(home) },
+		"factor off":   func(r *resident) { r.confirmFactor(home); r.removeFactor(home) },
+		"factor taken": func(r *resident) { r.confirmFactor(home); r.removeFactorByAdministrator() },
+		"disabled and enabled": func(r *resident) {
+			r.administer(r.f.service.DisableUser)
+			r.administer(r.f.service.EnableUser)
+		},
+		"deleted and undone": func(r *resident) {
+			token := r.f.leave(r.t, personal.SignedIn{Credentials: r.in})
+			r.must(r.f.undo(r.t, token))
+		},
+		"deleted, disabled and enabled": func(r *resident) {
+			r.f.leave(r.t, personal.SignedIn{Credentials: r.in})
+			r.administer(r.f.service.DisableUser)
+			r.administer(r.f.service.EnableUser)
+		},
+		"e-mail":     func(r *resident) { r.f.changeEmail(r.t, at(r.t, home), r.in, "new@example.com") },
+		"signed out": func(r *resident) { r.administer(r.f.service.RevokeUserSessions) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Databases(t, func(t *testing.T, url string) {
+				f := offering(t, url)
+				r := &resident{&factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}, t}
+				f.link(t, r.in.UserID, "void")
+				f.exec(t, "UPDATE personal_accounts SET credential_version = credential_version + 1")
+				f.wantFound(t, "void", false)
+				f.link(t, r.in.UserID, "valid")
+				r.signIn(home)
+				do(r)
+				f.wantFound(t, "valid", true)
+				f.wantFound(t, "void", false)
+				f.link(t, r.in.UserID, "void") // again
+				f.wantFound(t, "void", true)
+			})
+		})
+	}
+}
+
+// Who has neither password nor e-mail could never prove again that the account is theirs.
+func TestIdentity_OfAnAccountWithoutPasswordAndEmailIsNeverVoid(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		id, err := f.service.CreateUser(t.Context(), personal.CreateUserRequest{Login: "ada"})
+		must(t, err)
+		must(t, f.service.LinkIdentity(t.Context(), personal.LinkIdentityRequest{Identity: subject("ada"), UserID: id}))
+		f.exec(t, "UPDATE personal_accounts SET credential_version = credential_version + 1")
+		f.wantFound(t, "ada", true)
+		must(t, f.service.SetEmail(t.Context(), personal.SetEmailRequest{UserID: id, Email: "ada@example.com"}))
+		f.wantFound(t, "ada", false)
+		record, err := f.service.User(t.Context(), id)
+		if err != nil || len(record.Identities) != 1 || !record.Identities[0].Void {
+			t.Errorf("got the identities %+v, error %v; want a void one", record.Identities, err)
+		}
+	})
+}
+
+// With a second factor, a recovery keeps what was linked with a code of it.
+func TestRecovery_RemovesIdentities(t *testing.T) {
+	for name, test := range map[string]struct {
+		before func(r *resident)
+		kept   bool
+		count  int
+	}{
+		"no factor": {func(*resident) {}, false, 2},
+		"factor":    {func(r *resident) { r.confirmFactor(home); r.withCode("coded") }, true, 1},
+		"another factor": {func(r *resident) {
+			r.confirmFactor(home)
+			r.withCode("coded")
+			r.removeFactor(home)
+			r.confirmFactor(home)
+		}, false, 2},
+		"factor taken since": {func(r *resident) { r.confirmFactor(home); r.withCode("coded"); r.takeFactor() }, false, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Databases(t, func(t *testing.T, url string) {
+				f := offering(t, url)
+				r := &resident{&factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}, t}
+				f.link(t, r.in.UserID, "plain")
+				f.link(t, r.in.UserID, "coded")
+				test.before(r)
+				r.recover(home)
+				f.wantFound(t, "plain", false)
+				f.wantFound(t, "coded", test.kept)
+				f.drain(t)
+				var counts []int
+				for _, e := range f.host.Events() {
+					if e.Type == personal.EventIdentityUnlinked {
+						counts = append(counts, e.Count)
+					}
+				}
+				if len(counts) != 1 || counts[0] != test.count {
+					t.Errorf("got events with the counts %v, want one with %d", counts, test.count)
+				}
+			})
+		})
+	}
+}
+
+// withCode makes an identity one that was linked with a code.
+func (r *resident) withCode(name string) {
+	r.t.Helper()
+	r.f.linkBy(r.t, r.in.UserID, name, true)
+}
+
+// takeFactor has an administrator remove the factor.
+func (r *resident) takeFactor() {
+	r.t.Helper()
+	r.removeFactorByAdministrator()
+	r.secret = ""
+}
+
+func TestUnlinkIdentity_EndsTheSessionsOfSignIn(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		id := f.register(t, "ada").Credentials.UserID
+		f.signInFrom(t, "ada", goodPassword, home, "")
+		must(t, f.signInBy(at(t, home), id, ""))
+		f.exec(t, "INSERT INTO personal_sessions (account_id, selector, chain_key, newest, created, rotated, used, last_seen, address, agent) "+
+			"SELECT account_id, newest, chain_key, selector, created, rotated, used, last_seen, address, agent FROM personal_sessions WHERE method = 'oidc'")
+		f.link(t, id, "ada")
+		must(t, f.service.UnlinkIdentity(t.Context(), personal.UnlinkIdentityRequest{Identity: subject("ada"), UserID: id}))
+		sessions, err := f.service.UserSessions(t.Context(), id)
+		must(t, err)
+		left := map[string]int{}
+		for _, s := range sessions {
+			left[s.Method]++
+		}
+		if want := fmt.Sprint(map[string]int{"": 1, personal.MethodPassword: 1, personal.MethodRegistration: 1}); fmt.Sprint(left) != want {
+			t.Errorf("got sessions by method %v, want %v", left, want)
+		}
+	})
+}
+
+func TestLinkIdentity_AccountHasTwenty(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		id := f.register(t, "ada").Credentials.UserID
+		for i := range personal.MaxIdentities {
+			f.link(t, id, fmt.Sprint(i))
+		}
+		f.link(t, id, "7") // it is linked already
+		err := f.store.LinkIdentity(t.Context(), accounts.LinkIdentity{Identity: subject("21"), AccountID: id, Max: personal.MaxIdentities})
+		if !errors.Is(err, accounts.ErrTooManyIdentities) {
+			t.Errorf("got %v, want %v", err, accounts.ErrTooManyIdentities)
+		}
+		f.wantFound(t, "21", false)
+		must(t, f.service.UnlinkIdentity(t.Context(), personal.UnlinkIdentityRequest{Identity: subject("7"), UserID: id}))
+		f.link(t, id, "21")
+	})
+}
+
+// Whether an identity was linked with a code, the proof says that linked it.
+func TestLinkIdentity_KeepsWhetherACodeWasJudged(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := offering(t, url)
+		u := f.enrol(t, "ada")
+		link := func(c personal.Credentials, name, proof string) {
+			t.Helper()
+			must(t, f.service.LinkIdentity(t.Context(), personal.LinkIdentityRequest{Identity: subject(name), Credentials: c, Proof: proof}))
+		}
+		link(u.in, "by a code", f.prove(t, t.Context(), u.in, u.code()).Proof)
+		request := personal.SignInRequest{UserID: u.in.UserID, Method: method, SecondFactorDone: true, AuthenticatedAt: f.clock.Now()}
+		in, err := f.service.SignIn(t.Context(), request)
+		must(t, err)
+		link(in.Credentials, "by the host", in.Proof.Proof)
+		link(in.Credentials, "by a code since", in.Proof.Proof)
+		request.SecondFactorDone, request.Code = false, u.next()
+		in, err = f.service.SignIn(t.Context(), request)
+		must(t, err)
+		link(in.Credentials, "by a code since", in.Proof.Proof)
+		(&resident{u, t}).recover(home)
+		f.wantFound(t, "by a code", true)
+		f.wantFound(t, "by a code since", true)
+		f.wantFound(t, "by the host", false)
+	})
+}

@@ -1,0 +1,116 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cms-personal/personal/internal/token"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// ModuleMethods are the methods of the sessions that the module itself opens. All other sessions
+// were opened by SignIn, or by a version that stored no method.
+var ModuleMethods = []string{personal.MethodPassword, personal.MethodPasskey, personal.MethodRegistration}
+
+// SignIn implements [personal.Administration]. It judges like Authorize after the password. It
+// starts again if the account has changed meanwhile: the host has authenticated the user, whatever
+// their password is.
+func (s *Service) SignIn(ctx context.Context, r personal.SignInRequest) (personal.OpenedSession, error) {
+	var invalid personal.FieldErrors
+	check(&invalid, "method", checkMethod(r.Method))
+	if err := invalid.Err(); err != nil {
+		return personal.OpenedSession{}, err
+	}
+	for range tries {
+		in, err := s.signInUser(ctx, r)
+		if !errors.Is(err, ErrStale) {
+			return in, err
+		}
+	}
+	return personal.OpenedSession{}, fail("opening a session", ErrUnavailable)
+}
+
+// checkMethod returns what is wrong with the name of a method; "" for nothing.
+func checkMethod(method string) personal.FieldErrorCode {
+	switch {
+	case method == "":
+		return personal.FieldErrorRequired
+	case len(method) > personal.MaxMethod:
+		return personal.FieldErrorTooLong
+	case strings.Trim(method, "abcdefghijklmnopqrstuvwxyz0123456789_") != "":
+		return personal.FieldErrorInvalidFormat
+	case slices.Contains(ModuleMethods, method):
+		return personal.FieldErrorTaken
+	}
+	return ""
+}
+
+// signInUser is SignIn for an account as it is now; ErrStale if that changes.
+func (s *Service) signInUser(ctx context.Context, r personal.SignInRequest) (personal.OpenedSession, error) {
+	found, err := s.store.Account(ctx, r.UserID)
+	if err != nil {
+		return personal.OpenedSession{}, failWith(personal.CodeNotFound, "finding an account", err)
+	}
+	account := found.login()
+	if code := account.refusal(); code != "" {
+		if err := s.charge(ctx, s.signInAccount(account.ID)); err != nil { // otherwise OpenSession charges it
+			return personal.OpenedSession{}, err
+		}
+		s.failed(ctx, found.LoginKey, account.ID)
+		return personal.OpenedSession{}, refusal(code)
+	}
+	var opened personal.OpenedSession
+	open := func(code checkedCode) (in personal.SignedIn, err error) {
+		by := signInBy{method: r.Method, code: code}
+		by.proof, opened.Proof = s.proofSince(found.Account, r.AuthenticatedAt, code)
+		in, err = s.signIn(ctx, account, by)
+		if errors.Is(err, ErrStale) {
+			s.refund(ctx, code.charges) // it was not used
+		}
+		return in, err
+	}
+	if !account.TwoFactor.On() || r.SecondFactorDone {
+		if opened.SignedIn, err = open(checkedCode{}); err != nil {
+			return personal.OpenedSession{}, err
+		}
+		return opened, nil
+	}
+	address, err := s.callersAddress(ctx, AccountQuery{LoginKey: found.LoginKey})
+	if err != nil {
+		return personal.OpenedSession{}, err
+	}
+	in, code, err := s.signInWithCode(ctx, caller{account: found.Account}.owner(address), r.Code, open)
+	if err != nil {
+		return personal.OpenedSession{}, err
+	}
+	s.refund(ctx, code.charges)
+	opened.SignedIn = in
+	return opened, nil
+}
+
+// maxAhead is how far the clock of a provider may be ahead of the database's.
+const maxAhead = time.Minute
+
+// proofSince returns a proof that a user gave when they were authenticated, as it is stored and as
+// they get it; none if that is too long ago, or unknown. It was given by a code only if one was
+// judged here.
+func (s *Service) proofSince(a Account, authenticated time.Time, code checkedCode) (Proof, personal.Proof) {
+	now := s.store.Now()
+	if authenticated.IsZero() || authenticated.After(now.Add(maxAhead)) {
+		return Proof{}, personal.Proof{}
+	}
+	if authenticated.After(now) {
+		authenticated = now
+	}
+	until := authenticated.Add(s.settings.ProofLifetime)
+	if !until.After(now) {
+		return Proof{}, personal.Proof{}
+	}
+	text, digest := token.NewMailToken()
+	return Proof{
+		Digest: digest, Until: until, CredentialVersion: a.CredentialVersion, EmailKey: a.Email.Key, WithCode: code.use != CodeUse{},
+	}, personal.Proof{Proof: text, Until: until.UTC()}
+}

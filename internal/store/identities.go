@@ -1,0 +1,189 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/schema"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+type identityRow struct {
+	Issuer, Subject   []byte
+	AccountID         int64
+	CredentialVersion int64
+	Linked            micros
+}
+
+func (r *identityRow) identity() accounts.StoredIdentity {
+	return accounts.StoredIdentity{
+		Identity: personal.Identity{Issuer: string(r.Issuer), Subject: string(r.Subject)}, CredentialVersion: r.CredentialVersion, Linked: r.Linked.time(),
+	}
+}
+
+// LinkIdentity implements accounts.IdentityStore. The account is locked, so that its identities
+// stay as they are counted. Of two accounts that link an identity at once, one waits for the
+// other's insert.
+func (s *Store) LinkIdentity(ctx context.Context, l accounts.LinkIdentity) error {
+	return s.inTx(ctx, "link an identity", func(ctx context.Context, tx bun.Tx) error {
+		account, err := s.lockLinking(ctx, tx, l)
+		if err != nil {
+			return err
+		}
+		ways, err := waysIn(ctx, tx, account)
+		if err != nil {
+			return err
+		}
+		issuer, subject, version := []byte(l.Identity.Issuer), []byte(l.Identity.Subject), account.CredentialVersion
+		for range insertTries {
+			n, err := exec(ctx, tx, `INSERT INTO personal_identities (issuer, subject, account_id, credential_version, with_code, linked)
+				VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, issuer, subject, account.ID, version, l.WithCode, at(s.Now()))
+			if err != nil {
+				return err
+			}
+			var known identityRow
+			if n == 0 {
+				err := selectIdentity(tx, l.Identity).Scan(ctx, &known)
+				if errors.Is(err, sql.ErrNoRows) {
+					continue // it was removed meanwhile
+				}
+				if err != nil {
+					return err
+				}
+			}
+			switch {
+			case n == 0 && known.AccountID != account.ID:
+				return accounts.ErrIdentityTaken
+			case n == 0 && known.CredentialVersion == version:
+				if !l.WithCode {
+					return nil
+				}
+				_, err := exec(ctx, tx, "UPDATE personal_identities SET with_code = TRUE WHERE issuer = ? AND subject = ?", issuer, subject)
+				return err
+			case n != 0 && ways.Identities >= l.Max:
+				return accounts.ErrTooManyIdentities
+			}
+			if err := l.May(account.account(), ways); err != nil {
+				return err
+			}
+			if n == 0 {
+				_, err := exec(ctx, tx, "UPDATE personal_identities SET credential_version = ?, with_code = ?, linked = ? WHERE issuer = ? AND subject = ?",
+					version, l.WithCode, at(s.Now()), issuer, subject)
+				if err != nil {
+					return err
+				}
+			}
+			return s.addJobs(ctx, tx, l.Jobs(account.account()))
+		}
+		return errors.New("the identity keeps changing")
+	})
+}
+
+// lockLinking locks the account whose identities are to be changed, and finds the proof of the user
+// who asks.
+func (s *Store) lockLinking(ctx context.Context, tx bun.Tx, l accounts.LinkIdentity) (accountRow, error) {
+	if l.Proof == (accounts.ProofUse{}) {
+		return s.lockAccount(ctx, tx, l.AccountID)
+	}
+	account, err := s.lockCredentials(ctx, tx, l.AccountID, l.CredentialVersion)
+	if err != nil {
+		return account, err
+	}
+	return account, s.findProof(ctx, tx, l.AccountID, l.Proof)
+}
+
+// waysIn returns the ways into a locked account.
+func waysIn(ctx context.Context, tx bun.Tx, account accountRow) (ways accounts.WaysIn, err error) {
+	err = tx.NewRaw(`SELECT (SELECT count(*) FROM personal_passkeys WHERE account_id = ?0),
+			(SELECT count(*) FROM personal_identities WHERE account_id = ?0),
+			EXISTS (SELECT 1 FROM personal_sessions WHERE account_id = ?0)`, account.ID).Scan(ctx, &ways.Passkeys, &ways.Identities, &ways.Used)
+	ways.Used = ways.Used || account.HadSession
+	return ways, err
+}
+
+const identityColumns = "i.issuer, i.subject, i.account_id, i.credential_version, i.linked"
+
+func selectIdentity(db bun.IDB, i personal.Identity) *bun.RawQuery {
+	return db.NewRaw("SELECT "+identityColumns+" FROM personal_identities i WHERE i.issuer = ? AND i.subject = ?", []byte(i.Issuer), []byte(i.Subject))
+}
+
+// FindIdentity implements accounts.IdentityStore.
+func (s *Store) FindIdentity(ctx context.Context, i personal.Identity) (accounts.StoredIdentity, accounts.Account, error) {
+	const doing = "find an identity"
+	var found identityRow
+	if err := s.scan(ctx, doing, selectIdentity(s.read, i), &found); err != nil {
+		return accounts.StoredIdentity{}, accounts.Account{}, err
+	}
+	account, err := s.Account(ctx, found.AccountID)
+	return found.identity(), account.Account, err
+}
+
+// Identities implements accounts.IdentityStore.
+func (s *Store) Identities(ctx context.Context, accountID int64) ([]accounts.StoredIdentity, error) {
+	var rows []identityRow
+	err := s.scan(ctx, "read identities", s.read.NewRaw("SELECT "+identityColumns+` FROM personal_identities i
+		WHERE i.account_id = ? ORDER BY i.linked DESC, i.issuer, i.subject`, accountID), &rows)
+	return convert(rows, (*identityRow).identity), err
+}
+
+// UnlinkIdentity implements accounts.IdentityStore.
+func (s *Store) UnlinkIdentity(ctx context.Context, u accounts.LinkIdentity) error {
+	return s.inTx(ctx, "unlink an identity", func(ctx context.Context, tx bun.Tx) error {
+		account, err := s.lockLinking(ctx, tx, u)
+		if err != nil {
+			return err
+		}
+		n, err := exec(ctx, tx, "DELETE FROM personal_identities WHERE issuer = ? AND subject = ? AND account_id = ?",
+			[]byte(u.Identity.Issuer), []byte(u.Identity.Subject), account.ID)
+		if err != nil || n == 0 {
+			return err
+		}
+		left, err := waysIn(ctx, tx, account)
+		if err != nil {
+			return err
+		}
+		if err := u.May(account.account(), left); err != nil {
+			return err
+		}
+		_, err = exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ? AND method NOT IN (?)", // nor NULL
+			account.ID, bun.List(accounts.ModuleMethods))
+		if err != nil {
+			return err
+		}
+		return s.addJobs(ctx, tx, u.Jobs(account.account()))
+	})
+}
+
+// carryAlong returns the statements that keep the passkeys and the identities of a locked account
+// valid whose credential version was raised by one. What was void before stays so.
+func carryAlong(tx bun.Tx, accountID int64) []schema.QueryAppender {
+	return ofWaysIn(tx, `UPDATE ? SET credential_version = credential_version + 1
+		WHERE account_id = ? AND credential_version = (SELECT credential_version - 1 FROM personal_accounts WHERE id = ?)`, accountID, accountID)
+}
+
+// askForCodes returns the statements after which the account's passkeys need the code of a second
+// factor, and no identity counts as linked with one: the factor of then is not in force any more.
+func askForCodes(tx bun.Tx, accountID int64) []schema.QueryAppender {
+	return ofWaysIn(tx, "UPDATE ? SET with_code = FALSE WHERE account_id = ? AND with_code", accountID)
+}
+
+// ofWaysIn returns a statement for each table of ways in.
+func ofWaysIn(tx bun.Tx, query string, args ...any) []schema.QueryAppender {
+	var all []schema.QueryAppender
+	for _, table := range []bun.Ident{"personal_passkeys", "personal_identities"} {
+		all = append(all, tx.NewRaw(query, append([]any{table}, args...)...))
+	}
+	return all
+}
+
+// removeIdentities removes the identities of an account whose password was recovered, before its
+// credential version is raised, and returns their number. With a second factor those stay that
+// were linked with a code of it, which a thief of the mailbox does not have.
+func removeIdentities(ctx context.Context, tx bun.Tx, account accountRow) (int, error) {
+	n, err := exec(ctx, tx, "DELETE FROM personal_identities WHERE account_id = ? AND NOT (with_code AND ?)", account.ID, account.TwoFactorSecret != nil)
+	return int(n), err
+}

@@ -1,0 +1,192 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// linking returns what links a new identity with an account.
+func (w *world) linking(account int64) accounts.LinkIdentity {
+	return accounts.LinkIdentity{
+		Identity: personal.Identity{Issuer: "https://op.example", Subject: fmt.Sprint("subject ", w.number())}, AccountID: account, Max: 3,
+		May:  func(accounts.Account, accounts.WaysIn) error { return nil },
+		Jobs: func(accounts.Account) []accounts.NewJob { return []accounts.NewJob{job("event")} },
+	}
+}
+
+// linked links a new identity with an account.
+func (w *world) linked(account int64) accounts.LinkIdentity {
+	w.t.Helper()
+	l := w.linking(account)
+	w.must(w.LinkIdentity(w.t.Context(), l))
+	return l
+}
+
+func (w *world) identities(account int64) []accounts.StoredIdentity {
+	w.t.Helper()
+	all, err := w.Identities(w.t.Context(), account)
+	w.must(err)
+	return all
+}
+
+var errRefused = errors.New("refused")
+
+var identityCases = []testCase{
+	{"linked identity is found and listed, with one event", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		first := w.linked(a.ID)
+		w.pass(time.Minute)
+		second := w.linked(a.ID)
+		w.must(w.LinkIdentity(t.Context(), first)) // again
+		want := []accounts.StoredIdentity{
+			{Identity: second.Identity, CredentialVersion: 1, Linked: w.Now()}, {Identity: first.Identity, CredentialVersion: 1, Linked: w.Now().Add(-time.Minute)},
+		}
+		if diff := cmp.Diff(want, w.identities(a.ID)); diff != "" {
+			t.Errorf("identities (-want +got):\n%s", diff)
+		}
+		found, account, err := w.FindIdentity(t.Context(), first.Identity)
+		w.must(err)
+		if diff := cmp.Diff(want[1], found) + cmp.Diff(a, account); diff != "" {
+			t.Errorf("found: %s", diff)
+		}
+		if kinds := w.kindsDue(); len(kinds) != 2 {
+			t.Errorf("got jobs %v, want one for each identity", kinds)
+		}
+		_, _, err = w.FindIdentity(t.Context(), w.linking(a.ID).Identity)
+		w.wantError(err, accounts.ErrNotFound)
+		w.wantError(w.LinkIdentity(t.Context(), w.linking(a.ID+100)), accounts.ErrNotFound)
+		w.must(w.DeleteAccount(t.Context(), a.ID, removed))
+		_, _, err = w.FindIdentity(t.Context(), first.Identity)
+		w.wantError(err, accounts.ErrNotFound)
+	}},
+	{"refused identity stores nothing", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		b, _ := w.createAny()
+		taken := w.linked(b.ID)
+		taken.AccountID = a.ID
+		w.wantError(w.LinkIdentity(t.Context(), taken), accounts.ErrIdentityTaken)
+		w.kindsDue()
+		l := w.linking(a.ID)
+		l.May = func(account accounts.Account, ways accounts.WaysIn) error {
+			if account.ID != a.ID || ways != (accounts.WaysIn{Used: true}) {
+				t.Errorf("got account %d with %+v, want %d, which has a session", account.ID, ways, a.ID)
+			}
+			return errRefused
+		}
+		w.wantError(w.LinkIdentity(t.Context(), l), errRefused)
+		for range 3 {
+			w.linked(a.ID)
+		}
+		w.kindsDue()
+		w.wantError(w.LinkIdentity(t.Context(), w.linking(a.ID)), accounts.ErrTooManyIdentities)
+		if got, kinds := w.identities(a.ID), w.kindsDue(); len(got) != 3 || len(kinds) != 0 {
+			t.Errorf("got %d identities and jobs %v, want 3 and none", len(got), kinds)
+		}
+	}},
+	{"identity is linked and unlinked with a valid proof", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		proof := accounts.Proof{Digest: digest("proof", 1), Until: w.Now().Add(time.Minute), CredentialVersion: 1, EmailKey: a.Email.Key}
+		w.must(w.SetProof(t.Context(), a.ID, s.ID, proof, accounts.ProofBy{}))
+		l := w.linking(a.ID)
+		l.Proof, l.CredentialVersion = accounts.ProofUse{SessionID: s.ID, Digest: proof.Digest}, 1
+		w.must(w.LinkIdentity(t.Context(), l))
+		void, stale := l, l
+		void.Proof.Digest, stale.CredentialVersion = digest("proof", 2), 2
+		for _, change := range []func(accounts.LinkIdentity) error{
+			func(l accounts.LinkIdentity) error { return w.LinkIdentity(t.Context(), l) },
+			func(l accounts.LinkIdentity) error { return w.UnlinkIdentity(t.Context(), l) },
+		} {
+			w.wantError(change(void), accounts.ErrProofVoid)
+			w.wantError(change(stale), accounts.ErrStale)
+		}
+		w.must(w.UnlinkIdentity(t.Context(), l))
+		if got := w.identities(a.ID); len(got) != 0 {
+			t.Errorf("got %v, want none", got)
+		}
+	}},
+	{"session begins with a proof", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		s := w.newSession(a.ID)
+		s.Proof = accounts.Proof{Digest: digest("proof", 1), Until: w.Now().Add(time.Minute), WithCode: true, CredentialVersion: 1, EmailKey: a.Email.Key}
+		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: s, CredentialVersion: 1, MaxSessions: 100}))
+		if diff := cmp.Diff(s.Proof, w.session(s).Proof); diff != "" {
+			t.Errorf("proof (-want +got):\n%s", diff)
+		}
+	}},
+	{"unlinked identity ends sessions of other methods", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		for _, method := range append([]string{"", "oidc", "saml"}, accounts.ModuleMethods...) {
+			s := w.newSession(a.ID)
+			s.Method = method
+			w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: s, CredentialVersion: 1, MaxSessions: 100}))
+		}
+		l := w.linked(a.ID)
+		w.kindsDue()
+		l.May = func(_ accounts.Account, left accounts.WaysIn) error {
+			if left.Identities != 0 {
+				t.Errorf("got %+v, want no identity left", left)
+			}
+			return errRefused
+		}
+		w.wantError(w.UnlinkIdentity(t.Context(), l), errRefused)
+		unknown := w.linking(a.ID)
+		w.must(w.UnlinkIdentity(t.Context(), unknown))
+		if got, kinds := len(w.sessions(a.ID)), w.kindsDue(); got != 7 || len(kinds) != 0 {
+			t.Fatalf("got %d sessions and jobs %v, want all and none", got, kinds)
+		}
+		l.May = unknown.May
+		w.must(w.UnlinkIdentity(t.Context(), l))
+		if got, kinds := len(w.sessions(a.ID)), w.kindsDue(); got != 5 || len(kinds) != 1 {
+			t.Errorf("got %d sessions and jobs %v, want 5 and one", got, kinds)
+		}
+	}},
+	{"account remembers that it had a session without a password", func(t *testing.T, w *world) {
+		for method, want := range map[string]bool{"oidc": true, personal.MethodPasskey: true, personal.MethodPassword: false} {
+			a, first := w.createAny()
+			s := w.newSession(a.ID)
+			s.Method = method
+			w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: s, CredentialVersion: 1, MaxSessions: 1}))
+			w.must(w.RevokeSessions(t.Context(), a.ID))
+			l := w.linking(a.ID)
+			l.May = func(_ accounts.Account, ways accounts.WaysIn) error {
+				if ways.Used != want {
+					t.Errorf("%s: got %+v, want used: %t (session %d)", method, ways, want, first.ID)
+				}
+				return nil
+			}
+			w.must(w.LinkIdentity(t.Context(), l))
+		}
+	}},
+	{"concurrent accounts: one gets an identity", func(t *testing.T, w *world) {
+		const n = 8
+		l := w.linking(0)
+		ids := make([]int64, n)
+		for i := range ids {
+			a, _ := w.createAny()
+			ids[i] = a.ID
+		}
+		errs := atOnce(n, func(i int) error {
+			mine := l
+			mine.AccountID = ids[i]
+			return w.LinkIdentity(t.Context(), mine)
+		})
+		if won, lost := count(errs, nil), count(errs, accounts.ErrIdentityTaken); won != 1 || lost != n-1 {
+			t.Errorf("got %v, want one account that gets the identity", errs)
+		}
+	}},
+	{"concurrent identities: an account gets as many as it may", func(t *testing.T, w *world) {
+		const n = 8
+		a, _ := w.createAny()
+		errs := atOnce(n, func(int) error { return w.LinkIdentity(t.Context(), w.linking(a.ID)) })
+		if won, lost := count(errs, nil), count(errs, accounts.ErrTooManyIdentities); won != 3 || lost != n-3 || len(w.identities(a.ID)) != 3 {
+			t.Errorf("got %v, want three identities", errs)
+		}
+	}},
+}

@@ -1,0 +1,79 @@
+package personal
+
+import "time"
+
+// The methods by which the module itself opens sessions, as in [Session] and [Event].
+const (
+	MethodPassword     = "password"
+	MethodPasskey      = "passkey"
+	MethodRegistration = "registration"
+)
+
+// MaxMethod is how many characters [SignInRequest].Method may have.
+const MaxMethod = 32
+
+// SignInRequest has the parameters of [Administration.SignIn]. In FIELDS they are called
+// method.
+type SignInRequest struct {
+	UserID int64
+
+	// Method names how the host has authenticated the user, such as "oidc": up to MaxMethod
+	// characters of a to z, 0 to 9 and _, and none of the module's own methods. Session and
+	// Event have it.
+	Method string
+
+	Code             string // of the second factor; "" if none was sent
+	SecondFactorDone bool   // the host vouches for a second factor: no code is needed
+
+	// AuthenticatedAt is when the user was authenticated, such as the auth_time of an ID token;
+	// zero if the host does not know. The session has a proof until the lifetime of proofs has
+	// passed since then.
+	AuthenticatedAt time.Time
+}
+
+// OpenedSession is the result of [Administration.SignIn].
+type OpenedSession struct {
+	SignedIn
+	Proof Proof // zero: the user was not authenticated lately enough
+}
+
+// Identity is a user as an OpenID provider names them. Both parts are 1 to
+// MaxIdentityPart bytes of UTF-8 and compared byte by byte. An e-mail is no subject: the
+// provider may give it to another user. In FIELDS the parts are called issuer and subject.
+type Identity struct {
+	Issuer  string // the iss of the provider's ID tokens, a URL
+	Subject string // the sub of the ID token
+}
+
+const (
+	// MaxIdentityPart bounds each part of an [Identity], in bytes.
+	MaxIdentityPart = 255
+	// MaxIdentities is how many identities an account may have.
+	MaxIdentities = 20
+)
+
+// LinkedIdentity is an identity of an account. It is void after a version that does not know
+// identities has changed the password, the second factor or the state of the account. It signs
+// no one in until it is linked again. No identity of an account without password and e-mail is
+// void.
+type LinkedIdentity struct {
+	Identity
+	Linked time.Time // UTC
+	Void   bool
+}
+
+// LinkIdentityRequest has the parameters of [Administration.LinkIdentity].
+type LinkIdentityRequest struct {
+	Identity    Identity
+	Credentials Credentials // of the user's session; zero: UserID counts
+	Proof       string      // of that session, see [Service.Prove]
+	UserID      int64       // of a new account; ignored if Credentials are set
+}
+
+// UnlinkIdentityRequest has the parameters of [Administration.UnlinkIdentity].
+type UnlinkIdentityRequest struct {
+	Identity    Identity
+	Credentials Credentials // of the user's session; zero: an administrator unlinks it from UserID
+	Proof       string      // of that session, see [Service.Prove]
+	UserID      int64       // ignored if Credentials are set
+}

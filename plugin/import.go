@@ -41,6 +41,8 @@ there is no usable hash: the user then sets a password with a recovery mail, so 
 NDJSON written by export also has two_factor. To import accounts with a second factor, give --secret-key, and first start a host with
 two_factor.enabled = true on the database: older versions of the plugin, which would not ask for the code, must no longer run there.
 
+It has passkeys, too. They work where [passkeys] rp_id is the domain for which they were added.
+
 If you run the command again, after an interruption or with corrected rows, it skips the accounts that exist already.`
 }
 

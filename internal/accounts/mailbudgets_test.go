@@ -143,9 +143,9 @@ func inviteAgain(t *testing.T, f *fixture) func(int) {
 	}
 }
 
-// changeTheFactor stores notices as the operations do that turn a second factor on, use
-// it or remove it: a code for each would take longer.
-func changeTheFactor(kind mailtext.Kind) flood {
+// noticeAgain stores notices as the operations of second factors and passkeys do: a code or
+// credential for each would take longer.
+func noticeAgain(kind mailtext.Kind) flood {
 	return func(t *testing.T, f *fixture) func(int) {
 		id := f.register(t, "ada").Credentials.UserID
 		return func(i int) {
@@ -183,13 +183,16 @@ func TestMailBudgets_NoOperationFloodsAnAddress(t *testing.T) {
 		"changes from the address":         {mailtext.EmailChanged, newFixture, changeFromAddress, 100, 5 * time.Minute, administrators},
 		"changes of the password":          {mailtext.PasswordChanged, newFixture, changePasswordAgain, 100, 5 * time.Minute, notices},
 		"invitations":                      {mailtext.Invitation, newFixture, inviteAgain, 100, 5 * time.Minute, administrators},
-		"second factors turned on":         {mailtext.TwoFactorOn, newFixture, changeTheFactor(mailtext.TwoFactorOn), 100, 5 * time.Minute, notices},
-		"second factors removed":           {mailtext.TwoFactorOff, newFixture, changeTheFactor(mailtext.TwoFactorOff), 100, 5 * time.Minute, notices},
-		"renewals of recovery codes":       {mailtext.RecoveryCodes, newFixture, changeTheFactor(mailtext.RecoveryCodes), 100, 5 * time.Minute, notices},
-		"refused codes":                    {mailtext.CodeRefused, newFixture, changeTheFactor(mailtext.CodeRefused), 100, 5 * time.Minute, half},
-		"uses of recovery codes":           {mailtext.RecoveryCodeUsed, newFixture, changeTheFactor(mailtext.RecoveryCodeUsed), 100, 5 * time.Minute, notices},
-		"links with other services":        {mailtext.IdentityLinked, newFixture, changeTheFactor(mailtext.IdentityLinked), 100, 5 * time.Minute, notices},
-		"removals of such links":           {mailtext.IdentityUnlinked, newFixture, changeTheFactor(mailtext.IdentityUnlinked), 100, 5 * time.Minute, notices},
+		"second factors turned on":         {mailtext.TwoFactorOn, newFixture, noticeAgain(mailtext.TwoFactorOn), 100, 5 * time.Minute, notices},
+		"second factors removed":           {mailtext.TwoFactorOff, newFixture, noticeAgain(mailtext.TwoFactorOff), 100, 5 * time.Minute, notices},
+		"renewals of recovery codes":       {mailtext.RecoveryCodes, newFixture, noticeAgain(mailtext.RecoveryCodes), 100, 5 * time.Minute, notices},
+		"refused codes":                    {mailtext.CodeRefused, newFixture, noticeAgain(mailtext.CodeRefused), 100, 5 * time.Minute, half},
+		"uses of recovery codes":           {mailtext.RecoveryCodeUsed, newFixture, noticeAgain(mailtext.RecoveryCodeUsed), 100, 5 * time.Minute, notices},
+		"added passkeys":                   {mailtext.PasskeyAdded, newFixture, noticeAgain(mailtext.PasskeyAdded), 100, 5 * time.Minute, notices},
+		"removed passkeys":                 {mailtext.PasskeyRemoved, newFixture, noticeAgain(mailtext.PasskeyRemoved), 100, 5 * time.Minute, notices},
+		"cloned passkeys":                  {mailtext.PasskeyCloned, newFixture, noticeAgain(mailtext.PasskeyCloned), 100, 5 * time.Minute, notices},
+		"links with other services":        {mailtext.IdentityLinked, newFixture, noticeAgain(mailtext.IdentityLinked), 100, 5 * time.Minute, notices},
+		"removals of such links":           {mailtext.IdentityUnlinked, newFixture, noticeAgain(mailtext.IdentityUnlinked), 100, 5 * time.Minute, notices},
 		"deletions":                        {mailtext.Deletion, requiring, deleteAgain, 100, 5 * time.Minute, peaks{time.Hour: 5, 24 * time.Hour: 10}},
 		"verifications of an account":      {mailtext.Verification, requiring, verifyAgain, 100, 5 * time.Minute, peaks{time.Minute: 1, time.Hour: 5, 24 * time.Hour: 15}},
 		"registrations":                    {mailtext.Verification, requiring, registerAgain, 100, 5 * time.Minute, strangers},

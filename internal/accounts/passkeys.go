@@ -147,7 +147,7 @@ func passkeyOf(p Passkey) personal.Passkey {
 }
 
 func passkeysOf(list []Passkey) []personal.Passkey {
-	all := make([]personal.Passkey, 0, len(list))
+	var all []personal.Passkey
 	for _, p := range list {
 		all = append(all, passkeyOf(p))
 	}

@@ -301,10 +301,10 @@ func TestCheckSchema_NewerSchemaIsReportedAsStored(t *testing.T) {
 	url := testkit.SQLite(t)
 	s := migrated(t, url, store.Options{})
 	for _, least := range []int{1, store.SchemaTarget + 1} {
-		execute(t, url, fmt.Sprintf("INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, %d, 0)", 10+least, least))
+		execute(t, url, fmt.Sprintf("INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, %d, 0)", store.SchemaTarget+least, least))
 		found, compatible, err := s.CheckSchema(t.Context())
-		if (err == nil) != (least == 1) || found != 10+least || compatible != least {
-			t.Errorf("got version %d for %d, error %v; want version %d for %d", found, compatible, err, 10+least, least)
+		if (err == nil) != (least == 1) || found != store.SchemaTarget+least || compatible != least {
+			t.Errorf("got version %d for %d, error %v; want version %d for %d", found, compatible, err, store.SchemaTarget+least, least)
 		}
 	}
 }

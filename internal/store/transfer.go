@@ -44,6 +44,9 @@ func (s *Store) AddAccounts(
 			if err := addFactors(ctx, tx, follow.Factors); err != nil {
 				return err
 			}
+			if err := addPasskeys(ctx, tx, follow.Passkeys); err != nil {
+				return err
+			}
 			if err := noteFormats(ctx, tx, follow.Formats, s.Now()); err != nil {
 				return err
 			}
@@ -174,6 +177,24 @@ func addFactors(ctx context.Context, tx bun.Tx, factors []transfer.Factor) error
 	return execAll(ctx, tx, writes...)
 }
 
+// addPasskeys stores the passkeys of added accounts, but those that another account has.
+func addPasskeys(ctx context.Context, tx bun.Tx, all []transfer.Passkeys) error {
+	for _, of := range all {
+		rows := make([]passkeyRow, len(of.Keys))
+		for i, p := range of.Keys {
+			rows[i] = newPasskeyRow(p)
+			rows[i].Confirmation = nil
+		}
+		if _, err := exec(ctx, tx, "UPDATE personal_accounts SET user_handle = ? WHERE id = ?", of.UserHandle, of.AccountID); err != nil {
+			return err
+		}
+		if _, err := tx.NewInsert().Model(&rows).On("CONFLICT (credential_id) DO NOTHING").Returning("NULL").Exec(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Conflicts returns the outcomes that accounts would have, see transfer.Conflicts.
 func (s *Store) Conflicts(ctx context.Context, batch []accounts.Account) ([]transfer.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
@@ -254,7 +275,38 @@ func (s *Store) AccountsAfter(ctx context.Context, id int64, n int) ([]transfer.
 		}
 		slices.SortFunc(page[i].RecoveryCodes, func(a, b [sha256.Size]byte) int { return bytes.Compare(a[:], b[:]) })
 	}
-	return page, nil
+	return page, s.readPasskeys(ctx, page)
+}
+
+// readPasskeys reads the passkeys of a page of accounts, but void ones.
+func (s *Store) readPasskeys(ctx context.Context, page []transfer.StoredAccount) error {
+	if len(page) == 0 {
+		return nil
+	}
+	var rows []struct {
+		passkeyRow
+		UserHandle     []byte
+		AccountVersion int64
+	}
+	err := s.scan(ctx, "read passkeys", s.read.NewRaw(`SELECT p.*, a.user_handle, a.credential_version AS account_version
+		FROM personal_passkeys AS p JOIN personal_accounts AS a ON a.id = p.account_id
+		WHERE p.account_id BETWEEN ? AND ? ORDER BY p.id`, page[0].ID, page[len(page)-1].ID), &rows)
+	if err != nil {
+		return err
+	}
+	byID := make(map[int64]*transfer.StoredAccount, len(page))
+	for i := range page {
+		byID[page[i].ID] = &page[i]
+	}
+	for i := range rows {
+		p, a := rows[i].passkey(), byID[rows[i].AccountID]
+		if a == nil || p.Void(accounts.Account{CredentialVersion: rows[i].AccountVersion, Email: a.Email, PasswordHash: a.PasswordHash}) {
+			continue
+		}
+		a.Passkeys.AccountID, a.Passkeys.UserHandle = a.ID, rows[i].UserHandle
+		a.Passkeys.Keys = append(a.Passkeys.Keys, p)
+	}
+	return nil
 }
 
 // isBare is the condition for a hash that is not wrapped yet.

@@ -22,10 +22,11 @@ type Source interface {
 	AccountsAfter(ctx context.Context, id int64, n int) ([]StoredAccount, error)
 }
 
-// StoredAccount is an account with the digests of its unused recovery codes.
+// StoredAccount is an account with the digests of its unused recovery codes, and its passkeys.
 type StoredAccount struct {
 	accounts.Account
 	RecoveryCodes [][32]byte // in ascending order
+	Passkeys      Passkeys
 }
 
 // exported is an account as a line of an export.
@@ -44,7 +45,8 @@ type exported struct {
 	Locale        string    `json:"locale,omitempty"`
 	EraseAt       time.Time `json:"erase_at,omitzero"` // its user has deleted the account
 
-	TwoFactor *exportedFactor `json:"two_factor,omitempty"`
+	TwoFactor *exportedFactor   `json:"two_factor,omitempty"`
+	Passkeys  *exportedPasskeys `json:"passkeys,omitempty"`
 }
 
 // Exported counts what an export of all accounts contains.
@@ -73,7 +75,7 @@ func Export(ctx context.Context, from Source, w io.Writer) (n Exported, err erro
 			return nil
 		}
 		line, err := export(a.Account)
-		line.TwoFactor = exportFactor(a)
+		line.TwoFactor, line.Passkeys = exportFactor(a), exportPasskeys(a.Passkeys)
 		if err == nil {
 			err = encoder.Encode(line)
 		}
@@ -215,6 +217,7 @@ func eachEvent(ctx context.Context, from AuditSource, accountID int64, since tim
 type PersonSource interface {
 	AccountSource
 	Sessions(ctx context.Context, accountID int64, l accounts.Lifetimes) ([]accounts.Session, error)
+	Passkeys(ctx context.Context, accountID int64) ([]accounts.Passkey, error)
 	// UsageData returns the other stored data of an account, in the order of time.
 	UsageData(ctx context.Context, accountID int64) (UsageData, error)
 	AuditSource
@@ -253,6 +256,7 @@ type person struct {
 	TwoFactor       bool              `json:"two_factor,omitempty"`       // in place of the secret
 	UnverifiedEmail string            `json:"unverified_email,omitempty"` // that must be confirmed before the first sign-in
 	Sessions        []exportedSession `json:"sessions"`
+	Passkeys        []ownPasskey      `json:"passkeys,omitempty"` // in place of the keys
 	UsageData
 }
 
@@ -262,6 +266,13 @@ type exportedSession struct {
 	Address  string    `json:"address,omitempty"`
 	Agent    string    `json:"agent,omitempty"`
 	Method   string    `json:"method,omitempty"`
+}
+
+type ownPasskey struct {
+	Name     string    `json:"name"`
+	Created  time.Time `json:"created"`
+	LastUsed time.Time `json:"last_used,omitzero"`
+	BackedUp bool      `json:"backed_up"`
 }
 
 // ExportPerson writes the stored data of one user as one JSON object. Its errors for a user
@@ -282,6 +293,13 @@ func ExportPerson(ctx context.Context, from PersonSource, query Query, w io.Writ
 	}
 	for _, s := range sessions {
 		data.Sessions = append(data.Sessions, exportedSession{s.Created, s.LastSeen, s.Address, s.Agent, s.Method})
+	}
+	keys, err := from.Passkeys(ctx, a.ID)
+	if err != nil {
+		return fmt.Errorf("reading passkeys: %w", err)
+	}
+	for _, k := range keys {
+		data.Passkeys = append(data.Passkeys, ownPasskey{k.Name, k.Created, k.LastUsed, k.BackedUp})
 	}
 	if data.UsageData, err = from.UsageData(ctx, a.ID); err != nil {
 		return fmt.Errorf("reading known addresses, mails and identities: %w", err)

@@ -51,6 +51,9 @@ type FollowUp struct {
 	Jobs    []accounts.NewJob
 	Formats []string // of the added hashes, see [password.Format]
 	Factors []Factor // of added accounts, which have none yet
+
+	// Of added accounts. Those that another account has are left out.
+	Passkeys []Passkeys
 }
 
 // Outcome is the result of adding one account.
@@ -180,8 +183,9 @@ type batch struct {
 
 // origin is what a row says beside the account.
 type origin struct {
-	line   int
-	factor *importedFactor // nil: none
+	line     int
+	factor   *importedFactor // nil: none
+	passkeys Passkeys
 }
 
 type refusal struct {
@@ -268,7 +272,7 @@ func (m *Import) fill(from records, start int64) (batch, error) {
 			return b, err
 		}
 		b.end = r.end
-		account, factor, reason := row(r, m.Schema, m.Store.Now())
+		account, said, reason := row(r, m.Schema, m.Store.Now())
 		if reason != "" {
 			b.refused = append(b.refused, refusal{r.line, reason})
 			continue
@@ -276,7 +280,7 @@ func (m *Import) fill(from records, start int64) (batch, error) {
 		if !m.Later && password.IsBare(account.PasswordHash) {
 			bare++
 		}
-		b.accounts, b.rows = append(b.accounts, account), append(b.rows, origin{r.line, factor})
+		b.accounts, b.rows = append(b.accounts, account), append(b.rows, said)
 	}
 	return b, nil
 }
@@ -367,7 +371,7 @@ type IDs struct {
 }
 
 // followUp returns the formats of the added hashes, the jobs that wrap the bare ones, and
-// the second factors of the added accounts.
+// the second factors and passkeys of the added accounts.
 func (m *Import) followUp(b batch, outcomes []Outcome) (f FollowUp) {
 	var bare []int64
 	formats := map[string]bool{}
@@ -384,6 +388,9 @@ func (m *Import) followUp(b batch, outcomes []Outcome) (f FollowUp) {
 		}
 		if imported := b.rows[i].factor; imported != nil {
 			f.Factors = append(f.Factors, m.factorFor(o.ID, *imported))
+		}
+		if p := b.rows[i].passkeys; len(p.Keys) > 0 {
+			f.Passkeys = append(f.Passkeys, passkeysFor(o.ID, b.accounts[i].CredentialVersion, p))
 		}
 	}
 	f.Formats = slices.Sorted(maps.Keys(formats))

@@ -70,8 +70,11 @@ func (j *jsonRecords) parse(line []byte) (r record, err error) {
 			return r, fmt.Errorf("%.40q is repeated", name)
 		}
 		seen[name] = true
-		if name == columnFactor {
+		switch name {
+		case columnFactor:
 			r.factor = value
+		case columnPasskeys:
+			r.passkeys = value
 		}
 		if name == columnFields {
 			err = j.readFields(&r, value)

@@ -17,8 +17,8 @@ import (
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
-// The columns that are not user fields. Only NDJSON has fields and two_factor, as an
-// export writes them.
+// The columns that are not user fields. Only NDJSON has fields, two_factor and
+// passkeys, as an export writes them.
 const (
 	columnID       = "id"
 	columnLogin    = "login"
@@ -33,12 +33,13 @@ const (
 	columnLocale   = "locale"
 	columnEraseAt  = "erase_at"
 	columnFactor   = "two_factor"
+	columnPasskeys = "passkeys"
 
 	columnNames = "id, login, email, email_verified, name, password_hash, disabled, erase_at, locale, created, updated"
 )
 
 func isColumn(name string) bool {
-	return name == columnFactor || slices.Contains(strings.Split(columnNames, ", "), name)
+	return name == columnFactor || name == columnPasskeys || slices.Contains(strings.Split(columnNames, ", "), name)
 }
 
 // CheckSchema returns an error if a user field has the name of a column that no user
@@ -60,12 +61,12 @@ func fieldNames(schema *userfields.Schema) map[string]bool {
 
 const maxID = 1<<53 - 1 // the highest id, and integer, of the HTTP contract
 
-// row returns the account of a record and its second factor, nil for none, or the
+// row returns the account of a record and what it says beside it, or the
 // reason to refuse it. The reason names every invalid column and holds no values. The
 // secret of the factor is still unchecked.
-func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account, factor *importedFactor, reason string) {
+func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account, said origin, reason string) {
 	if r.invalid != "" {
-		return a, nil, r.invalid
+		return a, said, r.invalid
 	}
 	in := maps.Clone(r.columns)
 	take := func(name string) personal.Input {
@@ -103,20 +104,24 @@ func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account
 	default:
 		invalid.Add(columnHash, personal.FieldErrorInvalidType)
 	}
-	if password.IsUnusable(a.PasswordHash) && a.Email.Key == "" { // no one could ever sign in
+	take(columnFactor)
+	take(columnPasskeys)
+	said.line = r.line
+	var badFactor, badPasskeys error
+	said.factor, badFactor = readFactor(r.factor)
+	said.passkeys, badPasskeys = readPasskeys(r.passkeys, said.factor != nil)
+	if password.IsUnusable(a.PasswordHash) && a.Email.Key == "" && len(said.passkeys.Keys) == 0 { // no one could ever sign in
 		invalid.Add(columnEmail, personal.FieldErrorRequired)
 	}
-	take(columnFactor)
-	factor, badFactor := readFactor(r.factor)
 	maps.Copy(in, r.fields)
 	maps.DeleteFunc(in, func(_ string, v personal.Input) bool { return v.IsZero() }) // unset values
 	a.Fields = r.stored.Merge(schema.Administer(in, &invalid))
-	return a, factor, reasons(invalid, badHash, badFactor)
+	return a, said, reasons(invalid, badHash, badFactor, badPasskeys)
 }
 
-// reasons lists the errors of columns, sorted by name, and those of the hash and the
-// second factor.
-func reasons(invalid personal.FieldErrors, badHash, badFactor error) string {
+// reasons lists the errors of columns, sorted by name, and those of the hash and of what an
+// export writes.
+func reasons(invalid personal.FieldErrors, badHash error, others ...error) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(invalid)) {
 		list = append(list, shown(name)+": "+string(invalid[name]))
@@ -124,8 +129,10 @@ func reasons(invalid personal.FieldErrors, badHash, badFactor error) string {
 	if badHash != nil {
 		list = append(list, columnHash+": "+badHash.Error())
 	}
-	if badFactor != nil {
-		list = append(list, badFactor.Error())
+	for _, err := range others {
+		if err != nil {
+			list = append(list, err.Error())
+		}
 	}
 	return strings.Join(list, "; ")
 }

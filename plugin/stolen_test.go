@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"database/sql"
 	"encoding/base32"
 	"encoding/base64"
@@ -145,12 +146,24 @@ func TestSecrets_StolenDatabaseWithoutTheKeyRevealsNone(t *testing.T) {
 			t.Fatal(err)
 		}
 
+		proof, err := m.service.Prove(t.Context(), personal.ProveRequest{
+			Credentials: confirmed.Credentials, Password: password, Code: confirmed.RecoveryCodes[1],
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rawProof, err := base64.RawURLEncoding.DecodeString(proof.Proof)
+		if err != nil {
+			t.Fatal(err)
+		}
+		digest := sha256.Sum256(rawProof)
+
 		sealed, err := m.store.SecretsOfKey(t.Context(), m.keys.Primary(), 0, 9)
 		if err != nil || len(sealed) != 1 {
 			t.Fatalf("got secrets %v (error %v), want one", sealed, err)
 		}
 		database := stolen(t, url)
-		for _, there := range [][]byte{[]byte("ada_marker"), sealed[0].Secret.Data} {
+		for _, there := range [][]byte{[]byte("ada_marker"), sealed[0].Secret.Data, digest[:]} {
 			if !bytes.Contains(database, there) {
 				t.Errorf("got no %q in the database: it was not searched", there)
 			}
@@ -167,6 +180,11 @@ func TestSecrets_StolenDatabaseWithoutTheKeyRevealsNone(t *testing.T) {
 				if bytes.Contains(m.log.Bytes(), form) {
 					t.Errorf("the log has %s as %q", what, form)
 				}
+			}
+		}
+		for _, form := range forms(proof.Proof, rawProof) {
+			if bytes.Contains(database, form) || bytes.Contains(m.log.Bytes(), form) {
+				t.Errorf("the database or the log has a proof as %q", form)
 			}
 		}
 		opened, err := m.keys.Open(sealed[0].AccountID, sealed[0].Secret.Key, sealed[0].Secret.Data)

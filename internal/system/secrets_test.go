@@ -276,6 +276,10 @@ func (s *system) secretiveTwoFactor(t testing.TB) secrets {
 		s.postAs(t, u.pair, path, params{"password": u.password, "code": add("a malformed code", "SECRETCODEOF"+path)}).want(t, "validation_failed")
 	}
 	s.postAs(t, u.pair, "export/", params{"password": u.password, "code": code()}).want(t, "")
+	var proof string
+	s.postAs(t, u.pair, "prove/", params{"password": u.password, "code": code()}).want(t, "").read(t, "proof", &proof)
+	s.postAs(t, u.pair, "export/", params{"proof": add("a proof", proof)}).want(t, "")
+	s.postAs(t, u.pair, "export/", params{"proof": add("a malformed proof", "SECRETPROOF")}).want(t, "validation_failed")
 	var renewed []string
 	s.postAs(t, u.pair, "two_factor_codes/", params{"password": u.password, "code": code()}).want(t, "").read(t, "recovery_codes", &renewed)
 	addRecoveryCodes(renewed)

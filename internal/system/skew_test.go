@@ -29,6 +29,7 @@ func TestSkew_ReleasedPluginLacksNewOperations(t *testing.T) {
 	u := s.newUser(t)
 	for path, p := range map[string]params{
 		"email_resend/": {"login": u.login}, "export/": {"password": u.password}, "delete/": {"password": u.password}, "delete_undo/": {"token": "nonsense"},
+		"prove/": {"password": u.password},
 	} {
 		s.postAs(t, u.pair, path, p).want(t, "not_found")
 	}

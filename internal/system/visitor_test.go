@@ -134,6 +134,12 @@ func TestVisitorPages_AccountLifecycle(t *testing.T) {
 			t.Errorf("the profile page lacks %q:\n%s", want, profile)
 		}
 	}
+	v.send(t, http.StatusSeeOther, http.MethodGet, "/account/password", nil)
+	v.get(t, "/account/confirm?next=%2Faccount%2Fpassword")
+	proved := v.post(t, "/account/confirm?next=%2Faccount%2Fpassword", url.Values{"password": {"correct horse 7"}})
+	if to := proved.Header.Get("Location"); to != "/account/password" {
+		t.Errorf("the confirmation leads to %q, want /account/password", to)
+	}
 	for _, path := range []string{"/", "/demo", "/account/password", "/account/new-email", "/account/sessions", "/account/forgot"} {
 		v.get(t, path)
 	}

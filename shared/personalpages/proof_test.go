@@ -29,7 +29,9 @@ func withProofs(m *module) *module {
 		}
 		return personal.Proof{Proof: rightProof, Until: time.Now().Add(5 * time.Minute)}, fields.Err()
 	}
-	m.ChangePasswordFunc = proven(m, m.ChangePasswordFunc, func(r *personal.ChangePasswordRequest) (string, *string, *string) { return r.Proof, &r.OldPassword, &r.Code })
+	m.ChangePasswordFunc = proven(m, m.ChangePasswordFunc, func(r *personal.ChangePasswordRequest) (string, *string, *string) {
+		return r.Proof, &r.OldPassword, &r.Code
+	})
 	m.ExportFunc = proven(m, m.ExportFunc, func(r *personal.ExportRequest) (string, *string, *string) { return r.Proof, &r.Password, &r.Code })
 	m.DeleteFunc = proven(m, m.DeleteFunc, func(r *personal.DeleteRequest) (string, *string, *string) { return r.Proof, &r.Password, &r.Code })
 	m.BeginTwoFactorFunc = proven(m, m.BeginTwoFactorFunc, func(r *personal.BeginTwoFactorRequest) (string, *string, *string) {

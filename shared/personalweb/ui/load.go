@@ -15,11 +15,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
-
-	"golang.org/x/text/language"
-	"golang.org/x/text/language/display"
 
 	"github.com/cms-personal/personal/shared/jsontext"
 )
@@ -81,12 +76,13 @@ type parsed func() (*template.Template, error)
 
 // listPages returns every page by its name, on top of the layout and of the shared
 // parts. A page of the site replaces that of the same name.
-func (p *Pages) listPages(locale string, t texts) (map[string]parsed, error) {
+func (p *Pages) listPages(locale string, all map[string]texts) (map[string]parsed, error) {
+	t := all[locale]
 	sources := []fs.FS{Folder(shared, "templates"), p.Templates}
 	if p.SiteTemplates != nil {
 		sources = append(sources, p.SiteTemplates)
 	}
-	choices := languageButtons(p.Locales, locale)
+	choices := languageButtons(p.Locales, all, locale)
 	base := sync.OnceValues(func() (*template.Template, error) {
 		base := template.New("base").Funcs(template.FuncMap{
 			"t":        t.text,
@@ -138,22 +134,15 @@ func timeLayout(locale string) string {
 	return "2006-01-02 15:04 UTC"
 }
 
-// languageButtons are the buttons of the language form. They are made once, because they are
-// on every page.
-func languageButtons(locales []string, current string) template.HTML {
+// languageButtons are the buttons of the language form, each with the name of a language in
+// itself. They are made once, because they are on every page.
+func languageButtons(locales []string, all map[string]texts, current string) template.HTML {
 	var b strings.Builder
 	for _, locale := range locales {
 		fmt.Fprintf(&b, `<button class="link" name="language" value="%[1]s" lang="%[1]s" aria-pressed="%[2]t">%[3]s</button>`+"\n",
-			template.HTMLEscapeString(locale), locale == current, template.HTMLEscapeString(endonym(locale)))
+			template.HTMLEscapeString(locale), locale == current, template.HTMLEscapeString(all[locale]["own_name"]))
 	}
 	return template.HTML(b.String()) // escaped
-}
-
-// endonym is the name of a language in itself.
-func endonym(locale string) string {
-	name := display.Self.Name(language.Make(locale))
-	first, size := utf8.DecodeRuneInString(name)
-	return string(unicode.ToUpper(first)) + name[size:]
 }
 
 var textCall = regexp.MustCompile(`\b(?:t|isolated) "([^"]*)"`)

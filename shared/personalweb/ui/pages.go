@@ -104,7 +104,7 @@ func New(o Options) (*Pages, error) {
 		return nil, fmt.Errorf("pages: %w", err)
 	}
 	for _, locale := range o.Locales {
-		templates, err := p.listPages(locale, texts[locale])
+		templates, err := p.listPages(locale, texts)
 		if err != nil {
 			return nil, fmt.Errorf("pages in %s: %w", locale, err)
 		}

@@ -214,7 +214,7 @@ func TestSecureCookies_CookiesAndBrowsersRequireHTTPS(t *testing.T) {
 	if cookie := response.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "__Host-admin=") || !strings.Contains(cookie, "; Secure") {
 		t.Errorf("got administrator's cookie %q, want a secure one", cookie)
 	}
-	for _, page := range []string{"/", "/account/sign-in"} {
+	for _, page := range []string{"/", "/account/sign-in", "/reference", "/no-such-page"} {
 		response, _ = s.web(t, http.MethodPost, s.languageForm(t, page), "language=ru", "Content-Type", "application/x-www-form-urlencoded")
 		if cookie := response.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "__Host-language=") || !strings.Contains(cookie, "; Secure") {
 			t.Errorf("page %s: got language cookie %q, want a secure one", page, cookie)

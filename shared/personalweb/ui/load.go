@@ -50,7 +50,7 @@ func (t texts) isolated(key string, users ...string) (template.HTML, error) {
 
 // loadTexts returns the texts in each language: the built-in ones of all sources, of which
 // later ones replace those before, and in their place those of the site, which may be nil. The
-// error names every text that is missing or unknown.
+// error names every text that is missing or unknown, or lacks a placeholder.
 func loadTexts(locales []string, site fs.FS, sources ...fs.FS) (map[string]texts, error) {
 	read, err := jsontext.Languages(site, sources...)
 	if err != nil {
@@ -68,7 +68,32 @@ func loadTexts(locales []string, site fs.FS, sources ...fs.FS) (map[string]texts
 			wrong = append(wrong, fmt.Errorf("texts: %s.json: the API has no messages in this language, but in %s", locale, strings.Join(locales, ", ")))
 		}
 	}
+	if site != nil {
+		builtIn, err := jsontext.Languages(nil, sources...)
+		wrong = append(wrong, err, checkPlaceholders(builtIn[Locales()[0]], read))
+	}
 	return all, errors.Join(wrong...)
+}
+
+var placeholder = regexp.MustCompile(`%[a-z]`)
+
+// checkPlaceholders returns an error for every text that does not have the placeholders of the
+// built-in one, which the values of a page replace: %s or, with its position, %[1]s.
+func checkPlaceholders(builtIn texts, read map[string]map[string]string) error {
+	var wrong []error
+	for _, key := range slices.Sorted(maps.Keys(builtIn)) {
+		found := placeholder.FindAllString(builtIn[key], -1)
+		var values []any
+		for _, verb := range found {
+			values = append(values, map[string]any{"%s": "", "%d": 0}[verb])
+		}
+		for _, locale := range slices.Sorted(maps.Keys(read)) {
+			if len(found) > 0 && strings.Contains(fmt.Sprintf(read[locale][key], values...), "%!") {
+				wrong = append(wrong, fmt.Errorf("texts: %s.json: the text %q must have the placeholders %s", locale, key, strings.Join(found, " ")))
+			}
+		}
+	}
+	return errors.Join(wrong...)
 }
 
 // parsed returns a parsed template. It parses it at the first call.

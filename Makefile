@@ -29,9 +29,11 @@ dev:
 plugin:
 	@go run ./internal/tools/bundle build --version="$$VERSION" --key="$$KEY" --notes="$$NOTES" ./plugin
 
+# The plugin's settings are in data/settings.toml, unless PERSONAL_SETTINGS names others.
 run: build
 	bin/host-sample plugin install --activate --data data bin/personal
-	bin/host-sample serve --data data
+	@test -e data/settings.toml || install -m 600 host-sample/settings.toml data/settings.toml
+	PERSONAL_SETTINGS=$${PERSONAL_SETTINGS:-data/settings.toml} bin/host-sample serve --data data
 
 # All tests but the browser's, on SQLite and on a PostgreSQL server started for them. With
 # the race detector: make test GOTESTFLAGS='$(RACE)'

@@ -171,9 +171,12 @@ func hidden(page, name string) string {
 	return ""
 }
 
+// unbroken is a word that does not break at its hyphen.
+var unbroken = regexp.MustCompile(`<span class="unbroken">([^<]*)</span>`)
+
 // fieldError returns the error that a page shows at a control.
 func fieldError(page, name string) string {
-	found := regexp.MustCompile(`<p class="fault" id="field-` + regexp.QuoteMeta(name) + `-error">([^<]*)</p>`).FindStringSubmatch(page)
+	found := regexp.MustCompile(`<p class="fault" id="field-` + regexp.QuoteMeta(name) + `-error">([^<]*)</p>`).FindStringSubmatch(unbroken.ReplaceAllString(page, "$1"))
 	if found == nil {
 		return ""
 	}

@@ -347,7 +347,7 @@ func TestUserEmail_UnknownUserAndOlderPluginDiffer(t *testing.T) {
 	p.SetEmailFunc = func(context.Context, personal.SetEmailRequest) error {
 		return personal.NewError(personal.CodeNotFound, nil)
 	}
-	if w := b.post("/admin/users/42/email", change); w.Code != http.StatusNotImplemented || !strings.Contains(w.Body.String(), "cannot change an e-mail") {
+	if w := b.post("/admin/users/42/email", change); w.Code != http.StatusNotImplemented || !strings.Contains(unbroken.ReplaceAllString(w.Body.String(), "$1"), "cannot change an e-mail") {
 		t.Errorf("an older plugin: got status %d, want 501: %s", w.Code, w.Body)
 	}
 	p.SetEmailFunc = func(context.Context, personal.SetEmailRequest) error {

@@ -111,7 +111,7 @@ func TestRegisterDomains_FormShowsRefusal(t *testing.T) {
 	s := startSite(t, domainsAdmission(t).Wrap(service), "")
 	const body = "login=anna&password=x&confirm_password=x&email=anna%40"
 	for language, message := range map[string]string{
-		"en": "This site accepts only e-mail addresses of these domains: example.com, müller.example, sub.example.org.",
+		"en": "addresses of these domains: example.com, müller.example, sub.example.org.",
 		"ru": "Этот сайт принимает только адреса электронной почты в этих доменах: example.com, müller.example, sub.example.org.",
 	} {
 		headers := []string{"Content-Type", "application/x-www-form-urlencoded", "Accept-Language", language}

@@ -361,5 +361,5 @@ func (p *tab) submit(values map[string]string) {
 	for name, value := range values {
 		p.do(chromedp.SendKeys(chromedp.CSS(`main [name="`+name+`"]`), value))
 	}
-	p.navigate(chromedp.Click(chromedp.CSS("main form button")))
+	p.navigate(chromedp.Click(chromedp.CSS(`main form button:not([type="button"])`)))
 }

@@ -187,7 +187,7 @@ func TestTwoFactor_KeyboardAndPrint(t *testing.T) {
 	p.press("Two-factor sign-in")
 	p.tabTo("Set up two-factor sign-in")
 	p.navigate(keyPresses("\r"))
-	p.tabTo("Current password")
+	p.wantFocus("Current password")
 	p.key(password)
 	p.navigate(keyPresses("\r"))
 	app.secret = p.secret()

@@ -86,15 +86,20 @@ func (p *tab) wantNoText(text string) {
 // phone in dark mode: it must have no serious violation and must not scroll sideways.
 func (p *tab) wantAccessible() {
 	p.t.Helper()
+	p.loadAxe()
+	p.wantNoViolation("on a desktop")
+	p.emulate(p.display.onPhone())
+	p.wantNoViolation("on a phone")
+	p.emulate(p.display)
+}
+
+func (p *tab) loadAxe() {
+	p.t.Helper()
 	source, err := os.ReadFile(os.Getenv("PERSONAL_E2E_AXE"))
 	if err != nil {
 		p.t.Fatalf("reading axe-core, see the script run: %v", err)
 	}
 	get(p, chromedp.Evaluate[bool](string(source)+"; true"))
-	p.wantNoViolation("on a desktop")
-	p.emulate(p.display.onPhone())
-	p.wantNoViolation("on a phone")
-	p.emulate(p.display)
 }
 
 func (p *tab) wantNoViolation(where string) {

@@ -29,9 +29,10 @@ func (p accountPages) profileForm(r *http.Request) (formPage, error) {
 		values[f.Name] = f.Value
 	}
 	email, unverified := p.emailState(r, user.Profile)
+	change := &ui.Link{Text: p.text(r, "change"), Path: newEmailPath}
 	controls := []ui.Control{
 		{Kind: ui.KindText, Name: "login", Label: p.text(r, "login"), Value: user.Profile.Login},
-		{Kind: ui.KindText, Name: "email", Label: p.text(r, "email"), Value: email},
+		{Kind: ui.KindText, Name: "email", Label: p.text(r, "email"), Value: email, Link: change},
 		p.nameControl(r, user.Profile.Name),
 	}
 	labels := p.API.Labels(r)
@@ -40,7 +41,11 @@ func (p accountPages) profileForm(r *http.Request) (formPage, error) {
 	}
 	form := ui.Form{Action: Path, Submit: p.text(r, "save"), Controls: controls}
 	form.Remember()
-	return formPage{Title: p.text(r, "profile"), Above: unverified, Form: form}, nil
+	leave := &section{
+		Title: p.text(r, "delete"), Text: p.deletion(r, user.Profile),
+		Link: ui.Link{Text: p.text(r, "delete_link"), Path: deletePath},
+	}
+	return formPage{Title: p.text(r, "profile"), Above: unverified, Form: form, Below: leave}, nil
 }
 
 // saveProfile sends only what was changed on the page.
@@ -88,9 +93,13 @@ func (p accountPages) changePassword(w http.ResponseWriter, r *http.Request, pos
 
 func (p accountPages) newEmailForm(r *http.Request) (formPage, error) {
 	user, _ := personalhttp.UserFrom(r.Context())
+	lead := p.text(r, "new_email_lead_none")
+	if user.Profile.Email != "" {
+		lead = p.text(r, "new_email_lead", user.Profile.Email)
+	}
 	return formPage{
 		Title: p.text(r, "email"),
-		Lead:  p.text(r, "new_email_lead", user.Profile.Email),
+		Lead:  lead,
 		Form: ui.Form{
 			Action: newEmailPath, Submit: p.text(r, "new_email_button"),
 			Controls: p.withCode(r, required(p.emailControl(r, "new_email")), p.passwordControl(r, "password", "current_password")),
@@ -98,11 +107,11 @@ func (p accountPages) newEmailForm(r *http.Request) (formPage, error) {
 	}, nil
 }
 
-// changeEmail leads to the form for the code that is mailed to the new address.
+// changeEmail leads to the page that says to look into the new mailbox.
 func (p accountPages) changeEmail(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	c, _ := p.session.Credentials(r)
 	err := p.Service.ChangeEmail(r.Context(), personal.ChangeEmailRequest{
 		Credentials: c, Email: posted.Get("email"), Password: posted.Get("password"), Code: posted.Get("code"),
 	})
-	return done{operation: "email", next: confirmPath}, err
+	return done{next: mailboxURL("email")}, err
 }

@@ -18,6 +18,9 @@ type form struct {
 	build  func(*http.Request) (formPage, error)
 	submit func(http.ResponseWriter, *http.Request, ui.Posted) (done, error)
 
+	// instead returns the path of the page to show instead, empty for none; may be nil.
+	instead func(*http.Request) string
+
 	account bool // for signed-in visitors; set by accountForm
 }
 
@@ -30,7 +33,7 @@ type done struct {
 // formPage is what the template of a form gets.
 type formPage struct {
 	Title string
-	Lead  string   // may be empty
+	Lead  string   // may be empty; a page with a lead and no button is just that
 	Above *section // a form above the page's own; may be nil
 
 	Enrolment *enrolment // a secret above the form that confirms it; may be nil
@@ -40,16 +43,20 @@ type formPage struct {
 	Asides []aside
 	Script bool // loads the script that reads a code from the address
 
+	// Aliases name the control that shows an error of a parameter without a control of its own.
+	Aliases map[string]string
+
 	BadToken   string // said of a code that is not valid; empty: to request a new one
 	NotOffered string // said if the module does not have the operation; empty: that the page does not exist
 
 	Unavailable string // added to what is said while the service is unavailable; may be empty
 }
 
-// section is another form of a page.
+// section is another part of a page.
 type section struct {
 	Title, Text string
-	Form        ui.Form
+	Form        ui.Form // with an empty Action there is none
+	Link        ui.Link // with an empty Path there is none
 }
 
 // aside is a question below a form, with a link.
@@ -73,6 +80,12 @@ func (s *site) accountForm(mux *http.ServeMux, path string, f form) {
 
 func (s *site) show(f form) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		if f.instead != nil {
+			if path := f.instead(r); path != "" {
+				ui.Redirect(w, r, path)
+				return
+			}
+		}
 		page, err := f.build(r)
 		if err != nil {
 			s.refuse(w, r, err)
@@ -131,7 +144,7 @@ func (s *site) keepTyped(f form) personalhttp.ErrorHandler {
 			return
 		}
 		// What the form shows of the account is unknown now.
-		page.Lead = ""
+		page.Lead, page.Below = "", nil
 		page.Form.Controls = slices.DeleteFunc(page.Form.Controls, func(c ui.Control) bool { return c.Kind == ui.KindText })
 		s.showAgain(w, r, f, page, posted, refusal)
 	}
@@ -176,12 +189,19 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 	x := s.API.Explain(r, err)
 	fieldErrors := make(map[string]string, len(x.Fields))
 	for name, fieldError := range x.Fields {
-		fieldErrors[name] = fieldError.Message
-		if name == "code" && fieldError.Code == personal.FieldErrorMismatch && page.Enrolment != nil { // which takes no recovery code
-			fieldErrors[name] = s.text(r, "app_code_mismatch")
+		at := cmp.Or(page.Aliases[name], name)
+		fieldErrors[at] = fieldError.Message
+		switch minLength := s.features(r).PasswordMinLength; {
+		case name == "code" && fieldError.Code == personal.FieldErrorMismatch && page.Enrolment != nil: // which takes no recovery code
+			fieldErrors[at] = s.text(r, "app_code_mismatch")
+		case name == "password" && fieldError.Code == personal.FieldErrorTooShort && minLength > 0:
+			fieldErrors[at] = s.text(r, "password_too_short", minLength)
 		}
 	}
 	message := x.Message
+	if x.RetryAfter > 0 && x.Code == personal.CodeTooManyAttempts { // the message says "later"
+		message = s.text(r, "too_many_attempts")
+	}
 	switch {
 	case x.RetryAfter >= 2*3600: // of exports
 		message += " " + s.text(r, "wait_hours", (x.RetryAfter+3599)/3600)
@@ -193,19 +213,24 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 	switch x.Code {
 	case personal.CodeInvalidToken:
 		message = cmp.Or(page.BadToken, message)
+	case personal.CodeInvalidCredentials:
+		message += " " + s.text(r, "sign_in_help")
 	case personal.CodeNotFound:
 		message = cmp.Or(page.NotOffered, message)
 	case personal.CodeUnavailable:
 		message = strings.TrimSpace(message + " " + page.Unavailable)
 	case personal.CodeEmailUnverified:
 		user, _ := personalhttp.UserFrom(r.Context())
-		login := cmp.Or(posted.Get("login"), user.Profile.Login)
-		page.Below = s.resendSection(r, ui.Hidden{Name: "login", Value: login}, s.text(r, "resend_question"))
+		page.Below = s.resendSection(r, cmp.Or(posted.Get("login"), user.Profile.Login), s.text(r, "resend_question"))
 	case personal.CodeAccountDisabled:
 		page.Asides = append(page.Asides, s.aside(r, "undo_question", "undo_link", undoPath))
 	}
 	page.Form.Fill(posted)
 	page.Form.Refuse(message, fieldErrors)
+	for i := range page.Form.Controls { // a code that has nothing wrong stays in the background
+		c := &page.Form.Controls[i]
+		c.Folded = c.Details && c.Value != "" && c.Error == "" && x.Code != personal.CodeInvalidToken
+	}
 	setRetryAfter(w, x)
 	s.render(w, r, x.Status, f, page)
 }
@@ -219,6 +244,9 @@ func setRetryAfter(w http.ResponseWriter, x personalhttp.Explanation) {
 
 func (s *site) render(w http.ResponseWriter, r *http.Request, status int, f form, page formPage) {
 	p := s.page(w, r)
+	if r.URL.Path != Path && page.Enrolment == nil { // which have more to read first
+		page.Form.Focus()
+	}
 	if f.account {
 		p.SubNav = s.accountNav(r)
 	}
@@ -247,6 +275,23 @@ func (s *site) loginControl(r *http.Request, key string) ui.Control {
 	return ui.Control{Name: "login", Label: s.text(r, key), Autocomplete: "username"}
 }
 
+// loginOrEmailControl is the account that a mail is for, see [loginOrEmail].
+func (s *site) loginOrEmailControl(r *http.Request) ui.Control {
+	return required(s.loginControl(r, "login_or_email"))
+}
+
+// emailAtLogin shows an error of the e-mail at that control.
+var emailAtLogin = map[string]string{"email": "login"}
+
+// loginOrEmail returns what was typed into [site.loginOrEmailControl]: logins have no @.
+func loginOrEmail(p ui.Posted) (login, email string) {
+	typed := strings.TrimSpace(p.Get("login"))
+	if strings.Contains(typed, "@") {
+		return "", typed
+	}
+	return typed, ""
+}
+
 func (s *site) emailControl(r *http.Request, key string) ui.Control {
 	return ui.Control{Name: "email", Label: s.text(r, key), Type: "email", Autocomplete: "email"}
 }
@@ -271,17 +316,20 @@ func (s *site) passwordControl(r *http.Request, name, key string) ui.Control {
 func (s *site) newPasswordControls(r *http.Request, key string) []ui.Control {
 	first := s.passwordControl(r, "password", key)
 	first.Hint = s.text(r, "hint_password")
+	if minLength := s.features(r).PasswordMinLength; minLength > 0 {
+		first.Hint = s.text(r, "hint_password_min", minLength) + " " + first.Hint
+	}
 	second := s.passwordControl(r, "confirm_password", "confirm_password")
 	first.Autocomplete, second.Autocomplete = "new-password", "new-password"
 	return []ui.Control{first, second}
 }
 
 // tokenControl takes the code of a mail. A script fills it in from the address that
-// the mail links to.
+// the mail links to, and closes it then.
 func (s *site) tokenControl(r *http.Request) ui.Control {
 	return ui.Control{
 		Name: "token", Label: s.text(r, "code"), Hint: s.text(r, "hint_code"), Required: true,
-		Autocomplete: "off", Script: "token",
+		Autocomplete: "off", Script: "token", Details: true,
 	}
 }
 

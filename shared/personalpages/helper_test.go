@@ -38,7 +38,10 @@ type module struct {
 	fields  []personal.Field
 	profile personal.Profile
 	updates []map[string]personal.Input
-	calls   []any // other requests
+
+	features *personal.Features // nil: of an older version, which does not tell
+
+	calls []any // other requests
 }
 
 // renewed returns a pair in place of the caller's, which is void from then on.
@@ -128,6 +131,12 @@ func newModule() *module {
 		}
 		return nil
 	}
+	m.FeaturesFunc = func(context.Context) (personal.Features, error) {
+		if m.features == nil {
+			return personal.Features{}, personal.NewError(personal.CodeNotFound, nil)
+		}
+		return *m.features, nil
+	}
 	m.ExportFunc = func(_ context.Context, r personal.ExportRequest) (personal.Export, error) {
 		return personal.Export{UserID: 42, Profile: m.profile}, rightPassword(r.Password)
 	}
@@ -205,6 +214,9 @@ func newBrowser(t *testing.T, s personal.Service) *browser {
 	return b
 }
 
+// unbroken is a word that does not break at its hyphen.
+var unbroken = regexp.MustCompile(`<span class="unbroken">([^<]*)</span>`)
+
 // reply is a response and its body.
 type reply struct {
 	*http.Response
@@ -240,7 +252,7 @@ func (b *browser) send(method, path string, form url.Values, headers ...string) 
 	if !b.anyPolicy && response.Header.Get("Content-Security-Policy") == "" {
 		b.t.Errorf("%s %s: got no Content-Security-Policy", method, path)
 	}
-	return reply{Response: response, body: string(body)}
+	return reply{Response: response, body: unbroken.ReplaceAllString(string(body), "$1")}
 }
 
 func (b *browser) get(path string, headers ...string) reply {
@@ -279,6 +291,16 @@ func (r reply) leads(t *testing.T, to string) {
 	t.Helper()
 	if r.StatusCode != http.StatusSeeOther || r.Header.Get("Location") != to {
 		t.Errorf("got %d to %q, want 303 to %q: %s", r.StatusCode, r.Header.Get("Location"), to, r.body)
+	}
+}
+
+// lacks expects none of these texts in the page.
+func (r reply) lacks(t *testing.T, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if strings.Contains(r.body, text) {
+			t.Errorf("want no %q in the page:\n%s", text, r.body)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -30,7 +31,6 @@ func (p leavingPages) exportForm(r *http.Request) (formPage, error) {
 			Action: dataPath, Submit: p.text(r, "data_button"), User: user.Profile.Login,
 			Controls: p.withCode(r, p.passwordControl(r, "password", "current_password")),
 		},
-		Asides: []aside{p.aside(r, "delete_question", "delete", deletePath)},
 	}, nil
 }
 
@@ -57,15 +57,23 @@ func (p leavingPages) export(w http.ResponseWriter, r *http.Request, posted ui.P
 	return done{}, nil
 }
 
+// deletion says what happens to an account that its user deletes, and when.
+func (s *site) deletion(r *http.Request, user personal.Profile) string {
+	when := s.text(r, "erased_later")
+	if grace := s.features(r).DeletionGrace; grace > 0 {
+		when = s.text(r, "erased_on", s.pages.Date(r, time.Now().Add(grace)))
+	}
+	if user.Email == "" {
+		return s.text(r, "delete_lead_no_email", when)
+	}
+	return s.text(r, "delete_lead", when, user.Email)
+}
+
 func (p leavingPages) deleteForm(r *http.Request) (formPage, error) {
 	user, _ := personalhttp.UserFrom(r.Context())
-	lead := p.text(r, "delete_lead", user.Profile.Email)
-	if user.Profile.Email == "" {
-		lead = p.text(r, "delete_lead_no_email")
-	}
 	return formPage{
 		Title: p.text(r, "delete"),
-		Lead:  lead,
+		Lead:  p.deletion(r, user.Profile),
 		Form: ui.Form{
 			Action: deletePath, Submit: p.text(r, "delete_button"), User: user.Profile.Login, Danger: true,
 			Controls: p.withCode(r, p.passwordControl(r, "password", "current_password")),

@@ -42,6 +42,7 @@ const (
 
 const (
 	forgotPath   = Path + "/forgot"
+	mailboxPath  = Path + "/mailbox"
 	recoverPath  = Path + "/recover" // linked from mails
 	confirmPath  = Path + "/email"   // linked from mails
 	verifyPath   = Path + "/verify"
@@ -70,7 +71,7 @@ const (
 type Module interface {
 	API() *personalhttp.Handler
 	Service() personal.Service               // what visitors may do
-	Administration() personal.Administration // the pages only read the audit log, for the last sign-in
+	Administration() personal.Administration // the pages only read: the last sign-in, and how many recovery codes are left
 }
 
 // Config is what a site gives to the pages. The zero value is valid.
@@ -128,16 +129,20 @@ type site struct {
 	Config
 	API        *personalhttp.Handler
 	Service    personal.Service
-	audit      auditLog
+	admin      administration
 	pages      *ui.Pages
 	session    *personalweb.Session
 	signIns    signInSealer
 	lastFields atomic.Pointer[[]personal.Field] // see formFields
+
+	lastFeatures atomic.Pointer[features]
 }
 
-// auditLog is the part of [personal.Administration] that the pages need.
-type auditLog interface {
+// administration is the part of [personal.Administration] that the pages need. It does not check
+// who asks.
+type administration interface {
 	AuditEntries(context.Context, personal.AuditEntriesRequest) (personal.AuditPage, error)
+	Explain(context.Context, personal.ExplainRequest) (personal.Explanation, error)
 }
 
 // New returns the pages of a module. The error names what is invalid in the config: a
@@ -168,7 +173,7 @@ func New(m Module, c Config) (*Pages, error) {
 	if err := errors.Join(errPages, errSeal, errSession); err != nil {
 		return nil, fmt.Errorf("account pages: %w", err)
 	}
-	p := &site{Config: c, API: m.API(), Service: m.Service(), audit: m.Administration(), pages: pages, session: session, signIns: signIns}
+	p := &site{Config: c, API: m.API(), Service: m.Service(), admin: m.Administration(), pages: pages, session: session, signIns: signIns}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+LanguagePath, pages.SwitchLanguage)
 	signInPages{p}.route(mux)
@@ -271,16 +276,18 @@ func (s *site) nav(r *http.Request, signedIn bool) (links []ui.Link) {
 		ui.Link{Text: s.text(r, "sign_out"), Path: signOutPath, Post: true})
 }
 
-// accountNav is the navigation of the account's pages.
+// accountNav is the navigation of the account's pages. The profile links to the others.
 func (s *site) accountNav(r *http.Request) []ui.Link {
-	return []ui.Link{
+	links := []ui.Link{
 		{Text: s.text(r, "profile"), Path: Path},
 		{Text: s.text(r, "password"), Path: passwordPath},
-		{Text: s.text(r, "email"), Path: newEmailPath},
-		{Text: s.text(r, "two_factor"), Path: twoFactorPath},
-		{Text: s.text(r, "sessions"), Path: sessionsPath},
-		{Text: s.text(r, "data"), Path: dataPath},
 	}
+	if user, _ := personalhttp.UserFrom(r.Context()); user.Profile.TwoFactor || s.features(r).TwoFactor {
+		links = append(links, ui.Link{Text: s.text(r, "two_factor"), Path: twoFactorPath})
+	}
+	return append(links,
+		ui.Link{Text: s.text(r, "sessions"), Path: sessionsPath},
+		ui.Link{Text: s.text(r, "data"), Path: dataPath})
 }
 
 // pageName names a page for the site's templates and blocks, by its path.

@@ -15,7 +15,7 @@ import (
 
 // pages are the paths of all pages: public ones, and those for signed-in visitors.
 var pages = [2][]string{
-	{"/", "/account/sign-in", "/account/register", "/account/forgot", "/account/recover", "/account/email", "/account/verify", "/account/undo-delete"},
+	{"/", "/account/sign-in", "/account/register", "/account/forgot", "/account/mailbox", "/account/recover", "/account/email", "/account/verify", "/account/undo-delete"},
 	{"/account", "/account/password", "/account/new-email", "/account/sessions", "/account/data", "/account/delete",
 		"/account/two-factor", "/account/two-factor/set-up", "/account/two-factor/codes", "/account/two-factor/switch-off", "/demo", "/demo/verified"},
 }
@@ -151,13 +151,15 @@ func TestMailLinks_OpeningChangesNothing(t *testing.T) {
 func TestRecover_SetsPassword(t *testing.T) {
 	m := newModule()
 	b := newBrowser(t, m)
-	b.post("/account/forgot", "email", "anna@example.com").leads(t, "/account/recover")
-	b.get("/account/recover").shows(t, 200, "If the account exists, an e-mail with further instructions is on its way.")
-	b.post("/account/recover", "token", "bad", "password", "p", "confirm_password", "p").shows(t, 422, "not valid", `value="bad"`)
+	b.post("/account/forgot", "login", " anna@example.com").leads(t, "/account/mailbox?sent=recover")
+	b.post("/account/forgot", "login", "anna").leads(t, "/account/mailbox?sent=recover")
+	b.get("/account/mailbox?sent=recover").shows(t, 200, "<h1>Check your mailbox</h1>",
+		"If the account exists, an e-mail with further instructions is on its way.", `<a href="/account/recover">Enter the code instead</a>`, `href="/account/forgot"`)
+	b.post("/account/recover", "token", "bad", "password", "p", "confirm_password", "p").shows(t, 422, "not valid", `value="bad"`, `<details class="control" open>`)
 	b.post("/account/recover", "token", " good\n", "password", "p", "confirm_password", "q").leads(t, "/account/sign-in")
 	b.get("/account/sign-in").shows(t, 200, "Your password has been changed.")
 	want := []any{
-		personal.RecoverRequest{Email: "anna@example.com"},
+		personal.RecoverRequest{Email: "anna@example.com"}, personal.RecoverRequest{Login: "anna"},
 		personal.RecoverConfirmRequest{Token: "good", Password: "p", ConfirmPassword: "q"},
 	}
 	if diff := cmp.Diff(want, m.calls); diff != "" {
@@ -175,8 +177,9 @@ func TestAccount_ChangePasswordAndEmail(t *testing.T) {
 		t.Errorf("got cookie %v, want the new hash", b.jar["account"])
 	}
 	b.get("/account/password").shows(t, 200, "Your password has been changed.")
-	b.post("/account/new-email", "email", "b@example.com", "password", "p").leads(t, "/account/email")
-	b.get("/account/email").shows(t, 200, "Please confirm the change")
+	b.get("/account").shows(t, 200, `<a href="/account/new-email">Change<`)
+	b.post("/account/new-email", "email", "b@example.com", "password", "p").leads(t, "/account/mailbox?sent=email")
+	b.get("/account/mailbox?sent=email").shows(t, 200, "Please confirm the change", `<a href="/account/email">Enter the code instead</a>`)
 	b.post("/account/email", "token", "t").leads(t, "/account")
 	b.get("/account").shows(t, 200, "Your e-mail address has been confirmed.")
 	credentials := personal.Credentials{UserID: 42, UserHash: second}

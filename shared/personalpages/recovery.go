@@ -2,36 +2,70 @@ package personalpages
 
 import (
 	"net/http"
+	"net/url"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
-// recoveryPages are the pages to replace a forgotten password.
+// recoveryPages are the pages to replace a forgotten password, and the page after every
+// request for a mail.
 type recoveryPages struct{ *site }
 
 func (p recoveryPages) route(mux *http.ServeMux) {
 	p.publicForm(mux, forgotPath, form{build: p.forgotForm, submit: p.sendMail})
 	p.publicForm(mux, recoverPath, form{build: p.recoverForm, submit: p.setPassword})
+	mux.Handle("GET "+mailboxPath, p.public(p.show(form{build: p.mailbox})))
+}
+
+// mailboxURL is the page that says to look into the mailbox, after the operation that sends
+// the mail.
+func mailboxURL(operation string) string {
+	return mailboxPath + "?" + url.Values{"sent": {operation}}.Encode()
+}
+
+// mailbox is that page. It looks the same whether or not a mail was sent.
+func (p recoveryPages) mailbox(r *http.Request) (formPage, error) {
+	sent := r.URL.Query().Get("sent")
+	code, again := confirmPath, verifyPath
+	switch _, signedIn := p.session.Credentials(r); {
+	case sent == "recover":
+		code, again = recoverPath, forgotPath
+	case sent == "email":
+		again = newEmailPath
+	case signedIn:
+		sent, again = "email_resend", Path
+	case sent != "unverified":
+		sent = "email_resend"
+	}
+	return formPage{
+		Title: p.text(r, "mailbox"), Lead: p.API.Confirm(r, sent),
+		Asides: []aside{
+			p.aside(r, "mailbox_code_question", "mailbox_code_link", code),
+			p.aside(r, "mailbox_again_question", "mailbox_again_link", again),
+		},
+	}, nil
 }
 
 func (p recoveryPages) forgotForm(r *http.Request) (formPage, error) {
 	return formPage{
-		Title: p.text(r, "forgot"),
-		Lead:  p.text(r, "forgot_lead"),
+		Title:   p.text(r, "forgot"),
+		Lead:    p.text(r, "forgot_lead"),
+		Aliases: emailAtLogin,
 		Form: ui.Form{
 			Action: forgotPath, Submit: p.text(r, "forgot_button"),
-			Controls: []ui.Control{p.emailControl(r, "email"), p.loginControl(r, "login")},
+			Controls: []ui.Control{p.loginOrEmailControl(r)},
 		},
 		Asides: []aside{p.aside(r, "have_code_question", "have_code_link", recoverPath)},
 	}, nil
 }
 
-// sendMail leads to the form for the mailed code, also if there is no such account:
-// the response never reveals whether an account exists.
+// sendMail leads to the page that says to look into the mailbox, also if there is no such
+// account: the response never reveals whether an account exists.
 func (p recoveryPages) sendMail(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	err := p.Service.Recover(r.Context(), personal.RecoverRequest{Login: posted.Get("login"), Email: posted.Get("email")})
-	return done{operation: "recover", next: recoverPath}, err
+	login, email := loginOrEmail(posted)
+	err := p.Service.Recover(r.Context(), personal.RecoverRequest{Login: login, Email: email})
+	return done{next: mailboxURL("recover")}, err
 }
 
 // recoverForm is the page that recovery mails link to. Opening it changes nothing,

@@ -277,6 +277,26 @@ func TestSessions_ListAndRevoke(t *testing.T) {
 	}
 }
 
+func TestSessions_OnlyOneHasNoOthersToEnd(t *testing.T) {
+	m := newModule()
+	list := m.SessionsFunc
+	m.SessionsFunc = func(ctx context.Context, c personal.Credentials) ([]personal.Session, error) {
+		all, err := list(ctx, c)
+		return all[:1], err
+	}
+	b := newBrowser(t, m)
+	b.audit.AuditEntriesFunc = func(context.Context, personal.AuditEntriesRequest) (personal.AuditPage, error) {
+		return personal.AuditPage{Entries: make([]personal.AuditEntry, 2)}, nil
+	}
+	b.post("/account/sign-in", "login", "anna", "password", "correct horse").leads(t, "/account")
+	page := b.get("/account")
+	page.shows(t, 200, "Your last sign-in")
+	page.lacks(t, "everywhere")
+	page = b.get("/account/sessions")
+	page.shows(t, 200, "this device", "<time data-ago datetime=")
+	page.lacks(t, "everywhere")
+}
+
 func TestSignIn_ShowsTheOneBefore(t *testing.T) {
 	entry := func(day int, address string) personal.AuditEntry {
 		return personal.AuditEntry{Event: personal.Event{Time: time.Date(2026, 1, day, 3, 4, 5, 0, time.UTC), Address: address}}

@@ -76,7 +76,7 @@ func (p sessionPages) revokeOthers(w http.ResponseWriter, r *http.Request) {
 // lastSignIn is what the template of the last sign-in gets.
 type lastSignIn struct {
 	personal.Event
-	Others string // the path that its button posts to
+	Others string // the path that its button posts to; empty if there is no other session
 }
 
 // lastSignIn returns the visitor's sign-in before this one, nil if there is none or the
@@ -88,11 +88,16 @@ func (s *site) lastSignIn(r *http.Request) any {
 	if !ok {
 		return nil
 	}
-	page, err := s.audit.AuditEntries(r.Context(), personal.AuditEntriesRequest{UserID: user.ID, Type: personal.EventSignedIn, Limit: 2})
+	page, err := s.admin.AuditEntries(r.Context(), personal.AuditEntriesRequest{UserID: user.ID, Type: personal.EventSignedIn, Limit: 2})
 	if err != nil || len(page.Entries) < 2 {
 		return nil // the page is more important
 	}
-	return lastSignIn{page.Entries[1].Event, othersPath}
+	last := lastSignIn{page.Entries[1].Event, othersPath}
+	c, _ := s.session.Credentials(r)
+	if sessions, err := s.Service.Sessions(r.Context(), c); err == nil && len(sessions) == 1 {
+		last.Others = ""
+	}
+	return last
 }
 
 // device returns the browser and the system of a User-Agent header, or the header

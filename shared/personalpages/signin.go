@@ -31,12 +31,16 @@ func (p signInPages) signInForm(r *http.Request) (formPage, error) {
 	case query.Has("next"):
 		lead = p.API.Explain(r, personal.NewError(personal.CodeUnauthenticated, nil)).Message
 	}
+	label := "login_or_email"
+	if !p.features(r).LoginWithEmail {
+		label = "login"
+	}
 	return formPage{
 		Title: p.text(r, "sign_in"),
 		Lead:  lead,
 		Form: ui.Form{
 			Action: action.String(), Submit: p.text(r, "sign_in"),
-			Controls: []ui.Control{required(p.loginControl(r, "login_or_email")), p.passwordControl(r, "password", "password")},
+			Controls: []ui.Control{required(p.loginControl(r, label)), p.passwordControl(r, "password", "password")},
 		},
 		Asides: []aside{
 			p.aside(r, "forgot_question", "forgot_link", forgotPath),
@@ -88,7 +92,8 @@ func (p signInPages) registerForm(r *http.Request) (formPage, error) {
 		return formPage{}, err
 	}
 	login := required(p.loginControl(r, "login"))
-	login.Hint = p.text(r, "hint_login")
+	offered := p.features(r)
+	login.Hint = p.text(r, "hint_login", offered.LoginMinLength, offered.LoginMaxLength)
 	controls := append([]ui.Control{login, required(p.emailControl(r, "email"))}, p.newPasswordControls(r, "password")...)
 	controls = append(controls, p.nameControl(r, nil))
 	labels := p.API.Labels(r)
@@ -132,7 +137,7 @@ func (p signInPages) register(w http.ResponseWriter, r *http.Request, posted ui.
 	}
 	if in.Credentials.UserID == 0 { // they must verify their e-mail first
 		rememberRegistered(w, r, request.Login)
-		return done{next: cmp.Or(next, verifyPath)}, nil
+		return done{next: cmp.Or(next, mailboxURL("unverified"))}, nil
 	}
 	p.session.SignIn(w, r, in.Credentials)
 	return done{operation: "register", next: cmp.Or(next, nextOf(r))}, nil

@@ -22,7 +22,7 @@ import (
 type twoFactorPages struct{ *site }
 
 func (p twoFactorPages) route(mux *http.ServeMux) {
-	begin := form{build: p.beginForm, submit: p.begin}
+	begin := form{build: p.beginForm, submit: p.begin, instead: p.notYet}
 	p.accountForm(mux, beginPath, begin)
 	confirm := form{build: p.confirmForm, submit: p.confirm, account: true}
 	mux.Handle("POST "+confirmFactorPath, p.requireUser(p.submit(confirm), personalhttp.WithErrorHandler(p.keepTyped(confirm))))
@@ -35,15 +35,61 @@ func (p twoFactorPages) route(mux *http.ServeMux) {
 
 // twoFactorState is what the template of the overview gets.
 type twoFactorState struct {
-	On                bool
-	Begin, Codes, End string // paths
+	On, Offered       bool
+	Left              string   // how many recovery codes are left; empty if unknown
+	Few               bool     // of them
+	Confirm           *section // how to confirm the e-mail, which is needed first; else nil
+	Begin, Codes, End string   // paths
 }
+
+// fewCodes is the number of recovery codes at which the user should make new ones.
+const fewCodes = 3
 
 func (p twoFactorPages) overview(w http.ResponseWriter, r *http.Request) {
 	user, _ := personalhttp.UserFrom(r.Context())
+	state := twoFactorState{On: user.Profile.TwoFactor, Offered: p.features(r).TwoFactor, Begin: beginPath, Codes: codesPath, End: endPath}
+	if state.On {
+		if left, ok := p.codesLeft(r, user); ok {
+			state.Left, state.Few = p.text(r, "recovery_codes_left", left), left <= fewCodes
+		}
+	}
+	if state.Few {
+		state.Left += " " + p.text(r, "recovery_codes_few")
+	}
+	if !state.On && state.Offered && p.unconfirmed(r, user.Profile) {
+		if _, state.Confirm = p.emailState(r, user.Profile); state.Confirm == nil {
+			state.Confirm = &section{
+				Title: p.text(r, "email"), Text: p.text(r, "new_email_lead_none"),
+				Link: ui.Link{Text: p.text(r, "new_email_button"), Path: newEmailPath},
+			}
+		}
+	}
 	page := p.page(w, r)
-	page.SubNav, page.Body = p.accountNav(r), twoFactorState{user.Profile.TwoFactor, beginPath, codesPath, endPath}
+	page.SubNav, page.Body = p.accountNav(r), state
 	p.send(w, r, http.StatusOK, "two-factor", page)
+}
+
+// notYet returns the overview if the user cannot switch a second factor on now: it says why,
+// before a password is asked.
+func (p twoFactorPages) notYet(r *http.Request) string {
+	user, _ := personalhttp.UserFrom(r.Context())
+	if user.Profile.TwoFactor || !p.features(r).TwoFactor || p.unconfirmed(r, user.Profile) {
+		return twoFactorPath
+	}
+	return ""
+}
+
+// codesLeft returns how many recovery codes a user has, false if that is unknown.
+func (p twoFactorPages) codesLeft(r *http.Request, user personalhttp.User) (int, bool) {
+	x, err := p.admin.Explain(r.Context(), personal.ExplainRequest{Login: user.Profile.Login})
+	if err != nil || x.User == nil || x.User.ID != user.ID {
+		return 0, false
+	}
+	i := slices.IndexFunc(x.Verdicts, func(v personal.Verdict) bool { return v.Reason == personal.ReasonTwoFactor })
+	if i < 0 {
+		return 0, false
+	}
+	return x.Verdicts[i].Count, true
 }
 
 func (p twoFactorPages) beginForm(r *http.Request) (formPage, error) {
@@ -178,7 +224,8 @@ func (p twoFactorPages) passwordAndCode(r *http.Request, key, path string) formP
 // recoveryCodes is what the template of new recovery codes gets.
 type recoveryCodes struct {
 	Codes []string
-	Done  string // the path to go on with
+	File  template.URL // the codes as a file
+	Done  string       // the path to go on with
 }
 
 // showCodes sends the page of new recovery codes with the confirmation of the
@@ -186,7 +233,10 @@ type recoveryCodes struct {
 func (p twoFactorPages) showCodes(w http.ResponseWriter, r *http.Request, operation string, codes []string) {
 	page := p.page(w, r)
 	page.Notice = p.API.Confirm(r, operation)
-	page.SubNav, page.Body = p.accountNav(r), recoveryCodes{codes, twoFactorPath}
+	user, _ := personalhttp.UserFrom(r.Context())
+	text := p.text(r, "recovery_codes") + ": " + user.Profile.Login + "\n\n" + strings.Join(codes, "\n") + "\n"
+	file := template.URL("data:text/plain;charset=utf-8," + url.PathEscape(text)) // which escapes all but letters and a few signs
+	page.SubNav, page.Body = p.accountNav(r), recoveryCodes{codes, file, twoFactorPath}
 	p.send(w, r, http.StatusOK, "recovery-codes", page)
 }
 

@@ -139,6 +139,8 @@ func TestTwoFactor_SetUpShowsTheSecretAndTheCodesOnce(t *testing.T) {
 	}
 	codes := b.post("/account/two-factor/confirm", append(again.hidden(), "code", rightCode)...)
 	codes.shows(t, 200, "AAAA-BBBB-CCCC-DDDD-EEEE-FFFF", "2222-3333-4444-5555-6666-7777", "Two-factor sign-in is on.", `href="/account/two-factor"`)
+	codes.shows(t, 200, `href="data:text/plain;charset=utf-8,Your%20recovery%20codes:%20anna%0A%0AAAAA-BBBB-CCCC-DDDD-EEEE-FFFF%0A2222-3333-4444-5555-6666-7777%0A" download="recovery-codes.txt"`,
+		`data-script="copy" hidden`, `data-script="print" hidden`)
 	if strings.Contains(codes.body, "JBSW") {
 		t.Error("the page of the recovery codes has the secret")
 	}

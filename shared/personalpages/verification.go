@@ -50,39 +50,39 @@ func (s *site) emailState(r *http.Request, user personal.Profile) (shown string,
 	case user.EmailVerified:
 		return s.text(r, "email_verified", user.Email), nil
 	}
-	resend = s.resendSection(r, ui.Hidden{Name: "email", Value: user.Email}, s.text(r, "unverified_lead", user.Email))
+	resend = s.resendSection(r, user.Email, s.text(r, "unverified_lead", user.Email))
 	return s.text(r, "email_unverified", user.Email), resend
 }
 
 // resendSection is a button that sends the mail again to the account of this login or
 // e-mail.
-func (s *site) resendSection(r *http.Request, account ui.Hidden, text string) *section {
+func (s *site) resendSection(r *http.Request, account, text string) *section {
 	return &section{
 		Title: s.text(r, "confirm_email"),
 		Text:  text,
-		Form:  ui.Form{Action: verifyPath, Submit: s.text(r, "resend_button"), Hidden: []ui.Hidden{account}, Quiet: true},
+		Form:  ui.Form{Action: verifyPath, Submit: s.text(r, "resend_button"), Hidden: []ui.Hidden{{Name: "login", Value: account}}, Quiet: true},
 	}
 }
 
-// resendForm is the page after a registration that needs a verified e-mail, and for
-// users who look for the mail later.
+// resendForm is the page for users who look for the mail later.
 func (p verificationPages) resendForm(r *http.Request) (formPage, error) {
 	return formPage{
 		Title: p.text(r, "verify"),
-		Lead:  p.text(r, "verify_lead"),
+		Lead:  p.text(r, "verify_lead"), Aliases: emailAtLogin,
 		Form: ui.Form{
 			Action: verifyPath, Submit: p.text(r, "resend_button"),
-			Controls: []ui.Control{p.emailControl(r, "email"), p.loginControl(r, "login")},
+			Controls: []ui.Control{p.loginOrEmailControl(r)},
 		},
 		Asides: []aside{p.aside(r, "have_code_question", "have_code_link", confirmPath)},
 	}, nil
 }
 
-// resend leads to the form for the mailed code, also if no mail is sent: the response
-// never reveals whether an account exists.
+// resend leads to the page that says to look into the mailbox, also if no mail is sent: the
+// response never reveals whether an account exists.
 func (p verificationPages) resend(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	err := p.Service.ResendVerification(r.Context(), personal.ResendVerificationRequest{Login: posted.Get("login"), Email: posted.Get("email")})
-	return done{operation: "email_resend", next: confirmPath}, err
+	login, email := loginOrEmail(posted)
+	err := p.Service.ResendVerification(r.Context(), personal.ResendVerificationRequest{Login: login, Email: email})
+	return done{next: mailboxURL("email_resend")}, err
 }
 
 // confirmForm is the page that mails to a new address, and after a registration, link
@@ -94,9 +94,12 @@ func (p verificationPages) confirmForm(r *http.Request) (formPage, error) {
 		again = p.aside(r, "no_code_question", "no_code_account", Path)
 	}
 	controls := []ui.Control{p.tokenControl(r)}
-	if !signedIn || r.Method == http.MethodPost { // the code of a new address needs none
+	registered := registeredLogin(r)
+	needed := p.features(r).EmailVerification // "" if unknown
+	waits := !signedIn && (registered != "" || needed == "" || needed == personal.VerificationRequired)
+	if waits || r.Method == http.MethodPost { // accounts from before a change of the setting wait, too: the refusal says so
 		login := p.loginControl(r, "login")
-		login.Hint, login.Value = p.text(r, "hint_confirm_login"), registeredLogin(r)
+		login.Hint, login.Value = p.text(r, "hint_confirm_login"), registered
 		controls = append(controls, login)
 	}
 	return formPage{

@@ -18,13 +18,14 @@ func TestRegister_WithRequiredVerificationLeadsToTheMailbox(t *testing.T) {
 		return personal.SignedIn{}, nil
 	}
 	b := newBrowser(t, m)
-	b.post("/account/register", "login", `Än"na`, "email", "anna@example.com", "password", "p", "confirm_password", "p").leads(t, "/account/verify")
+	b.post("/account/register", "login", `Än"na`, "email", "anna@example.com", "password", "p", "confirm_password", "p").leads(t, "/account/mailbox?sent=unverified")
 	if b.jar["account"] != nil {
 		t.Errorf("got the cookie %v, want none before the e-mail is verified", b.jar["account"])
 	}
-	b.get("/account/verify").shows(t, 200, "Look into your mailbox", `name="email"`, `name="login"`, "Send an e-mail", `href="/account/email"`)
-	b.post("/account/verify", "email", "anna@example.com").leads(t, "/account/email")
-	b.get("/account/email").shows(t, 200, "If the address still has to be confirmed, an e-mail", `href="/account/verify"`)
+	b.get("/account/mailbox?sent=unverified").shows(t, 200, "Check your mailbox", "we have sent you an e-mail", `href="/account/verify"`, `href="/account/email"`)
+	b.get("/account/verify").shows(t, 200, `name="login"`, "Send an e-mail", `href="/account/email"`)
+	b.post("/account/verify", "login", "anna@example.com").leads(t, "/account/mailbox?sent=email_resend")
+	b.get("/account/mailbox?sent=email_resend").shows(t, 200, "If the address still has to be confirmed, an e-mail", `href="/account/verify"`)
 	b.post("/account/email", "token", " t\n", "login", "anna").leads(t, "/account/sign-in")
 	b.get("/account/sign-in").shows(t, 200, "Your e-mail address has been confirmed.")
 	if diff := cmp.Diff([]any{
@@ -55,7 +56,7 @@ func TestConfirmEmail_BrowserThatRegisteredKnowsTheLogin(t *testing.T) {
 			b := newBrowser(t, m)
 			b.handler = scheme.https(b.handler)
 			b.get("/account/email?login=mallory").shows(t, 200, `name="login" type="text" value=""`, asked)
-			b.post("/account/register", "login", login, "email", "anna@example.com", "password", "p", "confirm_password", "p").leads(t, "/account/verify")
+			b.post("/account/register", "login", login, "email", "anna@example.com", "password", "p", "confirm_password", "p").leads(t, "/account/mailbox?sent=unverified")
 			if c := b.jar[scheme.cookie]; c == nil || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.MaxAge != 3600 {
 				t.Fatalf("got the cookie %v, want one for an hour that scripts cannot read", c)
 			}
@@ -88,7 +89,7 @@ func TestSignIn_UnverifiedEmailOffersAnotherMail(t *testing.T) {
 	b := newBrowser(t, m)
 	page := b.post("/account/sign-in", "login", `an"na`, "password", "correct horse")
 	page.shows(t, 403, "Please confirm your e-mail address first", "Has no e-mail arrived?", `action="/account/verify"`)
-	b.post("/account/verify", page.hidden()...).leads(t, "/account/email")
+	b.post("/account/verify", page.hidden()...).leads(t, "/account/mailbox?sent=email_resend")
 	if diff := cmp.Diff([]any{personal.ResendVerificationRequest{Login: `an"na`}}, m.calls); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
@@ -104,8 +105,9 @@ func TestAccount_ShowsWhetherTheEmailIsVerified(t *testing.T) {
 	}
 	m.profile.EmailVerified = false
 	page := b.get("/account")
-	page.shows(t, 200, "anna@example.com (not confirmed)", "follow the link in our e-mail", button, `name="email" value="anna@example.com"`)
-	b.post("/account/verify", "email", "anna@example.com").leads(t, "/account/email")
+	page.shows(t, 200, "anna@example.com (not confirmed)", "follow the link in our e-mail", button, `name="login" value="anna@example.com"`)
+	b.post("/account/verify", "login", "anna@example.com").leads(t, "/account/mailbox?sent=email_resend")
+	b.get("/account/mailbox?sent=email_resend").shows(t, 200, `<a href="/account">Have another one sent`)
 	if again := b.get("/account/email"); strings.Contains(again.body, `href="/account/verify"`) || !strings.Contains(again.body, `href="/account">Request a new one`) {
 		t.Errorf("signed in: want a link to the account, which offers mails for either address:\n%s", again.body)
 	}

@@ -1,12 +1,18 @@
 // Moves the code in a mail's link from the address into its field. The code follows
 // the #, so that no server logs it; the script also removes it from the browser's
-// history. It is sent only when the visitor submits the form.
+// history. It is sent only when the visitor submits the form. The field is in <details>,
+// which the script closes: the visitor need not see the code.
 "use strict";
 
 const takeToken = () => {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (token === null) return;
-  for (const input of document.querySelectorAll('input[data-script="token"]')) input.value = token;
+  for (const input of document.querySelectorAll('input[data-script="token"]')) {
+    input.value = token;
+    input.closest("details").open = false;
+    const next = [...input.form.elements].find((element) => element.checkVisibility() && element.matches("input, button:not([type=button])"));
+    next?.focus();
+  }
   history.replaceState(null, "", location.pathname + location.search);
 };
 

@@ -72,6 +72,10 @@ type Control struct {
 	Step         string // of numbers and times; may be empty
 	Options      []Choice
 	Script       string // data-script, by which a script finds the control; may be empty
+	Focus        bool   // the page opens with the focus here
+	Details      bool   // in a <details> with the label as its summary
+	Folded       bool   // which is closed
+	Link         *Link  // beside a value of KindText, to the page that changes it; may be nil
 }
 
 // Choice is one value of a select or of radio buttons.
@@ -88,6 +92,14 @@ const OneTimeCode = "one-time-code"
 
 // Secret reports whether the value must not be sent back to the browser.
 func (c Control) Secret() bool { return c.Type == "password" || c.Autocomplete == OneTimeCode }
+
+// Focus makes the page open with the focus on the first control, unless the form has errors:
+// then that is on them.
+func (f *Form) Focus() {
+	if i := slices.IndexFunc(f.Controls, func(c Control) bool { return c.Kind != KindText }); i >= 0 {
+		f.Controls[i].Focus = f.Message == ""
+	}
+}
 
 // Mixed reports whether the form has both required and optional controls.
 func (f Form) Mixed() bool {

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -71,6 +72,19 @@ func (l laidOut) Here(link Link) bool { return link.Path == l.at }
 // Within reports whether the current page is below a link.
 func (l laidOut) Within(link Link) bool {
 	return link.Path == l.at || link.Path != "/" && strings.HasPrefix(l.at, link.Path+"/")
+}
+
+// Current returns the aria-current of a link of SubNav: "page" if it leads to the current page,
+// "true" if it leads to a section of it and none leads closer; else "".
+func (l laidOut) Current(link Link) string {
+	if l.Here(link) {
+		return "page"
+	}
+	closer := func(other Link) bool { return l.Within(other) && len(other.Path) > len(link.Path) }
+	if !l.Within(link) || slices.ContainsFunc(l.SubNav, closer) {
+		return ""
+	}
+	return "true"
 }
 
 // layOut writes a page in its layout.

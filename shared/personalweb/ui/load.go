@@ -114,6 +114,7 @@ func (p *Pages) listPages(locale string, all map[string]texts) (map[string]parse
 			"isolated": t.isolated,
 			"asset":    p.assets.url,
 			"lang":     func() string { return locale },
+			"unbroken": unbroken,
 			"choices":  func() template.HTML { return choices },
 			"when":     func(at time.Time) string { return at.UTC().Format(timeLayout(locale)) },
 		})
@@ -147,16 +148,29 @@ func (p *Pages) listPages(locale string, all map[string]texts) (map[string]parse
 	return pages, nil
 }
 
+var email = regexp.MustCompile(`\b[Ee]-mails?\b`)
+
+// unbroken returns a text as HTML in which "e-mail" does not break after its hyphen.
+func unbroken(text string) template.HTML {
+	text = template.HTMLEscapeString(text)
+	if strings.Contains(text, "-mail") { // few do, and the rest is slower
+		text = email.ReplaceAllString(text, `<span class="unbroken">$0</span>`)
+	}
+	return template.HTML(text)
+}
+
 // timeLayout is the format of times that no script converts to the visitor's time
 // zone.
-func timeLayout(locale string) string {
+func timeLayout(locale string) string { return dateLayout(locale) + ", 15:04 UTC" }
+
+func dateLayout(locale string) string {
 	switch locale {
 	case "en":
-		return "2 Jan 2006, 15:04 UTC"
+		return "2 Jan 2006"
 	case "ru":
-		return "02.01.2006, 15:04 UTC"
+		return "02.01.2006"
 	}
-	return "2006-01-02 15:04 UTC"
+	return "2006-01-02"
 }
 
 // languageButtons are the buttons of the language form, each with the name of a language in

@@ -22,6 +22,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalweb"
@@ -177,6 +178,11 @@ func (p *Pages) Text(r *http.Request, key string, args ...any) string {
 		return key
 	}
 	return text
+}
+
+// Date returns a day in the visitor's language, in UTC.
+func (p *Pages) Date(r *http.Request, at time.Time) string {
+	return at.UTC().Format(dateLayout(p.locale(r)))
 }
 
 // Page is the content of a page.

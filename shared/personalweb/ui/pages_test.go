@@ -225,6 +225,45 @@ func TestRender_NeedsNoInlineScriptOrStyle(t *testing.T) {
 	}
 }
 
+func TestForm_LeavesTheJudgementToTheSite(t *testing.T) {
+	form := ui.Form{Controls: []ui.Control{
+		{Kind: ui.KindText, Name: "login", Label: "Login", Value: "anna", Link: &ui.Link{Text: "Change", Path: "/login"}},
+		{Name: "password", Label: "Your e-mail <b>", Type: "password"}, {Name: "again", Type: "password"},
+		{Name: "code", Label: "Code", Details: true}, {Name: "closed", Details: true, Folded: true},
+	}}
+	form.Focus()
+	body := serve(t, httptest.NewRequest("GET", "/page", nil), form).Body.String()
+	for _, want := range []string{
+		" novalidate>", `<a href="/login">Change<span class="hidden">: Login</span></a>`, `type="password" autofocus>`,
+		`Your <span class="unbroken">e-mail</span> &lt;b&gt;</label>`, `<details class="control" open>`, `<details class="control">`,
+		`data-hide="Hide" hidden><span>Show</span>`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("want %s in the page:\n%s", want, body)
+		}
+	}
+	form.Message = "Wrong."
+	form.Focus()
+	if n := strings.Count(serve(t, httptest.NewRequest("GET", "/page", nil), form).Body.String(), "autofocus"); n != 1 {
+		t.Errorf("with an error: got %d elements with the focus, want the error alone", n)
+	}
+}
+
+func TestTabs_StayOnSubPages(t *testing.T) {
+	tabs := []ui.Link{{Text: "A", Path: "/page"}, {Text: "B", Path: "/page/b"}, {Text: "C", Path: "/page/bc"}}
+	for path, want := range map[string]string{
+		"/page": `"/page" aria-current="page"`, "/page/other": `"/page" aria-current="true"`,
+		"/page/b": `"/page/b" aria-current="page"`, "/page/b/sub": `"/page/b" aria-current="true"`, "/elsewhere": "",
+	} {
+		w := httptest.NewRecorder()
+		newPages(t).Render(w, httptest.NewRequest("GET", path, nil), 200, "page", ui.Page{SubNav: tabs, Body: ui.Form{}})
+		marked := regexp.MustCompile(`"/[a-z/]*" aria-current="[a-z]*"`).FindAllString(w.Body.String(), -1)
+		if got := strings.Join(marked, " "); got != want {
+			t.Errorf("%s: got %s, want %s", path, got, want)
+		}
+	}
+}
+
 func TestRender_LivePagesLoadHTMX(t *testing.T) {
 	for _, live := range []bool{true, false} {
 		w := httptest.NewRecorder()

@@ -1,16 +1,48 @@
-// Shows times in the visitor's own time zone; without scripts they are in UTC.
+// What pages do better with a script. They work without it.
 "use strict";
 
+// Times are shown in the visitor's own time zone, without scripts in UTC. Those with data-ago say
+// how long ago they were, for a month.
 const localTimes = (root) => {
-  const format = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
+  const language = document.documentElement.lang;
+  const format = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
+  const ago = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
   for (const element of root.querySelectorAll("time[datetime]")) {
     const at = new Date(element.dateTime);
-    if (!Number.isNaN(at.getTime())) {
-      element.title = element.textContent;
-      element.textContent = format.format(at);
-    }
+    if (Number.isNaN(at.getTime())) continue;
+    const seconds = Math.max(0, (Date.now() - at) / 1000);
+    const [unit, size] = [["day", 86400], ["hour", 3600], ["minute", 60]].find(([, size]) => seconds >= size) ?? ["second", Infinity];
+    const relative = "ago" in element.dataset && seconds < 30 * 86400;
+    element.title = relative ? format.format(at) : element.textContent;
+    element.textContent = relative ? ago.format(-Math.floor(seconds / size) || 0, unit) : format.format(at);
   }
 };
 
 localTimes(document);
 document.addEventListener("htmx:load", (event) => localTimes(event.detail.elt));
+
+// The buttons that show a password. It is hidden again before it is sent, so that the browser
+// does not keep it as a text.
+const reveal = (button, show) => {
+  const input = button.parentElement.querySelector("input");
+  const text = button.firstElementChild;
+  button.dataset.show ??= text.textContent;
+  input.type = show ? "text" : "password";
+  text.textContent = show ? button.dataset.hide : button.dataset.show;
+};
+for (const button of document.querySelectorAll("button.reveal")) {
+  button.hidden = false;
+  button.addEventListener("click", () => reveal(button, button.parentElement.querySelector("input").type === "password"));
+}
+
+addEventListener("submit", (event) => {
+  for (const button of event.target.querySelectorAll("button.reveal")) reveal(button, false);
+  // The site judges what was typed. Of a part of a date or number the browser would send nothing.
+  const unreadable = [...event.target.elements].find((control) => control.validity?.badInput);
+  if (unreadable) {
+    event.preventDefault();
+    unreadable.reportValidity();
+  }
+});
+
+document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });

@@ -1,0 +1,249 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// look checks a page with axe-core as the tab displays it, and takes pictures of it.
+func (p *tab) look(name string) {
+	p.t.Helper()
+	p.loadAxe()
+	p.wantNoViolation("in the walk")
+	p.pictures(name)
+}
+
+// pictures takes a picture of a whole page in four displays: in light and dark mode, on a desktop
+// and on a phone. They are stored in the folder account.
+func (p *tab) pictures(name string) {
+	p.t.Helper()
+	if screenshotFolder() == "" {
+		return
+	}
+	folder := filepath.Join(screenshotFolder(), "account")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	l := p.display
+	for suffix, d := range map[string]display{
+		"light-1280": {width: 1280, height: 800}, "light-390": {width: 390, height: 844},
+		"dark-1280": {width: 1280, height: 800, dark: true}, "dark-390": {width: 390, height: 844, dark: true},
+	} {
+		p.emulate(d)
+		picture := get(p, chromedp.FullScreenshot(100))
+		file := strings.Join([]string{name, l.language, suffix}, "-") + ".png"
+		if err := os.WriteFile(filepath.Join(folder, file), picture, 0o644); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	p.emulate(l)
+}
+
+// walk is a page to open, what to type into its form, and the status of the response.
+type walk struct {
+	name, path string
+	typed      map[string]string // nil: the form is not sent
+	status     int               // 0: 200
+}
+
+func (p *tab) walk(steps ...walk) {
+	p.t.Helper()
+	for _, s := range steps {
+		p.visit(s.path)
+		if s.typed != nil {
+			p.submit(s.typed)
+		}
+		if s.status == 0 {
+			s.status = http.StatusOK
+		}
+		p.wantStatus(s.status)
+		p.look(s.name)
+	}
+}
+
+// TestWalk_EveryAccountPage looks at every account page, empty and with errors: in English on a
+// desktop, in Russian on a phone in dark mode.
+func TestWalk_EveryAccountPage(t *testing.T) {
+	t.Parallel()
+	settings := filepath.Join(t.TempDir(), "settings.toml")
+	if err := os.WriteFile(settings, []byte(testSettings+"[site]\nname = \"Sample CMS\"\n[two_factor]\nenabled = true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	waiting := filepath.Join(t.TempDir(), "settings.toml")
+	if err := os.WriteFile(waiting, []byte(testSettings+"[registration]\nemail_verification = \"required\"\nenabled = true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, language := range []string{"en", "ru"} {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			l := desktop
+			if language == "ru" {
+				l = display{language: language}.onPhone()
+			}
+			s := startWithDefaults(t, "--settings", settings)
+			walkSignedOut(t, s, l)
+			walkSecondFactor(t, s, l)
+			walkAccount(t, s, l)
+			walkMails(t, s, l)
+			s = startWithDefaults(t, "--settings", waiting)
+			p := newTab(t, s.url, l)
+			p.walk(
+				walk{name: "mailbox-registered", path: "/account/register", typed: registration("anna")},
+				walk{name: "sign-in-unconfirmed", path: "/account/sign-in", typed: map[string]string{"login": "anna", "password": password}, status: http.StatusForbidden},
+				walk{name: "email-waiting", path: "/account/email"},
+			)
+			p.walk(
+				walk{name: "email-wrong-login", path: "/account/email", typed: map[string]string{"token": s.mailed(t, "anna@example.com", mailedCode), "login": "x"}, status: http.StatusUnprocessableEntity},
+			)
+		})
+	}
+}
+
+func registration(login string) map[string]string {
+	return map[string]string{"login": login, "email": login + "@example.com", "password": password, "confirm_password": password}
+}
+
+func walkSignedOut(t *testing.T, s *site, l display) {
+	none, invalid := map[string]string{}, http.StatusUnprocessableEntity
+	p := newTab(t, s.url, l)
+	p.walk(
+		walk{name: "home", path: "/"},
+		walk{name: "sign-in", path: "/account/sign-in"},
+		walk{name: "sign-in-next", path: "/account/sign-in?next=/demo"},
+		walk{name: "sign-in-wrong", path: "/account/sign-in", typed: map[string]string{"login": "anna", "password": "wrong"}, status: http.StatusUnauthorized},
+		walk{name: "register", path: "/account/register"},
+		walk{name: "register-empty", path: "/account/register", typed: none, status: invalid},
+		walk{name: "register-wrong", path: "/account/register", typed: map[string]string{"login": "a b", "email": "anna", "password": "123", "confirm_password": "124", "phone": "x"}, status: invalid},
+		walk{name: "forgot", path: "/account/forgot"},
+		walk{name: "forgot-empty", path: "/account/forgot", typed: none, status: invalid},
+		walk{name: "forgot-wrong", path: "/account/forgot", typed: map[string]string{"login": "anna@"}, status: invalid},
+		walk{name: "mailbox-recover", path: "/account/forgot", typed: map[string]string{"login": "anna"}},
+		walk{name: "recover", path: "/account/recover"},
+		walk{name: "recover-empty", path: "/account/recover", typed: none, status: invalid},
+		walk{name: "email", path: "/account/email"},
+		walk{name: "email-bad-code", path: "/account/email", typed: map[string]string{"token": "abc"}, status: invalid},
+		walk{name: "verify", path: "/account/verify"},
+		walk{name: "mailbox-resend", path: "/account/verify", typed: map[string]string{"login": "anna"}},
+		walk{name: "undo-delete", path: "/account/undo-delete"},
+		walk{name: "undo-delete-bad-code", path: "/account/undo-delete", typed: map[string]string{"token": "abc"}, status: invalid},
+		walk{name: "not-found", path: "/account/nowhere", status: http.StatusNotFound},
+		walk{name: "registered", path: "/account/register", typed: registration("olga")},
+		walk{name: "two-factor-unconfirmed", path: "/account/two-factor/set-up"},
+		walk{name: "demo-unconfirmed", path: "/demo/verified", status: http.StatusForbidden},
+	)
+	link := s.mailedLink(t, "olga@example.com", "/account/email")
+	p.openMailed(link)
+	p.look("email-linked-signed-in")
+	out := newTab(t, s.url, l)
+	out.openMailed(link)
+	out.look("email-linked")
+	out.walk(walk{name: "mailbox-recover-sent", path: "/account/forgot", typed: map[string]string{"login": "olga"}})
+	link = s.mailedLink(t, "olga@example.com", "/account/recover")
+	out.openMailed(link)
+	out.look("recover-linked")
+	out.submit(map[string]string{"password": "123", "confirm_password": "123"})
+	out.look("recover-linked-short")
+}
+
+func walkSecondFactor(t *testing.T, s *site, l display) {
+	p := newTab(t, s.url, l)
+	p.open("/account/register")
+	p.submit(registration("vera"))
+	p.openMailed(s.mailedLink(t, "vera@example.com", "/account/email"))
+	p.submit(nil)
+	p.look("email-confirmed")
+	invalid := http.StatusUnprocessableEntity
+	p.walk(
+		walk{name: "two-factor-off", path: "/account/two-factor"},
+		walk{name: "two-factor-set-up", path: "/account/two-factor/set-up"},
+		walk{name: "two-factor-set-up-wrong", path: "/account/two-factor/set-up", typed: map[string]string{"password": "wrong"}, status: invalid},
+		walk{name: "two-factor-secret", path: "/account/two-factor/set-up", typed: map[string]string{"password": password}},
+	)
+	app := authenticator{secret: p.secret()}
+	p.submit(map[string]string{"code": "000000"})
+	p.look("two-factor-secret-wrong")
+	p.submit(map[string]string{"code": app.code(t)})
+	p.look("recovery-codes")
+	codes := p.recoveryCodes()
+	p.walk(
+		walk{name: "two-factor-on", path: "/account/two-factor"},
+		walk{name: "two-factor-codes", path: "/account/two-factor/codes"},
+		walk{name: "two-factor-codes-wrong", path: "/account/two-factor/codes", typed: map[string]string{"password": password, "code": "1"}, status: invalid},
+		walk{name: "two-factor-switch-off", path: "/account/two-factor/switch-off"},
+		walk{name: "password-with-code", path: "/account/password"},
+	)
+	p.signOut()
+	p.look("signed-out")
+	for _, code := range codes[:7] { // until few are left
+		p.open("/account/sign-in")
+		p.submit(map[string]string{"login": "vera", "password": password})
+		if code == codes[0] {
+			p.look("sign-in-code")
+			p.submit(map[string]string{"code": "1"})
+			p.look("sign-in-code-wrong")
+			p.walk(walk{name: "sign-in-recovery-code", path: "/account/sign-in/code?recovery=true"})
+		}
+		p.submit(map[string]string{"code": code})
+		p.wantStatus(http.StatusOK)
+		p.signOut()
+	}
+	p.open("/account/sign-in")
+	p.submit(map[string]string{"login": "vera", "password": password})
+	p.submit(map[string]string{"code": app.code(t)})
+	p.walk(walk{name: "two-factor-few-codes", path: "/account/two-factor"})
+}
+
+func walkAccount(t *testing.T, s *site, l display) {
+	s.register(t, "anna")
+	p, invalid := newTab(t, s.url, l), http.StatusUnprocessableEntity
+	p.walk(walk{name: "profile-signed-in", path: "/account/sign-in", typed: map[string]string{"login": "anna", "password": password}})
+	p.walk(
+		walk{name: "password", path: "/account/password"},
+		walk{name: "password-wrong", path: "/account/password", typed: map[string]string{"old_password": "x", "password": "12345678", "confirm_password": "1"}, status: invalid},
+		walk{name: "new-email", path: "/account/new-email"},
+		walk{name: "new-email-wrong", path: "/account/new-email", typed: map[string]string{"email": "x", "password": "y"}, status: invalid},
+		walk{name: "mailbox-new-email", path: "/account/new-email", typed: map[string]string{"email": "petrova@example.com", "password": password}},
+		walk{name: "sessions", path: "/account/sessions"},
+		walk{name: "data", path: "/account/data"},
+		walk{name: "data-wrong", path: "/account/data", typed: map[string]string{"password": "x"}, status: invalid},
+		walk{name: "delete", path: "/account/delete"},
+		walk{name: "delete-wrong", path: "/account/delete", typed: map[string]string{"password": "x"}, status: invalid},
+	)
+	p.open("/account")
+	p.do(chromedp.SendKeys(chromedp.CSS(`main [name="phone"]`), "many"))
+	p.navigate(chromedp.Click(`form[action="/account"] .actions button`))
+	p.wantStatus(invalid)
+	p.look("profile-wrong")
+	p.open("/account/sessions")
+	p.navigate(chromedp.Click("main .row form button"))
+	p.look("sessions-one")
+	s.putFields(t, []byte(withCountry))
+	p.walk(
+		walk{name: "complete", path: "/account/complete?next=/demo"},
+		walk{name: "complete-empty", path: "/account/complete?next=/demo", typed: map[string]string{}, status: invalid},
+		walk{name: "complete-demanded", path: "/demo/complete"},
+		walk{name: "deleted", path: "/account/delete", typed: map[string]string{"password": password}},
+		walk{name: "sign-in-deleted", path: "/account/sign-in", typed: map[string]string{"login": "anna", "password": password}, status: http.StatusForbidden},
+	)
+	p.openMailed(s.mailedLink(t, "anna@example.com", "/account/undo-delete"))
+	p.look("undo-delete-linked")
+	p.submit(nil)
+	p.look("undo-deleted")
+}
+
+// walkMails looks at the HTML of the mails that the walk has caused.
+func walkMails(t *testing.T, s *site, l display) {
+	p := s.administrator(t, l)
+	p.open("/admin/mail")
+	const bySubject = `Object.entries(Object.fromEntries([...document.querySelectorAll("main .rows a")].map((a) => [a.textContent, a.getAttribute("href")]))).sort().map(([, path]) => path)`
+	for i, path := range get(p, chromedp.Evaluate[[]string](bySubject)) {
+		p.open(path + "/html")
+		p.pictures(fmt.Sprint("mail-", i))
+	}
+}

@@ -119,7 +119,7 @@ func (p *Pages) listPages(locale string, all map[string]texts) (map[string]parse
 			"when":     func(at time.Time) string { return at.UTC().Format(timeLayout(locale)) },
 		})
 		for _, source := range sources {
-			if err := parse(base, t, source, "parts/*.html"); err != nil {
+			if err := p.parse(base, t, source, "parts/*.html"); err != nil {
 				return nil, err
 			}
 		}
@@ -141,7 +141,7 @@ func (p *Pages) listPages(locale string, all map[string]texts) (map[string]parse
 				if err != nil {
 					return nil, fmt.Errorf("copying the layout: %w", err)
 				}
-				return page, parse(page, t, source, name)
+				return page, p.parse(page, t, source, name)
 			})
 		}
 	}
@@ -184,10 +184,13 @@ func languageButtons(locales []string, all map[string]texts, current string) tem
 	return template.HTML(b.String()) // escaped
 }
 
+// assetCall is replaced when a template is parsed, because every page has several.
+var assetCall = regexp.MustCompile(`\{\{asset "([^"]*)"\}\}`)
+
 var textCall = regexp.MustCompile(`\b(?:t|isolated) "([^"]*)"`)
 
-// parse adds files to a template. It fails if they use a text that does not exist.
-func parse(to *template.Template, t texts, source fs.FS, pattern string) error {
+// parse adds files to a template. It fails if they use a text or an asset that does not exist.
+func (p *Pages) parse(to *template.Template, t texts, source fs.FS, pattern string) error {
 	names, err := fs.Glob(source, pattern)
 	if err != nil {
 		return fmt.Errorf("listing templates: %w", err)
@@ -201,6 +204,15 @@ func parse(to *template.Template, t texts, source fs.FS, pattern string) error {
 			if _, err := t.text(string(call[1])); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
+		}
+		var missing error
+		data = assetCall.ReplaceAllFunc(data, func(call []byte) []byte {
+			url, err := p.assets.url(string(assetCall.FindSubmatch(call)[1]))
+			missing = errors.Join(missing, err)
+			return []byte(url)
+		})
+		if missing != nil {
+			return fmt.Errorf("%s: %w", name, missing)
 		}
 		if _, err := to.New(name).Parse(string(data)); err != nil {
 			return fmt.Errorf("parsing templates: %w", err)

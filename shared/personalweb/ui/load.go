@@ -103,9 +103,9 @@ type parsed func() (*template.Template, error)
 // parts. A page of the site replaces that of the same name.
 func (p *Pages) listPages(locale string, all map[string]texts) (map[string]parsed, error) {
 	t := all[locale]
-	sources := []fs.FS{Folder(shared, "templates"), p.Templates}
+	sources := []templates{{Folder(shared, "templates"), true}, {p.Templates, true}}
 	if p.SiteTemplates != nil {
-		sources = append(sources, p.SiteTemplates)
+		sources = append(sources, templates{p.SiteTemplates, false})
 	}
 	choices := languageButtons(p.Locales, all, locale)
 	base := sync.OnceValues(func() (*template.Template, error) {
@@ -127,7 +127,7 @@ func (p *Pages) listPages(locale string, all map[string]texts) (map[string]parse
 	})
 	pages := map[string]parsed{}
 	for _, source := range sources {
-		names, err := fs.Glob(source, "*.html")
+		names, err := fs.Glob(source.files, "*.html")
 		if err != nil {
 			return nil, fmt.Errorf("listing templates: %w", err)
 		}
@@ -184,19 +184,26 @@ func languageButtons(locales []string, all map[string]texts, current string) tem
 	return template.HTML(b.String()) // escaped
 }
 
-// assetCall is replaced when a template is parsed, because every page has several.
-var assetCall = regexp.MustCompile(`\{\{asset "([^"]*)"\}\}`)
+// templates are a folder of templates. Texts of constant ones are written into them when they are
+// parsed, because every page has many.
+type templates struct {
+	files    fs.FS
+	constant bool // texts stand only between tags and in quoted attributes
+}
 
-var textCall = regexp.MustCompile(`\b(?:t|isolated) "([^"]*)"`)
+var (
+	textCall     = regexp.MustCompile(`\b(?:t|isolated) "([^"]*)"`)
+	constantCall = regexp.MustCompile(`\{\{(t|asset) "([^"]*)"\}\}`)
+)
 
 // parse adds files to a template. It fails if they use a text or an asset that does not exist.
-func (p *Pages) parse(to *template.Template, t texts, source fs.FS, pattern string) error {
-	names, err := fs.Glob(source, pattern)
+func (p *Pages) parse(to *template.Template, t texts, source templates, pattern string) error {
+	names, err := fs.Glob(source.files, pattern)
 	if err != nil {
 		return fmt.Errorf("listing templates: %w", err)
 	}
 	for _, name := range names {
-		data, err := fs.ReadFile(source, name)
+		data, err := fs.ReadFile(source.files, name)
 		if err != nil {
 			return fmt.Errorf("reading a template: %w", err)
 		}
@@ -206,10 +213,17 @@ func (p *Pages) parse(to *template.Template, t texts, source fs.FS, pattern stri
 			}
 		}
 		var missing error
-		data = assetCall.ReplaceAllFunc(data, func(call []byte) []byte {
-			url, err := p.assets.url(string(assetCall.FindSubmatch(call)[1]))
-			missing = errors.Join(missing, err)
-			return []byte(url)
+		data = constantCall.ReplaceAllFunc(data, func(call []byte) []byte {
+			parts := constantCall.FindSubmatch(call)
+			switch key := string(parts[2]); {
+			case string(parts[1]) == "asset":
+				url, err := p.assets.url(key)
+				missing = errors.Join(missing, err)
+				return []byte(url)
+			case source.constant && !strings.Contains(t[key], "{{"):
+				return []byte(template.HTMLEscapeString(t[key]))
+			}
+			return call
 		})
 		if missing != nil {
 			return fmt.Errorf("%s: %w", name, missing)

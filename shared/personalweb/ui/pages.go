@@ -33,7 +33,8 @@ var shared embed.FS
 
 // Options are the parts of a set of pages.
 type Options struct {
-	// Templates holds one file NAME.html for each page. It defines "title" and
+	// Templates holds one file NAME.html for each page. Calls {{t "key"}} stand only between tags
+	// and in quoted attributes: they become the text when it is parsed. It defines "title" and
 	// "main", which get the page's Body, and may define "head", for scripts of its
 	// own. All pages share the definitions of the files in the folder parts, which may
 	// define "extra" (see [Page]).

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -136,6 +137,17 @@ func plantedFaults() map[string]plantedFault {
 				f.PasswordMinLength++
 				return f
 			}), check: "features", op: "Features", field: "password.min_length"},
+		"a proof lasts too long": {
+			after: changed(personal.OpProve, func(p personal.Proof) personal.Proof {
+				p.Until = p.Until.Add(time.Second)
+				return p
+			}), check: "proof", op: "Prove", field: "proved_until"},
+		"a proof is not judged": {after: func(c *call) {
+			var e *personal.Error
+			if c.op == personal.OpExport && errors.As(c.err, &e) && e.FieldErrors["proof"] != "" {
+				c.err = nil
+			}
+		}, check: "proof", op: "Export", field: "error_code"},
 		"hidden field in a profile": {
 			after: changed(personal.OpProfile, func(p personal.Profile) personal.Profile {
 				p.Fields = append(p.Fields, personal.ProfileField{Name: "rating", Value: int64(5)})

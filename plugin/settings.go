@@ -40,7 +40,8 @@ type settings struct {
 		Absolute duration `toml:"absolute"`
 		Grace    duration `toml:"grace"`
 
-		VerifyCache duration `toml:"verify_cache"`
+		VerifyCache   duration `toml:"verify_cache"`
+		ProofLifetime duration `toml:"proof_lifetime"`
 	} `toml:"session"`
 	Password struct {
 		MinLength int      `toml:"min_length"`
@@ -210,6 +211,8 @@ func (s settings) check() error {
 	minSecond("session.absolute", s.Session.Absolute)
 	minSecond("session.grace", s.Session.Grace)
 	require(0 <= s.Session.VerifyCache && time.Duration(s.Session.VerifyCache) <= time.Minute, "session.verify_cache", "must be from 0s to 60s")
+	proof := time.Duration(s.Session.ProofLifetime)
+	require(time.Minute <= proof && proof <= 15*time.Minute, "session.proof_lifetime", "must be from 1m to 15m")
 	minSecond("recovery.lifetime", s.Recovery.Lifetime)
 	minSecond("recovery.invitation_lifetime", s.Recovery.InvitationLifetime)
 	between("password.min_length", s.Password.MinLength, 8, 256)
@@ -317,6 +320,7 @@ func (s settings) accounts() accounts.Settings {
 		SessionAbsolute:    time.Duration(s.Session.Absolute),
 		SessionGrace:       time.Duration(s.Session.Grace),
 		VerifyCache:        time.Duration(s.Session.VerifyCache),
+		ProofLifetime:      time.Duration(s.Session.ProofLifetime),
 		MinPassword:        s.Password.MinLength,
 		PasswordWords:      s.Password.Words,
 		MailLifetime:       time.Duration(s.Recovery.Lifetime),

@@ -16,6 +16,7 @@ func TestSettings_Defaults(t *testing.T) {
 	}
 	rules := s.accounts()
 	if rules.SessionIdle != 24*time.Hour || rules.SessionAbsolute != 720*time.Hour || rules.SessionGrace != 30*time.Second ||
+		rules.ProofLifetime != 5*time.Minute ||
 		rules.MailLifetime != 30*time.Minute || rules.MinPassword != 8 || !rules.LoginWithEmail || !rules.Throttle.Enabled || len(rules.PasswordWords) > 0 ||
 		s.TwoFactor.Enabled || rules.TwoFactorIssuer != "personal" {
 		t.Fatalf("got %+v, want the defaults", rules)
@@ -80,6 +81,8 @@ func TestSettings_NamesInvalidKeys(t *testing.T) {
 		"below a second":                 {"[session]\ngrace = \"10ms\"", "session.grace"},
 		"a negative cache":               {"[session]\nverify_cache = \"-1s\"", "session.verify_cache: must be from 0s to 60s"},
 		"a cache of over a minute":       {"[session]\nverify_cache = \"61s\"", "session.verify_cache"},
+		"a proof of seconds":             {"[session]\nproof_lifetime = \"59s\"", "session.proof_lifetime: must be from 1m to 15m"},
+		"a proof of an hour":             {"[session]\nproof_lifetime = \"1h\"", "session.proof_lifetime"},
 		"a reserved login with a space":  {"[login]\nreserved = [\"root\", \"the root\"]", `login.reserved: "the root"`},
 		"too many reserved logins":       {"[login]\nreserved = [" + strings.Repeat("\"admin\",", 1001) + "]", "login.reserved: must have at most 1000"},
 		"too few entries of an account":  {"[audit]\nper_account = 9", "audit.per_account"},

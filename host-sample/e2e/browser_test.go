@@ -228,6 +228,25 @@ func (p *tab) open(path string) {
 	p.wantStatus(200)
 }
 
+// openProven opens a page that demands that the user confirms who they are, and does so if it is
+// asked for. The code is that of a second factor.
+func (p *tab) openProven(path string, code ...string) {
+	p.t.Helper()
+	p.open(path)
+	if at := get(p, chromedp.Location()); !strings.HasPrefix(at, p.base+"/account/confirm?") {
+		return
+	}
+	evidence := map[string]string{"password": password}
+	if len(code) > 0 {
+		evidence["code"] = code[0]
+	}
+	p.submit(evidence)
+	p.wantStatus(200)
+	if at := get(p, chromedp.Location()); at != p.base+path {
+		p.t.Errorf("after the confirmation: got %s, want %s", at, p.base+path)
+	}
+}
+
 // visit opens a path of the site.
 func (p *tab) visit(path string) {
 	p.t.Helper()

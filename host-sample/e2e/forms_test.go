@@ -36,7 +36,7 @@ func TestForms_ShowAPasswordOnDemand(t *testing.T) {
 	p.see("You are signed in.")
 
 	p.allowScripts(false)
-	p.open("/account/password")
+	p.openProven("/account/password")
 	if n := get(p, chromedp.Evaluate[int](`[...document.querySelectorAll(".reveal")].filter((e) => e.checkVisibility()).length`)); n != 0 {
 		t.Errorf("got %d buttons that do nothing without scripts", n)
 	}
@@ -69,19 +69,19 @@ func TestTabs_StayInTheirPlace(t *testing.T) {
 	p.open("/account")
 	want := get(p, chromedp.Evaluate[string](places))
 	for _, path := range []string{"/account/password", "/account/sessions", "/account/data"} {
-		p.open(path)
+		p.openProven(path)
 		if got := get(p, chromedp.Evaluate[string](places)); got != want {
 			t.Errorf("%s: got the tabs at %s, want %s", path, got, want)
 		}
 	}
 	for path, tab := range map[string]string{"/account/delete": "Profile", "/account/new-email": "Profile"} {
-		p.open(path)
+		p.openProven(path)
 		if got := p.text(".tabs [aria-current]"); got != tab {
 			t.Errorf("%s: got the tab %q, want %q", path, got, tab)
 		}
 	}
 	p.emulate(desktop.onPhone())
-	p.open("/account/data") // the last tab
+	p.openProven("/account/data") // the last tab
 	p.await("the current tab in view", `(() => {
 		const box = document.querySelector(".tabs [aria-current]").getBoundingClientRect();
 		return box.left >= 0 && box.right <= innerWidth ? "yes" : "";

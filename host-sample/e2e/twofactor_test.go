@@ -55,8 +55,12 @@ func startWithTwoFactor(t *testing.T) *site {
 // setUp switches the second factor on, up to the page of the recovery codes.
 func (p *tab) setUp(a *authenticator) {
 	p.t.Helper()
-	p.open("/account/two-factor/set-up")
-	p.submit(map[string]string{"password": password})
+	eventually(p.t, "second factors are offered", func() bool { // pages ask every 5 s
+		p.open("/account/two-factor/set-up")
+		return get(p, chromedp.Location()) != p.base+"/account/two-factor"
+	})
+	p.openProven("/account/two-factor/set-up")
+	p.submit(nil)
 	a.secret = p.secret()
 	p.submit(map[string]string{"code": a.code(p.t)})
 }
@@ -82,7 +86,9 @@ func TestTwoFactor_FromSetUpToSwitchingOff(t *testing.T) {
 			p.allowScripts(false)
 			var app authenticator
 			p.open("/account/two-factor/set-up")
-			p.submit(map[string]string{"password": password})
+			p.wantAccessibleAlone()
+			p.openProven("/account/two-factor/set-up")
+			p.submit(nil)
 			p.wantAccessibleAlone()
 			app.secret = p.secret()
 			p.submit(map[string]string{"code": "000000"})
@@ -122,12 +128,15 @@ func TestTwoFactor_FromSetUpToSwitchingOff(t *testing.T) {
 			p.open("/account/two-factor/codes")
 			p.submit(map[string]string{"password": password, "code": codes[0]})
 			p.wantStatus(http.StatusUnprocessableEntity) // used
+			p.wantAccessibleAlone()
 			p.submit(map[string]string{"password": password, "code": codes[1]})
+			p.submit(nil)
 			renewed := p.recoveryCodes()
-			p.open("/account/two-factor/switch-off")
+			p.open("/account/confirm?next=/account/two-factor/switch-off")
 			p.submit(map[string]string{"password": password, "code": codes[2]})
 			p.wantStatus(http.StatusUnprocessableEntity) // replaced
 			p.submit(map[string]string{"password": password, "code": renewed[0]})
+			p.submit(nil)
 			p.wantStatus(http.StatusOK)
 			p.signOut()
 			p.open("/account/sign-in")

@@ -161,9 +161,10 @@ func walkSecondFactor(t *testing.T, s *site, l display) {
 	invalid := http.StatusUnprocessableEntity
 	p.walk(
 		walk{name: "two-factor-off", path: "/account/two-factor"},
-		walk{name: "two-factor-set-up", path: "/account/two-factor/set-up"},
-		walk{name: "two-factor-set-up-wrong", path: "/account/two-factor/set-up", typed: map[string]string{"password": "wrong"}, status: invalid},
-		walk{name: "two-factor-secret", path: "/account/two-factor/set-up", typed: map[string]string{"password": password}},
+		walk{name: "confirm", path: "/account/two-factor/set-up"},
+		walk{name: "confirm-wrong", path: "/account/two-factor/set-up", typed: map[string]string{"password": "wrong"}, status: invalid},
+		walk{name: "two-factor-set-up", path: "/account/two-factor/set-up", typed: map[string]string{"password": password}},
+		walk{name: "two-factor-secret", path: "/account/two-factor/set-up", typed: map[string]string{}},
 	)
 	app := authenticator{secret: p.secret()}
 	p.submit(map[string]string{"code": "000000"})
@@ -173,10 +174,10 @@ func walkSecondFactor(t *testing.T, s *site, l display) {
 	codes := p.recoveryCodes()
 	p.walk(
 		walk{name: "two-factor-on", path: "/account/two-factor"},
-		walk{name: "two-factor-codes", path: "/account/two-factor/codes"},
-		walk{name: "two-factor-codes-wrong", path: "/account/two-factor/codes", typed: map[string]string{"password": password, "code": "1"}, status: invalid},
+		walk{name: "confirm-with-code", path: "/account/two-factor/codes"},
+		walk{name: "confirm-with-code-wrong", path: "/account/two-factor/codes", typed: map[string]string{"password": password, "code": "1"}, status: invalid},
+		walk{name: "two-factor-codes", path: "/account/two-factor/codes", typed: map[string]string{"password": password, "code": codes[7]}},
 		walk{name: "two-factor-switch-off", path: "/account/two-factor/switch-off"},
-		walk{name: "password-with-code", path: "/account/password"},
 	)
 	p.signOut()
 	p.look("signed-out")
@@ -204,16 +205,14 @@ func walkAccount(t *testing.T, s *site, l display) {
 	p, invalid := newTab(t, s.url, l), http.StatusUnprocessableEntity
 	p.walk(walk{name: "profile-signed-in", path: "/account/sign-in", typed: map[string]string{"login": "anna", "password": password}})
 	p.walk(
-		walk{name: "password", path: "/account/password"},
-		walk{name: "password-wrong", path: "/account/password", typed: map[string]string{"old_password": "x", "password": "12345678", "confirm_password": "1"}, status: invalid},
+		walk{name: "password", path: "/account/password", typed: map[string]string{"password": password}},
+		walk{name: "password-wrong", path: "/account/password", typed: map[string]string{"password": "12345678", "confirm_password": "1"}, status: invalid},
 		walk{name: "new-email", path: "/account/new-email"},
-		walk{name: "new-email-wrong", path: "/account/new-email", typed: map[string]string{"email": "x", "password": "y"}, status: invalid},
-		walk{name: "mailbox-new-email", path: "/account/new-email", typed: map[string]string{"email": "petrova@example.com", "password": password}},
+		walk{name: "new-email-wrong", path: "/account/new-email", typed: map[string]string{"email": "x"}, status: invalid},
+		walk{name: "mailbox-new-email", path: "/account/new-email", typed: map[string]string{"email": "petrova@example.com"}},
 		walk{name: "sessions", path: "/account/sessions"},
 		walk{name: "data", path: "/account/data"},
-		walk{name: "data-wrong", path: "/account/data", typed: map[string]string{"password": "x"}, status: invalid},
 		walk{name: "delete", path: "/account/delete"},
-		walk{name: "delete-wrong", path: "/account/delete", typed: map[string]string{"password": "x"}, status: invalid},
 	)
 	p.open("/account")
 	p.do(chromedp.SendKeys(chromedp.CSS(`main [name="phone"]`), "many"))
@@ -228,7 +227,7 @@ func walkAccount(t *testing.T, s *site, l display) {
 		walk{name: "complete", path: "/account/complete?next=/demo"},
 		walk{name: "complete-empty", path: "/account/complete?next=/demo", typed: map[string]string{}, status: invalid},
 		walk{name: "complete-demanded", path: "/demo/complete"},
-		walk{name: "deleted", path: "/account/delete", typed: map[string]string{"password": password}},
+		walk{name: "deleted", path: "/account/delete", typed: map[string]string{}},
 		walk{name: "sign-in-deleted", path: "/account/sign-in", typed: map[string]string{"login": "anna", "password": password}, status: http.StatusForbidden},
 	)
 	p.openMailed(s.mailedLink(t, "anna@example.com", "/account/undo-delete"))

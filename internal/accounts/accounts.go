@@ -31,6 +31,7 @@ type Settings struct {
 	SessionIdle        time.Duration // an unused session expires after this time
 	SessionAbsolute    time.Duration // any session expires this long after its sign-in
 	SessionGrace       time.Duration // how long superseded hashes of a session stay valid
+	ProofLifetime      time.Duration // how long a proof is valid
 	VerifyCache        time.Duration // how long, at most, a host may use a remembered profile
 	MinPassword        int           // characters a new password must have
 	PasswordWords      []string      // words of the site, see [password.Policy]
@@ -87,6 +88,7 @@ type Store interface {
 	SessionStore
 	RegistrationStore
 	ProfileStore
+	ProofStore
 	PasswordStore
 	MailStore
 	MailLimitStore

@@ -48,6 +48,8 @@ type Throttle struct {
 type attempt struct {
 	charges []throttle.Charge // may be refunded; the first one is that of the login and the address
 	address KnownAddress      // what the caller's address is to the account
+
+	looked []throttle.Charge // of an attempt without a password, which did not count
 }
 
 // guess charges one password entered for the account that q finds, and the further
@@ -75,7 +77,7 @@ func (s *Service) guess(ctx context.Context, q AccountQuery, typed string, verif
 	}
 	all := slices.Concat(charges, further)
 	if !verify {
-		return attempt{address: address}, s.checkLimits(ctx, all)
+		return attempt{address: address, looked: charges}, s.checkLimits(ctx, all)
 	}
 	return attempt{charges: charges, address: address}, s.charge(ctx, all)
 }

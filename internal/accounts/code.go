@@ -49,10 +49,12 @@ type Keyring interface {
 }
 
 // CodeUse is a code that was found right. The transaction that it authorises uses it up,
-// or fails with ErrCodeUsed. A recovery code makes it forget the account's refused codes. The zero value stands for an account without a second factor.
+// or fails with ErrCodeUsed. A recovery code makes it forget the account's refused codes. A
+// proof stands for the code, too. The zero value stands for an account without a second factor.
 type CodeUse struct {
 	Step     int64    // of a time-based code; 0: none
 	Recovery [32]byte // the digest of a recovery code; zero: none
+	Proof    ProofUse // without a code; not in a sign-in
 }
 
 // ErrCodeUsed means that a code was used before, or that no recovery code has the digest.
@@ -108,7 +110,7 @@ func (who caller) owner(address KnownAddress) codeOwner {
 	return codeOwner{id: a.ID, login: a.LoginKey, email: a.Email, factor: a.TwoFactor, known: address.Codes}
 }
 
-// checkedCode is a code that may authorise an operation. Whether it was used before, the
+// checkedCode is a code, or a proof, that may authorise an operation. Whether it was used before, the
 // operation's transaction decides. The zero value is for an account without a second
 // factor.
 type checkedCode struct {
@@ -144,35 +146,44 @@ func (s *Service) checkCode(ctx context.Context, owner codeOwner, entered string
 	return c, err
 }
 
-// requireCode adds a field error if the account has a second factor and the code is missing.
-func requireCode(invalid *personal.FieldErrors, a Account, entered string) {
-	if a.TwoFactor.On() {
-		require(invalid, "code", entered)
+// requireCode adds a field error if the account has a second factor, and neither its code nor a
+// proof was sent.
+func requireCode(invalid *personal.FieldErrors, a Account, e evidence) {
+	if a.TwoFactor.On() && e.proof == "" {
+		require(invalid, "code", e.code)
 	}
 }
 
 // confirmCode is checkCode for an operation of a signed-in user of which nothing else is
-// wrong; address as guess returns it. Without a second factor it ignores the code.
-func (s *Service) confirmCode(ctx context.Context, who caller, address KnownAddress, entered string) (checkedCode, error) {
+// wrong; address as guess returns it. Without a second factor it ignores the code. With a
+// proof, which was found valid, it returns that.
+func (s *Service) confirmCode(ctx context.Context, who caller, address KnownAddress, e evidence) (checkedCode, error) {
+	if e.proof != "" {
+		return checkedCode{use: CodeUse{Proof: ProofUse{SessionID: who.session.ID, Digest: who.session.Proof.Digest}}}, nil
+	}
 	if !who.account.TwoFactor.On() {
 		return checkedCode{}, nil
 	}
-	c, err := s.checkCode(ctx, who.owner(address), entered)
+	c, err := s.checkCode(ctx, who.owner(address), e.code)
 	return c, s.refusedCode(ctx, c.owner, err)
 }
 
-// refusedCode turns a wrong code into the field error of an operation of a signed-in user.
-// Any other error stays as it is.
+// refusedCode turns a wrong code or a void proof into the field error of an operation of a
+// signed-in user. Any other error stays as it is.
 func (s *Service) refusedCode(ctx context.Context, owner codeOwner, err error) error {
-	if !s.wrongCode(ctx, owner, err) {
+	var invalid personal.FieldErrors
+	switch {
+	case s.wrongCode(ctx, owner, err):
+		invalid.Add("code", personal.FieldErrorMismatch)
+	case errors.Is(err, ErrProofVoid):
+		invalid.Add("proof", personal.FieldErrorMismatch)
+	default:
 		return err
 	}
-	var invalid personal.FieldErrors
-	invalid.Add("code", personal.FieldErrorMismatch)
 	return invalid.Err()
 }
 
-// authorized ends an operation of a signed-in user that the code has authorised; err is
+// authorized ends an operation of a signed-in user that the code or the proof has authorised; err is
 // the outcome of its write. A completed operation wakes the worker and refunds the code.
 func (s *Service) authorized(ctx context.Context, c checkedCode, doing string, err error) error {
 	err = s.refusedCode(ctx, c.owner, err)

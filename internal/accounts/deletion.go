@@ -18,7 +18,8 @@ import (
 type DeletionStore interface {
 	// RequestDeletion disables the account until eraseAt, raises its credential version,
 	// notes both, ends every session, voids every mailed token and stores the jobs.
-	// ErrStale if the credential version has changed or the account is disabled; ErrCodeUsed.
+	// ErrStale if the credential version has changed or the account is disabled; ErrCodeUsed;
+	// ErrProofVoid.
 	RequestDeletion(ctx context.Context, accountID, credentialVersion int64, eraseAt time.Time, code CodeUse, jobs ...NewJob) error
 	// UndoDeletion uses up a token of PurposeDeletion: it enables the account, raises its
 	// credential version, forgets the deletion, voids every token and stores the jobs.
@@ -55,11 +56,12 @@ type deletionJob struct {
 // Delete implements [personal.Service]. Mails of earlier requests that wait to be sent
 // are dropped, because their tokens belong to the former credential version.
 func (s *Service) Delete(ctx context.Context, r personal.DeleteRequest) (time.Time, error) {
-	who, attempt, err := s.identifyGuess(ctx, r.Credentials, r.Password, nil)
+	e := evidence{"password", r.Password, r.Code, r.Proof}
+	who, attempt, err := s.identifyGuess(ctx, r.Credentials, e.guess(), nil)
 	if err != nil {
 		return time.Time{}, err
 	}
-	code, err := s.confirm(ctx, who, attempt, r.FieldErrors, r.Password, r.Code)
+	code, err := s.confirm(ctx, who, attempt, r.FieldErrors, e)
 	if err != nil {
 		return time.Time{}, err
 	}

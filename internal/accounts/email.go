@@ -12,11 +12,12 @@ import (
 
 // EmailStore requests and confirms e-mail changes.
 type EmailStore interface {
-	// RequestEmail stores the jobs of an e-mail change and uses up the code. ErrNotFound;
-	// ErrCodeUsed; *TakenError if the new e-mail is another account's, which makes the
+	// RequestEmail stores the jobs of an e-mail change and uses up the code. ErrStale if the
+	// credential version has changed or the account is disabled; ErrCodeUsed; ErrProofVoid;
+	// *TakenError if the new e-mail is another account's, which makes the
 	// charges in the same transaction and leaves the code unused, or *WaitError if they
 	// are refused.
-	RequestEmail(ctx context.Context, accountID int64, newEmailKey string, code CodeUse, jobs []NewJob, onTaken ...throttle.Charge) error
+	RequestEmail(ctx context.Context, accountID, credentialVersion int64, newEmailKey string, code CodeUse, jobs []NewJob, onTaken ...throttle.Charge) error
 	// RedeemEmail uses up an e-mail token: it sets the account's e-mail as confirmed,
 	// changes the login along if that is the old e-mail, voids every token and stores
 	// the jobs. ErrNotFound if the token is void, expired or unknown by now, or the account
@@ -36,21 +37,22 @@ type emailJob struct {
 
 // ChangeEmail implements [personal.Service].
 func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest) error {
-	who, attempt, err := s.identifyGuess(ctx, r.Credentials, r.Password, s.takenEmail(ctx, true))
+	e := evidence{"password", r.Password, r.Code, r.Proof}
+	who, attempt, err := s.identifyGuess(ctx, r.Credentials, e.guess(), s.takenEmail(ctx, true))
 	if err != nil {
 		return err
 	}
 	invalid := maps.Clone(r.FieldErrors)
 	email, wrong := ParseEmail(r.Email)
 	check(&invalid, "email", wrong)
-	requireCode(&invalid, who.account, r.Code)
-	guessed, err := s.confirmIdentity(ctx, who.account, &invalid, "password", r.Password)
+	requireCode(&invalid, who.account, e)
+	guessed, err := s.confirmIdentity(ctx, who, &invalid, e)
 	if err == nil {
 		err = invalid.Err()
 	}
 	var code checkedCode
 	if err == nil {
-		code, err = s.confirmCode(ctx, who, attempt.address, r.Code)
+		code, err = s.confirmCode(ctx, who, attempt.address, e)
 	}
 	if err != nil {
 		if !guessed {
@@ -65,9 +67,11 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 	change.Replaces = true // a mistyped address may never accept its mail
 	// A mail that could not be redeemed is not sent. Whether the address is still free
 	// at confirmation, the database decides then.
-	err = s.store.RequestEmail(ctx, who.account.ID, email.Key, code.use, append([]NewJob{change}, code.jobs...), s.takenEmail(ctx, false)...)
+	// Learning that an address is taken also costs a guess.
+	onTaken := append(s.takenEmail(ctx, false), attempt.looked...)
+	err = s.store.RequestEmail(ctx, who.account.ID, who.account.CredentialVersion, email.Key, code.use, append([]NewJob{change}, code.jobs...), onTaken...)
 	var taken *TakenError
-	if !errors.As(err, &taken) { // learning that an address is taken also costs a guess
+	if !errors.As(err, &taken) {
 		s.refund(ctx, attempt.charges)
 	}
 	return s.authorized(ctx, code, "requesting an e-mail change", err)

@@ -15,7 +15,7 @@ import (
 // ExportStore reads what no other operation shows of an account.
 type ExportStore interface {
 	// ChargeExport counts an export, uses up the code and stores the jobs. *WaitError if a
-	// limit is used up; ErrCodeUsed; ErrStale if the credential version has changed or the
+	// limit is used up; ErrCodeUsed; ErrProofVoid; ErrStale if the credential version has changed or the
 	// account is disabled.
 	ChargeExport(ctx context.Context, accountID, credentialVersion int64, charges []throttle.Charge, code CodeUse, jobs ...NewJob) error
 	// KnownAddresses returns the account's known addresses, the last seen first.
@@ -32,7 +32,8 @@ var exportLimit = throttle.Limit{Burst: 3, Every: 8 * time.Hour, Name: "export"}
 // is known, but an export is charged at the end, together with its audit entry: neither
 // a wrong password nor a failure uses one up, and none is returned without an entry.
 func (s *Service) Export(ctx context.Context, r personal.ExportRequest) (personal.Export, error) {
-	who, attempt, err := s.identifyGuess(ctx, r.Credentials, r.Password, nil)
+	e := evidence{"password", r.Password, r.Code, r.Proof}
+	who, attempt, err := s.identifyGuess(ctx, r.Credentials, e.guess(), nil)
 	if err != nil {
 		return personal.Export{}, err
 	}
@@ -41,7 +42,7 @@ func (s *Service) Export(ctx context.Context, r personal.ExportRequest) (persona
 		s.refund(ctx, attempt.charges)
 		return personal.Export{}, err
 	}
-	code, err := s.confirm(ctx, who, attempt, r.FieldErrors, r.Password, r.Code)
+	code, err := s.confirm(ctx, who, attempt, r.FieldErrors, e)
 	if err != nil {
 		return personal.Export{}, err
 	}

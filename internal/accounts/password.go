@@ -17,7 +17,7 @@ type PasswordStore interface {
 	// (the id and the creation stay), keeps what the caller's address is to the account,
 	// forgets refused codes, and stores the jobs. ErrStale if the credential
 	// version has changed, the account is disabled, or the session
-	// has ended; ErrCodeUsed.
+	// has ended; ErrCodeUsed; ErrProofVoid.
 	ReplacePassword(ctx context.Context, accountID, credentialVersion int64, hash string, keep KeptSession, code CodeUse, jobs ...NewJob) error
 }
 
@@ -37,13 +37,14 @@ func (s *Service) keepSession(ctx context.Context, who caller) (KeptSession, tok
 // ChangePassword implements [personal.Service]. The caller's session continues with
 // fresh secrets, so that its former hashes are void.
 func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordRequest) (personal.Credentials, error) {
-	who, attempt, err := s.identifyGuess(ctx, r.Credentials, r.OldPassword, nil)
+	e := evidence{"old_password", r.OldPassword, r.Code, r.Proof}
+	who, attempt, err := s.identifyGuess(ctx, r.Credentials, e.guess(), nil)
 	if err != nil {
 		return personal.Credentials{}, err
 	}
 	invalid := maps.Clone(r.FieldErrors)
-	requireCode(&invalid, who.account, r.Code)
-	guessed, err := s.confirmIdentity(ctx, who.account, &invalid, "old_password", r.OldPassword)
+	requireCode(&invalid, who.account, e)
+	guessed, err := s.confirmIdentity(ctx, who, &invalid, e)
 	if !guessed {
 		s.refund(ctx, attempt.charges)
 	}
@@ -54,7 +55,7 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 	if err := invalid.Err(); err != nil {
 		return personal.Credentials{}, err
 	}
-	code, err := s.confirmCode(ctx, who, attempt.address, r.Code)
+	code, err := s.confirmCode(ctx, who, attempt.address, e)
 	if err != nil {
 		return personal.Credentials{}, err
 	}
@@ -72,8 +73,8 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 }
 
 // identifyGuess identifies the caller of an operation that also requires their
-// password, and charges the attempt and the further charges. A throttled attempt is refused for every caller; an attempt
-// without an identity or a password tests nothing and costs nothing.
+// password or a proof, and charges the password and the further charges. A throttled attempt is refused for every caller; an attempt
+// without an identity or a password tests nothing that can be guessed and costs nothing.
 func (s *Service) identifyGuess(
 	ctx context.Context, c personal.Credentials, entered string, further []throttle.Charge,
 ) (caller, attempt, error) {
@@ -96,21 +97,30 @@ func (s *Service) identifyGuess(
 	return who, guess, nil
 }
 
-// confirmIdentity adds a field error unless the entered password is the account's.
+// confirmIdentity adds a field error unless the password is the account's, or the proof is valid;
+// with a proof, errors of what it replaces do not count.
 // It returns whether that was a wrong guess, which is reported like a failed sign-in
-// and must not be refunded; a missing password is none.
-func (s *Service) confirmIdentity(ctx context.Context, a Account, invalid *personal.FieldErrors, parameter, entered string) (guessed bool, err error) {
-	if entered == "" {
-		invalid.Add(parameter, personal.FieldErrorRequired)
+// and must not be refunded; a missing password and a proof, which may have expired, are none.
+func (s *Service) confirmIdentity(ctx context.Context, who caller, invalid *personal.FieldErrors, e evidence) (guessed bool, err error) {
+	if e.proof != "" {
+		delete(*invalid, e.parameter)
+		delete(*invalid, "code")
+		if !who.proves(e.proof, s.store.Now()) {
+			invalid.Add("proof", personal.FieldErrorMismatch)
+		}
 		return false, nil
 	}
-	result, err := s.hasher.Verify(ctx, hashSource(ctx), a.PasswordHash, entered)
+	if e.password == "" {
+		invalid.Add(e.parameter, personal.FieldErrorRequired)
+		return false, nil
+	}
+	result, err := s.hasher.Verify(ctx, hashSource(ctx), who.account.PasswordHash, e.password)
 	if err != nil {
 		return false, fail("verifying a password", err)
 	}
 	if !result.Match {
-		invalid.Add(parameter, personal.FieldErrorMismatch)
-		s.failed(ctx, a.LoginKey, a.ID)
+		invalid.Add(e.parameter, personal.FieldErrorMismatch)
+		s.failed(ctx, who.account.LoginKey, who.account.ID)
 	}
 	return !result.Match, nil
 }
@@ -118,9 +128,9 @@ func (s *Service) confirmIdentity(ctx context.Context, a Account, invalid *perso
 // confirmPassword is confirmIdentity for an operation that checks no other parameters. It
 // returns all field errors with those that were found before, and refunds the attempt
 // unless it was a wrong guess.
-func (s *Service) confirmPassword(ctx context.Context, who caller, guess attempt, found personal.FieldErrors, entered string) error {
+func (s *Service) confirmPassword(ctx context.Context, who caller, guess attempt, found personal.FieldErrors, e evidence) error {
 	invalid := maps.Clone(found)
-	guessed, err := s.confirmIdentity(ctx, who.account, &invalid, "password", entered)
+	guessed, err := s.confirmIdentity(ctx, who, &invalid, e)
 	if !guessed {
 		s.refund(ctx, guess.charges)
 	}
@@ -132,15 +142,13 @@ func (s *Service) confirmPassword(ctx context.Context, who caller, guess attempt
 
 // confirm is confirmPassword, and then confirmCode, for an operation that needs a code if
 // there is a second factor.
-func (s *Service) confirm(
-	ctx context.Context, who caller, guess attempt, found personal.FieldErrors, entered, code string,
-) (checkedCode, error) {
+func (s *Service) confirm(ctx context.Context, who caller, guess attempt, found personal.FieldErrors, e evidence) (checkedCode, error) {
 	invalid := maps.Clone(found)
-	requireCode(&invalid, who.account, code)
-	if err := s.confirmPassword(ctx, who, guess, invalid, entered); err != nil {
+	requireCode(&invalid, who.account, e)
+	if err := s.confirmPassword(ctx, who, guess, invalid, e); err != nil {
 		return checkedCode{}, err
 	}
-	return s.confirmCode(ctx, who, guess.address, code)
+	return s.confirmCode(ctx, who, guess.address, e)
 }
 
 // newPassword checks a new password and its confirmation and returns it prepared

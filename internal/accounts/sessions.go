@@ -15,7 +15,7 @@ import (
 // SessionStore finds, rotates, lists and revokes sessions.
 type SessionStore interface {
 	// FindSession returns a session by the token's selector, and the given part of its
-	// account. It reads Address and Agent only with the whole account. ErrNotFound.
+	// account. It reads Address, Agent and Proof only with the whole account. ErrNotFound.
 	FindSession(ctx context.Context, s token.Selector, part AccountPart) (Session, Account, error)
 	// RotateSession stores what a rotation changes of a session (Current, Rotated,
 	// Used, LastSeen, Rotations, Marks), if its current digest is still that of s; else
@@ -71,6 +71,7 @@ type Session struct {
 	Agent     string
 	Rotations int64          // since the sign-in, as far as they were counted
 	Marks     []RotationMark // the oldest first; the last one is the last counted rotation
+	Proof     Proof          // only as FindSession returns it with the whole account
 }
 
 // Lifetimes are the limits for sessions that are alive: last seen after SeenAfter

@@ -18,7 +18,7 @@ import (
 type TwoFactorStore interface {
 	// SetPendingFactor stores a secret that waits for its confirmation in a session, in
 	// place of an earlier one. ErrStale if the credential version has changed, the account
-	// is disabled, or the session has ended.
+	// is disabled, or the session has ended; ErrProofVoid.
 	SetPendingFactor(ctx context.Context, p PendingFactor) error
 	// PendingFactor returns the secret that waits in a session, if it was stored after the
 	// given time and for this credential version; else ErrNotFound.
@@ -30,13 +30,13 @@ type TwoFactorStore interface {
 	// the secret does not wait any more.
 	EnableTwoFactor(ctx context.Context, p PendingFactor, step int64, recoveryCodes [][32]byte, keep KeptSession, jobs ...NewJob) error
 	// ReplaceRecoveryCodes uses up the code, replaces the recovery codes by their digests,
-	// and stores the jobs. ErrCodeUsed; ErrStale if the credential version has changed or the
-	// account is disabled.
+	// and stores the jobs. ErrCodeUsed; ErrProofVoid; ErrStale if the credential version has
+	// changed or the account is disabled.
 	ReplaceRecoveryCodes(ctx context.Context, accountID, credentialVersion int64, code CodeUse, recoveryCodes [][32]byte, jobs ...NewJob) error
 	// EndTwoFactor uses up the code, removes the second factor and the recovery codes,
 	// raises the credential version, ends every session but keep, as ReplacePassword does,
 	// voids the account's mailed tokens, and stores the jobs.
-	// ErrCodeUsed; ErrStale as for ReplaceRecoveryCodes.
+	// Errors are those of ReplaceRecoveryCodes.
 	EndTwoFactor(ctx context.Context, accountID, credentialVersion int64, keep KeptSession, code CodeUse, jobs ...NewJob) error
 	// RemoveTwoFactor removes the second factor and the recovery codes and ends every
 	// session; no address is fully known any more. It keeps the credential version, because
@@ -61,6 +61,7 @@ type PendingFactor struct {
 	SessionID         int64
 	CredentialVersion int64
 	Secret            Sealed
+	Proof             ProofUse // in place of the password; not stored
 }
 
 // AccountSecret is the secret of an account's second factor.
@@ -110,7 +111,8 @@ func (s *Service) BeginTwoFactor(ctx context.Context, r personal.BeginTwoFactorR
 	if err := s.offersTwoFactor(); err != nil {
 		return personal.TwoFactorSecret{}, err
 	}
-	who, attempt, err := s.identifyGuess(ctx, r.Credentials, r.Password, nil)
+	e := evidence{parameter: "password", password: r.Password, proof: r.Proof}
+	who, attempt, err := s.identifyGuess(ctx, r.Credentials, e.guess(), nil)
 	if err != nil {
 		return personal.TwoFactorSecret{}, err
 	}
@@ -118,18 +120,24 @@ func (s *Service) BeginTwoFactor(ctx context.Context, r personal.BeginTwoFactorR
 		s.refund(ctx, attempt.charges)
 		return personal.TwoFactorSecret{}, err
 	}
-	if err := s.confirmPassword(ctx, who, attempt, r.FieldErrors, r.Password); err != nil {
+	if err := s.confirmPassword(ctx, who, attempt, r.FieldErrors, e); err != nil {
 		return personal.TwoFactorSecret{}, err
 	}
 	if who.account.TwoFactor.On() {
 		return personal.TwoFactorSecret{}, refusal(personal.CodeTwoFactorOn)
 	}
+	proof, err := s.confirmCode(ctx, who, attempt.address, e) // there is no second factor
+	if err != nil {
+		return personal.TwoFactorSecret{}, err
+	}
 	var secret [secretBytes]byte
 	_, _ = rand.Read(secret[:]) // it never fails
 	key, data := s.settings.Keys.Seal(who.account.ID, secret[:])
-	err = s.store.SetPendingFactor(ctx, pendingFactor(who, Sealed{Key: key, Data: data}))
-	if err != nil {
-		return personal.TwoFactorSecret{}, failWith(personal.CodeUnauthenticated, "storing a pending second factor", err)
+	pending := pendingFactor(who, Sealed{Key: key, Data: data})
+	pending.Proof = proof.use.Proof
+	err = s.store.SetPendingFactor(ctx, pending)
+	if err := s.authorized(ctx, proof, "storing a pending second factor", err); err != nil {
+		return personal.TwoFactorSecret{}, err
 	}
 	return twoFactorSecret(s.settings.TwoFactorIssuer, who.account.Login, secret[:]), nil
 }
@@ -203,7 +211,7 @@ func (s *Service) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFac
 
 // RenewRecoveryCodes implements [personal.Service].
 func (s *Service) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecoveryCodesRequest) ([]string, error) {
-	who, code, err := s.authorizeChange(ctx, r.Credentials, r.Password, r.Code, r.FieldErrors)
+	who, code, err := s.authorizeChange(ctx, r.Credentials, evidence{"password", r.Password, r.Code, r.Proof}, r.FieldErrors)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +227,7 @@ func (s *Service) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecove
 
 // EndTwoFactor implements [personal.Service].
 func (s *Service) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorRequest) (personal.Credentials, error) {
-	who, code, err := s.authorizeChange(ctx, r.Credentials, r.Password, r.Code, r.FieldErrors)
+	who, code, err := s.authorizeChange(ctx, r.Credentials, evidence{"password", r.Password, r.Code, r.Proof}, r.FieldErrors)
 	if err != nil {
 		return personal.Credentials{}, err
 	}
@@ -234,27 +242,29 @@ func (s *Service) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorReque
 }
 
 // authorizeChange identifies the caller of a change of their second factor, and checks
-// their password and code. The code of an account without a second factor is required,
-// and not judged.
+// their password and code, or their proof. The code of an account without a second factor is
+// required, and not judged.
 func (s *Service) authorizeChange(
-	ctx context.Context, c personal.Credentials, entered, code string, found personal.FieldErrors,
+	ctx context.Context, c personal.Credentials, e evidence, found personal.FieldErrors,
 ) (caller, checkedCode, error) {
 	if err := s.offersTwoFactor(); err != nil {
 		return caller{}, checkedCode{}, err
 	}
-	who, attempt, err := s.identifyGuess(ctx, c, entered, nil)
+	who, attempt, err := s.identifyGuess(ctx, c, e.guess(), nil)
 	if err != nil {
 		return caller{}, checkedCode{}, err
 	}
 	invalid := maps.Clone(found)
-	require(&invalid, "code", code)
-	if err := s.confirmPassword(ctx, who, attempt, invalid, entered); err != nil {
+	if e.proof == "" {
+		require(&invalid, "code", e.code)
+	}
+	if err := s.confirmPassword(ctx, who, attempt, invalid, e); err != nil {
 		return caller{}, checkedCode{}, err
 	}
 	if !who.account.TwoFactor.On() {
 		return caller{}, checkedCode{}, refusal(personal.CodeTwoFactorOff)
 	}
-	checked, err := s.confirmCode(ctx, who, attempt.address, code)
+	checked, err := s.confirmCode(ctx, who, attempt.address, e)
 	return who, checked, err
 }
 

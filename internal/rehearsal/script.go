@@ -26,6 +26,7 @@ var script = []step{
 	{name: "update", do: (*run).update},
 	{name: "hidden_fields", do: (*run).hiddenFields},
 	{name: "other_user", do: (*run).otherUser},
+	{name: "proof", do: (*run).proof},
 	{name: "password", do: (*run).password},
 	{name: "verification", do: (*run).verification},
 	{name: "email", do: (*run).changeEmail},
@@ -419,6 +420,32 @@ func (r *run) otherUser(c *check) {
 	profile, err = r.client.Profile(r.call(), r.user.pair)
 	c.ok(personal.OpProfile, err)
 	c.compare(personal.OpProfile, profile, r.user)
+}
+
+// proof demands that a proof stands for the password in its session alone, until it ends.
+func (r *run) proof(c *check) {
+	u, elsewhere := r.user, r.user
+	r.signInAs(c, &elsewhere)
+	_, err := r.client.Prove(r.call(), personal.ProveRequest{Credentials: u.pair, Password: r.newPassword()})
+	c.refused(personal.OpProve, err, personal.CodeValidationFailed, "password", personal.FieldErrorMismatch)
+	p, err := r.client.Prove(r.call(), personal.ProveRequest{Credentials: u.pair, Password: u.password})
+	c.ok(personal.OpProve, err)
+	c.is(personal.OpProve, "proved_until", p.Until.Equal(r.Clock.Now().Truncate(time.Microsecond).Add(r.Settings.ProofLifetime)))
+	export := func(pair personal.Credentials, proof string) error {
+		_, err := r.client.Export(r.call(), personal.ExportRequest{Credentials: pair, Proof: proof})
+		return err
+	}
+	c.ok(personal.OpExport, export(u.pair, p.Proof))
+	refused := func(pair personal.Credentials, proof string) {
+		c.refused(personal.OpExport, export(pair, proof), personal.CodeValidationFailed, "proof", personal.FieldErrorMismatch)
+	}
+	refused(u.pair, "rehearsal")
+	refused(elsewhere.pair, p.Proof)
+	if r.Settings.ProofLifetime < min(r.Settings.SessionIdle, r.Settings.SessionAbsolute) {
+		r.Clock.move(r.Settings.ProofLifetime)
+		refused(u.pair, p.Proof)
+	}
+	r.signIn(c)
 }
 
 func (r *run) password(c *check) {

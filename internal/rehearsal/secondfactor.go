@@ -70,6 +70,10 @@ func (r *run) secondFactor(c *check) {
 
 	_, err = r.client.RenewRecoveryCodes(r.call(), personal.RenewRecoveryCodesRequest{Credentials: u.pair, Password: u.password})
 	c.refused(personal.OpRenewRecoveryCodes, err, personal.CodeValidationFailed, "code", personal.FieldErrorRequired)
+	_, err = r.client.Prove(r.call(), personal.ProveRequest{Credentials: u.pair, Password: u.password})
+	c.refused(personal.OpProve, err, personal.CodeValidationFailed, "code", personal.FieldErrorRequired)
+	_, err = r.client.Prove(r.call(), personal.ProveRequest{Credentials: u.pair, Password: u.password, Code: confirmed.RecoveryCodes[3]})
+	c.ok(personal.OpProve, err)
 	renewed, err := r.client.RenewRecoveryCodes(r.call(), personal.RenewRecoveryCodesRequest{
 		Credentials: u.pair, Password: u.password, Code: confirmed.RecoveryCodes[1],
 	})

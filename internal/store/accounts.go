@@ -142,13 +142,13 @@ func (s *Store) ReplacePassword(
 		if err != nil {
 			return err
 		}
+		if err := s.useCode(ctx, tx, accountID, code); err != nil {
+			return err
+		}
 		if err := keepOnly(ctx, tx, accountID, keep); err != nil {
 			return err
 		}
 		if err := forgetRefusedCodes(ctx, tx, accountID); err != nil {
-			return err
-		}
-		if err := useCode(ctx, tx, accountID, code); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)

@@ -21,10 +21,10 @@ func (s *Store) RequestDeletion(ctx context.Context, accountID, credentialVersio
 		if err != nil {
 			return err
 		}
-		if err := revokeAll(ctx, tx, accountID, 0); err != nil {
+		if err := s.useCode(ctx, tx, accountID, code); err != nil {
 			return err
 		}
-		if err := useCode(ctx, tx, accountID, code); err != nil {
+		if err := revokeAll(ctx, tx, accountID, 0); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)

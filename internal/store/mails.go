@@ -117,11 +117,12 @@ func (s *Store) Key(ctx context.Context, name string, candidate []byte) (key []b
 
 // RequestEmail implements accounts.EmailStore.
 func (s *Store) RequestEmail(
-	ctx context.Context, accountID int64, newEmailKey string, code accounts.CodeUse, jobs []accounts.NewJob, onTaken ...throttle.Charge,
+	ctx context.Context, accountID, credentialVersion int64, newEmailKey string, code accounts.CodeUse, jobs []accounts.NewJob,
+	onTaken ...throttle.Charge,
 ) error {
 	var taken bool
 	err := s.inTx(ctx, "request an e-mail change", func(ctx context.Context, tx bun.Tx) error {
-		account, err := s.lockAccount(ctx, tx, accountID)
+		account, err := s.lockCredentials(ctx, tx, accountID, credentialVersion)
 		if err != nil {
 			return err
 		}
@@ -131,12 +132,12 @@ func (s *Store) RequestEmail(
 			return err
 		}
 		if taken {
-			if err := findCode(ctx, tx, account, code); err != nil {
+			if err := s.findCode(ctx, tx, account, code); err != nil {
 				return err
 			}
 			return chargeAll(ctx, tx, onTaken, s.Now())
 		}
-		if err := useCode(ctx, tx, accountID, code); err != nil {
+		if err := s.useCode(ctx, tx, accountID, code); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)

@@ -65,13 +65,13 @@ func TestMigrate_ConcurrentNodes(t *testing.T) {
 func TestMigrate_CompatibleNewerSchemaIsAccepted(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
-		execute(t, url, "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (10, 1, 0)")
+		execute(t, url, fmt.Sprintf("INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, 1, 0)", store.SchemaTarget+1))
 		execute(t, url, "ALTER TABLE personal_accounts ADD COLUMN newer TEXT")
 		execute(t, url, "ALTER TABLE personal_sessions ADD COLUMN newer INTEGER NOT NULL DEFAULT 7")
 		if err := s.Migrate(t.Context()); err != nil {
 			t.Error(err)
 		}
-		wantVersion(t, s, 10, 1)
+		wantVersion(t, s, store.SchemaTarget+1, 1)
 		id, err := s.CreateAccount(t.Context(), accounts.Account{LoginKey: "a", CredentialVersion: 1}, accounts.Session{},
 			func(int64) []accounts.NewJob { return nil })
 		if err != nil {
@@ -89,11 +89,12 @@ func TestMigrate_CompatibleNewerSchemaIsAccepted(t *testing.T) {
 func TestMigrate_IncompatibleNewerSchemaIsRefused(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
-		execute(t, url, "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (11, 10, 0)")
+		want := store.SchemaError{Found: store.SchemaTarget + 2, MinCompatible: store.SchemaTarget + 1}
+		execute(t, url, fmt.Sprintf("INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, %d, 0)", want.Found, want.MinCompatible))
 		err := s.Migrate(t.Context())
 		var refused *store.SchemaError
-		if !errors.As(err, &refused) || *refused != (store.SchemaError{Found: 11, MinCompatible: 10}) {
-			t.Fatalf("got error %v, want *SchemaError for 11 and 10", err)
+		if !errors.As(err, &refused) || *refused != want {
+			t.Fatalf("got error %v, want %v", err, &want)
 		}
 		if !strings.Contains(err.Error(), "run a newer version") {
 			t.Errorf("got %q, want what to do in it", err)

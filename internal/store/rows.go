@@ -145,6 +145,13 @@ type sessionRow struct {
 	Rotations                        int64
 	Marks                            []byte // see encodeMarks
 
+	// Of a proof, if the query asks for it; NULL: none.
+	Proof         []byte `bun:",scanonly"`
+	ProofUntil    micros `bun:",scanonly"`
+	ProofVersion  int64  `bun:",scanonly"`
+	ProofEmailKey string `bun:",scanonly"`
+	ProofWithCode bool   `bun:",scanonly"`
+
 	Account *accountRow `bun:"rel:belongs-to,join:account_id=id"`
 }
 
@@ -168,6 +175,12 @@ func (r *sessionRow) session() accounts.Session {
 	copy(s.Selector[:], r.Selector)
 	copy(s.ChainKey[:], r.ChainKey)
 	copy(s.Current[:], r.Current)
+	if r.Proof != nil {
+		s.Proof = accounts.Proof{
+			Until: r.ProofUntil.time(), CredentialVersion: r.ProofVersion, EmailKey: r.ProofEmailKey, WithCode: r.ProofWithCode,
+		}
+		copy(s.Proof.Digest[:], r.Proof)
+	}
 	return s
 }
 

@@ -39,7 +39,7 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 		if err := chargeAll(ctx, tx, o.Charges, now); err != nil {
 			return err
 		}
-		if err := useCode(ctx, tx, row.ID, o.Code); err != nil {
+		if err := s.useCode(ctx, tx, row.ID, o.Code); err != nil {
 			return err
 		}
 		session := newSessionRow(o.Session)

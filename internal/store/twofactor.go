@@ -14,9 +14,10 @@ import (
 	"github.com/cms-personal/personal/internal/throttle"
 )
 
-// useCode uses up a code in the transaction that it authorises. Of two transactions with
-// the same code, one waits for the other's lock and then finds the code used.
-func useCode(ctx context.Context, tx bun.Tx, accountID int64, code accounts.CodeUse) error {
+// useCode uses up a code in the transaction that it authorises, which has locked the account. Of
+// two transactions with the same code, one waits for the other's lock and then finds the code used.
+// A proof must still be there; its credential version is that of the transaction.
+func (s *Store) useCode(ctx context.Context, tx bun.Tx, accountID int64, code accounts.CodeUse) error {
 	switch {
 	case code.Step != 0:
 		return execOne(ctx, tx, accounts.ErrCodeUsed, `UPDATE personal_accounts SET two_factor_step = ?0
@@ -28,6 +29,8 @@ func useCode(ctx context.Context, tx bun.Tx, accountID int64, code accounts.Code
 			return err
 		}
 		return forgetRefusedCodes(ctx, tx, accountID)
+	case code.Proof != accounts.ProofUse{}:
+		return s.findProof(ctx, tx, accountID, code.Proof)
 	}
 	return nil
 }
@@ -87,7 +90,7 @@ func forgetRefusedCodes(ctx context.Context, tx bun.Tx, accountID int64) error {
 
 // findCode returns the error that useCode would return for a locked account, and leaves
 // the code unused.
-func findCode(ctx context.Context, tx bun.Tx, account accountRow, code accounts.CodeUse) error {
+func (s *Store) findCode(ctx context.Context, tx bun.Tx, account accountRow, code accounts.CodeUse) error {
 	found := true
 	switch {
 	case code.Step != 0:
@@ -98,6 +101,8 @@ func findCode(ctx context.Context, tx bun.Tx, account accountRow, code accounts.
 		if err != nil {
 			return err
 		}
+	case code.Proof != accounts.ProofUse{}:
+		return s.findProof(ctx, tx, account.ID, code.Proof)
 	}
 	if !found {
 		return accounts.ErrCodeUsed
@@ -108,7 +113,10 @@ func findCode(ctx context.Context, tx bun.Tx, account accountRow, code accounts.
 // SetPendingFactor implements accounts.TwoFactorStore.
 func (s *Store) SetPendingFactor(ctx context.Context, p accounts.PendingFactor) error {
 	return s.inTx(ctx, "store a pending second factor", func(ctx context.Context, tx bun.Tx) error {
-		if err := s.lockCredentials(ctx, tx, p.AccountID, p.CredentialVersion); err != nil {
+		if _, err := s.lockCredentials(ctx, tx, p.AccountID, p.CredentialVersion); err != nil {
+			return err
+		}
+		if err := s.useCode(ctx, tx, p.AccountID, accounts.CodeUse{Proof: p.Proof}); err != nil {
 			return err
 		}
 		return execOne(ctx, tx, accounts.ErrStale, `INSERT INTO personal_pending_factors (session_id, credential_version, secret, secret_key, created)
@@ -119,17 +127,17 @@ func (s *Store) SetPendingFactor(ctx context.Context, p accounts.PendingFactor) 
 	})
 }
 
-// lockCredentials locks an account. ErrStale if it has another credential version, is
+// lockCredentials reads and locks an account. ErrStale if it has another credential version, is
 // disabled, or does not exist.
-func (s *Store) lockCredentials(ctx context.Context, tx bun.Tx, accountID, credentialVersion int64) error {
+func (s *Store) lockCredentials(ctx context.Context, tx bun.Tx, accountID, credentialVersion int64) (accountRow, error) {
 	row, err := s.lockAccount(ctx, tx, accountID)
 	if err != nil {
-		return staleIfMissing(err)
+		return row, staleIfMissing(err)
 	}
 	if row.CredentialVersion != credentialVersion || row.Disabled {
-		return accounts.ErrStale
+		return row, accounts.ErrStale
 	}
-	return nil
+	return row, nil
 }
 
 // PendingFactor implements accounts.TwoFactorStore.
@@ -190,10 +198,10 @@ func (s *Store) ReplaceRecoveryCodes(
 	ctx context.Context, accountID, credentialVersion int64, code accounts.CodeUse, recoveryCodes [][32]byte, jobs ...accounts.NewJob,
 ) error {
 	return s.inTx(ctx, "replace recovery codes", func(ctx context.Context, tx bun.Tx) error {
-		if err := s.lockCredentials(ctx, tx, accountID, credentialVersion); err != nil {
+		if _, err := s.lockCredentials(ctx, tx, accountID, credentialVersion); err != nil {
 			return err
 		}
-		if err := useCode(ctx, tx, accountID, code); err != nil {
+		if err := s.useCode(ctx, tx, accountID, code); err != nil {
 			return err
 		}
 		return s.replaceRecoveryCodes(ctx, tx, accountID, recoveryCodes, jobs)
@@ -205,10 +213,10 @@ func (s *Store) EndTwoFactor(
 	ctx context.Context, accountID, credentialVersion int64, keep accounts.KeptSession, code accounts.CodeUse, jobs ...accounts.NewJob,
 ) error {
 	return s.inTx(ctx, "end a second factor", func(ctx context.Context, tx bun.Tx) error {
-		if err := s.lockCredentials(ctx, tx, accountID, credentialVersion); err != nil {
+		if _, err := s.lockCredentials(ctx, tx, accountID, credentialVersion); err != nil {
 			return err
 		}
-		if err := useCode(ctx, tx, accountID, code); err != nil {
+		if err := s.useCode(ctx, tx, accountID, code); err != nil {
 			return err
 		}
 		if err := s.removeFactor(ctx, tx, accountID, 1); err != nil {
@@ -253,10 +261,10 @@ func (s *Store) ChargeExport(
 	ctx context.Context, accountID, credentialVersion int64, charges []throttle.Charge, code accounts.CodeUse, jobs ...accounts.NewJob,
 ) error {
 	return s.inTx(ctx, "count an export", func(ctx context.Context, tx bun.Tx) error {
-		if err := s.lockCredentials(ctx, tx, accountID, credentialVersion); err != nil {
+		if _, err := s.lockCredentials(ctx, tx, accountID, credentialVersion); err != nil {
 			return err
 		}
-		if err := useCode(ctx, tx, accountID, code); err != nil {
+		if err := s.useCode(ctx, tx, accountID, code); err != nil {
 			return err
 		}
 		if err := chargeAll(ctx, tx, charges, s.Now()); err != nil {

@@ -126,6 +126,7 @@ func (c *conversation) play(t *testing.T, alwaysOK bool) {
 	c.playSessions(t, anna)
 	c.playLeaving(t)
 	c.playTwoFactor(t)
+	c.playProof(t)
 	c.playLimits(t)
 
 	// Nothing listens on port 1, so the plugin never serves.
@@ -300,6 +301,29 @@ func (c *conversation) playLeaving(t *testing.T) {
 	c.post(t, "used token", "delete_undo/", pair{}, params{"token": token})
 }
 
+// playProof proves once, and then acts without the password.
+func (c *conversation) playProof(t *testing.T) {
+	u := c.newUserNamed(t, "irina", nil)
+	c.post(t, "no headers", "prove/", pair{}, params{})
+	c.post(t, "nothing sent", "prove/", u.pair, params{})
+	c.post(t, "wrong password", "prove/", u.pair, params{"password": "wrong wrong"})
+	c.post(t, "passkey", "prove/", u.pair, params{"attempt": "nonsense", "credential": "{}"})
+	c.post(t, "password and passkey", "prove/", u.pair, params{"password": u.password, "attempt": "nonsense", "credential": "{}"})
+	var proof string
+	c.post(t, "password", "prove/", u.pair, params{"password": u.password}).read(t, "proof", &proof)
+	for _, path := range []string{"email/", "export/", "delete/", "two_factor/", "two_factor_codes/", "two_factor_remove/"} {
+		c.post(t, "wrong proof", path, u.pair, params{"proof": "nonsense", "email": "next@mail.example"})
+	}
+	c.post(t, "wrong proof, short and not confirmed", "password/", u.pair, params{"proof": "nonsense", "password": "short", "confirm_password": "other"})
+	c.post(t, "proof", "email/", u.pair, params{"proof": proof, "email": "irina.new@mail.example"})
+	former := u.pair
+	u.pair = c.post(t, "proof", "password/", u.pair, params{"proof": proof, "password": recovered, "confirm_password": recovered}).pair(t)
+	c.post(t, "former hash", "export/", former, params{"proof": proof})
+	c.post(t, "proof from before a new password", "export/", u.pair, params{"proof": proof})
+	c.post(t, "new password", "prove/", u.pair, params{"password": recovered}).read(t, "proof", &proof)
+	c.post(t, "proof", "delete/", u.pair, params{"proof": proof})
+}
+
 // playTwoFactor switches a second factor on and off.
 func (c *conversation) playTwoFactor(t *testing.T) {
 	u := secured{user: c.newUserNamed(t, "hanna", nil)}
@@ -469,7 +493,7 @@ func recordedHeaders(sent, got http.Header) []string {
 	return lines
 }
 
-var masked = regexp.MustCompile(`"(user_id|user_hash|id|created|updated|time|last_seen|expires|erase_at|secret|uri|recovery_codes|MESSAGE)":("(?:[^"\\]|\\.)+"|[0-9]+|\["[A-Z2-7-]{29}"[^]]*\])`)
+var masked = regexp.MustCompile(`"(user_id|user_hash|id|created|updated|time|last_seen|expires|erase_at|proof|proved_until|secret|uri|recovery_codes|MESSAGE)":("(?:[^"\\]|\\.)+"|[0-9]+|\["[A-Z2-7-]{29}"[^]]*\])`)
 
 // mask replaces texts and values that differ from run to run. Equal ids and hashes get
 // equal numbers.

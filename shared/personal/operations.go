@@ -14,6 +14,7 @@ const (
 	OpRecoverConfirm      OperationName = "RecoverConfirm"
 	OpProfile             OperationName = "Profile"
 	OpUpdateProfile       OperationName = "UpdateProfile"
+	OpProve               OperationName = "Prove"
 	OpChangePassword      OperationName = "ChangePassword"
 	OpChangeEmail         OperationName = "ChangeEmail"
 	OpConfirmEmail        OperationName = "ConfirmEmail"
@@ -90,6 +91,7 @@ var operations = []Operation{
 	{Name: OpRecoverConfirm, Changes: ChangesAll},
 	{Name: OpProfile, Credentials: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpUpdateProfile, Credentials: true, Repeatable: true, Changes: ChangesCaller},
+	{Name: OpProve, Credentials: true, Changes: ChangesNothing},
 	{Name: OpChangePassword, Credentials: true, Changes: ChangesCaller},
 	{Name: OpChangeEmail, Credentials: true, Judged: true, Changes: ChangesNothing},
 	{Name: OpConfirmEmail, Changes: ChangesAll},

@@ -28,6 +28,10 @@ import (
 // by an operation that succeeds. Accounts without a second factor need none. Where a method does not
 // say otherwise, a missing code is the field error required, and a wrong or used one mismatch.
 //
+// A Proof in a request is one that [Service.Prove] has returned to the same session. If it is set, it alone
+// shows that the session's user makes the request: the password and the code of the request are ignored. A
+// proof that is wrong, expired, void, or of another session is the field error mismatch of proof.
+//
 // Implementations are safe for concurrent use and honour the context's deadline.
 type Service interface {
 	// Authorize signs a user in with a login or an e-mail address, and a password, and
@@ -68,6 +72,15 @@ type Service interface {
 	// whole profile.
 	// Codes: malformed_request, validation_failed.
 	UpdateProfile(ctx context.Context, r UpdateProfileRequest) (Profile, error)
+
+	// Prove shows that the session's user is there, by their password and the code of their second
+	// factor, and returns a proof of that. Other operations of the session take it instead of both
+	// until it ends, more than once. It is void when the password or the e-mail changes, a second
+	// factor is switched on or off, the account is disabled or deleted, the session ends, or another
+	// proof is made in it. Attempt and Credential are those of a passkey, and are sent without a
+	// password.
+	// Codes: validation_failed, with the field error mismatch for a wrong password or credential.
+	Prove(ctx context.Context, r ProveRequest) (Proof, error)
 
 	// ChangePassword replaces the password, returns new credentials for this session
 	// and ends every other session. Codes: validation_failed, with the field error
@@ -230,6 +243,23 @@ type UpdateProfileRequest struct {
 	Fields      map[string]Input // "name" and every other parameter that was sent; an unset input clears the field
 }
 
+// ProveRequest has the parameters of [Service.Prove]: a password, or the response of a passkey to an attempt.
+type ProveRequest struct {
+	Credentials Credentials
+	Password    string
+	Code        string // of the second factor
+	ID          string // of a passkey that the password and a code lift; "" for none
+	Attempt     string // at which the passkey responded
+	Credential  string // the response, as JSON
+	FieldErrors FieldErrors
+}
+
+// Proof is the result of [Service.Prove].
+type Proof struct {
+	Proof string    // a secret: 32 bytes as unpadded base64url, 43 characters
+	Until time.Time // UTC; when it ends
+}
+
 // ChangePasswordRequest has the parameters of [Service.ChangePassword].
 type ChangePasswordRequest struct {
 	Credentials     Credentials
@@ -237,6 +267,7 @@ type ChangePasswordRequest struct {
 	Password        string
 	ConfirmPassword string
 	Code            string // of the second factor
+	Proof           string // instead of OldPassword and Code
 	FieldErrors     FieldErrors
 }
 
@@ -246,6 +277,7 @@ type ChangeEmailRequest struct {
 	Password    string
 	Email       string
 	Code        string // of the second factor
+	Proof       string // instead of Password and Code
 	FieldErrors FieldErrors
 }
 
@@ -321,6 +353,7 @@ type ExportRequest struct {
 	Credentials Credentials
 	Password    string
 	Code        string // of the second factor
+	Proof       string // instead of Password and Code
 	FieldErrors FieldErrors
 }
 
@@ -365,6 +398,7 @@ type DeleteRequest struct {
 	Credentials Credentials
 	Password    string
 	Code        string // of the second factor
+	Proof       string // instead of Password and Code
 	FieldErrors FieldErrors
 }
 
@@ -378,6 +412,7 @@ type UndoDeleteRequest struct {
 type BeginTwoFactorRequest struct {
 	Credentials Credentials
 	Password    string
+	Proof       string // instead of Password
 	FieldErrors FieldErrors
 }
 
@@ -405,6 +440,7 @@ type RenewRecoveryCodesRequest struct {
 	Credentials Credentials
 	Password    string
 	Code        string
+	Proof       string // instead of Password and Code
 	FieldErrors FieldErrors
 }
 
@@ -413,5 +449,6 @@ type EndTwoFactorRequest struct {
 	Credentials Credentials
 	Password    string
 	Code        string
+	Proof       string // instead of Password and Code
 	FieldErrors FieldErrors
 }

@@ -92,6 +92,12 @@ func newCredentialsData(c personal.Credentials) credentialsData {
 	return credentialsData{UserID: c.UserID, UserHash: c.UserHash}
 }
 
+// proofData is the data of prove/.
+type proofData struct {
+	Proof string `json:"proof"`
+	Until string `json:"proved_until"`
+}
+
 type profileOnlyData struct {
 	Profile       profileData `json:"user_profile"`
 	EmailVerified bool        `json:"email_verified"`

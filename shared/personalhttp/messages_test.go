@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -34,7 +35,7 @@ func TestMessages_CompleteForEveryCode(t *testing.T) {
 	}
 	for _, code := range fieldErrors {
 		required = append(required, "field."+string(code))
-		for _, parameter := range personal.ParameterNames() {
+		for _, parameter := range documentedParameters(t) {
 			allowed["field."+parameter+"."+string(code)] = true
 		}
 		for _, fieldType := range types {
@@ -61,6 +62,16 @@ func TestMessages_CompleteForEveryCode(t *testing.T) {
 	}
 }
 
+// documentedParameters returns the parameters of all operations.
+func documentedParameters(t *testing.T) []string {
+	t.Helper()
+	names, err := parameterNames()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
 // What is often wrong has a text of its own, which says what to do.
 func TestMessages_SayWhatToDoByFieldAndCode(t *testing.T) {
 	own := map[string][]string{
@@ -71,6 +82,7 @@ func TestMessages_SayWhatToDoByFieldAndCode(t *testing.T) {
 		"field.old_password":     {"mismatch"},
 		"field.confirm_password": {"mismatch"},
 		"field.code":             {"required", "mismatch"},
+		"field.proof":            {"mismatch"},
 		"field.token":            {"required"},
 		"type.date":              {"invalid_type", "invalid_format"},
 		"type.datetime":          {"invalid_type", "invalid_format"},
@@ -88,7 +100,7 @@ func TestMessages_SayWhatToDoByFieldAndCode(t *testing.T) {
 	}
 	for _, locale := range l.supported.keys {
 		texts := l.texts[locale]
-		for _, name := range personal.ParameterNames() {
+		for _, name := range documentedParameters(t) {
 			for _, code := range constants[personal.FieldErrorCode](t, "../personal/error.go", "FieldErrorCode") {
 				wantOwn(t, texts, "field."+name, code, own, texts.fieldError(name, code, nil, nil))
 			}

@@ -209,7 +209,7 @@ func TestOpenAPI_DescribesExactlyTheRoutes(t *testing.T) {
 // TestParameterNames_AreThoseOfTheDocument fails if an operation gets a new parameter. Add it
 // to notReserved: a site may have a user field of that name.
 func TestParameterNames_AreThoseOfTheDocument(t *testing.T) {
-	notReserved := []string{}
+	notReserved := []string{"proof", "attempt", "credential"}
 	documented, err := parameterNames()
 	if err != nil {
 		t.Fatal(err)
@@ -218,6 +218,43 @@ func TestParameterNames_AreThoseOfTheDocument(t *testing.T) {
 	slices.Sort(want)
 	if got := slices.Sorted(maps.Keys(documented)); !slices.Equal(got, want) {
 		t.Errorf("got the parameters %q in the document, want %q", got, want)
+	}
+}
+
+// Each operation is in the table of what proves the user, and those that take a proof say so.
+func TestContract_SaysForEveryOperationWhatProvesTheUser(t *testing.T) {
+	contract, err := os.ReadFile("../../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(contract), "| operations | proved by |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var got, proven []string
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		for _, path := range strings.Split(strings.TrimSpace(cells[1]), ", ") {
+			path = strings.TrimSuffix(path, "/")
+			got = append(got, path)
+			if strings.Contains(cells[2], "or a [proof]") || strings.Contains(cells[2], "or a proof") {
+				proven = append(proven, path)
+			}
+		}
+	}
+	slices.Sort(got)
+	if want := slices.Sorted(maps.Keys(newRoutes())); !slices.Equal(got, want) {
+		t.Errorf("got %q in the table, want %q", got, want)
+	}
+	var want []string
+	for name, row := range contractRows(t) {
+		if _, ok := row.parameters["proof"]; ok {
+			_, path, _ := strings.Cut(name, " ")
+			want = append(want, path)
+		}
+	}
+	slices.Sort(proven)
+	slices.Sort(want)
+	if !slices.Equal(proven, want) {
+		t.Errorf("got a proof for %q in the table, want %q", proven, want)
 	}
 }
 

@@ -50,6 +50,7 @@ func endpoints() []endpoint {
 		{Endpoint{personal.OpRecoverConfirm, "recover_confirm", post}, confirmRecovery},
 		{Endpoint{personal.OpProfile, "profile", get}, profile},
 		{Endpoint{personal.OpUpdateProfile, "profile", post}, updateProfile},
+		{Endpoint{personal.OpProve, "prove", post}, prove},
 		{Endpoint{personal.OpChangePassword, "password", post}, changePassword},
 		{Endpoint{personal.OpChangeEmail, "email", post}, changeEmail},
 		{Endpoint{personal.OpConfirmEmail, "email_confirm", post}, confirmEmail},
@@ -235,6 +236,22 @@ func updateProfile(ctx context.Context, s personal.Service, in *input) (any, err
 	return newProfileData(p), err
 }
 
+func prove(ctx context.Context, s personal.Service, in *input) (any, error) {
+	r := personal.ProveRequest{
+		Credentials: in.credentials,
+		Password:    in.text("password"),
+		Code:        in.text("code"),
+		ID:          in.text("id"),
+		Attempt:     in.text("attempt"),
+		Credential:  in.text("credential"),
+	}
+	if err := in.done(&r.FieldErrors); err != nil {
+		return nil, err
+	}
+	p, err := s.Prove(ctx, r)
+	return proofData{p.Proof, formatTime(p.Until)}, err
+}
+
 func changePassword(ctx context.Context, s personal.Service, in *input) (any, error) {
 	r := personal.ChangePasswordRequest{
 		Credentials:     in.credentials,
@@ -242,6 +259,7 @@ func changePassword(ctx context.Context, s personal.Service, in *input) (any, er
 		Password:        in.text("password"),
 		ConfirmPassword: in.text("confirm_password"),
 		Code:            in.text("code"),
+		Proof:           in.text("proof"),
 	}
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
@@ -256,6 +274,7 @@ func changeEmail(ctx context.Context, s personal.Service, in *input) (any, error
 		Password:    in.text("password"),
 		Email:       in.text("email"),
 		Code:        in.text("code"),
+		Proof:       in.text("proof"),
 	}
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
@@ -316,7 +335,7 @@ func resendVerification(ctx context.Context, s personal.Service, in *input) (any
 }
 
 func export(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.ExportRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code")}
+	r := personal.ExportRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof")}
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
@@ -325,7 +344,7 @@ func export(ctx context.Context, s personal.Service, in *input) (any, error) {
 }
 
 func deleteAccount(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.DeleteRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code")}
+	r := personal.DeleteRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof")}
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
@@ -343,7 +362,7 @@ func undoDelete(ctx context.Context, s personal.Service, in *input) (any, error)
 }
 
 func beginTwoFactor(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.BeginTwoFactorRequest{Credentials: in.credentials, Password: in.text("password")}
+	r := personal.BeginTwoFactorRequest{Credentials: in.credentials, Password: in.text("password"), Proof: in.text("proof")}
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
@@ -361,7 +380,9 @@ func confirmTwoFactor(ctx context.Context, s personal.Service, in *input) (any, 
 }
 
 func renewRecoveryCodes(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.RenewRecoveryCodesRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code")}
+	r := personal.RenewRecoveryCodesRequest{
+		Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof"),
+	}
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
@@ -370,7 +391,7 @@ func renewRecoveryCodes(ctx context.Context, s personal.Service, in *input) (any
 }
 
 func endTwoFactor(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.EndTwoFactorRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code")}
+	r := personal.EndTwoFactorRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof")}
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}

@@ -62,6 +62,22 @@ func TestOperations_PassParametersToService(t *testing.T) {
 		{"profile", "GET", "profile/", "", "", pair},
 		{"profile saved", "POST", "profile/", asJSON, `{"name":null,"login":"x","age":"42"}`,
 			personal.UpdateProfileRequest{Credentials: pair, Fields: fields{"name": {}, "login": text("x"), "age": text("42")}}},
+		{"prove", "POST", "prove/", form, "password=a&code=b&id=c&attempt=d&credential=e&proof=f&proof=g",
+			personal.ProveRequest{Credentials: pair, Password: "a", Code: "b", ID: "c", Attempt: "d", Credential: "e"}},
+		{"prove repeated", "POST", "prove/", form, "attempt=a&attempt=b", nil},
+		{"prove with a number", "POST", "prove/", asJSON, `{"password":1}`,
+			personal.ProveRequest{Credentials: pair, FieldErrors: fieldErrors{"password": personal.FieldErrorInvalidType}}},
+		{"password with a proof", "POST", "password/", form, "proof=a&password=b&confirm_password=c",
+			personal.ChangePasswordRequest{Credentials: pair, Proof: "a", Password: "b", ConfirmPassword: "c"}},
+		{"email with a proof", "POST", "email/", form, "proof=a&email=b", personal.ChangeEmailRequest{Credentials: pair, Proof: "a", Email: "b"}},
+		{"export with a proof", "POST", "export/", form, "proof=a", personal.ExportRequest{Credentials: pair, Proof: "a"}},
+		{"export with a repeated proof", "POST", "export/", form, "proof=a&proof=a", nil},
+		{"export with a number as proof", "POST", "export/", asJSON, `{"proof":1}`,
+			personal.ExportRequest{Credentials: pair, FieldErrors: fieldErrors{"proof": personal.FieldErrorInvalidType}}},
+		{"delete with a proof", "POST", "delete/", form, "proof=a", personal.DeleteRequest{Credentials: pair, Proof: "a"}},
+		{"two_factor with a proof", "POST", "two_factor/", form, "proof=a", personal.BeginTwoFactorRequest{Credentials: pair, Proof: "a"}},
+		{"two_factor_codes with a proof", "POST", "two_factor_codes/", form, "proof=a", personal.RenewRecoveryCodesRequest{Credentials: pair, Proof: "a"}},
+		{"two_factor_remove with a proof", "POST", "two_factor_remove/", form, "proof=a", personal.EndTwoFactorRequest{Credentials: pair, Proof: "a"}},
 		{"password", "POST", "password/", form, "old_password=a&password=b&confirm_password=c",
 			personal.ChangePasswordRequest{Credentials: pair, OldPassword: "a", Password: "b", ConfirmPassword: "c"}},
 		{"password repeated", "POST", "password/", form, "password=b&password=c", nil},
@@ -146,6 +162,9 @@ func TestOperations_ReturnContractData(t *testing.T) {
 		return personal.SignedIn{Credentials: pair, Profile: personal.Profile{Login: "bob", Email: "b@example.com"}}, nil
 	}
 	s.RefreshFunc = func(context.Context, personal.Credentials) (personal.Credentials, error) { return pair, nil }
+	s.ProveFunc = func(context.Context, personal.ProveRequest) (personal.Proof, error) {
+		return personal.Proof{Proof: hash, Until: time.Date(2026, 1, 2, 3, 4, 5, 999, time.FixedZone("", 3600))}, nil
+	}
 	s.ChangePasswordFunc = func(context.Context, personal.ChangePasswordRequest) (personal.Credentials, error) { return pair, nil }
 	s.ProfileFunc = func(context.Context, personal.Credentials) (personal.Profile, error) { return ann, nil }
 	s.UpdateProfileFunc = func(context.Context, personal.UpdateProfileRequest) (personal.Profile, error) { return ann, nil }
@@ -171,6 +190,7 @@ func TestOperations_ReturnContractData(t *testing.T) {
 		"POST auth/":        `{` + pairJSON + `,"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"missing_fields":["a","z"]}`,
 		"POST register/":    `{` + pairJSON + `,"user_profile":{"login":"bob","name":null,"email":"b@example.com"},"email_verified":false,"two_factor":false}`,
 		"GET auth_refresh/": `{` + pairJSON + `}`,
+		"POST prove/":       `{"proof":"` + hash + `","proved_until":` + utc + `}`,
 		"POST password/":    `{` + pairJSON + `}`,
 		"GET profile/":      `{"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"missing_fields":["a","z"]}`,
 		"POST profile/":     `{"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"missing_fields":["a","z"]}`,

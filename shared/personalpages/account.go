@@ -14,8 +14,8 @@ type accountPages struct{ *site }
 
 func (p accountPages) route(mux *http.ServeMux) {
 	p.accountForm(mux, Path, form{build: p.profileForm, submit: p.saveProfile})
-	p.accountForm(mux, passwordPath, form{build: p.passwordForm, submit: p.changePassword})
-	p.accountForm(mux, newEmailPath, form{build: p.newEmailForm, submit: p.changeEmail})
+	p.provenForm(mux, passwordPath, form{build: p.passwordForm, submit: p.changePassword})
+	p.provenForm(mux, newEmailPath, form{build: p.newEmailForm, submit: p.changeEmail})
 }
 
 func (p accountPages) profileForm(r *http.Request) (formPage, error) {
@@ -64,14 +64,13 @@ func (p accountPages) saveProfile(_ http.ResponseWriter, r *http.Request, posted
 
 func (p accountPages) passwordForm(r *http.Request) (formPage, error) {
 	user, _ := personalhttp.UserFrom(r.Context())
-	old := p.passwordControl(r, "old_password", "current_password")
 	return formPage{
 		Title: p.text(r, "password"),
 		Lead:  p.text(r, "password_lead"),
 		Form: ui.Form{
 			Action: passwordPath, Submit: p.text(r, "password_button"),
 			User:     user.Profile.Login,
-			Controls: p.withCode(r, append([]ui.Control{old}, p.newPasswordControls(r, "new_password")...)...),
+			Controls: p.withCode(r, append(p.currentPassword(r, "old_password"), p.newPasswordControls(r, "new_password")...)...),
 		},
 	}, nil
 }
@@ -82,12 +81,13 @@ func (p accountPages) changePassword(w http.ResponseWriter, r *http.Request, pos
 	c, err := p.Service.ChangePassword(r.Context(), personal.ChangePasswordRequest{
 		Credentials: old, OldPassword: posted.Get("old_password"),
 		Password: posted.Get("password"), ConfirmPassword: posted.Get("confirm_password"),
-		Code: posted.Get("code"),
+		Code: posted.Get("code"), Proof: p.proofOf(r),
 	})
 	if err != nil {
 		return done{}, err
 	}
 	p.session.Set(w, r, c)
+	forgetProof(w, r)
 	return done{operation: "password", next: passwordPath}, nil
 }
 
@@ -102,7 +102,7 @@ func (p accountPages) newEmailForm(r *http.Request) (formPage, error) {
 		Lead:  lead,
 		Form: ui.Form{
 			Action: newEmailPath, Submit: p.text(r, "new_email_button"),
-			Controls: p.withCode(r, required(p.emailControl(r, "new_email")), p.passwordControl(r, "password", "current_password")),
+			Controls: p.withCode(r, append([]ui.Control{required(p.emailControl(r, "new_email"))}, p.currentPassword(r, "password")...)...),
 		},
 	}, nil
 }
@@ -111,7 +111,7 @@ func (p accountPages) newEmailForm(r *http.Request) (formPage, error) {
 func (p accountPages) changeEmail(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	c, _ := p.session.Credentials(r)
 	err := p.Service.ChangeEmail(r.Context(), personal.ChangeEmailRequest{
-		Credentials: c, Email: posted.Get("email"), Password: posted.Get("password"), Code: posted.Get("code"),
+		Credentials: c, Email: posted.Get("email"), Password: posted.Get("password"), Code: posted.Get("code"), Proof: p.proofOf(r),
 	})
 	return done{next: mailboxURL("email")}, err
 }

@@ -22,6 +22,7 @@ type form struct {
 	instead func(*http.Request) string
 
 	account bool // for signed-in visitors; set by accountForm
+	proven  bool // set by provenForm
 }
 
 // done is the result of a submitted form.
@@ -105,6 +106,7 @@ func (s *site) submit(f form) http.HandlerFunc {
 		}
 		d, err := f.submit(w, s.withTransient(r, posted), posted)
 		if err != nil {
+			r, page = s.refusedProof(w, r, f, page, err)
 			s.showAgain(w, r, f, page, posted, err)
 			return
 		}
@@ -199,6 +201,10 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 		}
 	}
 	message := x.Message
+	if proof, ok := x.Fields["proof"]; ok { // which has no control
+		message = proof.Message
+		delete(fieldErrors, "proof")
+	}
 	if x.RetryAfter > 0 && x.Code == personal.CodeTooManyAttempts { // the message says "later"
 		message = s.text(r, "too_many_attempts")
 	}

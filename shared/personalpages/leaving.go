@@ -17,8 +17,8 @@ import (
 type leavingPages struct{ *site }
 
 func (p leavingPages) route(mux *http.ServeMux) {
-	p.accountForm(mux, dataPath, form{build: p.exportForm, submit: p.export})
-	p.accountForm(mux, deletePath, form{build: p.deleteForm, submit: p.delete})
+	p.provenForm(mux, dataPath, form{build: p.exportForm, submit: p.export})
+	p.provenForm(mux, deletePath, form{build: p.deleteForm, submit: p.delete})
 	p.publicForm(mux, undoPath, form{build: p.undoForm, submit: p.undo})
 }
 
@@ -29,7 +29,7 @@ func (p leavingPages) exportForm(r *http.Request) (formPage, error) {
 		Lead:  p.text(r, "data_lead"),
 		Form: ui.Form{
 			Action: dataPath, Submit: p.text(r, "data_button"), User: user.Profile.Login,
-			Controls: p.withCode(r, p.passwordControl(r, "password", "current_password")),
+			Controls: p.withCode(r, p.currentPassword(r, "password")...),
 		},
 	}, nil
 }
@@ -37,7 +37,9 @@ func (p leavingPages) exportForm(r *http.Request) (formPage, error) {
 // export sends what is kept about the user as a file.
 func (p leavingPages) export(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	c, _ := p.session.Credentials(r)
-	kept, err := p.Service.Export(r.Context(), personal.ExportRequest{Credentials: c, Password: posted.Get("password"), Code: posted.Get("code")})
+	kept, err := p.Service.Export(r.Context(), personal.ExportRequest{
+		Credentials: c, Password: posted.Get("password"), Code: posted.Get("code"), Proof: p.proofOf(r),
+	})
 	if err != nil {
 		return done{}, err
 	}
@@ -76,7 +78,7 @@ func (p leavingPages) deleteForm(r *http.Request) (formPage, error) {
 		Lead:  p.deletion(r, user.Profile),
 		Form: ui.Form{
 			Action: deletePath, Submit: p.text(r, "delete_button"), User: user.Profile.Login, Danger: true,
-			Controls: p.withCode(r, p.passwordControl(r, "password", "current_password")),
+			Controls: p.withCode(r, p.currentPassword(r, "password")...),
 		},
 		Asides: []aside{p.aside(r, "data_question", "data_link", dataPath)},
 	}, nil
@@ -86,11 +88,14 @@ func (p leavingPages) deleteForm(r *http.Request) (formPage, error) {
 // says so: a page with an address could be linked to, and would scare any visitor.
 func (p leavingPages) delete(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	c, _ := p.session.Credentials(r)
-	_, err := p.Service.Delete(r.Context(), personal.DeleteRequest{Credentials: c, Password: posted.Get("password"), Code: posted.Get("code")})
+	_, err := p.Service.Delete(r.Context(), personal.DeleteRequest{
+		Credentials: c, Password: posted.Get("password"), Code: posted.Get("code"), Proof: p.proofOf(r),
+	})
 	if err != nil {
 		return done{}, err
 	}
 	p.session.Clear(w, r)
+	forgetProof(w, r)
 	return done{operation: "delete", next: p.Home}, nil
 }
 

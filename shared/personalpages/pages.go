@@ -46,6 +46,7 @@ const (
 	recoverPath  = Path + "/recover" // linked from mails
 	confirmPath  = Path + "/email"   // linked from mails
 	verifyPath   = Path + "/verify"
+	provePath    = Path + "/confirm"
 	passwordPath = Path + "/password"
 	newEmailPath = Path + "/new-email"
 	sessionsPath = Path + "/sessions"
@@ -179,6 +180,7 @@ func New(m Module, c Config) (*Pages, error) {
 	signInPages{p}.route(mux)
 	codePages{p}.route(mux)
 	recoveryPages{p}.route(mux)
+	proofPages{p}.route(mux)
 	accountPages{p}.route(mux)
 	twoFactorPages{p}.route(mux)
 	sessionPages{p}.route(mux)

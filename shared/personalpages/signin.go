@@ -76,6 +76,7 @@ func (p signInPages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Po
 // the page that asks for missing user fields.
 func (s *site) signedIn(w http.ResponseWriter, r *http.Request, in personal.SignedIn) done {
 	s.session.SignIn(w, r, in.Credentials)
+	forgetProof(w, r)
 	next := nextOf(r)
 	if s.AfterSignIn != nil {
 		next = cmp.Or(s.AfterSignIn(w, r, in), next)
@@ -140,6 +141,7 @@ func (p signInPages) register(w http.ResponseWriter, r *http.Request, posted ui.
 		return done{next: cmp.Or(next, mailboxURL("unverified"))}, nil
 	}
 	p.session.SignIn(w, r, in.Credentials)
+	forgetProof(w, r)
 	return done{operation: "register", next: cmp.Or(next, nextOf(r))}, nil
 }
 
@@ -153,6 +155,7 @@ func (p signInPages) signOut(w http.ResponseWriter, r *http.Request) {
 		p.problem(w, r, p.API.Explain(r, err), nil)
 		return
 	}
+	forgetProof(w, r)
 	ui.LeaveNotice(w, r, "logout")
 	ui.Redirect(w, r, p.Home)
 }

@@ -23,11 +23,11 @@ type twoFactorPages struct{ *site }
 
 func (p twoFactorPages) route(mux *http.ServeMux) {
 	begin := form{build: p.beginForm, submit: p.begin, instead: p.notYet}
-	p.accountForm(mux, beginPath, begin)
+	p.provenForm(mux, beginPath, begin)
 	confirm := form{build: p.confirmForm, submit: p.confirm, account: true}
 	mux.Handle("POST "+confirmFactorPath, p.requireUser(p.submit(confirm), personalhttp.WithErrorHandler(p.keepTyped(confirm))))
-	p.accountForm(mux, codesPath, form{build: p.codesForm, submit: p.renewCodes})
-	p.accountForm(mux, endPath, form{build: p.endForm, submit: p.end})
+	p.provenForm(mux, codesPath, form{build: p.codesForm, submit: p.renewCodes})
+	p.provenForm(mux, endPath, form{build: p.endForm, submit: p.end})
 	mux.Handle("GET "+twoFactorPath, p.requireUser(p.overview))
 	// After a reload, or a change of the language, of a page that a post has shown.
 	mux.Handle("GET "+confirmFactorPath, p.requireUser(func(w http.ResponseWriter, r *http.Request) { ui.Redirect(w, r, twoFactorPath) }))
@@ -94,12 +94,16 @@ func (p twoFactorPages) codesLeft(r *http.Request, user personalhttp.User) (int,
 
 func (p twoFactorPages) beginForm(r *http.Request) (formPage, error) {
 	user, _ := personalhttp.UserFrom(r.Context())
+	lead := "two_factor_begin_lead"
+	if p.proofOf(r) != "" {
+		lead = "two_factor_off_lead"
+	}
 	return formPage{
 		Title: p.text(r, "two_factor_begin"), NotOffered: p.text(r, "two_factor_not_offered"),
-		Lead: p.text(r, "two_factor_begin_lead"),
+		Lead: p.text(r, lead),
 		Form: ui.Form{
 			Action: beginPath, Submit: p.text(r, "two_factor_begin_button"), User: user.Profile.Login,
-			Controls: []ui.Control{p.passwordControl(r, "password", "current_password")},
+			Controls: p.currentPassword(r, "password"),
 		},
 	}, nil
 }
@@ -108,7 +112,9 @@ func (p twoFactorPages) beginForm(r *http.Request) (formPage, error) {
 // the secret.
 func (p twoFactorPages) begin(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	c, _ := p.session.Credentials(r)
-	secret, err := p.Service.BeginTwoFactor(r.Context(), personal.BeginTwoFactorRequest{Credentials: c, Password: posted.Get("password")})
+	secret, err := p.Service.BeginTwoFactor(r.Context(), personal.BeginTwoFactorRequest{
+		Credentials: c, Password: posted.Get("password"), Proof: p.proofOf(r),
+	})
 	if personal.CodeOf(err) == personal.CodeTwoFactorOn { // in another tab
 		return done{next: twoFactorPath}, nil
 	}
@@ -162,6 +168,7 @@ func (p twoFactorPages) confirm(w http.ResponseWriter, r *http.Request, posted u
 	switch personal.CodeOf(err) {
 	case "":
 		p.session.Set(w, r, confirmed.Credentials)
+		forgetProof(w, r)
 		p.showCodes(w, r, "two_factor_confirm", confirmed.RecoveryCodes)
 		return done{}, nil
 	case personal.CodeTwoFactorOn, personal.CodeTwoFactorOff: // a reload after success, or a secret that has expired
@@ -181,7 +188,7 @@ func (p twoFactorPages) codesForm(r *http.Request) (formPage, error) {
 func (p twoFactorPages) renewCodes(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	c, _ := p.session.Credentials(r)
 	codes, err := p.Service.RenewRecoveryCodes(r.Context(), personal.RenewRecoveryCodesRequest{
-		Credentials: c, Password: posted.Get("password"), Code: posted.Get("code"),
+		Credentials: c, Password: posted.Get("password"), Code: posted.Get("code"), Proof: p.proofOf(r),
 	})
 	if err != nil {
 		return done{}, err
@@ -199,24 +206,29 @@ func (p twoFactorPages) endForm(r *http.Request) (formPage, error) {
 func (p twoFactorPages) end(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	old, _ := p.session.Credentials(r)
 	c, err := p.Service.EndTwoFactor(r.Context(), personal.EndTwoFactorRequest{
-		Credentials: old, Password: posted.Get("password"), Code: posted.Get("code"),
+		Credentials: old, Password: posted.Get("password"), Code: posted.Get("code"), Proof: p.proofOf(r),
 	})
 	if err != nil {
 		return done{}, err
 	}
 	p.session.Set(w, r, c)
+	forgetProof(w, r)
 	return done{operation: "two_factor_remove", next: twoFactorPath}, nil
 }
 
-// passwordAndCode is a page that asks for the password and a code.
+// passwordAndCode is a page that asks for the password and a code, unless there is a proof.
 func (p twoFactorPages) passwordAndCode(r *http.Request, key, path string) formPage {
 	user, _ := personalhttp.UserFrom(r.Context())
+	controls := p.currentPassword(r, "password")
+	if len(controls) > 0 {
+		controls = append(controls, p.codeControl(r, "code_any"))
+	}
 	return formPage{
 		Title: p.text(r, key), NotOffered: p.text(r, "two_factor_not_offered"),
 		Lead: p.text(r, key+"_lead"),
 		Form: ui.Form{
 			Action: path, Submit: p.text(r, key+"_button"), User: user.Profile.Login,
-			Controls: []ui.Control{p.passwordControl(r, "password", "current_password"), p.codeControl(r, "code_any")},
+			Controls: controls,
 		},
 	}
 }
@@ -249,9 +261,9 @@ func (s *site) codeControl(r *http.Request, key string) ui.Control {
 }
 
 // withCode adds the control of the code to those of a form if the signed-in user has a
-// second factor.
+// second factor, unless there is a proof.
 func (s *site) withCode(r *http.Request, controls ...ui.Control) []ui.Control {
-	if user, _ := personalhttp.UserFrom(r.Context()); user.Profile.TwoFactor {
+	if user, _ := personalhttp.UserFrom(r.Context()); user.Profile.TwoFactor && s.proofOf(r) == "" {
 		controls = append(controls, s.codeControl(r, "code_any"))
 	}
 	return controls

@@ -109,6 +109,8 @@ func isComplete(result any) bool {
 		return len(r.Verdicts) > 0
 	case personal.Features:
 		return r.EmailVerification != ""
+	case personal.Proof:
+		return r.Proof != "" && !r.Until.IsZero()
 	case personal.TwoFactorSecret:
 		return r.Secret != "" && r.URI != ""
 	}
@@ -194,6 +196,11 @@ func (c *Client) askProfile(ctx context.Context, pair personal.Credentials) (per
 // UpdateProfile changes the fields that were sent.
 func (c *Client) UpdateProfile(ctx context.Context, r personal.UpdateProfileRequest) (personal.Profile, error) {
 	return result(ctx, profileOf)(c.service.UpdateProfile(ctx, convert.updateProfileToPB(r)))
+}
+
+// Prove shows that the session's user is there, and returns a proof of that.
+func (c *Client) Prove(ctx context.Context, r personal.ProveRequest) (personal.Proof, error) {
+	return result(ctx, convert.provedFromPB)(c.service.Prove(ctx, convert.proveToPB(r)))
 }
 
 // ChangePassword replaces the password.

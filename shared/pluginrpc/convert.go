@@ -74,6 +74,13 @@ type converter interface {
 	updateProfileFromPB(*personalv1.UpdateProfileRequest) personal.UpdateProfileRequest
 
 	// goverter:map FieldErrors Faults
+	proveToPB(personal.ProveRequest) *personalv1.ProveRequest
+	// goverter:map Faults FieldErrors
+	proveFromPB(*personalv1.ProveRequest) personal.ProveRequest
+	provedToPB(personal.Proof) *personalv1.ProveResponse
+	provedFromPB(*personalv1.ProveResponse) personal.Proof
+
+	// goverter:map FieldErrors Faults
 	changePasswordToPB(personal.ChangePasswordRequest) *personalv1.ChangePasswordRequest
 	// goverter:map Faults FieldErrors
 	changePasswordFromPB(*personalv1.ChangePasswordRequest) personal.ChangePasswordRequest

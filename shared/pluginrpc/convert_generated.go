@@ -140,6 +140,7 @@ func (c *converters) beginTwoFactorFromPB(source *v1.BeginTwoFactorRequest) pers
 	if source != nil {
 		personalBeginTwoFactorRequest.Credentials = c.credentialsFromPB((*source).Credentials)
 		personalBeginTwoFactorRequest.Password = (*source).Password
+		personalBeginTwoFactorRequest.Proof = (*source).Proof
 		personalBeginTwoFactorRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
 	}
 	return personalBeginTwoFactorRequest
@@ -149,6 +150,7 @@ func (c *converters) beginTwoFactorToPB(source personal.BeginTwoFactorRequest) *
 	personalv1BeginTwoFactorRequest.Credentials = c.credentialsToPB(source.Credentials)
 	personalv1BeginTwoFactorRequest.Password = source.Password
 	personalv1BeginTwoFactorRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1BeginTwoFactorRequest.Proof = source.Proof
 	return &personalv1BeginTwoFactorRequest
 }
 func (c *converters) begunTwoFactorFromPB(source *v1.BeginTwoFactorResponse) personal.TwoFactorSecret {
@@ -172,6 +174,7 @@ func (c *converters) changeEmailFromPB(source *v1.ChangeEmailRequest) personal.C
 		personalChangeEmailRequest.Password = (*source).Password
 		personalChangeEmailRequest.Email = (*source).Email
 		personalChangeEmailRequest.Code = (*source).Code
+		personalChangeEmailRequest.Proof = (*source).Proof
 		personalChangeEmailRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
 	}
 	return personalChangeEmailRequest
@@ -183,6 +186,7 @@ func (c *converters) changeEmailToPB(source personal.ChangeEmailRequest) *v1.Cha
 	personalv1ChangeEmailRequest.Email = source.Email
 	personalv1ChangeEmailRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
 	personalv1ChangeEmailRequest.Code = source.Code
+	personalv1ChangeEmailRequest.Proof = source.Proof
 	return &personalv1ChangeEmailRequest
 }
 func (c *converters) changePasswordFromPB(source *v1.ChangePasswordRequest) personal.ChangePasswordRequest {
@@ -193,6 +197,7 @@ func (c *converters) changePasswordFromPB(source *v1.ChangePasswordRequest) pers
 		personalChangePasswordRequest.Password = (*source).Password
 		personalChangePasswordRequest.ConfirmPassword = (*source).ConfirmPassword
 		personalChangePasswordRequest.Code = (*source).Code
+		personalChangePasswordRequest.Proof = (*source).Proof
 		personalChangePasswordRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
 	}
 	return personalChangePasswordRequest
@@ -205,6 +210,7 @@ func (c *converters) changePasswordToPB(source personal.ChangePasswordRequest) *
 	personalv1ChangePasswordRequest.ConfirmPassword = source.ConfirmPassword
 	personalv1ChangePasswordRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
 	personalv1ChangePasswordRequest.Code = source.Code
+	personalv1ChangePasswordRequest.Proof = source.Proof
 	return &personalv1ChangePasswordRequest
 }
 func (c *converters) configurationFromPB(source *v1.ConfigureRequest) Configuration {
@@ -315,6 +321,7 @@ func (c *converters) deleteFromPB(source *v1.DeleteRequest) personal.DeleteReque
 		personalDeleteRequest.Credentials = c.credentialsFromPB((*source).Credentials)
 		personalDeleteRequest.Password = (*source).Password
 		personalDeleteRequest.Code = (*source).Code
+		personalDeleteRequest.Proof = (*source).Proof
 		personalDeleteRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
 	}
 	return personalDeleteRequest
@@ -325,6 +332,7 @@ func (c *converters) deleteToPB(source personal.DeleteRequest) *v1.DeleteRequest
 	personalv1DeleteRequest.Password = source.Password
 	personalv1DeleteRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
 	personalv1DeleteRequest.Code = source.Code
+	personalv1DeleteRequest.Proof = source.Proof
 	return &personalv1DeleteRequest
 }
 func (c *converters) endTwoFactorFromPB(source *v1.EndTwoFactorRequest) personal.EndTwoFactorRequest {
@@ -333,6 +341,7 @@ func (c *converters) endTwoFactorFromPB(source *v1.EndTwoFactorRequest) personal
 		personalEndTwoFactorRequest.Credentials = c.credentialsFromPB((*source).Credentials)
 		personalEndTwoFactorRequest.Password = (*source).Password
 		personalEndTwoFactorRequest.Code = (*source).Code
+		personalEndTwoFactorRequest.Proof = (*source).Proof
 		personalEndTwoFactorRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
 	}
 	return personalEndTwoFactorRequest
@@ -343,6 +352,7 @@ func (c *converters) endTwoFactorToPB(source personal.EndTwoFactorRequest) *v1.E
 	personalv1EndTwoFactorRequest.Password = source.Password
 	personalv1EndTwoFactorRequest.Code = source.Code
 	personalv1EndTwoFactorRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1EndTwoFactorRequest.Proof = source.Proof
 	return &personalv1EndTwoFactorRequest
 }
 func (c *converters) eventFromPB(source *v1.PublishEventRequest) personal.Event {
@@ -427,6 +437,7 @@ func (c *converters) exportFromPB(source *v1.ExportRequest) personal.ExportReque
 		personalExportRequest.Credentials = c.credentialsFromPB((*source).Credentials)
 		personalExportRequest.Password = (*source).Password
 		personalExportRequest.Code = (*source).Code
+		personalExportRequest.Proof = (*source).Proof
 		personalExportRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
 	}
 	return personalExportRequest
@@ -437,6 +448,7 @@ func (c *converters) exportToPB(source personal.ExportRequest) *v1.ExportRequest
 	personalv1ExportRequest.Password = source.Password
 	personalv1ExportRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
 	personalv1ExportRequest.Code = source.Code
+	personalv1ExportRequest.Proof = source.Proof
 	return &personalv1ExportRequest
 }
 func (c *converters) exportedFromPB(source *v1.ExportResponse) personal.Export {
@@ -1065,6 +1077,44 @@ func (c *converters) profileToPB(source personal.Profile) (*v1.UserProfile, erro
 	personalv1UserProfile.Missing = source.Missing
 	return &personalv1UserProfile, nil
 }
+func (c *converters) proveFromPB(source *v1.ProveRequest) personal.ProveRequest {
+	var personalProveRequest personal.ProveRequest
+	if source != nil {
+		personalProveRequest.Credentials = c.credentialsFromPB((*source).Credentials)
+		personalProveRequest.Password = (*source).Password
+		personalProveRequest.Code = (*source).Code
+		personalProveRequest.ID = (*source).Id
+		personalProveRequest.Attempt = (*source).Attempt
+		personalProveRequest.Credential = (*source).Credential
+		personalProveRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+	}
+	return personalProveRequest
+}
+func (c *converters) proveToPB(source personal.ProveRequest) *v1.ProveRequest {
+	var personalv1ProveRequest v1.ProveRequest
+	personalv1ProveRequest.Credentials = c.credentialsToPB(source.Credentials)
+	personalv1ProveRequest.Password = source.Password
+	personalv1ProveRequest.Code = source.Code
+	personalv1ProveRequest.Id = source.ID
+	personalv1ProveRequest.Attempt = source.Attempt
+	personalv1ProveRequest.Credential = source.Credential
+	personalv1ProveRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	return &personalv1ProveRequest
+}
+func (c *converters) provedFromPB(source *v1.ProveResponse) personal.Proof {
+	var personalProof personal.Proof
+	if source != nil {
+		personalProof.Proof = (*source).Proof
+		personalProof.Until = timeFromPB((*source).Until)
+	}
+	return personalProof
+}
+func (c *converters) provedToPB(source personal.Proof) *v1.ProveResponse {
+	var personalv1ProveResponse v1.ProveResponse
+	personalv1ProveResponse.Proof = source.Proof
+	personalv1ProveResponse.Until = timeToPB(source.Until)
+	return &personalv1ProveResponse
+}
 func (c *converters) recoverConfirmFromPB(source *v1.RecoverConfirmRequest) personal.RecoverConfirmRequest {
 	var personalRecoverConfirmRequest personal.RecoverConfirmRequest
 	if source != nil {
@@ -1197,6 +1247,7 @@ func (c *converters) renewRecoveryCodesFromPB(source *v1.RenewRecoveryCodesReque
 		personalRenewRecoveryCodesRequest.Credentials = c.credentialsFromPB((*source).Credentials)
 		personalRenewRecoveryCodesRequest.Password = (*source).Password
 		personalRenewRecoveryCodesRequest.Code = (*source).Code
+		personalRenewRecoveryCodesRequest.Proof = (*source).Proof
 		personalRenewRecoveryCodesRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
 	}
 	return personalRenewRecoveryCodesRequest
@@ -1207,6 +1258,7 @@ func (c *converters) renewRecoveryCodesToPB(source personal.RenewRecoveryCodesRe
 	personalv1RenewRecoveryCodesRequest.Password = source.Password
 	personalv1RenewRecoveryCodesRequest.Code = source.Code
 	personalv1RenewRecoveryCodesRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1RenewRecoveryCodesRequest.Proof = source.Proof
 	return &personalv1RenewRecoveryCodesRequest
 }
 func (c *converters) reportFromPB(source *v1.PreflightResponse) Report {

@@ -130,6 +130,11 @@ func (s *serviceServer) UpdateProfile(ctx context.Context, in *personalv1.Update
 	return &personalv1.UpdateProfileResponse{Profile: profile}, err
 }
 
+func (s *serviceServer) Prove(ctx context.Context, in *personalv1.ProveRequest) (*personalv1.ProveResponse, error) {
+	proof, err := s.service().Prove(ctx, convert.proveFromPB(in))
+	return convert.provedToPB(proof), err
+}
+
 func (s *serviceServer) ChangePassword(ctx context.Context, in *personalv1.ChangePasswordRequest) (*personalv1.ChangePasswordResponse, error) {
 	credentials, err := s.service().ChangePassword(ctx, convert.changePasswordFromPB(in))
 	return &personalv1.ChangePasswordResponse{Credentials: convert.credentialsToPB(credentials)}, err

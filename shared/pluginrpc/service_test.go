@@ -35,6 +35,7 @@ var results = map[personal.OperationName]any{
 	"Authorize":          personal.SignedIn{Credentials: pair, Profile: profile},
 	"Register":           personal.SignedIn{Credentials: pair, Profile: profile},
 	"Refresh":            pair,
+	"Prove":              personal.Proof{Proof: "A", Until: time.Unix(1, 0).UTC()},
 	"ChangePassword":     pair,
 	"Profile":            profile,
 	"UpdateProfile":      profile,

@@ -120,14 +120,14 @@ var mailCases = []testCase{
 		a, _ := w.createAny()
 		b, _ := w.createAny()
 		ask := func(account int64, key string) error {
-			return w.RequestEmail(t.Context(), account, key, accounts.CodeUse{}, []accounts.NewJob{job("mail")}, limited(1, 1, time.Minute))
+			return w.RequestEmail(t.Context(), account, 1, key, accounts.CodeUse{}, []accounts.NewJob{job("mail")}, limited(1, 1, time.Minute))
 		}
 		w.wantTaken(ask(a.ID, b.Email.Key), accounts.TakenError{Email: true})
 		var refused *accounts.WaitError
 		if err := ask(a.ID, b.Email.Key); !errors.As(err, &refused) || refused.Wait != time.Minute {
 			t.Errorf("a second time: got %v, want a wait of 1m", err)
 		}
-		w.wantError(ask(99, "free@example.org"), accounts.ErrNotFound)
+		w.wantError(ask(99, "free@example.org"), accounts.ErrStale)
 		if due := w.kindsDue(); len(due) > 0 {
 			t.Errorf("got jobs %v, want none", due)
 		}

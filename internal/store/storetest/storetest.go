@@ -43,6 +43,7 @@ func Run(t *testing.T, open Open) {
 		{"verification", verificationCases},
 		{"deletion", deletionCases},
 		{"two factors", twoFactorCases},
+		{"proofs", proofCases},
 		{"attempts", attemptCases},
 		{"jobs", jobCases},
 		{"exports", exportCases},
@@ -191,7 +192,7 @@ func (w *world) session(s accounts.Session) accounts.Session {
 	found, account, err := w.FindSession(w.t.Context(), s.Selector, accounts.WholeAccount)
 	w.must(err)
 	slim, state := found, accounts.Account{ID: account.ID, Disabled: account.Disabled}
-	slim.Address, slim.Agent = "", ""
+	slim.Address, slim.Agent, slim.Proof = "", "", accounts.Proof{}
 	profile := state
 	profile.Login, profile.Name, profile.Email.Address, profile.Fields = account.Login, account.Name, account.Email.Address, account.Fields
 	profile.TwoFactor.Secret.Key = account.TwoFactor.Secret.Key

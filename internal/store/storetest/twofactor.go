@@ -96,7 +96,7 @@ var codeUses = []struct {
 		return w.ReplacePassword(w.t.Context(), a.ID, a.CredentialVersion, "second hash", accounts.KeptSession{Session: s}, code, jobOf(a))
 	}},
 	{"a change of e-mail", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
-		return w.RequestEmail(w.t.Context(), a.ID, "new@example.org", code, []accounts.NewJob{jobOf(a)})
+		return w.RequestEmail(w.t.Context(), a.ID, a.CredentialVersion, "new@example.org", code, []accounts.NewJob{jobOf(a)})
 	}},
 	{"a deletion", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
 		return w.RequestDeletion(w.t.Context(), a.ID, a.CredentialVersion, w.Now().Add(time.Hour), code, jobOf(a))
@@ -109,6 +109,9 @@ var codeUses = []struct {
 	}},
 	{"the end of the factor", func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error {
 		return w.EndTwoFactor(w.t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, code, jobOf(a))
+	}},
+	{"a proof", func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error {
+		return w.SetProof(w.t.Context(), a.ID, s.ID, w.newProof(a), code, jobOf(a))
 	}},
 }
 
@@ -291,7 +294,7 @@ var twoFactorCases = []testCase{
 		other, _ := w.createAny()
 		a, s := w.createEnrolled()
 		ask := func(code accounts.CodeUse) error {
-			return w.RequestEmail(t.Context(), a.ID, other.Email.Key, code, []accounts.NewJob{job("mail")}, limited(1, 1, time.Minute))
+			return w.RequestEmail(t.Context(), a.ID, a.CredentialVersion, other.Email.Key, code, []accounts.NewJob{job("mail")}, limited(1, 1, time.Minute))
 		}
 		for _, code := range []accounts.CodeUse{step(firstStep), recovery(5)} {
 			w.wantError(ask(code), accounts.ErrCodeUsed)
@@ -582,6 +585,7 @@ var twoFactorCases = []testCase{
 			a, s := w.createEnrolled()
 			others := []accounts.Session{w.open(a), w.open(a)}
 			w.must(w.SetPendingFactor(t.Context(), w.newPending(a, s)))
+			proof := w.prove(a, others[1])
 			ctx := t.Context()
 			var ops []func(i int) error
 			for _, o := range codeUses {
@@ -600,6 +604,9 @@ var twoFactorCases = []testCase{
 					return w.EraseAccount(ctx, a.ID, func(accounts.Account) bool { return i > contenders }, removed)
 				},
 				func(int) error { return w.RevokeSession(ctx, a.ID, others[1].ID) },
+				func(i int) error {
+					return proofUses[i%len(proofUses)].use(w, a, others[1], accounts.CodeUse{Proof: proof})
+				},
 				func(int) error { return w.RevokeSessions(ctx, a.ID) },
 				func(int) error {
 					return w.Reseal(ctx, a.ID, a.TwoFactor.Secret, accounts.Sealed{Key: "x", Data: []byte("x")})
@@ -609,7 +616,7 @@ var twoFactorCases = []testCase{
 			errs := atOnce(2*contenders, func(i int) error {
 				err := ops[i%len(ops)](i)
 				var limited *accounts.WaitError
-				if slices.ContainsFunc([]error{accounts.ErrStale, accounts.ErrNotFound, accounts.ErrCodeUsed}, func(e error) bool { return errors.Is(err, e) }) ||
+				if slices.ContainsFunc([]error{accounts.ErrStale, accounts.ErrNotFound, accounts.ErrCodeUsed, accounts.ErrProofVoid}, func(e error) bool { return errors.Is(err, e) }) ||
 					errors.As(err, &limited) {
 					return nil
 				}

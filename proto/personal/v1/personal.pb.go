@@ -1103,6 +1103,159 @@ func (x *UpdateProfileResponse) GetProfile() *UserProfile {
 	return nil
 }
 
+// ProveRequest carries a password, or the response of a passkey.
+type ProveRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
+	// Of the second factor; empty if none was sent.
+	Code string `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
+	// Of a passkey that the password and a code lift; empty for none.
+	Id string `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
+	// At which the passkey responded.
+	Attempt string `protobuf:"bytes,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// The response of the passkey, as JSON.
+	Credential string `protobuf:"bytes,6,opt,name=credential,proto3" json:"credential,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	Faults        map[string]string `protobuf:"bytes,7,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProveRequest) Reset() {
+	*x = ProveRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProveRequest) ProtoMessage() {}
+
+func (x *ProveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProveRequest.ProtoReflect.Descriptor instead.
+func (*ProveRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ProveRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *ProveRequest) GetPassword() string {
+	if x != nil {
+		return x.Password
+	}
+	return ""
+}
+
+func (x *ProveRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *ProveRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ProveRequest) GetAttempt() string {
+	if x != nil {
+		return x.Attempt
+	}
+	return ""
+}
+
+func (x *ProveRequest) GetCredential() string {
+	if x != nil {
+		return x.Credential
+	}
+	return ""
+}
+
+func (x *ProveRequest) GetFaults() map[string]string {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+// ProveResponse is a proof: never log it.
+type ProveResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A secret.
+	Proof string `protobuf:"bytes,1,opt,name=proof,proto3" json:"proof,omitempty"`
+	// When it ends.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProveResponse) Reset() {
+	*x = ProveResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProveResponse) ProtoMessage() {}
+
+func (x *ProveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProveResponse.ProtoReflect.Descriptor instead.
+func (*ProveResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ProveResponse) GetProof() string {
+	if x != nil {
+		return x.Proof
+	}
+	return ""
+}
+
+func (x *ProveResponse) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
 // ChangePasswordRequest carries the old and the new password.
 type ChangePasswordRequest struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -1113,14 +1266,16 @@ type ChangePasswordRequest struct {
 	// Field errors found by the host: parameter name -> code.
 	Faults map[string]string `protobuf:"bytes,5,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Of the second factor; empty if none was sent.
-	Code          string `protobuf:"bytes,6,opt,name=code,proto3" json:"code,omitempty"`
+	Code string `protobuf:"bytes,6,opt,name=code,proto3" json:"code,omitempty"`
+	// A proof in place of password and code; empty if none was sent. An older plugin ignores it.
+	Proof         string `protobuf:"bytes,7,opt,name=proof,proto3" json:"proof,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ChangePasswordRequest) Reset() {
 	*x = ChangePasswordRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[18]
+	mi := &file_personal_v1_personal_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1132,7 +1287,7 @@ func (x *ChangePasswordRequest) String() string {
 func (*ChangePasswordRequest) ProtoMessage() {}
 
 func (x *ChangePasswordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[18]
+	mi := &file_personal_v1_personal_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1145,7 +1300,7 @@ func (x *ChangePasswordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePasswordRequest.ProtoReflect.Descriptor instead.
 func (*ChangePasswordRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{18}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ChangePasswordRequest) GetCredentials() *Credentials {
@@ -1190,6 +1345,13 @@ func (x *ChangePasswordRequest) GetCode() string {
 	return ""
 }
 
+func (x *ChangePasswordRequest) GetProof() string {
+	if x != nil {
+		return x.Proof
+	}
+	return ""
+}
+
 // ChangePasswordResponse holds new credentials for the caller's session.
 type ChangePasswordResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1200,7 +1362,7 @@ type ChangePasswordResponse struct {
 
 func (x *ChangePasswordResponse) Reset() {
 	*x = ChangePasswordResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[19]
+	mi := &file_personal_v1_personal_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1212,7 +1374,7 @@ func (x *ChangePasswordResponse) String() string {
 func (*ChangePasswordResponse) ProtoMessage() {}
 
 func (x *ChangePasswordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[19]
+	mi := &file_personal_v1_personal_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1225,7 +1387,7 @@ func (x *ChangePasswordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePasswordResponse.ProtoReflect.Descriptor instead.
 func (*ChangePasswordResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{19}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ChangePasswordResponse) GetCredentials() *Credentials {
@@ -1244,14 +1406,16 @@ type ChangeEmailRequest struct {
 	// Field errors found by the host: parameter name -> code.
 	Faults map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Of the second factor; empty if none was sent.
-	Code          string `protobuf:"bytes,5,opt,name=code,proto3" json:"code,omitempty"`
+	Code string `protobuf:"bytes,5,opt,name=code,proto3" json:"code,omitempty"`
+	// A proof in place of password and code; empty if none was sent. An older plugin ignores it.
+	Proof         string `protobuf:"bytes,6,opt,name=proof,proto3" json:"proof,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ChangeEmailRequest) Reset() {
 	*x = ChangeEmailRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[20]
+	mi := &file_personal_v1_personal_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1263,7 +1427,7 @@ func (x *ChangeEmailRequest) String() string {
 func (*ChangeEmailRequest) ProtoMessage() {}
 
 func (x *ChangeEmailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[20]
+	mi := &file_personal_v1_personal_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1276,7 +1440,7 @@ func (x *ChangeEmailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeEmailRequest.ProtoReflect.Descriptor instead.
 func (*ChangeEmailRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{20}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ChangeEmailRequest) GetCredentials() *Credentials {
@@ -1314,6 +1478,13 @@ func (x *ChangeEmailRequest) GetCode() string {
 	return ""
 }
 
+func (x *ChangeEmailRequest) GetProof() string {
+	if x != nil {
+		return x.Proof
+	}
+	return ""
+}
+
 // ChangeEmailResponse means that a mail is going to be sent.
 type ChangeEmailResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1323,7 +1494,7 @@ type ChangeEmailResponse struct {
 
 func (x *ChangeEmailResponse) Reset() {
 	*x = ChangeEmailResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[21]
+	mi := &file_personal_v1_personal_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1335,7 +1506,7 @@ func (x *ChangeEmailResponse) String() string {
 func (*ChangeEmailResponse) ProtoMessage() {}
 
 func (x *ChangeEmailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[21]
+	mi := &file_personal_v1_personal_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1348,7 +1519,7 @@ func (x *ChangeEmailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeEmailResponse.ProtoReflect.Descriptor instead.
 func (*ChangeEmailResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{21}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{23}
 }
 
 // ConfirmEmailRequest carries the token that was mailed to the new address.
@@ -1365,7 +1536,7 @@ type ConfirmEmailRequest struct {
 
 func (x *ConfirmEmailRequest) Reset() {
 	*x = ConfirmEmailRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[22]
+	mi := &file_personal_v1_personal_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1377,7 +1548,7 @@ func (x *ConfirmEmailRequest) String() string {
 func (*ConfirmEmailRequest) ProtoMessage() {}
 
 func (x *ConfirmEmailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[22]
+	mi := &file_personal_v1_personal_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1390,7 +1561,7 @@ func (x *ConfirmEmailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmEmailRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmEmailRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{22}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ConfirmEmailRequest) GetToken() string {
@@ -1425,7 +1596,7 @@ type ConfirmEmailResponse struct {
 
 func (x *ConfirmEmailResponse) Reset() {
 	*x = ConfirmEmailResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[23]
+	mi := &file_personal_v1_personal_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1437,7 +1608,7 @@ func (x *ConfirmEmailResponse) String() string {
 func (*ConfirmEmailResponse) ProtoMessage() {}
 
 func (x *ConfirmEmailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[23]
+	mi := &file_personal_v1_personal_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1450,7 +1621,7 @@ func (x *ConfirmEmailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmEmailResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmEmailResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{23}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ConfirmEmailResponse) GetUserId() int64 {
@@ -1474,7 +1645,7 @@ type LogoutRequest struct {
 
 func (x *LogoutRequest) Reset() {
 	*x = LogoutRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[24]
+	mi := &file_personal_v1_personal_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1657,7 @@ func (x *LogoutRequest) String() string {
 func (*LogoutRequest) ProtoMessage() {}
 
 func (x *LogoutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[24]
+	mi := &file_personal_v1_personal_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1670,7 @@ func (x *LogoutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogoutRequest.ProtoReflect.Descriptor instead.
 func (*LogoutRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{24}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *LogoutRequest) GetCredentials() *Credentials {
@@ -1532,7 +1703,7 @@ type LogoutResponse struct {
 
 func (x *LogoutResponse) Reset() {
 	*x = LogoutResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[25]
+	mi := &file_personal_v1_personal_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1544,7 +1715,7 @@ func (x *LogoutResponse) String() string {
 func (*LogoutResponse) ProtoMessage() {}
 
 func (x *LogoutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[25]
+	mi := &file_personal_v1_personal_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1557,7 +1728,7 @@ func (x *LogoutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogoutResponse.ProtoReflect.Descriptor instead.
 func (*LogoutResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{25}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{27}
 }
 
 // SessionsRequest identifies the caller's session.
@@ -1570,7 +1741,7 @@ type SessionsRequest struct {
 
 func (x *SessionsRequest) Reset() {
 	*x = SessionsRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[26]
+	mi := &file_personal_v1_personal_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1582,7 +1753,7 @@ func (x *SessionsRequest) String() string {
 func (*SessionsRequest) ProtoMessage() {}
 
 func (x *SessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[26]
+	mi := &file_personal_v1_personal_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1595,7 +1766,7 @@ func (x *SessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionsRequest.ProtoReflect.Descriptor instead.
 func (*SessionsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{26}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SessionsRequest) GetCredentials() *Credentials {
@@ -1616,7 +1787,7 @@ type SessionsResponse struct {
 
 func (x *SessionsResponse) Reset() {
 	*x = SessionsResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[27]
+	mi := &file_personal_v1_personal_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1628,7 +1799,7 @@ func (x *SessionsResponse) String() string {
 func (*SessionsResponse) ProtoMessage() {}
 
 func (x *SessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[27]
+	mi := &file_personal_v1_personal_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1641,7 +1812,7 @@ func (x *SessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionsResponse.ProtoReflect.Descriptor instead.
 func (*SessionsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{27}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SessionsResponse) GetSessions() []*Session {
@@ -1665,7 +1836,7 @@ type RevokeSessionRequest struct {
 
 func (x *RevokeSessionRequest) Reset() {
 	*x = RevokeSessionRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[28]
+	mi := &file_personal_v1_personal_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1677,7 +1848,7 @@ func (x *RevokeSessionRequest) String() string {
 func (*RevokeSessionRequest) ProtoMessage() {}
 
 func (x *RevokeSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[28]
+	mi := &file_personal_v1_personal_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,7 +1861,7 @@ func (x *RevokeSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeSessionRequest.ProtoReflect.Descriptor instead.
 func (*RevokeSessionRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{28}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RevokeSessionRequest) GetCredentials() *Credentials {
@@ -1723,7 +1894,7 @@ type RevokeSessionResponse struct {
 
 func (x *RevokeSessionResponse) Reset() {
 	*x = RevokeSessionResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[29]
+	mi := &file_personal_v1_personal_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1735,7 +1906,7 @@ func (x *RevokeSessionResponse) String() string {
 func (*RevokeSessionResponse) ProtoMessage() {}
 
 func (x *RevokeSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[29]
+	mi := &file_personal_v1_personal_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1748,7 +1919,7 @@ func (x *RevokeSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeSessionResponse.ProtoReflect.Descriptor instead.
 func (*RevokeSessionResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{29}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{31}
 }
 
 // RevokeOtherSessionsRequest identifies the session to keep.
@@ -1761,7 +1932,7 @@ type RevokeOtherSessionsRequest struct {
 
 func (x *RevokeOtherSessionsRequest) Reset() {
 	*x = RevokeOtherSessionsRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[30]
+	mi := &file_personal_v1_personal_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1773,7 +1944,7 @@ func (x *RevokeOtherSessionsRequest) String() string {
 func (*RevokeOtherSessionsRequest) ProtoMessage() {}
 
 func (x *RevokeOtherSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[30]
+	mi := &file_personal_v1_personal_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1786,7 +1957,7 @@ func (x *RevokeOtherSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeOtherSessionsRequest.ProtoReflect.Descriptor instead.
 func (*RevokeOtherSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{30}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RevokeOtherSessionsRequest) GetCredentials() *Credentials {
@@ -1805,7 +1976,7 @@ type RevokeOtherSessionsResponse struct {
 
 func (x *RevokeOtherSessionsResponse) Reset() {
 	*x = RevokeOtherSessionsResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[31]
+	mi := &file_personal_v1_personal_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1817,7 +1988,7 @@ func (x *RevokeOtherSessionsResponse) String() string {
 func (*RevokeOtherSessionsResponse) ProtoMessage() {}
 
 func (x *RevokeOtherSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[31]
+	mi := &file_personal_v1_personal_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1830,7 +2001,7 @@ func (x *RevokeOtherSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeOtherSessionsResponse.ProtoReflect.Descriptor instead.
 func (*RevokeOtherSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{31}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{33}
 }
 
 // FieldsRequest requests the user fields that forms may show.
@@ -1842,7 +2013,7 @@ type FieldsRequest struct {
 
 func (x *FieldsRequest) Reset() {
 	*x = FieldsRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[32]
+	mi := &file_personal_v1_personal_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1854,7 +2025,7 @@ func (x *FieldsRequest) String() string {
 func (*FieldsRequest) ProtoMessage() {}
 
 func (x *FieldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[32]
+	mi := &file_personal_v1_personal_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1867,7 +2038,7 @@ func (x *FieldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldsRequest.ProtoReflect.Descriptor instead.
 func (*FieldsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{32}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{34}
 }
 
 // FieldsResponse lists the user fields that forms may show.
@@ -1881,7 +2052,7 @@ type FieldsResponse struct {
 
 func (x *FieldsResponse) Reset() {
 	*x = FieldsResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[33]
+	mi := &file_personal_v1_personal_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1893,7 +2064,7 @@ func (x *FieldsResponse) String() string {
 func (*FieldsResponse) ProtoMessage() {}
 
 func (x *FieldsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[33]
+	mi := &file_personal_v1_personal_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1906,7 +2077,7 @@ func (x *FieldsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldsResponse.ProtoReflect.Descriptor instead.
 func (*FieldsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{33}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *FieldsResponse) GetFields() []*Field {
@@ -1925,7 +2096,7 @@ type FeaturesRequest struct {
 
 func (x *FeaturesRequest) Reset() {
 	*x = FeaturesRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[34]
+	mi := &file_personal_v1_personal_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1937,7 +2108,7 @@ func (x *FeaturesRequest) String() string {
 func (*FeaturesRequest) ProtoMessage() {}
 
 func (x *FeaturesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[34]
+	mi := &file_personal_v1_personal_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1950,7 +2121,7 @@ func (x *FeaturesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeaturesRequest.ProtoReflect.Descriptor instead.
 func (*FeaturesRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{34}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{36}
 }
 
 // FeaturesResponse has the rules in force and what users can switch on.
@@ -1978,7 +2149,7 @@ type FeaturesResponse struct {
 
 func (x *FeaturesResponse) Reset() {
 	*x = FeaturesResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[35]
+	mi := &file_personal_v1_personal_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1990,7 +2161,7 @@ func (x *FeaturesResponse) String() string {
 func (*FeaturesResponse) ProtoMessage() {}
 
 func (x *FeaturesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[35]
+	mi := &file_personal_v1_personal_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2003,7 +2174,7 @@ func (x *FeaturesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeaturesResponse.ProtoReflect.Descriptor instead.
 func (*FeaturesResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{35}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *FeaturesResponse) GetPasswordMinLength() int64 {
@@ -2082,7 +2253,7 @@ type ResendVerificationRequest struct {
 
 func (x *ResendVerificationRequest) Reset() {
 	*x = ResendVerificationRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[36]
+	mi := &file_personal_v1_personal_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2094,7 +2265,7 @@ func (x *ResendVerificationRequest) String() string {
 func (*ResendVerificationRequest) ProtoMessage() {}
 
 func (x *ResendVerificationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[36]
+	mi := &file_personal_v1_personal_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2107,7 +2278,7 @@ func (x *ResendVerificationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResendVerificationRequest.ProtoReflect.Descriptor instead.
 func (*ResendVerificationRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{36}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ResendVerificationRequest) GetLogin() string {
@@ -2140,7 +2311,7 @@ type ResendVerificationResponse struct {
 
 func (x *ResendVerificationResponse) Reset() {
 	*x = ResendVerificationResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[37]
+	mi := &file_personal_v1_personal_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2152,7 +2323,7 @@ func (x *ResendVerificationResponse) String() string {
 func (*ResendVerificationResponse) ProtoMessage() {}
 
 func (x *ResendVerificationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[37]
+	mi := &file_personal_v1_personal_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2165,7 +2336,7 @@ func (x *ResendVerificationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResendVerificationResponse.ProtoReflect.Descriptor instead.
 func (*ResendVerificationResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{37}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{39}
 }
 
 // ExportRequest carries the password as proof.
@@ -2176,14 +2347,16 @@ type ExportRequest struct {
 	// Field errors found by the host: parameter name -> code.
 	Faults map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Of the second factor; empty if none was sent.
-	Code          string `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`
+	Code string `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`
+	// A proof in place of password and code; empty if none was sent. An older plugin ignores it.
+	Proof         string `protobuf:"bytes,5,opt,name=proof,proto3" json:"proof,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[38]
+	mi := &file_personal_v1_personal_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2195,7 +2368,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[38]
+	mi := &file_personal_v1_personal_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2208,7 +2381,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{38}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ExportRequest) GetCredentials() *Credentials {
@@ -2239,6 +2412,13 @@ func (x *ExportRequest) GetCode() string {
 	return ""
 }
 
+func (x *ExportRequest) GetProof() string {
+	if x != nil {
+		return x.Proof
+	}
+	return ""
+}
+
 // ExportResponse is what is kept about the user. The lists are newest first.
 type ExportResponse struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -2258,7 +2438,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[39]
+	mi := &file_personal_v1_personal_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2270,7 +2450,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[39]
+	mi := &file_personal_v1_personal_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2283,7 +2463,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{39}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ExportResponse) GetUserId() int64 {
@@ -2360,7 +2540,7 @@ type KnownAddress struct {
 
 func (x *KnownAddress) Reset() {
 	*x = KnownAddress{}
-	mi := &file_personal_v1_personal_proto_msgTypes[40]
+	mi := &file_personal_v1_personal_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2372,7 +2552,7 @@ func (x *KnownAddress) String() string {
 func (*KnownAddress) ProtoMessage() {}
 
 func (x *KnownAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[40]
+	mi := &file_personal_v1_personal_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2385,7 +2565,7 @@ func (x *KnownAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KnownAddress.ProtoReflect.Descriptor instead.
 func (*KnownAddress) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{40}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *KnownAddress) GetAddress() string {
@@ -2417,7 +2597,7 @@ type ExportedEvent struct {
 
 func (x *ExportedEvent) Reset() {
 	*x = ExportedEvent{}
-	mi := &file_personal_v1_personal_proto_msgTypes[41]
+	mi := &file_personal_v1_personal_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2429,7 +2609,7 @@ func (x *ExportedEvent) String() string {
 func (*ExportedEvent) ProtoMessage() {}
 
 func (x *ExportedEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[41]
+	mi := &file_personal_v1_personal_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2442,7 +2622,7 @@ func (x *ExportedEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedEvent.ProtoReflect.Descriptor instead.
 func (*ExportedEvent) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{41}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ExportedEvent) GetType() string {
@@ -2484,7 +2664,7 @@ type PendingMail struct {
 
 func (x *PendingMail) Reset() {
 	*x = PendingMail{}
-	mi := &file_personal_v1_personal_proto_msgTypes[42]
+	mi := &file_personal_v1_personal_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2496,7 +2676,7 @@ func (x *PendingMail) String() string {
 func (*PendingMail) ProtoMessage() {}
 
 func (x *PendingMail) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[42]
+	mi := &file_personal_v1_personal_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2509,7 +2689,7 @@ func (x *PendingMail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingMail.ProtoReflect.Descriptor instead.
 func (*PendingMail) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{42}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PendingMail) GetKind() string {
@@ -2534,14 +2714,16 @@ type DeleteRequest struct {
 	// Field errors found by the host: parameter name -> code.
 	Faults map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Of the second factor; empty if none was sent.
-	Code          string `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`
+	Code string `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`
+	// A proof in place of password and code; empty if none was sent. An older plugin ignores it.
+	Proof         string `protobuf:"bytes,5,opt,name=proof,proto3" json:"proof,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[43]
+	mi := &file_personal_v1_personal_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2553,7 +2735,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[43]
+	mi := &file_personal_v1_personal_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2566,7 +2748,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{43}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DeleteRequest) GetCredentials() *Credentials {
@@ -2597,6 +2779,13 @@ func (x *DeleteRequest) GetCode() string {
 	return ""
 }
 
+func (x *DeleteRequest) GetProof() string {
+	if x != nil {
+		return x.Proof
+	}
+	return ""
+}
+
 // DeleteResponse means that the account is disabled and will be erased.
 type DeleteResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2607,7 +2796,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[44]
+	mi := &file_personal_v1_personal_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2619,7 +2808,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[44]
+	mi := &file_personal_v1_personal_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2632,7 +2821,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{44}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DeleteResponse) GetEraseAt() *timestamppb.Timestamp {
@@ -2654,7 +2843,7 @@ type UndoDeleteRequest struct {
 
 func (x *UndoDeleteRequest) Reset() {
 	*x = UndoDeleteRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[45]
+	mi := &file_personal_v1_personal_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2666,7 +2855,7 @@ func (x *UndoDeleteRequest) String() string {
 func (*UndoDeleteRequest) ProtoMessage() {}
 
 func (x *UndoDeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[45]
+	mi := &file_personal_v1_personal_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2679,7 +2868,7 @@ func (x *UndoDeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoDeleteRequest.ProtoReflect.Descriptor instead.
 func (*UndoDeleteRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{45}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *UndoDeleteRequest) GetToken() string {
@@ -2706,7 +2895,7 @@ type UndoDeleteResponse struct {
 
 func (x *UndoDeleteResponse) Reset() {
 	*x = UndoDeleteResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[46]
+	mi := &file_personal_v1_personal_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2718,7 +2907,7 @@ func (x *UndoDeleteResponse) String() string {
 func (*UndoDeleteResponse) ProtoMessage() {}
 
 func (x *UndoDeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[46]
+	mi := &file_personal_v1_personal_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2731,7 +2920,7 @@ func (x *UndoDeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoDeleteResponse.ProtoReflect.Descriptor instead.
 func (*UndoDeleteResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{46}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *UndoDeleteResponse) GetUserId() int64 {
@@ -2747,14 +2936,16 @@ type BeginTwoFactorRequest struct {
 	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
 	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Faults map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// A proof in place of the password; empty if none was sent. An older plugin ignores it.
+	Proof         string `protobuf:"bytes,4,opt,name=proof,proto3" json:"proof,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BeginTwoFactorRequest) Reset() {
 	*x = BeginTwoFactorRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[47]
+	mi := &file_personal_v1_personal_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2766,7 +2957,7 @@ func (x *BeginTwoFactorRequest) String() string {
 func (*BeginTwoFactorRequest) ProtoMessage() {}
 
 func (x *BeginTwoFactorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[47]
+	mi := &file_personal_v1_personal_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2779,7 +2970,7 @@ func (x *BeginTwoFactorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginTwoFactorRequest.ProtoReflect.Descriptor instead.
 func (*BeginTwoFactorRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{47}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *BeginTwoFactorRequest) GetCredentials() *Credentials {
@@ -2803,6 +2994,13 @@ func (x *BeginTwoFactorRequest) GetFaults() map[string]string {
 	return nil
 }
 
+func (x *BeginTwoFactorRequest) GetProof() string {
+	if x != nil {
+		return x.Proof
+	}
+	return ""
+}
+
 // BeginTwoFactorResponse is a secret for an authenticator app: never log it.
 type BeginTwoFactorResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2816,7 +3014,7 @@ type BeginTwoFactorResponse struct {
 
 func (x *BeginTwoFactorResponse) Reset() {
 	*x = BeginTwoFactorResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[48]
+	mi := &file_personal_v1_personal_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2828,7 +3026,7 @@ func (x *BeginTwoFactorResponse) String() string {
 func (*BeginTwoFactorResponse) ProtoMessage() {}
 
 func (x *BeginTwoFactorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[48]
+	mi := &file_personal_v1_personal_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2841,7 +3039,7 @@ func (x *BeginTwoFactorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginTwoFactorResponse.ProtoReflect.Descriptor instead.
 func (*BeginTwoFactorResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{48}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *BeginTwoFactorResponse) GetSecret() string {
@@ -2871,7 +3069,7 @@ type ConfirmTwoFactorRequest struct {
 
 func (x *ConfirmTwoFactorRequest) Reset() {
 	*x = ConfirmTwoFactorRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[49]
+	mi := &file_personal_v1_personal_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2883,7 +3081,7 @@ func (x *ConfirmTwoFactorRequest) String() string {
 func (*ConfirmTwoFactorRequest) ProtoMessage() {}
 
 func (x *ConfirmTwoFactorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[49]
+	mi := &file_personal_v1_personal_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2896,7 +3094,7 @@ func (x *ConfirmTwoFactorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmTwoFactorRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmTwoFactorRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{49}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ConfirmTwoFactorRequest) GetCredentials() *Credentials {
@@ -2933,7 +3131,7 @@ type ConfirmTwoFactorResponse struct {
 
 func (x *ConfirmTwoFactorResponse) Reset() {
 	*x = ConfirmTwoFactorResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[50]
+	mi := &file_personal_v1_personal_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2945,7 +3143,7 @@ func (x *ConfirmTwoFactorResponse) String() string {
 func (*ConfirmTwoFactorResponse) ProtoMessage() {}
 
 func (x *ConfirmTwoFactorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[50]
+	mi := &file_personal_v1_personal_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2958,7 +3156,7 @@ func (x *ConfirmTwoFactorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmTwoFactorResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmTwoFactorResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{50}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ConfirmTwoFactorResponse) GetRecoveryCodes() []string {
@@ -2982,14 +3180,16 @@ type RenewRecoveryCodesRequest struct {
 	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
 	Code        string                 `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Faults map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// A proof in place of password and code; empty if none was sent. An older plugin ignores it.
+	Proof         string `protobuf:"bytes,5,opt,name=proof,proto3" json:"proof,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RenewRecoveryCodesRequest) Reset() {
 	*x = RenewRecoveryCodesRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[51]
+	mi := &file_personal_v1_personal_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3001,7 +3201,7 @@ func (x *RenewRecoveryCodesRequest) String() string {
 func (*RenewRecoveryCodesRequest) ProtoMessage() {}
 
 func (x *RenewRecoveryCodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[51]
+	mi := &file_personal_v1_personal_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3014,7 +3214,7 @@ func (x *RenewRecoveryCodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRecoveryCodesRequest.ProtoReflect.Descriptor instead.
 func (*RenewRecoveryCodesRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{51}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RenewRecoveryCodesRequest) GetCredentials() *Credentials {
@@ -3045,6 +3245,13 @@ func (x *RenewRecoveryCodesRequest) GetFaults() map[string]string {
 	return nil
 }
 
+func (x *RenewRecoveryCodesRequest) GetProof() string {
+	if x != nil {
+		return x.Proof
+	}
+	return ""
+}
+
 // RenewRecoveryCodesResponse means that the earlier codes are void.
 type RenewRecoveryCodesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3056,7 +3263,7 @@ type RenewRecoveryCodesResponse struct {
 
 func (x *RenewRecoveryCodesResponse) Reset() {
 	*x = RenewRecoveryCodesResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[52]
+	mi := &file_personal_v1_personal_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3068,7 +3275,7 @@ func (x *RenewRecoveryCodesResponse) String() string {
 func (*RenewRecoveryCodesResponse) ProtoMessage() {}
 
 func (x *RenewRecoveryCodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[52]
+	mi := &file_personal_v1_personal_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3081,7 +3288,7 @@ func (x *RenewRecoveryCodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRecoveryCodesResponse.ProtoReflect.Descriptor instead.
 func (*RenewRecoveryCodesResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{52}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RenewRecoveryCodesResponse) GetRecoveryCodes() []string {
@@ -3098,14 +3305,16 @@ type EndTwoFactorRequest struct {
 	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
 	Code        string                 `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Faults map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// A proof in place of password and code; empty if none was sent. An older plugin ignores it.
+	Proof         string `protobuf:"bytes,5,opt,name=proof,proto3" json:"proof,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *EndTwoFactorRequest) Reset() {
 	*x = EndTwoFactorRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[53]
+	mi := &file_personal_v1_personal_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3117,7 +3326,7 @@ func (x *EndTwoFactorRequest) String() string {
 func (*EndTwoFactorRequest) ProtoMessage() {}
 
 func (x *EndTwoFactorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[53]
+	mi := &file_personal_v1_personal_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3130,7 +3339,7 @@ func (x *EndTwoFactorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndTwoFactorRequest.ProtoReflect.Descriptor instead.
 func (*EndTwoFactorRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{53}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *EndTwoFactorRequest) GetCredentials() *Credentials {
@@ -3161,6 +3370,13 @@ func (x *EndTwoFactorRequest) GetFaults() map[string]string {
 	return nil
 }
 
+func (x *EndTwoFactorRequest) GetProof() string {
+	if x != nil {
+		return x.Proof
+	}
+	return ""
+}
+
 // EndTwoFactorResponse means that the second factor is off.
 type EndTwoFactorResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3172,7 +3388,7 @@ type EndTwoFactorResponse struct {
 
 func (x *EndTwoFactorResponse) Reset() {
 	*x = EndTwoFactorResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[54]
+	mi := &file_personal_v1_personal_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3184,7 +3400,7 @@ func (x *EndTwoFactorResponse) String() string {
 func (*EndTwoFactorResponse) ProtoMessage() {}
 
 func (x *EndTwoFactorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[54]
+	mi := &file_personal_v1_personal_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3197,7 +3413,7 @@ func (x *EndTwoFactorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndTwoFactorResponse.ProtoReflect.Descriptor instead.
 func (*EndTwoFactorResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{54}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *EndTwoFactorResponse) GetCredentials() *Credentials {
@@ -3300,25 +3516,43 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12(\n" +
 	"\x05value\x18\x02 \x01(\v2\x12.personal.v1.InputR\x05value:\x028\x01\"K\n" +
 	"\x15UpdateProfileResponse\x122\n" +
-	"\aprofile\x18\x01 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\"\xd4\x02\n" +
+	"\aprofile\x18\x01 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\"\xbe\x02\n" +
+	"\fProveRequest\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
+	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x12\n" +
+	"\x04code\x18\x03 \x01(\tR\x04code\x12\x0e\n" +
+	"\x02id\x18\x04 \x01(\tR\x02id\x12\x18\n" +
+	"\aattempt\x18\x05 \x01(\tR\aattempt\x12\x1e\n" +
+	"\n" +
+	"credential\x18\x06 \x01(\tR\n" +
+	"credential\x12=\n" +
+	"\x06faults\x18\a \x03(\v2%.personal.v1.ProveRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\vFaultsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"W\n" +
+	"\rProveResponse\x12\x14\n" +
+	"\x05proof\x18\x01 \x01(\tR\x05proof\x120\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xea\x02\n" +
 	"\x15ChangePasswordRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12!\n" +
 	"\fold_password\x18\x02 \x01(\tR\voldPassword\x12\x1a\n" +
 	"\bpassword\x18\x03 \x01(\tR\bpassword\x12)\n" +
 	"\x10confirm_password\x18\x04 \x01(\tR\x0fconfirmPassword\x12F\n" +
 	"\x06faults\x18\x05 \x03(\v2..personal.v1.ChangePasswordRequest.FaultsEntryR\x06faults\x12\x12\n" +
-	"\x04code\x18\x06 \x01(\tR\x04code\x1a9\n" +
+	"\x04code\x18\x06 \x01(\tR\x04code\x12\x14\n" +
+	"\x05proof\x18\a \x01(\tR\x05proof\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"T\n" +
 	"\x16ChangePasswordResponse\x12:\n" +
-	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"\x96\x02\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"\xac\x02\n" +
 	"\x12ChangeEmailRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x14\n" +
 	"\x05email\x18\x03 \x01(\tR\x05email\x12C\n" +
 	"\x06faults\x18\x04 \x03(\v2+.personal.v1.ChangeEmailRequest.FaultsEntryR\x06faults\x12\x12\n" +
-	"\x04code\x18\x05 \x01(\tR\x04code\x1a9\n" +
+	"\x04code\x18\x05 \x01(\tR\x04code\x12\x14\n" +
+	"\x05proof\x18\x06 \x01(\tR\x05proof\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x15\n" +
@@ -3377,12 +3611,13 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x1c\n" +
-	"\x1aResendVerificationResponse\"\xf6\x01\n" +
+	"\x1aResendVerificationResponse\"\x8c\x02\n" +
 	"\rExportRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12>\n" +
 	"\x06faults\x18\x03 \x03(\v2&.personal.v1.ExportRequest.FaultsEntryR\x06faults\x12\x12\n" +
-	"\x04code\x18\x04 \x01(\tR\x04code\x1a9\n" +
+	"\x04code\x18\x04 \x01(\tR\x04code\x12\x14\n" +
+	"\x05proof\x18\x05 \x01(\tR\x05proof\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd0\x03\n" +
@@ -3406,12 +3641,13 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x05actor\x18\x04 \x01(\tR\x05actor\"W\n" +
 	"\vPendingMail\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x124\n" +
-	"\acreated\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\"\xf6\x01\n" +
+	"\acreated\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\"\x8c\x02\n" +
 	"\rDeleteRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12>\n" +
 	"\x06faults\x18\x03 \x03(\v2&.personal.v1.DeleteRequest.FaultsEntryR\x06faults\x12\x12\n" +
-	"\x04code\x18\x04 \x01(\tR\x04code\x1a9\n" +
+	"\x04code\x18\x04 \x01(\tR\x04code\x12\x14\n" +
+	"\x05proof\x18\x05 \x01(\tR\x05proof\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"G\n" +
@@ -3424,11 +3660,12 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"-\n" +
 	"\x12UndoDeleteResponse\x12\x17\n" +
-	"\auser_id\x18\x01 \x01(\x03R\x06userId\"\xf2\x01\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\"\x88\x02\n" +
 	"\x15BeginTwoFactorRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12F\n" +
-	"\x06faults\x18\x03 \x03(\v2..personal.v1.BeginTwoFactorRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\x06faults\x18\x03 \x03(\v2..personal.v1.BeginTwoFactorRequest.FaultsEntryR\x06faults\x12\x14\n" +
+	"\x05proof\x18\x04 \x01(\tR\x05proof\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"B\n" +
@@ -3444,27 +3681,29 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"}\n" +
 	"\x18ConfirmTwoFactorResponse\x12%\n" +
 	"\x0erecovery_codes\x18\x01 \x03(\tR\rrecoveryCodes\x12:\n" +
-	"\vcredentials\x18\x02 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"\x8e\x02\n" +
+	"\vcredentials\x18\x02 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"\xa4\x02\n" +
 	"\x19RenewRecoveryCodesRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x12\n" +
 	"\x04code\x18\x03 \x01(\tR\x04code\x12J\n" +
-	"\x06faults\x18\x04 \x03(\v22.personal.v1.RenewRecoveryCodesRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\x06faults\x18\x04 \x03(\v22.personal.v1.RenewRecoveryCodesRequest.FaultsEntryR\x06faults\x12\x14\n" +
+	"\x05proof\x18\x05 \x01(\tR\x05proof\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"C\n" +
 	"\x1aRenewRecoveryCodesResponse\x12%\n" +
-	"\x0erecovery_codes\x18\x01 \x03(\tR\rrecoveryCodes\"\x82\x02\n" +
+	"\x0erecovery_codes\x18\x01 \x03(\tR\rrecoveryCodes\"\x98\x02\n" +
 	"\x13EndTwoFactorRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x12\n" +
 	"\x04code\x18\x03 \x01(\tR\x04code\x12D\n" +
-	"\x06faults\x18\x04 \x03(\v2,.personal.v1.EndTwoFactorRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\x06faults\x18\x04 \x03(\v2,.personal.v1.EndTwoFactorRequest.FaultsEntryR\x06faults\x12\x14\n" +
+	"\x05proof\x18\x05 \x01(\tR\x05proof\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"R\n" +
 	"\x14EndTwoFactorResponse\x12:\n" +
-	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials2\xbb\x0f\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials2\xfb\x0f\n" +
 	"\x0fPersonalService\x12J\n" +
 	"\tAuthorize\x12\x1d.personal.v1.AuthorizeRequest\x1a\x1e.personal.v1.AuthorizeResponse\x12D\n" +
 	"\aRefresh\x12\x1b.personal.v1.RefreshRequest\x1a\x1c.personal.v1.RefreshResponse\x12G\n" +
@@ -3472,7 +3711,8 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\aRecover\x12\x1b.personal.v1.RecoverRequest\x1a\x1c.personal.v1.RecoverResponse\x12Y\n" +
 	"\x0eRecoverConfirm\x12\".personal.v1.RecoverConfirmRequest\x1a#.personal.v1.RecoverConfirmResponse\x12D\n" +
 	"\aProfile\x12\x1b.personal.v1.ProfileRequest\x1a\x1c.personal.v1.ProfileResponse\x12V\n" +
-	"\rUpdateProfile\x12!.personal.v1.UpdateProfileRequest\x1a\".personal.v1.UpdateProfileResponse\x12Y\n" +
+	"\rUpdateProfile\x12!.personal.v1.UpdateProfileRequest\x1a\".personal.v1.UpdateProfileResponse\x12>\n" +
+	"\x05Prove\x12\x19.personal.v1.ProveRequest\x1a\x1a.personal.v1.ProveResponse\x12Y\n" +
 	"\x0eChangePassword\x12\".personal.v1.ChangePasswordRequest\x1a#.personal.v1.ChangePasswordResponse\x12P\n" +
 	"\vChangeEmail\x12\x1f.personal.v1.ChangeEmailRequest\x1a .personal.v1.ChangeEmailResponse\x12S\n" +
 	"\fConfirmEmail\x12 .personal.v1.ConfirmEmailRequest\x1a!.personal.v1.ConfirmEmailResponse\x12A\n" +
@@ -3504,7 +3744,7 @@ func file_personal_v1_personal_proto_rawDescGZIP() []byte {
 	return file_personal_v1_personal_proto_rawDescData
 }
 
-var file_personal_v1_personal_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
+var file_personal_v1_personal_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
 var file_personal_v1_personal_proto_goTypes = []any{
 	(*Credentials)(nil),                 // 0: personal.v1.Credentials
 	(*UserProfile)(nil),                 // 1: personal.v1.UserProfile
@@ -3524,188 +3764,196 @@ var file_personal_v1_personal_proto_goTypes = []any{
 	(*ProfileResponse)(nil),             // 15: personal.v1.ProfileResponse
 	(*UpdateProfileRequest)(nil),        // 16: personal.v1.UpdateProfileRequest
 	(*UpdateProfileResponse)(nil),       // 17: personal.v1.UpdateProfileResponse
-	(*ChangePasswordRequest)(nil),       // 18: personal.v1.ChangePasswordRequest
-	(*ChangePasswordResponse)(nil),      // 19: personal.v1.ChangePasswordResponse
-	(*ChangeEmailRequest)(nil),          // 20: personal.v1.ChangeEmailRequest
-	(*ChangeEmailResponse)(nil),         // 21: personal.v1.ChangeEmailResponse
-	(*ConfirmEmailRequest)(nil),         // 22: personal.v1.ConfirmEmailRequest
-	(*ConfirmEmailResponse)(nil),        // 23: personal.v1.ConfirmEmailResponse
-	(*LogoutRequest)(nil),               // 24: personal.v1.LogoutRequest
-	(*LogoutResponse)(nil),              // 25: personal.v1.LogoutResponse
-	(*SessionsRequest)(nil),             // 26: personal.v1.SessionsRequest
-	(*SessionsResponse)(nil),            // 27: personal.v1.SessionsResponse
-	(*RevokeSessionRequest)(nil),        // 28: personal.v1.RevokeSessionRequest
-	(*RevokeSessionResponse)(nil),       // 29: personal.v1.RevokeSessionResponse
-	(*RevokeOtherSessionsRequest)(nil),  // 30: personal.v1.RevokeOtherSessionsRequest
-	(*RevokeOtherSessionsResponse)(nil), // 31: personal.v1.RevokeOtherSessionsResponse
-	(*FieldsRequest)(nil),               // 32: personal.v1.FieldsRequest
-	(*FieldsResponse)(nil),              // 33: personal.v1.FieldsResponse
-	(*FeaturesRequest)(nil),             // 34: personal.v1.FeaturesRequest
-	(*FeaturesResponse)(nil),            // 35: personal.v1.FeaturesResponse
-	(*ResendVerificationRequest)(nil),   // 36: personal.v1.ResendVerificationRequest
-	(*ResendVerificationResponse)(nil),  // 37: personal.v1.ResendVerificationResponse
-	(*ExportRequest)(nil),               // 38: personal.v1.ExportRequest
-	(*ExportResponse)(nil),              // 39: personal.v1.ExportResponse
-	(*KnownAddress)(nil),                // 40: personal.v1.KnownAddress
-	(*ExportedEvent)(nil),               // 41: personal.v1.ExportedEvent
-	(*PendingMail)(nil),                 // 42: personal.v1.PendingMail
-	(*DeleteRequest)(nil),               // 43: personal.v1.DeleteRequest
-	(*DeleteResponse)(nil),              // 44: personal.v1.DeleteResponse
-	(*UndoDeleteRequest)(nil),           // 45: personal.v1.UndoDeleteRequest
-	(*UndoDeleteResponse)(nil),          // 46: personal.v1.UndoDeleteResponse
-	(*BeginTwoFactorRequest)(nil),       // 47: personal.v1.BeginTwoFactorRequest
-	(*BeginTwoFactorResponse)(nil),      // 48: personal.v1.BeginTwoFactorResponse
-	(*ConfirmTwoFactorRequest)(nil),     // 49: personal.v1.ConfirmTwoFactorRequest
-	(*ConfirmTwoFactorResponse)(nil),    // 50: personal.v1.ConfirmTwoFactorResponse
-	(*RenewRecoveryCodesRequest)(nil),   // 51: personal.v1.RenewRecoveryCodesRequest
-	(*RenewRecoveryCodesResponse)(nil),  // 52: personal.v1.RenewRecoveryCodesResponse
-	(*EndTwoFactorRequest)(nil),         // 53: personal.v1.EndTwoFactorRequest
-	(*EndTwoFactorResponse)(nil),        // 54: personal.v1.EndTwoFactorResponse
-	nil,                                 // 55: personal.v1.AuthorizeRequest.FaultsEntry
-	nil,                                 // 56: personal.v1.RegisterRequest.FieldsEntry
-	nil,                                 // 57: personal.v1.RegisterRequest.FaultsEntry
-	nil,                                 // 58: personal.v1.RecoverRequest.FaultsEntry
-	nil,                                 // 59: personal.v1.RecoverConfirmRequest.FaultsEntry
-	nil,                                 // 60: personal.v1.UpdateProfileRequest.FieldsEntry
-	nil,                                 // 61: personal.v1.ChangePasswordRequest.FaultsEntry
-	nil,                                 // 62: personal.v1.ChangeEmailRequest.FaultsEntry
-	nil,                                 // 63: personal.v1.ConfirmEmailRequest.FaultsEntry
-	nil,                                 // 64: personal.v1.LogoutRequest.FaultsEntry
-	nil,                                 // 65: personal.v1.RevokeSessionRequest.FaultsEntry
-	nil,                                 // 66: personal.v1.ResendVerificationRequest.FaultsEntry
-	nil,                                 // 67: personal.v1.ExportRequest.FaultsEntry
-	nil,                                 // 68: personal.v1.DeleteRequest.FaultsEntry
-	nil,                                 // 69: personal.v1.UndoDeleteRequest.FaultsEntry
-	nil,                                 // 70: personal.v1.BeginTwoFactorRequest.FaultsEntry
-	nil,                                 // 71: personal.v1.ConfirmTwoFactorRequest.FaultsEntry
-	nil,                                 // 72: personal.v1.RenewRecoveryCodesRequest.FaultsEntry
-	nil,                                 // 73: personal.v1.EndTwoFactorRequest.FaultsEntry
-	(*durationpb.Duration)(nil),         // 74: google.protobuf.Duration
-	(*Value)(nil),                       // 75: personal.v1.Value
-	(*timestamppb.Timestamp)(nil),       // 76: google.protobuf.Timestamp
-	(*Field)(nil),                       // 77: personal.v1.Field
-	(*Input)(nil),                       // 78: personal.v1.Input
+	(*ProveRequest)(nil),                // 18: personal.v1.ProveRequest
+	(*ProveResponse)(nil),               // 19: personal.v1.ProveResponse
+	(*ChangePasswordRequest)(nil),       // 20: personal.v1.ChangePasswordRequest
+	(*ChangePasswordResponse)(nil),      // 21: personal.v1.ChangePasswordResponse
+	(*ChangeEmailRequest)(nil),          // 22: personal.v1.ChangeEmailRequest
+	(*ChangeEmailResponse)(nil),         // 23: personal.v1.ChangeEmailResponse
+	(*ConfirmEmailRequest)(nil),         // 24: personal.v1.ConfirmEmailRequest
+	(*ConfirmEmailResponse)(nil),        // 25: personal.v1.ConfirmEmailResponse
+	(*LogoutRequest)(nil),               // 26: personal.v1.LogoutRequest
+	(*LogoutResponse)(nil),              // 27: personal.v1.LogoutResponse
+	(*SessionsRequest)(nil),             // 28: personal.v1.SessionsRequest
+	(*SessionsResponse)(nil),            // 29: personal.v1.SessionsResponse
+	(*RevokeSessionRequest)(nil),        // 30: personal.v1.RevokeSessionRequest
+	(*RevokeSessionResponse)(nil),       // 31: personal.v1.RevokeSessionResponse
+	(*RevokeOtherSessionsRequest)(nil),  // 32: personal.v1.RevokeOtherSessionsRequest
+	(*RevokeOtherSessionsResponse)(nil), // 33: personal.v1.RevokeOtherSessionsResponse
+	(*FieldsRequest)(nil),               // 34: personal.v1.FieldsRequest
+	(*FieldsResponse)(nil),              // 35: personal.v1.FieldsResponse
+	(*FeaturesRequest)(nil),             // 36: personal.v1.FeaturesRequest
+	(*FeaturesResponse)(nil),            // 37: personal.v1.FeaturesResponse
+	(*ResendVerificationRequest)(nil),   // 38: personal.v1.ResendVerificationRequest
+	(*ResendVerificationResponse)(nil),  // 39: personal.v1.ResendVerificationResponse
+	(*ExportRequest)(nil),               // 40: personal.v1.ExportRequest
+	(*ExportResponse)(nil),              // 41: personal.v1.ExportResponse
+	(*KnownAddress)(nil),                // 42: personal.v1.KnownAddress
+	(*ExportedEvent)(nil),               // 43: personal.v1.ExportedEvent
+	(*PendingMail)(nil),                 // 44: personal.v1.PendingMail
+	(*DeleteRequest)(nil),               // 45: personal.v1.DeleteRequest
+	(*DeleteResponse)(nil),              // 46: personal.v1.DeleteResponse
+	(*UndoDeleteRequest)(nil),           // 47: personal.v1.UndoDeleteRequest
+	(*UndoDeleteResponse)(nil),          // 48: personal.v1.UndoDeleteResponse
+	(*BeginTwoFactorRequest)(nil),       // 49: personal.v1.BeginTwoFactorRequest
+	(*BeginTwoFactorResponse)(nil),      // 50: personal.v1.BeginTwoFactorResponse
+	(*ConfirmTwoFactorRequest)(nil),     // 51: personal.v1.ConfirmTwoFactorRequest
+	(*ConfirmTwoFactorResponse)(nil),    // 52: personal.v1.ConfirmTwoFactorResponse
+	(*RenewRecoveryCodesRequest)(nil),   // 53: personal.v1.RenewRecoveryCodesRequest
+	(*RenewRecoveryCodesResponse)(nil),  // 54: personal.v1.RenewRecoveryCodesResponse
+	(*EndTwoFactorRequest)(nil),         // 55: personal.v1.EndTwoFactorRequest
+	(*EndTwoFactorResponse)(nil),        // 56: personal.v1.EndTwoFactorResponse
+	nil,                                 // 57: personal.v1.AuthorizeRequest.FaultsEntry
+	nil,                                 // 58: personal.v1.RegisterRequest.FieldsEntry
+	nil,                                 // 59: personal.v1.RegisterRequest.FaultsEntry
+	nil,                                 // 60: personal.v1.RecoverRequest.FaultsEntry
+	nil,                                 // 61: personal.v1.RecoverConfirmRequest.FaultsEntry
+	nil,                                 // 62: personal.v1.UpdateProfileRequest.FieldsEntry
+	nil,                                 // 63: personal.v1.ProveRequest.FaultsEntry
+	nil,                                 // 64: personal.v1.ChangePasswordRequest.FaultsEntry
+	nil,                                 // 65: personal.v1.ChangeEmailRequest.FaultsEntry
+	nil,                                 // 66: personal.v1.ConfirmEmailRequest.FaultsEntry
+	nil,                                 // 67: personal.v1.LogoutRequest.FaultsEntry
+	nil,                                 // 68: personal.v1.RevokeSessionRequest.FaultsEntry
+	nil,                                 // 69: personal.v1.ResendVerificationRequest.FaultsEntry
+	nil,                                 // 70: personal.v1.ExportRequest.FaultsEntry
+	nil,                                 // 71: personal.v1.DeleteRequest.FaultsEntry
+	nil,                                 // 72: personal.v1.UndoDeleteRequest.FaultsEntry
+	nil,                                 // 73: personal.v1.BeginTwoFactorRequest.FaultsEntry
+	nil,                                 // 74: personal.v1.ConfirmTwoFactorRequest.FaultsEntry
+	nil,                                 // 75: personal.v1.RenewRecoveryCodesRequest.FaultsEntry
+	nil,                                 // 76: personal.v1.EndTwoFactorRequest.FaultsEntry
+	(*durationpb.Duration)(nil),         // 77: google.protobuf.Duration
+	(*Value)(nil),                       // 78: personal.v1.Value
+	(*timestamppb.Timestamp)(nil),       // 79: google.protobuf.Timestamp
+	(*Field)(nil),                       // 80: personal.v1.Field
+	(*Input)(nil),                       // 81: personal.v1.Input
 }
 var file_personal_v1_personal_proto_depIdxs = []int32{
 	2,  // 0: personal.v1.UserProfile.fields:type_name -> personal.v1.ProfileField
-	74, // 1: personal.v1.UserProfile.fresh_for:type_name -> google.protobuf.Duration
-	75, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
-	76, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
-	76, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
-	76, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
-	55, // 6: personal.v1.AuthorizeRequest.faults:type_name -> personal.v1.AuthorizeRequest.FaultsEntry
+	77, // 1: personal.v1.UserProfile.fresh_for:type_name -> google.protobuf.Duration
+	78, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
+	79, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
+	79, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
+	79, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
+	57, // 6: personal.v1.AuthorizeRequest.faults:type_name -> personal.v1.AuthorizeRequest.FaultsEntry
 	0,  // 7: personal.v1.AuthorizeResponse.credentials:type_name -> personal.v1.Credentials
 	1,  // 8: personal.v1.AuthorizeResponse.profile:type_name -> personal.v1.UserProfile
 	0,  // 9: personal.v1.RefreshRequest.credentials:type_name -> personal.v1.Credentials
 	0,  // 10: personal.v1.RefreshResponse.credentials:type_name -> personal.v1.Credentials
-	56, // 11: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
-	57, // 12: personal.v1.RegisterRequest.faults:type_name -> personal.v1.RegisterRequest.FaultsEntry
+	58, // 11: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
+	59, // 12: personal.v1.RegisterRequest.faults:type_name -> personal.v1.RegisterRequest.FaultsEntry
 	0,  // 13: personal.v1.RegisterResponse.credentials:type_name -> personal.v1.Credentials
 	1,  // 14: personal.v1.RegisterResponse.profile:type_name -> personal.v1.UserProfile
-	58, // 15: personal.v1.RecoverRequest.faults:type_name -> personal.v1.RecoverRequest.FaultsEntry
-	59, // 16: personal.v1.RecoverConfirmRequest.faults:type_name -> personal.v1.RecoverConfirmRequest.FaultsEntry
+	60, // 15: personal.v1.RecoverRequest.faults:type_name -> personal.v1.RecoverRequest.FaultsEntry
+	61, // 16: personal.v1.RecoverConfirmRequest.faults:type_name -> personal.v1.RecoverConfirmRequest.FaultsEntry
 	0,  // 17: personal.v1.ProfileRequest.credentials:type_name -> personal.v1.Credentials
 	1,  // 18: personal.v1.ProfileResponse.profile:type_name -> personal.v1.UserProfile
 	0,  // 19: personal.v1.UpdateProfileRequest.credentials:type_name -> personal.v1.Credentials
-	60, // 20: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
+	62, // 20: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
 	1,  // 21: personal.v1.UpdateProfileResponse.profile:type_name -> personal.v1.UserProfile
-	0,  // 22: personal.v1.ChangePasswordRequest.credentials:type_name -> personal.v1.Credentials
-	61, // 23: personal.v1.ChangePasswordRequest.faults:type_name -> personal.v1.ChangePasswordRequest.FaultsEntry
-	0,  // 24: personal.v1.ChangePasswordResponse.credentials:type_name -> personal.v1.Credentials
-	0,  // 25: personal.v1.ChangeEmailRequest.credentials:type_name -> personal.v1.Credentials
-	62, // 26: personal.v1.ChangeEmailRequest.faults:type_name -> personal.v1.ChangeEmailRequest.FaultsEntry
-	63, // 27: personal.v1.ConfirmEmailRequest.faults:type_name -> personal.v1.ConfirmEmailRequest.FaultsEntry
-	0,  // 28: personal.v1.LogoutRequest.credentials:type_name -> personal.v1.Credentials
-	64, // 29: personal.v1.LogoutRequest.faults:type_name -> personal.v1.LogoutRequest.FaultsEntry
-	0,  // 30: personal.v1.SessionsRequest.credentials:type_name -> personal.v1.Credentials
-	3,  // 31: personal.v1.SessionsResponse.sessions:type_name -> personal.v1.Session
-	0,  // 32: personal.v1.RevokeSessionRequest.credentials:type_name -> personal.v1.Credentials
-	65, // 33: personal.v1.RevokeSessionRequest.faults:type_name -> personal.v1.RevokeSessionRequest.FaultsEntry
-	0,  // 34: personal.v1.RevokeOtherSessionsRequest.credentials:type_name -> personal.v1.Credentials
-	77, // 35: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
-	74, // 36: personal.v1.FeaturesResponse.deletion_grace:type_name -> google.protobuf.Duration
-	66, // 37: personal.v1.ResendVerificationRequest.faults:type_name -> personal.v1.ResendVerificationRequest.FaultsEntry
-	0,  // 38: personal.v1.ExportRequest.credentials:type_name -> personal.v1.Credentials
-	67, // 39: personal.v1.ExportRequest.faults:type_name -> personal.v1.ExportRequest.FaultsEntry
-	1,  // 40: personal.v1.ExportResponse.profile:type_name -> personal.v1.UserProfile
-	76, // 41: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
-	76, // 42: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
-	3,  // 43: personal.v1.ExportResponse.sessions:type_name -> personal.v1.Session
-	40, // 44: personal.v1.ExportResponse.known_addresses:type_name -> personal.v1.KnownAddress
-	41, // 45: personal.v1.ExportResponse.events:type_name -> personal.v1.ExportedEvent
-	42, // 46: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
-	76, // 47: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
-	76, // 48: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
-	76, // 49: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
-	0,  // 50: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
-	68, // 51: personal.v1.DeleteRequest.faults:type_name -> personal.v1.DeleteRequest.FaultsEntry
-	76, // 52: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
-	69, // 53: personal.v1.UndoDeleteRequest.faults:type_name -> personal.v1.UndoDeleteRequest.FaultsEntry
-	0,  // 54: personal.v1.BeginTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	70, // 55: personal.v1.BeginTwoFactorRequest.faults:type_name -> personal.v1.BeginTwoFactorRequest.FaultsEntry
-	0,  // 56: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	71, // 57: personal.v1.ConfirmTwoFactorRequest.faults:type_name -> personal.v1.ConfirmTwoFactorRequest.FaultsEntry
-	0,  // 58: personal.v1.ConfirmTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
-	0,  // 59: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
-	72, // 60: personal.v1.RenewRecoveryCodesRequest.faults:type_name -> personal.v1.RenewRecoveryCodesRequest.FaultsEntry
-	0,  // 61: personal.v1.EndTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	73, // 62: personal.v1.EndTwoFactorRequest.faults:type_name -> personal.v1.EndTwoFactorRequest.FaultsEntry
-	0,  // 63: personal.v1.EndTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
-	78, // 64: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	78, // 65: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	4,  // 66: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
-	6,  // 67: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
-	8,  // 68: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
-	10, // 69: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
-	12, // 70: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
-	14, // 71: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
-	16, // 72: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
-	18, // 73: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
-	20, // 74: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
-	22, // 75: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
-	24, // 76: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
-	26, // 77: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
-	28, // 78: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
-	30, // 79: personal.v1.PersonalService.RevokeOtherSessions:input_type -> personal.v1.RevokeOtherSessionsRequest
-	32, // 80: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
-	34, // 81: personal.v1.PersonalService.Features:input_type -> personal.v1.FeaturesRequest
-	36, // 82: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
-	38, // 83: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
-	43, // 84: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
-	45, // 85: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
-	47, // 86: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
-	49, // 87: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
-	51, // 88: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
-	53, // 89: personal.v1.PersonalService.EndTwoFactor:input_type -> personal.v1.EndTwoFactorRequest
-	5,  // 90: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
-	7,  // 91: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
-	9,  // 92: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
-	11, // 93: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
-	13, // 94: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
-	15, // 95: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
-	17, // 96: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
-	19, // 97: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
-	21, // 98: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
-	23, // 99: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
-	25, // 100: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
-	27, // 101: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
-	29, // 102: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
-	31, // 103: personal.v1.PersonalService.RevokeOtherSessions:output_type -> personal.v1.RevokeOtherSessionsResponse
-	33, // 104: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
-	35, // 105: personal.v1.PersonalService.Features:output_type -> personal.v1.FeaturesResponse
-	37, // 106: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
-	39, // 107: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
-	44, // 108: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
-	46, // 109: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
-	48, // 110: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
-	50, // 111: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
-	52, // 112: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
-	54, // 113: personal.v1.PersonalService.EndTwoFactor:output_type -> personal.v1.EndTwoFactorResponse
-	90, // [90:114] is the sub-list for method output_type
-	66, // [66:90] is the sub-list for method input_type
-	66, // [66:66] is the sub-list for extension type_name
-	66, // [66:66] is the sub-list for extension extendee
-	0,  // [0:66] is the sub-list for field type_name
+	0,  // 22: personal.v1.ProveRequest.credentials:type_name -> personal.v1.Credentials
+	63, // 23: personal.v1.ProveRequest.faults:type_name -> personal.v1.ProveRequest.FaultsEntry
+	79, // 24: personal.v1.ProveResponse.until:type_name -> google.protobuf.Timestamp
+	0,  // 25: personal.v1.ChangePasswordRequest.credentials:type_name -> personal.v1.Credentials
+	64, // 26: personal.v1.ChangePasswordRequest.faults:type_name -> personal.v1.ChangePasswordRequest.FaultsEntry
+	0,  // 27: personal.v1.ChangePasswordResponse.credentials:type_name -> personal.v1.Credentials
+	0,  // 28: personal.v1.ChangeEmailRequest.credentials:type_name -> personal.v1.Credentials
+	65, // 29: personal.v1.ChangeEmailRequest.faults:type_name -> personal.v1.ChangeEmailRequest.FaultsEntry
+	66, // 30: personal.v1.ConfirmEmailRequest.faults:type_name -> personal.v1.ConfirmEmailRequest.FaultsEntry
+	0,  // 31: personal.v1.LogoutRequest.credentials:type_name -> personal.v1.Credentials
+	67, // 32: personal.v1.LogoutRequest.faults:type_name -> personal.v1.LogoutRequest.FaultsEntry
+	0,  // 33: personal.v1.SessionsRequest.credentials:type_name -> personal.v1.Credentials
+	3,  // 34: personal.v1.SessionsResponse.sessions:type_name -> personal.v1.Session
+	0,  // 35: personal.v1.RevokeSessionRequest.credentials:type_name -> personal.v1.Credentials
+	68, // 36: personal.v1.RevokeSessionRequest.faults:type_name -> personal.v1.RevokeSessionRequest.FaultsEntry
+	0,  // 37: personal.v1.RevokeOtherSessionsRequest.credentials:type_name -> personal.v1.Credentials
+	80, // 38: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
+	77, // 39: personal.v1.FeaturesResponse.deletion_grace:type_name -> google.protobuf.Duration
+	69, // 40: personal.v1.ResendVerificationRequest.faults:type_name -> personal.v1.ResendVerificationRequest.FaultsEntry
+	0,  // 41: personal.v1.ExportRequest.credentials:type_name -> personal.v1.Credentials
+	70, // 42: personal.v1.ExportRequest.faults:type_name -> personal.v1.ExportRequest.FaultsEntry
+	1,  // 43: personal.v1.ExportResponse.profile:type_name -> personal.v1.UserProfile
+	79, // 44: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
+	79, // 45: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
+	3,  // 46: personal.v1.ExportResponse.sessions:type_name -> personal.v1.Session
+	42, // 47: personal.v1.ExportResponse.known_addresses:type_name -> personal.v1.KnownAddress
+	43, // 48: personal.v1.ExportResponse.events:type_name -> personal.v1.ExportedEvent
+	44, // 49: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
+	79, // 50: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
+	79, // 51: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
+	79, // 52: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
+	0,  // 53: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
+	71, // 54: personal.v1.DeleteRequest.faults:type_name -> personal.v1.DeleteRequest.FaultsEntry
+	79, // 55: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
+	72, // 56: personal.v1.UndoDeleteRequest.faults:type_name -> personal.v1.UndoDeleteRequest.FaultsEntry
+	0,  // 57: personal.v1.BeginTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	73, // 58: personal.v1.BeginTwoFactorRequest.faults:type_name -> personal.v1.BeginTwoFactorRequest.FaultsEntry
+	0,  // 59: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	74, // 60: personal.v1.ConfirmTwoFactorRequest.faults:type_name -> personal.v1.ConfirmTwoFactorRequest.FaultsEntry
+	0,  // 61: personal.v1.ConfirmTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
+	0,  // 62: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
+	75, // 63: personal.v1.RenewRecoveryCodesRequest.faults:type_name -> personal.v1.RenewRecoveryCodesRequest.FaultsEntry
+	0,  // 64: personal.v1.EndTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	76, // 65: personal.v1.EndTwoFactorRequest.faults:type_name -> personal.v1.EndTwoFactorRequest.FaultsEntry
+	0,  // 66: personal.v1.EndTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
+	81, // 67: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	81, // 68: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	4,  // 69: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
+	6,  // 70: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
+	8,  // 71: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
+	10, // 72: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
+	12, // 73: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
+	14, // 74: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
+	16, // 75: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
+	18, // 76: personal.v1.PersonalService.Prove:input_type -> personal.v1.ProveRequest
+	20, // 77: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
+	22, // 78: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
+	24, // 79: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
+	26, // 80: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
+	28, // 81: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
+	30, // 82: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
+	32, // 83: personal.v1.PersonalService.RevokeOtherSessions:input_type -> personal.v1.RevokeOtherSessionsRequest
+	34, // 84: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
+	36, // 85: personal.v1.PersonalService.Features:input_type -> personal.v1.FeaturesRequest
+	38, // 86: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
+	40, // 87: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
+	45, // 88: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
+	47, // 89: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
+	49, // 90: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
+	51, // 91: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
+	53, // 92: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
+	55, // 93: personal.v1.PersonalService.EndTwoFactor:input_type -> personal.v1.EndTwoFactorRequest
+	5,  // 94: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
+	7,  // 95: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
+	9,  // 96: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
+	11, // 97: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
+	13, // 98: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
+	15, // 99: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
+	17, // 100: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
+	19, // 101: personal.v1.PersonalService.Prove:output_type -> personal.v1.ProveResponse
+	21, // 102: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
+	23, // 103: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
+	25, // 104: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
+	27, // 105: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
+	29, // 106: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
+	31, // 107: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
+	33, // 108: personal.v1.PersonalService.RevokeOtherSessions:output_type -> personal.v1.RevokeOtherSessionsResponse
+	35, // 109: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
+	37, // 110: personal.v1.PersonalService.Features:output_type -> personal.v1.FeaturesResponse
+	39, // 111: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
+	41, // 112: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
+	46, // 113: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
+	48, // 114: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
+	50, // 115: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
+	52, // 116: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
+	54, // 117: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
+	56, // 118: personal.v1.PersonalService.EndTwoFactor:output_type -> personal.v1.EndTwoFactorResponse
+	94, // [94:119] is the sub-list for method output_type
+	69, // [69:94] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_personal_proto_init() }
@@ -3721,7 +3969,7 @@ func file_personal_v1_personal_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_personal_proto_rawDesc), len(file_personal_v1_personal_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   74,
+			NumMessages:   77,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

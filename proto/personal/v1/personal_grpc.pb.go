@@ -26,6 +26,7 @@ const (
 	PersonalService_RecoverConfirm_FullMethodName      = "/personal.v1.PersonalService/RecoverConfirm"
 	PersonalService_Profile_FullMethodName             = "/personal.v1.PersonalService/Profile"
 	PersonalService_UpdateProfile_FullMethodName       = "/personal.v1.PersonalService/UpdateProfile"
+	PersonalService_Prove_FullMethodName               = "/personal.v1.PersonalService/Prove"
 	PersonalService_ChangePassword_FullMethodName      = "/personal.v1.PersonalService/ChangePassword"
 	PersonalService_ChangeEmail_FullMethodName         = "/personal.v1.PersonalService/ChangeEmail"
 	PersonalService_ConfirmEmail_FullMethodName        = "/personal.v1.PersonalService/ConfirmEmail"
@@ -68,6 +69,8 @@ type PersonalServiceClient interface {
 	Profile(ctx context.Context, in *ProfileRequest, opts ...grpc.CallOption) (*ProfileResponse, error)
 	// UpdateProfile changes the fields that were sent and no others.
 	UpdateProfile(ctx context.Context, in *UpdateProfileRequest, opts ...grpc.CallOption) (*UpdateProfileResponse, error)
+	// Prove shows that the session's user is there, and returns a proof of that.
+	Prove(ctx context.Context, in *ProveRequest, opts ...grpc.CallOption) (*ProveResponse, error)
 	// ChangePassword replaces the password and ends every other session.
 	ChangePassword(ctx context.Context, in *ChangePasswordRequest, opts ...grpc.CallOption) (*ChangePasswordResponse, error)
 	// ChangeEmail mails a token to the new address.
@@ -177,6 +180,16 @@ func (c *personalServiceClient) UpdateProfile(ctx context.Context, in *UpdatePro
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(UpdateProfileResponse)
 	err := c.cc.Invoke(ctx, PersonalService_UpdateProfile_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *personalServiceClient) Prove(ctx context.Context, in *ProveRequest, opts ...grpc.CallOption) (*ProveResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ProveResponse)
+	err := c.cc.Invoke(ctx, PersonalService_Prove_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -376,6 +389,8 @@ type PersonalServiceServer interface {
 	Profile(context.Context, *ProfileRequest) (*ProfileResponse, error)
 	// UpdateProfile changes the fields that were sent and no others.
 	UpdateProfile(context.Context, *UpdateProfileRequest) (*UpdateProfileResponse, error)
+	// Prove shows that the session's user is there, and returns a proof of that.
+	Prove(context.Context, *ProveRequest) (*ProveResponse, error)
 	// ChangePassword replaces the password and ends every other session.
 	ChangePassword(context.Context, *ChangePasswordRequest) (*ChangePasswordResponse, error)
 	// ChangeEmail mails a token to the new address.
@@ -441,6 +456,9 @@ func (UnimplementedPersonalServiceServer) Profile(context.Context, *ProfileReque
 }
 func (UnimplementedPersonalServiceServer) UpdateProfile(context.Context, *UpdateProfileRequest) (*UpdateProfileResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method UpdateProfile not implemented")
+}
+func (UnimplementedPersonalServiceServer) Prove(context.Context, *ProveRequest) (*ProveResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Prove not implemented")
 }
 func (UnimplementedPersonalServiceServer) ChangePassword(context.Context, *ChangePasswordRequest) (*ChangePasswordResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ChangePassword not implemented")
@@ -636,6 +654,24 @@ func _PersonalService_UpdateProfile_Handler(srv interface{}, ctx context.Context
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(PersonalServiceServer).UpdateProfile(ctx, req.(*UpdateProfileRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PersonalService_Prove_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ProveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).Prove(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_Prove_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).Prove(ctx, req.(*ProveRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -980,6 +1016,10 @@ var PersonalService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "UpdateProfile",
 			Handler:    _PersonalService_UpdateProfile_Handler,
+		},
+		{
+			MethodName: "Prove",
+			Handler:    _PersonalService_Prove_Handler,
 		},
 		{
 			MethodName: "ChangePassword",

@@ -23,6 +23,7 @@ type Service struct {
 	RecoverConfirmFunc      func(context.Context, personal.RecoverConfirmRequest) (int64, error)
 	ProfileFunc             func(context.Context, personal.Credentials) (personal.Profile, error)
 	UpdateProfileFunc       func(context.Context, personal.UpdateProfileRequest) (personal.Profile, error)
+	ProveFunc               func(context.Context, personal.ProveRequest) (personal.Proof, error)
 	ChangePasswordFunc      func(context.Context, personal.ChangePasswordRequest) (personal.Credentials, error)
 	ChangeEmailFunc         func(context.Context, personal.ChangeEmailRequest) error
 	ConfirmEmailFunc        func(context.Context, personal.ConfirmEmailRequest) (int64, error)
@@ -94,6 +95,11 @@ func (s *Service) Profile(ctx context.Context, c personal.Credentials) (personal
 // UpdateProfile calls UpdateProfileFunc.
 func (s *Service) UpdateProfile(ctx context.Context, r personal.UpdateProfileRequest) (personal.Profile, error) {
 	return call(ctx, s.UpdateProfileFunc, r)
+}
+
+// Prove calls ProveFunc.
+func (s *Service) Prove(ctx context.Context, r personal.ProveRequest) (personal.Proof, error) {
+	return call(ctx, s.ProveFunc, r)
 }
 
 // ChangePassword calls ChangePasswordFunc.

@@ -26,7 +26,7 @@ type Start func(t *testing.T, host personal.Host) personal.Service
 func Run(t *testing.T, start Start) { run(t, start, false) }
 
 // RunReleased is [Run] for a Service of the last release, 0.1.0. It skips what that does not
-// offer: second factors, ending all other sessions, and features.
+// offer: second factors, proofs, ending all other sessions, and features.
 func RunReleased(t *testing.T, start Start) { run(t, start, true) }
 
 // RunRequiredVerification tests what differs from [Run] where accounts must confirm their
@@ -76,6 +76,9 @@ func run(t *testing.T, start Start, released bool) {
 		"export has everything about the user, and asks for the password": testExport,
 		"fields include all but the hidden ones":                          testFields,
 		"features are the rules in force":                                 testFeatures,
+		"proof is given for password and code":                            testProve,
+		"proof stands for password and code":                              testProofOperations,
+		"wrong, foreign and void proofs are refused":                      testProofMismatch,
 		"second factor is asked for, and each code works once":            testTwoFactor,
 		"operations ask for the code of a second factor":                  testTwoFactorOperations,
 		"recovery codes are renewed and the second factor is removed":     testTwoFactorChanges,

@@ -1,0 +1,340 @@
+package accounts_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/token"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// prove returns a proof of the session's user.
+func (f *fixture) prove(t testing.TB, ctx context.Context, c personal.Credentials, code string) personal.Proof {
+	t.Helper()
+	p, err := f.service.Prove(ctx, personal.ProveRequest{Credentials: c, Password: goodPassword, Code: code})
+	if err != nil {
+		t.Fatalf("proving: %v", err)
+	}
+	return p
+}
+
+// provenUses are the operations that take a proof in place of password and code.
+var provenUses = map[string]use{
+	"password": func(ctx context.Context, s *accounts.Service, c personal.Credentials, proof string) error {
+		_, err := s.ChangePassword(ctx, personal.ChangePasswordRequest{
+			Credentials: c, Password: otherPassword, ConfirmPassword: otherPassword, Proof: proof,
+		})
+		return err
+	},
+	"email": func(ctx context.Context, s *accounts.Service, c personal.Credentials, proof string) error {
+		return s.ChangeEmail(ctx, personal.ChangeEmailRequest{Credentials: c, Email: "new@example.com", Proof: proof})
+	},
+	"export": func(ctx context.Context, s *accounts.Service, c personal.Credentials, proof string) error {
+		_, err := s.Export(ctx, personal.ExportRequest{Credentials: c, Proof: proof})
+		return err
+	},
+	"delete": func(ctx context.Context, s *accounts.Service, c personal.Credentials, proof string) error {
+		_, err := s.Delete(ctx, personal.DeleteRequest{Credentials: c, Proof: proof})
+		return err
+	},
+	"two_factor": func(ctx context.Context, s *accounts.Service, c personal.Credentials, proof string) error {
+		_, err := s.BeginTwoFactor(ctx, personal.BeginTwoFactorRequest{Credentials: c, Proof: proof})
+		return err
+	},
+	"two_factor_codes": func(ctx context.Context, s *accounts.Service, c personal.Credentials, proof string) error {
+		_, err := s.RenewRecoveryCodes(ctx, personal.RenewRecoveryCodesRequest{Credentials: c, Proof: proof})
+		return err
+	},
+	"two_factor_remove": func(ctx context.Context, s *accounts.Service, c personal.Credentials, proof string) error {
+		_, err := s.EndTwoFactor(ctx, personal.EndTwoFactorRequest{Credentials: c, Proof: proof})
+		return err
+	},
+}
+
+// isWrongProof reports whether a proof was refused, and nothing else.
+func isWrongProof(err error) bool {
+	var e *personal.Error
+	return errors.As(err, &e) && e.Code == personal.CodeValidationFailed && len(e.FieldErrors) == 1 && e.FieldErrors["proof"] == personal.FieldErrorMismatch
+}
+
+// wantNoProof checks that every operation refuses the proof.
+func (f *fixture) wantNoProof(t *testing.T, why string, c personal.Credentials, proof string) {
+	t.Helper()
+	for name, use := range provenUses {
+		if err := use(t.Context(), f.service, c, proof); !isWrongProof(err) {
+			t.Errorf("%s with a proof %s: got %v, want the field error mismatch of proof", name, why, err)
+		}
+	}
+}
+
+func TestProof_EndsAfterItsLifetime(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := offering(t, url, func(s *accounts.Settings) { s.ProofLifetime = time.Minute })
+		in := f.register(t, "ada").Credentials
+		p := f.prove(t, t.Context(), in, "")
+		if want := f.clock.Now().Add(time.Minute); !p.Until.Equal(want) {
+			t.Errorf("got a proof until %v, want %v", p.Until, want)
+		}
+		f.clock.Advance(time.Minute - time.Microsecond)
+		if err := provenUses["export"](t.Context(), f.service, in, p.Proof); err != nil {
+			t.Errorf("at the end: %v", err)
+		}
+		f.clock.Advance(time.Microsecond)
+		f.wantNoProof(t, "that has ended", in, p.Proof)
+	})
+}
+
+func TestProof_IsVoidAfterChangesOfTheAccount(t *testing.T) {
+	for name, change := range map[string]func(*testing.T, *fixture, *factor){
+		"a password changed by an older version": func(t *testing.T, f *fixture, _ *factor) {
+			f.exec(t, "UPDATE personal_accounts SET password_hash = 'x', credential_version = credential_version + 1")
+		},
+		"an e-mail changed by an older version": func(t *testing.T, f *fixture, _ *factor) {
+			f.exec(t, "UPDATE personal_accounts SET email = 'x@example.com', email_key = 'x@example.com'")
+		},
+		"an e-mail changed by its user": func(t *testing.T, f *fixture, u *factor) {
+			request := personal.ChangeEmailRequest{Credentials: u.in, Password: goodPassword, Email: "x@example.com", Code: u.recoveryCode()}
+			if err := f.service.ChangeEmail(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+			f.drain(t)
+			if _, err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: f.tokens()[0]}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"an e-mail changed by an administrator": func(t *testing.T, f *fixture, u *factor) { f.setEmail(t, u.in.UserID, "x@example.com") },
+		"an e-mail removed":                     func(t *testing.T, f *fixture, u *factor) { f.setEmail(t, u.in.UserID, "") },
+		"a password":                            func(t *testing.T, f *fixture, u *factor) { u.changePassword(t) },
+		"the end of the factor":                 func(t *testing.T, f *fixture, u *factor) { u.end(t, t.Context()) },
+		"another proof":                         func(t *testing.T, f *fixture, u *factor) { f.prove(t, t.Context(), u.in, u.recoveryCode()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Databases(t, func(t *testing.T, url string) {
+				f := offering(t, url)
+				u := f.enrol(t, "ada")
+				proof := f.prove(t, t.Context(), u.in, u.recoveryCode()).Proof
+				change(t, f, u)
+				f.wantNoProof(t, "from before "+name, u.in, proof)
+			})
+		})
+	}
+	t.Run("the start of the factor", func(t *testing.T) {
+		testkit.Databases(t, func(t *testing.T, url string) {
+			f := offering(t, url)
+			u := &factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}
+			proof := f.prove(t, t.Context(), u.in, "").Proof
+			u.confirm(t, t.Context())
+			f.wantNoProof(t, "given without a code", u.in, proof)
+		})
+	})
+}
+
+// changePassword changes the password with a code.
+func (u *factor) changePassword(t *testing.T) {
+	t.Helper()
+	var err error
+	u.in, err = u.f.service.ChangePassword(t.Context(), personal.ChangePasswordRequest{
+		Credentials: u.in, OldPassword: goodPassword, Password: otherPassword, ConfirmPassword: otherPassword, Code: u.recoveryCode(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What an administrator does to the account ends the session, and the proof with it.
+func TestProof_EndsWithItsSession(t *testing.T) {
+	for name, end := range map[string]func(*accounts.Service, context.Context, int64) error{
+		"disabling": func(s *accounts.Service, ctx context.Context, id int64) error {
+			return errors.Join(s.DisableUser(ctx, id), s.EnableUser(ctx, id))
+		},
+		"sign-out":      (*accounts.Service).RevokeUserSessions,
+		"second factor": (*accounts.Service).RemoveTwoFactor,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := offering(t, testkit.SQLite(t))
+			u := f.enrol(t, "ada")
+			proof := f.prove(t, t.Context(), u.in, u.recoveryCode()).Proof
+			if err := end(f.service, t.Context(), u.in.UserID); err != nil {
+				t.Fatal(err)
+			}
+			for name, use := range provenUses {
+				if err := use(t.Context(), f.service, u.in, proof); personal.CodeOf(err) != personal.CodeUnauthenticated {
+					t.Errorf("%s: got %v, want unauthenticated", name, err)
+				}
+			}
+		})
+	}
+}
+
+// interrupted is a store that calls found once, after it has found a session.
+type interrupted struct {
+	accounts.Store
+	found func()
+}
+
+func (s *interrupted) FindSession(ctx context.Context, selector token.Selector, part accounts.AccountPart) (accounts.Session, accounts.Account, error) {
+	session, account, err := s.Store.FindSession(ctx, selector, part)
+	if found := s.found; found != nil {
+		s.found = nil
+		found()
+	}
+	return session, account, err
+}
+
+func TestProof_VoidedMeanwhileDoesNothing(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		s := &interrupted{Store: f.store}
+		f.offer(t, s, mustHasher(t, cheap))
+		for i, name := range slices.Sorted(maps.Keys(provenUses)) {
+			u := f.enrol(t, fmt.Sprint("ada", i))
+			if name == "two_factor" {
+				u = &factor{f: f, in: f.register(t, "bob").Credentials, login: "bob"}
+			}
+			code := func() string {
+				if u.secret == "" {
+					return ""
+				}
+				return u.recoveryCode()
+			}
+			proof := f.prove(t, t.Context(), u.in, code()).Proof
+			s.found = func() { f.prove(t, t.Context(), u.in, code()) }
+			before, events := f.account(t, u.in.UserID), f.published(t, u.in.UserID)
+			if err := provenUses[name](t.Context(), f.service, u.in, proof); !isWrongProof(err) {
+				t.Errorf("%s: got %v, want the field error mismatch of proof", name, err)
+			}
+			after := f.account(t, u.in.UserID)
+			if after.PasswordHash != before.PasswordHash || after.CredentialVersion != before.CredentialVersion || after.Disabled {
+				t.Errorf("%s: the account has changed", name)
+			}
+			for _, e := range f.published(t, u.in.UserID)[len(events):] {
+				if e != personal.EventRecoveryCodeUsed { // by the other proof
+					t.Errorf("%s: got event %s, want none", name, e)
+				}
+			}
+		}
+	})
+}
+
+// Wrong proofs cannot be guessed and are mostly expired ones: they are no guesses, and are not
+// reported as failed sign-ins. Writes of the session are limited all the same.
+func TestProof_WrongOnesCountOnlyAsWritesOfTheSession(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		in := f.register(t, "ada").Credentials
+		verified := h.verified
+		export := func() error { return provenUses["export"](at(t, home), f.service, in, "wrong") }
+		for range f.settings.Throttle.SessionWrites.Burst {
+			if err := export(); !isWrongProof(err) {
+				t.Fatalf("got %v, want the field error mismatch of proof", err)
+			}
+		}
+		wantCode(t, export(), personal.CodeTooManyAttempts)
+		if h.verified != verified {
+			t.Errorf("got %d passwords verified, want none", h.verified-verified)
+		}
+		f.wantTry(t, home, "ada", goodPassword, "")
+		if slices.Contains(f.published(t, in.UserID), personal.EventSignInFailed) {
+			t.Error("got a failed sign-in, want none")
+		}
+	})
+}
+
+// The contract: without a password an attempt does not count, but waits with the others.
+func TestProof_WaitsWhileGuessesAreUsedUp(t *testing.T) {
+	f, _ := guarded(t, testkit.SQLite(t))
+	in := f.register(t, "ada").Credentials
+	proof := f.prove(t, at(t, home), in, "").Proof
+	for range f.settings.Throttle.Guess.Burst {
+		f.wantTry(t, home, "ada", otherPassword, personal.CodeInvalidCredentials)
+	}
+	wantCode(t, provenUses["export"](at(t, home), f.service, in, proof), personal.CodeTooManyAttempts)
+	if err := provenUses["export"](at(t, abroad), f.service, in, proof); err != nil {
+		t.Errorf("elsewhere: %v", err)
+	}
+}
+
+func TestProve_IsChargedAndReportedLikeAPassword(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		in := f.register(t, "ada").Credentials
+		prove := func(password string) error {
+			_, err := f.service.Prove(at(t, home), personal.ProveRequest{Credentials: in, Password: password})
+			return err
+		}
+		for range 2 * f.settings.Throttle.Guess.Burst { // right ones are refunded
+			wantCode(t, prove(goodPassword), "")
+			f.clock.Advance(time.Second)
+		}
+		if got := f.published(t, in.UserID); slices.Contains(got, personal.EventSignInFailed) || len(got) != 1 {
+			t.Errorf("got events %q, want that of the registration alone", got)
+		}
+		for range f.settings.Throttle.Guess.Burst {
+			wantCode(t, prove(otherPassword), personal.CodeValidationFailed)
+		}
+		verified := h.verified
+		wantCode(t, prove(goodPassword), personal.CodeTooManyAttempts)
+		_, err := f.service.Prove(at(t, home), personal.ProveRequest{Credentials: in, Attempt: "a", Credential: "{}", Password: goodPassword})
+		wantCode(t, err, personal.CodeTooManyAttempts)
+		if h.verified != verified {
+			t.Error("a password was verified although the limit is used up")
+		}
+		if !slices.Contains(f.published(t, in.UserID), personal.EventSignInFailed) {
+			t.Error("got no failed sign-in")
+		}
+	})
+}
+
+// A taken e-mail costs a guess with a proof as with a password.
+func TestProof_TakenEmailsAreCharged(t *testing.T) {
+	f, _ := guarded(t, testkit.SQLite(t))
+	f.settings.Throttle.TakenEmail.Burst = 1000
+	f.service = f.serve(f.store, mustHasher(t, cheap))
+	f.register(t, "bob")
+	in := f.register(t, "ada").Credentials
+	proof := f.prove(t, at(t, home), in, "").Proof
+	ask := func(email string) error {
+		return f.service.ChangeEmail(at(t, home), personal.ChangeEmailRequest{Credentials: in, Email: email, Proof: proof})
+	}
+	for range f.settings.Throttle.Guess.Burst {
+		wantCode(t, ask("bob@example.com"), personal.CodeAlreadyExists)
+	}
+	for _, email := range []string{"bob@example.com", "free@example.com"} {
+		wantCode(t, ask(email), personal.CodeTooManyAttempts)
+	}
+}
+
+func TestProve_KeepsWhetherACodeWasJudged(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := offering(t, url)
+		u := &factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}
+		wantCodeJudged := func(want bool) {
+			t.Helper()
+			selector, _, _ := token.ParseHash(u.in.UserHash)
+			session, account, err := f.store.FindSession(t.Context(), selector, accounts.WholeAccount)
+			if p := session.Proof; err != nil || p.WithCode != want || p.CredentialVersion != account.CredentialVersion || p.EmailKey != account.Email.Key {
+				t.Errorf("got %+v, error %v; want a proof with a code: %t", session.Proof, err, want)
+			}
+		}
+		f.prove(t, t.Context(), u.in, "ignored")
+		wantCodeJudged(false)
+		u.confirm(t, t.Context())
+		f.prove(t, t.Context(), u.in, u.next())
+		wantCodeJudged(true)
+		f.prove(t, t.Context(), u.in, u.recoveryCode())
+		wantCodeJudged(true)
+		if got := f.published(t, u.in.UserID); !slices.Contains(got, personal.EventRecoveryCodeUsed) {
+			t.Errorf("got events %q, want that a recovery code was used", got)
+		}
+		u.end(t, t.Context())
+		f.prove(t, t.Context(), u.in, "")
+		wantCodeJudged(false)
+	})
+}

@@ -1,0 +1,173 @@
+package storetest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+)
+
+// newProof returns a proof of the account's user.
+func (w *world) newProof(a accounts.Account) accounts.Proof {
+	return accounts.Proof{
+		Digest: digest("proof", w.number()), Until: w.Now().Add(5 * time.Minute),
+		CredentialVersion: a.CredentialVersion, EmailKey: a.Email.Key, WithCode: a.TwoFactor.On(),
+	}
+}
+
+// prove stores a proof and returns its use.
+func (w *world) prove(a accounts.Account, s accounts.Session) accounts.ProofUse {
+	w.t.Helper()
+	p := w.newProof(a)
+	w.must(w.SetProof(w.t.Context(), a.ID, s.ID, p, accounts.CodeUse{}))
+	return accounts.ProofUse{SessionID: s.ID, Digest: p.Digest}
+}
+
+// proofUses are the operations that a proof authorises: those of a session that use up a code, but
+// for the last one, which makes a proof; and a new pending factor, which needs no code.
+var proofUses = append(codeUses[1:len(codeUses)-1:len(codeUses)-1], struct {
+	name string
+	use  func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error
+}{"a pending factor", func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error {
+	p := w.newPending(a, s)
+	p.Proof = code.Proof
+	return w.SetPendingFactor(w.t.Context(), p)
+}})
+
+var proofCases = []testCase{
+	{"a proof is found with its session and the whole account, and stays through refreshes until another replaces it", func(t *testing.T, w *world) {
+		a, s := w.createEnrolled()
+		other := w.open(a)
+		want := w.newProof(a)
+		w.must(w.SetProof(t.Context(), a.ID, s.ID, want, step(firstStep+1), job("event")))
+		wantProof := func(s accounts.Session, want accounts.Proof) {
+			t.Helper()
+			if diff := cmp.Diff(want, w.session(s).Proof); diff != "" {
+				t.Error(diff)
+			}
+		}
+		wantProof(s, want)
+		wantProof(other, accounts.Proof{})
+		if due := w.kindsDue(); len(due) != 1 {
+			t.Errorf("got jobs %v, want one", due)
+		}
+		w.pass(time.Minute)
+		w.must(w.TouchSession(t.Context(), s.ID, s.Current, true))
+		next := w.session(s)
+		w.must(w.RotateSession(t.Context(), next, func(now time.Time) accounts.Session {
+			next.Current, next.Rotated = digest("next", 1), now
+			return next
+		}))
+		wantProof(s, want)
+
+		a.Email = accounts.Email{}
+		a.TwoFactor = accounts.TwoFactor{}
+		want = w.newProof(a)
+		w.must(w.SetProof(t.Context(), a.ID, s.ID, want, accounts.CodeUse{}))
+		wantProof(s, want)
+	}},
+	{"a proof is stored for its session, version and an unused code only", func(t *testing.T, w *world) {
+		a, s := w.createEnrolled()
+		b, foreign := w.createAny()
+		ended := w.open(a)
+		w.must(w.RevokeSession(t.Context(), a.ID, ended.ID))
+		old := w.newProof(a)
+		old.CredentialVersion--
+		for _, refused := range []struct {
+			account, session int64
+			proof            accounts.Proof
+			code             accounts.CodeUse
+			want             error
+		}{
+			{a.ID, foreign.ID, w.newProof(a), step(firstStep + 1), accounts.ErrStale},
+			{a.ID, ended.ID, w.newProof(a), step(firstStep + 1), accounts.ErrStale},
+			{a.ID, s.ID, old, step(firstStep + 1), accounts.ErrStale},
+			{b.ID, s.ID, w.newProof(b), accounts.CodeUse{}, accounts.ErrStale},
+			{99, s.ID, w.newProof(a), accounts.CodeUse{}, accounts.ErrStale},
+			{a.ID, s.ID, w.newProof(a), step(firstStep), accounts.ErrCodeUsed},
+			{a.ID, s.ID, w.newProof(a), recovery(9), accounts.ErrCodeUsed},
+		} {
+			w.wantError(w.SetProof(t.Context(), refused.account, refused.session, refused.proof, refused.code, job("event")), refused.want)
+		}
+		w.wantUnchanged(a, s)
+		for _, s := range []accounts.Session{s, foreign} {
+			if got := w.session(s).Proof; got != (accounts.Proof{}) {
+				t.Errorf("got proof %v, want none", got)
+			}
+		}
+		w.must(w.SetDisabled(t.Context(), a.ID, true))
+		disabled := w.newProof(w.account(a.ID))
+		w.wantError(w.SetProof(t.Context(), a.ID, s.ID, disabled, accounts.CodeUse{}), accounts.ErrStale)
+	}},
+	{"operations succeed with a valid proof", func(t *testing.T, w *world) {
+		for _, o := range proofUses {
+			a, s := w.createEnrolled()
+			if err := o.use(w, a, s, accounts.CodeUse{Proof: w.prove(a, s)}); err != nil {
+				t.Errorf("%s: %v", o.name, err)
+			}
+			w.kindsDue()
+		}
+	}},
+	{"operations with a void proof write nothing", func(t *testing.T, w *world) {
+		for _, c := range []struct {
+			name string
+			void func(a *accounts.Account, s accounts.Session, p *accounts.ProofUse)
+		}{
+			{"a wrong one", func(_ *accounts.Account, _ accounts.Session, p *accounts.ProofUse) { p.Digest[31]++ }},
+			{"one of another session", func(a *accounts.Account, _ accounts.Session, p *accounts.ProofUse) { p.SessionID = w.open(*a).ID }},
+			{"one of another account", func(_ *accounts.Account, _ accounts.Session, p *accounts.ProofUse) { *p = w.prove(w.createAny()) }},
+			{"a replaced one", func(a *accounts.Account, s accounts.Session, _ *accounts.ProofUse) { w.prove(*a, s) }},
+			{"one of a session that has ended", func(a *accounts.Account, _ accounts.Session, p *accounts.ProofUse) {
+				ended := w.open(*a)
+				*p = w.prove(*a, ended)
+				w.must(w.RevokeSession(t.Context(), a.ID, ended.ID))
+			}},
+			{"one for another e-mail", func(a *accounts.Account, _ accounts.Session, _ *accounts.ProofUse) {
+				noJob := func(accounts.Account) ([]accounts.NewJob, error) { return nil, nil }
+				w.must(w.SetEmail(t.Context(), a.ID, accounts.Email{Address: a.Login + "@x.org", Key: a.Login + "@x.org"}, noJob))
+			}},
+		} {
+			for _, o := range proofUses {
+				a, s := w.createEnrolled()
+				p := w.prove(a, s)
+				c.void(&a, s, &p)
+				before, sessions := w.account(a.ID), w.sessions(a.ID)
+				if err := o.use(w, before, s, accounts.CodeUse{Proof: p}); !errors.Is(err, accounts.ErrProofVoid) {
+					t.Errorf("%s with %s: got %v, want %v", o.name, c.name, err, accounts.ErrProofVoid)
+				}
+				w.wantUnchanged(before, sessions...)
+				w.wantPending(w.newPending(a, s), nil)
+			}
+		}
+	}},
+	{"a proof does not outlive a change of the credentials", func(t *testing.T, w *world) {
+		for _, o := range proofUses {
+			a, s := w.createEnrolled()
+			p := w.prove(a, s)
+			fresh := w.renewed(s)
+			w.must(w.ReplacePassword(t.Context(), a.ID, a.CredentialVersion, "second hash", accounts.KeptSession{Session: fresh}, accounts.CodeUse{}))
+			before := w.account(a.ID)
+			if err := o.use(w, a, s, accounts.CodeUse{Proof: p}); !errors.Is(err, accounts.ErrStale) {
+				t.Errorf("%s: got %v, want %v", o.name, err, accounts.ErrStale)
+			}
+			w.wantUnchanged(before, fresh)
+			if got := w.session(fresh).Proof; got.CredentialVersion == before.CredentialVersion {
+				t.Errorf("%s: got a proof of the new version", o.name)
+			}
+		}
+	}},
+	{"a taken e-mail is learned with a valid proof only", func(t *testing.T, w *world) {
+		other, _ := w.createAny()
+		a, s := w.createAny()
+		p := w.prove(a, s)
+		ask := func(p accounts.ProofUse) error {
+			return w.RequestEmail(t.Context(), a.ID, a.CredentialVersion, other.Email.Key, accounts.CodeUse{Proof: p}, nil)
+		}
+		w.wantTaken(ask(p), accounts.TakenError{Email: true})
+		p.Digest[0]++
+		w.wantError(ask(p), accounts.ErrProofVoid)
+	}},
+}

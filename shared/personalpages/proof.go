@@ -1,0 +1,144 @@
+package personalpages
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
+)
+
+// proofPages is the page that asks users once who they are, and leads back to the page that needs
+// to know. The browser keeps the proof in a cookie.
+type proofPages struct{ *site }
+
+func (p proofPages) route(mux *http.ServeMux) {
+	p.accountForm(mux, provePath, form{build: p.proveForm, submit: p.prove})
+}
+
+// provenForm is accountForm for a form that the password, and the code of a second factor, or a
+// proof authorise. It leads to the page that asks for them, and has no controls for them while
+// there is a proof: see [site.currentPassword] and [site.withCode]. Where the plugin gives no
+// proofs, because its version is older, the form has the controls itself.
+func (s *site) provenForm(mux *http.ServeMux, path string, f form) {
+	first := f.instead
+	f.instead = func(r *http.Request) string {
+		if first != nil {
+			if path := first(r); path != "" {
+				return path
+			}
+		}
+		if s.proofOf(r) != "" || !s.givesProofs(r) {
+			return ""
+		}
+		return provePath + "?" + url.Values{"next": {r.URL.RequestURI()}}.Encode()
+	}
+	f.proven = true
+	s.accountForm(mux, path, f)
+}
+
+// givesProofs asks the service, by a request without a password.
+func (s *site) givesProofs(r *http.Request) bool {
+	c, _ := s.session.Credentials(r)
+	_, err := s.Service.Prove(r.Context(), personal.ProveRequest{Credentials: c})
+	return personal.CodeOf(err) != personal.CodeNotFound
+}
+
+func (p proofPages) proveForm(r *http.Request) (formPage, error) {
+	user, _ := personalhttp.UserFrom(r.Context())
+	action := url.URL{Path: provePath, RawQuery: nextQuery(r).Encode()}
+	r = withoutProof(r) // to give another one
+	return formPage{
+		Title: p.text(r, "prove"), Lead: p.text(r, "prove_lead"),
+		Form: ui.Form{
+			Action: action.String(), Submit: p.text(r, "prove_button"), User: user.Profile.Login,
+			Controls: p.withCode(r, p.currentPassword(r, "password")...),
+		},
+	}, nil
+}
+
+func (p proofPages) prove(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
+	c, _ := p.session.Credentials(r)
+	proof, err := p.Service.Prove(r.Context(), personal.ProveRequest{Credentials: c, Password: posted.Get("password"), Code: posted.Get("code")})
+	switch personal.CodeOf(err) {
+	case "":
+		keepProof(w, r, proof)
+	case personal.CodeNotFound: // an older version serves now: the next page asks itself
+	default:
+		return done{}, err
+	}
+	return done{next: nextOf(r)}, nil
+}
+
+// proofCookie has the proof of the visitor's session. Browsers do not send it with any request
+// that comes from another site.
+const proofCookie = "proof"
+
+// minProofCookie is how long browsers keep a proof at least, although the clock of this host is
+// ahead of the database's: a proof that has ended is refused.
+const minProofCookie = time.Minute
+
+func keepProof(w http.ResponseWriter, r *http.Request, p personal.Proof) {
+	life := max(time.Until(p.Until), minProofCookie)
+	ui.SetCookie(w, r, http.Cookie{
+		Name: proofCookie, Value: p.Proof, MaxAge: int(life / time.Second), SameSite: http.SameSiteStrictMode,
+	})
+}
+
+// forgetProof deletes the cookie of a proof that is void, or of another session.
+func forgetProof(w http.ResponseWriter, r *http.Request) {
+	if ui.CookieValue(r, proofCookie) != "" {
+		ui.SetCookie(w, r, http.Cookie{Name: proofCookie, MaxAge: -1, SameSite: http.SameSiteStrictMode})
+	}
+}
+
+// noProofKey marks the context of a request whose proof does not count.
+type noProofKey struct{}
+
+func withoutProof(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), noProofKey{}, true))
+}
+
+// proofOf returns the proof that the visitor's browser has sent, which may be void; "" for none.
+func (s *site) proofOf(r *http.Request) string {
+	if r.Context().Value(noProofKey{}) != nil {
+		return ""
+	}
+	return ui.CookieValue(r, proofCookie)
+}
+
+// currentPassword is the control of the password, unless there is a proof.
+func (s *site) currentPassword(r *http.Request, name string) []ui.Control {
+	if s.proofOf(r) != "" {
+		return nil
+	}
+	return []ui.Control{s.passwordControl(r, name, "current_password")}
+}
+
+// refusedProof returns the page on which to show an error of a request with a proof. If the error
+// is about something that the page does not ask for, the proof does not count (any more), or an
+// older version serves, which does not know proofs: the page then asks for the password itself, and
+// keeps what was typed.
+func (s *site) refusedProof(w http.ResponseWriter, r *http.Request, f form, page formPage, err error) (*http.Request, formPage) {
+	var refused *personal.Error
+	if !f.proven || s.proofOf(r) == "" || !errors.As(err, &refused) {
+		return r, page
+	}
+	for name := range refused.FieldErrors {
+		if slices.ContainsFunc(page.Form.Controls, func(c ui.Control) bool { return c.Name == name }) {
+			continue
+		}
+		forgetProof(w, r)
+		r = withoutProof(r)
+		if own, err := f.build(r); err == nil {
+			page = own
+		}
+		break
+	}
+	return r, page
+}

@@ -64,13 +64,19 @@ func (p accountPages) saveProfile(_ http.ResponseWriter, r *http.Request, posted
 
 func (p accountPages) passwordForm(r *http.Request) (formPage, error) {
 	user, _ := personalhttp.UserFrom(r.Context())
+	controls := p.withCode(r, append(p.currentPassword(r, "old_password"), p.newPasswordControls(r, "new_password")...)...)
+	if p.hasPasskeys(r) {
+		controls = append(controls, ui.Control{
+			Kind: ui.KindCheckbox, Name: "remove_passkeys", Label: p.text(r, "remove_passkeys"), Hint: p.text(r, "hint_remove_passkeys"),
+		})
+	}
 	return formPage{
 		Title: p.text(r, "password"),
 		Lead:  p.text(r, "password_lead"),
 		Form: ui.Form{
 			Action: passwordPath, Submit: p.text(r, "password_button"),
 			User:     user.Profile.Login,
-			Controls: p.withCode(r, append(p.currentPassword(r, "old_password"), p.newPasswordControls(r, "new_password")...)...),
+			Controls: controls,
 		},
 	}, nil
 }
@@ -81,7 +87,7 @@ func (p accountPages) changePassword(w http.ResponseWriter, r *http.Request, pos
 	c, err := p.Service.ChangePassword(r.Context(), personal.ChangePasswordRequest{
 		Credentials: old, OldPassword: posted.Get("old_password"),
 		Password: posted.Get("password"), ConfirmPassword: posted.Get("confirm_password"),
-		Code: posted.Get("code"), Proof: p.proofOf(r),
+		Code: posted.Get("code"), Proof: p.proofOf(r), RemovePasskeys: posted.Get("remove_passkeys") == "true",
 	})
 	if err != nil {
 		return done{}, err

@@ -23,6 +23,9 @@ type form struct {
 
 	account bool // for signed-in visitors; set by accountForm
 	proven  bool // set by provenForm
+
+	// again returns the page on which to show an error; the same if nil.
+	again func(*http.Request, formPage, ui.Posted, error) formPage
 }
 
 // done is the result of a submitted form.
@@ -39,10 +42,11 @@ type formPage struct {
 
 	Enrolment *enrolment // a secret above the form that confirms it; may be nil
 
-	Form   ui.Form
-	Below  *section // a form below the page's own; may be nil
-	Asides []aside
-	Script bool // loads the script that reads a code from the address
+	Form    ui.Form
+	Passkey *passkeyPart // what the script of passkeys needs; nil if the page takes none
+	Below   *section     // a form below the page's own; may be nil
+	Asides  []aside
+	Script  bool // loads the script that reads a code from the address
 
 	// Aliases name the control that shows an error of a parameter without a control of its own.
 	Aliases map[string]string
@@ -107,6 +111,9 @@ func (s *site) submit(f form) http.HandlerFunc {
 		d, err := f.submit(w, s.withTransient(r, posted), posted)
 		if err != nil {
 			r, page = s.refusedProof(w, r, f, page, err)
+			if f.again != nil {
+				page = f.again(r, page, posted, err)
+			}
 			s.showAgain(w, r, f, page, posted, err)
 			return
 		}
@@ -198,36 +205,37 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 			fieldErrors[at] = s.text(r, "app_code_mismatch")
 		case name == "password" && fieldError.Code == personal.FieldErrorTooShort && minLength > 0:
 			fieldErrors[at] = s.text(r, "password_too_short", minLength)
+		case passkeyNameTooLong(r, name, fieldError.Code):
+			fieldErrors[at] = s.text(r, "passkey_name_too_long", personal.MaxPasskeyName)
 		}
 	}
-	message := x.Message
-	if proof, ok := x.Fields["proof"]; ok { // which has no control
-		message = proof.Message
-		delete(fieldErrors, "proof")
+	message := s.withWait(r, x)
+	for _, name := range []string{"proof", "attempt", "credential"} { // which have no control
+		if fieldError, ok := x.Fields[name]; ok {
+			message = fieldError.Message
+			delete(fieldErrors, name)
+		}
 	}
-	if x.RetryAfter > 0 && x.Code == personal.CodeTooManyAttempts { // the message says "later"
-		message = s.text(r, "too_many_attempts")
-	}
-	switch {
-	case x.RetryAfter >= 2*3600: // of exports
-		message += " " + s.text(r, "wait_hours", (x.RetryAfter+3599)/3600)
-	case x.RetryAfter >= 120:
-		message += " " + s.text(r, "wait_minutes", (x.RetryAfter+59)/60)
-	case x.RetryAfter > 0:
-		message += " " + s.text(r, "wait_seconds", x.RetryAfter)
-	}
+	byPasskey := posted.Get("credential") != ""
 	switch x.Code {
 	case personal.CodeInvalidToken:
 		message = cmp.Or(page.BadToken, message)
 	case personal.CodeInvalidCredentials:
 		message += " " + s.text(r, "sign_in_help")
+		if byPasskey {
+			message = s.text(r, "passkey_refused")
+		}
 	case personal.CodeNotFound:
 		message = cmp.Or(page.NotOffered, message)
 	case personal.CodeUnavailable:
 		message = strings.TrimSpace(message + " " + page.Unavailable)
 	case personal.CodeEmailUnverified:
 		user, _ := personalhttp.UserFrom(r.Context())
-		page.Below = s.resendSection(r, cmp.Or(posted.Get("login"), user.Profile.Login), s.text(r, "resend_question"))
+		if login := cmp.Or(posted.Get("login"), user.Profile.Login); login != "" {
+			page.Below = s.resendSection(r, login, s.text(r, "resend_question"))
+		} else {
+			page.Asides = append(page.Asides, s.aside(r, "mailbox_again_question", "mailbox_again_link", verifyPath))
+		}
 	case personal.CodeAccountDisabled:
 		page.Asides = append(page.Asides, s.aside(r, "undo_question", "undo_link", undoPath))
 	}
@@ -239,6 +247,23 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 	}
 	setRetryAfter(w, x)
 	s.render(w, r, x.Status, f, page)
+}
+
+// withWait returns the message of an error, with the time after which trying again may help.
+func (s *site) withWait(r *http.Request, x personalhttp.Explanation) string {
+	message := x.Message
+	if x.RetryAfter > 0 && x.Code == personal.CodeTooManyAttempts { // the message says "later"
+		message = s.text(r, "too_many_attempts")
+	}
+	switch {
+	case x.RetryAfter >= 2*3600: // of exports
+		message += " " + s.text(r, "wait_hours", (x.RetryAfter+3599)/3600)
+	case x.RetryAfter >= 120:
+		message += " " + s.text(r, "wait_minutes", (x.RetryAfter+59)/60)
+	case x.RetryAfter > 0:
+		message += " " + s.text(r, "wait_seconds", x.RetryAfter)
+	}
+	return message
 }
 
 // setRetryAfter sends the time after which trying again may help, if any.

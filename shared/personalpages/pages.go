@@ -60,6 +60,12 @@ const (
 	LanguagePath = Path + "/language"
 	assetsPath   = Path + "/assets/"
 
+	passkeysPath      = Path + "/passkeys"
+	addPasskeyPath    = Path + "/passkeys/add"
+	renamePasskeyPath = Path + "/passkeys/rename"
+	removePasskeyPath = Path + "/passkeys/remove"
+	beginPasskeyPath  = Path + "/passkeys/begin" // for the script
+
 	signInCodePath    = Path + "/sign-in/code"
 	twoFactorPath     = Path + "/two-factor"
 	beginPath         = Path + "/two-factor/set-up"
@@ -80,8 +86,8 @@ type Config struct {
 	// Layout is the site's own: a template with the blocks "title", "head" and "body", see
 	// [ui.TemplateLayout]. LayoutFunc is a layout that is no template. Without either the pages
 	// have a layout of their own. With the site's layout the site sends the
-	// Content-Security-Policy; the pages need no more than script-src 'self' and
-	// style-src 'self'.
+	// Content-Security-Policy; the pages need no more than script-src 'self', style-src 'self'
+	// and, for passkeys, connect-src 'self'.
 	Layout     *template.Template
 	LayoutFunc ui.Layout
 
@@ -182,6 +188,7 @@ func New(m Module, c Config) (*Pages, error) {
 	recoveryPages{p}.route(mux)
 	proofPages{p}.route(mux)
 	accountPages{p}.route(mux)
+	passkeyPages{p}.route(mux)
 	twoFactorPages{p}.route(mux)
 	sessionPages{p}.route(mux)
 	verificationPages{p}.route(mux)
@@ -283,6 +290,9 @@ func (s *site) accountNav(r *http.Request) []ui.Link {
 	links := []ui.Link{
 		{Text: s.text(r, "profile"), Path: Path},
 		{Text: s.text(r, "password"), Path: passwordPath},
+	}
+	if s.features(r).Passkeys {
+		links = append(links, ui.Link{Text: s.text(r, "passkeys"), Path: passkeysPath})
 	}
 	if user, _ := personalhttp.UserFrom(r.Context()); user.Profile.TwoFactor || s.features(r).TwoFactor {
 		links = append(links, ui.Link{Text: s.text(r, "two_factor"), Path: twoFactorPath})

@@ -18,7 +18,7 @@ import (
 type proofPages struct{ *site }
 
 func (p proofPages) route(mux *http.ServeMux) {
-	p.accountForm(mux, provePath, form{build: p.proveForm, submit: p.prove})
+	p.accountForm(mux, provePath, form{build: p.proveForm, submit: p.prove, again: p.codeOfPasskey})
 }
 
 // provenForm is accountForm for a form that the password, and the code of a second factor, or a
@@ -53,18 +53,38 @@ func (p proofPages) proveForm(r *http.Request) (formPage, error) {
 	user, _ := personalhttp.UserFrom(r.Context())
 	action := url.URL{Path: provePath, RawQuery: nextQuery(r).Encode()}
 	r = withoutProof(r) // to give another one
-	return formPage{
+	page := formPage{
 		Title: p.text(r, "prove"), Lead: p.text(r, "prove_lead"),
 		Form: ui.Form{
 			Action: action.String(), Submit: p.text(r, "prove_button"), User: user.Profile.Login,
 			Controls: p.withCode(r, p.currentPassword(r, "password")...),
 		},
-	}, nil
+	}
+	if p.hasPasskeys(r) {
+		page.Passkey = p.passkeyButton(r, passkeyProve, action.String())
+	}
+	return page, nil
+}
+
+// codeOfPasskey asks for the code alone if a passkey needs one. The response of the passkey stays
+// valid, so that the user does not use it again.
+func (p proofPages) codeOfPasskey(r *http.Request, page formPage, posted ui.Posted, err error) formPage {
+	var refused *personal.Error
+	if posted.Get("credential") == "" || !errors.As(err, &refused) || refused.FieldErrors["code"] == "" {
+		return page
+	}
+	page.Passkey = nil
+	page.Form.Controls = []ui.Control{p.codeControl(r, "code_any")}
+	page.Form.Hidden = []ui.Hidden{{Name: "attempt", Value: posted.Get("attempt")}, {Name: "credential", Value: posted.Get("credential")}}
+	return page
 }
 
 func (p proofPages) prove(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	c, _ := p.session.Credentials(r)
-	proof, err := p.Service.Prove(r.Context(), personal.ProveRequest{Credentials: c, Password: posted.Get("password"), Code: posted.Get("code")})
+	proof, err := p.Service.Prove(r.Context(), personal.ProveRequest{
+		Credentials: c, Password: posted.Get("password"), Code: posted.Get("code"),
+		Attempt: posted.Get("attempt"), Credential: posted.Get("credential"),
+	})
 	switch personal.CodeOf(err) {
 	case "":
 		keepProof(w, r, proof)

@@ -27,6 +27,7 @@ type sessionList struct {
 type session struct {
 	personal.Session
 	Device string // empty if unknown
+	How    string // it began; empty if unknown
 }
 
 func (p sessionPages) list(w http.ResponseWriter, r *http.Request) {
@@ -38,11 +39,20 @@ func (p sessionPages) list(w http.ResponseWriter, r *http.Request) {
 	}
 	body := sessionList{Revoke: revokePath, Others: othersPath, SignOut: signOutPath}
 	for _, one := range list {
-		body.Sessions = append(body.Sessions, session{Session: one, Device: device(one.Agent)})
+		body.Sessions = append(body.Sessions, session{Session: one, Device: device(one.Agent), How: p.how(r, one.Method)})
 	}
 	page := p.page(w, r)
 	page.SubNav, page.Body = p.accountNav(r), body
 	p.send(w, r, http.StatusOK, "sessions", page)
+}
+
+// how says how a session began: a site that opens sessions itself has names of its own.
+func (p sessionPages) how(r *http.Request, method string) string {
+	switch method {
+	case personal.MethodPassword, personal.MethodPasskey, personal.MethodRegistration:
+		return p.text(r, "session_method_"+method)
+	}
+	return method
 }
 
 func (p sessionPages) revoke(w http.ResponseWriter, r *http.Request) {

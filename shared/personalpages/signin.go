@@ -35,18 +35,24 @@ func (p signInPages) signInForm(r *http.Request) (formPage, error) {
 	if !p.features(r).LoginWithEmail {
 		label = "login"
 	}
-	return formPage{
+	login := required(p.loginControl(r, label))
+	page := formPage{
 		Title: p.text(r, "sign_in"),
 		Lead:  lead,
-		Form: ui.Form{
-			Action: action.String(), Submit: p.text(r, "sign_in"),
-			Controls: []ui.Control{required(p.loginControl(r, label)), p.passwordControl(r, "password", "password")},
-		},
 		Asides: []aside{
 			p.aside(r, "forgot_question", "forgot_link", forgotPath),
 			p.aside(r, "register_question", "register_link", withReturn(r, RegisterPath)),
 		},
-	}, nil
+	}
+	if p.features(r).Passkeys {
+		login.Autocomplete += " webauthn" // the browser offers passkeys here
+		page.Passkey = p.passkeyButton(r, passkeySignIn, action.String())
+	}
+	page.Form = ui.Form{
+		Action: action.String(), Submit: p.text(r, "sign_in"),
+		Controls: []ui.Control{login, p.passwordControl(r, "password", "password")},
+	}
+	return page, nil
 }
 
 // withReturn returns a path that leads to the same page as the request's path does
@@ -61,10 +67,13 @@ func withReturn(r *http.Request, path string) string {
 }
 
 func (p signInPages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	login, password := posted.Get("login"), posted.Get("password")
-	in, err := p.Service.Authorize(r.Context(), personal.AuthorizeRequest{Login: login, Password: password})
+	step := signInStep{
+		Login: posted.Get("login"), Password: []byte(posted.Get("password")),
+		Attempt: posted.Get("attempt"), Credential: []byte(posted.Get("credential")),
+	}
+	in, err := p.authorize(r, step, "")
 	if personal.CodeOf(err) == personal.CodeCodeRequired {
-		return p.askForCode(w, r, signInStep{Login: login, Password: []byte(password)})
+		return p.askForCode(w, r, step)
 	}
 	if err != nil {
 		return done{}, err
@@ -72,11 +81,27 @@ func (p signInPages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Po
 	return p.signedIn(w, r, in), nil
 }
 
+// authorize signs a visitor in with what they have typed, or with a passkey.
+func (s *site) authorize(r *http.Request, in signInStep, code string) (personal.PasskeySignedIn, error) {
+	if len(in.Credential) > 0 {
+		return s.Service.AuthorizePasskey(r.Context(), personal.AuthorizePasskeyRequest{
+			Attempt: in.Attempt, Credential: string(in.Credential), Code: code,
+		})
+	}
+	signedIn, err := s.Service.Authorize(r.Context(), personal.AuthorizeRequest{Login: in.Login, Password: string(in.Password), Code: code})
+	return personal.PasskeySignedIn{SignedIn: signedIn}, err
+}
+
 // signedIn starts a session and leads to the page that the visitor came from, by way of
-// the page that asks for missing user fields.
-func (s *site) signedIn(w http.ResponseWriter, r *http.Request, in personal.SignedIn) done {
+// the page that asks for missing user fields. The browser keeps the proof that a passkey gives.
+func (s *site) signedIn(w http.ResponseWriter, r *http.Request, by personal.PasskeySignedIn) done {
+	in := by.SignedIn
 	s.session.SignIn(w, r, in.Credentials)
-	forgetProof(w, r)
+	if by.Proof.Proof != "" {
+		keepProof(w, r, by.Proof)
+	} else {
+		forgetProof(w, r)
+	}
 	next := nextOf(r)
 	if s.AfterSignIn != nil {
 		next = cmp.Or(s.AfterSignIn(w, r, in), next)

@@ -16,8 +16,8 @@ import (
 
 // codePages are the second page of the sign-in, for users with a second factor. The
 // operation takes login, password and code at once, so that there is no session before the
-// code is right. Between the pages the visitor's browser keeps login and password,
-// sealed in a cookie.
+// code is right. Between the pages the visitor's browser keeps login and password, or the
+// response of a passkey, sealed in a cookie.
 type codePages struct{ *site }
 
 func (p codePages) route(mux *http.ServeMux) {
@@ -99,9 +99,7 @@ func (p codePages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Post
 		p.startAgain(w, r)
 		return done{}, nil
 	}
-	signedIn, err := p.Service.Authorize(r.Context(), personal.AuthorizeRequest{
-		Login: in.Login, Password: string(in.Password), Code: posted.Get("code"),
-	})
+	signedIn, err := p.authorize(r, in, posted.Get("code"))
 	switch personal.CodeOf(err) {
 	case "":
 		p.signIns.forget(w, r)
@@ -118,9 +116,11 @@ func (p codePages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Post
 
 // signInStep is what the first page of the sign-in has taken.
 type signInStep struct {
-	Login    string
-	Password []byte // JSON may lengthen a text by far, and cookies are limited to 4096 bytes
-	Expires  time.Time
+	Login      string `json:",omitempty"`
+	Password   []byte `json:",omitempty"` // JSON may lengthen a text by far, and cookies are limited to 4096 bytes
+	Attempt    string `json:",omitempty"` // with Credential, in place of login and password
+	Credential []byte `json:",omitempty"`
+	Expires    time.Time
 }
 
 // signInSealer keeps [signInStep] in the visitor's browser. Its key lasts as long as the

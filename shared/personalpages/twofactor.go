@@ -57,12 +57,7 @@ func (p twoFactorPages) overview(w http.ResponseWriter, r *http.Request) {
 		state.Left += " " + p.text(r, "recovery_codes_few")
 	}
 	if !state.On && state.Offered && p.unconfirmed(r, user.Profile) {
-		if _, state.Confirm = p.emailState(r, user.Profile); state.Confirm == nil {
-			state.Confirm = &section{
-				Title: p.text(r, "email"), Text: p.text(r, "new_email_lead_none"),
-				Link: ui.Link{Text: p.text(r, "new_email_button"), Path: newEmailPath},
-			}
-		}
+		state.Confirm = p.confirmFirst(r, user.Profile)
 	}
 	page := p.page(w, r)
 	page.SubNav, page.Body = p.accountNav(r), state

@@ -54,6 +54,17 @@ func (s *site) emailState(r *http.Request, user personal.Profile) (shown string,
 	return s.text(r, "email_unverified", user.Email), resend
 }
 
+// confirmFirst is the section that offers to confirm the e-mail, or to enter one.
+func (s *site) confirmFirst(r *http.Request, user personal.Profile) *section {
+	if _, resend := s.emailState(r, user); resend != nil {
+		return resend
+	}
+	return &section{
+		Title: s.text(r, "email"), Text: s.text(r, "new_email_lead_none"),
+		Link: ui.Link{Text: s.text(r, "new_email_button"), Path: newEmailPath},
+	}
+}
+
 // resendSection is a button that sends the mail again to the account of this login or
 // e-mail.
 func (s *site) resendSection(r *http.Request, account, text string) *section {

@@ -29,6 +29,7 @@ type Form struct {
 	User     string // the login that the passwords belong to, for password managers; may be empty
 	Danger   bool   // the button deletes or revokes something
 	Quiet    bool   // the button is not the main one of its page
+	Script   string // data-script of a form that is hidden until a script shows it; may be empty
 }
 
 // FieldError is an error of one control.

@@ -1,0 +1,138 @@
+// Passkeys (WebAuthn level 3): sign-in, with autofill, and proof, and a new passkey. The forms that
+// take a passkey are hidden until this script runs, and are sent as the page's other forms are.
+"use strict";
+
+const part = document.querySelector("[data-passkey]");
+const form = document.querySelector('form[data-script="passkey"]');
+const { passkey: purpose, begin: beginPath, failed, known, without } = part.dataset;
+
+const say = (text) => { part.querySelector("[role=status]").textContent = text; };
+
+// An attempt lasts five minutes. One that waits for the user is renewed before, so that enough is
+// left for the passkey and a code.
+const renewAfter = 3 * 60 * 1000;
+
+// The JSON forms of WebAuthn, for browsers that do not know them.
+const bytes = (text) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (sign) => sign.charCodeAt(0));
+const text = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+const descriptors = (list) => list?.map((one) => ({ ...one, id: bytes(one.id) }));
+
+const creationOptions = (options) => PublicKeyCredential.parseCreationOptionsFromJSON?.(options) ?? {
+  ...options, challenge: bytes(options.challenge), user: { ...options.user, id: bytes(options.user.id) },
+  excludeCredentials: descriptors(options.excludeCredentials),
+};
+
+const requestOptions = (options) => PublicKeyCredential.parseRequestOptionsFromJSON?.(options) ?? {
+  ...options, challenge: bytes(options.challenge), allowCredentials: descriptors(options.allowCredentials),
+};
+
+const credentialJSON = (credential) => {
+  if (credential.toJSON) return JSON.stringify(credential);
+  const response = {};
+  for (const name of ["clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle"]) {
+    if (credential.response[name]) response[name] = text(credential.response[name]);
+  }
+  return JSON.stringify({
+    id: credential.id, rawId: text(credential.rawId), type: credential.type, response,
+    clientExtensionResults: credential.getClientExtensionResults(),
+  });
+};
+
+// Refusal is an error of the site, with a message for the user.
+class Refusal extends Error {}
+
+// begin asks the site for an attempt. A page that lacks something, such as a session, asks for it
+// when it is loaded again.
+const begin = async (what, signal) => {
+  const response = await fetch(beginPath, { method: "POST", body: new URLSearchParams({ purpose: what }), signal });
+  const answer = await response.json();
+  if (answer.reload && purpose === what) location.reload();
+  if (!response.ok) throw new Refusal(answer.message);
+  return answer;
+};
+
+let running = new AbortController(); // the ceremony of the page: there is one at a time
+let pressed = false; // the user has begun it
+let waiting = null; // the attempt with which autofill waits for the user
+let began = 0; // its time
+
+const restart = () => {
+  running.abort();
+  running = new AbortController();
+  return running.signal;
+};
+
+// use runs a ceremony and sends its response.
+const use = async (attempt, signal, mediation) => {
+  const credential = purpose === "add"
+    ? await navigator.credentials.create({ publicKey: creationOptions(attempt.options), signal })
+    : await navigator.credentials.get({ publicKey: requestOptions(attempt.options), signal, mediation });
+  signal.throwIfAborted();
+  form.elements.attempt.value = attempt.attempt;
+  form.elements.credential.value = credentialJSON(credential);
+  form.submit();
+};
+
+// wait offers passkeys in the field of the login. If that is not possible, the button remains.
+const wait = async () => {
+  const signal = restart();
+  waiting = null;
+  began = Date.now();
+  try {
+    const attempt = await begin("sign_in", signal);
+    waiting = attempt;
+    if (await PublicKeyCredential.isConditionalMediationAvailable?.()) await use(attempt, signal, "conditional");
+  } catch {
+    // Aborted, or not possible now.
+  }
+};
+
+const tooOld = () => Date.now() - began > renewAfter;
+
+const renew = () => {
+  if (!document.hidden && !pressed && tooOld()) wait();
+};
+
+const offerSignIn = () => {
+  wait();
+  setInterval(renew, 10_000);
+  document.addEventListener("visibilitychange", renew);
+  addEventListener("pageshow", ({ persisted }) => { if (persisted) wait(); });
+};
+
+// press is the button of the form.
+const press = async (event) => {
+  event.preventDefault();
+  say("");
+  const signal = restart();
+  pressed = true;
+  try {
+    await use(waiting && !tooOld() ? waiting : await begin(purpose, signal), signal);
+  } catch (error) {
+    if (signal.aborted) return; // by another press
+    pressed = false;
+    say(error instanceof Refusal ? error.message : error.name === "InvalidStateError" && known ? known : failed);
+    if (purpose === "sign_in") wait();
+  }
+};
+
+// signal tells the browser which passkeys are left, so that it does not offer others. The options
+// for a new passkey name them.
+const signalRemoval = async () => {
+  const { options } = await begin("add", running.signal);
+  await PublicKeyCredential.signalAllAcceptedCredentials({
+    rpId: options.rp.id, userId: options.user.id, allAcceptedCredentialIds: options.excludeCredentials.map(({ id }) => id),
+  });
+};
+
+if (purpose === "removed") {
+  if (window.PublicKeyCredential?.signalAllAcceptedCredentials) signalRemoval().catch(() => {}); // best effort
+  history.replaceState(null, "", location.pathname);
+} else if (window.PublicKeyCredential) {
+  form.hidden = false;
+  form.querySelector("[autofocus]")?.focus();
+  form.addEventListener("submit", press);
+  if (purpose === "sign_in") offerSignIn();
+} else {
+  say(without);
+}

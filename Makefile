@@ -32,7 +32,7 @@ plugin:
 # The plugin's settings are in data/settings.toml, unless PERSONAL_SETTINGS names others.
 run: build
 	bin/host-sample plugin install --activate --data data bin/personal
-	@test -e data/settings.toml || install -m 600 host-sample/settings.toml data/settings.toml
+	@test -e data/settings.toml || (umask 077; port=$${PERSONAL_ADDR##*:}; sed "s/localhost:8080/localhost:$${port:-8080}/" host-sample/settings.toml >data/settings.toml)
 	PERSONAL_SETTINGS=$${PERSONAL_SETTINGS:-data/settings.toml} bin/host-sample serve --data data
 
 # All tests but the browser's, on SQLite and on a PostgreSQL server started for them. With

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -50,6 +51,7 @@ type host struct {
 	mails     *mailbox.Box // nil: mails are sent
 	listener  net.Listener
 	url       string // of the listener
+	siteURL   string // at which browsers on this machine open the site
 	module    *personalhost.Module
 	sessions  *admin.Sessions // of administrators
 	server    *http.Server
@@ -86,7 +88,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 		Data:        c.dataDir,
 		Catalogue:   catalogue,
 		DatabaseURL: c.databaseURL,
-		URL:         accountURL(c.flags.URL, h.url, c.relay == nil),
+		URL:         accountURL(c.flags.URL, h.siteURL, c.relay == nil),
 		Settings:    settingsSource(c.flags.Settings),
 		SecretKeys:  c.secretKeys(),
 		Host:        &callbacks{h.callbacks},
@@ -205,7 +207,8 @@ func (h *host) newHandler(metrics *metrics, chart *traffic.Recorder) (http.Handl
 		metrics:     metrics,
 		traffic:     chart,
 		origins:     c.api.Origins,
-		apiURL:      h.url + c.api.BasePath,
+		apiURL:      h.siteURL + c.api.BasePath,
+		siteURL:     h.siteURL,
 		alwaysHTTPS: c.flags.SecureCookies,
 		log:         h.log,
 	})
@@ -218,6 +221,10 @@ func (h *host) listen(ctx context.Context) error {
 		return &flagError{"addr", err}
 	}
 	h.listener, h.url = listener, listenURL(listener.Addr())
+	h.siteURL = h.url
+	if c := h.config; c.flags.URL == "" && c.relay == nil { // it is tried out on this machine
+		h.siteURL = nameLoopback(h.url)
+	}
 	h.closers = append(h.closers, func() error {
 		if err := listener.Close(); !errors.Is(err, net.ErrClosed) { // the server may have closed it
 			return err
@@ -234,6 +241,16 @@ func listenURL(addr net.Addr) string {
 		host = "127.0.0.1"
 	}
 	return "http://" + net.JoinHostPort(host, port)
+}
+
+// nameLoopback returns a URL with localhost in place of a loopback address: passkeys need a name.
+func nameLoopback(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || !net.ParseIP(u.Hostname()).IsLoopback() {
+		return address
+	}
+	u.Host = net.JoinHostPort("localhost", u.Port())
+	return u.String()
 }
 
 // accountURL returns the URL of the account pages, for links in mails; "" for no links. Without
@@ -267,7 +284,7 @@ func settingsSource(file string) func(plugincatalogue.Manifest) ([]byte, error) 
 }
 
 // adminLink returns a single-use link to the admin pages.
-func (h *host) adminLink() string { return h.url + "/admin/enter?code=" + h.sessions.NewCode() }
+func (h *host) adminLink() string { return h.siteURL + "/admin/enter?code=" + h.sessions.NewCode() }
 
 // printAddresses prints where everything is. The link to the admin pages is for a terminal
 // only: other output ends in a journal or a container's log, whose readers are not all
@@ -288,7 +305,7 @@ Health      %[1]s/readyz, /healthz, /metrics
 Try it:
   curl %[2]s/api/v1/personal/register/ -d login=anna -d email=anna@example.com -d password='correct horse' -d confirm_password='correct horse'
 
-`, h.url, h.url+h.config.api.BasePath, h.config.dataDir, link)
+`, h.siteURL, h.siteURL+h.config.api.BasePath, h.config.dataDir, link)
 }
 
 // run serves until ctx ends, then stops in an orderly way and returns nil. It calls

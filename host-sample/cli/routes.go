@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/cms-personal/personal/host-sample/admin"
@@ -30,6 +31,7 @@ type handlerOptions struct {
 	traffic     *traffic.Recorder
 	origins     []string // the site's own
 	apiURL      string   // without /api/v1/personal/
+	siteURL     string   // at which browsers on this machine open the site
 	alwaysHTTPS bool     // a proxy terminates TLS for every browser
 	log         *slog.Logger
 }
@@ -78,7 +80,7 @@ func newHandler(o handlerOptions) (http.Handler, error) {
 		metrics.count(routeOf(r), status, took)
 	})
 
-	all := ui.StayWithHTTPS(api.Front(onlyClean(pages.WithCall(measured))))
+	all := ui.StayWithHTTPS(api.Front(onlyClean(named(o.siteURL, pages.WithCall(measured)))))
 	if o.alwaysHTTPS {
 		return ui.BehindHTTPS(all), nil
 	}
@@ -103,6 +105,27 @@ func onlyClean(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// named leads browsers that open a page at the address of the listener to siteURL, which has a
+// name: browsers and passkeys.rp_id take no address. Programs such as curl stay where they are.
+func named(siteURL string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		here := "http://" + r.Host
+		if name := nameLoopback(here); r.Method == http.MethodGet && name != here && name == siteURL && opensPage(r) {
+			ui.Redirect(w, r, siteURL+r.URL.RequestURI())
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// opensPage reports whether a browser opens a page. Old browsers do not send what they fetch.
+func opensPage(r *http.Request) bool {
+	if fetched := r.Header.Get("Sec-Fetch-Dest"); fetched != "" {
+		return fetched == "document"
+	}
+	return strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // greet is an example of a page of the CMS's own that only signed-in users may

@@ -74,7 +74,7 @@ func startWithDefaults(t *testing.T, flags ...string) *site {
 	eventually(t, "the host prints its address", func() bool {
 		found := listening.FindStringSubmatch(s.log.String())
 		if found != nil {
-			s.url = found[1]
+			s.url = strings.Replace(found[1], "127.0.0.1", "localhost", 1) // where browsers are led
 		}
 		return found != nil
 	})

@@ -74,6 +74,7 @@ func New(o Options) (*Site, error) {
 	all := http.NewServeMux()
 	all.Handle(personalpages.Path, s.account)
 	all.Handle(personalpages.Path+"/", s.account)
+	all.HandleFunc("GET "+personalpages.ChangePasswordPath, personalpages.ChangePassword)
 	all.Handle("/", own)
 	s.Handler = all
 	return s, nil

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -8,8 +9,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // startWithPasskeys starts a host whose users can add passkeys.
@@ -63,6 +67,13 @@ func (d device) keys() int {
 	return len(get(d.tab, call(webauthn.GetCredentials, webauthn.GetCredentialsParams{AuthenticatorID: d.id})).Credentials)
 }
 
+// fillPasskey types the name of a passkey.
+func (p *tab) fillPasskey(name string) {
+	p.t.Helper()
+	get(p, chromedp.Evaluate[string](`document.querySelector('[name="name"]').value = ""`))
+	p.do(chromedp.SendKeys(chromedp.CSS(`[name="name"]`), name))
+}
+
 // addPasskey adds a passkey, after the confirmation if that is asked for.
 func (p *tab) addPasskey(name string) {
 	p.t.Helper()
@@ -70,37 +81,231 @@ func (p *tab) addPasskey(name string) {
 	if get(p, chromedp.Evaluate[string]("location.pathname")) == "/account/confirm" {
 		p.submit(map[string]string{"password": password})
 	}
-	get(p, chromedp.Evaluate[string](`document.querySelector('[name="name"]').value = ""`))
-	p.submit(map[string]string{"name": name})
+	p.fillPasskey(name)
+	p.submit(nil)
 	p.wantStatus(http.StatusOK)
+}
+
+// usePasskey presses the button of the passkey, whatever its language.
+func (p *tab) usePasskey() {
+	p.t.Helper()
+	p.navigate(chromedp.Click(`[data-passkey] form button`))
 }
 
 func TestPasskeys_FromTheFirstToTheLast(t *testing.T) {
 	t.Parallel()
 	s := startWithPasskeys(t)
+	for _, language := range []struct {
+		login                              string
+		display                            display
+		none, added, signedIn, by, refused string
+	}{
+		{"vera", desktop, "You have no passkeys yet.", "The passkey has been added.", "You are signed in.", "with a passkey", "may have been removed"},
+		{"boris", display{language: "ru"}.onPhone(), "Ключей доступа пока нет.", "Ключ доступа добавлен.", "Вход выполнен.", "с ключом доступа", "возможно, он удалён"},
+	} {
+		t.Run(language.display.language, func(t *testing.T) {
+			t.Parallel()
+			s.register(t, language.login)
+			p := s.visitor(t, language.login, language.display)
+			key := p.addDevice(webauthn.AuthenticatorTransportInternal)
+			p.open("/account/passkeys")
+			p.see(language.none)
+			p.look("passkeys-none")
+			p.open("/account/passkeys/add")
+			p.submit(map[string]string{"password": password})
+			p.look("passkeys-add")
+			p.fillPasskey("")
+			p.submit(nil)
+			p.wantStatus(http.StatusUnprocessableEntity)
+			p.look("passkeys-add-empty")
+			p.fillPasskey("Laptop")
+			p.submit(nil)
+			p.see(language.added)
+			p.look("passkeys-added")
+			p.signOut()
+
+			key.confirm(false) // it would confirm autofill at once
+			p.open("/account/sign-in?next=/account/sessions")
+			p.look("sign-in-passkeys")
+			key.confirm(true)
+			p.usePasskey()
+			p.see(language.signedIn)
+			p.see(language.by)
+
+			p.open("/account/passkeys")
+			p.navigate(chromedp.Click(`a[href*="rename"]`))
+			p.fillPasskey("Old laptop")
+			p.look("passkeys-rename")
+			p.submit(nil)
+			p.see("Old laptop")
+			p.navigate(chromedp.Click(`a[href*="remove"]`)) // the sign-in has given a proof
+			p.look("passkeys-remove")
+			p.submit(nil)
+			p.await("the sign-in, because the passkey began the session", `location.pathname === "/account/sign-in" ? "yes" : ""`)
+
+			// The device still has the passkey, with which autofill signs in at once.
+			p.see(language.refused)
+			p.wantStatus(http.StatusUnauthorized)
+			key.confirm(false)
+			p.look("sign-in-passkey-refused")
+		})
+	}
+}
+
+func TestPasskeys_AutofillSignsIn(t *testing.T) {
+	t.Parallel()
+	s := startWithPasskeys(t)
 	p := s.visitor(t, "anna", desktop)
 	key := p.addDevice(webauthn.AuthenticatorTransportInternal)
-	p.open("/account/passkeys")
-	p.see("You have no passkeys yet.")
-	p.wantAccessible()
 	p.addPasskey("Laptop")
-	p.see("The passkey has been added.")
-	p.see("Laptop")
-	p.wantAccessible()
 	p.signOut()
 
-	// The device would confirm the autofill at once.
 	key.confirm(false)
 	p.open("/account/sign-in?next=/demo")
-	p.wantAccessible()
+	p.await("an attempt", `performance.getEntriesByType("resource").some((e) => e.name.endsWith("/passkeys/begin") && e.responseEnd > 0) ? "yes" : ""`)
+	if got := get(p, chromedp.JavascriptAttribute[string](chromedp.CSS(`[name="login"]`), "autocomplete")); got != "username webauthn" {
+		t.Errorf("got autocomplete %q, want username webauthn", got)
+	}
+	// The attempt is renewed before it expires: the user takes their time.
 	key.confirm(true)
-	p.press("Sign in with a passkey")
+	p.navigate(evaluation(`(() => {
+		const now = Date.now;
+		Date.now = () => now() + 4 * 60 * 1000;
+		document.dispatchEvent(new Event("visibilitychange"));
+	})()`))
 	p.see("You are signed in.")
-	p.open("/account/sessions")
-	p.see("with a passkey")
+	p.see("Members' page")
+}
 
+// evaluation is a script of which nothing is awaited.
+func evaluation(script string) chromedp.Action[chromedp.Void] {
+	return func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Evaluate[bool](script+" === undefined")(ctx, t)
+		return chromedp.Void{}, err
+	}
+}
+
+func TestPasskeys_TwoDevices(t *testing.T) {
+	t.Parallel()
+	s := startWithPasskeys(t)
+	p := s.visitor(t, "anna", desktop)
+	laptop := p.addDevice(webauthn.AuthenticatorTransportInternal)
+	p.addPasskey("Laptop")
+	p.open("/account/passkeys/add")
+	p.do(chromedp.Click(`main form button`))
+	p.see("has a passkey for your account already")
+	p.wantAccessible()
+
+	laptop.confirm(false)
+	stick := p.addDevice(webauthn.AuthenticatorTransportUsb)
+	p.addPasskey("Stick")
+	if laptop.keys() != 1 || stick.keys() != 1 {
+		t.Fatalf("got %d and %d passkeys, want one on each device", laptop.keys(), stick.keys())
+	}
+	p.signOut()
+	p.do(command(webauthn.RemoveVirtualAuthenticator, webauthn.RemoveVirtualAuthenticatorParams{AuthenticatorID: laptop.id}))
+	p.open("/account/sign-in")
+	p.usePasskey()
+	p.see("You are signed in.")
+}
+
+// A session that the password began proves with a passkey. It tells the browser which passkeys
+// are left after one was removed.
+func TestPasskeys_ProveThenChangeTheEmail(t *testing.T) {
+	t.Parallel()
+	s := startWithPasskeys(t)
+	p := s.visitor(t, "anna", desktop)
+	key := p.addDevice(webauthn.AuthenticatorTransportInternal)
+	p.addPasskey("Laptop")
+	p.signOut()
+	key.confirm(false)
+	p.signIn("anna", password)
+	key.confirm(true)
+	p.open("/account/new-email")
+	p.see("Confirm that it is you")
+	p.look("confirm-passkey")
+	p.usePasskey()
+	p.fill("New e-mail address", "new@example.com")
+	p.press("Change the address")
+	p.see("Check your mailbox")
+
+	p.open("/account/password")
+	p.see("Remove all my passkeys")
+	p.wantAccessible()
+	p.signOut()
+	key.confirm(false)
+	p.signIn("anna", password)
 	p.open("/account/passkeys")
-	p.press("Rename: Laptop")
-	p.submit(map[string]string{"name": " of mine"})
-	p.see("Laptop of mine")
+	p.navigate(chromedp.Click(`a[href*="remove"]`))
+	p.submit(map[string]string{"password": password})
+	p.submit(nil)
+	p.see("The passkey has been removed.")
+	eventually(t, "the device has no passkey", func() bool { return key.keys() == 0 })
+}
+
+// A passkey that was added without a code does not replace the second factor.
+func TestPasskeys_SecondFactor(t *testing.T) {
+	t.Parallel()
+	s := startWithPasskeys(t)
+	p := s.visitor(t, "anna", desktop)
+	p.addDevice(webauthn.AuthenticatorTransportInternal)
+	p.addPasskey("Laptop")
+	var app authenticator
+	p.open("/account/two-factor/set-up")
+	p.submit(nil)
+	app.secret = p.secret()
+	p.submit(map[string]string{"code": app.code(t)})
+	codes := p.recoveryCodes()
+	p.signOut()
+	p.visit("/account/sign-in") // and autofill
+	p.see("Enter your code")
+	p.submit(map[string]string{"code": codes[0]})
+	p.see("You are signed in.")
+	p.do(command(network.DeleteCookies, network.DeleteCookiesParams{Name: "proof", URL: s.url}))
+	p.open("/account/data")
+	p.usePasskey()
+	p.wantStatus(http.StatusUnprocessableEntity)
+	p.wantNoControl("Current password")
+	p.look("confirm-passkey-code")
+	p.submit(map[string]string{"code": codes[1]})
+	p.see("Download the file")
+}
+
+// A browser without the JSON forms of WebAuthn, a keyboard alone, and no scripts at all.
+func TestPasskeys_OldBrowserKeyboardNoScripts(t *testing.T) {
+	t.Parallel()
+	s := startWithPasskeys(t)
+	p := s.visitor(t, "anna", desktop)
+	get(p, call(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
+		delete PublicKeyCredential.parseCreationOptionsFromJSON;
+		delete PublicKeyCredential.parseRequestOptionsFromJSON;
+		delete PublicKeyCredential.prototype.toJSON;
+		PublicKeyCredential.isConditionalMediationAvailable = undefined;`}))
+	p.addDevice(webauthn.AuthenticatorTransportInternal)
+	p.open("/account/passkeys")
+	p.tabTo("Add a passkey")
+	p.navigate(keyPresses(kb.Enter))
+	p.wantFocus("Current password")
+	p.key(password)
+	p.navigate(keyPresses(kb.Enter))
+	p.wantFocus("Name of the passkey")
+	p.fillPasskey("Phone")
+	p.navigate(keyPresses(kb.Enter))
+	p.see("The passkey has been added.")
+	p.signOut()
+	p.open("/account/sign-in")
+	p.wantFocus("Login or e-mail")
+	p.tabTo("Sign in with a passkey")
+	p.navigate(keyPresses(" "))
+	p.see("You are signed in.")
+
+	p.allowScripts(false)
+	p.open("/account/passkeys/add")
+	p.see("this page needs scripts")
+	p.wantAccessibleAlone()
+	p.signOut()
+	p.open("/account/sign-in")
+	p.see("Use your password instead.")
+	p.wantNoText("Sign in with a passkey\n")
+	p.wantAccessibleAlone()
 }

@@ -363,6 +363,21 @@ func TestSettingsSource_FileIsReadAtEveryStart(t *testing.T) {
 	}
 }
 
+func TestNameLoopback_LeavesOtherAddresses(t *testing.T) {
+	for address, want := range map[string]string{
+		"http://127.0.0.1:8080":     "http://localhost:8080",
+		"http://[::1]:8080":         "http://localhost:8080",
+		"http://192.0.2.1:8080":     "http://192.0.2.1:8080",
+		"http://localhost:8080":     "http://localhost:8080",
+		"https://www.example.com":   "https://www.example.com",
+		"http://127.0.0.1.example:": "http://127.0.0.1.example:",
+	} {
+		if got := nameLoopback(address); got != want {
+			t.Errorf("nameLoopback(%s) = %s, want %s", address, got, want)
+		}
+	}
+}
+
 func TestListenURL_IsReachable(t *testing.T) {
 	for addr, want := range map[string]string{
 		"127.0.0.1:80":    "http://127.0.0.1:80",

@@ -503,3 +503,36 @@ func TestFrontPage_ShowsFirstCall(t *testing.T) {
 		t.Errorf("got %s %s, want 200 and a first call", a.Status, a.body)
 	}
 }
+
+func TestNamed_LeadsBrowsersAloneToTheName(t *testing.T) {
+	const name = "http://localhost:8080"
+	navigation := []string{"Sec-Fetch-Dest", "document", "Accept", "text/html,*/*"}
+	for condition, tt := range map[string]struct {
+		siteURL, method, url string
+		headers              []string
+		want                 string // where it leads; empty: the page itself
+	}{
+		"a browser":                      {name, "GET", "http://127.0.0.1:8080/account?next=/demo", navigation, name + "/account?next=/demo"},
+		"an older browser":               {name, "GET", "http://127.0.0.1:8080/", []string{"Accept", "text/html"}, name + "/"},
+		"a browser at the name":          {name, "GET", "http://localhost:8080/", navigation, ""},
+		"a form":                         {name, "POST", "http://127.0.0.1:8080/account", navigation, ""},
+		"a script":                       {name, "GET", "http://127.0.0.1:8080/", []string{"Sec-Fetch-Dest", "empty", "Accept", "text/html"}, ""},
+		"curl":                           {name, "GET", "http://127.0.0.1:8080/", []string{"Accept", "*/*"}, ""},
+		"another port, by a tunnel":      {name, "GET", "http://127.0.0.1:9000/", navigation, ""},
+		"a site with a URL":              {"http://127.0.0.1:8080", "GET", "http://127.0.0.1:8080/", navigation, ""},
+		"a visitor of the site":          {name, "GET", "http://www.example.com/", navigation, ""},
+		"a name that is like an address": {name, "GET", "http://127.0.0.1.example:8080/", navigation, ""},
+	} {
+		t.Run(condition, func(t *testing.T) {
+			r := httptest.NewRequest(tt.method, tt.url, nil)
+			for i := 0; i < len(tt.headers); i += 2 {
+				r.Header.Set(tt.headers[i], tt.headers[i+1])
+			}
+			w := httptest.NewRecorder()
+			named(tt.siteURL, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })).ServeHTTP(w, r)
+			if got := w.Header().Get("Location"); got != tt.want || (w.Code == http.StatusSeeOther) != (tt.want != "") {
+				t.Errorf("got %d to %q, want %q", w.Code, got, tt.want)
+			}
+		})
+	}
+}

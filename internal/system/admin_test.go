@@ -125,7 +125,7 @@ func (s *system) adminLink(t testing.TB) (path, code string) {
 	if err != nil {
 		t.Fatalf("admin-link: %v", err)
 	}
-	path, ok := strings.CutPrefix(strings.TrimSpace(string(out)), s.url)
+	path, ok := strings.CutPrefix(strings.TrimSpace(string(out)), named(s.url))
 	if !ok {
 		t.Fatalf("got %q of admin-link, want a URL of the host", out)
 	}

@@ -234,7 +234,7 @@ func (s *sandbox) run(t *testing.T, b commandBlock, c step) {
 	s.set = append(s.set, keeps.FindAllString(c.command, -1)...)
 	got := downloading.ReplaceAllString(strings.ReplaceAll(string(printed), "\r", ""), "")
 	if s.system != nil {
-		got = strings.ReplaceAll(got, s.system.url, tourAddress)
+		got = s.system.asShown(got)
 	}
 	t.Logf("%s: %s(%v)", b, c.command, time.Since(began).Round(time.Millisecond))
 	if err != nil {
@@ -251,7 +251,7 @@ func (s *sandbox) run(t *testing.T, b commandBlock, c step) {
 func (s *sandbox) bash(t *testing.T, script string) *exec.Cmd {
 	script = strings.Join(s.set, "\n") + "\n" + script
 	if s.system != nil {
-		script = strings.ReplaceAll(script, tourAddress, s.system.url)
+		script = strings.NewReplacer(tourAddress, s.system.url, tourName, named(s.system.url)).Replace(script)
 	}
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
 	cmd.Dir = s.dir
@@ -309,10 +309,18 @@ func (s *sandbox) printed() string {
 	var text strings.Builder
 	for line := range strings.Lines(s.system.log.String()) {
 		if !strings.HasPrefix(line, "time=") {
-			text.WriteString(strings.ReplaceAll(line, s.system.url, tourAddress))
+			text.WriteString(s.system.asShown(line))
 		}
 	}
 	return text.String()
+}
+
+// named returns the URL of a host as browsers are led to it.
+func named(url string) string { return strings.Replace(url, "127.0.0.1", "localhost", 1) }
+
+// asShown returns a text with the page's addresses in place of those of the host.
+func (s *system) asShown(text string) string {
+	return strings.NewReplacer(s.url, tourAddress, named(s.url), tourName).Replace(text)
 }
 
 // masks match the parts of an output that differ from run to run.

@@ -18,6 +18,7 @@ import (
 const (
 	tourPath    = "../../docs/api-tour.md"
 	tourAddress = "http://127.0.0.1:8080" // of the host on the page
+	tourName    = "http://localhost:8080" // to which it leads browsers
 )
 
 // TestTour_OutputIsReal runs the commands of docs/api-tour.md against a new

@@ -211,9 +211,9 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 	}
 	message := s.withWait(r, x)
 	for _, name := range []string{"proof", "attempt", "credential"} { // which have no control
-		if fieldError, ok := x.Fields[name]; ok {
+		delete(fieldErrors, name)
+		if fieldError, ok := x.Fields[name]; ok && len(fieldErrors) == 0 {
 			message = fieldError.Message
-			delete(fieldErrors, name)
 		}
 	}
 	byPasskey := posted.Get("credential") != ""

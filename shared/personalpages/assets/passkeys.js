@@ -100,8 +100,9 @@ const offerSignIn = () => {
   addEventListener("pageshow", ({ persisted }) => { if (persisted) wait(); });
 };
 
-// press is the button of the form.
+// press is the button of the form. The site refuses a form without a name before the user is asked.
 const press = async (event) => {
+  if (form.elements.name?.value.trim() === "") return;
   event.preventDefault();
   say("");
   const signal = restart();

@@ -10,44 +10,40 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // policy is what a site with a strict policy of its own sends; a meta element is how the
 // layout of this one does.
 const policy = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'self'; style-src 'self'; form-action 'self'">`
 
-// settingsSource has the layout, makes hashing cheap and switches two factors on.
+// settingsSource makes hashing cheap and switches two factors on.
 const settingsSource = `package main
 
-import (
-	"html/template"
-
-	"github.com/cms-personal/personal/shared/plugincatalogue"
-)
-
-var layout = template.Must(template.ParseFiles("layout.html"))
+import "github.com/cms-personal/personal/shared/plugincatalogue"
 
 func settings(plugincatalogue.Manifest) ([]byte, error) {
 	return []byte("[two_factor]\nenabled = true\n[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false\n"), nil
 }
 `
 
-// startCMS builds the program of the README in an empty folder, with its layout and a strict
-// policy, and starts it.
+// startCMS builds the program of the README in an empty folder, with the layout, under a
+// strict policy, and the page of docs/embedding.md, and starts it.
 func startCMS(t *testing.T) *site {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := func(page, kind string) string {
+	block := func(page, kind, begin string) string {
 		text, err := os.ReadFile(filepath.Join(root, page))
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := regexp.MustCompile("(?s)\n```" + kind + "\n(.*?)```\n").FindSubmatch(text)
+		found := regexp.MustCompile("(?s)\n```" + kind + "\n(" + begin + ".*?)```\n").FindSubmatch(text)
 		if found == nil {
-			t.Fatalf("%s has no block of type %s", page, kind)
+			t.Fatalf("%s has no block of type %s that begins with %s", page, kind, begin)
 		}
 		return string(found[1])
 	}
@@ -62,9 +58,13 @@ func startCMS(t *testing.T) *site {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"main.go": strings.NewReplacer("127.0.0.1:8080", address, `Plugin: "bin/personal",`, `Plugin: "bin/personal", Settings: settings,`,
-			"personalpages.Config{}", "personalpages.Config{Layout: layout}").Replace(block("README.md", "go")),
+			"\t\"fmt\"\n", "\t\"fmt\"\n\t\"html/template\"\n",
+			"personalpages.Config{}", `personalpages.Config{Layout: template.Must(template.ParseFiles("layout.html"))}`,
+			"\tpages.Handle(\"GET /hello\"", "\tpages.Handle(\"/orders\", account.RequireUser(http.HandlerFunc(orders)))\n\tpages.Handle(\"GET /hello\"",
+		).Replace(block("README.md", "go", "package main")),
 		"settings.go": settingsSource,
-		"layout.html": strings.Replace(block("docs/embedding.md", "html"), "<head>", "<head>\n"+policy, 1),
+		"orders.go":   block("docs/embedding.md", "go", "// orders.go"),
+		"layout.html": strings.Replace(block("docs/embedding.md", "html", ""), "<head>", "<head>\n"+policy, 1),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -116,15 +116,23 @@ func TestCMS_HasAccountPagesInItsLayout(t *testing.T) {
 
 	p.visit("/hello")
 	p.see("My CMS")
+	p.wantAccessible()
 	p.press("Register")
 	p.submit(map[string]string{"login": "anna", "email": "anna@example.com", "password": password, "confirm_password": password})
+	p.see("Hello, anna!") // the page that asked for the sign-in
+	p.open("/account")
 	p.see("Your account has been created.")
 	p.wantAccessible()
 	p.openMailed(s.mailedLink(t, "anna@example.com", "/account/email"))
 	p.press("Confirm the address")
 	p.see("Your e-mail address has been confirmed.")
-	p.open("/hello")
-	p.see("Hello, anna!")
+	p.open("/orders")
+	p.see("Orders of anna")
+	p.wantAccessible()
+	p.fill("Item", "a kite")
+	p.press("Order")
+	p.see("Orders of anna")
+	s.wantOrders(t, 1)
 
 	var app authenticator
 	p.setUp(&app)
@@ -165,11 +173,36 @@ func TestCMS_HasAccountPagesInItsLayout(t *testing.T) {
 	p.await("the page to fit", `document.documentElement.scrollWidth > document.documentElement.clientWidth ? "" : "yes"`)
 }
 
-// TestCMS_RefusesOtherSites posts to pages of the CMS from elsewhere.
+// wantOrders counts the orders in the program's log.
+func (s *site) wantOrders(t *testing.T, want int) {
+	t.Helper()
+	if got := strings.Count(s.log.String(), `orders "`); got != want {
+		t.Errorf("got %d orders, want %d:\n%s", got, want, s.log)
+	}
+}
+
+// TestCMS_RefusesOtherSites posts to pages of the CMS from elsewhere, in the browser of a
+// user, and without one.
 func TestCMS_RefusesOtherSites(t *testing.T) {
 	t.Parallel()
 	s := startCMS(t)
-	for _, path := range []string{"/account/sign-in", "/account/register", "/account/sign-out", "/account/delete", "/account/language"} {
+	p, other := newTab(t, s.url, desktop), otherSite(t)
+	p.visit("/orders")
+	p.control("Password") // its visitors sign in
+	p.open("/account/register")
+	p.submit(map[string]string{"login": "anna", "email": "anna@example.com", "password": password, "confirm_password": password})
+	p.expect(other.URL)
+	for _, path := range []string{"/orders", "/account", "/account/sign-out"} {
+		p.do(chromedp.Navigate(other.URL + "?to=" + s.url + path))
+		p.press("Win a prize")
+		p.wantStatus(http.StatusForbidden)
+		p.see("The request came from a page of another site")
+		p.see("My CMS")
+	}
+	p.open("/orders")
+	p.see("Orders of anna")
+	s.wantOrders(t, 0)
+	for _, path := range []string{"/account/sign-in", "/account/register", "/account/sign-out", "/account/delete", "/account/language", "/orders"} {
 		r, err := http.NewRequest(http.MethodPost, s.url+path, strings.NewReader("login=anna"))
 		if err != nil {
 			t.Fatal(err)

@@ -48,7 +48,7 @@ func TestCrossSitePosts_AreRefused(t *testing.T) {
 	visitor, admin := newTab(t, s.url, desktop), s.administrator(t, desktop)
 	visitor.signIn("anna", password)
 	for p, paths := range map[*tab][]string{
-		visitor: {"/account", "/account/sign-in", "/account/sign-out", "/language"},
+		visitor: {"/account", "/account/sign-in", "/account/sign-out", "/account/language"},
 		admin:   {"/admin/plugin/use", "/admin/leave"},
 	} {
 		p.expect(other.URL)

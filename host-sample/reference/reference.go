@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalpages"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
@@ -37,7 +38,8 @@ type Options struct {
 // New returns the handler of [Path] and of the assets below it.
 func New(o Options) (http.Handler, error) {
 	pages, err := ui.New(ui.Options{
-		Templates: ui.Folder(embedded, "templates"), Texts: ui.Folder(embedded, "texts"), Assets: ui.Folder(embedded, "assets"), AssetPath: Path + "/assets/", Log: o.Log,
+		Templates: ui.Folder(embedded, "templates"), Texts: ui.Folder(embedded, "texts"), Assets: ui.Folder(embedded, "assets"),
+		AssetPath: Path + "/assets/", LanguagePath: personalpages.LanguagePath, Log: o.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the API reference: %w", err)

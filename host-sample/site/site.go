@@ -53,7 +53,7 @@ func New(o Options) (*Site, error) {
 		return nil, err
 	}
 	s.account, err = personalpages.New(o.Module, personalpages.Config{
-		Texts: ui.Folder(files, "replaced"), Nav: s.nav, Origins: o.Origins, Log: o.Log,
+		Texts: ui.Folder(files, "replaced"), Nav: s.nav, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -203,13 +203,16 @@ func TestREADME_ProgramIsShort(t *testing.T) {
 }
 
 // TestEmbedding_FullProgramWorks runs the full program of docs/embedding.md with its
-// files.
+// files and its test.
 func TestEmbedding_FullProgramWorks(t *testing.T) {
 	t.Parallel()
 	const title = "The full program"
 	page := readFile(t, embeddingPage)
 	c := startCMS(t, blockOf(t, page, title, "go"),
-		map[string]string{"user-fields.json": blockOf(t, page, title, "json"), "personal.toml": blockOf(t, page, title, "toml")},
+		map[string]string{
+			"user-fields.json": blockOf(t, page, title, "json"), "personal.toml": blockOf(t, page, title, "toml"),
+			"layout.html": blockOf(t, page, "Pages in 30 lines", "html"), "main_test.go": blockOf(t, page, "Test your CMS", "go"),
+		},
 		"ADMIN_TOKEN=0123456789", "SMTP_URL=smtp://127.0.0.1:1025")
 	status, body := post(t, c.url+"/api/v1/personal/register/", registration+"&city=Rome")
 	found := regexp.MustCompile(`"user_hash":"([^"]+)"`).FindStringSubmatch(body)
@@ -222,8 +225,11 @@ func TestEmbedding_FullProgramWorks(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"/account/", []string{"User-Id", "1", "User-Hash", found[1]}, http.StatusOK, "Hello, anna!"},
-		{"/account/", nil, http.StatusUnauthorized, "You are not signed in"},
+		{"/app/hello", []string{"User-Id", "1", "User-Hash", found[1]}, http.StatusOK, "Hello, anna!"},
+		{"/app/hello", nil, http.StatusUnauthorized, "You are not signed in"},
+		{"/hello", []string{"Cookie", "account=1." + found[1] + ".1"}, http.StatusOK, "Hello, anna!"},
+		{"/hello", nil, http.StatusOK, "<title>Sign in – My CMS</title>"}, // after a redirect
+		{"/account/register", nil, http.StatusOK, "City"},
 		{"/admin/users", []string{"Authorization", "Bearer 0123456789"}, http.StatusOK, "1 anna"},
 		{"/admin/users", nil, http.StatusForbidden, ""},
 		{"/admin/plugin/", []string{"Authorization", "Bearer 0123456789"}, http.StatusOK, `"state":"serving"`},
@@ -249,33 +255,62 @@ func TestEmbedding_FullProgramWorks(t *testing.T) {
 	eventually(t, "the program's own line for the event", func() bool {
 		return strings.Contains(c.log.String(), "welcome anna, user 1")
 	})
+	test := exec.CommandContext(t.Context(), "go", "test", ".")
+	test.Dir = c.dir
+	if out, err := test.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "ok") {
+		t.Errorf("the test of the program: %v\n%s", err, out)
+	}
 	c.stop(t)
 }
 
-// TestDependencies_OfACMSExcludeThePluginsLibraries lists what is linked into a CMS that
-// imports what the short program imports, and the plugin manager.
+// TestDependencies_OfACMSExcludeThePluginsLibraries lists what is linked into a CMS: without
+// pages, with pages of its own, and with the account pages.
 func TestDependencies_OfACMSExcludeThePluginsLibraries(t *testing.T) {
 	t.Parallel()
-	const shared = "github.com/cms-personal/personal/shared/"
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", shared+"personalhost", shared+"personalhttp", shared+"pluginmanager").Output()
-	if err != nil {
-		t.Fatal(err)
+	const (
+		module    = "github.com/cms-personal/personal/"
+		shared    = module + "shared/"
+		qrLibrary = "github.com/boombuler/barcode"
+	)
+	ofThePlugin := []string{
+		"github.com/uptrace/", "modernc.org/", "database/sql", "github.com/prometheus/",
+		"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", "go.opentelemetry.io/proto",
+		"github.com/alecthomas/kong", "github.com/pelletier/",
+		module + "internal/", module + "plugin", module + "host-sample",
 	}
-	packages := strings.Fields(string(out))
-	if !slices.Contains(packages, "github.com/hashicorp/go-plugin") {
-		t.Fatalf("got %d packages without go-plugin: the list is not complete", len(packages))
-	}
-	for _, p := range packages {
-		for _, banned := range []string{
-			"github.com/uptrace/", "modernc.org/", "database/sql", "github.com/prometheus/",
-			"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", "go.opentelemetry.io/proto",
-			"github.com/alecthomas/kong", "github.com/pelletier/",
-			"github.com/boombuler/", shared + "personalweb", shared + "personalpages", // for a CMS with pages
-			"github.com/cms-personal/personal/internal/", "github.com/cms-personal/personal/plugin", "github.com/cms-personal/personal/host-sample",
-		} {
-			if strings.HasPrefix(p, banned) {
-				t.Errorf("a CMS links %s, want none of %s", p, banned)
+	for name, tt := range map[string]struct {
+		packages []string
+		links    string // so that the list is complete
+		not      []string
+	}{
+		"without pages": {
+			[]string{shared + "personalhost", shared + "personalhttp", shared + "pluginmanager"}, "github.com/hashicorp/go-plugin",
+			[]string{qrLibrary, shared + "personalweb", shared + "personalpages", "golang.org/x/text/language/display"},
+		},
+		"pages of its own": {[]string{shared + "personalweb"}, shared + "personalhttp", []string{
+			qrLibrary, shared + "personalweb/", shared + "personalpages", "html/template", "golang.org/x/text/language/display",
+			"github.com/hashicorp/", "google.golang.org/", shared + "personalhost", shared + "plugin",
+		}},
+		"account pages": {[]string{shared + "personalpages"}, qrLibrary, []string{
+			"github.com/hashicorp/", "google.golang.org/", shared + "personalhost", shared + "plugin",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps"}, tt.packages...)...).Output()
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
+			packages := strings.Fields(string(out))
+			if !slices.Contains(packages, tt.links) {
+				t.Fatalf("got %d packages without %s: the list is not complete", len(packages), tt.links)
+			}
+			for _, p := range packages {
+				for _, banned := range append(tt.not, ofThePlugin...) {
+					if strings.HasPrefix(p, banned) && !slices.Contains(tt.packages, p) {
+						t.Errorf("a CMS links %s, want none of %s", p, banned)
+					}
+				}
+			}
+		})
 	}
 }

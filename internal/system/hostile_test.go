@@ -113,7 +113,7 @@ func costly() []call {
 	names := numbered(9990, "n%04d", "&")
 	return []call{
 		rawForm("register/", names), rawForm("profile/", names), rawForm("auth/", names),
-		rawForm("/account/register", names), rawForm("/account/sign-in", names), rawForm("/language", names),
+		rawForm("/account/register", names), rawForm("/account/sign-in", names), rawForm("/account/language", names),
 		asJSON("register/", "{"+numbered(5000, `"n%04d":1`, ",")+"}"),
 		asJSON("register/", `{"name":{`+numbered(5000, `"n%04d":1`, ",")+"}}"),
 		asJSON("register/", `{"interests":[`+strings.Repeat(`{"a":1},`, 7000)+"{}]}"),

@@ -214,10 +214,25 @@ func TestSecureCookies_CookiesAndBrowsersRequireHTTPS(t *testing.T) {
 	if cookie := response.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "__Host-admin=") || !strings.Contains(cookie, "; Secure") {
 		t.Errorf("got administrator's cookie %q, want a secure one", cookie)
 	}
-	response, _ = s.web(t, http.MethodPost, "/language", "language=ru", "Content-Type", "application/x-www-form-urlencoded")
-	if cookie := response.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "__Host-language=") || !strings.Contains(cookie, "; Secure") {
-		t.Errorf("got language cookie %q, want a secure one", cookie)
+	for _, page := range []string{"/", "/account/sign-in", "/reference", "/no-such-page"} {
+		response, _ = s.web(t, http.MethodPost, s.languageForm(t, page), "language=ru", "Content-Type", "application/x-www-form-urlencoded")
+		if cookie := response.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "__Host-language=") || !strings.Contains(cookie, "; Secure") {
+			t.Errorf("page %s: got language cookie %q, want a secure one", page, cookie)
+		}
 	}
+}
+
+var languageAction = regexp.MustCompile(`<form class="languages" method="post" action="([^"]+)"`)
+
+// languageForm returns where the form of a page that changes the language leads.
+func (s *system) languageForm(t *testing.T, page string) string {
+	t.Helper()
+	_, body := s.web(t, http.MethodGet, page, "")
+	found := languageAction.FindStringSubmatch(body)
+	if found == nil {
+		t.Fatalf("the page %s has no form that changes the language:\n%s", page, body)
+	}
+	return found[1]
 }
 
 func TestProxyScheme_CookiesFollowTrustedProxy(t *testing.T) {

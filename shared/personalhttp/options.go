@@ -107,6 +107,10 @@ type Observation struct {
 	Took      time.Duration
 }
 
+// Options returns the handler's options with their defaults, for pages beside the API. They must
+// not be modified.
+func (h *Handler) Options() Options { return h.options }
+
 func (o Options) withDefaults() Options {
 	if o.DefaultLocale == "" {
 		o.DefaultLocale = "en"

@@ -1,13 +1,17 @@
 package personalpages_test
 
 import (
+	"context"
 	"fmt"
 	"html/template"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
@@ -18,9 +22,16 @@ import (
 // mounted returns a browser on the pages alone, as a CMS mounts them.
 func mounted(t *testing.T, s personal.Service, c personalpages.Config) *browser {
 	t.Helper()
+	return mountedBehind(t, personalhttp.Options{}, s, c)
+}
+
+// mountedBehind is mounted with options of the API.
+func mountedBehind(t *testing.T, o personalhttp.Options, s personal.Service, c personalpages.Config) *browser {
+	t.Helper()
 	b := &browser{t: t, jar: map[string]*http.Cookie{}, log: &strings.Builder{}}
 	c.Log = slog.New(slog.DiscardHandler)
-	api, err := personalhttp.New(s, personalhttp.Options{Log: c.Log})
+	o.Log = c.Log
+	api, err := personalhttp.New(s, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,11 +42,11 @@ func mounted(t *testing.T, s personal.Service, c personalpages.Config) *browser 
 	mux := http.NewServeMux()
 	mux.Handle(personalpages.Path, pages)
 	mux.Handle(personalpages.Path+"/", pages)
-	mux.Handle("GET /orders", pages.RequireUser(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle("/orders", pages.RequireUser(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, _ := personalhttp.UserFrom(r.Context())
 		fmt.Fprintln(w, "orders of", user.Profile.Login)
 	})))
-	mux.Handle("GET /{$}", pages.OptionalUser(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle("/{$}", pages.OptionalUser(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, signedIn := pages.Viewer(r)
 		fmt.Fprintln(w, "signed in:", signedIn)
 	})))
@@ -77,6 +88,33 @@ func TestConfig_OwnPagesAndHome(t *testing.T) {
 		t.Errorf("got %q", page.body)
 	}
 	b.post("/account/sign-out").leads(t, "/welcome")
+	b.get("/account/sign-in?next=%2Forders").shows(t, 200, `href="/account/register?next=%2Forders"`)
+	b.get("/account/register?next=%2Forders").shows(t, 200, `action="/account/register?next=%2Forders"`, `href="/account/sign-in?next=%2Forders"`)
+	b.post("/account/register?next=%2Forders", "login", "anna").leads(t, "/orders")
+	b.post("/account/register?next=%2F%2Fevil.example", "login", "anna").leads(t, "/account")
+}
+
+func TestConfig_OwnPagesRefuseForgedPosts(t *testing.T) {
+	b := mounted(t, newModule(), personalpages.Config{})
+	b.hold(first, 0)
+	for path, want := range map[string]string{"/orders": "orders of anna\n", "/": "signed in: true\n"} {
+		if page := b.post(path, "item", "1"); page.body != want {
+			t.Errorf("%s: got %d %q, want %q", path, page.StatusCode, page.body, want)
+		}
+		for _, origin := range []string{"https://evil.example", "https://cms.example"} {
+			b.send("POST", path, url.Values{"item": {"1"}}, "Origin", origin).shows(t, 403, "another site")
+		}
+	}
+}
+
+func TestConfig_OriginsAreThoseOfTheAPI(t *testing.T) {
+	b := mountedBehind(t, personalhttp.Options{Origins: []string{"https://cms.example"}}, newModule(), personalpages.Config{})
+	b.hold(first, 0)
+	for _, path := range []string{"/orders", "/account/sign-in"} {
+		if page := b.send("POST", path, url.Values{"login": {"anna"}}, "Origin", "https://cms.example"); page.StatusCode == 403 {
+			t.Errorf("%s: got 403 for an origin of the site", path)
+		}
+	}
 }
 
 func TestConfig_Hooks(t *testing.T) {
@@ -122,12 +160,35 @@ func TestConfig_TextsAndTemplatesOfTheSite(t *testing.T) {
 	}
 }
 
+// TestConfig_TransientParametersReachTheAdmission registers with an invite code, for which a
+// template of the site asks.
+func TestConfig_TransientParametersReachTheAdmission(t *testing.T) {
+	admission := &personal.Admission{Judge: func(ctx context.Context, _ personal.AdmissionRequest) error {
+		if personal.TransientFrom(ctx)["invite"] != "ABC" {
+			return personal.FieldErrors{"invite": personal.FieldErrorMismatch}.Err()
+		}
+		return nil
+	}}
+	m := newModule()
+	b := mountedBehind(t, personalhttp.Options{Transient: []string{"invite"}}, admission.Wrap(m), personalpages.Config{
+		Templates: fstest.MapFS{"register.html": {Data: []byte(`{{define "title"}}{{.Title}}{{end}}{{define "main"}}
+<form method="post" action="{{.Form.Action}}">{{with .Form.Message}}{{template "errors" $.Form}}{{end}}
+{{range .Form.Controls}}{{template "control" .}}{{end}}<label>Invite <input name="invite"></label></form>{{end}}`)}},
+	})
+	b.get("/account/register").shows(t, 200, `name="invite"`, `name="login"`)
+	b.post("/account/register", "login", "anna", "invite", "XYZ").shows(t, 422, "<li>invite: ")
+	b.post("/account/register", "login", "anna", "invite", "ABC").leads(t, "/account")
+	want := []any{personal.RegisterRequest{Login: "anna", Fields: map[string]personal.Input{}}}
+	if diff := cmp.Diff(want, m.calls); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
 func TestConfig_ErrorsNameWhatIsWrong(t *testing.T) {
 	for want, c := range map[string]personalpages.Config{
 		`there is no text with the key "regster"`: {Texts: fstest.MapFS{"en.json": {Data: []byte(`{"regster": "x"}`)}}},
 		"register.html":      {Templates: fstest.MapFS{"register.html": {Data: []byte(`{{define "main"}}{{end`)}}},
 		`{{block "body" .}}`: {Layout: template.Must(template.New("").Parse("x"))},
-		"example.com":        {Origins: []string{"example.com"}},
 	} {
 		api, err := personalhttp.New(newModule(), personalhttp.Options{Log: slog.New(slog.DiscardHandler)})
 		if err != nil {

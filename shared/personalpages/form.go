@@ -104,7 +104,7 @@ func (s *site) submit(f form) http.HandlerFunc {
 		if !ok {
 			return
 		}
-		d, err := f.submit(w, r, posted)
+		d, err := f.submit(w, s.withTransient(r, posted), posted)
 		if err != nil {
 			r, page = s.refusedProof(w, r, f, page, err)
 			s.showAgain(w, r, f, page, posted, err)
@@ -117,6 +117,20 @@ func (s *site) submit(f form) http.HandlerFunc {
 			ui.Redirect(w, r, d.next)
 		}
 	}
+}
+
+// withTransient returns the request with the transient parameters that a form of the site's
+// templates has sent, for its admission.
+func (s *site) withTransient(r *http.Request, posted ui.Posted) *http.Request {
+	names := s.API.Options().Transient
+	if len(names) == 0 {
+		return r
+	}
+	sent := map[string]string{}
+	for _, name := range names {
+		sent[name] = posted.Get(name)
+	}
+	return r.WithContext(personal.WithTransient(r.Context(), sent))
 }
 
 // keepTyped handles a post to an account's form that is not authenticated. While

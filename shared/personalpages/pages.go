@@ -113,9 +113,6 @@ type Config struct {
 	// the same names as in Templates. The user is in the request's context, if there is one.
 	Block func(r *http.Request, page string) template.HTML
 
-	// Origins are the origins of the site itself, see [personalweb.Guard].
-	Origins []string
-
 	// Session configures the cookie.
 	Session personalweb.SessionOptions
 
@@ -170,7 +167,7 @@ func New(m Module, c Config) (*Pages, error) {
 		Templates: ui.Folder(files, "templates"), Texts: ui.Folder(files, "texts"), Assets: ui.Folder(files, "assets"),
 		AssetPath: assetsPath, LanguagePath: LanguagePath, Locales: m.API().Locales(),
 		Layout: c.LayoutFunc, Style: c.Style, SiteTexts: c.Texts, SiteTemplates: c.Templates,
-		Origins: c.Origins, Log: c.Log,
+		Origins: m.API().Options().Origins, Log: c.Log,
 	})
 	signIns, errSeal := newSignInSealer()
 	session, errSession := personalweb.NewSession(m.API(), m.Service(), c.Session)
@@ -202,15 +199,16 @@ func (p *Pages) Session() *personalweb.Session { return p.site.session }
 // RequireUser passes requests of signed-in visitors to next, a page of the site's own. It
 // leads others to the sign-in, from which they return, and those who lack what the options
 // demand to the page that asks for it. The user is in the request's context, see
-// [personalhttp.UserFrom].
+// [personalhttp.UserFrom]. Forged requests are refused, see [personalweb.Guard].
 func (p *Pages) RequireUser(next http.Handler, options ...personalhttp.RequireOption) http.Handler {
-	return p.site.prepared(p.site.requireUser(next.ServeHTTP, options...))
+	return p.site.prepared(p.site.pages.Guard(p.site.requireUser(next.ServeHTTP, options...)))
 }
 
 // OptionalUser passes every request to next, a page of the site's own, with the user in its
-// context if the visitor is signed in. While the service is unavailable nobody is.
+// context if the visitor is signed in. While the service is unavailable there is none. It
+// refuses forged requests as [Pages.RequireUser] does.
 func (p *Pages) OptionalUser(next http.Handler) http.Handler {
-	return p.site.prepared(p.site.public(next.ServeHTTP))
+	return p.site.prepared(p.site.pages.Guard(p.site.public(next.ServeHTTP)))
 }
 
 // Page returns what a page of the site that package ui renders has in common with the account

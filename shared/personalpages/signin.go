@@ -44,9 +44,20 @@ func (p signInPages) signInForm(r *http.Request) (formPage, error) {
 		},
 		Asides: []aside{
 			p.aside(r, "forgot_question", "forgot_link", forgotPath),
-			p.aside(r, "register_question", "register_link", RegisterPath),
+			p.aside(r, "register_question", "register_link", withReturn(r, RegisterPath)),
 		},
 	}, nil
+}
+
+// withReturn returns a path that leads to the same page as the request's path does
+// afterwards, unless the address of that page is long: it would be in the page several times.
+func withReturn(r *http.Request, path string) string {
+	next := nextQuery(r).Encode()
+	if len(next) > 1<<10 {
+		next = ""
+	}
+	to := url.URL{Path: path, RawQuery: next}
+	return to.String()
 }
 
 func (p signInPages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
@@ -94,8 +105,8 @@ func (p signInPages) registerForm(r *http.Request) (formPage, error) {
 	}
 	return formPage{
 		Title:  p.text(r, "register"),
-		Form:   ui.Form{Action: RegisterPath, Submit: p.text(r, "register_button"), Controls: controls},
-		Asides: []aside{p.aside(r, "sign_in_question", "sign_in_link", SignInPath)},
+		Form:   ui.Form{Action: withReturn(r, RegisterPath), Submit: p.text(r, "register_button"), Controls: controls},
+		Asides: []aside{p.aside(r, "sign_in_question", "sign_in_link", withReturn(r, SignInPath))},
 	}, nil
 }
 
@@ -131,7 +142,7 @@ func (p signInPages) register(w http.ResponseWriter, r *http.Request, posted ui.
 	}
 	p.session.SignIn(w, r, in.Credentials)
 	forgetProof(w, r)
-	return done{operation: "register", next: cmp.Or(next, Path)}, nil
+	return done{operation: "register", next: cmp.Or(next, nextOf(r))}, nil
 }
 
 // signOut ends the session, or all sessions of the account.

@@ -1,5 +1,5 @@
 // Command chi is a CMS with the personal-account module on chi: API, account pages in
-// its layout, and a page of its own.
+// its layout, and pages of its own.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	account, err := personalpages.New(module, personalpages.Config{Layout: template.Must(template.New("").Parse(layout))})
+	account, err := personalpages.New(module, personalpages.Config{Layout: layout})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -41,26 +41,30 @@ func main() {
 	}
 }
 
-// layout is that of the whole site.
-//
 //go:embed layout.html
-var layout string
+var layoutSource string
+
+// layout is that of the whole site.
+var layout = template.Must(template.New("").Parse(layoutSource))
 
 // site returns the whole site: the API in front, the account pages, and the CMS's own.
-func site(api *personalhttp.Handler, account http.Handler) http.Handler {
+func site(api *personalhttp.Handler, account *personalpages.Pages) http.Handler {
 	router := chi.NewRouter()
 	router.Use(middleware.Recoverer, middleware.StripSlashes, middleware.Compress(5))
 	router.Handle("/account", account)
 	router.Handle("/account/*", account)
-	router.Group(func(members chi.Router) {
-		members.Use(func(next http.Handler) http.Handler { return api.RequireUser(next) })
+	router.Group(func(members chi.Router) { // browsers, with the cookie of the account pages
+		members.Use(func(next http.Handler) http.Handler { return account.RequireUser(next) })
 		members.Get("/hello", hello)
+	})
+	router.Group(func(apps chi.Router) { // with the headers of the API
+		apps.Use(func(next http.Handler) http.Handler { return api.RequireUser(next) })
+		apps.Get("/app/hello", hello)
 	})
 	return api.Front(router)
 }
 
-// hello is a page for apps, whose users send the headers of the API. A page for browsers is
-// behind [personalpages.Pages.RequireUser].
+// hello is a page for signed-in users.
 func hello(w http.ResponseWriter, r *http.Request) {
 	user, _ := personalhttp.UserFrom(r.Context())
 	fmt.Fprintf(w, "Hello, %s!\n", user.Profile.Login)

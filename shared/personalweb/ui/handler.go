@@ -32,6 +32,10 @@ func (p *Pages) Handler(mux *http.ServeMux) http.Handler {
 	})
 }
 
+// Guard refuses posts from pages of other origins with an error page, as [Pages.Handler]
+// does, for pages that are not served by it.
+func (p *Pages) Guard(next http.Handler) http.Handler { return p.guard(next) }
+
 // maxAddress bounds the path and query of a page, in bytes: pages send them back, in
 // links and forms that lead to the same page.
 const maxAddress = 4 << 10

@@ -73,6 +73,9 @@ func TestSiteTexts_AreChecked(t *testing.T) {
 		"a language that the API lacks":      {files: map[string]string{"de.json": `{"hello":"Hallo"}`}, want: "de.json: texts are missing: "},
 		"a language without all texts":       {files: map[string]string{"de.json": `{}`}, locales: []string{"en", "de"}, want: `de.json: texts are missing:`},
 		"a language of the API without file": {locales: []string{"en", "de"}, want: "the API has messages in de, and the pages have none"},
+		"a text without its placeholder":     {files: map[string]string{"en.json": `{"hint_max":"Less."}`}, want: `en.json: the text "hint_max" must have the placeholders %s`},
+		"an unknown placeholder":             {files: map[string]string{"en.json": `{"hint_range":"From %s to %q and %d."}`}, want: "hint_range"},
+		"placeholders in another order":      {files: map[string]string{"en.json": `{"hint_range":"Up to %[2]s, from %[1]s."}`}},
 		"no JSON":                            {files: map[string]string{"en.json": "{\n\"hello\": Hi}"}, want: "en.json: line 2, column 10"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,11 +15,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
-
-	"golang.org/x/text/language"
-	"golang.org/x/text/language/display"
 
 	"github.com/cms-personal/personal/shared/jsontext"
 )
@@ -55,7 +50,7 @@ func (t texts) isolated(key string, users ...string) (template.HTML, error) {
 
 // loadTexts returns the texts in each language: the built-in ones of all sources, of which
 // later ones replace those before, and in their place those of the site, which may be nil. The
-// error names every text that is missing or unknown.
+// error names every text that is missing or unknown, or lacks a placeholder.
 func loadTexts(locales []string, site fs.FS, sources ...fs.FS) (map[string]texts, error) {
 	read, err := jsontext.Languages(site, sources...)
 	if err != nil {
@@ -73,7 +68,32 @@ func loadTexts(locales []string, site fs.FS, sources ...fs.FS) (map[string]texts
 			wrong = append(wrong, fmt.Errorf("texts: %s.json: the API has no messages in this language, but in %s", locale, strings.Join(locales, ", ")))
 		}
 	}
+	if site != nil {
+		builtIn, err := jsontext.Languages(nil, sources...)
+		wrong = append(wrong, err, checkPlaceholders(builtIn[Locales()[0]], read))
+	}
 	return all, errors.Join(wrong...)
+}
+
+var placeholder = regexp.MustCompile(`%[a-z]`)
+
+// checkPlaceholders returns an error for every text that does not have the placeholders of the
+// built-in one, which the values of a page replace: %s or, with its position, %[1]s.
+func checkPlaceholders(builtIn texts, read map[string]map[string]string) error {
+	var wrong []error
+	for _, key := range slices.Sorted(maps.Keys(builtIn)) {
+		found := placeholder.FindAllString(builtIn[key], -1)
+		var values []any
+		for _, verb := range found {
+			values = append(values, map[string]any{"%s": "", "%d": 0}[verb])
+		}
+		for _, locale := range slices.Sorted(maps.Keys(read)) {
+			if len(found) > 0 && strings.Contains(fmt.Sprintf(read[locale][key], values...), "%!") {
+				wrong = append(wrong, fmt.Errorf("texts: %s.json: the text %q must have the placeholders %s", locale, key, strings.Join(found, " ")))
+			}
+		}
+	}
+	return errors.Join(wrong...)
 }
 
 // parsed returns a parsed template. It parses it at the first call.
@@ -81,12 +101,13 @@ type parsed func() (*template.Template, error)
 
 // listPages returns every page by its name, on top of the layout and of the shared
 // parts. A page of the site replaces that of the same name.
-func (p *Pages) listPages(locale string, t texts) (map[string]parsed, error) {
-	sources := []fs.FS{Folder(shared, "templates"), p.Templates}
+func (p *Pages) listPages(locale string, all map[string]texts) (map[string]parsed, error) {
+	t := all[locale]
+	sources := []templates{{Folder(shared, "templates"), true}, {p.Templates, true}}
 	if p.SiteTemplates != nil {
-		sources = append(sources, p.SiteTemplates)
+		sources = append(sources, templates{p.SiteTemplates, false})
 	}
-	choices := languageButtons(p.Locales, locale)
+	choices := languageButtons(p.Locales, all, locale)
 	base := sync.OnceValues(func() (*template.Template, error) {
 		base := template.New("base").Funcs(template.FuncMap{
 			"t":        t.text,
@@ -98,7 +119,7 @@ func (p *Pages) listPages(locale string, t texts) (map[string]parsed, error) {
 			"when":     func(at time.Time) string { return at.UTC().Format(timeLayout(locale)) },
 		})
 		for _, source := range sources {
-			if err := parse(base, t, source, "parts/*.html"); err != nil {
+			if err := p.parse(base, t, source, "parts/*.html"); err != nil {
 				return nil, err
 			}
 		}
@@ -106,7 +127,7 @@ func (p *Pages) listPages(locale string, t texts) (map[string]parsed, error) {
 	})
 	pages := map[string]parsed{}
 	for _, source := range sources {
-		names, err := fs.Glob(source, "*.html")
+		names, err := fs.Glob(source.files, "*.html")
 		if err != nil {
 			return nil, fmt.Errorf("listing templates: %w", err)
 		}
@@ -120,7 +141,7 @@ func (p *Pages) listPages(locale string, t texts) (map[string]parsed, error) {
 				if err != nil {
 					return nil, fmt.Errorf("copying the layout: %w", err)
 				}
-				return page, parse(page, t, source, name)
+				return page, p.parse(page, t, source, name)
 			})
 		}
 	}
@@ -152,34 +173,37 @@ func dateLayout(locale string) string {
 	return "2006-01-02"
 }
 
-// languageButtons are the buttons of the language form. They are made once, because they are
-// on every page.
-func languageButtons(locales []string, current string) template.HTML {
+// languageButtons are the buttons of the language form, each with the name of a language in
+// itself. They are made once, because they are on every page.
+func languageButtons(locales []string, all map[string]texts, current string) template.HTML {
 	var b strings.Builder
 	for _, locale := range locales {
 		fmt.Fprintf(&b, `<button class="link" name="language" value="%[1]s" lang="%[1]s" aria-pressed="%[2]t">%[3]s</button>`+"\n",
-			template.HTMLEscapeString(locale), locale == current, template.HTMLEscapeString(endonym(locale)))
+			template.HTMLEscapeString(locale), locale == current, template.HTMLEscapeString(all[locale]["own_name"]))
 	}
 	return template.HTML(b.String()) // escaped
 }
 
-// endonym is the name of a language in itself.
-func endonym(locale string) string {
-	name := display.Self.Name(language.Make(locale))
-	first, size := utf8.DecodeRuneInString(name)
-	return string(unicode.ToUpper(first)) + name[size:]
+// templates are a folder of templates. Texts of constant ones are written into them when they are
+// parsed, because every page has many.
+type templates struct {
+	files    fs.FS
+	constant bool // texts stand only between tags and in quoted attributes
 }
 
-var textCall = regexp.MustCompile(`\b(?:t|isolated) "([^"]*)"`)
+var (
+	textCall     = regexp.MustCompile(`\b(?:t|isolated) "([^"]*)"`)
+	constantCall = regexp.MustCompile(`\{\{(t|asset) "([^"]*)"\}\}`)
+)
 
-// parse adds files to a template. It fails if they use a text that does not exist.
-func parse(to *template.Template, t texts, source fs.FS, pattern string) error {
-	names, err := fs.Glob(source, pattern)
+// parse adds files to a template. It fails if they use a text or an asset that does not exist.
+func (p *Pages) parse(to *template.Template, t texts, source templates, pattern string) error {
+	names, err := fs.Glob(source.files, pattern)
 	if err != nil {
 		return fmt.Errorf("listing templates: %w", err)
 	}
 	for _, name := range names {
-		data, err := fs.ReadFile(source, name)
+		data, err := fs.ReadFile(source.files, name)
 		if err != nil {
 			return fmt.Errorf("reading a template: %w", err)
 		}
@@ -187,6 +211,22 @@ func parse(to *template.Template, t texts, source fs.FS, pattern string) error {
 			if _, err := t.text(string(call[1])); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
+		}
+		var missing error
+		data = constantCall.ReplaceAllFunc(data, func(call []byte) []byte {
+			parts := constantCall.FindSubmatch(call)
+			switch key := string(parts[2]); {
+			case string(parts[1]) == "asset":
+				url, err := p.assets.url(key)
+				missing = errors.Join(missing, err)
+				return []byte(url)
+			case source.constant && !strings.Contains(t[key], "{{"):
+				return []byte(template.HTMLEscapeString(t[key]))
+			}
+			return call
+		})
+		if missing != nil {
+			return fmt.Errorf("%s: %w", name, missing)
 		}
 		if _, err := to.New(name).Parse(string(data)); err != nil {
 			return fmt.Errorf("parsing templates: %w", err)

@@ -33,7 +33,8 @@ var shared embed.FS
 
 // Options are the parts of a set of pages.
 type Options struct {
-	// Templates holds one file NAME.html for each page. It defines "title" and
+	// Templates holds one file NAME.html for each page. Calls {{t "key"}} stand only between tags
+	// and in quoted attributes: they become the text when it is parsed. It defines "title" and
 	// "main", which get the page's Body, and may define "head", for scripts of its
 	// own. All pages share the definitions of the files in the folder parts, which may
 	// define "extra" (see [Page]).
@@ -105,7 +106,7 @@ func New(o Options) (*Pages, error) {
 		return nil, fmt.Errorf("pages: %w", err)
 	}
 	for _, locale := range o.Locales {
-		templates, err := p.listPages(locale, texts[locale])
+		templates, err := p.listPages(locale, texts)
 		if err != nil {
 			return nil, fmt.Errorf("pages in %s: %w", locale, err)
 		}

@@ -90,14 +90,14 @@ func site(api *personalhttp.Handler, account, single http.Handler) http.Handler 
 	router.Handle("/account", account)
 	router.Handle("/account/*", account)
 	router.Handle("/sso/*", single)
-	router.Group(func(members chi.Router) {
-		members.Use(func(next http.Handler) http.Handler { return api.RequireUser(next) })
-		members.Get("/hello", hello)
+	router.Group(func(apps chi.Router) { // with the headers of the API
+		apps.Use(func(next http.Handler) http.Handler { return api.RequireUser(next) })
+		apps.Get("/app/hello", hello)
 	})
 	return api.Front(router)
 }
 
-// hello is a page for apps, whose users send the headers of the API.
+// hello is a page for apps. A page for browsers is behind [personalpages.Pages.RequireUser].
 func hello(w http.ResponseWriter, r *http.Request) {
 	user, _ := personalhttp.UserFrom(r.Context())
 	fmt.Fprintf(w, "Hello, %s!\n", user.Profile.Login)

@@ -63,7 +63,7 @@ func TestMount(t *testing.T) {
 			t.Fatal(err)
 		}
 		return site(api, http.NotFoundHandler(), http.NotFoundHandler())
-	}, personalhttptest.WithGuardedPage("/hello"))
+	}, personalhttptest.WithGuardedPage("/app/hello"))
 }
 
 // world is a site and a provider.

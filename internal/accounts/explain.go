@@ -100,15 +100,19 @@ func (s *Service) explain(ctx context.Context, account SeenAccount, entered stri
 	if err != nil {
 		return personal.Explanation{}, err
 	}
+	passkeys, err := s.explainPasskeys(ctx, a)
+	if err != nil {
+		return personal.Explanation{}, err
+	}
 	e := personal.Explanation{User: &user}
 	for _, part := range []func() ([]personal.Verdict, error){
-		func() ([]personal.Verdict, error) { return s.explainState(ctx, a, identities, entered) },
+		func() ([]personal.Verdict, error) { return s.explainState(ctx, a, identities, passkeys, entered) },
 		func() ([]personal.Verdict, error) {
 			return s.limitVerdicts(ctx, append(s.accountLimits(ctx, a, from), s.addressLimits(ctx, from, s.guessAddress, s.signInAddress)...))
 		},
 		func() ([]personal.Verdict, error) { return s.explainCodes(ctx, a) },
 		func() ([]personal.Verdict, error) { return s.explainFactor(ctx, a) },
-		func() ([]personal.Verdict, error) { return s.explainPasskeys(ctx, a) },
+		func() ([]personal.Verdict, error) { return passkeys, nil },
 		func() ([]personal.Verdict, error) { return s.explainMails(ctx, a, from) },
 		func() ([]personal.Verdict, error) {
 			return s.limitVerdicts(ctx, s.addressLimits(ctx, from, s.recoverAddress, s.confirmAddress))
@@ -171,7 +175,9 @@ func (s *Service) findStuck(ctx context.Context, text string) (account SeenAccou
 }
 
 // explainState returns what refuses every sign-in until something is done.
-func (s *Service) explainState(ctx context.Context, a Account, identities []personal.LinkedIdentity, entered string) (verdicts []personal.Verdict, err error) {
+func (s *Service) explainState(
+	ctx context.Context, a Account, identities []personal.LinkedIdentity, passkeys []personal.Verdict, entered string,
+) (verdicts []personal.Verdict, err error) {
 	email, _ := ParseEmail(entered)
 	switch {
 	case s.loginQuery(entered).finds(a), email.Key != "" && email.Key == a.Unverified.Key:
@@ -204,6 +210,7 @@ func (s *Service) explainState(ctx context.Context, a Account, identities []pers
 	case password.Verifiable(a.PasswordHash):
 	case valid > 0:
 		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonIdentities, Count: valid})
+	case slices.ContainsFunc(passkeys, func(v personal.Verdict) bool { return v.Reason == personal.ReasonPasskeys }):
 	default:
 		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonNoPassword, Action: newPasswordAction(a)})
 	}

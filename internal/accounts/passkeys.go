@@ -261,11 +261,11 @@ func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePass
 		s.refund(ctx, guess)
 		return in, err
 	}
-	if !p.needsCode(a) { // otherwise only a completed sign-in is refunded
-		s.refund(ctx, guess)
-	}
 	account := a.login()
 	if code := account.refusal(); code != "" {
+		if !p.needsCode(a) { // otherwise only a completed sign-in is refunded
+			s.refund(ctx, guess)
+		}
 		if err := s.charge(ctx, s.signInAccount(a.ID)); err != nil { // otherwise OpenSession charges it
 			return in, err
 		}
@@ -300,15 +300,15 @@ func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePass
 	if s.wrongCode(ctx, owner, err) {
 		return personal.PasskeySignedIn{}, refusal(personal.CodeInvalidCode)
 	}
-	if errors.Is(err, ErrAttemptUsed) {
+	if errors.Is(err, ErrAttemptUsed) || errors.Is(err, ErrStale) { // or the passkey was removed meanwhile
 		s.failed(ctx, "", a.ID)
 		return personal.PasskeySignedIn{}, refusal(personal.CodeInvalidCredentials)
 	}
+	if err == nil || !p.needsCode(a) { // in an outage, the passkey was right
+		s.refund(ctx, append(guess, code.charges...))
+	}
 	if err != nil {
 		return personal.PasskeySignedIn{}, err
-	}
-	if p.needsCode(a) {
-		s.refund(ctx, append(guess, code.charges...))
 	}
 	in.Proof = personal.Proof{Proof: text, Until: proof.Until.UTC()}
 	return in, nil

@@ -404,7 +404,7 @@ func TestOpenAPI_DescribesContractConstants(t *testing.T) {
 			}
 		}
 	}
-	ofPages := []personal.Code{personal.CodeProfileIncomplete, personal.CodeTooManyIdentities, personal.CodeLastWayIn} // of the host's own
+	ofPages := []personal.Code{personal.CodeProfileIncomplete, personal.CodeTooManyIdentities} // of the host's own
 	codes := slices.DeleteFunc(constants[string](t, "../personal/error.go", "Code"), func(code string) bool {
 		return slices.Contains(ofPages, personal.Code(code))
 	})

@@ -72,8 +72,10 @@ func newUsers() *fakeUsers {
 	}
 	p.DisableUserFunc, p.EnableUserFunc = do("disable"), do("enable")
 	p.RevokeUserSessionsFunc, p.DeleteUserFunc = do("revoke"), do("delete")
-	remove := do("remove two-factor")
-	p.RemoveTwoFactorFunc = func(ctx context.Context, r personal.RemoveTwoFactorRequest) error { return remove(ctx, r.UserID) }
+	p.RemoveTwoFactorFunc = func(ctx context.Context, r personal.RemoveTwoFactorRequest) error {
+		return do(fmt.Sprintf("remove two-factor, keep passkeys %t", r.KeepPasskeys))(ctx, r.UserID)
+	}
+	p.RemovePasskeysFunc = do("remove passkeys")
 	return p
 }
 
@@ -409,10 +411,84 @@ func TestUserTwoFactor_RemovalAsksFirst(t *testing.T) {
 		t.Errorf("got %v before the confirmation, want nothing", p.done)
 	}
 	b.do(t, "/admin/users/42/two-factor", nil)
-	if diff := cmp.Diff([]string{"remove two-factor"}, p.done); diff != "" {
+	if diff := cmp.Diff([]string{"remove two-factor, keep passkeys false"}, p.done); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 	if w := b.post("/admin/users/41/two-factor", nil); w.Code != http.StatusNotFound {
 		t.Errorf("an unknown user: got status %d, want 404", w.Code)
+	}
+}
+
+// withPasskeys gives the user two passkeys, of which the second is void.
+func (p *fakeUsers) withPasskeys() {
+	p.user.Passkeys = []personal.Passkey{
+		{ID: "8", Name: script, Created: second(4), BackedUp: true}, {ID: "7", Name: "Phone", Created: second(1), LastUsed: second(5), Void: true},
+	}
+}
+
+func TestUserTwoFactor_RemovalKeepsPasskeysOnRequest(t *testing.T) {
+	p := newUsers()
+	p.user.TwoFactor = true
+	b := openUsers(t, p)
+	const keep = `name="keep_passkeys" type="checkbox"`
+	wantNone(t, b.page(t, "/admin/users/42/two-factor"), keep)
+	p.withPasskeys()
+	wantAll(t, b.page(t, "/admin/users/42/two-factor"), keep, "passkeys are removed too, 2 in all")
+	b.do(t, "/admin/users/42/two-factor", url.Values{"keep_passkeys": {"true"}})
+	if diff := cmp.Diff([]string{"remove two-factor, keep passkeys true"}, p.done); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+func TestUserPasskeys_AreListed(t *testing.T) {
+	p := newUsers()
+	b := openUsers(t, p)
+	const link = `href="/admin/users/42/passkeys"`
+	wantNone(t, b.page(t, "/admin/users/42"), link)
+	p.withPasskeys()
+	for _, path := range []string{"/admin/users/42", "/admin/users/42/passkeys"} {
+		_, list, _ := strings.Cut(b.page(t, path), "<bdi>&lt;script")
+		first, last, _ := strings.Cut(list, "<bdi>Phone</bdi>")
+		wantAll(t, first, second(4).Format(time.RFC3339), "Backed up:", "Last used: —")
+		wantNone(t, first, "void")
+		wantAll(t, last, second(1).Format(time.RFC3339), second(5).Format(time.RFC3339), "Not backed up:", `<span class="badge warn">void</span>`)
+		wantNoMarkup(t, b.page(t, path))
+	}
+	wantAll(t, b.page(t, "/admin/users/42"), link)
+}
+
+func TestUserPasskeys_RemovalAsksFirst(t *testing.T) {
+	p := newUsers()
+	p.withPasskeys()
+	b := openUsers(t, p)
+	wantAll(t, b.page(t, "/admin/users/42/passkeys"),
+		"docs/supporting-users.md", "without a password they need a recovery mail", `action="/admin/users/42/passkeys"`)
+	if len(p.done) > 0 {
+		t.Errorf("got %v before the confirmation, want nothing", p.done)
+	}
+	b.do(t, "/admin/users/42/passkeys", nil)
+	if diff := cmp.Diff([]string{"remove passkeys"}, p.done); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	if w := b.post("/admin/users/41/passkeys", nil); w.Code != http.StatusNotFound {
+		t.Errorf("an unknown user: got status %d, want 404", w.Code)
+	}
+}
+
+// What would lock the user out is refused, and their page says what to do first.
+func TestUserPasskeys_LastWayInIsExplained(t *testing.T) {
+	p := newUsers()
+	p.withPasskeys()
+	lastWayIn := personal.NewError(personal.CodeLastWayIn, nil)
+	p.RemovePasskeysFunc = func(context.Context, int64) error { return lastWayIn }
+	p.RemoveTwoFactorFunc = func(context.Context, personal.RemoveTwoFactorRequest) error { return lastWayIn }
+	for _, path := range []string{"passkeys", "two-factor"} {
+		b := openUsers(t, p)
+		w := b.post("/admin/users/42/"+path, nil)
+		if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/admin/users/42" {
+			t.Fatalf("%s: got %d to %s, want 303 to the user's page", path, w.Code, w.Header().Get("Location"))
+		}
+		b.cookies = append(b.cookies, w.Result().Cookies()...)
+		wantAll(t, b.page(t, "/admin/users/42"), `role="alert"`, "could not sign in without passkeys: set an e-mail first")
 	}
 }

@@ -169,7 +169,7 @@ func (s *Service) User(ctx context.Context, id int64) (personal.UserRecord, erro
 	}
 	identities, err := s.identitiesOf(ctx, account.Account)
 	return personal.UserRecord{
-		User: userOf(account), Fields: schema.Record(account.Fields), Passkeys: passkeysOf(passkeys), Identities: identities,
+		User: userOf(account), Fields: schema.Record(account.Fields), Passkeys: passkeysOf(passkeys, account.Account), Identities: identities,
 	}, err
 }
 

@@ -74,7 +74,7 @@ func (s *Service) readExport(ctx context.Context, who caller) (e personal.Export
 	if err != nil {
 		return e, fail("reading passkeys", err)
 	}
-	e.Passkeys = passkeysOf(passkeys)
+	e.Passkeys = passkeysOf(passkeys, a)
 	if e.KnownAddresses, err = s.store.KnownAddresses(ctx, a.ID); err != nil {
 		return e, fail("reading known addresses", err)
 	}

@@ -142,14 +142,16 @@ func (a Account) HasWayIn() bool { return a.Email.Key != "" || password.Verifiab
 // needsCode reports whether a sign-in or a proof with the passkey needs a code.
 func (p Passkey) needsCode(a Account) bool { return a.TwoFactor.On() && !p.WithCode }
 
-func passkeyOf(p Passkey) personal.Passkey {
-	return personal.Passkey{ID: strconv.FormatInt(p.ID, 10), Name: p.Name, Created: p.Created, LastUsed: p.LastUsed, BackedUp: p.BackedUp}
+func passkeyOf(p Passkey, a Account) personal.Passkey {
+	return personal.Passkey{
+		ID: strconv.FormatInt(p.ID, 10), Name: p.Name, Created: p.Created, LastUsed: p.LastUsed, BackedUp: p.BackedUp, Void: p.Void(a),
+	}
 }
 
-func passkeysOf(list []Passkey) []personal.Passkey {
+func passkeysOf(list []Passkey, a Account) []personal.Passkey {
 	var all []personal.Passkey
 	for _, p := range list {
-		all = append(all, passkeyOf(p))
+		all = append(all, passkeyOf(p, a))
 	}
 	return all
 }
@@ -527,7 +529,7 @@ func (s *Service) ConfirmPasskey(ctx context.Context, r personal.ConfirmPasskeyR
 	if errors.Is(err, passkey.ErrInvalid) || errors.Is(err, ErrAttemptUsed) { // a repetition?
 		found, missing := s.store.ConfirmedPasskey(ctx, a.ID, confirmation)
 		if missing == nil {
-			return passkeyOf(found), nil
+			return passkeyOf(found, a), nil
 		}
 		if !errors.Is(missing, ErrNotFound) {
 			return none, fail("finding a passkey", missing)
@@ -545,7 +547,7 @@ func (s *Service) ConfirmPasskey(ctx context.Context, r personal.ConfirmPasskeyR
 	if err := s.committed(personal.CodeUnauthenticated, "storing a passkey", err); err != nil {
 		return none, err
 	}
-	return passkeyOf(p.passkey), nil
+	return passkeyOf(p.passkey, a), nil
 }
 
 // createdPasskey is a passkey that an authenticator has created.
@@ -589,12 +591,12 @@ func (s *Service) Passkeys(ctx context.Context, c personal.Credentials) ([]perso
 	if err := s.offersPasskeys(); err != nil {
 		return nil, err
 	}
-	who, err := s.identify(ctx, c, AccountState)
+	who, err := s.identify(ctx, c, WholeAccount)
 	if err != nil {
 		return nil, err
 	}
 	list, err := s.store.Passkeys(ctx, who.account.ID)
-	return passkeysOf(list), fail("reading passkeys", err)
+	return passkeysOf(list, who.account), fail("reading passkeys", err)
 }
 
 // RenamePasskey implements [personal.Service].

@@ -328,9 +328,17 @@ func TestPasskey_IsVoidAfterAnOlderVersionHasChangedCredentials(t *testing.T) {
 		if _, err := f.service.Prove(t.Context(), personal.ProveRequest{Credentials: u.in, Attempt: begun.Attempt, Credential: credential}); err == nil {
 			t.Error("a void passkey gives a proof")
 		}
-		if list, err := f.service.Passkeys(t.Context(), u.in); err != nil || len(list) != 1 {
-			t.Errorf("got %d passkeys, error %v; want that a void one is listed", len(list), err)
+		wantListed := func(void bool) {
+			t.Helper()
+			list, err := f.service.Passkeys(t.Context(), u.in)
+			if err != nil || len(list) != 1 || list[0].Void != void {
+				t.Errorf("got passkeys %+v, error %v; want one with void %t", list, err, void)
+			}
+			if record, err := f.service.User(t.Context(), id); err != nil || len(record.Passkeys) != 1 || record.Passkeys[0].Void != void {
+				t.Errorf("got the record %+v, error %v; want one passkey with void %t", record, err, void)
+			}
 		}
+		wantListed(true)
 		in := f.changePassword(t, u.in, goodPassword, goodPassword+"!") // which does not make it valid
 		u.in = f.changePassword(t, in, goodPassword+"!", goodPassword)
 		u.wantSignIn(t, "", personal.CodeInvalidCredentials)
@@ -341,6 +349,7 @@ func TestPasskey_IsVoidAfterAnOlderVersionHasChangedCredentials(t *testing.T) {
 		if _, err := f.service.Prove(t.Context(), personal.ProveRequest{Credentials: u.in, Password: goodPassword, ID: u.added.ID}); err != nil {
 			t.Fatal(err)
 		}
+		wantListed(false)
 		u.wantSignIn(t, "", "")
 		u.in = f.changePassword(t, u.in, goodPassword, goodPassword+"!")
 		u.wantSignIn(t, "", "")

@@ -71,6 +71,9 @@ type Passkey struct {
 	Created  time.Time // UTC
 	LastUsed time.Time // UTC; zero: it was not used yet
 	BackedUp bool      // the authenticator says that it is synchronised between devices
+	// Void: an older version has changed the account's credentials since. It signs no one in and
+	// gives no proof until the user proves who they are with the password and its ID.
+	Void bool
 }
 
 // RenamePasskeyRequest has the parameters of [Service.RenamePasskey].

@@ -1157,6 +1157,7 @@ func (c *converters) passkeyFromPB(source *v1.Passkey) personal.Passkey {
 		personalPasskey.Created = timeFromPB((*source).Created)
 		personalPasskey.LastUsed = timeFromPB((*source).LastUsed)
 		personalPasskey.BackedUp = (*source).BackedUp
+		personalPasskey.Void = (*source).Void
 	}
 	return personalPasskey
 }
@@ -1167,6 +1168,7 @@ func (c *converters) passkeyToPB(source personal.Passkey) *v1.Passkey {
 	personalv1Passkey.Created = timeToPB(source.Created)
 	personalv1Passkey.LastUsed = timeToPB(source.LastUsed)
 	personalv1Passkey.BackedUp = source.BackedUp
+	personalv1Passkey.Void = source.Void
 	return &personalv1Passkey
 }
 func (c *converters) passkeysFromPB(source []*v1.Passkey) []personal.Passkey {

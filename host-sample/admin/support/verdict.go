@@ -75,7 +75,7 @@ var reasons = map[personal.Reason]struct {
 	personal.ReasonCodesBlocked:   {tone: "bad", carries: []string{carriesUntil}, advice: true},
 	personal.ReasonTwoFactor:      {carries: []string{carriesCount}, advice: true},
 	personal.ReasonTwoFactorKey:   {tone: "bad", advice: true},
-	personal.ReasonPasskeys:       {carries: []string{carriesCount}, hint: true},
+	personal.ReasonPasskeys:       {carries: []string{carriesCount}, advice: true, hint: true},
 	personal.ReasonPasskeysVoid:   {tone: "warn", carries: []string{carriesCount}, advice: true, hint: true},
 	personal.ReasonMailWaiting:    {tone: "warn", carries: []string{carriesKind, carriesSince, carriesCount, carriesUntil}, hint: true},
 	personal.ReasonMailRefused:    {tone: "warn", carries: []string{carriesKind, carriesSince, carriesReply}, advice: true, hint: true},

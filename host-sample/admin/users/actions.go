@@ -38,13 +38,19 @@ func actions() map[string]action {
 		},
 		"sign_out":   {notice: "users_sessions_ended", warning: "users_final", apply: calls(personal.Administration.RevokeUserSessions)},
 		"recovery":   {notice: "users_recovery_sent", warning: "users_final", apply: (*Pages).sendRecovery},
-		"two_factor": {notice: "users_two_factor_removed", warning: "users_final", apply: calls(removeTwoFactor)},
-		"delete":     {notice: "users_deleted", warning: "users_final", apply: calls(personal.Administration.DeleteUser)},
+		"two_factor": {notice: "users_two_factor_removed", warning: "users_final", apply: removeTwoFactor(false)},
+		"two_factor_keeping_passkeys": {
+			notice: "users_two_factor_removed", warning: "users_final", apply: removeTwoFactor(true),
+		},
+		"passkeys": {notice: "users_passkeys_removed", warning: "users_final", apply: calls(personal.Administration.RemovePasskeys)},
+		"delete":   {notice: "users_deleted", warning: "users_final", apply: calls(personal.Administration.DeleteUser)},
 	}
 }
 
-func removeTwoFactor(a personal.Administration, ctx context.Context, id int64) error {
-	return a.RemoveTwoFactor(ctx, personal.RemoveTwoFactorRequest{UserID: id})
+func removeTwoFactor(keepPasskeys bool) func(*Pages, context.Context, int64) error {
+	return calls(func(a personal.Administration, ctx context.Context, id int64) error {
+		return a.RemoveTwoFactor(ctx, personal.RemoveTwoFactorRequest{UserID: id, KeepPasskeys: keepPasskeys})
+	})
 }
 
 func calls(call func(personal.Administration, context.Context, int64) error) func(*Pages, context.Context, int64) error {
@@ -128,6 +134,8 @@ func (p *Pages) reason(r *http.Request, err error) string {
 	switch {
 	case errors.Is(err, errNotRecoverable):
 		return p.site.Text(r, "users_not_recoverable")
+	case personal.CodeOf(err) == personal.CodeLastWayIn:
+		return p.site.Text(r, "users_last_way_in")
 	case personal.CodeOf(err) == personal.CodeNotFound:
 		return p.site.Text(r, "users_gone")
 	}
@@ -146,11 +154,16 @@ func (p *Pages) change(name string) handler {
 	a := actions()[name]
 	return p.forID(func(w http.ResponseWriter, r *http.Request, id int64, _ ui.Posted) error {
 		o := p.act(r, a, userURL(id, ""), []int64{id})
-		if len(o.failed) > 0 && !errors.Is(o.failed[0].err, errNotRecoverable) {
+		if len(o.failed) > 0 && !refused(o.failed[0].err) {
 			return p.pageError(r, o.failed[0].err)
 		}
 		return p.site.Redirect(w, r, o.back, outcomeNotice)
 	})
+}
+
+// refused reports whether an action failed because of what the user is like: their page says so.
+func refused(err error) bool {
+	return errors.Is(err, errNotRecoverable) || personal.CodeOf(err) == personal.CodeLastWayIn
 }
 
 // undo undoes the administrator's last action, for the users that it changed.

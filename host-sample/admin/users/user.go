@@ -174,7 +174,29 @@ func (p *Pages) saveEmail(w http.ResponseWriter, r *http.Request, user personal.
 // may be a thief who has the password.
 func (p *Pages) confirmRemoval(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
 	form := ui.Form{Action: userURL(user.ID, "/two-factor"), Submit: p.site.Text(r, "users_two_factor_remove"), Danger: true}
+	if len(user.Passkeys) > 0 {
+		form.Controls = []ui.Control{{
+			Kind: ui.KindCheckbox, Name: keepPasskeys, Label: p.site.Text(r, "users_passkeys_keep"), Hint: p.site.Text(r, "users_passkeys_keep_hint"),
+		}}
+	}
 	return p.site.Render(w, r, http.StatusOK, "usertwofactor", ui.Page{Body: confirmationBody{User: user, Form: form}})
+}
+
+// keepPasskeys is the control that keeps passkeys when the second factor is removed.
+const keepPasskeys = "keep_passkeys"
+
+func (p *Pages) removeFactor(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
+	name := "two_factor"
+	if posted.Get(keepPasskeys) == "true" {
+		name = "two_factor_keeping_passkeys"
+	}
+	return p.change(name)(w, r, posted)
+}
+
+// confirmPasskeys asks before all passkeys are removed, for the reason of confirmRemoval.
+func (p *Pages) confirmPasskeys(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
+	form := ui.Form{Action: userURL(user.ID, "/passkeys"), Submit: p.site.Text(r, "users_passkeys_remove"), Danger: true}
+	return p.site.Render(w, r, http.StatusOK, "userpasskeys", ui.Page{Body: confirmationBody{User: user, Form: form}})
 }
 
 // confirmationBody is the body of a page that asks before a change.

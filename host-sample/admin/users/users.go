@@ -52,19 +52,21 @@ func (p *Pages) Register(s *admin.Site) {
 	s.HandleForm("POST "+listPath+"/delete", ui.ReadForm, p.deleteSelected)
 	const user = listPath + "/{id}"
 	for pattern, handle := range map[string]handler{
-		"GET " + user:                  p.forUser(p.show),
-		"GET " + user + "/delete":      p.forUser(p.confirmDeletion),
-		"GET " + user + "/two-factor":  p.forUser(p.confirmRemoval),
-		"POST " + user + "/disable":    p.change("disable"),
-		"POST " + user + "/enable":     p.change("enable"),
-		"POST " + user + "/recovery":   p.change("recovery"),
-		"POST " + user + "/sessions":   p.change("sign_out"),
-		"POST " + user + "/two-factor": p.change("two_factor"),
+		"GET " + user:                 p.forUser(p.show),
+		"GET " + user + "/delete":     p.forUser(p.confirmDeletion),
+		"GET " + user + "/two-factor": p.forUser(p.confirmRemoval),
+		"GET " + user + "/passkeys":   p.forUser(p.confirmPasskeys),
+		"POST " + user + "/disable":   p.change("disable"),
+		"POST " + user + "/enable":    p.change("enable"),
+		"POST " + user + "/recovery":  p.change("recovery"),
+		"POST " + user + "/sessions":  p.change("sign_out"),
+		"POST " + user + "/passkeys":  p.change("passkeys"),
 	} {
 		s.Handle(pattern, func(w http.ResponseWriter, r *http.Request) error { return handle(w, r, ui.Posted{}) })
 	}
 	s.HandleForm("POST "+user, ui.ReadLargeForm, p.forUser(p.saveProfile))
 	s.HandleForm("POST "+user+"/email", ui.ReadForm, p.forUser(p.saveEmail))
+	s.HandleForm("POST "+user+"/two-factor", ui.ReadForm, p.removeFactor)
 	s.HandleForm("POST "+user+"/delete", ui.ReadForm, p.forUser(p.delete))
 }
 

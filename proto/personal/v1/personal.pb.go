@@ -3581,8 +3581,10 @@ type Passkey struct {
 	Name    string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Created *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=created,proto3" json:"created,omitempty"`
 	// Absent if it was not used yet.
-	LastUsed      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=last_used,json=lastUsed,proto3" json:"last_used,omitempty"`
-	BackedUp      bool                   `protobuf:"varint,5,opt,name=backed_up,json=backedUp,proto3" json:"backed_up,omitempty"`
+	LastUsed *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=last_used,json=lastUsed,proto3" json:"last_used,omitempty"`
+	BackedUp bool                   `protobuf:"varint,5,opt,name=backed_up,json=backedUp,proto3" json:"backed_up,omitempty"`
+	// An older version has changed the account's credentials since: it signs no one in.
+	Void          bool `protobuf:"varint,6,opt,name=void,proto3" json:"void,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3648,6 +3650,13 @@ func (x *Passkey) GetLastUsed() *timestamppb.Timestamp {
 func (x *Passkey) GetBackedUp() bool {
 	if x != nil {
 		return x.BackedUp
+	}
+	return false
+}
+
+func (x *Passkey) GetVoid() bool {
+	if x != nil {
+		return x.Void
 	}
 	return false
 }
@@ -4833,13 +4842,14 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"R\n" +
 	"\x14EndTwoFactorResponse\x12:\n" +
-	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"\xb9\x01\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"\xcd\x01\n" +
 	"\aPasskey\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x124\n" +
 	"\acreated\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x127\n" +
 	"\tlast_used\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\blastUsed\x12\x1b\n" +
-	"\tbacked_up\x18\x05 \x01(\bR\bbackedUp\"\xec\x01\n" +
+	"\tbacked_up\x18\x05 \x01(\bR\bbackedUp\x12\x12\n" +
+	"\x04void\x18\x06 \x01(\bR\x04void\"\xec\x01\n" +
 	"\x13BeginPasskeyRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x18\n" +
 	"\apurpose\x18\x02 \x01(\tR\apurpose\x12D\n" +

@@ -70,11 +70,9 @@ func (s *Service) readExport(ctx context.Context, who caller) (e personal.Export
 	if e.Sessions, err = s.sessionsOf(ctx, a.ID, who.session.ID); err != nil {
 		return e, err
 	}
-	passkeys, err := s.store.Passkeys(ctx, a.ID)
-	if err != nil {
-		return e, fail("reading passkeys", err)
+	if e.Passkeys, err = s.UserPasskeys(ctx, a); err != nil {
+		return e, err
 	}
-	e.Passkeys = passkeysOf(passkeys, a)
 	if e.KnownAddresses, err = s.store.KnownAddresses(ctx, a.ID); err != nil {
 		return e, fail("reading known addresses", err)
 	}

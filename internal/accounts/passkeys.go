@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"strconv"
@@ -129,6 +130,25 @@ type PasskeyUse struct {
 	OnClone           func() []NewJob // stored if the sign count has not risen
 }
 
+// Check returns an error that says why a passkey cannot be one that a user has added, without its
+// values.
+func (p Passkey) Check() error {
+	var invalid personal.FieldErrors
+	checkPasskeyName(&invalid, p.Name)
+	switch {
+	case len(invalid) > 0:
+		return fmt.Errorf("its name must have 1 to %d characters, and no control characters", personal.MaxPasskeyName)
+	case p.RelyingParty == "" || passkey.ValidateID(p.RelyingParty) != nil:
+		return errors.New("its rp_id is not a domain")
+	case len(p.UserHandle) != userHandleSize:
+		return fmt.Errorf("the user handle must have %d bytes", userHandleSize)
+	}
+	return p.Key.Check()
+}
+
+// userHandleSize is the length of user handles in bytes.
+const userHandleSize = 32
+
 // Void reports whether an older version has changed the account's credentials since the passkey
 // was added or lifted. Of an account that a passkey alone can open none is void.
 func (p Passkey) Void(a Account) bool {
@@ -228,7 +248,7 @@ func (s *Service) beginSignIn(ctx context.Context) (begun personal.PasskeyAttemp
 
 // attemptKey returns the key that seals attempts, which all processes of the site share.
 func (s *Service) attemptKey(ctx context.Context) ([]byte, error) {
-	candidate := make([]byte, sha256.Size)
+	candidate := make([]byte, userHandleSize)
 	_, _ = rand.Read(candidate) // it never fails
 	key, err := s.sealKey.get(ctx, s.store, strings.Join(s.shared("passkey attempts"), " "), candidate)
 	return key, fail("reading the key of attempts", err)
@@ -595,8 +615,14 @@ func (s *Service) Passkeys(ctx context.Context, c personal.Credentials) ([]perso
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.store.Passkeys(ctx, who.account.ID)
-	return passkeysOf(list, who.account), fail("reading passkeys", err)
+	return s.UserPasskeys(ctx, who.account)
+}
+
+// UserPasskeys returns the passkeys of an account, the newest first, whether or not the site has
+// passkeys.
+func (s *Service) UserPasskeys(ctx context.Context, a Account) ([]personal.Passkey, error) {
+	list, err := s.store.Passkeys(ctx, a.ID)
+	return passkeysOf(list, a), fail("reading passkeys", err)
 }
 
 // RenamePasskey implements [personal.Service].

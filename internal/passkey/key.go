@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"encoding/hex"
+	"fmt"
 	"slices"
 
 	"github.com/go-webauthn/webauthn/protocol/webauthncose"
@@ -16,6 +17,17 @@ const (
 	minModulus = 2048 / 8
 	maxModulus = 4096 / 8
 )
+
+// Check returns ErrInvalid unless Register can have returned the key.
+func (k Key) Check() error {
+	switch {
+	case len(k.CredentialID) == 0 || len(k.CredentialID) > maxCredentialID:
+		return invalid(fmt.Sprintf("the credential id must have 1 to %d bytes", maxCredentialID))
+	case k.BackedUp && !k.BackupEligible:
+		return invalid("the key is backed up but must not be")
+	}
+	return checkPublicKey(k.PublicKey)
+}
 
 // checkPublicKey checks that a COSE_Key is of one of the algorithms, and can verify signatures.
 func checkPublicKey(key []byte) error {

@@ -44,7 +44,7 @@ func (s *Store) AddAccounts(
 			if err := addFactors(ctx, tx, follow.Factors); err != nil {
 				return err
 			}
-			if err := addPasskeys(ctx, tx, follow.Passkeys); err != nil {
+			if err := addPasskeys(ctx, tx, follow.Passkeys, outcomes); err != nil {
 				return err
 			}
 			if err := noteFormats(ctx, tx, follow.Formats, s.Now()); err != nil {
@@ -177,22 +177,62 @@ func addFactors(ctx context.Context, tx bun.Tx, factors []transfer.Factor) error
 	return execAll(ctx, tx, writes...)
 }
 
-// addPasskeys stores the passkeys of added accounts, but those that another account has.
-func addPasskeys(ctx context.Context, tx bun.Tx, all []transfer.Passkeys) error {
-	for _, of := range all {
-		rows := make([]passkeyRow, len(of.Keys))
-		for i, p := range of.Keys {
-			rows[i] = newPasskeyRow(p)
-			rows[i].Confirmation = nil
+// addPasskeys stores the passkeys of added accounts. It removes an account again that has one of
+// another account, and sets its outcome.
+func addPasskeys(ctx context.Context, tx bun.Tx, passkeys []accounts.Passkey, outcomes []transfer.Outcome) error {
+	var last int64 // the account of the previous passkey
+	removed := false
+	for _, p := range passkeys {
+		if p.AccountID == last && removed {
+			continue
 		}
-		if _, err := exec(ctx, tx, "UPDATE personal_accounts SET user_handle = ? WHERE id = ?", of.UserHandle, of.AccountID); err != nil {
+		if p.AccountID != last {
+			last, removed = p.AccountID, false
+			if err := execAll(ctx, tx, tx.NewRaw("UPDATE personal_accounts SET user_handle = ? WHERE id = ?", p.UserHandle, p.AccountID)); err != nil {
+				return err
+			}
+		}
+		row := newPasskeyRow(p)
+		row.Confirmation = nil
+		n, err := rowsAffected(tx.NewInsert().Model(&row).On("CONFLICT DO NOTHING").Returning("id").Exec(ctx))
+		if err != nil {
 			return err
 		}
-		if _, err := tx.NewInsert().Model(&rows).On("CONFLICT (credential_id) DO NOTHING").Returning("NULL").Exec(ctx); err != nil {
+		if n > 0 {
+			continue
+		}
+		var owner int64
+		if err := tx.NewRaw("SELECT account_id FROM personal_passkeys WHERE credential_id = ?", p.CredentialID).Scan(ctx, &owner); err != nil {
 			return err
 		}
+		if err := execAll(ctx, tx, tx.NewRaw("DELETE FROM personal_accounts WHERE id = ?", p.AccountID)); err != nil {
+			return err
+		}
+		removed = true
+		i := slices.IndexFunc(outcomes, func(o transfer.Outcome) bool { return o.ID == p.AccountID })
+		outcomes[i] = transfer.Outcome{Taken: transfer.Taken{Passkey: owner}}
 	}
 	return nil
+}
+
+// PasskeyOwners returns the accounts that have passkeys, see transfer.Conflicts.
+func (s *Store) PasskeyOwners(ctx context.Context, credentialIDs [][]byte) (map[string]int64, error) {
+	owners := map[string]int64{}
+	for ids := range slices.Chunk(credentialIDs, 1000) { // a statement has a maximum of arguments
+		var rows []struct {
+			CredentialID []byte
+			AccountID    int64
+		}
+		err := s.scan(ctx, "look for passkeys",
+			s.read.NewRaw("SELECT credential_id, account_id FROM personal_passkeys WHERE credential_id IN (?)", bun.List(ids)), &rows)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			owners[string(r.CredentialID)] = r.AccountID
+		}
+	}
+	return owners, nil
 }
 
 // Conflicts returns the outcomes that accounts would have, see transfer.Conflicts.
@@ -254,8 +294,9 @@ func findConflicts(ctx context.Context, db bun.IDB, batch []accounts.Account, ou
 	return nil
 }
 
-// AccountsAfter returns a page of accounts, see transfer.Source. It is one statement, so
-// that recovery codes and secret fit together.
+// AccountsAfter returns a page of accounts, see transfer.Source. One statement reads accounts and
+// recovery codes, so that these and the secret fit together; the passkeys are read after it, so
+// that none is of an earlier password.
 func (s *Store) AccountsAfter(ctx context.Context, id int64, n int) ([]transfer.StoredAccount, error) {
 	var rows []accountRow
 	err := s.scan(ctx, "read accounts", s.read.NewSelect().Model(&rows).ColumnExpr("a.*").ColumnExpr("? AS recovery_codes", s.codes).
@@ -275,36 +316,40 @@ func (s *Store) AccountsAfter(ctx context.Context, id int64, n int) ([]transfer.
 		}
 		slices.SortFunc(page[i].RecoveryCodes, func(a, b [sha256.Size]byte) int { return bytes.Compare(a[:], b[:]) })
 	}
-	return page, s.readPasskeys(ctx, page)
+	return page, s.addStoredPasskeys(ctx, page)
 }
 
-// readPasskeys reads the passkeys of a page of accounts, but void ones.
-func (s *Store) readPasskeys(ctx context.Context, page []transfer.StoredAccount) error {
+// addStoredPasskeys reads the passkeys of a page of accounts.
+func (s *Store) addStoredPasskeys(ctx context.Context, page []transfer.StoredAccount) error {
 	if len(page) == 0 {
 		return nil
 	}
 	var rows []struct {
 		passkeyRow
-		UserHandle     []byte
-		AccountVersion int64
+		UserHandle             []byte
+		EmailKey, PasswordHash string
+		AccountVersion         int64
 	}
-	err := s.scan(ctx, "read passkeys", s.read.NewRaw(`SELECT p.*, a.user_handle, a.credential_version AS account_version
-		FROM personal_passkeys AS p JOIN personal_accounts AS a ON a.id = p.account_id
-		WHERE p.account_id BETWEEN ? AND ? ORDER BY p.id`, page[0].ID, page[len(page)-1].ID), &rows)
+	err := s.scan(ctx, "read passkeys", s.read.NewRaw(`SELECT p.*, a.user_handle, coalesce(a.email_key, '') AS email_key, a.password_hash,
+			a.credential_version AS account_version
+		FROM personal_passkeys p JOIN personal_accounts a ON a.id = p.account_id WHERE p.account_id BETWEEN ? AND ? ORDER BY p.account_id, p.id`,
+		page[0].ID, page[len(page)-1].ID), &rows)
 	if err != nil {
 		return err
 	}
-	byID := make(map[int64]*transfer.StoredAccount, len(page))
-	for i := range page {
-		byID[page[i].ID] = &page[i]
-	}
-	for i := range rows {
-		p, a := rows[i].passkey(), byID[rows[i].AccountID]
-		if a == nil || p.Void(accounts.Account{CredentialVersion: rows[i].AccountVersion, Email: a.Email, PasswordHash: a.PasswordHash}) {
+	i := 0
+	for j := range rows {
+		r := &rows[j]
+		for i < len(page) && page[i].ID < r.AccountID {
+			i++
+		}
+		if i == len(page) || page[i].ID != r.AccountID { // an account that was added meanwhile
 			continue
 		}
-		a.Passkeys.AccountID, a.Passkeys.UserHandle = a.ID, rows[i].UserHandle
-		a.Passkeys.Keys = append(a.Passkeys.Keys, p)
+		of := accountRow{EmailKey: r.EmailKey, PasswordHash: r.PasswordHash, CredentialVersion: r.AccountVersion}
+		p := transfer.StoredPasskey{Passkey: r.passkey()}
+		p.UserHandle, p.Void = r.UserHandle, p.Passkey.Void(of.account())
+		page[i].Passkeys = append(page[i].Passkeys, p)
 	}
 	return nil
 }

@@ -23,10 +23,11 @@ type Source interface {
 }
 
 // StoredAccount is an account with the digests of its unused recovery codes, and its passkeys.
+// These are of the same moment, or of a later one.
 type StoredAccount struct {
 	accounts.Account
-	RecoveryCodes [][32]byte // in ascending order
-	Passkeys      Passkeys
+	RecoveryCodes [][32]byte      // in ascending order
+	Passkeys      []StoredPasskey // the oldest first
 }
 
 // exported is an account as a line of an export.
@@ -53,10 +54,11 @@ type exported struct {
 type Exported struct {
 	Accounts  int64
 	TwoFactor int64 // accounts with a second factor
+	Passkeys  int64 // accounts with passkeys
 }
 
 // Export writes every account as NDJSON, password hashes and encrypted secrets of second
-// factors included, in the order of ids. An account that changes meanwhile is
+// factors and the public keys of passkeys included, in the order of ids. An account that changes meanwhile is
 // written in its state before or after the change. Accounts that wait for the
 // confirmation of their e-mail are left out: after an import their users could sign in
 // without it.
@@ -75,7 +77,7 @@ func Export(ctx context.Context, from Source, w io.Writer) (n Exported, err erro
 			return nil
 		}
 		line, err := export(a.Account)
-		line.TwoFactor, line.Passkeys = exportFactor(a), exportPasskeys(a.Passkeys)
+		line.TwoFactor, line.Passkeys = exportFactor(a), exportPasskeys(a)
 		if err == nil {
 			err = encoder.Encode(line)
 		}
@@ -85,6 +87,9 @@ func Export(ctx context.Context, from Source, w io.Writer) (n Exported, err erro
 		n.Accounts++
 		if line.TwoFactor != nil {
 			n.TwoFactor++
+		}
+		if line.Passkeys != nil {
+			n.Passkeys++
 		}
 		return nil
 	})
@@ -217,6 +222,7 @@ func eachEvent(ctx context.Context, from AuditSource, accountID int64, since tim
 type PersonSource interface {
 	AccountSource
 	Sessions(ctx context.Context, accountID int64, l accounts.Lifetimes) ([]accounts.Session, error)
+	// Passkeys returns the passkeys of an account, the newest first.
 	Passkeys(ctx context.Context, accountID int64) ([]accounts.Passkey, error)
 	// UsageData returns the other stored data of an account, in the order of time.
 	UsageData(ctx context.Context, accountID int64) (UsageData, error)
@@ -253,10 +259,10 @@ type NewEmail struct {
 // follows it; there may be too many events to hold in memory.
 type person struct {
 	exported
-	TwoFactor       bool              `json:"two_factor,omitempty"`       // in place of the secret
-	UnverifiedEmail string            `json:"unverified_email,omitempty"` // that must be confirmed before the first sign-in
-	Sessions        []exportedSession `json:"sessions"`
-	Passkeys        []ownPasskey      `json:"passkeys,omitempty"` // in place of the keys
+	TwoFactor       bool               `json:"two_factor,omitempty"`       // in place of the secret
+	UnverifiedEmail string             `json:"unverified_email,omitempty"` // that must be confirmed before the first sign-in
+	Sessions        []exportedSession  `json:"sessions"`
+	Passkeys        []describedPasskey `json:"passkeys,omitempty"` // without the keys
 	UsageData
 }
 
@@ -266,13 +272,6 @@ type exportedSession struct {
 	Address  string    `json:"address,omitempty"`
 	Agent    string    `json:"agent,omitempty"`
 	Method   string    `json:"method,omitempty"`
-}
-
-type ownPasskey struct {
-	Name     string    `json:"name"`
-	Created  time.Time `json:"created"`
-	LastUsed time.Time `json:"last_used,omitzero"`
-	BackedUp bool      `json:"backed_up"`
 }
 
 // ExportPerson writes the stored data of one user as one JSON object. Its errors for a user
@@ -294,13 +293,11 @@ func ExportPerson(ctx context.Context, from PersonSource, query Query, w io.Writ
 	for _, s := range sessions {
 		data.Sessions = append(data.Sessions, exportedSession{s.Created, s.LastSeen, s.Address, s.Agent, s.Method})
 	}
-	keys, err := from.Passkeys(ctx, a.ID)
+	passkeys, err := from.Passkeys(ctx, a.ID)
 	if err != nil {
 		return fmt.Errorf("reading passkeys: %w", err)
 	}
-	for _, k := range keys {
-		data.Passkeys = append(data.Passkeys, ownPasskey{k.Name, k.Created, k.LastUsed, k.BackedUp})
-	}
+	data.Passkeys = describePasskeys(passkeys)
 	if data.UsageData, err = from.UsageData(ctx, a.ID); err != nil {
 		return fmt.Errorf("reading known addresses, mails and identities: %w", err)
 	}

@@ -34,8 +34,9 @@ type Store interface {
 	Conflicts
 	// AddAccounts stores new accounts, with the ids that some of them have, and what
 	// followUp returns for their outcomes; on an error nothing. It returns the outcomes in
-	// the order of the accounts. Second factors are stored from followUp only, because
-	// their secrets are encrypted for the ids.
+	// the order of the accounts. Second factors and passkeys are stored from followUp only,
+	// because these need the ids. An account one of whose passkeys another account has is not
+	// added; followUp has seen its outcome as if it were.
 	AddAccounts(ctx context.Context, batch []accounts.Account, followUp func([]Outcome) FollowUp) ([]Outcome, error)
 }
 
@@ -44,16 +45,19 @@ type Conflicts interface {
 	// Conflicts returns the outcome that each account would have if it were added:
 	// Exists, Taken, or the zero value for no conflict.
 	Conflicts(ctx context.Context, batch []accounts.Account) ([]Outcome, error)
+	// PasskeyOwners returns the ids of the accounts that have passkeys, by the credential ids of
+	// these; those that no account has are missing.
+	PasskeyOwners(ctx context.Context, credentialIDs [][]byte) (map[string]int64, error)
 }
 
 // FollowUp is what is stored in the transaction of a batch.
 type FollowUp struct {
 	Jobs    []accounts.NewJob
 	Formats []string // of the added hashes, see [password.Format]
-	Factors []Factor // of added accounts, which have none yet
 
-	// Of added accounts. Those that another account has are left out.
-	Passkeys []Passkeys
+	// Of added accounts, which have none yet.
+	Factors  []Factor
+	Passkeys []accounts.Passkey // with UserHandle
 }
 
 // Outcome is the result of adding one account.
@@ -65,7 +69,7 @@ type Outcome struct {
 
 // Taken holds the ids of the accounts that own unique values of an account; 0 for a
 // free value.
-type Taken struct{ ID, Login, Email int64 }
+type Taken struct{ ID, Login, Email, Passkey int64 }
 
 // anotherRow is the owner of a value, in a dry run, that an earlier row has.
 const anotherRow = -1
@@ -76,7 +80,7 @@ func (o Outcome) reason() string {
 	for _, taken := range []struct {
 		column string
 		by     int64
-	}{{columnEmail, o.Taken.Email}, {columnID, o.Taken.ID}, {columnLogin, o.Taken.Login}} {
+	}{{columnEmail, o.Taken.Email}, {columnID, o.Taken.ID}, {columnLogin, o.Taken.Login}, {columnPasskeys, o.Taken.Passkey}} {
 		switch {
 		case taken.by == anotherRow:
 			list = append(list, taken.column+": taken by an earlier row")
@@ -92,8 +96,9 @@ func (o Outcome) reason() string {
 // with each other are found as well. It does not predict the ids that the real
 // database would assign.
 type DryRun struct {
-	Store           // the temporary database
-	Real  Conflicts // the real database; nil: it does not exist yet
+	Store              // the temporary database
+	Real     Conflicts // the real database; nil: it does not exist yet
+	Passkeys bool      // the real database can have passkeys
 }
 
 // Conflicts implements [Store].
@@ -104,16 +109,24 @@ func (r DryRun) Conflicts(ctx context.Context, batch []accounts.Account) ([]Outc
 	return r.Real.Conflicts(ctx, batch)
 }
 
+// PasskeyOwners implements [Store].
+func (r DryRun) PasskeyOwners(ctx context.Context, credentialIDs [][]byte) (map[string]int64, error) {
+	if r.Real == nil || !r.Passkeys {
+		return nil, nil
+	}
+	return r.Real.PasskeyOwners(ctx, credentialIDs)
+}
+
 // AddAccounts implements [Store].
-func (r DryRun) AddAccounts(ctx context.Context, batch []accounts.Account, _ func([]Outcome) FollowUp) ([]Outcome, error) {
+func (r DryRun) AddAccounts(ctx context.Context, batch []accounts.Account, followUp func([]Outcome) FollowUp) ([]Outcome, error) {
 	unique := make([]accounts.Account, len(batch))
 	for i, a := range batch { // hashes and secrets are not written, not even to this database
 		unique[i] = accounts.Account{ID: a.ID, Login: a.Login, LoginKey: a.LoginKey, Email: a.Email}
 	}
-	outcomes, err := r.Store.AddAccounts(ctx, unique, func([]Outcome) FollowUp { return FollowUp{} })
+	outcomes, err := r.Store.AddAccounts(ctx, unique, func(added []Outcome) FollowUp { return FollowUp{Passkeys: followUp(added).Passkeys} })
 	for i := range outcomes {
 		taken := &outcomes[i].Taken
-		for _, owner := range []*int64{&taken.ID, &taken.Login, &taken.Email} {
+		for _, owner := range []*int64{&taken.ID, &taken.Login, &taken.Email, &taken.Passkey} {
 			if *owner != 0 {
 				*owner = anotherRow
 			}
@@ -185,7 +198,7 @@ type batch struct {
 type origin struct {
 	line     int
 	factor   *importedFactor // nil: none
-	passkeys Passkeys
+	passkeys []accounts.Passkey
 }
 
 type refusal struct {
@@ -272,7 +285,7 @@ func (m *Import) fill(from records, start int64) (batch, error) {
 			return b, err
 		}
 		b.end = r.end
-		account, said, reason := row(r, m.Schema, m.Store.Now())
+		account, origin, reason := row(r, m.Schema, m.Store.Now())
 		if reason != "" {
 			b.refused = append(b.refused, refusal{r.line, reason})
 			continue
@@ -280,21 +293,29 @@ func (m *Import) fill(from records, start int64) (batch, error) {
 		if !m.Later && password.IsBare(account.PasswordHash) {
 			bare++
 		}
-		b.accounts, b.rows = append(b.accounts, account), append(b.rows, said)
+		b.accounts, b.rows = append(b.accounts, account), append(b.rows, origin)
 	}
 	return b, nil
 }
 
 // leaveOutConflicts removes the accounts that exist or are in conflict, so that none
-// of their hashes is wrapped, and then those whose second factor cannot be imported.
+// of their hashes is wrapped, and then those whose second factor or passkeys cannot be
+// imported.
 func (m *Import) leaveOutConflicts(ctx context.Context, b *batch) error {
 	outcomes, err := m.Store.Conflicts(ctx, b.accounts)
 	if err != nil {
 		return fmt.Errorf("looking for existing accounts: %w", err)
 	}
+	owners, err := m.passkeyOwners(ctx, b.rows)
+	if err != nil {
+		return fmt.Errorf("looking for existing passkeys: %w", err)
+	}
 	all, rows := b.accounts, b.rows
 	b.accounts, b.rows = nil, nil
 	for i, o := range outcomes {
+		if !o.Exists && owners[i] != 0 {
+			o.Taken.Passkey = owners[i]
+		}
 		if o != (Outcome{}) {
 			b.leaveOut(rows[i].line, o)
 			continue
@@ -308,6 +329,27 @@ func (m *Import) leaveOutConflicts(ctx context.Context, b *batch) error {
 		b.accounts, b.rows = append(b.accounts, all[i]), append(b.rows, rows[i])
 	}
 	return nil
+}
+
+// passkeyOwners returns for each row an account that has one of its passkeys; 0 for none.
+func (m *Import) passkeyOwners(ctx context.Context, rows []origin) ([]int64, error) {
+	var ids [][]byte
+	for _, row := range rows {
+		for _, p := range row.passkeys {
+			ids = append(ids, p.CredentialID)
+		}
+	}
+	owners := make([]int64, len(rows))
+	if len(ids) == 0 {
+		return owners, nil
+	}
+	found, err := m.Store.PasskeyOwners(ctx, ids)
+	for i, row := range rows {
+		for _, p := range row.passkeys {
+			owners[i] = max(owners[i], found[string(p.CredentialID)])
+		}
+	}
+	return owners, err
 }
 
 // wrap wraps the bare hashes of a batch, in parallel.
@@ -389,8 +431,9 @@ func (m *Import) followUp(b batch, outcomes []Outcome) (f FollowUp) {
 		if imported := b.rows[i].factor; imported != nil {
 			f.Factors = append(f.Factors, m.factorFor(o.ID, *imported))
 		}
-		if p := b.rows[i].passkeys; len(p.Keys) > 0 {
-			f.Passkeys = append(f.Passkeys, passkeysFor(o.ID, b.accounts[i].CredentialVersion, p))
+		for _, p := range b.rows[i].passkeys {
+			p.AccountID = o.ID
+			f.Passkeys = append(f.Passkeys, p)
 		}
 	}
 	f.Formats = slices.Sorted(maps.Keys(formats))

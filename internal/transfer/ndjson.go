@@ -74,7 +74,7 @@ func (j *jsonRecords) parse(line []byte) (r record, err error) {
 		case columnFactor:
 			r.factor = value
 		case columnPasskeys:
-			r.passkeys = value
+			r.keys = value
 		}
 		if name == columnFields {
 			err = j.readFields(&r, value)

@@ -4,112 +4,117 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/passkey"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
-// Passkeys are those of an account, without void ones.
-type Passkeys struct {
-	AccountID  int64
-	UserHandle []byte // which the authenticators keep, too
-	Keys       []accounts.Passkey
+// StoredPasskey is a passkey as the database has it, with the account's user handle.
+type StoredPasskey struct {
+	accounts.Passkey
+	Void bool // see [accounts.Passkey.Void]
 }
 
 // exportedPasskeys are the passkeys of an account in a line of an export.
 type exportedPasskeys struct {
-	UserHandle []byte            `json:"user_handle"`
-	Keys       []exportedPasskey `json:"keys"`
+	UserHandle []byte            `json:"user_handle"` // identifies the account to authenticators
+	Keys       []exportedPasskey `json:"keys"`        // the oldest first
 }
 
+// exportedPasskey is what a sign-in with a passkey needs, and what its user sees of it.
 type exportedPasskey struct {
 	CredentialID   []byte    `json:"credential_id"`
 	PublicKey      []byte    `json:"public_key"` // a COSE_Key
 	SignCount      uint32    `json:"sign_count"`
-	BackupEligible bool      `json:"backup_eligible"`
-	BackedUp       bool      `json:"backed_up"`
+	BackupEligible bool      `json:"backup_eligible,omitempty"`
+	BackedUp       bool      `json:"backed_up,omitempty"`
 	RelyingParty   string    `json:"rp_id"`
 	Name           string    `json:"name"`
 	Created        time.Time `json:"created"`
 	LastUsed       time.Time `json:"last_used,omitzero"`
-	WithCode       bool      `json:"with_code,omitempty"` // it needs no code of the second factor
+	WithCode       bool      `json:"with_code,omitempty"` // it needs no code of the account's second factor
+	Void           bool      `json:"void,omitempty"`
 }
 
-func exportPasskeys(p Passkeys) *exportedPasskeys {
-	if len(p.Keys) == 0 {
+func exportPasskeys(a StoredAccount) *exportedPasskeys {
+	if len(a.Passkeys) == 0 {
 		return nil
 	}
-	out := &exportedPasskeys{UserHandle: p.UserHandle}
-	for _, k := range p.Keys {
-		out.Keys = append(out.Keys, exportedPasskey{
-			k.CredentialID, k.PublicKey, k.SignCount, k.BackupEligible, k.BackedUp, k.RelyingParty, k.Name, k.Created, k.LastUsed, k.WithCode,
+	e := &exportedPasskeys{UserHandle: a.Passkeys[0].UserHandle}
+	for _, p := range a.Passkeys {
+		e.Keys = append(e.Keys, exportedPasskey{
+			p.CredentialID, p.PublicKey, p.SignCount, p.BackupEligible, p.BackedUp, p.RelyingParty, p.Name, p.Created, p.LastUsed,
+			p.WithCode && a.TwoFactor.On(), p.Void,
 		})
 	}
-	return out
+	return e
 }
 
-// The limits of passkeys (HTTP contract, passkeys_add_confirm; WebAuthn).
+// The versions of an imported account's credentials, and of a passkey that is void.
 const (
-	maxPasskeys     = 20
-	maxPasskeyName  = 64
-	maxCredentialID = 1023
-	maxPublicKey    = 2048
-	maxUserHandle   = 64
-	maxDomain       = 253
+	importedVersion = 1
+	voidVersion     = 0
 )
 
 var errNoPasskeys = errors.New("passkeys: not what an export writes")
 
-// readPasskeys reads the passkeys of a row. Every deviation is an error, as with a second
-// factor. Without a factor none stands for a code.
-func readPasskeys(value json.RawMessage, factor bool) (p Passkeys, err error) {
+// readPasskeys reads the passkeys of a row, nil for none. withFactor says whether the row has a
+// second factor: without one no passkey can stand for a code. Every deviation is an error, as in
+// readFactor: a member of a later version may restrict what a passkey is good for. The errors hold
+// no values.
+func readPasskeys(value json.RawMessage, withFactor bool) (list []accounts.Passkey, err error) {
 	if value == nil || string(value) == "null" {
-		return p, nil
+		return nil, nil
 	}
 	var in exportedPasskeys
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.DisallowUnknownFields()
-	if d.Decode(&in) != nil || !between(len(in.UserHandle), 1, maxUserHandle) || !between(len(in.Keys), 1, maxPasskeys) {
-		return p, errNoPasskeys
+	if d.Decode(&in) != nil || len(in.Keys) == 0 {
+		return nil, errNoPasskeys
 	}
-	seen := map[string]bool{}
-	for _, k := range in.Keys {
-		if !between(len(k.CredentialID), 1, maxCredentialID) || seen[string(k.CredentialID)] || !between(len(k.PublicKey), 1, maxPublicKey) ||
-			!between(len(k.RelyingParty), 1, maxDomain) || !isPasskeyName(k.Name) || k.Created.IsZero() {
-			return p, errNoPasskeys
+	if len(in.Keys) > personal.MaxPasskeys {
+		return nil, fmt.Errorf("passkeys: an account has at most %d", personal.MaxPasskeys)
+	}
+	for i, k := range in.Keys {
+		p := accounts.Passkey{
+			RelyingParty: k.RelyingParty, Name: k.Name, Created: k.Created.UTC().Truncate(time.Microsecond), LastUsed: k.LastUsed.UTC().Truncate(time.Microsecond),
+			CredentialVersion: importedVersion, WithCode: k.WithCode && withFactor, UserHandle: in.UserHandle,
 		}
-		seen[string(k.CredentialID)] = true
-		p.Keys = append(p.Keys, accounts.Passkey{
-			Key: passkey.Key{
-				CredentialID: k.CredentialID, PublicKey: k.PublicKey, SignCount: k.SignCount,
-				BackupEligible: k.BackupEligible, BackedUp: k.BackedUp,
-			},
-			RelyingParty: k.RelyingParty, Name: k.Name, Created: k.Created, LastUsed: k.LastUsed, WithCode: k.WithCode && factor,
-		})
+		p.CredentialID, p.PublicKey, p.SignCount, p.BackupEligible, p.BackedUp = k.CredentialID, k.PublicKey, k.SignCount, k.BackupEligible, k.BackedUp
+		if k.Void {
+			p.CredentialVersion = voidVersion
+		}
+		err := p.Check()
+		switch {
+		case err != nil:
+		case !storableTime(p.Created), !p.LastUsed.IsZero() && !storableTime(p.LastUsed):
+			err = errors.New("a time is missing or out of range")
+		case slices.ContainsFunc(list, func(other accounts.Passkey) bool { return bytes.Equal(other.CredentialID, p.CredentialID) }):
+			err = errors.New("its credential id is repeated")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("passkeys: number %d: %w", i+1, err)
+		}
+		list = append(list, p)
 	}
-	p.UserHandle = in.UserHandle
-	return p, nil
+	return list, nil
 }
 
-func between(n, least, most int) bool { return n >= least && n <= most }
-
-func isPasskeyName(name string) bool {
-	for _, r := range name {
-		if unicode.IsControl(r) {
-			return false
-		}
-	}
-	return between(utf8.RuneCountInString(name), 1, maxPasskeyName)
+// describedPasskey is a passkey in the data of one user, as passkeys/ shows it.
+type describedPasskey struct {
+	Name     string    `json:"name"`
+	Created  time.Time `json:"created"`
+	LastUsed time.Time `json:"last_used,omitzero"`
+	BackedUp bool      `json:"backed_up"`
 }
 
-// passkeysFor returns the passkeys for the added account with the given id.
-func passkeysFor(id, credentialVersion int64, p Passkeys) Passkeys {
-	p.AccountID = id
-	for i := range p.Keys {
-		p.Keys[i].AccountID, p.Keys[i].CredentialVersion = id, credentialVersion
+// describePasskeys describes passkeys without their keys.
+func describePasskeys(list []accounts.Passkey) (described []describedPasskey) {
+	for _, p := range list {
+		described = append(described, describedPasskey{p.Name, p.Created, p.LastUsed, p.BackedUp})
 	}
-	return p
+	return described
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
-// The columns that are not user fields. Only NDJSON has fields, two_factor and
-// passkeys, as an export writes them.
+// The columns that are not user fields. Only NDJSON has fields, two_factor and passkeys,
+// as an export writes them.
 const (
 	columnID       = "id"
 	columnLogin    = "login"
@@ -61,13 +61,14 @@ func fieldNames(schema *userfields.Schema) map[string]bool {
 
 const maxID = 1<<53 - 1 // the highest id, and integer, of the HTTP contract
 
-// row returns the account of a record and what it says beside it, or the
-// reason to refuse it. The reason names every invalid column and holds no values. The
-// secret of the factor is still unchecked.
-func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account, said origin, reason string) {
+// row returns the account of a record and what the record says beside it, or the reason to
+// refuse it. The reason names every invalid column and holds no values. The secret of the
+// factor is still unchecked.
+func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account, o origin, reason string) {
 	if r.invalid != "" {
-		return a, said, r.invalid
+		return a, o, r.invalid
 	}
+	o.line = r.line
 	in := maps.Clone(r.columns)
 	take := func(name string) personal.Input {
 		v := in[name]
@@ -75,7 +76,7 @@ func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account
 		return v
 	}
 	var invalid personal.FieldErrors
-	a = accounts.Account{CredentialVersion: 1, ID: readID(take(columnID), &invalid)}
+	a = accounts.Account{CredentialVersion: importedVersion, ID: readID(take(columnID), &invalid)}
 	a.Email = readEmail(take(columnEmail), &invalid)
 	a.Login = readText(columnLogin, take(columnLogin), &invalid)
 	a.LoginKey = loginKey(a, &invalid)
@@ -106,22 +107,21 @@ func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account
 	}
 	take(columnFactor)
 	take(columnPasskeys)
-	said.line = r.line
 	var badFactor, badPasskeys error
-	said.factor, badFactor = readFactor(r.factor)
-	said.passkeys, badPasskeys = readPasskeys(r.passkeys, said.factor != nil)
-	if password.IsUnusable(a.PasswordHash) && a.Email.Key == "" && len(said.passkeys.Keys) == 0 { // no one could ever sign in
+	o.factor, badFactor = readFactor(r.factor)
+	o.passkeys, badPasskeys = readPasskeys(r.keys, o.factor != nil)
+	if password.IsUnusable(a.PasswordHash) && a.Email.Key == "" && len(o.passkeys) == 0 { // no one could ever sign in
 		invalid.Add(columnEmail, personal.FieldErrorRequired)
 	}
 	maps.Copy(in, r.fields)
 	maps.DeleteFunc(in, func(_ string, v personal.Input) bool { return v.IsZero() }) // unset values
 	a.Fields = r.stored.Merge(schema.Administer(in, &invalid))
-	return a, said, reasons(invalid, badHash, badFactor, badPasskeys)
+	return a, o, reasons(invalid, badHash, badFactor, badPasskeys)
 }
 
-// reasons lists the errors of columns, sorted by name, and those of the hash and of what an
-// export writes.
-func reasons(invalid personal.FieldErrors, badHash error, others ...error) string {
+// reasons lists the errors of columns, sorted by name, and those of the hash, the second
+// factor and the passkeys.
+func reasons(invalid personal.FieldErrors, badHash, badFactor, badPasskeys error) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(invalid)) {
 		list = append(list, shown(name)+": "+string(invalid[name]))
@@ -129,9 +129,9 @@ func reasons(invalid personal.FieldErrors, badHash error, others ...error) strin
 	if badHash != nil {
 		list = append(list, columnHash+": "+badHash.Error())
 	}
-	for _, err := range others {
-		if err != nil {
-			list = append(list, err.Error())
+	for _, bad := range []error{badFactor, badPasskeys} {
+		if bad != nil {
+			list = append(list, bad.Error())
 		}
 	}
 	return strings.Join(list, "; ")
@@ -238,10 +238,14 @@ func readTime(column string, in personal.Input, otherwise time.Time, invalid *pe
 	t, ok := parseTime(in.Text)
 	if !ok {
 		invalid.Add(column, personal.FieldErrorInvalidFormat)
-	} else if year := t.Year(); year < 1970 || year > 9999 || t.UnixMicro() <= 0 {
+	} else if !storableTime(t) {
 		invalid.Add(column, personal.FieldErrorOutOfRange)
 	}
 	return t
+}
+
+func storableTime(t time.Time) bool {
+	return t.Year() >= 1970 && t.Year() <= 9999 && t.UnixMicro() > 0
 }
 
 func parseTime(text string) (time.Time, bool) {

@@ -123,12 +123,16 @@ func (c deleteUserCommand) Run(ctx context.Context, w io.Writer, stderr errorWri
 	})
 }
 
-type removeTwoFactorCommand struct{ userFlags }
+type removeTwoFactorCommand struct {
+	userFlags
+	KeepPasskeys bool `help:"Keep the passkeys of the user (default: they are removed, too)."`
+}
 
 // Help says what happens and what to do first.
 func (removeTwoFactorCommand) Help() string {
 	return `First verify that it is the user who asks: docs/supporting-users.md says how. Afterwards they sign in with the password alone, and can
-switch a second factor on again. Their recovery codes are void. The audit log names the operating system's user who ran the command.`
+switch a second factor on again. Their recovery codes are void. Their passkeys are removed, because a thief may have added some: keep them with
+--keep-passkeys only if all are surely in the user's hands. The audit log names the operating system's user who ran the command.`
 }
 
 // Run removes a second factor.
@@ -137,11 +141,56 @@ func (c removeTwoFactorCommand) Run(ctx context.Context, w io.Writer) error {
 		if !a.TwoFactor.On() {
 			return unchanged(w, a, "has no second factor")
 		}
-		if err := service.RemoveTwoFactor(ctx, personal.RemoveTwoFactorRequest{UserID: a.ID}); err != nil {
+		passkeys, err := service.UserPasskeys(ctx, a)
+		if err != nil {
 			return err
 		}
-		return done(w, "The second factor of account %d (%q) and its recovery codes are removed, and all its sessions have ended.", a)
+		if err := service.RemoveTwoFactor(ctx, personal.RemoveTwoFactorRequest{UserID: a.ID, KeepPasskeys: c.KeepPasskeys}); err != nil {
+			return lastWayIn(err, a)
+		}
+		also := ""
+		if n := len(passkeys); n > 0 && c.KeepPasskeys {
+			also = fmt.Sprintf(" Passkeys that it keeps: %d.", n)
+		} else if n > 0 {
+			also = fmt.Sprintf(" Passkeys that are removed, too: %d.", n)
+		}
+		return done(w, "The second factor of account %d (%q) and its recovery codes are removed, and all its sessions have ended."+also, a)
 	})
+}
+
+type removePasskeysCommand struct{ userFlags }
+
+// Help says what happens and what to do first.
+func (removePasskeysCommand) Help() string {
+	return `First verify that it is the user who asks: docs/supporting-users.md says how. Afterwards they sign in with the password, and the code of their
+second factor if they have one; without a password they need a recovery mail. They can add passkeys again. The audit log names the operating
+system's user who ran the command.`
+}
+
+// Run removes the passkeys.
+func (c removePasskeysCommand) Run(ctx context.Context, w io.Writer) error {
+	return c.change(ctx, func(ctx context.Context, service *accounts.Service, a accounts.Account) error {
+		passkeys, err := service.UserPasskeys(ctx, a)
+		if err != nil {
+			return err
+		}
+		if len(passkeys) == 0 {
+			return unchanged(w, a, "has no passkeys")
+		}
+		if err := service.RemovePasskeys(ctx, a.ID); err != nil {
+			return lastWayIn(err, a)
+		}
+		return done(w, "The passkeys of account %d (%q) are removed, and the sessions that they began have ended; passkeys: "+strconv.Itoa(len(passkeys))+".", a)
+	})
+}
+
+// lastWayIn says what to do first if an account would be left without a way to sign in.
+func lastWayIn(err error, a accounts.Account) error {
+	if personal.CodeOf(err) == personal.CodeLastWayIn {
+		return fmt.Errorf("account %d (%q) has neither a password nor an e-mail, and no one could sign in to it without passkeys: "+
+			"set an e-mail on the admin page of the user first; nothing was changed", a.ID, a.Login)
+	}
+	return err
 }
 
 // done prints what was changed. The format takes the account's id and login.

@@ -101,6 +101,10 @@ func (c showUserCommand) Run(ctx context.Context, w io.Writer) error {
 		if err != nil {
 			return err
 		}
+		passkeys, err := service.UserPasskeys(ctx, a)
+		if err != nil {
+			return err
+		}
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		row := func(name, value string) { fmt.Fprintf(table, "%s\t%s\n", name, value) }
 		row("id", strconv.FormatInt(a.ID, 10))
@@ -134,6 +138,9 @@ func (c showUserCommand) Run(ctx context.Context, w io.Writer) error {
 		if len(sessions) > 0 {
 			row("last seen", sessions[0].LastSeen.Format(time.RFC3339))
 		}
+		for _, p := range passkeys {
+			row("passkey", describePasskey(p))
+		}
 		for _, name := range slices.Sorted(maps.Keys(a.Fields)) {
 			value, err := json.Marshal(a.Fields[name])
 			if err != nil {
@@ -143,6 +150,20 @@ func (c showUserCommand) Run(ctx context.Context, w io.Writer) error {
 		}
 		return table.Flush()
 	})
+}
+
+// describePasskey describes a passkey in a line.
+func describePasskey(p personal.Passkey) string {
+	text := printable(p.Name) + ", added " + day(p.Created) + ", last used " + day(p.LastUsed)
+	if p.BackedUp {
+		text += ", backed up"
+	} else {
+		text += ", not backed up"
+	}
+	if p.Void {
+		text += ", void until the user has confirmed it with the password"
+	}
+	return text
 }
 
 func erasure(a accounts.Account) time.Time {

@@ -25,7 +25,8 @@ type userCommand struct {
 	SignOut         signOutCommand         `cmd:"" help:"End all sessions of a user."`
 	Delete          deleteUserCommand      `cmd:"" help:"Delete a user and all their data at once."`
 	LiftLimits      liftLimitsCommand      `cmd:"" help:"Lift the limits of attempts that hold for a user."`
-	RemoveTwoFactor removeTwoFactorCommand `cmd:"" help:"Remove the second factor of a user who has lost it, and end their sessions."`
+	RemoveTwoFactor removeTwoFactorCommand `cmd:"" help:"Remove the second factor of a user who has lost it, with their passkeys, and end their sessions."`
+	RemovePasskeys  removePasskeysCommand  `cmd:"" help:"Remove all passkeys of a user, and end the sessions that they began."`
 }
 
 // serviceFlags open the domain on a database.

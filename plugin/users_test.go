@@ -145,7 +145,7 @@ func TestUserRemoveTwoFactor_RemovesItWithEventAndNotice(t *testing.T) {
 			if out, _ := mustCommand(t, "user", "explain", test.who); !strings.Contains(out, "a code of their app, or one of 10 recovery codes") || strings.Contains(out, "missing") {
 				t.Errorf("%s: got the explanation %s, want only that a code is needed: the command has no keys", test.who, out)
 			}
-			before := len(site.notices(t, found.ID))
+			before := len(site.notices(t, found.ID, "two_factor_off"))
 			out, _ := mustCommand(t, append([]string{"user", "remove-two-factor", test.who}, test.flags...)...)
 			want := fmt.Sprintf("The second factor of account %d (\"ada\") and its recovery codes are removed, and all its sessions have ended.\n", found.ID)
 			if out != want {
@@ -154,7 +154,7 @@ func TestUserRemoveTwoFactor_RemovesItWithEventAndNotice(t *testing.T) {
 			if sessions, err := site.store.Sessions(t.Context(), found.ID, accounts.Lifetimes{}); err != nil || len(sessions) != 0 {
 				t.Errorf("%s: got %d sessions, %v, want none", test.who, len(sessions), err)
 			}
-			if got := len(site.notices(t, found.ID)) - before; got != test.notices {
+			if got := len(site.notices(t, found.ID, "two_factor_off")) - before; got != test.notices {
 				t.Errorf("%s: got %d more notices, want %d", test.who, got, test.notices)
 			}
 			page, err := site.service.AuditEntries(t.Context(), personal.AuditEntriesRequest{Type: personal.EventTwoFactorOff, Limit: 1})
@@ -177,15 +177,15 @@ func TestUserRemoveTwoFactor_RemovesItWithEventAndNotice(t *testing.T) {
 	})
 }
 
-// notices returns the notices that wait to be sent about a removed second factor.
-func (n *node) notices(t *testing.T, id int64) (waiting []string) {
+// notices returns the notices of a kind that wait to be sent.
+func (n *node) notices(t *testing.T, id int64, kind string) (waiting []string) {
 	t.Helper()
 	jobs, err := n.store.WaitingJobs(t.Context(), id, accounts.KindEvent, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, j := range jobs {
-		if j.Kind == accounts.KindNotice && strings.Contains(string(j.Payload), "two_factor_off") {
+		if j.Kind == accounts.KindNotice && strings.Contains(string(j.Payload), kind) {
 			waiting = append(waiting, string(j.Payload))
 		}
 	}
@@ -251,7 +251,7 @@ func TestUser_DigitsThatNameTwoUsersAreRefused(t *testing.T) {
 	dump := "id,login,password_hash\n500,anna," + importedBcrypt + "\n7,500," + importedBcrypt + "\n600,600," + importedBcrypt + "\n"
 	mustCommand(t, "import", write(t, "users.csv", dump))
 	const both = `"500" is the login of account 7, and the id of account 500 ("anna"): repeat the command with --login or --id; nothing was done`
-	for _, verb := range []string{"user show", "user recover", "user disable", "user enable", "user sign-out", "user delete --yes", "user lift-limits", "user remove-two-factor", "export --user"} {
+	for _, verb := range []string{"user show", "user recover", "user disable", "user enable", "user sign-out", "user delete --yes", "user lift-limits", "user remove-two-factor", "user remove-passkeys", "export --user"} {
 		args := append(strings.Fields(verb), "500")
 		if out, _, err := command(t, args...); err == nil || !strings.Contains(err.Error(), both) || out != "" {
 			t.Errorf("%q: got %q, error %v, want %s", args, out, err, both)

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/softkey"
+)
+
+var passkeySettings = fmt.Sprintf("[passkeys]\nrp_id = %q\norigins = [%q]\n", personaltest.PasskeyDomain, personaltest.PasskeyOrigin)
+
+// newPasskeyNode returns a settled node that offers passkeys and second factors.
+func newPasskeyNode(t *testing.T, url string, keys [][]byte) *node {
+	t.Helper()
+	n := newNode(t, pluginrpc.Configuration{
+		DatabaseURL: url, SecretKeys: keys, Settles: true,
+		Settings: []byte("[two_factor]\nenabled = true\n[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false\n" + passkeySettings),
+	})
+	n.begin(t)
+	if err := n.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// addPasskey signs ada in and adds a passkey of a new device.
+func (n *node) addPasskey(t *testing.T, code, name string) *softkey.Authenticator {
+	t.Helper()
+	in, err := n.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: "ada", Password: importedPhrase, Code: code})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, err := n.service.AddPasskey(t.Context(), personal.AddPasskeyRequest{Credentials: in.Credentials, Password: importedPhrase})
+	if err != nil {
+		t.Fatal(err)
+	}
+	device := &softkey.Authenticator{Origin: personaltest.PasskeyOrigin}
+	credential, err := device.Create(begun.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := personal.ConfirmPasskeyRequest{Credentials: in.Credentials, Attempt: begun.Attempt, Credential: credential, Name: name}
+	if _, err := n.service.ConfirmPasskey(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	return device
+}
+
+// wantPasskey signs in with a passkey and checks the code of the error.
+func (n *node) wantPasskey(t *testing.T, device *softkey.Authenticator, code string, want personal.Code) {
+	t.Helper()
+	begun, err := n.service.BeginPasskey(t.Context(), personal.BeginPasskeyRequest{Purpose: personal.PasskeySignIn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	credential, err := device.Get(begun.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = n.service.AuthorizePasskey(t.Context(), personal.AuthorizePasskeyRequest{Attempt: begun.Attempt, Credential: credential, Code: code})
+	if personal.CodeOf(err) != want {
+		t.Errorf("signing in with a passkey and the code %q: got %v, want %q", code, err, want)
+	}
+}
+
+func TestCommands_CarryPasskeysToAnotherDatabase(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		from := "sqlite://" + filepath.Join(t.TempDir(), "from.db")
+		keyFile, keys := newKeyFile(t)
+		old := newPasskeyNode(t, from, keys)
+		mustCommand(t, "import", "--database", from, write(t, "ada.csv", verifiedAda))
+		device := old.addPasskey(t, "", "Phone")
+		device.Count = 7
+		old.wantPasskey(t, device, "", "")
+		_, recoveryCodes := old.enrol(t) // for which the passkey does not stand
+		file := filepath.Join(t.TempDir(), "users.ndjson")
+		if _, errs := mustCommand(t, "export", "--database", from, "-o", file); !strings.Contains(errs, "1 of them have passkeys: these work where passkeys.rp_id is the same") {
+			t.Errorf("got %s, want the number of accounts with passkeys", errs)
+		}
+
+		t.Setenv("PERSONAL_DATABASE", url)
+		site := newPasskeyNode(t, url, keys)
+		if out, errs := mustCommand(t, "import", file, "--secret-key", keyFile); !strings.HasPrefix(out, "1 accounts imported") {
+			t.Fatalf("got %s%s", out, errs)
+		}
+		site.wantPasskey(t, device, "", personal.CodeCodeRequired)
+		site.wantPasskey(t, device, recoveryCodes[0], "")
+		mustCommand(t, "user", "remove-two-factor", "ada", "--keep-passkeys")
+		site.wantPasskey(t, device, "", "")
+	})
+}
+
+func TestUserRemovePasskeys_RemovesThemWithEventAndNotice(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		t.Setenv("PERSONAL_DATABASE", url)
+		_, keys := newKeyFile(t)
+		site := newPasskeyNode(t, url, keys)
+		mustCommand(t, "import", write(t, "ada.csv", verifiedAda))
+		phone, laptop := site.addPasskey(t, "", "Phone"), site.addPasskey(t, "", "Laptop")
+		site.wantPasskey(t, phone, "", "")
+		show, _ := mustCommand(t, "user", "show", "ada")
+		today := site.store.Now().Format("2006-01-02")
+		for _, want := range []string{
+			"Phone, added " + today + ", last used " + today + ", backed up\n", "Laptop, added " + today + ", last used -, backed up\n",
+		} {
+			if !strings.Contains(show, want) {
+				t.Errorf("user show: got %s, want %s", show, want)
+			}
+		}
+		settings := write(t, "settings.toml", passkeySettings)
+		if out, _ := mustCommand(t, "user", "explain", "ada", "--settings", settings); !strings.Contains(out, "Passkeys that sign the user in without the password: 2.") {
+			t.Errorf("user explain: got %s, want the number of passkeys", out)
+		}
+		found, err := site.store.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: "ada"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sessions := func() int {
+			list, err := site.store.Sessions(t.Context(), found.ID, accounts.Lifetimes{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(list)
+		}
+		before := sessions()
+		out, _ := mustCommand(t, "user", "remove-passkeys", "ada")
+		want := fmt.Sprintf("The passkeys of account %d (\"ada\") are removed, and the sessions that they began have ended; passkeys: 2.\n", found.ID)
+		if out != want {
+			t.Errorf("got %s, want %s", out, want)
+		}
+		if got := before - sessions(); got != 1 {
+			t.Errorf("got %d sessions ended, want that of the passkey", got)
+		}
+		site.wantPasskey(t, phone, "", personal.CodeInvalidCredentials)
+		site.wantPasskey(t, laptop, "", personal.CodeInvalidCredentials)
+		if got := site.notices(t, found.ID, "passkey_removed"); len(got) != 1 {
+			t.Errorf("got the notices %q, want one", got)
+		}
+		page, err := site.service.AuditEntries(t.Context(), personal.AuditEntriesRequest{Type: personal.EventPasskeyRemoved, Limit: 10})
+		if err != nil || len(page.Entries) != 1 {
+			t.Fatalf("got %+v, %v, want an audit entry", page, err)
+		}
+		if e := page.Entries[0]; e.UserID != found.ID || e.Count != 2 || e.Actor != personal.ActorAdministrator || e.ActorName != operatorName() {
+			t.Errorf("got %+v, want an event of 2 passkeys by the administrator %q", e, operatorName())
+		}
+		if log, _ := mustCommand(t, "audit"); !strings.Contains(log, `"type":"passkey_removed"`) || !strings.Contains(log, `"count":2}`) {
+			t.Errorf("audit: got %s, want the number of removed passkeys", log)
+		}
+		if out, _ := mustCommand(t, "user", "remove-passkeys", "ada"); !strings.HasSuffix(out, "has no passkeys. Nothing was changed.\n") {
+			t.Errorf("again: got %s, want that there are none", out)
+		}
+	})
+}
+
+func TestUserRemoveTwoFactor_RemovesPasskeysUnlessToldToKeepThem(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		t.Setenv("PERSONAL_DATABASE", url)
+		_, keys := newKeyFile(t)
+		site := newPasskeyNode(t, url, keys)
+		mustCommand(t, "import", write(t, "ada.csv", verifiedAda))
+		device := site.addPasskey(t, "", "Phone")
+		for _, test := range []struct {
+			flags []string
+			want  string
+			after personal.Code
+		}{
+			{[]string{"--keep-passkeys"}, "ended. Passkeys that it keeps: 1.\n", ""},
+			{nil, "ended. Passkeys that are removed, too: 1.\n", personal.CodeInvalidCredentials},
+			{nil, "ended.\n", personal.CodeInvalidCredentials},
+		} {
+			site.enrol(t)
+			out, _ := mustCommand(t, append([]string{"user", "remove-two-factor", "ada"}, test.flags...)...)
+			if !strings.HasSuffix(out, test.want) {
+				t.Errorf("%q: got %s, want %s", test.flags, out, test.want)
+			}
+			site.wantPasskey(t, device, "", test.after)
+		}
+	})
+}
+
+// An account with passkeys alone keeps them, and the command says what to do first.
+func TestUser_CommandsKeepTheLastWayIn(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		t.Setenv("PERSONAL_DATABASE", url)
+		_, keys := newKeyFile(t)
+		site := newPasskeyNode(t, url, keys)
+		mustCommand(t, "import", write(t, "ada.csv", verifiedAda))
+		device := site.addPasskey(t, "", "Phone")
+		site.enrol(t)
+		execute(t, url, "UPDATE personal_accounts SET password_hash = '!', email = '', email_key = NULL, verified_key = NULL")
+		for _, verb := range []string{"remove-passkeys", "remove-two-factor"} {
+			_, _, err := command(t, "user", verb, "ada")
+			if err == nil || !strings.Contains(err.Error(), "set an e-mail on the admin page of the user first; nothing was changed") {
+				t.Errorf("%s: got %v, want what to do first", verb, err)
+			}
+		}
+		mustCommand(t, "user", "remove-two-factor", "ada", "--keep-passkeys")
+		site.wantPasskey(t, device, "", "")
+	})
+}
+
+func TestPreflight_WarnsOfPasskeysOfAnotherDomain(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		t.Setenv("PERSONAL_DATABASE", url)
+		_, keys := newKeyFile(t)
+		site := newPasskeyNode(t, url, keys)
+		mustCommand(t, "import", write(t, "ada.csv", verifiedAda))
+		site.addPasskey(t, "", "Phone")
+		for settings, want := range map[string]string{
+			passkeySettings: "",
+			"":              `passkeys.rp_id = "", but there are passkeys of "site.example": these sign no one in`,
+			"[passkeys]\nrp_id = \"other.example\"\norigins = [\"https://other.example\"]\n": `passkeys.rp_id = "other.example", but there are passkeys of "site.example": these sign no one in`,
+		} {
+			n := newNode(t, pluginrpc.Configuration{DatabaseURL: url, SecretKeys: keys, Settles: true, Settings: []byte("[two_factor]\nenabled = true\n" + settings)})
+			report, err := n.Preflight(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			warning := ""
+			for _, check := range report.Checks {
+				if check.Name == "settings" && check.Warning {
+					warning = check.Reason
+				}
+			}
+			if warning != want {
+				t.Errorf("settings %q: got the warning %q, want %q", settings, warning, want)
+			}
+		}
+	})
+}

@@ -236,7 +236,7 @@ func TestRegister_Refuses(t *testing.T) {
 		"another curve":                     object(func(b []byte) []byte { return bytes.Replace(b, []byte{0x20, 0x01, 0x21}, []byte{0x20, 0x02, 0x21}, 1) }),
 		"an attestation without a format":   object(func(b []byte) []byte { return bytes.Replace(b, []byte("none"), []byte("nope"), 1) }),
 		"an attestation of a manufacturer":  object(func(b []byte) []byte { return bytes.Replace(b, []byte("\x64none"), []byte("\x63tpm"), 1) }),
-		"a signature that is not the key's": changeBytes(t, packed.create(t), "attestationObject", flags(len("\xa3\x63fmt\x66packed")+60, with(0x11))),
+		"a signature that is not the key's": changeBytes(t, packed.create(t), "attestationObject", flags(len("\xa3\x63fmt\x66packed")+60, func(b byte) byte { return b ^ 0x11 })),
 		"bytes after the object":            object(func(b []byte) []byte { return append(b, 0) }),
 		"half an object":                    object(func(b []byte) []byte { return b[:len(b)/2] }),
 		"no object":                         change(t, good, nil, "response", "attestationObject"),

@@ -297,10 +297,12 @@ func TestPasskeys_Add(t *testing.T) {
 	add := func(name, credential string) reply {
 		return b.post("/account/passkeys/add", "attempt", rightAttempt, "credential", credential, "name", name)
 	}
-	unnamed := add("", "")
-	unnamed.shows(t, 422, "Please check what you have entered.", `id="field-name-error">`)
+	add("", "").shows(t, 422, "Please check what you have entered.", `id="field-name-error">`)
 	add(strings.Repeat("n", 65), rightCredential).shows(t, 422, "Enter a shorter name: at most 64 characters.")
 	add("Phone", "{}").shows(t, 422, "This passkey cannot be used here", `value="Phone"`)
+	if b.jar["proof"] == nil {
+		t.Error("errors of the page have dropped the proof")
+	}
 	add("Phone", rightCredential).leads(t, "/account/passkeys")
 	b.get("/account/passkeys").shows(t, 200, "The passkey has been added.")
 }
@@ -323,7 +325,7 @@ func TestPasskeys_RenameAndRemove(t *testing.T) {
 	m.RemovePasskeyFunc = func(context.Context, personal.RemovePasskeyRequest) error {
 		return personal.NewError(personal.CodeLastWayIn, nil)
 	}
-	b.post("/account/passkeys/remove?id=p1").shows(t, 409, "Add a password, an e-mail address or another passkey first.")
+	b.post("/account/passkeys/remove?id=p1").shows(t, 409, "Add an e-mail address, a password or another way to sign in first.")
 }
 
 func TestPasskeys_PasswordPageRemovesThem(t *testing.T) {

@@ -141,7 +141,7 @@ func (s *site) currentPassword(r *http.Request, name string) []ui.Control {
 }
 
 // refusedProof returns the page on which to show an error of a request with a proof. If the error
-// is about something that the page does not ask for, the proof does not count (any more), or an
+// is about a password or a code that the page does not ask for, the proof does not count (any more), or an
 // older version serves, which does not know proofs: the page then asks for the password itself, and
 // keeps what was typed.
 func (s *site) refusedProof(w http.ResponseWriter, r *http.Request, f form, page formPage, err error) (*http.Request, formPage) {
@@ -149,8 +149,8 @@ func (s *site) refusedProof(w http.ResponseWriter, r *http.Request, f form, page
 	if !f.proven || s.proofOf(r) == "" || !errors.As(err, &refused) {
 		return r, page
 	}
-	for name := range refused.FieldErrors {
-		if slices.ContainsFunc(page.Form.Controls, func(c ui.Control) bool { return c.Name == name }) {
+	for _, name := range []string{"proof", "password", "old_password", "code"} {
+		if refused.FieldErrors[name] == "" || slices.ContainsFunc(page.Form.Controls, func(c ui.Control) bool { return c.Name == name }) {
 			continue
 		}
 		forgetProof(w, r)

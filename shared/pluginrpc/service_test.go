@@ -51,12 +51,13 @@ var results = map[personal.OperationName]any{
 	"AuthorizePasskey": personal.PasskeySignedIn{
 		SignedIn: personal.SignedIn{Credentials: pair, Profile: profile}, Proof: personal.Proof{Proof: "A", Until: time.Unix(1, 0).UTC()},
 	},
-	"AddPasskey":   personal.PasskeyAttempt{Attempt: "A", Options: "{}"},
-	"User":         personal.UserRecord{User: personal.User{ID: 7, Login: "anna"}},
-	"CreateUser":   int64(7),
-	"FindIdentity": int64(7),
-	"SignIn":       personal.OpenedSession{SignedIn: personal.SignedIn{Credentials: pair, Profile: profile}},
-	"Explain":      personal.Explanation{Verdicts: []personal.Verdict{{Reason: personal.ReasonNothing}}},
+	"AddPasskey":     personal.PasskeyAttempt{Attempt: "A", Options: "{}"},
+	"ConfirmPasskey": personal.Passkey{ID: "7", Name: "A"},
+	"User":           personal.UserRecord{User: personal.User{ID: 7, Login: "anna"}},
+	"CreateUser":     int64(7),
+	"FindIdentity":   int64(7),
+	"SignIn":         personal.OpenedSession{SignedIn: personal.SignedIn{Credentials: pair, Profile: profile}},
+	"Explain":        personal.Explanation{Verdicts: []personal.Verdict{{Reason: personal.ReasonNothing}}},
 }
 
 func fixed(err error) *personaltest.Fake {

@@ -46,7 +46,7 @@ class Refusal extends Error {}
 const begin = async (what, signal) => {
   const response = await fetch(beginPath, { method: "POST", body: new URLSearchParams({ purpose: what }), signal });
   const answer = await response.json();
-  if (answer.reload && purpose === what) location.reload();
+  if (answer.reload && purpose === what) location.replace(location.pathname + location.search); // also after a post
   if (!response.ok) throw new Refusal(answer.message);
   return answer;
 };
@@ -76,6 +76,7 @@ const use = async (attempt, signal, mediation) => {
 // wait offers passkeys in the field of the login. If that is not possible, the button remains.
 const wait = async () => {
   const signal = restart();
+  pressed = false;
   waiting = null;
   began = Date.now();
   try {
@@ -111,7 +112,6 @@ const press = async (event) => {
     await use(waiting && !tooOld() ? waiting : await begin(purpose, signal), signal);
   } catch (error) {
     if (signal.aborted) return; // by another press
-    pressed = false;
     say(error instanceof Refusal ? error.message : error.name === "InvalidStateError" && known ? known : failed);
     if (purpose === "sign_in") wait();
   }

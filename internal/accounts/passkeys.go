@@ -248,7 +248,7 @@ func (s *Service) beginSignIn(ctx context.Context) (begun personal.PasskeyAttemp
 
 // attemptKey returns the key that seals attempts, which all processes of the site share.
 func (s *Service) attemptKey(ctx context.Context) ([]byte, error) {
-	candidate := make([]byte, userHandleSize)
+	candidate := make([]byte, sha256.Size)
 	_, _ = rand.Read(candidate) // it never fails
 	key, err := s.sealKey.get(ctx, s.store, strings.Join(s.shared("passkey attempts"), " "), candidate)
 	return key, fail("reading the key of attempts", err)
@@ -503,7 +503,7 @@ func (s *Service) AddPasskey(ctx context.Context, r personal.AddPasskeyRequest) 
 	}
 	text, attempt := newAttempt(who, passkeyAdd)
 	attempt.WithCode = a.TwoFactor.On() && (code.judged() || e.proof != "" && who.session.Proof.WithCode)
-	candidate := make([]byte, sha256.Size)
+	candidate := make([]byte, userHandleSize)
 	_, _ = rand.Read(candidate) // it never fails
 	handle, err := s.store.BeginPasskey(ctx, a.ID, attempt, candidate, code.use, code.jobs...)
 	if errors.Is(err, ErrTooManyPasskeys) {

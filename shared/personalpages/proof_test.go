@@ -29,7 +29,9 @@ func withProofs(m *module) *module {
 		}
 		return personal.Proof{Proof: rightProof, Until: time.Now().Add(5 * time.Minute)}, fields.Err()
 	}
-	m.ChangePasswordFunc = proven(m, m.ChangePasswordFunc, func(r *personal.ChangePasswordRequest) (string, *string, *string) { return r.Proof, &r.OldPassword, &r.Code })
+	m.ChangePasswordFunc = proven(m, m.ChangePasswordFunc, func(r *personal.ChangePasswordRequest) (string, *string, *string) {
+		return r.Proof, &r.OldPassword, &r.Code
+	})
 	m.ExportFunc = proven(m, m.ExportFunc, func(r *personal.ExportRequest) (string, *string, *string) { return r.Proof, &r.Password, &r.Code })
 	m.DeleteFunc = proven(m, m.DeleteFunc, func(r *personal.DeleteRequest) (string, *string, *string) { return r.Proof, &r.Password, &r.Code })
 	m.BeginTwoFactorFunc = proven(m, m.BeginTwoFactorFunc, func(r *personal.BeginTwoFactorRequest) (string, *string, *string) {
@@ -175,6 +177,18 @@ func TestProof_ErrorsOfThePageKeepIt(t *testing.T) {
 }
 
 // The page leads to pages of this site only.
+func TestTabs_StayOnPagesInBetween(t *testing.T) {
+	m := withProofs(newModule())
+	b := newBrowser(t, m)
+	const password, profile = `"/account/password" aria-current="true"`, `"/account" aria-current="true"`
+	b.get("/account/mailbox?sent=email").lacks(t, "aria-current") // the visitor is not signed in
+	b.hold(first, 0)
+	b.get("/account/confirm?next=/account/password").shows(t, 200, password)
+	b.post("/account/confirm?next=/account/password", "password", "wrong").shows(t, 422, password)
+	b.get("/account/mailbox?sent=email").shows(t, 200, profile)
+	b.get("/account/email").shows(t, 200, profile)
+}
+
 func TestProof_LeadsBackToThisSiteOnly(t *testing.T) {
 	for next, want := range map[string]string{
 		"": "/account", "//evil.example": "/account", "https://evil.example/account": "/account", `/\evil.example`: "/account",

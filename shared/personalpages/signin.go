@@ -39,7 +39,7 @@ func (p signInPages) signInForm(r *http.Request) (formPage, error) {
 		Title: p.text(r, "sign_in"),
 		Lead:  lead,
 		Form: ui.Form{
-			Action: action.String(), Submit: p.text(r, "sign_in"),
+			Action: action.String(), Submit: p.text(r, "sign_in_button"),
 			Controls: []ui.Control{required(p.loginControl(r, label)), p.passwordControl(r, "password", "password")},
 		},
 		Asides: []aside{
@@ -152,7 +152,7 @@ func (p signInPages) signOut(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := p.session.SignOut(w, r, posted.Get("all") == "true"); err != nil {
-		p.problem(w, r, p.API.Explain(r, err), nil)
+		p.problem(w, r, p.API.Explain(r, err), "", nil)
 		return
 	}
 	forgetProof(w, r)

@@ -199,6 +199,8 @@ func TestTwoFactor_KeyboardAndPrint(t *testing.T) {
 	p.wantFocus("Current password")
 	p.key(password)
 	p.navigate(keyPresses("\r"))
+	p.tabTo("Continue")
+	p.navigate(keyPresses("\r"))
 	app.secret = p.secret()
 	p.tabTo("Open it in the app")
 	p.tabTo("Code from your app")

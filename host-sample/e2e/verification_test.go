@@ -27,7 +27,7 @@ func TestVerification_MailedLinkConfirmsTheAddress(t *testing.T) {
 	p.wantStatus(http.StatusForbidden)
 	p.see("Please confirm your e-mail address first")
 	p.wantAccessible()
-	p.press("Confirm your e-mail address")
+	p.press("Confirm the address")
 	p.see("The address anna@example.com is not confirmed yet.")
 
 	p.openMailed(s.mailedLink(t, "anna@example.com", "/account/email"))

@@ -75,8 +75,9 @@ func TestWalk_EveryAccountPage(t *testing.T) {
 	if err := os.WriteFile(settings, []byte(testSettings+"[site]\nname = \"Sample CMS\"\n[two_factor]\nenabled = true\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	limited := strings.Replace(testSettings, "enabled = false", "enabled = true\nguess = { burst = 2, every = \"10m\" }", 1)
 	waiting := filepath.Join(t.TempDir(), "settings.toml")
-	if err := os.WriteFile(waiting, []byte(testSettings+"[registration]\nemail_verification = \"required\"\nenabled = true\n"), 0o600); err != nil {
+	if err := os.WriteFile(waiting, []byte(limited+"[registration]\nemail_verification = \"required\"\nenabled = true\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, language := range []string{"en", "ru"} {
@@ -101,6 +102,12 @@ func TestWalk_EveryAccountPage(t *testing.T) {
 			p.walk(
 				walk{name: "email-wrong-login", path: "/account/email", typed: map[string]string{"token": s.mailed(t, "anna@example.com", mailedCode), "login": "x"}, status: http.StatusUnprocessableEntity},
 			)
+			wrong := map[string]string{"login": "olga", "password": "wrong"}
+			for range 2 {
+				p.open("/account/sign-in")
+				p.submit(wrong)
+			}
+			p.walk(walk{name: "sign-in-limited", path: "/account/sign-in", typed: wrong, status: http.StatusTooManyRequests})
 		})
 	}
 }
@@ -197,11 +204,14 @@ func walkSecondFactor(t *testing.T, s *site, l display) {
 	p.open("/account/sign-in")
 	p.submit(map[string]string{"login": "vera", "password": password})
 	p.submit(map[string]string{"code": app.code(t)})
+	p.look("last-sign-in")
 	p.walk(walk{name: "two-factor-few-codes", path: "/account/two-factor"})
 }
 
 func walkAccount(t *testing.T, s *site, l display) {
-	s.register(t, "anna")
+	other := newTab(t, s.url, l)
+	other.open("/account/register")
+	other.submit(registration("anna"))
 	p, invalid := newTab(t, s.url, l), http.StatusUnprocessableEntity
 	p.walk(walk{name: "profile-signed-in", path: "/account/sign-in", typed: map[string]string{"login": "anna", "password": password}})
 	p.walk(

@@ -22,6 +22,7 @@ type form struct {
 	instead func(*http.Request) string
 
 	account bool // for signed-in visitors; set by accountForm
+	either  bool // a page of the account for signed-in visitors, and for others as well
 	proven  bool // set by provenForm
 
 	// again returns the page on which to show an error; the same if nil.
@@ -278,8 +279,11 @@ func (s *site) render(w http.ResponseWriter, r *http.Request, status int, f form
 	if r.URL.Path != Path && page.Enrolment == nil { // which have more to read first
 		page.Form.Focus()
 	}
-	if f.account {
+	if _, known := personalhttp.UserFrom(r.Context()); f.account || f.either && known {
 		p.SubNav = s.accountNav(r)
+	}
+	if r.URL.Path == provePath { // in front of a page
+		p.Below, _, _ = strings.Cut(nextOf(r), "?")
 	}
 	p.Body = page
 	s.send(w, r, status, "form", p)

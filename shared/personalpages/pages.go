@@ -356,11 +356,12 @@ func (s *site) viewer(r *http.Request) (p personal.Profile, signedIn bool) {
 	return personal.Profile{}, sent && r.Context().Value(anonymousKey{}) == nil
 }
 
-// problem sends an error page. It links to the page that helps, which may be nil.
-func (s *site) problem(w http.ResponseWriter, r *http.Request, x personalhttp.Explanation, help *ui.Link) {
+// problem sends an error page. Without a title it has that of its status. It links to the page
+// that helps, which may be nil.
+func (s *site) problem(w http.ResponseWriter, r *http.Request, x personalhttp.Explanation, title string, help *ui.Link) {
 	setRetryAfter(w, x)
 	_, signedIn := s.session.Credentials(r) // not asked of the service, which may be the problem
 	s.pages.Problem(w, r, ui.Problem{
-		Status: x.Status, Message: x.Message, Retry: x.RetryAfter > 0, Link: help, Nav: s.nav(r, signedIn),
+		Status: x.Status, Title: title, Message: x.Message, Retry: x.RetryAfter > 0, Link: help, Nav: s.nav(r, signedIn),
 	})
 }

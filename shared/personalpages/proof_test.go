@@ -177,6 +177,18 @@ func TestProof_ErrorsOfThePageKeepIt(t *testing.T) {
 }
 
 // The page leads to pages of this site only.
+func TestTabs_StayOnPagesInBetween(t *testing.T) {
+	m := withProofs(newModule())
+	b := newBrowser(t, m)
+	const password, profile = `"/account/password" aria-current="true"`, `"/account" aria-current="true"`
+	b.get("/account/mailbox?sent=email").lacks(t, "aria-current") // the visitor is not signed in
+	b.hold(first, 0)
+	b.get("/account/confirm?next=/account/password").shows(t, 200, password)
+	b.post("/account/confirm?next=/account/password", "password", "wrong").shows(t, 422, password)
+	b.get("/account/mailbox?sent=email").shows(t, 200, profile)
+	b.get("/account/email").shows(t, 200, profile)
+}
+
 func TestProof_LeadsBackToThisSiteOnly(t *testing.T) {
 	for next, want := range map[string]string{
 		"": "/account", "//evil.example": "/account", "https://evil.example/account": "/account", `/\evil.example`: "/account",

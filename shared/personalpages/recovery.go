@@ -15,7 +15,7 @@ type recoveryPages struct{ *site }
 func (p recoveryPages) route(mux *http.ServeMux) {
 	p.publicForm(mux, forgotPath, form{build: p.forgotForm, submit: p.sendMail})
 	p.publicForm(mux, recoverPath, form{build: p.recoverForm, submit: p.setPassword})
-	mux.Handle("GET "+mailboxPath, p.public(p.show(form{build: p.mailbox})))
+	mux.Handle("GET "+mailboxPath, p.public(p.show(form{build: p.mailbox, either: true})))
 }
 
 // mailboxURL is the page that says to look into the mailbox, after the operation that sends

@@ -35,10 +35,10 @@ func (s *site) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		ui.Redirect(w, r, demandedURL(next))
 		return
 	case personal.CodeEmailUnverified:
-		s.problem(w, r, x, &ui.Link{Text: s.text(r, "confirm_email"), Path: Path})
+		s.problem(w, r, x, s.text(r, "confirm_email"), &ui.Link{Text: s.text(r, "confirm_email_button"), Path: Path})
 		return
 	default:
-		s.problem(w, r, x, nil)
+		s.problem(w, r, x, "", nil)
 		return
 	}
 	next := Path

@@ -49,7 +49,7 @@ func (p signInPages) signInForm(r *http.Request) (formPage, error) {
 		page.Passkey = p.passkeyButton(r, passkeySignIn, action.String())
 	}
 	page.Form = ui.Form{
-		Action: action.String(), Submit: p.text(r, "sign_in"),
+		Action: action.String(), Submit: p.text(r, "sign_in_button"),
 		Controls: []ui.Control{login, p.passwordControl(r, "password", "password")},
 	}
 	return page, nil
@@ -177,7 +177,7 @@ func (p signInPages) signOut(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := p.session.SignOut(w, r, posted.Get("all") == "true"); err != nil {
-		p.problem(w, r, p.API.Explain(r, err), nil)
+		p.problem(w, r, p.API.Explain(r, err), "", nil)
 		return
 	}
 	forgetProof(w, r)

@@ -84,7 +84,7 @@ func (p codePages) codeForm(r *http.Request) (formPage, error) {
 	}
 	page := formPage{
 		Title:  p.text(r, "sign_in_code"),
-		Form:   ui.Form{Action: at(recovery), Submit: p.text(r, "sign_in"), Controls: []ui.Control{code}},
+		Form:   ui.Form{Action: at(recovery), Submit: p.text(r, "sign_in_button"), Controls: []ui.Control{code}},
 		Asides: []aside{other, p.aside(r, "sign_in_other_question", "sign_in_other_link", SignInPath)},
 	}
 	if !recovery { // it may be the secret key that is missing, which recovery codes do not need

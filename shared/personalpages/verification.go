@@ -15,7 +15,7 @@ type verificationPages struct{ *site }
 
 func (p verificationPages) route(mux *http.ServeMux) {
 	p.publicForm(mux, verifyPath, form{build: p.resendForm, submit: p.resend})
-	p.publicForm(mux, confirmPath, form{build: p.confirmForm, submit: p.confirm})
+	p.publicForm(mux, confirmPath, form{build: p.confirmForm, submit: p.confirm, either: true})
 }
 
 // registeredCookie keeps the login of a registration whose e-mail must be confirmed, for

@@ -88,7 +88,7 @@ func TestSignIn_UnverifiedEmailOffersAnotherMail(t *testing.T) {
 	}
 	b := newBrowser(t, m)
 	page := b.post("/account/sign-in", "login", `an"na`, "password", "correct horse")
-	page.shows(t, 403, "Please confirm your e-mail address first", "Has no e-mail arrived?", `action="/account/verify"`)
+	page.shows(t, 403, "Please confirm your e-mail address first", "No e-mail yet?", `action="/account/verify"`)
 	b.post("/account/verify", page.hidden()...).leads(t, "/account/mailbox?sent=email_resend")
 	if diff := cmp.Diff([]any{personal.ResendVerificationRequest{Login: `an"na`}}, m.calls); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
@@ -126,7 +126,7 @@ func TestVerifiedPage_NeedsAVerifiedEmail(t *testing.T) {
 	b := newBrowser(t, m)
 	b.hold(first, 0)
 	b.get("/demo").shows(t, 200, `href="/demo/verified"`)
-	b.get("/demo/verified").shows(t, 403, "Please confirm your e-mail address first", `href="/account">Confirm your e-mail address`)
+	b.get("/demo/verified").shows(t, 403, "Please confirm your e-mail address first", "<h1>Confirm your", `href="/account">Confirm the address`)
 	m.profile.EmailVerified = true
 	b.get("/demo/verified").shows(t, 200, "anna@example.com")
 }

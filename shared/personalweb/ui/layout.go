@@ -90,6 +90,9 @@ func (l laidOut) Current(link Link) string {
 // layOut writes a page in its layout.
 func (p *Pages) layOut(b *bytes.Buffer, t *template.Template, r *http.Request, page Page) error {
 	l := laidOut{Page: page, Path: r.URL.RequestURI(), LanguagePath: p.LanguagePath, Style: p.Style, at: r.URL.Path}
+	if page.Below != "" {
+		l.at = page.Below + "/"
+	}
 	if len(l.Path) > maxReturn {
 		l.Path = r.URL.EscapedPath()
 	}

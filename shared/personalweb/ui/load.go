@@ -148,13 +148,14 @@ func (p *Pages) listPages(locale string, all map[string]texts) (map[string]parse
 	return pages, nil
 }
 
-var email = regexp.MustCompile(`\b[Ee]-mails?\b`)
+var unbreakable = regexp.MustCompile(`\b(?:[Ee]-mails?|[Tt]wo-factor)\b|\+\d[\d -]*\d`)
 
-// unbroken returns a text as HTML in which "e-mail" does not break after its hyphen.
+// unbroken returns a text as HTML in which lines do not end within "e-mail", "two-factor" or a
+// phone number.
 func unbroken(text string) template.HTML {
 	text = template.HTMLEscapeString(text)
-	if strings.Contains(text, "-mail") { // few do, and the rest is slower
-		text = email.ReplaceAllString(text, `<span class="unbroken">$0</span>`)
+	if strings.Contains(text, "-mail") || strings.Contains(text, "-factor") || strings.Contains(text, "+") { // few do, and the rest is slower
+		text = unbreakable.ReplaceAllString(text, `<span class="unbroken">$0</span>`)
 	}
 	return template.HTML(text)
 }

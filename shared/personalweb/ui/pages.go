@@ -13,6 +13,7 @@ package ui
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -190,6 +191,7 @@ func (p *Pages) Date(r *http.Request, at time.Time) string {
 type Page struct {
 	Nav    []Link // of the site
 	SubNav []Link // of the section that the page belongs to; may be empty
+	Below  string // path of the page below which navigations show this one; its own path counts if empty
 	Notice string // what just succeeded; may be empty
 	Extra  any    // passed to the template "extra", below the notice; nil for none
 	Wide   bool   // as wide as a table needs
@@ -257,6 +259,7 @@ const problemPage = "problem"
 // Problem is an error shown as a page.
 type Problem struct {
 	Status  int
+	Title   string // of the status if empty
 	Message string // may be empty
 	Retry   bool   // trying again may help
 	Link    *Link  // to a page that helps; may be nil
@@ -270,7 +273,8 @@ func (p *Pages) Problem(w http.ResponseWriter, r *http.Request, problem Problem)
 		Retry          string // the link to try again; may be empty
 		Link           *Link
 	}
-	body.Title, body.Message, body.Link = p.Text(r, problemTitle(problem.Status)), problem.Message, problem.Link
+	body.Title = cmp.Or(problem.Title, p.Text(r, problemTitle(problem.Status)))
+	body.Message, body.Link = problem.Message, problem.Link
 	if problem.Retry && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		body.Retry = r.URL.RequestURI()
 	}

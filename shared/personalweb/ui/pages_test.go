@@ -229,13 +229,13 @@ func TestForm_LeavesTheJudgementToTheSite(t *testing.T) {
 	form := ui.Form{Controls: []ui.Control{
 		{Kind: ui.KindText, Name: "login", Label: "Login", Value: "anna", Link: &ui.Link{Text: "Change", Path: "/login"}},
 		{Name: "password", Label: "Your e-mail <b>", Type: "password"}, {Name: "again", Type: "password"},
-		{Name: "code", Label: "Code", Details: true}, {Name: "closed", Details: true, Folded: true},
+		{Name: "phone", Hint: "Such as +7 495 123-45-67 for two-factor sign-in."}, {Name: "code", Label: "Code", Details: true}, {Name: "closed", Details: true, Folded: true},
 	}}
 	form.Focus()
 	body := serve(t, httptest.NewRequest("GET", "/page", nil), form).Body.String()
 	for _, want := range []string{
 		" novalidate>", `<a href="/login">Change<span class="hidden">: Login</span></a>`, `type="password" autofocus>`,
-		`Your <span class="unbroken">e-mail</span> &lt;b&gt;</label>`, `<details class="control" open>`, `<details class="control">`,
+		`Your <span class="unbroken">e-mail</span> &lt;b&gt;</label>`, `<span class="unbroken">+7 495 123-45-67</span>`, `<span class="unbroken">two-factor</span>`, `<details class="control" open>`, `<details class="control">`,
 		`data-hide="Hide" hidden><span>Show</span>`,
 	} {
 		if !strings.Contains(body, want) {
@@ -261,6 +261,11 @@ func TestTabs_StayOnSubPages(t *testing.T) {
 		if got := strings.Join(marked, " "); got != want {
 			t.Errorf("%s: got %s, want %s", path, got, want)
 		}
+	}
+	w := httptest.NewRecorder()
+	newPages(t).Render(w, httptest.NewRequest("GET", "/elsewhere", nil), 200, "page", ui.Page{SubNav: tabs, Below: "/page/b", Body: ui.Form{}})
+	if want := `"/page/b" aria-current="true"`; !strings.Contains(w.Body.String(), want) {
+		t.Errorf("below another page: want %s in:\n%s", want, w.Body)
 	}
 }
 

@@ -370,7 +370,7 @@ func TestValidate_Settings(t *testing.T) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
-	for _, id := range []string{"127.0.0.1", "::1", "Site.example", "site.example:8080", "https://site.example", "пример.example", "site..example", "-a.example", ".example", strings.Repeat("a.", 127) + "a"} {
+	for _, id := range []string{"127.0.0.1", "127.1", "1", "::1", "Site.example", "site.example:8080", "https://site.example", "пример.example", "site..example", "-a.example", ".example", strings.Repeat("a.", 127) + "a"} {
 		if passkey.ValidateID(id) == nil {
 			t.Errorf("%q is accepted", id)
 		}
@@ -382,7 +382,7 @@ func TestValidate_Settings(t *testing.T) {
 	}
 	for _, origin := range []string{
 		"", "site.example", "http://site.example", "https://site.example/", "https://site.example:443", "http://localhost:80", "https://Site.example",
-		"https://user@site.example", "https://site.example?", "https://site.example#", "https://127.0.0.1", "https://site.example:", "null", "*", "android:apk-key-hash:", "https://",
+		"https://user@site.example", "https://site.example?", "https://site.example#", "https://127.0.0.1", "https://:8080", "https://site.example:", "null", "*", "android:apk-key-hash:", "https://",
 	} {
 		if passkey.ValidateOrigins("site.example", []string{origin}) == nil {
 			t.Errorf("%q is accepted", origin)

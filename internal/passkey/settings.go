@@ -3,7 +3,6 @@ package passkey
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
@@ -17,8 +16,8 @@ const maxDomain = 253
 // ValidateID returns an error unless a text can be an RP ID, or is empty: browsers take no IP
 // addresses and no other letters.
 func ValidateID(id string) error {
-	_, address := netip.ParseAddr(id)
-	if id != "" && (len(id) > maxDomain || !domain.MatchString(id) || address == nil) {
+	last := id[strings.LastIndexByte(id, '.')+1:]
+	if id != "" && (len(id) > maxDomain || !domain.MatchString(id) || strings.Trim(last, "0123456789") == "") { // an address, also a short one such as 127.1
 		return fmt.Errorf("rp_id: %q must be empty or a domain like site.example or localhost, in lower case and as A-labels, without port", id)
 	}
 	return nil
@@ -52,7 +51,7 @@ func validOrigin(o string) bool {
 		return hash != ""
 	}
 	u, err := url.Parse(o)
-	if err != nil || u.Host == "" || o != u.Scheme+"://"+u.Host || ValidateID(u.Hostname()) != nil {
+	if err != nil || u.Hostname() == "" || o != u.Scheme+"://"+u.Host || ValidateID(u.Hostname()) != nil {
 		return false
 	}
 	local := u.Hostname() == "localhost" || strings.HasSuffix(u.Hostname(), ".localhost")

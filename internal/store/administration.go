@@ -162,6 +162,9 @@ func (s *Store) SetEmail(
 		if err != nil {
 			return err
 		}
+		if err := execAll(ctx, tx, dropBegun(tx, id)...); err != nil { // by a proof for the former e-mail
+			return err
+		}
 		if err := s.setEmail(ctx, tx, id, email, false); err != nil {
 			return err
 		}

@@ -237,6 +237,11 @@ func (s *Store) RedeemEmail(ctx context.Context, digest [32]byte, jobs ...accoun
 		if err != nil {
 			return err
 		}
+		if row.Account.EmailKey != row.EmailKey {
+			if err := execAll(ctx, tx, dropBegun(tx, row.AccountID)...); err != nil { // by a proof for the former e-mail
+				return err
+			}
+		}
 		if err := s.setEmail(ctx, tx, row.AccountID, accounts.Email{Address: row.Email, Key: row.EmailKey}, true); err != nil {
 			return err
 		}

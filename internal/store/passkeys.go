@@ -97,12 +97,12 @@ func (s *Store) AddAttempt(ctx context.Context, a accounts.PasskeyAttempt) error
 	return s.inTx(ctx, "store an attempt", func(ctx context.Context, tx bun.Tx) error { return s.addAttempt(ctx, tx, a) })
 }
 
-// addAttempt stores an attempt of a session, which cannot end meanwhile.
+// addAttempt stores an attempt of a session, which cannot end or get another one meanwhile.
 func (s *Store) addAttempt(ctx context.Context, tx bun.Tx, a accounts.PasskeyAttempt) error {
 	err := execOne(ctx, tx, accounts.ErrStale, `INSERT INTO personal_passkey_attempts
 			(digest, session_id, purpose, challenge, credential_version, with_code, created)
 		SELECT ?, s.id, ?, ?, ?, ?, ? FROM (SELECT id FROM personal_sessions WHERE id = ? ?) AS s`,
-		a.Digest[:], a.Purpose, a.Challenge[:], a.CredentialVersion, a.WithCode, at(s.Now()), a.SessionID, s.keep)
+		a.Digest[:], a.Purpose, a.Challenge[:], a.CredentialVersion, a.WithCode, at(s.Now()), a.SessionID, s.forUpdate)
 	if err != nil {
 		return err
 	}
@@ -299,10 +299,21 @@ func removePasskeys(ctx context.Context, tx bun.Tx, a accounts.Account, conditio
 		}
 	}
 	// Sessions first, then what depends on them: Prune locks them in this order, too.
-	return len(ids), execAll(ctx, tx,
+	return len(ids), execAll(ctx, tx, append([]schema.QueryAppender{
 		tx.NewRaw("DELETE FROM personal_sessions WHERE account_id = ? AND passkey_id IN (?)", a.ID, bun.List(ids)),
 		tx.NewRaw("UPDATE personal_sessions SET proof = NULL WHERE account_id = ? AND proof_passkey IN (?)", a.ID, bun.List(ids)),
-		tx.NewRaw("DELETE FROM personal_passkeys WHERE id IN (?)", bun.List(ids)))
+		tx.NewRaw("DELETE FROM personal_passkeys WHERE id IN (?)", bun.List(ids)),
+	}, dropBegun(tx, a.ID)...)...)
+}
+
+// dropBegun returns the statements that drop what proofs have begun in the sessions of an account and
+// not finished: adding a passkey, and switching a second factor on.
+func dropBegun(tx bun.Tx, accountID int64) []schema.QueryAppender {
+	const ofAccount = " WHERE session_id IN (SELECT id FROM personal_sessions WHERE account_id = ?)"
+	return []schema.QueryAppender{
+		tx.NewRaw("DELETE FROM personal_passkey_attempts"+ofAccount, accountID),
+		tx.NewRaw("DELETE FROM personal_pending_factors"+ofAccount, accountID),
+	}
 }
 
 // keepPasskeys removes all passkeys of a locked account whose credential version was raised, or
@@ -311,6 +322,9 @@ func (s *Store) keepPasskeys(ctx context.Context, tx bun.Tx, accountID int64, re
 	if !remove {
 		left, err = countPasskeys(ctx, tx, accountID)
 		return 0, left, err
+	}
+	if _, err := exec(ctx, tx, "UPDATE personal_sessions SET passkey_id = NULL WHERE account_id = ? AND passkey_id IS NOT NULL", accountID); err != nil {
+		return 0, 0, err
 	}
 	n, err := exec(ctx, tx, "DELETE FROM personal_passkeys WHERE account_id = ?", accountID)
 	return int(n), 0, err

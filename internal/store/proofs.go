@@ -17,6 +17,14 @@ func (s *Store) SetProof(ctx context.Context, accountID, sessionID int64, p acco
 		if _, err := s.lockCredentials(ctx, tx, accountID, p.CredentialVersion); err != nil {
 			return err
 		}
+		// The session first, then its attempts: what ends a session locks them in this order, too.
+		n, err := rowsAffected(setProof(tx, p, "id = ? AND account_id = ?", sessionID, accountID).Exec(ctx))
+		if err == nil && n == 0 {
+			return accounts.ErrStale
+		}
+		if err != nil {
+			return err
+		}
 		if err := s.useCode(ctx, tx, accountID, by.Code); err != nil {
 			return err
 		}
@@ -27,13 +35,6 @@ func (s *Store) SetProof(ctx context.Context, accountID, sessionID int64, p acco
 			if err := execAll(ctx, tx, liftPasskey(tx, accountID, p.CredentialVersion, by.Lift, p.WithCode)); err != nil {
 				return err
 			}
-		}
-		n, err := rowsAffected(setProof(tx, p, "id = ? AND account_id = ?", sessionID, accountID).Exec(ctx))
-		if err == nil && n == 0 {
-			return accounts.ErrStale
-		}
-		if err != nil {
-			return err
 		}
 		return s.addJobs(ctx, tx, jobs)
 	})
@@ -47,11 +48,12 @@ func setProof(tx bun.Tx, p accounts.Proof, condition string, args ...any) *bun.R
 }
 
 // findProof returns accounts.ErrProofVoid unless a session of a locked account still has the proof,
-// and the account the e-mail for which it was given. The session cannot end before the transaction.
+// which has not ended, and the account the e-mail for which it was given. The session cannot end
+// before the transaction.
 func (s *Store) findProof(ctx context.Context, tx bun.Tx, accountID int64, p accounts.ProofUse) error {
 	err := tx.NewRaw(`SELECT s.id FROM personal_sessions s JOIN personal_accounts a ON a.id = s.account_id
-		WHERE s.id = ? AND s.account_id = ? AND s.proof = ? AND s.proof_email_key = coalesce(a.email_key, '') ?`,
-		p.SessionID, accountID, p.Digest[:], s.keep).Scan(ctx, new(int64))
+		WHERE s.id = ? AND s.account_id = ? AND s.proof = ? AND s.proof_until > ? AND s.proof_email_key = coalesce(a.email_key, '') ?`,
+		p.SessionID, accountID, p.Digest[:], at(s.Now()), s.keep).Scan(ctx, new(int64))
 	if errors.Is(err, sql.ErrNoRows) {
 		return accounts.ErrProofVoid
 	}

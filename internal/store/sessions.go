@@ -132,6 +132,10 @@ func (s *Store) RevokeOtherSessions(ctx context.Context, accountID, keep int64, 
 // RevokeStolenSession implements accounts.SessionStore.
 func (s *Store) RevokeStolenSession(ctx context.Context, stolen accounts.Session, jobs ...accounts.NewJob) error {
 	return s.inTx(ctx, "revoke a stolen session", func(ctx context.Context, tx bun.Tx) error {
+		// The account first: operations with a proof lock them in this order, too.
+		if _, err := s.lockAccount(ctx, tx, stolen.AccountID); err != nil {
+			return staleIfMissing(err)
+		}
 		err := execOne(ctx, tx, accounts.ErrStale, "DELETE FROM personal_sessions WHERE id = ? AND newest = ?",
 			stolen.ID, stolen.Current[:])
 		if err != nil {

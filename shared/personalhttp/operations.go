@@ -147,16 +147,14 @@ func (in *input) text(name string) string {
 }
 
 // object returns a JSON object that is sent as a text or, in a JSON body, as it is; "" if it is
-// unset or invalid.
+// unset. Any other JSON value is returned as it is, too, for the service to judge.
 func (in *input) object(name string) string {
-	if in.params[name].Kind != personal.InputOther {
-		return in.text(name)
-	}
+	kind := in.params[name].Kind
 	var members map[string]json.RawMessage
 	var compact bytes.Buffer
-	if json.Unmarshal(in.body, &members) != nil || json.Compact(&compact, members[name]) != nil || compact.Bytes()[0] != '{' {
-		in.reject(name, personal.InputOther)
-		return ""
+	if kind == personal.InputUnset || kind == personal.InputText ||
+		json.Unmarshal(in.body, &members) != nil || json.Compact(&compact, members[name]) != nil {
+		return in.text(name)
 	}
 	return compact.String()
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -75,6 +76,30 @@ func (w *world) onlyPasskey(a accounts.Account) accounts.Passkey {
 }
 
 var passkeyCases = []testCase{
+	{"what a proof has begun ends with a passkey and with the e-mail", func(t *testing.T, w *world) {
+		for name, end := range map[string]func(a accounts.Account, s accounts.Session) error{
+			"removed passkey": func(a accounts.Account, s accounts.Session) error {
+				p := w.addPasskey(a, s)
+				return w.RemovePasskey(t.Context(), a.ID, a.CredentialVersion, p.ID, accounts.CodeUse{}, nil)
+			},
+			"another e-mail": func(a accounts.Account, _ accounts.Session) error {
+				email := accounts.Email{Address: "new@example.com", Key: "new@example.com"}
+				return w.SetEmail(t.Context(), a.ID, email, func(accounts.Account) ([]accounts.NewJob, error) { return nil, nil })
+			},
+		} {
+			a, s := w.createAny()
+			attempt := w.newAttempt(a, s)
+			secret := accounts.Sealed{Key: "k", Data: []byte("secret")}
+			w.must(w.SetPendingFactor(t.Context(), accounts.PendingFactor{AccountID: a.ID, SessionID: s.ID, CredentialVersion: a.CredentialVersion, Secret: secret}))
+			w.must(end(a, s))
+			if _, err := w.FindAttempt(t.Context(), s.ID, a.CredentialVersion, attempt.Digest, time.Time{}); !errors.Is(err, accounts.ErrNotFound) {
+				t.Errorf("%s: the attempt: got error %v, want ErrNotFound", name, err)
+			}
+			if _, err := w.PendingFactor(t.Context(), s.ID, a.CredentialVersion, time.Time{}); !errors.Is(err, accounts.ErrNotFound) {
+				t.Errorf("%s: the pending factor: got error %v, want ErrNotFound", name, err)
+			}
+		}
+	}},
 	{"a passkey is listed, found with its account, and renamed", func(t *testing.T, w *world) {
 		a, s := w.createEnrolled()
 		handle, err := w.BeginPasskey(t.Context(), a.ID, accounts.PasskeyAttempt{Digest: digest("x", 1), SessionID: s.ID, CredentialVersion: a.CredentialVersion},
@@ -219,7 +244,7 @@ var passkeyCases = []testCase{
 		for _, s := range w.sessions(a.ID) {
 			methods[s.Method]++
 		}
-		if diff := cmp.Diff(map[string]int{"": 1, personal.MethodPasskey: 1}, methods); diff != "" || w.onlyPasskey(a).ID != kept.ID {
+		if diff := cmp.Diff(map[string]int{personal.MethodPassword: 1, personal.MethodPasskey: 1}, methods); diff != "" || w.onlyPasskey(a).ID != kept.ID {
 			t.Errorf("sessions by method (-want +got):\n%s", diff)
 		}
 		w.must(w.SetEmail(t.Context(), a.ID, accounts.Email{}, func(accounts.Account) ([]accounts.NewJob, error) { return nil, nil }))

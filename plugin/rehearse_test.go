@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/personal"
@@ -66,7 +67,9 @@ func moduleOf(t testing.TB, host personal.Host, c pluginrpc.Configuration) *modu
 // rehearse rehearses and returns the checks that did not pass.
 func rehearse(t testing.TB, m *module) (others []pluginrpc.RehearsalCheck, names []string) {
 	t.Helper()
-	got, err := m.Rehearse(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a slow machine must not interrupt it
+	defer cancel()
+	got, err := m.Rehearse(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

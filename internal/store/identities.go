@@ -180,10 +180,10 @@ func ofWaysIn(tx bun.Tx, query string, args ...any) []schema.QueryAppender {
 	return all
 }
 
-// removeIdentities removes the identities of an account whose password was recovered, before its
-// credential version is raised, and returns their number. With a second factor those stay that
-// were linked with a code of it, which a thief of the mailbox does not have.
-func removeIdentities(ctx context.Context, tx bun.Tx, account accountRow) (int, error) {
-	n, err := exec(ctx, tx, "DELETE FROM personal_identities WHERE account_id = ? AND NOT (with_code AND ?)", account.ID, account.TwoFactorSecret != nil)
+// removeAtRecovery removes the ways in of a table from an account whose password is recovered, and
+// returns their number. With a second factor those stay that were added with a code of it, which a
+// thief of the mailbox does not have.
+func removeAtRecovery(ctx context.Context, tx bun.Tx, table bun.Ident, account accountRow) (int, error) {
+	n, err := exec(ctx, tx, "DELETE FROM ? WHERE account_id = ? AND NOT (with_code AND ?)", table, account.ID, account.TwoFactorSecret != nil)
 	return int(n), err
 }

@@ -201,7 +201,7 @@ func (s *Store) RedeemRecovery(
 		}
 		accountID = row.AccountID
 		var removed accounts.Removed
-		if removed.Identities, err = removeIdentities(ctx, tx, *row.Account); err != nil {
+		if removed.Identities, err = removeAtRecovery(ctx, tx, "personal_identities", *row.Account); err != nil {
 			return err
 		}
 		_, err = exec(ctx, tx, `UPDATE personal_accounts
@@ -219,13 +219,9 @@ func (s *Store) RedeemRecovery(
 		if _, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ?", row.AccountID); err != nil {
 			return err
 		}
-		// Whoever has the mailbox may have added passkeys, but not with a code.
-		n, err := exec(ctx, tx, "DELETE FROM personal_passkeys WHERE account_id = ? AND NOT (with_code AND ?)",
-			row.AccountID, row.Account.TwoFactorSecret != nil)
-		if err != nil {
+		if removed.Passkeys, err = removeAtRecovery(ctx, tx, "personal_passkeys", *row.Account); err != nil {
 			return err
 		}
-		removed.Passkeys = int(n)
 		return s.addJobs(ctx, tx, jobs(removed))
 	})
 }

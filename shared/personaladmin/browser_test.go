@@ -49,16 +49,18 @@ type browser struct {
 	locale        string
 	administrator string // empty: the guard refuses
 
-	pages     *personaladmin.Pages
-	manager   *fakeManager
-	catalogue *fakeCatalogue
-	plugin    *plugin.Pages
-	users     *users.Pages
-	support   *support.Pages
-	fields    *fieldstore.Store
-	debt      personaltest.Administration // rehearses and fills in fields
-	events    *events.Pages
-	audit     *fakeAudit // of events
+	pages         *personaladmin.Pages
+	manager       *fakeManager
+	catalogue     *fakeCatalogue
+	plugin        *plugin.Pages
+	counts        *plugin.Counts
+	overviewUsers *personaltest.Administration
+	users         *users.Pages
+	support       *support.Pages
+	fields        *fieldstore.Store
+	debt          personaltest.Administration // rehearses and fills in fields
+	events        *events.Pages
+	audit         *fakeAudit // of events
 }
 
 // open returns a browser that is signed in, without a mailbox.
@@ -85,6 +87,7 @@ func openWithBox(t *testing.T, box mailbox.Box) *browser {
 	audit, anna := &fakeAudit{}, newUsers()
 	b := &browser{
 		locale: "en", administrator: "administrator", cookies: map[string]*http.Cookie{}, fields: store, audit: audit,
+		counts: &plugin.Counts{Since: time.Now()}, overviewUsers: &personaltest.Administration{},
 		manager: &fakeManager{status: pluginmanager.Status{
 			State: pluginmanager.StateServing, Version: "1.2.3", Generation: 3, PID: 4242, Started: time.Now().Add(-3 * time.Hour),
 		}},
@@ -100,7 +103,7 @@ func openWithBox(t *testing.T, box mailbox.Box) *browser {
 		Guard:  guard,
 		Access: personaladmin.NewAccessLog(slog.New(slog.NewTextHandler(&b.log, nil))),
 		Log:    log,
-	}, b.plugin, b.users, b.support, &fields.Pages{Store: store, Administration: &b.debt}, &mail.Pages{Box: box}, b.events)
+	}, &plugin.Overview{Manager: b.manager, Administration: b.overviewUsers, Counts: b.counts}, b.plugin, b.users, b.support, &fields.Pages{Store: store, Administration: &b.debt}, &mail.Pages{Box: box}, b.events)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,6 +271,14 @@ type fakeManager struct {
 	hang     bool
 	swaps    []string
 	ignored  []pluginmanager.Ignore // by the last one
+}
+
+func (m *fakeManager) Metrics(context.Context) []pluginmanager.Metrics {
+	return []pluginmanager.Metrics{
+		{Text: []byte("personal_plugin_up 1\n")},
+		{Process: 3, Text: []byte("# TYPE personal_plugin_outbox_jobs gauge\npersonal_plugin_outbox_jobs{kind=\"event\"} 900\npersonal_plugin_outbox_jobs{kind=\"recovery\"} 2\npersonal_plugin_outbox_jobs{kind=\"invitation\"} 5\n")},
+		{Process: 2, Text: []byte("personal_plugin_outbox_jobs{kind=\"recovery\"} 70\n")},
+	}
 }
 
 func (m *fakeManager) Status() pluginmanager.Status { return m.status }

@@ -53,6 +53,7 @@ type Section string
 // The sections. SectionVersions runs programs that administrators upload: it needs
 // [Config].Versions.
 const (
+	SectionOverview Section = "overview"
 	SectionUsers    Section = "users"
 	SectionSupport  Section = "support" // why a user cannot get in
 	SectionFields   Section = "fields"  // needs a module with a store of user fields
@@ -83,7 +84,8 @@ type Config struct {
 	// Refuse responds to requests that Guard refuses; an error page with status 403 if nil.
 	Refuse http.Handler
 
-	// Sections are shown in this order; all but SectionVersions if nil.
+	// Sections are shown in this order, the first one as the front page. If nil, all are that have
+	// something to show, except SectionVersions.
 	Sections []Section
 
 	// Versions adds SectionVersions: installed plugin versions, to use, rehearse, roll back to and
@@ -125,10 +127,10 @@ func New(m Module, c Config) (*Pages, error) {
 func (c Config) sections(m Module) ([]frame.Section, error) {
 	names := c.Sections
 	if names == nil {
-		names = []Section{SectionUsers, SectionSupport, SectionFields, SectionEvents, SectionMailbox}
-		if m.Fields() == nil {
-			names = slices.DeleteFunc(names, func(s Section) bool { return s == SectionFields })
-		}
+		names = []Section{SectionOverview, SectionUsers, SectionSupport, SectionFields, SectionEvents, SectionMailbox}
+		names = slices.DeleteFunc(names, func(s Section) bool {
+			return s == SectionFields && m.Fields() == nil || s == SectionMailbox && m.CapturedMails() == ""
+		})
 	}
 	if c.Versions && !slices.Contains(names, SectionVersions) {
 		names = append(slices.Clone(names), SectionVersions)
@@ -137,6 +139,10 @@ func (c Config) sections(m Module) ([]frame.Section, error) {
 	var chosen []frame.Section
 	for _, name := range names {
 		switch name {
+		case SectionOverview:
+			counts := &plugin.Counts{Since: time.Now()}
+			client.Observe(counts.Count)
+			chosen = append(chosen, &plugin.Overview{Manager: m.Manager(), Administration: client, Counts: counts})
 		case SectionUsers:
 			chosen = append(chosen, &users.Pages{Administration: client, Recovery: client, Schema: m.API().Options().UserFields})
 		case SectionSupport:

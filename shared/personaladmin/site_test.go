@@ -112,7 +112,7 @@ func TestSections_OthersAreNotShown(t *testing.T) {
 			}
 		}
 		page := b.page(t, personaladmin.Path+"/"+chosen.Name())
-		for _, other := range []string{"users", "support", "fields", "mail", "events", "plugin"} {
+		for _, other := range []string{"overview", "users", "support", "fields", "mail", "events", "plugin"} {
 			if other != chosen.Name() && strings.Contains(page, `href="/admin/`+other) {
 				t.Errorf("only %s: the page links to %s", chosen.Name(), other)
 			}
@@ -123,8 +123,8 @@ func TestSections_OthersAreNotShown(t *testing.T) {
 func TestFront_LeadsToTheFirstSection(t *testing.T) {
 	b := open(t)
 	for _, path := range []string{"/admin", "/admin/"} {
-		if w := b.get(path); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/admin/plugin" {
-			t.Errorf("GET %s: got status %d to %q, want 303 to /admin/plugin", path, w.Code, w.Header().Get("Location"))
+		if w := b.get(path); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/admin/overview" {
+			t.Errorf("GET %s: got status %d to %q, want 303 to /admin/overview", path, w.Code, w.Header().Get("Location"))
 		}
 	}
 }

@@ -24,7 +24,7 @@ const LABEL_HEIGHT = 16; // pixels
 // colour returns what a custom property is as a colour, which a canvas needs: its own value may
 // be light-dark().
 const colour = (name) => {
-  const probe = document.body.appendChild(document.createElement("span"));
+  const probe = document.getElementById("traffic").appendChild(document.createElement("span"));
   probe.style.color = `var(${name})`;
   const { color } = getComputedStyle(probe);
   probe.remove();

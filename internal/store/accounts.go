@@ -39,6 +39,7 @@ func (s *Store) CreateAccount(
 	ctx context.Context, a accounts.Account, first accounts.Session, jobs func(id int64) []accounts.NewJob, onTaken ...throttle.Charge,
 ) (id int64, err error) {
 	row := newAccountRow(a)
+	row.LastSignIn = at(first.Created)
 	var taken *accounts.TakenError
 	err = s.inTxOrFound(ctx, "create an account", s.hasSession(first.Selector), func(ctx context.Context, tx bun.Tx) error {
 		err := insertAccount(ctx, tx, &row)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/schema"
@@ -11,6 +12,10 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/shared/personal"
 )
+
+// lastSignInAccuracy is how much later than the stored last sign-in of an account another one
+// is stored: seldom, so that few sign-ins write the account's row.
+const lastSignInAccuracy = 24 * time.Hour
 
 // OpenSession implements accounts.SignInStore.
 //
@@ -56,6 +61,9 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 		}
 		if o.Session.Method != personal.MethodPassword && !row.HadSession { // an account with a password is no new one anyway
 			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET had_session = TRUE WHERE id = ?", row.ID))
+		}
+		if now.Sub(row.LastSignIn.time()) >= lastSignInAccuracy {
+			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET last_sign_in = ? WHERE id = ?", at(now), row.ID))
 		}
 		if o.Rehash != "" {
 			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET password_hash = ? WHERE id = ?", o.Rehash, row.ID))

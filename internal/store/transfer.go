@@ -430,14 +430,19 @@ func (s *Store) UsageData(ctx context.Context, accountID int64) (u transfer.Usag
 	defer cancel()
 	read := func(query string) (rows []usageRow) {
 		if err == nil {
-			err = s.scan(ctx, "read known addresses, new e-mails and identities", s.read.NewRaw(query, accountID), &rows)
+			err = s.scan(ctx, "read the usage of an account", s.read.NewRaw(query, accountID), &rows)
 		}
 		return rows
 	}
 	known := read("SELECT place AS text, seen AS time FROM personal_places WHERE account_id = ? ORDER BY seen, place")
 	tokens := read("SELECT email AS text, expires AS time FROM personal_mail_tokens WHERE account_id = ? AND purpose = 'email' ORDER BY expires, digest")
+	signIn := read("SELECT last_sign_in AS time FROM personal_accounts WHERE id = ? AND last_sign_in IS NOT NULL")
 	identities := read("SELECT issuer, subject, linked AS time FROM personal_identities WHERE account_id = ? ORDER BY linked, issuer, subject")
+	if len(signIn) > 0 {
+		u.LastSignIn = signIn[0].Time.time()
+	}
 	return transfer.UsageData{
+		LastSignIn: u.LastSignIn,
 		KnownAddresses: convert(known, func(r *usageRow) transfer.KnownAddress {
 			return transfer.KnownAddress{Address: r.Text, LastSeen: r.Time.time()}
 		}),

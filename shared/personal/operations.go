@@ -44,6 +44,7 @@ const (
 // The operations of [Administration].
 const (
 	OpFindUsers          OperationName = "FindUsers"
+	OpUsers              OperationName = "Users"
 	OpUser               OperationName = "User"
 	OpUpdateUser         OperationName = "UpdateUser"
 	OpSetEmail           OperationName = "SetEmail"
@@ -130,6 +131,7 @@ var operations = []Operation{
 	{Name: OpRemovePasskey, Credentials: true, Changes: ChangesCaller},
 
 	{Name: OpFindUsers, Administration: true, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpUsers, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpUser, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpUpdateUser, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
 	{Name: OpSetEmail, Administration: true, Repeatable: true, Changes: ChangesNamedUser},

@@ -392,6 +392,11 @@ func (c *Client) FindUsers(ctx context.Context, r personal.FindUsersRequest) (pe
 	return result(ctx, convert.userPageFromPB)(c.administration.FindUsers(ctx, convert.findUsersToPB(r)))
 }
 
+// Users returns users by their ids.
+func (c *Client) Users(ctx context.Context, ids []int64) (map[int64]personal.User, error) {
+	return result(ctx, usersOf)(c.administration.Users(ctx, &personalv1.UsersRequest{Ids: ids}))
+}
+
 // User returns the record of one user.
 func (c *Client) User(ctx context.Context, id int64) (personal.UserRecord, error) {
 	return result(ctx, convert.userRecordFromPB)(c.administration.User(ctx, &personalv1.UserRequest{Id: id}))

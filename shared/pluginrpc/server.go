@@ -275,7 +275,19 @@ func (s *administrationServer) administration() personal.Administration {
 
 func (s *administrationServer) FindUsers(ctx context.Context, in *personalv1.FindUsersRequest) (*personalv1.FindUsersResponse, error) {
 	page, err := s.administration().FindUsers(ctx, convert.findUsersFromPB(in))
-	return convert.userPageToPB(page), err
+	if err != nil {
+		return nil, err
+	}
+	return convert.userPageToPB(page)
+}
+
+func (s *administrationServer) Users(ctx context.Context, in *personalv1.UsersRequest) (*personalv1.UsersResponse, error) {
+	found, err := s.administration().Users(ctx, in.GetIds())
+	if err != nil {
+		return nil, err
+	}
+	users, err := convert.usersToPB(found)
+	return &personalv1.UsersResponse{Users: users}, err
 }
 
 func (s *administrationServer) User(ctx context.Context, in *personalv1.UserRequest) (*personalv1.UserResponse, error) {
@@ -335,7 +347,10 @@ func (s *administrationServer) CreateUser(ctx context.Context, in *personalv1.Cr
 
 func (s *administrationServer) Explain(ctx context.Context, in *personalv1.ExplainRequest) (*personalv1.ExplainResponse, error) {
 	explanation, err := s.administration().Explain(ctx, convert.explainFromPB(in))
-	return convert.explanationToPB(explanation), err
+	if err != nil {
+		return nil, err
+	}
+	return convert.explanationToPB(explanation)
 }
 
 func (s *administrationServer) LiftLimits(ctx context.Context, in *personalv1.LiftLimitsRequest) (*personalv1.LiftLimitsResponse, error) {

@@ -20,6 +20,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	AdministrationService_FindUsers_FullMethodName       = "/personal.v1.AdministrationService/FindUsers"
+	AdministrationService_Users_FullMethodName           = "/personal.v1.AdministrationService/Users"
 	AdministrationService_User_FullMethodName            = "/personal.v1.AdministrationService/User"
 	AdministrationService_UpdateUser_FullMethodName      = "/personal.v1.AdministrationService/UpdateUser"
 	AdministrationService_SetEmail_FullMethodName        = "/personal.v1.AdministrationService/SetEmail"
@@ -52,8 +53,10 @@ const (
 // are those of PersonalService. A plugin without an operation, or without the service,
 // returns UNIMPLEMENTED.
 type AdministrationServiceClient interface {
-	// FindUsers returns one page of users, newest first.
+	// FindUsers returns one page of users.
 	FindUsers(ctx context.Context, in *FindUsersRequest, opts ...grpc.CallOption) (*FindUsersResponse, error)
+	// Users returns the users with the given ids.
+	Users(ctx context.Context, in *UsersRequest, opts ...grpc.CallOption) (*UsersResponse, error)
 	// User returns one user with all user fields.
 	User(ctx context.Context, in *UserRequest, opts ...grpc.CallOption) (*UserResponse, error)
 	// UpdateUser changes the fields that were sent and no others.
@@ -110,6 +113,16 @@ func (c *administrationServiceClient) FindUsers(ctx context.Context, in *FindUse
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(FindUsersResponse)
 	err := c.cc.Invoke(ctx, AdministrationService_FindUsers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *administrationServiceClient) Users(ctx context.Context, in *UsersRequest, opts ...grpc.CallOption) (*UsersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UsersResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_Users_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -335,8 +348,10 @@ func (c *administrationServiceClient) UnlinkIdentity(ctx context.Context, in *Un
 // are those of PersonalService. A plugin without an operation, or without the service,
 // returns UNIMPLEMENTED.
 type AdministrationServiceServer interface {
-	// FindUsers returns one page of users, newest first.
+	// FindUsers returns one page of users.
 	FindUsers(context.Context, *FindUsersRequest) (*FindUsersResponse, error)
+	// Users returns the users with the given ids.
+	Users(context.Context, *UsersRequest) (*UsersResponse, error)
 	// User returns one user with all user fields.
 	User(context.Context, *UserRequest) (*UserResponse, error)
 	// UpdateUser changes the fields that were sent and no others.
@@ -391,6 +406,9 @@ type UnimplementedAdministrationServiceServer struct{}
 
 func (UnimplementedAdministrationServiceServer) FindUsers(context.Context, *FindUsersRequest) (*FindUsersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FindUsers not implemented")
+}
+func (UnimplementedAdministrationServiceServer) Users(context.Context, *UsersRequest) (*UsersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Users not implemented")
 }
 func (UnimplementedAdministrationServiceServer) User(context.Context, *UserRequest) (*UserResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method User not implemented")
@@ -490,6 +508,24 @@ func _AdministrationService_FindUsers_Handler(srv interface{}, ctx context.Conte
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AdministrationServiceServer).FindUsers(ctx, req.(*FindUsersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdministrationService_Users_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UsersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).Users(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_Users_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).Users(ctx, req.(*UsersRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -882,6 +918,10 @@ var AdministrationService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "FindUsers",
 			Handler:    _AdministrationService_FindUsers_Handler,
+		},
+		{
+			MethodName: "Users",
+			Handler:    _AdministrationService_Users_Handler,
 		},
 		{
 			MethodName: "User",

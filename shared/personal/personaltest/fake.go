@@ -240,6 +240,7 @@ func (s *Service) RemovePasskey(ctx context.Context, r personal.RemovePasskeyReq
 // [Service] does.
 type Administration struct {
 	FindUsersFunc          func(context.Context, personal.FindUsersRequest) (personal.UserPage, error)
+	UsersFunc              func(context.Context, []int64) (map[int64]personal.User, error)
 	UserFunc               func(context.Context, int64) (personal.UserRecord, error)
 	UpdateUserFunc         func(context.Context, personal.UpdateUserRequest) error
 	SetEmailFunc           func(context.Context, personal.SetEmailRequest) error
@@ -269,6 +270,11 @@ var _ personal.Administration = (*Administration)(nil)
 // FindUsers calls FindUsersFunc.
 func (a *Administration) FindUsers(ctx context.Context, r personal.FindUsersRequest) (personal.UserPage, error) {
 	return call(ctx, a.FindUsersFunc, r)
+}
+
+// Users calls UsersFunc.
+func (a *Administration) Users(ctx context.Context, ids []int64) (map[int64]personal.User, error) {
+	return call(ctx, a.UsersFunc, ids)
 }
 
 // User calls UserFunc.

@@ -431,6 +431,12 @@ func (c *Client) UserSessions(ctx context.Context, id int64) ([]personal.Session
 	return result(ctx, sessionsOf)(c.administration.UserSessions(ctx, &personalv1.UserSessionsRequest{Id: id}))
 }
 
+// RevokeUserSession ends one session of a user.
+func (c *Client) RevokeUserSession(ctx context.Context, r personal.RevokeUserSessionRequest) error {
+	_, err := c.administration.RevokeUserSession(ctx, &personalv1.RevokeUserSessionRequest{UserId: r.UserID, Id: r.ID})
+	return err
+}
+
 // RevokeUserSessions ends every session of a user.
 func (c *Client) RevokeUserSessions(ctx context.Context, id int64) error {
 	_, err := c.administration.EndUserSessions(ctx, &personalv1.EndUserSessionsRequest{Id: id})

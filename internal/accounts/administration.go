@@ -307,6 +307,19 @@ func (s *Service) RevokeUserSessions(ctx context.Context, id int64) error {
 	return s.committed(personal.CodeNotFound, "revoking an account's sessions", err)
 }
 
+// RevokeUserSession implements [personal.Administration].
+func (s *Service) RevokeUserSession(ctx context.Context, r personal.RevokeUserSessionRequest) error {
+	if err := s.mustExist(ctx, r.UserID); err != nil {
+		return err
+	}
+	id, err := strconv.ParseInt(r.ID, 10, 64)
+	if err != nil {
+		return nil // no session has such an id
+	}
+	signedOut := s.event(ctx, personal.ActorAdministrator, personal.EventUserSignedOut, r.UserID)
+	return fail("revoking a session", s.store.RevokeSession(ctx, r.UserID, id, signedOut))
+}
+
 func (s *Service) mustExist(ctx context.Context, id int64) error {
 	_, err := s.store.Account(ctx, id)
 	return failWith(personal.CodeNotFound, "finding an account", err)

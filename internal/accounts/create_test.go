@@ -172,6 +172,37 @@ func TestCreateUser_WithoutAHostThereAreNoUserFields(t *testing.T) {
 	f.wantRecipients(t, "ada@example.com")
 }
 
+func TestRevokeUserSession_EndsOneAndIsReportedOnce(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		kept := f.register(t, "ada").Credentials
+		other := f.register(t, "bob").Credentials
+		f.signInFrom(t, "ada", goodPassword, "192.0.2.7", "en")
+		sessions, err := f.service.UserSessions(t.Context(), kept.UserID)
+		if err != nil || len(sessions) != 2 {
+			t.Fatalf("got %d sessions, %v, want 2", len(sessions), err)
+		}
+		for _, r := range []personal.RevokeUserSessionRequest{
+			{UserID: other.UserID, ID: sessions[0].ID}, {UserID: kept.UserID, ID: "x"}, {UserID: kept.UserID, ID: "4711"},
+			{UserID: kept.UserID, ID: sessions[0].ID}, {UserID: kept.UserID, ID: sessions[0].ID},
+		} {
+			if err := f.service.RevokeUserSession(t.Context(), r); err != nil {
+				t.Errorf("%v: got %v, want success", r, err)
+			}
+		}
+		left, err := f.service.UserSessions(t.Context(), kept.UserID)
+		if err != nil || len(left) != 1 || left[0].ID != sessions[1].ID {
+			t.Errorf("got the sessions %v, %v, want the other one alone", left, err)
+		}
+		for id, want := range map[int64]int{kept.UserID: 1, other.UserID: 0} {
+			got := slices.DeleteFunc(f.published(t, id), func(e personal.EventType) bool { return e != personal.EventUserSignedOut })
+			if len(got) != want {
+				t.Errorf("user %d: got %d events %s, want %d", id, len(got), personal.EventUserSignedOut, want)
+			}
+		}
+	})
+}
+
 func TestRevokeUserSessions_IsReportedIfASessionEnded(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)

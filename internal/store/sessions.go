@@ -114,9 +114,19 @@ func (s *Store) Sessions(ctx context.Context, accountID int64, l accounts.Lifeti
 }
 
 // RevokeSession implements accounts.SessionStore.
-func (s *Store) RevokeSession(ctx context.Context, accountID, id int64) error {
-	_, err := s.exec(ctx, "revoke a session", "DELETE FROM personal_sessions WHERE account_id = ? AND id = ?", accountID, id)
-	return err
+func (s *Store) RevokeSession(ctx context.Context, accountID, id int64, jobs ...accounts.NewJob) error {
+	const remove = "DELETE FROM personal_sessions WHERE account_id = ? AND id = ?"
+	if len(jobs) == 0 {
+		_, err := s.exec(ctx, "revoke a session", remove, accountID, id)
+		return err
+	}
+	return s.inTx(ctx, "revoke a session", func(ctx context.Context, tx bun.Tx) error {
+		ended, err := exec(ctx, tx, remove, accountID, id)
+		if err != nil || ended == 0 {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs)
+	})
 }
 
 // RevokeOtherSessions implements accounts.SessionStore. The lock orders it with other

@@ -371,6 +371,42 @@ func TestPasskey_IsVoidAfterAnOlderVersionHasChangedCredentials(t *testing.T) {
 	})
 }
 
+// An account without password and e-mail has valid passkeys only. Its first password or e-mail
+// makes none void.
+func TestPasskey_StaysValidWhenItsAccountGetsAnotherWayIn(t *testing.T) {
+	for name, change := range map[string]func(*testing.T, *passkeyUser){
+		"a password": func(t *testing.T, u *passkeyUser) {
+			in, err := u.signIn(t, t.Context(), "")
+			must(t, err)
+			_, err = u.f.service.ChangePassword(t.Context(), personal.ChangePasswordRequest{
+				Credentials: in.Credentials, Proof: in.Proof.Proof, Password: otherPassword, ConfirmPassword: otherPassword,
+			})
+			must(t, err)
+		},
+		"an e-mail by an administrator": func(t *testing.T, u *passkeyUser) { u.f.setEmail(t, u.in.UserID, "ada@example.org") },
+		"an e-mail by its user": func(t *testing.T, u *passkeyUser) {
+			in, err := u.signIn(t, t.Context(), "")
+			must(t, err)
+			must(t, u.f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: in.Credentials, Proof: in.Proof.Proof, Email: "ada@example.org"}))
+			u.f.drain(t)
+			_, err = u.f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: u.f.tokens()[0]})
+			must(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Databases(t, func(t *testing.T, url string) {
+				f := withPasskeys(t, url)
+				u := f.passkeyUser(t, "ada")
+				f.exec(t, "UPDATE personal_accounts SET password_hash = '', email = '', email_key = NULL, credential_version = credential_version + 1")
+				change(t, u)
+				u.wantSignIn(t, "", "")
+				f.exec(t, "UPDATE personal_accounts SET credential_version = credential_version + 1") // by an older version
+				u.wantSignIn(t, "", personal.CodeInvalidCredentials)
+			})
+		})
+	}
+}
+
 // An older version switches the factor off without changing the credential version.
 func TestPasskey_NeedsACodeOfAFactorThatIsNewer(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {

@@ -165,6 +165,17 @@ func carryAlong(tx bun.Tx, accountID int64) []schema.QueryAppender {
 		WHERE account_id = ? AND credential_version = (SELECT credential_version - 1 FROM personal_accounts WHERE id = ?)`, accountID, accountID)
 }
 
+// keepExempt returns the statements that keep the passkeys and the identities of a locked account
+// valid that gets a first password or e-mail. Before, none was void, whatever an older version had
+// changed.
+func keepExempt(tx bun.Tx, before accounts.Account) []schema.QueryAppender {
+	if before.HasWayIn() {
+		return nil
+	}
+	return ofWaysIn(tx, `UPDATE ? SET credential_version = (SELECT credential_version FROM personal_accounts WHERE id = ?)
+		WHERE account_id = ?`, before.ID, before.ID)
+}
+
 // askForCodes returns the statements after which the account's passkeys need the code of a second
 // factor, and no identity counts as linked with one: the factor of then is not in force any more.
 func askForCodes(tx bun.Tx, accountID int64) []schema.QueryAppender {

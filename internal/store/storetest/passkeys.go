@@ -255,7 +255,7 @@ var passkeyCases = []testCase{
 	{"changes of credentials keep valid passkeys valid and void ones void", func(t *testing.T, w *world) {
 		for name, change := range map[string]func(a accounts.Account, s accounts.Session) error{
 			"a new password": func(a accounts.Account, s accounts.Session) error {
-				return w.ReplacePassword(t.Context(), a.ID, a.CredentialVersion, "second hash", accounts.KeptSession{Session: s}, accounts.CodeUse{}, false, changed())
+				return w.ReplacePassword(t.Context(), a, "second hash", accounts.KeptSession{Session: s}, accounts.CodeUse{}, false, changed())
 			},
 			"disabling": func(a accounts.Account, _ accounts.Session) error { return w.SetDisabled(t.Context(), a.ID, true) },
 			"a deletion": func(a accounts.Account, _ accounts.Session) error {

@@ -148,7 +148,7 @@ var proofCases = []testCase{
 			a, s := w.createEnrolled()
 			p := w.prove(a, s)
 			fresh := w.renewed(s)
-			w.must(w.ReplacePassword(t.Context(), a.ID, a.CredentialVersion, "second hash", accounts.KeptSession{Session: fresh}, accounts.CodeUse{}, false, changed()))
+			w.must(w.ReplacePassword(t.Context(), a, "second hash", accounts.KeptSession{Session: fresh}, accounts.CodeUse{}, false, changed()))
 			before := w.account(a.ID)
 			if err := o.use(w, a, s, accounts.CodeUse{Proof: p}); !errors.Is(err, accounts.ErrStale) {
 				t.Errorf("%s: got %v, want %v", o.name, err, accounts.ErrStale)

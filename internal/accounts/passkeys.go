@@ -39,11 +39,12 @@ type PasskeyStore interface {
 	// changed or the account is disabled.
 	BeginPasskey(ctx context.Context, accountID int64, a PasskeyAttempt, candidate []byte, code CodeUse, jobs ...NewJob) (handle []byte, err error)
 	// FindAttempt returns an attempt that waits in a session, if it was stored after the given
-	// time and for this credential version; else ErrNotFound.
+	// time and for this credential version; else ErrNotFound. ErrStale if the session has ended.
 	FindAttempt(ctx context.Context, sessionID, credentialVersion int64, digest [32]byte, after time.Time) (PasskeyAttempt, error)
 	// AddPasskey stores a passkey, uses the attempt up, stores the jobs, and returns the id.
 	// ErrAttemptUsed; ErrPasskeyTaken if an account has the credential id; ErrTooManyPasskeys;
-	// ErrStale if the credential version has changed or the account is disabled.
+	// ErrStale if the credential version has changed, the account is disabled, or the session of
+	// the attempt has ended.
 	AddPasskey(ctx context.Context, p Passkey, attempt AttemptUse, jobs ...NewJob) (id int64, err error)
 	// ConfirmedPasskey returns the account's passkey that a confirmation has added. ErrNotFound.
 	ConfirmedPasskey(ctx context.Context, accountID int64, confirmation [32]byte) (Passkey, error)
@@ -65,7 +66,8 @@ type PasskeyStore interface {
 
 // The errors of a PasskeyStore.
 var (
-	// ErrAttemptUsed means that an attempt was used, has expired, or is another session's.
+	// ErrAttemptUsed means that an attempt was used, has expired, or is another session's, which
+	// goes on.
 	// Nothing was written.
 	ErrAttemptUsed = errors.New("the attempt was used")
 	// ErrPasskeyTaken means that an account has the credential id. Nothing was written.
@@ -403,7 +405,7 @@ func (s *Service) provePasskey(ctx context.Context, who caller, guess attempt, r
 	invalid := maps.Clone(r.FieldErrors)
 	require(&invalid, "attempt", r.Attempt)
 	require(&invalid, "credential", r.Credential)
-	if len(invalid) > 0 || r.Password != "" { // one or the other
+	if r.Password != "" { // one or the other
 		invalid.Add("credential", personal.FieldErrorMismatch)
 	}
 	if err := invalid.Err(); err != nil {
@@ -460,7 +462,8 @@ func (s *Service) checkProof(ctx context.Context, who caller, text, credential s
 	return p, s.usePasskey(ctx, p, after, who.account, AttemptUse{Digest: attempt.Digest, SessionID: who.session.ID}), nil
 }
 
-// findAttempt finds an attempt of the caller's session. passkey.ErrInvalid.
+// findAttempt finds an attempt of the caller's session. passkey.ErrInvalid; unauthenticated if the
+// session has ended meanwhile.
 func (s *Service) findAttempt(ctx context.Context, who caller, text string, purpose personal.PasskeyPurpose) (a PasskeyAttempt, err error) {
 	digest, ok := token.MailDigest(text)
 	if !ok {
@@ -471,7 +474,7 @@ func (s *Service) findAttempt(ctx context.Context, who caller, text string, purp
 	if errors.Is(err, ErrNotFound) || err == nil && a.Purpose != purpose {
 		return a, passkey.ErrInvalid
 	}
-	return a, fail("finding an attempt", err)
+	return a, failWith(personal.CodeUnauthenticated, "finding an attempt", err)
 }
 
 // AddPasskey implements [personal.Service].

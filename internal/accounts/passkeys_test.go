@@ -58,6 +58,20 @@ func (u *passkeyUser) add(t testing.TB, ctx context.Context, code string) {
 	}
 }
 
+// respond responds to an attempt to prove.
+func (u *passkeyUser) respond(t testing.TB) (attempt, credential string) {
+	t.Helper()
+	begun, err := u.f.service.BeginPasskey(context.Background(), personal.BeginPasskeyRequest{Credentials: u.in, Purpose: personal.PasskeyProve})
+	if err != nil {
+		t.Fatalf("beginning to prove: %v", err)
+	}
+	credential, err = u.device.Get(begun.Options)
+	if err != nil {
+		t.Fatalf("responding: %v", err)
+	}
+	return begun.Attempt, credential
+}
+
 // request returns a sign-in with the passkey.
 func (u *passkeyUser) request(t testing.TB, code string) personal.AuthorizePasskeyRequest {
 	t.Helper()

@@ -41,14 +41,14 @@ type ProofBy struct {
 }
 
 // ProofUse is a proof that was found valid. The transaction that it authorises finds it again, or
-// fails with ErrProofVoid. The zero value is none.
+// fails with ErrProofVoid, or with ErrStale if the session has ended. The zero value is none.
 type ProofUse struct {
 	SessionID int64
 	Digest    [32]byte
 }
 
-// ErrProofVoid means that a proof was replaced, has ended with its session, or was given for
-// another e-mail. Nothing was written.
+// ErrProofVoid means that a proof was replaced, has ended, or was given for another e-mail. Its
+// session goes on. Nothing was written.
 var ErrProofVoid = errors.New("the proof is void")
 
 // proves reports whether a text is the valid proof of the caller's session.

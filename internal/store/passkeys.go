@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -156,14 +157,24 @@ func countPasskeys(ctx context.Context, tx bun.Tx, accountID int64) (n int, err 
 func (s *Store) FindAttempt(ctx context.Context, sessionID, credentialVersion int64, digest [32]byte, after time.Time) (a accounts.PasskeyAttempt, err error) {
 	var row struct {
 		Purpose   personal.PasskeyPurpose
-		Challenge []byte
+		Challenge []byte // NULL: the session has no such attempt
 		WithCode  bool
 	}
-	err = s.scan(ctx, "find an attempt", s.read.NewRaw(`SELECT purpose, challenge, with_code FROM personal_passkey_attempts
-		WHERE digest = ? AND session_id = ? AND credential_version = ? AND created > ?`, digest[:], sessionID, credentialVersion, at(after)), &row)
+	err = s.scan(ctx, "find an attempt", s.read.NewRaw(`SELECT coalesce(p.purpose, '') AS purpose, p.challenge, coalesce(p.with_code, FALSE) AS with_code
+		FROM personal_sessions s LEFT JOIN personal_passkey_attempts p
+			ON p.session_id = s.id AND p.digest = ? AND p.credential_version = ? AND p.created > ?
+		WHERE s.id = ?`, digest[:], credentialVersion, at(after), sessionID), &row)
+	switch {
+	case errors.Is(err, accounts.ErrNotFound):
+		return a, accounts.ErrStale
+	case err != nil:
+		return a, err
+	case row.Challenge == nil:
+		return a, accounts.ErrNotFound
+	}
 	a = accounts.PasskeyAttempt{Digest: digest, SessionID: sessionID, Purpose: row.Purpose, CredentialVersion: credentialVersion, WithCode: row.WithCode}
 	copy(a.Challenge[:], row.Challenge)
-	return a, err
+	return a, nil
 }
 
 // AddPasskey implements accounts.PasskeyStore.
@@ -198,7 +209,12 @@ func (s *Store) AddPasskey(ctx context.Context, p accounts.Passkey, attempt acco
 // the same attempt, one waits for the other.
 func useAttempt(ctx context.Context, tx bun.Tx, a accounts.AttemptUse) error {
 	if a.SessionID != 0 {
-		return execOne(ctx, tx, accounts.ErrAttemptUsed, "DELETE FROM personal_passkey_attempts WHERE digest = ? AND session_id = ?", a.Digest[:], a.SessionID)
+		n, err := exec(ctx, tx, "DELETE FROM personal_passkey_attempts WHERE digest = ? AND session_id = ?", a.Digest[:], a.SessionID)
+		if err != nil || n > 0 {
+			return err
+		}
+		err = tx.NewRaw("SELECT id FROM personal_sessions WHERE id = ?", a.SessionID).Scan(ctx, new(int64))
+		return cmp.Or(staleIfMissing(err), accounts.ErrAttemptUsed)
 	}
 	return execOne(ctx, tx, accounts.ErrAttemptUsed, "INSERT INTO personal_used_attempts (digest, expires) VALUES (?, ?) ON CONFLICT DO NOTHING",
 		a.Digest[:], at(a.Expires))

@@ -182,6 +182,10 @@ var passkeyCases = []testCase{
 		}
 		w.must(w.RevokeSession(t.Context(), a.ID, s.ID))
 		w.wantError(w.AddAttempt(t.Context(), attempt), accounts.ErrStale)
+		_, err = w.FindAttempt(t.Context(), s.ID, a.CredentialVersion, attempt.Digest, early)
+		w.wantError(err, accounts.ErrStale)
+		_, err = w.AddPasskey(t.Context(), p, use(attempt), job("event"))
+		w.wantError(err, accounts.ErrStale)
 	}},
 	{"a use stores the counter and uses its sealed attempt up", func(t *testing.T, w *world) {
 		a, s := w.createAny()

@@ -643,11 +643,7 @@ func (s *Service) RenamePasskey(ctx context.Context, r personal.RenamePasskeyReq
 	if err := invalid.Err(); err != nil {
 		return err
 	}
-	id, err := strconv.ParseInt(r.ID, 10, 64)
-	if err != nil {
-		return nil // no passkey has such an id
-	}
-	return fail("renaming a passkey", s.store.RenamePasskey(ctx, who.account.ID, id, r.Name))
+	return fail("renaming a passkey", s.store.RenamePasskey(ctx, who.account.ID, parseID(r.ID), r.Name))
 }
 
 // RemovePasskey implements [personal.Service].
@@ -667,8 +663,7 @@ func (s *Service) RemovePasskey(ctx context.Context, r personal.RemovePasskeyReq
 		return err
 	}
 	a := who.account
-	id, _ := strconv.ParseInt(r.ID, 10, 64) // no passkey has another id
-	err = s.store.RemovePasskey(ctx, a.ID, a.CredentialVersion, id, code.use, code.jobs, s.passkeysRemoved(ctx, personal.ActorUser, a, 1)...)
+	err = s.store.RemovePasskey(ctx, a.ID, a.CredentialVersion, parseID(r.ID), code.use, code.jobs, s.passkeysRemoved(ctx, personal.ActorUser, a, 1)...)
 	if errors.Is(err, ErrLastWayIn) {
 		return refusal(personal.CodeLastWayIn)
 	}

@@ -360,9 +360,15 @@ func TestPasskey_IsVoidAfterAnOlderVersionHasChangedCredentials(t *testing.T) {
 			!slices.ContainsFunc(e.Verdicts, func(v personal.Verdict) bool { return v.Reason == personal.ReasonPasskeysVoid && v.Count == 1 }) {
 			t.Errorf("got %+v, error %v; want the verdict %s", e.Verdicts, err, personal.ReasonPasskeysVoid)
 		}
-		if _, err := f.service.Prove(t.Context(), personal.ProveRequest{Credentials: u.in, Password: goodPassword, ID: u.added.ID}); err != nil {
-			t.Fatal(err)
+		lift := func(id string) {
+			t.Helper()
+			if _, err := f.service.Prove(t.Context(), personal.ProveRequest{Credentials: u.in, Password: goodPassword, ID: id}); err != nil {
+				t.Fatal(err)
+			}
 		}
+		lift("0" + u.added.ID) // not its id
+		u.wantSignIn(t, "", personal.CodeInvalidCredentials)
+		lift(u.added.ID)
 		wantListed(false)
 		u.wantSignIn(t, "", "")
 		u.in = f.changePassword(t, u.in, goodPassword, goodPassword+"!")

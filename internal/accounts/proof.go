@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/cms-personal/personal/internal/token"
@@ -93,7 +92,7 @@ func (s *Service) Prove(ctx context.Context, r personal.ProveRequest) (personal.
 		p, code, err = s.provePasskey(ctx, who, guess, r)
 	} else {
 		code, err = s.confirm(ctx, who, guess, r.FieldErrors, evidence{parameter: "password", password: r.Password, code: r.Code})
-		by.Lift, _ = strconv.ParseInt(r.ID, 10, 64) // no passkey has another id
+		by.Lift = parseID(r.ID)
 	}
 	if err != nil {
 		return personal.Proof{}, err

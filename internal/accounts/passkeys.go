@@ -257,7 +257,8 @@ func (s *Service) attemptKey(ctx context.Context) ([]byte, error) {
 }
 
 // AuthorizePasskey implements [personal.Service]. An unknown passkey costs the same as one whose
-// response is wrong: the same queries, the check of a signature, the same response.
+// response is wrong: the same queries, the same checks of signatures, the same lines in the log,
+// the same response.
 func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePasskeyRequest) (in personal.PasskeySignedIn, err error) {
 	if err := s.offersPasskeys(); err != nil {
 		return in, err
@@ -352,21 +353,26 @@ func (s *Service) checkPasskey(ctx context.Context, attempt, credential string) 
 	}
 	digest := sha256.Sum256(challenge[:])
 	p, a, used, err := s.store.FindPasskey(ctx, assertion.CredentialID, digest)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		s.settings.Passkeys.VerifyDummy(challenge[:], assertion)
-		return p, Account{}, use, refusal(personal.CodeInvalidCredentials)
-	case err != nil:
+	unknown := errors.Is(err, ErrNotFound)
+	if err != nil && !unknown {
 		return p, Account{}, use, fail("finding a passkey", err)
 	}
-	after, err := s.settings.Passkeys.Verify(challenge[:], assertion, p.Key)
-	if err == nil && (len(assertion.UserHandle) == 0 || string(assertion.UserHandle) != string(p.UserHandle)) {
-		err = passkey.ErrInvalid
+	if unknown {
+		p.Key = passkey.Dummy(assertion)
+	}
+	after, err := s.settings.Passkeys.VerifyAlike(challenge[:], assertion, p.Key)
+	switch {
+	case unknown:
+		err = errUnknownPasskey
+	case err == nil && (len(assertion.UserHandle) == 0 || string(assertion.UserHandle) != string(p.UserHandle)):
+		err = errOtherHandle
+	case err == nil && used:
+		err = ErrAttemptUsed
+	case err == nil && p.Void(a):
+		err = errVoidPasskey
 	}
 	if err != nil {
 		s.refusedPasskey(ctx, a.ID, err)
-	}
-	if err != nil || used || p.Void(a) {
 		return p, Account{ID: a.ID}, use, refusal(personal.CodeInvalidCredentials)
 	}
 	return p, a, s.usePasskey(ctx, p, after, a, AttemptUse{Digest: digest, Expires: expires}), nil
@@ -382,8 +388,15 @@ func (s *Service) usePasskey(ctx context.Context, p Passkey, after passkey.Key, 
 	}
 }
 
-// refusedPasskey logs why the response of a stored passkey was refused: a wrong origin is the
-// usual sign of wrong settings.
+// The reasons beside those of package passkey for which a response is refused.
+var (
+	errUnknownPasskey = errors.New("no account has the passkey")
+	errOtherHandle    = errors.New("the user handle is missing or another one")
+	errVoidPasskey    = errors.New("the passkey is void")
+)
+
+// refusedPasskey logs why the response of a passkey was refused, of the account or of an unknown
+// one: a wrong origin is the usual sign of wrong settings.
 func (s *Service) refusedPasskey(ctx context.Context, accountID int64, err error) {
 	s.log.InfoContext(ctx, "a passkey was refused", slog.Int64("user_id", accountID), slog.Any("reason", err))
 }

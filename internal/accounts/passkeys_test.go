@@ -1,8 +1,10 @@
 package accounts_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -183,13 +185,14 @@ func TestPasskey_TenAttemptsWaitInASession(t *testing.T) {
 	})
 }
 
-// Neither the number of statements nor what they are tells an unknown passkey from a wrong response.
+// Neither the statements nor the lines in the log tell an unknown passkey from a wrong response.
 func TestPasskey_UnknownOneCostsTheSameStatements(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		passkeys(&f.settings)
 		counter := &statementCounter{}
-		f.offer(t, counter.open(t, f, url), h)
+		var logged bytes.Buffer
+		f.service = accounts.New(f.settings, counter.open(t, f, url), h, f.host, slog.New(slog.NewTextHandler(&logged, nil)), f.worker.Wake)
 		u := f.passkeyUser(t, "ada")
 		removed := f.passkeyUser(t, "eve")
 		if err := f.service.RemovePasskeys(t.Context(), removed.in.UserID); err != nil {
@@ -199,14 +202,19 @@ func TestPasskey_UnknownOneCostsTheSameStatements(t *testing.T) {
 		other := u.request(t, "")
 		wrong.Credential = other.Credential
 		var costs [2][]string
+		var lines [2]int
 		for i, request := range []personal.AuthorizePasskeyRequest{wrong, removed.request(t, "")} {
 			counter.take()
+			logged.Reset()
 			_, err := f.service.AuthorizePasskey(at(t, "203.0.113.9"), request)
 			wantCode(t, err, personal.CodeInvalidCredentials)
-			costs[i] = counter.take()
+			costs[i], lines[i] = counter.take(), strings.Count(logged.String(), "\n")
 		}
 		if diff := cmp.Diff(len(costs[0]), len(costs[1])); diff != "" {
 			t.Errorf("statements of a wrong response and of an unknown passkey:\n%s\n\n%s", strings.Join(costs[0], "\n"), strings.Join(costs[1], "\n"))
+		}
+		if lines[0] != lines[1] || lines[0] == 0 {
+			t.Errorf("got %d lines in the log of a wrong response and %d of an unknown passkey, want as many", lines[0], lines[1])
 		}
 		counter.take()
 		if _, err := f.service.BeginPasskey(t.Context(), personal.BeginPasskeyRequest{Purpose: personal.PasskeySignIn}); err != nil {

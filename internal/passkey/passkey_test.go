@@ -302,11 +302,48 @@ func TestVerify_Refuses(t *testing.T) {
 	if _, err := verify(bytes.Repeat([]byte{1}, 32), good, key); !errors.Is(err, passkey.ErrInvalid) {
 		t.Errorf("another attempt's challenge: got %v, want ErrInvalid", err)
 	}
-	a, err := passkey.ParseAssertion(good)
-	if err != nil {
-		t.Fatal(err)
+}
+
+// Allocations stand for time: they differ between algorithms, and do not vary.
+func TestVerifyAlike_CostsTheSameWithEveryKey(t *testing.T) {
+	ed25519 := append([]byte{0xa4, 0x01, 0x01, 0x03, 0x27, 0x20, 0x06, 0x21, 0x58, 0x20}, bytes.Repeat([]byte{0x42}, 32)...)
+	for name, kind := range map[string]virtualwebauthn.KeyType{"ES256": virtualwebauthn.KeyTypeEC2, "RS256": virtualwebauthn.KeyTypeRSA} {
+		t.Run("a response by "+name, func(t *testing.T) {
+			d := newDevice(kind)
+			key := register(t, d.create(t))
+			a, err := passkey.ParseAssertion(d.get(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if after, err := site.VerifyAlike(challenge, a, key); err != nil || !bytes.Equal(after.PublicKey, key.PublicKey) {
+				t.Errorf("got %+v, error %v; want the key", after, err)
+			}
+			if _, err := site.VerifyAlike(bytes.Repeat([]byte{1}, 32), a, key); !errors.Is(err, passkey.ErrInvalid) {
+				t.Errorf("another attempt's challenge: got %v, want ErrInvalid", err)
+			}
+			cost := func(key passkey.Key) float64 {
+				return testing.AllocsPerRun(20, func() {
+					if _, err := site.VerifyAlike(challenge, a, key); !errors.Is(err, passkey.ErrInvalid) {
+						t.Errorf("got %v, want ErrInvalid", err)
+					}
+				})
+			}
+			unknown := cost(passkey.Dummy(a))
+			for name, public := range map[string][]byte{
+				"ES256": register(t, newDevice(virtualwebauthn.KeyTypeEC2).create(t)).PublicKey,
+				"RS256": register(t, newDevice(virtualwebauthn.KeyTypeRSA).create(t)).PublicKey,
+				"EdDSA": ed25519,
+			} {
+				stored := passkey.Key{CredentialID: key.CredentialID, PublicKey: public}
+				if err := stored.Check(); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if got := cost(stored); got != unknown {
+					t.Errorf("a stored key of %s: got %v allocations, want those of an unknown key, %v", name, got, unknown)
+				}
+			}
+		})
 	}
-	site.VerifyDummy(challenge, a)
 }
 
 func TestVerify_ReasonNamesTheOriginAndNothingElse(t *testing.T) {

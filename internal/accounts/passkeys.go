@@ -59,8 +59,8 @@ type PasskeyStore interface {
 	// account and how many there were, unless there was none. ErrNotFound; ErrLastWayIn.
 	RemovePasskeys(ctx context.Context, accountID int64, jobs func(before Account, n int) []NewJob) error
 
-	// OtherRelyingParty returns an RP ID of stored passkeys that is not the given one; "" if there
-	// is none.
+	// OtherRelyingParty returns an RP ID that is not the given one, of the oldest or the newest
+	// passkeys; "" if there is none.
 	OtherRelyingParty(ctx context.Context, id string) (string, error)
 }
 

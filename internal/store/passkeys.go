@@ -353,10 +353,15 @@ func liftPasskey(tx bun.Tx, accountID, credentialVersion, id int64, withCode boo
 		WHERE id = ?2 AND account_id = ?3`, withCode, credentialVersion, id, accountID)
 }
 
-// OtherRelyingParty implements accounts.PasskeyStore.
+// OtherRelyingParty implements accounts.PasskeyStore. Only a change of the settings changes what is
+// stored, so that the ends of the table show it.
 func (s *Store) OtherRelyingParty(ctx context.Context, id string) (string, error) {
+	const each = 100
 	var other []string
-	err := s.scan(ctx, "read the relying parties of passkeys", s.read.NewRaw("SELECT rp_id FROM personal_passkeys WHERE rp_id <> ? LIMIT 1", id), &other)
+	err := s.scan(ctx, "read the relying parties of passkeys", s.read.NewRaw(`SELECT rp_id FROM (
+			SELECT rp_id FROM (SELECT rp_id FROM personal_passkeys ORDER BY id DESC LIMIT ?0) AS newest
+			UNION ALL SELECT rp_id FROM (SELECT rp_id FROM personal_passkeys ORDER BY id LIMIT ?0) AS oldest
+		) AS ends WHERE rp_id <> ?1 LIMIT 1`, each, id), &other)
 	if err != nil || len(other) == 0 {
 		return "", err
 	}

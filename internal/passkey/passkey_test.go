@@ -259,6 +259,23 @@ func TestRegister_Refuses(t *testing.T) {
 	}
 }
 
+// Browsers that are asked for no attestation pass a signature by the key itself on.
+func TestRegister_TakesPackedSelfAttestationAlone(t *testing.T) {
+	credential := newDevice(virtualwebauthn.KeyTypeEC2).create(t)
+	register(t, credential)
+	// The map of alg and sig gets a third member at its end, certificates.
+	certified := changeBytes(t, credential, "attestationObject", func(b []byte) []byte {
+		if !bytes.Contains(b, []byte("\x66packed\x67attStmt\xa2")) {
+			t.Fatalf("got the object %q, want a packed one by the key itself", b)
+		}
+		b = bytes.Replace(b, []byte("attStmt\xa2"), []byte("attStmt\xa3"), 1)
+		return bytes.Replace(b, []byte("\x68authData"), []byte("\x63x5c\x81\x41\x30\x68authData"), 1)
+	})
+	if _, err := site.Register(challenge, certified); !errors.Is(err, passkey.ErrInvalid) || !strings.Contains(err.Error(), "attestation") {
+		t.Errorf("with a certificate: got %v, want that the attestation is refused", err)
+	}
+}
+
 func TestVerify_Refuses(t *testing.T) {
 	d := newDevice(virtualwebauthn.KeyTypeEC2)
 	key := register(t, d.create(t))

@@ -280,19 +280,6 @@ func testPasskeyRefusals(t *testing.T, s *suite) {
 			t.Errorf("proving with %s: got %v, want the field error mismatch of credential", name, err)
 		}
 	}
-	for _, test := range []struct {
-		request personal.ProveRequest
-		want    personal.FieldErrors
-	}{
-		{personal.ProveRequest{Attempt: proveAttempt}, personal.FieldErrors{"credential": personal.FieldErrorRequired}},
-		{personal.ProveRequest{Credential: proveCredential}, personal.FieldErrors{"attempt": personal.FieldErrorRequired}},
-		{personal.ProveRequest{Credential: proveCredential, Password: Password},
-			personal.FieldErrors{"attempt": personal.FieldErrorRequired, "credential": personal.FieldErrorMismatch}},
-	} {
-		test.request.Credentials = u.Credentials
-		_, err := s.service.Prove(ctx, test.request)
-		wantFieldErrors(t, err, personal.CodeValidationFailed, test.want)
-	}
 	if _, err := s.service.Prove(ctx, personal.ProveRequest{Credentials: u.Credentials, Attempt: proveAttempt, Credential: proveCredential}); err != nil {
 		t.Errorf("proving after failures: got %v, want success: only a success uses an attempt up", err)
 	}

@@ -67,9 +67,7 @@ func (s *Store) CreateAccount(
 // CreateWithoutSession implements accounts.RegistrationStore.
 func (s *Store) CreateWithoutSession(ctx context.Context, a accounts.Account, jobs func(id int64) []accounts.NewJob) (id int64, err error) {
 	row := newAccountRow(a)
-	created := func() *bun.RawQuery { // the hash has a salt of its own; after a failover an id may be given out twice
-		return s.write.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE id = ? AND password_hash = ?)", row.ID, row.PasswordHash)
-	}
+	created := func() *bun.RawQuery { return s.hasHash(row.ID, row.PasswordHash) } // after a failover an id may be given out twice
 	err = s.inTxOrFound(ctx, "create an account", created, func(ctx context.Context, tx bun.Tx) error {
 		if err := insertAccount(ctx, tx, &row); err != nil {
 			return err
@@ -135,7 +133,8 @@ func (s *Store) ReplacePassword(
 	ctx context.Context, before accounts.Account, hash string, keep accounts.KeptSession, code accounts.CodeUse,
 	removePasskeys bool, jobs func(removed, left int) []accounts.NewJob,
 ) error {
-	return s.inTxOrFound(ctx, "replace a password", s.hasSession(keep.Selector), func(ctx context.Context, tx bun.Tx) error {
+	replaced := func() *bun.RawQuery { return s.hasHash(before.ID, hash) } // the session may have ended with its passkey
+	return s.inTxOrFound(ctx, "replace a password", replaced, func(ctx context.Context, tx bun.Tx) error {
 		err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_accounts
 			SET password_hash = ?, credential_version = credential_version + 1, updated = ?
 			WHERE id = ? AND credential_version = ? AND NOT disabled`,

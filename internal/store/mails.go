@@ -191,9 +191,7 @@ func (s *Store) RedeemRecovery(
 	ctx context.Context, digest [32]byte, hash string, known accounts.KnownAt, jobs func(accounts.Removed) []accounts.NewJob,
 ) error {
 	var accountID int64
-	replaced := func() *bun.RawQuery { // a hash has its own salt
-		return s.write.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE id = ? AND password_hash = ?)", accountID, hash)
-	}
+	replaced := func() *bun.RawQuery { return s.hasHash(accountID, hash) }
 	return s.inTxOrFound(ctx, "redeem a recovery token", replaced, func(ctx context.Context, tx bun.Tx) error {
 		row, err := s.redeem(ctx, tx, accounts.PurposeRecovery, digest)
 		if err != nil {

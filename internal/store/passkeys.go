@@ -332,14 +332,14 @@ func dropBegun(tx bun.Tx, accountID int64) []schema.QueryAppender {
 	}
 }
 
-// keepPasskeys removes all passkeys of a locked account whose credential version was raised, or
-// keeps them. All sessions but the caller's have ended.
+// keepPasskeys removes all passkeys of a locked account whose credential version was raised, and
+// ends the caller's session if one of them began it, or keeps them. All other sessions have ended.
 func (s *Store) keepPasskeys(ctx context.Context, tx bun.Tx, accountID int64, remove bool) (removed, left int, err error) {
 	if !remove {
 		left, err = countPasskeys(ctx, tx, accountID)
 		return 0, left, err
 	}
-	if _, err := exec(ctx, tx, "UPDATE personal_sessions SET passkey_id = NULL WHERE account_id = ? AND passkey_id IS NOT NULL", accountID); err != nil {
+	if _, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ? AND passkey_id IS NOT NULL", accountID); err != nil {
 		return 0, 0, err
 	}
 	n, err := exec(ctx, tx, "DELETE FROM personal_passkeys WHERE account_id = ?", accountID)

@@ -433,6 +433,22 @@ func testPasskeyPassword(t *testing.T, s *suite) {
 	}
 	_, err = s.passkeySignIn(t, d, "")
 	wantCode(t, err, personal.CodeInvalidCredentials)
+	if !s.alive(t, pair) {
+		t.Error("after the removal: want that the session goes on, which the password began")
+	}
+	d, _ = s.addPasskey(t, pair, "")
+	in, err := s.passkeySignIn(t, d, "")
+	if err != nil {
+		t.Fatalf("signing in: %v", err)
+	}
+	change = personal.ChangePasswordRequest{Credentials: in.Credentials, Proof: in.Proof.Proof, Password: Password + "!", ConfirmPassword: Password + "!", RemovePasskeys: true}
+	if pair, err = s.service.ChangePassword(ctx, change); err != nil {
+		t.Fatalf("changing the password and removing the passkey that began the session: %v", err)
+	}
+	if s.alive(t, pair) || s.alive(t, in.Credentials) {
+		t.Error("the session goes on although the passkey that began it was removed")
+	}
+	s.signIn(t, u.login, Password+"!")
 }
 
 func testPasskeyRecovery(t *testing.T, s *suite) {

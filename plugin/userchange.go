@@ -141,7 +141,7 @@ func (c removeTwoFactorCommand) Run(ctx context.Context, w io.Writer) error {
 		if !a.TwoFactor.On() {
 			return unchanged(w, a, "has no second factor")
 		}
-		passkeys, err := service.UserPasskeys(ctx, a)
+		passkeys, _, err := service.OtherWaysIn(ctx, a)
 		if err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ system's user who ran the command.`
 // Run removes the passkeys.
 func (c removePasskeysCommand) Run(ctx context.Context, w io.Writer) error {
 	return c.change(ctx, func(ctx context.Context, service *accounts.Service, a accounts.Account) error {
-		passkeys, err := service.UserPasskeys(ctx, a)
+		passkeys, _, err := service.OtherWaysIn(ctx, a)
 		if err != nil {
 			return err
 		}

@@ -101,7 +101,7 @@ func (c showUserCommand) Run(ctx context.Context, w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		passkeys, err := service.UserPasskeys(ctx, a)
+		passkeys, _, err := service.OtherWaysIn(ctx, a)
 		if err != nil {
 			return err
 		}

@@ -185,15 +185,19 @@ func mayUnlink(a Account, left WaysIn) error {
 	return nil
 }
 
-// identitiesOf returns the identities of an account, the latest first.
-func (s *Service) identitiesOf(ctx context.Context, a Account) ([]personal.LinkedIdentity, error) {
+// OtherWaysIn returns the passkeys of an account, whether or not the site has passkeys, and its
+// identities, each the latest first.
+func (s *Service) OtherWaysIn(ctx context.Context, a Account) (passkeys []personal.Passkey, identities []personal.LinkedIdentity, err error) {
+	keys, err := s.store.Passkeys(ctx, a.ID)
+	if err != nil {
+		return nil, nil, fail("reading passkeys", err)
+	}
 	stored, err := s.store.Identities(ctx, a.ID)
 	if err != nil {
-		return nil, fail("reading identities", err)
+		return nil, nil, fail("reading identities", err)
 	}
-	var identities []personal.LinkedIdentity
 	for _, i := range stored {
 		identities = append(identities, personal.LinkedIdentity{Identity: i.Identity, Linked: i.Linked, Void: i.void(a)})
 	}
-	return identities, nil
+	return passkeysOf(keys, a), identities, nil
 }

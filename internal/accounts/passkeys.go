@@ -297,33 +297,20 @@ func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePass
 		s.failed(ctx, a.LoginKey, a.ID)
 		return in, refusal(code)
 	}
-	var code checkedCode
-	owner := codeOwner{id: a.ID, login: a.LoginKey, email: a.Email, factor: a.TwoFactor}
-	if p.needsCode(a) {
-		if r.Code == "" {
-			return in, refusal(personal.CodeCodeRequired)
-		}
-		address, err := s.callersAddress(ctx, AccountQuery{LoginKey: a.LoginKey})
-		if err != nil {
-			return in, err
-		}
-		owner.known = address.Codes
-		if err := s.blocked(ctx, owner, r.Code); err != nil {
-			return in, err
-		}
-		code, err = s.checkCode(ctx, owner, r.Code)
-		if s.wrongCode(ctx, owner, err) {
-			return in, refusal(personal.CodeInvalidCode)
-		}
-		if err != nil {
-			return in, err
-		}
-	}
 	text, proof := s.newProof(a)
 	proof.WithCode, proof.PasskeyID = a.TwoFactor.On(), p.ID
-	in.SignedIn, err = s.signIn(ctx, account, signInBy{method: personal.MethodPasskey, code: code, passkey: use, proof: proof})
-	if s.wrongCode(ctx, owner, err) {
-		return personal.PasskeySignedIn{}, refusal(personal.CodeInvalidCode)
+	open := func(code checkedCode) (personal.SignedIn, error) {
+		return s.signIn(ctx, account, signInBy{method: personal.MethodPasskey, code: code, passkey: use, proof: proof})
+	}
+	var code checkedCode
+	if p.needsCode(a) {
+		var address KnownAddress
+		if address, err = s.callersAddress(ctx, AccountQuery{LoginKey: a.LoginKey}); err != nil {
+			return in, err
+		}
+		in.SignedIn, code, err = s.signInWithCode(ctx, caller{account: a}.owner(address), r.Code, open)
+	} else {
+		in.SignedIn, err = open(code)
 	}
 	if errors.Is(err, ErrAttemptUsed) || errors.Is(err, ErrStale) { // or the passkey was removed meanwhile
 		s.failed(ctx, "", a.ID)
@@ -631,14 +618,8 @@ func (s *Service) Passkeys(ctx context.Context, c personal.Credentials) ([]perso
 	if err != nil {
 		return nil, err
 	}
-	return s.UserPasskeys(ctx, who.account)
-}
-
-// UserPasskeys returns the passkeys of an account, the newest first, whether or not the site has
-// passkeys.
-func (s *Service) UserPasskeys(ctx context.Context, a Account) ([]personal.Passkey, error) {
-	list, err := s.store.Passkeys(ctx, a.ID)
-	return passkeysOf(list, a), fail("reading passkeys", err)
+	list, err := s.store.Passkeys(ctx, who.account.ID)
+	return passkeysOf(list, who.account), fail("reading passkeys", err)
 }
 
 // RenamePasskey implements [personal.Service].

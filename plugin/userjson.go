@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -60,9 +59,10 @@ func userJSON(u personal.User) listedUser {
 // shownUser is what `user show` prints.
 type shownUser struct {
 	listedUser
-	Password bool           `json:"password"`
-	Sessions int            `json:"sessions"`
-	Passkeys []shownPasskey `json:"passkeys"`
+	Password   bool            `json:"password"`
+	Sessions   int             `json:"sessions"`
+	Passkeys   []shownPasskey  `json:"passkeys"`
+	Identities []shownIdentity `json:"identities"`
 }
 
 type shownPasskey struct {
@@ -73,11 +73,24 @@ type shownPasskey struct {
 	Void     bool      `json:"void"`
 }
 
-func recordJSON(u personal.User, a accounts.Account, sessions int, passkeys []personal.Passkey) shownUser {
-	shown := shownUser{listedUser: userJSON(u), Password: !password.IsUnusable(a.PasswordHash), Sessions: sessions, Passkeys: []shownPasskey{}}
-	shown.Fields = a.Fields
-	for _, p := range passkeys {
+type shownIdentity struct {
+	Issuer  string    `json:"issuer"`
+	Subject string    `json:"subject"`
+	Linked  time.Time `json:"linked"`
+	Void    bool      `json:"void"`
+}
+
+func (r userRecord) json() shownUser {
+	shown := shownUser{
+		listedUser: userJSON(r.User), Password: !password.IsUnusable(r.account.PasswordHash), Sessions: r.sessions,
+		Passkeys: []shownPasskey{}, Identities: []shownIdentity{},
+	}
+	shown.Fields = r.account.Fields
+	for _, p := range r.passkeys {
 		shown.Passkeys = append(shown.Passkeys, shownPasskey{p.Name, p.Created, p.LastUsed, p.BackedUp, p.Void})
+	}
+	for _, i := range r.identities {
+		shown.Identities = append(shown.Identities, shownIdentity{i.Issuer, i.Subject, i.Linked, i.Void})
 	}
 	return shown
 }

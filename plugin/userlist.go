@@ -192,66 +192,79 @@ func (c showUserCommand) Run(ctx context.Context, w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		user, exists := users[a.ID]
-		if !exists {
+		record := userRecord{account: a}
+		var exists bool
+		if record.User, exists = users[a.ID]; !exists {
 			return accounts.ErrNotFound
 		}
 		sessions, err := service.UserSessions(ctx, a.ID)
 		if err != nil {
 			return err
 		}
-		passkeys, err := service.UserPasskeys(ctx, a)
-		if err != nil {
+		record.sessions = len(sessions)
+		if record.passkeys, record.identities, err = service.OtherWaysIn(ctx, a); err != nil {
 			return err
 		}
 		if c.JSON {
-			return writeJSON(w, recordJSON(user, a, len(sessions), passkeys))
+			return writeJSON(w, record.json())
 		}
-		return showUser(w, user, a, len(sessions), passkeys)
+		return record.write(w)
 	})
 }
 
-// showUser writes an account as a table.
-func showUser(w io.Writer, user personal.User, a accounts.Account, sessions int, passkeys []personal.Passkey) error {
+// userRecord is what is shown of a user.
+type userRecord struct {
+	personal.User
+	account    accounts.Account
+	sessions   int // how many
+	passkeys   []personal.Passkey
+	identities []personal.LinkedIdentity
+}
+
+// write writes the record as a table.
+func (r userRecord) write(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, value string) { fmt.Fprintf(table, "%s\t%s\n", name, value) }
-	row("id", strconv.FormatInt(user.ID, 10))
-	row("login", printable(user.Login))
-	if user.Name != nil {
-		row("name", printable(*user.Name))
+	row("id", strconv.FormatInt(r.ID, 10))
+	row("login", printable(r.Login))
+	if r.Name != nil {
+		row("name", printable(*r.Name))
 	}
-	email := printable(user.Email)
-	if user.EmailVerified {
+	email := printable(r.Email)
+	if r.EmailVerified {
 		email += " (verified)"
 	}
 	row("e-mail", email)
-	if user.UnverifiedEmail != "" {
-		row("to verify", printable(user.UnverifiedEmail))
+	if r.UnverifiedEmail != "" {
+		row("to verify", printable(r.UnverifiedEmail))
 	}
-	row("state", stateOf(user))
-	if user.TwoFactor {
+	row("state", stateOf(r.User))
+	if r.TwoFactor {
 		row("second factor", "on")
 	}
-	if password.IsUnusable(a.PasswordHash) {
+	if password.IsUnusable(r.account.PasswordHash) {
 		row("password", "none yet")
 	}
-	if !user.EraseAt.IsZero() {
-		row("erased", user.EraseAt.Format(time.RFC3339))
+	if !r.EraseAt.IsZero() {
+		row("erased", r.EraseAt.Format(time.RFC3339))
 	}
-	row("registered", user.Created.Format(time.RFC3339))
-	row("changed", user.Updated.Format(time.RFC3339))
-	if !user.LastSignIn.IsZero() {
-		row("last sign-in", user.LastSignIn.Format(time.RFC3339)+", or up to a day later")
+	row("registered", r.Created.Format(time.RFC3339))
+	row("changed", r.Updated.Format(time.RFC3339))
+	if !r.LastSignIn.IsZero() {
+		row("last sign-in", r.LastSignIn.Format(time.RFC3339)+", or up to a day later")
 	}
-	row("sessions", strconv.Itoa(sessions))
-	if sessions > 0 {
-		row("last seen", user.LastSeen.Format(time.RFC3339))
+	row("sessions", strconv.Itoa(r.sessions))
+	if r.sessions > 0 {
+		row("last seen", r.LastSeen.Format(time.RFC3339))
 	}
-	for _, p := range passkeys {
+	for _, p := range r.passkeys {
 		row("passkey", describePasskey(p))
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.Fields)) {
-		value, err := json.Marshal(a.Fields[name])
+	for _, i := range r.identities {
+		row("identity", describeIdentity(i))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.account.Fields)) {
+		value, err := json.Marshal(r.account.Fields[name])
 		if err != nil {
 			return err
 		}
@@ -270,6 +283,15 @@ func describePasskey(p personal.Passkey) string {
 	}
 	if p.Void {
 		text += ", void until the user has confirmed it with the password"
+	}
+	return text
+}
+
+// describeIdentity describes an identity in a line.
+func describeIdentity(i personal.LinkedIdentity) string {
+	text := printable(i.Subject) + " at " + printable(i.Issuer) + ", linked " + day(i.Linked)
+	if i.Void {
+		text += ", void until the user has linked it again"
 	}
 	return text
 }

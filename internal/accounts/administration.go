@@ -217,11 +217,7 @@ func (s *Service) User(ctx context.Context, id int64) (personal.UserRecord, erro
 	if err != nil {
 		return personal.UserRecord{}, failWith(personal.CodeNotFound, "finding an account", err)
 	}
-	passkeys, err := s.UserPasskeys(ctx, account.Account)
-	if err != nil {
-		return personal.UserRecord{}, err
-	}
-	identities, err := s.identitiesOf(ctx, account.Account)
+	passkeys, identities, err := s.OtherWaysIn(ctx, account.Account)
 	return personal.UserRecord{
 		User: userOf(account), Fields: schema.Record(account.Fields), Passkeys: passkeys, Identities: identities,
 	}, err
@@ -305,6 +301,19 @@ func (s *Service) RevokeUserSessions(ctx context.Context, id int64) error {
 	}
 	err := s.store.RevokeSessionsVoidingAddresses(ctx, id, s.event(ctx, personal.ActorAdministrator, personal.EventUserSignedOut, id))
 	return s.committed(personal.CodeNotFound, "revoking an account's sessions", err)
+}
+
+// RevokeUserSession implements [personal.Administration].
+func (s *Service) RevokeUserSession(ctx context.Context, r personal.RevokeUserSessionRequest) error {
+	if err := s.mustExist(ctx, r.UserID); err != nil {
+		return err
+	}
+	id, err := strconv.ParseInt(r.ID, 10, 64)
+	if err != nil {
+		return nil // no session has such an id
+	}
+	signedOut := s.event(ctx, personal.ActorAdministrator, personal.EventUserSignedOut, r.UserID)
+	return fail("revoking a session", s.store.RevokeSession(ctx, r.UserID, id, signedOut))
 }
 
 func (s *Service) mustExist(ctx context.Context, id int64) error {

@@ -62,6 +62,7 @@ func (r *run) disabling(c *check) {
 	c.explains(u.login, personal.ReasonDisabled, true)
 	c.ok(personal.OpEnableUser, r.client.EnableUser(r.administer(), u.id))
 	r.signInAs(c, u)
+	c.ok(personal.OpRevokeUserSession, r.client.RevokeUserSession(r.administer(), personal.RevokeUserSessionRequest{UserID: u.id, ID: "0"}))
 	c.ok(personal.OpRevokeUserSessions, r.client.RevokeUserSessions(r.administer(), u.id))
 	c.void(u.pair)
 	r.work(c, personal.OpRevokeUserSessions)

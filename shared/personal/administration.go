@@ -63,6 +63,10 @@ type Administration interface {
 	// one. Codes: not_found.
 	RevokeUserSessions(ctx context.Context, id int64) error
 
+	// RevokeUserSession ends one session of the user. It succeeds for a session that the user does
+	// not have (any more). Codes: not_found.
+	RevokeUserSession(ctx context.Context, r RevokeUserSessionRequest) error
+
 	// DeleteUser deletes a user and all their data. The login and the e-mail become
 	// available again; the id is never used again. Codes: not_found.
 	DeleteUser(ctx context.Context, id int64) error
@@ -223,6 +227,12 @@ type UserRecord struct {
 	Fields     []ProfileField   // every user field, including hidden ones, in the schema's order
 	Passkeys   []Passkey        // the newest first
 	Identities []LinkedIdentity // the latest first
+}
+
+// RevokeUserSessionRequest has the parameters of [Administration.RevokeUserSession].
+type RevokeUserSessionRequest struct {
+	UserID int64
+	ID     string // [Session].ID
 }
 
 // RemoveTwoFactorRequest has the parameters of [Administration.RemoveTwoFactor].

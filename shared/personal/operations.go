@@ -52,6 +52,7 @@ const (
 	OpEnableUser         OperationName = "EnableUser"
 	OpUserSessions       OperationName = "UserSessions"
 	OpRevokeUserSessions OperationName = "RevokeUserSessions"
+	OpRevokeUserSession  OperationName = "RevokeUserSession"
 	OpDeleteUser         OperationName = "DeleteUser"
 	OpAuditEntries       OperationName = "AuditEntries"
 	OpRemoveTwoFactor    OperationName = "RemoveTwoFactor"
@@ -139,6 +140,7 @@ var operations = []Operation{
 	{Name: OpEnableUser, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
 	{Name: OpUserSessions, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpRevokeUserSessions, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
+	{Name: OpRevokeUserSession, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
 	{Name: OpDeleteUser, Administration: true, Changes: ChangesNamedUser},
 	{Name: OpAuditEntries, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpRemoveTwoFactor, Administration: true, Repeatable: true, Changes: ChangesNamedUser},

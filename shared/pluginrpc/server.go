@@ -319,6 +319,11 @@ func (s *administrationServer) UserSessions(ctx context.Context, in *personalv1.
 	return &personalv1.UserSessionsResponse{Sessions: convert.sessionsToPB(sessions)}, err
 }
 
+func (s *administrationServer) RevokeUserSession(ctx context.Context, in *personalv1.RevokeUserSessionRequest) (*personalv1.RevokeUserSessionResponse, error) {
+	r := personal.RevokeUserSessionRequest{UserID: in.GetUserId(), ID: in.GetId()}
+	return &personalv1.RevokeUserSessionResponse{}, s.administration().RevokeUserSession(ctx, r)
+}
+
 func (s *administrationServer) EndUserSessions(ctx context.Context, in *personalv1.EndUserSessionsRequest) (*personalv1.EndUserSessionsResponse, error) {
 	return &personalv1.EndUserSessionsResponse{}, s.administration().RevokeUserSessions(ctx, in.GetId())
 }

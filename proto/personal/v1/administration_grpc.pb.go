@@ -19,29 +19,30 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AdministrationService_FindUsers_FullMethodName       = "/personal.v1.AdministrationService/FindUsers"
-	AdministrationService_Users_FullMethodName           = "/personal.v1.AdministrationService/Users"
-	AdministrationService_User_FullMethodName            = "/personal.v1.AdministrationService/User"
-	AdministrationService_UpdateUser_FullMethodName      = "/personal.v1.AdministrationService/UpdateUser"
-	AdministrationService_SetEmail_FullMethodName        = "/personal.v1.AdministrationService/SetEmail"
-	AdministrationService_DisableUser_FullMethodName     = "/personal.v1.AdministrationService/DisableUser"
-	AdministrationService_EnableUser_FullMethodName      = "/personal.v1.AdministrationService/EnableUser"
-	AdministrationService_UserSessions_FullMethodName    = "/personal.v1.AdministrationService/UserSessions"
-	AdministrationService_EndUserSessions_FullMethodName = "/personal.v1.AdministrationService/EndUserSessions"
-	AdministrationService_DeleteUser_FullMethodName      = "/personal.v1.AdministrationService/DeleteUser"
-	AdministrationService_AuditEntries_FullMethodName    = "/personal.v1.AdministrationService/AuditEntries"
-	AdministrationService_RemoveTwoFactor_FullMethodName = "/personal.v1.AdministrationService/RemoveTwoFactor"
-	AdministrationService_RemovePasskeys_FullMethodName  = "/personal.v1.AdministrationService/RemovePasskeys"
-	AdministrationService_CreateUser_FullMethodName      = "/personal.v1.AdministrationService/CreateUser"
-	AdministrationService_Explain_FullMethodName         = "/personal.v1.AdministrationService/Explain"
-	AdministrationService_LiftLimits_FullMethodName      = "/personal.v1.AdministrationService/LiftLimits"
-	AdministrationService_RehearseFields_FullMethodName  = "/personal.v1.AdministrationService/RehearseFields"
-	AdministrationService_FillFields_FullMethodName      = "/personal.v1.AdministrationService/FillFields"
-	AdministrationService_FieldsFill_FullMethodName      = "/personal.v1.AdministrationService/FieldsFill"
-	AdministrationService_SignIn_FullMethodName          = "/personal.v1.AdministrationService/SignIn"
-	AdministrationService_LinkIdentity_FullMethodName    = "/personal.v1.AdministrationService/LinkIdentity"
-	AdministrationService_FindIdentity_FullMethodName    = "/personal.v1.AdministrationService/FindIdentity"
-	AdministrationService_UnlinkIdentity_FullMethodName  = "/personal.v1.AdministrationService/UnlinkIdentity"
+	AdministrationService_FindUsers_FullMethodName         = "/personal.v1.AdministrationService/FindUsers"
+	AdministrationService_Users_FullMethodName             = "/personal.v1.AdministrationService/Users"
+	AdministrationService_User_FullMethodName              = "/personal.v1.AdministrationService/User"
+	AdministrationService_UpdateUser_FullMethodName        = "/personal.v1.AdministrationService/UpdateUser"
+	AdministrationService_SetEmail_FullMethodName          = "/personal.v1.AdministrationService/SetEmail"
+	AdministrationService_DisableUser_FullMethodName       = "/personal.v1.AdministrationService/DisableUser"
+	AdministrationService_EnableUser_FullMethodName        = "/personal.v1.AdministrationService/EnableUser"
+	AdministrationService_UserSessions_FullMethodName      = "/personal.v1.AdministrationService/UserSessions"
+	AdministrationService_RevokeUserSession_FullMethodName = "/personal.v1.AdministrationService/RevokeUserSession"
+	AdministrationService_EndUserSessions_FullMethodName   = "/personal.v1.AdministrationService/EndUserSessions"
+	AdministrationService_DeleteUser_FullMethodName        = "/personal.v1.AdministrationService/DeleteUser"
+	AdministrationService_AuditEntries_FullMethodName      = "/personal.v1.AdministrationService/AuditEntries"
+	AdministrationService_RemoveTwoFactor_FullMethodName   = "/personal.v1.AdministrationService/RemoveTwoFactor"
+	AdministrationService_RemovePasskeys_FullMethodName    = "/personal.v1.AdministrationService/RemovePasskeys"
+	AdministrationService_CreateUser_FullMethodName        = "/personal.v1.AdministrationService/CreateUser"
+	AdministrationService_Explain_FullMethodName           = "/personal.v1.AdministrationService/Explain"
+	AdministrationService_LiftLimits_FullMethodName        = "/personal.v1.AdministrationService/LiftLimits"
+	AdministrationService_RehearseFields_FullMethodName    = "/personal.v1.AdministrationService/RehearseFields"
+	AdministrationService_FillFields_FullMethodName        = "/personal.v1.AdministrationService/FillFields"
+	AdministrationService_FieldsFill_FullMethodName        = "/personal.v1.AdministrationService/FieldsFill"
+	AdministrationService_SignIn_FullMethodName            = "/personal.v1.AdministrationService/SignIn"
+	AdministrationService_LinkIdentity_FullMethodName      = "/personal.v1.AdministrationService/LinkIdentity"
+	AdministrationService_FindIdentity_FullMethodName      = "/personal.v1.AdministrationService/FindIdentity"
+	AdministrationService_UnlinkIdentity_FullMethodName    = "/personal.v1.AdministrationService/UnlinkIdentity"
 )
 
 // AdministrationServiceClient is the client API for AdministrationService service.
@@ -69,6 +70,8 @@ type AdministrationServiceClient interface {
 	EnableUser(ctx context.Context, in *EnableUserRequest, opts ...grpc.CallOption) (*EnableUserResponse, error)
 	// UserSessions lists a user's active sessions, most recently used first.
 	UserSessions(ctx context.Context, in *UserSessionsRequest, opts ...grpc.CallOption) (*UserSessionsResponse, error)
+	// RevokeUserSession ends one session of a user.
+	RevokeUserSession(ctx context.Context, in *RevokeUserSessionRequest, opts ...grpc.CallOption) (*RevokeUserSessionResponse, error)
 	// EndUserSessions ends every session of a user.
 	EndUserSessions(ctx context.Context, in *EndUserSessionsRequest, opts ...grpc.CallOption) (*EndUserSessionsResponse, error)
 	// DeleteUser deletes a user and all their data.
@@ -183,6 +186,16 @@ func (c *administrationServiceClient) UserSessions(ctx context.Context, in *User
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(UserSessionsResponse)
 	err := c.cc.Invoke(ctx, AdministrationService_UserSessions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *administrationServiceClient) RevokeUserSession(ctx context.Context, in *RevokeUserSessionRequest, opts ...grpc.CallOption) (*RevokeUserSessionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RevokeUserSessionResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_RevokeUserSession_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -364,6 +377,8 @@ type AdministrationServiceServer interface {
 	EnableUser(context.Context, *EnableUserRequest) (*EnableUserResponse, error)
 	// UserSessions lists a user's active sessions, most recently used first.
 	UserSessions(context.Context, *UserSessionsRequest) (*UserSessionsResponse, error)
+	// RevokeUserSession ends one session of a user.
+	RevokeUserSession(context.Context, *RevokeUserSessionRequest) (*RevokeUserSessionResponse, error)
 	// EndUserSessions ends every session of a user.
 	EndUserSessions(context.Context, *EndUserSessionsRequest) (*EndUserSessionsResponse, error)
 	// DeleteUser deletes a user and all their data.
@@ -427,6 +442,9 @@ func (UnimplementedAdministrationServiceServer) EnableUser(context.Context, *Ena
 }
 func (UnimplementedAdministrationServiceServer) UserSessions(context.Context, *UserSessionsRequest) (*UserSessionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method UserSessions not implemented")
+}
+func (UnimplementedAdministrationServiceServer) RevokeUserSession(context.Context, *RevokeUserSessionRequest) (*RevokeUserSessionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RevokeUserSession not implemented")
 }
 func (UnimplementedAdministrationServiceServer) EndUserSessions(context.Context, *EndUserSessionsRequest) (*EndUserSessionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EndUserSessions not implemented")
@@ -634,6 +652,24 @@ func _AdministrationService_UserSessions_Handler(srv interface{}, ctx context.Co
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AdministrationServiceServer).UserSessions(ctx, req.(*UserSessionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdministrationService_RevokeUserSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RevokeUserSessionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).RevokeUserSession(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_RevokeUserSession_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).RevokeUserSession(ctx, req.(*RevokeUserSessionRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -946,6 +982,10 @@ var AdministrationService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "UserSessions",
 			Handler:    _AdministrationService_UserSessions_Handler,
+		},
+		{
+			MethodName: "RevokeUserSession",
+			Handler:    _AdministrationService_RevokeUserSession_Handler,
 		},
 		{
 			MethodName: "EndUserSessions",

@@ -248,6 +248,7 @@ type Administration struct {
 	EnableUserFunc         func(context.Context, int64) error
 	UserSessionsFunc       func(context.Context, int64) ([]personal.Session, error)
 	RevokeUserSessionsFunc func(context.Context, int64) error
+	RevokeUserSessionFunc  func(context.Context, personal.RevokeUserSessionRequest) error
 	DeleteUserFunc         func(context.Context, int64) error
 	AuditEntriesFunc       func(context.Context, personal.AuditEntriesRequest) (personal.AuditPage, error)
 	RemoveTwoFactorFunc    func(context.Context, personal.RemoveTwoFactorRequest) error
@@ -305,6 +306,11 @@ func (a *Administration) EnableUser(ctx context.Context, id int64) error {
 // UserSessions calls UserSessionsFunc.
 func (a *Administration) UserSessions(ctx context.Context, id int64) ([]personal.Session, error) {
 	return call(ctx, a.UserSessionsFunc, id)
+}
+
+// RevokeUserSession calls RevokeUserSessionFunc.
+func (a *Administration) RevokeUserSession(ctx context.Context, r personal.RevokeUserSessionRequest) error {
+	return callNoResult(ctx, a.RevokeUserSessionFunc, r)
 }
 
 // RevokeUserSessions calls RevokeUserSessionsFunc.

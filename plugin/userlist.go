@@ -128,6 +128,8 @@ func (c showUserCommand) Run(ctx context.Context, w io.Writer) error {
 		}
 		if password.IsUnusable(a.PasswordHash) {
 			row("password", "none yet")
+		} else if name := password.Name(a.PasswordHash); name != password.Own {
+			row("password", "imported ("+name+")")
 		}
 		if a.Deleted() {
 			row("erased", a.EraseAt.Format(time.RFC3339))

@@ -210,6 +210,15 @@ func AdoptForm(hash, salt, formText string) (encoded string, err error) {
 	return Adopt(newDigest(formText, salt, digits))
 }
 
+// CheckForm returns [ErrBadHash] with the reason if AdoptForm does not take a form.
+func CheckForm(formText string) error {
+	if pbkdf2Start.MatchString(formText) {
+		return nil
+	}
+	_, err := parseForm(formText)
+	return err
+}
+
 var pbkdf2Start = whole(`\$?pbkdf2-(sha1|sha256|sha512)\$i=([0-9]{1,7})(?:,l=([0-9]{1,3}))?\$?`)
 
 func adoptPBKDF2(parts []string, salt string, sum []byte) (string, error) {

@@ -104,10 +104,10 @@ func drawAccount(t *rapid.T, number int) accounts.Account {
 			"$phpbb$2y$10$7$RsqOrLNkvw31ldi5VPlyG2t5HxqIKeyFv5dvOFakbr/GBBC0oyfIGMOkSD1dq",
 			"$pbkdf2-sha256$i=27500,l=32$c2FsdA$MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY",
 		}).Draw(t, "hash"),
-		Disabled:     rapid.Bool().Draw(t, "disabled"),
-		Created:      time.UnixMicro(rapid.Int64Range(1, 1<<51).Draw(t, "created")).UTC(),
-		Updated:      time.UnixMicro(rapid.Int64Range(1, 1<<51).Draw(t, "updated")).UTC(),
-		Fields:       userfields.Values{},
+		Disabled: rapid.Bool().Draw(t, "disabled"),
+		Created:  time.UnixMicro(rapid.Int64Range(1, 1<<51).Draw(t, "created")).UTC(),
+		Updated:  time.UnixMicro(rapid.Int64Range(1, 1<<51).Draw(t, "updated")).UTC(),
+		Fields:   userfields.Values{},
 	}
 	if rapid.Bool().Draw(t, "has e-mail") {
 		a.Email, _ = accounts.ParseEmail(fmt.Sprintf("User%d@Example.com", number))

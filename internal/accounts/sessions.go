@@ -30,8 +30,9 @@ type SessionStore interface {
 	// Sessions returns the account's sessions that are alive by the given limits, the
 	// last used first.
 	Sessions(ctx context.Context, accountID int64, l Lifetimes) ([]Session, error)
-	// RevokeSession removes one session of the account; a missing one is no error.
-	RevokeSession(ctx context.Context, accountID, id int64) error
+	// RevokeSession removes one session of the account, and stores the jobs if it had it; a missing
+	// one is no error.
+	RevokeSession(ctx context.Context, accountID, id int64, jobs ...NewJob) error
 	// RevokeOtherSessions removes every session of the account but one, and stores the jobs if
 	// it had another. ErrNotFound if the account does not have that session (any more).
 	RevokeOtherSessions(ctx context.Context, accountID, keep int64, jobs ...NewJob) error
@@ -170,11 +171,7 @@ func (s *Service) RevokeSession(ctx context.Context, r personal.RevokeSessionReq
 	if err := invalid.Err(); err != nil {
 		return err
 	}
-	id, err := strconv.ParseInt(r.ID, 10, 64)
-	if err != nil {
-		return nil // no session has such an id
-	}
-	return fail("revoking a session", s.store.RevokeSession(ctx, who.account.ID, id))
+	return fail("revoking a session", s.store.RevokeSession(ctx, who.account.ID, parseID(r.ID)))
 }
 
 // RevokeOtherSessions implements [personal.Service].

@@ -86,6 +86,8 @@ type accountRow struct {
 
 	HadSession bool `bun:",nullzero"` // a session was opened by another method than a password
 
+	LastSignIn micros `bun:",nullzero"` // NULL: none since this column exists
+
 	LastSeen      micros `bun:",scanonly"` // the latest of its sessions, if the query asks for it
 	RecoveryCodes []byte `bun:",scanonly"` // see dialect.codes, likewise
 }
@@ -138,7 +140,7 @@ func (r *accountRow) setTwoFactor(t accounts.TwoFactor) {
 }
 
 func (r *accountRow) seen() accounts.SeenAccount {
-	return accounts.SeenAccount{Account: r.account(), LastSeen: r.LastSeen.time()}
+	return accounts.SeenAccount{Account: r.account(), LastSeen: r.LastSeen.time(), LastSignIn: r.LastSignIn.time()}
 }
 
 type sessionRow struct {

@@ -3,6 +3,7 @@ package accounts_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -180,6 +181,45 @@ func TestSignIn_RehashesWhenTheCostsChange(t *testing.T) {
 			if _, err := f.signIn("ada", goodPassword); err != nil || stored() != after {
 				t.Fatalf("got another hash, want the one with the right costs (error %v)", err)
 			}
+		}
+	})
+}
+
+// What an older version does is done here by its statements.
+func TestSignIn_ReplacesAHashOfAnotherSystem(t *testing.T) {
+	testdb.Databases(t, func(t *testing.T, url string) {
+		f, _, _ := spied(t, url, cheap)
+		f.register(t, "ada")
+		imported, err := password.Adopt("{SSHA}f1E/nk4tp89/wdnItO96rFNAkcCdMwYA") // of correct horse, by passlib
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, foreign := password.Split(imported)
+		set := func() {
+			t.Helper()
+			f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET password_hash = '%s', foreign_hash = '%s'", own, foreign))
+		}
+		set()
+		_, err = f.signIn("ada", goodPassword)
+		wantCode(t, err, personal.CodeInvalidCredentials)
+		for range 2 { // the second time with the hash that replaced it
+			if _, err := f.signIn("ada", "correct horse"); err != nil {
+				t.Fatalf("the password of the other system: %v", err)
+			}
+		}
+		f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET password_hash = '%s'", own))
+		_, err = f.signIn("ada", "correct horse")
+		wantCode(t, err, personal.CodeInvalidCredentials) // the foreign hash is gone, not only void
+		set()
+		hash, err := mustHasher(t, cheap).Hash(t.Context(), password.Source{}, otherPassword)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET password_hash = '%s', credential_version = credential_version + 1", hash)) // a recovery by 0.1.0
+		_, err = f.signIn("ada", "correct horse")
+		wantCode(t, err, personal.CodeInvalidCredentials)
+		if _, err := f.signIn("ada", otherPassword); err != nil {
+			t.Errorf("the password that an older version has set: %v", err)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/network"
@@ -118,6 +119,13 @@ func TestPasskeys_FromTheFirstToTheLast(t *testing.T) {
 			p.submit(nil)
 			p.wantStatus(http.StatusUnprocessableEntity)
 			p.look("passkeys-add-empty")
+			p.fillPasskey(strings.Repeat("n", 65))
+			p.submit(nil)
+			p.wantStatus(http.StatusUnprocessableEntity)
+			p.see("64")
+			if n := key.keys(); n != 0 {
+				t.Errorf("got %d passkeys on the device of names that are refused, want none", n)
+			}
 			p.fillPasskey("Laptop")
 			p.submit(nil)
 			p.see(language.added)

@@ -44,6 +44,7 @@ type passkeyPart struct {
 	Without string  // said where scripts are off
 	Failed  string  // said if the browser returned no passkey
 	Known   string  // said if the device has a passkey of the account already
+	Longest int     // characters that the name of a new one may have
 }
 
 // takePasskey prepares a form for the script.
@@ -162,7 +163,7 @@ func (p passkeyPages) addForm(r *http.Request) (formPage, error) {
 		Asides: []aside{p.aside(r, "passkeys_back_question", "passkeys_back_link", passkeysPath)},
 	}
 	page.Passkey = p.takePasskey(r, passkeyAdd, &page.Form)
-	page.Passkey.Known = p.text(r, "passkey_add_known")
+	page.Passkey.Known, page.Passkey.Longest = p.text(r, "passkey_add_known"), personal.MaxPasskeyName
 	return page, nil
 }
 

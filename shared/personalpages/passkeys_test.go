@@ -292,7 +292,7 @@ func TestPasskeys_Add(t *testing.T) {
 	b.get("/account/passkeys/add").leads(t, "/account/confirm?next=%2Faccount%2Fpasskeys%2Fadd")
 	b.jar["proof"] = &http.Cookie{Name: "proof", Value: rightProof}
 	b.get("/account/passkeys/add", "User-Agent", "Mozilla/5.0 (X11; Linux x86_64) Chrome/140 Safari/537").
-		shows(t, 200, `value="Chrome · Linux"`, `data-passkey="add"`, `name="attempt" value=""`)
+		shows(t, 200, `value="Chrome · Linux"`, `data-passkey="add"`, `data-longest="64"`, `name="attempt" value=""`)
 	b.get("/account/passkeys/add", "User-Agent", strings.Repeat("x", 65)).shows(t, 200, `name="name" type="text" value=""`)
 	add := func(name, credential string) reply {
 		return b.post("/account/passkeys/add", "attempt", rightAttempt, "credential", credential, "name", name)

@@ -69,6 +69,7 @@ func (p *Pages) Register(s *frame.Site) {
 	s.HandleForm("POST "+user, ui.ReadLargeForm, p.forUser(p.saveProfile))
 	s.HandleForm("POST "+user+"/email", ui.ReadForm, p.forUser(p.saveEmail))
 	s.HandleForm("POST "+user+"/two-factor", ui.ReadForm, p.removeFactor)
+	s.HandleForm("POST "+user+"/identities", ui.ReadForm, p.unlinkIdentity)
 	s.HandleForm("POST "+user+"/delete", ui.ReadForm, p.forUser(p.delete))
 }
 

@@ -216,7 +216,7 @@ func (p *Pages) confirmRemoval(w http.ResponseWriter, r *http.Request, user pers
 			Kind: ui.KindCheckbox, Name: keepPasskeys, Label: p.site.Text(r, "users_passkeys_keep"), Hint: p.site.Text(r, "users_passkeys_keep_hint"),
 		}}
 	}
-	return p.site.Render(w, r, http.StatusOK, "usertwofactor", ui.Page{Body: confirmationBody{User: user, Form: form}})
+	return p.site.Render(w, r, http.StatusOK, "usertwofactor", ui.Page{Body: confirmationBody{user, form, p.site.Doc("supporting-users.md#a-user-has-lost-their-phone")}})
 }
 
 // keepPasskeys is the control that keeps passkeys when the second factor is removed.
@@ -233,13 +233,14 @@ func (p *Pages) removeFactor(w http.ResponseWriter, r *http.Request, posted ui.P
 // confirmPasskeys asks before all passkeys are removed, for the reason of confirmRemoval.
 func (p *Pages) confirmPasskeys(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
 	form := ui.Form{Action: userURL(user.ID, "/passkeys"), Submit: p.site.Text(r, "users_passkeys_remove"), Danger: true}
-	return p.site.Render(w, r, http.StatusOK, "userpasskeys", ui.Page{Body: confirmationBody{User: user, Form: form}})
+	return p.site.Render(w, r, http.StatusOK, "userpasskeys", ui.Page{Body: confirmationBody{user, form, p.site.Doc("supporting-users.md#a-user-has-lost-a-passkey")}})
 }
 
 // confirmationBody is the body of a page that asks before a change.
 type confirmationBody struct {
 	User personal.UserRecord
 	Form ui.Form
+	Doc  string // URL of the documentation about it; may be empty
 }
 
 func (p *Pages) confirmDeletion(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {

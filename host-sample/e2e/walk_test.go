@@ -21,13 +21,13 @@ func (p *tab) look(name string) {
 }
 
 // pictures takes a picture of a whole page in four displays: in light and dark mode, on a desktop
-// and on a phone. They are stored in the folder account.
+// and on a phone. They are stored in the folder of the tab's album.
 func (p *tab) pictures(name string) {
 	p.t.Helper()
 	if screenshotFolder() == "" {
 		return
 	}
-	folder := filepath.Join(screenshotFolder(), "account")
+	folder := filepath.Join(screenshotFolder(), p.album)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		p.t.Fatal(err)
 	}

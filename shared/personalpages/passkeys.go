@@ -159,7 +159,7 @@ func (p passkeyPages) addForm(r *http.Request) (formPage, error) {
 		Title: p.text(r, "passkey_add"), Lead: p.text(r, "passkey_add_lead"),
 		Form: ui.Form{
 			Action: addPasskeyPath, Submit: p.text(r, "passkey_add_button"),
-			Controls: []ui.Control{p.passkeyName(r, device(r.UserAgent()))},
+			Controls: []ui.Control{p.passkeyName(r, ui.Device(r.UserAgent()))},
 		},
 		Asides: []aside{p.aside(r, "passkeys_back_question", "passkeys_back_link", passkeysPath)},
 	}

@@ -244,6 +244,8 @@ func (r userRecord) write(w io.Writer) error {
 	}
 	if password.IsUnusable(r.account.PasswordHash) {
 		row("password", "none yet")
+	} else if name := password.Name(r.account.PasswordHash); name != password.Own {
+		row("password", "imported ("+name+")")
 	}
 	if !r.EraseAt.IsZero() {
 		row("erased", r.EraseAt.Format(time.RFC3339))

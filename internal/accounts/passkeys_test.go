@@ -133,7 +133,7 @@ func TestPasskey_OneOf32ParallelUsesOnTwoNodesSucceeds(t *testing.T) {
 }
 
 func TestPasskey_AttemptsExpire(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
 		for wait, want := range map[time.Duration]personal.Code{5*time.Minute - time.Microsecond: "", 5 * time.Minute: personal.CodeInvalidCredentials} {
@@ -160,7 +160,7 @@ func TestPasskey_AttemptsExpire(t *testing.T) {
 }
 
 func TestPasskey_TenAttemptsWaitInASession(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
 		var attempts []personal.PasskeyAttempt
@@ -227,7 +227,7 @@ func TestPasskey_UnknownOneCostsTheSameStatements(t *testing.T) {
 }
 
 func TestPasskey_FailuresCountForTheAddress(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		passkeys(&f.settings)
 		f.settings.Throttle.GuessAddress.Burst = 3
@@ -254,7 +254,7 @@ func TestPasskey_FailuresCountForTheAddress(t *testing.T) {
 }
 
 func TestPasskey_SignInsCountForTheAccount(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		passkeys(&f.settings)
 		f.settings.Throttle.SignInAccount.Burst = 2
@@ -269,7 +269,7 @@ func TestPasskey_SignInsCountForTheAccount(t *testing.T) {
 }
 
 func TestPasskey_StateOfTheAccount(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
 		f.disable(t, u.in.UserID)
@@ -280,7 +280,7 @@ func TestPasskey_StateOfTheAccount(t *testing.T) {
 }
 
 func TestPasskey_EventsAndNotices(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
 		u.device.Count = 7
@@ -330,7 +330,7 @@ func TestPasskey_EventsAndNotices(t *testing.T) {
 
 // An older version raises the credential version and knows no passkeys.
 func TestPasskey_IsVoidAfterAnOlderVersionHasChangedCredentials(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
 		id := u.in.UserID
@@ -422,7 +422,7 @@ func TestPasskey_StaysValidWhenItsAccountGetsAnotherWayIn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			testdb.Databases(t, func(t *testing.T, url string) {
+			testdb.Database(t, func(t *testing.T, url string) {
 				f := withPasskeys(t, url)
 				u := f.passkeyUser(t, "ada")
 				f.exec(t, "UPDATE personal_accounts SET password_hash = '', email = '', email_key = NULL, credential_version = credential_version + 1")
@@ -437,7 +437,7 @@ func TestPasskey_StaysValidWhenItsAccountGetsAnotherWayIn(t *testing.T) {
 
 // An older version switches the factor off without changing the credential version.
 func TestPasskey_NeedsACodeOfAFactorThatIsNewer(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.enrol(t, "ada")
 		p := &passkeyUser{f: f, in: u.in}
@@ -452,7 +452,7 @@ func TestPasskey_NeedsACodeOfAFactorThatIsNewer(t *testing.T) {
 }
 
 func TestPasskey_AdministratorWhoRemovesTheFactorRemovesPasskeysToo(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		for login, keep := range map[string]bool{"ada": true, "eve": false} {
 			u := f.enrol(t, login)
@@ -470,7 +470,7 @@ func TestPasskey_AdministratorWhoRemovesTheFactorRemovesPasskeysToo(t *testing.T
 }
 
 func TestPasskey_CodesBlockedAwayFromKnownAddresses(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		passkeys(&f.settings)
 		f.offer(t, f.store, h)

@@ -278,7 +278,7 @@ func TestSignIn_OutageIsNoWrongPassword(t *testing.T) {
 }
 
 func TestTheft_RevokesTheSessionAndSendsAnEvent(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		f.work(t)
 		in := f.register(t, "ada")
@@ -345,7 +345,7 @@ func TestSession_LastSeenIsStoredOnceAMinute(t *testing.T) {
 }
 
 func TestSignIn_SessionAboveTheLimitReplacesTheLongestUnused(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada")
 		for range accounts.MaxSessions {
@@ -373,7 +373,7 @@ func TestSession_OfADisabledAccountIsRevoked(t *testing.T) {
 func TestSignIn_LoginThatIsAnotherAccountsEmailIsIgnored(t *testing.T) {
 	for name, withEmail := range map[string]bool{"e-mails accepted as logins": true, "e-mails not accepted": false} {
 		t.Run(name, func(t *testing.T) {
-			testdb.Databases(t, func(t *testing.T, url string) {
+			testdb.Database(t, func(t *testing.T, url string) {
 				f := newFixture(t, url, func(s *accounts.Settings) { s.LoginWithEmail = withEmail })
 				f.register(t, "victim")
 				for _, login := range []string{"victim＠example.com", "victim\uFE6Bexample.com", "victim@example.com"} {

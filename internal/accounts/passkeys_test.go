@@ -376,7 +376,24 @@ func TestPasskey_IsVoidAfterAnOlderVersionHasChangedCredentials(t *testing.T) {
 		}
 		lift("0" + u.added.ID) // not its id
 		u.wantSignIn(t, "", personal.CodeInvalidCredentials)
+		reported := func() (events, notices int) {
+			for _, e := range f.published(t, id) {
+				if e == personal.EventPasskeyAdded {
+					events++
+				}
+			}
+			for _, m := range f.host.Mails() {
+				if m.Subject == "A passkey was added" {
+					notices++
+				}
+			}
+			return events, notices
+		}
 		lift(u.added.ID)
+		lift(u.added.ID) // which changes nothing
+		if events, notices := reported(); events != 2 || notices != 2 {
+			t.Errorf("got %d events and %d notices, want those of the addition and of the lift", events, notices)
+		}
 		wantListed(false)
 		u.wantSignIn(t, "", "")
 		u.in = f.changePassword(t, u.in, goodPassword, goodPassword+"!")

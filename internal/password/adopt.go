@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -18,6 +17,7 @@ var texts = []struct {
 	adopt   func(parts []string) (hash string, ok bool)
 	refusal string
 }{
+	{"MD5", md5Digits, plainMD5, ""},
 	{"Django Argon2", whole(`argon2(\$argon2id?\$v=.*)`), first, ""},
 	{"Django bcrypt", whole(`bcrypt\$(\$2[aby]\$.*)`), first, ""},
 	{"Django MD5", whole(`md5\$([^$]*)\$([0-9a-f]{32})`), salted("md5"), ""},
@@ -31,7 +31,7 @@ var texts = []struct {
 	{"MediaWiki PBKDF2", whole(`:pbkdf2:(sha1|sha256|sha512):([0-9]{1,7}):[0-9]+:([A-Za-z0-9+/=]+):([A-Za-z0-9+/=]+)`), func(p []string) (string, bool) {
 		return pbkdf2Text("-"+p[1], p[2], p[3], p[4])
 	}, ""},
-	{"MediaWiki A", whole(`:A:([0-9a-f]{32})`), first, ""},
+	{"MediaWiki A", whole(`:A:([0-9a-f]{32})`), plainMD5, ""},
 	{"MediaWiki B", whole(`:[AB]:([^:]*):([0-9a-f]{32})`), func(p []string) (string, bool) { return newDigest("md5(s.-.md5(p))", p[1], p[2]), true }, ""},
 	{"MediaWiki bcrypt", whole(`:bcrypt:([0-9]{1,2})\$([./A-Za-z0-9]{22})\$([./A-Za-z0-9]{31})`), func(p []string) (string, bool) {
 		return fmt.Sprintf("$2y$%02s$%s%s", p[1], p[2], p[3]), true
@@ -71,6 +71,8 @@ var texts = []struct {
 func whole(pattern string) *regexp.Regexp { return regexp.MustCompile(`\A(?:` + pattern + `)\z`) }
 
 func first(parts []string) (string, bool) { return parts[1], true }
+
+func plainMD5(parts []string) (string, bool) { return newDigest(md5Form, "", parts[1]), true }
 
 // salted returns a function for the salt and then the digits of a salt before the password.
 func salted(name string) func([]string) (string, bool) {
@@ -126,9 +128,6 @@ func ldap(parts []string) (string, bool) {
 // the reason, which says what to do with hashes of systems that cannot be taken, and no part of the
 // hash.
 func Adopt(foreign string) (encoded string, err error) {
-	if encoded, ok := bareMD5(foreign); ok {
-		return encoded, nil
-	}
 	if strings.HasPrefix(foreign, Unusable) { // Django appends random letters
 		return Unusable, nil
 	}
@@ -166,9 +165,6 @@ func rewrite(foreign string) (string, error) {
 			if !ok {
 				return "", fmt.Errorf("%w: not a hash of %s", ErrBadHash, t.name)
 			}
-			if encoded, ok := bareMD5(hash); ok {
-				return encoded, nil
-			}
 			return hash, nil
 		}
 	}
@@ -204,9 +200,6 @@ func AdoptForm(hash, salt, formText string) (encoded string, err error) {
 	if len(sum) != f.outer.new().Size() {
 		return Adopt(hash)
 	}
-	if formText == "md5(p)" && salt == "" {
-		return Adopt(digits)
-	}
 	return Adopt(newDigest(formText, salt, digits))
 }
 
@@ -228,15 +221,4 @@ func adoptPBKDF2(parts []string, salt string, sum []byte) (string, error) {
 	encode := base64.StdEncoding.EncodeToString
 	text, _ := pbkdf2Text("-"+parts[1], parts[2], encode([]byte(salt)), encode(sum))
 	return Adopt(text)
-}
-
-// FormatNames returns the names of the formats that are taken, see [Name], sorted.
-func FormatNames() (names []string) {
-	for _, f := range formats {
-		if f.name != "" {
-			names = append(names, f.name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }

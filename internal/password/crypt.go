@@ -68,8 +68,8 @@ func parseDrupal(encoded string) (stored, error) {
 		return s.upToCryptBytes(), nil
 	}
 	sum, want := s.sum, encoded[of+phpassHead:]
-	s.sum = func(password string) string { return sum(md5Hex(password)) }
-	s.matches = func(password string) bool { return equal(sum(md5Hex(password)), want) }
+	s.sum = func(password string) string { return sum(digests["md5"].hex(password)) }
+	s.matches = func(password string) bool { return equal(s.sum(password), want) }
 	s.blocks = nil
 	return s, nil
 }

@@ -67,7 +67,7 @@ func TestAdoptForm_ConcernsDigitsOfItsLengthOnly(t *testing.T) {
 	for name, test := range map[string]struct{ hash, salt, form, want, reason string }{
 		"another format has a form":     {hash: bcrypt, form: "md5(p.s)", want: bcrypt},
 		"another format has a salt":     {hash: bcrypt, salt: "x", want: bcrypt},
-		"plain digits":                  {hash: digits, form: "md5(p)", want: barePrefix + digits},
+		"plain digits":                  {hash: digits, form: "md5(p)", want: "$waits$$digest$md5(p)$$" + digits},
 		"nested":                        {hash: strings.ToUpper(digits), form: "md5(md5(p))", want: "$waits$$digest$md5(md5(p))$$" + digits},
 		"salt in a column":              {hash: digits, salt: "ab", form: "md5(p.s)", want: "$waits$$digest$md5(p.s)$YWI$" + digits},
 		"salt after a colon":            {hash: digits + ":a:b", form: "md5(p.s)", want: "$waits$$digest$md5(p.s)$YTpi$" + digits},
@@ -75,7 +75,7 @@ func TestAdoptForm_ConcernsDigitsOfItsLengthOnly(t *testing.T) {
 		"a colon without a form":        {hash: digits + ":ab", reason: "state the form"},
 		"no salt for the form":          {hash: digits, form: "md5(p.s)", reason: "is missing"},
 		"a salt beside the form":        {hash: digits, salt: "ab", form: "md5(md5(p))", reason: "there is a salt"},
-		"digits of another length":      {hash: digits, form: "sha1(p)", want: barePrefix + digits},
+		"digits of another length":      {hash: digits, form: "sha1(p)", want: "$waits$$digest$md5(p)$$" + digits},
 		"long digits without a form":    {hash: digits + "01234567", reason: "state the form"},
 		"no form at all":                {hash: digits, form: "md5", reason: "the form is not like"},
 		"too long a salt":               {hash: digits, salt: strings.Repeat("a", 129), form: "md5(p.s)", reason: "salt is too long"},

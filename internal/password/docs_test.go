@@ -38,7 +38,7 @@ func TestDocs_HashesOfOtherSystems(t *testing.T) {
 	if len(rows) != 41 {
 		t.Errorf("got %d rows, want 41", len(rows))
 	}
-	missing := FormatNames()
+	missing := formatNames()
 	var rewritten, refused []string
 	for _, row := range rows {
 		hash, salt, form, result := strings.Trim(row[1], "`"), strings.Trim(row[2], "`"), strings.Trim(row[3], "`"), row[4]

@@ -14,7 +14,7 @@ type stored struct {
 	matches func(password string) bool // does the whole work for every password
 	argon2  *Params                    // the costs, if a comparison is one Argon2 or little more; nil for other formats
 	made    *argon2Hash                // the hash, if it has the format of new ones; nil for other formats
-	within  bool                       // an Argon2id of another hash, whose work argon2 does not count
+	within  bool                       // an Argon2id of a hash with work that argon2 does not count
 	// blocks returns the work of a comparison in any unit; nil if it is the same for
 	// every password.
 	blocks func(password string) int
@@ -67,8 +67,6 @@ var formats = []struct {
 }{
 	{Own, "$argon2id$", parseArgon2},
 	{"Argon2i", "$argon2i$", parseArgon2},
-	{"MD5", wrappedPrefix, parseWrapped},
-	{"MD5", barePrefix, parseBare},
 	{"bcrypt", "$2a$", parseBcrypt},
 	{"bcrypt", "$2b$", parseBcrypt},
 	{"bcrypt", "$2y$", parseBcrypt},

@@ -25,8 +25,7 @@ var longest = strings.Repeat("a", maxRawBytes-1) + " "
 
 // completions turn a format into a hash; one of them fits each format.
 var completions = []string{
-	"",                      // unusable hash
-	strings.Repeat("0", 32), // bare MD5
+	"", // unusable hash
 	"md5(p)$$" + strings.Repeat("0", 32),
 	strings.Repeat(".", 53), // bcrypt, WordPress
 	strings.Repeat(".", 61), // phpBB
@@ -54,13 +53,12 @@ func dummyOf(format string) (stored, bool) {
 
 // dummyText returns the text of a hash of a format, "" if the format does not exist.
 func dummyText(format string) string {
-	if costs, ok := strings.CutPrefix(format, withinPrefix); ok {
-		end := strings.IndexByte(costs, 'p') + strings.IndexByte(costs[max(0, strings.IndexByte(costs, 'p')):], '$') + 1
-		inner, ok := dummyOf(costs[end:])
+	if costs, within, ok := splitWithin(format, 2); ok {
+		inner, ok := dummyOf(within)
 		if !ok || inner.sum == nil {
 			return ""
 		}
-		return withinPrefix + costs[:end] + zeroSalt + "$" + zeroSum + "$" + inner.settings
+		return withinPrefix + costs + zeroSalt + "$" + zeroSum + "$" + inner.settings
 	}
 	if start, ok := strings.CutPrefix(format, "$pbkdf2-"); ok { // the format does not have the length of the sum
 		digest, iterations, _ := strings.Cut(start, "$")

@@ -25,8 +25,7 @@ const (
 var everyFormat = []struct{ encoded, format string }{
 	{"$argon2id$v=19$m=65536,t=3,p=4$" + salt16 + "$" + key32, "$argon2id$v=19$m=65536,t=3,p=4$"},
 	{"$argon2i$v=19$m=64,t=2,p=1$" + salt16 + "$" + key32, "$argon2i$v=19$m=64,t=2,p=1$"},
-	{wrappedPrefix + "v=19$m=19456,t=2,p=1$" + salt16 + "$" + key32, "$argon2id-md5$v=19$m=19456,t=2,p=1$"},
-	{barePrefix + md5Hex(phrase), "$md5-bare$"},
+	{md5Of(phrase), "$digest$"},
 	{"$2a$05$5EawS8ikkcjIeDvecuj.XOwm8Ojj2Z0lUH5.1duX8uY8rwtT0JvRq", "$2a$05$"},
 	{"$2b$11$GcfJS9Yx8W.U9SML8fhA/eYoi8IGoDvaOiddQP.GoHAaalrbiS9Z.", "$2b$11$"},
 	{"$2y$12$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy", "$2y$12$"},
@@ -49,7 +48,7 @@ var everyFormat = []struct{ encoded, format string }{
 	{"$pbkdf2-sha512$i=25000,l=64$c2FsdA$" + strings.Repeat("A", 86), "$pbkdf2-sha512$i=25000$"},
 	{"bcrypt_sha256$$2b$05$X3mJIUYEu0Sev.FNkdyjzuCFdLj4GZL6zHkdC9XNA5EOTRh1IYKFm", "bcrypt_sha256$$2b$05$"},
 	{"$phpbb$2y$10$7$RsqOrLNkvw31ldi5VPlyG2t5HxqIKeyFv5dvOFakbr/GBBC0oyfIGMOkSD1dq", "$phpbb$2y$10$7$"},
-	{"$digest$md5(md5(p).s)$c2FsdA$" + md5Hex(phrase), "$digest$"},
+	{"$digest$md5(md5(p).s)$c2FsdA$" + digests["md5"].hex(phrase), "$digest$"},
 	{withinPrefix + "v=19$m=19456,t=2,p=1$" + salt16 + "$" + key32 + "$$P$BfEAVu23O", "$argon2id-of$v=19$m=19456,t=2,p=1$$P$B"},
 	{withinPrefix + "v=19$m=19456,t=2,p=1$" + salt16 + "$" + key32 + "$$6$salt$", "$argon2id-of$v=19$m=19456,t=2,p=1$$6$rounds=5000$"},
 	{withinPrefix + "v=19$m=19456,t=2,p=1$" + salt16 + "$" + key32 + "$$digest$md5(md5(p).s)$c2FsdA$", "$argon2id-of$v=19$m=19456,t=2,p=1$$digest$"},
@@ -132,7 +131,7 @@ func TestFloor_FollowsStoredFormats(t *testing.T) {
 		"costlier Argon2id counts":       {[]string{"$argon2id$v=19$m=65536,t=3,p=4$"}, 125 * time.Millisecond},
 		"two seconds at most":            {[]string{"$2y$15$"}, 2 * time.Second},
 		"new hashes do not count":        {[]string{"$argon2id$v=19$m=16,t=1,p=1$"}, 0},
-		"nor does an MD5 within one":     {[]string{"$argon2id-md5$v=19$m=16,t=1,p=1$"}, 0},
+		"nor does an MD5 within one":     {[]string{"$argon2id-of$v=19$m=16,t=1,p=1$$digest$"}, 0},
 		"unknown formats do not count":   {[]string{"", "plain", "$2y$99$", "$2y$12$x"}, 0},
 		"repeated formats count as one":  {[]string{bcrypt10, bcrypt10}, 75 * time.Millisecond},
 		"a whole hash is not its format": {[]string{everyFormat[6].encoded}, 0},
@@ -387,10 +386,10 @@ func TestMissing_FollowsMeasuredTime(t *testing.T) {
 	h.timings.measure = func(s stored) time.Duration {
 		return map[string]time.Duration{
 			h.dummy.format(): 100 * time.Millisecond, "$2y$05$": 25 * time.Millisecond, bcrypt10: 100 * time.Millisecond,
-			bcrypt12: 400 * time.Millisecond, "$md5-bare$": time.Microsecond, "!": 0, "$P$9": 50 * time.Millisecond, "$H$9": 50 * time.Millisecond,
+			bcrypt12: 400 * time.Millisecond, "$digest$": time.Microsecond, "!": 0, "$P$9": 50 * time.Millisecond, "$H$9": 50 * time.Millisecond,
 		}[s.format]
 	}
-	h.Measure(t.Context(), []string{"$2y$05$", bcrypt10, bcrypt12, "$md5-bare$", "!", "$P$9", "$H$9"})
+	h.Measure(t.Context(), []string{"$2y$05$", bcrypt10, bcrypt12, "$digest$", "!", "$P$9", "$H$9"})
 	memory := func(kib uint32) Params { return Params{MemoryKiB: kib, Time: 2, Threads: 2} }
 	for name, test := range map[string]struct {
 		format, password string
@@ -399,7 +398,7 @@ func TestMissing_FollowsMeasuredTime(t *testing.T) {
 		"a quarter of the time":               {"$2y$05$", "x", memory(750)},
 		"the same time":                       {bcrypt10, "x", Params{}},
 		"more time":                           {bcrypt12, "x", Params{}},
-		"hardly any time":                     {"$md5-bare$", "x", memory(999)},
+		"hardly any time":                     {"$digest$", "x", memory(999)},
 		"no time":                             {"!", "x", memory(1000)},
 		"not measured":                        {"$2y$04$", "x", memory(1000)},
 		"phpass, the longest password":        {"$P$9", longest, memory(500)},
@@ -408,7 +407,7 @@ func TestMissing_FollowsMeasuredTime(t *testing.T) {
 		"phpass, a short password to trim":    {"$P$9", "x ", memory(992)},
 		"phpBB, which does not trim":          {"$H$9", "x", memory(992)},
 		"cheaper Argon2id is computed":        {"$argon2id$v=19$m=250,t=2,p=2$", "x", memory(750)},
-		"cheaper MD5 in Argon2id is computed": {"$argon2id-md5$v=19$m=500,t=2,p=2$", "x", memory(500)},
+		"cheaper MD5 in Argon2id is computed": {"$argon2id-of$v=19$m=500,t=2,p=2$$digest$", "x", memory(500)},
 		"costlier Argon2id is computed":       {"$argon2id$v=19$m=2000,t=2,p=2$", "x", Params{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -432,14 +431,14 @@ func TestVerify_FailureWaitsForFloor(t *testing.T) {
 		want             Result
 		after            time.Duration
 	}{
-		"wrong password":                   {barePrefix + md5Hex(phrase), "wrong", Result{}, floor},
+		"wrong password":                   {md5Of(phrase), "wrong", Result{}, floor},
 		"wrong password of a slow format":  {"$2y$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy", "wrong", Result{}, floor},
-		"wrong password with two forms":    {barePrefix + md5Hex(phrase), decomposed, Result{}, 2 * floor},
-		"no password":                      {barePrefix + md5Hex(phrase), "", Result{}, floor},
-		"too long a password":              {barePrefix + md5Hex(phrase), strings.Repeat("a", maxRawBytes+1), Result{}, floor},
+		"wrong password with two forms":    {md5Of(phrase), decomposed, Result{}, 2 * floor},
+		"no password":                      {md5Of(phrase), "", Result{}, floor},
+		"too long a password":              {md5Of(phrase), strings.Repeat("a", maxRawBytes+1), Result{}, floor},
 		"unusable hash":                    {"!", "wrong", Result{}, floor},
-		"right password":                   {barePrefix + md5Hex(phrase), phrase, Result{Match: true, Rehash: true}, 0},
-		"right password in its other form": {barePrefix + md5Hex(decomposed), decomposed, Result{Match: true, Rehash: true}, 0},
+		"right password":                   {md5Of(phrase), phrase, Result{Match: true, Rehash: true}, 0},
+		"right password in its other form": {md5Of(decomposed), decomposed, Result{Match: true, Rehash: true}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -489,7 +488,7 @@ func TestVerify_FailureDoesNotWaitWithoutSlowFormats(t *testing.T) {
 		h := measured(t, map[string]time.Duration{"$2y$08$": 15 * time.Millisecond})
 		h.Measure(t.Context(), []string{"$2y$08$"})
 		start := time.Now()
-		mustVerify(t, h, barePrefix+md5Hex(phrase), "wrong", Result{})
+		mustVerify(t, h, md5Of(phrase), "wrong", Result{})
 		if took := time.Since(start); took != 0 {
 			t.Errorf("got %v, want 0", took)
 		}
@@ -511,7 +510,7 @@ func TestVerify_FloorStartsWithTurnAndWaitsOutsideQueue(t *testing.T) {
 		time.Sleep(time.Second) // in the bubble
 		h.queue.leave()
 		synctest.Wait()
-		mustVerify(t, h, barePrefix+md5Hex(phrase), phrase, Result{Match: true, Rehash: true})
+		mustVerify(t, h, md5Of(phrase), phrase, Result{Match: true, Rehash: true})
 		if took := time.Since(start); took != time.Second {
 			t.Errorf("the correct password while a wrong one waits: got %v, want %v", took, time.Second)
 		}
@@ -529,7 +528,7 @@ func TestVerify_EndedContextEndsWaitOfMismatch(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		got, err := h.Verify(ctx, user, barePrefix+md5Hex(phrase), "wrong")
+		got, err := h.Verify(ctx, user, md5Of(phrase), "wrong")
 		if err != nil || got != (Result{}) {
 			t.Errorf("got %+v, %v, want a mismatch", got, err)
 		}
@@ -554,7 +553,7 @@ func TestVerify_FailuresTakeTheSameTime(t *testing.T) {
 		"slow":                          {small, slow, "wrong"},
 		"slow, two forms":               {small, slow, "cafe\u0301"},
 		"slow phpass, a short password": {small, dummyText("$P$B"), "wrong"},
-		"fast":                          {owasp, barePrefix + md5Hex(phrase), "wrong"},
+		"fast":                          {owasp, md5Of(phrase), "wrong"},
 		"middle":                        {owasp, half, "wrong"},
 		"middle, two forms":             {owasp, half, "cafe\u0301"},
 		"phpass, a short password":      {owasp, dummyText("$P$8"), "wrong"},

@@ -430,17 +430,13 @@ func (s *Store) addStoredWaysIn(ctx context.Context, page []transfer.StoredAccou
 }
 
 // isBare is the condition for a hash that is not wrapped yet, see password.IsBare.
-const isBare = "(foreign_hash LIKE '$md5-bare$%' OR foreign_hash LIKE '$waits$%')"
+const isBare = "foreign_hash LIKE '$waits$%'"
 
 // BareHashes returns the bare hashes of accounts, see transfer.BareStore.
-func (s *Store) BareHashes(ctx context.Context, of transfer.IDs) (map[int64]string, error) {
-	condition, args := "id BETWEEN ? AND ?", []any{of.From, of.To}
-	if len(of.List) > 0 {
-		condition, args = "id IN (?)", []any{bun.List(of.List)}
-	}
+func (s *Store) BareHashes(ctx context.Context, ids []int64) (map[int64]string, error) {
 	var rows []accountRow
 	err := s.scan(ctx, "find bare hashes",
-		s.read.NewRaw("SELECT id, password_hash, foreign_hash FROM personal_accounts WHERE "+condition+" AND "+isBare, args...), &rows)
+		s.read.NewRaw("SELECT id, password_hash, foreign_hash FROM personal_accounts WHERE id IN (?) AND "+isBare, bun.List(ids)), &rows)
 	hashes := make(map[int64]string, len(rows))
 	for _, r := range rows {
 		if hash := r.hash(); password.IsBare(hash) { // an older version may have set another password

@@ -450,9 +450,14 @@ func (s *Store) BareHashes(ctx context.Context, ids []int64) (map[int64]string, 
 func (s *Store) ReplaceHash(ctx context.Context, id int64, from, to string) error {
 	// The digest of the placeholder follows the hash.
 	n := utf8.RuneCountInString(from) + 1
-	_, err := s.exec(ctx, "replace a hash", `UPDATE personal_accounts SET foreign_hash = ? || substr(foreign_hash, ?)
-		WHERE id = ? AND substr(foreign_hash, 1, ?) = ?`, to, n, id, n, from+" ")
-	return err
+	return s.inTx(ctx, "replace a hash", func(ctx context.Context, tx bun.Tx) error {
+		replaced, err := exec(ctx, tx, `UPDATE personal_accounts SET foreign_hash = ? || substr(foreign_hash, ?)
+			WHERE id = ? AND substr(foreign_hash, 1, ?) = ?`, to, n, id, n, from+" ")
+		if err != nil || replaced == 0 {
+			return err
+		}
+		return noteFormats(ctx, tx, []string{password.Format(to)}, s.Now())
+	})
 }
 
 // MisplacedLogin is an account whose login has an @ and is not its own e-mail, which

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"runtime"
 	"slices"
@@ -470,7 +471,8 @@ type BareStore interface {
 	// BareHashes returns the bare hashes of accounts, by their ids.
 	BareHashes(ctx context.Context, ids []int64) (map[int64]string, error)
 	// ReplaceHash replaces the hash of an account if the account still has the hash
-	// from. Both hashes are of the same password, so the credential version stays.
+	// from, and notes the format of the new one. Both hashes are of the same password, so the
+	// credential version stays.
 	ReplaceHash(ctx context.Context, id int64, from, to string) error
 }
 
@@ -478,10 +480,11 @@ type BareStore interface {
 type Wrapping struct {
 	Store   BareStore
 	Wrapper Wrapper
+	Log     *slog.Logger
 }
 
 // Do does one job of [KindWrap]. It may be repeated: hashes that are wrapped already
-// are not touched.
+// are not touched. It leaves those that cannot be read, and logs a warning.
 func (w *Wrapping) Do(ctx context.Context, j outbox.Job) error {
 	var of wrapPayload
 	if err := json.Unmarshal(j.Payload, &of); err != nil {
@@ -493,6 +496,10 @@ func (w *Wrapping) Do(ctx context.Context, j outbox.Job) error {
 	}
 	for id, bare := range hashes {
 		wrapped, err := w.Wrapper.Wrap(ctx, bare)
+		if errors.Is(err, password.ErrBadHash) {
+			w.Log.WarnContext(ctx, "an imported hash cannot be read: the user needs a recovery mail", slog.Int64("user_id", id))
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -172,6 +172,7 @@ var transferCases = []testCase{
 		}
 	}},
 	{"a bare hash is found and replaced unless it has changed", func(t *testing.T, w *world) {
+		const wrapped = "$argon2id-of$v=19$m=64,t=1,p=1$c2FsdHNhbHRzYWx0c2FsdA$MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY$$digest$md5(p)$$"
 		const bare = "$waits$$digest$md5(p)$$3cb4e732631f47e6eb961f34554b7cde"
 		a, b, c, other := w.newAccount(), w.newAccount(), w.newAccount(), w.newAccount()
 		a.PasswordHash, b.PasswordHash, c.PasswordHash = bare, bare, bare
@@ -181,9 +182,9 @@ var transferCases = []testCase{
 		if want := (map[int64]string{first: bare, last: bare}); err != nil || !cmp.Equal(hashes, want) {
 			t.Errorf("got %v, %v, want %v", hashes, err, want)
 		}
-		w.must(w.ReplaceHash(t.Context(), got[0].ID, bare, "wrapped"))
+		w.must(w.ReplaceHash(t.Context(), got[0].ID, bare, wrapped))
 		w.must(w.ReplaceHash(t.Context(), got[0].ID, bare, "too late"))
-		if found := w.account(got[0].ID); found.PasswordHash != "wrapped" || found.CredentialVersion != a.CredentialVersion {
+		if found := w.account(got[0].ID); found.PasswordHash != wrapped || found.CredentialVersion != a.CredentialVersion {
 			t.Errorf("got %+v, want the wrapped hash and an unchanged credential version", found)
 		}
 		if all, left, err := w.CountAccounts(t.Context()); err != nil || all != 4 || left != 2 {

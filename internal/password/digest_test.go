@@ -198,6 +198,7 @@ func FuzzAdoptForm(f *testing.F) {
 			}
 			return
 		}
+		checkWrapped(t, encoded)
 		if again, err := Adopt(encoded); err != nil || again != encoded {
 			t.Errorf("adopting %q again: got %q, %v", encoded, again, err)
 		}

@@ -174,6 +174,9 @@ func TestAdopt_RefusesHashesOutsideLimits(t *testing.T) {
 		"pbkdf2_sha256$0$salt$" + sum + "=", "pbkdf2_sha256$4000001$salt$" + sum + "=", "pbkdf2_sha256$99999999999$salt$" + sum + "=",
 		"pbkdf2_sha256$1000$$" + sum + "=", "pbkdf2_sha1$1000$salt$" + sum + "=", "pbkdf2_sha512$1000$salt$" + sum + "=",
 		"$scrypt$ln=19,r=8,p=1$" + salt16 + "$" + sum, "$scrypt$ln=14,r=8,p=64$" + salt16 + "$" + sum, "$scrypt$ln=0,r=8,p=1$" + salt16 + "$" + sum,
+		"$phpbb$2y$15$7$RsqOrLNkvw31ldi5VPlyG2t5HxqIKeyFv5dvOFakbr/GBBC0oyfIGMOkSD1dq",
+		"$scrypt$ln=7,r=8,p=1$" + salt16 + "$" + sum, "$P$GfEAVu23ObjBkUbr6.1RaiASnSr9u9/", "$6$rounds=700001$salt$" + strings.Repeat(".", 86),
+		"pbkdf2_sha1$1000$" + strings.Repeat("\U0001F600", 33) + "$" + zeroSum[:len(zeroSum)-16] + "=",
 		"$scrypt$ln=4,r=8,p=0$" + salt16 + "$" + sum, "$scrypt$ln=64,r=8,p=1$" + salt16 + "$" + sum, "$scrypt$ln=4,r=8,p=1$" + salt16 + "$AAAA",
 		"scrypt$1000$salt$8$1$" + sum + "=", "scrypt$4294967295$salt$8$1$" + sum + "=", "scrypt$1024$salt$4294967295$1$" + sum + "=", "scrypt$1024$$8$1$" + sum + "=",
 		"pbkdf2_sha256$1000$sa\x00lt$" + sum + "=", "pbkdf2_sha256$1000$salt\xff$" + sum + "=", "scrypt$1024$sa\x00lt$8$1$" + sum + "=", "scrypt$1024$sa\x7flt$8$1$" + sum + "=",
@@ -184,6 +187,21 @@ func TestAdopt_RefusesHashesOutsideLimits(t *testing.T) {
 		} else if len(encoded) > 8 && strings.Contains(err.Error(), encoded[len(encoded)-8:]) {
 			t.Errorf("got %v, want an error without a part of the hash", err)
 		}
+	}
+}
+
+// checkWrapped checks that a hash that waits can be wrapped and has a dummy then.
+func checkWrapped(t *testing.T, encoded string) {
+	t.Helper()
+	if !IsBare(encoded) {
+		return
+	}
+	wrapped, err := newHasher(t, LowestParams()).Wrap(t.Context(), encoded)
+	if err != nil {
+		t.Fatalf("wrapping %q: %v", encoded, err)
+	}
+	if d, ok := dummyOf(Format(wrapped)); !ok || d.format != Format(wrapped) || IsBare(wrapped) {
+		t.Fatalf("%q is wrapped as %q, which has no dummy", encoded, wrapped)
 	}
 }
 
@@ -216,6 +234,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatalf("Adopt accepted what parse refuses: %v", err)
 		}
+		checkWrapped(t, adopted)
 		if again, err := Adopt(adopted); err != nil || again != adopted {
 			t.Fatalf("adopting %q again: got %q, %v", adopted, again, err)
 		}

@@ -1,7 +1,9 @@
 package password
 
 import (
+	"cmp"
 	"fmt"
+	"math/bits"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -18,6 +20,7 @@ type stored struct {
 	// blocks returns the work of a comparison in any unit; nil if it is the same for
 	// every password.
 	blocks func(password string) int
+	share  float64 // of the work of its format, which may stand for more rounds, see costClass; 0 stands for 1
 
 	// work is that of a comparison with a short password, in SHA-256 of one block. A hash
 	// with less than minWork is wrapped, see [Hasher.Wrap]. 0 stands for enough.
@@ -46,12 +49,27 @@ func (s stored) current(p Params) bool {
 }
 
 // effort returns how long a comparison takes with the password, as a fraction of
-// that with the longest.
+// that of its format with the longest.
 func (s stored) effort(password string) float64 {
-	if s.blocks == nil {
-		return 1
+	effort := 1.0
+	if s.blocks != nil {
+		effort = float64(s.blocks(password)) / float64(s.blocks(longest))
 	}
-	return float64(s.blocks(password)) / float64(s.blocks(longest))
+	return effort * cmp.Or(s.share, 1)
+}
+
+// costClass returns the rounds that stand for n in a format: n rounded up to three binary digits, but
+// not beyond a limit that n does not exceed. Without classes, systems that choose the number at random
+// would bring more formats than can be measured.
+func costClass(n int, limits ...int) int {
+	unit := 1 << max(bits.Len(uint(n))-3, 0)
+	class := (n + unit - 1) / unit * unit
+	for _, limit := range limits {
+		if n <= limit {
+			class = min(class, limit)
+		}
+	}
+	return class
 }
 
 // maxEncoded is more bytes than any hash within the limits has.

@@ -84,6 +84,9 @@ func (h *Hasher) Wrap(ctx context.Context, encoded string) (wrapped string, err 
 		sum := strings.TrimPrefix(strings.TrimPrefix(encoded, waitingPrefix), s.settings)
 		wrapped = withinPrefix + strings.TrimPrefix(newArgon2id(h.params, sum).String(), "$"+argon2id+"$") + "$" + s.settings
 	})
+	if err == nil {
+		_, err = parse(wrapped)
+	}
 	if err != nil {
 		return "", fmt.Errorf("wrapping a hash: %w", err)
 	}

@@ -287,6 +287,7 @@ var eventTypes = []eventType{
 	{string(personal.EventFieldsFilled), ""},
 	{pluginPrefix + string(pluginmanager.EventSwapStarted), ""},
 	{pluginPrefix + string(pluginmanager.EventSwitched), ""},
+	{pluginPrefix + string(pluginmanager.EventRehearsed), ""},
 	{pluginPrefix + string(pluginmanager.EventSwapRefused), "warn"},
 	{pluginPrefix + string(pluginmanager.EventRolledBack), "warn"},
 	{pluginPrefix + string(pluginmanager.EventSwapCompleted), "good"},

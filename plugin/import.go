@@ -24,7 +24,8 @@ type importCommand struct {
 	Format    string `enum:",csv,ndjson" default:"" help:"csv or ndjson (default: the extension of the file)."`
 	Fields    []byte `type:"filecontent" placeholder:"FILE" help:"The host's user-fields.json, if the imported file has columns of user fields."`
 	Settings  []byte `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file, for the costs of new hashes."`
-	Wrap      string `enum:"now,later" default:"now" help:"When to wrap MD5 hashes in Argon2id: now, or later in the running plugin."`
+	Wrap      string `enum:"now,later" default:"now" help:"When to wrap MD5 and other weak hashes in Argon2id: now, or later in the running plugin."`
+	HashForm  string `placeholder:"FORM" help:"How digests without a form of their own were made: md5(p.s), sha1(s.p), md5(md5(p).s), … of the password p and the salt s, or the start of a PBKDF2."`
 	DryRun    bool   `help:"Check every row and change nothing."`
 	SecretKey string `type:"path" placeholder:"FILE" help:"The host's file of secret keys, such as DATA/secret.key, for accounts with a second factor: all its keys decrypt secrets, the first encrypts them."`
 	Report    string `placeholder:"FILE" help:"Append the refusals, one line each with the line number and the reason, to this file (default: standard error)."`
@@ -32,11 +33,13 @@ type importCommand struct {
 
 // Help describes the columns.
 func (importCommand) Help() string {
-	return `Columns: login and password_hash are required; email, email_verified, name, disabled, erase_at, locale, created, updated, id
+	return `Columns: login and password_hash are required; password_salt, hash_form, email, email_verified, name, disabled, erase_at, locale, created, updated, id
 and user fields are optional. A list in CSV is JSON: ["a","b"]. Times are RFC 3339, SQL timestamps, or seconds since 1970.
 
-Hashes: MD5 (32 hex digits), bcrypt, argon2i, argon2id, Django's PBKDF2 and scrypt, $scrypt$, phpass, WordPress 6.8. Write ! if
-there is no usable hash: the user then sets a password with a recovery mail, so the row needs an e-mail.
+Hashes: MD5 (32 hex digits), bcrypt, argon2i, argon2id, scrypt, phpass, PBKDF2, crypt ($1$, $5$, $6$), and those of Django, Drupal,
+MediaWiki, phpBB, WordPress and LDAP. Other digests need a form, in the column hash_form or by --hash-form, and their salt after a
+colon or in the column password_salt. Write ! if there is no usable hash: the user then sets a password with a recovery mail, so the
+row needs an e-mail. docs/import-export.md lists the hashes of 20 systems.
 
 NDJSON written by export also has two_factor. To import accounts with a second factor, give --secret-key, and first start a host with
 two_factor.enabled = true on the database: older versions of the plugin, which would not ask for the code, must no longer run there.
@@ -80,7 +83,7 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 	}
 	_, err = fmt.Fprintf(out, "%d accounts %s, %d were there already, %d rows refused\n", done.Imported, verb, done.Existing, done.Refused)
 	if err == nil && c.Wrap == "later" && !c.DryRun {
-		_, err = fmt.Fprintln(out, "The running plugin wraps the MD5 hashes; `personal status` prints how many are left.")
+		_, err = fmt.Fprintln(out, "The running plugin wraps the weak hashes; `personal status` prints how many are left.")
 	}
 	return err
 }
@@ -105,6 +108,9 @@ func (c importCommand) job() (*transfer.Import, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--fields: %w", err)
 	}
+	if err := password.CheckForm(c.HashForm); c.HashForm != "" && err != nil {
+		return nil, fmt.Errorf("--hash-form: %w", err)
+	}
 	var keys [][]byte
 	if c.SecretKey != "" {
 		if keys, err = secretkeys.ReadFile(c.SecretKey); err != nil {
@@ -115,7 +121,7 @@ func (c importCommand) job() (*transfer.Import, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--secret-key: %w", err)
 	}
-	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", Keys: keyring}, nil
+	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", HashForm: c.HashForm, Keys: keyring}, nil
 }
 
 // withStore calls use with the database, or in a dry run with a temporary one that

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,6 +26,8 @@ const (
 	columnEmail    = "email"
 	columnName     = "name"
 	columnHash     = "password_hash"
+	columnSalt     = "password_salt" // of a hash that does not hold its own
+	columnForm     = "hash_form"     // how such a hash was made, see [password.AdoptForm]
 	columnDisabled = "disabled"
 	columnCreated  = "created"
 	columnUpdated  = "updated"
@@ -36,7 +39,7 @@ const (
 	columnPasskeys = "passkeys"
 	columnIdentity = "identities"
 
-	columnNames = "id, login, email, email_verified, name, password_hash, disabled, erase_at, locale, created, updated"
+	columnNames = "id, login, email, email_verified, name, password_hash, password_salt, hash_form, disabled, erase_at, locale, created, updated"
 	onlyNDJSON  = columnFactor + ", " + columnPasskeys + ", " + columnIdentity
 )
 
@@ -66,7 +69,8 @@ const maxID = 1<<53 - 1 // the highest id, and integer, of the HTTP contract
 // row returns the account of a record and what the record says beside it, or the reason to
 // refuse it. The reason names every invalid column and holds no values. The secret of the
 // factor is still unchecked.
-func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account, o origin, reason string) {
+// The form is that of hashes whose row states none.
+func row(r record, schema *userfields.Schema, form string, now time.Time) (a accounts.Account, o origin, reason string) {
 	if r.invalid != "" {
 		return a, o, r.invalid
 	}
@@ -99,11 +103,13 @@ func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account
 		}
 	}
 	var badHash error
+	salt := readText(columnSalt, take(columnSalt), &invalid)
+	form = cmp.Or(readText(columnForm, take(columnForm), &invalid), form)
 	switch hash := take(columnHash); hash.Kind {
 	case personal.InputUnset:
 		invalid.Add(columnHash, personal.FieldErrorRequired)
 	case personal.InputText:
-		a.PasswordHash, badHash = password.Adopt(hash.Text)
+		a.PasswordHash, badHash = password.AdoptForm(hash.Text, salt, form)
 	default:
 		invalid.Add(columnHash, personal.FieldErrorInvalidType)
 	}

@@ -78,6 +78,9 @@ func newUsers() *fakeUsers {
 		return do(fmt.Sprintf("remove two-factor, keep passkeys %t", r.KeepPasskeys))(ctx, r.UserID)
 	}
 	p.RemovePasskeysFunc = do("remove passkeys")
+	p.UnlinkIdentityFunc = func(ctx context.Context, r personal.UnlinkIdentityRequest) error {
+		return do(fmt.Sprintf("unlink %s at %s", r.Identity.Subject, r.Identity.Issuer))(ctx, r.UserID)
+	}
 	return p
 }
 
@@ -444,6 +447,30 @@ func TestUserTwoFactor_RemovalKeepsPasskeysOnRequest(t *testing.T) {
 	}
 }
 
+func TestUserIdentities_AreUnlinked(t *testing.T) {
+	p := newUsers()
+	b := openUsers(t, p)
+	const form = `action="/admin/users/42/identities"`
+	wantNone(t, b.page(t, "/admin/users/42"), form)
+	p.user.Identities = []personal.LinkedIdentity{
+		{Identity: personal.Identity{Issuer: "https://op.example", Subject: script}, Linked: second(4)},
+		{Identity: personal.Identity{Issuer: "https://idp.example", Subject: "a b"}, Linked: second(1), Void: true},
+	}
+	wantAll(t, b.page(t, "/admin/users/42"), form, `name="issuer" value="https://idp.example"`, `name="subject" value="a b"`)
+	wantNoMarkup(t, b.page(t, "/admin/users/42"))
+	identity := url.Values{"issuer": {"https://idp.example"}, "subject": {"a b"}}
+	b.do(t, "/admin/users/42/identities", identity)
+	if diff := cmp.Diff([]string{"unlink a b at https://idp.example"}, p.done); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	wantAll(t, b.page(t, "/admin/users/42"), "The other service is unlinked.")
+	p.UnlinkIdentityFunc = func(context.Context, personal.UnlinkIdentityRequest) error {
+		return personal.NewError(personal.CodeLastWayIn, nil)
+	}
+	b.post("/admin/users/42/identities", identity)
+	wantAll(t, b.page(t, "/admin/users/42"), `role="alert"`, "could not sign in any more: set an e-mail first")
+}
+
 func TestUserPasskeys_AreListed(t *testing.T) {
 	p := newUsers()
 	b := openUsers(t, p)
@@ -492,7 +519,7 @@ func TestUserPasskeys_LastWayInIsExplained(t *testing.T) {
 		if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/admin/users/42" {
 			t.Fatalf("%s: got %d to %s, want 303 to the user's page", path, w.Code, w.Header().Get("Location"))
 		}
-		wantAll(t, b.page(t, "/admin/users/42"), `role="alert"`, "could not sign in without passkeys: set an e-mail first")
+		wantAll(t, b.page(t, "/admin/users/42"), `role="alert"`, "could not sign in any more: set an e-mail first")
 	}
 }
 

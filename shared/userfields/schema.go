@@ -117,6 +117,8 @@ func compile(f personal.Field) (*field, *SchemaError) {
 		return nil, invalid("name", "it has no name")
 	case !snakeCase.MatchString(f.Name):
 		return nil, invalid("name", "the name is not in lower snake case")
+	case f.Name == "roles":
+		return nil, invalid("name", "the name is a system name; for roles use an enum field \"role\": docs/roles.md")
 	case slices.Contains(systemNames, f.Name):
 		return nil, invalid("name", "the name is a system name")
 	case personal.IsParameter(f.Name):

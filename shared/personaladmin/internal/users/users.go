@@ -67,6 +67,7 @@ func (p *Pages) Register(s *frame.Site) {
 	s.HandleForm("POST "+user+"/sessions/end", ui.ReadForm, p.forUser(p.endSession))
 	s.HandleForm("POST "+user+"/email", ui.ReadForm, p.forUser(p.saveEmail))
 	s.HandleForm("POST "+user+"/two-factor", ui.ReadForm, p.removeFactor)
+	s.HandleForm("POST "+user+"/identities", ui.ReadForm, p.unlinkIdentity)
 	s.HandleForm("POST "+user+"/delete", ui.ReadForm, p.forUser(p.delete))
 }
 

@@ -261,6 +261,8 @@ func TestCMS_HasAdminPagesInItsLayout(t *testing.T) {
 	p.see("My CMS")
 	p.see("Registrations")
 	p.wantAccessible()
+	p.album = "admin"
+	p.pictures("cms-overview")
 
 	// An editor is made, who is no administrator.
 	p.press("User fields")
@@ -278,6 +280,7 @@ func TestCMS_HasAdminPagesInItsLayout(t *testing.T) {
 	p.open("/admin/users?is=role%3Deditor&show=role")
 	p.see("boris")
 	p.wantNoText("anna@example.com")
+	p.pictures("cms-users")
 	for _, path := range []string{"/admin/", "/admin/users", "/admin/plugin", "/admin/events"} {
 		boris.visit(path)
 		boris.wantStatus(http.StatusForbidden)

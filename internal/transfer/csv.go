@@ -31,6 +31,11 @@ type record struct {
 	factor  json.RawMessage           // the column two_factor of an export; nil: none
 	keys    json.RawMessage           // the column passkeys of an export; nil: none
 	invalid string                    // why the row is refused; "": it can be read
+
+	// Of a dump:
+	label   string // see origin
+	renamed string // see origin
+	form    string // of hashes that are digits and a salt
 }
 
 // maxRecord is the maximum length of a record in bytes. It bounds the memory.

@@ -65,10 +65,10 @@ const maxID = 1<<53 - 1 // the highest id, and integer, of the HTTP contract
 // refuse it. The reason names every invalid column and holds no values. The secret of the
 // factor is still unchecked.
 func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account, o origin, reason string) {
+	o = origin{line: r.line, label: r.label, renamed: r.renamed}
 	if r.invalid != "" {
 		return a, o, r.invalid
 	}
-	o.line = r.line
 	in := maps.Clone(r.columns)
 	take := func(name string) personal.Input {
 		v := in[name]

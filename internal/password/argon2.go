@@ -1,12 +1,9 @@
 package password
 
 import (
-	"context"
-	"crypto/md5"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"runtime"
@@ -207,68 +204,4 @@ func random(n int) []byte {
 	data := make([]byte, n)
 	rand.Read(data) // never fails, see its documentation
 	return data
-}
-
-// The module's own encodings of an imported MD5. A wrapped one,
-// $argon2id-md5$v=19$m=…,t=…,p=…$SALT$KEY, is the Argon2id of its 32 lower-case
-// hexadecimal digits. A bare one, $md5-bare$DIGITS, still waits to be wrapped.
-const (
-	wrappedPrefix = "$argon2id-md5$"
-	barePrefix    = "$md5-bare$"
-)
-
-func parseWrapped(encoded string) (stored, error) {
-	s, err := parseArgon2("$" + argon2id + "$" + strings.TrimPrefix(encoded, wrappedPrefix))
-	if err != nil {
-		return s, err
-	}
-	inner := s.matches
-	s.format, s.made = wrap(s.format), nil
-	s.matches = func(password string) bool { return inner(md5Hex(password)) }
-	return s, nil
-}
-
-// wrap replaces the prefix of an Argon2id by that of a wrapped MD5.
-func wrap(text string) string {
-	return wrappedPrefix + strings.TrimPrefix(text, "$"+argon2id+"$")
-}
-
-func parseBare(encoded string) (stored, error) {
-	digits := strings.TrimPrefix(encoded, barePrefix)
-	if again, ok := bareMD5(digits); !ok || again != encoded {
-		return stored{}, fmt.Errorf("%w: not an MD5 of 32 lower-case hexadecimal digits", ErrBadHash)
-	}
-	return stored{format: barePrefix, matches: func(password string) bool { return equal(md5Hex(password), digits) }}, nil
-}
-
-// bareMD5 returns the bare form of 32 hexadecimal digits in either case.
-func bareMD5(digits string) (encoded string, ok bool) {
-	if len(digits) != hex.EncodedLen(md5.Size) {
-		return "", false
-	}
-	sum, err := hex.DecodeString(digits)
-	return barePrefix + hex.EncodeToString(sum), err == nil
-}
-
-func md5Hex(password string) string {
-	sum := md5.Sum([]byte(password))
-	return hex.EncodeToString(sum[:])
-}
-
-// IsBare reports whether a stored hash is an MD5 that is not wrapped yet.
-func IsBare(encoded string) bool { return strings.HasPrefix(encoded, barePrefix) }
-
-// Wrap returns a bare MD5 wrapped in an Argon2id of the current costs. It is
-// background work: requests of users are served first. The error is [ErrBadHash] if
-// encoded is not a bare MD5.
-func (h *Hasher) Wrap(ctx context.Context, encoded string) (wrapped string, err error) {
-	digits := strings.TrimPrefix(encoded, barePrefix)
-	if s, err := parse(encoded); err != nil || s.format != barePrefix {
-		return "", fmt.Errorf("wrapping a hash: %w: not a bare MD5", ErrBadHash)
-	}
-	err = h.run(ctx, Source{background: true}, func() { wrapped = wrap(newArgon2id(h.params, digits).String()) })
-	if err != nil {
-		return "", fmt.Errorf("wrapping a hash: %w", err)
-	}
-	return wrapped, nil
 }

@@ -4,12 +4,12 @@ import (
 	"crypto/hmac"
 	"crypto/md5"
 	"crypto/pbkdf2"
-	"crypto/sha1"
-	"crypto/sha256"
 	"crypto/sha512"
 	"crypto/subtle"
 	"encoding/base64"
 	"fmt"
+	"hash"
+	"io"
 	"math/bits"
 	"regexp"
 	"slices"
@@ -62,6 +62,51 @@ func parseWordPress(encoded string) (stored, error) {
 	}}, nil
 }
 
+// parseBcryptSHA256 parses a hash of Django's BCryptSHA256PasswordHasher: bcrypt_sha256$ before
+// the bcrypt of the 64 hexadecimal digits of a SHA-256. So all bytes of a password count.
+func parseBcryptSHA256(encoded string) (stored, error) {
+	s, err := parseBcrypt(strings.TrimPrefix(encoded, "bcrypt_sha256$"))
+	if err != nil {
+		return s, err
+	}
+	inner := s.matches
+	return stored{format: "bcrypt_sha256$" + s.format, matches: func(password string) bool {
+		return inner(digests["sha256"].hex(password))
+	}}, nil
+}
+
+// phpBBPrefix begins a hash of phpBB that was made of an older one, in the order in which it is
+// stored: $phpbb$2y$10$9 and the salts of both, and the sum of the bcrypt of the sum of a phpass.
+const phpBBPrefix = "$phpbb$"
+
+// maxPhpBBRounds are those of the phpass within; phpBB uses 2048.
+const maxPhpBBRounds = 1 << 13
+
+var phpBBForm = regexp.MustCompile(`\A\$phpbb(\$2[aby]\$[0-9]{2}\$)([./0-9A-Za-z])\$([./0-9A-Za-z]{8})([./0-9A-Za-z]{53})\z`)
+
+func parsePhpBB(encoded string) (stored, error) {
+	parts := phpBBForm.FindStringSubmatch(encoded)
+	if parts == nil {
+		return stored{}, fmt.Errorf("%w: not a combined hash of phpBB's", ErrBadHash)
+	}
+	outer, err := parseBcrypt(parts[1] + parts[4])
+	if err != nil {
+		return stored{}, err
+	}
+	inner, err := parsePhpass("$H$" + parts[2] + parts[3])
+	rounds := 1 << strings.IndexByte(phpassDigits, parts[2][0])
+	if err != nil || rounds > maxPhpBBRounds {
+		return stored{}, fmt.Errorf("%w: cost is too high", ErrBadHash)
+	}
+	cost, _ := strconv.Atoi(parts[1][4:6])
+	return stored{
+		format:  encoded[:len("$phpbb$2y$10$9$")],
+		matches: func(password string) bool { return outer.matches(inner.sum(password)) },
+		// A round of bcrypt takes about as long as 600 blocks of MD5.
+		blocks: func(password string) int { return inner.blocks(password)*rounds + 600<<cost },
+	}, nil
+}
+
 // trimPHP is PHP's trim, which WordPress applies to every password.
 func trimPHP(s string) string { return strings.Trim(s, " \n\r\t\v\x00") }
 
@@ -71,52 +116,66 @@ const minPhpassCost, maxPhpassCost = 7, 18
 
 const (
 	phpassDigits = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	phpassLength = 34 // $P$, 1 of the cost, 8 of the salt, 22 of the sum
+	phpassHead   = 12 // $P$, 1 of the cost, 8 of the salt
+	phpassLength = 34 // and 22 of the sum
 )
+
+// phpassCost returns the logarithm of the rounds of a phpass or of a hash of Drupal 7, whose
+// text begins with its settings.
+func phpassCost(encoded string, length, maxCost int) (int, error) {
+	if len(encoded) != phpassHead && len(encoded) != length || strings.Trim(encoded[3:], phpassDigits) != "" {
+		return 0, fmt.Errorf("%w: not a phpass", ErrBadHash)
+	}
+	cost := strings.IndexByte(phpassDigits, encoded[3])
+	if cost < minPhpassCost || cost > maxCost {
+		return 0, fmt.Errorf("%w: cost is not in %d … %d", ErrBadHash, minPhpassCost, maxCost)
+	}
+	return cost, nil
+}
 
 // parsePhpass parses a "portable" hash of phpass: by WordPress before 6.8 and many
 // others ($P$), or by phpBB 3 ($H$). For $P$ the trimmed password is compared, too,
-// because WordPress may have made the hash.
+// because WordPress may have made the hash; a wrapped one is compared with that alone, because
+// others that make such weak hashes are rare.
 func parsePhpass(encoded string) (stored, error) {
-	if len(encoded) != phpassLength || strings.Trim(encoded[3:], phpassDigits) != "" {
-		return stored{}, fmt.Errorf("%w: not a phpass", ErrBadHash)
+	cost, err := phpassCost(encoded, phpassLength, maxPhpassCost)
+	if err != nil {
+		return stored{}, err
 	}
-	cost := strings.IndexByte(phpassDigits, encoded[3])
-	if cost < minPhpassCost || cost > maxPhpassCost {
-		return stored{}, fmt.Errorf("%w: cost is not in %d … %d", ErrBadHash, minPhpassCost, maxPhpassCost)
-	}
-	candidates := func(password string) []string {
-		if trimmed := trimPHP(password); encoded[1] == 'P' && trimmed != password {
-			return []string{trimmed, password}
+	trims := encoded[1] == 'P'
+	sum := func(password string) string { return phpass(md5.New(), cost, encoded[4:phpassHead], password) }
+	s := summed(encoded[:4], encoded, phpassHead, 1<<cost, func(password string) string {
+		if trims {
+			password = trimPHP(password)
 		}
-		return []string{password}
+		return sum(password)
+	})
+	if exact := s.matches; trims {
+		s.matches = func(password string) bool {
+			return exact(password) || trimPHP(password) != password && equal(sum(password), encoded[phpassHead:])
+		}
 	}
-	return stored{
-		format: encoded[:4],
-		matches: func(password string) bool {
-			return slices.ContainsFunc(candidates(password), func(candidate string) bool {
-				return equal(phpass(cost, encoded[4:12], candidate), encoded[12:])
-			})
-		},
-		blocks: func(password string) (n int) { // of MD5 in a round, which hashes a sum and the password
-			for _, candidate := range candidates(password) {
-				n += (md5.Size+len(candidate)+8)/md5.BlockSize + 1
-			}
-			return n
-		},
-	}, nil
+	s.blocks = func(password string) int { // of MD5 in a round, which hashes a sum and the password
+		n := (md5.Size+len(password)+8)/md5.BlockSize + 1
+		if trimmed := trimPHP(password); trims && trimmed != password {
+			n += (md5.Size+len(trimmed)+8)/md5.BlockSize + 1
+		}
+		return n
+	}
+	return s, nil
 }
 
 // phpass returns the encoded sum of a password.
-func phpass(cost int, salt, password string) string {
-	sum := md5.Sum([]byte(salt + password))
-	round := append(sum[:], password...)
+func phpass(h hash.Hash, cost int, salt, password string) string {
+	io.WriteString(h, salt+password)
+	round := append(h.Sum(nil), password...)
 	for range 1 << cost {
-		sum = md5.Sum(round)
-		copy(round, sum[:])
+		h.Reset()
+		h.Write(round)
+		h.Sum(round[:0])
 	}
 	var text strings.Builder
-	for three := range slices.Chunk(sum[:], 3) { // four digits, the lowest bits first
+	for three := range slices.Chunk(round[:h.Size()], 3) { // four digits, the lowest bits first
 		var bits uint32
 		for i, b := range three {
 			bits |= uint32(b) << (8 * i)
@@ -129,10 +188,11 @@ func phpass(cost int, salt, password string) string {
 	return text.String()
 }
 
-// maxPBKDF2Iterations take about a second. Django 6 uses 1,200,000.
-const maxPBKDF2Iterations = 4_000_000
+// maxPBKDF2Iterations take one to two seconds. Django 6 uses 1,200,000 of SHA-256. For a
+// sum that is longer than that of the digest, the work is that of each of its blocks.
+var maxPBKDF2Iterations = map[string]int{"sha1": 4_000_000, "sha256": 4_000_000, "sha512": 2_000_000}
 
-var pbkdf2Form = regexp.MustCompile(`\A(pbkdf2_(sha256|sha1)\$([1-9][0-9]{0,6})\$)([^$]{1,128})\$([A-Za-z0-9+/]+=*)\z`)
+var pbkdf2Form = regexp.MustCompile(`\A(pbkdf2_(sha256|sha1)\$([1-9][0-9]{0,6})\$)([^$]{1,128})\$([A-Za-z0-9+/]+=*)?\z`)
 
 // parsePBKDF2 parses a PBKDF2 (RFC 8018) as Django writes it:
 // pbkdf2_sha256$ITERATIONS$SALT$SUM, the salt as text and the sum in base64.
@@ -141,22 +201,49 @@ func parsePBKDF2(encoded string) (stored, error) {
 	if parts == nil {
 		return stored{}, fmt.Errorf("%w: not a PBKDF2 of Django's", ErrBadHash)
 	}
-	digest := sha256.New
-	if parts[2] == "sha1" {
-		digest = sha1.New
-	}
-	iterations, err := strconv.Atoi(parts[3])
-	if err != nil || iterations > maxPBKDF2Iterations {
-		return stored{}, fmt.Errorf("%w: iterations are not in 1 … %d", ErrBadHash, maxPBKDF2Iterations)
-	}
-	want, err := base64.StdEncoding.Strict().DecodeString(parts[5])
-	if err != nil || len(want) != digest().Size() {
+	size := digests[parts[2]].new().Size()
+	if want, err := base64.StdEncoding.Strict().DecodeString(parts[5]); err != nil || len(want) != size && parts[5] != "" {
 		return stored{}, fmt.Errorf("%w: the sum does not have the size of the digest", ErrBadHash)
 	}
-	return stored{format: parts[1], matches: func(password string) bool {
-		sum, err := pbkdf2.Key(digest, password, []byte(parts[4]), iterations, len(want))
-		return err == nil && equal(sum, want)
-	}}, nil
+	return newPBKDF2(encoded, len(encoded)-len(parts[5]), parts[1], parts[2], parts[3], []byte(parts[4]), size, base64.StdEncoding)
+}
+
+var pbkdf2PHCForm = regexp.MustCompile(`\A\$pbkdf2-(sha1|sha256|sha512)\$i=([1-9][0-9]{0,6}),l=([1-9][0-9]{0,2})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)?\z`)
+
+// parsePBKDF2PHC parses a PBKDF2 in the PHC string format, with the number of bytes of the sum:
+// $pbkdf2-sha256$i=600000,l=32$SALT$SUM, salt and sum in unpadded base64. What passlib, Discourse,
+// Keycloak and MediaWiki write is stored in this form.
+func parsePBKDF2PHC(encoded string) (stored, error) {
+	parts := pbkdf2PHCForm.FindStringSubmatch(encoded)
+	if parts == nil {
+		return stored{}, fmt.Errorf("%w: not in the PHC format", ErrBadHash)
+	}
+	salt, saltErr := base64.RawStdEncoding.Strict().DecodeString(parts[4])
+	want, err := base64.RawStdEncoding.Strict().DecodeString(parts[5])
+	size, _ := strconv.Atoi(parts[3])
+	switch {
+	case saltErr != nil || err != nil:
+		return stored{}, fmt.Errorf("%w: not base64", ErrBadHash)
+	case len(salt) > 2*maxSaltBytes || size < minKeyBytes || size > 2*maxKeyBytes || len(want) != size && parts[5] != "":
+		return stored{}, fmt.Errorf("%w: salt or sum is too short or too long", ErrBadHash)
+	}
+	blocks := (size-1)/digests[parts[1]].new().Size() + 1
+	iterations, _ := strconv.Atoi(parts[2])
+	format := fmt.Sprintf("$pbkdf2-%s$i=%d$", parts[1], iterations*blocks)
+	return newPBKDF2(encoded, len(encoded)-len(parts[5]), format, parts[1], parts[2], salt, size, base64.RawStdEncoding)
+}
+
+func newPBKDF2(encoded string, settings int, format, digest, count string, salt []byte, size int, encoding *base64.Encoding) (stored, error) {
+	d := digests[digest]
+	blocks := (size-1)/d.new().Size() + 1
+	iterations, err := strconv.Atoi(count)
+	if most := maxPBKDF2Iterations[digest] / blocks; err != nil || iterations > most {
+		return stored{}, fmt.Errorf("%w: iterations are not in 1 … %d", ErrBadHash, most)
+	}
+	return summed(format, encoded, settings, 2*iterations*blocks, func(password string) string { // an HMAC hashes twice
+		sum, _ := pbkdf2.Key(d.new, password, salt, iterations, size)
+		return encoding.EncodeToString(sum)
+	}), nil
 }
 
 // The limits of a scrypt: its memory is 128·N·r bytes, its work N·r·p, of which the

@@ -2,9 +2,11 @@ package password
 
 import (
 	"crypto/sha256"
+	"crypto/sha512"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -191,6 +193,15 @@ func FuzzParse(f *testing.F) {
 	for _, v := range foreignVectors {
 		f.Add(v.encoded)
 	}
+	for _, v := range formatVectors {
+		f.Add(v.hash)
+		if encoded, err := AdoptForm(v.hash, v.salt, v.form); err == nil {
+			f.Add(encoded)
+		}
+	}
+	for _, format := range everyFormat {
+		f.Add(format.encoded)
+	}
 	f.Fuzz(func(t *testing.T, encoded string) {
 		adopted, err := Adopt(encoded)
 		if err != nil {
@@ -199,6 +210,15 @@ func FuzzParse(f *testing.F) {
 		s, err := parse(adopted)
 		if err != nil {
 			t.Fatalf("Adopt accepted what parse refuses: %v", err)
+		}
+		if again, err := Adopt(adopted); err != nil || again != adopted {
+			t.Fatalf("adopting %q again: got %q, %v", adopted, again, err)
+		}
+		if own, foreign := Split(adopted); Join(own, foreign) != adopted {
+			t.Fatalf("%q does not survive the columns", adopted)
+		}
+		if d, ok := dummyOf(s.format); !ok || d.format != s.format {
+			t.Fatalf("the format %q has no dummy", s.format)
 		}
 		if !utf8.ValidString(adopted) || strings.ContainsFunc(adopted, unicode.IsControl) {
 			t.Fatalf("got %q, which no database can store as text", adopted)
@@ -225,18 +245,34 @@ func costs(t *testing.T, format string) (memory uint64, time float64) {
 		}
 		return n
 	}
+	phpass := func(digit string, maxCost int) float64 {
+		return math.Exp2(float64(strings.Index(phpassDigits, digit) - maxCost))
+	}
 	switch parameters[0] {
+	case "argon2id-of":
+		outer := strings.Join(parameters[1:3], "$") + "$"
+		memory, time = costs(t, "$argon2id$"+outer)
+		_, within := costs(t, strings.TrimPrefix(format, withinPrefix+outer))
+		return memory, max(time, within)
 	case "argon2id", "argon2i", "argon2id-md5":
 		n := number("m=%d,t=%d,p=%d")
 		return n[0] << 10, float64(n[0]*n[1]) / maxWork
-	case "!", "md5-bare":
+	case "!", "md5-bare", "digest", "1":
 		return 0, 0
-	case "2a", "2b", "2y", "wp":
+	case "2a", "2b", "2y", "wp", "bcrypt_sha256":
 		return 4096, math.Exp2(float64(number("%d")[0]) - maxBcryptCost)
+	case "phpbb":
+		return 4096, math.Exp2(float64(slices.Index(bcryptCosts, parameters[2]))-maxBcryptCost) + phpass(last, maxPhpassCost)/2
 	case "P", "H":
-		return maxRawBytes, math.Exp2(float64(strings.Index(phpassDigits, last) - maxPhpassCost))
+		return maxRawBytes, phpass(last, maxPhpassCost)
+	case "S", "U":
+		return maxRawBytes, phpass(last, maxDrupalCost)
+	case "5", "6":
+		return maxRawBytes, float64(number("rounds=%d")[0]) / maxSHACryptRounds
+	case "pbkdf2-sha1", "pbkdf2-sha256", "pbkdf2-sha512":
+		return sha512.Size, float64(number("i=%d")[0]) / float64(maxPBKDF2Iterations[strings.TrimPrefix(parameters[0], "pbkdf2-")])
 	case "pbkdf2_sha256", "pbkdf2_sha1":
-		return sha256.Size, float64(number("%d")[0]) / maxPBKDF2Iterations
+		return sha256.Size, float64(number("%d")[0]) / float64(maxPBKDF2Iterations[strings.TrimPrefix(parameters[0], "pbkdf2_")])
 	case "scrypt":
 		n := number("ln=%d,r=%d,p=%d")
 		return 128 << n[0] * n[1], float64(1<<n[0]*n[1]*n[2]) / maxScryptWork
@@ -244,3 +280,5 @@ func costs(t *testing.T, format string) (memory uint64, time float64) {
 	t.Fatalf("%s is unknown", format)
 	return 0, 0
 }
+
+var bcryptCosts = strings.Split("00 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15", " ")

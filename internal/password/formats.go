@@ -10,12 +10,34 @@ import (
 // stored is a parsed hash of any format.
 type stored struct {
 	format  string                     // see [Format]
+	name    string                     // see [Name]
 	matches func(password string) bool // does the whole work for every password
-	argon2  *Params                    // the costs, if a comparison is one Argon2; nil for other formats
+	argon2  *Params                    // the costs, if a comparison is one Argon2 or little more; nil for other formats
 	made    *argon2Hash                // the hash, if it has the format of new ones; nil for other formats
+	within  bool                       // an Argon2id of another hash, whose work argon2 does not count
 	// blocks returns the work of a comparison in any unit; nil if it is the same for
 	// every password.
 	blocks func(password string) int
+
+	// work is that of a comparison with a short password, in SHA-256 of one block. A hash
+	// with less than minWork is wrapped, see [Hasher.Wrap]. 0 stands for enough.
+	work int
+	// settings is the hash without its sum, and sum the text that completes it to a hash of
+	// the password. Every format has them whose work can be less than minWork.
+	settings string
+	sum      func(password string) string
+}
+
+// minWork is the work of a hash that is stored as it is.
+const minWork = 10_000
+
+// summed returns a hash whose text is its settings and then its sum.
+func summed(format, encoded string, settings int, work int, sum func(password string) string) stored {
+	want := encoded[settings:]
+	return stored{
+		format: format, work: work, settings: encoded[:settings], sum: sum,
+		matches: func(password string) bool { return equal(sum(password), want) },
+	}
 }
 
 // current reports whether the hash is one that would be made with p.
@@ -35,31 +57,54 @@ func (s stored) effort(password string) float64 {
 // maxEncoded is more bytes than any hash within the limits has.
 const maxEncoded = 512
 
-// formats maps the prefix of a hash to the parser of its format.
+// formats lists the formats of stored hashes: what users read of it, how its text begins, and
+// the parser, which keeps the limits of its costs. Texts of other systems that are stored in
+// one of these forms are in texts (adopt.go).
 var formats = []struct {
+	name   string
 	prefix string
 	parse  func(encoded string) (stored, error)
 }{
-	{"$argon2id$", parseArgon2},
-	{"$argon2i$", parseArgon2},
-	{wrappedPrefix, parseWrapped},
-	{barePrefix, parseBare},
-	{"$2a$", parseBcrypt},
-	{"$2b$", parseBcrypt},
-	{"$2y$", parseBcrypt},
-	{"$wp$2y$", parseWordPress},
-	{"$P$", parsePhpass},
-	{"$H$", parsePhpass},
-	{"pbkdf2_sha256$", parsePBKDF2},
-	{"pbkdf2_sha1$", parsePBKDF2},
-	{"$scrypt$", parseScryptPHC},
-	{"scrypt$", parseScryptDjango},
-	{Unusable, parseUnusable},
+	{"Argon2id", "$argon2id$", parseArgon2},
+	{"Argon2i", "$argon2i$", parseArgon2},
+	{"MD5", wrappedPrefix, parseWrapped},
+	{"MD5", barePrefix, parseBare},
+	{"bcrypt", "$2a$", parseBcrypt},
+	{"bcrypt", "$2b$", parseBcrypt},
+	{"bcrypt", "$2y$", parseBcrypt},
+	{"WordPress 6.8", "$wp$2y$", parseWordPress},
+	{"phpass", "$P$", parsePhpass},
+	{"phpass", "$H$", parsePhpass},
+	{"phpBB 3.1, combined", phpBBPrefix, parsePhpBB},
+	{"Drupal 7", "$S$", parseDrupal},
+	{"Drupal 7 of Drupal 6", "U$S$", parseDrupal},
+	{"MD5 crypt", "$1$", parseMD5Crypt},
+	{"SHA-256 crypt", "$5$", parseSHACrypt},
+	{"SHA-512 crypt", "$6$", parseSHACrypt},
+	{"Django PBKDF2", "pbkdf2_sha256$", parsePBKDF2},
+	{"Django PBKDF2", "pbkdf2_sha1$", parsePBKDF2},
+	{"PBKDF2", "$pbkdf2-sha1$", parsePBKDF2PHC},
+	{"PBKDF2", "$pbkdf2-sha256$", parsePBKDF2PHC},
+	{"PBKDF2", "$pbkdf2-sha512$", parsePBKDF2PHC},
+	{"Django bcrypt_sha256", "bcrypt_sha256$$", parseBcryptSHA256},
+	{"scrypt", "$scrypt$", parseScryptPHC},
+	{"Django scrypt", "scrypt$", parseScryptDjango},
+	{"digest", digestPrefix, parseDigest},
+	{"no password", Unusable, parseUnusable},
 }
 
 // parse parses a stored hash. Its errors are [ErrBadHash] and hold no part of the
 // hash.
 func parse(encoded string) (stored, error) {
+	s, err := parseUnsummed(encoded)
+	if err == nil && s.sum != nil && s.settings == encoded {
+		return stored{}, fmt.Errorf("%w: the sum is missing", ErrBadHash)
+	}
+	return s, err
+}
+
+// parseUnsummed is parse for a hash that may end with its settings.
+func parseUnsummed(encoded string) (stored, error) {
 	if len(encoded) > maxEncoded {
 		return stored{}, fmt.Errorf("%w: too long", ErrBadHash)
 	}
@@ -67,40 +112,40 @@ func parse(encoded string) (stored, error) {
 	if strings.ContainsFunc(encoded, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }) {
 		return stored{}, fmt.Errorf("%w: not UTF-8, or with control characters", ErrBadHash)
 	}
+	switch { // of hashes of the list
+	case strings.HasPrefix(encoded, withinPrefix):
+		return parseWithin(encoded)
+	case strings.HasPrefix(encoded, waitingPrefix):
+		return parseWaiting(encoded)
+	}
 	for _, f := range formats {
 		if strings.HasPrefix(encoded, f.prefix) {
-			return f.parse(encoded)
+			s, err := f.parse(encoded)
+			if s.name == "" {
+				s.name = f.name
+			}
+			return s, err
 		}
 	}
 	return stored{}, fmt.Errorf("%w: unknown format", ErrBadHash)
 }
 
 // Format returns the part of a stored hash that determines how long a comparison
-// takes: its text up to the salt, such as "$2y$12$". For both forms of a scrypt it is
-// that of the PHC format. It is "" if the hash is invalid.
+// takes: its text up to the salt, such as "$2y$12$", or another text that stands for the
+// same work. It is "" if the hash is invalid.
 func Format(encoded string) string {
 	s, _ := parse(encoded)
 	return s.format
 }
 
-// Adopt checks a hash that another system made and returns the form to store: an
-// MD5 as a bare one (see [IsBare]), a hash that begins with ! as an unusable one (see
-// [IsUnusable]), and any other unchanged. The error is [ErrBadHash] with the reason
-// and no part of the hash.
-func Adopt(foreign string) (encoded string, err error) {
-	if encoded, ok := bareMD5(foreign); ok {
-		return encoded, nil
+// Name returns what users read of the format of a stored hash, such as "phpass" or
+// "md5(s.p)"; "" if the hash is invalid. A wrapped hash is named after the one within.
+func Name(encoded string) string {
+	s, err := parse(encoded)
+	if err != nil {
+		return ""
 	}
-	if strings.HasPrefix(foreign, Unusable) { // Django appends random letters
-		return Unusable, nil
-	}
-	s, err := parse(foreign)
-	if err == nil && s.argon2 != nil { // lower limits than for hashes that are stored
-		if invalid := s.argon2.Validate(); invalid != nil {
-			err = fmt.Errorf("%w: %w", ErrBadHash, invalid)
-		}
-	}
-	return foreign, err
+	return s.name
 }
 
 // Unusable is stored for an account without a password, or if its hash cannot be imported:

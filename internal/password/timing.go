@@ -2,6 +2,8 @@ package password
 
 import (
 	"context"
+	"encoding/base64"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -23,13 +25,19 @@ var longest = strings.Repeat("a", maxRawBytes-1) + " "
 
 // completions turn a format into a hash; one of them fits each format.
 var completions = []string{
-	"",                             // unusable hash
-	strings.Repeat("0", 32),        // bare MD5
-	strings.Repeat(".", 53),        // bcrypt, WordPress
-	strings.Repeat(".", 30),        // phpass
-	zeroSalt + "$" + zeroSum,       // the Argon2 family, scrypt
-	zeroSalt + "$" + zeroSum + "=", // PBKDF2 with SHA-256
-	zeroSalt + "$" + zeroSum[:len(zeroSum)-16] + "=", // PBKDF2 with SHA-1
+	"",                      // unusable hash
+	strings.Repeat("0", 32), // bare MD5
+	"md5(p)$$" + strings.Repeat("0", 32),
+	strings.Repeat(".", 53), // bcrypt, WordPress
+	strings.Repeat(".", 61), // phpBB
+	strings.Repeat(".", 30), // phpass
+	strings.Repeat(".", 51), // Drupal
+	strings.Repeat(".", 8) + "$" + strings.Repeat(".", 22),  // MD5 crypt
+	strings.Repeat(".", 16) + "$" + strings.Repeat(".", 43), // SHA-256 crypt
+	strings.Repeat(".", 16) + "$" + strings.Repeat(".", 86), // SHA-512 crypt
+	zeroSalt + "$" + zeroSum,                                // the Argon2 family, scrypt
+	zeroSalt + "$" + zeroSum + "=",                          // PBKDF2 with SHA-256
+	zeroSalt + "$" + zeroSum[:len(zeroSum)-16] + "=",        // PBKDF2 with SHA-1
 }
 
 // 16 and 32 zero bytes in base64.
@@ -40,12 +48,36 @@ const (
 
 // dummyOf returns a hash of a format, or false if the format does not exist.
 func dummyOf(format string) (stored, bool) {
+	s, err := parse(dummyText(format))
+	return s, err == nil && s.format == format
+}
+
+// dummyText returns the text of a hash of a format, "" if the format does not exist.
+func dummyText(format string) string {
+	if costs, ok := strings.CutPrefix(format, withinPrefix); ok {
+		end := strings.IndexByte(costs, 'p') + strings.IndexByte(costs[max(0, strings.IndexByte(costs, 'p')):], '$') + 1
+		inner, ok := dummyOf(costs[end:])
+		if !ok || inner.sum == nil {
+			return ""
+		}
+		return withinPrefix + costs[:end] + zeroSalt + "$" + zeroSum + "$" + inner.settings
+	}
+	if start, ok := strings.CutPrefix(format, "$pbkdf2-"); ok { // the format does not have the length of the sum
+		digest, iterations, _ := strings.Cut(start, "$")
+		d, ok := digests[digest]
+		if !ok {
+			return ""
+		}
+		size := d.new().Size()
+		return fmt.Sprintf("$pbkdf2-%s$%s,l=%d$%s$%s", digest, strings.TrimSuffix(iterations, "$"), size, zeroSalt,
+			base64.RawStdEncoding.EncodeToString(make([]byte, size)))
+	}
 	for _, completion := range completions {
 		if s, err := parse(format + completion); err == nil && s.format == format {
-			return s, true
+			return format + completion
 		}
 	}
-	return stored{}, false
+	return ""
 }
 
 // Measure sets the formats, as [Format] returns them, that the database now stores,
@@ -129,7 +161,7 @@ func (t *timings) replace(formats []string) {
 		if !known || slices.Contains(t.stored, format) || len(t.stored) == maxMeasured {
 			continue
 		}
-		if dummy.argon2 != nil && *dummy.argon2 == t.costs {
+		if dummy.argon2 != nil && *dummy.argon2 == t.costs && !dummy.within {
 			continue // it takes as long as the current one
 		}
 		t.stored = append(t.stored, format)

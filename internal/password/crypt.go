@@ -1,0 +1,132 @@
+package password
+
+import (
+	"crypto/md5"
+	"crypto/sha256"
+	"crypto/sha512"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/go-crypt/x/crypt"
+)
+
+// maxCryptBytes is how many bytes a password may have for the formats of this file, as in
+// libxcrypt and in Drupal. A longer one takes as long as one of this length, and matches nothing.
+const maxCryptBytes = 512
+
+// cryptBytes returns the bytes of a password that are hashed, and whether these are all.
+func cryptBytes(password string) (part string, all bool) {
+	return password[:min(len(password), maxCryptBytes)], len(password) <= maxCryptBytes
+}
+
+// upToCryptBytes makes a hash refuse longer passwords.
+func (s stored) upToCryptBytes() stored {
+	sum := s.sum
+	s.sum = func(password string) string {
+		part, all := cryptBytes(password)
+		text := sum(part)
+		if !all {
+			return "" // no hash has an empty sum
+		}
+		return text
+	}
+	want := s.matches
+	s.matches = func(password string) bool {
+		part, all := cryptBytes(password)
+		return want(part) && all
+	}
+	if blocks := s.blocks; blocks != nil {
+		s.blocks = func(password string) int {
+			part, _ := cryptBytes(password)
+			return blocks(part)
+		}
+	}
+	return s
+}
+
+const (
+	maxDrupalCost = 20 // the logarithm of the rounds, of which Drupal 7 has 15; takes about a second
+	drupalLength  = 55 // $S$, 1 of the cost, 8 of the salt, 43 of the sum, which is cut off
+)
+
+// parseDrupal parses a hash of Drupal 7 to 10: phpass with SHA-512 ($S$). U before it means that
+// Drupal 7 has made it of the MD5 that Drupal 6 had.
+func parseDrupal(encoded string) (stored, error) {
+	plain := strings.TrimPrefix(encoded, "U")
+	cost, err := phpassCost(plain, drupalLength, maxDrupalCost)
+	if err != nil {
+		return stored{}, err
+	}
+	of := len(encoded) - len(plain)
+	s := summed(encoded[:of+4], encoded, of+phpassHead, 1<<cost, func(password string) string {
+		return phpass(sha512.New(), cost, plain[4:phpassHead], password)[:drupalLength-phpassHead]
+	})
+	s.blocks = func(password string) int { return (sha512.Size+len(password)+16)/sha512.BlockSize + 1 }
+	if of == 0 {
+		return s.upToCryptBytes(), nil
+	}
+	sum, want := s.sum, encoded[of+phpassHead:]
+	s.sum = func(password string) string { return sum(md5Hex(password)) }
+	s.matches = func(password string) bool { return equal(sum(md5Hex(password)), want) }
+	s.blocks = nil
+	return s, nil
+}
+
+// minSHACryptRounds are those of the specification, which allows 999,999,999; most systems use
+// 5000, passlib 656,000.
+const minSHACryptRounds, maxSHACryptRounds, defaultSHACryptRounds = 1000, 1_000_000, 5000
+
+var (
+	md5CryptForm = regexp.MustCompile(`\A\$1\$([^$:]{0,8})\$([./0-9A-Za-z]{22})?\z`)
+	shaCryptForm = regexp.MustCompile(`\A\$([56])\$(?:rounds=([1-9][0-9]{3,6})\$)?([^$:]{0,16})\$([./0-9A-Za-z]+)?\z`)
+)
+
+// parseMD5Crypt parses a hash of crypt(3) with MD5, as FreeBSD introduced it.
+func parseMD5Crypt(encoded string) (stored, error) {
+	parts := md5CryptForm.FindStringSubmatch(encoded)
+	if parts == nil {
+		return stored{}, fmt.Errorf("%w: not an MD5 crypt", ErrBadHash)
+	}
+	const rounds = 1000
+	s := summed("$1$", encoded, len(encoded)-len(parts[2]), rounds, func(password string) string {
+		return string(crypt.KeyMD5Crypt([]byte(password), []byte(parts[1])))
+	})
+	s.blocks = func(password string) int {
+		return (md5.Size+len(password)*13/7+len(parts[1])*2/3+9)/md5.BlockSize + 1
+	}
+	return s.upToCryptBytes(), nil
+}
+
+// parseSHACrypt parses a hash of crypt(3) with SHA-256 ($5$) or SHA-512 ($6$), as glibc
+// introduced it.
+func parseSHACrypt(encoded string) (stored, error) {
+	parts := shaCryptForm.FindStringSubmatch(encoded)
+	if parts == nil {
+		return stored{}, fmt.Errorf("%w: not a SHA crypt", ErrBadHash)
+	}
+	rounds := defaultSHACryptRounds
+	if parts[2] != "" {
+		rounds, _ = strconv.Atoi(parts[2])
+	}
+	if rounds < minSHACryptRounds || rounds > maxSHACryptRounds {
+		return stored{}, fmt.Errorf("%w: rounds are not in %d … %d", ErrBadHash, minSHACryptRounds, maxSHACryptRounds)
+	}
+	newHash, size, block, length := sha256.New, sha256.Size, sha256.BlockSize, 43
+	if parts[1] == "6" {
+		newHash, size, block, length = sha512.New, sha512.Size, sha512.BlockSize, 86
+	}
+	if parts[4] != "" && len(parts[4]) != length {
+		return stored{}, fmt.Errorf("%w: the sum is too short or too long", ErrBadHash)
+	}
+	salt := parts[3]
+	s := summed(fmt.Sprintf("$%s$rounds=%d$", parts[1], rounds), encoded, len(encoded)-len(parts[4]), rounds, func(password string) string {
+		return string(crypt.KeySHACrypt(newHash, []byte(password), []byte(salt), rounds))
+	})
+	s.blocks = func(password string) int { // of each round, and of the password as often as it has bytes
+		n := len(password)
+		return rounds*((size+n*13/7+len(salt)*2/3+block/8+1)/block+1) + n*n/block
+	}
+	return s.upToCryptBytes(), nil
+}

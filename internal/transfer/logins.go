@@ -49,7 +49,7 @@ func proposeLogin(login, id string) string {
 	const most = 64 // characters of a login
 	var text strings.Builder
 	for _, r := range login {
-		if _, code := accounts.LoginKey("000" + string(r)); code == "" {
+		if _, code := accounts.LoginKey(strings.Repeat(string(r), 3)); code == "" {
 			text.WriteRune(r)
 		} else if !strings.HasSuffix(text.String(), "_") {
 			text.WriteByte('_')

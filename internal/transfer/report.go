@@ -127,7 +127,7 @@ func count(list *[]FormatCount, format string) {
 	(*list)[i].Users++
 }
 
-func formatName(hash string) string { return password.Format(hash) }
+func formatName(hash string) string { return password.Name(hash) }
 
 // compareCounts orders by count, the highest first, and then by name.
 func compareCounts(n, m int64, a, b string) int { return cmp.Or(cmp.Compare(m, n), cmp.Compare(a, b)) }

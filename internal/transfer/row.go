@@ -101,7 +101,7 @@ func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account
 	case personal.InputUnset:
 		invalid.Add(columnHash, personal.FieldErrorRequired)
 	case personal.InputText:
-		a.PasswordHash, badHash = password.Adopt(hash.Text)
+		a.PasswordHash, badHash = password.AdoptForm(hash.Text, "", r.form)
 	default:
 		invalid.Add(columnHash, personal.FieldErrorInvalidType)
 	}

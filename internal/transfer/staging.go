@@ -526,7 +526,7 @@ func (s *Staged) records(ctx context.Context) (*stagedRecords, error) {
 		case slices.Contains(s.system.staged(), f.Theirs):
 			text += ", users." + f.Theirs
 		case s.lists[f.Ours]:
-			text, args = text+", "+of("json_group_array(value)"), append(args, f.Theirs)
+			text, args = text+", "+of("nullif(json_group_array(value), '[]')"), append(args, f.Theirs)
 		default:
 			text, args = text+", "+of(one), append(args, f.Theirs)
 		}

@@ -579,6 +579,9 @@ func (p *parser) skipDefinition(line int) (more bool, err error) {
 			if err := p.skipQuoted(""); err != nil {
 				return false, err
 			}
+			if isWord(p.peek()) { // else a missing quote could swallow rows
+				return false, p.fail(p.line, "a quote before here is missing, or one too many")
+			}
 		case c == ';':
 			return false, p.fail(p.line, "a %q is expected here", ')')
 		default:

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
@@ -25,7 +26,7 @@ func TestPlugin_Contract(t *testing.T) {
 	if os.Getenv(testkit.ReleasedVariable) != "" {
 		run = personaltest.RunReleased
 	}
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		run(t, func(t *testing.T, host personal.Host) personal.Service {
 			return pluginrpc.NewClient(startPlugin(t, url, host), host)
 		})
@@ -35,13 +36,13 @@ func TestPlugin_Contract(t *testing.T) {
 func TestPlugin_ContractOfRequiredVerification(t *testing.T) {
 	personaltest.RunRequiredVerification(t, func(t *testing.T, host personal.Host) personal.Service {
 		required := "[registration]\nenabled = true\nemail_verification = \"required\"\n"
-		return pluginrpc.NewClient(startPlugin(t, testkit.SQLite(t), host, required), host)
+		return pluginrpc.NewClient(startPlugin(t, testdb.SQLite(t), host, required), host)
 	})
 }
 
 func TestPlugin_AdministrationContract(t *testing.T) {
 	personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
-		client := pluginrpctest.Remembering(t, startPlugin(t, testkit.SQLite(t), host), host)
+		client := pluginrpctest.Remembering(t, startPlugin(t, testdb.SQLite(t), host), host)
 		return client, client
 	})
 }

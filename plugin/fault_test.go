@@ -12,6 +12,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -19,7 +20,7 @@ import (
 
 // The process works through a faulty connection to PostgreSQL.
 func TestPlugin_FaultsOfTheDatabase(t *testing.T) {
-	database := testkit.Postgres(t)
+	database := testdb.Postgres(t)
 	proxy, through := testkit.NewFaultProxy(t, database)
 	host := &personaltest.Host{}
 	service := pluginrpc.NewClient(startPlugin(t, through, host), host)

@@ -9,6 +9,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -18,7 +19,7 @@ import (
 // process goes on where it was.
 func TestFill_ContinuesAfterKill(t *testing.T) {
 	const users, revision = 20_000, "2"
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		host := &personaltest.Host{UserFieldsFunc: func(context.Context) (personal.Schema, error) {
 			return personal.Schema{Revision: revision, Fields: []personal.Field{
 				{Name: "city", Type: personal.TypeText, Required: true, Default: personal.Text("Riga")},

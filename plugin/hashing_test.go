@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 	"testing"
 
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -16,7 +16,7 @@ func TestModule_CollectsLessOftenWhileHashing(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(before))
 	build := builder(func() (string, error) { return "1.0.0", nil }, newMeasurements(), slog.New(slog.DiscardHandler), nil)
 	m, err := build(t.Context(), pluginrpc.Configuration{
-		DatabaseURL: testkit.SQLite(t), Settings: []byte("[password]\nmemory_kib = 8\ntime = 1\n"),
+		DatabaseURL: testdb.SQLite(t), Settings: []byte("[password]\nmemory_kib = 8\ntime = 1\n"),
 	}, &personaltest.Host{})
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
@@ -67,7 +68,7 @@ func accountRows(n int, hash string) string {
 }
 
 func TestCommands_ImportExportAuditStatus(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		t.Setenv("PERSONAL_DATABASE", url)
 		file := write(t, "users.csv", "login,email,password_hash,city\nada,ada@example.com,"+importedBcrypt+",kazan\nbob,,hunter2hunter2,\n")
 		fields := write(t, "user-fields.json", `[{"name":"city","type":"text"}]`)
@@ -123,7 +124,7 @@ func wantFile(t *testing.T, path, want string) string {
 }
 
 func TestCommands_RefuseInvalidArguments(t *testing.T) {
-	t.Setenv("PERSONAL_DATABASE", testkit.SQLite(t))
+	t.Setenv("PERSONAL_DATABASE", testdb.SQLite(t))
 	users := write(t, "users.csv", "login,password_hash\n")
 	for name, test := range map[string]struct {
 		args []string
@@ -172,7 +173,7 @@ type writerFunc func(p []byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestImport_SlowReaderDoesNotBlockWrites(t *testing.T) {
-	url := testkit.SQLite(t)
+	url := testdb.SQLite(t)
 	t.Setenv("PERSONAL_DATABASE", url)
 	mustCommand(t, "migrate")
 	db, err := databaseFlag{Database: url}.open(t.Context())
@@ -194,7 +195,7 @@ func TestImport_SlowReaderDoesNotBlockWrites(t *testing.T) {
 }
 
 func TestImport_RerunAfterKillImportsRest(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		const n = 20_000
 		t.Setenv("PERSONAL_DATABASE", url)
 		mustCommand(t, "migrate")
@@ -247,7 +248,7 @@ func awaitAccounts(t *testing.T, db *store.Store, n int64) {
 
 // A sign-in works before and after a hash is wrapped, and replaces it.
 func TestPlugin_WrapsBareHashes(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		t.Setenv("PERSONAL_DATABASE", url)
 		out, _ := mustCommand(t, "import", write(t, "users.csv", accountRows(200, importedMD5)), "--wrap", "later")
 		if !strings.Contains(out, "200 accounts imported") || !strings.Contains(out, "personal status") {
@@ -297,7 +298,7 @@ func TestProgressLine_ShowsRateAndTimeLeft(t *testing.T) {
 }
 
 func TestStatus_ListsMisplacedLogins(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		t.Setenv("PERSONAL_DATABASE", url)
 		mustCommand(t, "migrate")
 		db, err := store.Open(t.Context(), url, store.Options{})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 func TestImport_MemoryDoesNotGrowWithRows(t *testing.T) {
@@ -19,7 +20,7 @@ func TestImport_MemoryDoesNotGrowWithRows(t *testing.T) {
 		}
 		return importing.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
 	}
-	for name, newDatabase := range map[string]func(testing.TB) string{"SQLite": testkit.SQLite, "PostgreSQL": testkit.Postgres} {
+	for name, newDatabase := range map[string]func(testing.TB) string{"SQLite": testdb.SQLite, "PostgreSQL": testdb.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			few, many := memory(newDatabase(t), 4_000), memory(newDatabase(t), 40_000)
 			if t.Logf("%d and %d", few, many); many > few*3/2 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
@@ -15,7 +15,7 @@ import (
 func TestModule_RefusesInvalidSecretKeys(t *testing.T) {
 	build := builder(nil, newMeasurements(), slog.New(slog.DiscardHandler), nil)
 	_, err := build(t.Context(), pluginrpc.Configuration{
-		DatabaseURL: testkit.SQLite(t), SecretKeys: [][]byte{bytes.Repeat([]byte("k"), 32), []byte("SecretSesame")},
+		DatabaseURL: testdb.SQLite(t), SecretKeys: [][]byte{bytes.Repeat([]byte("k"), 32), []byte("SecretSesame")},
 	}, &personaltest.Host{})
 	var permanent *pluginrpc.PermanentError
 	if !errors.As(err, &permanent) || permanent.Reason != "secret keys: secret key 2 has 12 bytes, not 32" {
@@ -26,7 +26,7 @@ func TestModule_RefusesInvalidSecretKeys(t *testing.T) {
 func TestModule_SealsWithKeysOfTheHost(t *testing.T) {
 	key := bytes.Repeat([]byte("k"), 32)
 	for name, keys := range map[string][][]byte{"one key": {key}, "a host without keys": nil} {
-		m := newNode(t, pluginrpc.Configuration{DatabaseURL: testkit.SQLite(t), SecretKeys: keys})
+		m := newNode(t, pluginrpc.Configuration{DatabaseURL: testdb.SQLite(t), SecretKeys: keys})
 		if id := m.keys.Primary(); (id != "") != (keys != nil) || strings.Contains(id, "k") {
 			t.Errorf("%s: got key id %q", name, id)
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -71,7 +71,7 @@ func (n *node) wantPasskey(t *testing.T, device *softkey.Authenticator, code str
 }
 
 func TestCommands_CarryPasskeysToAnotherDatabase(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		from := "sqlite://" + filepath.Join(t.TempDir(), "from.db")
 		keyFile, keys := newKeyFile(t)
 		old := newPasskeyNode(t, from, keys)
@@ -98,7 +98,7 @@ func TestCommands_CarryPasskeysToAnotherDatabase(t *testing.T) {
 }
 
 func TestUserRemovePasskeys_RemovesThemWithEventAndNotice(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		t.Setenv("PERSONAL_DATABASE", url)
 		_, keys := newKeyFile(t)
 		site := newPasskeyNode(t, url, keys)
@@ -160,7 +160,7 @@ func TestUserRemovePasskeys_RemovesThemWithEventAndNotice(t *testing.T) {
 }
 
 func TestUserRemoveTwoFactor_RemovesPasskeysUnlessToldToKeepThem(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		t.Setenv("PERSONAL_DATABASE", url)
 		_, keys := newKeyFile(t)
 		site := newPasskeyNode(t, url, keys)
@@ -187,7 +187,7 @@ func TestUserRemoveTwoFactor_RemovesPasskeysUnlessToldToKeepThem(t *testing.T) {
 
 // An account with passkeys alone keeps them, and the command says what to do first.
 func TestUser_CommandsKeepTheLastWayIn(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		t.Setenv("PERSONAL_DATABASE", url)
 		_, keys := newKeyFile(t)
 		site := newPasskeyNode(t, url, keys)
@@ -207,7 +207,7 @@ func TestUser_CommandsKeepTheLastWayIn(t *testing.T) {
 }
 
 func TestPreflight_WarnsOfPasskeysOfAnotherDomain(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		t.Setenv("PERSONAL_DATABASE", url)
 		_, keys := newKeyFile(t)
 		site := newPasskeyNode(t, url, keys)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -24,7 +25,7 @@ func TestRehearsal_AnswersInTimeWithAMillionUsers(t *testing.T) {
 		{Name: "interests", Type: personal.TypeTags},
 		{Name: "newsletter", Type: personal.TypeBoolean},
 	}
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		host := &personaltest.Host{}
 		client := pluginrpc.NewClient(startPlugin(t, url, host), host)
 		testkit.Populate(t, url, users, `'{"phone":"+7 800 ' || i || '","age":' || (i % 100) || ',"interests":["a","b"],"newsletter":true'

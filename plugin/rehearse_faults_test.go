@@ -12,7 +12,7 @@ import (
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/rehearsal"
 	"github.com/cms-personal/personal/internal/store/dbconn"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -223,7 +223,7 @@ func plantedFaults() map[string]plantedFault {
 func TestRehearse_NamesFaults(t *testing.T) {
 	for name, fault := range plantedFaults() {
 		t.Run(name, func(t *testing.T) {
-			url := testkit.SQLite(t)
+			url := testdb.SQLite(t)
 			m := rehearsedModule(t, url, everythingOn, everyField()...)
 			if fault.statements != "" {
 				execute(t, url, fault.statements)

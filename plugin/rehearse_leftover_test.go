@@ -20,6 +20,7 @@ import (
 	"github.com/cms-personal/personal/internal/rehearsal"
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
@@ -112,7 +113,7 @@ func sameDump(t testing.TB, url string, before []string) {
 }
 
 func TestRehearse_LeavesNothing(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		m := populated(t, url)
 		before := dump(t, url)
 		if len(before) < 40 {
@@ -183,7 +184,7 @@ func TestRehearse_UntilKilled(t *testing.T) {
 }
 
 func TestRehearse_LeavesNothingWhenKilled(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		m := populated(t, url)
 		before := dump(t, url)
 		self, err := os.Executable()
@@ -218,7 +219,7 @@ func TestRehearse_LeavesNothingWhenKilled(t *testing.T) {
 // TestRehearse_HoldsUpNoOne does everything that the process that serves does, while the
 // transaction of a rehearsal is open, with a time limit that is shorter than the rehearsal.
 func TestRehearse_HoldsUpNoOne(t *testing.T) {
-	url := testkit.Postgres(t)
+	url := testdb.Postgres(t)
 	m, live := populated(t, url), rehearsedModule(t, url, everythingOn, everyField()...)
 	var once sync.Once
 	pause(m, func(context.Context) {
@@ -269,7 +270,7 @@ func serveLive(t testing.TB, m *module) {
 }
 
 func TestRehearse_LeavesSQLitesWriterToOthers(t *testing.T) {
-	url := testkit.SQLite(t)
+	url := testdb.SQLite(t)
 	m := populated(t, url)
 	before := dump(t, url)
 	pauses := 0
@@ -297,7 +298,7 @@ func TestRehearse_LeavesSQLitesWriterToOthers(t *testing.T) {
 }
 
 func TestRehearse_PassesAgainAndAgain(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		m := populated(t, url)
 		before := dump(t, url)
 		for i := range 25 { // 200 times under load: TestSoakRehearsals
@@ -311,7 +312,7 @@ func TestRehearse_PassesAgainAndAgain(t *testing.T) {
 
 // A wait for the lock of a migration, for example, is not the version's fault.
 func TestRehearse_SkipsWhatALockPrevents(t *testing.T) {
-	url := testkit.Postgres(t)
+	url := testdb.Postgres(t)
 	m := populated(t, url)
 	pools, err := dbconn.Open(url, dbconn.MigrationLimits)
 	if err != nil {

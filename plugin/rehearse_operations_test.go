@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/internal/rehearsal"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
@@ -16,7 +16,7 @@ var onlyRefused = map[personal.OperationName]string{
 }
 
 func TestRehearse_CallsEveryOperation(t *testing.T) {
-	m := rehearsedModule(t, testkit.SQLite(t), everythingOn, everyField()...)
+	m := rehearsedModule(t, testdb.SQLite(t), everythingOn, everyField()...)
 	calls, successes := map[personal.OperationName]int{}, map[personal.OperationName]int{}
 	m.rehearsed = func(c *rehearsal.Config) {
 		c.Wrap = func(honest rehearsal.Contract) rehearsal.Contract {
@@ -41,7 +41,7 @@ func TestRehearse_CallsEveryOperation(t *testing.T) {
 
 func TestRehearse_SkipsFieldsWithoutAValue(t *testing.T) {
 	impossible := personal.Field{Name: "impossible", Type: personal.TypeText, Pattern: `a^b`, Required: true}
-	m := rehearsedModule(t, testkit.SQLite(t), everythingOn, append(everyField(), impossible)...)
+	m := rehearsedModule(t, testdb.SQLite(t), everythingOn, append(everyField(), impossible)...)
 	others, _ := rehearse(t, m)
 	want := pluginrpc.Difference{Operation: "UpdateProfile", Field: "impossible"}
 	if len(others) != 1 || others[0].Outcome != pluginrpc.RehearsalSkipped || len(others[0].Differences) != 1 || others[0].Differences[0] != want {

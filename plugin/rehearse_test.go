@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -140,7 +140,7 @@ guess = {burst = 1, every = "24h"}
 }
 
 func TestRehearse_HonestVersionPasses(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		for name, settings := range rehearsedSettings {
 			t.Run(name, func(t *testing.T) {
 				for _, fields := range [][]personal.Field{nil, everyField()} {
@@ -157,7 +157,7 @@ func TestRehearse_HonestVersionPasses(t *testing.T) {
 }
 
 func BenchmarkRehearse(b *testing.B) {
-	for name, database := range map[string]func(testing.TB) string{"SQLite": testkit.SQLite, "PostgreSQL": testkit.Postgres} {
+	for name, database := range map[string]func(testing.TB) string{"SQLite": testdb.SQLite, "PostgreSQL": testdb.Postgres} {
 		for settings, text := range map[string]string{"default": "", "everything on": everythingOn} {
 			b.Run(fmt.Sprintf("%s/%s", name, settings), func(b *testing.B) {
 				m := rehearsedModule(b, database(b), text, everyField()...)

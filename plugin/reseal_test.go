@@ -12,7 +12,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
@@ -53,7 +53,7 @@ func storeFactor(t *testing.T, db *store.Store, login, key string) {
 }
 
 func TestModule_EncryptsSecretsWithTheFirstKeyOnceSettled(t *testing.T) {
-	c := pluginrpc.Configuration{DatabaseURL: testkit.SQLite(t), SecretKeys: [][]byte{secretKey("b"), secretKey("a")}, Settles: true}
+	c := pluginrpc.Configuration{DatabaseURL: testdb.SQLite(t), SecretKeys: [][]byte{secretKey("b"), secretKey("a")}, Settles: true}
 	m := newNode(t, c)
 	m.begin(t)
 	storeFactor(t, m.store, "ada", "a")
@@ -85,7 +85,7 @@ func TestModule_EncryptsSecretsWithTheFirstKeyOnceSettled(t *testing.T) {
 }
 
 func TestPreflight_WarnsOfMissingSecretKeys(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		preflight := func(c pluginrpc.Configuration) pluginrpc.Check {
 			t.Helper()
 			c.DatabaseURL, c.Settles = url, true
@@ -126,7 +126,7 @@ func TestPreflight_WarnsOfMissingSecretKeys(t *testing.T) {
 }
 
 func TestStatus_CountsSecondFactorsByKey(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		m := newNode(t, pluginrpc.Configuration{DatabaseURL: url})
 		m.begin(t)
 		t.Setenv("PERSONAL_DATABASE", url)

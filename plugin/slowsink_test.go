@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -15,7 +15,7 @@ import (
 
 // The mail is sent while the calls hang.
 func TestPlugin_HangingEventsDelayNoMail(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		const slots = 8
 		released, calls := make(chan struct{}), make(chan time.Duration, 100)
 		host := &personaltest.Host{PublishEventFunc: func(ctx context.Context, _ personal.Event) error {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 	"github.com/cms-personal/personal/shared/secretkeys"
@@ -89,7 +89,7 @@ func (n *node) wantSignIn(t *testing.T, code string, want personal.Code) {
 const verifiedAda = "login,email,email_verified,password_hash\nada,ada@example.com,yes," + importedBcrypt + "\n"
 
 func TestCommands_CarrySecondFactorToAnotherDatabase(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		from := "sqlite://" + filepath.Join(t.TempDir(), "from.db")
 		keyFile, keys := newKeyFile(t)
 		old := newTwoFactorNode(t, from, keys)
@@ -126,7 +126,7 @@ func TestCommands_CarrySecondFactorToAnotherDatabase(t *testing.T) {
 }
 
 func TestUserRemoveTwoFactor_RemovesItWithEventAndNotice(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		t.Setenv("PERSONAL_DATABASE", url)
 		_, keys := newKeyFile(t)
 		site := newTwoFactorNode(t, url, keys)
@@ -193,7 +193,7 @@ func (n *node) notices(t *testing.T, id int64, kind string) (waiting []string) {
 }
 
 func TestUser_CommandsChangeOneAccount(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		t.Setenv("PERSONAL_DATABASE", url)
 		mustCommand(t, "migrate")
 		for _, step := range []struct{ args, want string }{
@@ -247,7 +247,7 @@ func TestUser_CommandsChangeOneAccount(t *testing.T) {
 }
 
 func TestUser_DigitsThatNameTwoUsersAreRefused(t *testing.T) {
-	t.Setenv("PERSONAL_DATABASE", testkit.SQLite(t))
+	t.Setenv("PERSONAL_DATABASE", testdb.SQLite(t))
 	dump := "id,login,password_hash\n500,anna," + importedBcrypt + "\n7,500," + importedBcrypt + "\n600,600," + importedBcrypt + "\n"
 	mustCommand(t, "import", write(t, "users.csv", dump))
 	const both = `"500" is the login of account 7, and the id of account 500 ("anna"): repeat the command with --login or --id; nothing was done`
@@ -319,7 +319,7 @@ func TestPrintable_QuotesWhatATerminalWouldObey(t *testing.T) {
 }
 
 func TestUser_CommandsRefuseWhatCannotBe(t *testing.T) {
-	t.Setenv("PERSONAL_DATABASE", testkit.SQLite(t))
+	t.Setenv("PERSONAL_DATABASE", testdb.SQLite(t))
 	mustCommand(t, "migrate")
 	mustCommand(t, "user", "create", "anna")
 	mustCommand(t, "user", "create", "bob", "--email", "bob@example.com")

@@ -1,8 +1,12 @@
+// Package admin is the sample's guard of the admin pages: administrators sign in with a link that
+// the command admin-link prints, so that the first one needs no account. It shows how a CMS
+// decides who is an administrator without the module's users.
 package admin
 
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -12,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cms-personal/personal/shared/personaladmin"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
@@ -45,7 +50,6 @@ type digest [sha256.Size]byte
 // grant is a link or a session.
 type grant struct {
 	created, used time.Time
-	kept          any // see [Site.Keep]
 }
 
 // NewSessions returns an empty [Sessions].
@@ -88,25 +92,6 @@ func (s *Sessions) valid(token string) bool {
 	return true
 }
 
-// keep stores a value in the session of a token, in place of the previous one.
-func (s *Sessions) keep(token string, value any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if session := s.sessions[sha256.Sum256([]byte(token))]; session != nil {
-		session.kept = value
-	}
-}
-
-// kept returns the value that keep has stored, nil if there is none.
-func (s *Sessions) kept(token string) any {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if session := s.sessions[sha256.Sum256([]byte(token))]; session != nil {
-		return session.kept
-	}
-	return nil
-}
-
 // revoke ends the session of a token; an unknown token is ignored.
 func (s *Sessions) revoke(token string) {
 	s.mu.Lock()
@@ -132,10 +117,10 @@ func (s *Sessions) add(grants map[digest]*grant, limit int) string {
 // address the site by one of its own names. The check of the name defends against
 // DNS rebinding, where a foreign name resolves to this host. A loopback name that was
 // not configured counts for clients on this machine only: a proxy may pass on any Host. Guard does not check
-// the origin of posts: [ui.Pages.Handler] does.
+// the origin of posts: the pages do.
 type Guard struct {
 	sessions *Sessions
-	log      *AccessLog
+	log      *personaladmin.AccessLog
 	hosts    []string // accepted besides loopback names; lower case, without a port
 
 	fromLoopback func(*http.Request) bool // whether the client is on this machine
@@ -143,7 +128,7 @@ type Guard struct {
 
 // NewGuard returns a guard that accepts these host names (without a port) and, from
 // clients on this machine, localhost and loopback addresses.
-func NewGuard(s *Sessions, log *AccessLog, hosts ...string) *Guard {
+func NewGuard(s *Sessions, log *personaladmin.AccessLog, hosts ...string) *Guard {
 	g := &Guard{sessions: s, log: log, fromLoopback: func(*http.Request) bool { return false }} // until New knows better
 	for _, h := range hosts {
 		g.hosts = append(g.hosts, strings.ToLower(h))
@@ -161,24 +146,35 @@ func (g *Guard) ownHost(r *http.Request) bool {
 	return (host == "localhost" || err == nil && address.IsLoopback()) && g.fromLoopback(r)
 }
 
+// administrator is the actor in the events of changes: the sample does not tell
+// administrators apart.
+const administrator = "administrator"
+
+// Admit returns the name of the administrator who sends a request, or why it is refused.
+func (g *Guard) Admit(r *http.Request) (name string, err error) {
+	switch {
+	case !g.ownHost(r):
+		return "", errForeignHost
+	case !g.sessions.valid(cookie(r)):
+		return "", errors.New("no valid administrator session")
+	}
+	return administrator, nil
+}
+
 // require calls next for requests of administrators. It logs all others and passes
 // them to refused.
 func (g *Guard) require(next, refused http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case !g.ownHost(r):
-			g.log.Refused(r, foreignHost)
-		case !g.sessions.valid(cookie(r)):
-			g.log.Refused(r, "no valid administrator session")
-		default:
-			next.ServeHTTP(w, r)
+		if _, err := g.Admit(r); err != nil {
+			g.log.Refused(r, err.Error())
+			refused.ServeHTTP(w, r)
 			return
 		}
-		refused.ServeHTTP(w, r)
+		next.ServeHTTP(w, r)
 	})
 }
 
-const foreignHost = "the host name is not one of --admin-host, nor a loopback name in a request from this machine"
+var errForeignHost = errors.New("the host name is not one of --admin-host, nor a loopback name in a request from this machine")
 
 // foreignPost logs a post that was refused because a page of another origin sent it.
 func (g *Guard) foreignPost(r *http.Request) { g.log.Refused(r, "a page of another origin") }
@@ -191,7 +187,7 @@ func (g *Guard) signIn(w http.ResponseWriter, r *http.Request, code string) bool
 		return false
 	}
 	if !g.ownHost(r) {
-		g.log.Refused(r, foreignHost)
+		g.log.Refused(r, errForeignHost.Error())
 		return false
 	}
 	token, ok := g.sessions.redeem(code)

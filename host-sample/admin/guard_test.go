@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personaladmin"
 )
 
 // newSessions returns sessions with a clock that the test sets.
@@ -99,7 +100,7 @@ func newGuard(s *Sessions, log io.Writer, hosts ...string) *Guard {
 		}
 		return a
 	}
-	g := NewGuard(s, NewAccessLog(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{ReplaceAttr: timeless}))), hosts...)
+	g := NewGuard(s, personaladmin.NewAccessLog(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{ReplaceAttr: timeless}))), hosts...)
 	g.fromLoopback = func(r *http.Request) bool { return r.Header.Get("X-Forwarded-For") == "" }
 	return g
 }
@@ -181,9 +182,9 @@ func TestGuard_LogsAccessWithoutSecrets(t *testing.T) {
 		`level=INFO msg="administrator signed in"` + caller,
 		`level=INFO msg="administrator signed out"` + caller,
 		refused + `"the sign-in link is unknown, used or expired"`,
-		refused + strconv.Quote(foreignHost),
+		refused + strconv.Quote(errForeignHost.Error()),
 		refused + `"no valid administrator session"`,
-		refused + strconv.Quote(foreignHost),
+		refused + strconv.Quote(errForeignHost.Error()),
 	}, "\n") + "\n"
 	if log.String() != want {
 		t.Errorf("got the log\n%swant\n%s", log.String(), want)

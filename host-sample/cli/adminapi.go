@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/cms-personal/personal/host-sample/admin"
+	"github.com/cms-personal/personal/shared/personaladmin"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 )
 
@@ -23,7 +23,7 @@ type adminAPI struct {
 	users  fieldsAdministration
 	plugin http.Handler  // of the paths below pluginAPI
 	link   func() string // returns a new link to the admin pages
-	record *admin.AccessLog
+	record *personaladmin.AccessLog
 	log    *slog.Logger
 }
 
@@ -106,7 +106,7 @@ func etag(revision string) string { return `"` + revision + `"` }
 
 // adminLink is the response of /admin/api/link.
 type adminLink struct {
-	URL string `json:"url"` // single use, valid for [admin.LinkLife]
+	URL string `json:"url"` // single use, valid for admin.LinkLife
 }
 
 func (a *adminAPI) postLink(w http.ResponseWriter, r *http.Request) {

@@ -20,15 +20,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cms-personal/personal/host-sample/admin"
-	adminevents "github.com/cms-personal/personal/host-sample/admin/events"
-	adminfields "github.com/cms-personal/personal/host-sample/admin/fields"
-	adminmail "github.com/cms-personal/personal/host-sample/admin/mail"
-	adminplugin "github.com/cms-personal/personal/host-sample/admin/plugin"
-	adminsupport "github.com/cms-personal/personal/host-sample/admin/support"
-	adminusers "github.com/cms-personal/personal/host-sample/admin/users"
-	"github.com/cms-personal/personal/host-sample/mailbox"
-	"github.com/cms-personal/personal/host-sample/traffic"
+	"github.com/cms-personal/personal/host-sample/site"
 	"github.com/cms-personal/personal/shared/durable"
+	"github.com/cms-personal/personal/shared/personaladmin"
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
@@ -48,7 +42,6 @@ type host struct {
 	folder    *dataFolder
 	token     string // for the admin API
 	callbacks *personalhost.Host
-	mails     *mailbox.Box // nil: mails are sent
 	listener  net.Listener
 	url       string // of the listener
 	siteURL   string // at which browsers on this machine open the site
@@ -82,8 +75,8 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 	if err := h.listen(ctx); err != nil {
 		return nil, err
 	}
-	metrics, chart := newMetrics(), traffic.NewRecorder()
-	c.api.Observe = metrics.observer(chart)
+	metrics := newMetrics()
+	c.api.Observe = metrics.observer()
 	h.module, err = personalhost.New(ctx, personalhost.Config{
 		Data:        c.dataDir,
 		Catalogue:   catalogue,
@@ -119,7 +112,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 	if err := h.listenForProfiles(ctx); err != nil {
 		return nil, err
 	}
-	handler, err := h.newHandler(metrics, chart)
+	handler, err := h.newHandler(metrics)
 	if err != nil {
 		return nil, err
 	}
@@ -171,17 +164,13 @@ func (h *host) openFolder() (err error) {
 	if h.callbacks.Mail, err = mailer.NewCapture(h.folder.path("mail"), h.config.mailFrom); err != nil {
 		return err
 	}
-	if h.mails, err = mailbox.Open(h.folder.path("mail")); err != nil {
-		return err
-	}
-	h.closers = append(h.closers, h.mails.Close)
 	return nil
 }
 
 // newHandler connects the parts of the host to its routes.
-func (h *host) newHandler(metrics *metrics, chart *traffic.Recorder) (http.Handler, error) {
+func (h *host) newHandler(metrics *metrics) (http.Handler, error) {
 	c, m := h.config, h.module
-	access := admin.NewAccessLog(h.log)
+	access := personaladmin.NewAccessLog(h.log)
 	client := m.Client() // for administrators: the admission does not judge them
 	return newHandler(handlerOptions{
 		api:    m.API(),
@@ -190,22 +179,13 @@ func (h *host) newHandler(metrics *metrics, chart *traffic.Recorder) (http.Handl
 		adminAPI: &adminAPI{
 			token: sha256.Sum256([]byte(h.token)), fields: h.callbacks.Fields, users: client, plugin: m.Admin(), link: h.adminLink, record: access, log: h.log,
 		},
-		adminPages: admin.Options{
-			Guard: admin.NewGuard(h.sessions, access, c.flags.AdminHost...),
-			Log:   h.log,
-			Sections: []admin.Section{
-				&adminplugin.Pages{
-					Manager: m.Manager(), Catalogue: m.Catalogue(), EventLog: m.EventLog(), Uploads: m.Uploads(), Traffic: chart, Bake: c.flags.Bake,
-				},
-				&adminusers.Pages{Administration: client, Recovery: client, Fields: h.callbacks.Fields},
-				&adminsupport.Pages{Administration: client, Mails: client},
-				&adminfields.Pages{Store: h.callbacks.Fields, Administration: client},
-				&adminmail.Pages{Box: h.mails},
-				&adminevents.Pages{Administration: client, EventLog: m.EventLog()},
-			},
+		guard: admin.NewGuard(h.sessions, access, c.flags.AdminHost...),
+		adminPages: func(entry *admin.Entry) (http.Handler, error) {
+			return personaladmin.New(m, personaladmin.Config{
+				Guard: entry.Admit, Refuse: http.HandlerFunc(entry.Refuse), Versions: true, Texts: site.Texts(), Nav: entry.Nav, Access: access, Log: h.log,
+			})
 		},
 		metrics:     metrics,
-		traffic:     chart,
 		origins:     c.api.Origins,
 		apiURL:      h.siteURL + c.api.BasePath,
 		siteURL:     h.siteURL,

@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/cms-personal/personal/host-sample/traffic"
 	"github.com/cms-personal/personal/shared/personalhost/pluginmetrics"
 	"github.com/cms-personal/personal/shared/personalhttp"
 )
@@ -39,12 +38,10 @@ func newMetrics() *metrics {
 	return m
 }
 
-// observer returns what counts the API's requests, also for the administrators' chart.
-func (m *metrics) observer(chart *traffic.Recorder) func(personalhttp.Observation) {
+// observer returns what counts the API's requests.
+func (m *metrics) observer() func(personalhttp.Observation) {
 	return func(call personalhttp.Observation) {
-		operation := cmp.Or(call.Operation, otherOperation)
-		m.count(operation, call.Status, call.Took)
-		chart.Count(operation, call.Status >= http.StatusInternalServerError, call.Took)
+		m.count(cmp.Or(call.Operation, otherOperation), call.Status, call.Took)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/cms-personal/personal/host-sample/admin"
 	"github.com/cms-personal/personal/host-sample/reference"
 	"github.com/cms-personal/personal/host-sample/site"
-	"github.com/cms-personal/personal/host-sample/traffic"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personaladmin"
 	"github.com/cms-personal/personal/shared/personalhost/pluginmetrics"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalpages"
@@ -24,17 +24,20 @@ import (
 type handlerOptions struct {
 	api         *personalhttp.Handler
 	module      personalpages.Module
+	adminPages  adminPages
 	plugin      pluginState
 	adminAPI    *adminAPI
-	adminPages  admin.Options
+	guard       *admin.Guard // of the admin pages
 	metrics     *metrics
-	traffic     *traffic.Recorder
 	origins     []string // the site's own
 	apiURL      string   // without /api/v1/personal/
 	siteURL     string   // at which browsers on this machine open the site
 	alwaysHTTPS bool     // a proxy terminates TLS for every browser
 	log         *slog.Logger
 }
+
+// adminPages makes the admin pages, given where administrators enter.
+type adminPages func(*admin.Entry) (http.Handler, error)
 
 // pluginState is the part of [pluginmanager.Manager] that health checks and metrics need.
 type pluginState interface {
@@ -46,8 +49,11 @@ type pluginState interface {
 // newHandler returns the handler of everything that the CMS serves.
 func newHandler(o handlerOptions) (http.Handler, error) {
 	api, metrics := o.api, o.metrics
-	o.adminPages.API, o.adminPages.Origins = api, o.origins
-	adminPages, err := admin.New(o.adminPages)
+	entry, err := admin.NewEntry(admin.EntryOptions{Guard: o.guard, API: api, Origins: o.origins, Log: o.log})
+	if err != nil {
+		return nil, err
+	}
+	adminPages, err := o.adminPages(entry)
 	if err != nil {
 		return nil, err
 	}
@@ -59,20 +65,17 @@ func newHandler(o handlerOptions) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The administrators' chart shows all pages for visitors as one operation.
-	charted := func(next http.Handler) http.Handler {
-		return timed(next, func(_ *http.Request, status int, took time.Duration) {
-			o.traffic.Count("pages", status >= http.StatusInternalServerError, took)
-		})
-	}
-
 	mux := http.NewServeMux()
-	mux.Handle("/", charted(pages))
+	mux.Handle("/", pages)
 	mux.Handle(reference.Path, apiReference)
 	mux.Handle(reference.Path+"/", apiReference)
-	mux.Handle("GET /demo/greeting", charted(api.RequireUser(http.HandlerFunc(greet))))
+	mux.Handle("GET /demo/greeting", api.RequireUser(http.HandlerFunc(greet)))
 	mux.Handle("/admin/api/", o.adminAPI.routes())
-	mux.Handle("/admin/", adminPages)
+	mux.Handle(personaladmin.Path, adminPages)
+	mux.Handle(personaladmin.Path+"/", adminPages)
+	mux.Handle(admin.EnterPath, entry)
+	mux.Handle(admin.EnterPath+"/", entry)
+	mux.Handle(admin.LeavePath, entry)
 	mux.HandleFunc("GET /healthz", healthz)
 	mux.HandleFunc("GET /readyz", readyz(o.plugin, api.UntrustedProxy))
 	mux.Handle("GET /metrics", metrics.handler(o.plugin))

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -16,10 +15,9 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/host-sample/admin"
-	adminplugin "github.com/cms-personal/personal/host-sample/admin/plugin"
-	"github.com/cms-personal/personal/host-sample/traffic"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/personaladmin"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalhttp/personalhttptest"
@@ -37,10 +35,9 @@ const (
 // set.
 type testSite struct {
 	*httptest.Server
-	fields  *fieldstore.Store
-	traffic *traffic.Recorder
-	log     strings.Builder // of access to the admin pages and API
-	down    bool
+	fields *fieldstore.Store
+	log    strings.Builder // of access to the admin pages and API
+	down   bool
 
 	administration personaltest.Administration
 }
@@ -51,7 +48,7 @@ func startSite(t *testing.T, service personal.Service, basePath string, proxies 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &testSite{fields: fields, traffic: traffic.NewRecorder()}
+	s := &testSite{fields: fields}
 	catalogue, err := plugincatalogue.Open(filepath.Join(t.TempDir(), "personal"))
 	if err != nil {
 		t.Fatal(err)
@@ -59,11 +56,11 @@ func startSite(t *testing.T, service personal.Service, basePath string, proxies 
 	if err := catalogue.SaveState(plugincatalogue.State{Active: "1.2.3"}); err != nil {
 		t.Fatal(err)
 	}
-	record := admin.NewAccessLog(slog.New(slog.NewTextHandler(&s.log, nil)))
+	record := personaladmin.NewAccessLog(slog.New(slog.NewTextHandler(&s.log, nil)))
 	plugin := pluginadmin.New(s, catalogue, pluginadmin.Options{Log: quietLog()})
 	metrics := newMetrics()
 	api, err := personalhttp.New(service, personalhttp.Options{
-		BasePath: basePath, TrustedProxies: proxies, Observe: metrics.observer(s.traffic), Log: quietLog(),
+		BasePath: basePath, TrustedProxies: proxies, Observe: metrics.observer(), Log: quietLog(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -75,9 +72,9 @@ func startSite(t *testing.T, service personal.Service, basePath string, proxies 
 		adminAPI: &adminAPI{
 			token: sha256.Sum256([]byte(adminToken)), fields: s.fields, users: &s.administration, plugin: plugin, link: noLink, record: record, log: quietLog(),
 		},
-		adminPages: admin.Options{Guard: admin.NewGuard(admin.NewSessions(), record), Log: quietLog(), Sections: []admin.Section{&adminplugin.Pages{}}},
+		guard:      admin.NewGuard(admin.NewSessions(), record),
+		adminPages: func(entry *admin.Entry) (http.Handler, error) { return http.HandlerFunc(entry.Refuse), nil },
 		metrics:    metrics,
-		traffic:    s.traffic,
 		apiURL:     "http://127.0.0.1:8080" + basePath,
 		log:        quietLog(),
 	})
@@ -470,28 +467,6 @@ func TestMetrics_CountByOperationAndStatus(t *testing.T) {
 	}
 	if strings.Contains(body, "made-up") {
 		t.Error("a path without a route is a label")
-	}
-}
-
-func TestTraffic_CountsVisitorRequests(t *testing.T) {
-	service := signedInService()
-	service.FieldsFunc = func(context.Context) ([]personal.Field, error) {
-		return nil, personal.NewError(personal.CodeUnavailable, nil)
-	}
-	s := startSite(t, service, "")
-	s.send(t, http.MethodGet, "/api/v1/personal/profile/", "", "User-Id", "42", "User-Hash", userHash)
-	s.send(t, http.MethodGet, "/api/v1/personal/profile/", "") // a refusal is not an error
-	s.send(t, http.MethodGet, "/api/v1/personal/fields/", "")
-	s.send(t, http.MethodGet, "/demo/greeting", "", "User-Id", "42", "User-Hash", userHash)
-	s.send(t, http.MethodGet, "/admin/api/plugin", "")
-	s.send(t, http.MethodGet, "/healthz", "")
-	got := map[string][2]int{}
-	for _, o := range s.traffic.Totals() {
-		got[o.Operation] = [2]int{o.Requests, o.Errors}
-	}
-	want := map[string][2]int{"": {4, 1}, "profile": {2, 0}, "fields": {1, 1}, "pages": {1, 0}}
-	if !maps.Equal(got, want) {
-		t.Errorf("got requests and errors %v, want %v", got, want)
 	}
 }
 

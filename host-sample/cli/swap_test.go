@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cms-personal/personal/host-sample/admin"
+	"github.com/cms-personal/personal/shared/personaladmin"
 	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
@@ -142,7 +142,7 @@ func announceFake(t *testing.T, manager pluginadmin.Manager) string {
 	}
 	admin := &adminAPI{
 		token: sha256.Sum256([]byte(token)), plugin: pluginadmin.New(manager, catalogue, pluginadmin.Options{Log: quietLog()}),
-		link: noLink, record: admin.NewAccessLog(quietLog()), log: quietLog(),
+		link: noLink, record: personaladmin.NewAccessLog(quietLog()), log: quietLog(),
 	}
 	server := httptest.NewServer(admin.routes())
 	t.Cleanup(server.Close)

@@ -24,6 +24,7 @@ func TestPlugin_SwapUnderLoadLosesNoRequest(t *testing.T) {
 	s.command(t, "plugin", "install", bundle(t, "9.0.0", ""))
 	old := s.ready(t).Version
 	p := s.administrator(t, desktop)
+	p.open("/admin/plugin")
 	l := s.startLoad(t, 4)
 	begin, before := p.traffic(0).Until+1, int64(3) // in seconds
 	if screenshotFolder() != "" {
@@ -58,6 +59,7 @@ func TestPlugin_PageStaysLiveThroughACrash(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	p := s.administrator(t, desktop)
+	p.open("/admin/plugin")
 	s.startLoad(t, 1)
 	get(p, chromedp.Evaluate[bool]("window.sameDocument = true"))
 	before := s.ready(t)
@@ -93,6 +95,7 @@ func TestPlugin_UploadNeedsASignedBundle(t *testing.T) {
 	bundler(t, "keygen", key)
 	s := start(t, "--plugin-key", key+".pub", "--plugin", bundle(t, "9.0.0", key))
 	p := s.administrator(t, desktop)
+	p.open("/admin/plugin")
 	p.upload(bundle(t, "9.1.0", ""))
 	p.wantStatus(http.StatusUnprocessableEntity)
 	p.see("The bundle was not installed:")

@@ -5,6 +5,7 @@ package site
 
 import (
 	"embed"
+	"io/fs"
 	"log/slog"
 	"net/http"
 
@@ -22,6 +23,9 @@ const (
 	verifiedPath = "/demo/verified"
 	completePath = "/demo/complete"
 )
+
+// Texts returns the name of the site and its footer, in place of those of the module's pages.
+func Texts() fs.FS { return ui.Folder(files, "replaced") }
 
 // Options are what the pages need.
 type Options struct {
@@ -53,7 +57,7 @@ func New(o Options) (*Site, error) {
 		return nil, err
 	}
 	s.account, err = personalpages.New(o.Module, personalpages.Config{
-		Texts: ui.Folder(files, "replaced"), Nav: s.nav, Log: o.Log,
+		Texts: Texts(), Nav: s.nav, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,16 +15,19 @@ import (
 
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/userfields"
 )
 
 // AdministrationStore searches, shows, changes and deletes accounts for
 // administrators, and reads the audit log.
 type AdministrationStore interface {
-	// SearchAccounts returns a page of the accounts that match the search, the highest
-	// id first. The first page contains the accounts whose key or id is the whole text,
-	// as far as the limit allows, even if many others have higher ids; a later page may
-	// contain them again. All pages together contain every match.
+	// SearchAccounts returns a page of the accounts that match the search, in its order. The
+	// first page contains the accounts whose key or id is the whole text, as far as the
+	// limit allows, even if many others come before them; a later page may contain them
+	// again. All pages together contain every match.
 	SearchAccounts(ctx context.Context, q AccountSearch) (AccountPage, error)
+	// Accounts returns those of the accounts that exist, in any order.
+	Accounts(ctx context.Context, ids []int64) ([]SeenAccount, error)
 	// Account returns an account by its id. ErrNotFound.
 	Account(ctx context.Context, id int64) (SeenAccount, error)
 	// SetEmail sets the account's e-mail as unconfirmed, or removes it if it is the zero
@@ -51,29 +55,41 @@ type AdministrationStore interface {
 
 // AccountSearch says which accounts to search for.
 type AccountSearch struct {
-	Text     string // part of the name, in any case; "" matches every account
-	Key      string // part of the login's or the e-mail's key
-	ID       int64  // the whole id; 0: none
-	Disabled *bool  // nil: either
-	Before   int64  // only lower ids: AccountPage.Next of the page before; 0: the first page
-	Limit    int    // accounts on the page
+	Text         string // part of the name, in any case; "" matches every account
+	Key          string // part of the login's or the e-mail's key
+	ID           int64  // the whole id; 0: none
+	State        personal.UserState
+	Since, Until time.Time // when the account was created, without the end; zero: any time. If one is set, the order is that of this time
+	Field        string    // a user field; "": none
+	Value        any       // of the field: a string, a bool or an int64
+	Oldest       bool      // the lowest first, else the highest
+	After        int64     // AccountPage.Next of the page before; 0: the first page
+	Limit        int       // accounts on the page
 }
 
 // AccountPage is one page of a search.
 type AccountPage struct {
 	Accounts []SeenAccount
-	Next     int64 // AccountSearch.Before of the next page; 0 on the last page
+	Next     int64 // AccountSearch.After of the next page; 0 on the last page
 }
 
-// SeenAccount is an account with the time of its last use.
+// SeenAccount is an account with the times of its use.
 type SeenAccount struct {
 	Account
-	LastSeen time.Time // the latest of its sessions that are still stored; zero without any
+	LastSeen   time.Time // the latest of its sessions that are still stored; zero without any
+	LastSignIn time.Time // see personal.User
 }
 
 // FindUsers implements [personal.Administration].
 func (s *Service) FindUsers(ctx context.Context, r personal.FindUsersRequest) (personal.UserPage, error) {
-	q, err := accountSearch(r)
+	schema, err := &userfields.Schema{}, error(nil)
+	if r.Field != "" || len(r.Fields) > 0 {
+		schema, err = s.knownFields(ctx)
+	}
+	if err != nil {
+		return personal.UserPage{}, err
+	}
+	q, err := accountSearch(r, schema)
 	if err != nil {
 		return personal.UserPage{}, err
 	}
@@ -83,27 +99,45 @@ func (s *Service) FindUsers(ctx context.Context, r personal.FindUsersRequest) (p
 	}
 	page := personal.UserPage{Users: make([]personal.User, 0, len(found.Accounts)), Next: found.Next}
 	for _, a := range found.Accounts {
-		page.Users = append(page.Users, userOf(a))
+		user := userOf(a)
+		if len(r.Fields) > 0 {
+			user.Fields = slices.DeleteFunc(schema.Record(a.Fields), func(f personal.ProfileField) bool { return !slices.Contains(r.Fields, f.Name) })
+		}
+		page.Users = append(page.Users, user)
 	}
 	return page, nil
 }
 
 // accountSearch checks a request. It searches logins and e-mails by their keys, in
 // which the domain of an e-mail is an A-label.
-func accountSearch(r personal.FindUsersRequest) (AccountSearch, error) {
+func accountSearch(r personal.FindUsersRequest, schema *userfields.Schema) (AccountSearch, error) {
 	text := strings.TrimSpace(r.Search)
-	q := AccountSearch{Text: text, Before: r.After, Limit: cmp.Or(r.Limit, personal.DefaultUserLimit)}
+	q := AccountSearch{
+		Text: text, State: r.State, Since: r.Since, Until: r.Until, Field: r.Field,
+		Oldest: r.Oldest, After: r.After, Limit: cmp.Or(r.Limit, personal.DefaultUserLimit),
+	}
 	var invalid personal.FieldErrors
 	checkSearched(&invalid, "search", text)
-	switch disabled := r.State == personal.UserDisabled; r.State {
-	case "":
-	case personal.UserActive, personal.UserDisabled:
-		q.Disabled = &disabled
+	switch r.State {
+	case "", personal.UserActive, personal.UserDisabled, personal.UserUnconfirmed, personal.UserTwoFactor:
 	default:
 		invalid.Add("state", personal.FieldErrorNotInList)
 	}
 	checkRange(&invalid, "after", r.After, 0)
 	checkRange(&invalid, "limit", int64(q.Limit), personal.MaxUserLimit)
+	if r.Field != "" {
+		var ok bool
+		var code personal.FieldErrorCode
+		if q.Value, code, ok = schema.Comparable(r.Field, r.Value); !ok {
+			invalid.Add("field", personal.FieldErrorNotInList)
+		}
+		check(&invalid, "value", code)
+	}
+	for _, name := range r.Fields {
+		if !schema.Has(name) {
+			invalid.Add("fields", personal.FieldErrorNotInList)
+		}
+	}
 	q.Key = strings.ToLower(norm.NFC.String(text))
 	if email, code := ParseEmail(text); code == "" {
 		q.Key = email.Key
@@ -143,6 +177,7 @@ func userOf(a SeenAccount) personal.User {
 		Updated:  a.Updated,
 		LastSeen: a.LastSeen,
 
+		LastSignIn:      a.LastSignIn,
 		EmailVerified:   a.EmailVerified,
 		TwoFactor:       a.TwoFactor.On(),
 		UnverifiedEmail: a.Unverified.Address,
@@ -151,6 +186,25 @@ func userOf(a SeenAccount) personal.User {
 		user.EraseAt = a.EraseAt
 	}
 	return user
+}
+
+// Users implements [personal.Administration].
+func (s *Service) Users(ctx context.Context, ids []int64) (map[int64]personal.User, error) {
+	if len(ids) > personal.MaxUsers {
+		return nil, personal.FieldErrors{"ids": personal.FieldErrorTooLong}.Err()
+	}
+	users := make(map[int64]personal.User, len(ids))
+	if len(ids) == 0 {
+		return users, nil
+	}
+	found, err := s.store.Accounts(ctx, ids)
+	if err != nil {
+		return nil, fail("finding accounts by their ids", err)
+	}
+	for _, a := range found {
+		users[a.ID] = userOf(a)
+	}
+	return users, nil
 }
 
 // User implements [personal.Administration].
@@ -175,7 +229,7 @@ func (s *Service) User(ctx context.Context, id int64) (personal.UserRecord, erro
 
 // UpdateUser implements [personal.Administration].
 func (s *Service) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) error {
-	schema, err := s.userFields(ctx)
+	schema, err := s.knownFields(ctx)
 	if err != nil {
 		return err
 	}
@@ -251,6 +305,19 @@ func (s *Service) RevokeUserSessions(ctx context.Context, id int64) error {
 	}
 	err := s.store.RevokeSessionsVoidingAddresses(ctx, id, s.event(ctx, personal.ActorAdministrator, personal.EventUserSignedOut, id))
 	return s.committed(personal.CodeNotFound, "revoking an account's sessions", err)
+}
+
+// RevokeUserSession implements [personal.Administration].
+func (s *Service) RevokeUserSession(ctx context.Context, r personal.RevokeUserSessionRequest) error {
+	if err := s.mustExist(ctx, r.UserID); err != nil {
+		return err
+	}
+	id, err := strconv.ParseInt(r.ID, 10, 64)
+	if err != nil {
+		return nil // no session has such an id
+	}
+	signedOut := s.event(ctx, personal.ActorAdministrator, personal.EventUserSignedOut, r.UserID)
+	return fail("revoking a session", s.store.RevokeSession(ctx, r.UserID, id, signedOut))
 }
 
 func (s *Service) mustExist(ctx context.Context, id int64) error {

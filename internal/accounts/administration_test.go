@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cms-personal/personal/internal/outbox"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -56,7 +56,7 @@ func (f *fixture) wantNoJobs(t *testing.T) {
 func TestMail_OfALostAccountIsDropped(t *testing.T) {
 	for name, lose := range losses {
 		t.Run(name, func(t *testing.T) {
-			testkit.Databases(t, func(t *testing.T, url string) {
+			testdb.Databases(t, func(t *testing.T, url string) {
 				f := newFixture(t, url)
 				in := f.register(t, "ada")
 				if name != "disabled and enabled again" { // there a recovery is sent
@@ -82,7 +82,7 @@ func TestMail_OfALostAccountIsDropped(t *testing.T) {
 func TestMail_AccountLostDuringRecoverySendsNothing(t *testing.T) {
 	for _, name := range []string{"disabled", "deleted"} {
 		t.Run(name, func(t *testing.T) {
-			f, s, _ := spied(t, testkit.SQLite(t), cheap)
+			f, s, _ := spied(t, testdb.SQLite(t), cheap)
 			id := f.register(t, "ada").Credentials.UserID
 			f.worker.Handlers = f.service.Jobs() // which use the spy
 			s.found = func() { losses[name](f, t, id) }
@@ -117,7 +117,7 @@ func TestSession_AccountLostDuringACallIsUnauthenticated(t *testing.T) {
 	for name, lose := range losses {
 		for operation, call := range calls {
 			t.Run(operation+", account "+name, func(t *testing.T) {
-				f, s, _ := spied(t, testkit.SQLite(t), cheap)
+				f, s, _ := spied(t, testdb.SQLite(t), cheap)
 				c := f.register(t, "ada").Credentials
 				s.looked = func() { lose(f, t, c.UserID) }
 				wantCode(t, call(f, c), personal.CodeUnauthenticated)
@@ -149,7 +149,7 @@ func TestDeleteUser_ConcurrentCallsWriteNothing(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(operation, func(t *testing.T) {
-			f, s, _ := spied(t, testkit.SQLite(t), cheap)
+			f, s, _ := spied(t, testdb.SQLite(t), cheap)
 			c := f.register(t, "ada").Credentials
 			s.looked = func() { f.delete(t, c.UserID) }
 			wantCode(t, test.call(f, c), test.want)
@@ -162,7 +162,7 @@ func TestDeleteUser_ConcurrentCallsWriteNothing(t *testing.T) {
 func TestSignIn_AccountLostWhileHashingFails(t *testing.T) {
 	for name, lose := range losses {
 		t.Run(name, func(t *testing.T) {
-			f, _, h := spied(t, testkit.SQLite(t), cheap)
+			f, _, h := spied(t, testdb.SQLite(t), cheap)
 			id := f.register(t, "ada").Credentials.UserID
 			h.while = func() { lose(f, t, id) }
 			_, err := f.signIn("ada", goodPassword)
@@ -173,7 +173,7 @@ func TestSignIn_AccountLostWhileHashingFails(t *testing.T) {
 
 // An old hash of a session that ended with its account is no theft.
 func TestDisableUser_OldHashIsNoTheft(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	c := f.register(t, "ada").Credentials
 	current := c
 	for range 3 {
@@ -195,7 +195,7 @@ func TestDisableUser_OldHashIsNoTheft(t *testing.T) {
 }
 
 func TestAdministration_EachChangeSendsOneEvent(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.register(t, "ada").Credentials.UserID
 		f.drain(t)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -68,7 +68,7 @@ func (f *fixture) guessFromEverywhere(t *testing.T, login string) (verified int)
 }
 
 func TestGuesses_KnownAddressIsNotLockedOut(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.register(t, "ada")
 		f.wantTry(t, "2001:db8:1:2::1", "ada@example.com", goodPassword, "")
@@ -90,7 +90,7 @@ func TestGuesses_KnownAddressIsNotLockedOut(t *testing.T) {
 }
 
 func TestKnownAddresses_AreForgottenAfter90Days(t *testing.T) {
-	f, _ := guarded(t, testkit.SQLite(t))
+	f, _ := guarded(t, testdb.SQLite(t))
 	f.register(t, "ada")
 	for _, step := range []struct {
 		time time.Duration
@@ -114,7 +114,7 @@ func TestKnownAddressLifetime_ExceedsTheSession(t *testing.T) {
 }
 
 func TestKnownAddresses_LongestUnusedIsReplaced(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.register(t, "ada")
 		for i := range accounts.MaxKnownAddresses + 1 {
@@ -128,7 +128,7 @@ func TestKnownAddresses_LongestUnusedIsReplaced(t *testing.T) {
 }
 
 func TestRecoverConfirm_MakesTheAddressKnown(t *testing.T) {
-	f, _ := guarded(t, testkit.SQLite(t))
+	f, _ := guarded(t, testdb.SQLite(t))
 	f.register(t, "ada")
 	f.guessFromEverywhere(t, "ada")
 	if err := f.service.Recover(t.Context(), personal.RecoverRequest{Login: "ada"}); err != nil {
@@ -145,7 +145,7 @@ func TestRecoverConfirm_MakesTheAddressKnown(t *testing.T) {
 }
 
 func TestGuesses_SuccessRefundsItsLoginAndAddressOnly(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.register(t, "ada")
 		f.register(t, "bob")
@@ -201,7 +201,7 @@ func TestGuesses_OtherErrorsAreNotCharged(t *testing.T) {
 		}, personal.CodeValidationFailed, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, h := guarded(t, testkit.SQLite(t))
+			f, h := guarded(t, testdb.SQLite(t))
 			s := &spy{Store: f.store}
 			f.service = f.serve(s, h)
 			c := f.register(t, "ada").Credentials
@@ -222,7 +222,7 @@ func TestGuesses_OtherErrorsAreNotCharged(t *testing.T) {
 }
 
 func TestChangeEmail_SuppressedMailChangesNoResponse(t *testing.T) {
-	f, _ := guarded(t, testkit.SQLite(t))
+	f, _ := guarded(t, testdb.SQLite(t))
 	c := f.register(t, "ada").Credentials
 	for range 20 {
 		wantCode(t, f.service.ChangeEmail(at(t, "203.0.113.1"), personal.ChangeEmailRequest{
@@ -239,7 +239,7 @@ func TestChangeEmail_SuppressedMailChangesNoResponse(t *testing.T) {
 }
 
 func TestRegister_MakesTheAddressKnown(t *testing.T) {
-	f, _ := guarded(t, testkit.SQLite(t))
+	f, _ := guarded(t, testdb.SQLite(t))
 	_, err := f.service.Register(at(t, "203.0.113.1"), personal.RegisterRequest{
 		Login: "ada", Password: goodPassword, ConfirmPassword: goodPassword, Email: "ada@example.com",
 	})
@@ -250,7 +250,7 @@ func TestRegister_MakesTheAddressKnown(t *testing.T) {
 
 // The caller hangs up while their password is hashed, or before the response.
 func TestSignIn_CanceledCallIsCountedLikeAnyOther(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		id := f.register(t, "ada").Credentials.UserID
 		s := &spy{Store: f.store}
@@ -283,7 +283,7 @@ func TestSignIn_CanceledCallIsCountedLikeAnyOther(t *testing.T) {
 // Behind a proxy that is not configured as trusted, all callers have one address; on
 // a unix socket they have none.
 func TestGuesses_SharedOrUnknownAddressIsNotLockedOut(t *testing.T) {
-	f, _ := guarded(t, testkit.SQLite(t))
+	f, _ := guarded(t, testdb.SQLite(t))
 	f.register(t, "ada")
 	for name, call := range map[string]personal.Call{
 		"a shared address": {Address: netip.MustParseAddr("10.0.0.1"), Shared: true},
@@ -322,7 +322,7 @@ func TestGuesses_AddressesOfOneCustomerShareALimit(t *testing.T) {
 		{"an address outside the NAT64 prefix", "64:ff9b:1::192.0.2.1", "64:ff9b:1::192.0.2.2", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			f, _ := guarded(t, testkit.SQLite(t))
+			f, _ := guarded(t, testdb.SQLite(t))
 			for range 14 {
 				f.wantTry(t, test.one, "ada", otherPassword, personal.CodeInvalidCredentials)
 			}
@@ -336,7 +336,7 @@ func TestGuesses_AddressesOfOneCustomerShareALimit(t *testing.T) {
 }
 
 func TestLimits_SharedAddressIsTenTimesAsWide(t *testing.T) {
-	f, _ := guarded(t, testkit.SQLite(t))
+	f, _ := guarded(t, testdb.SQLite(t))
 	for name, call := range map[string]personal.Call{
 		"an address": {Address: netip.MustParseAddr("10.0.0.1"), Shared: true},
 		"a socket":   {Shared: true},
@@ -364,7 +364,7 @@ func TestLimits_SharedAddressIsTenTimesAsWide(t *testing.T) {
 }
 
 func TestRecover_WaitingRequestsAreLimited(t *testing.T) {
-	f, _ := guarded(t, testkit.SQLite(t))
+	f, _ := guarded(t, testdb.SQLite(t))
 	for i := range 30 {
 		want := personal.Code("")
 		if i >= 20 {
@@ -377,7 +377,7 @@ func TestRecover_WaitingRequestsAreLimited(t *testing.T) {
 
 // The limit is on waiting recoveries, whatever their outcome.
 func TestRecover_DoneRequestsAreRefunded(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.register(t, "ada")
 		from := 0
@@ -411,7 +411,7 @@ func TestRecover_DoneRequestsAreRefunded(t *testing.T) {
 }
 
 func TestLimits_MailOperationsPerAddress(t *testing.T) {
-	f, _ := guarded(t, testkit.SQLite(t))
+	f, _ := guarded(t, testdb.SQLite(t))
 	for name, ask := range map[string]func(context.Context) error{
 		"recover": func(ctx context.Context) error { return f.service.Recover(ctx, personal.RecoverRequest{}) },
 		"recover_confirm": func(ctx context.Context) error {
@@ -445,7 +445,7 @@ func threeGuesses(s *accounts.Settings) {
 }
 
 func TestGuesses_AreLimitedByLoginAndAddress(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url, threeGuesses)
 		in := f.register(t, "ada")
 		from := func(address string) context.Context {
@@ -493,7 +493,7 @@ func TestGuesses_AreLimitedByLoginAndAddress(t *testing.T) {
 // Counting must not reveal whose e-mail it is: a login and an e-mail are counted
 // apart, whether or not they belong to the same account.
 func TestGuesses_LoginAndEmailAreCountedApart(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t), threeGuesses)
+	f := newFixture(t, testdb.SQLite(t), threeGuesses)
 	f.register(t, "ada")
 	for _, login := range []string{"ada", "bob"} { // bob has no account
 		var codes []personal.Code
@@ -509,7 +509,7 @@ func TestGuesses_LoginAndEmailAreCountedApart(t *testing.T) {
 }
 
 func TestGuesses_OutageIsRefunded(t *testing.T) {
-	f, s, _ := spied(t, testkit.SQLite(t), cheap)
+	f, s, _ := spied(t, testdb.SQLite(t), cheap)
 	f.settings.Throttle = accounts.Throttle{
 		Enabled:      true,
 		Guess:        throttle.Limit{Burst: 1, Every: time.Hour},

@@ -3,11 +3,11 @@ package accounts_test
 import (
 	"testing"
 
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 func BenchmarkRefresh(b *testing.B) {
-	f := newFixture(b, testkit.SQLite(b))
+	f := newFixture(b, testdb.SQLite(b))
 	c := f.register(b, "ada").Credentials
 	b.ReportAllocs()
 	for b.Loop() {
@@ -21,7 +21,7 @@ func BenchmarkRefresh(b *testing.B) {
 
 // BenchmarkProfile measures what RequireUser costs a page of the CMS.
 func BenchmarkProfile(b *testing.B) {
-	f := newFixture(b, testkit.SQLite(b))
+	f := newFixture(b, testdb.SQLite(b))
 	c := f.register(b, "ada").Credentials
 	b.ReportAllocs()
 	for b.Loop() {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -30,7 +30,7 @@ func TestCodes_ThirtyOf300GuessesAreJudgedInAnHour(t *testing.T) {
 		"a /48 of IPv6":  func(i int) string { return fmt.Sprintf("2001:db8:1:%x::1", i) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			u := enrolled(t, testkit.SQLite(t))
+			u := enrolled(t, testdb.SQLite(t))
 			judged := 0
 			for i := range 300 {
 				switch code := u.try(at(t, address(i)), u.wrong()); code {
@@ -56,7 +56,7 @@ func TestCodes_ThirtyOf300GuessesAreJudgedInAnHour(t *testing.T) {
 // A thief who knows the password before there is a second factor can sign in from many
 // addresses. They are not fully known any more once the factor is on.
 func TestCodes_AddressesKnownByPasswordAloneHaveNoLimitOfTheirOwn(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		f.offer(t, f.store, h)
 		u := &factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}
@@ -85,7 +85,7 @@ func TestCodes_AddressesKnownByPasswordAloneHaveNoLimitOfTheirOwn(t *testing.T) 
 
 // Sign-ins and operations of signed-in users count together.
 func TestCodes_LimitHoldsForAllOperationsTogether(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		u := enrolled(t, url)
 		abroad := at(t, abroad)
 		tries := 0
@@ -126,7 +126,7 @@ func TestCodes_LimitHoldsForAllOperationsTogether(t *testing.T) {
 
 // A code is judged only when nothing else is wrong.
 func TestCodes_WrongPasswordChargesNone(t *testing.T) {
-	f, h := guarded(t, testkit.SQLite(t))
+	f, h := guarded(t, testdb.SQLite(t))
 	f.offer(t, f.store, h)
 	u := f.enrol(t, "ada")
 	f.changePassword(t, f.register(t, "bob").Credentials, goodPassword, otherPassword)
@@ -146,7 +146,7 @@ func TestCodes_WrongPasswordChargesNone(t *testing.T) {
 }
 
 func TestConfirmTwoFactor_CountsAgainstTheLimitOfCodes(t *testing.T) {
-	f, h := guarded(t, testkit.SQLite(t))
+	f, h := guarded(t, testdb.SQLite(t))
 	f.offer(t, f.store, h)
 	u := &factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}
 	f.wantTry(t, home, "ada", goodPassword, "")
@@ -169,7 +169,7 @@ func TestConfirmTwoFactor_CountsAgainstTheLimitOfCodes(t *testing.T) {
 // Guesses with the correct password use up the limits of guesses, but not those of correct
 // passwords, which hold for the user's known addresses too.
 func TestSignIn_OnlyCompletedOnesAreRefundedWithASecondFactor(t *testing.T) {
-	f, h := guarded(t, testkit.SQLite(t))
+	f, h := guarded(t, testdb.SQLite(t))
 	f.settings.Throttle.SignInAccount = throttle.Limit{Burst: 2, Every: 24 * time.Hour}
 	f.offer(t, f.store, h)
 	u := f.enrol(t, "ada")
@@ -188,7 +188,7 @@ func TestSignIn_OnlyCompletedOnesAreRefundedWithASecondFactor(t *testing.T) {
 }
 
 func TestSignIn_DisabledAccountWithASecondFactorIsCharged(t *testing.T) {
-	f, h := guarded(t, testkit.SQLite(t))
+	f, h := guarded(t, testdb.SQLite(t))
 	f.settings.Throttle.SignInAccount = throttle.Limit{Burst: 2, Every: 24 * time.Hour}
 	f.offer(t, f.store, h)
 	u := f.enrol(t, "ada")
@@ -201,7 +201,7 @@ func TestSignIn_DisabledAccountWithASecondFactorIsCharged(t *testing.T) {
 
 // A thief of the mailbox must not get another ten codes for each recovery.
 func TestRecoverConfirm_MakesNoAddressKnownWithASecondFactor(t *testing.T) {
-	u := enrolled(t, testkit.SQLite(t))
+	u := enrolled(t, testdb.SQLite(t))
 	f := u.f
 	for range 10 {
 		u.wantTry(t, at(t, "198.51.100.1"), u.wrong(), personal.CodeInvalidCode)
@@ -242,7 +242,7 @@ func (f *fixture) told(t *testing.T) (n int) {
 }
 
 func TestCodes_RefusedOnesAreToldAndBlocked(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		u := enrolled(t, url)
 		f := u.f
 		wantTold := func(want int) {
@@ -328,7 +328,7 @@ func TestCodes_BlockEnds(t *testing.T) {
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			u := enrolled(t, testkit.SQLite(t))
+			u := enrolled(t, testdb.SQLite(t))
 			u.block(t)
 			end.do(t, u)
 			password := goodPassword
@@ -346,7 +346,7 @@ func TestCodes_BlockEnds(t *testing.T) {
 }
 
 func TestCodes_AreNotLimitedWithThrottlingOff(t *testing.T) {
-	f := offering(t, testkit.SQLite(t))
+	f := offering(t, testdb.SQLite(t))
 	u := f.enrol(t, "ada")
 	for range 101 {
 		u.wantTry(t, at(t, abroad), u.wrong(), personal.CodeInvalidCode)
@@ -360,7 +360,7 @@ func TestCodes_AreNotLimitedWithThrottlingOff(t *testing.T) {
 // An address is known for its own account only, even if the login of one account is the
 // e-mail of another (imported).
 func TestCodes_KnownAddressIsOfTheAccountItself(t *testing.T) {
-	f, h := guarded(t, testkit.SQLite(t))
+	f, h := guarded(t, testdb.SQLite(t))
 	f.offer(t, f.store, h)
 	u := f.enrol(t, "ada")
 	f.register(t, "bob")
@@ -375,7 +375,7 @@ func TestCodes_KnownAddressIsOfTheAccountItself(t *testing.T) {
 // Behind a proxy that is not configured, all callers have its address: it gives none of them
 // the privileges of a fully known one.
 func TestCodes_SharedAddressIsNotFullyKnown(t *testing.T) {
-	u := enrolled(t, testkit.SQLite(t))
+	u := enrolled(t, testdb.SQLite(t))
 	ctx := personal.WithCall(t.Context(), personal.Call{Address: netip.MustParseAddr("10.0.0.9"), Shared: true})
 	u.wantTry(t, ctx, u.code(), "") // the user
 	for range 3 {

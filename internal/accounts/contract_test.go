@@ -9,7 +9,7 @@ import (
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -17,7 +17,7 @@ import (
 )
 
 func TestService_Contract(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
 			return newDomain(t, url, host)
 		})
@@ -27,7 +27,7 @@ func TestService_Contract(t *testing.T) {
 // The host reaches the domain over gRPC, and remembers profiles for as long as it may.
 func TestService_ContractOverGRPC(t *testing.T) {
 	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
-		build := func(remote personal.Host) personal.Service { return newDomain(t, testkit.SQLite(t), remote) }
+		build := func(remote personal.Host) personal.Service { return newDomain(t, testdb.SQLite(t), remote) }
 		return pluginrpctest.Remembering(t, pluginrpctest.NewConn(t, build, host), host)
 	})
 }
@@ -35,7 +35,7 @@ func TestService_ContractOverGRPC(t *testing.T) {
 // A rehearsal reaches the domain through client and server in one process.
 func TestService_ContractInProcess(t *testing.T) {
 	connect := func(t *testing.T, host personal.Host) *pluginrpc.Client {
-		domain := newDomain(t, testkit.SQLite(t), host)
+		domain := newDomain(t, testdb.SQLite(t), host)
 		return pluginrpc.NewClient(pluginrpc.InProcess(domain, domain, slog.New(slog.DiscardHandler)), host)
 	}
 	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service { return connect(t, host) })
@@ -49,14 +49,14 @@ func TestService_ContractInProcess(t *testing.T) {
 // program instead.)
 func TestService_ContractWithReleasedProtocol(t *testing.T) {
 	personaltest.RunReleased(t, func(t *testing.T, host personal.Host) personal.Service {
-		build := func(remote personal.Host) personal.Service { return newDomain(t, testkit.SQLite(t), remote) }
+		build := func(remote personal.Host) personal.Service { return newDomain(t, testdb.SQLite(t), remote) }
 		conn := pluginrpctest.NewConn(t, build, host)
 		return pluginrpc.NewClient(pluginrpctest.Released(t, conn, "../../proto/released.binpb"), host)
 	})
 }
 
 func TestService_ContractOfRequiredVerification(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		personaltest.RunRequiredVerification(t, func(t *testing.T, host personal.Host) personal.Service {
 			domain := newDomain(t, url, host, func(s *accounts.Settings) { s.EmailVerification = accounts.VerificationRequired })
 			domain.RequireVerification(true)
@@ -66,7 +66,7 @@ func TestService_ContractOfRequiredVerification(t *testing.T) {
 }
 
 func TestAdministration_Contract(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
 			domain := newDomain(t, url, host)
 			return domain, domain

@@ -15,6 +15,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -50,7 +51,7 @@ func TestCost_StatementsAndAllocations(t *testing.T) {
 	}
 	for _, c := range costs {
 		t.Run(c.operation, func(t *testing.T) {
-			testkit.Databases(t, func(t *testing.T, url string) {
+			testdb.Databases(t, func(t *testing.T, url string) {
 				statements, allocs := c.postgres, c.allocPostgres
 				if strings.HasPrefix(url, "sqlite") {
 					statements, allocs = c.sqlite, c.allocSQLite
@@ -89,7 +90,7 @@ func TestCost_StatementsAndAllocations(t *testing.T) {
 // A code costs its charge, which is refunded with the guess, and the statement that uses
 // it up.
 func TestCost_StatementsOfASignInWithACode(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		counter := &statementCounter{}
 		f.offer(t, counter.open(t, f, url), h)
@@ -118,7 +119,7 @@ func TestCost_StatementsOfASignInWithACode(t *testing.T) {
 // The first write is held until every call waits for a write.
 func TestCost_ConcurrentRefreshesShareWrites(t *testing.T) {
 	const callers = 32
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, counter := newFixture(t, url), &statementCounter{}
 		waiting := make(chan struct{}, callers)
 		f.service = f.serve(announcing{counter.open(t, f, url), waiting}, mustHasher(t, cheap))

@@ -15,12 +15,9 @@ import (
 // CreateUser implements [personal.Administration]. Without a host, as in a command, there
 // are no user fields: only "name" can be set, and no default applies.
 func (s *Service) CreateUser(ctx context.Context, r personal.CreateUserRequest) (int64, error) {
-	schema := &userfields.Schema{}
-	if s.host != nil {
-		var err error
-		if schema, err = s.userFields(ctx); err != nil {
-			return 0, err
-		}
+	schema, err := s.knownFields(ctx)
+	if err != nil {
+		return 0, err
 	}
 	if err := schema.Check(r.Fields); err != nil {
 		return 0, err

@@ -11,7 +11,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/password"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
@@ -28,7 +28,7 @@ func (f *fixture) invite(t *testing.T, login, locale string) (id int64) {
 }
 
 func TestCreateUser_InvitationIsAcceptedOnce(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.invite(t, "ada", "ru-RU")
 		f.wantState(t, id, "ada@example.com", false, "")
@@ -66,7 +66,7 @@ func TestCreateUser_InvitationIsAcceptedOnce(t *testing.T) {
 }
 
 func TestCreateUser_InvitationExpires(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	f.invite(t, "ada", "")
 	f.drain(t)
 	f.clock.Advance(f.settings.InvitationLifetime)
@@ -86,7 +86,7 @@ func TestCreateUser_InvitationToAChangedAccountIsNotSent(t *testing.T) {
 		"deleted":        func(t *testing.T, f *fixture, id int64) { f.delete(t, id) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, testkit.SQLite(t), func(s *accounts.Settings) { s.Notices = false })
+			f := newFixture(t, testdb.SQLite(t), func(s *accounts.Settings) { s.Notices = false })
 			change(t, f, f.invite(t, "ada", ""))
 			f.drain(t)
 			if mails := f.host.Mails(); len(mails) > 0 {
@@ -97,7 +97,7 @@ func TestCreateUser_InvitationToAChangedAccountIsNotSent(t *testing.T) {
 }
 
 func TestCreateUser_AcceptedInvitationKeepsTheSecondFactor(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	id := f.invite(t, "ada", "")
 	f.drain(t)
 	f.exec(t, "UPDATE personal_accounts SET two_factor_secret = X'01', two_factor_key = 'key'") // as an import does
@@ -109,7 +109,7 @@ func TestCreateUser_AcceptedInvitationKeepsTheSecondFactor(t *testing.T) {
 }
 
 func TestCreateUser_StoresWhatWasSent(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url, func(s *accounts.Settings) { s.ReservedLogins = []string{"admin"} })
 		name := "Ада"
 		id, err := f.service.CreateUser(personal.WithCall(t.Context(), personal.Call{Locale: "lv"}), personal.CreateUserRequest{
@@ -135,7 +135,7 @@ func TestCreateUser_StoresWhatWasSent(t *testing.T) {
 }
 
 func TestCreateUser_LocaleIsATag(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	for locale, valid := range map[string]bool{
 		"de-CH": true, "zh-Hant": true, "en,de": false, "de;q=0.5": false, " ": false, "*": false, "x\r\ny": false, "german": false,
 		"de-x-" + "abcdefgh-abcdefgh-abcdefgh-abcdefgh-abcdefgh-abcdefgh-abcdefgh": false,
@@ -150,7 +150,7 @@ func TestCreateUser_LocaleIsATag(t *testing.T) {
 
 // Commands have no host.
 func TestCreateUser_WithoutAHostThereAreNoUserFields(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	service := accounts.New(f.settings, f.store, nil, nil, slog.New(slog.DiscardHandler), func() {})
 	_, err := service.CreateUser(t.Context(), personal.CreateUserRequest{Login: "ada", Fields: map[string]personal.Input{
 		"name": personal.Text("\n"), "city": personal.Text("riga"),
@@ -172,8 +172,39 @@ func TestCreateUser_WithoutAHostThereAreNoUserFields(t *testing.T) {
 	f.wantRecipients(t, "ada@example.com")
 }
 
-func TestRevokeUserSessions_IsReportedIfASessionEnded(t *testing.T) {
+func TestRevokeUserSession_EndsOneAndIsReportedOnce(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		kept := f.register(t, "ada").Credentials
+		other := f.register(t, "bob").Credentials
+		f.signInFrom(t, "ada", goodPassword, "192.0.2.7", "en")
+		sessions, err := f.service.UserSessions(t.Context(), kept.UserID)
+		if err != nil || len(sessions) != 2 {
+			t.Fatalf("got %d sessions, %v, want 2", len(sessions), err)
+		}
+		for _, r := range []personal.RevokeUserSessionRequest{
+			{UserID: other.UserID, ID: sessions[0].ID}, {UserID: kept.UserID, ID: "x"}, {UserID: kept.UserID, ID: "4711"},
+			{UserID: kept.UserID, ID: sessions[0].ID}, {UserID: kept.UserID, ID: sessions[0].ID},
+		} {
+			if err := f.service.RevokeUserSession(t.Context(), r); err != nil {
+				t.Errorf("%v: got %v, want success", r, err)
+			}
+		}
+		left, err := f.service.UserSessions(t.Context(), kept.UserID)
+		if err != nil || len(left) != 1 || left[0].ID != sessions[1].ID {
+			t.Errorf("got the sessions %v, %v, want the other one alone", left, err)
+		}
+		for id, want := range map[int64]int{kept.UserID: 1, other.UserID: 0} {
+			got := slices.DeleteFunc(f.published(t, id), func(e personal.EventType) bool { return e != personal.EventUserSignedOut })
+			if len(got) != want {
+				t.Errorf("user %d: got %d events %s, want %d", id, len(got), personal.EventUserSignedOut, want)
+			}
+		}
+	})
+}
+
+func TestRevokeUserSessions_IsReportedIfASessionEnded(t *testing.T) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.register(t, "ada").Credentials.UserID
 		for range 2 {

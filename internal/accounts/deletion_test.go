@@ -13,7 +13,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store/dbconn"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -79,7 +79,7 @@ func (f *fixture) registerUnverified(t *testing.T, login string) (id int64) {
 }
 
 func TestDelete_DisablesTheAccountAndMailsAToken(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada")
 		other, err := f.signIn("ada", goodPassword)
@@ -139,7 +139,7 @@ func TestDelete_DisablesTheAccountAndMailsAToken(t *testing.T) {
 }
 
 func TestDelete_JudgesThePasswordAfterTheCaller(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t), threeGuesses)
+	f := newFixture(t, testdb.SQLite(t), threeGuesses)
 	in := f.register(t, "ada")
 	try := func(c personal.Credentials, password string, invalid personal.FieldErrors) error {
 		_, err := f.service.Delete(at(t, "203.0.113.1"), personal.DeleteRequest{Credentials: c, Password: password, FieldErrors: invalid})
@@ -167,7 +167,7 @@ func TestDelete_JudgesThePasswordAfterTheCaller(t *testing.T) {
 
 // The deletion happens while a mail of an earlier request is being made.
 func TestDelete_VoidsTokensAndWaitingMails(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada")
 		f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
@@ -193,7 +193,7 @@ func TestDelete_VoidsTokensAndWaitingMails(t *testing.T) {
 }
 
 func TestDelete_MailIsInTheLocaleOfTheAccount(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	in := f.register(t, "ada")
 	f.exec(t, "UPDATE personal_accounts SET locale = 'ru'")
 	f.leave(t, in)
@@ -288,7 +288,7 @@ var deletionCases = map[string]deletionCase{
 }
 
 func TestDelete_ErasureFollowsOnlyWhileTheDeletionStands(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		ids, tokens, n := map[string]int64{}, map[string]string{}, 0
 		for name, c := range deletionCases {
@@ -325,7 +325,7 @@ func TestDelete_ErasureFollowsOnlyWhileTheDeletionStands(t *testing.T) {
 }
 
 func TestDelete_ErasureComesWithTheEndOfTheToken(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada")
 		in2 := f.register(t, "bob")
@@ -348,7 +348,7 @@ func TestDelete_ErasureComesWithTheEndOfTheToken(t *testing.T) {
 }
 
 func TestErasure_ReachesOnlyAccountsThatNeverVerified(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		normal := f.register(t, "ada").Credentials.UserID
 		disabled := f.register(t, "bob").Credentials.UserID
@@ -380,7 +380,7 @@ func TestErasure_ReachesOnlyAccountsThatNeverVerified(t *testing.T) {
 
 // More accounts than one batch are due, and some of them cannot be erased.
 func TestErasure_GoesOnBehindAccountsThatItLeaves(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	const total = 250
 	for i := range total {
 		f.registerUnverified(t, fmt.Sprint("user", i))
@@ -440,7 +440,7 @@ var erasures = map[string]func(f *fixture, t *testing.T) (id int64){
 func TestErasure_HostIsToldUntilItSucceeds(t *testing.T) {
 	for name, erase := range erasures {
 		t.Run(name, func(t *testing.T) {
-			testkit.Databases(t, func(t *testing.T, url string) {
+			testdb.Databases(t, func(t *testing.T, url string) {
 				f := newFixture(t, url)
 				calls := 0
 				f.host.EraseUserFunc = func(context.Context, int64) error {
@@ -471,7 +471,7 @@ func TestErasure_HostIsToldUntilItSucceeds(t *testing.T) {
 }
 
 func TestErasure_HostThatKeepsNothingIsNotTold(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	keepsNothing := struct{ personal.Host }{f.host}
 	f.service = accounts.New(f.settings, f.store, mustHasher(t, cheap), keepsNothing, slog.New(slog.DiscardHandler), f.worker.Wake)
 	f.worker.Handlers = f.service.Jobs()
@@ -481,7 +481,7 @@ func TestErasure_HostThatKeepsNothingIsNotTold(t *testing.T) {
 }
 
 func TestErasure_OfSeveralNodesHappensOnce(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		const users = 40
 		for i := range users {
@@ -555,7 +555,7 @@ func TestErasure_RacesWithWhatKeepsTheAccount(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			testkit.Databases(t, func(t *testing.T, url string) {
+			testdb.Databases(t, func(t *testing.T, url string) {
 				f := newFixture(t, url)
 				ids, tokens := c.made(f, t, users)
 				kept := make([]error, users)
@@ -594,7 +594,7 @@ func TestErasure_RacesWithWhatKeepsTheAccount(t *testing.T) {
 }
 
 func TestEraseDue_ContinuesAfterAnAccountThatCannotBeErased(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	var last int64
 	for _, login := range []string{"ada", "bob"} {
 		in := f.register(t, login)

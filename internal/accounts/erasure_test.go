@@ -18,7 +18,7 @@ import (
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/store/dbconn"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -92,7 +92,7 @@ var (
 func TestErasure_LeavesNoTrace(t *testing.T) {
 	for name, d := range disappearances {
 		t.Run(name, func(t *testing.T) {
-			testkit.Databases(t, func(t *testing.T, url string) {
+			testdb.Databases(t, func(t *testing.T, url string) {
 				f, _ := guarded(t, url)
 				f.settings.EmailVerification, f.settings.VerificationLifetime = accounts.VerificationOptional, time.Hour
 				f.service = f.serve(f.store, mustHasher(t, cheap))
@@ -338,7 +338,7 @@ func columns(t *testing.T, db *sql.DB, query string) map[string][]string {
 
 // The account is deleted while a password for it is verified.
 func TestDeleteUser_IsTheLastEventOfAUser(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, _, h := spied(t, url, cheap)
 		id := f.register(t, "ada").Credentials.UserID
 		h.while = func() { f.delete(t, id) }

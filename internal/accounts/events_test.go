@@ -16,13 +16,13 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
 // The host refuses a third of the events, and two workers hand them over.
 func TestEvents_OfOneUserArriveInOrder(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		var mu sync.Mutex
 		tried := 0
@@ -76,7 +76,7 @@ func TestEvents_OfOneUserArriveInOrder(t *testing.T) {
 
 // An event of a release before [personal.Event] had fields is waiting, and in the audit log.
 func TestEvents_OfAnEarlierReleaseHaveNoFields(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.register(t, "ada").Credentials.UserID
 		f.drain(t)
@@ -123,7 +123,7 @@ func (f *fixture) tick() (stop func()) {
 }
 
 func TestEvents_RefusedAttemptsAreLimited(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		id := f.register(t, "ada").Credentials.UserID
 		f.drain(t)
@@ -150,7 +150,7 @@ func TestEvents_RefusedAttemptsAreLimited(t *testing.T) {
 
 // The thief of a session may guess the password where an operation requires it.
 func TestEvents_WrongPasswordOfASignedInUser(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		var log bytes.Buffer
 		woken := 0
@@ -189,7 +189,7 @@ func TestEvents_WrongPasswordOfASignedInUser(t *testing.T) {
 }
 
 func TestEvents_DistributedGuessesAreLimited(t *testing.T) {
-	f, _ := guarded(t, testkit.SQLite(t))
+	f, _ := guarded(t, testdb.SQLite(t))
 	for i := range 300 {
 		f.try(t, fmt.Sprintf("2001:db8:0:%x::1", i), fmt.Sprint("user", i), otherPassword)
 	}
@@ -200,7 +200,7 @@ func TestEvents_DistributedGuessesAreLimited(t *testing.T) {
 }
 
 func TestSignIn_DisabledAccountIsRevealedByTheRightPasswordOnly(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	id := f.register(t, "ada").Credentials.UserID
 	f.disable(t, id)
 	_, err := f.signIn("ada", goodPassword)
@@ -222,7 +222,7 @@ func TestSignIn_DisabledAccountIsRevealedByTheRightPasswordOnly(t *testing.T) {
 // A user may type a password into the login field. The log still tells logins
 // apart.
 func TestSignIn_LogHoldsNothingTyped(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	var lines [2]bytes.Buffer
 	for i := range lines {
 		s := accounts.New(f.settings, f.store, mustHasher(t, cheap), f.host, slog.New(slog.NewTextHandler(&lines[i], nil)), func() {})
@@ -252,7 +252,7 @@ func TestSignIn_LogHoldsNothingTyped(t *testing.T) {
 }
 
 func TestRecover_EventHasTheRequestsAddress(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	f.register(t, "ada")
 	if err := f.service.Recover(at(t, "203.0.113.7"), personal.RecoverRequest{Login: "ada"}); err != nil {
 		t.Fatal(err)
@@ -265,7 +265,7 @@ func TestRecover_EventHasTheRequestsAddress(t *testing.T) {
 }
 
 func TestEvents_NameTheirActor(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada").Credentials
 		f.refreshTimes(t, in, 2, time.Minute)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/password"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
@@ -518,7 +518,7 @@ func (s *stuck) requires() {
 }
 
 func TestExplain_NamesTheReasonAndWhatHelps(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.settings.Throttle = named(f.settings.Throttle)
 		h := mustHasher(t, cheap)
@@ -580,7 +580,7 @@ func reasons(verdicts []personal.Verdict) (all []personal.Reason) {
 }
 
 func TestExplain_LastingReasonsComeFirstThenLimitsThenMailsThenHints(t *testing.T) {
-	s := stuckUser(t, testkit.SQLite(t))
+	s := stuckUser(t, testdb.SQLite(t))
 	s.enrols(t)
 	s.entered = []string{s.hotel}
 	s.guesses(t, s.inHotel, s.login)
@@ -597,7 +597,7 @@ func TestExplain_LastingReasonsComeFirstThenLimitsThenMailsThenHints(t *testing.
 }
 
 func TestExplain_MailOfTheLastMinuteIsNoReason(t *testing.T) {
-	s := stuckUser(t, testkit.SQLite(t))
+	s := stuckUser(t, testdb.SQLite(t))
 	s.joins(t)
 	s.recoverNow(t, personal.RecoverRequest{Login: s.login})
 	s.clock.Advance(time.Second)
@@ -607,7 +607,7 @@ func TestExplain_MailOfTheLastMinuteIsNoReason(t *testing.T) {
 }
 
 func TestExplain_DisabledAndUnverifiedAreBothNamed(t *testing.T) {
-	s := stuckUser(t, testkit.SQLite(t))
+	s := stuckUser(t, testdb.SQLite(t))
 	s.requires()
 	s.id = s.applied(t, s.login, s.email())
 	s.drain(t)
@@ -625,7 +625,7 @@ func TestExplain_DisabledAndUnverifiedAreBothNamed(t *testing.T) {
 }
 
 func TestExplain_WithoutThrottlingNoLimitHolds(t *testing.T) {
-	s := stuckUser(t, testkit.SQLite(t))
+	s := stuckUser(t, testdb.SQLite(t))
 	s.joins(t)
 	s.guesses(t, s.inHotel, s.login)
 	s.change(func(set *accounts.Settings) { set.Throttle.Enabled = false })
@@ -636,7 +636,7 @@ func TestExplain_WithoutThrottlingNoLimitHolds(t *testing.T) {
 
 // A command has neither the host nor its keys.
 func TestExplain_WithoutHostAndKeysSaysNothingAboutThem(t *testing.T) {
-	s := stuckUser(t, testkit.SQLite(t))
+	s := stuckUser(t, testdb.SQLite(t))
 	s.enrols(t)
 	s.settings.Keys = nil
 	s.service = accounts.New(s.settings, s.store, nil, nil, slog.New(slog.DiscardHandler), func() {})
@@ -646,7 +646,7 @@ func TestExplain_WithoutHostAndKeysSaysNothingAboutThem(t *testing.T) {
 }
 
 func TestExplain_TwoNetworksOfASiteShareItsLimit(t *testing.T) {
-	s := stuckUser(t, testkit.SQLite(t))
+	s := stuckUser(t, testdb.SQLite(t))
 	s.joins(t)
 	s.settings.Throttle.GuessAddress.Every = time.Hour // so that the wider one is used up as well
 	s.change(func(*accounts.Settings) {})
@@ -662,7 +662,7 @@ func TestExplain_TwoNetworksOfASiteShareItsLimit(t *testing.T) {
 }
 
 func TestExplain_LoginOfDigitsIsNotAnId(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := stuckUser(t, url)
 		s.joins(t)
 		digits := s.register(t, fmt.Sprintf("%03d", s.id)).Credentials.UserID
@@ -684,7 +684,7 @@ func TestExplain_LoginOfDigitsIsNotAnId(t *testing.T) {
 }
 
 func TestExplain_InvalidRequestReportsAllFieldErrors(t *testing.T) {
-	s := stuckUser(t, testkit.SQLite(t))
+	s := stuckUser(t, testdb.SQLite(t))
 	for _, c := range []struct {
 		request personal.ExplainRequest
 		want    personal.FieldErrors
@@ -711,7 +711,7 @@ func wantFields(t *testing.T, err error, want personal.FieldErrors) {
 
 // Strangers enter marked texts in every operation that takes texts.
 func TestExplain_TellsNothingThatOthersTyped(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := stuckUser(t, url)
 		s.joins(t)
 		const marked = "strangermarker"
@@ -796,7 +796,7 @@ func TestExplain_TellsNothingThatOthersTyped(t *testing.T) {
 
 // A request that names the account but finds nothing mails nothing.
 func TestExplain_CountsOnlyRequestsThatFindTheAccount(t *testing.T) {
-	s := stuckUser(t, testkit.SQLite(t))
+	s := stuckUser(t, testdb.SQLite(t))
 	s.joins(t)
 	for text, r := range map[string]personal.RecoverRequest{
 		"another e-mail": {Login: s.login, Email: "bob@example.com"}, "another login": {Login: "bob", Email: s.email()}, "another account": {Login: "bob"},
@@ -816,7 +816,7 @@ func TestExplain_CountsOnlyRequestsThatFindTheAccount(t *testing.T) {
 
 // The addresses of administrators are not those of the user.
 func TestExplain_LeavesOutAddressesOfAdministrators(t *testing.T) {
-	s := stuckUser(t, testkit.SQLite(t))
+	s := stuckUser(t, testdb.SQLite(t))
 	s.joins(t)
 	must(t, s.service.DisableUser(at(t, "198.51.100.1"), s.id))
 	enables(t, s)
@@ -833,7 +833,7 @@ func TestExplain_LeavesOutAddressesOfAdministrators(t *testing.T) {
 }
 
 func TestLiftLimits_IsReportedAndLeavesTheRest(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := stuckUser(t, url)
 		s.enrols(t)
 		other := s.register(t, "bob").Credentials.UserID
@@ -861,7 +861,7 @@ func TestLiftLimits_IsReportedAndLeavesTheRest(t *testing.T) {
 }
 
 func TestMailRefusal_IsKeptUntilAMailIsAccepted(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := stuckUser(t, url)
 		s.joins(t)
 		var log bytes.Buffer

@@ -19,7 +19,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store/dbconn"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
@@ -40,7 +40,7 @@ func mustExport(t *testing.T, f *fixture, c personal.Credentials) personal.Expor
 
 // No worker runs, so all mails wait.
 func TestExport_ListsWaitingMailsAndNothingOfOthers(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in, other := f.register(t, "ada").Credentials, f.register(t, "bob").Credentials
 		for _, c := range []personal.Credentials{in, other} {
@@ -79,7 +79,7 @@ func TestExport_ListsWaitingMailsAndNothingOfOthers(t *testing.T) {
 }
 
 func TestExport_ThreeADayByAccount(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		in, other := f.register(t, "ada").Credentials, f.register(t, "bob").Credentials
 		for range 5 { // they use up no export
@@ -111,7 +111,7 @@ func TestExport_ThreeADayByAccount(t *testing.T) {
 }
 
 func TestExport_ConcurrentRequestsShareTheLimit(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.service = f.serve(f.store, mustHasher(t, cheap)) // without the spies, which are for one caller
 		in := f.register(t, "ada").Credentials
@@ -148,7 +148,7 @@ func (s unreadable) KnownAddresses(context.Context, int64) ([]personal.KnownAddr
 }
 
 func TestExport_FailureUsesUpNoneAndLeavesNoEntry(t *testing.T) {
-	f, _ := guarded(t, testkit.SQLite(t))
+	f, _ := guarded(t, testdb.SQLite(t))
 	in := f.register(t, "ada").Credentials
 	working := f.service
 	f.service = f.serve(unreadable{f.store, accounts.ErrUnavailable}, mustHasher(t, cheap))
@@ -168,7 +168,7 @@ func TestExport_FailureUsesUpNoneAndLeavesNoEntry(t *testing.T) {
 
 // The export passes gRPC, as between host and plugin, and the HTTP handler.
 func TestExport_LargestOneIsTruncatedAndFitsEveryTransport(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada").Credentials
 		const entries = 40_000

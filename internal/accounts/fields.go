@@ -52,6 +52,14 @@ func (s *Service) userFields(ctx context.Context) (*userfields.Schema, error) {
 	return schema, nil
 }
 
+// knownFields is userFields, or a schema without fields if there is no host, as in a command.
+func (s *Service) knownFields(ctx context.Context) (*userfields.Schema, error) {
+	if s.host == nil {
+		return &userfields.Schema{}, nil
+	}
+	return s.userFields(ctx)
+}
+
 // maxSchemas is how many revisions are cached: calls that began before a change of
 // the schema may still be in progress after it.
 const maxSchemas = 4

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
@@ -37,7 +37,7 @@ func (f *fixture) storeFields(t *testing.T, id int64, values userfields.Values) 
 }
 
 func TestProfile_NamesMissingFields(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	c := f.register(t, "ada").Credentials
 	f.storeFields(t, c.UserID, userfields.Values{"age": int64(200)})
 	f.setFields("2", cityAndAge)
@@ -61,7 +61,7 @@ func TestProfile_NamesMissingFields(t *testing.T) {
 }
 
 func TestRehearseFields_CountsViolations(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		var ids []int64
 		for i, values := range []userfields.Values{
@@ -121,7 +121,7 @@ func (s hangingStore) AccountFields(ctx context.Context, after int64, n int) ([]
 }
 
 func TestRehearseFields_DamagedAccountsCountAsViolations(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	for _, login := range []string{"ada", "bob"} {
 		f.register(t, login)
 	}
@@ -133,7 +133,7 @@ func TestRehearseFields_DamagedAccountsCountAsViolations(t *testing.T) {
 }
 
 func TestRehearseFields_ReturnsInTimeWhenTheDatabaseHangs(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	hang := make(chan struct{})
 	defer close(hang)
 	service := f.serve(hangingStore{f.store, hang}, nil)
@@ -184,7 +184,7 @@ func (f *fixture) lastFill(t *testing.T) personal.FieldsFill {
 }
 
 func TestFillFields_FillsUnsetRequiredFields(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		if got := f.lastFill(t); got != (personal.FieldsFill{}) {
 			t.Errorf("before: got %+v, want the zero value", got)
@@ -233,7 +233,7 @@ func TestFillFields_FillsUnsetRequiredFields(t *testing.T) {
 }
 
 func TestFillFields_IsSuperseded(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	id := f.register(t, "ada").Credentials.UserID
 	f.setFields("2", cityAndAge)
 	if err := f.service.FillFields(t.Context(), "2"); err != nil {

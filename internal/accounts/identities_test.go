@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -44,7 +44,7 @@ func (f *fixture) signInBy(ctx context.Context, id int64, code string) error {
 }
 
 func TestSignIn_IsChargedToTheAccount(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		id := f.register(t, "ada").Credentials.UserID
 		for i := range 60 {
@@ -61,13 +61,13 @@ func TestSignIn_IsChargedToTheAccount(t *testing.T) {
 }
 
 func TestSignIn_EmailMustBeConfirmedFirst(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	id := f.registerUnverified(t, "ada")
 	wantCode(t, f.signInBy(at(t, home), id, ""), personal.CodeEmailUnverified)
 }
 
 func TestSignIn_MakesTheAddressFullyKnown(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.register(t, "ada").Credentials.UserID
 		for _, address := range []string{home, abroad} {
@@ -91,7 +91,7 @@ func TestSignIn_MakesTheAddressFullyKnown(t *testing.T) {
 }
 
 func TestSignIn_CodesAreLimitedAndBlockedAsInAuthorize(t *testing.T) {
-	u := enrolled(t, testkit.SQLite(t))
+	u := enrolled(t, testdb.SQLite(t))
 	f, id := u.f, u.in.UserID
 	for range 5 {
 		wantCode(t, f.signInBy(at(t, abroad), id, u.wrong()), personal.CodeInvalidCode)
@@ -129,7 +129,7 @@ func (s *changingAccounts) OpenSession(ctx context.Context, o accounts.OpenSessi
 
 // The host has authenticated the user, so a new password does not matter.
 func TestSignIn_ChangeMeanwhileIsJudgedAgain(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		changes := &changingAccounts{}
 		f.offer(t, f.store, h)
@@ -186,7 +186,7 @@ func TestIdentity_KeepsTheCredentialVersion(t *testing.T) {
 		"signed out": func(r *resident) { r.administer(r.f.service.RevokeUserSessions) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			testkit.Databases(t, func(t *testing.T, url string) {
+			testdb.Databases(t, func(t *testing.T, url string) {
 				f := offering(t, url)
 				r := &resident{&factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}, t}
 				f.link(t, r.in.UserID, "void")
@@ -206,7 +206,7 @@ func TestIdentity_KeepsTheCredentialVersion(t *testing.T) {
 
 // Who has neither password nor e-mail could never prove again that the account is theirs.
 func TestIdentity_OfAnAccountWithoutPasswordAndEmailIsNeverVoid(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id, err := f.service.CreateUser(t.Context(), personal.CreateUserRequest{Login: "ada"})
 		must(t, err)
@@ -240,7 +240,7 @@ func TestRecovery_RemovesIdentities(t *testing.T) {
 		"factor taken since": {func(r *resident) { r.confirmFactor(home); r.withCode("coded"); r.takeFactor() }, false, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			testkit.Databases(t, func(t *testing.T, url string) {
+			testdb.Databases(t, func(t *testing.T, url string) {
 				f := offering(t, url)
 				r := &resident{&factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}, t}
 				f.link(t, r.in.UserID, "plain")
@@ -278,7 +278,7 @@ func (r *resident) takeFactor() {
 }
 
 func TestUnlinkIdentity_EndsTheSessionsOfSignIn(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.register(t, "ada").Credentials.UserID
 		f.signInFrom(t, "ada", goodPassword, home, "")
@@ -300,7 +300,7 @@ func TestUnlinkIdentity_EndsTheSessionsOfSignIn(t *testing.T) {
 }
 
 func TestLinkIdentity_AccountHasTwenty(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.register(t, "ada").Credentials.UserID
 		for i := range personal.MaxIdentities {
@@ -319,7 +319,7 @@ func TestLinkIdentity_AccountHasTwenty(t *testing.T) {
 
 // Whether an identity was linked with a code, the proof says that linked it.
 func TestLinkIdentity_KeepsWhetherACodeWasJudged(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := offering(t, url)
 		u := f.enrol(t, "ada")
 		link := func(c personal.Credentials, name, proof string) {

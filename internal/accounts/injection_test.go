@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -20,7 +20,7 @@ var hostile = []string{
 }
 
 func TestFindUsers_HostileTextsAreLiteral(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		names := map[int64]string{}
 		for i, text := range append(slices.Clone(hostile), "abcz", "plain", `a\z`) {

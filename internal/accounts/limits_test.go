@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
 func TestSessionWrites_AreLimitedBySession(t *testing.T) {
-	f, _ := guarded(t, testkit.SQLite(t))
+	f, _ := guarded(t, testdb.SQLite(t))
 	f.settings.Throttle.SessionWrites = throttle.Limit{Burst: 5, Every: time.Second}
 	f.service = f.serve(f.store, mustHasher(t, cheap))
 	in, other := f.register(t, "ada").Credentials, f.register(t, "bob").Credentials
@@ -75,7 +75,7 @@ func TestSessionWrites_AreLimitedBySession(t *testing.T) {
 }
 
 func TestSignIn_AddressHasALimitThatIsNeverRefunded(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		f.settings.Throttle.SignInAddress = throttle.Limit{Burst: 5, Every: time.Second}
 		f.service = f.serve(f.store, h)
@@ -95,7 +95,7 @@ func TestSignIn_AddressHasALimitThatIsNeverRefunded(t *testing.T) {
 }
 
 func TestSignIn_AccountHasALimitOfRightPasswords(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		f.settings.Throttle.SignInAccount = throttle.Limit{Burst: 5, Every: time.Second}
 		f.service = f.serve(f.store, h)
@@ -143,7 +143,7 @@ func TestLimits_IPv6SiteIsTenTimesAsWide(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, h := guarded(t, testkit.SQLite(t))
+			f, h := guarded(t, testdb.SQLite(t))
 			f.settings.Throttle = accounts.Throttle{Enabled: true}
 			*test.limit(&f.settings.Throttle) = throttle.Limit{Burst: 2, Every: time.Minute}
 			f.service = f.serve(f.store, h)
@@ -160,7 +160,7 @@ func TestLimits_IPv6SiteIsTenTimesAsWide(t *testing.T) {
 }
 
 func TestRegister_InvalidOnesAreLimitedByAddress(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		f.settings.Throttle.Register = throttle.Limit{Burst: 2, Every: time.Hour}
 		f.service = f.serve(f.store, h)
@@ -200,7 +200,7 @@ func TestRegister_InvalidOnesAreLimitedByAddress(t *testing.T) {
 }
 
 func TestRegister_TakenEmailIsLimitedByAddress(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		f.settings.Throttle.Register = throttle.Limit{Burst: 1000, Every: time.Second}
 		f.service = f.serve(f.store, h)
@@ -254,7 +254,7 @@ func TestRegister_TakenEmailIsLimitedByAddress(t *testing.T) {
 
 // Learning from email/ that an address is taken costs a guess, from any address.
 func TestChangeEmail_TakenAddressCostsAnAttempt(t *testing.T) {
-	f, h := guarded(t, testkit.SQLite(t))
+	f, h := guarded(t, testdb.SQLite(t))
 	f.settings.Throttle.GuessAccount = throttle.Limit{Burst: 3, Every: time.Hour}
 	f.service = f.serve(f.store, h)
 	f.register(t, "ada")
@@ -268,7 +268,7 @@ func TestChangeEmail_TakenAddressCostsAnAttempt(t *testing.T) {
 }
 
 func TestKnownAddresses_AreStoredWithThrottlingOff(t *testing.T) {
-	f, h := guarded(t, testkit.SQLite(t))
+	f, h := guarded(t, testdb.SQLite(t))
 	limits := f.settings.Throttle
 	f.settings.Throttle.Enabled = false
 	f.service = f.serve(f.store, h)
@@ -343,7 +343,7 @@ func (p *tripCounter) relay(client net.Conn) {
 
 // counted is a fixture on PostgreSQL behind a proxy that counts its round trips.
 func counted(t *testing.T) (*fixture, *tripCounter) {
-	database, err := url.Parse(testkit.Postgres(t))
+	database, err := url.Parse(testdb.Postgres(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func TestSignIn_FailureCostsTheSameRoundTripsForAnyLogin(t *testing.T) {
 }
 
 func TestLimits_RejectionsAreCountedByLimit(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		rejected := map[string]int{}
 		limits := &f.settings.Throttle

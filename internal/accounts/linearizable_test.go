@@ -16,6 +16,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
@@ -117,7 +118,7 @@ type nodes struct {
 
 func onTwoNodes(t *testing.T, adjust func(*accounts.Settings), test func(t *testing.T, n nodes)) {
 	t.Helper()
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		n := nodes{T: t, host: hostWithoutFields()}
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)

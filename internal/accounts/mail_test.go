@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/outbox"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -68,7 +68,7 @@ func (f *fixture) confirm(t *testing.T, token string) error {
 
 // While no recovery comes, a token that was mailed has not expired.
 func TestMail_TwoRecoveriesAtOnceThenOnePerHalfLifetime(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		f.register(t, "ada")
 		f.register(t, "bob")
@@ -94,7 +94,7 @@ func TestMail_TwoRecoveriesAtOnceThenOnePerHalfLifetime(t *testing.T) {
 // A token is made for the account's present address. If the address changes while
 // the mail is being made, the old mailbox gets no token.
 func TestMail_EmailConfirmedDuringRecoverySendsNothing(t *testing.T) {
-	f, s, _ := spied(t, testkit.SQLite(t), cheap)
+	f, s, _ := spied(t, testdb.SQLite(t), cheap)
 	in := f.register(t, "ada")
 	change := personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword, Email: "new@example.com"}
 	if err := f.service.ChangeEmail(t.Context(), change); err != nil {
@@ -117,7 +117,7 @@ func TestMail_EmailConfirmedDuringRecoverySendsNothing(t *testing.T) {
 // The host gets a mail with the id of the request that caused it, although the
 // response was sent long before.
 func TestMail_CarriesTheRequestID(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	in := f.register(t, "ada")
 	var carried []string
 	f.host.SendMailFunc = func(ctx context.Context, _ personal.Mail) error {
@@ -149,7 +149,7 @@ func TestMail_CarriesTheRequestID(t *testing.T) {
 }
 
 func TestMailedTokens_ReturnTheUser(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	in := f.register(t, "ada").Credentials
 	change := personal.ChangeEmailRequest{Credentials: in, Password: goodPassword, Email: "new@example.com"}
 	if err := f.service.ChangeEmail(t.Context(), change); err != nil {
@@ -171,7 +171,7 @@ func TestMailedTokens_ReturnTheUser(t *testing.T) {
 }
 
 func TestRecoverConfirm_ExpiredTokenIsInvalid(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	f.register(t, "ada")
 	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
 	f.clock.Advance(f.settings.MailLifetime)
@@ -179,7 +179,7 @@ func TestRecoverConfirm_ExpiredTokenIsInvalid(t *testing.T) {
 }
 
 func TestChangePassword_VoidsMailedTokens(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada")
 		f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
@@ -201,7 +201,7 @@ func TestChangePassword_VoidsMailedTokens(t *testing.T) {
 }
 
 func TestMail_RetryIsTheSameMailWithAValidToken(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		f.register(t, "ada")
 		var failed []personal.Mail
@@ -226,7 +226,7 @@ func TestMail_RetryIsTheSameMailWithAValidToken(t *testing.T) {
 }
 
 func TestConfirmEmail_TakenAddressKeepsTheToken(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada")
 		change := personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword, Email: "bob@example.com"}
@@ -243,7 +243,7 @@ func TestConfirmEmail_TakenAddressKeepsTheToken(t *testing.T) {
 }
 
 func TestChangeEmail_ReplacesAWaitingChange(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		c := f.register(t, "ada").Credentials
 		f.drain(t)
@@ -276,7 +276,7 @@ func TestChangeEmail_ReplacesAWaitingChange(t *testing.T) {
 }
 
 func TestMail_PermanentRefusalDropsItWithAnEvent(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		c := f.register(t, "ada").Credentials
 		tries := 0

@@ -12,7 +12,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -203,7 +203,7 @@ func TestMailBudgets_NoOperationFloodsAnAddress(t *testing.T) {
 		delete(missing, test.kind)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := test.open(t, testkit.SQLite(t))
+			f := test.open(t, testdb.SQLite(t))
 			try := test.flood(t, f)
 			subject, _, _, err := mailtext.BuiltIn().Write(test.kind, "", mailtext.Letter{})
 			if err != nil {
@@ -251,7 +251,7 @@ func peak(times []time.Time, period time.Duration) (most int) {
 // A thief's sign-ins from everywhere use up half of the notices. The first one of each kind
 // is sent whatever was before it.
 func TestMailBudgets_NewAddressesLeaveTheOthers(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		suppressed := map[mailtext.Kind]int{}
 		f.service.CountSuppressedMails(func(k mailtext.Kind) { suppressed[k]++ })
@@ -278,7 +278,7 @@ func TestMailBudgets_NewAddressesLeaveTheOthers(t *testing.T) {
 
 // Mails that strangers cause leave half of the common limit to the notices.
 func TestMailBudgets_StrangersLeaveNotices(t *testing.T) {
-	f := requiring(t, testkit.SQLite(t))
+	f := requiring(t, testdb.SQLite(t))
 	again := registerTaken(t, f)
 	f.signInFrom(t, "ada", goodPassword, home, "")
 	f.applied(t, "tagged", "ada+x@example.com")
@@ -305,7 +305,7 @@ func TestMailBudgets_StrangersLeaveNotices(t *testing.T) {
 // Each deletion has its mail, also if it follows another at once. One above the limit is
 // suppressed, and not tried again.
 func TestMailBudgets_DeletionsHaveNoGap(t *testing.T) {
-	f := requiring(t, testkit.SQLite(t))
+	f := requiring(t, testdb.SQLite(t))
 	suppressed := map[mailtext.Kind]int{}
 	f.service.CountSuppressedMails(func(k mailtext.Kind) { suppressed[k]++ })
 	again := deleteAgain(t, f)
@@ -338,7 +338,7 @@ func TestMailBudgets_OfStrangersAreOfTheMailbox(t *testing.T) {
 		"names that begin so": {[2]string{"+ada@example.com", "+bob@example.com"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := requiring(t, testkit.SQLite(t))
+			f := requiring(t, testdb.SQLite(t))
 			for i := range 6 {
 				f.applied(t, fmt.Sprint("user", i), test.emails[i/5]) // a verification
 			}
@@ -353,7 +353,7 @@ func TestMailBudgets_OfStrangersAreOfTheMailbox(t *testing.T) {
 // A confirmed address with a tag has a budget of its own, which the mails to the mailbox
 // without the tag leave alone, and neither do accounts with other tags use it up.
 func TestMailBudgets_ConfirmedTagHasItsOwn(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t), optional)
+	f := newFixture(t, testdb.SQLite(t), optional)
 	register := func(login, email string) personal.Credentials {
 		t.Helper()
 		in, err := f.apply(t.Context(), login, email)
@@ -389,7 +389,7 @@ func TestMailBudgets_ConfirmedTagHasItsOwn(t *testing.T) {
 // The user of an account with a tagged form of ada's address cannot use up the limits of
 // ada's recoveries and notices.
 func TestMailBudgets_TaggedAddressesLeaveTheUntaggedOne(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	ada := f.register(t, "ada").Credentials
 	stranger := f.register(t, "stranger").Credentials
 	f.setEmail(t, stranger.UserID, "ada+x@example.com")
@@ -414,7 +414,7 @@ func TestMailBudgets_TaggedAddressesLeaveTheUntaggedOne(t *testing.T) {
 
 // Nodes share the limits.
 func TestMailBudgets_NodesShareThem(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		f.register(t, "ada")
 		for range 3 {
@@ -455,7 +455,7 @@ func (f *fixture) recoverFrom(t *testing.T, address, login string) int {
 // an own budget.
 func TestMailBudgets_OwnerAtAKnownAddressGetsEveryRecoveryAndNotice(t *testing.T) {
 	for email, own := range map[string]bool{"ada@example.com": true, "ada+home@example.com": false} {
-		testkit.Databases(t, func(t *testing.T, url string) {
+		testdb.Databases(t, func(t *testing.T, url string) {
 			f := newFixture(t, url, optional)
 			_, err := f.apply(at(t, home), "ada", email)
 			wantCode(t, err, "")
@@ -495,9 +495,9 @@ func TestMailBudgets_OwnerAtAKnownAddressGetsEveryRecoveryAndNotice(t *testing.T
 // known to it since the day before, and does with all of them what causes mails.
 func TestMailBudgets_OneNetworkCausesFortyMailsADay(t *testing.T) {
 	for _, required := range []bool{false, true} {
-		f := newFixture(t, testkit.SQLite(t), optional)
+		f := newFixture(t, testdb.SQLite(t), optional)
 		if required {
-			f = requiring(t, testkit.SQLite(t))
+			f = requiring(t, testdb.SQLite(t))
 		}
 		_, err := f.apply(at(t, home), "ada", "ada@example.com")
 		wantCode(t, err, "")
@@ -548,7 +548,7 @@ func TestMailBudgets_OneNetworkCausesFortyMailsADay(t *testing.T) {
 // Administrators have a budget of their own, which no other caller uses up, and their address
 // is in no mail.
 func TestMailBudgets_AdministratorsHaveTheirOwn(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t), optional)
+	f := newFixture(t, testdb.SQLite(t), optional)
 	id := f.register(t, "ada").Credentials.UserID
 	f.drain(t)
 	before := len(f.host.Mails())

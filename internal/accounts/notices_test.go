@@ -13,7 +13,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/outbox"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -113,7 +113,7 @@ func wantMail(t *testing.T, f *fixture, m personal.Mail, to string, k mailtext.K
 func TestNotices_TellWhatHappenedInTheLanguageOfTheAccount(t *testing.T) {
 	for kind, act := range noticed {
 		t.Run(string(kind), func(t *testing.T) {
-			testkit.Databases(t, func(t *testing.T, url string) {
+			testdb.Databases(t, func(t *testing.T, url string) {
 				f := newFixture(t, url, func(s *accounts.Settings) { s.Site = "Example" })
 				f.register(t, "ada")
 				f.signInFrom(t, "ada", goodPassword, "", "ru")
@@ -136,7 +136,7 @@ func TestNotices_TellWhatHappenedInTheLanguageOfTheAccount(t *testing.T) {
 func TestNotices_OffStoresNone(t *testing.T) {
 	for kind, act := range noticed {
 		t.Run(string(kind), func(t *testing.T) {
-			f := newFixture(t, testkit.SQLite(t), func(s *accounts.Settings) { s.Notices = false })
+			f := newFixture(t, testdb.SQLite(t), func(s *accounts.Settings) { s.Notices = false })
 			f.register(t, "ada")
 			act(t, from(t, abroad, ""), f, f.signInFrom(t, "ada", goodPassword, home, ""))
 			if jobs, err := f.store.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindNotice}, N: 1}); err != nil || len(jobs) > 0 {
@@ -148,7 +148,7 @@ func TestNotices_OffStoresNone(t *testing.T) {
 
 // The address of the administrator is not for the user.
 func TestNotices_AdministratorChangesTheEmail(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	id := f.register(t, "ada").Credentials.UserID
 	err := f.service.SetEmail(from(t, abroad, "ru"), personal.SetEmailRequest{UserID: id, Email: "new@example.com"})
 	wantCode(t, err, "")
@@ -176,7 +176,7 @@ func TestNotices_GoToTheRightAddress(t *testing.T) {
 		"the address changed, then was disabled": {email, func(f *fixture, t *testing.T, id int64) { f.disable(t, id) }, []string{"ada@example.com"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, testkit.SQLite(t))
+			f := newFixture(t, testdb.SQLite(t))
 			c := f.register(t, "ada").Credentials
 			noticed[test.cause](t, t.Context(), f, c)
 			before := len(f.host.Mails())
@@ -217,7 +217,7 @@ func TestNotices_NewAddress(t *testing.T) {
 		"an address that pushes out the oldest": append(append([]signIn{{0, home, false}}, twenty(abroad)...), signIn{time.Hour, home, true}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, testkit.SQLite(t))
+			f := newFixture(t, testdb.SQLite(t))
 			id := f.imported(t, "ada", "ada@example.com")
 			for i, s := range test {
 				if s.after == signedOut {
@@ -249,7 +249,7 @@ func twenty(first string) (all []signIn) {
 }
 
 func TestNotices_WithoutAnEmailThereAreNone(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	f.imported(t, "ada", "")
 	c := f.signInFrom(t, "ada", goodPassword, home, "")
 	f.signInFrom(t, "ada", goodPassword, abroad, "")
@@ -264,7 +264,7 @@ func TestNotices_WithoutAnEmailThereAreNone(t *testing.T) {
 
 // The sign-ins of a thief must not choose the language of the notices that warn of them.
 func TestSignIn_StoresTheLocaleIfTheAddressHasBeenKnownForADay(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.imported(t, "ada", "ada@example.com")
 		for i, step := range []struct {
@@ -295,7 +295,7 @@ func TestSignIn_StoresTheLocaleIfTheAddressHasBeenKnownForADay(t *testing.T) {
 
 // A notice and a locale cost no further round trip.
 func TestSignIn_NoticeCostsNoStatement(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		counter := &statementCounter{}
 		f.service = f.serve(counter.open(t, f, url), mustHasher(t, cheap))
@@ -320,7 +320,7 @@ func TestSignIn_NoticeCostsNoStatement(t *testing.T) {
 
 // Before an update, release 0.1.0 may have stored a notice. Its jobs have no account.
 func TestNotices_OfThePreviousReleaseAreSent(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	err := f.store.Enqueue(t.Context(), accounts.NewJob{
 		Kind: "email_changed", Payload: []byte(`{"to":"Old@example.com","locale":"ru","mail_id":"m1"}`),
 	})

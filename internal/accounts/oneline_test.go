@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
@@ -12,7 +12,7 @@ import (
 // TestProfile_DeceptiveTextStaysButIsNotAdded changes the profile of an account whose name
 // and city were stored by a version without the rule.
 func TestProfile_DeceptiveTextStaysButIsNotAdded(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	f.setFields("2", cityAndAge)
 	const old, added = "\u202eold", "\u2066new"
 	c := f.register(t, "ada").Credentials

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/softkey"
@@ -85,7 +85,7 @@ func (u *passkeyUser) wantSignIn(t testing.TB, code string, want personal.Code) 
 }
 
 func TestPasskey_OneOf32ParallelUsesOnTwoNodesSucceeds(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
 		other := *f
@@ -117,7 +117,7 @@ func TestPasskey_OneOf32ParallelUsesOnTwoNodesSucceeds(t *testing.T) {
 }
 
 func TestPasskey_AttemptsExpire(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
 		for wait, want := range map[time.Duration]personal.Code{5*time.Minute - time.Microsecond: "", 5 * time.Minute: personal.CodeInvalidCredentials} {
@@ -144,7 +144,7 @@ func TestPasskey_AttemptsExpire(t *testing.T) {
 }
 
 func TestPasskey_TenAttemptsWaitInASession(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
 		var attempts []personal.PasskeyAttempt
@@ -171,7 +171,7 @@ func TestPasskey_TenAttemptsWaitInASession(t *testing.T) {
 
 // Neither the number of statements nor what they are tells an unknown passkey from a wrong response.
 func TestPasskey_UnknownOneCostsTheSameStatements(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		passkeys(&f.settings)
 		counter := &statementCounter{}
@@ -205,7 +205,7 @@ func TestPasskey_UnknownOneCostsTheSameStatements(t *testing.T) {
 }
 
 func TestPasskey_FailuresCountForTheAddress(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		passkeys(&f.settings)
 		f.settings.Throttle.GuessAddress.Burst = 3
@@ -232,7 +232,7 @@ func TestPasskey_FailuresCountForTheAddress(t *testing.T) {
 }
 
 func TestPasskey_SignInsCountForTheAccount(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		passkeys(&f.settings)
 		f.settings.Throttle.SignInAccount.Burst = 2
@@ -247,7 +247,7 @@ func TestPasskey_SignInsCountForTheAccount(t *testing.T) {
 }
 
 func TestPasskey_StateOfTheAccount(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
 		f.disable(t, u.in.UserID)
@@ -258,7 +258,7 @@ func TestPasskey_StateOfTheAccount(t *testing.T) {
 }
 
 func TestPasskey_EventsAndNotices(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
 		u.device.Count = 7
@@ -308,7 +308,7 @@ func TestPasskey_EventsAndNotices(t *testing.T) {
 
 // An older version raises the credential version and knows no passkeys.
 func TestPasskey_IsVoidAfterAnOlderVersionHasChangedCredentials(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
 		id := u.in.UserID
@@ -373,7 +373,7 @@ func TestPasskey_IsVoidAfterAnOlderVersionHasChangedCredentials(t *testing.T) {
 
 // An older version switches the factor off without changing the credential version.
 func TestPasskey_NeedsACodeOfAFactorThatIsNewer(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.enrol(t, "ada")
 		p := &passkeyUser{f: f, in: u.in}
@@ -388,7 +388,7 @@ func TestPasskey_NeedsACodeOfAFactorThatIsNewer(t *testing.T) {
 }
 
 func TestPasskey_AdministratorWhoRemovesTheFactorRemovesPasskeysToo(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		for login, keep := range map[string]bool{"ada": true, "eve": false} {
 			u := f.enrol(t, login)
@@ -406,7 +406,7 @@ func TestPasskey_AdministratorWhoRemovesTheFactorRemovesPasskeysToo(t *testing.T
 }
 
 func TestPasskey_CodesBlockedAwayFromKnownAddresses(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		passkeys(&f.settings)
 		f.offer(t, f.store, h)
@@ -431,7 +431,7 @@ func TestPasskey_CodesBlockedAwayFromKnownAddresses(t *testing.T) {
 }
 
 func TestPasskey_SwitchedOffThereAreNoOperations(t *testing.T) {
-	f := offering(t, testkit.SQLite(t))
+	f := offering(t, testdb.SQLite(t))
 	in := f.register(t, "ada").Credentials
 	ctx := t.Context()
 	_, err := f.service.BeginPasskey(ctx, personal.BeginPasskeyRequest{Purpose: personal.PasskeySignIn})

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/token"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -75,7 +75,7 @@ func (f *fixture) wantNoProof(t *testing.T, why string, c personal.Credentials, 
 }
 
 func TestProof_EndsAfterItsLifetime(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := offering(t, url, func(s *accounts.Settings) { s.ProofLifetime = time.Minute })
 		in := f.register(t, "ada").Credentials
 		p := f.prove(t, t.Context(), in, "")
@@ -116,7 +116,7 @@ func TestProof_IsVoidAfterChangesOfTheAccount(t *testing.T) {
 		"another proof":                         func(t *testing.T, f *fixture, u *factor) { f.prove(t, t.Context(), u.in, u.recoveryCode()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			testkit.Databases(t, func(t *testing.T, url string) {
+			testdb.Databases(t, func(t *testing.T, url string) {
 				f := offering(t, url)
 				u := f.enrol(t, "ada")
 				proof := f.prove(t, t.Context(), u.in, u.recoveryCode()).Proof
@@ -126,7 +126,7 @@ func TestProof_IsVoidAfterChangesOfTheAccount(t *testing.T) {
 		})
 	}
 	t.Run("the start of the factor", func(t *testing.T) {
-		testkit.Databases(t, func(t *testing.T, url string) {
+		testdb.Databases(t, func(t *testing.T, url string) {
 			f := offering(t, url)
 			u := &factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}
 			proof := f.prove(t, t.Context(), u.in, "").Proof
@@ -160,7 +160,7 @@ func TestProof_EndsWithItsSession(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := offering(t, testkit.SQLite(t))
+			f := offering(t, testdb.SQLite(t))
 			u := f.enrol(t, "ada")
 			proof := f.prove(t, t.Context(), u.in, u.recoveryCode()).Proof
 			if err := end(f.service, t.Context(), u.in.UserID); err != nil {
@@ -191,7 +191,7 @@ func (s *interrupted) FindSession(ctx context.Context, selector token.Selector, 
 }
 
 func TestProof_VoidedMeanwhileDoesNothing(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		s := &interrupted{Store: f.store}
 		f.offer(t, s, mustHasher(t, cheap))
@@ -228,7 +228,7 @@ func TestProof_VoidedMeanwhileDoesNothing(t *testing.T) {
 // Wrong proofs cannot be guessed and are mostly expired ones: they are no guesses, and are not
 // reported as failed sign-ins. Writes of the session are limited all the same.
 func TestProof_WrongOnesCountOnlyAsWritesOfTheSession(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		in := f.register(t, "ada").Credentials
 		verified := h.verified
@@ -251,7 +251,7 @@ func TestProof_WrongOnesCountOnlyAsWritesOfTheSession(t *testing.T) {
 
 // The contract: without a password an attempt does not count, but waits with the others.
 func TestProof_WaitsWhileGuessesAreUsedUp(t *testing.T) {
-	f, _ := guarded(t, testkit.SQLite(t))
+	f, _ := guarded(t, testdb.SQLite(t))
 	in := f.register(t, "ada").Credentials
 	proof := f.prove(t, at(t, home), in, "").Proof
 	for range f.settings.Throttle.Guess.Burst {
@@ -264,7 +264,7 @@ func TestProof_WaitsWhileGuessesAreUsedUp(t *testing.T) {
 }
 
 func TestProve_IsChargedAndReportedLikeAPassword(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		in := f.register(t, "ada").Credentials
 		prove := func(password string) error {
@@ -296,7 +296,7 @@ func TestProve_IsChargedAndReportedLikeAPassword(t *testing.T) {
 
 // A taken e-mail costs a guess with a proof as with a password.
 func TestProof_TakenEmailsAreCharged(t *testing.T) {
-	f, _ := guarded(t, testkit.SQLite(t))
+	f, _ := guarded(t, testdb.SQLite(t))
 	f.settings.Throttle.TakenEmail.Burst = 1000
 	f.service = f.serve(f.store, mustHasher(t, cheap))
 	f.register(t, "bob")
@@ -314,7 +314,7 @@ func TestProof_TakenEmailsAreCharged(t *testing.T) {
 }
 
 func TestProve_KeepsWhetherACodeWasJudged(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := offering(t, url)
 		u := &factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}
 		wantCodeJudged := func(want bool) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/internal/token"
 	"github.com/cms-personal/personal/shared/personal"
@@ -18,7 +18,7 @@ import (
 // A hash that is not of the chain is charged as a guess, and does not affect the
 // session.
 func TestRefresh_HashThatIsNotOfTheChainIsAGuess(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.settings.Throttle.GuessAddress = throttle.Limit{Burst: 3, Every: time.Minute}
 		f.service = f.serve(f.store, mustHasher(t, cheap))
@@ -64,7 +64,7 @@ func (s *failing) RevokeStolenSession(ctx context.Context, session accounts.Sess
 }
 
 func TestProfile_SucceedsWhenTheUseCannotBeStored(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	f.service = f.serve(&failing{Store: f.store, touch: fmt.Errorf("disk full: %w", accounts.ErrUnavailable)}, mustHasher(t, cheap))
 	in := f.register(t, "ada").Credentials
 	for range 2 {
@@ -116,7 +116,7 @@ func TestProfile_FreshFor(t *testing.T) {
 			if tt.adjust != nil {
 				adjust = append(adjust, tt.adjust)
 			}
-			f := newFixture(t, testkit.SQLite(t), adjust...)
+			f := newFixture(t, testdb.SQLite(t), adjust...)
 			c := f.register(t, "ada").Credentials
 			if tt.use != nil {
 				c = tt.use(t, f, c)
@@ -138,7 +138,7 @@ func (f *fixture) profile(t *testing.T, c personal.Credentials) personal.Profile
 }
 
 func TestRefresh_TheftThatCannotBeStoredIsUnavailable(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	s := &failing{Store: f.store, revoke: errors.New("attempt to write a readonly database")}
 	f.service = f.serve(s, mustHasher(t, cheap))
 	in := f.register(t, "ada").Credentials
@@ -164,7 +164,7 @@ func (f *fixture) refreshTimes(t *testing.T, c personal.Credentials, times int, 
 }
 
 func TestRefresh_SessionEndsAfterMaxRotations(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada").Credentials
 		selector, _, _ := token.ParseHash(in.UserHash)
@@ -201,7 +201,7 @@ func (s repeating) RotateSession(ctx context.Context, session accounts.Session, 
 }
 
 func TestRefresh_RepeatedRotationReturnsTheHashOfTheFirst(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		first := f.register(t, "ada").Credentials
 		f.service = f.serve(repeating{f.store}, mustHasher(t, cheap))
@@ -219,7 +219,7 @@ func TestRefresh_RepeatedRotationReturnsTheHashOfTheFirst(t *testing.T) {
 // straggler that presents the first hash within the grace period, nor by a lost
 // response followed by a week of sleep.
 func TestRefresh_HonestClientIsNeverSignedOut(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.settings.SessionIdle = 30 * 24 * time.Hour
 		f.service = f.serve(f.store, mustHasher(t, cheap))
@@ -240,7 +240,7 @@ func TestRefresh_HonestClientIsNeverSignedOut(t *testing.T) {
 }
 
 func TestRefresh_RacesAreChargedOnce(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		in := f.register(t, "ada").Credentials
 		errs := make([]error, 60)
@@ -257,7 +257,7 @@ func TestRefresh_RacesAreChargedOnce(t *testing.T) {
 
 // Version 0.1.0 rotates without counting; both serve one database during a swap.
 func TestRefresh_AfterRotationsByAnOlderRelease(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		older := func(c personal.Credentials) personal.Credentials {
 			t.Helper()

@@ -15,7 +15,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // keysOf returns a keyring of made-up keys, one for each letter.
@@ -99,7 +99,7 @@ func (s *resealStore) Reseal(ctx context.Context, id int64, from, to accounts.Se
 }
 
 func TestResealSecrets_FirstKeyEncryptsAllThatCanBeRead(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		a, b, lost, all := keysOf(t, "a"), keysOf(t, "b"), keysOf(t, "x"), keysOf(t, "ba")
 		first, second := f.storeFactor(t, "anna", a), f.storeFactor(t, "boris", a)
@@ -143,7 +143,7 @@ func TestResealSecrets_FirstKeyEncryptsAllThatCanBeRead(t *testing.T) {
 }
 
 func TestResealSecrets_WithoutFirstKeyDoesNothing(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	a := keysOf(t, "a")
 	id := f.storeFactor(t, "anna", a)
 	for name, keys := range map[string]accounts.Keyring{"no keyring": nil, "an empty one": keysOf(t, "")} {
@@ -156,7 +156,7 @@ func TestResealSecrets_WithoutFirstKeyDoesNothing(t *testing.T) {
 }
 
 func TestResealSecrets_EndsAtAnOutageAndResumes(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	ids := []int64{f.storeFactor(t, "anna", keysOf(t, "a")), f.storeFactor(t, "boris", keysOf(t, "a")), f.storeFactor(t, "clara", keysOf(t, "a"))}
 	all := keysOf(t, "ba")
 	s := &resealStore{Store: f.store}
@@ -180,7 +180,7 @@ func TestResealSecrets_EndsAtAnOutageAndResumes(t *testing.T) {
 }
 
 func TestResealSecrets_LeavesAFactorThatHasChanged(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	removed, other := f.storeFactor(t, "anna", keysOf(t, "a")), f.storeFactor(t, "boris", keysOf(t, "a"))
 	s := &resealStore{Store: f.store}
 	s.before = func(id int64) error {
@@ -201,7 +201,7 @@ func TestResealSecrets_LeavesAFactorThatHasChanged(t *testing.T) {
 }
 
 func TestResealSecrets_SeveralNodesAtOnce(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		var ids []int64
 		for i := range 10 {

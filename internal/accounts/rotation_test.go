@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -252,7 +252,7 @@ func (m *rotationMachine) actions() map[string]func(*rapid.T) {
 // theft that the rules name is detected, although a host that remembers profiles
 // hides most of the client's and the thief's pages from the service.
 func TestRotation_MatchesTheModel(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		pages := &pageHost{fixture: f}
 		number := 0

@@ -30,8 +30,9 @@ type SessionStore interface {
 	// Sessions returns the account's sessions that are alive by the given limits, the
 	// last used first.
 	Sessions(ctx context.Context, accountID int64, l Lifetimes) ([]Session, error)
-	// RevokeSession removes one session of the account; a missing one is no error.
-	RevokeSession(ctx context.Context, accountID, id int64) error
+	// RevokeSession removes one session of the account, and stores the jobs if it had it; a missing
+	// one is no error.
+	RevokeSession(ctx context.Context, accountID, id int64, jobs ...NewJob) error
 	// RevokeOtherSessions removes every session of the account but one, and stores the jobs if
 	// it had another. ErrNotFound if the account does not have that session (any more).
 	RevokeOtherSessions(ctx context.Context, accountID, keep int64, jobs ...NewJob) error

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/crypto/argon2"
 
 	"github.com/cms-personal/personal/internal/password"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -28,7 +28,7 @@ func BenchmarkSignIn(b *testing.B) {
 	for _, kind := range []struct {
 		name string
 		open func(testing.TB) string
-	}{{"SQLite", testkit.SQLite}, {"PostgreSQL", testkit.Postgres}} {
+	}{{"SQLite", testdb.SQLite}, {"PostgreSQL", testdb.Postgres}} {
 		b.Run(kind.name, func(b *testing.B) {
 			f := newFixture(b, kind.open(b))
 			f.worker.Poll = 0 // the default

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/password"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/internal/token"
 	"github.com/cms-personal/personal/shared/personal"
@@ -142,7 +142,7 @@ func (f *fixture) changePassword(t *testing.T, c personal.Credentials, from, to 
 const otherPassword = "another fine password"
 
 func TestSignIn_PasswordChangedWhileHashingFails(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, _, h := spied(t, url, cheap)
 		in := f.register(t, "ada")
 		var fresh personal.Credentials
@@ -157,7 +157,7 @@ func TestSignIn_PasswordChangedWhileHashingFails(t *testing.T) {
 }
 
 func TestSignIn_RehashesWhenTheCostsChange(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		weak, _, _ := spied(t, url, cheap)
 		strong, _, _ := spied(t, url, password.Params{MemoryKiB: 16, Time: 1, Threads: 1})
 		weak.register(t, "ada")
@@ -185,7 +185,7 @@ func TestSignIn_RehashesWhenTheCostsChange(t *testing.T) {
 }
 
 func TestSignIn_SucceedsWithoutATurnToRehash(t *testing.T) {
-	url := testkit.SQLite(t)
+	url := testdb.SQLite(t)
 	weak, _, _ := spied(t, url, cheap)
 	weak.register(t, "ada")
 	strong, _, h := spied(t, url, password.Params{MemoryKiB: 16, Time: 1, Threads: 1})
@@ -208,7 +208,7 @@ func TestSignIn_SucceedsWithoutATurnToRehash(t *testing.T) {
 }
 
 func TestSignIn_UnknownLoginCostsAHash(t *testing.T) {
-	f, _, h := spied(t, testkit.SQLite(t), cheap)
+	f, _, h := spied(t, testdb.SQLite(t), cheap)
 	f.register(t, "ada")
 	for _, login := range []string{"nobody", "nobody@example.com", "a\x00b"} {
 		h.dummies = 0
@@ -221,7 +221,7 @@ func TestSignIn_UnknownLoginCostsAHash(t *testing.T) {
 }
 
 func TestSignIn_OutageIsNoWrongPassword(t *testing.T) {
-	f, s, h := spied(t, testkit.SQLite(t), cheap)
+	f, s, h := spied(t, testdb.SQLite(t), cheap)
 	f.register(t, "ada")
 	for cause, want := range map[error]personal.Code{
 		accounts.ErrUnavailable:  personal.CodeUnavailable,
@@ -238,7 +238,7 @@ func TestSignIn_OutageIsNoWrongPassword(t *testing.T) {
 }
 
 func TestTheft_RevokesTheSessionAndSendsAnEvent(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		f.work(t)
 		in := f.register(t, "ada")
@@ -291,7 +291,7 @@ func (f *fixture) awaitEvent(t *testing.T, want personal.EventType) personal.Eve
 }
 
 func TestSession_LastSeenIsStoredOnceAMinute(t *testing.T) {
-	f, s, _ := spied(t, testkit.SQLite(t), cheap)
+	f, s, _ := spied(t, testdb.SQLite(t), cheap)
 	in := f.register(t, "ada")
 	for range 61 {
 		if _, err := f.service.Profile(t.Context(), in.Credentials); err != nil {
@@ -305,7 +305,7 @@ func TestSession_LastSeenIsStoredOnceAMinute(t *testing.T) {
 }
 
 func TestSignIn_SessionAboveTheLimitReplacesTheLongestUnused(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada")
 		for range accounts.MaxSessions {
@@ -320,7 +320,7 @@ func TestSignIn_SessionAboveTheLimitReplacesTheLongestUnused(t *testing.T) {
 }
 
 func TestSession_OfADisabledAccountIsRevoked(t *testing.T) {
-	f, s, _ := spied(t, testkit.SQLite(t), cheap)
+	f, s, _ := spied(t, testdb.SQLite(t), cheap)
 	in := f.register(t, "ada")
 	s.disabled = true
 	_, err := f.service.Profile(t.Context(), in.Credentials)
@@ -333,7 +333,7 @@ func TestSession_OfADisabledAccountIsRevoked(t *testing.T) {
 func TestSignIn_LoginThatIsAnotherAccountsEmailIsIgnored(t *testing.T) {
 	for name, withEmail := range map[string]bool{"e-mails accepted as logins": true, "e-mails not accepted": false} {
 		t.Run(name, func(t *testing.T) {
-			testkit.Databases(t, func(t *testing.T, url string) {
+			testdb.Databases(t, func(t *testing.T, url string) {
 				f := newFixture(t, url, func(s *accounts.Settings) { s.LoginWithEmail = withEmail })
 				f.register(t, "victim")
 				for _, login := range []string{"victim＠example.com", "victim\uFE6Bexample.com", "victim@example.com"} {
@@ -373,7 +373,7 @@ func squat(t *testing.T, f *fixture, login string) {
 }
 
 func TestRegister_ReservedLoginIsTakenInAnyCase(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	f.register(t, "root") // from before it was reserved
 	f.settings.ReservedLogins = []string{"admin", "root"}
 	f.service = f.serve(f.store, mustHasher(t, cheap))

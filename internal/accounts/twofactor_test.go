@@ -17,7 +17,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/seal"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 )
@@ -185,7 +185,7 @@ func wantWrongCode(t testing.TB, err error) {
 
 // 404 comes before everything else, such as invalid credentials.
 func TestTwoFactor_OperationsExistOnlyWhenOffered(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
+	f := newFixture(t, testdb.SQLite(t))
 	calls := map[string]func() error{
 		"two_factor": func() error {
 			_, err := f.service.BeginTwoFactor(t.Context(), personal.BeginTwoFactorRequest{})
@@ -232,7 +232,7 @@ func TestTwoFactor_OperationsExistOnlyWhenOffered(t *testing.T) {
 
 // Neither the settings nor a missing key switch a second factor off.
 func TestTwoFactor_IsNeededWhateverTheSettings(t *testing.T) {
-	f := offering(t, testkit.SQLite(t))
+	f := offering(t, testdb.SQLite(t))
 	u := f.enrol(t, "ada")
 	f.service.OfferTwoFactor(false)
 	u.wantTry(t, t.Context(), "", personal.CodeCodeRequired)
@@ -290,7 +290,7 @@ func TestBeginTwoFactor_NeedsAVerifiedEmailWhereTheSiteVerifies(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := offering(t, testkit.SQLite(t), test.adjust)
+			f := offering(t, testdb.SQLite(t), test.adjust)
 			in := f.register(t, "ada").Credentials
 			test.prepare(t, f, in.UserID)
 			begin := func(password string) error {
@@ -310,7 +310,7 @@ func TestBeginTwoFactor_NeedsAVerifiedEmailWhereTheSiteVerifies(t *testing.T) {
 
 func TestConfirmTwoFactor_SecretWaitsForTenMinutes(t *testing.T) {
 	for wait, want := range map[time.Duration]personal.Code{10*time.Minute - time.Microsecond: "", 10 * time.Minute: personal.CodeTwoFactorOff} {
-		f := offering(t, testkit.SQLite(t))
+		f := offering(t, testdb.SQLite(t))
 		u := &factor{f: f, in: f.register(t, "ada").Credentials}
 		secret, err := f.service.BeginTwoFactor(t.Context(), personal.BeginTwoFactorRequest{Credentials: u.in, Password: goodPassword})
 		if err != nil {
@@ -327,7 +327,7 @@ func TestConfirmTwoFactor_SecretWaitsForTenMinutes(t *testing.T) {
 
 // A recovery code of a former second factor is none of the new one.
 func TestConfirmTwoFactor_TakesNoRecoveryCode(t *testing.T) {
-	f := offering(t, testkit.SQLite(t))
+	f := offering(t, testdb.SQLite(t))
 	u := f.enrol(t, "ada")
 	u.end(t, t.Context())
 	if _, err := f.service.BeginTwoFactor(t.Context(), personal.BeginTwoFactorRequest{Credentials: u.in, Password: goodPassword}); err != nil {
@@ -338,7 +338,7 @@ func TestConfirmTwoFactor_TakesNoRecoveryCode(t *testing.T) {
 }
 
 func TestSignIn_SecondFactorConfirmedWhileHashingFails(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f, s, h := spied(t, url, cheap)
 		f.offer(t, s, h)
 		u := &factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}
@@ -362,7 +362,7 @@ func TestSignIn_SecondFactorConfirmedWhileHashingFails(t *testing.T) {
 
 // Each operation reports what happened and, if a recovery code authorised it, that use.
 func TestTwoFactor_ReportsEveryChange(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := offering(t, url)
 		u := f.enrol(t, "ada")
 		id := u.in.UserID
@@ -441,7 +441,7 @@ func TestTwoFactor_ReportsEveryChange(t *testing.T) {
 
 // A wrong code is reported before a taken e-mail, and that uses up no code.
 func TestChangeEmail_JudgesTheCodeBeforeATakenEmail(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := offering(t, url)
 		f.register(t, "bob")
 		u := f.enrol(t, "ada")
@@ -465,7 +465,7 @@ func TestChangeEmail_JudgesTheCodeBeforeATakenEmail(t *testing.T) {
 // One code authorises one operation, whichever it is and whichever node it reaches.
 func TestCodes_WorkOnceInParallel(t *testing.T) {
 	const callers = 32
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := offering(t, url)
 		nodes := []*accounts.Service{f.service, f.serve((&statementCounter{}).open(t, f, url), mustHasher(t, cheap))}
 		nodes[1].OfferTwoFactor(true)
@@ -512,7 +512,7 @@ func anyUse(signIn func(*factor) use) func(u *factor, i int) use {
 
 // What is logged, reported and stored shows neither secrets nor codes.
 func TestTwoFactor_SecretsAppearNowhere(t *testing.T) {
-	f := offering(t, testkit.SQLite(t))
+	f := offering(t, testdb.SQLite(t))
 	var log bytes.Buffer
 	debug := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	f.service = accounts.New(f.settings, f.store, mustHasher(t, cheap), f.host, debug, f.worker.Wake)

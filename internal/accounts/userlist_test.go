@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -26,7 +27,7 @@ func TestFindUsers_TakesAsLongAtAMillionUsersAsAtAThousand(t *testing.T) {
 	for _, kind := range []struct {
 		name string
 		open func(testing.TB) string
-	}{{"SQLite", testkit.SQLite}, {"PostgreSQL", testkit.Postgres}} {
+	}{{"SQLite", testdb.SQLite}, {"PostgreSQL", testdb.Postgres}} {
 		t.Run(kind.name, func(t *testing.T) {
 			small, large := newFixture(t, kind.open(t)), newFixture(t, kind.open(t))
 			for f, n := range map[*fixture]int{small: few, large: many} {

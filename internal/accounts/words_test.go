@@ -7,12 +7,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
 func TestNewPassword_WordOfTheSiteIsTooCommon(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t), func(s *accounts.Settings) { s.PasswordWords = []string{"example"} })
+	f := newFixture(t, testdb.SQLite(t), func(s *accounts.Settings) { s.PasswordWords = []string{"example"} })
 	ada := f.register(t, "ada")
 	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
 	const guessable = "Example2026"

@@ -32,6 +32,9 @@ func (r *run) administration(c *check) {
 		c.equal(personal.OpFindUsers, "login", page.Users[i].Login, r.user.login)
 		c.equal(personal.OpFindUsers, "email", page.Users[i].Email, r.user.email)
 	}
+	users, err := r.client.Users(r.administer(), []int64{r.user.id})
+	c.ok(personal.OpUsers, err)
+	c.equal(personal.OpUsers, "login", users[r.user.id].Login, r.user.login)
 	sessions, err := r.client.UserSessions(r.administer(), r.user.id)
 	c.ok(personal.OpUserSessions, err)
 	c.is(personal.OpUserSessions, "sessions", len(sessions) > 0)
@@ -59,6 +62,7 @@ func (r *run) disabling(c *check) {
 	c.explains(u.login, personal.ReasonDisabled, true)
 	c.ok(personal.OpEnableUser, r.client.EnableUser(r.administer(), u.id))
 	r.signInAs(c, u)
+	c.ok(personal.OpRevokeUserSession, r.client.RevokeUserSession(r.administer(), personal.RevokeUserSessionRequest{UserID: u.id, ID: "0"}))
 	c.ok(personal.OpRevokeUserSessions, r.client.RevokeUserSessions(r.administer(), u.id))
 	c.void(u.pair)
 	r.work(c, personal.OpRevokeUserSessions)

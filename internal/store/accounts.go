@@ -19,11 +19,11 @@ const insertTries = 3
 func (s *Store) FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.LoginAccount, error) {
 	var row accountRow
 	err := s.scan(ctx, "find an account", s.read.NewSelect().Model(&row).
-		Column("id", "email", "email_key", "verified_key", "password_hash", "credential_version", "disabled", "unverified_key",
+		Column("id", "email", "email_key", "verified_key", "password_hash", "foreign_hash", "credential_version", "disabled", "unverified_key",
 			"two_factor_secret", "two_factor_key", "two_factor_step").Where("?", matches(q)).Limit(1))
 	return accounts.LoginAccount{
 		ID: row.ID, Email: accounts.Email{Address: row.Email, Key: row.EmailKey}, EmailVerified: row.verified(),
-		PasswordHash: row.PasswordHash, CredentialVersion: row.CredentialVersion, Disabled: row.Disabled,
+		PasswordHash: row.hash(), CredentialVersion: row.CredentialVersion, Disabled: row.Disabled,
 		UnverifiedKey: row.UnverifiedKey, TwoFactor: row.twoFactor(),
 	}, err
 }
@@ -39,6 +39,7 @@ func (s *Store) CreateAccount(
 	ctx context.Context, a accounts.Account, first accounts.Session, jobs func(id int64) []accounts.NewJob, onTaken ...throttle.Charge,
 ) (id int64, err error) {
 	row := newAccountRow(a)
+	row.LastSignIn = at(first.Created)
 	var taken *accounts.TakenError
 	err = s.inTxOrFound(ctx, "create an account", s.hasSession(first.Selector), func(ctx context.Context, tx bun.Tx) error {
 		err := insertAccount(ctx, tx, &row)
@@ -137,7 +138,7 @@ func (s *Store) ReplacePassword(
 ) error {
 	return s.inTxOrFound(ctx, "replace a password", s.hasSession(keep.Selector), func(ctx context.Context, tx bun.Tx) error {
 		err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_accounts
-			SET password_hash = ?, credential_version = credential_version + 1, updated = ?
+			SET password_hash = ?, foreign_hash = NULL, credential_version = credential_version + 1, updated = ?
 			WHERE id = ? AND credential_version = ? AND NOT disabled`,
 			hash, at(s.Now()), accountID, credentialVersion)
 		if err != nil {

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"math"
@@ -16,91 +17,234 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
-// searchWindow is how many of the newest accounts are searched for a part of a text
-// when an account has the whole text.
-const searchWindow = 500
+// The numbers of accounts, in the order of a search, of which one page holds the matches.
+const (
+	wholeWindow  = 500    // if an account has the whole text
+	filterWindow = 10_000 // of a search by what no index has in its order
+)
 
-// SearchAccounts implements accounts.AdministrationStore. It reads accounts from
-// the highest id downwards until the page is full; a search that matches little
-// reads the whole table. If accounts in any state have the whole text as login, e-mail or id,
-// indexes find them without reading the table; the rest of the first page holds matches among
-// the searchWindow newest accounts.
+// position is where an account is in the order of a search.
+type position struct {
+	ID      int64
+	Created micros
+}
+
+// byCreated reports whether the order of a search is that of the creation of accounts.
+func byCreated(q accounts.AccountSearch) bool { return !q.Since.IsZero() || !q.Until.IsZero() }
+
+// SearchAccounts implements accounts.AdministrationStore. It reads accounts in the order of
+// the search until the page is full, from an index that has them in this order. If it has to
+// look for more than an index has, it stops after filterWindow accounts; only a search for a
+// text that matches little reads the whole table. If accounts in any state have the whole
+// text as login, e-mail or id, indexes find them without reading the table; the rest of the
+// first page holds matches among the next wholeWindow accounts.
 func (s *Store) SearchAccounts(ctx context.Context, q accounts.AccountSearch) (accounts.AccountPage, error) {
-	var whole, found []accountRow
-	if q.Text != "" && q.Before == 0 {
-		either := q
-		either.Disabled = nil
-		if err := s.scan(ctx, "find accounts by a whole text", s.selectMatching(&whole, either, matchingWhole)); err != nil {
-			return accounts.AccountPage{}, err
-		}
+	var found []accountRow
+	whole, exists, err := s.wholeMatches(ctx, q)
+	if err != nil {
+		return accounts.AccountPage{}, err
 	}
-	query := s.selectMatching(&found, q, s.matchingPart).OrderExpr("a.id DESC").Limit(int64(q.Limit) + 1)
-	if q.Before > 0 {
-		query.Where("a.id < ?", q.Before)
+	window := 0 // all
+	switch {
+	case exists:
+		window = wholeWindow
+	case q.Field != "" || byCreated(q) && (q.Text != "" || q.State != ""):
+		window = filterWindow
 	}
-	var older int64 // the newest account that is not searched; 0: none
-	if len(whole) > 0 {
-		err := s.scan(ctx, "find the oldest account to search", s.read.NewRaw(
-			"SELECT coalesce(max(id), 0) FROM (SELECT id FROM personal_accounts ORDER BY id DESC LIMIT 1 OFFSET ?) o", searchWindow), &older)
+	from, err := s.start(ctx, q)
+	if err != nil {
+		return accounts.AccountPage{}, err
+	}
+	query := s.selectSeen(&found).Limit(int64(q.Limit) + 1)
+	ordered(query, q, from)
+	filter(query, q)
+	matching(query, q, s.matchingPart)
+	next := int64(0) // if the page has room
+	if window > 0 {
+		last, err := s.windowEnd(ctx, q, from, window)
 		if err != nil {
 			return accounts.AccountPage{}, err
 		}
-		query.Where("a.id > ?", older)
+		if next = last.ID; next > 0 {
+			within(query, q, last)
+		}
 	}
 	if err := s.scan(ctx, "search accounts", query); err != nil {
 		return accounts.AccountPage{}, err
 	}
-	if q.Disabled != nil {
-		whole = slices.DeleteFunc(whole, func(row accountRow) bool { return row.Disabled != *q.Disabled })
-	}
-	return accountPage(whole, found, q.Limit, older), nil
+	return accountPage(whole, found, q, next), nil
 }
 
-// accountPage returns a page with the accounts that have the whole text and, if there
-// is room, those found by a part of it, which begin with the highest id. older is as in
-// SearchAccounts. The next page begins with the first account that was found and is not
-// on this one, so that it misses none; it may repeat one that has the whole text.
-func accountPage(whole, found []accountRow, limit int, older int64) accounts.AccountPage {
-	page := whole[:min(len(whole), limit)]
-	next, last := int64(0), int64(math.MaxInt64)
-	if older > 0 {
-		next = older + 1
+// wholeMatches returns, for a first page, the accounts that match the search and have its
+// text as login, e-mail or id, and whether any account has that.
+func (s *Store) wholeMatches(ctx context.Context, q accounts.AccountSearch) (rows []accountRow, exists bool, err error) {
+	if q.Text == "" || q.After != 0 {
+		return nil, false, nil
 	}
+	const doing = "find accounts by a whole text"
+	query := s.selectSeen(&rows)
+	matching(query, q, matchingWhole)
+	if err := s.scan(ctx, doing, query); err != nil || len(rows) == 0 {
+		return nil, false, err
+	}
+	var ids []int64
+	for _, row := range rows {
+		ids = append(ids, row.ID)
+	}
+	rows = nil
+	query = s.selectSeen(&rows).Where("a.id IN (?)", bun.List(ids))
+	filter(query, q)
+	created(query, q)
+	return rows, true, s.scan(ctx, doing, query)
+}
+
+// start returns the position of the account after which a page begins; zero: the page begins
+// with the first account. If it was deleted, the page begins beside its place, as far as
+// older accounts have lower ids.
+func (s *Store) start(ctx context.Context, q accounts.AccountSearch) (from position, err error) {
+	if q.After == 0 || q.After == math.MaxInt64 {
+		return position{}, nil
+	}
+	if !byCreated(q) {
+		return position{ID: q.After}, nil
+	}
+	err = s.scan(ctx, "find where a page of accounts begins",
+		s.read.NewRaw("SELECT id, created FROM personal_accounts WHERE id <= ? ORDER BY id DESC LIMIT 1", q.After), &from)
+	if errors.Is(err, accounts.ErrNotFound) {
+		return position{ID: q.After}, nil
+	}
+	if from.ID < q.After && !q.Oldest {
+		from.ID++ // the page begins with this account
+	}
+	return from, err
+}
+
+// ordered orders the accounts of a query, restricts them to those created in the time of the
+// search, and begins after a position.
+func ordered(query *bun.SelectQuery, q accounts.AccountSearch, from position) {
+	before, descending := " < ", " DESC"
+	if q.Oldest {
+		before, descending = " > ", ""
+	}
+	if !byCreated(q) {
+		query.OrderExpr("a.id" + descending)
+		if from.ID > 0 {
+			query.Where("a.id"+before+"?", from.ID)
+		}
+		return
+	}
+	query.OrderExpr("a.created" + descending + ", a.id" + descending)
+	if from.ID > 0 {
+		query.Where("(a.created, a.id)"+before+"(?, ?)", from.Created, from.ID)
+	}
+	created(query, q)
+}
+
+// created restricts a query to the accounts created in the time of a search.
+func created(query *bun.SelectQuery, q accounts.AccountSearch) {
+	if !q.Since.IsZero() {
+		query.Where("a.created >= ?", at(q.Since))
+	}
+	if !q.Until.IsZero() {
+		query.Where("a.created < ?", at(q.Until))
+	}
+}
+
+// windowEnd returns the position of the last of n accounts in the order of a search; zero if
+// there are not so many.
+func (s *Store) windowEnd(ctx context.Context, q accounts.AccountSearch, from position, n int) (last position, err error) {
+	query := s.read.NewSelect().TableExpr("personal_accounts AS a").Column("a.id").Limit(1).Offset(int64(n) - 1)
+	if byCreated(q) {
+		query.Column("a.created")
+	}
+	ordered(query, q, from)
+	err = s.scan(ctx, "find the last account to search", query, &last)
+	if errors.Is(err, accounts.ErrNotFound) {
+		return position{}, nil
+	}
+	return last, err
+}
+
+// within ends the accounts of a query with a position.
+func within(query *bun.SelectQuery, q accounts.AccountSearch, last position) {
+	until := " >= "
+	if q.Oldest {
+		until = " <= "
+	}
+	if byCreated(q) {
+		query.Where("(a.created, a.id)"+until+"(?, ?)", last.Created, last.ID)
+		return
+	}
+	query.Where("a.id"+until+"?", last.ID)
+}
+
+// accountPage returns a page with the accounts that have the whole text and, if there is
+// room, those found by a part of it, which are in the order of the search. next is where the
+// page after this one begins if this one has room for all that was found. The next page
+// begins with the first account that was found and is not on this one, so that it misses
+// none; it may repeat one that has the whole text.
+func accountPage(whole, found []accountRow, q accounts.AccountSearch, next int64) accounts.AccountPage {
+	page := whole[:min(len(whole), q.Limit)]
+	last := int64(math.MaxInt64) // the first account, but not the first page again
 	for _, row := range found {
 		if slices.ContainsFunc(page, func(on accountRow) bool { return on.ID == row.ID }) {
 			continue
 		}
-		if len(page) == limit {
+		if len(page) == q.Limit {
 			next = last
 			break
 		}
 		page, last = append(page, row), row.ID
 	}
-	slices.SortFunc(page, func(a, b accountRow) int { return cmp.Compare(b.ID, a.ID) })
+	slices.SortFunc(page, func(a, b accountRow) int {
+		order := cmp.Compare(a.ID, b.ID)
+		if byCreated(q) {
+			order = cmp.Or(cmp.Compare(a.Created, b.Created), order)
+		}
+		if q.Oldest {
+			return order
+		}
+		return -order
+	})
 	return accounts.AccountPage{Accounts: convert(page, (*accountRow).seen), Next: next}
 }
 
-// selectMatching selects the accounts that match a search, by the given conditions on
-// the text.
-func (s *Store) selectMatching(rows *[]accountRow, q accounts.AccountSearch, matching func(*bun.SelectQuery, accounts.AccountSearch)) *bun.SelectQuery {
-	query := s.selectSeen(rows)
-	if q.Disabled != nil && *q.Disabled {
-		query.Where("a.disabled") // so that SQLite uses the index of the disabled accounts
-	} else if q.Disabled != nil {
+// filter restricts a query to the accounts in the state of a search and with the value of its
+// field. The conditions of states are those of the indexes, so that
+// SQLite uses these.
+func filter(query *bun.SelectQuery, q accounts.AccountSearch) {
+	switch q.State {
+	case personal.UserActive:
 		query.Where("NOT a.disabled")
+	case personal.UserDisabled:
+		query.Where("a.disabled")
+	case personal.UserUnconfirmed:
+		query.Where("a.unverified_key IS NOT NULL")
+	case personal.UserTwoFactor:
+		query.Where("a.two_factor_secret IS NOT NULL")
 	}
-	if q.Text != "" {
-		query.WhereGroup(" AND ", func(query *bun.SelectQuery) *bun.SelectQuery {
-			matching(query, q)
-			if q.ID > 0 {
-				query.WhereOr("a.id = ?", q.ID)
-			}
-			return query
-		})
+	if q.Field != "" {
+		value, _ := json.Marshal(q.Value) // a string, a bool or an int64: it cannot fail
+		query.Where("a.fields -> ? = ?", q.Field, string(value))
 	}
-	return query
+}
+
+// matching restricts a query to the accounts that have the text of a search, by the given
+// conditions on it.
+func matching(query *bun.SelectQuery, q accounts.AccountSearch, conditions func(*bun.SelectQuery, accounts.AccountSearch)) {
+	if q.Text == "" {
+		return
+	}
+	query.WhereGroup(" AND ", func(query *bun.SelectQuery) *bun.SelectQuery {
+		conditions(query, q)
+		if q.ID > 0 {
+			query.WhereOr("a.id = ?", q.ID)
+		}
+		return query
+	})
 }
 
 // selectSeen selects accounts with the time at which each was last in use.
@@ -146,6 +290,13 @@ func (s *Store) Account(ctx context.Context, id int64) (accounts.SeenAccount, er
 	var row accountRow
 	err := s.scan(ctx, "find an account by its id", s.selectSeen(&row).Where("a.id = ?", id))
 	return row.seen(), err
+}
+
+// Accounts implements accounts.AdministrationStore.
+func (s *Store) Accounts(ctx context.Context, ids []int64) ([]accounts.SeenAccount, error) {
+	var rows []accountRow
+	err := s.scan(ctx, "find accounts by their ids", s.selectSeen(&rows).Where("a.id IN (?)", bun.List(ids)))
+	return convert(rows, (*accountRow).seen), err
 }
 
 // SetEmail implements accounts.AdministrationStore.

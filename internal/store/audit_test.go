@@ -11,7 +11,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -37,7 +37,7 @@ func newAccount(t *testing.T, s *store.Store, login string, jobs ...accounts.New
 }
 
 func TestDeleteAccount_AnonymisesAuditEntries(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		ada, bob := newAccount(t, s, "ada"), newAccount(t, s, "bob")
 		for i, account := range []int64{ada, bob, 0} {
@@ -73,7 +73,7 @@ func TestDeleteAccount_AnonymisesAuditEntries(t *testing.T) {
 }
 
 func TestPrune_AuditEntriesByAgeAndNumber(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		for i := range 20 {
 			if err := s.Enqueue(t.Context(), eventOf(0, i)); err != nil {
@@ -101,7 +101,7 @@ func TestPrune_AuditEntriesByAgeAndNumber(t *testing.T) {
 // Guessing passwords, or signing in to one's own account, must not push other entries
 // out of the audit log.
 func TestPrune_FloodEventsPushNothingElseOut(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		types := []personal.EventType{
 			personal.EventRegistered, personal.EventPasswordChanged, personal.EventSessionTheft, personal.EventUserDeleted,
@@ -129,7 +129,7 @@ func TestPrune_FloodEventsPushNothingElseOut(t *testing.T) {
 
 // When the host takes no events for a month, the oldest are dropped first.
 func TestPrune_WaitingEventsAreLimitedLikeTheAuditLog(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		var log bytes.Buffer
 		now := time.Unix(1000, 0)
 		s := migrated(t, url, store.Options{Clock: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -181,7 +181,7 @@ func joined(url, text string) string {
 }
 
 func TestPrune_LimitsTheAuditEntriesOfOneAccountByType(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		ada, bob := newAccount(t, s, "ada"), newAccount(t, s, "bob")
 		add := func(account int64, number int, kind personal.EventType) {

@@ -11,12 +11,12 @@ import (
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/store/dbconn"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // A claim looks at every due job.
 func TestClaimJobs_OnlyTheFrontOfABacklogIsDue(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		now := time.Unix(1_000_000, 0)
 		s := migrated(t, url, store.Options{Clock: func() time.Time { return now }})
 		ada := newAccount(t, s, "ada")
@@ -60,7 +60,7 @@ func TestClaimJobs_OnlyTheFrontOfABacklogIsDue(t *testing.T) {
 // wrong. Walking the table for the front of each queue would take tens of times as
 // long.
 func TestClaimJobs_IsFastWithOldStatistics(t *testing.T) {
-	url := testkit.Postgres(t)
+	url := testdb.Postgres(t)
 	s := migrated(t, url, store.Options{})
 	pools, err := dbconn.Open(url, dbconn.MigrationLimits)
 	if err != nil {
@@ -101,7 +101,7 @@ func TestClaimJobs_IsFastWithOldStatistics(t *testing.T) {
 // An erasure changes the jobs of its account in the order of their ids. A claim that held
 // some of them and waited for another could wait for the erasure, and the erasure for it.
 func TestClaimJobs_WaitsForNoneOfTheJobsThatItPostpones(t *testing.T) {
-	url := testkit.Postgres(t)
+	url := testdb.Postgres(t)
 	var log bytes.Buffer
 	s := migrated(t, url, store.Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	ada := newAccount(t, s, "ada")

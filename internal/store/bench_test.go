@@ -10,7 +10,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -19,7 +19,7 @@ func benchmark(b *testing.B, f func(b *testing.B, url string, s *store.Store, se
 	for _, kind := range []struct {
 		name string
 		open func(testing.TB) string
-	}{{"SQLite", testkit.SQLite}, {"PostgreSQL", testkit.Postgres}} {
+	}{{"SQLite", testdb.SQLite}, {"PostgreSQL", testdb.Postgres}} {
 		b.Run(kind.name, func(b *testing.B) {
 			url := kind.open(b)
 			s := migrated(b, url, store.Options{})

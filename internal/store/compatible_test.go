@@ -9,13 +9,13 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // A process that the database refuses still finishes what it has done: another node would do it
 // again.
 func TestFinishJobs_WorksWhenTheDatabaseRefusesThisVersion(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		_, err := s.CreateAccount(t.Context(), accounts.Account{LoginKey: "anna", CredentialVersion: 1}, accounts.Session{},
 			func(int64) []accounts.NewJob { return []accounts.NewJob{{Kind: "mail"}} })

@@ -9,13 +9,13 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
 func TestFillBatch_LeavesOutDamagedAccounts(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		var log strings.Builder
 		s := migrated(t, url, store.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		for _, login := range []string{"anna", "boris", "clara"} {
@@ -43,7 +43,7 @@ func TestFillBatch_LeavesOutDamagedAccounts(t *testing.T) {
 
 // PostgreSQL ends one of the transactions that wait for each other.
 func TestAddAccounts_RunsAgainAfterADeadlock(t *testing.T) {
-	url := testkit.Postgres(t)
+	url := testdb.Postgres(t)
 	s := migrated(t, url, store.Options{})
 	tx, err := pools(t, url).Write.BeginTx(t.Context(), nil)
 	if err != nil {

@@ -14,13 +14,14 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
 const secret = "s3cret"
 
 func TestErrors_HoldNoValues(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		session := accounts.Session{Address: secret}
 		a := accounts.Account{LoginKey: secret, Email: accounts.Email{Key: secret}, Fields: userfields.Values{"a": secret}}
@@ -71,7 +72,7 @@ func TestOpen_SilentServerTimesOut(t *testing.T) {
 }
 
 func TestErrors_ContextErrorIsKept(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -88,7 +89,7 @@ func TestErrors_ContextErrorIsKept(t *testing.T) {
 }
 
 func TestClose_LaterCallsFail(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		if err := s.Close(); err != nil {
 			t.Fatal(err)

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/throttle"
 )
 
 // It counts attempts from 10,000 addresses, twice: they are removed when they no
 // longer count, and the second lot reuses their space.
 func TestPrune_FloodOfAttemptsLeavesNothing(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		now := time.Now()
 		s := migrated(t, url, store.Options{Clock: func() time.Time { return now }})
 		var sizes []int64
@@ -57,7 +57,7 @@ func TestPrune_FloodOfAttemptsLeavesNothing(t *testing.T) {
 }
 
 func TestRefund_LeavesNoRow(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		once := throttle.Charge{Limit: throttle.Limit{Burst: 3, Every: time.Minute}}
 		for _, charges := range []int{1, 3} {

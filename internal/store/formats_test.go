@@ -9,12 +9,12 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/transfer"
 )
 
 func TestFormats_AreListedByImportsAndADailyScan(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 		s := migrated(t, url, store.Options{Clock: func() time.Time { return now }})
 		scans := 0

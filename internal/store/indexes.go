@@ -25,7 +25,11 @@ var indexes = []index{
 	{"personal_accounts_unverified", "ON personal_accounts (unverified_key, created) WHERE unverified_key IS NOT NULL"},
 	{"personal_accounts_erase", "ON personal_accounts (erase_at) WHERE erase_at > 0"},
 	{"personal_accounts_two_factor", "ON personal_accounts (two_factor_key, id) WHERE two_factor_secret IS NOT NULL"},
-	{"personal_accounts_disabled", "ON personal_accounts (id) WHERE disabled"}, // for their list: they are few
+	// For lists of users. No sign-in changes these columns.
+	{"personal_accounts_disabled", "ON personal_accounts (id) WHERE disabled"},
+	{"personal_accounts_waiting", "ON personal_accounts (id) WHERE unverified_key IS NOT NULL"},
+	{"personal_accounts_factors", "ON personal_accounts (id) WHERE two_factor_secret IS NOT NULL"},
+	{"personal_accounts_created", "ON personal_accounts (created, id)"},
 }
 
 // On PostgreSQL a write of a session changes no index (it is HOT) if no index has a column

@@ -41,6 +41,7 @@ func countIndexes(t testing.TB, url string, names ...string) int {
 
 var listed = []string{
 	"personal_jobs_account", "personal_jobs_kind", "personal_accounts_unverified", "personal_accounts_erase", "personal_accounts_two_factor", "personal_accounts_disabled",
+	"personal_accounts_waiting", "personal_accounts_factors", "personal_accounts_created",
 }
 
 func reconcile(t testing.TB, s *store.Store) {

@@ -205,7 +205,7 @@ func (s *Store) RedeemRecovery(
 			return err
 		}
 		_, err = exec(ctx, tx, `UPDATE personal_accounts
-			SET password_hash = ?, credential_version = credential_version + 1, verified_key = email_key, updated = ? WHERE id = ?`,
+			SET password_hash = ?, foreign_hash = NULL, credential_version = credential_version + 1, verified_key = email_key, updated = ? WHERE id = ?`,
 			hash, at(s.Now()), row.AccountID)
 		if err != nil {
 			return err

@@ -65,7 +65,7 @@ func (s *Store) FindPasskey(ctx context.Context, credentialID []byte, attempt [3
 		UserHandle []byte
 		Used       bool
 
-		LoginKey, Email, EmailKey, VerifiedKey, PasswordHash, UnverifiedKey string
+		LoginKey, Email, EmailKey, VerifiedKey, PasswordHash, ForeignHash, UnverifiedKey string
 
 		AccountVersion  int64
 		Disabled        bool
@@ -75,7 +75,8 @@ func (s *Store) FindPasskey(ctx context.Context, credentialID []byte, attempt [3
 	}
 	// The user fields are not read: the time would reveal how many the user has filled in.
 	err := s.scan(ctx, "find a passkey", s.read.NewRaw(`SELECT p.*, a.user_handle, a.login_key, a.email, coalesce(a.email_key, '') AS email_key,
-			coalesce(a.verified_key, '') AS verified_key, a.password_hash, coalesce(a.unverified_key, '') AS unverified_key,
+			coalesce(a.verified_key, '') AS verified_key, a.password_hash, coalesce(a.foreign_hash, '') AS foreign_hash,
+			coalesce(a.unverified_key, '') AS unverified_key,
 			a.credential_version AS account_version, a.disabled, a.two_factor_secret, a.two_factor_key, a.two_factor_step,
 			EXISTS (SELECT 1 FROM personal_used_attempts WHERE digest = ?) AS used
 		FROM personal_passkeys p JOIN personal_accounts a ON a.id = p.account_id WHERE p.credential_id = ?`, attempt[:], credentialID), &row)
@@ -84,7 +85,7 @@ func (s *Store) FindPasskey(ctx context.Context, credentialID []byte, attempt [3
 	}
 	account := accountRow{
 		ID: row.AccountID, LoginKey: row.LoginKey, Email: row.Email, EmailKey: row.EmailKey, VerifiedKey: row.VerifiedKey,
-		PasswordHash: row.PasswordHash, CredentialVersion: row.AccountVersion, Disabled: row.Disabled, UnverifiedKey: row.UnverifiedKey,
+		PasswordHash: row.PasswordHash, ForeignHash: row.ForeignHash, CredentialVersion: row.AccountVersion, Disabled: row.Disabled, UnverifiedKey: row.UnverifiedKey,
 		TwoFactorSecret: row.TwoFactorSecret, TwoFactorKey: row.TwoFactorKey, TwoFactorStep: row.TwoFactorStep,
 	}
 	p := row.passkey()

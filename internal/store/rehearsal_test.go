@@ -14,7 +14,7 @@ import (
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/store/storetest"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // rehearsal opens a store for a rehearsal on another one.
@@ -41,12 +41,12 @@ func TestStore_Rehearsal(t *testing.T) {
 			})
 		})
 	}
-	t.Run("PostgreSQL", func(t *testing.T) { run(t, testkit.Postgres, false) })
-	t.Run("a copy of SQLite in memory", func(t *testing.T) { run(t, testkit.SQLite, true) })
+	t.Run("PostgreSQL", func(t *testing.T) { run(t, testdb.Postgres, false) })
+	t.Run("a copy of SQLite in memory", func(t *testing.T) { run(t, testdb.SQLite, true) })
 }
 
 func TestRehearsal_ChangesNothing(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		r := rehearsal(t, s, store.RehearsalOptions{})
 		id, err := r.CreateWithoutSession(t.Context(), account("ada"), withoutJobs)
@@ -87,7 +87,7 @@ func withoutJobs(int64) []accounts.NewJob { return nil }
 
 // A process that is frozen in the middle of a rehearsal holds no lock for long.
 func TestRehearsal_IsEndedByTheServer(t *testing.T) {
-	url := testkit.Postgres(t)
+	url := testdb.Postgres(t)
 	s := migrated(t, url, store.Options{})
 	r := rehearsal(t, s, store.RehearsalOptions{})
 	if _, err := r.CreateWithoutSession(t.Context(), account("ada"), withoutJobs); err != nil {
@@ -115,7 +115,7 @@ func TestRehearsal_IsEndedByTheServer(t *testing.T) {
 
 // A short deadline of one call neither ends the transaction nor holds for the next one.
 func TestRehearsal_LimitsEachCall(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		r := rehearsal(t, migrated(t, url, store.Options{}), store.RehearsalOptions{Copy: strings.HasPrefix(url, "sqlite")})
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()

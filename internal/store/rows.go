@@ -11,6 +11,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
@@ -66,6 +67,7 @@ type accountRow struct {
 	Email             string
 	EmailKey          string `bun:",nullzero"` // unique, but several accounts may have none
 	PasswordHash      string
+	ForeignHash       string `bun:",nullzero"` // see password.Split
 	CredentialVersion int64
 	Fields            fieldValues
 	Disabled          bool
@@ -84,6 +86,8 @@ type accountRow struct {
 
 	HadSession bool `bun:",nullzero"` // a session was opened by another method than a password
 
+	LastSignIn micros `bun:",nullzero"` // NULL: none since this column exists
+
 	LastSeen      micros `bun:",scanonly"` // the latest of its sessions, if the query asks for it
 	RecoveryCodes []byte `bun:",scanonly"` // see dialect.codes, likewise
 }
@@ -92,13 +96,14 @@ func newAccountRow(a accounts.Account) accountRow {
 	row := accountRow{
 		Login: a.Login, LoginKey: a.LoginKey, Name: a.Name,
 		Email: a.Email.Address, EmailKey: a.Email.Key,
-		PasswordHash: a.PasswordHash, CredentialVersion: a.CredentialVersion,
-		Fields: fieldValues(a.Fields), Disabled: a.Disabled,
+		CredentialVersion: a.CredentialVersion,
+		Fields:            fieldValues(a.Fields), Disabled: a.Disabled,
 		Created: at(a.Created), Updated: at(a.Updated),
 		Locale:          a.Locale,
 		UnverifiedEmail: a.Unverified.Address, UnverifiedKey: a.Unverified.Key,
 		EraseAt: at(a.EraseAt), EraseVersion: a.EraseVersion,
 	}
+	row.PasswordHash, row.ForeignHash = password.Split(a.PasswordHash)
 	row.setTwoFactor(a.TwoFactor)
 	if a.EmailVerified {
 		row.VerifiedKey = row.EmailKey
@@ -109,11 +114,14 @@ func newAccountRow(a accounts.Account) accountRow {
 // verified reports whether the e-mail was confirmed.
 func (r *accountRow) verified() bool { return r.VerifiedKey != "" && r.VerifiedKey == r.EmailKey }
 
+// hash returns the password hash that counts.
+func (r *accountRow) hash() string { return password.Join(r.PasswordHash, r.ForeignHash) }
+
 func (r *accountRow) account() accounts.Account {
 	return accounts.Account{
 		ID: r.ID, Login: r.Login, LoginKey: r.LoginKey, Name: r.Name,
 		Email:        accounts.Email{Address: r.Email, Key: r.EmailKey},
-		PasswordHash: r.PasswordHash, CredentialVersion: r.CredentialVersion,
+		PasswordHash: r.hash(), CredentialVersion: r.CredentialVersion,
 		Fields: userfields.Values(r.Fields), Disabled: r.Disabled,
 		Created: r.Created.time(), Updated: r.Updated.time(),
 		Locale: r.Locale, EmailVerified: r.verified(),
@@ -132,7 +140,7 @@ func (r *accountRow) setTwoFactor(t accounts.TwoFactor) {
 }
 
 func (r *accountRow) seen() accounts.SeenAccount {
-	return accounts.SeenAccount{Account: r.account(), LastSeen: r.LastSeen.time()}
+	return accounts.SeenAccount{Account: r.account(), LastSeen: r.LastSeen.time(), LastSignIn: r.LastSignIn.time()}
 }
 
 type sessionRow struct {

@@ -6,12 +6,12 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/store/dbconn"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // BenchmarkSearchAccounts searches 100,000 accounts. The worst case is a search that
 // matches nothing and reads all of them.
 func BenchmarkSearchAccounts(b *testing.B) {
-	disabled := true
 	benchmark(b, func(b *testing.B, url string, s *store.Store, _ accounts.Session) {
 		multiplyAccounts(b, url)
 		for _, search := range []struct {
@@ -20,13 +20,13 @@ func BenchmarkSearchAccounts(b *testing.B) {
 			want int
 		}{
 			{"the first page", accounts.AccountSearch{}, 50},
-			{"a page far behind", accounts.AccountSearch{Before: 1000}, 50},
+			{"a page far behind", accounts.AccountSearch{After: 1000}, 50},
 			{"a part of many e-mails", accounts.AccountSearch{Text: "@example", Key: "@example"}, 50},
 			{"the oldest login as a whole", accounts.AccountSearch{Text: "anna", Key: "anna"}, 1},
 			{"a part of the oldest login", accounts.AccountSearch{Text: "ann", Key: "ann"}, 1},
 			{"nothing", accounts.AccountSearch{Text: "nobody", Key: "nobody"}, 0},
 			{"nothing, in Cyrillic", accounts.AccountSearch{Text: "Никто", Key: "никто"}, 0},
-			{"nothing, disabled only", accounts.AccountSearch{Disabled: &disabled}, 0},
+			{"nothing, disabled only", accounts.AccountSearch{State: personal.UserDisabled}, 0},
 		} {
 			b.Run(search.name, func(b *testing.B) {
 				search.q.Limit = 50

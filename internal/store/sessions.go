@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/schema"
@@ -11,6 +12,10 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/shared/personal"
 )
+
+// lastSignInAccuracy is how much later than the stored last sign-in of an account another one
+// is stored: seldom, so that few sign-ins write the account's row.
+const lastSignInAccuracy = 24 * time.Hour
 
 // OpenSession implements accounts.SignInStore.
 //
@@ -57,8 +62,11 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 		if o.Session.Method != personal.MethodPassword && !row.HadSession { // an account with a password is no new one anyway
 			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET had_session = TRUE WHERE id = ?", row.ID))
 		}
+		if now.Sub(row.LastSignIn.time()) >= lastSignInAccuracy {
+			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET last_sign_in = ? WHERE id = ?", at(now), row.ID))
+		}
 		if o.Rehash != "" {
-			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET password_hash = ? WHERE id = ?", o.Rehash, row.ID))
+			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET password_hash = ?, foreign_hash = NULL WHERE id = ?", o.Rehash, row.ID))
 		}
 		if o.Known.Address != "" && !row.Fresh {
 			writes = append(writes, addKnownAddress(tx, row.accountRow, o.Known, true, o.MaxKnownAddresses, now)...)
@@ -106,9 +114,19 @@ func (s *Store) Sessions(ctx context.Context, accountID int64, l accounts.Lifeti
 }
 
 // RevokeSession implements accounts.SessionStore.
-func (s *Store) RevokeSession(ctx context.Context, accountID, id int64) error {
-	_, err := s.exec(ctx, "revoke a session", "DELETE FROM personal_sessions WHERE account_id = ? AND id = ?", accountID, id)
-	return err
+func (s *Store) RevokeSession(ctx context.Context, accountID, id int64, jobs ...accounts.NewJob) error {
+	const remove = "DELETE FROM personal_sessions WHERE account_id = ? AND id = ?"
+	if len(jobs) == 0 {
+		_, err := s.exec(ctx, "revoke a session", remove, accountID, id)
+		return err
+	}
+	return s.inTx(ctx, "revoke a session", func(ctx context.Context, tx bun.Tx) error {
+		ended, err := exec(ctx, tx, remove, accountID, id)
+		if err != nil || ended == 0 {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs)
+	})
 }
 
 // RevokeOtherSessions implements accounts.SessionStore. The lock orders it with other

@@ -16,11 +16,11 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 func TestSpans_OfOperations(t *testing.T) {
-	for system, newDatabase := range map[string]func(testing.TB) string{"sqlite": testkit.SQLite, "postgresql": testkit.Postgres} {
+	for system, newDatabase := range map[string]func(testing.TB) string{"sqlite": testdb.SQLite, "postgresql": testdb.Postgres} {
 		t.Run(system, func(t *testing.T) {
 			recorder := tracetest.NewSpanRecorder()
 			tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
@@ -123,7 +123,7 @@ func TestSpans_OfOperations(t *testing.T) {
 func TestSpans_OfABatchBelongToTheirCallers(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
-	s := migrated(t, testkit.SQLite(t), store.Options{})
+	s := migrated(t, testdb.SQLite(t), store.Options{})
 	const callers = 20
 	above := map[trace.SpanID]bool{}
 	var mu sync.Mutex

@@ -7,11 +7,11 @@ import (
 
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/store/storetest"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
-func TestStore_SQLite(t *testing.T)     { runSuite(t, testkit.SQLite) }
-func TestStore_PostgreSQL(t *testing.T) { runSuite(t, testkit.Postgres) }
+func TestStore_SQLite(t *testing.T)     { runSuite(t, testdb.SQLite) }
+func TestStore_PostgreSQL(t *testing.T) { runSuite(t, testdb.Postgres) }
 
 func runSuite(t *testing.T, newDatabase func(testing.TB) string) {
 	storetest.Run(t, func(t *testing.T, clock func() time.Time) storetest.Store {

@@ -10,7 +10,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/token"
 )
 
@@ -57,7 +57,7 @@ func (n *node) round(t *testing.T, idle time.Duration) (erased []int64, claimed 
 func TestTime_JumpOfOneNodesClockHarmsNothing(t *testing.T) {
 	const idle = 30 * time.Minute
 	jumps := []time.Duration{-time.Hour, 5 * time.Minute, time.Hour, 365 * 24 * time.Hour}
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		right, wrong := newNode(t, url), newNode(t, url)
 		began := right.Now()
 		session := func(i byte) accounts.Session {
@@ -140,7 +140,7 @@ func TestTime_NewProcessNoticesAJumpBeforeIt(t *testing.T) {
 		"in a year":                       {-365 * 24 * time.Hour, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			testkit.Databases(t, func(t *testing.T, url string) {
+			testdb.Databases(t, func(t *testing.T, url string) {
 				before := newNode(t, url)
 				before.round(t, time.Hour)
 				now := before.Now()

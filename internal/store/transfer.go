@@ -10,11 +10,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/schema"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/transfer"
 )
 
@@ -118,7 +120,7 @@ func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.
 	if len(indexes) == 0 {
 		return nil
 	}
-	const columns = "id, login, login_key, name, email, email_key, password_hash, credential_version, fields, disabled, created, updated, " +
+	const columns = "id, login, login_key, name, email, email_key, password_hash, foreign_hash, credential_version, fields, disabled, created, updated, " +
 		"locale, verified_key, erase_at, erase_version"
 	var rows []string
 	var args []any
@@ -129,9 +131,9 @@ func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.
 		if batch[i].ID != 0 {
 			id = batch[i].ID
 		}
-		rows = append(rows, "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+		rows = append(rows, "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
 		args = append(args, id, row.Login, row.LoginKey, row.Name, row.Email, bun.NullZero(row.EmailKey),
-			row.PasswordHash, row.CredentialVersion, row.Fields, row.Disabled, row.Created, row.Updated,
+			row.PasswordHash, bun.NullZero(row.ForeignHash), row.CredentialVersion, row.Fields, row.Disabled, row.Created, row.Updated,
 			row.Locale, bun.NullZero(row.VerifiedKey), row.EraseAt, row.EraseVersion)
 		maxID = max(maxID, batch[i].ID)
 	}
@@ -326,12 +328,12 @@ func (s *Store) addStoredPasskeys(ctx context.Context, page []transfer.StoredAcc
 	}
 	var rows []struct {
 		passkeyRow
-		UserHandle             []byte
-		EmailKey, PasswordHash string
-		AccountVersion         int64
+		UserHandle                          []byte
+		EmailKey, PasswordHash, ForeignHash string
+		AccountVersion                      int64
 	}
 	err := s.scan(ctx, "read passkeys", s.read.NewRaw(`SELECT p.*, a.user_handle, coalesce(a.email_key, '') AS email_key, a.password_hash,
-			a.credential_version AS account_version
+			coalesce(a.foreign_hash, '') AS foreign_hash, a.credential_version AS account_version
 		FROM personal_passkeys p JOIN personal_accounts a ON a.id = p.account_id WHERE p.account_id BETWEEN ? AND ? ORDER BY p.account_id, p.id`,
 		page[0].ID, page[len(page)-1].ID), &rows)
 	if err != nil {
@@ -346,7 +348,7 @@ func (s *Store) addStoredPasskeys(ctx context.Context, page []transfer.StoredAcc
 		if i == len(page) || page[i].ID != r.AccountID { // an account that was added meanwhile
 			continue
 		}
-		of := accountRow{EmailKey: r.EmailKey, PasswordHash: r.PasswordHash, CredentialVersion: r.AccountVersion}
+		of := accountRow{EmailKey: r.EmailKey, PasswordHash: r.PasswordHash, ForeignHash: r.ForeignHash, CredentialVersion: r.AccountVersion}
 		p := transfer.StoredPasskey{Passkey: r.passkey()}
 		p.UserHandle, p.Void = r.UserHandle, p.Passkey.Void(of.account())
 		page[i].Passkeys = append(page[i].Passkeys, p)
@@ -354,8 +356,8 @@ func (s *Store) addStoredPasskeys(ctx context.Context, page []transfer.StoredAcc
 	return nil
 }
 
-// isBare is the condition for a hash that is not wrapped yet.
-const isBare = "password_hash LIKE '$md5-bare$%'"
+// isBare is the condition for a hash that is not wrapped yet, see password.IsBare.
+const isBare = "(foreign_hash LIKE '$md5-bare$%' OR foreign_hash LIKE '$waits$%')"
 
 // BareHashes returns the bare hashes of accounts, see transfer.BareStore.
 func (s *Store) BareHashes(ctx context.Context, of transfer.IDs) (map[int64]string, error) {
@@ -363,22 +365,24 @@ func (s *Store) BareHashes(ctx context.Context, of transfer.IDs) (map[int64]stri
 	if len(of.List) > 0 {
 		condition, args = "id IN (?)", []any{bun.List(of.List)}
 	}
-	var rows []struct {
-		ID   int64
-		Hash string
-	}
+	var rows []accountRow
 	err := s.scan(ctx, "find bare hashes",
-		s.read.NewRaw("SELECT id, password_hash AS hash FROM personal_accounts WHERE "+condition+" AND "+isBare, args...), &rows)
+		s.read.NewRaw("SELECT id, password_hash, foreign_hash FROM personal_accounts WHERE "+condition+" AND "+isBare, args...), &rows)
 	hashes := make(map[int64]string, len(rows))
 	for _, r := range rows {
-		hashes[r.ID] = r.Hash
+		if hash := r.hash(); password.IsBare(hash) { // an older version may have set another password
+			hashes[r.ID] = hash
+		}
 	}
 	return hashes, err
 }
 
 // ReplaceHash replaces a hash by one of the same password, see transfer.BareStore.
 func (s *Store) ReplaceHash(ctx context.Context, id int64, from, to string) error {
-	_, err := s.exec(ctx, "replace a hash", "UPDATE personal_accounts SET password_hash = ? WHERE id = ? AND password_hash = ?", to, id, from)
+	// The digest of the placeholder follows the hash.
+	n := utf8.RuneCountInString(from) + 1
+	_, err := s.exec(ctx, "replace a hash", `UPDATE personal_accounts SET foreign_hash = ? || substr(foreign_hash, ?)
+		WHERE id = ? AND substr(foreign_hash, 1, ?) = ?`, to, n, id, n, from+" ")
 	return err
 }
 
@@ -397,11 +401,22 @@ func (s *Store) MisplacedLogins(ctx context.Context, n int) (found []MisplacedLo
 	return found, err
 }
 
-// CountAccounts returns the number of accounts, and of those with a bare hash. It
-// reads the whole table.
+// foreignSchema is the first version of the schema with hashes of other systems.
+const foreignSchema = 13
+
+// CountAccounts returns the number of accounts, and of those with a bare hash, of which
+// older schemas have none. It reads the whole table.
 func (s *Store) CountAccounts(ctx context.Context) (all, bare int64, err error) {
+	found, _, err := s.SchemaVersion(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	condition := isBare
+	if found < foreignSchema {
+		condition = "FALSE"
+	}
 	err = s.scan(ctx, "count accounts",
-		s.read.NewRaw("SELECT count(*), count(CASE WHEN "+isBare+" THEN 1 END) FROM personal_accounts"), &all, &bare)
+		s.read.NewRaw("SELECT count(*), count(CASE WHEN "+condition+" THEN 1 END) FROM personal_accounts"), &all, &bare)
 	return all, bare, err
 }
 
@@ -430,14 +445,19 @@ func (s *Store) UsageData(ctx context.Context, accountID int64) (u transfer.Usag
 	defer cancel()
 	read := func(query string) (rows []usageRow) {
 		if err == nil {
-			err = s.scan(ctx, "read known addresses, new e-mails and identities", s.read.NewRaw(query, accountID), &rows)
+			err = s.scan(ctx, "read the usage of an account", s.read.NewRaw(query, accountID), &rows)
 		}
 		return rows
 	}
 	known := read("SELECT place AS text, seen AS time FROM personal_places WHERE account_id = ? ORDER BY seen, place")
 	tokens := read("SELECT email AS text, expires AS time FROM personal_mail_tokens WHERE account_id = ? AND purpose = 'email' ORDER BY expires, digest")
+	signIn := read("SELECT last_sign_in AS time FROM personal_accounts WHERE id = ? AND last_sign_in IS NOT NULL")
 	identities := read("SELECT issuer, subject, linked AS time FROM personal_identities WHERE account_id = ? ORDER BY linked, issuer, subject")
+	if len(signIn) > 0 {
+		u.LastSignIn = signIn[0].Time.time()
+	}
 	return transfer.UsageData{
+		LastSignIn: u.LastSignIn,
 		KnownAddresses: convert(known, func(r *usageRow) transfer.KnownAddress {
 			return transfer.KnownAddress{Address: r.Text, LastSeen: r.Time.time()}
 		}),

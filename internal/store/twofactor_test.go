@@ -9,11 +9,12 @@ import (
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // The rows of a second factor end with the session or account that they belong to.
 func TestTwoFactor_RowsEndWithSessionAndAccount(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		rows := func() [2]int {
 			return [2]int{value[int](t, url, "SELECT count(*) FROM personal_pending_factors"), value[int](t, url, "SELECT count(*) FROM personal_recovery_codes")}
@@ -60,7 +61,7 @@ func TestTwoFactor_RowsEndWithSessionAndAccount(t *testing.T) {
 // A preflight asks for the keys: it must not read all secrets.
 func TestSecretKeys_ReadsOneAccountPerKey(t *testing.T) {
 	const accounts, keys = 3000, 3
-	url := testkit.Postgres(t)
+	url := testdb.Postgres(t)
 	migrated(t, url, store.Options{})
 	testkit.Populate(t, url, accounts, "'{}'")
 	execute(t, url, "UPDATE personal_accounts SET two_factor_secret = 'x', two_factor_key = 'key' || id % 3")

@@ -264,7 +264,7 @@ func TestEmbedding_FullProgramWorks(t *testing.T) {
 }
 
 // TestDependencies_OfACMSExcludeThePluginsLibraries lists what is linked into a CMS: without
-// pages, with pages of its own, and with the account pages.
+// pages, with pages of its own, with the account pages, and with the admin pages.
 func TestDependencies_OfACMSExcludeThePluginsLibraries(t *testing.T) {
 	t.Parallel()
 	const (
@@ -285,14 +285,17 @@ func TestDependencies_OfACMSExcludeThePluginsLibraries(t *testing.T) {
 	}{
 		"without pages": {
 			[]string{shared + "personalhost", shared + "personalhttp", shared + "pluginmanager"}, "github.com/hashicorp/go-plugin",
-			[]string{qrLibrary, shared + "personalweb", shared + "personalpages", "golang.org/x/text/language/display"},
+			[]string{qrLibrary, shared + "personalweb", shared + "personalpages", shared + "personaladmin", "golang.org/x/text/language/display"},
 		},
 		"pages of its own": {[]string{shared + "personalweb"}, shared + "personalhttp", []string{
 			qrLibrary, shared + "personalweb/", shared + "personalpages", "html/template", "golang.org/x/text/language/display",
 			"github.com/hashicorp/", "google.golang.org/", shared + "personalhost", shared + "plugin",
 		}},
 		"account pages": {[]string{shared + "personalpages"}, qrLibrary, []string{
-			"github.com/hashicorp/", "google.golang.org/", shared + "personalhost", shared + "plugin",
+			"github.com/hashicorp/", "google.golang.org/", shared + "personalhost", shared + "plugin", shared + "personaladmin",
+		}},
+		"admin pages": {[]string{shared + "personaladmin"}, shared + "personaladmin/internal/users", []string{
+			qrLibrary, shared + "personalpages", shared + "personalhost/mailer",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

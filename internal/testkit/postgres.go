@@ -67,11 +67,24 @@ func memoryDir(t testing.TB) string {
 // another name, so that no process that an earlier test has left behind reaches the database.
 func Postgres(t testing.TB) string {
 	t.Helper()
+	return postgres(t, nil)
+}
+
+// PostgresFrom is [Postgres] with the tables that fill creates, and the rows that it adds. All
+// calls with one RunVariable give functions that do the same: a database that still has these tables is
+// not filled again, it gets their first rows back.
+func PostgresFrom(t testing.TB, fill func(url string) error) string {
+	t.Helper()
+	return postgres(t, fill)
+}
+
+func postgres(t testing.TB, fill func(url string) error) string {
+	t.Helper()
 	server, err := testServer()
 	if err != nil {
 		t.Fatalf("finding a PostgreSQL server for tests: %v", err)
 	}
-	database, err := takeDatabase(server)
+	database, err := takeDatabase(server, fill)
 	if err != nil {
 		t.Fatalf("creating a test database: %v", err)
 	}
@@ -94,8 +107,8 @@ type testDatabase struct {
 // maxDatabases is how many databases can be in use at the same time.
 const maxDatabases = 1000
 
-// takeDatabase takes the first database that is free, and creates or empties it.
-func takeDatabase(server string) (_ *testDatabase, err error) {
+// takeDatabase takes the first database that is free, and creates, empties or rewinds it.
+func takeDatabase(server string, fill func(url string) error) (_ *testDatabase, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
 	defer cancel()
 	d := &testDatabase{}
@@ -129,7 +142,9 @@ func takeDatabase(server string) (_ *testDatabase, err error) {
 	var before string
 	err = d.holder.QueryRowContext(ctx, "SELECT datname FROM pg_database WHERE starts_with(datname, $1)", prefix).Scan(&before)
 	if errors.Is(err, sql.ErrNoRows) {
-		_, err = d.holder.ExecContext(ctx, "CREATE DATABASE "+name)
+		if _, err = d.holder.ExecContext(ctx, "CREATE DATABASE "+name); err == nil && fill != nil {
+			err = fillDatabase(ctx, d.url, fill)
+		}
 		return d, err
 	}
 	if err != nil {
@@ -146,7 +161,10 @@ func takeDatabase(server string) (_ *testDatabase, err error) {
 	if _, err := d.holder.ExecContext(ctx, "ALTER DATABASE "+name+" RESET ALL"); err != nil {
 		return nil, fmt.Errorf("resetting the settings of the database %s: %w", name, err)
 	}
-	return d, administer(d.url, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+	if fill == nil {
+		return d, administer(d.url, emptySchema)
+	}
+	return d, rewindDatabase(ctx, d.url, fill)
 }
 
 // lockSpace is the first key of the advisory locks of test databases.

@@ -231,6 +231,7 @@ type PersonSource interface {
 
 // UsageData is the data that the use of an account leaves, besides sessions and events.
 type UsageData struct {
+	LastSignIn     time.Time      `json:"last_sign_in,omitzero"` // written at most once a day
 	KnownAddresses []KnownAddress `json:"places"`
 	NewEmails      []NewEmail     `json:"new_emails"`
 	Identities     []Identity     `json:"identities"`

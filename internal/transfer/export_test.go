@@ -18,7 +18,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
@@ -26,8 +26,8 @@ import (
 
 func TestExport_ImportsUnchangedIntoOtherDatabase(t *testing.T) {
 	pairs := map[string][2]func(testing.TB) string{
-		"SQLite to PostgreSQL": {testkit.SQLite, testkit.Postgres},
-		"PostgreSQL to SQLite": {testkit.Postgres, testkit.SQLite},
+		"SQLite to PostgreSQL": {testdb.SQLite, testdb.Postgres},
+		"PostgreSQL to SQLite": {testdb.Postgres, testdb.SQLite},
 	}
 	for name, pair := range pairs {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestExport_ImportsUnchangedIntoOtherDatabase(t *testing.T) {
 // An account that must confirm its e-mail first would be one without an e-mail, which can
 // sign in. A deletion that an administrator has undone is none.
 func TestExport_LeavesOutWhatMustNotBeImported(t *testing.T) {
-	s := openStore(t, testkit.SQLite(t))
+	s := openStore(t, testdb.SQLite(t))
 	waiting := accounts.Account{Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1}
 	waiting.Unverified, _ = accounts.ParseEmail("ada@example.com")
 	if _, err := s.CreateAccount(t.Context(), waiting, accounts.Session{}, func(int64) []accounts.NewJob { return nil }); err != nil {
@@ -139,7 +139,7 @@ func drawFactors(t *rapid.T, id int64, keys *seal.Keyring) []transfer.Factor {
 
 // The events fill three pages and are stored in another order than that of time.
 func TestExportPerson_HoldsEveryEventInOrderOfTime(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		fill(t, s, accounts.Account{ID: 7, Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1})
 		fill(t, s, accounts.Account{ID: 8, Login: "bob", LoginKey: "bob", PasswordHash: bcrypt, CredentialVersion: 1})
@@ -190,7 +190,7 @@ func addJobs(t *testing.T, s *store.Store, jobs []accounts.NewJob) {
 }
 
 func TestExportPerson_HoldsEverythingButTheHash(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		a := accounts.Account{Login: "Ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1, Created: s.Now(), Updated: s.Now()}
 		a.Email, _ = accounts.ParseEmail("ada@example.com")
@@ -245,7 +245,7 @@ func happenedTo(account int64, kind personal.EventType, by personal.Actor, addre
 }
 
 func TestExportPerson_LeavesOutAddressesAndNamesOfOthers(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		const id = 1
 		fill(t, s, accounts.Account{ID: id, Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1})
@@ -286,7 +286,7 @@ func TestExportPerson_LeavesOutAddressesAndNamesOfOthers(t *testing.T) {
 }
 
 func TestExportAudit_WritesEntriesSinceATime(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		fill(t, s, accounts.Account{ID: 7, Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1})
 		changed := happened(7, 4, "r4")
@@ -309,7 +309,7 @@ func TestExportAudit_WritesEntriesSinceATime(t *testing.T) {
 }
 
 func TestExportPerson_EmailFindsItsOwner(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		owner := accounts.Account{Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1}
 		owner.Email, _ = accounts.ParseEmail("ada@example.com")

@@ -14,7 +14,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/transfer"
 )
 
@@ -41,8 +41,8 @@ func stored(t *testing.T, s *store.Store) []transfer.StoredAccount {
 }
 
 func TestImport_EncryptsSecretWithFirstKeyForItsID(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
-		from, to := openStore(t, testkit.SQLite(t)), openStore(t, url)
+	testdb.Databases(t, func(t *testing.T, url string) {
+		from, to := openStore(t, testdb.SQLite(t)), openStore(t, url)
 		want := fillAda(t, from)
 		line := export(t, from)
 		imported := func(keys *seal.Keyring, login, id string) {
@@ -72,7 +72,7 @@ func TestImport_EncryptsSecretWithFirstKeyForItsID(t *testing.T) {
 }
 
 func TestImport_RefusesAccountWhoseFactorCannotBeImported(t *testing.T) {
-	from := openStore(t, testkit.SQLite(t))
+	from := openStore(t, testdb.SQLite(t))
 	factor := fillAda(t, from)
 	line := export(t, from)
 	digest := base64.StdEncoding.EncodeToString(make([]byte, 32))
@@ -118,7 +118,7 @@ func TestImport_RefusesAccountWhoseFactorCannotBeImported(t *testing.T) {
 		"a digest twice":             {replaced(`{"account_id":7,"key":"k","secret":"AA==","recovery_codes":["` + digest + `","` + digest + `"]}`), malformed, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			to := openStore(t, testkit.SQLite(t))
+			to := openStore(t, testdb.SQLite(t))
 			r := newRun(t, to)
 			if test.change != nil {
 				test.change(&r.Import)
@@ -136,7 +136,7 @@ func TestImport_RefusesAccountWhoseFactorCannotBeImported(t *testing.T) {
 
 // Nothing of an account is stored if its second factor cannot be stored.
 func TestImport_StoresAccountAndFactorInOneTransaction(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		_, err := s.AddAccounts(t.Context(), []accounts.Account{{ID: 7, Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1}},
 			func([]transfer.Outcome) transfer.FollowUp {
@@ -150,7 +150,7 @@ func TestImport_StoresAccountAndFactorInOneTransaction(t *testing.T) {
 
 // Without the key, a second run skips an account that exists like any other.
 func TestImport_SkipsExistingAccountWithoutItsKey(t *testing.T) {
-	s := openStore(t, testkit.SQLite(t))
+	s := openStore(t, testdb.SQLite(t))
 	fillAda(t, s)
 	r := newRun(t, s)
 	r.Keys, r.CodesEnforced = nil, false
@@ -160,7 +160,7 @@ func TestImport_SkipsExistingAccountWithoutItsKey(t *testing.T) {
 }
 
 func TestImport_RefusesColumnOfFactorInCSV(t *testing.T) {
-	r := newRun(t, openStore(t, testkit.SQLite(t)))
+	r := newRun(t, openStore(t, testdb.SQLite(t)))
 	_, err := r.Run(t.Context(), strings.NewReader("login,password_hash,two_factor\nada,"+bcrypt+",\n"), transfer.CSV)
 	if want := "column two_factor: CSV cannot hold second factors: import NDJSON, as export writes it"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -168,7 +168,7 @@ func TestImport_RefusesColumnOfFactorInCSV(t *testing.T) {
 }
 
 func TestExportPerson_SaysOnlyWhetherFactorIsOn(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		fillAda(t, s)
 		fill(t, s, accounts.Account{Login: "bob", LoginKey: "bob", PasswordHash: bcrypt, CredentialVersion: 1})

@@ -15,14 +15,14 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
 func TestImport_CSV(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		r := newRun(t, s)
 		done := r.file(t, transfer.CSV, "\ufefflogin,email,name,password_hash,disabled,created,id,city,age,interests,vip,email_verified,locale,erase_at,street\r\n"+
@@ -64,7 +64,7 @@ func TestImport_CSV(t *testing.T) {
 }
 
 func TestImport_NDJSON(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		r := newRun(t, s)
 		r.file(t, transfer.NDJSON, `{"id":7,"login":"Ada","email":null,"name":"Ada","password_hash":"`+bcrypt+`","disabled":true,`+
@@ -84,7 +84,7 @@ func TestImport_NDJSON(t *testing.T) {
 }
 
 func TestImport_ReadsTimesOfDatabases(t *testing.T) {
-	s := openStore(t, testkit.SQLite(t))
+	s := openStore(t, testdb.SQLite(t))
 	const want = "2019-05-04T10:00:00Z"
 	for i, text := range []string{
 		"2019-05-04T10:00:00Z", "2019-05-04T15:30:00+05:30", "2019-05-04T10:00:00", "2019-05-04 10:00:00", "2019-05-04 10:00:00.000000",
@@ -137,7 +137,7 @@ func TestImport_RefusesNDJSONRowWithReasons(t *testing.T) {
 		"not UTF-8":                                      {"{\"login\":\"\xff\"}", "not UTF-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := openStore(t, testkit.SQLite(t))
+			s := openStore(t, testdb.SQLite(t))
 			r := newRun(t, s)
 			done := r.file(t, transfer.NDJSON, "\n"+test.row+"\n"+`{"login":"last","password_hash":"!","email":"last@example.com"}`)
 			if got, want := r.report.String(), "2: "+test.want+"\n"; got != want || done.Refused != 1 {
@@ -164,7 +164,7 @@ func TestImport_RefusesCSVRowWithReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for after, imported := range map[string]int64{"": 0, "\n": 0, "\n\nlast," + bcrypt + ",,": 1} {
-				r := newRun(t, openStore(t, testkit.SQLite(t)))
+				r := newRun(t, openStore(t, testdb.SQLite(t)))
 				done := r.file(t, transfer.CSV, "login,password_hash,interests,city\n"+test.row+after)
 				if got := r.report.String(); got != test.want+"\n" || done.Refused != 1 || done.Imported != imported {
 					t.Errorf("followed by %q: got  %swant %s, %+v", after, got, test.want, done)
@@ -190,7 +190,7 @@ func TestImport_RefusesUnreadableFile(t *testing.T) {
 		"an endless header":  {strings.Repeat("x", 2<<20), "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := newRun(t, openStore(t, testkit.SQLite(t))).Run(t.Context(), strings.NewReader(test.file), transfer.CSV)
+			_, err := newRun(t, openStore(t, testdb.SQLite(t))).Run(t.Context(), strings.NewReader(test.file), transfer.CSV)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want it to contain %q", err, test.want)
 			}
@@ -199,7 +199,7 @@ func TestImport_RefusesUnreadableFile(t *testing.T) {
 }
 
 func TestImport_ReportsConflictsAndMergesNothing(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		r := newRun(t, s)
 		r.file(t, transfer.CSV, "login,email,password_hash\nanna,anna@example.com,"+bcrypt+"\n")
@@ -214,7 +214,7 @@ func TestImport_ReportsConflictsAndMergesNothing(t *testing.T) {
 			"Clara,clara2@example.com," + bcrypt + "\n"
 		const want = "2: login: taken by account 1\n3: email: taken by account 1\n" +
 			"4: email: taken by account 1; login: taken by account 1\n7: login: taken by "
-		dryRun := newRun(t, transfer.DryRun{Store: openStore(t, testkit.SQLite(t)), Real: s})
+		dryRun := newRun(t, transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: s})
 		if done := dryRun.file(t, transfer.CSV, file); done.Imported != 1 || dryRun.report.String() != want+"an earlier row\n" {
 			t.Errorf("the dry run: got %+v and refused\n%s", done, dryRun.report.String())
 		}
@@ -231,7 +231,7 @@ func TestImport_ReportsConflictsAndMergesNothing(t *testing.T) {
 }
 
 func TestImport_SpellingDistinguishesAccountsWithoutEmail(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		const head = "login,password_hash\n"
 		r := newRun(t, s)
@@ -264,7 +264,7 @@ func rows(n int, hash string) string {
 var errCut = errors.New("cut short")
 
 func TestImport_RerunAfterCancelImportsRest(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		const n = 5000
 		file := rows(n, bcrypt)
@@ -310,7 +310,7 @@ func (w *countingWrapper) Wrap(ctx context.Context, hash string) (string, error)
 }
 
 func TestImport_RerunWrapsNoExistingOrTakenRow(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		const n = 500
 		file := rows(n, md5)
@@ -340,7 +340,7 @@ func (racing) Conflicts(_ context.Context, batch []accounts.Account) ([]transfer
 }
 
 func TestImport_InsertFindsAccountsAddedMeanwhile(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		newRun(t, s).file(t, transfer.CSV, rows(20, bcrypt))
 		before := export(t, s)
@@ -356,7 +356,7 @@ func TestImport_InsertFindsAccountsAddedMeanwhile(t *testing.T) {
 }
 
 func TestImport_RowsBeforeOpenQuoteAreImported(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		const n = 2500
 		done, err := newRun(t, s).Run(t.Context(), strings.NewReader(rows(n, bcrypt)+"\"anna,anna@example.com,,"+bcrypt+"\n"), transfer.CSV)
@@ -371,7 +371,7 @@ func TestImport_RowsBeforeOpenQuoteAreImported(t *testing.T) {
 
 // The formats decide how long failed sign-ins take, see password.Hasher.Measure.
 func TestImport_StoresFormatsOfAddedHashes(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		r := newRun(t, s)
 		r.Later = true
@@ -385,7 +385,7 @@ func TestImport_StoresFormatsOfAddedHashes(t *testing.T) {
 }
 
 func TestWrapping_WrapsImportedMD5(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		r := newRun(t, s)
 		r.Later = true
@@ -414,7 +414,7 @@ func TestWrapping_WrapsImportedMD5(t *testing.T) {
 }
 
 func TestImport_RefusesValuesBeyondTypeLimit(t *testing.T) {
-	s := openStore(t, testkit.SQLite(t))
+	s := openStore(t, testdb.SQLite(t))
 	r := newRun(t, s)
 	done := r.file(t, transfer.CSV, "login,password_hash,street\n"+
 		"anna,"+bcrypt+","+strings.Repeat("ж", 20_000)+"\n"+
@@ -430,7 +430,7 @@ func TestImport_UserFieldWithTheNameOfAColumn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := openStore(t, testkit.SQLite(t))
+	s := openStore(t, testdb.SQLite(t))
 	r := newRun(t, s)
 	r.Schema = schema
 	r.file(t, transfer.NDJSON, `{"login":"anna","locale":"ru","fields":{"locale":"Sakha"},"city":"x","password_hash":"`+bcrypt+`"}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/transfer"
 )
 
@@ -57,8 +57,8 @@ func fillPasskeys(t *testing.T, s *store.Store, factors ...transfer.Factor) {
 }
 
 func TestImport_PasskeysSurviveAnExport(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
-		from, to := openStore(t, testkit.SQLite(t)), openStore(t, url)
+	testdb.Databases(t, func(t *testing.T, url string) {
+		from, to := openStore(t, testdb.SQLite(t)), openStore(t, url)
 		factor := transfer.Factor{AccountID: 7}
 		factor.Secret.Key, factor.Secret.Data = keyring(t, 1).Seal(7, sharedSecret)
 		fillPasskeys(t, from, factor)
@@ -98,7 +98,7 @@ func TestImport_PasskeysSurviveAnExport(t *testing.T) {
 }
 
 func TestImport_RefusesPasskeysThatNoExportWrites(t *testing.T) {
-	from := openStore(t, testkit.SQLite(t))
+	from := openStore(t, testdb.SQLite(t))
 	fillPasskeys(t, from)
 	line := export(t, from)
 	const malformed = "1: passkeys: not what an export writes\n"
@@ -142,7 +142,7 @@ func TestImport_RefusesPasskeysThatNoExportWrites(t *testing.T) {
 		"a time before 1970": {replaced(`"last_used":"2023`, `"last_used":"1969`), "1: passkeys: number 1: a time is missing or out of range\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			to := openStore(t, testkit.SQLite(t))
+			to := openStore(t, testdb.SQLite(t))
 			r := newRun(t, to)
 			done := r.file(t, transfer.NDJSON, test.line+`{"login":"bob","passkeys":null,"password_hash":"`+bcrypt+`"}`)
 			if got := r.report.String(); got != test.want || done.Imported != 1 {
@@ -158,12 +158,12 @@ func TestImport_RefusesPasskeysThatNoExportWrites(t *testing.T) {
 // A passkey of another account refuses the row, whether that account is in the database, in the
 // same file, or added meanwhile. Nothing of the refused account is stored.
 func TestImport_RefusesPasskeysOfOtherAccounts(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
-		from, to := openStore(t, testkit.SQLite(t)), openStore(t, url)
+	testdb.Databases(t, func(t *testing.T, url string) {
+		from, to := openStore(t, testdb.SQLite(t)), openStore(t, url)
 		fillPasskeys(t, from)
 		line := export(t, from)
 		bob := strings.NewReplacer(`"id":7,`, ``, `"login":"ada"`, `"login":"bob"`, base64.StdEncoding.EncodeToString([]byte("one")), "bmV3").Replace(line)
-		dry := newRun(t, transfer.DryRun{Store: openStore(t, testkit.SQLite(t)), Real: to, Passkeys: true})
+		dry := newRun(t, transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: to, Passkeys: true})
 		if done := dry.file(t, transfer.NDJSON, line+bob); done.Imported != 1 || dry.report.String() != "2: passkeys: taken by an earlier row\n" {
 			t.Errorf("a dry run: got %+v\n%s", done, dry.report.String())
 		}
@@ -172,7 +172,7 @@ func TestImport_RefusesPasskeysOfOtherAccounts(t *testing.T) {
 			t.Errorf("in one file: got\n%s, want 2: %s", r.report.String(), want)
 		}
 		for name, s := range map[string]transfer.Store{
-			"existing": to, "added meanwhile": blind{to}, "dry run": transfer.DryRun{Store: openStore(t, testkit.SQLite(t)), Real: to, Passkeys: true},
+			"existing": to, "added meanwhile": blind{to}, "dry run": transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: to, Passkeys: true},
 		} {
 			r := newRun(t, s)
 			if done := r.file(t, transfer.NDJSON, bob); done.Refused != 1 || r.report.String() != "1: "+want {
@@ -192,7 +192,7 @@ func (blind) PasskeyOwners(context.Context, [][]byte) (map[string]int64, error) 
 
 // Passkeys are a way in: an account needs neither a password nor an e-mail beside them.
 func TestImport_AccountWithPasskeysAlone(t *testing.T) {
-	from, to := openStore(t, testkit.SQLite(t)), openStore(t, testkit.SQLite(t))
+	from, to := openStore(t, testdb.SQLite(t)), openStore(t, testdb.SQLite(t))
 	fillPasskeys(t, from)
 	line := strings.Replace(export(t, from), bcrypt, "!", 1)
 	r := newRun(t, to)
@@ -206,7 +206,7 @@ func TestImport_AccountWithPasskeysAlone(t *testing.T) {
 }
 
 func TestImport_RefusesColumnOfPasskeysInCSV(t *testing.T) {
-	r := newRun(t, openStore(t, testkit.SQLite(t)))
+	r := newRun(t, openStore(t, testdb.SQLite(t)))
 	_, err := r.Run(t.Context(), strings.NewReader("login,password_hash,passkeys\nada,"+bcrypt+",\n"), transfer.CSV)
 	if want := "column passkeys: CSV cannot hold passkeys: import NDJSON, as export writes it"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -214,7 +214,7 @@ func TestImport_RefusesColumnOfPasskeysInCSV(t *testing.T) {
 }
 
 func TestExportPerson_DescribesPasskeysWithoutKeys(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		fillPasskeys(t, s)
 		var out bytes.Buffer

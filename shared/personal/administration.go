@@ -15,11 +15,20 @@ import (
 //
 // Implementations are safe for concurrent use and honour the context's deadline.
 type Administration interface {
-	// FindUsers lists users in pages, newest first. A user whose login, e-mail or id
-	// is the whole search is on the first page, even if many newer users match; a later
-	// page may list them again. A page may have fewer users than the limit although
-	// another one follows. Codes: validation_failed.
+	// FindUsers lists users in pages, in the order of registration: that of ids or, with
+	// Since or Until, that of User.Created, which differs for imported users. A user whose
+	// login, e-mail or id is the whole search is on the first page, even if many users
+	// before them match; a later page may list them again. A page may have fewer users
+	// than the limit, or none, although another one follows: with Field, and with Since or
+	// Until together with Search or State, a page holds the matches among the next 10,000
+	// users. So such a search reads every user, in as many pages as that takes.
+	// Codes: validation_failed.
 	FindUsers(ctx context.Context, r FindUsersRequest) (UserPage, error)
+
+	// Users returns the users with the given ids, up to MaxUsers, by their id: for the names
+	// under articles, for example. Ids that no user has are left out. Codes:
+	// validation_failed, with the field error too_long of ids.
+	Users(ctx context.Context, ids []int64) (map[int64]User, error)
 
 	// User returns the record of one user. Codes: not_found.
 	User(ctx context.Context, id int64) (UserRecord, error)
@@ -53,6 +62,10 @@ type Administration interface {
 	// RevokeUserSessions ends every session of the user. It succeeds for a user without
 	// one. Codes: not_found.
 	RevokeUserSessions(ctx context.Context, id int64) error
+
+	// RevokeUserSession ends one session of the user. It succeeds for a session that the user does
+	// not have (any more). Codes: not_found.
+	RevokeUserSession(ctx context.Context, r RevokeUserSessionRequest) error
 
 	// DeleteUser deletes a user and all their data. The login and the e-mail become
 	// available again; the id is never used again. Codes: not_found.
@@ -141,13 +154,16 @@ type Administration interface {
 	UnlinkIdentity(ctx context.Context, r UnlinkIdentityRequest) error
 }
 
-// UserState says whether a user may sign in.
+// UserState is a property by which [Administration.FindUsers] selects users. A user may
+// have several.
 type UserState string
 
-// The states. The zero value matches both.
+// The states. The zero value matches all users.
 const (
-	UserActive   UserState = "active"
-	UserDisabled UserState = "disabled"
+	UserActive      UserState = "active"      // not disabled
+	UserDisabled    UserState = "disabled"    // by an administrator, or because they have deleted their account
+	UserUnconfirmed UserState = "unconfirmed" // they must confirm their e-mail before they can sign in
+	UserTwoFactor   UserState = "two_factor"  // a second factor is on
 )
 
 // The limits of a search.
@@ -155,13 +171,22 @@ const (
 	DefaultUserLimit = 50  // users on a page, if the request sets no limit
 	MaxUserLimit     = 100 // users on a page
 	MaxSearchLength  = 254 // characters of a search, as many as an e-mail may have
+	MaxUsers         = 200 // ids of [Administration.Users]
 )
 
-// FindUsersRequest has the parameters of [Administration.FindUsers]. In FIELDS they
-// are called search, state, after and limit.
+// FindUsersRequest has the parameters of [Administration.FindUsers]. A user is listed if
+// they match everything that is set. In FIELDS the parameters are called search, state,
+// since, until, field, value, fields, after and limit. A plugin of an older version ignores
+// those that it does not know.
 type FindUsersRequest struct {
 	Search string    // part of a login, an e-mail or a name, in any case, or a whole id; empty: all users
-	State  UserState // empty: both states
+	State  UserState // empty: all states
+	Since  time.Time // registered at or after this time; zero: no bound
+	Until  time.Time // registered before this time; zero: no bound
+	Field  string    // the name of an enum, boolean or integer field; empty: none
+	Value  string    // what Field must be, as a form sends it: an option, true or false, or a number
+	Fields []string  // the user fields to return in User.Fields, by name
+	Oldest bool      // the oldest first, else the newest
 	After  int64     // UserPage.Next of the previous page; 0: the first page
 	Limit  int       // users on the page, up to MaxUserLimit; 0: DefaultUserLimit
 }
@@ -183,10 +208,18 @@ type User struct {
 	Updated  time.Time // UTC
 	LastSeen time.Time // UTC; the last use of any session that is still stored, zero if there is none
 
+	// LastSignIn is when the user signed in last, UTC, up to a day too early: a sign-in
+	// within 24 hours of the stored one does not change it. A registration that opens a
+	// session counts. It is zero for users who have not signed in since the plugin's first
+	// version that stores it.
+	LastSignIn time.Time
+
 	EmailVerified   bool      // whether Email was confirmed
 	TwoFactor       bool      // whether a second factor is on
 	UnverifiedEmail string    // the address that they must confirm before they can sign in; empty for none
 	EraseAt         time.Time // UTC; when the account, which its user has deleted, is erased; zero if it was not deleted
+
+	Fields []ProfileField // those that FindUsersRequest.Fields names, in the schema's order; else nil
 }
 
 // UserRecord is all data about a user that administrators may see.
@@ -195,6 +228,12 @@ type UserRecord struct {
 	Fields     []ProfileField   // every user field, including hidden ones, in the schema's order
 	Passkeys   []Passkey        // the newest first
 	Identities []LinkedIdentity // the latest first
+}
+
+// RevokeUserSessionRequest has the parameters of [Administration.RevokeUserSession].
+type RevokeUserSessionRequest struct {
+	UserID int64
+	ID     string // [Session].ID
 }
 
 // RemoveTwoFactorRequest has the parameters of [Administration.RemoveTwoFactor].

@@ -44,6 +44,7 @@ const (
 // The operations of [Administration].
 const (
 	OpFindUsers          OperationName = "FindUsers"
+	OpUsers              OperationName = "Users"
 	OpUser               OperationName = "User"
 	OpUpdateUser         OperationName = "UpdateUser"
 	OpSetEmail           OperationName = "SetEmail"
@@ -51,6 +52,7 @@ const (
 	OpEnableUser         OperationName = "EnableUser"
 	OpUserSessions       OperationName = "UserSessions"
 	OpRevokeUserSessions OperationName = "RevokeUserSessions"
+	OpRevokeUserSession  OperationName = "RevokeUserSession"
 	OpDeleteUser         OperationName = "DeleteUser"
 	OpAuditEntries       OperationName = "AuditEntries"
 	OpRemoveTwoFactor    OperationName = "RemoveTwoFactor"
@@ -130,6 +132,7 @@ var operations = []Operation{
 	{Name: OpRemovePasskey, Credentials: true, Changes: ChangesCaller},
 
 	{Name: OpFindUsers, Administration: true, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpUsers, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpUser, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpUpdateUser, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
 	{Name: OpSetEmail, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
@@ -137,6 +140,7 @@ var operations = []Operation{
 	{Name: OpEnableUser, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
 	{Name: OpUserSessions, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpRevokeUserSessions, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
+	{Name: OpRevokeUserSession, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
 	{Name: OpDeleteUser, Administration: true, Changes: ChangesNamedUser},
 	{Name: OpAuditEntries, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpRemoveTwoFactor, Administration: true, Repeatable: true, Changes: ChangesNamedUser},

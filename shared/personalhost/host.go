@@ -37,6 +37,17 @@ func (h *Host) check() error {
 // reserve refuses names to user fields.
 func (h *Host) reserve(names []string) error { return h.Fields.Reserve(names...) }
 
+// store returns the store of the user fields.
+func (h *Host) store() *fieldstore.Store { return h.Fields }
+
+// captured returns the folder of mails that are not sent, empty if they are sent.
+func (h *Host) captured() string {
+	if c, ok := h.Mail.(*mailer.Capture); ok {
+		return c.Folder()
+	}
+	return ""
+}
+
 // UserFields returns the schema from memory.
 func (h *Host) UserFields(context.Context) (personal.Schema, error) {
 	return h.Fields.Get().Schema, nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
@@ -36,6 +37,7 @@ type Module struct {
 	uploads   *pluginadmin.Uploads // nil without keys
 	events    *pluginadmin.EventLog
 	admin     http.Handler
+	host      personal.Host
 	drain     time.Duration
 	log       *slog.Logger
 	stopping  context.Context // ends when the module stops
@@ -98,6 +100,23 @@ func (m *Module) Uploads() *pluginadmin.Uploads { return m.uploads }
 
 // EventLog returns the log of plugin events.
 func (m *Module) EventLog() *pluginadmin.EventLog { return m.events }
+
+// Fields returns the store of the user fields, nil if Config.Host keeps them elsewhere.
+func (m *Module) Fields() *fieldstore.Store {
+	if h, ok := m.host.(interface{ store() *fieldstore.Store }); ok { // a *Host, or a type that embeds one
+		return h.store()
+	}
+	return nil
+}
+
+// CapturedMails returns the folder of mails that are kept instead of sent, see
+// [mailer.Capture]; empty if mails are sent.
+func (m *Module) CapturedMails() string {
+	if h, ok := m.host.(interface{ captured() string }); ok { // as in Fields
+		return h.captured()
+	}
+	return ""
+}
 
 // Close ends the calls under way, stops the plugin and releases the data folder. Each
 // step has a limit of its own; Close returns within 20 seconds, when no process of the

@@ -329,7 +329,7 @@ func (c *Config) connect(events *pluginadmin.EventLog) (*Module, error) {
 	}
 	m := &Module{
 		client: pluginrpc.NewClient(manager, c.Host), manager: manager, catalogue: c.Catalogue, events: events,
-		drain: cmp.Or(c.Drain, drainTime), log: c.Log,
+		drain: cmp.Or(c.Drain, drainTime), log: c.Log, host: c.Host,
 	}
 	m.service = c.Admission.Wrap(m.client)
 	if c.API.UserFields == nil {

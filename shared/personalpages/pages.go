@@ -232,18 +232,7 @@ func (p *Pages) Viewer(r *http.Request) (personal.Profile, bool) { return p.site
 // the visitor has chosen on these, as [personalhttp.Handler.WithCall] does.
 func (p *Pages) WithCall(next http.Handler) http.Handler { return p.site.prepared(next) }
 
-// prepared gives requests their [personal.Call], in the visitor's language, and the scheme of
-// their cookies.
-func (s *site) prepared(next http.Handler) http.Handler {
-	prepared := ui.BehindProxy(s.API.OverHTTPS, s.pages.RememberedLanguage(s.API.WithCall(next)))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if personal.CallFrom(r.Context()).RequestID != "" { // by a handler in front
-			next.ServeHTTP(w, r)
-			return
-		}
-		prepared.ServeHTTP(w, r)
-	})
-}
+func (s *site) prepared(next http.Handler) http.Handler { return s.pages.Prepared(s.API, next) }
 
 func (s *site) text(r *http.Request, key string, args ...any) string {
 	return s.pages.Text(r, key, args...)

@@ -278,6 +278,9 @@ func (m *Manager) Invoke(ctx context.Context, method string, args, reply any, op
 // a [pluginrpc.Client] asks for every remembered profile.
 func (m *Manager) Switches() int { return int(m.switches.Load()) }
 
+// Bake returns how long the old process stays warm after a swap; negative for no bake.
+func (m *Manager) Bake() time.Duration { return m.config.Bake }
+
 // NewStream completes the interface: the contract has no streams.
 func (m *Manager) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
 	return nil, status.Error(codes.Unimplemented, "the contract has no streams")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -136,6 +137,7 @@ type Client struct {
 	host           personal.Host
 	switches       func() int
 	remembered     *remembered
+	observers      *observers
 }
 
 var (
@@ -155,14 +157,42 @@ var (
 // or the time ran out; personal.CodeInternal for any other failure and for a
 // response that lacks a required value.
 func NewClient(conn grpc.ClientConnInterface, host personal.Host) *Client {
-	c := &Client{host: host, switches: func() int { return 0 }, remembered: newRemembered()}
+	c := &Client{host: host, switches: func() int { return 0 }, remembered: newRemembered(), observers: &observers{}}
 	if of, ok := conn.(interface{ Switches() int }); ok {
 		c.switches = of.Switches
 	}
-	watched := watchedConn{toPlugin(conn, host), operationsByMethod(), c.remembered}
+	watched := watchedConn{toPlugin(conn, host), operationsByMethod(), c.remembered, c.observers}
 	c.service = personalv1.NewPersonalServiceClient(watched)
 	c.administration = personalv1.NewAdministrationServiceClient(watched)
 	return c
+}
+
+// CallObserver is told of a call of an operation that has ended, see [Client.Observe]. The code is
+// empty after a success.
+type CallObserver func(operation personal.OperationName, code personal.Code, took time.Duration)
+
+// Observe has an observer called after every later call of an operation, concurrently. It must not
+// block. Requests that are not sent, and profiles that the client remembers, are no calls.
+func (c *Client) Observe(o CallObserver) { c.observers.add(o) }
+
+// observers are those of a client.
+type observers struct {
+	mu  sync.RWMutex
+	all []CallObserver
+}
+
+func (o *observers) add(another CallObserver) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.all = append(o.all, another)
+}
+
+func (o *observers) call(operation personal.OperationName, err error, took time.Duration) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	for _, observe := range o.all {
+		observe(operation, personal.CodeOf(err), took)
+	}
 }
 
 // Authorize signs a user in.
@@ -362,6 +392,11 @@ func (c *Client) FindUsers(ctx context.Context, r personal.FindUsersRequest) (pe
 	return result(ctx, convert.userPageFromPB)(c.administration.FindUsers(ctx, convert.findUsersToPB(r)))
 }
 
+// Users returns users by their ids.
+func (c *Client) Users(ctx context.Context, ids []int64) (map[int64]personal.User, error) {
+	return result(ctx, usersOf)(c.administration.Users(ctx, &personalv1.UsersRequest{Ids: ids}))
+}
+
 // User returns the record of one user.
 func (c *Client) User(ctx context.Context, id int64) (personal.UserRecord, error) {
 	return result(ctx, convert.userRecordFromPB)(c.administration.User(ctx, &personalv1.UserRequest{Id: id}))
@@ -394,6 +429,12 @@ func (c *Client) EnableUser(ctx context.Context, id int64) error {
 // UserSessions lists a user's sessions.
 func (c *Client) UserSessions(ctx context.Context, id int64) ([]personal.Session, error) {
 	return result(ctx, sessionsOf)(c.administration.UserSessions(ctx, &personalv1.UserSessionsRequest{Id: id}))
+}
+
+// RevokeUserSession ends one session of a user.
+func (c *Client) RevokeUserSession(ctx context.Context, r personal.RevokeUserSessionRequest) error {
+	_, err := c.administration.RevokeUserSession(ctx, &personalv1.RevokeUserSessionRequest{UserId: r.UserID, Id: r.ID})
+	return err
 }
 
 // RevokeUserSessions ends every session of a user.

@@ -201,8 +201,11 @@ type converter interface {
 
 	findUsersToPB(personal.FindUsersRequest) *personalv1.FindUsersRequest
 	findUsersFromPB(*personalv1.FindUsersRequest) personal.FindUsersRequest
-	userPageToPB(personal.UserPage) *personalv1.FindUsersResponse
+	userPageToPB(personal.UserPage) (*personalv1.FindUsersResponse, error)
 	userPageFromPB(*personalv1.FindUsersResponse) personal.UserPage
+
+	usersToPB(map[int64]personal.User) (map[int64]*personalv1.User, error)
+	usersFromPB(map[int64]*personalv1.User) map[int64]personal.User
 
 	userRecordToPB(personal.UserRecord) (*personalv1.UserResponse, error)
 	userRecordFromPB(*personalv1.UserResponse) personal.UserRecord
@@ -233,7 +236,7 @@ type converter interface {
 
 	explainToPB(personal.ExplainRequest) *personalv1.ExplainRequest
 	explainFromPB(*personalv1.ExplainRequest) personal.ExplainRequest
-	explanationToPB(personal.Explanation) *personalv1.ExplainResponse
+	explanationToPB(personal.Explanation) (*personalv1.ExplainResponse, error)
 	explanationFromPB(*personalv1.ExplainResponse) personal.Explanation
 
 	liftLimitsToPB(personal.LiftLimitsRequest) *personalv1.LiftLimitsRequest

@@ -551,16 +551,20 @@ func (c *converters) explanationFromPB(source *v1.ExplainResponse) personal.Expl
 	}
 	return personalExplanation
 }
-func (c *converters) explanationToPB(source personal.Explanation) *v1.ExplainResponse {
+func (c *converters) explanationToPB(source personal.Explanation) (*v1.ExplainResponse, error) {
 	var personalv1ExplainResponse v1.ExplainResponse
-	personalv1ExplainResponse.User = c.pPersonalUserToPPersonalv1User(source.User)
+	pPersonalv1User, err := c.pPersonalUserToPPersonalv1User(source.User)
+	if err != nil {
+		return nil, err
+	}
+	personalv1ExplainResponse.User = pPersonalv1User
 	if source.Verdicts != nil {
 		personalv1ExplainResponse.Verdicts = make([]*v1.Verdict, len(source.Verdicts))
 		for i := 0; i < len(source.Verdicts); i++ {
 			personalv1ExplainResponse.Verdicts[i] = c.personalVerdictToPPersonalv1Verdict(source.Verdicts[i])
 		}
 	}
-	return &personalv1ExplainResponse
+	return &personalv1ExplainResponse, nil
 }
 func (c *converters) exportFromPB(source *v1.ExportRequest) personal.ExportRequest {
 	var personalExportRequest personal.ExportRequest
@@ -780,6 +784,12 @@ func (c *converters) findUsersFromPB(source *v1.FindUsersRequest) personal.FindU
 	if source != nil {
 		personalFindUsersRequest.Search = (*source).Search
 		personalFindUsersRequest.State = personal.UserState((*source).State)
+		personalFindUsersRequest.Since = timeFromPB((*source).Since)
+		personalFindUsersRequest.Until = timeFromPB((*source).Until)
+		personalFindUsersRequest.Field = (*source).Field
+		personalFindUsersRequest.Value = (*source).Value
+		personalFindUsersRequest.Fields = (*source).Fields
+		personalFindUsersRequest.Oldest = (*source).Oldest
 		personalFindUsersRequest.After = (*source).After
 		personalFindUsersRequest.Limit = intFromPB((*source).Limit)
 	}
@@ -791,6 +801,12 @@ func (c *converters) findUsersToPB(source personal.FindUsersRequest) *v1.FindUse
 	personalv1FindUsersRequest.State = string(source.State)
 	personalv1FindUsersRequest.After = source.After
 	personalv1FindUsersRequest.Limit = intToPB(source.Limit)
+	personalv1FindUsersRequest.Since = timeToPB(source.Since)
+	personalv1FindUsersRequest.Until = timeToPB(source.Until)
+	personalv1FindUsersRequest.Field = source.Field
+	personalv1FindUsersRequest.Value = source.Value
+	personalv1FindUsersRequest.Fields = source.Fields
+	personalv1FindUsersRequest.Oldest = source.Oldest
 	return &personalv1FindUsersRequest
 }
 func (c *converters) identityFromPB(source *v1.Identity) personal.Identity {
@@ -931,7 +947,7 @@ func (c *converters) openedToPB(source personal.OpenedSession) (*v1.SignInRespon
 	personalv1SignInResponse.Proof = c.personalProofToPPersonalv1Proof(source.Proof)
 	return &personalv1SignInResponse, nil
 }
-func (c *converters) pPersonalUserToPPersonalv1User(source *personal.User) *v1.User {
+func (c *converters) pPersonalUserToPPersonalv1User(source *personal.User) (*v1.User, error) {
 	var pPersonalv1User *v1.User
 	if source != nil {
 		var personalv1User v1.User
@@ -947,9 +963,20 @@ func (c *converters) pPersonalUserToPPersonalv1User(source *personal.User) *v1.U
 		personalv1User.UnverifiedEmail = (*source).UnverifiedEmail
 		personalv1User.EraseAt = timeToPB((*source).EraseAt)
 		personalv1User.TwoFactor = (*source).TwoFactor
+		personalv1User.LastSignIn = timeToPB((*source).LastSignIn)
+		if (*source).Fields != nil {
+			personalv1User.Fields = make([]*v1.ProfileField, len((*source).Fields))
+			for i := 0; i < len((*source).Fields); i++ {
+				pPersonalv1ProfileField, err := profileFieldToPB((*source).Fields[i])
+				if err != nil {
+					return nil, err
+				}
+				personalv1User.Fields[i] = pPersonalv1ProfileField
+			}
+		}
 		pPersonalv1User = &personalv1User
 	}
-	return pPersonalv1User
+	return pPersonalv1User, nil
 }
 func (c *converters) pPersonalv1CheckToPluginrpcCheck(source *v1.Check) Check {
 	var pluginrpcCheck Check
@@ -1108,10 +1135,17 @@ func (c *converters) pPersonalv1UserToPPersonalUser(source *v1.User) *personal.U
 		personalUser.Created = timeFromPB((*source).Created)
 		personalUser.Updated = timeFromPB((*source).Updated)
 		personalUser.LastSeen = timeFromPB((*source).LastSeen)
+		personalUser.LastSignIn = timeFromPB((*source).LastSignIn)
 		personalUser.EmailVerified = (*source).EmailVerified
 		personalUser.TwoFactor = (*source).TwoFactor
 		personalUser.UnverifiedEmail = (*source).UnverifiedEmail
 		personalUser.EraseAt = timeFromPB((*source).EraseAt)
+		if (*source).Fields != nil {
+			personalUser.Fields = make([]personal.ProfileField, len((*source).Fields))
+			for i := 0; i < len((*source).Fields); i++ {
+				personalUser.Fields[i] = profileFieldFromPB((*source).Fields[i])
+			}
+		}
 		pPersonalUser = &personalUser
 	}
 	return pPersonalUser
@@ -1127,10 +1161,17 @@ func (c *converters) pPersonalv1UserToPersonalUser(source *v1.User) personal.Use
 		personalUser.Created = timeFromPB((*source).Created)
 		personalUser.Updated = timeFromPB((*source).Updated)
 		personalUser.LastSeen = timeFromPB((*source).LastSeen)
+		personalUser.LastSignIn = timeFromPB((*source).LastSignIn)
 		personalUser.EmailVerified = (*source).EmailVerified
 		personalUser.TwoFactor = (*source).TwoFactor
 		personalUser.UnverifiedEmail = (*source).UnverifiedEmail
 		personalUser.EraseAt = timeFromPB((*source).EraseAt)
+		if (*source).Fields != nil {
+			personalUser.Fields = make([]personal.ProfileField, len((*source).Fields))
+			for i := 0; i < len((*source).Fields); i++ {
+				personalUser.Fields[i] = profileFieldFromPB((*source).Fields[i])
+			}
+		}
 	}
 	return personalUser
 }
@@ -1249,7 +1290,7 @@ func (c *converters) personalSessionToPPersonalv1Session(source personal.Session
 	personalv1Session.Method = source.Method
 	return &personalv1Session
 }
-func (c *converters) personalUserToPPersonalv1User(source personal.User) *v1.User {
+func (c *converters) personalUserToPPersonalv1User(source personal.User) (*v1.User, error) {
 	var personalv1User v1.User
 	personalv1User.Id = source.ID
 	personalv1User.Login = source.Login
@@ -1263,7 +1304,18 @@ func (c *converters) personalUserToPPersonalv1User(source personal.User) *v1.Use
 	personalv1User.UnverifiedEmail = source.UnverifiedEmail
 	personalv1User.EraseAt = timeToPB(source.EraseAt)
 	personalv1User.TwoFactor = source.TwoFactor
-	return &personalv1User
+	personalv1User.LastSignIn = timeToPB(source.LastSignIn)
+	if source.Fields != nil {
+		personalv1User.Fields = make([]*v1.ProfileField, len(source.Fields))
+		for i := 0; i < len(source.Fields); i++ {
+			pPersonalv1ProfileField, err := profileFieldToPB(source.Fields[i])
+			if err != nil {
+				return nil, err
+			}
+			personalv1User.Fields[i] = pPersonalv1ProfileField
+		}
+	}
+	return &personalv1User, nil
 }
 func (c *converters) personalVerdictToPPersonalv1Verdict(source personal.Verdict) *v1.Verdict {
 	var personalv1Verdict v1.Verdict
@@ -1798,16 +1850,20 @@ func (c *converters) userPageFromPB(source *v1.FindUsersResponse) personal.UserP
 	}
 	return personalUserPage
 }
-func (c *converters) userPageToPB(source personal.UserPage) *v1.FindUsersResponse {
+func (c *converters) userPageToPB(source personal.UserPage) (*v1.FindUsersResponse, error) {
 	var personalv1FindUsersResponse v1.FindUsersResponse
 	if source.Users != nil {
 		personalv1FindUsersResponse.Users = make([]*v1.User, len(source.Users))
 		for i := 0; i < len(source.Users); i++ {
-			personalv1FindUsersResponse.Users[i] = c.personalUserToPPersonalv1User(source.Users[i])
+			pPersonalv1User, err := c.personalUserToPPersonalv1User(source.Users[i])
+			if err != nil {
+				return nil, err
+			}
+			personalv1FindUsersResponse.Users[i] = pPersonalv1User
 		}
 	}
 	personalv1FindUsersResponse.Next = source.Next
-	return &personalv1FindUsersResponse
+	return &personalv1FindUsersResponse, nil
 }
 func (c *converters) userRecordFromPB(source *v1.UserResponse) personal.UserRecord {
 	var personalUserRecord personal.UserRecord
@@ -1831,7 +1887,11 @@ func (c *converters) userRecordFromPB(source *v1.UserResponse) personal.UserReco
 }
 func (c *converters) userRecordToPB(source personal.UserRecord) (*v1.UserResponse, error) {
 	var personalv1UserResponse v1.UserResponse
-	personalv1UserResponse.User = c.personalUserToPPersonalv1User(source.User)
+	pPersonalv1User, err := c.personalUserToPPersonalv1User(source.User)
+	if err != nil {
+		return nil, err
+	}
+	personalv1UserResponse.User = pPersonalv1User
 	if source.Fields != nil {
 		personalv1UserResponse.Fields = make([]*v1.ProfileField, len(source.Fields))
 		for i := 0; i < len(source.Fields); i++ {
@@ -1850,4 +1910,28 @@ func (c *converters) userRecordToPB(source personal.UserRecord) (*v1.UserRespons
 		}
 	}
 	return &personalv1UserResponse, nil
+}
+func (c *converters) usersFromPB(source map[int64]*v1.User) map[int64]personal.User {
+	var mapInt64PersonalUser map[int64]personal.User
+	if source != nil {
+		mapInt64PersonalUser = make(map[int64]personal.User, len(source))
+		for key, value := range source {
+			mapInt64PersonalUser[key] = c.pPersonalv1UserToPersonalUser(value)
+		}
+	}
+	return mapInt64PersonalUser
+}
+func (c *converters) usersToPB(source map[int64]personal.User) (map[int64]*v1.User, error) {
+	var mapInt64PPersonalv1User map[int64]*v1.User
+	if source != nil {
+		mapInt64PPersonalv1User = make(map[int64]*v1.User, len(source))
+		for key, value := range source {
+			pPersonalv1User, err := c.personalUserToPPersonalv1User(value)
+			if err != nil {
+				return nil, err
+			}
+			mapInt64PPersonalv1User[key] = pPersonalv1User
+		}
+	}
+	return mapInt64PPersonalv1User, nil
 }

@@ -159,6 +159,10 @@ func sessionsOf(r interface{ GetSessions() []*personalv1.Session }) []personal.S
 	return convert.sessionsFromPB(r.GetSessions())
 }
 
+func usersOf(r *personalv1.UsersResponse) map[int64]personal.User {
+	return convert.usersFromPB(r.GetUsers())
+}
+
 func fieldsOf(r *personalv1.FieldsResponse) []personal.Field {
 	return convert.fieldsFromPB(r.GetFields())
 }

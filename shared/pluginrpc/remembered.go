@@ -369,6 +369,7 @@ type watchedConn struct {
 	contractConn
 	operations map[string]personal.Operation // by RPC
 	remembered *remembered
+	observers  *observers
 }
 
 // Invoke makes one call.
@@ -376,7 +377,9 @@ func (c watchedConn) Invoke(ctx context.Context, method string, args, reply any,
 	if err := checkRequest(ctx, args); err != nil {
 		return err
 	}
+	began := time.Now()
 	err := c.contractConn.Invoke(ctx, method, args, reply, opts...)
 	c.remembered.notice(c.operations[method], args, reply, err)
+	c.observers.call(c.operations[method].Name, err, time.Since(began))
 	return err
 }

@@ -275,7 +275,19 @@ func (s *administrationServer) administration() personal.Administration {
 
 func (s *administrationServer) FindUsers(ctx context.Context, in *personalv1.FindUsersRequest) (*personalv1.FindUsersResponse, error) {
 	page, err := s.administration().FindUsers(ctx, convert.findUsersFromPB(in))
-	return convert.userPageToPB(page), err
+	if err != nil {
+		return nil, err
+	}
+	return convert.userPageToPB(page)
+}
+
+func (s *administrationServer) Users(ctx context.Context, in *personalv1.UsersRequest) (*personalv1.UsersResponse, error) {
+	found, err := s.administration().Users(ctx, in.GetIds())
+	if err != nil {
+		return nil, err
+	}
+	users, err := convert.usersToPB(found)
+	return &personalv1.UsersResponse{Users: users}, err
 }
 
 func (s *administrationServer) User(ctx context.Context, in *personalv1.UserRequest) (*personalv1.UserResponse, error) {
@@ -307,6 +319,11 @@ func (s *administrationServer) UserSessions(ctx context.Context, in *personalv1.
 	return &personalv1.UserSessionsResponse{Sessions: convert.sessionsToPB(sessions)}, err
 }
 
+func (s *administrationServer) RevokeUserSession(ctx context.Context, in *personalv1.RevokeUserSessionRequest) (*personalv1.RevokeUserSessionResponse, error) {
+	r := personal.RevokeUserSessionRequest{UserID: in.GetUserId(), ID: in.GetId()}
+	return &personalv1.RevokeUserSessionResponse{}, s.administration().RevokeUserSession(ctx, r)
+}
+
 func (s *administrationServer) EndUserSessions(ctx context.Context, in *personalv1.EndUserSessionsRequest) (*personalv1.EndUserSessionsResponse, error) {
 	return &personalv1.EndUserSessionsResponse{}, s.administration().RevokeUserSessions(ctx, in.GetId())
 }
@@ -335,7 +352,10 @@ func (s *administrationServer) CreateUser(ctx context.Context, in *personalv1.Cr
 
 func (s *administrationServer) Explain(ctx context.Context, in *personalv1.ExplainRequest) (*personalv1.ExplainResponse, error) {
 	explanation, err := s.administration().Explain(ctx, convert.explainFromPB(in))
-	return convert.explanationToPB(explanation), err
+	if err != nil {
+		return nil, err
+	}
+	return convert.explanationToPB(explanation)
 }
 
 func (s *administrationServer) LiftLimits(ctx context.Context, in *personalv1.LiftLimitsRequest) (*personalv1.LiftLimitsResponse, error) {

@@ -113,6 +113,28 @@ func (s *Schema) update(in map[string]personal.Input, errs *personal.FieldErrors
 	return values
 }
 
+// Has reports whether the schema has a field of that name.
+func (s *Schema) Has(name string) bool { return s.byName[name] != nil }
+
+// Comparable reads a text as a value of an enum, a boolean or an integer, for a comparison with
+// stored ones: limits of numbers do not matter. It returns false for other fields.
+func (s *Schema) Comparable(name, text string) (value any, code personal.FieldErrorCode, ok bool) {
+	f := s.byName[name]
+	if f == nil {
+		return nil, "", false
+	}
+	switch f.Type {
+	case personal.TypeEnum, personal.TypeBoolean, personal.TypeInteger:
+	default:
+		return nil, "", false
+	}
+	if text == "" {
+		return nil, personal.FieldErrorRequired, true
+	}
+	value, code = f.kind.read(text)
+	return value, code, true
+}
+
 // checkNames adds an error for each name that may not be sent: read_only for fields
 // that are not settable, system names and the names in readOnly, unknown_field for the
 // first of all others.

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/userfields"
 )
 
 var administrationCases = []testCase{
@@ -125,8 +127,8 @@ var administrationCases = []testCase{
 		first := w.search(accounts.AccountSearch{Limit: 2})
 		w.createID(w.newAccount())
 		w.must(w.DeleteAccount(t.Context(), ids[3], removed))
-		second := w.search(accounts.AccountSearch{Limit: 2, Before: ids[3]})
-		third := w.search(accounts.AccountSearch{Limit: 2, Before: ids[1]})
+		second := w.search(accounts.AccountSearch{Limit: 2, After: ids[3]})
+		third := w.search(accounts.AccountSearch{Limit: 2, After: ids[1]})
 		got := [][]int64{first, second, third}
 		if diff := cmp.Diff([][]int64{{ids[4], ids[3]}, {ids[2], ids[1]}, {ids[0]}}, got); diff != "" {
 			t.Error(diff)
@@ -162,7 +164,7 @@ var administrationCases = []testCase{
 				}
 				continue
 			}
-			c.q.Before = first.Next
+			c.q.After = first.Next
 			rest := w.page(c.q)
 			if diff := cmp.Diff(c.rest, ids(rest)); diff != "" || rest.Next != 0 {
 				t.Errorf("%s, next page, followed by %d: %s", c.what, rest.Next, diff)
@@ -179,7 +181,7 @@ var administrationCases = []testCase{
 				for _, id := range ids(page) {
 					found[id] = true
 				}
-				if q.Before = page.Next; q.Before == 0 {
+				if q.After = page.Next; q.After == 0 {
 					break
 				}
 			}
@@ -192,20 +194,196 @@ var administrationCases = []testCase{
 		a, _ := w.createAny()
 		b, _ := w.createAny()
 		w.must(w.SetDisabled(t.Context(), a.ID, true))
-		yes, no := true, false
 		for _, c := range []struct {
 			q    accounts.AccountSearch
 			want []int64
 		}{
-			{accounts.AccountSearch{Disabled: &yes}, []int64{a.ID}},
-			{accounts.AccountSearch{Disabled: &no}, []int64{b.ID}},
-			{accounts.AccountSearch{Disabled: &yes, Text: "key", Key: "key"}, []int64{a.ID}},
-			{accounts.AccountSearch{Disabled: &no, Text: a.Login, Key: a.LoginKey}, nil},
-			{accounts.AccountSearch{Disabled: &no, Text: "else", Key: "else", ID: a.ID}, nil},
+			{accounts.AccountSearch{State: personal.UserDisabled}, []int64{a.ID}},
+			{accounts.AccountSearch{State: personal.UserActive}, []int64{b.ID}},
+			{accounts.AccountSearch{State: personal.UserDisabled, Text: "key", Key: "key"}, []int64{a.ID}},
+			{accounts.AccountSearch{State: personal.UserActive, Text: a.Login, Key: a.LoginKey}, nil},
+			{accounts.AccountSearch{State: personal.UserActive, Text: "else", Key: "else", ID: a.ID}, nil},
 		} {
 			if diff := cmp.Diff(c.want, w.search(c.q)); diff != "" {
 				t.Errorf("%+v: %s", c.q, diff)
 			}
+		}
+	}},
+	{"a search lists the oldest first, in pages", func(t *testing.T, w *world) {
+		var want []int64
+		for range 5 {
+			want = append(want, w.createID(w.newAccount()))
+		}
+		if diff := cmp.Diff(want, w.pages(accounts.AccountSearch{Oldest: true, Limit: 2})); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"a search by state finds who waits or has a second factor", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		waiting := w.newAccount()
+		waiting.Unverified = accounts.Email{Address: "w@example.org", Key: "w@example.org"}
+		waits := w.createID(waiting)
+		factor := w.newAccount()
+		factor.TwoFactor = accounts.TwoFactor{Secret: accounts.Sealed{Key: "key1", Data: []byte("secret")}}
+		with := w.createID(factor)
+		for state, want := range map[personal.UserState][]int64{
+			personal.UserUnconfirmed: {waits}, personal.UserTwoFactor: {with}, personal.UserActive: {with, waits, a.ID},
+		} {
+			if diff := cmp.Diff(want, w.search(accounts.AccountSearch{State: state})); diff != "" {
+				t.Errorf("%s: %s", state, diff)
+			}
+		}
+	}},
+	{"a search by the time of creation is in its order, whatever the ids are", func(t *testing.T, w *world) {
+		at := func(day int) time.Time { return time.Date(2020, 1, day, 0, 0, 0, 0, time.UTC) }
+		made := map[int64]int{}
+		var created []accounts.Account
+		for _, day := range []int{3, 1, 5, 2, 2, 4} { // as an import may bring them
+			a := w.newAccount()
+			a.Created = at(day)
+			created = append(created, a)
+		}
+		for i, o := range w.add(created...) {
+			made[o.ID] = i
+		}
+		for what, c := range map[string]struct {
+			q    accounts.AccountSearch
+			want []int // places in the list above
+		}{
+			"since":             {accounts.AccountSearch{Since: at(3)}, []int{2, 5, 0}},
+			"until":             {accounts.AccountSearch{Until: at(3)}, []int{4, 3, 1}},
+			"both":              {accounts.AccountSearch{Since: at(2), Until: at(4)}, []int{0, 4, 3}},
+			"the oldest first":  {accounts.AccountSearch{Since: at(2), Until: at(5), Oldest: true}, []int{3, 4, 0, 5}},
+			"with a state":      {accounts.AccountSearch{Since: at(4), State: personal.UserActive}, []int{2, 5}},
+			"with another text": {accounts.AccountSearch{Since: at(4), Text: "nobody", Key: "nobody"}, nil},
+		} {
+			for limit := 1; limit <= 7; limit++ {
+				c.q.Limit = limit
+				var got []int
+				for _, id := range w.pages(c.q) {
+					got = append(got, made[id])
+				}
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("%s, pages of %d: %s", what, limit, diff)
+				}
+			}
+		}
+		first := w.page(accounts.AccountSearch{Since: at(1), Limit: 4})
+		w.must(w.DeleteAccount(t.Context(), first.Next, removed))
+		rest := w.search(accounts.AccountSearch{Since: at(1), Limit: 4, After: first.Next})
+		if slices.ContainsFunc(rest, func(id int64) bool { return slices.Contains(ids(first), id) }) {
+			t.Errorf("got %v after %v whose last one was deleted, want no repetition here", rest, ids(first))
+		}
+	}},
+	{"a whole login is on the first page of a search by the time of creation or a state only if it matches", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		w.must(w.SetDisabled(t.Context(), a.ID, true))
+		for _, c := range []struct {
+			q    accounts.AccountSearch
+			want []int64
+		}{
+			{accounts.AccountSearch{State: personal.UserDisabled, Oldest: true}, []int64{a.ID}},
+			{accounts.AccountSearch{State: personal.UserTwoFactor}, nil},
+			{accounts.AccountSearch{Since: a.Created}, []int64{a.ID}},
+			{accounts.AccountSearch{Until: a.Created}, nil},
+			{accounts.AccountSearch{Field: "role", Value: "editor"}, nil},
+		} {
+			c.q.Text, c.q.Key = a.LoginKey, a.LoginKey
+			if diff := cmp.Diff(c.want, w.search(c.q)); diff != "" {
+				t.Errorf("%+v: %s", c.q, diff)
+			}
+		}
+	}},
+	{"a search by a user field compares values and their types", func(t *testing.T, w *world) {
+		with := func(fields userfields.Values) int64 {
+			a := w.newAccount()
+			a.Fields = fields
+			return w.createID(a)
+		}
+		editor := with(userfields.Values{"role": "editor", "level": int64(1), "on": true})
+		odd := with(userfields.Values{"role": "it's <b>\" ? $1", "level": "1", "on": int64(1)})
+		with(userfields.Values{"role": []string{"editor"}, "level": true})
+		with(nil)
+		for _, c := range []struct {
+			field string
+			value any
+			want  []int64
+		}{
+			{"role", "editor", []int64{editor}},
+			{"role", "it's <b>\" ? $1", []int64{odd}},
+			{"role", "edit", nil},
+			{"level", int64(1), []int64{editor}},
+			{"on", true, []int64{editor}},
+			{"on", false, nil},
+			{"it's", "editor", nil},
+		} {
+			if diff := cmp.Diff(c.want, w.search(accounts.AccountSearch{Field: c.field, Value: c.value})); diff != "" {
+				t.Errorf("%s = %v: %s", c.field, c.value, diff)
+			}
+		}
+	}},
+	{"a search by a user field reads a bounded number of accounts for a page", func(t *testing.T, w *world) {
+		const n = 10_000 // of a page
+		var want []int64
+		role := func(a accounts.Account) accounts.Account {
+			a.Fields = userfields.Values{"role": "editor"}
+			return a
+		}
+		want = append(want, w.createID(role(w.newAccount())))
+		others := make([]accounts.Account, n)
+		for i := range others {
+			others[i] = w.newAccount()
+		}
+		w.add(others...)
+		want = append(want, w.createID(role(w.newAccount())))
+		q := accounts.AccountSearch{Field: "role", Value: "editor", Limit: 10}
+		if first := w.page(q); len(first.Accounts) != 1 || first.Next == 0 {
+			t.Errorf("the first page: got %v and next %d, want the newest account and another page", ids(first), first.Next)
+		}
+		q.Oldest = true
+		if diff := cmp.Diff(want, w.pages(q)); diff != "" {
+			t.Error(diff)
+		}
+		q.Oldest, q.Since = false, time.Unix(0, 0)
+		slices.Reverse(want)
+		if diff := cmp.Diff(want, w.pages(q)); diff != "" {
+			t.Errorf("by the time of creation: %s", diff)
+		}
+	}},
+	{"accounts are found by their ids", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		b := w.createID(w.newAccount())
+		w.createAny()
+		found, err := w.Accounts(t.Context(), []int64{b, a.ID, b, 0, 1 << 60})
+		w.must(err)
+		slices.SortFunc(found, func(x, y accounts.SeenAccount) int { return int(x.ID - y.ID) })
+		if len(found) != 2 || found[1].ID != b {
+			t.Fatalf("got %v, want the accounts %d and %d", found, a.ID, b)
+		}
+		if diff := cmp.Diff(accounts.SeenAccount{Account: a, LastSeen: s.LastSeen, LastSignIn: s.Created}, found[0]); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"the last sign-in is written at most once a day", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		want := func(what string, when time.Time) {
+			t.Helper()
+			got, err := w.Account(t.Context(), a.ID)
+			w.must(err)
+			if !got.LastSignIn.Equal(when) {
+				t.Errorf("%s: got %v, want %v", what, got.LastSignIn, when)
+			}
+		}
+		want("a registration with a session", s.Created)
+		w.pass(24*time.Hour - time.Second)
+		w.open(a)
+		want("within a day", s.Created)
+		w.pass(time.Second)
+		w.open(a)
+		want("a day later", w.Now())
+		never := w.add(w.newAccount())[0].ID
+		if got, err := w.Account(t.Context(), never); err != nil || !got.LastSignIn.IsZero() {
+			t.Errorf("without a sign-in: got %v, %v, want none", got.LastSignIn, err)
 		}
 	}},
 	{"an account is found by its id, with the last use of its sessions", func(t *testing.T, w *world) {
@@ -213,10 +391,10 @@ var administrationCases = []testCase{
 		w.open(a)
 		w.pass(time.Hour)
 		w.must(w.TouchSession(t.Context(), s.ID, s.Current, false))
-		want := accounts.SeenAccount{Account: a, LastSeen: w.Now()}
+		want := accounts.SeenAccount{Account: a, LastSeen: w.Now(), LastSignIn: s.Created}
 		w.wantSeen(want)
 		w.must(w.RevokeSessions(t.Context(), a.ID))
-		w.wantSeen(accounts.SeenAccount{Account: a})
+		w.wantSeen(accounts.SeenAccount{Account: a, LastSignIn: s.Created})
 		_, err := w.Account(t.Context(), a.ID+1)
 		w.wantError(err, accounts.ErrNotFound)
 	}},
@@ -393,6 +571,21 @@ func (w *world) page(q accounts.AccountSearch) accounts.AccountPage {
 	page, err := w.SearchAccounts(w.t.Context(), q)
 	w.must(err)
 	return page
+}
+
+// pages returns the ids on all pages of a search.
+func (w *world) pages(q accounts.AccountSearch) (found []int64) {
+	w.t.Helper()
+	for {
+		page := w.page(q)
+		if len(page.Accounts) > q.Limit {
+			w.t.Fatalf("got %d accounts on a page, want %d at most", len(page.Accounts), q.Limit)
+		}
+		found = append(found, ids(page)...)
+		if q.After = page.Next; q.After == 0 {
+			return found
+		}
+	}
 }
 
 func ids(page accounts.AccountPage) (ids []int64) {

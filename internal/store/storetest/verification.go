@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,8 +21,8 @@ var verificationCases = []testCase{
 		}
 		found, err := w.FindWaiting(t.Context(), owner.Email.Key)
 		w.must(err)
-		if diff := cmp.Diff(want[:2], found); diff != "" {
-			t.Errorf("two of them: %s", diff)
+		if slices.Sort(found); len(slices.Compact(found)) != 2 || slices.ContainsFunc(found, func(id int64) bool { return !slices.Contains(want, id) }) {
+			t.Errorf("got %v, want two of %v", found, want)
 		}
 		w.must(w.SetDisabled(t.Context(), want[0], true))
 		w.must(w.SetDisabled(t.Context(), want[1], true))

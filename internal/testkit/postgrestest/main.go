@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -38,14 +39,15 @@ func run(args []string) (int, error) {
 	if len(args) == 0 {
 		return 2, errors.New("usage: postgrestest [-durable] -- COMMAND [ARGUMENT …]")
 	}
+	environ := append(os.Environ(), testkit.RunVariable+"="+rand.Text())
 	if os.Getenv(testkit.PostgresVariable) != "" {
-		return command(args, os.Environ())
+		return command(args, environ)
 	}
 	server, err := start(context.Background())
 	if err != nil {
 		return 1, err
 	}
-	code, err := command(args, append(os.Environ(), testkit.PostgresVariable+"="+server.URL))
+	code, err := command(args, append(environ, testkit.PostgresVariable+"="+server.URL))
 	return code, errors.Join(err, server.Stop())
 }
 

@@ -43,7 +43,11 @@ type User struct {
 	// When the user is erased, because they have deleted their account; absent for others.
 	EraseAt *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=erase_at,json=eraseAt,proto3" json:"erase_at,omitempty"`
 	// Whether a second factor is on.
-	TwoFactor     bool `protobuf:"varint,12,opt,name=two_factor,json=twoFactor,proto3" json:"two_factor,omitempty"`
+	TwoFactor bool `protobuf:"varint,12,opt,name=two_factor,json=twoFactor,proto3" json:"two_factor,omitempty"`
+	// Up to a day too early; absent if unknown.
+	LastSignIn *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=last_sign_in,json=lastSignIn,proto3" json:"last_sign_in,omitempty"`
+	// Those that FindUsersRequest names, in the schema's order.
+	Fields        []*ProfileField `protobuf:"bytes,14,rep,name=fields,proto3" json:"fields,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -162,17 +166,43 @@ func (x *User) GetTwoFactor() bool {
 	return false
 }
 
+func (x *User) GetLastSignIn() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastSignIn
+	}
+	return nil
+}
+
+func (x *User) GetFields() []*ProfileField {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
 // FindUsersRequest selects users.
 type FindUsersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Part of a login, an e-mail address or a name, or a whole id; empty for all users.
 	Search string `protobuf:"bytes,1,opt,name=search,proto3" json:"search,omitempty"`
-	// "active" or "disabled"; empty for either.
+	// "active", "disabled", "unconfirmed" or "two_factor"; empty for all.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	// The next value of the previous page; 0 for the first page.
 	After int64 `protobuf:"varint,3,opt,name=after,proto3" json:"after,omitempty"`
 	// Maximum number of users on the page; 0 for the plugin's default.
-	Limit         int64 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	Limit int64 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Of the registration, inclusive; absent for no bound.
+	Since *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
+	// Of the registration, exclusive; absent for no bound.
+	Until *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=until,proto3" json:"until,omitempty"`
+	// The name of a user field; empty for none.
+	Field string `protobuf:"bytes,7,opt,name=field,proto3" json:"field,omitempty"`
+	// The value that the field must have, as text.
+	Value string `protobuf:"bytes,8,opt,name=value,proto3" json:"value,omitempty"`
+	// The names of the user fields to return.
+	Fields []string `protobuf:"bytes,9,rep,name=fields,proto3" json:"fields,omitempty"`
+	// Whether the oldest come first, else the newest.
+	Oldest        bool `protobuf:"varint,10,opt,name=oldest,proto3" json:"oldest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -235,10 +265,52 @@ func (x *FindUsersRequest) GetLimit() int64 {
 	return 0
 }
 
+func (x *FindUsersRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *FindUsersRequest) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *FindUsersRequest) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *FindUsersRequest) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *FindUsersRequest) GetFields() []string {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+func (x *FindUsersRequest) GetOldest() bool {
+	if x != nil {
+		return x.Oldest
+	}
+	return false
+}
+
 // FindUsersResponse is one page of users.
 type FindUsersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Newest first.
+	// In the order of registration.
 	Users []*User `protobuf:"bytes,1,rep,name=users,proto3" json:"users,omitempty"`
 	// The after value of the next page; 0 on the last page.
 	Next          int64 `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"`
@@ -290,6 +362,98 @@ func (x *FindUsersResponse) GetNext() int64 {
 	return 0
 }
 
+// UsersRequest selects users.
+type UsersRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Up to 200.
+	Ids           []int64 `protobuf:"varint,1,rep,packed,name=ids,proto3" json:"ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UsersRequest) Reset() {
+	*x = UsersRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UsersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UsersRequest) ProtoMessage() {}
+
+func (x *UsersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UsersRequest.ProtoReflect.Descriptor instead.
+func (*UsersRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *UsersRequest) GetIds() []int64 {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+// UsersResponse has the users that exist.
+type UsersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By id.
+	Users         map[int64]*User `protobuf:"bytes,1,rep,name=users,proto3" json:"users,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UsersResponse) Reset() {
+	*x = UsersResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UsersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UsersResponse) ProtoMessage() {}
+
+func (x *UsersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UsersResponse.ProtoReflect.Descriptor instead.
+func (*UsersResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *UsersResponse) GetUsers() map[int64]*User {
+	if x != nil {
+		return x.Users
+	}
+	return nil
+}
+
 // UserRequest selects a user.
 type UserRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -300,7 +464,7 @@ type UserRequest struct {
 
 func (x *UserRequest) Reset() {
 	*x = UserRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[3]
+	mi := &file_personal_v1_administration_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -312,7 +476,7 @@ func (x *UserRequest) String() string {
 func (*UserRequest) ProtoMessage() {}
 
 func (x *UserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[3]
+	mi := &file_personal_v1_administration_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -325,7 +489,7 @@ func (x *UserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserRequest.ProtoReflect.Descriptor instead.
 func (*UserRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{3}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *UserRequest) GetId() int64 {
@@ -351,7 +515,7 @@ type UserResponse struct {
 
 func (x *UserResponse) Reset() {
 	*x = UserResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[4]
+	mi := &file_personal_v1_administration_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -363,7 +527,7 @@ func (x *UserResponse) String() string {
 func (*UserResponse) ProtoMessage() {}
 
 func (x *UserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[4]
+	mi := &file_personal_v1_administration_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -376,7 +540,7 @@ func (x *UserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserResponse.ProtoReflect.Descriptor instead.
 func (*UserResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{4}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *UserResponse) GetUser() *User {
@@ -419,7 +583,7 @@ type UpdateUserRequest struct {
 
 func (x *UpdateUserRequest) Reset() {
 	*x = UpdateUserRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[5]
+	mi := &file_personal_v1_administration_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -431,7 +595,7 @@ func (x *UpdateUserRequest) String() string {
 func (*UpdateUserRequest) ProtoMessage() {}
 
 func (x *UpdateUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[5]
+	mi := &file_personal_v1_administration_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -444,7 +608,7 @@ func (x *UpdateUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserRequest.ProtoReflect.Descriptor instead.
 func (*UpdateUserRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{5}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *UpdateUserRequest) GetUserId() int64 {
@@ -470,7 +634,7 @@ type UpdateUserResponse struct {
 
 func (x *UpdateUserResponse) Reset() {
 	*x = UpdateUserResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[6]
+	mi := &file_personal_v1_administration_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -482,7 +646,7 @@ func (x *UpdateUserResponse) String() string {
 func (*UpdateUserResponse) ProtoMessage() {}
 
 func (x *UpdateUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[6]
+	mi := &file_personal_v1_administration_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -495,7 +659,7 @@ func (x *UpdateUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserResponse.ProtoReflect.Descriptor instead.
 func (*UpdateUserResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{6}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{8}
 }
 
 // SetEmailRequest selects a user and holds the new e-mail address.
@@ -510,7 +674,7 @@ type SetEmailRequest struct {
 
 func (x *SetEmailRequest) Reset() {
 	*x = SetEmailRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[7]
+	mi := &file_personal_v1_administration_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -522,7 +686,7 @@ func (x *SetEmailRequest) String() string {
 func (*SetEmailRequest) ProtoMessage() {}
 
 func (x *SetEmailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[7]
+	mi := &file_personal_v1_administration_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -535,7 +699,7 @@ func (x *SetEmailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetEmailRequest.ProtoReflect.Descriptor instead.
 func (*SetEmailRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{7}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SetEmailRequest) GetUserId() int64 {
@@ -561,7 +725,7 @@ type SetEmailResponse struct {
 
 func (x *SetEmailResponse) Reset() {
 	*x = SetEmailResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[8]
+	mi := &file_personal_v1_administration_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -573,7 +737,7 @@ func (x *SetEmailResponse) String() string {
 func (*SetEmailResponse) ProtoMessage() {}
 
 func (x *SetEmailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[8]
+	mi := &file_personal_v1_administration_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -586,7 +750,7 @@ func (x *SetEmailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetEmailResponse.ProtoReflect.Descriptor instead.
 func (*SetEmailResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{8}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{10}
 }
 
 // DisableUserRequest selects the user to disable.
@@ -599,7 +763,7 @@ type DisableUserRequest struct {
 
 func (x *DisableUserRequest) Reset() {
 	*x = DisableUserRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[9]
+	mi := &file_personal_v1_administration_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -611,7 +775,7 @@ func (x *DisableUserRequest) String() string {
 func (*DisableUserRequest) ProtoMessage() {}
 
 func (x *DisableUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[9]
+	mi := &file_personal_v1_administration_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -624,7 +788,7 @@ func (x *DisableUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUserRequest.ProtoReflect.Descriptor instead.
 func (*DisableUserRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{9}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DisableUserRequest) GetId() int64 {
@@ -643,7 +807,7 @@ type DisableUserResponse struct {
 
 func (x *DisableUserResponse) Reset() {
 	*x = DisableUserResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[10]
+	mi := &file_personal_v1_administration_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -655,7 +819,7 @@ func (x *DisableUserResponse) String() string {
 func (*DisableUserResponse) ProtoMessage() {}
 
 func (x *DisableUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[10]
+	mi := &file_personal_v1_administration_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -668,7 +832,7 @@ func (x *DisableUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUserResponse.ProtoReflect.Descriptor instead.
 func (*DisableUserResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{10}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{12}
 }
 
 // EnableUserRequest selects the user to enable.
@@ -681,7 +845,7 @@ type EnableUserRequest struct {
 
 func (x *EnableUserRequest) Reset() {
 	*x = EnableUserRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[11]
+	mi := &file_personal_v1_administration_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -693,7 +857,7 @@ func (x *EnableUserRequest) String() string {
 func (*EnableUserRequest) ProtoMessage() {}
 
 func (x *EnableUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[11]
+	mi := &file_personal_v1_administration_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -706,7 +870,7 @@ func (x *EnableUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnableUserRequest.ProtoReflect.Descriptor instead.
 func (*EnableUserRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{11}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *EnableUserRequest) GetId() int64 {
@@ -725,7 +889,7 @@ type EnableUserResponse struct {
 
 func (x *EnableUserResponse) Reset() {
 	*x = EnableUserResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[12]
+	mi := &file_personal_v1_administration_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -737,7 +901,7 @@ func (x *EnableUserResponse) String() string {
 func (*EnableUserResponse) ProtoMessage() {}
 
 func (x *EnableUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[12]
+	mi := &file_personal_v1_administration_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -750,7 +914,7 @@ func (x *EnableUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnableUserResponse.ProtoReflect.Descriptor instead.
 func (*EnableUserResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{12}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{14}
 }
 
 // UserSessionsRequest selects a user.
@@ -763,7 +927,7 @@ type UserSessionsRequest struct {
 
 func (x *UserSessionsRequest) Reset() {
 	*x = UserSessionsRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[13]
+	mi := &file_personal_v1_administration_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -775,7 +939,7 @@ func (x *UserSessionsRequest) String() string {
 func (*UserSessionsRequest) ProtoMessage() {}
 
 func (x *UserSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[13]
+	mi := &file_personal_v1_administration_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -788,7 +952,7 @@ func (x *UserSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserSessionsRequest.ProtoReflect.Descriptor instead.
 func (*UserSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{13}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *UserSessionsRequest) GetId() int64 {
@@ -809,7 +973,7 @@ type UserSessionsResponse struct {
 
 func (x *UserSessionsResponse) Reset() {
 	*x = UserSessionsResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[14]
+	mi := &file_personal_v1_administration_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -821,7 +985,7 @@ func (x *UserSessionsResponse) String() string {
 func (*UserSessionsResponse) ProtoMessage() {}
 
 func (x *UserSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[14]
+	mi := &file_personal_v1_administration_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -834,7 +998,7 @@ func (x *UserSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserSessionsResponse.ProtoReflect.Descriptor instead.
 func (*UserSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{14}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *UserSessionsResponse) GetSessions() []*Session {
@@ -842,6 +1006,97 @@ func (x *UserSessionsResponse) GetSessions() []*Session {
 		return x.Sessions
 	}
 	return nil
+}
+
+// RevokeUserSessionRequest selects the session that ends.
+type RevokeUserSessionRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	UserId int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// As UserSessions lists it; an unknown one is no error.
+	Id            string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeUserSessionRequest) Reset() {
+	*x = RevokeUserSessionRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeUserSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeUserSessionRequest) ProtoMessage() {}
+
+func (x *RevokeUserSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeUserSessionRequest.ProtoReflect.Descriptor instead.
+func (*RevokeUserSessionRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *RevokeUserSessionRequest) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
+func (x *RevokeUserSessionRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+// RevokeUserSessionResponse means that the session has ended.
+type RevokeUserSessionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeUserSessionResponse) Reset() {
+	*x = RevokeUserSessionResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeUserSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeUserSessionResponse) ProtoMessage() {}
+
+func (x *RevokeUserSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeUserSessionResponse.ProtoReflect.Descriptor instead.
+func (*RevokeUserSessionResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{18}
 }
 
 // EndUserSessionsRequest selects the user whose sessions end.
@@ -854,7 +1109,7 @@ type EndUserSessionsRequest struct {
 
 func (x *EndUserSessionsRequest) Reset() {
 	*x = EndUserSessionsRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[15]
+	mi := &file_personal_v1_administration_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +1121,7 @@ func (x *EndUserSessionsRequest) String() string {
 func (*EndUserSessionsRequest) ProtoMessage() {}
 
 func (x *EndUserSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[15]
+	mi := &file_personal_v1_administration_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +1134,7 @@ func (x *EndUserSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndUserSessionsRequest.ProtoReflect.Descriptor instead.
 func (*EndUserSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{15}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *EndUserSessionsRequest) GetId() int64 {
@@ -898,7 +1153,7 @@ type EndUserSessionsResponse struct {
 
 func (x *EndUserSessionsResponse) Reset() {
 	*x = EndUserSessionsResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[16]
+	mi := &file_personal_v1_administration_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -910,7 +1165,7 @@ func (x *EndUserSessionsResponse) String() string {
 func (*EndUserSessionsResponse) ProtoMessage() {}
 
 func (x *EndUserSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[16]
+	mi := &file_personal_v1_administration_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -923,7 +1178,7 @@ func (x *EndUserSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndUserSessionsResponse.ProtoReflect.Descriptor instead.
 func (*EndUserSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{16}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{20}
 }
 
 // DeleteUserRequest selects the user to delete.
@@ -936,7 +1191,7 @@ type DeleteUserRequest struct {
 
 func (x *DeleteUserRequest) Reset() {
 	*x = DeleteUserRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[17]
+	mi := &file_personal_v1_administration_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -948,7 +1203,7 @@ func (x *DeleteUserRequest) String() string {
 func (*DeleteUserRequest) ProtoMessage() {}
 
 func (x *DeleteUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[17]
+	mi := &file_personal_v1_administration_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -961,7 +1216,7 @@ func (x *DeleteUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserRequest.ProtoReflect.Descriptor instead.
 func (*DeleteUserRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{17}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DeleteUserRequest) GetId() int64 {
@@ -980,7 +1235,7 @@ type DeleteUserResponse struct {
 
 func (x *DeleteUserResponse) Reset() {
 	*x = DeleteUserResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[18]
+	mi := &file_personal_v1_administration_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -992,7 +1247,7 @@ func (x *DeleteUserResponse) String() string {
 func (*DeleteUserResponse) ProtoMessage() {}
 
 func (x *DeleteUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[18]
+	mi := &file_personal_v1_administration_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1005,7 +1260,7 @@ func (x *DeleteUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserResponse.ProtoReflect.Descriptor instead.
 func (*DeleteUserResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{18}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{22}
 }
 
 // AuditEntriesRequest selects entries of the audit log.
@@ -1031,7 +1286,7 @@ type AuditEntriesRequest struct {
 
 func (x *AuditEntriesRequest) Reset() {
 	*x = AuditEntriesRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[19]
+	mi := &file_personal_v1_administration_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1298,7 @@ func (x *AuditEntriesRequest) String() string {
 func (*AuditEntriesRequest) ProtoMessage() {}
 
 func (x *AuditEntriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[19]
+	mi := &file_personal_v1_administration_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,7 +1311,7 @@ func (x *AuditEntriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntriesRequest.ProtoReflect.Descriptor instead.
 func (*AuditEntriesRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{19}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AuditEntriesRequest) GetType() string {
@@ -1121,7 +1376,7 @@ type AuditEntriesResponse struct {
 
 func (x *AuditEntriesResponse) Reset() {
 	*x = AuditEntriesResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[20]
+	mi := &file_personal_v1_administration_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1133,7 +1388,7 @@ func (x *AuditEntriesResponse) String() string {
 func (*AuditEntriesResponse) ProtoMessage() {}
 
 func (x *AuditEntriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[20]
+	mi := &file_personal_v1_administration_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1146,7 +1401,7 @@ func (x *AuditEntriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntriesResponse.ProtoReflect.Descriptor instead.
 func (*AuditEntriesResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{20}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AuditEntriesResponse) GetEntries() []*AuditEntry {
@@ -1193,7 +1448,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_personal_v1_administration_proto_msgTypes[21]
+	mi := &file_personal_v1_administration_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1205,7 +1460,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[21]
+	mi := &file_personal_v1_administration_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1218,7 +1473,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{21}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *AuditEntry) GetCursor() int64 {
@@ -1317,7 +1572,7 @@ type RemoveTwoFactorRequest struct {
 
 func (x *RemoveTwoFactorRequest) Reset() {
 	*x = RemoveTwoFactorRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[22]
+	mi := &file_personal_v1_administration_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1329,7 +1584,7 @@ func (x *RemoveTwoFactorRequest) String() string {
 func (*RemoveTwoFactorRequest) ProtoMessage() {}
 
 func (x *RemoveTwoFactorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[22]
+	mi := &file_personal_v1_administration_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1342,7 +1597,7 @@ func (x *RemoveTwoFactorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTwoFactorRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTwoFactorRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{22}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RemoveTwoFactorRequest) GetId() int64 {
@@ -1368,7 +1623,7 @@ type RemoveTwoFactorResponse struct {
 
 func (x *RemoveTwoFactorResponse) Reset() {
 	*x = RemoveTwoFactorResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[23]
+	mi := &file_personal_v1_administration_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1380,7 +1635,7 @@ func (x *RemoveTwoFactorResponse) String() string {
 func (*RemoveTwoFactorResponse) ProtoMessage() {}
 
 func (x *RemoveTwoFactorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[23]
+	mi := &file_personal_v1_administration_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1393,7 +1648,7 @@ func (x *RemoveTwoFactorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTwoFactorResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTwoFactorResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{23}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{27}
 }
 
 // RemovePasskeysRequest names a user.
@@ -1406,7 +1661,7 @@ type RemovePasskeysRequest struct {
 
 func (x *RemovePasskeysRequest) Reset() {
 	*x = RemovePasskeysRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[24]
+	mi := &file_personal_v1_administration_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1418,7 +1673,7 @@ func (x *RemovePasskeysRequest) String() string {
 func (*RemovePasskeysRequest) ProtoMessage() {}
 
 func (x *RemovePasskeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[24]
+	mi := &file_personal_v1_administration_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1431,7 +1686,7 @@ func (x *RemovePasskeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovePasskeysRequest.ProtoReflect.Descriptor instead.
 func (*RemovePasskeysRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{24}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RemovePasskeysRequest) GetId() int64 {
@@ -1450,7 +1705,7 @@ type RemovePasskeysResponse struct {
 
 func (x *RemovePasskeysResponse) Reset() {
 	*x = RemovePasskeysResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[25]
+	mi := &file_personal_v1_administration_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1462,7 +1717,7 @@ func (x *RemovePasskeysResponse) String() string {
 func (*RemovePasskeysResponse) ProtoMessage() {}
 
 func (x *RemovePasskeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[25]
+	mi := &file_personal_v1_administration_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1475,7 +1730,7 @@ func (x *RemovePasskeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovePasskeysResponse.ProtoReflect.Descriptor instead.
 func (*RemovePasskeysResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{25}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{29}
 }
 
 // CreateUserRequest describes the user to create.
@@ -1496,7 +1751,7 @@ type CreateUserRequest struct {
 
 func (x *CreateUserRequest) Reset() {
 	*x = CreateUserRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[26]
+	mi := &file_personal_v1_administration_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1508,7 +1763,7 @@ func (x *CreateUserRequest) String() string {
 func (*CreateUserRequest) ProtoMessage() {}
 
 func (x *CreateUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[26]
+	mi := &file_personal_v1_administration_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1521,7 +1776,7 @@ func (x *CreateUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateUserRequest.ProtoReflect.Descriptor instead.
 func (*CreateUserRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{26}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CreateUserRequest) GetLogin() string {
@@ -1569,7 +1824,7 @@ type CreateUserResponse struct {
 
 func (x *CreateUserResponse) Reset() {
 	*x = CreateUserResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[27]
+	mi := &file_personal_v1_administration_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1581,7 +1836,7 @@ func (x *CreateUserResponse) String() string {
 func (*CreateUserResponse) ProtoMessage() {}
 
 func (x *CreateUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[27]
+	mi := &file_personal_v1_administration_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1594,7 +1849,7 @@ func (x *CreateUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateUserResponse.ProtoReflect.Descriptor instead.
 func (*CreateUserResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{27}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CreateUserResponse) GetId() int64 {
@@ -1617,7 +1872,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[28]
+	mi := &file_personal_v1_administration_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1629,7 +1884,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[28]
+	mi := &file_personal_v1_administration_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1642,7 +1897,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{28}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ExplainRequest) GetLogin() string {
@@ -1672,7 +1927,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[29]
+	mi := &file_personal_v1_administration_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1684,7 +1939,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[29]
+	mi := &file_personal_v1_administration_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1697,7 +1952,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{29}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ExplainResponse) GetUser() *User {
@@ -1740,7 +1995,7 @@ type Verdict struct {
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_personal_v1_administration_proto_msgTypes[30]
+	mi := &file_personal_v1_administration_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1752,7 +2007,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[30]
+	mi := &file_personal_v1_administration_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1765,7 +2020,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{30}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Verdict) GetReason() string {
@@ -1843,7 +2098,7 @@ type LiftLimitsRequest struct {
 
 func (x *LiftLimitsRequest) Reset() {
 	*x = LiftLimitsRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[31]
+	mi := &file_personal_v1_administration_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1855,7 +2110,7 @@ func (x *LiftLimitsRequest) String() string {
 func (*LiftLimitsRequest) ProtoMessage() {}
 
 func (x *LiftLimitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[31]
+	mi := &file_personal_v1_administration_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1868,7 +2123,7 @@ func (x *LiftLimitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LiftLimitsRequest.ProtoReflect.Descriptor instead.
 func (*LiftLimitsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{31}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *LiftLimitsRequest) GetUserId() int64 {
@@ -1894,7 +2149,7 @@ type LiftLimitsResponse struct {
 
 func (x *LiftLimitsResponse) Reset() {
 	*x = LiftLimitsResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[32]
+	mi := &file_personal_v1_administration_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +2161,7 @@ func (x *LiftLimitsResponse) String() string {
 func (*LiftLimitsResponse) ProtoMessage() {}
 
 func (x *LiftLimitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[32]
+	mi := &file_personal_v1_administration_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,7 +2174,7 @@ func (x *LiftLimitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LiftLimitsResponse.ProtoReflect.Descriptor instead.
 func (*LiftLimitsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{32}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{36}
 }
 
 // RehearseFieldsRequest is a schema that the host has not put into force.
@@ -1932,7 +2187,7 @@ type RehearseFieldsRequest struct {
 
 func (x *RehearseFieldsRequest) Reset() {
 	*x = RehearseFieldsRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[33]
+	mi := &file_personal_v1_administration_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1944,7 +2199,7 @@ func (x *RehearseFieldsRequest) String() string {
 func (*RehearseFieldsRequest) ProtoMessage() {}
 
 func (x *RehearseFieldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[33]
+	mi := &file_personal_v1_administration_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1957,7 +2212,7 @@ func (x *RehearseFieldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RehearseFieldsRequest.ProtoReflect.Descriptor instead.
 func (*RehearseFieldsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{33}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RehearseFieldsRequest) GetFields() []*Field {
@@ -1986,7 +2241,7 @@ type RehearseFieldsResponse struct {
 
 func (x *RehearseFieldsResponse) Reset() {
 	*x = RehearseFieldsResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[34]
+	mi := &file_personal_v1_administration_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1998,7 +2253,7 @@ func (x *RehearseFieldsResponse) String() string {
 func (*RehearseFieldsResponse) ProtoMessage() {}
 
 func (x *RehearseFieldsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[34]
+	mi := &file_personal_v1_administration_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2011,7 +2266,7 @@ func (x *RehearseFieldsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RehearseFieldsResponse.ProtoReflect.Descriptor instead.
 func (*RehearseFieldsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{34}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RehearseFieldsResponse) GetAccounts() int64 {
@@ -2062,7 +2317,7 @@ type FieldsViolation struct {
 
 func (x *FieldsViolation) Reset() {
 	*x = FieldsViolation{}
-	mi := &file_personal_v1_administration_proto_msgTypes[35]
+	mi := &file_personal_v1_administration_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2074,7 +2329,7 @@ func (x *FieldsViolation) String() string {
 func (*FieldsViolation) ProtoMessage() {}
 
 func (x *FieldsViolation) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[35]
+	mi := &file_personal_v1_administration_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2087,7 +2342,7 @@ func (x *FieldsViolation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldsViolation.ProtoReflect.Descriptor instead.
 func (*FieldsViolation) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{35}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *FieldsViolation) GetUserId() int64 {
@@ -2122,7 +2377,7 @@ type FillFieldsRequest struct {
 
 func (x *FillFieldsRequest) Reset() {
 	*x = FillFieldsRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[36]
+	mi := &file_personal_v1_administration_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2134,7 +2389,7 @@ func (x *FillFieldsRequest) String() string {
 func (*FillFieldsRequest) ProtoMessage() {}
 
 func (x *FillFieldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[36]
+	mi := &file_personal_v1_administration_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2147,7 +2402,7 @@ func (x *FillFieldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FillFieldsRequest.ProtoReflect.Descriptor instead.
 func (*FillFieldsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{36}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *FillFieldsRequest) GetRevision() string {
@@ -2166,7 +2421,7 @@ type FillFieldsResponse struct {
 
 func (x *FillFieldsResponse) Reset() {
 	*x = FillFieldsResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[37]
+	mi := &file_personal_v1_administration_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2178,7 +2433,7 @@ func (x *FillFieldsResponse) String() string {
 func (*FillFieldsResponse) ProtoMessage() {}
 
 func (x *FillFieldsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[37]
+	mi := &file_personal_v1_administration_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2191,7 +2446,7 @@ func (x *FillFieldsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FillFieldsResponse.ProtoReflect.Descriptor instead.
 func (*FillFieldsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{37}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{41}
 }
 
 // FieldsFillRequest requests the progress of the last filling.
@@ -2203,7 +2458,7 @@ type FieldsFillRequest struct {
 
 func (x *FieldsFillRequest) Reset() {
 	*x = FieldsFillRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[38]
+	mi := &file_personal_v1_administration_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2215,7 +2470,7 @@ func (x *FieldsFillRequest) String() string {
 func (*FieldsFillRequest) ProtoMessage() {}
 
 func (x *FieldsFillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[38]
+	mi := &file_personal_v1_administration_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2228,7 +2483,7 @@ func (x *FieldsFillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldsFillRequest.ProtoReflect.Descriptor instead.
 func (*FieldsFillRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{38}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{42}
 }
 
 // FieldsFillResponse is the progress of the last filling.
@@ -2253,7 +2508,7 @@ type FieldsFillResponse struct {
 
 func (x *FieldsFillResponse) Reset() {
 	*x = FieldsFillResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[39]
+	mi := &file_personal_v1_administration_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2265,7 +2520,7 @@ func (x *FieldsFillResponse) String() string {
 func (*FieldsFillResponse) ProtoMessage() {}
 
 func (x *FieldsFillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[39]
+	mi := &file_personal_v1_administration_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2278,7 +2533,7 @@ func (x *FieldsFillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldsFillResponse.ProtoReflect.Descriptor instead.
 func (*FieldsFillResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{39}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *FieldsFillResponse) GetRevision() string {
@@ -2348,7 +2603,7 @@ type SignInRequest struct {
 
 func (x *SignInRequest) Reset() {
 	*x = SignInRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[40]
+	mi := &file_personal_v1_administration_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2360,7 +2615,7 @@ func (x *SignInRequest) String() string {
 func (*SignInRequest) ProtoMessage() {}
 
 func (x *SignInRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[40]
+	mi := &file_personal_v1_administration_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2373,7 +2628,7 @@ func (x *SignInRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignInRequest.ProtoReflect.Descriptor instead.
 func (*SignInRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{40}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SignInRequest) GetUserId() int64 {
@@ -2424,7 +2679,7 @@ type SignInResponse struct {
 
 func (x *SignInResponse) Reset() {
 	*x = SignInResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[41]
+	mi := &file_personal_v1_administration_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2436,7 +2691,7 @@ func (x *SignInResponse) String() string {
 func (*SignInResponse) ProtoMessage() {}
 
 func (x *SignInResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[41]
+	mi := &file_personal_v1_administration_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2449,7 +2704,7 @@ func (x *SignInResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignInResponse.ProtoReflect.Descriptor instead.
 func (*SignInResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{41}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SignInResponse) GetCredentials() *Credentials {
@@ -2489,7 +2744,7 @@ type LinkIdentityRequest struct {
 
 func (x *LinkIdentityRequest) Reset() {
 	*x = LinkIdentityRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[42]
+	mi := &file_personal_v1_administration_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2501,7 +2756,7 @@ func (x *LinkIdentityRequest) String() string {
 func (*LinkIdentityRequest) ProtoMessage() {}
 
 func (x *LinkIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[42]
+	mi := &file_personal_v1_administration_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2514,7 +2769,7 @@ func (x *LinkIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkIdentityRequest.ProtoReflect.Descriptor instead.
 func (*LinkIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{42}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *LinkIdentityRequest) GetIdentity() *Identity {
@@ -2554,7 +2809,7 @@ type LinkIdentityResponse struct {
 
 func (x *LinkIdentityResponse) Reset() {
 	*x = LinkIdentityResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[43]
+	mi := &file_personal_v1_administration_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2566,7 +2821,7 @@ func (x *LinkIdentityResponse) String() string {
 func (*LinkIdentityResponse) ProtoMessage() {}
 
 func (x *LinkIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[43]
+	mi := &file_personal_v1_administration_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2579,7 +2834,7 @@ func (x *LinkIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkIdentityResponse.ProtoReflect.Descriptor instead.
 func (*LinkIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{43}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{47}
 }
 
 // FindIdentityRequest names an identity.
@@ -2592,7 +2847,7 @@ type FindIdentityRequest struct {
 
 func (x *FindIdentityRequest) Reset() {
 	*x = FindIdentityRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[44]
+	mi := &file_personal_v1_administration_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2604,7 +2859,7 @@ func (x *FindIdentityRequest) String() string {
 func (*FindIdentityRequest) ProtoMessage() {}
 
 func (x *FindIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[44]
+	mi := &file_personal_v1_administration_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2617,7 +2872,7 @@ func (x *FindIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindIdentityRequest.ProtoReflect.Descriptor instead.
 func (*FindIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{44}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *FindIdentityRequest) GetIdentity() *Identity {
@@ -2637,7 +2892,7 @@ type FindIdentityResponse struct {
 
 func (x *FindIdentityResponse) Reset() {
 	*x = FindIdentityResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[45]
+	mi := &file_personal_v1_administration_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2649,7 +2904,7 @@ func (x *FindIdentityResponse) String() string {
 func (*FindIdentityResponse) ProtoMessage() {}
 
 func (x *FindIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[45]
+	mi := &file_personal_v1_administration_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2662,7 +2917,7 @@ func (x *FindIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindIdentityResponse.ProtoReflect.Descriptor instead.
 func (*FindIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{45}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *FindIdentityResponse) GetUserId() int64 {
@@ -2688,7 +2943,7 @@ type UnlinkIdentityRequest struct {
 
 func (x *UnlinkIdentityRequest) Reset() {
 	*x = UnlinkIdentityRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[46]
+	mi := &file_personal_v1_administration_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2700,7 +2955,7 @@ func (x *UnlinkIdentityRequest) String() string {
 func (*UnlinkIdentityRequest) ProtoMessage() {}
 
 func (x *UnlinkIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[46]
+	mi := &file_personal_v1_administration_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2713,7 +2968,7 @@ func (x *UnlinkIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlinkIdentityRequest.ProtoReflect.Descriptor instead.
 func (*UnlinkIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{46}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *UnlinkIdentityRequest) GetIdentity() *Identity {
@@ -2753,7 +3008,7 @@ type UnlinkIdentityResponse struct {
 
 func (x *UnlinkIdentityResponse) Reset() {
 	*x = UnlinkIdentityResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[47]
+	mi := &file_personal_v1_administration_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2765,7 +3020,7 @@ func (x *UnlinkIdentityResponse) String() string {
 func (*UnlinkIdentityResponse) ProtoMessage() {}
 
 func (x *UnlinkIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[47]
+	mi := &file_personal_v1_administration_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2778,14 +3033,14 @@ func (x *UnlinkIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlinkIdentityResponse.ProtoReflect.Descriptor instead.
 func (*UnlinkIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{47}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{51}
 }
 
 var File_personal_v1_administration_proto protoreflect.FileDescriptor
 
 const file_personal_v1_administration_proto_rawDesc = "" +
 	"\n" +
-	" personal/v1/administration.proto\x12\vpersonal.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1apersonal/v1/personal.proto\x1a\x18personal/v1/schema.proto\"\xcd\x03\n" +
+	" personal/v1/administration.proto\x12\vpersonal.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1apersonal/v1/personal.proto\x1a\x18personal/v1/schema.proto\"\xbe\x04\n" +
 	"\x04User\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x14\n" +
 	"\x05login\x18\x02 \x01(\tR\x05login\x12\x17\n" +
@@ -2800,16 +3055,34 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	" \x01(\tR\x0funverifiedEmail\x125\n" +
 	"\berase_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\aeraseAt\x12\x1d\n" +
 	"\n" +
-	"two_factor\x18\f \x01(\bR\ttwoFactorB\a\n" +
-	"\x05_name\"l\n" +
+	"two_factor\x18\f \x01(\bR\ttwoFactor\x12<\n" +
+	"\flast_sign_in\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"lastSignIn\x121\n" +
+	"\x06fields\x18\x0e \x03(\v2\x19.personal.v1.ProfileFieldR\x06fieldsB\a\n" +
+	"\x05_name\"\xac\x02\n" +
 	"\x10FindUsersRequest\x12\x16\n" +
 	"\x06search\x18\x01 \x01(\tR\x06search\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x14\n" +
 	"\x05after\x18\x03 \x01(\x03R\x05after\x12\x14\n" +
-	"\x05limit\x18\x04 \x01(\x03R\x05limit\"P\n" +
+	"\x05limit\x18\x04 \x01(\x03R\x05limit\x120\n" +
+	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x14\n" +
+	"\x05field\x18\a \x01(\tR\x05field\x12\x14\n" +
+	"\x05value\x18\b \x01(\tR\x05value\x12\x16\n" +
+	"\x06fields\x18\t \x03(\tR\x06fields\x12\x16\n" +
+	"\x06oldest\x18\n" +
+	" \x01(\bR\x06oldest\"P\n" +
 	"\x11FindUsersResponse\x12'\n" +
 	"\x05users\x18\x01 \x03(\v2\x11.personal.v1.UserR\x05users\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\x03R\x04next\"\x1d\n" +
+	"\x04next\x18\x02 \x01(\x03R\x04next\" \n" +
+	"\fUsersRequest\x12\x10\n" +
+	"\x03ids\x18\x01 \x03(\x03R\x03ids\"\x99\x01\n" +
+	"\rUsersResponse\x12;\n" +
+	"\x05users\x18\x01 \x03(\v2%.personal.v1.UsersResponse.UsersEntryR\x05users\x1aK\n" +
+	"\n" +
+	"UsersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\x03R\x03key\x12'\n" +
+	"\x05value\x18\x02 \x01(\v2\x11.personal.v1.UserR\x05value:\x028\x01\"\x1d\n" +
 	"\vUserRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"\xd7\x01\n" +
 	"\fUserResponse\x12%\n" +
@@ -2839,7 +3112,11 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x13UserSessionsRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"H\n" +
 	"\x14UserSessionsResponse\x120\n" +
-	"\bsessions\x18\x01 \x03(\v2\x14.personal.v1.SessionR\bsessions\"(\n" +
+	"\bsessions\x18\x01 \x03(\v2\x14.personal.v1.SessionR\bsessions\"C\n" +
+	"\x18RevokeUserSessionRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\x1b\n" +
+	"\x19RevokeUserSessionResponse\"(\n" +
 	"\x16EndUserSessionsRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"\x19\n" +
 	"\x17EndUserSessionsResponse\"#\n" +
@@ -2966,9 +3243,10 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\vcredentials\x18\x02 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x17\n" +
 	"\auser_id\x18\x03 \x01(\x03R\x06userId\x12\x14\n" +
 	"\x05proof\x18\x04 \x01(\tR\x05proof\"\x18\n" +
-	"\x16UnlinkIdentityResponse2\x8e\x0e\n" +
+	"\x16UnlinkIdentityResponse2\xb2\x0f\n" +
 	"\x15AdministrationService\x12J\n" +
-	"\tFindUsers\x12\x1d.personal.v1.FindUsersRequest\x1a\x1e.personal.v1.FindUsersResponse\x12;\n" +
+	"\tFindUsers\x12\x1d.personal.v1.FindUsersRequest\x1a\x1e.personal.v1.FindUsersResponse\x12>\n" +
+	"\x05Users\x12\x19.personal.v1.UsersRequest\x1a\x1a.personal.v1.UsersResponse\x12;\n" +
 	"\x04User\x12\x18.personal.v1.UserRequest\x1a\x19.personal.v1.UserResponse\x12M\n" +
 	"\n" +
 	"UpdateUser\x12\x1e.personal.v1.UpdateUserRequest\x1a\x1f.personal.v1.UpdateUserResponse\x12G\n" +
@@ -2976,7 +3254,8 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\vDisableUser\x12\x1f.personal.v1.DisableUserRequest\x1a .personal.v1.DisableUserResponse\x12M\n" +
 	"\n" +
 	"EnableUser\x12\x1e.personal.v1.EnableUserRequest\x1a\x1f.personal.v1.EnableUserResponse\x12S\n" +
-	"\fUserSessions\x12 .personal.v1.UserSessionsRequest\x1a!.personal.v1.UserSessionsResponse\x12\\\n" +
+	"\fUserSessions\x12 .personal.v1.UserSessionsRequest\x1a!.personal.v1.UserSessionsResponse\x12b\n" +
+	"\x11RevokeUserSession\x12%.personal.v1.RevokeUserSessionRequest\x1a&.personal.v1.RevokeUserSessionResponse\x12\\\n" +
 	"\x0fEndUserSessions\x12#.personal.v1.EndUserSessionsRequest\x1a$.personal.v1.EndUserSessionsResponse\x12M\n" +
 	"\n" +
 	"DeleteUser\x12\x1e.personal.v1.DeleteUserRequest\x1a\x1f.personal.v1.DeleteUserResponse\x12S\n" +
@@ -3010,157 +3289,172 @@ func file_personal_v1_administration_proto_rawDescGZIP() []byte {
 	return file_personal_v1_administration_proto_rawDescData
 }
 
-var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_personal_v1_administration_proto_goTypes = []any{
-	(*User)(nil),                    // 0: personal.v1.User
-	(*FindUsersRequest)(nil),        // 1: personal.v1.FindUsersRequest
-	(*FindUsersResponse)(nil),       // 2: personal.v1.FindUsersResponse
-	(*UserRequest)(nil),             // 3: personal.v1.UserRequest
-	(*UserResponse)(nil),            // 4: personal.v1.UserResponse
-	(*UpdateUserRequest)(nil),       // 5: personal.v1.UpdateUserRequest
-	(*UpdateUserResponse)(nil),      // 6: personal.v1.UpdateUserResponse
-	(*SetEmailRequest)(nil),         // 7: personal.v1.SetEmailRequest
-	(*SetEmailResponse)(nil),        // 8: personal.v1.SetEmailResponse
-	(*DisableUserRequest)(nil),      // 9: personal.v1.DisableUserRequest
-	(*DisableUserResponse)(nil),     // 10: personal.v1.DisableUserResponse
-	(*EnableUserRequest)(nil),       // 11: personal.v1.EnableUserRequest
-	(*EnableUserResponse)(nil),      // 12: personal.v1.EnableUserResponse
-	(*UserSessionsRequest)(nil),     // 13: personal.v1.UserSessionsRequest
-	(*UserSessionsResponse)(nil),    // 14: personal.v1.UserSessionsResponse
-	(*EndUserSessionsRequest)(nil),  // 15: personal.v1.EndUserSessionsRequest
-	(*EndUserSessionsResponse)(nil), // 16: personal.v1.EndUserSessionsResponse
-	(*DeleteUserRequest)(nil),       // 17: personal.v1.DeleteUserRequest
-	(*DeleteUserResponse)(nil),      // 18: personal.v1.DeleteUserResponse
-	(*AuditEntriesRequest)(nil),     // 19: personal.v1.AuditEntriesRequest
-	(*AuditEntriesResponse)(nil),    // 20: personal.v1.AuditEntriesResponse
-	(*AuditEntry)(nil),              // 21: personal.v1.AuditEntry
-	(*RemoveTwoFactorRequest)(nil),  // 22: personal.v1.RemoveTwoFactorRequest
-	(*RemoveTwoFactorResponse)(nil), // 23: personal.v1.RemoveTwoFactorResponse
-	(*RemovePasskeysRequest)(nil),   // 24: personal.v1.RemovePasskeysRequest
-	(*RemovePasskeysResponse)(nil),  // 25: personal.v1.RemovePasskeysResponse
-	(*CreateUserRequest)(nil),       // 26: personal.v1.CreateUserRequest
-	(*CreateUserResponse)(nil),      // 27: personal.v1.CreateUserResponse
-	(*ExplainRequest)(nil),          // 28: personal.v1.ExplainRequest
-	(*ExplainResponse)(nil),         // 29: personal.v1.ExplainResponse
-	(*Verdict)(nil),                 // 30: personal.v1.Verdict
-	(*LiftLimitsRequest)(nil),       // 31: personal.v1.LiftLimitsRequest
-	(*LiftLimitsResponse)(nil),      // 32: personal.v1.LiftLimitsResponse
-	(*RehearseFieldsRequest)(nil),   // 33: personal.v1.RehearseFieldsRequest
-	(*RehearseFieldsResponse)(nil),  // 34: personal.v1.RehearseFieldsResponse
-	(*FieldsViolation)(nil),         // 35: personal.v1.FieldsViolation
-	(*FillFieldsRequest)(nil),       // 36: personal.v1.FillFieldsRequest
-	(*FillFieldsResponse)(nil),      // 37: personal.v1.FillFieldsResponse
-	(*FieldsFillRequest)(nil),       // 38: personal.v1.FieldsFillRequest
-	(*FieldsFillResponse)(nil),      // 39: personal.v1.FieldsFillResponse
-	(*SignInRequest)(nil),           // 40: personal.v1.SignInRequest
-	(*SignInResponse)(nil),          // 41: personal.v1.SignInResponse
-	(*LinkIdentityRequest)(nil),     // 42: personal.v1.LinkIdentityRequest
-	(*LinkIdentityResponse)(nil),    // 43: personal.v1.LinkIdentityResponse
-	(*FindIdentityRequest)(nil),     // 44: personal.v1.FindIdentityRequest
-	(*FindIdentityResponse)(nil),    // 45: personal.v1.FindIdentityResponse
-	(*UnlinkIdentityRequest)(nil),   // 46: personal.v1.UnlinkIdentityRequest
-	(*UnlinkIdentityResponse)(nil),  // 47: personal.v1.UnlinkIdentityResponse
-	nil,                             // 48: personal.v1.UpdateUserRequest.FieldsEntry
-	nil,                             // 49: personal.v1.CreateUserRequest.FieldsEntry
-	nil,                             // 50: personal.v1.FieldsViolation.FieldsEntry
-	(*timestamppb.Timestamp)(nil),   // 51: google.protobuf.Timestamp
-	(*ProfileField)(nil),            // 52: personal.v1.ProfileField
-	(*Passkey)(nil),                 // 53: personal.v1.Passkey
-	(*LinkedIdentity)(nil),          // 54: personal.v1.LinkedIdentity
-	(*Session)(nil),                 // 55: personal.v1.Session
-	(*Field)(nil),                   // 56: personal.v1.Field
-	(*Credentials)(nil),             // 57: personal.v1.Credentials
-	(*UserProfile)(nil),             // 58: personal.v1.UserProfile
-	(*Proof)(nil),                   // 59: personal.v1.Proof
-	(*Identity)(nil),                // 60: personal.v1.Identity
-	(*Input)(nil),                   // 61: personal.v1.Input
+	(*User)(nil),                      // 0: personal.v1.User
+	(*FindUsersRequest)(nil),          // 1: personal.v1.FindUsersRequest
+	(*FindUsersResponse)(nil),         // 2: personal.v1.FindUsersResponse
+	(*UsersRequest)(nil),              // 3: personal.v1.UsersRequest
+	(*UsersResponse)(nil),             // 4: personal.v1.UsersResponse
+	(*UserRequest)(nil),               // 5: personal.v1.UserRequest
+	(*UserResponse)(nil),              // 6: personal.v1.UserResponse
+	(*UpdateUserRequest)(nil),         // 7: personal.v1.UpdateUserRequest
+	(*UpdateUserResponse)(nil),        // 8: personal.v1.UpdateUserResponse
+	(*SetEmailRequest)(nil),           // 9: personal.v1.SetEmailRequest
+	(*SetEmailResponse)(nil),          // 10: personal.v1.SetEmailResponse
+	(*DisableUserRequest)(nil),        // 11: personal.v1.DisableUserRequest
+	(*DisableUserResponse)(nil),       // 12: personal.v1.DisableUserResponse
+	(*EnableUserRequest)(nil),         // 13: personal.v1.EnableUserRequest
+	(*EnableUserResponse)(nil),        // 14: personal.v1.EnableUserResponse
+	(*UserSessionsRequest)(nil),       // 15: personal.v1.UserSessionsRequest
+	(*UserSessionsResponse)(nil),      // 16: personal.v1.UserSessionsResponse
+	(*RevokeUserSessionRequest)(nil),  // 17: personal.v1.RevokeUserSessionRequest
+	(*RevokeUserSessionResponse)(nil), // 18: personal.v1.RevokeUserSessionResponse
+	(*EndUserSessionsRequest)(nil),    // 19: personal.v1.EndUserSessionsRequest
+	(*EndUserSessionsResponse)(nil),   // 20: personal.v1.EndUserSessionsResponse
+	(*DeleteUserRequest)(nil),         // 21: personal.v1.DeleteUserRequest
+	(*DeleteUserResponse)(nil),        // 22: personal.v1.DeleteUserResponse
+	(*AuditEntriesRequest)(nil),       // 23: personal.v1.AuditEntriesRequest
+	(*AuditEntriesResponse)(nil),      // 24: personal.v1.AuditEntriesResponse
+	(*AuditEntry)(nil),                // 25: personal.v1.AuditEntry
+	(*RemoveTwoFactorRequest)(nil),    // 26: personal.v1.RemoveTwoFactorRequest
+	(*RemoveTwoFactorResponse)(nil),   // 27: personal.v1.RemoveTwoFactorResponse
+	(*RemovePasskeysRequest)(nil),     // 28: personal.v1.RemovePasskeysRequest
+	(*RemovePasskeysResponse)(nil),    // 29: personal.v1.RemovePasskeysResponse
+	(*CreateUserRequest)(nil),         // 30: personal.v1.CreateUserRequest
+	(*CreateUserResponse)(nil),        // 31: personal.v1.CreateUserResponse
+	(*ExplainRequest)(nil),            // 32: personal.v1.ExplainRequest
+	(*ExplainResponse)(nil),           // 33: personal.v1.ExplainResponse
+	(*Verdict)(nil),                   // 34: personal.v1.Verdict
+	(*LiftLimitsRequest)(nil),         // 35: personal.v1.LiftLimitsRequest
+	(*LiftLimitsResponse)(nil),        // 36: personal.v1.LiftLimitsResponse
+	(*RehearseFieldsRequest)(nil),     // 37: personal.v1.RehearseFieldsRequest
+	(*RehearseFieldsResponse)(nil),    // 38: personal.v1.RehearseFieldsResponse
+	(*FieldsViolation)(nil),           // 39: personal.v1.FieldsViolation
+	(*FillFieldsRequest)(nil),         // 40: personal.v1.FillFieldsRequest
+	(*FillFieldsResponse)(nil),        // 41: personal.v1.FillFieldsResponse
+	(*FieldsFillRequest)(nil),         // 42: personal.v1.FieldsFillRequest
+	(*FieldsFillResponse)(nil),        // 43: personal.v1.FieldsFillResponse
+	(*SignInRequest)(nil),             // 44: personal.v1.SignInRequest
+	(*SignInResponse)(nil),            // 45: personal.v1.SignInResponse
+	(*LinkIdentityRequest)(nil),       // 46: personal.v1.LinkIdentityRequest
+	(*LinkIdentityResponse)(nil),      // 47: personal.v1.LinkIdentityResponse
+	(*FindIdentityRequest)(nil),       // 48: personal.v1.FindIdentityRequest
+	(*FindIdentityResponse)(nil),      // 49: personal.v1.FindIdentityResponse
+	(*UnlinkIdentityRequest)(nil),     // 50: personal.v1.UnlinkIdentityRequest
+	(*UnlinkIdentityResponse)(nil),    // 51: personal.v1.UnlinkIdentityResponse
+	nil,                               // 52: personal.v1.UsersResponse.UsersEntry
+	nil,                               // 53: personal.v1.UpdateUserRequest.FieldsEntry
+	nil,                               // 54: personal.v1.CreateUserRequest.FieldsEntry
+	nil,                               // 55: personal.v1.FieldsViolation.FieldsEntry
+	(*timestamppb.Timestamp)(nil),     // 56: google.protobuf.Timestamp
+	(*ProfileField)(nil),              // 57: personal.v1.ProfileField
+	(*Passkey)(nil),                   // 58: personal.v1.Passkey
+	(*LinkedIdentity)(nil),            // 59: personal.v1.LinkedIdentity
+	(*Session)(nil),                   // 60: personal.v1.Session
+	(*Field)(nil),                     // 61: personal.v1.Field
+	(*Credentials)(nil),               // 62: personal.v1.Credentials
+	(*UserProfile)(nil),               // 63: personal.v1.UserProfile
+	(*Proof)(nil),                     // 64: personal.v1.Proof
+	(*Identity)(nil),                  // 65: personal.v1.Identity
+	(*Input)(nil),                     // 66: personal.v1.Input
 }
 var file_personal_v1_administration_proto_depIdxs = []int32{
-	51, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
-	51, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
-	51, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
-	51, // 3: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
-	0,  // 4: personal.v1.FindUsersResponse.users:type_name -> personal.v1.User
-	0,  // 5: personal.v1.UserResponse.user:type_name -> personal.v1.User
-	52, // 6: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
-	53, // 7: personal.v1.UserResponse.passkeys:type_name -> personal.v1.Passkey
-	54, // 8: personal.v1.UserResponse.identities:type_name -> personal.v1.LinkedIdentity
-	48, // 9: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
-	55, // 10: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
-	51, // 11: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
-	51, // 12: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
-	21, // 13: personal.v1.AuditEntriesResponse.entries:type_name -> personal.v1.AuditEntry
-	51, // 14: personal.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	49, // 15: personal.v1.CreateUserRequest.fields:type_name -> personal.v1.CreateUserRequest.FieldsEntry
-	0,  // 16: personal.v1.ExplainResponse.user:type_name -> personal.v1.User
-	30, // 17: personal.v1.ExplainResponse.verdicts:type_name -> personal.v1.Verdict
-	51, // 18: personal.v1.Verdict.until:type_name -> google.protobuf.Timestamp
-	51, // 19: personal.v1.Verdict.since:type_name -> google.protobuf.Timestamp
-	56, // 20: personal.v1.RehearseFieldsRequest.fields:type_name -> personal.v1.Field
-	35, // 21: personal.v1.RehearseFieldsResponse.examples:type_name -> personal.v1.FieldsViolation
-	50, // 22: personal.v1.FieldsViolation.fields:type_name -> personal.v1.FieldsViolation.FieldsEntry
-	51, // 23: personal.v1.FieldsFillResponse.started:type_name -> google.protobuf.Timestamp
-	51, // 24: personal.v1.FieldsFillResponse.ended:type_name -> google.protobuf.Timestamp
-	51, // 25: personal.v1.SignInRequest.authenticated_at:type_name -> google.protobuf.Timestamp
-	57, // 26: personal.v1.SignInResponse.credentials:type_name -> personal.v1.Credentials
-	58, // 27: personal.v1.SignInResponse.profile:type_name -> personal.v1.UserProfile
-	59, // 28: personal.v1.SignInResponse.proof:type_name -> personal.v1.Proof
-	60, // 29: personal.v1.LinkIdentityRequest.identity:type_name -> personal.v1.Identity
-	57, // 30: personal.v1.LinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
-	60, // 31: personal.v1.FindIdentityRequest.identity:type_name -> personal.v1.Identity
-	60, // 32: personal.v1.UnlinkIdentityRequest.identity:type_name -> personal.v1.Identity
-	57, // 33: personal.v1.UnlinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
-	61, // 34: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	61, // 35: personal.v1.CreateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	1,  // 36: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
-	3,  // 37: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
-	5,  // 38: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
-	7,  // 39: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
-	9,  // 40: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
-	11, // 41: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
-	13, // 42: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
-	15, // 43: personal.v1.AdministrationService.EndUserSessions:input_type -> personal.v1.EndUserSessionsRequest
-	17, // 44: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
-	19, // 45: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
-	22, // 46: personal.v1.AdministrationService.RemoveTwoFactor:input_type -> personal.v1.RemoveTwoFactorRequest
-	24, // 47: personal.v1.AdministrationService.RemovePasskeys:input_type -> personal.v1.RemovePasskeysRequest
-	26, // 48: personal.v1.AdministrationService.CreateUser:input_type -> personal.v1.CreateUserRequest
-	28, // 49: personal.v1.AdministrationService.Explain:input_type -> personal.v1.ExplainRequest
-	31, // 50: personal.v1.AdministrationService.LiftLimits:input_type -> personal.v1.LiftLimitsRequest
-	33, // 51: personal.v1.AdministrationService.RehearseFields:input_type -> personal.v1.RehearseFieldsRequest
-	36, // 52: personal.v1.AdministrationService.FillFields:input_type -> personal.v1.FillFieldsRequest
-	38, // 53: personal.v1.AdministrationService.FieldsFill:input_type -> personal.v1.FieldsFillRequest
-	40, // 54: personal.v1.AdministrationService.SignIn:input_type -> personal.v1.SignInRequest
-	42, // 55: personal.v1.AdministrationService.LinkIdentity:input_type -> personal.v1.LinkIdentityRequest
-	44, // 56: personal.v1.AdministrationService.FindIdentity:input_type -> personal.v1.FindIdentityRequest
-	46, // 57: personal.v1.AdministrationService.UnlinkIdentity:input_type -> personal.v1.UnlinkIdentityRequest
-	2,  // 58: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
-	4,  // 59: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
-	6,  // 60: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
-	8,  // 61: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
-	10, // 62: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
-	12, // 63: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
-	14, // 64: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
-	16, // 65: personal.v1.AdministrationService.EndUserSessions:output_type -> personal.v1.EndUserSessionsResponse
-	18, // 66: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
-	20, // 67: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
-	23, // 68: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
-	25, // 69: personal.v1.AdministrationService.RemovePasskeys:output_type -> personal.v1.RemovePasskeysResponse
-	27, // 70: personal.v1.AdministrationService.CreateUser:output_type -> personal.v1.CreateUserResponse
-	29, // 71: personal.v1.AdministrationService.Explain:output_type -> personal.v1.ExplainResponse
-	32, // 72: personal.v1.AdministrationService.LiftLimits:output_type -> personal.v1.LiftLimitsResponse
-	34, // 73: personal.v1.AdministrationService.RehearseFields:output_type -> personal.v1.RehearseFieldsResponse
-	37, // 74: personal.v1.AdministrationService.FillFields:output_type -> personal.v1.FillFieldsResponse
-	39, // 75: personal.v1.AdministrationService.FieldsFill:output_type -> personal.v1.FieldsFillResponse
-	41, // 76: personal.v1.AdministrationService.SignIn:output_type -> personal.v1.SignInResponse
-	43, // 77: personal.v1.AdministrationService.LinkIdentity:output_type -> personal.v1.LinkIdentityResponse
-	45, // 78: personal.v1.AdministrationService.FindIdentity:output_type -> personal.v1.FindIdentityResponse
-	47, // 79: personal.v1.AdministrationService.UnlinkIdentity:output_type -> personal.v1.UnlinkIdentityResponse
-	58, // [58:80] is the sub-list for method output_type
-	36, // [36:58] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	56, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
+	56, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
+	56, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
+	56, // 3: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
+	56, // 4: personal.v1.User.last_sign_in:type_name -> google.protobuf.Timestamp
+	57, // 5: personal.v1.User.fields:type_name -> personal.v1.ProfileField
+	56, // 6: personal.v1.FindUsersRequest.since:type_name -> google.protobuf.Timestamp
+	56, // 7: personal.v1.FindUsersRequest.until:type_name -> google.protobuf.Timestamp
+	0,  // 8: personal.v1.FindUsersResponse.users:type_name -> personal.v1.User
+	52, // 9: personal.v1.UsersResponse.users:type_name -> personal.v1.UsersResponse.UsersEntry
+	0,  // 10: personal.v1.UserResponse.user:type_name -> personal.v1.User
+	57, // 11: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
+	58, // 12: personal.v1.UserResponse.passkeys:type_name -> personal.v1.Passkey
+	59, // 13: personal.v1.UserResponse.identities:type_name -> personal.v1.LinkedIdentity
+	53, // 14: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
+	60, // 15: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
+	56, // 16: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
+	56, // 17: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
+	25, // 18: personal.v1.AuditEntriesResponse.entries:type_name -> personal.v1.AuditEntry
+	56, // 19: personal.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	54, // 20: personal.v1.CreateUserRequest.fields:type_name -> personal.v1.CreateUserRequest.FieldsEntry
+	0,  // 21: personal.v1.ExplainResponse.user:type_name -> personal.v1.User
+	34, // 22: personal.v1.ExplainResponse.verdicts:type_name -> personal.v1.Verdict
+	56, // 23: personal.v1.Verdict.until:type_name -> google.protobuf.Timestamp
+	56, // 24: personal.v1.Verdict.since:type_name -> google.protobuf.Timestamp
+	61, // 25: personal.v1.RehearseFieldsRequest.fields:type_name -> personal.v1.Field
+	39, // 26: personal.v1.RehearseFieldsResponse.examples:type_name -> personal.v1.FieldsViolation
+	55, // 27: personal.v1.FieldsViolation.fields:type_name -> personal.v1.FieldsViolation.FieldsEntry
+	56, // 28: personal.v1.FieldsFillResponse.started:type_name -> google.protobuf.Timestamp
+	56, // 29: personal.v1.FieldsFillResponse.ended:type_name -> google.protobuf.Timestamp
+	56, // 30: personal.v1.SignInRequest.authenticated_at:type_name -> google.protobuf.Timestamp
+	62, // 31: personal.v1.SignInResponse.credentials:type_name -> personal.v1.Credentials
+	63, // 32: personal.v1.SignInResponse.profile:type_name -> personal.v1.UserProfile
+	64, // 33: personal.v1.SignInResponse.proof:type_name -> personal.v1.Proof
+	65, // 34: personal.v1.LinkIdentityRequest.identity:type_name -> personal.v1.Identity
+	62, // 35: personal.v1.LinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
+	65, // 36: personal.v1.FindIdentityRequest.identity:type_name -> personal.v1.Identity
+	65, // 37: personal.v1.UnlinkIdentityRequest.identity:type_name -> personal.v1.Identity
+	62, // 38: personal.v1.UnlinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
+	0,  // 39: personal.v1.UsersResponse.UsersEntry.value:type_name -> personal.v1.User
+	66, // 40: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	66, // 41: personal.v1.CreateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	1,  // 42: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
+	3,  // 43: personal.v1.AdministrationService.Users:input_type -> personal.v1.UsersRequest
+	5,  // 44: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
+	7,  // 45: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
+	9,  // 46: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
+	11, // 47: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
+	13, // 48: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
+	15, // 49: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
+	17, // 50: personal.v1.AdministrationService.RevokeUserSession:input_type -> personal.v1.RevokeUserSessionRequest
+	19, // 51: personal.v1.AdministrationService.EndUserSessions:input_type -> personal.v1.EndUserSessionsRequest
+	21, // 52: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
+	23, // 53: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
+	26, // 54: personal.v1.AdministrationService.RemoveTwoFactor:input_type -> personal.v1.RemoveTwoFactorRequest
+	28, // 55: personal.v1.AdministrationService.RemovePasskeys:input_type -> personal.v1.RemovePasskeysRequest
+	30, // 56: personal.v1.AdministrationService.CreateUser:input_type -> personal.v1.CreateUserRequest
+	32, // 57: personal.v1.AdministrationService.Explain:input_type -> personal.v1.ExplainRequest
+	35, // 58: personal.v1.AdministrationService.LiftLimits:input_type -> personal.v1.LiftLimitsRequest
+	37, // 59: personal.v1.AdministrationService.RehearseFields:input_type -> personal.v1.RehearseFieldsRequest
+	40, // 60: personal.v1.AdministrationService.FillFields:input_type -> personal.v1.FillFieldsRequest
+	42, // 61: personal.v1.AdministrationService.FieldsFill:input_type -> personal.v1.FieldsFillRequest
+	44, // 62: personal.v1.AdministrationService.SignIn:input_type -> personal.v1.SignInRequest
+	46, // 63: personal.v1.AdministrationService.LinkIdentity:input_type -> personal.v1.LinkIdentityRequest
+	48, // 64: personal.v1.AdministrationService.FindIdentity:input_type -> personal.v1.FindIdentityRequest
+	50, // 65: personal.v1.AdministrationService.UnlinkIdentity:input_type -> personal.v1.UnlinkIdentityRequest
+	2,  // 66: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
+	4,  // 67: personal.v1.AdministrationService.Users:output_type -> personal.v1.UsersResponse
+	6,  // 68: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
+	8,  // 69: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
+	10, // 70: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
+	12, // 71: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
+	14, // 72: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
+	16, // 73: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
+	18, // 74: personal.v1.AdministrationService.RevokeUserSession:output_type -> personal.v1.RevokeUserSessionResponse
+	20, // 75: personal.v1.AdministrationService.EndUserSessions:output_type -> personal.v1.EndUserSessionsResponse
+	22, // 76: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
+	24, // 77: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
+	27, // 78: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
+	29, // 79: personal.v1.AdministrationService.RemovePasskeys:output_type -> personal.v1.RemovePasskeysResponse
+	31, // 80: personal.v1.AdministrationService.CreateUser:output_type -> personal.v1.CreateUserResponse
+	33, // 81: personal.v1.AdministrationService.Explain:output_type -> personal.v1.ExplainResponse
+	36, // 82: personal.v1.AdministrationService.LiftLimits:output_type -> personal.v1.LiftLimitsResponse
+	38, // 83: personal.v1.AdministrationService.RehearseFields:output_type -> personal.v1.RehearseFieldsResponse
+	41, // 84: personal.v1.AdministrationService.FillFields:output_type -> personal.v1.FillFieldsResponse
+	43, // 85: personal.v1.AdministrationService.FieldsFill:output_type -> personal.v1.FieldsFillResponse
+	45, // 86: personal.v1.AdministrationService.SignIn:output_type -> personal.v1.SignInResponse
+	47, // 87: personal.v1.AdministrationService.LinkIdentity:output_type -> personal.v1.LinkIdentityResponse
+	49, // 88: personal.v1.AdministrationService.FindIdentity:output_type -> personal.v1.FindIdentityResponse
+	51, // 89: personal.v1.AdministrationService.UnlinkIdentity:output_type -> personal.v1.UnlinkIdentityResponse
+	66, // [66:90] is the sub-list for method output_type
+	42, // [42:66] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_administration_proto_init() }
@@ -3177,7 +3471,7 @@ func file_personal_v1_administration_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_administration_proto_rawDesc), len(file_personal_v1_administration_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   51,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,28 +19,30 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AdministrationService_FindUsers_FullMethodName       = "/personal.v1.AdministrationService/FindUsers"
-	AdministrationService_User_FullMethodName            = "/personal.v1.AdministrationService/User"
-	AdministrationService_UpdateUser_FullMethodName      = "/personal.v1.AdministrationService/UpdateUser"
-	AdministrationService_SetEmail_FullMethodName        = "/personal.v1.AdministrationService/SetEmail"
-	AdministrationService_DisableUser_FullMethodName     = "/personal.v1.AdministrationService/DisableUser"
-	AdministrationService_EnableUser_FullMethodName      = "/personal.v1.AdministrationService/EnableUser"
-	AdministrationService_UserSessions_FullMethodName    = "/personal.v1.AdministrationService/UserSessions"
-	AdministrationService_EndUserSessions_FullMethodName = "/personal.v1.AdministrationService/EndUserSessions"
-	AdministrationService_DeleteUser_FullMethodName      = "/personal.v1.AdministrationService/DeleteUser"
-	AdministrationService_AuditEntries_FullMethodName    = "/personal.v1.AdministrationService/AuditEntries"
-	AdministrationService_RemoveTwoFactor_FullMethodName = "/personal.v1.AdministrationService/RemoveTwoFactor"
-	AdministrationService_RemovePasskeys_FullMethodName  = "/personal.v1.AdministrationService/RemovePasskeys"
-	AdministrationService_CreateUser_FullMethodName      = "/personal.v1.AdministrationService/CreateUser"
-	AdministrationService_Explain_FullMethodName         = "/personal.v1.AdministrationService/Explain"
-	AdministrationService_LiftLimits_FullMethodName      = "/personal.v1.AdministrationService/LiftLimits"
-	AdministrationService_RehearseFields_FullMethodName  = "/personal.v1.AdministrationService/RehearseFields"
-	AdministrationService_FillFields_FullMethodName      = "/personal.v1.AdministrationService/FillFields"
-	AdministrationService_FieldsFill_FullMethodName      = "/personal.v1.AdministrationService/FieldsFill"
-	AdministrationService_SignIn_FullMethodName          = "/personal.v1.AdministrationService/SignIn"
-	AdministrationService_LinkIdentity_FullMethodName    = "/personal.v1.AdministrationService/LinkIdentity"
-	AdministrationService_FindIdentity_FullMethodName    = "/personal.v1.AdministrationService/FindIdentity"
-	AdministrationService_UnlinkIdentity_FullMethodName  = "/personal.v1.AdministrationService/UnlinkIdentity"
+	AdministrationService_FindUsers_FullMethodName         = "/personal.v1.AdministrationService/FindUsers"
+	AdministrationService_Users_FullMethodName             = "/personal.v1.AdministrationService/Users"
+	AdministrationService_User_FullMethodName              = "/personal.v1.AdministrationService/User"
+	AdministrationService_UpdateUser_FullMethodName        = "/personal.v1.AdministrationService/UpdateUser"
+	AdministrationService_SetEmail_FullMethodName          = "/personal.v1.AdministrationService/SetEmail"
+	AdministrationService_DisableUser_FullMethodName       = "/personal.v1.AdministrationService/DisableUser"
+	AdministrationService_EnableUser_FullMethodName        = "/personal.v1.AdministrationService/EnableUser"
+	AdministrationService_UserSessions_FullMethodName      = "/personal.v1.AdministrationService/UserSessions"
+	AdministrationService_RevokeUserSession_FullMethodName = "/personal.v1.AdministrationService/RevokeUserSession"
+	AdministrationService_EndUserSessions_FullMethodName   = "/personal.v1.AdministrationService/EndUserSessions"
+	AdministrationService_DeleteUser_FullMethodName        = "/personal.v1.AdministrationService/DeleteUser"
+	AdministrationService_AuditEntries_FullMethodName      = "/personal.v1.AdministrationService/AuditEntries"
+	AdministrationService_RemoveTwoFactor_FullMethodName   = "/personal.v1.AdministrationService/RemoveTwoFactor"
+	AdministrationService_RemovePasskeys_FullMethodName    = "/personal.v1.AdministrationService/RemovePasskeys"
+	AdministrationService_CreateUser_FullMethodName        = "/personal.v1.AdministrationService/CreateUser"
+	AdministrationService_Explain_FullMethodName           = "/personal.v1.AdministrationService/Explain"
+	AdministrationService_LiftLimits_FullMethodName        = "/personal.v1.AdministrationService/LiftLimits"
+	AdministrationService_RehearseFields_FullMethodName    = "/personal.v1.AdministrationService/RehearseFields"
+	AdministrationService_FillFields_FullMethodName        = "/personal.v1.AdministrationService/FillFields"
+	AdministrationService_FieldsFill_FullMethodName        = "/personal.v1.AdministrationService/FieldsFill"
+	AdministrationService_SignIn_FullMethodName            = "/personal.v1.AdministrationService/SignIn"
+	AdministrationService_LinkIdentity_FullMethodName      = "/personal.v1.AdministrationService/LinkIdentity"
+	AdministrationService_FindIdentity_FullMethodName      = "/personal.v1.AdministrationService/FindIdentity"
+	AdministrationService_UnlinkIdentity_FullMethodName    = "/personal.v1.AdministrationService/UnlinkIdentity"
 )
 
 // AdministrationServiceClient is the client API for AdministrationService service.
@@ -52,8 +54,10 @@ const (
 // are those of PersonalService. A plugin without an operation, or without the service,
 // returns UNIMPLEMENTED.
 type AdministrationServiceClient interface {
-	// FindUsers returns one page of users, newest first.
+	// FindUsers returns one page of users.
 	FindUsers(ctx context.Context, in *FindUsersRequest, opts ...grpc.CallOption) (*FindUsersResponse, error)
+	// Users returns the users with the given ids.
+	Users(ctx context.Context, in *UsersRequest, opts ...grpc.CallOption) (*UsersResponse, error)
 	// User returns one user with all user fields.
 	User(ctx context.Context, in *UserRequest, opts ...grpc.CallOption) (*UserResponse, error)
 	// UpdateUser changes the fields that were sent and no others.
@@ -66,6 +70,8 @@ type AdministrationServiceClient interface {
 	EnableUser(ctx context.Context, in *EnableUserRequest, opts ...grpc.CallOption) (*EnableUserResponse, error)
 	// UserSessions lists a user's active sessions, most recently used first.
 	UserSessions(ctx context.Context, in *UserSessionsRequest, opts ...grpc.CallOption) (*UserSessionsResponse, error)
+	// RevokeUserSession ends one session of a user.
+	RevokeUserSession(ctx context.Context, in *RevokeUserSessionRequest, opts ...grpc.CallOption) (*RevokeUserSessionResponse, error)
 	// EndUserSessions ends every session of a user.
 	EndUserSessions(ctx context.Context, in *EndUserSessionsRequest, opts ...grpc.CallOption) (*EndUserSessionsResponse, error)
 	// DeleteUser deletes a user and all their data.
@@ -110,6 +116,16 @@ func (c *administrationServiceClient) FindUsers(ctx context.Context, in *FindUse
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(FindUsersResponse)
 	err := c.cc.Invoke(ctx, AdministrationService_FindUsers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *administrationServiceClient) Users(ctx context.Context, in *UsersRequest, opts ...grpc.CallOption) (*UsersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UsersResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_Users_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -170,6 +186,16 @@ func (c *administrationServiceClient) UserSessions(ctx context.Context, in *User
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(UserSessionsResponse)
 	err := c.cc.Invoke(ctx, AdministrationService_UserSessions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *administrationServiceClient) RevokeUserSession(ctx context.Context, in *RevokeUserSessionRequest, opts ...grpc.CallOption) (*RevokeUserSessionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RevokeUserSessionResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_RevokeUserSession_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -335,8 +361,10 @@ func (c *administrationServiceClient) UnlinkIdentity(ctx context.Context, in *Un
 // are those of PersonalService. A plugin without an operation, or without the service,
 // returns UNIMPLEMENTED.
 type AdministrationServiceServer interface {
-	// FindUsers returns one page of users, newest first.
+	// FindUsers returns one page of users.
 	FindUsers(context.Context, *FindUsersRequest) (*FindUsersResponse, error)
+	// Users returns the users with the given ids.
+	Users(context.Context, *UsersRequest) (*UsersResponse, error)
 	// User returns one user with all user fields.
 	User(context.Context, *UserRequest) (*UserResponse, error)
 	// UpdateUser changes the fields that were sent and no others.
@@ -349,6 +377,8 @@ type AdministrationServiceServer interface {
 	EnableUser(context.Context, *EnableUserRequest) (*EnableUserResponse, error)
 	// UserSessions lists a user's active sessions, most recently used first.
 	UserSessions(context.Context, *UserSessionsRequest) (*UserSessionsResponse, error)
+	// RevokeUserSession ends one session of a user.
+	RevokeUserSession(context.Context, *RevokeUserSessionRequest) (*RevokeUserSessionResponse, error)
 	// EndUserSessions ends every session of a user.
 	EndUserSessions(context.Context, *EndUserSessionsRequest) (*EndUserSessionsResponse, error)
 	// DeleteUser deletes a user and all their data.
@@ -392,6 +422,9 @@ type UnimplementedAdministrationServiceServer struct{}
 func (UnimplementedAdministrationServiceServer) FindUsers(context.Context, *FindUsersRequest) (*FindUsersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FindUsers not implemented")
 }
+func (UnimplementedAdministrationServiceServer) Users(context.Context, *UsersRequest) (*UsersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Users not implemented")
+}
 func (UnimplementedAdministrationServiceServer) User(context.Context, *UserRequest) (*UserResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method User not implemented")
 }
@@ -409,6 +442,9 @@ func (UnimplementedAdministrationServiceServer) EnableUser(context.Context, *Ena
 }
 func (UnimplementedAdministrationServiceServer) UserSessions(context.Context, *UserSessionsRequest) (*UserSessionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method UserSessions not implemented")
+}
+func (UnimplementedAdministrationServiceServer) RevokeUserSession(context.Context, *RevokeUserSessionRequest) (*RevokeUserSessionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RevokeUserSession not implemented")
 }
 func (UnimplementedAdministrationServiceServer) EndUserSessions(context.Context, *EndUserSessionsRequest) (*EndUserSessionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EndUserSessions not implemented")
@@ -490,6 +526,24 @@ func _AdministrationService_FindUsers_Handler(srv interface{}, ctx context.Conte
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AdministrationServiceServer).FindUsers(ctx, req.(*FindUsersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdministrationService_Users_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UsersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).Users(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_Users_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).Users(ctx, req.(*UsersRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -598,6 +652,24 @@ func _AdministrationService_UserSessions_Handler(srv interface{}, ctx context.Co
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AdministrationServiceServer).UserSessions(ctx, req.(*UserSessionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdministrationService_RevokeUserSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RevokeUserSessionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).RevokeUserSession(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_RevokeUserSession_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).RevokeUserSession(ctx, req.(*RevokeUserSessionRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -884,6 +956,10 @@ var AdministrationService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _AdministrationService_FindUsers_Handler,
 		},
 		{
+			MethodName: "Users",
+			Handler:    _AdministrationService_Users_Handler,
+		},
+		{
 			MethodName: "User",
 			Handler:    _AdministrationService_User_Handler,
 		},
@@ -906,6 +982,10 @@ var AdministrationService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "UserSessions",
 			Handler:    _AdministrationService_UserSessions_Handler,
+		},
+		{
+			MethodName: "RevokeUserSession",
+			Handler:    _AdministrationService_RevokeUserSession_Handler,
 		},
 		{
 			MethodName: "EndUserSessions",

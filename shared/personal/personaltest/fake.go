@@ -240,6 +240,7 @@ func (s *Service) RemovePasskey(ctx context.Context, r personal.RemovePasskeyReq
 // [Service] does.
 type Administration struct {
 	FindUsersFunc          func(context.Context, personal.FindUsersRequest) (personal.UserPage, error)
+	UsersFunc              func(context.Context, []int64) (map[int64]personal.User, error)
 	UserFunc               func(context.Context, int64) (personal.UserRecord, error)
 	UpdateUserFunc         func(context.Context, personal.UpdateUserRequest) error
 	SetEmailFunc           func(context.Context, personal.SetEmailRequest) error
@@ -247,6 +248,7 @@ type Administration struct {
 	EnableUserFunc         func(context.Context, int64) error
 	UserSessionsFunc       func(context.Context, int64) ([]personal.Session, error)
 	RevokeUserSessionsFunc func(context.Context, int64) error
+	RevokeUserSessionFunc  func(context.Context, personal.RevokeUserSessionRequest) error
 	DeleteUserFunc         func(context.Context, int64) error
 	AuditEntriesFunc       func(context.Context, personal.AuditEntriesRequest) (personal.AuditPage, error)
 	RemoveTwoFactorFunc    func(context.Context, personal.RemoveTwoFactorRequest) error
@@ -269,6 +271,11 @@ var _ personal.Administration = (*Administration)(nil)
 // FindUsers calls FindUsersFunc.
 func (a *Administration) FindUsers(ctx context.Context, r personal.FindUsersRequest) (personal.UserPage, error) {
 	return call(ctx, a.FindUsersFunc, r)
+}
+
+// Users calls UsersFunc.
+func (a *Administration) Users(ctx context.Context, ids []int64) (map[int64]personal.User, error) {
+	return call(ctx, a.UsersFunc, ids)
 }
 
 // User calls UserFunc.
@@ -299,6 +306,11 @@ func (a *Administration) EnableUser(ctx context.Context, id int64) error {
 // UserSessions calls UserSessionsFunc.
 func (a *Administration) UserSessions(ctx context.Context, id int64) ([]personal.Session, error) {
 	return call(ctx, a.UserSessionsFunc, id)
+}
+
+// RevokeUserSession calls RevokeUserSessionFunc.
+func (a *Administration) RevokeUserSession(ctx context.Context, r personal.RevokeUserSessionRequest) error {
+	return callNoResult(ctx, a.RevokeUserSessionFunc, r)
 }
 
 // RevokeUserSessions calls RevokeUserSessionsFunc.

@@ -28,6 +28,9 @@ func RunAdministration(t *testing.T, start StartAdministration) {
 		"search finds login, e-mail, name and id":                  testFindUsers,
 		"users are listed newest first in pages":                   testUserPages,
 		"search by state":                                          testUserStates,
+		"search by registration":                                   testUserRegistrations,
+		"search by a user field returns user fields":               testUserFields,
+		"users by their ids":                                       testUsers,
 		"invalid search reports all field errors":                  testInvalidSearch,
 		"record includes hidden fields":                            testUserRecord,
 		"update sets every field by its rules":                     testUpdateUser,
@@ -216,13 +219,128 @@ func testInvalidSearch(t *testing.T, s *administrationSuite) {
 	})
 }
 
+// findAll returns the ids on all pages of a search.
+func (s *administrationSuite) findAll(t *testing.T, r personal.FindUsersRequest) (ids []int64) {
+	t.Helper()
+	for {
+		page, next := s.find(t, r)
+		ids = append(ids, page...)
+		if r.After = next; next == 0 {
+			return ids
+		}
+	}
+}
+
+// needsUsers skips the test for a module of a version whose list of users has no filters. It
+// has no Users either.
+func (s *administrationSuite) needsUsers(t *testing.T) {
+	t.Helper()
+	if _, err := s.administration.Users(t.Context(), nil); personal.CodeOf(err) == personal.CodeNotFound {
+		t.Skip("a version without Users")
+	}
+}
+
+func testUserRegistrations(t *testing.T, s *administrationSuite) {
+	s.needsUsers(t)
+	var ids []int64
+	var created []time.Time
+	for range 4 {
+		ids = append(ids, s.register(t).Credentials.UserID)
+		created = append(created, s.record(t, ids[len(ids)-1]).Created)
+	}
+	for name, test := range map[string]struct {
+		r    personal.FindUsersRequest
+		want []int64
+	}{
+		"since":            {personal.FindUsersRequest{Since: created[1]}, []int64{ids[3], ids[2], ids[1]}},
+		"between":          {personal.FindUsersRequest{Since: created[1], Until: created[3]}, []int64{ids[2], ids[1]}},
+		"the oldest first": {personal.FindUsersRequest{Since: created[1], Oldest: true, State: personal.UserActive}, []int64{ids[1], ids[2], ids[3]}},
+	} {
+		for test.r.Limit = 1; test.r.Limit < 4; test.r.Limit++ {
+			if diff := cmp.Diff(test.want, s.findAll(t, test.r)); diff != "" {
+				t.Errorf("%s, pages of %d (-want +got):\n%s", name, test.r.Limit, diff)
+			}
+		}
+	}
+	all, oldest := s.findAll(t, personal.FindUsersRequest{}), s.findAll(t, personal.FindUsersRequest{Oldest: true, Limit: 3})
+	slices.Reverse(oldest)
+	if diff := cmp.Diff(all, oldest); diff != "" {
+		t.Errorf("all users, newest first and oldest first (-newest +oldest):\n%s", diff)
+	}
+}
+
+func testUserFields(t *testing.T, s *administrationSuite) {
+	s.needsUsers(t)
+	set := func(fields map[string]personal.Input) int64 {
+		t.Helper()
+		id := s.register(t).Credentials.UserID
+		if err := s.administration.UpdateUser(t.Context(), personal.UpdateUserRequest{UserID: id, Fields: fields}); err != nil {
+			t.Fatalf("setting fields: %v", err)
+		}
+		return id
+	}
+	since := s.record(t, s.register(t).Credentials.UserID).Created.Add(time.Microsecond)
+	oslo := set(map[string]personal.Input{"city": personal.Text("oslo"), "age": personal.Text("41"), "newsletter": personal.Text("true"), "note": personal.Text("a note")})
+	riga := set(map[string]personal.Input{"city": personal.Text("riga"), "age": personal.Text("42"), "newsletter": personal.Text("false")})
+	for _, test := range []struct {
+		field, value string
+		want         []int64
+	}{
+		{"city", "oslo", []int64{oslo}}, {"city", "riga", []int64{riga}}, {"age", "41", []int64{oslo}}, {"age", "-1", nil},
+		{"newsletter", "true", []int64{oslo}}, {"newsletter", "false", []int64{riga}},
+	} {
+		if diff := cmp.Diff(test.want, s.findAll(t, personal.FindUsersRequest{Since: since, Field: test.field, Value: test.value})); diff != "" {
+			t.Errorf("%s = %s (-want +got):\n%s", test.field, test.value, diff)
+		}
+	}
+	page, err := s.administration.FindUsers(t.Context(), personal.FindUsersRequest{Since: since, Fields: []string{"note", "city"}})
+	if err != nil || len(page.Users) != 2 {
+		t.Fatalf("with fields: got %d users, %v, want 2", len(page.Users), err)
+	}
+	if diff := cmp.Diff([]personal.ProfileField{{Name: "city", Value: "oslo"}, {Name: "note", Value: "a note"}}, page.Users[1].Fields); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
+	}
+	_, err = s.administration.FindUsers(t.Context(), personal.FindUsersRequest{Field: "phone", Value: "x", Fields: []string{"city", "unknown"}})
+	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"field": personal.FieldErrorNotInList, "fields": personal.FieldErrorNotInList})
+	for field, code := range map[string]personal.FieldErrorCode{"city": personal.FieldErrorNotInList, "age": personal.FieldErrorInvalidType} {
+		_, err = s.administration.FindUsers(t.Context(), personal.FindUsersRequest{Field: field, Value: "paris"})
+		wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"value": code})
+	}
+	_, err = s.administration.FindUsers(t.Context(), personal.FindUsersRequest{Field: "city"})
+	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"value": personal.FieldErrorRequired})
+}
+
+func testUsers(t *testing.T, s *administrationSuite) {
+	s.needsUsers(t)
+	a, b := s.register(t), s.register(t)
+	want := map[int64]personal.User{}
+	for _, u := range []user{a, b} {
+		want[u.Credentials.UserID] = s.record(t, u.Credentials.UserID).User
+	}
+	got, err := s.administration.Users(t.Context(), []int64{b.Credentials.UserID, 1 << 50, a.Credentials.UserID, -1, b.Credentials.UserID})
+	if err != nil {
+		t.Fatalf("users: %v", err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("users (-want +got):\n%s", diff)
+	}
+	if u := got[a.Credentials.UserID]; u.LastSignIn.Sub(u.Created).Abs() > time.Hour {
+		t.Errorf("got the last sign-in %v of a user registered at %v, want about the same", u.LastSignIn, u.Created)
+	}
+	if got, err := s.administration.Users(t.Context(), make([]int64, personal.MaxUsers)); err != nil || len(got) > 0 {
+		t.Errorf("ids of no user: got %v, %v, want none", got, err)
+	}
+	_, err = s.administration.Users(t.Context(), make([]int64, personal.MaxUsers+1))
+	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"ids": personal.FieldErrorTooLong})
+}
+
 func testUserRecord(t *testing.T, s *administrationSuite) {
 	u := s.register(t)
 	got := s.record(t, u.Credentials.UserID)
 	want := personal.UserRecord{
 		User: personal.User{
 			ID: u.Credentials.UserID, Login: u.login, Name: u.Profile.Name, Email: u.email,
-			Created: got.Created, Updated: got.Created, LastSeen: got.LastSeen,
+			Created: got.Created, Updated: got.Created, LastSeen: got.LastSeen, LastSignIn: got.LastSignIn,
 		},
 		Fields: append(slices.Clone(u.Profile.Fields), personal.ProfileField{Name: "note"}),
 	}

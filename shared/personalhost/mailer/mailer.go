@@ -43,6 +43,9 @@ func NewCapture(dir string, from *mail.Address) (*Capture, error) {
 	return &Capture{dir: dir, from: from}, nil
 }
 
+// Folder returns the folder of the mails.
+func (c *Capture) Folder() string { return c.dir }
+
 // Send writes one file. The names sort by time. A file is complete when it appears.
 func (c *Capture) Send(_ context.Context, m personal.Mail) error {
 	// Without a transfer encoding, people and tests can read the file as it is: the

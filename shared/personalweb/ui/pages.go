@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalweb"
 )
 
@@ -208,6 +209,20 @@ type Link struct {
 	Post bool // a button that posts, for actions that change something
 }
 
+// Prepared gives requests what pages need: their [personal.Call], in the visitor's language, and
+// the scheme of their cookies. Requests that have a call already, by a handler in front, are
+// passed on.
+func (p *Pages) Prepared(api *personalhttp.Handler, next http.Handler) http.Handler {
+	prepared := BehindProxy(api.OverHTTPS, p.RememberedLanguage(api.WithCall(next)))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if personal.CallFrom(r.Context()).RequestID != "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		prepared.ServeHTTP(w, r)
+	})
+}
+
 // Has reports whether there is a page of this name.
 func (p *Pages) Has(name string) bool {
 	_, ok := p.languages[p.Locales[0]].templates[name]
@@ -264,6 +279,7 @@ type Problem struct {
 	Retry   bool   // trying again may help
 	Link    *Link  // to a page that helps; may be nil
 	Nav     []Link
+	SubNav  []Link // see [Page]
 }
 
 // Problem sends an error page.
@@ -278,7 +294,7 @@ func (p *Pages) Problem(w http.ResponseWriter, r *http.Request, problem Problem)
 	if problem.Retry && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		body.Retry = r.URL.RequestURI()
 	}
-	p.Render(w, r, problem.Status, problemPage, Page{Nav: problem.Nav, Body: body})
+	p.Render(w, r, problem.Status, problemPage, Page{Nav: problem.Nav, SubNav: problem.SubNav, Body: body})
 }
 
 // problemTitle returns the key of the text that explains a status to a visitor.

@@ -120,7 +120,7 @@ func TestPages_RefuseMissingParts(t *testing.T) {
 // The sets of this module, as they are embedded in its packages.
 func TestPages_OwnSetsAreValid(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
-	for _, name := range []string{"shared/personalpages", "host-sample/site", "host-sample/admin", "host-sample/reference"} {
+	for _, name := range []string{"shared/personalpages", "host-sample/site", "shared/personaladmin", "host-sample/admin", "host-sample/reference"} {
 		folder := func(part string) fs.FS { return os.DirFS(filepath.Join(root, name, part)) }
 		p, err := ui.New(ui.Options{
 			Templates: folder("templates"), Texts: folder("texts"), Assets: folder("assets"), AssetPath: "/", Log: slog.New(slog.DiscardHandler),

@@ -46,3 +46,23 @@ addEventListener("submit", (event) => {
 });
 
 document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
+// Code with data-copy gets a button of that name, which copies it and says so with data-copied.
+// Browsers have a clipboard over HTTPS and on localhost only.
+if (navigator.clipboard) {
+  for (const code of document.querySelectorAll("pre[data-copy]")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "button quiet small copy";
+    button.textContent = code.dataset.copy;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(code.textContent);
+      button.textContent = code.dataset.copied;
+      setTimeout(() => { button.textContent = code.dataset.copy; }, 3000);
+    });
+    const frame = document.createElement("div");
+    frame.className = "copyable";
+    code.replaceWith(frame);
+    frame.append(code, button);
+  }
+}

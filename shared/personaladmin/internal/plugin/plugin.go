@@ -1,0 +1,217 @@
+// Package plugin has the admin page of the plugin: what runs, its traffic, and the
+// installed versions to use, roll back to, install and remove.
+package plugin
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/cms-personal/personal/shared/personaladmin/internal/frame"
+	"github.com/cms-personal/personal/shared/personaladmin/internal/traffic"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
+	"github.com/cms-personal/personal/shared/pluginadmin"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+)
+
+// Pages is the page of the plugin.
+type Pages struct {
+	Manager   Manager
+	Catalogue Catalogue
+	EventLog  pluginadmin.EventReader
+	Uploads   *pluginadmin.Uploads // nil: bundles cannot be uploaded
+	Traffic   *traffic.Recorder
+	Bake      time.Duration // how long a new version bakes
+
+	site *frame.Site
+}
+
+// Manager is the part of a [pluginmanager.Manager] that the page uses.
+type Manager interface {
+	pluginadmin.Manager
+	Ready(ctx context.Context) error
+}
+
+// Catalogue is the part of a [plugincatalogue.Catalogue] that the page uses.
+type Catalogue interface {
+	pluginadmin.Catalogue
+	Remove(version string) error
+}
+
+// path is the page's own.
+const path = frame.Path + "/plugin"
+
+// swapWait is how long a post waits for the result of a swap. Most refusals come
+// within it; the page shows the progress of a swap that takes longer.
+const swapWait = 500 * time.Millisecond
+
+// Name implements [frame.Section].
+func (p *Pages) Name() string { return "plugin" }
+
+// Register implements [frame.Section].
+func (p *Pages) Register(s *frame.Site) {
+	p.site = s
+	s.Handle("GET "+path, func(w http.ResponseWriter, r *http.Request) error { return p.render(w, r, http.StatusOK, "", nil) })
+	s.Handle("GET "+path+"/{action}", p.toFront) // a reload after a post that showed a problem
+	s.Handle("GET "+path+"/now", p.sendStatus)
+	s.Handle("GET "+path+"/versions", p.sendVersions)
+	s.Handle("GET "+path+"/totals", p.sendTotals)
+	s.Handle("GET "+path+"/traffic", p.sendTraffic)
+	s.HandleForm("POST "+path+"/use", ui.ReadForm, p.use)
+	s.HandleForm("POST "+path+"/rehearse", ui.ReadForm, p.rehearse)
+	s.Handle("POST "+path+"/rollback", p.rollBack)
+	s.HandleForm("POST "+path+"/remove", ui.ReadForm, p.remove)
+	s.Handle("POST "+path+"/install", p.install)
+}
+
+// body is the body of the page.
+type body struct {
+	Problem  string         // why the last post failed; may be empty
+	Now      frame.LivePart // of a status
+	Versions frame.LivePart // of []versionRow
+	Totals   frame.LivePart // of totals
+	Uploads  bool
+	Young    *young // what the problem was; nil: something else
+}
+
+// young is a version that is younger than the minimum age, and what was asked for.
+type young struct{ Version, Action string }
+
+// render sends the page and shows a problem on it; empty for none.
+func (p *Pages) render(w http.ResponseWriter, r *http.Request, code int, problem string, of *young) error {
+	now, report, err := p.status(r)
+	if err != nil {
+		return err
+	}
+	totals, err := p.totals(r)
+	if err != nil {
+		return err
+	}
+	return p.site.Render(w, r, code, "plugin", ui.Page{Live: true, Notice: p.site.Notice(w, r, "plugin_installed", "plugin_removed"), Body: body{
+		Problem: problem, Now: frame.NewLivePart(now), Versions: frame.NewLivePart(versionRows(report)), Totals: frame.NewLivePart(totals),
+		Uploads: p.Uploads != nil, Young: of,
+	}})
+}
+
+func (p *Pages) report() (pluginadmin.Report, error) {
+	return pluginadmin.NewReport(p.Manager, p.Catalogue)
+}
+
+func (p *Pages) toFront(w http.ResponseWriter, r *http.Request) error {
+	return p.site.Redirect(w, r, path, "")
+}
+
+func (p *Pages) use(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
+	return p.start(w, r, posted, "use", p.Manager.Use)
+}
+
+func (p *Pages) rehearse(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
+	return p.start(w, r, posted, "rehearse", p.Manager.Rehearse)
+}
+
+// start has the manager do something with a version.
+func (p *Pages) start(w http.ResponseWriter, r *http.Request, posted ui.Posted, action string,
+	do func(context.Context, string, ...pluginmanager.Ignore) error,
+) error {
+	var ignore []pluginmanager.Ignore
+	if posted.Get("ignore_rehearsal") != "" {
+		ignore = append(ignore, pluginmanager.IgnoreRehearsal)
+	}
+	if posted.Get("now") != "" {
+		ignore = append(ignore, pluginmanager.IgnoreMinAge)
+	}
+	version := posted.Get("version")
+	return p.swap(w, r, &young{version, action}, func(ctx context.Context) error { return do(ctx, version, ignore...) })
+}
+
+func (p *Pages) rollBack(w http.ResponseWriter, r *http.Request) error {
+	return p.swap(w, r, nil, p.Manager.Rollback)
+}
+
+// swap starts a swap and redirects to the page, which shows its progress and its
+// result. A swap that cannot start is explained at once. One that is refused for the age of
+// the version of can be asked for in spite of that; of is nil for a rollback.
+func (p *Pages) swap(w http.ResponseWriter, r *http.Request, of *young, start func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(r.Context(), swapWait)
+	defer cancel() // ends the wait, not the swap
+	err := start(ctx)
+	var refused *pluginmanager.SwapError
+	var busy *pluginmanager.BusyError
+	var tooYoung *pluginmanager.AgeError
+	switch {
+	case of != nil && errors.As(err, &tooYoung):
+		return p.render(w, r, http.StatusConflict, p.site.Text(r, "plugin_young", of.Version, tooYoung.Error()), of)
+	case errors.As(err, &busy) && busy.Swap.RehearsalOnly:
+		return p.render(w, r, http.StatusConflict, p.site.Text(r, "plugin_busy_rehearsal", busy.Swap.To), nil)
+	case errors.Is(err, pluginmanager.ErrStopped):
+		return p.render(w, r, http.StatusServiceUnavailable, p.site.Text(r, "plugin_stopping"), nil)
+	case errors.As(err, &busy):
+		return p.render(w, r, http.StatusConflict, p.site.Text(r, "plugin_busy", busy.Swap.To, p.name(r, "plugin_step_", busy.Swap.Step)), nil)
+	case err == nil, errors.As(err, &refused), ctx.Err() != nil:
+		return p.toFront(w, r)
+	}
+	return err
+}
+
+// remove deletes an installed version that is not in use.
+func (p *Pages) remove(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
+	version := posted.Get("version")
+	report, err := p.report()
+	if err != nil {
+		return err
+	}
+	err = plugincatalogue.ErrInUse
+	if !inUse(report, version) {
+		err = p.Catalogue.Remove(version)
+	}
+	var refused *plugincatalogue.RefusedError
+	switch {
+	case errors.Is(err, plugincatalogue.ErrInUse), errors.As(err, &refused):
+		return p.render(w, r, http.StatusConflict, p.site.Text(r, "plugin_not_removed", err.Error()), nil)
+	case err != nil:
+		return err
+	}
+	p.site.Log.InfoContext(r.Context(), "plugin removed", "version", version)
+	return p.site.Redirect(w, r, path, "plugin_removed")
+}
+
+// inUse reports whether a version serves, is kept warm, or is the candidate of a
+// swap. The catalogue itself does not know the candidate yet.
+func inUse(report pluginadmin.Report, version string) bool {
+	return report.Active.Version == version ||
+		report.Previous != nil && report.Previous.Version == version ||
+		report.Swap != nil && report.Swap.To == version
+}
+
+// install installs the bundle of the upload form.
+func (p *Pages) install(w http.ResponseWriter, r *http.Request) error {
+	_, err := p.Uploads.Take(w, r, uploadedBundle)
+	var refused *pluginadmin.UploadError
+	switch {
+	case errors.As(err, &refused):
+		reason := refused.ErrorResponse.Error
+		if x := refused.ErrorResponse; x.Version != "" && x.Reason != "" {
+			reason = x.Version + ": " + x.Reason
+		}
+		return p.render(w, r, refused.Status, p.site.Text(r, "plugin_not_installed", reason), nil)
+	case err != nil:
+		return err
+	}
+	return p.site.Redirect(w, r, path, "plugin_installed")
+}
+
+// uploadedBundle returns the file of the form as a stream, which is not stored.
+func uploadedBundle(r *http.Request) (io.Reader, error) {
+	parts, err := r.MultipartReader()
+	for err == nil {
+		part, nextErr := parts.NextPart()
+		if nextErr == nil && part.FormName() == "bundle" {
+			return part, nil
+		}
+		err = nextErr
+	}
+	return nil, &pluginadmin.UploadError{Status: http.StatusBadRequest, ErrorResponse: pluginadmin.ErrorResponse{Error: "there is no bundle in the form"}}
+}

@@ -28,6 +28,7 @@ type importCommand struct {
 	Settings  []byte `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file, for the costs of new hashes."`
 	Wrap      string `enum:"now,later" default:"now" help:"When to wrap MD5 hashes in Argon2id: now, or later in the running plugin."`
 	DryRun    bool   `help:"Check every row, change nothing, and print a report."`
+	Probe     string `placeholder:"LOGIN" help:"Ask on the terminal for the password of this user, such as yourself, in the other system, and import only if it would be accepted. It also finds how hashes of digits were made."`
 	JSON      bool   `name:"json" help:"Print the report as JSON, and nothing else, to standard output."`
 	SecretKey string `type:"path" placeholder:"FILE" help:"The host's file of secret keys, such as DATA/secret.key, for accounts with a second factor: all its keys decrypt secrets, the first encrypts them."`
 	Report    string `placeholder:"FILE" help:"Append the refusals, one line each with the line number and the reason, to this file (default: standard error)."`
@@ -58,12 +59,9 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 	if err != nil {
 		return err
 	}
-	job, err := c.job()
+	job, hasher, err := c.job()
 	if err != nil {
 		return err
-	}
-	if c.DryRun || c.JSON {
-		job.Report = &transfer.Report{}
 	}
 	file, size, err := c.openFile()
 	if err != nil {
@@ -71,6 +69,7 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 	}
 	defer file.Close()
 	var staged *transfer.Staged
+	find := func() (transfer.RowHash, error) { return job.FindHash(file, format, c.Probe) }
 	run := func(ctx context.Context) (transfer.Progress, error) { return job.Run(ctx, file, format) }
 	if c.From != "" {
 		var release func()
@@ -80,7 +79,20 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 		}
 		defer release()
 		size = staged.Total
+		find = func() (transfer.RowHash, error) { return job.FindStagedHash(ctx, staged, c.Probe) }
 		run = func(ctx context.Context) (transfer.Progress, error) { return job.RunStaged(ctx, staged) }
+	}
+	if c.Probe != "" {
+		row, err := find()
+		if err == nil {
+			_, err = file.Seek(0, io.SeekStart)
+		}
+		if err != nil {
+			return fmt.Errorf("--probe: %w", err)
+		}
+		if err := probe(ctx, job, hasher, row, c.Probe, stderr); err != nil {
+			return stopped(err)
+		}
 	}
 	var done transfer.Progress
 	err = c.withStore(ctx, func(s transfer.Store, compatible int) (err error) {
@@ -95,7 +107,7 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 	if err != nil {
 		return err
 	}
-	return c.summarise(out, done, job, staged)
+	return c.summarise(out, stderr, done, job, staged)
 }
 
 // stopped returns what a user reads of an error.
@@ -125,9 +137,11 @@ func (c importCommand) format() (transfer.Format, error) {
 }
 
 // summarise prints what the import has done.
-func (c importCommand) summarise(out io.Writer, done transfer.Progress, job *transfer.Import, staged *transfer.Staged) error {
-	if job.Report != nil {
-		job.Report.Finish(done, staged, job.Schema)
+func (c importCommand) summarise(out, stderr io.Writer, done transfer.Progress, job *transfer.Import, staged *transfer.Staged) error {
+	job.Report.Finish(done, staged, job.Schema)
+	if n := job.Report.Unproven(); n > 0 {
+		fmt.Fprintf(stderr, "%d password hashes are 32 hexadecimal digits and do not say how they were made. They are taken as the MD5 of the password: "+
+			"if they are not, these users cannot sign in. Try one with --probe LOGIN, or state the form with --hash-form.\n", n)
 	}
 	if c.JSON {
 		to := json.NewEncoder(out)
@@ -149,15 +163,15 @@ func (c importCommand) summarise(out io.Writer, done transfer.Progress, job *tra
 	return err
 }
 
-// job returns the import without its store and its reports.
-func (c importCommand) job() (*transfer.Import, error) {
+// job returns the import without its store, and what verifies its hashes.
+func (c importCommand) job() (*transfer.Import, *password.Hasher, error) {
 	settings, err := readSettings(c.Settings)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	hasher, err := password.New(settings.password(), 0)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	schema, err := userfields.Compile(nil)
 	if c.Fields != nil {
@@ -167,19 +181,19 @@ func (c importCommand) job() (*transfer.Import, error) {
 		err = transfer.CheckSchema(schema)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--fields: %w", err)
+		return nil, nil, fmt.Errorf("--fields: %w", err)
 	}
 	var keys [][]byte
 	if c.SecretKey != "" {
 		if keys, err = secretkeys.ReadFile(c.SecretKey); err != nil {
-			return nil, fmt.Errorf("--secret-key: %w", err)
+			return nil, nil, fmt.Errorf("--secret-key: %w", err)
 		}
 	}
 	keyring, err := seal.New(keys)
 	if err != nil {
-		return nil, fmt.Errorf("--secret-key: %w", err)
+		return nil, nil, fmt.Errorf("--secret-key: %w", err)
 	}
-	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", Keys: keyring}, nil
+	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", Keys: keyring, Report: &transfer.Report{}}, hasher, nil
 }
 
 // withStore calls use with the database, or in a dry run with a temporary one that

@@ -35,7 +35,6 @@ type record struct {
 	// Of a dump:
 	label   string // see origin
 	renamed string // see origin
-	form    string // of hashes that are digits and a salt
 }
 
 // maxRecord is the maximum length of a record in bytes. It bounds the memory.

@@ -156,7 +156,9 @@ type Import struct {
 	Store   Store
 	Schema  *userfields.Schema // the user fields that are columns
 	Wrapper Wrapper
-	Later   bool // store MD5 hashes bare, with jobs that wrap them, see [Wrapping]
+	Later   bool // store weak hashes bare, with jobs that wrap them, see [Wrapping]
+
+	HashForm string // of digests whose row states no form, see [password.AdoptForm]; "": none
 
 	// Accounts with a second factor are refused unless both allow them.
 	Keys          accounts.Keyring // decrypt the secrets, and the first encrypts them; nil: none
@@ -204,6 +206,8 @@ type origin struct {
 	line     int
 	label    string          // names the row beside the line, which may have many; "": the line does
 	renamed  string          // the login in the file; "": it is that of the account
+	digits   int             // of the hash, if it is hexadecimal digits, with or without a salt
+	form     string          // of such digits; "": none was stated
 	factor   *importedFactor // nil: none
 	passkeys []accounts.Passkey
 }
@@ -224,22 +228,25 @@ func (b *batch) leaveOut(row origin, o Outcome) {
 
 // Run imports a file and returns the final state. Rows before an error are imported.
 func (m *Import) Run(ctx context.Context, file io.Reader, format Format) (done Progress, err error) {
-	var from records
-	if format == CSV {
-		from, err = newCSV(file, m.Schema)
-	} else {
-		from = newNDJSON(file, m.Schema)
-	}
+	from, err := m.open(file, format)
 	if err != nil {
 		return done, err
 	}
 	return m.run(ctx, from)
 }
 
+// open returns the records of a file.
+func (m *Import) open(file io.Reader, format Format) (records, error) {
+	if format == CSV {
+		return newCSV(file, m.Schema)
+	}
+	return newNDJSON(file, m.Schema), nil
+}
+
 // RunStaged imports the users of a dump and returns the final state. Their offsets are numbers of
 // users.
 func (m *Import) RunStaged(ctx context.Context, s *Staged) (done Progress, err error) {
-	from, err := s.records(ctx)
+	from, err := s.records(ctx, m.HashForm)
 	if err != nil {
 		return done, err
 	}
@@ -307,7 +314,7 @@ func (m *Import) fill(from records, start int64) (batch, error) {
 			return b, err
 		}
 		b.end = r.end
-		account, origin, reason := row(r, m.Schema, m.Store.Now())
+		account, origin, reason := row(r, m.Schema, m.HashForm, m.Store.Now())
 		if reason != "" {
 			b.refused = append(b.refused, refusal{origin, reason})
 			continue

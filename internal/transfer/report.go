@@ -32,7 +32,8 @@ type Report struct {
 	Proposals []string   `json:"proposals,omitempty"` // values of --map, if none is given
 
 	NotIn010 []FormatCount `json:"not_read_by_0.1.0"` // imported hashes that release 0.1.0 cannot read
-	Digits   []DigitCount  `json:"digits,omitempty"`  // imported hashes that are digits without a salt, by length
+	Digits   []DigitCount  `json:"digits,omitempty"`  // hashes, also of refused rows, that are digits and do not say how they were made
+	Probed   string        `json:"probed,omitempty"`  // the form of digits that a user's password has shown
 }
 
 // FormatCount is a number of hashes with a format.
@@ -60,7 +61,7 @@ type FieldUse struct {
 type DigitCount struct {
 	Length int    `json:"length"`
 	Users  int64  `json:"users"`
-	Form   string `json:"form,omitempty"` // that was stated or probed; "": the digits are taken as that of the password alone
+	Form   string `json:"form,omitempty"` // that was stated or probed; "": 32 digits are taken as the MD5 of the password, others are refused
 }
 
 // The limits of a report.
@@ -75,6 +76,7 @@ func (r *Report) imported(a accounts.Account, row origin) {
 		return
 	}
 	r.Imported++
+	r.digits(row)
 	if row.renamed != "" {
 		r.Renamed++
 	}
@@ -100,7 +102,42 @@ func (r *Report) refused(of refusal) {
 		return
 	}
 	r.Refused++
+	r.digits(of.row)
 	r.reason(owner.ReplaceAllString(of.reason, "an existing account"), true, of.row.line)
+}
+
+// digestLengths are the numbers of hexadecimal digits by the digest that begins a form.
+var digestLengths = map[string]int{"md5": 32, "sha1": 40, "sha256": 64, "sha512": 128}
+
+// digits counts the hash of a row if it does not say how it was made. A form holds for digits of
+// its length.
+func (r *Report) digits(row origin) {
+	if row.digits == 0 {
+		return
+	}
+	form := row.form
+	if digest, _, _ := strings.Cut(form, "("); digestLengths[digest] != row.digits {
+		form = ""
+	}
+	i := slices.IndexFunc(r.Digits, func(d DigitCount) bool { return d.Length == row.digits && d.Form == form })
+	if i < 0 && len(r.Digits) == maxReasons {
+		return
+	}
+	if i < 0 {
+		i = len(r.Digits)
+		r.Digits = append(r.Digits, DigitCount{Length: row.digits, Form: form})
+	}
+	r.Digits[i].Users++
+}
+
+// Unproven returns how many hashes were taken as the MD5 of a password although nothing says so.
+func (r *Report) Unproven() int64 {
+	for _, d := range r.Digits {
+		if d.Length == digestLengths["md5"] && d.Form == "" {
+			return d.Users
+		}
+	}
+	return 0
 }
 
 func (r *Report) reason(text string, refused bool, line int) {
@@ -255,9 +292,17 @@ func (r *Report) Write(w io.Writer) error {
 		}
 	}
 	formats("hashes that release 0.1.0 cannot read after a rollback", r.NotIn010)
-	if section("hashes of digits alone", len(r.Digits)) {
+	if section("hashes of hexadecimal digits", len(r.Digits)) {
 		for _, d := range r.Digits {
-			form := cmp.Or(d.Form, "the form is not known")
+			form := d.Form
+			switch {
+			case form == "" && d.Length == digestLengths["md5"]:
+				form = "taken as md5(p), which no password has shown"
+			case form == "":
+				form = "no form was stated"
+			case form == r.Probed:
+				form += ", as a password has shown"
+			}
 			fmt.Fprintf(&text, "%9d  of %d digits: %s\n", d.Users, d.Length, form)
 		}
 	}

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,6 +26,8 @@ const (
 	columnEmail    = "email"
 	columnName     = "name"
 	columnHash     = "password_hash"
+	columnSalt     = "password_salt" // of a hash that does not hold its own
+	columnForm     = "hash_form"     // how such a hash was made, see [password.AdoptForm]
 	columnDisabled = "disabled"
 	columnCreated  = "created"
 	columnUpdated  = "updated"
@@ -35,7 +38,7 @@ const (
 	columnFactor   = "two_factor"
 	columnPasskeys = "passkeys"
 
-	columnNames = "id, login, email, email_verified, name, password_hash, disabled, erase_at, locale, created, updated"
+	columnNames = "id, login, email, email_verified, name, password_hash, password_salt, hash_form, disabled, erase_at, locale, created, updated"
 )
 
 func isColumn(name string) bool {
@@ -64,7 +67,8 @@ const maxID = 1<<53 - 1 // the highest id, and integer, of the HTTP contract
 // row returns the account of a record and what the record says beside it, or the reason to
 // refuse it. The reason names every invalid column and holds no values. The secret of the
 // factor is still unchecked.
-func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account, o origin, reason string) {
+// The form is that of hashes whose row states none.
+func row(r record, schema *userfields.Schema, form string, now time.Time) (a accounts.Account, o origin, reason string) {
 	o = origin{line: r.line, label: r.label, renamed: r.renamed}
 	if r.invalid != "" {
 		return a, o, r.invalid
@@ -97,11 +101,14 @@ func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account
 		}
 	}
 	var badHash error
+	salt := readText(columnSalt, take(columnSalt), &invalid)
+	form = cmp.Or(readText(columnForm, take(columnForm), &invalid), form)
 	switch hash := take(columnHash); hash.Kind {
 	case personal.InputUnset:
 		invalid.Add(columnHash, personal.FieldErrorRequired)
 	case personal.InputText:
-		a.PasswordHash, badHash = password.AdoptForm(hash.Text, "", r.form)
+		a.PasswordHash, badHash = password.AdoptForm(hash.Text, salt, form)
+		o.digits, o.form = hexDigits(hash.Text), form
 	default:
 		invalid.Add(columnHash, personal.FieldErrorInvalidType)
 	}
@@ -258,4 +265,14 @@ func parseTime(text string) (time.Time, bool) {
 		}
 	}
 	return time.Time{}, false
+}
+
+// hexDigits returns the number of hexadecimal digits of a hash that has nothing else, but a salt
+// after a colon; else 0.
+func hexDigits(hash string) int {
+	digits, _, _ := strings.Cut(hash, ":")
+	if len(digits) < 32 || strings.Trim(digits, "0123456789abcdefABCDEF") != "" {
+		return 0
+	}
+	return len(digits)
 }

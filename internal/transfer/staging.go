@@ -507,8 +507,9 @@ func (s *Staged) sources() []string {
 	return list
 }
 
-// records returns the users of the dump, in its order.
-func (s *Staged) records(ctx context.Context) (*stagedRecords, error) {
+// records returns the users of the dump, in its order. form is that of hashes for which the system
+// states none; "": the system does.
+func (s *Staged) records(ctx context.Context, form string) (*stagedRecords, error) {
 	of := func(select1 string) string {
 		return "(SELECT " + select1 + " FROM attributes WHERE user = users." + s.system.required[0] + " AND key = ?)"
 	}
@@ -535,7 +536,10 @@ func (s *Staged) records(ctx context.Context) (*stagedRecords, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the users of the dump: %w", err)
 	}
-	r := &stagedRecords{Staged: s, rows: rows, values: make([]sql.NullString, 1+len(s.system.columns)+len(s.move.Fields))}
+	if form == "" {
+		form = s.system.form
+	}
+	r := &stagedRecords{Staged: s, form: form, rows: rows, values: make([]sql.NullString, 1+len(s.system.columns)+len(s.move.Fields))}
 	r.into = []any{&r.line}
 	for i := range r.values {
 		r.into = append(r.into, &r.values[i])
@@ -552,6 +556,7 @@ func attributeOf(theirs string) (key string, ok bool) {
 // of users.
 type stagedRecords struct {
 	*Staged
+	form   string // of hashes that are digits and a salt
 	rows   *sql.Rows
 	n      int64
 	line   int
@@ -570,13 +575,16 @@ func (r *stagedRecords) next() (record, error) {
 		return record{}, fmt.Errorf("reading the users of the dump: %w", err)
 	}
 	r.n++
-	rec := record{line: r.line, end: r.n, label: "user " + shown(r.values[0].String), form: r.system.form,
+	rec := record{line: r.line, end: r.n, label: "user " + shown(r.values[0].String),
 		columns: make(map[string]personal.Input, len(r.values)), fields: map[string]personal.Input{}}
 	for i, c := range r.system.columns {
 		rec.columns[c.ours] = personal.Text(r.values[1+i].String)
 	}
 	if rec.columns[columnHash].IsZero() {
 		rec.columns[columnHash] = personal.Text(password.Unusable)
+	}
+	if strings.Contains(rec.columns[columnHash].Text, ":") {
+		rec.columns[columnForm] = personal.Text(r.form)
 	}
 	rec.columns[columnLocale] = personal.Text(localeTag(rec.columns[columnLocale].Text))
 	if r.move.NewIDs {

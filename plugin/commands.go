@@ -157,6 +157,9 @@ func (c exportCommand) write(ctx context.Context, db *store.Store, w, stderr io.
 	if n.Passkeys > 0 {
 		fmt.Fprintf(stderr, "%d of them have passkeys: these work where passkeys.rp_id is the same\n", n.Passkeys)
 	}
+	if n.Identities > 0 {
+		fmt.Fprintf(stderr, "%d of them have identities: these work where the providers name users in the same way\n", n.Identities)
+	}
 	return nil
 }
 

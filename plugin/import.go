@@ -236,7 +236,7 @@ func (c importCommand) withStore(ctx context.Context, use func(s transfer.Store,
 		return err
 	}
 	if found > 0 {
-		target.Real, target.Passkeys = db, found >= passkeySchema
+		target.Real, target.WaysIn = db, found >= identitySchema
 	}
 	return use(target, compatible)
 }

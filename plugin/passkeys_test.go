@@ -97,6 +97,49 @@ func TestCommands_CarryPasskeysToAnotherDatabase(t *testing.T) {
 	})
 }
 
+func TestUserUnlinkIdentity_UnlinksItWithEventAndNotice(t *testing.T) {
+	testdb.Databases(t, func(t *testing.T, url string) {
+		t.Setenv("PERSONAL_DATABASE", url)
+		_, keys := newKeyFile(t)
+		site := newPasskeyNode(t, url, keys)
+		mustCommand(t, "import", write(t, "users.ndjson", `{"login":"ada","email":"ada@example.com","email_verified":true,"password_hash":"!",`+
+			`"identities":[{"issuer":"https://op.example","subject":"a b\n","linked":"2026-01-02T03:04:05Z"}]}`+"\n"+
+			`{"login":"eve","password_hash":"!","identities":[{"issuer":"https://op.example","subject":"eve","linked":"2026-01-02T03:04:05Z"}]}`+"\n"))
+		show, _ := mustCommand(t, "user", "show", "ada")
+		if want := `"a b\n" at https://op.example, linked 2026-01-02` + "\n"; !strings.Contains(show, want) {
+			t.Errorf("user show: got %s, want %s", show, want)
+		}
+		unlink := func(login, subject string) string {
+			out, _ := mustCommand(t, "user", "unlink-identity", login, "--issuer", "https://op.example", "--subject", subject)
+			return out
+		}
+		if out := unlink("ada", "eve"); !strings.HasSuffix(out, "has no such identity. Nothing was changed.\n") {
+			t.Errorf("of another user: got %s, want that there is none", out)
+		}
+		found, err := site.store.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: "ada"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, want := unlink("ada", "a b\n"), fmt.Sprintf("The identity of account %d (\"ada\") is unlinked", found.ID); !strings.HasPrefix(out, want) {
+			t.Errorf("got %s, want %s", out, want)
+		}
+		if show, _ := mustCommand(t, "user", "show", "ada"); strings.Contains(show, "op.example") {
+			t.Errorf("user show: got %s, want no identity", show)
+		}
+		if got := site.notices(t, found.ID, "identity_unlinked"); len(got) != 1 {
+			t.Errorf("got the notices %q, want one", got)
+		}
+		page, err := site.service.AuditEntries(t.Context(), personal.AuditEntriesRequest{Type: personal.EventIdentityUnlinked, Limit: 10})
+		if err != nil || len(page.Entries) != 1 || page.Entries[0].UserID != found.ID || page.Entries[0].ActorName != operatorName() {
+			t.Errorf("got %+v, %v, want an audit entry of the administrator %q", page, err, operatorName())
+		}
+		_, _, err = command(t, "user", "unlink-identity", "eve", "--issuer", "https://op.example", "--subject", "eve")
+		if err == nil || !strings.Contains(err.Error(), "no one could sign in to it any more") {
+			t.Errorf("the last way in: got %v, want a refusal", err)
+		}
+	})
+}
+
 func TestUserRemovePasskeys_RemovesThemWithEventAndNotice(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		t.Setenv("PERSONAL_DATABASE", url)

@@ -41,6 +41,9 @@ const twoFactorSchema = 5
 // passkeySchema is the first version of the schema with passkeys.
 const passkeySchema = 11
 
+// identitySchema is the first version of the schema with identities.
+const identitySchema = 12
+
 // requiresVerification reports whether the settings ask that sign-ins need a verified e-mail.
 func (s *settings) requiresVerification() bool {
 	return s.Registration.Enabled && s.Registration.EmailVerification == accounts.VerificationRequired

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -141,7 +142,7 @@ func (c removeTwoFactorCommand) Run(ctx context.Context, w io.Writer) error {
 		if !a.TwoFactor.On() {
 			return unchanged(w, a, "has no second factor")
 		}
-		passkeys, err := service.UserPasskeys(ctx, a)
+		passkeys, _, err := service.OtherWaysIn(ctx, a)
 		if err != nil {
 			return err
 		}
@@ -170,7 +171,7 @@ system's user who ran the command.`
 // Run removes the passkeys.
 func (c removePasskeysCommand) Run(ctx context.Context, w io.Writer) error {
 	return c.change(ctx, func(ctx context.Context, service *accounts.Service, a accounts.Account) error {
-		passkeys, err := service.UserPasskeys(ctx, a)
+		passkeys, _, err := service.OtherWaysIn(ctx, a)
 		if err != nil {
 			return err
 		}
@@ -184,10 +185,40 @@ func (c removePasskeysCommand) Run(ctx context.Context, w io.Writer) error {
 	})
 }
 
+type unlinkIdentityCommand struct {
+	userFlags
+	Issuer  string `required:"" help:"The issuer of the identity, as user show prints it."`
+	Subject string `required:"" help:"The subject of the identity, likewise."`
+}
+
+// Help says what happens and what to do first.
+func (unlinkIdentityCommand) Help() string {
+	return `First verify that it is the user who asks: docs/supporting-users.md says how. Afterwards the provider signs no one in to the account by this
+identity. All sessions of the user end that the site has opened itself, also those of other identities.`
+}
+
+// Run unlinks an identity.
+func (c unlinkIdentityCommand) Run(ctx context.Context, w io.Writer) error {
+	return c.change(ctx, func(ctx context.Context, service *accounts.Service, a accounts.Account) error {
+		identity := personal.Identity{Issuer: c.Issuer, Subject: c.Subject}
+		_, identities, err := service.OtherWaysIn(ctx, a)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(identities, func(i personal.LinkedIdentity) bool { return i.Identity == identity }) {
+			return unchanged(w, a, "has no such identity")
+		}
+		if err := service.UnlinkIdentity(ctx, personal.UnlinkIdentityRequest{Identity: identity, UserID: a.ID}); err != nil {
+			return lastWayIn(err, a)
+		}
+		return done(w, "The identity of account %d (%q) is unlinked, and the sessions that the site has opened for it have ended.", a)
+	})
+}
+
 // lastWayIn says what to do first if an account would be left without a way to sign in.
 func lastWayIn(err error, a accounts.Account) error {
 	if personal.CodeOf(err) == personal.CodeLastWayIn {
-		return fmt.Errorf("account %d (%q) has neither a password nor an e-mail, and no one could sign in to it without passkeys: "+
+		return fmt.Errorf("account %d (%q) has neither a password nor an e-mail, and no one could sign in to it any more: "+
 			"set an e-mail on the admin page of the user first; nothing was changed", a.ID, a.Login)
 	}
 	return err

@@ -101,7 +101,7 @@ func (c showUserCommand) Run(ctx context.Context, w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		passkeys, err := service.UserPasskeys(ctx, a)
+		passkeys, identities, err := service.OtherWaysIn(ctx, a)
 		if err != nil {
 			return err
 		}
@@ -141,6 +141,9 @@ func (c showUserCommand) Run(ctx context.Context, w io.Writer) error {
 		for _, p := range passkeys {
 			row("passkey", describePasskey(p))
 		}
+		for _, i := range identities {
+			row("identity", describeIdentity(i))
+		}
 		for _, name := range slices.Sorted(maps.Keys(a.Fields)) {
 			value, err := json.Marshal(a.Fields[name])
 			if err != nil {
@@ -162,6 +165,15 @@ func describePasskey(p personal.Passkey) string {
 	}
 	if p.Void {
 		text += ", void until the user has confirmed it with the password"
+	}
+	return text
+}
+
+// describeIdentity describes an identity in a line.
+func describeIdentity(i personal.LinkedIdentity) string {
+	text := printable(i.Subject) + " at " + printable(i.Issuer) + ", linked " + day(i.Linked)
+	if i.Void {
+		text += ", void until the user has linked it again"
 	}
 	return text
 }

@@ -27,6 +27,7 @@ type userCommand struct {
 	LiftLimits      liftLimitsCommand      `cmd:"" help:"Lift the limits of attempts that hold for a user."`
 	RemoveTwoFactor removeTwoFactorCommand `cmd:"" help:"Remove the second factor of a user who has lost it, with their passkeys, and end their sessions."`
 	RemovePasskeys  removePasskeysCommand  `cmd:"" help:"Remove all passkeys of a user, and end the sessions that they began."`
+	UnlinkIdentity  unlinkIdentityCommand  `cmd:"" help:"Unlink an identity of a user at a provider, and end the sessions that the site has opened for them."`
 }
 
 // serviceFlags open the domain on a database.

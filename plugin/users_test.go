@@ -251,7 +251,7 @@ func TestUser_DigitsThatNameTwoUsersAreRefused(t *testing.T) {
 	dump := "id,login,password_hash\n500,anna," + importedBcrypt + "\n7,500," + importedBcrypt + "\n600,600," + importedBcrypt + "\n"
 	mustCommand(t, "import", write(t, "users.csv", dump))
 	const both = `"500" is the login of account 7, and the id of account 500 ("anna"): repeat the command with --login or --id; nothing was done`
-	for _, verb := range []string{"user show", "user recover", "user disable", "user enable", "user sign-out", "user delete --yes", "user lift-limits", "user remove-two-factor", "user remove-passkeys", "export --user"} {
+	for _, verb := range []string{"user show", "user recover", "user disable", "user enable", "user sign-out", "user delete --yes", "user lift-limits", "user remove-two-factor", "user remove-passkeys", "user unlink-identity --issuer a --subject b", "export --user"} {
 		args := append(strings.Fields(verb), "500")
 		if out, _, err := command(t, args...); err == nil || !strings.Contains(err.Error(), both) || out != "" {
 			t.Errorf("%q: got %q, error %v, want %s", args, out, err, both)
@@ -366,7 +366,7 @@ func TestCommands_RefuseDatabaseOfOlderSchema(t *testing.T) {
 	t.Setenv("PERSONAL_DATABASE", "sqlite://"+path)
 	for _, args := range [][]string{{"export"}, {"user", "remove-two-factor", "ada"}} {
 		_, _, err := command(t, args...)
-		if want := "the database has schema version 0, this command needs 12: run `personal migrate`"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		if want := "the database has schema version 0, this command needs 14: run `personal migrate`"; err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: got %v, want %s", args, err, want)
 		}
 	}

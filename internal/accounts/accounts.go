@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -307,6 +308,16 @@ func refusal(code personal.Code) error { return personal.NewError(code, nil) }
 
 // newID returns a random identifier, by which a receiver recognises a repetition.
 func newID() string { return rand.Text() }
+
+// parseID returns the id of a session or a passkey that a text names. An id has one text: others
+// are those of 0, which nothing has.
+func parseID(text string) int64 {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || strconv.FormatInt(id, 10) != text {
+		return 0
+	}
+	return id
+}
 
 // check adds a field error, unless the code is empty.
 func check(invalid *personal.FieldErrors, parameter string, code personal.FieldErrorCode) {

@@ -217,11 +217,7 @@ func (s *Service) User(ctx context.Context, id int64) (personal.UserRecord, erro
 	if err != nil {
 		return personal.UserRecord{}, failWith(personal.CodeNotFound, "finding an account", err)
 	}
-	passkeys, err := s.UserPasskeys(ctx, account.Account)
-	if err != nil {
-		return personal.UserRecord{}, err
-	}
-	identities, err := s.identitiesOf(ctx, account.Account)
+	passkeys, identities, err := s.OtherWaysIn(ctx, account.Account)
 	return personal.UserRecord{
 		User: userOf(account), Fields: schema.Record(account.Fields), Passkeys: passkeys, Identities: identities,
 	}, err

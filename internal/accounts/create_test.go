@@ -173,7 +173,7 @@ func TestCreateUser_WithoutAHostThereAreNoUserFields(t *testing.T) {
 }
 
 func TestRevokeUserSession_EndsOneAndIsReportedOnce(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		kept := f.register(t, "ada").Credentials
 		other := f.register(t, "bob").Credentials

@@ -96,23 +96,22 @@ func (s *Service) explain(ctx context.Context, account SeenAccount, entered stri
 	if err != nil {
 		return personal.Explanation{}, err
 	}
-	identities, err := s.identitiesOf(ctx, a)
+	passkeys, identities, err := s.OtherWaysIn(ctx, a)
 	if err != nil {
 		return personal.Explanation{}, err
 	}
-	passkeys, err := s.explainPasskeys(ctx, a)
-	if err != nil {
-		return personal.Explanation{}, err
+	if s.offersPasskeys() != nil {
+		passkeys = nil
 	}
 	e := personal.Explanation{User: &user}
 	for _, part := range []func() ([]personal.Verdict, error){
-		func() ([]personal.Verdict, error) { return s.explainState(ctx, a, identities, passkeys, entered) },
+		func() ([]personal.Verdict, error) { return s.explainState(ctx, a, passkeys, identities, entered) },
 		func() ([]personal.Verdict, error) {
 			return s.limitVerdicts(ctx, append(s.accountLimits(ctx, a, from), s.addressLimits(ctx, from, s.guessAddress, s.signInAddress)...))
 		},
 		func() ([]personal.Verdict, error) { return s.explainCodes(ctx, a) },
 		func() ([]personal.Verdict, error) { return s.explainFactor(ctx, a) },
-		func() ([]personal.Verdict, error) { return passkeys, nil },
+		func() ([]personal.Verdict, error) { return explainPasskeys(passkeys), nil },
 		func() ([]personal.Verdict, error) { return s.explainMails(ctx, a, from) },
 		func() ([]personal.Verdict, error) {
 			return s.limitVerdicts(ctx, s.addressLimits(ctx, from, s.recoverAddress, s.confirmAddress))
@@ -176,7 +175,7 @@ func (s *Service) findStuck(ctx context.Context, text string) (account SeenAccou
 
 // explainState returns what refuses every sign-in until something is done.
 func (s *Service) explainState(
-	ctx context.Context, a Account, identities []personal.LinkedIdentity, passkeys []personal.Verdict, entered string,
+	ctx context.Context, a Account, passkeys []personal.Passkey, identities []personal.LinkedIdentity, entered string,
 ) (verdicts []personal.Verdict, err error) {
 	email, _ := ParseEmail(entered)
 	switch {
@@ -210,7 +209,7 @@ func (s *Service) explainState(
 	case password.Verifiable(a.PasswordHash):
 	case valid > 0:
 		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonIdentities, Count: valid})
-	case slices.ContainsFunc(passkeys, func(v personal.Verdict) bool { return v.Reason == personal.ReasonPasskeys }):
+	case len(passkeys) > voidPasskeys(passkeys):
 	default:
 		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonNoPassword, Action: newPasswordAction(a)})
 	}
@@ -237,9 +236,18 @@ func explainIdentities(identities []personal.LinkedIdentity) []personal.Verdict 
 	return []personal.Verdict{{Reason: personal.ReasonIdentitiesVoid, Count: void}}
 }
 
-func voidIdentities(identities []personal.LinkedIdentity) (n int) {
-	for _, i := range identities {
-		if i.Void {
+func voidIdentities(identities []personal.LinkedIdentity) int {
+	return count(identities, func(i personal.LinkedIdentity) bool { return i.Void })
+}
+
+func voidPasskeys(passkeys []personal.Passkey) int {
+	return count(passkeys, func(p personal.Passkey) bool { return p.Void })
+}
+
+// count returns how many of a list fulfil a condition.
+func count[T any](list []T, condition func(T) bool) (n int) {
+	for _, v := range list {
+		if condition(v) {
 			n++
 		}
 	}
@@ -270,26 +278,15 @@ func (s *Service) explainFactor(ctx context.Context, a Account) ([]personal.Verd
 
 // explainPasskeys counts the passkeys that sign the user in, and those that do so only after
 // they have proved who they are. What keeps the user out otherwise may not concern passkeys.
-func (s *Service) explainPasskeys(ctx context.Context, a Account) (verdicts []personal.Verdict, err error) {
-	list, err := s.store.Passkeys(ctx, a.ID)
-	if err != nil || s.offersPasskeys() != nil {
-		return nil, fail("reading passkeys", err)
-	}
-	valid, void := 0, 0
-	for _, p := range list {
-		if p.Void(a) {
-			void++
-		} else {
-			valid++
-		}
-	}
-	if valid > 0 {
+func explainPasskeys(passkeys []personal.Passkey) (verdicts []personal.Verdict) {
+	void := voidPasskeys(passkeys)
+	if valid := len(passkeys) - void; valid > 0 {
 		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonPasskeys, Count: valid})
 	}
 	if void > 0 {
 		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonPasskeysVoid, Count: void})
 	}
-	return verdicts, nil
+	return verdicts
 }
 
 // explainMails returns what keeps mails from reaching the user.

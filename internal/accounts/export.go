@@ -70,14 +70,11 @@ func (s *Service) readExport(ctx context.Context, who caller) (e personal.Export
 	if e.Sessions, err = s.sessionsOf(ctx, a.ID, who.session.ID); err != nil {
 		return e, err
 	}
-	if e.Passkeys, err = s.UserPasskeys(ctx, a); err != nil {
+	if e.Passkeys, e.Identities, err = s.OtherWaysIn(ctx, a); err != nil {
 		return e, err
 	}
 	if e.KnownAddresses, err = s.store.KnownAddresses(ctx, a.ID); err != nil {
 		return e, fail("reading known addresses", err)
-	}
-	if e.Identities, err = s.identitiesOf(ctx, a); err != nil {
-		return e, err
 	}
 	// All other jobs of an account send a mail. A waiting recovery is of no account yet.
 	waiting, err := s.store.WaitingJobs(ctx, a.ID, KindEvent, maxPendingMails+1)

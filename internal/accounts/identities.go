@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -54,8 +55,19 @@ type WaysIn struct {
 // StoredIdentity is an identity of an account.
 type StoredIdentity struct {
 	personal.Identity
-	CredentialVersion int64
+	AccountID         int64
+	CredentialVersion int64 // the account's: with another one the identity is void
+	WithCode          bool  // it was linked with a code of the second factor in force
 	Linked            time.Time
+}
+
+// Check returns an error that says why an identity cannot be one that was linked, without its
+// values.
+func (i StoredIdentity) Check() error {
+	if len(checkIdentity(i.Identity)) > 0 {
+		return fmt.Errorf("issuer and subject must have 1 to %d bytes", personal.MaxIdentityPart)
+	}
+	return nil
 }
 
 var (
@@ -65,8 +77,8 @@ var (
 	ErrTooManyIdentities = errors.New("the account has too many identities")
 )
 
-// void reports whether an identity of the account signs no one in.
-func (i StoredIdentity) void(a Account) bool {
+// Void reports whether an identity of the account signs no one in, as [Passkey.Void] does.
+func (i StoredIdentity) Void(a Account) bool {
 	return i.CredentialVersion != a.CredentialVersion && a.HasWayIn()
 }
 
@@ -158,7 +170,7 @@ func (s *Service) FindIdentity(ctx context.Context, i personal.Identity) (userID
 		return 0, err
 	}
 	found, account, err := s.store.FindIdentity(ctx, i)
-	if err == nil && found.void(account) {
+	if err == nil && found.Void(account) {
 		err = ErrNotFound
 	}
 	if err != nil {
@@ -185,15 +197,19 @@ func mayUnlink(a Account, left WaysIn) error {
 	return nil
 }
 
-// identitiesOf returns the identities of an account, the latest first.
-func (s *Service) identitiesOf(ctx context.Context, a Account) ([]personal.LinkedIdentity, error) {
+// OtherWaysIn returns the passkeys of an account, whether or not the site has passkeys, and its
+// identities, each the latest first.
+func (s *Service) OtherWaysIn(ctx context.Context, a Account) (passkeys []personal.Passkey, identities []personal.LinkedIdentity, err error) {
+	keys, err := s.store.Passkeys(ctx, a.ID)
+	if err != nil {
+		return nil, nil, fail("reading passkeys", err)
+	}
 	stored, err := s.store.Identities(ctx, a.ID)
 	if err != nil {
-		return nil, fail("reading identities", err)
+		return nil, nil, fail("reading identities", err)
 	}
-	var identities []personal.LinkedIdentity
 	for _, i := range stored {
-		identities = append(identities, personal.LinkedIdentity{Identity: i.Identity, Linked: i.Linked, Void: i.void(a)})
+		identities = append(identities, personal.LinkedIdentity{Identity: i.Identity, Linked: i.Linked, Void: i.Void(a)})
 	}
-	return identities, nil
+	return passkeysOf(keys, a), identities, nil
 }

@@ -214,6 +214,8 @@ func TestIdentity_OfAnAccountWithoutPasswordAndEmailIsNeverVoid(t *testing.T) {
 		f.exec(t, "UPDATE personal_accounts SET credential_version = credential_version + 1")
 		f.wantFound(t, "ada", true)
 		must(t, f.service.SetEmail(t.Context(), personal.SetEmailRequest{UserID: id, Email: "ada@example.com"}))
+		f.wantFound(t, "ada", true) // its user has no proof but this identity
+		f.exec(t, "UPDATE personal_accounts SET credential_version = credential_version + 1")
 		f.wantFound(t, "ada", false)
 		record, err := f.service.User(t.Context(), id)
 		if err != nil || len(record.Identities) != 1 || !record.Identities[0].Void {

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -393,21 +393,17 @@ func (s *Service) mailKeyOf(ctx context.Context, candidate []byte) ([]byte, erro
 }
 
 // digestKey is a key that all nodes read from the database once.
-type digestKey struct {
-	mu    sync.Mutex
-	value []byte
-}
+type digestKey struct{ value atomic.Pointer[[]byte] }
 
-// get returns the key of a name; the candidate is as for MailLimitStore.Key.
+// get returns the key of a name; the candidate is as for MailLimitStore.Key. Calls that come before
+// the first answer ask the database themselves: none waits for another.
 func (k *digestKey) get(ctx context.Context, store MailLimitStore, name string, candidate []byte) ([]byte, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.value == nil {
-		key, err := store.Key(ctx, name, candidate)
-		if err != nil {
-			return nil, err
-		}
-		k.value = key
+	if key := k.value.Load(); key != nil {
+		return *key, nil
 	}
-	return k.value, nil
+	key, err := store.Key(ctx, name, candidate)
+	if err == nil {
+		k.value.Store(&key)
+	}
+	return key, err
 }

@@ -1,6 +1,8 @@
 package accounts
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -11,6 +13,44 @@ import (
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/throttle"
 )
+
+// outage is a store that answers no question for a key until its caller gives up.
+type outage struct {
+	MailLimitStore
+	asked chan struct{}
+}
+
+func (s outage) Key(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+	s.asked <- struct{}{}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestDigestKey_NoCallWaitsForAnother(t *testing.T) {
+	var key digestKey
+	store := outage{asked: make(chan struct{}, 2)}
+	waiting, giveUp := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := key.get(waiting, store, "name", nil)
+		ended <- err
+	}()
+	<-store.asked
+	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := key.get(short, store, "name", nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("the first call has ended with %v, want that it waits", err)
+	default:
+	}
+	giveUp()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+}
 
 // ledger counts mails as a store does.
 type ledger struct {

@@ -39,11 +39,12 @@ type PasskeyStore interface {
 	// changed or the account is disabled.
 	BeginPasskey(ctx context.Context, accountID int64, a PasskeyAttempt, candidate []byte, code CodeUse, jobs ...NewJob) (handle []byte, err error)
 	// FindAttempt returns an attempt that waits in a session, if it was stored after the given
-	// time and for this credential version; else ErrNotFound.
+	// time and for this credential version; else ErrNotFound. ErrStale if the session has ended.
 	FindAttempt(ctx context.Context, sessionID, credentialVersion int64, digest [32]byte, after time.Time) (PasskeyAttempt, error)
 	// AddPasskey stores a passkey, uses the attempt up, stores the jobs, and returns the id.
 	// ErrAttemptUsed; ErrPasskeyTaken if an account has the credential id; ErrTooManyPasskeys;
-	// ErrStale if the credential version has changed or the account is disabled.
+	// ErrStale if the credential version has changed, the account is disabled, or the session of
+	// the attempt has ended.
 	AddPasskey(ctx context.Context, p Passkey, attempt AttemptUse, jobs ...NewJob) (id int64, err error)
 	// ConfirmedPasskey returns the account's passkey that a confirmation has added. ErrNotFound.
 	ConfirmedPasskey(ctx context.Context, accountID int64, confirmation [32]byte) (Passkey, error)
@@ -58,14 +59,15 @@ type PasskeyStore interface {
 	// account and how many there were, unless there was none. ErrNotFound; ErrLastWayIn.
 	RemovePasskeys(ctx context.Context, accountID int64, jobs func(before Account, n int) []NewJob) error
 
-	// OtherRelyingParty returns an RP ID of stored passkeys that is not the given one; "" if there
-	// is none.
+	// OtherRelyingParty returns an RP ID that is not the given one, of the oldest or the newest
+	// passkeys; "" if there is none.
 	OtherRelyingParty(ctx context.Context, id string) (string, error)
 }
 
 // The errors of a PasskeyStore.
 var (
-	// ErrAttemptUsed means that an attempt was used, has expired, or is another session's.
+	// ErrAttemptUsed means that an attempt was used, has expired, or is another session's, which
+	// goes on.
 	// Nothing was written.
 	ErrAttemptUsed = errors.New("the attempt was used")
 	// ErrPasskeyTaken means that an account has the credential id. Nothing was written.
@@ -255,7 +257,8 @@ func (s *Service) attemptKey(ctx context.Context) ([]byte, error) {
 }
 
 // AuthorizePasskey implements [personal.Service]. An unknown passkey costs the same as one whose
-// response is wrong: the same queries, the check of a signature, the same response.
+// response is wrong: the same queries, the same checks of signatures, the same lines in the log,
+// the same response.
 func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePasskeyRequest) (in personal.PasskeySignedIn, err error) {
 	if err := s.offersPasskeys(); err != nil {
 		return in, err
@@ -294,33 +297,20 @@ func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePass
 		s.failed(ctx, a.LoginKey, a.ID)
 		return in, refusal(code)
 	}
-	var code checkedCode
-	owner := codeOwner{id: a.ID, login: a.LoginKey, email: a.Email, factor: a.TwoFactor}
-	if p.needsCode(a) {
-		if r.Code == "" {
-			return in, refusal(personal.CodeCodeRequired)
-		}
-		address, err := s.callersAddress(ctx, AccountQuery{LoginKey: a.LoginKey})
-		if err != nil {
-			return in, err
-		}
-		owner.known = address.Codes
-		if err := s.blocked(ctx, owner, r.Code); err != nil {
-			return in, err
-		}
-		code, err = s.checkCode(ctx, owner, r.Code)
-		if s.wrongCode(ctx, owner, err) {
-			return in, refusal(personal.CodeInvalidCode)
-		}
-		if err != nil {
-			return in, err
-		}
-	}
 	text, proof := s.newProof(a)
 	proof.WithCode, proof.PasskeyID = a.TwoFactor.On(), p.ID
-	in.SignedIn, err = s.signIn(ctx, account, signInBy{method: personal.MethodPasskey, code: code, passkey: use, proof: proof})
-	if s.wrongCode(ctx, owner, err) {
-		return personal.PasskeySignedIn{}, refusal(personal.CodeInvalidCode)
+	open := func(code checkedCode) (personal.SignedIn, error) {
+		return s.signIn(ctx, account, signInBy{method: personal.MethodPasskey, code: code, passkey: use, proof: proof})
+	}
+	var code checkedCode
+	if p.needsCode(a) {
+		var address KnownAddress
+		if address, err = s.callersAddress(ctx, AccountQuery{LoginKey: a.LoginKey}); err != nil {
+			return in, err
+		}
+		in.SignedIn, code, err = s.signInWithCode(ctx, caller{account: a}.owner(address), r.Code, open)
+	} else {
+		in.SignedIn, err = open(code)
 	}
 	if errors.Is(err, ErrAttemptUsed) || errors.Is(err, ErrStale) { // or the passkey was removed meanwhile
 		s.failed(ctx, "", a.ID)
@@ -350,21 +340,26 @@ func (s *Service) checkPasskey(ctx context.Context, attempt, credential string) 
 	}
 	digest := sha256.Sum256(challenge[:])
 	p, a, used, err := s.store.FindPasskey(ctx, assertion.CredentialID, digest)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		s.settings.Passkeys.VerifyDummy(challenge[:], assertion)
-		return p, Account{}, use, refusal(personal.CodeInvalidCredentials)
-	case err != nil:
+	unknown := errors.Is(err, ErrNotFound)
+	if err != nil && !unknown {
 		return p, Account{}, use, fail("finding a passkey", err)
 	}
-	after, err := s.settings.Passkeys.Verify(challenge[:], assertion, p.Key)
-	if err == nil && (len(assertion.UserHandle) == 0 || string(assertion.UserHandle) != string(p.UserHandle)) {
-		err = passkey.ErrInvalid
+	if unknown {
+		p.Key = passkey.Dummy(assertion)
+	}
+	after, err := s.settings.Passkeys.VerifyAlike(challenge[:], assertion, p.Key)
+	switch {
+	case unknown:
+		err = errUnknownPasskey
+	case err == nil && (len(assertion.UserHandle) == 0 || string(assertion.UserHandle) != string(p.UserHandle)):
+		err = errOtherHandle
+	case err == nil && used:
+		err = ErrAttemptUsed
+	case err == nil && p.Void(a):
+		err = errVoidPasskey
 	}
 	if err != nil {
 		s.refusedPasskey(ctx, a.ID, err)
-	}
-	if err != nil || used || p.Void(a) {
 		return p, Account{ID: a.ID}, use, refusal(personal.CodeInvalidCredentials)
 	}
 	return p, a, s.usePasskey(ctx, p, after, a, AttemptUse{Digest: digest, Expires: expires}), nil
@@ -380,8 +375,15 @@ func (s *Service) usePasskey(ctx context.Context, p Passkey, after passkey.Key, 
 	}
 }
 
-// refusedPasskey logs why the response of a stored passkey was refused: a wrong origin is the
-// usual sign of wrong settings.
+// The reasons beside those of package passkey for which a response is refused.
+var (
+	errUnknownPasskey = errors.New("no account has the passkey")
+	errOtherHandle    = errors.New("the user handle is missing or another one")
+	errVoidPasskey    = errors.New("the passkey is void")
+)
+
+// refusedPasskey logs why the response of a passkey was refused, of the account or of an unknown
+// one: a wrong origin is the usual sign of wrong settings.
 func (s *Service) refusedPasskey(ctx context.Context, accountID int64, err error) {
 	s.log.InfoContext(ctx, "a passkey was refused", slog.Int64("user_id", accountID), slog.Any("reason", err))
 }
@@ -403,7 +405,7 @@ func (s *Service) provePasskey(ctx context.Context, who caller, guess attempt, r
 	invalid := maps.Clone(r.FieldErrors)
 	require(&invalid, "attempt", r.Attempt)
 	require(&invalid, "credential", r.Credential)
-	if len(invalid) > 0 || r.Password != "" { // one or the other
+	if r.Password != "" { // one or the other
 		invalid.Add("credential", personal.FieldErrorMismatch)
 	}
 	if err := invalid.Err(); err != nil {
@@ -460,7 +462,8 @@ func (s *Service) checkProof(ctx context.Context, who caller, text, credential s
 	return p, s.usePasskey(ctx, p, after, who.account, AttemptUse{Digest: attempt.Digest, SessionID: who.session.ID}), nil
 }
 
-// findAttempt finds an attempt of the caller's session. passkey.ErrInvalid.
+// findAttempt finds an attempt of the caller's session. passkey.ErrInvalid; unauthenticated if the
+// session has ended meanwhile.
 func (s *Service) findAttempt(ctx context.Context, who caller, text string, purpose personal.PasskeyPurpose) (a PasskeyAttempt, err error) {
 	digest, ok := token.MailDigest(text)
 	if !ok {
@@ -471,7 +474,7 @@ func (s *Service) findAttempt(ctx context.Context, who caller, text string, purp
 	if errors.Is(err, ErrNotFound) || err == nil && a.Purpose != purpose {
 		return a, passkey.ErrInvalid
 	}
-	return a, fail("finding an attempt", err)
+	return a, failWith(personal.CodeUnauthenticated, "finding an attempt", err)
 }
 
 // AddPasskey implements [personal.Service].
@@ -615,14 +618,8 @@ func (s *Service) Passkeys(ctx context.Context, c personal.Credentials) ([]perso
 	if err != nil {
 		return nil, err
 	}
-	return s.UserPasskeys(ctx, who.account)
-}
-
-// UserPasskeys returns the passkeys of an account, the newest first, whether or not the site has
-// passkeys.
-func (s *Service) UserPasskeys(ctx context.Context, a Account) ([]personal.Passkey, error) {
-	list, err := s.store.Passkeys(ctx, a.ID)
-	return passkeysOf(list, a), fail("reading passkeys", err)
+	list, err := s.store.Passkeys(ctx, who.account.ID)
+	return passkeysOf(list, who.account), fail("reading passkeys", err)
 }
 
 // RenamePasskey implements [personal.Service].
@@ -640,11 +637,7 @@ func (s *Service) RenamePasskey(ctx context.Context, r personal.RenamePasskeyReq
 	if err := invalid.Err(); err != nil {
 		return err
 	}
-	id, err := strconv.ParseInt(r.ID, 10, 64)
-	if err != nil {
-		return nil // no passkey has such an id
-	}
-	return fail("renaming a passkey", s.store.RenamePasskey(ctx, who.account.ID, id, r.Name))
+	return fail("renaming a passkey", s.store.RenamePasskey(ctx, who.account.ID, parseID(r.ID), r.Name))
 }
 
 // RemovePasskey implements [personal.Service].
@@ -664,8 +657,7 @@ func (s *Service) RemovePasskey(ctx context.Context, r personal.RemovePasskeyReq
 		return err
 	}
 	a := who.account
-	id, _ := strconv.ParseInt(r.ID, 10, 64) // no passkey has another id
-	err = s.store.RemovePasskey(ctx, a.ID, a.CredentialVersion, id, code.use, code.jobs, s.passkeysRemoved(ctx, personal.ActorUser, a, 1)...)
+	err = s.store.RemovePasskey(ctx, a.ID, a.CredentialVersion, parseID(r.ID), code.use, code.jobs, s.passkeysRemoved(ctx, personal.ActorUser, a, 1)...)
 	if errors.Is(err, ErrLastWayIn) {
 		return refusal(personal.CodeLastWayIn)
 	}

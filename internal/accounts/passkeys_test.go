@@ -1,8 +1,10 @@
 package accounts_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -56,6 +58,20 @@ func (u *passkeyUser) add(t testing.TB, ctx context.Context, code string) {
 	if err != nil {
 		t.Fatalf("adding a passkey: %v", err)
 	}
+}
+
+// respond responds to an attempt to prove.
+func (u *passkeyUser) respond(t testing.TB) (attempt, credential string) {
+	t.Helper()
+	begun, err := u.f.service.BeginPasskey(context.Background(), personal.BeginPasskeyRequest{Credentials: u.in, Purpose: personal.PasskeyProve})
+	if err != nil {
+		t.Fatalf("beginning to prove: %v", err)
+	}
+	credential, err = u.device.Get(begun.Options)
+	if err != nil {
+		t.Fatalf("responding: %v", err)
+	}
+	return begun.Attempt, credential
 }
 
 // request returns a sign-in with the passkey.
@@ -169,13 +185,14 @@ func TestPasskey_TenAttemptsWaitInASession(t *testing.T) {
 	})
 }
 
-// Neither the number of statements nor what they are tells an unknown passkey from a wrong response.
+// Neither the statements nor the lines in the log tell an unknown passkey from a wrong response.
 func TestPasskey_UnknownOneCostsTheSameStatements(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		passkeys(&f.settings)
 		counter := &statementCounter{}
-		f.offer(t, counter.open(t, f, url), h)
+		var logged bytes.Buffer
+		f.service = accounts.New(f.settings, counter.open(t, f, url), h, f.host, slog.New(slog.NewTextHandler(&logged, nil)), f.worker.Wake)
 		u := f.passkeyUser(t, "ada")
 		removed := f.passkeyUser(t, "eve")
 		if err := f.service.RemovePasskeys(t.Context(), removed.in.UserID); err != nil {
@@ -185,14 +202,19 @@ func TestPasskey_UnknownOneCostsTheSameStatements(t *testing.T) {
 		other := u.request(t, "")
 		wrong.Credential = other.Credential
 		var costs [2][]string
+		var lines [2]int
 		for i, request := range []personal.AuthorizePasskeyRequest{wrong, removed.request(t, "")} {
 			counter.take()
+			logged.Reset()
 			_, err := f.service.AuthorizePasskey(at(t, "203.0.113.9"), request)
 			wantCode(t, err, personal.CodeInvalidCredentials)
-			costs[i] = counter.take()
+			costs[i], lines[i] = counter.take(), strings.Count(logged.String(), "\n")
 		}
 		if diff := cmp.Diff(len(costs[0]), len(costs[1])); diff != "" {
 			t.Errorf("statements of a wrong response and of an unknown passkey:\n%s\n\n%s", strings.Join(costs[0], "\n"), strings.Join(costs[1], "\n"))
+		}
+		if lines[0] != lines[1] || lines[0] == 0 {
+			t.Errorf("got %d lines in the log of a wrong response and %d of an unknown passkey, want as many", lines[0], lines[1])
 		}
 		counter.take()
 		if _, err := f.service.BeginPasskey(t.Context(), personal.BeginPasskeyRequest{Purpose: personal.PasskeySignIn}); err != nil {
@@ -346,9 +368,15 @@ func TestPasskey_IsVoidAfterAnOlderVersionHasChangedCredentials(t *testing.T) {
 			!slices.ContainsFunc(e.Verdicts, func(v personal.Verdict) bool { return v.Reason == personal.ReasonPasskeysVoid && v.Count == 1 }) {
 			t.Errorf("got %+v, error %v; want the verdict %s", e.Verdicts, err, personal.ReasonPasskeysVoid)
 		}
-		if _, err := f.service.Prove(t.Context(), personal.ProveRequest{Credentials: u.in, Password: goodPassword, ID: u.added.ID}); err != nil {
-			t.Fatal(err)
+		lift := func(id string) {
+			t.Helper()
+			if _, err := f.service.Prove(t.Context(), personal.ProveRequest{Credentials: u.in, Password: goodPassword, ID: id}); err != nil {
+				t.Fatal(err)
+			}
 		}
+		lift("0" + u.added.ID) // not its id
+		u.wantSignIn(t, "", personal.CodeInvalidCredentials)
+		lift(u.added.ID)
 		wantListed(false)
 		u.wantSignIn(t, "", "")
 		u.in = f.changePassword(t, u.in, goodPassword, goodPassword+"!")
@@ -369,6 +397,42 @@ func TestPasskey_IsVoidAfterAnOlderVersionHasChangedCredentials(t *testing.T) {
 		wantCode(t, f.service.RemovePasskey(t.Context(), remove), personal.CodeLastWayIn)
 		u.wantSignIn(t, "", "")
 	})
+}
+
+// An account without password and e-mail has valid passkeys only. Its first password or e-mail
+// makes none void.
+func TestPasskey_StaysValidWhenItsAccountGetsAnotherWayIn(t *testing.T) {
+	for name, change := range map[string]func(*testing.T, *passkeyUser){
+		"a password": func(t *testing.T, u *passkeyUser) {
+			in, err := u.signIn(t, t.Context(), "")
+			must(t, err)
+			_, err = u.f.service.ChangePassword(t.Context(), personal.ChangePasswordRequest{
+				Credentials: in.Credentials, Proof: in.Proof.Proof, Password: otherPassword, ConfirmPassword: otherPassword,
+			})
+			must(t, err)
+		},
+		"an e-mail by an administrator": func(t *testing.T, u *passkeyUser) { u.f.setEmail(t, u.in.UserID, "ada@example.org") },
+		"an e-mail by its user": func(t *testing.T, u *passkeyUser) {
+			in, err := u.signIn(t, t.Context(), "")
+			must(t, err)
+			must(t, u.f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: in.Credentials, Proof: in.Proof.Proof, Email: "ada@example.org"}))
+			u.f.drain(t)
+			_, err = u.f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: u.f.tokens()[0]})
+			must(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testdb.Databases(t, func(t *testing.T, url string) {
+				f := withPasskeys(t, url)
+				u := f.passkeyUser(t, "ada")
+				f.exec(t, "UPDATE personal_accounts SET password_hash = '', email = '', email_key = NULL, credential_version = credential_version + 1")
+				change(t, u)
+				u.wantSignIn(t, "", "")
+				f.exec(t, "UPDATE personal_accounts SET credential_version = credential_version + 1") // by an older version
+				u.wantSignIn(t, "", personal.CodeInvalidCredentials)
+			})
+		})
+	}
 }
 
 // An older version switches the factor off without changing the credential version.

@@ -12,14 +12,14 @@ import (
 
 // PasswordStore replaces passwords.
 type PasswordStore interface {
-	// ReplacePassword sets the hash, raises the credential version, voids the
-	// account's mailed tokens, ends every session but keep, whose secrets it replaces
-	// (the id and the creation stay), keeps what the caller's address is to the account,
-	// forgets refused codes, removes all passkeys or keeps them valid, and stores the jobs,
-	// which it requests with the numbers of passkeys that were removed and are left. ErrStale if the credential
-	// version has changed, the account is disabled, or the session
+	// ReplacePassword sets the hash of an account, which is given as it was read, raises the
+	// credential version, voids the account's mailed tokens, ends every session but keep, whose
+	// secrets it replaces (the id and the creation stay), keeps what the caller's address is to
+	// the account, forgets refused codes, removes all passkeys, and the kept session if one
+	// of them began it, or keeps them valid, and stores the jobs, which it requests with the numbers of passkeys that were removed and are left.
+	// ErrStale if the credential version has changed, the account is disabled, or the session
 	// has ended; ErrCodeUsed; ErrProofVoid.
-	ReplacePassword(ctx context.Context, accountID, credentialVersion int64, hash string, keep KeptSession, code CodeUse,
+	ReplacePassword(ctx context.Context, before Account, hash string, keep KeptSession, code CodeUse,
 		removePasskeys bool, jobs func(removed, left int) []NewJob) error
 }
 
@@ -37,7 +37,7 @@ func (s *Service) keepSession(ctx context.Context, who caller) (KeptSession, tok
 }
 
 // ChangePassword implements [personal.Service]. The caller's session continues with
-// fresh secrets, so that its former hashes are void.
+// fresh secrets, so that its former hashes are void, unless a passkey began it that is removed.
 func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordRequest) (personal.Credentials, error) {
 	e := evidence{"old_password", r.OldPassword, r.Code, r.Proof}
 	who, attempt, err := s.identifyGuess(ctx, r.Credentials, e.guess(), nil)
@@ -67,7 +67,7 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 	}
 	keep, secret := s.keepSession(ctx, who)
 	a := who.account
-	err = s.store.ReplacePassword(ctx, a.ID, a.CredentialVersion, hash, keep, code.use, r.RemovePasskeys, func(removed, left int) []NewJob {
+	err = s.store.ReplacePassword(ctx, a, hash, keep, code.use, r.RemovePasskeys, func(removed, left int) []NewJob {
 		jobs := append([]NewJob{s.event(ctx, personal.ActorUser, personal.EventPasswordChanged, a.ID)}, code.jobs...)
 		if removed > 0 {
 			jobs = append(jobs, s.passkeysRemovedEvent(ctx, personal.ActorUser, a.ID, removed))

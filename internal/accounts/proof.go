@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/cms-personal/personal/internal/token"
@@ -41,14 +40,14 @@ type ProofBy struct {
 }
 
 // ProofUse is a proof that was found valid. The transaction that it authorises finds it again, or
-// fails with ErrProofVoid. The zero value is none.
+// fails with ErrProofVoid, or with ErrStale if the session has ended. The zero value is none.
 type ProofUse struct {
 	SessionID int64
 	Digest    [32]byte
 }
 
-// ErrProofVoid means that a proof was replaced, has ended with its session, or was given for
-// another e-mail. Nothing was written.
+// ErrProofVoid means that a proof was replaced, has ended, or was given for another e-mail. Its
+// session goes on. Nothing was written.
 var ErrProofVoid = errors.New("the proof is void")
 
 // proves reports whether a text is the valid proof of the caller's session.
@@ -93,7 +92,7 @@ func (s *Service) Prove(ctx context.Context, r personal.ProveRequest) (personal.
 		p, code, err = s.provePasskey(ctx, who, guess, r)
 	} else {
 		code, err = s.confirm(ctx, who, guess, r.FieldErrors, evidence{parameter: "password", password: r.Password, code: r.Code})
-		by.Lift, _ = strconv.ParseInt(r.ID, 10, 64) // no passkey has another id
+		by.Lift = parseID(r.ID)
 	}
 	if err != nil {
 		return personal.Proof{}, err

@@ -225,6 +225,44 @@ func TestProof_VoidedMeanwhileDoesNothing(t *testing.T) {
 	})
 }
 
+func TestProof_OfASessionThatEndsMeanwhileIsUnauthenticated(t *testing.T) {
+	testdb.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		s := &interrupted{Store: f.store}
+		passkeys(&f.settings)
+		f.offer(t, s, mustHasher(t, cheap))
+		ends := func(in personal.Credentials) { // after it was identified
+			s.found = func() { must(t, f.service.RevokeUserSessions(t.Context(), in.UserID)) }
+		}
+		for i, name := range slices.Sorted(maps.Keys(provenUses)) {
+			u := &factor{f: f, login: "bob"}
+			code := ""
+			if name == "two_factor" {
+				u.in = f.register(t, u.login).Credentials
+			} else {
+				u = f.enrol(t, fmt.Sprint("ada", i))
+				code = u.recoveryCode()
+			}
+			proof := f.prove(t, t.Context(), u.in, code).Proof
+			ends(u.in)
+			wantCode(t, provenUses[name](t.Context(), f.service, u.in, proof), personal.CodeUnauthenticated)
+		}
+		u := f.passkeyUser(t, "eve")
+		attempt, credential := u.respond(t)
+		ends(u.in)
+		_, err := f.service.Prove(t.Context(), personal.ProveRequest{Credentials: u.in, Attempt: attempt, Credential: credential})
+		wantCode(t, err, personal.CodeUnauthenticated)
+		in := f.register(t, "mallory").Credentials
+		begun, err := f.service.AddPasskey(t.Context(), personal.AddPasskeyRequest{Credentials: in, Password: goodPassword})
+		must(t, err)
+		credential, err = u.device.Create(begun.Options)
+		must(t, err)
+		ends(in)
+		_, err = f.service.ConfirmPasskey(t.Context(), personal.ConfirmPasskeyRequest{Credentials: in, Attempt: begun.Attempt, Credential: credential, Name: "a passkey"})
+		wantCode(t, err, personal.CodeUnauthenticated)
+	})
+}
+
 // Wrong proofs cannot be guessed and are mostly expired ones: they are no guesses, and are not
 // reported as failed sign-ins. Writes of the session are limited all the same.
 func TestProof_WrongOnesCountOnlyAsWritesOfTheSession(t *testing.T) {

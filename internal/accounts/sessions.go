@@ -171,11 +171,7 @@ func (s *Service) RevokeSession(ctx context.Context, r personal.RevokeSessionReq
 	if err := invalid.Err(); err != nil {
 		return err
 	}
-	id, err := strconv.ParseInt(r.ID, 10, 64)
-	if err != nil {
-		return nil // no session has such an id
-	}
-	return fail("revoking a session", s.store.RevokeSession(ctx, who.account.ID, id))
+	return fail("revoking a session", s.store.RevokeSession(ctx, who.account.ID, parseID(r.ID)))
 }
 
 // RevokeOtherSessions implements [personal.Service].

@@ -98,9 +98,10 @@ func (s Site) Register(challenge []byte, credential string) (key Key, err error)
 	}, nil
 }
 
-// acceptable reports whether the attestation is of the format "none", or a signature by the key
-// itself, which clients pass on although no attestation is asked for (WebAuthn level 3, section
-// 5.1.3).
+// acceptable reports whether the attestation is of the format "none", or packed self attestation: a
+// signature by the key itself, which names no manufacturer. Clients that are asked for "none" pass
+// that on (WebAuthn level 3, sections 5.1.3 and 5.4.7; its check is that of section 8.2). All
+// others they replace by "none".
 func acceptable(o *protocol.AttestationObject) bool {
 	switch protocol.AttestationFormat(o.Format) {
 	case protocol.AttestationFormatNone:

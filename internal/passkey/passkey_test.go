@@ -2,6 +2,7 @@ package passkey_test
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -259,6 +260,23 @@ func TestRegister_Refuses(t *testing.T) {
 	}
 }
 
+// Browsers that are asked for no attestation pass a signature by the key itself on.
+func TestRegister_TakesPackedSelfAttestationAlone(t *testing.T) {
+	credential := newDevice(virtualwebauthn.KeyTypeEC2).create(t)
+	register(t, credential)
+	// The map of alg and sig gets a third member at its end, certificates.
+	certified := changeBytes(t, credential, "attestationObject", func(b []byte) []byte {
+		if !bytes.Contains(b, []byte("\x66packed\x67attStmt\xa2")) {
+			t.Fatalf("got the object %q, want a packed one by the key itself", b)
+		}
+		b = bytes.Replace(b, []byte("attStmt\xa2"), []byte("attStmt\xa3"), 1)
+		return bytes.Replace(b, []byte("\x68authData"), []byte("\x63x5c\x81\x41\x30\x68authData"), 1)
+	})
+	if _, err := site.Register(challenge, certified); !errors.Is(err, passkey.ErrInvalid) || !strings.Contains(err.Error(), "attestation") {
+		t.Errorf("with a certificate: got %v, want that the attestation is refused", err)
+	}
+}
+
 func TestVerify_Refuses(t *testing.T) {
 	d := newDevice(virtualwebauthn.KeyTypeEC2)
 	key := register(t, d.create(t))
@@ -302,11 +320,52 @@ func TestVerify_Refuses(t *testing.T) {
 	if _, err := verify(bytes.Repeat([]byte{1}, 32), good, key); !errors.Is(err, passkey.ErrInvalid) {
 		t.Errorf("another attempt's challenge: got %v, want ErrInvalid", err)
 	}
-	a, err := passkey.ParseAssertion(good)
+}
+
+// Allocations stand for time: they differ between algorithms, and do not vary.
+func TestVerifyAlike_CostsTheSameWithEveryKey(t *testing.T) {
+	point, _, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	site.VerifyDummy(challenge, a)
+	edwards := append([]byte{0xa4, 0x01, 0x01, 0x03, 0x27, 0x20, 0x06, 0x21, 0x58, 0x20}, point...)
+	for name, kind := range map[string]virtualwebauthn.KeyType{"ES256": virtualwebauthn.KeyTypeEC2, "RS256": virtualwebauthn.KeyTypeRSA} {
+		t.Run("a response by "+name, func(t *testing.T) {
+			d := newDevice(kind)
+			key := register(t, d.create(t))
+			a, err := passkey.ParseAssertion(d.get(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if after, err := site.VerifyAlike(challenge, a, key); err != nil || !bytes.Equal(after.PublicKey, key.PublicKey) {
+				t.Errorf("got %+v, error %v; want the key", after, err)
+			}
+			if _, err := site.VerifyAlike(bytes.Repeat([]byte{1}, 32), a, key); !errors.Is(err, passkey.ErrInvalid) {
+				t.Errorf("another attempt's challenge: got %v, want ErrInvalid", err)
+			}
+			cost := func(key passkey.Key) float64 {
+				return testing.AllocsPerRun(20, func() {
+					if _, err := site.VerifyAlike(challenge, a, key); !errors.Is(err, passkey.ErrInvalid) {
+						t.Errorf("got %v, want ErrInvalid", err)
+					}
+				})
+			}
+			unknown := cost(passkey.Dummy(a))
+			for name, public := range map[string][]byte{
+				"ES256": register(t, newDevice(virtualwebauthn.KeyTypeEC2).create(t)).PublicKey,
+				"RS256": register(t, newDevice(virtualwebauthn.KeyTypeRSA).create(t)).PublicKey,
+				"EdDSA": edwards,
+			} {
+				stored := passkey.Key{CredentialID: key.CredentialID, PublicKey: public}
+				if err := stored.Check(); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if got := cost(stored); got != unknown {
+					t.Errorf("a stored key of %s: got %v allocations, want those of an unknown key, %v", name, got, unknown)
+				}
+			}
+		})
+	}
 }
 
 func TestVerify_ReasonNamesTheOriginAndNothingElse(t *testing.T) {

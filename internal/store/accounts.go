@@ -68,9 +68,7 @@ func (s *Store) CreateAccount(
 // CreateWithoutSession implements accounts.RegistrationStore.
 func (s *Store) CreateWithoutSession(ctx context.Context, a accounts.Account, jobs func(id int64) []accounts.NewJob) (id int64, err error) {
 	row := newAccountRow(a)
-	created := func() *bun.RawQuery { // the hash has a salt of its own; after a failover an id may be given out twice
-		return s.write.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE id = ? AND password_hash = ?)", row.ID, row.PasswordHash)
-	}
+	created := func() *bun.RawQuery { return s.hasHash(row.ID, row.PasswordHash) } // after a failover an id may be given out twice
 	err = s.inTxOrFound(ctx, "create an account", created, func(ctx context.Context, tx bun.Tx) error {
 		if err := insertAccount(ctx, tx, &row); err != nil {
 			return err
@@ -133,27 +131,31 @@ func (s *Store) UpdateProfile(
 // ends the sessions sees its session; a later sign-in finds another credential
 // version. So no session of the old password survives.
 func (s *Store) ReplacePassword(
-	ctx context.Context, accountID, credentialVersion int64, hash string, keep accounts.KeptSession, code accounts.CodeUse,
+	ctx context.Context, before accounts.Account, hash string, keep accounts.KeptSession, code accounts.CodeUse,
 	removePasskeys bool, jobs func(removed, left int) []accounts.NewJob,
 ) error {
-	return s.inTxOrFound(ctx, "replace a password", s.hasSession(keep.Selector), func(ctx context.Context, tx bun.Tx) error {
+	replaced := func() *bun.RawQuery { return s.hasHash(before.ID, hash) } // the session may have ended with its passkey
+	return s.inTxOrFound(ctx, "replace a password", replaced, func(ctx context.Context, tx bun.Tx) error {
 		err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_accounts
 			SET password_hash = ?, foreign_hash = NULL, credential_version = credential_version + 1, updated = ?
 			WHERE id = ? AND credential_version = ? AND NOT disabled`,
-			hash, at(s.Now()), accountID, credentialVersion)
+			hash, at(s.Now()), before.ID, before.CredentialVersion)
 		if err != nil {
 			return err
 		}
-		if err := s.useCode(ctx, tx, accountID, code); err != nil {
+		if err := s.useCode(ctx, tx, before.ID, code); err != nil {
 			return err
 		}
-		if err := keepOnly(ctx, tx, accountID, keep); err != nil {
+		if err := keepOnly(ctx, tx, before.ID, keep); err != nil {
 			return err
 		}
-		if err := forgetRefusedCodes(ctx, tx, accountID); err != nil {
+		if err := execAll(ctx, tx, keepExempt(tx, before)...); err != nil {
 			return err
 		}
-		removed, left, err := s.keepPasskeys(ctx, tx, accountID, removePasskeys)
+		if err := forgetRefusedCodes(ctx, tx, before.ID); err != nil {
+			return err
+		}
+		removed, left, err := s.keepPasskeys(ctx, tx, before.ID, removePasskeys)
 		if err != nil {
 			return err
 		}

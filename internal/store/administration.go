@@ -316,7 +316,7 @@ func (s *Store) SetEmail(
 		if err := execAll(ctx, tx, dropBegun(tx, id)...); err != nil { // by a proof for the former e-mail
 			return err
 		}
-		if err := s.setEmail(ctx, tx, id, email, false); err != nil {
+		if err := s.setEmail(ctx, tx, before, email, false); err != nil {
 			return err
 		}
 		if err := voidMailTokens(ctx, tx, id); err != nil {

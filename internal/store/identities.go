@@ -16,12 +16,14 @@ type identityRow struct {
 	Issuer, Subject   []byte
 	AccountID         int64
 	CredentialVersion int64
+	WithCode          bool
 	Linked            micros
 }
 
 func (r *identityRow) identity() accounts.StoredIdentity {
 	return accounts.StoredIdentity{
-		Identity: personal.Identity{Issuer: string(r.Issuer), Subject: string(r.Subject)}, CredentialVersion: r.CredentialVersion, Linked: r.Linked.time(),
+		Identity:  personal.Identity{Issuer: string(r.Issuer), Subject: string(r.Subject)},
+		AccountID: r.AccountID, CredentialVersion: r.CredentialVersion, WithCode: r.WithCode, Linked: r.Linked.time(),
 	}
 }
 
@@ -40,8 +42,9 @@ func (s *Store) LinkIdentity(ctx context.Context, l accounts.LinkIdentity) error
 		}
 		issuer, subject, version := []byte(l.Identity.Issuer), []byte(l.Identity.Subject), account.CredentialVersion
 		for range insertTries {
-			n, err := exec(ctx, tx, `INSERT INTO personal_identities (issuer, subject, account_id, credential_version, with_code, linked)
-				VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, issuer, subject, account.ID, version, l.WithCode, at(s.Now()))
+			n, err := insertIdentity(ctx, tx, accounts.StoredIdentity{
+				Identity: l.Identity, AccountID: account.ID, CredentialVersion: version, WithCode: l.WithCode, Linked: s.Now(),
+			})
 			if err != nil {
 				return err
 			}
@@ -83,6 +86,13 @@ func (s *Store) LinkIdentity(ctx context.Context, l accounts.LinkIdentity) error
 	})
 }
 
+// insertIdentity stores an identity unless an account has it, and returns the number of rows.
+func insertIdentity(ctx context.Context, tx bun.Tx, i accounts.StoredIdentity) (int64, error) {
+	return exec(ctx, tx, `INSERT INTO personal_identities (issuer, subject, account_id, credential_version, with_code, linked)
+		VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		[]byte(i.Issuer), []byte(i.Subject), i.AccountID, i.CredentialVersion, i.WithCode, at(i.Linked))
+}
+
 // lockLinking locks the account whose identities are to be changed, and finds the proof of the user
 // who asks.
 func (s *Store) lockLinking(ctx context.Context, tx bun.Tx, l accounts.LinkIdentity) (accountRow, error) {
@@ -105,7 +115,7 @@ func waysIn(ctx context.Context, tx bun.Tx, account accountRow) (ways accounts.W
 	return ways, err
 }
 
-const identityColumns = "i.issuer, i.subject, i.account_id, i.credential_version, i.linked"
+const identityColumns = "i.issuer, i.subject, i.account_id, i.credential_version, i.with_code, i.linked"
 
 func selectIdentity(db bun.IDB, i personal.Identity) *bun.RawQuery {
 	return db.NewRaw("SELECT "+identityColumns+" FROM personal_identities i WHERE i.issuer = ? AND i.subject = ?", []byte(i.Issuer), []byte(i.Subject))
@@ -163,6 +173,17 @@ func (s *Store) UnlinkIdentity(ctx context.Context, u accounts.LinkIdentity) err
 func carryAlong(tx bun.Tx, accountID int64) []schema.QueryAppender {
 	return ofWaysIn(tx, `UPDATE ? SET credential_version = credential_version + 1
 		WHERE account_id = ? AND credential_version = (SELECT credential_version - 1 FROM personal_accounts WHERE id = ?)`, accountID, accountID)
+}
+
+// keepExempt returns the statements that keep the passkeys and the identities of a locked account
+// valid that gets a first password or e-mail. Before, none was void, whatever an older version had
+// changed.
+func keepExempt(tx bun.Tx, before accounts.Account) []schema.QueryAppender {
+	if before.HasWayIn() {
+		return nil
+	}
+	return ofWaysIn(tx, `UPDATE ? SET credential_version = (SELECT credential_version FROM personal_accounts WHERE id = ?)
+		WHERE account_id = ?`, before.ID, before.ID)
 }
 
 // askForCodes returns the statements after which the account's passkeys need the code of a second

@@ -191,9 +191,7 @@ func (s *Store) RedeemRecovery(
 	ctx context.Context, digest [32]byte, hash string, known accounts.KnownAt, jobs func(accounts.Removed) []accounts.NewJob,
 ) error {
 	var accountID int64
-	replaced := func() *bun.RawQuery { // a hash has its own salt
-		return s.write.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE id = ? AND password_hash = ?)", accountID, hash)
-	}
+	replaced := func() *bun.RawQuery { return s.hasHash(accountID, hash) }
 	return s.inTxOrFound(ctx, "redeem a recovery token", replaced, func(ctx context.Context, tx bun.Tx) error {
 		row, err := s.redeem(ctx, tx, accounts.PurposeRecovery, digest)
 		if err != nil {
@@ -238,7 +236,7 @@ func (s *Store) RedeemEmail(ctx context.Context, digest [32]byte, jobs ...accoun
 				return err
 			}
 		}
-		if err := s.setEmail(ctx, tx, row.AccountID, accounts.Email{Address: row.Email, Key: row.EmailKey}, true); err != nil {
+		if err := s.setEmail(ctx, tx, row.Account.account(), accounts.Email{Address: row.Email, Key: row.EmailKey}, true); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)
@@ -249,7 +247,7 @@ func (s *Store) RedeemEmail(ctx context.Context, digest [32]byte, jobs ...accoun
 // that is the old address. The account waits for no address any more. The condition
 // finds an address that is taken already; the unique index finds one that is taken in
 // the same moment.
-func (s *Store) setEmail(ctx context.Context, tx bun.Tx, accountID int64, email accounts.Email, verified bool) error {
+func (s *Store) setEmail(ctx context.Context, tx bun.Tx, before accounts.Account, email accounts.Email, verified bool) error {
 	taken := &accounts.TakenError{Email: true}
 	key := bun.NullZero(email.Key)
 	err := execOne(ctx, tx, taken, `UPDATE personal_accounts SET
@@ -258,17 +256,17 @@ func (s *Store) setEmail(ctx context.Context, tx bun.Tx, accountID int64, email 
 			email = ?, email_key = ?, verified_key = CASE WHEN ? THEN ? END, unverified_email = '', unverified_key = NULL, updated = ?
 		WHERE id = ? AND NOT EXISTS (SELECT 1 FROM personal_accounts other
 			WHERE other.id <> ? AND (other.email_key = ? OR other.login_key = ?))`,
-		email.Address, key, email.Address, key, verified, key, at(s.Now()), accountID, accountID, key, key)
+		email.Address, key, email.Address, key, verified, key, at(s.Now()), before.ID, before.ID, key, key)
 	if isUniqueViolation(err) {
 		return taken
 	}
 	if err != nil {
 		return err
 	}
-	return execAll(ctx, tx,
-		tx.NewRaw("DELETE FROM personal_mail_refusals WHERE account_id = ? AND email_key <> ?", accountID, email.Key),
+	return execAll(ctx, tx, append(keepExempt(tx, before),
+		tx.NewRaw("DELETE FROM personal_mail_refusals WHERE account_id = ? AND email_key <> ?", before.ID, email.Key),
 		// Else they would be fully known again after a change back to the former address.
-		tx.NewRaw("UPDATE personal_places SET credential_version = NULL, email_key = '' WHERE account_id = ? AND email_key <> ?", accountID, email.Key))
+		tx.NewRaw("UPDATE personal_places SET credential_version = NULL, email_key = '' WHERE account_id = ? AND email_key <> ?", before.ID, email.Key))...)
 }
 
 // RefuseMail implements accounts.MailStore.

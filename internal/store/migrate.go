@@ -20,7 +20,7 @@ import (
 
 const (
 	// SchemaTarget is the schema version that Migrate brings a database to.
-	SchemaTarget = 13
+	SchemaTarget = 14
 	// SchemaMinimum is the oldest schema, besides an empty database, that Migrate
 	// can start from.
 	SchemaMinimum = 1

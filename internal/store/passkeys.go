@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -157,14 +158,24 @@ func countPasskeys(ctx context.Context, tx bun.Tx, accountID int64) (n int, err 
 func (s *Store) FindAttempt(ctx context.Context, sessionID, credentialVersion int64, digest [32]byte, after time.Time) (a accounts.PasskeyAttempt, err error) {
 	var row struct {
 		Purpose   personal.PasskeyPurpose
-		Challenge []byte
+		Challenge []byte // NULL: the session has no such attempt
 		WithCode  bool
 	}
-	err = s.scan(ctx, "find an attempt", s.read.NewRaw(`SELECT purpose, challenge, with_code FROM personal_passkey_attempts
-		WHERE digest = ? AND session_id = ? AND credential_version = ? AND created > ?`, digest[:], sessionID, credentialVersion, at(after)), &row)
+	err = s.scan(ctx, "find an attempt", s.read.NewRaw(`SELECT coalesce(p.purpose, '') AS purpose, p.challenge, coalesce(p.with_code, FALSE) AS with_code
+		FROM personal_sessions s LEFT JOIN personal_passkey_attempts p
+			ON p.session_id = s.id AND p.digest = ? AND p.credential_version = ? AND p.created > ?
+		WHERE s.id = ?`, digest[:], credentialVersion, at(after), sessionID), &row)
+	switch {
+	case errors.Is(err, accounts.ErrNotFound):
+		return a, accounts.ErrStale
+	case err != nil:
+		return a, err
+	case row.Challenge == nil:
+		return a, accounts.ErrNotFound
+	}
 	a = accounts.PasskeyAttempt{Digest: digest, SessionID: sessionID, Purpose: row.Purpose, CredentialVersion: credentialVersion, WithCode: row.WithCode}
 	copy(a.Challenge[:], row.Challenge)
-	return a, err
+	return a, nil
 }
 
 // AddPasskey implements accounts.PasskeyStore.
@@ -199,7 +210,12 @@ func (s *Store) AddPasskey(ctx context.Context, p accounts.Passkey, attempt acco
 // the same attempt, one waits for the other.
 func useAttempt(ctx context.Context, tx bun.Tx, a accounts.AttemptUse) error {
 	if a.SessionID != 0 {
-		return execOne(ctx, tx, accounts.ErrAttemptUsed, "DELETE FROM personal_passkey_attempts WHERE digest = ? AND session_id = ?", a.Digest[:], a.SessionID)
+		n, err := exec(ctx, tx, "DELETE FROM personal_passkey_attempts WHERE digest = ? AND session_id = ?", a.Digest[:], a.SessionID)
+		if err != nil || n > 0 {
+			return err
+		}
+		err = tx.NewRaw("SELECT id FROM personal_sessions WHERE id = ?", a.SessionID).Scan(ctx, new(int64))
+		return cmp.Or(staleIfMissing(err), accounts.ErrAttemptUsed)
 	}
 	return execOne(ctx, tx, accounts.ErrAttemptUsed, "INSERT INTO personal_used_attempts (digest, expires) VALUES (?, ?) ON CONFLICT DO NOTHING",
 		a.Digest[:], at(a.Expires))
@@ -317,14 +333,14 @@ func dropBegun(tx bun.Tx, accountID int64) []schema.QueryAppender {
 	}
 }
 
-// keepPasskeys removes all passkeys of a locked account whose credential version was raised, or
-// keeps them. All sessions but the caller's have ended.
+// keepPasskeys removes all passkeys of a locked account whose credential version was raised, and
+// ends the caller's session if one of them began it, or keeps them. All other sessions have ended.
 func (s *Store) keepPasskeys(ctx context.Context, tx bun.Tx, accountID int64, remove bool) (removed, left int, err error) {
 	if !remove {
 		left, err = countPasskeys(ctx, tx, accountID)
 		return 0, left, err
 	}
-	if _, err := exec(ctx, tx, "UPDATE personal_sessions SET passkey_id = NULL WHERE account_id = ? AND passkey_id IS NOT NULL", accountID); err != nil {
+	if _, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ? AND passkey_id IS NOT NULL", accountID); err != nil {
 		return 0, 0, err
 	}
 	n, err := exec(ctx, tx, "DELETE FROM personal_passkeys WHERE account_id = ?", accountID)
@@ -338,10 +354,15 @@ func liftPasskey(tx bun.Tx, accountID, credentialVersion, id int64, withCode boo
 		WHERE id = ?2 AND account_id = ?3`, withCode, credentialVersion, id, accountID)
 }
 
-// OtherRelyingParty implements accounts.PasskeyStore.
+// OtherRelyingParty implements accounts.PasskeyStore. Only a change of the settings changes what is
+// stored, so that the ends of the table show it.
 func (s *Store) OtherRelyingParty(ctx context.Context, id string) (string, error) {
+	const each = 100
 	var other []string
-	err := s.scan(ctx, "read the relying parties of passkeys", s.read.NewRaw("SELECT rp_id FROM personal_passkeys WHERE rp_id <> ? LIMIT 1", id), &other)
+	err := s.scan(ctx, "read the relying parties of passkeys", s.read.NewRaw(`SELECT rp_id FROM (
+			SELECT rp_id FROM (SELECT rp_id FROM personal_passkeys ORDER BY id DESC LIMIT ?0) AS newest
+			UNION ALL SELECT rp_id FROM (SELECT rp_id FROM personal_passkeys ORDER BY id LIMIT ?0) AS oldest
+		) AS ends WHERE rp_id <> ?1 LIMIT 1`, each, id), &other)
 	if err != nil || len(other) == 0 {
 		return "", err
 	}

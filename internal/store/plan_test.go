@@ -103,6 +103,27 @@ func (s *Store) mustDo(t *testing.T, statements ...string) {
 	}
 }
 
+// The preflight asks it before each start.
+func TestOtherRelyingParty_ReadsTheEndsOfTheTable(t *testing.T) {
+	s, queries := planned(t)
+	s.mustDo(t, `INSERT INTO personal_accounts (login, login_key, email, password_hash, credential_version, fields, disabled, created, updated)
+			VALUES ('ada', 'ada', '', '', 1, '{}', FALSE, 1, 1)`,
+		`INSERT INTO personal_passkeys (account_id, credential_id, public_key, sign_count, backup_eligible, backed_up, rp_id, name, created, last_used, credential_version, with_code)
+			SELECT a.id, decode(lpad(to_hex(i), 32, '0'), 'hex'), '', 0, FALSE, FALSE, 'site.example', 'a passkey', i, 0, 1, FALSE
+			FROM personal_accounts a, generate_series(1, 50000) i`, "ANALYZE personal_passkeys")
+	if other, err := s.OtherRelyingParty(t.Context(), "site.example"); err != nil || other != "" {
+		t.Fatalf("got %q, error %v; want no other", other, err)
+	}
+	const most = 50 // of the table and its primary key
+	if blocks := explain(t, s, queries.the(t, "rp_id <>")).blocks(); blocks > most {
+		t.Errorf("the query visits %d blocks, want %d at most", blocks, most)
+	}
+	s.mustDo(t, "UPDATE personal_passkeys SET rp_id = 'old.example' WHERE id = (SELECT min(id) FROM personal_passkeys)")
+	if other, err := s.OtherRelyingParty(t.Context(), "site.example"); err != nil || other != "old.example" {
+		t.Errorf("got %q, error %v; want that of the oldest", other, err)
+	}
+}
+
 func TestClaimJobs_MailsDoNotWalkOverEvents(t *testing.T) {
 	s, queries := planned(t)
 	s.mustDo(t, `INSERT INTO personal_jobs (kind, payload, created, due, attempts, lease)

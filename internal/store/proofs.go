@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 
 	"github.com/uptrace/bun"
 
@@ -48,14 +46,15 @@ func setProof(tx bun.Tx, p accounts.Proof, condition string, args ...any) *bun.R
 }
 
 // findProof returns accounts.ErrProofVoid unless a session of a locked account still has the proof,
-// which has not ended, and the account the e-mail for which it was given. The session cannot end
-// before the transaction.
+// which has not ended, and the account the e-mail for which it was given; accounts.ErrStale if the
+// session has ended. The session cannot end before the transaction.
 func (s *Store) findProof(ctx context.Context, tx bun.Tx, accountID int64, p accounts.ProofUse) error {
-	err := tx.NewRaw(`SELECT s.id FROM personal_sessions s JOIN personal_accounts a ON a.id = s.account_id
-		WHERE s.id = ? AND s.account_id = ? AND s.proof = ? AND s.proof_until > ? AND s.proof_email_key = coalesce(a.email_key, '') ?`,
-		p.SessionID, accountID, p.Digest[:], at(s.Now()), s.keep).Scan(ctx, new(int64))
-	if errors.Is(err, sql.ErrNoRows) {
+	var valid bool
+	err := tx.NewRaw(`SELECT coalesce(s.proof = ? AND s.proof_until > ? AND s.proof_email_key = coalesce(a.email_key, ''), FALSE)
+		FROM personal_sessions s JOIN personal_accounts a ON a.id = s.account_id WHERE s.id = ? AND s.account_id = ? ?`,
+		p.Digest[:], at(s.Now()), p.SessionID, accountID, s.keep).Scan(ctx, &valid)
+	if err == nil && !valid {
 		return accounts.ErrProofVoid
 	}
-	return err
+	return staleIfMissing(err)
 }

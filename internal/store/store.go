@@ -239,6 +239,11 @@ func (s *Store) inTxOrFound(
 	return nil
 }
 
+// hasHash is a query whether an account has a password hash, which has its own salt.
+func (s *Store) hasHash(accountID int64, hash string) *bun.RawQuery {
+	return s.write.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE id = ? AND password_hash = ?)", accountID, hash)
+}
+
 // hasSession is a query whether a session with this selector exists.
 func (s *Store) hasSession(selector token.Selector) func() *bun.RawQuery {
 	return func() *bun.RawQuery {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,6 +19,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/transfer"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 var (
@@ -47,6 +49,9 @@ func (s *Store) AddAccounts(
 				return err
 			}
 			if err := addPasskeys(ctx, tx, follow.Passkeys, outcomes); err != nil {
+				return err
+			}
+			if err := addIdentities(ctx, tx, follow.Identities, outcomes); err != nil {
 				return err
 			}
 			if err := noteFormats(ctx, tx, follow.Formats, s.Now()); err != nil {
@@ -182,44 +187,69 @@ func addFactors(ctx context.Context, tx bun.Tx, factors []transfer.Factor) error
 // addPasskeys stores the passkeys of added accounts. It removes an account again that has one of
 // another account, and sets its outcome.
 func addPasskeys(ctx context.Context, tx bun.Tx, passkeys []accounts.Passkey, outcomes []transfer.Outcome) error {
-	var last int64 // the account of the previous passkey
-	removed := false
 	for _, p := range passkeys {
-		if p.AccountID == last && removed {
+		outcome := outcomeOf(p.AccountID, outcomes)
+		if outcome == nil {
 			continue
-		}
-		if p.AccountID != last {
-			last, removed = p.AccountID, false
-			if err := execAll(ctx, tx, tx.NewRaw("UPDATE personal_accounts SET user_handle = ? WHERE id = ?", p.UserHandle, p.AccountID)); err != nil {
-				return err
-			}
 		}
 		row := newPasskeyRow(p)
 		row.Confirmation = nil
 		n, err := rowsAffected(tx.NewInsert().Model(&row).On("CONFLICT DO NOTHING").Returning("id").Exec(ctx))
+		if err == nil && n > 0 {
+			_, err = exec(ctx, tx, "UPDATE personal_accounts SET user_handle = ? WHERE id = ?", p.UserHandle, p.AccountID)
+		} else if err == nil {
+			err = withdraw(ctx, tx, outcome, &outcome.Taken.Passkey, "SELECT account_id FROM personal_passkeys WHERE credential_id = ?", p.CredentialID)
+		}
 		if err != nil {
 			return err
 		}
-		if n > 0 {
-			continue
-		}
-		var owner int64
-		if err := tx.NewRaw("SELECT account_id FROM personal_passkeys WHERE credential_id = ?", p.CredentialID).Scan(ctx, &owner); err != nil {
-			return err
-		}
-		if err := execAll(ctx, tx, tx.NewRaw("DELETE FROM personal_accounts WHERE id = ?", p.AccountID)); err != nil {
-			return err
-		}
-		removed = true
-		i := slices.IndexFunc(outcomes, func(o transfer.Outcome) bool { return o.ID == p.AccountID })
-		outcomes[i] = transfer.Outcome{Taken: transfer.Taken{Passkey: owner}}
 	}
 	return nil
 }
 
-// PasskeyOwners returns the accounts that have passkeys, see transfer.Conflicts.
-func (s *Store) PasskeyOwners(ctx context.Context, credentialIDs [][]byte) (map[string]int64, error) {
-	owners := map[string]int64{}
+// addIdentities stores the identities of added accounts, as addPasskeys does.
+func addIdentities(ctx context.Context, tx bun.Tx, identities []accounts.StoredIdentity, outcomes []transfer.Outcome) error {
+	for _, i := range identities {
+		outcome := outcomeOf(i.AccountID, outcomes)
+		if outcome == nil {
+			continue
+		}
+		n, err := insertIdentity(ctx, tx, i)
+		if err == nil && n == 0 {
+			err = withdraw(ctx, tx, outcome, &outcome.Taken.Identity, "SELECT account_id FROM personal_identities WHERE issuer = ? AND subject = ?",
+				[]byte(i.Issuer), []byte(i.Subject))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outcomeOf returns the outcome of an account that was added; nil if it was withdrawn.
+func outcomeOf(accountID int64, outcomes []transfer.Outcome) *transfer.Outcome {
+	i := slices.IndexFunc(outcomes, func(o transfer.Outcome) bool { return o.ID == accountID })
+	if i < 0 {
+		return nil
+	}
+	return &outcomes[i]
+}
+
+// withdraw removes an added account again, and stores in its outcome who has what the account
+// wanted, which the query finds.
+func withdraw(ctx context.Context, tx bun.Tx, o *transfer.Outcome, owner *int64, query string, args ...any) error {
+	if err := tx.NewRaw(query, args...).Scan(ctx, owner); err != nil {
+		return err
+	}
+	id := o.ID
+	o.ID = 0
+	_, err := exec(ctx, tx, "DELETE FROM personal_accounts WHERE id = ?", id)
+	return err
+}
+
+// Owners returns the accounts that have passkeys and identities, see transfer.Conflicts.
+func (s *Store) Owners(ctx context.Context, credentialIDs [][]byte, identities []personal.Identity) (transfer.Owners, error) {
+	owners := transfer.Owners{Passkeys: map[string]int64{}, Identities: map[personal.Identity]int64{}}
 	for ids := range slices.Chunk(credentialIDs, 1000) { // a statement has a maximum of arguments
 		var rows []struct {
 			CredentialID []byte
@@ -228,10 +258,26 @@ func (s *Store) PasskeyOwners(ctx context.Context, credentialIDs [][]byte) (map[
 		err := s.scan(ctx, "look for passkeys",
 			s.read.NewRaw("SELECT credential_id, account_id FROM personal_passkeys WHERE credential_id IN (?)", bun.List(ids)), &rows)
 		if err != nil {
-			return nil, err
+			return owners, err
 		}
 		for _, r := range rows {
-			owners[string(r.CredentialID)] = r.AccountID
+			owners.Passkeys[string(r.CredentialID)] = r.AccountID
+		}
+	}
+	for some := range slices.Chunk(identities, 200) { // a condition has a maximum of terms
+		var conditions []string
+		var args []any
+		for _, i := range some {
+			conditions, args = append(conditions, "i.issuer = ? AND i.subject = ?"), append(args, []byte(i.Issuer), []byte(i.Subject))
+		}
+		var rows []identityRow
+		err := s.scan(ctx, "look for identities",
+			s.read.NewRaw("SELECT "+identityColumns+" FROM personal_identities i WHERE "+strings.Join(conditions, " OR "), args...), &rows)
+		if err != nil {
+			return owners, err
+		}
+		for _, r := range rows {
+			owners.Identities[r.identity().Identity] = r.AccountID
 		}
 	}
 	return owners, nil
@@ -297,8 +343,8 @@ func findConflicts(ctx context.Context, db bun.IDB, batch []accounts.Account, ou
 }
 
 // AccountsAfter returns a page of accounts, see transfer.Source. One statement reads accounts and
-// recovery codes, so that these and the secret fit together; the passkeys are read after it, so
-// that none is of an earlier password.
+// recovery codes, so that these and the secret fit together; passkeys and identities are read after
+// it, so that none is of an earlier password.
 func (s *Store) AccountsAfter(ctx context.Context, id int64, n int) ([]transfer.StoredAccount, error) {
 	var rows []accountRow
 	err := s.scan(ctx, "read accounts", s.read.NewSelect().Model(&rows).ColumnExpr("a.*").ColumnExpr("? AS recovery_codes", s.codes).
@@ -318,40 +364,67 @@ func (s *Store) AccountsAfter(ctx context.Context, id int64, n int) ([]transfer.
 		}
 		slices.SortFunc(page[i].RecoveryCodes, func(a, b [sha256.Size]byte) int { return bytes.Compare(a[:], b[:]) })
 	}
-	return page, s.addStoredPasskeys(ctx, page)
+	return page, s.addStoredWaysIn(ctx, page)
 }
 
-// addStoredPasskeys reads the passkeys of a page of accounts.
-func (s *Store) addStoredPasskeys(ctx context.Context, page []transfer.StoredAccount) error {
+// owner is the part of an account that says whether its passkeys and identities are void.
+type owner struct {
+	EmailKey, PasswordHash, ForeignHash string
+	AccountVersion                      int64
+}
+
+const (
+	ownerColumns = "coalesce(a.email_key, '') AS email_key, a.password_hash, coalesce(a.foreign_hash, '') AS foreign_hash, a.credential_version AS account_version"
+	ofPage       = " w JOIN personal_accounts a ON a.id = w.account_id WHERE w.account_id BETWEEN ? AND ? ORDER BY w.account_id, "
+)
+
+func (o owner) account() accounts.Account {
+	row := accountRow{EmailKey: o.EmailKey, PasswordHash: o.PasswordHash, ForeignHash: o.ForeignHash, CredentialVersion: o.AccountVersion}
+	return row.account()
+}
+
+// addStoredWaysIn reads the passkeys and the identities of a page of accounts.
+func (s *Store) addStoredWaysIn(ctx context.Context, page []transfer.StoredAccount) error {
 	if len(page) == 0 {
 		return nil
 	}
-	var rows []struct {
-		passkeyRow
-		UserHandle                          []byte
-		EmailKey, PasswordHash, ForeignHash string
-		AccountVersion                      int64
+	first, last := page[0].ID, page[len(page)-1].ID
+	find := func(accountID int64) *transfer.StoredAccount { // nil: it was added meanwhile
+		i, found := slices.BinarySearchFunc(page, accountID, func(a transfer.StoredAccount, id int64) int { return cmp.Compare(a.ID, id) })
+		if !found {
+			return nil
+		}
+		return &page[i]
 	}
-	err := s.scan(ctx, "read passkeys", s.read.NewRaw(`SELECT p.*, a.user_handle, coalesce(a.email_key, '') AS email_key, a.password_hash,
-			coalesce(a.foreign_hash, '') AS foreign_hash, a.credential_version AS account_version
-		FROM personal_passkeys p JOIN personal_accounts a ON a.id = p.account_id WHERE p.account_id BETWEEN ? AND ? ORDER BY p.account_id, p.id`,
-		page[0].ID, page[len(page)-1].ID), &rows)
+	var keys []struct {
+		passkeyRow
+		owner
+		UserHandle []byte
+	}
+	err := s.scan(ctx, "read passkeys", s.read.NewRaw("SELECT w.*, a.user_handle, "+ownerColumns+" FROM personal_passkeys"+ofPage+"w.id", first, last), &keys)
 	if err != nil {
 		return err
 	}
-	i := 0
-	for j := range rows {
-		r := &rows[j]
-		for i < len(page) && page[i].ID < r.AccountID {
-			i++
+	for i := range keys {
+		if a := find(keys[i].AccountID); a != nil {
+			p := transfer.StoredPasskey{Passkey: keys[i].passkey()}
+			p.UserHandle, p.Void = keys[i].UserHandle, p.Passkey.Void(keys[i].account())
+			a.Passkeys = append(a.Passkeys, p)
 		}
-		if i == len(page) || page[i].ID != r.AccountID { // an account that was added meanwhile
-			continue
+	}
+	var identities []struct {
+		identityRow
+		owner
+	}
+	err = s.scan(ctx, "read identities", s.read.NewRaw("SELECT w.*, "+ownerColumns+" FROM personal_identities"+ofPage+"w.linked, w.issuer, w.subject", first, last), &identities)
+	if err != nil {
+		return err
+	}
+	for i := range identities {
+		if a := find(identities[i].AccountID); a != nil {
+			stored := identities[i].identity()
+			a.Identities = append(a.Identities, transfer.StoredIdentity{StoredIdentity: stored, Void: stored.Void(identities[i].account())})
 		}
-		of := accountRow{EmailKey: r.EmailKey, PasswordHash: r.PasswordHash, ForeignHash: r.ForeignHash, CredentialVersion: r.AccountVersion}
-		p := transfer.StoredPasskey{Passkey: r.passkey()}
-		p.UserHandle, p.Void = r.UserHandle, p.Passkey.Void(of.account())
-		page[i].Passkeys = append(page[i].Passkeys, p)
 	}
 	return nil
 }
@@ -452,7 +525,6 @@ func (s *Store) UsageData(ctx context.Context, accountID int64) (u transfer.Usag
 	known := read("SELECT place AS text, seen AS time FROM personal_places WHERE account_id = ? ORDER BY seen, place")
 	tokens := read("SELECT email AS text, expires AS time FROM personal_mail_tokens WHERE account_id = ? AND purpose = 'email' ORDER BY expires, digest")
 	signIn := read("SELECT last_sign_in AS time FROM personal_accounts WHERE id = ? AND last_sign_in IS NOT NULL")
-	identities := read("SELECT issuer, subject, linked AS time FROM personal_identities WHERE account_id = ? ORDER BY linked, issuer, subject")
 	if len(signIn) > 0 {
 		u.LastSignIn = signIn[0].Time.time()
 	}
@@ -462,14 +534,10 @@ func (s *Store) UsageData(ctx context.Context, accountID int64) (u transfer.Usag
 			return transfer.KnownAddress{Address: r.Text, LastSeen: r.Time.time()}
 		}),
 		NewEmails: convert(tokens, func(r *usageRow) transfer.NewEmail { return transfer.NewEmail{Email: r.Text, Expires: r.Time.time()} }),
-		Identities: convert(identities, func(r *usageRow) transfer.Identity {
-			return transfer.Identity{Issuer: string(r.Issuer), Subject: string(r.Subject), Linked: r.Time.time()}
-		}),
 	}, err
 }
 
 type usageRow struct {
-	Text            string
-	Issuer, Subject []byte
-	Time            micros
+	Text string
+	Time micros
 }

@@ -23,14 +23,15 @@ type records interface {
 
 // record is one row of a file.
 type record struct {
-	line    int   // its first line, from 1
-	end     int64 // offset of the next record
-	columns map[string]personal.Input
-	fields  map[string]personal.Input // user fields of an export that are checked
-	stored  userfields.Values         // user fields of an export that are imported unchecked
-	factor  json.RawMessage           // the column two_factor of an export; nil: none
-	keys    json.RawMessage           // the column passkeys of an export; nil: none
-	invalid string                    // why the row is refused; "": it can be read
+	line       int   // its first line, from 1
+	end        int64 // offset of the next record
+	columns    map[string]personal.Input
+	fields     map[string]personal.Input // user fields of an export that are checked
+	stored     userfields.Values         // user fields of an export that are imported unchecked
+	factor     json.RawMessage           // the column two_factor of an export; nil: none
+	keys       json.RawMessage           // the column passkeys of an export; nil: none
+	identities json.RawMessage           // likewise
+	invalid    string                    // why the row is refused; "": it can be read
 
 	// Of a dump:
 	label   string // see origin
@@ -127,6 +128,8 @@ func (c *csvRecords) readHeader(schema *userfields.Schema) error {
 			return errors.New("column two_factor: CSV cannot hold second factors: import NDJSON, as export writes it")
 		case name == columnPasskeys && !fields[name]:
 			return errors.New("column passkeys: CSV cannot hold passkeys: import NDJSON, as export writes it")
+		case name == columnIdentity && !fields[name]:
+			return errors.New("column identities: CSV cannot hold identities: import NDJSON, as export writes it")
 		case !isColumn(name) && !fields[name]:
 			return fmt.Errorf("unknown column %.40q: the columns are %s, and the user fields given with --fields", name, columnNames)
 		case isColumn(name) && fields[name]:

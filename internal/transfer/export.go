@@ -22,12 +22,13 @@ type Source interface {
 	AccountsAfter(ctx context.Context, id int64, n int) ([]StoredAccount, error)
 }
 
-// StoredAccount is an account with the digests of its unused recovery codes, and its passkeys.
-// These are of the same moment, or of a later one.
+// StoredAccount is an account with the digests of its unused recovery codes, its passkeys and its
+// identities. These are of the same moment, or of a later one.
 type StoredAccount struct {
 	accounts.Account
-	RecoveryCodes [][32]byte      // in ascending order
-	Passkeys      []StoredPasskey // the oldest first
+	RecoveryCodes [][32]byte       // in ascending order
+	Passkeys      []StoredPasskey  // the oldest first
+	Identities    []StoredIdentity // likewise
 }
 
 // exported is an account as a line of an export.
@@ -46,19 +47,21 @@ type exported struct {
 	Locale        string    `json:"locale,omitempty"`
 	EraseAt       time.Time `json:"erase_at,omitzero"` // its user has deleted the account
 
-	TwoFactor *exportedFactor   `json:"two_factor,omitempty"`
-	Passkeys  *exportedPasskeys `json:"passkeys,omitempty"`
+	TwoFactor  *exportedFactor    `json:"two_factor,omitempty"`
+	Passkeys   *exportedPasskeys  `json:"passkeys,omitempty"`
+	Identities []exportedIdentity `json:"identities,omitempty"`
 }
 
 // Exported counts what an export of all accounts contains.
 type Exported struct {
-	Accounts  int64
-	TwoFactor int64 // accounts with a second factor
-	Passkeys  int64 // accounts with passkeys
+	Accounts   int64
+	TwoFactor  int64 // accounts with a second factor
+	Passkeys   int64 // accounts with passkeys
+	Identities int64 // accounts with identities
 }
 
 // Export writes every account as NDJSON, password hashes and encrypted secrets of second
-// factors and the public keys of passkeys included, in the order of ids. An account that changes meanwhile is
+// factors, the public keys of passkeys and identities included, in the order of ids. An account that changes meanwhile is
 // written in its state before or after the change. Accounts that wait for the
 // confirmation of their e-mail are left out: after an import their users could sign in
 // without it.
@@ -77,7 +80,7 @@ func Export(ctx context.Context, from Source, w io.Writer) (n Exported, err erro
 			return nil
 		}
 		line, err := export(a.Account)
-		line.TwoFactor, line.Passkeys = exportFactor(a), exportPasskeys(a)
+		line.TwoFactor, line.Passkeys, line.Identities = exportFactor(a), exportPasskeys(a), exportIdentities(a)
 		if err == nil {
 			err = encoder.Encode(line)
 		}
@@ -90,6 +93,9 @@ func Export(ctx context.Context, from Source, w io.Writer) (n Exported, err erro
 		}
 		if line.Passkeys != nil {
 			n.Passkeys++
+		}
+		if line.Identities != nil {
+			n.Identities++
 		}
 		return nil
 	})
@@ -224,6 +230,8 @@ type PersonSource interface {
 	Sessions(ctx context.Context, accountID int64, l accounts.Lifetimes) ([]accounts.Session, error)
 	// Passkeys returns the passkeys of an account, the newest first.
 	Passkeys(ctx context.Context, accountID int64) ([]accounts.Passkey, error)
+	// Identities returns the identities of an account, the latest first.
+	Identities(ctx context.Context, accountID int64) ([]accounts.StoredIdentity, error)
 	// UsageData returns the other stored data of an account, in the order of time.
 	UsageData(ctx context.Context, accountID int64) (UsageData, error)
 	AuditSource
@@ -234,7 +242,6 @@ type UsageData struct {
 	LastSignIn     time.Time      `json:"last_sign_in,omitzero"` // written at most once a day
 	KnownAddresses []KnownAddress `json:"places"`
 	NewEmails      []NewEmail     `json:"new_emails"`
-	Identities     []Identity     `json:"identities"`
 }
 
 // Identity is a user of a provider that is linked with the account.
@@ -265,6 +272,7 @@ type person struct {
 	Sessions        []exportedSession  `json:"sessions"`
 	Passkeys        []describedPasskey `json:"passkeys,omitempty"` // without the keys
 	UsageData
+	Identities []Identity `json:"identities"`
 }
 
 type exportedSession struct {
@@ -300,7 +308,15 @@ func ExportPerson(ctx context.Context, from PersonSource, query Query, w io.Writ
 	}
 	data.Passkeys = describePasskeys(passkeys)
 	if data.UsageData, err = from.UsageData(ctx, a.ID); err != nil {
-		return fmt.Errorf("reading known addresses, mails and identities: %w", err)
+		return fmt.Errorf("reading known addresses and mails: %w", err)
+	}
+	identities, err := from.Identities(ctx, a.ID)
+	if err != nil {
+		return fmt.Errorf("reading identities: %w", err)
+	}
+	data.Identities = []Identity{}
+	for i := range identities {
+		data.Identities = append(data.Identities, describeIdentity(&identities[i]))
 	}
 	var object bytes.Buffer
 	encoder := newEncoder(&object)

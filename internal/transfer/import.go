@@ -24,6 +24,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -34,9 +35,9 @@ type Store interface {
 	Conflicts
 	// AddAccounts stores new accounts, with the ids that some of them have, and what
 	// followUp returns for their outcomes; on an error nothing. It returns the outcomes in
-	// the order of the accounts. Second factors and passkeys are stored from followUp only,
-	// because these need the ids. An account one of whose passkeys another account has is not
-	// added; followUp has seen its outcome as if it were.
+	// the order of the accounts. Second factors, passkeys and identities are stored from
+	// followUp only, because these need the ids. An account one of whose passkeys or identities
+	// another account has is not added; followUp has seen its outcome as if it were.
 	AddAccounts(ctx context.Context, batch []accounts.Account, followUp func([]Outcome) FollowUp) ([]Outcome, error)
 }
 
@@ -45,9 +46,15 @@ type Conflicts interface {
 	// Conflicts returns the outcome that each account would have if it were added:
 	// Exists, Taken, or the zero value for no conflict.
 	Conflicts(ctx context.Context, batch []accounts.Account) ([]Outcome, error)
-	// PasskeyOwners returns the ids of the accounts that have passkeys, by the credential ids of
-	// these; those that no account has are missing.
-	PasskeyOwners(ctx context.Context, credentialIDs [][]byte) (map[string]int64, error)
+	// Owners returns the ids of the accounts that have passkeys, by the credential ids of these,
+	// and those that have identities; what no account has is missing.
+	Owners(ctx context.Context, credentialIDs [][]byte, identities []personal.Identity) (Owners, error)
+}
+
+// Owners are accounts by what they have.
+type Owners struct {
+	Passkeys   map[string]int64
+	Identities map[personal.Identity]int64
 }
 
 // FollowUp is what is stored in the transaction of a batch.
@@ -56,8 +63,9 @@ type FollowUp struct {
 	Formats []string // of the added hashes, see [password.Format]
 
 	// Of added accounts, which have none yet.
-	Factors  []Factor
-	Passkeys []accounts.Passkey // with UserHandle
+	Factors    []Factor
+	Passkeys   []accounts.Passkey // with UserHandle
+	Identities []accounts.StoredIdentity
 }
 
 // Outcome is the result of adding one account.
@@ -69,7 +77,7 @@ type Outcome struct {
 
 // Taken holds the ids of the accounts that own unique values of an account; 0 for a
 // free value.
-type Taken struct{ ID, Login, Email, Passkey int64 }
+type Taken struct{ ID, Login, Email, Passkey, Identity int64 }
 
 // anotherRow is the owner of a value, in a dry run, that an earlier row has.
 const anotherRow = -1
@@ -80,7 +88,7 @@ func (o Outcome) reason() string {
 	for _, taken := range []struct {
 		column string
 		by     int64
-	}{{columnEmail, o.Taken.Email}, {columnID, o.Taken.ID}, {columnLogin, o.Taken.Login}, {columnPasskeys, o.Taken.Passkey}} {
+	}{{columnEmail, o.Taken.Email}, {columnID, o.Taken.ID}, {columnLogin, o.Taken.Login}, {columnPasskeys, o.Taken.Passkey}, {columnIdentity, o.Taken.Identity}} {
 		switch {
 		case taken.by == anotherRow:
 			list = append(list, taken.column+": taken by an earlier row")
@@ -96,9 +104,9 @@ func (o Outcome) reason() string {
 // with each other are found as well. It does not predict the ids that the real
 // database would assign.
 type DryRun struct {
-	Store              // the temporary database
-	Real     Conflicts // the real database; nil: it does not exist yet
-	Passkeys bool      // the real database can have passkeys
+	Store            // the temporary database
+	Real   Conflicts // the real database; nil: it does not exist yet
+	WaysIn bool      // the real database can have passkeys and identities
 }
 
 // Conflicts implements [Store].
@@ -109,12 +117,12 @@ func (r DryRun) Conflicts(ctx context.Context, batch []accounts.Account) ([]Outc
 	return r.Real.Conflicts(ctx, batch)
 }
 
-// PasskeyOwners implements [Store].
-func (r DryRun) PasskeyOwners(ctx context.Context, credentialIDs [][]byte) (map[string]int64, error) {
-	if r.Real == nil || !r.Passkeys {
-		return nil, nil
+// Owners implements [Store].
+func (r DryRun) Owners(ctx context.Context, credentialIDs [][]byte, identities []personal.Identity) (Owners, error) {
+	if r.Real == nil || !r.WaysIn {
+		return Owners{}, nil
 	}
-	return r.Real.PasskeyOwners(ctx, credentialIDs)
+	return r.Real.Owners(ctx, credentialIDs, identities)
 }
 
 // AddAccounts implements [Store].
@@ -123,10 +131,13 @@ func (r DryRun) AddAccounts(ctx context.Context, batch []accounts.Account, follo
 	for i, a := range batch { // hashes and secrets are not written, not even to this database
 		unique[i] = accounts.Account{ID: a.ID, Login: a.Login, LoginKey: a.LoginKey, Email: a.Email}
 	}
-	outcomes, err := r.Store.AddAccounts(ctx, unique, func(added []Outcome) FollowUp { return FollowUp{Passkeys: followUp(added).Passkeys} })
+	outcomes, err := r.Store.AddAccounts(ctx, unique, func(added []Outcome) FollowUp {
+		f := followUp(added)
+		return FollowUp{Passkeys: f.Passkeys, Identities: f.Identities}
+	})
 	for i := range outcomes {
 		taken := &outcomes[i].Taken
-		for _, owner := range []*int64{&taken.ID, &taken.Login, &taken.Email, &taken.Passkey} {
+		for _, owner := range []*int64{&taken.ID, &taken.Login, &taken.Email, &taken.Passkey, &taken.Identity} {
 			if *owner != 0 {
 				*owner = anotherRow
 			}
@@ -203,13 +214,14 @@ type batch struct {
 
 // origin is what a row says beside the account.
 type origin struct {
-	line     int
-	label    string          // names the row beside the line, which may have many; "": the line does
-	renamed  string          // the login in the file; "": it is that of the account
-	digits   int             // of the hash, if it is hexadecimal digits, with or without a salt
-	form     string          // of such digits; "": none was stated
-	factor   *importedFactor // nil: none
-	passkeys []accounts.Passkey
+	line       int
+	label      string          // names the row beside the line, which may have many; "": the line does
+	renamed    string          // the login in the file; "": it is that of the account
+	digits     int             // of the hash, if it is hexadecimal digits, with or without a salt
+	form       string          // of such digits; "": none was stated
+	factor     *importedFactor // nil: none
+	passkeys   []accounts.Passkey
+	identities []accounts.StoredIdentity
 }
 
 type refusal struct {
@@ -328,23 +340,18 @@ func (m *Import) fill(from records, start int64) (batch, error) {
 }
 
 // leaveOutConflicts removes the accounts that exist or are in conflict, so that none
-// of their hashes is wrapped, and then those whose second factor or passkeys cannot be
-// imported.
+// of their hashes is wrapped, and then those whose second factor cannot be imported.
 func (m *Import) leaveOutConflicts(ctx context.Context, b *batch) error {
 	outcomes, err := m.Store.Conflicts(ctx, b.accounts)
 	if err != nil {
 		return fmt.Errorf("looking for existing accounts: %w", err)
 	}
-	owners, err := m.passkeyOwners(ctx, b.rows)
-	if err != nil {
-		return fmt.Errorf("looking for existing passkeys: %w", err)
+	if err := m.addOwners(ctx, b.rows, outcomes); err != nil {
+		return fmt.Errorf("looking for existing passkeys and identities: %w", err)
 	}
 	all, rows := b.accounts, b.rows
 	b.accounts, b.rows = nil, nil
 	for i, o := range outcomes {
-		if !o.Exists && owners[i] != 0 {
-			o.Taken.Passkey = owners[i]
-		}
 		if o != (Outcome{}) {
 			b.leaveOut(rows[i], o)
 			continue
@@ -360,25 +367,35 @@ func (m *Import) leaveOutConflicts(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// passkeyOwners returns for each row an account that has one of its passkeys; 0 for none.
-func (m *Import) passkeyOwners(ctx context.Context, rows []origin) ([]int64, error) {
-	var ids [][]byte
+// addOwners adds to the outcomes of rows the accounts that have one of their passkeys or identities.
+func (m *Import) addOwners(ctx context.Context, rows []origin, outcomes []Outcome) error {
+	var passkeys [][]byte
+	var identities []personal.Identity
 	for _, row := range rows {
 		for _, p := range row.passkeys {
-			ids = append(ids, p.CredentialID)
+			passkeys = append(passkeys, p.CredentialID)
+		}
+		for _, i := range row.identities {
+			identities = append(identities, i.Identity)
 		}
 	}
-	owners := make([]int64, len(rows))
-	if len(ids) == 0 {
-		return owners, nil
+	if len(passkeys) == 0 && len(identities) == 0 {
+		return nil
 	}
-	found, err := m.Store.PasskeyOwners(ctx, ids)
-	for i, row := range rows {
+	found, err := m.Store.Owners(ctx, passkeys, identities)
+	for n, row := range rows {
+		taken := &outcomes[n].Taken
+		if outcomes[n].Exists {
+			continue
+		}
 		for _, p := range row.passkeys {
-			owners[i] = max(owners[i], found[string(p.CredentialID)])
+			taken.Passkey = max(taken.Passkey, found.Passkeys[string(p.CredentialID)])
+		}
+		for _, i := range row.identities {
+			taken.Identity = max(taken.Identity, found.Identities[i.Identity])
 		}
 	}
-	return owners, err
+	return err
 }
 
 // wrap wraps the bare hashes of a batch, in parallel.
@@ -453,7 +470,7 @@ type IDs struct {
 }
 
 // followUp returns the formats of the added hashes, the jobs that wrap the bare ones, and
-// the second factors and passkeys of the added accounts.
+// the second factors, passkeys and identities of the added accounts.
 func (m *Import) followUp(b batch, outcomes []Outcome) (f FollowUp) {
 	var bare []int64
 	formats := map[string]bool{}
@@ -474,6 +491,10 @@ func (m *Import) followUp(b batch, outcomes []Outcome) (f FollowUp) {
 		for _, p := range b.rows[i].passkeys {
 			p.AccountID = o.ID
 			f.Passkeys = append(f.Passkeys, p)
+		}
+		for _, identity := range b.rows[i].identities {
+			identity.AccountID = o.ID
+			f.Identities = append(f.Identities, identity)
 		}
 	}
 	f.Formats = slices.Sorted(maps.Keys(formats))

@@ -75,6 +75,8 @@ func (j *jsonRecords) parse(line []byte) (r record, err error) {
 			r.factor = value
 		case columnPasskeys:
 			r.keys = value
+		case columnIdentity:
+			r.identities = value
 		}
 		if name == columnFields {
 			err = j.readFields(&r, value)

@@ -53,7 +53,7 @@ func exportPasskeys(a StoredAccount) *exportedPasskeys {
 	return e
 }
 
-// The versions of an imported account's credentials, and of a passkey that is void.
+// The versions of an imported account's credentials, and of a passkey or an identity that is void.
 const (
 	importedVersion = 1
 	voidVersion     = 0

@@ -16,6 +16,7 @@ import (
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/transfer"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // coseKey is the base point of P-256 as a COSE_Key of ES256.
@@ -163,7 +164,7 @@ func TestImport_RefusesPasskeysOfOtherAccounts(t *testing.T) {
 		fillPasskeys(t, from)
 		line := export(t, from)
 		bob := strings.NewReplacer(`"id":7,`, ``, `"login":"ada"`, `"login":"bob"`, base64.StdEncoding.EncodeToString([]byte("one")), "bmV3").Replace(line)
-		dry := newRun(t, transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: to, Passkeys: true})
+		dry := newRun(t, transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: to, WaysIn: true})
 		if done := dry.file(t, transfer.NDJSON, line+bob); done.Imported != 1 || dry.report.String() != "2: passkeys: taken by an earlier row\n" {
 			t.Errorf("a dry run: got %+v\n%s", done, dry.report.String())
 		}
@@ -172,7 +173,7 @@ func TestImport_RefusesPasskeysOfOtherAccounts(t *testing.T) {
 			t.Errorf("in one file: got\n%s, want 2: %s", r.report.String(), want)
 		}
 		for name, s := range map[string]transfer.Store{
-			"existing": to, "added meanwhile": blind{to}, "dry run": transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: to, Passkeys: true},
+			"existing": to, "added meanwhile": blind{to}, "dry run": transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: to, WaysIn: true},
 		} {
 			r := newRun(t, s)
 			if done := r.file(t, transfer.NDJSON, bob); done.Refused != 1 || r.report.String() != "1: "+want {
@@ -188,7 +189,9 @@ func TestImport_RefusesPasskeysOfOtherAccounts(t *testing.T) {
 // blind is a store whose existing passkeys are added after the lookup.
 type blind struct{ *store.Store }
 
-func (blind) PasskeyOwners(context.Context, [][]byte) (map[string]int64, error) { return nil, nil }
+func (blind) Owners(context.Context, [][]byte, []personal.Identity) (transfer.Owners, error) {
+	return transfer.Owners{}, nil
+}
 
 // Passkeys are a way in: an account needs neither a password nor an e-mail beside them.
 func TestImport_AccountWithPasskeysAlone(t *testing.T) {

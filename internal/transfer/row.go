@@ -18,8 +18,8 @@ import (
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
-// The columns that are not user fields. Only NDJSON has fields, two_factor and passkeys,
-// as an export writes them.
+// The columns that are not user fields. Only NDJSON has fields, two_factor, passkeys and
+// identities, as an export writes them.
 const (
 	columnID       = "id"
 	columnLogin    = "login"
@@ -37,12 +37,14 @@ const (
 	columnEraseAt  = "erase_at"
 	columnFactor   = "two_factor"
 	columnPasskeys = "passkeys"
+	columnIdentity = "identities"
 
 	columnNames = "id, login, email, email_verified, name, password_hash, password_salt, hash_form, disabled, erase_at, locale, created, updated"
+	onlyNDJSON  = columnFactor + ", " + columnPasskeys + ", " + columnIdentity
 )
 
 func isColumn(name string) bool {
-	return name == columnFactor || name == columnPasskeys || slices.Contains(strings.Split(columnNames, ", "), name)
+	return slices.Contains(strings.Split(columnNames+", "+onlyNDJSON, ", "), name)
 }
 
 // CheckSchema returns an error if a user field has the name of a column that no user
@@ -114,21 +116,23 @@ func row(r record, schema *userfields.Schema, form string, now time.Time) (a acc
 	}
 	take(columnFactor)
 	take(columnPasskeys)
-	var badFactor, badPasskeys error
+	take(columnIdentity)
+	var badFactor, badPasskeys, badIdentities error
 	o.factor, badFactor = readFactor(r.factor)
 	o.passkeys, badPasskeys = readPasskeys(r.keys, o.factor != nil)
-	if password.IsUnusable(a.PasswordHash) && a.Email.Key == "" && len(o.passkeys) == 0 { // no one could ever sign in
+	o.identities, badIdentities = readIdentities(r.identities, o.factor != nil)
+	if password.IsUnusable(a.PasswordHash) && a.Email.Key == "" && len(o.passkeys) == 0 && len(o.identities) == 0 { // no one could ever sign in
 		invalid.Add(columnEmail, personal.FieldErrorRequired)
 	}
 	maps.Copy(in, r.fields)
 	maps.DeleteFunc(in, func(_ string, v personal.Input) bool { return v.IsZero() }) // unset values
 	a.Fields = r.stored.Merge(schema.Administer(in, &invalid))
-	return a, o, reasons(invalid, badHash, badFactor, badPasskeys)
+	return a, o, reasons(invalid, badHash, badFactor, badPasskeys, badIdentities)
 }
 
-// reasons lists the errors of columns, sorted by name, and those of the hash, the second
-// factor and the passkeys.
-func reasons(invalid personal.FieldErrors, badHash, badFactor, badPasskeys error) string {
+// reasons lists the errors of columns, sorted by name, and those of the hash and of what only
+// NDJSON has.
+func reasons(invalid personal.FieldErrors, badHash error, bad ...error) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(invalid)) {
 		list = append(list, shown(name)+": "+string(invalid[name]))
@@ -136,9 +140,9 @@ func reasons(invalid personal.FieldErrors, badHash, badFactor, badPasskeys error
 	if badHash != nil {
 		list = append(list, columnHash+": "+badHash.Error())
 	}
-	for _, bad := range []error{badFactor, badPasskeys} {
-		if bad != nil {
-			list = append(list, bad.Error())
+	for _, err := range bad {
+		if err != nil {
+			list = append(list, err.Error())
 		}
 	}
 	return strings.Join(list, "; ")

@@ -83,7 +83,8 @@ type Service interface {
 	Prove(ctx context.Context, r ProveRequest) (Proof, error)
 
 	// ChangePassword replaces the password, returns new credentials for this session
-	// and ends every other session. Codes: validation_failed, with the field error
+	// and ends every other session. If it removes the passkey that began this session, that
+	// ends, too, and the new credentials are unauthenticated. Codes: validation_failed, with the field error
 	// mismatch for a wrong old_password.
 	ChangePassword(ctx context.Context, r ChangePasswordRequest) (Credentials, error)
 
@@ -307,7 +308,7 @@ type ChangePasswordRequest struct {
 	ConfirmPassword string
 	Code            string // of the second factor
 	Proof           string // instead of OldPassword and Code
-	RemovePasskeys  bool   // removes all passkeys of the account
+	RemovePasskeys  bool   // removes all passkeys of the account, and ends the sessions that they began
 	FieldErrors     FieldErrors
 }
 

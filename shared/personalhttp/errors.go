@@ -79,9 +79,13 @@ func (h *Handler) Explain(r *http.Request, err error) Explanation {
 // than those in force: for a page that changes the schema.
 func (h *Handler) ExplainFields(r *http.Request, invalid personal.FieldErrors, fields []personal.Field) map[string]FieldError {
 	t, l := h.texts(r), h.locales.labels(r)
+	operation := "" // of a page
+	if route := h.findRoute(r.URL); route != nil {
+		operation = route.name
+	}
 	explained := make(map[string]FieldError, len(invalid))
 	for name, code := range invalid {
-		explained[name] = FieldError{Code: code, Message: t.fieldError(name, code, fields, l)}
+		explained[name] = FieldError{Code: code, Message: t.fieldError(operation, name, code, fields, l)}
 	}
 	return explained
 }

@@ -28,6 +28,25 @@ func failing(err error) *personaltest.Service {
 	return s
 }
 
+// The name of a passkey has another limit than that of a user.
+func TestErrors_NameThatIsTooLongTellsTheLimitOfItsOperation(t *testing.T) {
+	h, err := personalhttp.New(everything(), personalhttp.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, locale := range []string{"en", "ru"} {
+		for path, limit := range map[string]string{
+			prefix + "passkeys_add_confirm/": "64", prefix + "passkeys_rename/": "64", prefix + "profile/": "200", "/account/profile": "200",
+		} {
+			r := httptest.NewRequestWithContext(personal.WithCall(t.Context(), personal.Call{Languages: locale}), http.MethodPost, path, nil)
+			x := h.Explain(r, personal.FieldErrors{"name": personal.FieldErrorTooLong}.Err())
+			if got := x.Fields["name"].Message; !strings.Contains(got, limit) {
+				t.Errorf("%s in %s: got %q, want the limit %s", path, locale, got, limit)
+			}
+		}
+	}
+}
+
 func TestErrors_StatusOfServiceErrors(t *testing.T) {
 	var none *personal.Error
 	for _, c := range []struct {

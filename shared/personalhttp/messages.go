@@ -18,13 +18,14 @@ var messageFiles embed.FS
 // texts are the messages of one language. A text must not reveal more than the code that it
 // is for. Its key is one of:
 //
-//	success.OPERATION     after a POST, by the route's name; other operations have no message
-//	success.unverified    after a registration whose e-mail must be confirmed first
+//	success.OPERATION               after a POST, by the route's name; other operations have no message
+//	success.unverified              after a registration whose e-mail must be confirmed first
 //	code.CODE
-//	field.PARAMETER.CODE  a parameter of the contract
-//	type.TYPE.CODE        a user field of the type
-//	field.CODE            any other parameter or user field
-//	field.other           a code that a newer module added
+//	field.OPERATION.PARAMETER.CODE  a parameter that means something else in this operation
+//	field.PARAMETER.CODE            a parameter of the contract
+//	type.TYPE.CODE                  a user field of the type
+//	field.CODE                      any other parameter or user field
+//	field.other                     a code that a newer module added
 type texts map[string]string
 
 // readTexts returns the messages of each language: the built-in ones, and the site's own.
@@ -59,10 +60,10 @@ func (h *Handler) successMessage(r *http.Request, route *route) string {
 	return h.Confirm(r, route.name)
 }
 
-// fieldError returns the message about a parameter: about a user field by its pattern message
-// and its type, which fields know.
-func (t texts) fieldError(name string, code personal.FieldErrorCode, fields []personal.Field, l *labels) string {
-	keys := []string{"field." + name + "." + string(code)}
+// fieldError returns the message about a parameter of an operation, "" for that of a page: about a
+// user field by its pattern message and its type, which fields know.
+func (t texts) fieldError(operation, name string, code personal.FieldErrorCode, fields []personal.Field, l *labels) string {
+	keys := []string{"field." + operation + "." + name + "." + string(code), "field." + name + "." + string(code)}
 	if i := slices.IndexFunc(fields, func(f personal.Field) bool { return f.Name == name }); i >= 0 {
 		if own := l.choose(fields[i].PatternMessage, ""); own != "" && code == personal.FieldErrorInvalidFormat {
 			return own

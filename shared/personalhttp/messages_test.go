@@ -44,6 +44,11 @@ func TestMessages_CompleteForEveryCode(t *testing.T) {
 	}
 	for name, route := range newRoutes() {
 		allowed["success."+name] = route.operations[http.MethodPost] != nil
+		for _, code := range fieldErrors {
+			for _, parameter := range documentedParameters(t) {
+				allowed["field."+name+"."+parameter+"."+string(code)] = true
+			}
+		}
 	}
 	for locale, x := range l.texts {
 		seen := map[string]string{}
@@ -104,16 +109,16 @@ func TestMessages_SayWhatToDoByFieldAndCode(t *testing.T) {
 		texts := l.texts[locale]
 		for _, name := range documentedParameters(t) {
 			for _, code := range constants[personal.FieldErrorCode](t, "../personal/error.go", "FieldErrorCode") {
-				wantOwn(t, texts, "field."+name, code, own, texts.fieldError(name, code, nil, nil))
+				wantOwn(t, texts, "field."+name, code, own, texts.fieldError("", name, code, nil, nil))
 			}
 		}
 		for _, fieldType := range constants[personal.FieldType](t, "../personal/schema.go", "FieldType") {
 			for _, code := range constants[personal.FieldErrorCode](t, "../personal/error.go", "FieldErrorCode") {
 				fields := []personal.Field{{Name: "x", Type: personal.TypeText}, {Name: "y", Type: fieldType}}
-				wantOwn(t, texts, "type."+string(fieldType), code, own, texts.fieldError("y", code, fields, l.labels(nil)))
+				wantOwn(t, texts, "type."+string(fieldType), code, own, texts.fieldError("", "y", code, fields, l.labels(nil)))
 			}
 		}
-		if got, want := texts.fieldError("made_up", "made_up", nil, nil), texts["field.other"]; got != want {
+		if got, want := texts.fieldError("", "made_up", "made_up", nil, nil), texts["field.other"]; got != want {
 			t.Errorf("unknown code: got %q, want %q", got, want)
 		}
 	}

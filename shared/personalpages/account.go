@@ -81,7 +81,8 @@ func (p accountPages) passwordForm(r *http.Request) (formPage, error) {
 	}, nil
 }
 
-// changePassword keeps this session, with new credentials, and revokes all others.
+// changePassword keeps this session, with new credentials, and revokes all others. If it removes the
+// passkey that began this one, the next page asks the user to sign in.
 func (p accountPages) changePassword(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	old, _ := p.session.Credentials(r)
 	c, err := p.Service.ChangePassword(r.Context(), personal.ChangePasswordRequest{

@@ -213,7 +213,7 @@ var accountCases = []testCase{
 		w.addToken(a, accounts.PurposeRecovery, 1)
 		w.pass(time.Hour)
 		keep := w.renewed(first)
-		w.must(w.ReplacePassword(t.Context(), a.ID, a.CredentialVersion, "second hash", accounts.KeptSession{Session: keep}, accounts.CodeUse{}, false, changed(job("event"))))
+		w.must(w.ReplacePassword(t.Context(), a, "second hash", accounts.KeptSession{Session: keep}, accounts.CodeUse{}, false, changed(job("event"))))
 
 		got := w.account(a.ID)
 		if got.PasswordHash != "second hash" || got.CredentialVersion != 2 || !got.Updated.Equal(w.Now()) {
@@ -243,7 +243,9 @@ var accountCases = []testCase{
 			version int64
 			keep    accounts.Session
 		}{{a, 2, s}, {a, 0, s}, {disabled, 1, disabledSession}, {a, 1, ended}, {a, 1, foreign}} {
-			err := w.ReplacePassword(t.Context(), c.account.ID, c.version, "second hash", accounts.KeptSession{Session: c.keep}, accounts.CodeUse{}, false, changed(job("event")))
+			stale := c.account
+			stale.CredentialVersion = c.version
+			err := w.ReplacePassword(t.Context(), stale, "second hash", accounts.KeptSession{Session: c.keep}, accounts.CodeUse{}, false, changed(job("event")))
 			w.wantError(err, accounts.ErrStale)
 			if diff := cmp.Diff(c.account, w.account(c.account.ID)); diff != "" {
 				t.Error(diff)

@@ -46,7 +46,8 @@ var identityCases = []testCase{
 		second := w.linked(a.ID)
 		w.must(w.LinkIdentity(t.Context(), first)) // again
 		want := []accounts.StoredIdentity{
-			{Identity: second.Identity, CredentialVersion: 1, Linked: w.Now()}, {Identity: first.Identity, CredentialVersion: 1, Linked: w.Now().Add(-time.Minute)},
+			{Identity: second.Identity, AccountID: a.ID, CredentialVersion: 1, Linked: w.Now()},
+			{Identity: first.Identity, AccountID: a.ID, CredentialVersion: 1, Linked: w.Now().Add(-time.Minute)},
 		}
 		if diff := cmp.Diff(want, w.identities(a.ID)); diff != "" {
 			t.Errorf("identities (-want +got):\n%s", diff)

@@ -182,6 +182,10 @@ var passkeyCases = []testCase{
 		}
 		w.must(w.RevokeSession(t.Context(), a.ID, s.ID))
 		w.wantError(w.AddAttempt(t.Context(), attempt), accounts.ErrStale)
+		_, err = w.FindAttempt(t.Context(), s.ID, a.CredentialVersion, attempt.Digest, early)
+		w.wantError(err, accounts.ErrStale)
+		_, err = w.AddPasskey(t.Context(), p, use(attempt), job("event"))
+		w.wantError(err, accounts.ErrStale)
 	}},
 	{"a use stores the counter and uses its sealed attempt up", func(t *testing.T, w *world) {
 		a, s := w.createAny()
@@ -255,7 +259,7 @@ var passkeyCases = []testCase{
 	{"changes of credentials keep valid passkeys valid and void ones void", func(t *testing.T, w *world) {
 		for name, change := range map[string]func(a accounts.Account, s accounts.Session) error{
 			"a new password": func(a accounts.Account, s accounts.Session) error {
-				return w.ReplacePassword(t.Context(), a.ID, a.CredentialVersion, "second hash", accounts.KeptSession{Session: s}, accounts.CodeUse{}, false, changed())
+				return w.ReplacePassword(t.Context(), a, "second hash", accounts.KeptSession{Session: s}, accounts.CodeUse{}, false, changed())
 			},
 			"disabling": func(a accounts.Account, _ accounts.Session) error { return w.SetDisabled(t.Context(), a.ID, true) },
 			"a deletion": func(a accounts.Account, _ accounts.Session) error {

@@ -114,18 +114,19 @@ var proofCases = []testCase{
 	{"operations with a void proof write nothing", func(t *testing.T, w *world) {
 		for _, c := range []struct {
 			name string
+			want error
 			void func(a *accounts.Account, s accounts.Session, p *accounts.ProofUse)
 		}{
-			{"a wrong one", func(_ *accounts.Account, _ accounts.Session, p *accounts.ProofUse) { p.Digest[31]++ }},
-			{"one of another session", func(a *accounts.Account, _ accounts.Session, p *accounts.ProofUse) { p.SessionID = w.open(*a).ID }},
-			{"one of another account", func(_ *accounts.Account, _ accounts.Session, p *accounts.ProofUse) { *p = w.prove(w.createAny()) }},
-			{"a replaced one", func(a *accounts.Account, s accounts.Session, _ *accounts.ProofUse) { w.prove(*a, s) }},
-			{"one of a session that has ended", func(a *accounts.Account, _ accounts.Session, p *accounts.ProofUse) {
+			{"a wrong one", accounts.ErrProofVoid, func(_ *accounts.Account, _ accounts.Session, p *accounts.ProofUse) { p.Digest[31]++ }},
+			{"one of another session", accounts.ErrProofVoid, func(a *accounts.Account, _ accounts.Session, p *accounts.ProofUse) { p.SessionID = w.open(*a).ID }},
+			{"one of another account", accounts.ErrStale, func(_ *accounts.Account, _ accounts.Session, p *accounts.ProofUse) { *p = w.prove(w.createAny()) }},
+			{"a replaced one", accounts.ErrProofVoid, func(a *accounts.Account, s accounts.Session, _ *accounts.ProofUse) { w.prove(*a, s) }},
+			{"one of a session that has ended", accounts.ErrStale, func(a *accounts.Account, _ accounts.Session, p *accounts.ProofUse) {
 				ended := w.open(*a)
 				*p = w.prove(*a, ended)
 				w.must(w.RevokeSession(t.Context(), a.ID, ended.ID))
 			}},
-			{"one for another e-mail", func(a *accounts.Account, _ accounts.Session, _ *accounts.ProofUse) {
+			{"one for another e-mail", accounts.ErrProofVoid, func(a *accounts.Account, _ accounts.Session, _ *accounts.ProofUse) {
 				noJob := func(accounts.Account) ([]accounts.NewJob, error) { return nil, nil }
 				w.must(w.SetEmail(t.Context(), a.ID, accounts.Email{Address: a.Login + "@x.org", Key: a.Login + "@x.org"}, noJob))
 			}},
@@ -135,8 +136,8 @@ var proofCases = []testCase{
 				p := w.prove(a, s)
 				c.void(&a, s, &p)
 				before, sessions := w.account(a.ID), w.sessions(a.ID)
-				if err := o.use(w, before, s, accounts.CodeUse{Proof: p}); !errors.Is(err, accounts.ErrProofVoid) {
-					t.Errorf("%s with %s: got %v, want %v", o.name, c.name, err, accounts.ErrProofVoid)
+				if err := o.use(w, before, s, accounts.CodeUse{Proof: p}); !errors.Is(err, c.want) {
+					t.Errorf("%s with %s: got %v, want %v", o.name, c.name, err, c.want)
 				}
 				w.wantUnchanged(before, sessions...)
 				w.wantPending(w.newPending(a, s), nil)
@@ -148,7 +149,7 @@ var proofCases = []testCase{
 			a, s := w.createEnrolled()
 			p := w.prove(a, s)
 			fresh := w.renewed(s)
-			w.must(w.ReplacePassword(t.Context(), a.ID, a.CredentialVersion, "second hash", accounts.KeptSession{Session: fresh}, accounts.CodeUse{}, false, changed()))
+			w.must(w.ReplacePassword(t.Context(), a, "second hash", accounts.KeptSession{Session: fresh}, accounts.CodeUse{}, false, changed()))
 			before := w.account(a.ID)
 			if err := o.use(w, a, s, accounts.CodeUse{Proof: p}); !errors.Is(err, accounts.ErrStale) {
 				t.Errorf("%s: got %v, want %v", o.name, err, accounts.ErrStale)

@@ -146,7 +146,7 @@ var raceCases = []testCase{
 			a, s := w.createAny()
 			errs := atOnce(contenders+1, func(i int) error {
 				if i == contenders/2 {
-					return w.ReplacePassword(t.Context(), a.ID, 1, "second hash", accounts.KeptSession{Session: s}, accounts.CodeUse{}, false, changed())
+					return w.ReplacePassword(t.Context(), a, "second hash", accounts.KeptSession{Session: s}, accounts.CodeUse{}, false, changed())
 				}
 				o := accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 100}
 				if i%2 == 0 {
@@ -190,7 +190,7 @@ var raceCases = []testCase{
 			a, s := w.createAny()
 			errs := atOnce(9, func(i int) error {
 				if i == 4 {
-					return w.ReplacePassword(t.Context(), a.ID, 1, "second hash", accounts.KeptSession{Session: s}, accounts.CodeUse{}, false, changed())
+					return w.ReplacePassword(t.Context(), a, "second hash", accounts.KeptSession{Session: s}, accounts.CodeUse{}, false, changed())
 				}
 				return w.AddMailToken(t.Context(), w.newToken(a, accounts.PurposeRecovery, 100*round+i))
 			})
@@ -419,7 +419,7 @@ var raceCases = []testCase{
 			case 5:
 				_, err = w.ReserveMail(ctx, reservation(fmt.Sprint(i), 1, 1), accounts.NewJob{Kind: "mail", AccountID: a.ID, Payload: []byte("{}")})
 			case 6:
-				err = w.ReplacePassword(ctx, a.ID, 1, "second hash", accounts.KeptSession{Session: s}, accounts.CodeUse{}, false, changed())
+				err = w.ReplacePassword(ctx, a, "second hash", accounts.KeptSession{Session: s}, accounts.CodeUse{}, false, changed())
 			case 7:
 				err = w.RevokeStolenSession(ctx, s, job("event"))
 			case 8:

@@ -93,7 +93,7 @@ var codeUses = []struct {
 		})
 	}},
 	{"a change of password", func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error {
-		return w.ReplacePassword(w.t.Context(), a.ID, a.CredentialVersion, "second hash", accounts.KeptSession{Session: s}, code, false, changed(jobOf(a)))
+		return w.ReplacePassword(w.t.Context(), a, "second hash", accounts.KeptSession{Session: s}, code, false, changed(jobOf(a)))
 	}},
 	{"a change of e-mail", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
 		return w.RequestEmail(w.t.Context(), a.ID, a.CredentialVersion, "new@example.org", code, []accounts.NewJob{jobOf(a)})

@@ -181,6 +181,17 @@ func testPasskeys(t *testing.T, s *suite) {
 	if len(list) != 1 || list[0].ID != added.ID || list[0].Name != "my phone" || list[0].LastUsed.IsZero() {
 		t.Fatalf("got %+v, want the passkey with its new name, used", list)
 	}
+	for _, id := range []string{"0" + added.ID, "+" + added.ID, added.ID + ".0", " " + added.ID} { // of no passkey
+		if err := s.service.RenamePasskey(ctx, personal.RenamePasskeyRequest{Credentials: u.Credentials, ID: id, Name: "another"}); err != nil {
+			t.Errorf("renaming the passkey %q: %v", id, err)
+		}
+		if err := s.service.RemovePasskey(ctx, personal.RemovePasskeyRequest{Credentials: u.Credentials, ID: id, Proof: proof.Proof}); err != nil {
+			t.Errorf("removing the passkey %q: %v", id, err)
+		}
+	}
+	if list := s.passkeys(t, u.Credentials); len(list) != 1 || list[0].Name != "my phone" {
+		t.Errorf("got %+v after a removal of ids that are not written as they are listed, want the passkey as it was", list)
+	}
 	for _, id := range []string{"", "0", "x"} { // of no passkey
 		err := s.service.RemovePasskey(ctx, personal.RemovePasskeyRequest{Credentials: u.Credentials, ID: id, Proof: proof.Proof})
 		if id != "" && err != nil {
@@ -422,6 +433,22 @@ func testPasskeyPassword(t *testing.T, s *suite) {
 	}
 	_, err = s.passkeySignIn(t, d, "")
 	wantCode(t, err, personal.CodeInvalidCredentials)
+	if !s.alive(t, pair) {
+		t.Error("after the removal: want that the session goes on, which the password began")
+	}
+	d, _ = s.addPasskey(t, pair, "")
+	in, err := s.passkeySignIn(t, d, "")
+	if err != nil {
+		t.Fatalf("signing in: %v", err)
+	}
+	change = personal.ChangePasswordRequest{Credentials: in.Credentials, Proof: in.Proof.Proof, Password: Password + "!", ConfirmPassword: Password + "!", RemovePasskeys: true}
+	if pair, err = s.service.ChangePassword(ctx, change); err != nil {
+		t.Fatalf("changing the password and removing the passkey that began the session: %v", err)
+	}
+	if s.alive(t, pair) || s.alive(t, in.Credentials) {
+		t.Error("the session goes on although the passkey that began it was removed")
+	}
+	s.signIn(t, u.login, Password+"!")
 }
 
 func testPasskeyRecovery(t *testing.T, s *suite) {

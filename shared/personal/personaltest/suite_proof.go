@@ -95,7 +95,8 @@ func testProve(t *testing.T, s *suite) {
 		{personal.ProveRequest{Password: "not the password", Code: u.code()}, personal.FieldErrors{"password": mismatch}},
 		{personal.ProveRequest{Attempt: "a", Credential: "{}"}, personal.FieldErrors{"credential": mismatch}},
 		{personal.ProveRequest{Attempt: "a"}, personal.FieldErrors{"credential": required}},
-		{personal.ProveRequest{Credential: "{}"}, personal.FieldErrors{"attempt": required, "credential": mismatch}},
+		{personal.ProveRequest{Credential: "{}"}, personal.FieldErrors{"attempt": required}},
+		{personal.ProveRequest{Credential: "{}", Password: Password}, personal.FieldErrors{"attempt": required, "credential": mismatch}},
 		{personal.ProveRequest{Password: Password, Code: u.code(), Attempt: "a", Credential: "{}"}, personal.FieldErrors{"credential": mismatch}},
 	} {
 		attempt.request.Credentials = u.Credentials

@@ -1,0 +1,77 @@
+package transfer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// StoredIdentity is an identity as the database has it.
+type StoredIdentity struct {
+	accounts.StoredIdentity
+	Void bool // see [accounts.StoredIdentity.Void]
+}
+
+// exportedIdentity is an identity in a line of an export.
+type exportedIdentity struct {
+	Identity
+	WithCode bool `json:"with_code,omitempty"` // it was linked with a code of the account's second factor
+	Void     bool `json:"void,omitempty"`
+}
+
+func exportIdentities(a StoredAccount) (list []exportedIdentity) {
+	for _, i := range a.Identities {
+		list = append(list, exportedIdentity{describeIdentity(&i.StoredIdentity), i.WithCode && a.TwoFactor.On(), i.Void})
+	}
+	return list
+}
+
+func describeIdentity(i *accounts.StoredIdentity) Identity {
+	return Identity{i.Issuer, i.Subject, i.Linked}
+}
+
+var errNoIdentities = errors.New("identities: not what an export writes")
+
+// readIdentities reads the identities of a row. Rules and errors are those of readPasskeys.
+func readIdentities(value json.RawMessage, withFactor bool) (list []accounts.StoredIdentity, err error) {
+	if value == nil || string(value) == "null" {
+		return nil, nil
+	}
+	var in []exportedIdentity
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.DisallowUnknownFields()
+	if d.Decode(&in) != nil || len(in) == 0 {
+		return nil, errNoIdentities
+	}
+	if len(in) > personal.MaxIdentities {
+		return nil, fmt.Errorf("identities: an account has at most %d", personal.MaxIdentities)
+	}
+	for n, e := range in {
+		i := accounts.StoredIdentity{
+			Identity: personal.Identity{Issuer: e.Issuer, Subject: e.Subject}, CredentialVersion: importedVersion,
+			WithCode: e.WithCode && withFactor, Linked: e.Linked.UTC().Truncate(time.Microsecond),
+		}
+		if e.Void {
+			i.CredentialVersion = voidVersion
+		}
+		err := i.Check()
+		switch {
+		case err != nil:
+		case !storableTime(i.Linked):
+			err = errors.New("a time is missing or out of range")
+		case slices.ContainsFunc(list, func(other accounts.StoredIdentity) bool { return other.Identity == i.Identity }):
+			err = errors.New("it is repeated")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("identities: number %d: %w", n+1, err)
+		}
+		list = append(list, i)
+	}
+	return list, nil
+}

@@ -1,0 +1,145 @@
+package transfer_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/transfer"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// fillIdentities adds an account with id 7 and identities: one was linked with a code, one is void.
+func fillIdentities(t *testing.T, s *store.Store, factors ...transfer.Factor) {
+	t.Helper()
+	linked := accounts.StoredIdentity{
+		Identity:  personal.Identity{Issuer: "https://op.example", Subject: "Ада <&>"},
+		AccountID: 7, CredentialVersion: 1, WithCode: true, Linked: time.UnixMicro(1_700_000_000_000_001).UTC(),
+	}
+	void := linked
+	void.Subject, void.CredentialVersion, void.WithCode, void.Linked = "ada", 0, false, linked.Linked.Add(time.Second)
+	a := accounts.Account{
+		ID: 7, Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1, Created: time.Unix(1_700_000_000, 0), Updated: time.Unix(1_700_000_000, 0),
+	}
+	outcomes, err := s.AddAccounts(t.Context(), []accounts.Account{a}, func([]transfer.Outcome) transfer.FollowUp {
+		return transfer.FollowUp{Factors: factors, Identities: []accounts.StoredIdentity{linked, void}}
+	})
+	if err != nil || outcomes[0].ID != 7 {
+		t.Fatalf("got %+v, %v, want the account added", outcomes, err)
+	}
+}
+
+func TestImport_IdentitiesSurviveAnExport(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		from, to := openStore(t, testkit.SQLite(t)), openStore(t, url)
+		factor := transfer.Factor{AccountID: 7}
+		factor.Secret.Key, factor.Secret.Data = keyring(t, 1).Seal(7, sharedSecret)
+		fillIdentities(t, from, factor)
+		line := export(t, from)
+		r := newRun(t, to)
+		if done := r.file(t, transfer.NDJSON, line); done.Imported != 1 {
+			t.Fatalf("got %+v, want one account; refused:\n%s", done, r.report.String())
+		}
+		if diff := cmp.Diff(line, export(t, to)) + cmp.Diff(stored(t, from), stored(t, to)); diff != "" {
+			t.Errorf("exported again, and stored (-want +got):\n%s", diff)
+		}
+		if list := stored(t, to)[0].Identities; len(list) != 2 || list[0].Void || !list[0].WithCode || !list[1].Void {
+			t.Errorf("got the identities %+v, want a valid one that was linked with a code, and a void one", list)
+		}
+		if done := r.file(t, transfer.NDJSON, line); done.Existing != 1 || done.Refused != 0 {
+			t.Errorf("again: got %+v, want one existing account; refused:\n%s", done, r.report.String())
+		}
+		factorless := line[:strings.Index(line, `"two_factor":`)] + line[strings.Index(line, `"identities":`):]
+		bob := strings.NewReplacer(`"id":7,`, ``, `"login":"ada"`, `"login":"bob"`, "op.example", "another.example").Replace(factorless)
+		if done := r.file(t, transfer.NDJSON, bob); done.Imported != 1 {
+			t.Errorf("without a second factor: got %+v, want one account; refused:\n%s", done, r.report.String())
+		}
+		all := stored(t, to)
+		if last := all[len(all)-1]; last.TwoFactor.On() || len(last.Identities) != 2 || last.Identities[0].WithCode {
+			t.Errorf("without a second factor: got %+v, want that no identity counts as linked with a code", last)
+		}
+	})
+}
+
+func TestImport_RefusesIdentitiesThatNoExportWrites(t *testing.T) {
+	from := openStore(t, testkit.SQLite(t))
+	fillIdentities(t, from)
+	line := export(t, from)
+	const malformed = "1: identities: not what an export writes\n"
+	whole := func(with string) string {
+		return line[:strings.Index(line, `"identities":`)] + `"identities":` + with + "}\n"
+	}
+	replaced := func(from, to string) string {
+		if !strings.Contains(line, from) {
+			t.Fatalf("%s is not in %s", from, line)
+		}
+		return strings.Replace(line, from, to, 1)
+	}
+	for name, test := range map[string]struct{ line, want string }{
+		"an object":                  {whole(`{}`), malformed},
+		"an empty list":              {whole(`[]`), malformed},
+		"a member of a later format": {replaced(`"linked"`, `"level":4,"linked"`), malformed},
+		"too many":                   {whole(`[` + strings.Repeat(`{},`, 20) + `{}]`), "1: identities: an account has at most 20\n"},
+		"no issuer":                  {replaced(`"issuer":"https://op.example",`, ``), "1: identities: number 1: issuer and subject must have 1 to 255 bytes\n"},
+		"a long subject":             {replaced(`"subject":"ada"`, `"subject":"`+strings.Repeat("я", 128)+`"`), "1: identities: number 2: issuer and subject must have 1 to 255 bytes\n"},
+		"the same identity":          {replaced(`"subject":"ada"`, `"subject":"Ада <&>"`), "1: identities: number 2: it is repeated\n"},
+		"no time":                    {replaced(`"linked":"2023-11-14T22:13:20.000001Z"`, `"linked":"0001-01-01T00:00:00Z"`), "1: identities: number 1: a time is missing or out of range\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := openStore(t, testkit.SQLite(t))
+			r := newRun(t, to)
+			done := r.file(t, transfer.NDJSON, test.line+`{"login":"bob","identities":null,"password_hash":"`+bcrypt+`"}`)
+			if got := r.report.String(); got != test.want || done.Imported != 1 {
+				t.Errorf("got %+v and\n%s, want one account and\n%s", done, got, test.want)
+			}
+			if all := stored(t, to); len(all) != 1 || all[0].Login != "bob" || len(all[0].Identities) > 0 {
+				t.Errorf("got accounts %+v, want bob without identities", all)
+			}
+		})
+	}
+}
+
+// An identity of another account refuses the row, whether that account is in the database, in the
+// same file, or added meanwhile. Nothing of the refused account is stored.
+func TestImport_RefusesIdentitiesOfOtherAccounts(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		from, to := openStore(t, testkit.SQLite(t)), openStore(t, url)
+		fillIdentities(t, from)
+		line := export(t, from)
+		bob := strings.NewReplacer(`"id":7,`, ``, `"login":"ada"`, `"login":"bob"`, `"subject":"ada"`, `"subject":"bob"`).Replace(line)
+		dryRun := transfer.DryRun{Store: openStore(t, testkit.SQLite(t)), Real: to, WaysIn: true}
+		dry := newRun(t, dryRun)
+		if done := dry.file(t, transfer.NDJSON, line+bob); done.Imported != 1 || dry.report.String() != "2: identities: taken by an earlier row\n" {
+			t.Errorf("a dry run: got %+v\n%s", done, dry.report.String())
+		}
+		const want = "identities: taken by account 7\n"
+		if r := newRun(t, to); r.file(t, transfer.NDJSON, line+bob).Imported != 1 || r.report.String() != "2: "+want {
+			t.Errorf("in one file: got\n%s, want 2: %s", r.report.String(), want)
+		}
+		dryRun.Store = openStore(t, testkit.SQLite(t))
+		for name, s := range map[string]transfer.Store{"existing": to, "added meanwhile": blind{to}, "dry run": dryRun} {
+			r := newRun(t, s)
+			if done := r.file(t, transfer.NDJSON, bob); done.Refused != 1 || r.report.String() != "1: "+want {
+				t.Errorf("%s: got %+v\n%s, want 1: %s", name, done, r.report.String(), want)
+			}
+		}
+		if all := stored(t, to); len(all) != 1 || all[0].ID != 7 || len(all[0].Identities) != 2 {
+			t.Errorf("got %+v, want account 7 with its identities only", all)
+		}
+	})
+}
+
+// Identities are a way in: an account needs neither a password nor an e-mail beside them.
+func TestImport_AccountWithIdentitiesAlone(t *testing.T) {
+	from, to := openStore(t, testkit.SQLite(t)), openStore(t, testkit.SQLite(t))
+	fillIdentities(t, from)
+	r := newRun(t, to)
+	if done := r.file(t, transfer.NDJSON, strings.Replace(export(t, from), bcrypt, "!", 1)); done.Imported != 1 {
+		t.Errorf("got %+v, want one account; refused:\n%s", done, r.report.String())
+	}
+}

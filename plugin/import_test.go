@@ -77,7 +77,8 @@ func TestCommands_ImportExportAuditStatus(t *testing.T) {
 		}
 		const reason = "line 3: password_hash: bad password hash: unknown format\n"
 		out, errs := mustCommand(t, "import", file, "--fields", fields, "--dry-run")
-		if out != "1 accounts would be imported, 0 were there already, 1 rows refused\n" || errs != reason {
+		if !strings.HasPrefix(out, "1 accounts would be imported, 0 were there already, 1 rows refused\n") ||
+			!strings.Contains(out, "1  refused: password_hash: bad password hash: unknown format (line 3)\n") || errs != reason {
 			t.Errorf("a dry run: got %s%s", out, errs)
 		}
 		report := filepath.Join(t.TempDir(), "refused.txt")
@@ -156,7 +157,7 @@ func TestImport_DryRunCreatesNoDatabase(t *testing.T) {
 	scratch := t.TempDir()
 	t.Setenv("TMPDIR", scratch)
 	out, _ := mustCommand(t, "import", write(t, "users.csv", accountRows(2, importedMD5)+"user1,,,!\n"), "--dry-run")
-	if want := "2 accounts would be imported, 0 were there already, 1 rows refused\n"; out != want {
+	if want := "2 accounts would be imported, 0 were there already, 1 rows refused\n"; !strings.HasPrefix(out, want) {
 		t.Errorf("got %s, want %s", out, want)
 	}
 	if _, err := os.Stat(strings.TrimPrefix(os.Getenv("PERSONAL_DATABASE"), "sqlite://")); !errors.Is(err, fs.ErrNotExist) {

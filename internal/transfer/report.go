@@ -262,15 +262,18 @@ func (r *Report) Write(w io.Writer) error {
 	formats("can sign in with their password, by the format of its hash", r.SignIn)
 	if section("cannot, by reason", len(r.Cannot)) {
 		for _, c := range r.Cannot {
-			refused, more := "", ""
+			refused, more, where := "", "", "line"
 			if c.Refused {
 				refused = "refused: "
 			}
 			if int64(len(c.Lines)) < c.Users {
 				more = ", …"
 			}
+			if c.Users > 1 {
+				where = "lines"
+			}
 			lines := strings.ReplaceAll(strings.Trim(fmt.Sprint(c.Lines), "[]"), " ", ", ")
-			fmt.Fprintf(&text, "%9d  %s%s (lines %s%s)\n", c.Users, refused, c.Reason, lines, more)
+			fmt.Fprintf(&text, "%9d  %s%s (%s %s%s)\n", c.Users, refused, c.Reason, where, lines, more)
 		}
 	}
 	if section("fields", len(r.Fields)) {

@@ -298,6 +298,7 @@ func TestMove_Report(t *testing.T) {
 		},
 		Proposals: []string{"city=city", "interests=interests"},
 		NotIn010:  []transfer.FormatCount{{Format: "bcrypt", Users: 1}},
+		Digits:    []transfer.DigitCount{{Length: 32, Users: 1}},
 	}, report); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -1,12 +1,13 @@
 """Creates the tables of Django 3.2 and a user with each of its password hashers:
-python3 djangousers.py HOST DATABASE PASSWORD, where HOST is the folder of PostgreSQL's socket."""
+python3 djangousers.py URL PASSWORD, where the URL is that of an empty database."""
 
 import sys
+from urllib.parse import urlsplit
 
 import django
 from django.conf import settings
 
-host, database, password = sys.argv[1:]
+url, password = urlsplit(sys.argv[1]), sys.argv[2]
 hashers = [
     "PBKDF2PasswordHasher",
     "PBKDF2SHA1PasswordHasher",
@@ -20,7 +21,16 @@ hashers = [
     "CryptPasswordHasher",
 ]
 settings.configure(
-    DATABASES={"default": {"ENGINE": "django.db.backends.postgresql", "HOST": host, "NAME": database, "USER": "postgres"}},
+    DATABASES={
+        "default": {
+            "ENGINE": "django.db.backends.postgresql",
+            "HOST": url.hostname,
+            "PORT": url.port,
+            "NAME": url.path[1:],
+            "USER": url.username,
+            "PASSWORD": url.password,
+        }
+    },
     INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth"],
     PASSWORD_HASHERS=["django.contrib.auth.hashers." + h for h in hashers],
     DEFAULT_AUTO_FIELD="django.db.models.AutoField",

@@ -1,0 +1,170 @@
+//go:build extended
+
+package system
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/internal/testkit"
+)
+
+// The users of other systems have this password there.
+const movedPassword = "correct horse battery"
+
+// startMariaDB starts a MariaDB that only this test reaches, and returns its socket.
+func startMariaDB(t *testing.T) (socket string) {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "personal-mariadb-") // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	data := filepath.Join(folder, "data")
+	tool(t, "mariadb-install-db", "--no-defaults", "--user=root", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
+	socket = filepath.Join(folder, "s")
+	server := exec.Command("mariadbd", "--no-defaults", "--user=root", "--datadir="+data, "--socket="+socket, "--skip-networking", "--innodb-flush-log-at-trx-commit=0")
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	})
+	eventually(t, "MariaDB is up", func() bool {
+		return exec.Command("mariadb-admin", "--no-defaults", "--user=root", "--socket="+socket, "ping").Run() == nil
+	})
+	tool(t, "mariadb", "--no-defaults", "--user=root", "--socket="+socket, "--execute=CREATE DATABASE site")
+	return socket
+}
+
+// tool runs a program and returns its output.
+func tool(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Env = append(cmd.Environ(), "MW_CONFIG_FILE="+os.Getenv("MW_CONFIG_FILE"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
+
+func dumpMariaDB(t *testing.T, socket string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "site.sql")
+	tool(t, "mariadb-dump", "--no-defaults", "--user=root", "--socket="+socket, "--default-character-set=utf8mb4", "--result-file="+path, "site")
+	return path
+}
+
+// moved is what becomes of the users of a dump.
+type moved struct {
+	system, dump string
+	flags        []string
+	signIn       []string // logins of users who sign in with their password
+	disabled     []string
+	noPassword   []string
+	refused      []string // lines of the report, without their numbers
+}
+
+// check imports a dump and signs every user in over HTTP, before and after their hashes are
+// replaced.
+func (m moved) check(t *testing.T) {
+	t.Helper()
+	database := testkit.SQLite(t)
+	args := append([]string{"import", "--from", m.system, m.dump, "--wrap=later"}, m.flags...)
+	plugin := func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), testkit.Binaries(t).Plugin, args...)
+		cmd.Env = append(cmd.Environ(), "PERSONAL_DATABASE="+database)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	t.Log(plugin(append(args, "--dry-run")...))
+	out := plugin(args...)
+	want := fmt.Sprintf("%d accounts imported, 0 were there already, %d rows refused\n", len(m.signIn)+len(m.disabled)+len(m.noPassword), len(m.refused))
+	if !strings.Contains(out, want) {
+		t.Errorf("got %s\nwant %s", out, want)
+	}
+	for _, line := range m.refused {
+		if !strings.Contains(out, line) {
+			t.Errorf("got %s\nwant a refusal with %q", out, line)
+		}
+	}
+	s := start(t, options{database: database, settings: cheap + unthrottled + unverified})
+	for range 2 {
+		for _, login := range m.signIn {
+			s.post(t, "auth/", params{"login": login, "password": movedPassword + "."}).want(t, "invalid_credentials")
+			s.post(t, "auth/", params{"login": login, "password": movedPassword}).want(t, "")
+		}
+	}
+	for _, login := range m.disabled {
+		s.post(t, "auth/", params{"login": login, "password": movedPassword}).want(t, "account_disabled")
+	}
+	for _, login := range m.noPassword {
+		s.post(t, "auth/", params{"login": login, "password": movedPassword}).want(t, "invalid_credentials")
+	}
+	again := plugin(args...)
+	if !strings.Contains(again, fmt.Sprintf("0 accounts imported, %d were there already", len(m.signIn)+len(m.disabled)+len(m.noPassword))) {
+		t.Errorf("again: got %s, want no new account", again)
+	}
+}
+
+func TestMoving_WordPress(t *testing.T) {
+	socket := startMariaDB(t)
+	tool(t, "php", "testdata/moving/wordpress.php", socket, "site", movedPassword)
+	moved{
+		system: "wordpress", dump: dumpMariaDB(t, socket), flags: []string{"--logins=propose"},
+		signIn: []string{"admin", "ada", "zoe", "Grace_Hopper", "jo_5", "old-md5"},
+	}.check(t)
+}
+
+func TestMoving_MediaWiki(t *testing.T) {
+	socket := startMariaDB(t)
+	conf := t.TempDir()
+	t.Setenv("MW_CONFIG_FILE", "")
+	tool(t, "php", "/usr/share/mediawiki/maintenance/install.php", "--dbtype=mysql", "--dbserver=localhost:"+socket, "--dbname=site", "--dbuser=root", "--dbpass=",
+		"--installdbuser=root", "--installdbpass=", "--confpath="+conf, "--pass="+movedPassword, "--server=http://localhost", "--scriptpath=/w", "Wiki", "Admin")
+	t.Setenv("MW_CONFIG_FILE", filepath.Join(conf, "LocalSettings.php"))
+	tool(t, "php", "testdata/moving/mediawiki.php", movedPassword)
+	moved{
+		system: "mediawiki", dump: dumpMariaDB(t, socket), flags: []string{"--logins=propose"},
+		signIn: []string{"Admin", "User_A", "User_B", "User_pbkdf2", "User_bcrypt", "User_argon2"},
+	}.check(t)
+}
+
+func TestMoving_Django(t *testing.T) {
+	server, err := testkit.StartPostgres(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	database, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	database.RawQuery = ""
+	tool(t, "/usr/bin/python3", "testdata/moving/djangousers.py", database.String(), movedPassword)
+	for name, flags := range map[string][]string{
+		"COPY": nil, "inserts": {"--inserts"}, "column inserts": {"--column-inserts", "--rows-per-insert=5"}, "compressed": {"--compress=6"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "site.sql")
+			tool(t, "pg_dump", append(flags, "--dbname="+database.String(), "--file="+path)...)
+			moved{
+				system: "django", dump: path,
+				signIn:   []string{"pbkdf2_sha256", "pbkdf2_sha1", "argon2", "bcrypt_sha256", "bcrypt", "sha1", "md5", "unsalted_sha1", "unsalted_md5"},
+				disabled: []string{"disabled"}, noPassword: []string{"unusable"},
+				refused: []string{"password_hash: bad password hash: DES crypt uses eight characters of a password and can be broken: write ! instead"},
+			}.check(t)
+		})
+	}
+}

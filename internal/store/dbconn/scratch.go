@@ -25,7 +25,7 @@ func OpenScratch(ctx context.Context) (*sql.DB, error) {
 		return nil, fmt.Errorf("create a temporary database: %w", err)
 	}
 	name := (&url.URL{Scheme: "file", Path: file.Name()}).String() // mode=rw: a second connection would find no file
-	connector, err := sqlite.NewConnector(name + "?mode=rw&_pragma=journal_mode(off)&_pragma=synchronous(off)&_pragma=locking_mode(exclusive)&_pragma=trusted_schema(0)")
+	connector, err := sqlite.NewConnector(name + "?mode=rw&_pragma=journal_mode(off)&_pragma=synchronous(off)&_pragma=locking_mode(exclusive)&_pragma=trusted_schema(0)&_pragma=cache_size(-512)")
 	if err != nil {
 		return nil, fmt.Errorf("open a temporary database: %w", err)
 	}

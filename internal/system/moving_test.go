@@ -3,6 +3,7 @@
 package system
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -17,8 +18,9 @@ import (
 // The users of other systems have this password there.
 const movedPassword = "correct horse battery"
 
-// startMariaDB starts a MariaDB that only this test reaches, and returns its socket.
-func startMariaDB(t *testing.T) (socket string) {
+// startMariaDB starts a MariaDB that only this test reaches, with an empty database, and returns its
+// socket.
+func startMariaDB(t *testing.T, database string) (socket string) {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "personal-mariadb-") // a socket's path must be short
 	if err != nil {
@@ -39,7 +41,7 @@ func startMariaDB(t *testing.T) (socket string) {
 	eventually(t, "MariaDB is up", func() bool {
 		return exec.Command("mariadb-admin", "--no-defaults", "--user=root", "--socket="+socket, "ping").Run() == nil
 	})
-	tool(t, "mariadb", "--no-defaults", "--user=root", "--socket="+socket, "--execute=CREATE DATABASE site")
+	tool(t, "mariadb", "--no-defaults", "--user=root", "--socket="+socket, "--execute=CREATE DATABASE "+database)
 	return socket
 }
 
@@ -55,11 +57,23 @@ func tool(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-func dumpMariaDB(t *testing.T, socket string) (path string) {
+// playMoving carries out what docs/moving.md says for a test, in a folder that it returns. The
+// definition is a function of the shell that makes dumps.
+func playMoving(t *testing.T, definition string) (folder string) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "site.sql")
-	tool(t, "mariadb-dump", "--no-defaults", "--user=root", "--socket="+socket, "--default-character-set=utf8mb4", "--result-file="+path, "site")
-	return path
+	control := &sandbox{dir: t.TempDir(), stopped: true, set: []string{"export PERSONAL_DATABASE=sqlite://data/personal.db", definition}}
+	if err := errors.Join(os.Mkdir(filepath.Join(control.dir, "data"), 0o700), os.Symlink(filepath.Dir(testkit.Binaries(t).Host), filepath.Join(control.dir, "bin"))); err != nil {
+		t.Fatal(err)
+	}
+	control.write(t, "data/user-fields.json", `[{"name":"city","type":"text"}]`)
+	for _, b := range blocksRunBy(t, "docs/moving.md", t.Name()) {
+		control.play(t, b)
+	}
+	return control.dir
+}
+
+func mariaDBDump(socket string) string {
+	return `mariadb-dump() { command mariadb-dump --no-defaults --user=root --socket=` + socket + ` "$@"; }`
 }
 
 // moved is what becomes of the users of a dump.
@@ -125,24 +139,26 @@ func (m moved) check(t *testing.T) {
 }
 
 func TestMoving_WordPress(t *testing.T) {
-	socket := startMariaDB(t)
-	tool(t, "php", "testdata/moving/wordpress.php", socket, "site", movedPassword)
+	socket := startMariaDB(t, "blog")
+	tool(t, "php", "testdata/moving/wordpress.php", socket, "blog", movedPassword)
+	folder := playMoving(t, mariaDBDump(socket))
 	moved{
-		system: "wordpress", dump: dumpMariaDB(t, socket), flags: []string{"--logins=propose"},
+		system: "wordpress", dump: filepath.Join(folder, "blog.sql"), flags: []string{"--logins=propose"},
 		signIn: []string{"admin", "ada", "zoe", "Grace_Hopper", "jo_5", "old-md5"},
 	}.check(t)
 }
 
 func TestMoving_MediaWiki(t *testing.T) {
-	socket := startMariaDB(t)
+	socket := startMariaDB(t, "wiki")
 	conf := t.TempDir()
 	t.Setenv("MW_CONFIG_FILE", "")
-	tool(t, "php", "/usr/share/mediawiki/maintenance/install.php", "--dbtype=mysql", "--dbserver=localhost:"+socket, "--dbname=site", "--dbuser=root", "--dbpass=",
+	tool(t, "php", "/usr/share/mediawiki/maintenance/install.php", "--dbtype=mysql", "--dbserver=localhost:"+socket, "--dbname=wiki", "--dbuser=root", "--dbpass=",
 		"--installdbuser=root", "--installdbpass=", "--confpath="+conf, "--pass="+movedPassword, "--server=http://localhost", "--scriptpath=/w", "Wiki", "Admin")
 	t.Setenv("MW_CONFIG_FILE", filepath.Join(conf, "LocalSettings.php"))
 	tool(t, "php", "testdata/moving/mediawiki.php", movedPassword)
+	folder := playMoving(t, mariaDBDump(socket))
 	moved{
-		system: "mediawiki", dump: dumpMariaDB(t, socket), flags: []string{"--logins=propose"},
+		system: "mediawiki", dump: filepath.Join(folder, "wiki.sql"), flags: []string{"--logins=propose"},
 		signIn: []string{"Admin", "User_A", "User_B", "User_pbkdf2", "User_bcrypt", "User_argon2"},
 	}.check(t)
 }
@@ -159,8 +175,9 @@ func TestMoving_Django(t *testing.T) {
 	}
 	database.RawQuery = ""
 	tool(t, "/usr/bin/python3", "testdata/moving/djangousers.py", database.String(), movedPassword)
+	folder := playMoving(t, `pg_dump() { command pg_dump "${@:1:$#-1}" --dbname=`+database.String()+`; }`)
 	django := moved{
-		system: "django", dump: filepath.Join(t.TempDir(), "site.sql"),
+		system: "django", dump: filepath.Join(folder, "site.sql"),
 		signIn:   []string{"pbkdf2_sha256", "pbkdf2_sha1", "argon2", "bcrypt_sha256", "bcrypt", "sha1", "md5", "unsalted_sha1", "unsalted_md5"},
 		disabled: []string{"disabled"}, noPassword: []string{"unusable"},
 		refused: []string{"password_hash: bad password hash: DES crypt uses eight characters of a password and can be broken: write ! instead"},
@@ -168,7 +185,6 @@ func TestMoving_Django(t *testing.T) {
 	dump := func(flags ...string) {
 		tool(t, "pg_dump", append(flags, "--dbname="+database.String(), "--file="+django.dump)...)
 	}
-	dump()
 	django.check(t)
 	want := runPlugin(t, django.imported(t), "export")
 	for _, flags := range [][]string{{"--inserts"}, {"--column-inserts", "--rows-per-insert=5"}, {"--compress=6"}, {"--clean", "--create", "--no-owner"}} {

@@ -228,7 +228,7 @@ func (c statusCommand) Run(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "schema    %d; this program is made for %d\naccounts  %d\nto wrap   %d MD5 hashes, wrapped in the background while a plugin runs\n",
+	fmt.Fprintf(&text, "schema    %d; this program is made for %d\naccounts  %d\nto wrap   %d weak hashes, wrapped in the background while a plugin runs\n",
 		found, store.SchemaTarget, all, bare)
 	if found >= 4 { // older schemas know no such states
 		n, err := db.CountAccountStates(ctx)

@@ -26,7 +26,8 @@ type importCommand struct {
 	moveFlags
 	Fields    []byte `type:"filecontent" placeholder:"FILE" help:"The host's user-fields.json, if the imported file has columns of user fields."`
 	Settings  []byte `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file, for the costs of new hashes."`
-	Wrap      string `enum:"now,later" default:"now" help:"When to wrap MD5 hashes in Argon2id: now, or later in the running plugin."`
+	Wrap      string `enum:"now,later" default:"now" help:"When to wrap MD5 and other weak hashes in Argon2id: now, or later in the running plugin."`
+	HashForm  string `placeholder:"FORM" help:"How digests without a form of their own were made: md5(p.s), sha1(s.p), md5(md5(p).s), … of the password p and the salt s, or the start of a PBKDF2."`
 	DryRun    bool   `help:"Check every row, change nothing, and print a report."`
 	Probe     string `placeholder:"LOGIN" help:"Ask on the terminal for the password of this user, such as yourself, in the other system, and import only if it would be accepted. It also finds how hashes of digits were made."`
 	JSON      bool   `name:"json" help:"Print the report as JSON, and nothing else, to standard output."`
@@ -36,11 +37,13 @@ type importCommand struct {
 
 // Help describes the columns.
 func (importCommand) Help() string {
-	return `Columns: login and password_hash are required; email, email_verified, name, disabled, erase_at, locale, created, updated, id
+	return `Columns: login and password_hash are required; password_salt, hash_form, email, email_verified, name, disabled, erase_at, locale, created, updated, id
 and user fields are optional. A list in CSV is JSON: ["a","b"]. Times are RFC 3339, SQL timestamps, or seconds since 1970.
 
-Hashes: MD5 (32 hex digits), bcrypt, argon2i, argon2id, Django's PBKDF2 and scrypt, $scrypt$, phpass, WordPress 6.8. Write ! if
-there is no usable hash: the user then sets a password with a recovery mail, so the row needs an e-mail.
+Hashes: MD5 (32 hex digits), bcrypt, argon2i, argon2id, scrypt, phpass, PBKDF2, crypt ($1$, $5$, $6$), and those of Django, Drupal,
+MediaWiki, phpBB, WordPress and LDAP. Other digests need a form, in the column hash_form or by --hash-form, and their salt after a
+colon or in the column password_salt. Write ! if there is no usable hash: the user then sets a password with a recovery mail, so the
+row needs an e-mail. docs/import-export.md lists the hashes of 20 systems.
 
 NDJSON written by export also has two_factor. To import accounts with a second factor, give --secret-key, and first start a host with
 two_factor.enabled = true on the database: older versions of the plugin, which would not ask for the code, must no longer run there.
@@ -158,7 +161,7 @@ func (c importCommand) summarise(out, stderr io.Writer, done transfer.Progress, 
 		err = job.Report.Write(out)
 	}
 	if err == nil && c.Wrap == "later" && !c.DryRun {
-		_, err = fmt.Fprintln(out, "The running plugin wraps the MD5 hashes; `personal status` prints how many are left.")
+		_, err = fmt.Fprintln(out, "The running plugin wraps the weak hashes; `personal status` prints how many are left.")
 	}
 	return err
 }
@@ -183,6 +186,9 @@ func (c importCommand) job() (*transfer.Import, *password.Hasher, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("--fields: %w", err)
 	}
+	if err := password.CheckForm(c.HashForm); c.HashForm != "" && err != nil {
+		return nil, nil, fmt.Errorf("--hash-form: %w", err)
+	}
 	var keys [][]byte
 	if c.SecretKey != "" {
 		if keys, err = secretkeys.ReadFile(c.SecretKey); err != nil {
@@ -193,7 +199,7 @@ func (c importCommand) job() (*transfer.Import, *password.Hasher, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("--secret-key: %w", err)
 	}
-	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", Keys: keyring, Report: &transfer.Report{}}, hasher, nil
+	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", HashForm: c.HashForm, Keys: keyring, Report: &transfer.Report{}}, hasher, nil
 }
 
 // withStore calls use with the database, or in a dry run with a temporary one that

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/store/dbconn"
-	"github.com/cms-personal/personal/internal/testkit/testdb"
+	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -112,7 +112,7 @@ func unpack(t *testing.T, text string) []byte {
 // A thief who has the database, and not the key, learns neither a secret nor a recovery
 // code; nor does a reader of the log.
 func TestSecrets_StolenDatabaseWithoutTheKeyRevealsNone(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testkit.Databases(t, func(t *testing.T, url string) {
 		const password = personaltest.Password
 		m := newNode(t, pluginrpc.Configuration{
 			DatabaseURL: url, SecretKeys: [][]byte{secretKey("a")}, Settles: true,

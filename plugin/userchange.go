@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -62,6 +63,58 @@ func (c signOutCommand) Run(ctx context.Context, w io.Writer) error {
 		}
 		return done(w, "Account %d (%q) is signed out everywhere; sessions that ended: "+strconv.Itoa(len(sessions))+".", a)
 	})
+}
+
+type setUserCommand struct {
+	userFlags
+	fieldsFlag
+	Set []string `arg:"" name:"field=value" help:"A user field, or name, and its new value; without a value it is cleared. Repeat a list's name for each item."`
+}
+
+// Help says what the fields are, and who hears of the change.
+func (setUserCommand) Help() string {
+	return `Every field of the site can be set, also read-only and hidden ones, by the rules of the file that --fields names. Without it only name can be set.
+The host hears of the change from the plugin that runs on the database, or from the next one that starts: event user_updated, with the names of the
+fields. A page that remembers the user's profile shows the old value for session.verify_cache (1s).`
+}
+
+// Run sets fields of a user.
+func (c setUserCommand) Run(ctx context.Context, w io.Writer) error {
+	fields, err := c.inputs()
+	if err != nil {
+		return err
+	}
+	host, _, err := c.host()
+	if err != nil {
+		return err
+	}
+	return c.changeWith(ctx, host, func(ctx context.Context, service *accounts.Service, a accounts.Account) error {
+		if err := service.UpdateUser(ctx, personal.UpdateUserRequest{UserID: a.ID, Fields: fields}); err != nil {
+			return fmt.Errorf("nothing was changed: %w", fieldErrors(err, func(name string) string { return name }))
+		}
+		return done(w, "Account %d (%q) is changed: "+strings.Join(slices.Sorted(maps.Keys(fields)), ", ")+".", a)
+	})
+}
+
+// inputs returns the values to set, by field. One that is given several times is a list.
+func (c setUserCommand) inputs() (map[string]personal.Input, error) {
+	fields := map[string]personal.Input{}
+	for _, pair := range c.Set {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("%q: give a field and its value, such as city=Riga, or city= to clear it", pair)
+		}
+		switch before, repeated := fields[name]; {
+		case !repeated:
+			fields[name] = personal.Text(value)
+		case before.Kind == personal.InputRepeated:
+			before.List = append(before.List, value)
+			fields[name] = before
+		default:
+			fields[name] = personal.Input{Kind: personal.InputRepeated, List: []string{before.Text, value}}
+		}
+	}
+	return fields, nil
 }
 
 type recoverUserCommand struct{ userFlags }

@@ -26,12 +26,12 @@ type createUserCommand struct {
 func (createUserCommand) Help() string {
 	return `The user has no password. With --invite they get a mail to choose one, which the plugin that runs on the database sends, or the next one that
 starts; the code is in the mail only. Without it, they request a recovery on the site. This command knows no user fields of the site: the user sees empty
-ones, and the site can ask for those that it requires.`
+ones, and the site can ask for those that it requires; "personal user set" sets them.`
 }
 
 // Run creates a user.
 func (c createUserCommand) Run(ctx context.Context, w io.Writer) error {
-	return c.use(ctx, func(ctx context.Context, service *accounts.Service, _ *store.Store) error {
+	return c.use(ctx, nil, func(ctx context.Context, service *accounts.Service, _ *store.Store) error {
 		r := personal.CreateUserRequest{Login: c.Login, Email: c.Email, Invite: c.Invite, Locale: c.Locale}
 		if c.Name != "" {
 			r.Fields = map[string]personal.Input{"name": personal.Text(c.Name)}
@@ -54,6 +54,17 @@ func (c createUserCommand) Run(ctx context.Context, w io.Writer) error {
 
 // flagErrors says which arguments and flags are wrong, if err has field errors.
 func flagErrors(err error) error {
+	return fieldErrors(err, func(name string) string {
+		if name == "login" {
+			return name
+		}
+		return "--" + name
+	})
+}
+
+// fieldErrors puts field errors into words; written returns how the command line names a
+// parameter. It returns other errors as they are.
+func fieldErrors(err error, written func(name string) string) error {
 	var e *personal.Error
 	if !errors.As(err, &e) || len(e.FieldErrors) == 0 {
 		return err
@@ -63,8 +74,12 @@ func flagErrors(err error) error {
 		personal.FieldErrorTooShort:      "it is too short",
 		personal.FieldErrorTooLong:       "it is too long",
 		personal.FieldErrorInvalidFormat: "it is malformed",
+		personal.FieldErrorInvalidType:   "it is no value of the type of the field",
+		personal.FieldErrorNotInList:     "it is none of the options",
 		personal.FieldErrorTaken:         "another account has it",
 		personal.FieldErrorOutOfRange:    "it is too small or too large",
+		personal.FieldErrorReadOnly:      "it is no user field",
+		personal.FieldErrorUnknownField:  "it is no user field of the file that --fields names",
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(e.FieldErrors)) {
@@ -75,10 +90,7 @@ func flagErrors(err error) error {
 		if name == "locale" {
 			problem = "it is not a language tag, such as en or ru"
 		}
-		if name != "login" {
-			name = "--" + name
-		}
-		errs = append(errs, fmt.Errorf("%s: %s", name, problem))
+		errs = append(errs, fmt.Errorf("%s: %s", written(name), problem))
 	}
 	return errors.Join(errs...)
 }

@@ -23,6 +23,7 @@ type explainCommand struct {
 	queryFlags
 	User    string       `arg:"" name:"login-or-id" help:"The login, the e-mail or the id that the user enters."`
 	Address []netip.Addr `placeholder:"IP" help:"An IP address of the user, besides those that are known; repeated, or separated by commas."`
+	jsonFlag
 }
 
 // Help says what is missing here.
@@ -34,7 +35,7 @@ whether the secret key of a second factor is missing, or which user fields the s
 // Run prints the verdicts on a login. An unknown one is an error as well. A text that is the
 // login of one user and the id of another one gets the verdicts on both.
 func (c explainCommand) Run(ctx context.Context, w io.Writer) error {
-	return c.use(ctx, func(ctx context.Context, service *accounts.Service, db *store.Store) error {
+	return c.use(ctx, nil, func(ctx context.Context, service *accounts.Service, db *store.Store) error {
 		byName := func() (personal.Explanation, error) {
 			return service.Explain(ctx, personal.ExplainRequest{Login: c.User, Addresses: c.Address})
 		}
@@ -73,6 +74,15 @@ var errNoAccount = errors.New("there is no such account")
 func (c explainCommand) print(w io.Writer, e personal.Explanation, err error, who string) error {
 	if err != nil {
 		return flagErrors(err)
+	}
+	if c.JSON {
+		if err := writeJSON(w, explanationJSON(e, who, c.Address)); err != nil {
+			return err
+		}
+		if e.User == nil {
+			return errNoAccount
+		}
+		return nil
 	}
 	if e.User != nil {
 		fmt.Fprintf(w, "Account %d (%q), %s\n", e.User.ID, e.User.Login, stateOf(*e.User))

@@ -11,6 +11,7 @@ import (
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/userfields"
 )
 
 // userCommand groups the commands about users.
@@ -19,6 +20,7 @@ type userCommand struct {
 	List            listUsersCommand       `cmd:"" help:"List users, the newest first."`
 	Show            showUserCommand        `cmd:"" help:"Print what is stored about a user."`
 	Explain         explainCommand         `cmd:"" help:"Say why a user cannot sign in, and what helps."`
+	Set             setUserCommand         `cmd:"" help:"Set user fields of a user, also those that only administrators may set."`
 	Recover         recoverUserCommand     `cmd:"" help:"Send a user a mail to set a new password."`
 	Disable         disableUserCommand     `cmd:"" help:"Prevent a user from signing in, and end their sessions."`
 	Enable          enableUserCommand      `cmd:"" help:"Let a disabled user sign in again. This also undoes a deletion by the user."`
@@ -38,8 +40,8 @@ type serviceFlags struct {
 
 // use opens the database and calls f with the domain, for the administrator who runs the
 // command. The plugin that runs, or the next one, sends the mails and events that f stores.
-// f must not need passwords, user fields or secret keys: the domain has none here.
-func (c serviceFlags) use(ctx context.Context, f func(context.Context, *accounts.Service, *store.Store) error) error {
+// f must not need passwords, secret keys or, without a host, user fields: the domain has none here.
+func (c serviceFlags) use(ctx context.Context, host personal.Host, f func(context.Context, *accounts.Service, *store.Store) error) error {
 	settings, err := readSettings(c.Settings)
 	if err != nil {
 		return err
@@ -49,9 +51,38 @@ func (c serviceFlags) use(ctx context.Context, f func(context.Context, *accounts
 		return err
 	}
 	defer db.Close()
-	service := accounts.New(settings.accounts(), db, nil, nil, slog.New(slog.DiscardHandler), func() {})
+	service := accounts.New(settings.accounts(), db, nil, host, slog.New(slog.DiscardHandler), func() {})
 	return f(personal.WithCall(ctx, personal.Call{Administrator: operatorName()}), service, db)
 }
+
+// fieldsFlag names the user fields of the site.
+type fieldsFlag struct {
+	Fields []byte `type:"filecontent" env:"PERSONAL_USER_FIELDS" placeholder:"FILE" help:"The host's user-fields.json, such as DATA/user-fields.json."`
+}
+
+// host returns a host with these user fields, and their names; nil without the flag.
+func (c fieldsFlag) host() (host personal.Host, names []string, err error) {
+	if c.Fields == nil {
+		return nil, nil, nil
+	}
+	fields, _, err := userfields.ParseJSON(c.Fields)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--fields: %w", err)
+	}
+	for _, f := range fields {
+		names = append(names, f.Name)
+	}
+	return fieldsOnly{schema: personal.Schema{Fields: fields}}, names, nil
+}
+
+// fieldsOnly is a host of a command: it has user fields, and nothing else is asked of it.
+type fieldsOnly struct {
+	personal.Host
+	schema personal.Schema
+}
+
+// UserFields returns the fields of the file.
+func (h fieldsOnly) UserFields(context.Context) (personal.Schema, error) { return h.schema, nil }
 
 // queryFlags say what the text that names an account is.
 type queryFlags struct {
@@ -72,7 +103,12 @@ type userFlags struct {
 
 // change finds the account and calls f.
 func (c userFlags) change(ctx context.Context, f func(context.Context, *accounts.Service, accounts.Account) error) error {
-	err := c.use(ctx, func(ctx context.Context, service *accounts.Service, db *store.Store) error {
+	return c.changeWith(ctx, nil, f)
+}
+
+// changeWith is change with the user fields of a host.
+func (c userFlags) changeWith(ctx context.Context, host personal.Host, f func(context.Context, *accounts.Service, accounts.Account) error) error {
+	err := c.use(ctx, host, func(ctx context.Context, service *accounts.Service, db *store.Store) error {
 		account, err := transfer.FindAccount(ctx, db, c.query(c.User))
 		if err != nil {
 			return err

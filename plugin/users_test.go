@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -283,6 +285,182 @@ func TestUser_DigitsThatNameTwoUsersAreRefused(t *testing.T) {
 		if out, _, err := command(t, strings.Fields(args)...); err == nil {
 			t.Errorf("%s: got %s, want an error", args, out)
 		}
+	}
+}
+
+// siteFields is a user-fields.json with a role.
+const siteFields = `[
+	{"name": "role", "type": "enum", "read_only": true, "options": [{"value": "editor"}, {"value": "author"}]},
+	{"name": "level", "type": "integer", "hidden": true, "min": 1},
+	{"name": "interests", "type": "tags"}
+]`
+
+func TestUserSet_ChangesFieldsWithAnEvent(t *testing.T) {
+	testdb.Databases(t, func(t *testing.T, url string) {
+		t.Setenv("PERSONAL_DATABASE", url)
+		mustCommand(t, "migrate")
+		mustCommand(t, "user", "create", "anna", "--name", "Anna")
+		mustCommand(t, "user", "create", "bob")
+		fields := write(t, "user-fields.json", siteFields)
+		for _, step := range []struct {
+			args []string
+			want string
+		}{
+			{[]string{"user", "set", "anna", "role=editor", "--fields", fields}, "Account 1 (\"anna\") is changed: role.\n"},
+			{[]string{"user", "set", "anna", "interests=a=b", "interests=c, d", "level=3", "name=", "--fields", fields}, "Account 1 (\"anna\") is changed: interests, level, name.\n"},
+			{[]string{"user", "set", "bob", "name=Bob Berg"}, "Account 2 (\"bob\") is changed: name.\n"},
+		} {
+			if out, _ := mustCommand(t, step.args...); out != step.want {
+				t.Errorf("%q: got %s, want %s", step.args, out, step.want)
+			}
+		}
+		for _, test := range []struct{ args, want string }{
+			{"anna role=chief", "nothing was changed: role: it is none of the options"},
+			{"anna level=0", "level: it is too small or too large"},
+			{"anna level=many", "level: it is no value of the type of the field"},
+			{"anna email=a@example.com", "email: it is no user field"},
+			{"anna rank=1", "rank: it is no user field of the file that --fields names"},
+			{"anna role=editor role=author", "a parameter that is not a list was repeated"},
+			{"anna role", `"role": give a field and its value`},
+			{"eve role=editor", `there is no account with the login, e-mail or id "eve"`},
+		} {
+			args := append(append([]string{"user", "set"}, strings.Fields(test.args)...), "--fields", fields)
+			if _, _, err := command(t, args...); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%s: got %v, want %s", test.args, err, test.want)
+			}
+		}
+		if _, _, err := command(t, "user", "set", "anna", "role=editor"); err == nil || !strings.Contains(err.Error(), "role: it is no user field of the file that --fields names") {
+			t.Errorf("without the file: got %v, want a hint of it", err)
+		}
+		t.Setenv("PERSONAL_USER_FIELDS", fields)
+		mustCommand(t, "user", "set", "bob", "role=author")
+		for args, want := range map[string]string{
+			"--field role=editor":              "anna",
+			"--field role=author":              "bob",
+			"--field level=3 --state active":   "anna",
+			"--since 2020-01-01 --oldest":      "anna bob",
+			"--until 2020-01-01":               "",
+			"--since 2020-01-01T00:00:00Z":     "bob anna",
+			"--state two_factor --search anna": "",
+		} {
+			out, _ := mustCommand(t, append([]string{"user", "list", "--json"}, strings.Fields(args)...)...)
+			var logins []string
+			for _, found := range regexp.MustCompile(`"login":"(\w+)"`).FindAllStringSubmatch(out, -1) {
+				logins = append(logins, found[1])
+			}
+			if got := strings.Join(logins, " "); got != want {
+				t.Errorf("list %s: got %q, want %q", args, got, want)
+			}
+		}
+		for args, want := range map[string]string{
+			"--field role":       "--field: give a user field and its value",
+			"--field interests=": "--field: no enum, boolean or integer field",
+			"--field role=x":     "--field: it is none of the options",
+			"--since yesterday":  "give a date",
+		} {
+			if _, _, err := command(t, append([]string{"user", "list"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("list %s: got %v, want %s", args, err, want)
+			}
+		}
+		db, err := store.Open(t.Context(), url, store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		entries, err := db.AuditEntries(t.Context(), personal.AuditEntriesRequest{Type: personal.EventUserUpdated, Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var changed []string
+		for _, e := range entries {
+			if e.Actor != personal.ActorAdministrator || e.ActorName != operatorName() {
+				t.Errorf("got %+v, want an event of the administrator %q", e, operatorName())
+			}
+			changed = append(changed, fmt.Sprint(e.UserID, e.Fields))
+		}
+		if diff := cmp.Diff([]string{"2 [role]", "2 [name]", "1 [interests level name]", "1 [role]"}, changed); diff != "" {
+			t.Errorf("events user_updated (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestUser_JSONHasTheDocumentedKeys compares the keys with those of docs/supporting-users.md.
+func TestUser_JSONHasTheDocumentedKeys(t *testing.T) {
+	page, err := os.ReadFile("../docs/supporting-users.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n### As JSON\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	documented := map[string]bool{}
+	for _, found := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\|").FindAllStringSubmatch(section, -1) {
+		documented[found[1]] = true
+	}
+	var keys func(prefix string, of reflect.Type)
+	written := map[string]bool{}
+	keys = func(prefix string, of reflect.Type) {
+		for i := range of.NumField() {
+			f := of.Field(i)
+			inner := f.Type
+			if inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
+				inner = inner.Elem()
+			}
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			switch {
+			case f.Anonymous:
+				keys(prefix, inner)
+				continue
+			case prefix+name == "user": // as in the list
+			case inner.PkgPath() == reflect.TypeFor[listedUser]().PkgPath():
+				keys(prefix+name+".", inner)
+			}
+			written[prefix+name] = true
+		}
+	}
+	keys("", reflect.TypeFor[shownUser]())
+	keys("", reflect.TypeFor[explained]())
+	if diff := cmp.Diff(written, documented); diff != "" {
+		t.Errorf("keys (-written +documented):\n%s", diff)
+	}
+}
+
+func TestUser_JSONIsThatOfOneUser(t *testing.T) {
+	t.Setenv("PERSONAL_DATABASE", testdb.SQLite(t))
+	mustCommand(t, "migrate")
+	mustCommand(t, "user", "create", "anna", "--email", "anna@example.com")
+	fields := write(t, "user-fields.json", siteFields)
+	mustCommand(t, "user", "set", "anna", "role=editor", "level=3", "--fields", fields)
+	object := func(args ...string) (got map[string]any) {
+		t.Helper()
+		out, _, _ := command(t, append([]string{"user"}, args...)...)
+		if err := json.Unmarshal([]byte(out), &got); err != nil {
+			t.Fatalf("%q: %v in %s", args, err, out)
+		}
+		return got
+	}
+	shown, listed := object("show", "anna", "--json"), object("list", "--json", "--fields", fields)
+	if shown["login"] != "anna" || shown["password"] != false || shown["sessions"] != 0.0 || shown["last_seen"] != nil {
+		t.Errorf("show: got %v, want anna without a password, sessions and a last use", shown)
+	}
+	want := map[string]any{"role": "editor", "level": 3.0}
+	if diff := cmp.Diff(want, shown["fields"]); diff != "" {
+		t.Errorf("fields of show (-want +got):\n%s", diff)
+	}
+	want["interests"] = nil
+	if diff := cmp.Diff(want, listed["fields"]); diff != "" {
+		t.Errorf("fields of list (-want +got):\n%s", diff)
+	}
+	explanation := object("explain", "anna", "--json")
+	verdicts, _ := explanation["verdicts"].([]any)
+	if len(verdicts) == 0 {
+		t.Fatalf("explain: got %v, want a verdict", explanation)
+	}
+	first, _ := verdicts[0].(map[string]any)
+	if first["reason"] != "no_password" || first["help"] != "personal user recover anna" || first["text"] != "The account has no password yet." {
+		t.Errorf("explain: got %v, want that there is no password, and what helps", first)
+	}
+	if unknown := object("explain", "eve", "--json"); unknown["user"] != nil || unknown["verdicts"] == nil {
+		t.Errorf("explain an unknown login: got %v, want verdicts and no user", unknown)
 	}
 }
 

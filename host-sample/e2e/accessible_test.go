@@ -11,7 +11,7 @@ var (
 	}
 	visitorPages = []string{"/", "/demo", "/account"}
 	adminPages   = []string{
-		"/admin/plugin", "/admin/users", "/admin/users?search=nobody", "/admin/users/new", "/admin/users/delete?user=1",
+		"/admin/overview", "/admin/plugin", "/admin/users", "/admin/users?show=a_choice&order=oldest", "/admin/users?search=nobody", "/admin/users/new", "/admin/users/delete?user=1",
 		"/admin/users/1", "/admin/users/1/delete", "/admin/users/1/events", "/admin/support", "/admin/support?login=anna",
 		"/admin/fields", "/admin/fields/new", "/admin/fields/edit/a_choice", "/admin/fields/json", "/admin/mail", "/admin/events",
 	}

@@ -60,6 +60,7 @@ type tab struct {
 	ctx     context.Context
 	base    string // the site's URL
 	display display
+	album   string // folder of its pictures
 
 	mu       sync.Mutex
 	status   int      // of the shown document
@@ -91,7 +92,7 @@ func newTab(t *testing.T, base string, l display) *tab {
 	}
 	ctx, cancel := chromedp.NewContext(browser.ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	p := &tab{t: t, ctx: ctx, base: base, display: l}
+	p := &tab{t: t, ctx: ctx, base: base, display: l, album: "account"}
 	// The tab closes with the context of its first action, so this one must have no
 	// timeout.
 	if err := chromedp.Listen(ctx, p.listen); err != nil {

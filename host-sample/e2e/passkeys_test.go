@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/network"
@@ -19,6 +20,14 @@ import (
 // startWithPasskeys starts a host whose users can add passkeys.
 func startWithPasskeys(t *testing.T) *site {
 	t.Helper()
+	s := startAtLocalhost(t, "[registration]\nemail_verification = \"off\"\n[two_factor]\nenabled = true\n")
+	s.register(t, "anna")
+	return s
+}
+
+// startAtLocalhost starts a host with passkeys and further settings.
+func startAtLocalhost(t *testing.T, more string) *site {
+	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -28,14 +37,11 @@ func startWithPasskeys(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	settings := filepath.Join(t.TempDir(), "settings.toml")
-	text := fmt.Sprintf("%s[registration]\nemail_verification = \"off\"\n[two_factor]\nenabled = true\n"+
-		"[passkeys]\nrp_id = \"localhost\"\norigins = [\"http://localhost:%d\"]\n", testSettings, address.Port)
+	text := fmt.Sprintf("%s%s[passkeys]\nrp_id = \"localhost\"\norigins = [\"http://localhost:%d\"]\n", testSettings, more, address.Port)
 	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := startWithDefaults(t, "--settings", settings, "--addr", address.String())
-	s.register(t, "anna")
-	return s
+	return startWithDefaults(t, "--settings", settings, "--addr", address.String())
 }
 
 // device is an authenticator of a tab, whose user confirms everything.
@@ -118,6 +124,13 @@ func TestPasskeys_FromTheFirstToTheLast(t *testing.T) {
 			p.submit(nil)
 			p.wantStatus(http.StatusUnprocessableEntity)
 			p.look("passkeys-add-empty")
+			p.fillPasskey(strings.Repeat("n", 65))
+			p.submit(nil)
+			p.wantStatus(http.StatusUnprocessableEntity)
+			p.see("64")
+			if n := key.keys(); n != 0 {
+				t.Errorf("got %d passkeys on the device of names that are refused, want none", n)
+			}
 			p.fillPasskey("Laptop")
 			p.submit(nil)
 			p.see(language.added)

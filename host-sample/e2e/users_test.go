@@ -158,8 +158,7 @@ func (p *tab) choose(action string, ids ...string) {
 	for _, id := range ids {
 		p.do(chromedp.Click(chromedp.CSS(`input[name=user][value="` + id + `"]`)))
 	}
-	p.do(chromedp.SetValue(chromedp.CSS("#do"), action))
-	p.navigate(chromedp.Click(".selected button"))
+	p.navigate(chromedp.Click(`.selected button[value="` + action + `"]`))
 }
 
 // wantBadges checks how many users of the list have a state, by the tone of its badge.

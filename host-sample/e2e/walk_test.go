@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
 )
 
@@ -20,13 +21,13 @@ func (p *tab) look(name string) {
 }
 
 // pictures takes a picture of a whole page in four displays: in light and dark mode, on a desktop
-// and on a phone. They are stored in the folder account.
+// and on a phone. They are stored in the folder of the tab's album.
 func (p *tab) pictures(name string) {
 	p.t.Helper()
 	if screenshotFolder() == "" {
 		return
 	}
-	folder := filepath.Join(screenshotFolder(), "account")
+	folder := filepath.Join(screenshotFolder(), p.album)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		p.t.Fatal(err)
 	}
@@ -71,10 +72,6 @@ func (p *tab) walk(steps ...walk) {
 // desktop, in Russian on a phone in dark mode.
 func TestWalk_EveryAccountPage(t *testing.T) {
 	t.Parallel()
-	settings := filepath.Join(t.TempDir(), "settings.toml")
-	if err := os.WriteFile(settings, []byte(testSettings+"[site]\nname = \"Sample CMS\"\n[two_factor]\nenabled = true\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	limited := strings.Replace(testSettings, "enabled = false", "enabled = true\nguess = { burst = 2, every = \"10m\" }", 1)
 	waiting := filepath.Join(t.TempDir(), "settings.toml")
 	if err := os.WriteFile(waiting, []byte(limited+"[registration]\nemail_verification = \"required\"\nenabled = true\n"), 0o600); err != nil {
@@ -87,9 +84,10 @@ func TestWalk_EveryAccountPage(t *testing.T) {
 			if language == "ru" {
 				l = display{language: language}.onPhone()
 			}
-			s := startWithDefaults(t, "--settings", settings)
+			s := startAtLocalhost(t, "[site]\nname = \"Sample CMS\"\n[two_factor]\nenabled = true\n")
 			walkSignedOut(t, s, l)
 			walkSecondFactor(t, s, l)
+			walkPasskeys(t, s, l)
 			walkAccount(t, s, l)
 			walkMails(t, s, l)
 			s = startWithDefaults(t, "--settings", waiting)
@@ -206,6 +204,40 @@ func walkSecondFactor(t *testing.T, s *site, l display) {
 	p.submit(map[string]string{"code": app.code(t)})
 	p.look("last-sign-in")
 	p.walk(walk{name: "two-factor-few-codes", path: "/account/two-factor"})
+}
+
+func walkPasskeys(t *testing.T, s *site, l display) {
+	p, invalid := newTab(t, s.url, l), http.StatusUnprocessableEntity
+	p.open("/account/register")
+	p.submit(registration("petra"))
+	p.walk(walk{name: "passkeys-unconfirmed", path: "/account/passkeys"})
+	p.openMailed(s.mailedLink(t, "petra@example.com", "/account/email"))
+	p.submit(nil)
+	device := p.addDevice(webauthn.AuthenticatorTransportInternal)
+	p.walk(
+		walk{name: "passkeys-none", path: "/account/passkeys"},
+		walk{name: "passkeys-confirm", path: "/account/passkeys/add"},
+		walk{name: "passkeys-confirm-wrong", path: "/account/passkeys/add", typed: map[string]string{"password": "wrong"}, status: invalid},
+	)
+	p.addPasskey("Laptop")
+	p.look("passkeys-added")
+	id := strings.TrimPrefix(get(p, chromedp.JavascriptAttribute[string](chromedp.CSS(`a[href*="/rename"]`), "search")), "?")
+	device.confirm(false)
+	p.walk(walk{name: "passkeys-add", path: "/account/passkeys/add"})
+	p.fillPasskey("")
+	p.submit(nil)
+	p.wantStatus(invalid)
+	p.look("passkeys-add-empty")
+	p.walk(
+		walk{name: "passkeys-rename", path: "/account/passkeys/rename?" + id},
+		walk{name: "passkeys-rename-long", path: "/account/passkeys/rename?" + id, typed: map[string]string{"name": strings.Repeat("n", 65)}, status: invalid},
+		walk{name: "passkeys-use-again", path: "/account/passkeys/use-again?" + id},
+		walk{name: "passkeys-use-again-wrong", path: "/account/passkeys/use-again?" + id, typed: map[string]string{"password": "wrong"}, status: invalid},
+		walk{name: "passkeys-remove", path: "/account/passkeys/remove?" + id},
+		walk{name: "password-with-passkeys", path: "/account/password"},
+	)
+	p.signOut()
+	p.walk(walk{name: "sign-in-passkeys", path: "/account/sign-in"})
 }
 
 func walkAccount(t *testing.T, s *site, l display) {

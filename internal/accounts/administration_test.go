@@ -56,7 +56,7 @@ func (f *fixture) wantNoJobs(t *testing.T) {
 func TestMail_OfALostAccountIsDropped(t *testing.T) {
 	for name, lose := range losses {
 		t.Run(name, func(t *testing.T) {
-			testdb.Databases(t, func(t *testing.T, url string) {
+			testdb.Database(t, func(t *testing.T, url string) {
 				f := newFixture(t, url)
 				in := f.register(t, "ada")
 				if name != "disabled and enabled again" { // there a recovery is sent
@@ -195,7 +195,7 @@ func TestDisableUser_OldHashIsNoTheft(t *testing.T) {
 }
 
 func TestAdministration_EachChangeSendsOneEvent(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.register(t, "ada").Credentials.UserID
 		f.drain(t)

@@ -68,7 +68,7 @@ func (f *fixture) guessFromEverywhere(t *testing.T, login string) (verified int)
 }
 
 func TestGuesses_KnownAddressIsNotLockedOut(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.register(t, "ada")
 		f.wantTry(t, "2001:db8:1:2::1", "ada@example.com", goodPassword, "")
@@ -114,7 +114,7 @@ func TestKnownAddressLifetime_ExceedsTheSession(t *testing.T) {
 }
 
 func TestKnownAddresses_LongestUnusedIsReplaced(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.register(t, "ada")
 		for i := range accounts.MaxKnownAddresses + 1 {
@@ -145,7 +145,7 @@ func TestRecoverConfirm_MakesTheAddressKnown(t *testing.T) {
 }
 
 func TestGuesses_SuccessRefundsItsLoginAndAddressOnly(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.register(t, "ada")
 		f.register(t, "bob")
@@ -250,7 +250,7 @@ func TestRegister_MakesTheAddressKnown(t *testing.T) {
 
 // The caller hangs up while their password is hashed, or before the response.
 func TestSignIn_CanceledCallIsCountedLikeAnyOther(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		id := f.register(t, "ada").Credentials.UserID
 		s := &spy{Store: f.store}
@@ -377,7 +377,7 @@ func TestRecover_WaitingRequestsAreLimited(t *testing.T) {
 
 // The limit is on waiting recoveries, whatever their outcome.
 func TestRecover_DoneRequestsAreRefunded(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.register(t, "ada")
 		from := 0
@@ -445,7 +445,7 @@ func threeGuesses(s *accounts.Settings) {
 }
 
 func TestGuesses_AreLimitedByLoginAndAddress(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url, threeGuesses)
 		in := f.register(t, "ada")
 		from := func(address string) context.Context {

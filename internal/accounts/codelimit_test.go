@@ -56,7 +56,7 @@ func TestCodes_ThirtyOf300GuessesAreJudgedInAnHour(t *testing.T) {
 // A thief who knows the password before there is a second factor can sign in from many
 // addresses. They are not fully known any more once the factor is on.
 func TestCodes_AddressesKnownByPasswordAloneHaveNoLimitOfTheirOwn(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		f.offer(t, f.store, h)
 		u := &factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}
@@ -85,7 +85,7 @@ func TestCodes_AddressesKnownByPasswordAloneHaveNoLimitOfTheirOwn(t *testing.T) 
 
 // Sign-ins and operations of signed-in users count together.
 func TestCodes_LimitHoldsForAllOperationsTogether(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		u := enrolled(t, url)
 		abroad := at(t, abroad)
 		tries := 0
@@ -242,7 +242,7 @@ func (f *fixture) told(t *testing.T) (n int) {
 }
 
 func TestCodes_RefusedOnesAreToldAndBlocked(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		u := enrolled(t, url)
 		f := u.f
 		wantTold := func(want int) {

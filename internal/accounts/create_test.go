@@ -109,7 +109,7 @@ func TestCreateUser_AcceptedInvitationKeepsTheSecondFactor(t *testing.T) {
 }
 
 func TestCreateUser_StoresWhatWasSent(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url, func(s *accounts.Settings) { s.ReservedLogins = []string{"admin"} })
 		name := "Ада"
 		id, err := f.service.CreateUser(personal.WithCall(t.Context(), personal.Call{Locale: "lv"}), personal.CreateUserRequest{
@@ -204,7 +204,7 @@ func TestRevokeUserSession_EndsOneAndIsReportedOnce(t *testing.T) {
 }
 
 func TestRevokeUserSessions_IsReportedIfASessionEnded(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.register(t, "ada").Credentials.UserID
 		for range 2 {

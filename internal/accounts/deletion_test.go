@@ -79,7 +79,7 @@ func (f *fixture) registerUnverified(t *testing.T, login string) (id int64) {
 }
 
 func TestDelete_DisablesTheAccountAndMailsAToken(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada")
 		other, err := f.signIn("ada", goodPassword)
@@ -167,7 +167,7 @@ func TestDelete_JudgesThePasswordAfterTheCaller(t *testing.T) {
 
 // The deletion happens while a mail of an earlier request is being made.
 func TestDelete_VoidsTokensAndWaitingMails(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada")
 		f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
@@ -325,7 +325,7 @@ func TestDelete_ErasureFollowsOnlyWhileTheDeletionStands(t *testing.T) {
 }
 
 func TestDelete_ErasureComesWithTheEndOfTheToken(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada")
 		in2 := f.register(t, "bob")
@@ -348,7 +348,7 @@ func TestDelete_ErasureComesWithTheEndOfTheToken(t *testing.T) {
 }
 
 func TestErasure_ReachesOnlyAccountsThatNeverVerified(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		normal := f.register(t, "ada").Credentials.UserID
 		disabled := f.register(t, "bob").Credentials.UserID
@@ -440,7 +440,7 @@ var erasures = map[string]func(f *fixture, t *testing.T) (id int64){
 func TestErasure_HostIsToldUntilItSucceeds(t *testing.T) {
 	for name, erase := range erasures {
 		t.Run(name, func(t *testing.T) {
-			testdb.Databases(t, func(t *testing.T, url string) {
+			testdb.Database(t, func(t *testing.T, url string) {
 				f := newFixture(t, url)
 				calls := 0
 				f.host.EraseUserFunc = func(context.Context, int64) error {

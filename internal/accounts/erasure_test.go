@@ -338,7 +338,7 @@ func columns(t *testing.T, db *sql.DB, query string) map[string][]string {
 
 // The account is deleted while a password for it is verified.
 func TestDeleteUser_IsTheLastEventOfAUser(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, _, h := spied(t, url, cheap)
 		id := f.register(t, "ada").Credentials.UserID
 		h.while = func() { f.delete(t, id) }

@@ -22,7 +22,7 @@ import (
 
 // The host refuses a third of the events, and two workers hand them over.
 func TestEvents_OfOneUserArriveInOrder(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		var mu sync.Mutex
 		tried := 0
@@ -76,7 +76,7 @@ func TestEvents_OfOneUserArriveInOrder(t *testing.T) {
 
 // An event of a release before [personal.Event] had fields is waiting, and in the audit log.
 func TestEvents_OfAnEarlierReleaseHaveNoFields(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.register(t, "ada").Credentials.UserID
 		f.drain(t)
@@ -123,7 +123,7 @@ func (f *fixture) tick() (stop func()) {
 }
 
 func TestEvents_RefusedAttemptsAreLimited(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		id := f.register(t, "ada").Credentials.UserID
 		f.drain(t)
@@ -150,7 +150,7 @@ func TestEvents_RefusedAttemptsAreLimited(t *testing.T) {
 
 // The thief of a session may guess the password where an operation requires it.
 func TestEvents_WrongPasswordOfASignedInUser(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		var log bytes.Buffer
 		woken := 0
@@ -265,7 +265,7 @@ func TestRecover_EventHasTheRequestsAddress(t *testing.T) {
 }
 
 func TestEvents_NameTheirActor(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada").Credentials
 		f.refreshTimes(t, in, 2, time.Minute)

@@ -518,7 +518,7 @@ func (s *stuck) requires() {
 }
 
 func TestExplain_NamesTheReasonAndWhatHelps(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.settings.Throttle = named(f.settings.Throttle)
 		h := mustHasher(t, cheap)
@@ -662,7 +662,7 @@ func TestExplain_TwoNetworksOfASiteShareItsLimit(t *testing.T) {
 }
 
 func TestExplain_LoginOfDigitsIsNotAnId(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		s := stuckUser(t, url)
 		s.joins(t)
 		digits := s.register(t, fmt.Sprintf("%03d", s.id)).Credentials.UserID
@@ -711,7 +711,7 @@ func wantFields(t *testing.T, err error, want personal.FieldErrors) {
 
 // Strangers enter marked texts in every operation that takes texts.
 func TestExplain_TellsNothingThatOthersTyped(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		s := stuckUser(t, url)
 		s.joins(t)
 		const marked = "strangermarker"
@@ -833,7 +833,7 @@ func TestExplain_LeavesOutAddressesOfAdministrators(t *testing.T) {
 }
 
 func TestLiftLimits_IsReportedAndLeavesTheRest(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		s := stuckUser(t, url)
 		s.enrols(t)
 		other := s.register(t, "bob").Credentials.UserID
@@ -861,7 +861,7 @@ func TestLiftLimits_IsReportedAndLeavesTheRest(t *testing.T) {
 }
 
 func TestMailRefusal_IsKeptUntilAMailIsAccepted(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		s := stuckUser(t, url)
 		s.joins(t)
 		var log bytes.Buffer

@@ -40,7 +40,7 @@ func mustExport(t *testing.T, f *fixture, c personal.Credentials) personal.Expor
 
 // No worker runs, so all mails wait.
 func TestExport_ListsWaitingMailsAndNothingOfOthers(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in, other := f.register(t, "ada").Credentials, f.register(t, "bob").Credentials
 		for _, c := range []personal.Credentials{in, other} {
@@ -79,7 +79,7 @@ func TestExport_ListsWaitingMailsAndNothingOfOthers(t *testing.T) {
 }
 
 func TestExport_ThreeADayByAccount(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		in, other := f.register(t, "ada").Credentials, f.register(t, "bob").Credentials
 		for range 5 { // they use up no export

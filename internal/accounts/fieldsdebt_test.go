@@ -61,7 +61,7 @@ func TestProfile_NamesMissingFields(t *testing.T) {
 }
 
 func TestRehearseFields_CountsViolations(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		var ids []int64
 		for i, values := range []userfields.Values{
@@ -184,7 +184,7 @@ func (f *fixture) lastFill(t *testing.T) personal.FieldsFill {
 }
 
 func TestFillFields_FillsUnsetRequiredFields(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		if got := f.lastFill(t); got != (personal.FieldsFill{}) {
 			t.Errorf("before: got %+v, want the zero value", got)

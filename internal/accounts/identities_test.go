@@ -44,7 +44,7 @@ func (f *fixture) signInBy(ctx context.Context, id int64, code string) error {
 }
 
 func TestSignIn_IsChargedToTheAccount(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		id := f.register(t, "ada").Credentials.UserID
 		for i := range 60 {
@@ -67,7 +67,7 @@ func TestSignIn_EmailMustBeConfirmedFirst(t *testing.T) {
 }
 
 func TestSignIn_MakesTheAddressFullyKnown(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.register(t, "ada").Credentials.UserID
 		for _, address := range []string{home, abroad} {
@@ -186,7 +186,7 @@ func TestIdentity_KeepsTheCredentialVersion(t *testing.T) {
 		"signed out": func(r *resident) { r.administer(r.f.service.RevokeUserSessions) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			testdb.Databases(t, func(t *testing.T, url string) {
+			testdb.Database(t, func(t *testing.T, url string) {
 				f := offering(t, url)
 				r := &resident{&factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}, t}
 				f.link(t, r.in.UserID, "void")
@@ -206,7 +206,7 @@ func TestIdentity_KeepsTheCredentialVersion(t *testing.T) {
 
 // Who has neither password nor e-mail could never prove again that the account is theirs.
 func TestIdentity_OfAnAccountWithoutPasswordAndEmailIsNeverVoid(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id, err := f.service.CreateUser(t.Context(), personal.CreateUserRequest{Login: "ada"})
 		must(t, err)
@@ -242,7 +242,7 @@ func TestRecovery_RemovesIdentities(t *testing.T) {
 		"factor taken since": {func(r *resident) { r.confirmFactor(home); r.withCode("coded"); r.takeFactor() }, false, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			testdb.Databases(t, func(t *testing.T, url string) {
+			testdb.Database(t, func(t *testing.T, url string) {
 				f := offering(t, url)
 				r := &resident{&factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}, t}
 				f.link(t, r.in.UserID, "plain")
@@ -280,7 +280,7 @@ func (r *resident) takeFactor() {
 }
 
 func TestUnlinkIdentity_EndsTheSessionsOfSignIn(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.register(t, "ada").Credentials.UserID
 		f.signInFrom(t, "ada", goodPassword, home, "")
@@ -302,7 +302,7 @@ func TestUnlinkIdentity_EndsTheSessionsOfSignIn(t *testing.T) {
 }
 
 func TestLinkIdentity_AccountHasTwenty(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.register(t, "ada").Credentials.UserID
 		for i := range personal.MaxIdentities {
@@ -321,7 +321,7 @@ func TestLinkIdentity_AccountHasTwenty(t *testing.T) {
 
 // Whether an identity was linked with a code, the proof says that linked it.
 func TestLinkIdentity_KeepsWhetherACodeWasJudged(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := offering(t, url)
 		u := f.enrol(t, "ada")
 		link := func(c personal.Credentials, name, proof string) {

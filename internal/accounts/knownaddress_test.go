@@ -162,7 +162,7 @@ func TestFullyKnownAddress(t *testing.T) {
 		}, full, unknown},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			testdb.Databases(t, func(t *testing.T, url string) {
+			testdb.Database(t, func(t *testing.T, url string) {
 				f := offering(t, url)
 				r := &resident{&factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}, t}
 				r.signIn(home)
@@ -193,7 +193,7 @@ func TestRegister_MakesTheAddressFullyKnown(t *testing.T) {
 
 // An address that has expired becomes known again from the next sign-in, whether or not its row was removed.
 func TestKnownAddress_CountsFromTheNextSignInAfterItHasExpired(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		f.register(t, "ada")
 		start, lifetime := f.clock.Now(), f.settings.KnownAddressLifetime()
@@ -214,7 +214,7 @@ func TestKnownAddress_CountsFromTheNextSignInAfterItHasExpired(t *testing.T) {
 // Rows of an earlier release do not say for which credentials an address is known. The
 // upgrade must not warn every user.
 func TestKnownAddress_OfAnEarlierReleaseIsNotNew(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		f.register(t, "ada")
 		f.signInFrom(t, "ada", goodPassword, home, "")

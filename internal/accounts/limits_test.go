@@ -75,7 +75,7 @@ func TestSessionWrites_AreLimitedBySession(t *testing.T) {
 }
 
 func TestSignIn_AddressHasALimitThatIsNeverRefunded(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		f.settings.Throttle.SignInAddress = throttle.Limit{Burst: 5, Every: time.Second}
 		f.service = f.serve(f.store, h)
@@ -95,7 +95,7 @@ func TestSignIn_AddressHasALimitThatIsNeverRefunded(t *testing.T) {
 }
 
 func TestSignIn_AccountHasALimitOfRightPasswords(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		f.settings.Throttle.SignInAccount = throttle.Limit{Burst: 5, Every: time.Second}
 		f.service = f.serve(f.store, h)
@@ -160,7 +160,7 @@ func TestLimits_IPv6SiteIsTenTimesAsWide(t *testing.T) {
 }
 
 func TestRegister_InvalidOnesAreLimitedByAddress(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		f.settings.Throttle.Register = throttle.Limit{Burst: 2, Every: time.Hour}
 		f.service = f.serve(f.store, h)
@@ -200,7 +200,7 @@ func TestRegister_InvalidOnesAreLimitedByAddress(t *testing.T) {
 }
 
 func TestRegister_TakenEmailIsLimitedByAddress(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		f.settings.Throttle.Register = throttle.Limit{Burst: 1000, Every: time.Second}
 		f.service = f.serve(f.store, h)
@@ -382,7 +382,7 @@ func TestSignIn_FailureCostsTheSameRoundTripsForAnyLogin(t *testing.T) {
 }
 
 func TestLimits_RejectionsAreCountedByLimit(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		rejected := map[string]int{}
 		limits := &f.settings.Throttle

@@ -179,7 +179,7 @@ func TestRecoverConfirm_ExpiredTokenIsInvalid(t *testing.T) {
 }
 
 func TestChangePassword_VoidsMailedTokens(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada")
 		f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
@@ -201,7 +201,7 @@ func TestChangePassword_VoidsMailedTokens(t *testing.T) {
 }
 
 func TestMail_RetryIsTheSameMailWithAValidToken(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		f.register(t, "ada")
 		var failed []personal.Mail
@@ -226,7 +226,7 @@ func TestMail_RetryIsTheSameMailWithAValidToken(t *testing.T) {
 }
 
 func TestConfirmEmail_TakenAddressKeepsTheToken(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada")
 		change := personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword, Email: "bob@example.com"}
@@ -243,7 +243,7 @@ func TestConfirmEmail_TakenAddressKeepsTheToken(t *testing.T) {
 }
 
 func TestChangeEmail_ReplacesAWaitingChange(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		c := f.register(t, "ada").Credentials
 		f.drain(t)
@@ -276,7 +276,7 @@ func TestChangeEmail_ReplacesAWaitingChange(t *testing.T) {
 }
 
 func TestMail_PermanentRefusalDropsItWithAnEvent(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		c := f.register(t, "ada").Credentials
 		tries := 0

@@ -251,7 +251,7 @@ func peak(times []time.Time, period time.Duration) (most int) {
 // A thief's sign-ins from everywhere use up half of the notices. The first one of each kind
 // is sent whatever was before it.
 func TestMailBudgets_NewAddressesLeaveTheOthers(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		suppressed := map[mailtext.Kind]int{}
 		f.service.CountSuppressedMails(func(k mailtext.Kind) { suppressed[k]++ })
@@ -455,7 +455,7 @@ func (f *fixture) recoverFrom(t *testing.T, address, login string) int {
 // an own budget.
 func TestMailBudgets_OwnerAtAKnownAddressGetsEveryRecoveryAndNotice(t *testing.T) {
 	for email, own := range map[string]bool{"ada@example.com": true, "ada+home@example.com": false} {
-		testdb.Databases(t, func(t *testing.T, url string) {
+		testdb.Database(t, func(t *testing.T, url string) {
 			f := newFixture(t, url, optional)
 			_, err := f.apply(at(t, home), "ada", email)
 			wantCode(t, err, "")

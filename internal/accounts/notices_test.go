@@ -113,7 +113,7 @@ func wantMail(t *testing.T, f *fixture, m personal.Mail, to string, k mailtext.K
 func TestNotices_TellWhatHappenedInTheLanguageOfTheAccount(t *testing.T) {
 	for kind, act := range noticed {
 		t.Run(string(kind), func(t *testing.T) {
-			testdb.Databases(t, func(t *testing.T, url string) {
+			testdb.Database(t, func(t *testing.T, url string) {
 				f := newFixture(t, url, func(s *accounts.Settings) { s.Site = "Example" })
 				f.register(t, "ada")
 				f.signInFrom(t, "ada", goodPassword, "", "ru")
@@ -264,7 +264,7 @@ func TestNotices_WithoutAnEmailThereAreNone(t *testing.T) {
 
 // The sign-ins of a thief must not choose the language of the notices that warn of them.
 func TestSignIn_StoresTheLocaleIfTheAddressHasBeenKnownForADay(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.imported(t, "ada", "ada@example.com")
 		for i, step := range []struct {

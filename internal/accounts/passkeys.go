@@ -546,8 +546,7 @@ func (s *Service) ConfirmPasskey(ctx context.Context, r personal.ConfirmPasskeyR
 	p, err := s.newPasskey(ctx, who, r.Attempt, r.Credential)
 	if err == nil {
 		p.passkey.Name, p.passkey.Confirmation = r.Name, confirmation
-		jobs := s.reports(ctx, personal.ActorUser, personal.EventPasskeyAdded, mailtext.PasskeyAdded, a.ID, a.Email)
-		p.passkey.ID, err = s.store.AddPasskey(ctx, p.passkey, p.attempt, jobs...)
+		p.passkey.ID, err = s.store.AddPasskey(ctx, p.passkey, p.attempt, s.passkeyAdded(ctx, a)...)
 	}
 	if errors.Is(err, passkey.ErrInvalid) || errors.Is(err, ErrAttemptUsed) { // a repetition?
 		found, missing := s.store.ConfirmedPasskey(ctx, a.ID, confirmation)
@@ -673,6 +672,11 @@ func (s *Service) RemovePasskeys(ctx context.Context, id int64) error {
 		return refusal(personal.CodeLastWayIn)
 	}
 	return s.committed(personal.CodeNotFound, "removing passkeys", err)
+}
+
+// passkeyAdded are the jobs that report a passkey that was added or lifted.
+func (s *Service) passkeyAdded(ctx context.Context, a Account) []NewJob {
+	return s.reports(ctx, personal.ActorUser, personal.EventPasskeyAdded, mailtext.PasskeyAdded, a.ID, a.Email)
 }
 
 // passkeysRemoved are the jobs that report the removal of n passkeys.

@@ -133,7 +133,7 @@ func TestPasskey_OneOf32ParallelUsesOnTwoNodesSucceeds(t *testing.T) {
 }
 
 func TestPasskey_AttemptsExpire(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
 		for wait, want := range map[time.Duration]personal.Code{5*time.Minute - time.Microsecond: "", 5 * time.Minute: personal.CodeInvalidCredentials} {
@@ -160,7 +160,7 @@ func TestPasskey_AttemptsExpire(t *testing.T) {
 }
 
 func TestPasskey_TenAttemptsWaitInASession(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
 		var attempts []personal.PasskeyAttempt
@@ -227,7 +227,7 @@ func TestPasskey_UnknownOneCostsTheSameStatements(t *testing.T) {
 }
 
 func TestPasskey_FailuresCountForTheAddress(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		passkeys(&f.settings)
 		f.settings.Throttle.GuessAddress.Burst = 3
@@ -254,7 +254,7 @@ func TestPasskey_FailuresCountForTheAddress(t *testing.T) {
 }
 
 func TestPasskey_SignInsCountForTheAccount(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		passkeys(&f.settings)
 		f.settings.Throttle.SignInAccount.Burst = 2
@@ -269,7 +269,7 @@ func TestPasskey_SignInsCountForTheAccount(t *testing.T) {
 }
 
 func TestPasskey_StateOfTheAccount(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
 		f.disable(t, u.in.UserID)
@@ -280,7 +280,7 @@ func TestPasskey_StateOfTheAccount(t *testing.T) {
 }
 
 func TestPasskey_EventsAndNotices(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
 		u.device.Count = 7
@@ -330,7 +330,7 @@ func TestPasskey_EventsAndNotices(t *testing.T) {
 
 // An older version raises the credential version and knows no passkeys.
 func TestPasskey_IsVoidAfterAnOlderVersionHasChangedCredentials(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
 		id := u.in.UserID
@@ -376,7 +376,24 @@ func TestPasskey_IsVoidAfterAnOlderVersionHasChangedCredentials(t *testing.T) {
 		}
 		lift("0" + u.added.ID) // not its id
 		u.wantSignIn(t, "", personal.CodeInvalidCredentials)
+		reported := func() (events, notices int) {
+			for _, e := range f.published(t, id) {
+				if e == personal.EventPasskeyAdded {
+					events++
+				}
+			}
+			for _, m := range f.host.Mails() {
+				if m.Subject == "A passkey was added" {
+					notices++
+				}
+			}
+			return events, notices
+		}
 		lift(u.added.ID)
+		lift(u.added.ID) // which changes nothing
+		if events, notices := reported(); events != 2 || notices != 2 {
+			t.Errorf("got %d events and %d notices, want those of the addition and of the lift", events, notices)
+		}
 		wantListed(false)
 		u.wantSignIn(t, "", "")
 		u.in = f.changePassword(t, u.in, goodPassword, goodPassword+"!")
@@ -422,7 +439,7 @@ func TestPasskey_StaysValidWhenItsAccountGetsAnotherWayIn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			testdb.Databases(t, func(t *testing.T, url string) {
+			testdb.Database(t, func(t *testing.T, url string) {
 				f := withPasskeys(t, url)
 				u := f.passkeyUser(t, "ada")
 				f.exec(t, "UPDATE personal_accounts SET password_hash = '', email = '', email_key = NULL, credential_version = credential_version + 1")
@@ -437,7 +454,7 @@ func TestPasskey_StaysValidWhenItsAccountGetsAnotherWayIn(t *testing.T) {
 
 // An older version switches the factor off without changing the credential version.
 func TestPasskey_NeedsACodeOfAFactorThatIsNewer(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.enrol(t, "ada")
 		p := &passkeyUser{f: f, in: u.in}
@@ -452,7 +469,7 @@ func TestPasskey_NeedsACodeOfAFactorThatIsNewer(t *testing.T) {
 }
 
 func TestPasskey_AdministratorWhoRemovesTheFactorRemovesPasskeysToo(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		for login, keep := range map[string]bool{"ada": true, "eve": false} {
 			u := f.enrol(t, login)
@@ -470,7 +487,7 @@ func TestPasskey_AdministratorWhoRemovesTheFactorRemovesPasskeysToo(t *testing.T
 }
 
 func TestPasskey_CodesBlockedAwayFromKnownAddresses(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		passkeys(&f.settings)
 		f.offer(t, f.store, h)

@@ -36,7 +36,8 @@ type Proof struct {
 type ProofBy struct {
 	Code    CodeUse
 	Passkey PasskeyUse
-	Lift    int64 // the id of a passkey of the account that is lifted, see Prove; 0: none
+	Lift    int64           // the id of a passkey of the account that is lifted, see Prove; 0: none
+	OnLift  func() []NewJob // stored if that changes the passkey
 }
 
 // ProofUse is a proof that was found valid. The transaction that it authorises finds it again, or
@@ -93,6 +94,7 @@ func (s *Service) Prove(ctx context.Context, r personal.ProveRequest) (personal.
 	} else {
 		code, err = s.confirm(ctx, who, guess, r.FieldErrors, evidence{parameter: "password", password: r.Password, code: r.Code})
 		by.Lift = parseID(r.ID)
+		by.OnLift = func() []NewJob { return s.passkeyAdded(ctx, who.account) } // it signs its user in as one that was added now
 	}
 	if err != nil {
 		return personal.Proof{}, err

@@ -75,7 +75,7 @@ func (f *fixture) wantNoProof(t *testing.T, why string, c personal.Credentials, 
 }
 
 func TestProof_EndsAfterItsLifetime(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := offering(t, url, func(s *accounts.Settings) { s.ProofLifetime = time.Minute })
 		in := f.register(t, "ada").Credentials
 		p := f.prove(t, t.Context(), in, "")
@@ -116,7 +116,7 @@ func TestProof_IsVoidAfterChangesOfTheAccount(t *testing.T) {
 		"another proof":                         func(t *testing.T, f *fixture, u *factor) { f.prove(t, t.Context(), u.in, u.recoveryCode()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			testdb.Databases(t, func(t *testing.T, url string) {
+			testdb.Database(t, func(t *testing.T, url string) {
 				f := offering(t, url)
 				u := f.enrol(t, "ada")
 				proof := f.prove(t, t.Context(), u.in, u.recoveryCode()).Proof
@@ -126,7 +126,7 @@ func TestProof_IsVoidAfterChangesOfTheAccount(t *testing.T) {
 		})
 	}
 	t.Run("the start of the factor", func(t *testing.T) {
-		testdb.Databases(t, func(t *testing.T, url string) {
+		testdb.Database(t, func(t *testing.T, url string) {
 			f := offering(t, url)
 			u := &factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}
 			proof := f.prove(t, t.Context(), u.in, "").Proof
@@ -266,7 +266,7 @@ func TestProof_OfASessionThatEndsMeanwhileIsUnauthenticated(t *testing.T) {
 // Wrong proofs cannot be guessed and are mostly expired ones: they are no guesses, and are not
 // reported as failed sign-ins. Writes of the session are limited all the same.
 func TestProof_WrongOnesCountOnlyAsWritesOfTheSession(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		in := f.register(t, "ada").Credentials
 		verified := h.verified
@@ -302,7 +302,7 @@ func TestProof_WaitsWhileGuessesAreUsedUp(t *testing.T) {
 }
 
 func TestProve_IsChargedAndReportedLikeAPassword(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		in := f.register(t, "ada").Credentials
 		prove := func(password string) error {
@@ -352,7 +352,7 @@ func TestProof_TakenEmailsAreCharged(t *testing.T) {
 }
 
 func TestProve_KeepsWhetherACodeWasJudged(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := offering(t, url)
 		u := &factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}
 		wantCodeJudged := func(want bool) {

@@ -18,7 +18,7 @@ import (
 // A hash that is not of the chain is charged as a guess, and does not affect the
 // session.
 func TestRefresh_HashThatIsNotOfTheChainIsAGuess(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.settings.Throttle.GuessAddress = throttle.Limit{Burst: 3, Every: time.Minute}
 		f.service = f.serve(f.store, mustHasher(t, cheap))
@@ -164,7 +164,7 @@ func (f *fixture) refreshTimes(t *testing.T, c personal.Credentials, times int, 
 }
 
 func TestRefresh_SessionEndsAfterMaxRotations(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada").Credentials
 		selector, _, _ := token.ParseHash(in.UserHash)
@@ -201,7 +201,7 @@ func (s repeating) RotateSession(ctx context.Context, session accounts.Session, 
 }
 
 func TestRefresh_RepeatedRotationReturnsTheHashOfTheFirst(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		first := f.register(t, "ada").Credentials
 		f.service = f.serve(repeating{f.store}, mustHasher(t, cheap))
@@ -219,7 +219,7 @@ func TestRefresh_RepeatedRotationReturnsTheHashOfTheFirst(t *testing.T) {
 // straggler that presents the first hash within the grace period, nor by a lost
 // response followed by a week of sleep.
 func TestRefresh_HonestClientIsNeverSignedOut(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.settings.SessionIdle = 30 * 24 * time.Hour
 		f.service = f.serve(f.store, mustHasher(t, cheap))
@@ -257,7 +257,7 @@ func TestRefresh_RacesAreChargedOnce(t *testing.T) {
 
 // Version 0.1.0 rotates without counting; both serve one database during a swap.
 func TestRefresh_AfterRotationsByAnOlderRelease(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		older := func(c personal.Credentials) personal.Credentials {
 			t.Helper()

@@ -99,7 +99,7 @@ func (s *resealStore) Reseal(ctx context.Context, id int64, from, to accounts.Se
 }
 
 func TestResealSecrets_FirstKeyEncryptsAllThatCanBeRead(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		a, b, lost, all := keysOf(t, "a"), keysOf(t, "b"), keysOf(t, "x"), keysOf(t, "ba")
 		first, second := f.storeFactor(t, "anna", a), f.storeFactor(t, "boris", a)

@@ -46,7 +46,7 @@ func (f *fixture) imported(t *testing.T, login, email string) int64 {
 }
 
 func TestSetEmail_LoginThatIsTheEmailFollowsIt(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.imported(t, "ada@example.com", "ada@example.com")
 		err := f.service.SetEmail(t.Context(), personal.SetEmailRequest{UserID: id})
@@ -63,7 +63,7 @@ func TestSetEmail_LoginThatIsTheEmailFollowsIt(t *testing.T) {
 }
 
 func TestSetEmail_EarlierRequestsAreNotMailed(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		c := f.register(t, "ada").Credentials
 		if err := f.service.Recover(t.Context(), personal.RecoverRequest{Email: "ada@example.com"}); err != nil {
@@ -95,7 +95,7 @@ func TestSetEmail_DuringRecoverySendsNothing(t *testing.T) {
 
 // A user who was imported without an e-mail can recover a forgotten password.
 func TestSetEmail_AllowsRecovery(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.imported(t, "ada", "")
 		f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
@@ -114,7 +114,7 @@ func TestSetEmail_AllowsRecovery(t *testing.T) {
 }
 
 func TestChangeEmail_WorksWithoutAnEmail(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		f.imported(t, "ada", "")
 		in, err := f.signIn("ada", goodPassword)

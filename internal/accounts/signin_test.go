@@ -3,6 +3,7 @@ package accounts_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -184,6 +185,45 @@ func TestSignIn_RehashesWhenTheCostsChange(t *testing.T) {
 	})
 }
 
+// What an older version does is done here by its statements.
+func TestSignIn_ReplacesAHashOfAnotherSystem(t *testing.T) {
+	testdb.Databases(t, func(t *testing.T, url string) {
+		f, _, _ := spied(t, url, cheap)
+		f.register(t, "ada")
+		imported, err := password.Adopt("{SSHA}f1E/nk4tp89/wdnItO96rFNAkcCdMwYA") // of correct horse, by passlib
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, foreign := password.Split(imported)
+		set := func() {
+			t.Helper()
+			f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET password_hash = '%s', foreign_hash = '%s'", own, foreign))
+		}
+		set()
+		_, err = f.signIn("ada", goodPassword)
+		wantCode(t, err, personal.CodeInvalidCredentials)
+		for range 2 { // the second time with the hash that replaced it
+			if _, err := f.signIn("ada", "correct horse"); err != nil {
+				t.Fatalf("the password of the other system: %v", err)
+			}
+		}
+		f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET password_hash = '%s'", own))
+		_, err = f.signIn("ada", "correct horse")
+		wantCode(t, err, personal.CodeInvalidCredentials) // the foreign hash is gone, not only void
+		set()
+		hash, err := mustHasher(t, cheap).Hash(t.Context(), password.Source{}, otherPassword)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET password_hash = '%s', credential_version = credential_version + 1", hash)) // a recovery by 0.1.0
+		_, err = f.signIn("ada", "correct horse")
+		wantCode(t, err, personal.CodeInvalidCredentials)
+		if _, err := f.signIn("ada", otherPassword); err != nil {
+			t.Errorf("the password that an older version has set: %v", err)
+		}
+	})
+}
+
 func TestSignIn_SucceedsWithoutATurnToRehash(t *testing.T) {
 	url := testdb.SQLite(t)
 	weak, _, _ := spied(t, url, cheap)
@@ -238,7 +278,7 @@ func TestSignIn_OutageIsNoWrongPassword(t *testing.T) {
 }
 
 func TestTheft_RevokesTheSessionAndSendsAnEvent(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		f.work(t)
 		in := f.register(t, "ada")
@@ -305,7 +345,7 @@ func TestSession_LastSeenIsStoredOnceAMinute(t *testing.T) {
 }
 
 func TestSignIn_SessionAboveTheLimitReplacesTheLongestUnused(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada")
 		for range accounts.MaxSessions {
@@ -333,7 +373,7 @@ func TestSession_OfADisabledAccountIsRevoked(t *testing.T) {
 func TestSignIn_LoginThatIsAnotherAccountsEmailIsIgnored(t *testing.T) {
 	for name, withEmail := range map[string]bool{"e-mails accepted as logins": true, "e-mails not accepted": false} {
 		t.Run(name, func(t *testing.T) {
-			testdb.Databases(t, func(t *testing.T, url string) {
+			testdb.Database(t, func(t *testing.T, url string) {
 				f := newFixture(t, url, func(s *accounts.Settings) { s.LoginWithEmail = withEmail })
 				f.register(t, "victim")
 				for _, login := range []string{"victim＠example.com", "victim\uFE6Bexample.com", "victim@example.com"} {

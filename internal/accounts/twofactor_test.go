@@ -362,7 +362,7 @@ func TestSignIn_SecondFactorConfirmedWhileHashingFails(t *testing.T) {
 
 // Each operation reports what happened and, if a recovery code authorised it, that use.
 func TestTwoFactor_ReportsEveryChange(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := offering(t, url)
 		u := f.enrol(t, "ada")
 		id := u.in.UserID
@@ -441,7 +441,7 @@ func TestTwoFactor_ReportsEveryChange(t *testing.T) {
 
 // A wrong code is reported before a taken e-mail, and that uses up no code.
 func TestChangeEmail_JudgesTheCodeBeforeATakenEmail(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := offering(t, url)
 		f.register(t, "bob")
 		u := f.enrol(t, "ada")

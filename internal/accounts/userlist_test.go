@@ -3,12 +3,14 @@
 package accounts_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
@@ -31,8 +33,15 @@ func TestFindUsers_TakesAsLongAtAMillionUsersAsAtAThousand(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			small, large := newFixture(t, kind.open(t)), newFixture(t, kind.open(t))
 			for f, n := range map[*fixture]int{small: few, large: many} {
-				testkit.Populate(t, f.url, n, `'{"age":' || (i % 100) || '}'`)
+				testkit.Populate(t, f.url, n, `'{"age":' || (i % 100) || ',"role":"' || CASE WHEN i % 20 = 0 THEN 'editor' ELSE 'author' END || '"}'`)
+				addStates(t, f.url)
+				f.host.UserFieldsFunc = func(context.Context) (personal.Schema, error) {
+					return personal.Schema{Revision: "1", Fields: []personal.Field{
+						{Name: "role", Type: personal.TypeEnum, Options: []personal.Option{{Value: "editor"}, {Value: "author"}}},
+					}}, nil
+				}
 			}
+			registered := func(i int64) time.Time { return time.UnixMicro(1700000000000000 + i) }
 			disabled, oldest := fmt.Sprintf("user%d", testkit.DisabledOfPopulation), fmt.Sprintf("user%d", testkit.DisabledOfPopulation+1)
 			for _, test := range []struct {
 				name string
@@ -42,6 +51,15 @@ func TestFindUsers_TakesAsLongAtAMillionUsersAsAtAThousand(t *testing.T) {
 				{"first page", personal.FindUsersRequest{}, ""},
 				{"active users", personal.FindUsersRequest{State: personal.UserActive}, ""},
 				{"disabled users, all old", personal.FindUsersRequest{State: personal.UserDisabled}, disabled},
+				{"users who must confirm their e-mail, all old", personal.FindUsersRequest{State: personal.UserUnconfirmed}, "user21"},
+				{"users with a second factor, all old", personal.FindUsersRequest{State: personal.UserTwoFactor}, "user41"},
+				{"oldest first", personal.FindUsersRequest{Oldest: true}, ""},
+				{"registered since a moment", personal.FindUsersRequest{Since: registered(10)}, ""},
+				{"registered in the first days", personal.FindUsersRequest{Until: registered(500)}, ""},
+				{"registered in the first days, oldest first", personal.FindUsersRequest{Since: registered(10), Until: registered(500), Oldest: true}, ""},
+				{"registered in the first days, disabled", personal.FindUsersRequest{Until: registered(500), State: personal.UserDisabled}, disabled},
+				{"with a value of a user field", personal.FindUsersRequest{Field: "role", Value: "editor"}, ""},
+				{"with user fields", personal.FindUsersRequest{Fields: []string{"role"}}, ""},
 				{"login of the oldest user", personal.FindUsersRequest{Search: oldest}, oldest},
 				{"e-mail of the oldest user", personal.FindUsersRequest{Search: oldest + "@example.org"}, oldest},
 				{"id of the oldest user", personal.FindUsersRequest{Search: "21"}, oldest},
@@ -64,6 +82,30 @@ func TestFindUsers_TakesAsLongAtAMillionUsersAsAtAThousand(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// addStates makes 20 of the oldest accounts wait for their e-mail, and gives 20 others a second
+// factor.
+func addStates(t *testing.T, url string) {
+	t.Helper()
+	secret := "x'00'"
+	if strings.HasPrefix(url, "postgres") {
+		secret = "decode('00', 'hex')"
+	}
+	pools, err := dbconn.Open(url, dbconn.MigrationLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pools.Close()
+	for _, statement := range []string{
+		"UPDATE personal_accounts SET unverified_key = email_key, unverified_email = email WHERE id BETWEEN 21 AND 40",
+		"UPDATE personal_accounts SET two_factor_secret = " + secret + ", two_factor_key = 'key' WHERE id BETWEEN 41 AND 60",
+		"ANALYZE",
+	} {
+		if _, err := pools.Write.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

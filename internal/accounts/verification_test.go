@@ -106,7 +106,7 @@ func (f *fixture) published(t *testing.T, id int64) (types []personal.EventType)
 }
 
 func TestVerification_OptionalMailsATokenAndSignsIn(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url, optional)
 		ctx := personal.WithCall(t.Context(), personal.Call{Locale: "ru-RU", Languages: "kk,ru-RU"})
 		in, err := f.apply(ctx, "ada", "ada@example.com")
@@ -145,7 +145,7 @@ func TestVerification_OptionalMailsATokenAndSignsIn(t *testing.T) {
 }
 
 func TestVerification_OffMailsNothing(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url, optional, func(s *accounts.Settings) { s.EmailVerification = accounts.VerificationOff })
 		id := f.register(t, "ada").Credentials.UserID
 		f.resend(t, "ada", "")
@@ -169,7 +169,7 @@ func TestVerification_TokenExpires(t *testing.T) {
 }
 
 func TestVerification_RequiredAccountWaitsUntilConfirmed(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := requiring(t, url)
 		id := f.applied(t, "ada", "Ada@Example.com")
 		f.wantState(t, id, "", false, "Ada@Example.com")
@@ -208,7 +208,7 @@ func TestVerification_RequiredAccountWaitsUntilConfirmed(t *testing.T) {
 
 // Nothing before the response of a registration depends on whose address it is.
 func TestVerification_RequiredRevealsNoAddress(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		f.settings.EmailVerification, f.settings.VerificationLifetime = accounts.VerificationRequired, 24*time.Hour
 		f.settings.Throttle.Register.Burst, f.settings.Throttle.TakenEmail.Burst = 100, 1
@@ -270,7 +270,7 @@ func fieldErrors(err error) personal.FieldErrors {
 }
 
 func TestVerification_OwnerOfATakenAddressIsTold(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := requiring(t, url)
 		f.service.RequireVerification(false)
 		ctx := personal.WithCall(t.Context(), personal.Call{Locale: "ru"})
@@ -308,7 +308,7 @@ func TestVerification_OwnerOfATakenAddressIsTold(t *testing.T) {
 }
 
 func TestVerification_OneOfManyConfirms(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := requiring(t, url)
 		var ids []int64
 		for i := range 3 {
@@ -347,7 +347,7 @@ func TestVerification_OneOfManyConfirms(t *testing.T) {
 // Another user registers with the address of someone who registers too: the owner of the
 // mailbox confirms only the account whose login they type.
 func TestVerification_RequiredAccountNeedsItsLogin(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := requiring(t, url)
 		stranger := f.applied(t, "mallory", "ada@example.com")
 		f.drain(t)
@@ -394,7 +394,7 @@ func TestVerification_RequiredAccountNeedsItsLogin(t *testing.T) {
 }
 
 func TestVerification_ResendFindsOnlyTheUnconfirmed(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := requiring(t, url)
 		f.service.RequireVerification(false)
 		unconfirmed := f.register(t, "unconfirmed").Credentials.UserID
@@ -469,7 +469,7 @@ func TestVerification_ResendHasTheLimitsOfRecovery(t *testing.T) {
 }
 
 func TestVerification_RecoveryAndEmailChangeConfirm(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url, optional)
 		in := f.register(t, "ada")
 		id := in.Credentials.UserID
@@ -519,7 +519,7 @@ func TestVerification_RecoveryAndEmailChangeConfirm(t *testing.T) {
 }
 
 func TestVerification_AdministratorFreesAWaitingAccount(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := requiring(t, url)
 		id := f.applied(t, "ada", "typo@example.com")
 		f.drain(t)
@@ -547,7 +547,7 @@ func TestVerification_AdministratorFreesAWaitingAccount(t *testing.T) {
 
 // An account that waits is deleted with every request that holds its address.
 func TestVerification_DeletionRemovesRequests(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := requiring(t, url)
 		id := f.applied(t, "ada", "ada@example.com")
 		for _, r := range []personal.ResendVerificationRequest{{Login: "ada"}, {Email: "ADA@example.com"}, {Login: "bob"}} {

@@ -40,32 +40,32 @@ var texts = []struct {
 	{"phpBB 3.1, combined", whole(`\$H\\(2[aby])\$([./0-9A-Za-z])([./0-9A-Za-z]{8})\$([0-9]{2})\\([./A-Za-z0-9]{22})\$([./A-Za-z0-9]{31})`), func(p []string) (string, bool) {
 		return phpBBPrefix[:len(phpBBPrefix)-1] + "$" + p[1] + "$" + p[4] + "$" + p[2] + "$" + p[3] + p[5] + p[6], true
 	}, ""},
-	{"LDAP crypt", whole(`\{(?i:CRYPT|MD5-CRYPT|SHA256-CRYPT|SHA512-CRYPT|BLF-CRYPT|ARGON2ID?)\}(\$.*)`), first, ""},
+	{"LDAP, Dovecot and Spring", whole(`\{(?i:CRYPT|MD5-CRYPT|SHA256-CRYPT|SHA512-CRYPT|BLF-CRYPT|BCRYPT|ARGON2|ARGON2ID?)\}(\$.*)`), first, ""},
 	{"Joomla", whole(`\{(SHA256)\}([0-9a-f]{64}):(.+)`), func(p []string) (string, bool) { return newDigest("sha256(p.s)", p[3], p[2]), true }, ""},
 	{"LDAP", whole(`\{((?i)S?MD5|S?SHA|S?SHA256|S?SHA512)\}([A-Za-z0-9+/]+=*)`), ldap, ""},
 
 	{"bcrypt with a defect", whole(`\$2x\$.*`), nil,
-		"$2x$ marks a bcrypt that an implementation with a defect has made: write ! instead, so that the user sets a password with a recovery mail"},
+		"an implementation with a defect has made it: write ! instead, so that the user sets a password with a recovery mail"},
 	{"Werkzeug", whole(`(?:pbkdf2:sha(?:1|256|512)(?::[0-9]+)?|scrypt:[0-9]+:[0-9]+:[0-9]+|(?:md5|sha1|sha224|sha256|sha384|sha512))\$[^$]*\$[0-9a-f]+`), nil,
-		"Werkzeug (Flask) writes the sum in hexadecimal digits: write pbkdf2_sha256$ITERATIONS$SALT$SUM or scrypt$N$SALT$R$P$SUM with the sum in base64, or ! for other methods"},
+		"Werkzeug writes the sum in hexadecimal digits: write pbkdf2_sha256$ITERATIONS$SALT$SUM or scrypt$N$SALT$R$P$SUM with the sum in base64, and ! for its other methods"},
 	{"vBulletin 5", whole(`(?:blowfish|argon2id?|legacy):.*`), nil,
-		"the hash of vBulletin 5 is in two columns, scheme and token: for the scheme legacy write the part of the token before the space, with the rest as its salt and the form md5(md5(p).s); for others write !"},
+		"of vBulletin 5, write the token alone: HASH:SALT with the form md5(md5(p).s) for the scheme legacy, and ! for the others"},
 	{"DES crypt", whole(`(?:crypt\$[^$]*\$|\{CRYPT\})?[./0-9A-Za-z]{13}`), nil,
 		"DES crypt uses eight characters of a password and can be broken: write ! instead, so that the user sets a password with a recovery mail"},
 	{"Apache MD5", whole(`\$apr1\$.*`), nil, "an MD5 crypt of Apache's is not read: write ! instead, so that the user sets a password with a recovery mail"},
 	{"yescrypt", whole(`\$(?:y|gy|7)\$.*`), nil, "yescrypt is not read: write ! instead, so that the user sets a password with a recovery mail"},
 	{"MediaWiki, layered", whole(`:pbkdf2-legacy[AB]:.*`), nil,
-		"MediaWiki has wrapped an old hash, which is not read: write ! instead, so that the user sets a password with a recovery mail"},
+		"MediaWiki has wrapped it, which is not read: write ! instead, so that the user sets a password with a recovery mail"},
 	{"MySQL", whole(`\*[0-9A-Fa-f]{40}`), nil,
 		"the password of a database user is no hash of an account: write ! instead, so that the user sets a password with a recovery mail"},
 	{"a salted digest", whole(`[0-9A-Fa-f]{32,128}:.+`), nil,
-		"digits and a salt do not say how they were made: state the form, such as md5(p.s) for Joomla or md5(md5(p).s) for vBulletin"},
+		"digits and a salt do not say how they were made: state the form with --hash-form, such as md5(p.s) for Joomla or md5(md5(p).s) for vBulletin"},
 	{"a digest", whole(`[0-9A-Fa-f]{40}|[0-9A-Fa-f]{64}|[0-9A-Fa-f]{128}`), nil,
-		"digits do not say how they were made: state the form, such as sha1(p)"},
+		"digits do not say how they were made: state the form with --hash-form, such as sha1(p)"},
 	{"ASP.NET Identity", whole(`AQAAAA[A-Za-z0-9+/]{60,170}={0,2}|A[A-Za-z0-9+/]{65}==`), nil,
-		"ASP.NET Identity packs costs, salt and sum into one base64: take it apart and write $pbkdf2-sha512$i=ITERATIONS,l=32$SALT$SUM (-sha256 before .NET 7), or write ! instead"},
+		"ASP.NET Identity packs costs, salt and sum into one text: write $pbkdf2-sha512$i=ITERATIONS,l=32$SALT$SUM (before .NET 7 sha256), or !"},
 	{"Firebase", whole(`[A-Za-z0-9+/_-]{86}={0,2}`), nil,
-		"the scrypt of Firebase needs the secret signer key of the project, and is not read: write ! instead, so that the user sets a password with a recovery mail"},
+		"the scrypt of Firebase needs the signer key of the project: write ! instead, so that the user sets a password with a recovery mail"},
 }
 
 func whole(pattern string) *regexp.Regexp { return regexp.MustCompile(`\A(?:` + pattern + `)\z`) }
@@ -208,6 +208,15 @@ func AdoptForm(hash, salt, formText string) (encoded string, err error) {
 		return Adopt(digits)
 	}
 	return Adopt(newDigest(formText, salt, digits))
+}
+
+// CheckForm returns [ErrBadHash] with the reason if AdoptForm does not take a form.
+func CheckForm(formText string) error {
+	if pbkdf2Start.MatchString(formText) {
+		return nil
+	}
+	_, err := parseForm(formText)
+	return err
 }
 
 var pbkdf2Start = whole(`\$?pbkdf2-(sha1|sha256|sha512)\$i=([0-9]{1,7})(?:,l=([0-9]{1,3}))?\$?`)

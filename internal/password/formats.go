@@ -65,7 +65,7 @@ var formats = []struct {
 	prefix string
 	parse  func(encoded string) (stored, error)
 }{
-	{"Argon2id", "$argon2id$", parseArgon2},
+	{Own, "$argon2id$", parseArgon2},
 	{"Argon2i", "$argon2i$", parseArgon2},
 	{"MD5", wrappedPrefix, parseWrapped},
 	{"MD5", barePrefix, parseBare},
@@ -137,6 +137,9 @@ func Format(encoded string) string {
 	s, _ := parse(encoded)
 	return s.format
 }
+
+// Own is the name of the format of new hashes.
+const Own = "Argon2id"
 
 // Name returns what users read of the format of a stored hash, such as "phpass" or
 // "md5(s.p)"; "" if the hash is invalid. A wrapped hash is named after the one within.

@@ -146,8 +146,10 @@ var placeholderCosts = Params{MemoryKiB: 19 * 1024, Time: 2, Threads: 1}
 // one and reads only Argon2id: for any other format, own is a random Argon2id that no password
 // matches, and foreign the hash with a digest of own. Otherwise foreign is "".
 func Split(encoded string) (own, foreign string) {
-	s, err := parse(encoded)
-	if err != nil || s.made != nil {
+	if strings.HasPrefix(encoded, "$"+argon2id+"$") {
+		return encoded, ""
+	}
+	if _, err := parse(encoded); err != nil {
 		return encoded, ""
 	}
 	own = argon2Hash{function: argon2id, params: placeholderCosts, salt: random(saltBytes), key: random(keyBytes)}.String()

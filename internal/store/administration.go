@@ -59,21 +59,22 @@ func (s *Store) SearchAccounts(ctx context.Context, q accounts.AccountSearch) (a
 		return accounts.AccountPage{}, err
 	}
 	query := s.selectSeen(&found).Limit(int64(q.Limit) + 1)
-	ordered(query, q, from)
+	order(query, q)
 	filter(query, q)
 	matching(query, q, s.matchingPart)
-	next := int64(0) // if the page has room
-	if window > 0 {
-		last, err := s.windowEnd(ctx, q, from, window)
-		if err != nil {
-			return accounts.AccountPage{}, err
-		}
-		if next = last.ID; next > 0 {
-			within(query, q, last)
-		}
+	if window == 0 {
+		bound(query, q, from)
+	} else { // a subquery, so that both databases read accounts in the order until the page is full
+		query.ModelTableExpr("(?) AS a", s.window(q, from).ColumnExpr("a.*").Limit(int64(window)))
 	}
 	if err := s.scan(ctx, "search accounts", query); err != nil {
 		return accounts.AccountPage{}, err
+	}
+	next := int64(0)
+	if window > 0 && len(found) <= q.Limit {
+		if next, err = s.windowEnd(ctx, q, from, window); err != nil {
+			return accounts.AccountPage{}, err
+		}
 	}
 	return accountPage(whole, found, q, next), nil
 }
@@ -122,23 +123,31 @@ func (s *Store) start(ctx context.Context, q accounts.AccountSearch) (from posit
 	return from, err
 }
 
-// ordered orders the accounts of a query, restricts them to those created in the time of the
-// search, and begins after a position.
-func ordered(query *bun.SelectQuery, q accounts.AccountSearch, from position) {
-	before, descending := " < ", " DESC"
+// order orders the accounts of a query.
+func order(query *bun.SelectQuery, q accounts.AccountSearch) {
+	direction := " DESC"
 	if q.Oldest {
-		before, descending = " > ", ""
+		direction = ""
 	}
-	if !byCreated(q) {
-		query.OrderExpr("a.id" + descending)
-		if from.ID > 0 {
-			query.Where("a.id"+before+"?", from.ID)
-		}
-		return
+	if byCreated(q) {
+		query.OrderExpr("a.created" + direction)
 	}
-	query.OrderExpr("a.created" + descending + ", a.id" + descending)
-	if from.ID > 0 {
-		query.Where("(a.created, a.id)"+before+"(?, ?)", from.Created, from.ID)
+	query.OrderExpr("a.id" + direction)
+}
+
+// bound restricts a query to the accounts after a position, and to those created in the time
+// of the search.
+func bound(query *bun.SelectQuery, q accounts.AccountSearch, from position) {
+	after := " < "
+	if q.Oldest {
+		after = " > "
+	}
+	switch {
+	case from.ID == 0:
+	case byCreated(q):
+		query.Where("(a.created, a.id)"+after+"(?, ?)", from.Created, from.ID)
+	default:
+		query.Where("a.id"+after+"?", from.ID)
 	}
 	created(query, q)
 }
@@ -153,32 +162,22 @@ func created(query *bun.SelectQuery, q accounts.AccountSearch) {
 	}
 }
 
-// windowEnd returns the position of the last of n accounts in the order of a search; zero if
-// there are not so many.
-func (s *Store) windowEnd(ctx context.Context, q accounts.AccountSearch, from position, n int) (last position, err error) {
-	query := s.read.NewSelect().TableExpr("personal_accounts AS a").Column("a.id").Limit(1).Offset(int64(n) - 1)
-	if byCreated(q) {
-		query.Column("a.created")
-	}
-	ordered(query, q, from)
-	err = s.scan(ctx, "find the last account to search", query, &last)
-	if errors.Is(err, accounts.ErrNotFound) {
-		return position{}, nil
-	}
-	return last, err
+// window selects the accounts after a position, in the order of a search.
+func (s *Store) window(q accounts.AccountSearch, from position) *bun.SelectQuery {
+	query := s.read.NewSelect().TableExpr("personal_accounts AS a")
+	order(query, q)
+	bound(query, q, from)
+	return query
 }
 
-// within ends the accounts of a query with a position.
-func within(query *bun.SelectQuery, q accounts.AccountSearch, last position) {
-	until := " >= "
-	if q.Oldest {
-		until = " <= "
+// windowEnd returns the id of the last of n accounts in the order of a search; 0 if there are
+// not so many.
+func (s *Store) windowEnd(ctx context.Context, q accounts.AccountSearch, from position, n int) (last int64, err error) {
+	err = s.scan(ctx, "find the last account to search", s.window(q, from).Column("a.id").Limit(1).Offset(int64(n)-1), &last)
+	if errors.Is(err, accounts.ErrNotFound) {
+		return 0, nil
 	}
-	if byCreated(q) {
-		query.Where("(a.created, a.id)"+until+"(?, ?)", last.Created, last.ID)
-		return
-	}
-	query.Where("a.id"+until+"?", last.ID)
+	return last, err
 }
 
 // accountPage returns a page with the accounts that have the whole text and, if there is

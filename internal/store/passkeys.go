@@ -347,11 +347,12 @@ func (s *Store) keepPasskeys(ctx context.Context, tx bun.Tx, accountID int64, re
 	return int(n), 0, err
 }
 
-// liftPasskey returns the statement that makes a passkey of a locked account valid again and, if
-// a code was judged, lets it stand for a code.
-func liftPasskey(tx bun.Tx, accountID, credentialVersion, id int64, withCode bool) schema.QueryAppender {
-	return tx.NewRaw(`UPDATE personal_passkeys SET with_code = (?0 OR with_code AND credential_version = ?1), credential_version = ?1
-		WHERE id = ?2 AND account_id = ?3`, withCode, credentialVersion, id, accountID)
+// liftPasskey makes a passkey of a locked account valid again and, if a code was judged, lets it
+// stand for a code. It returns whether that changed anything.
+func liftPasskey(ctx context.Context, tx bun.Tx, accountID, credentialVersion, id int64, withCode bool) (bool, error) {
+	n, err := exec(ctx, tx, `UPDATE personal_passkeys SET with_code = (?0 OR with_code AND credential_version = ?1), credential_version = ?1
+		WHERE id = ?2 AND account_id = ?3 AND (credential_version <> ?1 OR ?0 AND NOT with_code)`, withCode, credentialVersion, id, accountID)
+	return n > 0, err
 }
 
 // OtherRelyingParty implements accounts.PasskeyStore. Only a change of the settings changes what is

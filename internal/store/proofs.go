@@ -30,8 +30,14 @@ func (s *Store) SetProof(ctx context.Context, accountID, sessionID int64, p acco
 			return err
 		}
 		if by.Lift != 0 {
-			if err := execAll(ctx, tx, liftPasskey(tx, accountID, p.CredentialVersion, by.Lift, p.WithCode)); err != nil {
+			lifted, err := liftPasskey(ctx, tx, accountID, p.CredentialVersion, by.Lift, p.WithCode)
+			if err != nil {
 				return err
+			}
+			if lifted {
+				if err := s.addJobs(ctx, tx, by.OnLift()); err != nil {
+					return err
+				}
 			}
 		}
 		return s.addJobs(ctx, tx, jobs)

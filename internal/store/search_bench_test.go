@@ -26,6 +26,7 @@ func BenchmarkSearchAccounts(b *testing.B) {
 			{"a part of the oldest login", accounts.AccountSearch{Text: "ann", Key: "ann"}, 1},
 			{"nothing", accounts.AccountSearch{Text: "nobody", Key: "nobody"}, 0},
 			{"nothing, in Cyrillic", accounts.AccountSearch{Text: "Никто", Key: "никто"}, 0},
+			{"a user field, 10,000 accounts without a match", accounts.AccountSearch{Field: "role", Value: "editor"}, 0},
 			{"nothing, disabled only", accounts.AccountSearch{State: personal.UserDisabled}, 0},
 		} {
 			b.Run(search.name, func(b *testing.B) {

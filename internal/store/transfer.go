@@ -487,7 +487,7 @@ func (s *Store) MisplacedLogins(ctx context.Context, n int) (found []MisplacedLo
 }
 
 // foreignSchema is the first version of the schema with hashes of other systems.
-const foreignSchema = 13
+const foreignSchema = 14
 
 // CountAccounts returns the number of accounts, and of those with a bare hash, of which
 // older schemas have none. It reads the whole table.

@@ -80,7 +80,7 @@ func (s *system) events(t testing.TB, kind string, userID int64) int {
 // its sessions and tokens are still there.
 func TestDisabledAccount_IsRefusedEverywhere(t *testing.T) {
 	t.Parallel()
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testkit.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled})
 		u, other := s.newUser(t), s.newUser(t)
 		next := s.refresh(t, u.pair)
@@ -312,7 +312,7 @@ var revisionInput = regexp.MustCompile(`name="revision" value="([^"]*)"`)
 
 func TestAdminPages_FieldsAndUsers(t *testing.T) {
 	t.Parallel()
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testkit.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled + links})
 		admin := s.enterAdmin(t)
 		t.Run("added field counts from the next request on", func(t *testing.T) { testAddedField(t, s, admin) })

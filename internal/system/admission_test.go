@@ -25,7 +25,7 @@ import (
 // TestAdmission_RegisterDomains restricts the domains of the sample host.
 func TestAdmission_RegisterDomains(t *testing.T) {
 	t.Parallel()
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testkit.Database(t, func(t *testing.T, database string) {
 		t.Parallel()
 		s := start(t, options{database: database, settings: cheap + "[throttle.register]\nburst = 1\n", flags: []string{"--register-domains", "mail.example,Müller.Example"}})
 		elsewhere := applicant(params{"email": unique() + "@elsewhere.example"})
@@ -70,7 +70,7 @@ func TestAdmission_RegisterDomains(t *testing.T) {
 // remains for them.
 func TestAdmission_NothingTransientIsKept(t *testing.T) {
 	t.Parallel()
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testkit.Database(t, func(t *testing.T, database string) {
 		t.Parallel()
 		const token = "SecretCaptcha"
 		hanging, hang := make(chan struct{}, 2), make(chan struct{})

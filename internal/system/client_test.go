@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -313,17 +314,20 @@ type load struct {
 	errs  []error        // calls without a response as in the contract
 }
 
-// load repeats each call in a client of its own.
+// load repeats each call in a client of its own, at most 200 times a second: other tests need the
+// processors, too.
 func (s *system) load(calls ...call) *load {
 	l := &load{stop: make(chan struct{}), codes: map[string]int{}}
 	for _, c := range calls {
 		l.workers.Go(func() {
+			pace := time.NewTicker(5 * time.Millisecond)
+			defer pace.Stop()
 			for {
+				l.count(s.exchange(c))
 				select {
 				case <-l.stop:
 					return
-				default:
-					l.count(s.exchange(c))
+				case <-pace.C:
 				}
 			}
 		})

@@ -71,7 +71,7 @@ func unreadable(as pair) (calls []func() call) {
 // version bakes, as many requests as honest clients send, after 500 of them alone.
 func TestSwap_HostileTextDoesNotRollBack(t *testing.T) {
 	binary := pluginVersion(t, newer)
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testkit.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled + twoFactor, flags: []string{"--bake", "60s"}})
 		s.install(t, binary, newer)
 		u := s.newUser(t)

@@ -245,7 +245,7 @@ func (h *forgetfulHost) calls() []int64 {
 // TestEraser_IsAskedUntilItSucceeds has the plugin report an erasure to the CMS.
 func TestEraser_IsAskedUntilItSucceeds(t *testing.T) {
 	t.Parallel()
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testkit.Database(t, func(t *testing.T, database string) {
 		t.Parallel()
 		c := moduleConfig(t)
 		c.DatabaseURL = database

@@ -80,7 +80,7 @@ func TestStart_PasswordOnCommandLineIsRefused(t *testing.T) {
 
 func TestStart_SecondHostOnSameDataIsRefused(t *testing.T) {
 	t.Parallel()
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testkit.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap})
 		wantRefusal(t, options{database: database, settings: cheap, data: s.data}, "--data")
 		u := s.newUser(t)
@@ -100,7 +100,7 @@ func TestStart_SecondHostOnSameDataIsRefused(t *testing.T) {
 
 func TestKill_PluginIsRestarted(t *testing.T) {
 	t.Parallel()
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testkit.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled})
 		u := s.newUser(t)
 		l := s.mixedLoad(t, u)
@@ -127,7 +127,7 @@ func TestKill_PluginIsRestarted(t *testing.T) {
 
 func TestKill_HostTakesItsPluginWithIt(t *testing.T) {
 	t.Parallel()
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testkit.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled})
 		u := s.newUser(t)
 		pid := s.plugin(t).Active.PID

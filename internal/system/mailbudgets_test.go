@@ -23,7 +23,7 @@ func (s *system) knowAddress(t testing.TB, u user, address string) {
 // forms of the address, and with requests for recoveries of its owner.
 func TestMailBudgets_OneNetworkNeitherFloodsNorStarves(t *testing.T) {
 	t.Parallel()
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testkit.Database(t, func(t *testing.T, database string) {
 		t.Parallel()
 		s := start(t, options{database: database, settings: cheap + unthrottled, flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
 		owner := s.newUser(t)

@@ -13,7 +13,7 @@ import (
 // it may not know what protects the accounts from then on.
 func TestRefusedNode_ServesNobodyAndDoesNotLoop(t *testing.T) {
 	t.Parallel()
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testkit.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled})
 		u := s.newUser(t)
 		pools, err := dbconn.Open(database, dbconn.RequestLimits)

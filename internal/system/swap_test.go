@@ -15,9 +15,9 @@ import (
 )
 
 // Swaps of TestSwap_LosesNoRequest on each database, and clients that send requests
-// meanwhile.
+// meanwhile. TestSoakSwaps has a thousand.
 const (
-	swaps   = 50
+	swaps   = 10
 	clients = 16
 )
 

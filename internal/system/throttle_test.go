@@ -18,7 +18,7 @@ func from(address string) http.Header { return http.Header{"X-Forwarded-For": {a
 // internal/accounts.
 func TestThrottling(t *testing.T) {
 	t.Parallel()
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testkit.Database(t, func(t *testing.T, database string) {
 		const few = "[mail]\nnotices = false\n[throttle.recover]\nburst = 3\nevery = \"1h\"\n"
 		s := start(t, options{database: database, settings: cheap + unverified + twoFactor + few, flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
 		t.Run("guesses at one account", func(t *testing.T) { testGuesses(t, s) })

@@ -130,7 +130,7 @@ const (
 
 func TestTraces_ConnectBothProcessesAndHoldNoValues(t *testing.T) {
 	t.Parallel()
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testkit.Database(t, func(t *testing.T, database string) {
 		c := newCollector(t)
 		hidden := secrets{}
 		database = withPassword(t, database, hidden)

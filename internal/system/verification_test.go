@@ -228,7 +228,7 @@ func (s *system) newConfirmedUser(t testing.TB) user {
 
 func TestVerification_Required(t *testing.T) {
 	t.Parallel()
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testkit.Database(t, func(t *testing.T, database string) {
 		t.Parallel()
 		s := startRequired(t, database)
 		t.Run("free and taken addresses get the same response", func(t *testing.T) { testTakenAddress(t, s) })

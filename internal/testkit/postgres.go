@@ -32,6 +32,26 @@ func Databases(t *testing.T, f func(t *testing.T, url string)) {
 	t.Run("PostgreSQL", func(t *testing.T) { f(t, Postgres(t)) })
 }
 
+// DatabasesVariable is the environment variable that makes [Database] use all systems.
+const DatabasesVariable = "PERSONAL_TEST_ALL_DATABASES"
+
+// Database is [Databases] for what does not depend on the system, because suites show that the
+// stores of both are alike: on SQLite alone, which is quicker, unless DatabasesVariable is
+// set, as .ci/extended does.
+func Database(t *testing.T, f func(t *testing.T, url string)) {
+	t.Helper()
+	OnSystems(t, f, SQLite, Postgres)
+}
+
+// OnSystems is [Database] with databases that are made otherwise.
+func OnSystems(t *testing.T, f func(t *testing.T, url string), sqlite, postgres func(testing.TB) string) {
+	t.Helper()
+	t.Run("SQLite", func(t *testing.T) { f(t, sqlite(t)) })
+	if os.Getenv(DatabasesVariable) != "" {
+		t.Run("PostgreSQL", func(t *testing.T) { f(t, postgres(t)) })
+	}
+}
+
 // SQLite returns the URL of a database file that does not exist yet. It is removed
 // when the test ends. The file is in memory where the system has a folder for that, because
 // tests commit many transactions, and each would wait for the disk. As with PostgreSQL,

@@ -96,11 +96,18 @@ func drawAccount(t *rapid.T, number int) accounts.Account {
 	}
 	a := accounts.Account{
 		ID: int64(number * 3), Login: login, LoginKey: key, CredentialVersion: 1,
-		PasswordHash: rapid.SampledFrom([]string{bcrypt, "$argon2id-md5$v=19$m=64,t=1,p=1$c2FsdHNhbHRzYWx0c2FsdA$MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY"}).Draw(t, "hash"),
-		Disabled:     rapid.Bool().Draw(t, "disabled"),
-		Created:      time.UnixMicro(rapid.Int64Range(1, 1<<51).Draw(t, "created")).UTC(),
-		Updated:      time.UnixMicro(rapid.Int64Range(1, 1<<51).Draw(t, "updated")).UTC(),
-		Fields:       userfields.Values{},
+		PasswordHash: rapid.SampledFrom([]string{
+			bcrypt,
+			"$argon2id$v=19$m=64,t=1,p=1$c2FsdHNhbHRzYWx0c2FsdA$MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY",
+			"$argon2id-md5$v=19$m=64,t=1,p=1$c2FsdHNhbHRzYWx0c2FsdA$MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY",
+			"$argon2id-of$v=19$m=64,t=1,p=1$c2FsdHNhbHRzYWx0c2FsdA$MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY$$P$BfEAVu23O",
+			"$phpbb$2y$10$7$RsqOrLNkvw31ldi5VPlyG2t5HxqIKeyFv5dvOFakbr/GBBC0oyfIGMOkSD1dq",
+			"$pbkdf2-sha256$i=27500,l=32$c2FsdA$MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY",
+		}).Draw(t, "hash"),
+		Disabled: rapid.Bool().Draw(t, "disabled"),
+		Created:  time.UnixMicro(rapid.Int64Range(1, 1<<51).Draw(t, "created")).UTC(),
+		Updated:  time.UnixMicro(rapid.Int64Range(1, 1<<51).Draw(t, "updated")).UTC(),
+		Fields:   userfields.Values{},
 	}
 	if rapid.Bool().Draw(t, "has e-mail") {
 		a.Email, _ = accounts.ParseEmail(fmt.Sprintf("User%d@Example.com", number))

@@ -1,4 +1,4 @@
-// Package transfer imports accounts from CSV and NDJSON files, wraps MD5 hashes that
+// Package transfer imports accounts from CSV and NDJSON files, wraps weak hashes that
 // were imported bare, and exports accounts, the audit log, and the data of one user.
 //
 // An import is a pipeline: records are read from the file (csv.go, ndjson.go), turned
@@ -155,7 +155,7 @@ const (
 	NDJSON Format = "ndjson"
 )
 
-// Wrapper wraps a bare MD5, see [password.Hasher].
+// Wrapper wraps a bare hash, see [password.Hasher].
 type Wrapper interface {
 	Wrap(ctx context.Context, encoded string) (string, error)
 }
@@ -200,7 +200,7 @@ type Progress struct {
 const (
 	batchRows  = 1000
 	batchBytes = 4 << 20
-	batchWraps = 100 // MD5 hashes to wrap, which take seconds
+	batchWraps = 100 // weak hashes to wrap, which take seconds
 )
 
 // batch is a part of the file: accounts to add, and the results of its other rows.
@@ -506,7 +506,7 @@ func (m *Import) followUp(b batch, outcomes []Outcome) (f FollowUp) {
 	return f
 }
 
-// BareStore holds accounts whose hash is a bare MD5.
+// BareStore holds accounts whose hash waits to be wrapped, see [password.IsBare].
 type BareStore interface {
 	// BareHashes returns the bare hashes of the accounts.
 	BareHashes(ctx context.Context, of IDs) (map[int64]string, error)

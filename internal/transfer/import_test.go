@@ -21,6 +21,39 @@ import (
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
+func TestImport_FormOfADigest(t *testing.T) {
+	const digits = "1718b1e30bf3987e092e9bf62a31b1a7" // md5(p.s) of phrase and Zr8aQ
+	s := openStore(t, testdb.SQLite(t))
+	r := newRun(t, s)
+	r.HashForm = "md5(p.s)"
+	done := r.file(t, transfer.CSV, "login,password_hash,password_salt,hash_form\n"+
+		"column,"+digits+",Zr8aQ,\n"+
+		"colon,"+digits+":Zr8aQ,,\n"+
+		"stated,661159022b2931678d254426b1b06a5c,Zr8aQ,md5(s.p)\n"+
+		"other,"+bcrypt+",,\n"+
+		"wrong,"+digits+",Zr8aQ,md5(q)\n"+
+		"missing,"+digits+",,\n")
+	if done.Imported != 4 || done.Refused != 2 {
+		t.Fatalf("got %+v and refused\n%s", done, r.report.String())
+	}
+	for _, reason := range []string{"6: password_hash: bad password hash: the form is not like", "7: password_hash: bad password hash: the salt of the form md5(p.s) is missing"} {
+		if !strings.Contains(r.report.String(), reason) {
+			t.Errorf("got refused\n%s\nwant %q", r.report.String(), reason)
+		}
+	}
+	for _, login := range []string{"column", "colon", "stated", "other"} {
+		hash := account(t, s, login).PasswordHash
+		if got, err := cheapHasher(t).Verify(t.Context(), password.Source{}, hash, phrase); err != nil || !got.Match || password.IsBare(hash) {
+			t.Errorf("%s: got %q, %+v, %v, want a match of a wrapped hash", login, hash, got, err)
+		}
+	}
+	r = newRun(t, s)
+	r.file(t, transfer.NDJSON, `{"login":"json","password_hash":"`+digits+`","password_salt":"Zr8aQ","hash_form":"md5(p.s)"}`)
+	if got, err := cheapHasher(t).Verify(t.Context(), password.Source{}, account(t, s, "json").PasswordHash, phrase); err != nil || !got.Match {
+		t.Errorf("NDJSON: got %+v, %v", got, err)
+	}
+}
+
 func TestImport_CSV(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)

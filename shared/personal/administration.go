@@ -176,8 +176,7 @@ const (
 
 // FindUsersRequest has the parameters of [Administration.FindUsers]. A user is listed if
 // they match everything that is set. In FIELDS the parameters are called search, state,
-// since, until, field, value, fields, after and limit. A plugin of an older version ignores
-// those that it does not know.
+// since, until, field, value, fields, after and limit.
 type FindUsersRequest struct {
 	Search string    // part of a login, an e-mail or a name, in any case, or a whole id; empty: all users
 	State  UserState // empty: all states

@@ -177,7 +177,32 @@ func TestEvents_RowSaysWhoCausedIt(t *testing.T) {
 func TestEvents_RowNamesChangedFields(t *testing.T) {
 	b := open(t)
 	b.addEvent(1, personal.Event{Type: personal.EventProfileUpdated, UserID: 42, Fields: []string{"city", "name"}})
-	wantAll(t, b.page(t, "/admin/events"), ">Profile changed<", `<p class="small mono">city, name</p>`)
+	wantAll(t, b.page(t, "/admin/events"), ">Profile changed<", `<dd class="mono">city, name</dd>`)
+}
+
+func TestEvents_RowsHaveLoginsUnderTheirDays(t *testing.T) {
+	b := open(t)
+	asked := 0
+	b.events.Administration.(*personaltest.Administration).UsersFunc = func(_ context.Context, ids []int64) (map[int64]personal.User, error) {
+		asked++
+		if len(ids) != 2 {
+			t.Errorf("got the ids %v, want each once", ids)
+		}
+		return map[int64]personal.User{42: {ID: 42, Login: script}}, nil
+	}
+	const perDay = 24 * 60 * 60
+	for n, id := range []int64{42, 41, 42} {
+		b.addEvent(n*perDay, personal.Event{Type: personal.EventSignedIn, UserID: id})
+	}
+	page := b.page(t, "/admin/events")
+	wantNoMarkup(t, page)
+	wantAll(t, page, `<a href="/admin/users/42"><bdi>`+escapedScript, `<a href="/admin/users/41">user 41</a>`, second(0).Format("15:04:05")+"</time>", `<dd class="mono">req-0.</dd>`)
+	for n := range 3 {
+		wantAll(t, page, "<h2>"+second(n*perDay).Format("2 Jan 2006")+"</h2>")
+	}
+	if asked != 1 {
+		t.Errorf("got %d calls for the logins, want 1", asked)
+	}
 }
 
 func TestHistory_ListsTheEventsOfOneUser(t *testing.T) {

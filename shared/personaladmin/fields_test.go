@@ -290,7 +290,7 @@ func TestFields_ShowsWhatAChangeDoesBeforeItIsSaved(t *testing.T) {
 			t.Fatalf("%s: got status %d, want 200 and nothing saved: %s", path, w.Code, page)
 		}
 		wantAll(t, page, "Nothing is saved yet", "At least 1203 of 40000 checked users", "For 1180 of them",
-			`<a href="/admin/users/42">anna</a></bdi><br>Nick: Please fill this in.`, `<a href="/admin/users/43">`, "Nick: Small letters.",
+			`<h2>Nick: Please fill this in.</h2>`, `<a href="/admin/users/42">anna</a></bdi>`, `<a href="/admin/users/43">`, "Nick: Small letters.",
 			`name="violations" value="ask"`, `name="violations" value="default"`, `href="/admin/fields">Do not save`)
 		wantNoMarkup(t, page)
 		edited := b.post("/admin/fields/json", url.Values{"do": {"edit"}, "source": {hidden(page, "source")}, "revision": {revision}}).Body.String()
@@ -387,7 +387,7 @@ func TestFields_UnfinishedCheckAsks(t *testing.T) {
 	if w.Code != http.StatusOK {
 		t.Fatalf("got status %d, want 200", w.Code)
 	}
-	wantAll(t, w.Body.String(), "At least 0 of 100 checked users", "before it had read all users", `value="ask"`)
+	wantAll(t, w.Body.String(), "None of the 100 checked users", "before it had read all users", `value="ask"`)
 }
 
 func TestFields_OlderPluginSavesUncheckedAndUnavailableOneNothing(t *testing.T) {
@@ -474,5 +474,37 @@ func TestFields_RemovedFieldCanBePutBack(t *testing.T) {
 	}
 	if len(*asked) != 0 {
 		t.Errorf("got %d checks, want none", len(*asked))
+	}
+}
+
+func TestFields_ReasonsAreGroupedAndZerosLeftOut(t *testing.T) {
+	b := open(t)
+	b.debt.RehearseFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsRehearsal, error) {
+		missing := personal.FieldErrors{"nickname": personal.FieldErrorRequired}
+		return personal.FieldsRehearsal{Accounts: 9, Violations: 3, Complete: true, Examples: []personal.FieldsViolation{
+			{UserID: 1, Login: "anna", Fields: missing}, {UserID: 2, Login: script, Fields: missing}, {UserID: 3, Login: "vera", Fields: personal.FieldErrors{"nickname": personal.FieldErrorTooLong}},
+		}}, nil
+	}
+	page := b.post("/admin/fields/new", fieldValues(b, required())).Body.String()
+	wantAll(t, page, "3 of 9 users", "anna</a></bdi>, <bdi>")
+	wantNone(t, page, "For 0 of them")
+	wantNoMarkup(t, page)
+	if got := strings.Count(page, "<h2>Nick: "); got != 2 {
+		t.Errorf("got %d reasons, want 2: each once", got)
+	}
+}
+
+func TestFields_ErrorsOfTheJSONNameTheLine(t *testing.T) {
+	b := open(t)
+	for source, want := range map[string]string{
+		"[\n  {\"name\": \"a\", \"type\": \"text\"},\n  {\"name\": \"b\",\n   \"type\": \"poem\"}\n]": "Line 4: user field b: ",
+		"[\n  {\"name\": \"a\", \"type\": \"text\"},\n\n  {\"name\": \"a\", \"type\": \"text\"}]":     "Line 4: user field a: ",
+		"[\n  {\"name\": \"a\",\n \"kind\": 1}]":                                                      "Line 2: user field a: ",
+		"[\n  {\"name\" \"a\"}]":                                                                      "line 2, column ",
+	} {
+		w := b.post("/admin/fields/json", url.Values{"source": {source}, "revision": {b.fields.Get().Schema.Revision}})
+		if got := fieldError(w.Body.String(), "source"); w.Code != http.StatusUnprocessableEntity || !strings.Contains(got, want) {
+			t.Errorf("%s: got status %d and the error %q, want 422 and %q", source, w.Code, got, want)
+		}
 	}
 }

@@ -44,6 +44,8 @@ import (
 //go:embed templates texts assets
 var files embed.FS
 
+const docs = "https://github.com/cms-personal/personal/blob/main/docs/"
+
 // Path is the front page; all other pages are below it.
 const Path = frame.Path
 
@@ -101,6 +103,10 @@ type Config struct {
 
 	// Nav returns the site's links in the pages' own layout, such as one to sign out; none if nil.
 	Nav func(r *http.Request) []ui.Link
+
+	// Docs is the URL of the documentation, to which texts link; that of this module's repository
+	// if empty. It ends with a slash.
+	Docs string
 
 	// Access is the log of refused requests; [NewAccessLog] of Log if nil.
 	Access *AccessLog
@@ -201,7 +207,7 @@ func newPages(api *personalhttp.Handler, c Config, sections []frame.Section) (*P
 		})
 	}
 	site := frame.New(frame.Options{
-		Pages: pages, API: api, Guard: c.Guard, Refused: c.Access.Refused, Refuse: c.Refuse, Nav: c.Nav, Sections: sections, Log: c.Log,
+		Pages: pages, API: api, Guard: c.Guard, Refused: c.Access.Refused, Refuse: c.Refuse, Nav: c.Nav, Sections: sections, Docs: cmp.Or(c.Docs, docs), Log: c.Log,
 	})
 	return &Pages{site: site, handler: pages.Prepared(api, site.Handler())}, nil
 }

@@ -191,7 +191,7 @@ func rehearsed(outcome pluginrpc.RehearsalOutcome) *pluginmanager.RehearsalStatu
 func TestPlugin_RehearsalIsShownWhileItRunsAndAfterwards(t *testing.T) {
 	b := open(t)
 	b.manager.status.Swap, b.manager.status.Rehearsal = swapping("rehearse"), rehearsed("")
-	wantAll(t, b.page(t, "/admin/plugin"), "Rehearsal of 1.3.0 <span class=\"badge \">in progress", "rehearse the version", "<code>register</code>", `<td class="number">12</td>`)
+	wantAll(t, b.page(t, "/admin/plugin"), "Rehearsal of 1.3.0 <span class=\"badge \">in progress", "rehearse the version", `<th scope="row">registration</th>`, `<td class="number">12</td>`)
 
 	b.manager.status.Swap.RehearsalOnly = true
 	page := b.page(t, "/admin/plugin")
@@ -340,7 +340,7 @@ func upload(name, content string) *http.Request {
 func TestPlugin_UploadsAreOffWithoutKeys(t *testing.T) {
 	b := open(t)
 	page := b.page(t, "/admin/plugin")
-	wantAll(t, page, "only if signing keys are configured", "host-sample plugin install FILE")
+	wantAll(t, page, "only if signing keys are configured", "docs/plugin-versions.md#build-and-sign")
 	wantNone(t, page, `type="file"`)
 	w := b.send(upload("bundle", "x"))
 	if w.Code != http.StatusForbidden || b.catalogue.bundle != "" || !strings.Contains(w.Body.String(), "uploads are off") {
@@ -431,4 +431,43 @@ func TestTraffic_TableHasTotalsAndEvents(t *testing.T) {
 		t.Errorf("got no latency of profile in whole milliseconds, want one: %s", part)
 	}
 	wantNoMarkup(t, part)
+}
+
+func TestPlugin_BannersTellTheLatestFactAndCanBeDismissed(t *testing.T) {
+	b := open(t)
+	event := func(n int, kind pluginmanager.EventType) pluginmanager.Event {
+		return pluginmanager.Event{Time: second(n), Type: kind, Version: "1.3.0", From: "1.2.3", Step: "check", Reason: script}
+	}
+	refused, lost, restarted := event(1, pluginmanager.EventSwapRefused), event(2, pluginmanager.EventProcessLost), event(3, pluginmanager.EventRestarted)
+	for _, test := range []struct {
+		log  eventLog
+		want string // of the banner; empty: there is none
+	}{
+		{eventLog{refused}, "<strong>Swap to 1.3.0 refused (step: check health)</strong>"},
+		{eventLog{lost, refused}, "<strong>The process of 1.3.0 ended unexpectedly</strong>"},
+		{eventLog{restarted, lost, refused}, ""},
+	} {
+		b.plugin.EventLog = test.log
+		page := b.page(t, "/admin/plugin")
+		if got := strings.Contains(page, `action="/admin/plugin/dismiss"`); got != (test.want != "") || !strings.Contains(page, test.want) {
+			t.Errorf("after %d events: got a banner %t, want %q", len(test.log), got, test.want)
+		}
+	}
+	b.plugin.EventLog = eventLog{lost}
+	b.do(t, "/admin/plugin/dismiss", url.Values{"at": {hidden(b.page(t, "/admin/plugin"), "at")}})
+	wantNone(t, b.page(t, "/admin/plugin"), "/admin/plugin/dismiss")
+	later := event(4, pluginmanager.EventRolledBack)
+	b.plugin.EventLog = eventLog{later, lost}
+	wantAll(t, b.page(t, "/admin/plugin"), "<strong>Rolled back from 1.2.3 to 1.3.0</strong>", "/admin/plugin/dismiss")
+	b.do(t, "/admin/plugin/dismiss", url.Values{"at": {"9223372036854775807"}}) // the future
+	wantAll(t, b.page(t, "/admin/plugin"), "/admin/plugin/dismiss")
+}
+
+func TestPlugin_VersionsComeBeforeTheChart(t *testing.T) {
+	b := open(t)
+	page := b.page(t, "/admin/plugin")
+	if versions, chart := strings.Index(page, `id="plugin-versions"`), strings.Index(page, `id="traffic"`); versions < 0 || versions > chart {
+		t.Errorf("got the versions at %d and the chart at %d, want the versions first", versions, chart)
+	}
+	wantAll(t, page, "“Use” starts a version beside the running one", "For 60 s the previous version stays ready")
 }

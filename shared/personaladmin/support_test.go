@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -115,7 +116,7 @@ func TestSupport_EveryReasonHasTextsForWhatItCarries(t *testing.T) {
 	carries := map[personal.Reason][]string{
 		personal.ReasonDeleted:        {"until"},
 		personal.ReasonUnverified:     {"until"},
-		personal.ReasonLimit:          {"limit", "address", "until"},
+		personal.ReasonLimit:          {"address", "until"}, // the title says which limit
 		personal.ReasonAddressLimit:   {"limit", "address", "until"},
 		personal.ReasonMailLimit:      {"kind", "address", "until"},
 		personal.ReasonCodesBlocked:   {"until"},
@@ -155,6 +156,37 @@ func TestSupport_EveryReasonHasTextsForWhatItCarries(t *testing.T) {
 			}
 			titles[title] = reason
 		}
+	}
+}
+
+func TestSupport_LimitsAreSentences(t *testing.T) {
+	b, f := openSupport(t)
+	f.user.Login = "bob"
+	for limit, want := range map[string]string{
+		"guess":           "Too many wrong passwords for <bdi>bob</bdi> from <bdi>192.0.2.7</bdi>.",
+		"guess_account":   "Too many wrong passwords for <bdi>bob</bdi> from unknown addresses.",
+		"sign_in_account": "Too many sign-ins of <bdi>bob</bdi>.",
+		"code":            "Too many wrong codes for <bdi>bob</bdi>.",
+		"guess_address":   "Too many wrong passwords from <bdi>192.0.2.7</bdi>, for all logins together.",
+		"sign_in_address": "Too many sign-ins from <bdi>192.0.2.7</bdi>.",
+		"recover":         "Too many requests for mails from <bdi>192.0.2.7</bdi>.",
+		"confirm":         "Too many codes of mails entered from <bdi>192.0.2.7</bdi>.",
+		"other":           "Too many attempts for this account.",
+	} {
+		reason := personal.ReasonLimit
+		if slices.Contains([]string{"guess_address", "sign_in_address", "recover", "confirm"}, limit) {
+			reason = personal.ReasonAddressLimit
+		}
+		f.verdicts = []personal.Verdict{{Reason: reason, Limit: limit, Address: "192.0.2.7", Until: time.Now().Add(12 * time.Minute)}}
+		page := b.page(t, "/admin/support?login=bob")
+		wantAll(t, page, "<h2>"+want+"</h2>", ">12 minutes</time></strong>.")
+		b.locale = "ru"
+		wantAll(t, b.page(t, "/admin/support?login=bob"), "через <strong><time", "12 мин</time>")
+		b.locale = "en"
+	}
+	for wait, want := range map[time.Duration]string{-time.Hour: "1 second", 11500 * time.Millisecond: "12 seconds", 89 * time.Minute: "89 minutes", 60 * time.Hour: "3 days"} {
+		f.verdicts = []personal.Verdict{{Reason: personal.ReasonCodesBlocked, Until: time.Now().Add(wait)}}
+		wantAll(t, b.page(t, "/admin/support?login=bob"), ">"+want+"</time>")
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +78,9 @@ func newUsers() *fakeUsers {
 		return do(fmt.Sprintf("remove two-factor, keep passkeys %t", r.KeepPasskeys))(ctx, r.UserID)
 	}
 	p.RemovePasskeysFunc = do("remove passkeys")
+	p.UnlinkIdentityFunc = func(ctx context.Context, r personal.UnlinkIdentityRequest) error {
+		return do(fmt.Sprintf("unlink %s at %s", r.Identity.Subject, r.Identity.Issuer))(ctx, r.UserID)
+	}
 	return p
 }
 
@@ -195,17 +200,19 @@ func TestUser_PagesShowTheStateOfEmailAndDeletion(t *testing.T) {
 	for name, test := range map[string]struct {
 		change       func(*personal.User)
 		want, wantOn []string // on both pages, and on the user's
+		wantIn       string   // on the list
 	}{
-		"not confirmed": {want: []string{"anna@example.com (not confirmed)"}},
-		"confirmed":     {change: func(u *personal.User) { u.EmailVerified = true }, want: []string{"anna@example.com (confirmed)"}},
+		"not confirmed": {wantOn: []string{"anna@example.com (not confirmed)"}, wantIn: `<bdi>anna@example.com</bdi> <span class="badge">not confirmed</span>`},
+		"confirmed":     {change: func(u *personal.User) { u.EmailVerified = true }, wantOn: []string{"anna@example.com (confirmed)"}, wantIn: "<bdi>anna@example.com</bdi></td>"},
 		"without":       {change: func(u *personal.User) { u.Email = "" }, want: []string{"—"}},
 		"waiting": {
 			change: func(u *personal.User) { u.Email, u.UnverifiedEmail = "", "waiting@example.com" },
-			want:   []string{"waiting@example.com (must be confirmed before the first sign-in)"},
+			wantOn: []string{"waiting@example.com (must be confirmed before the first sign-in)"},
+			wantIn: "<bdi>waiting@example.com</bdi></td>",
 		},
 		"deleted by the user": {
 			change: func(u *personal.User) { u.Disabled, u.EraseAt = true, second(9) },
-			want:   []string{`<span class="badge bad">erased on <time datetime="` + second(9).Format("2006-01-02T15:04:05Z")},
+			want:   []string{`<span class="badge bad">erased on <time data-day datetime="` + second(9).Format("2006-01-02T15:04:05Z")},
 			wantOn: []string{"To be erased", "If you enable it, the deletion is undone.", "/admin/users/42/enable"},
 		},
 	} {
@@ -215,7 +222,7 @@ func TestUser_PagesShowTheStateOfEmailAndDeletion(t *testing.T) {
 				test.change(&p.user.User)
 			}
 			b := openUsers(t, p)
-			wantAll(t, b.page(t, "/admin/users"), test.want...)
+			wantAll(t, b.page(t, "/admin/users"), append(test.want, test.wantIn)...)
 			wantAll(t, b.page(t, "/admin/users/42"), append(test.want, test.wantOn...)...)
 		})
 	}
@@ -440,6 +447,30 @@ func TestUserTwoFactor_RemovalKeepsPasskeysOnRequest(t *testing.T) {
 	}
 }
 
+func TestUserIdentities_AreUnlinked(t *testing.T) {
+	p := newUsers()
+	b := openUsers(t, p)
+	const form = `action="/admin/users/42/identities"`
+	wantNone(t, b.page(t, "/admin/users/42"), form)
+	p.user.Identities = []personal.LinkedIdentity{
+		{Identity: personal.Identity{Issuer: "https://op.example", Subject: script}, Linked: second(4)},
+		{Identity: personal.Identity{Issuer: "https://idp.example", Subject: "a b"}, Linked: second(1), Void: true},
+	}
+	wantAll(t, b.page(t, "/admin/users/42"), form, `name="issuer" value="https://idp.example"`, `name="subject" value="a b"`)
+	wantNoMarkup(t, b.page(t, "/admin/users/42"))
+	identity := url.Values{"issuer": {"https://idp.example"}, "subject": {"a b"}}
+	b.do(t, "/admin/users/42/identities", identity)
+	if diff := cmp.Diff([]string{"unlink a b at https://idp.example"}, p.done); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	wantAll(t, b.page(t, "/admin/users/42"), "The other service is unlinked.")
+	p.UnlinkIdentityFunc = func(context.Context, personal.UnlinkIdentityRequest) error {
+		return personal.NewError(personal.CodeLastWayIn, nil)
+	}
+	b.post("/admin/users/42/identities", identity)
+	wantAll(t, b.page(t, "/admin/users/42"), `role="alert"`, "could not sign in any more: set an e-mail first")
+}
+
 func TestUserPasskeys_AreListed(t *testing.T) {
 	p := newUsers()
 	b := openUsers(t, p)
@@ -488,6 +519,40 @@ func TestUserPasskeys_LastWayInIsExplained(t *testing.T) {
 		if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/admin/users/42" {
 			t.Fatalf("%s: got %d to %s, want 303 to the user's page", path, w.Code, w.Header().Get("Location"))
 		}
-		wantAll(t, b.page(t, "/admin/users/42"), `role="alert"`, "could not sign in without passkeys: set an e-mail first")
+		wantAll(t, b.page(t, "/admin/users/42"), `role="alert"`, "could not sign in any more: set an e-mail first")
+	}
+}
+
+func TestUser_OneSessionCanBeEnded(t *testing.T) {
+	p := newUsers()
+	p.sessions = []personal.Session{{
+		ID: "s1", Address: "192.0.2.7", Agent: "Mozilla/5.0 (Windows NT 10.0) Chrome/141.0 Safari/537.36", Created: second(1), LastSeen: second(2), Method: personal.MethodPasskey,
+	}}
+	var got []personal.RevokeUserSessionRequest
+	p.RevokeUserSessionFunc = func(_ context.Context, r personal.RevokeUserSessionRequest) error {
+		got = append(got, r)
+		return nil
+	}
+	b := openUsers(t, p)
+	wantAll(t, b.page(t, "/admin/users/42"), "<bdi>Chrome · Windows</bdi>", "with a passkey", `action="/admin/users/42/sessions/end"`)
+	b.do(t, "/admin/users/42/sessions/end", url.Values{"id": {"s1"}})
+	wantAll(t, b.page(t, "/admin/users/42"), "The session has been ended.")
+	if want := []personal.RevokeUserSessionRequest{{UserID: 42, ID: "s1"}}; !slices.Equal(got, want) {
+		t.Errorf("got the calls %v, want %v", got, want)
+	}
+	p.RevokeUserSessionFunc = func(context.Context, personal.RevokeUserSessionRequest) error {
+		return personal.NewError(personal.CodeNotFound, nil) // an older version
+	}
+	if w := b.post("/admin/users/42/sessions/end", url.Values{"id": {"s1"}}); w.Code != http.StatusNotImplemented || !strings.Contains(w.Body.String(), "cannot end a single session") {
+		t.Errorf("of an older version: got status %d, want 501", w.Code)
+	}
+}
+
+func TestUser_OnlyWhatCannotBeUndoneIsRed(t *testing.T) {
+	b := openUsers(t, newUsers())
+	page := b.page(t, "/admin/users/42")
+	red := regexp.MustCompile(`class="button danger[^>]*>([^<]*)<`).FindAllStringSubmatch(page, -1)
+	if len(red) != 1 || red[0][1] != "Delete …" {
+		t.Errorf("got the red buttons %q, want only the deletion", red)
 	}
 }

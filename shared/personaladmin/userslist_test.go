@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -109,13 +110,73 @@ func TestUsersList_IsATableWithTheStateOfEach(t *testing.T) {
 	page := b.page(t, "/admin/users?search=a&state=active&after=50")
 	wantAll(t, page,
 		"<caption>Users on this page: 4</caption>", `<th scope="col">E-mail</th>`, `<a href="/admin/users/9">anna</a>`,
-		`<input type="checkbox" name="user" value="9">`, "Select <bdi>anna</bdi>", "anna@example.com (not confirmed)",
-		`<span class="badge good">active</span>`, `<span class="badge warn">disabled</span>`, "waits for the e-mail to be confirmed",
+		`<input type="checkbox" name="user" value="9">`, "Select <bdi>anna</bdi>", `<bdi>anna@example.com</bdi> <span class="badge">not confirmed</span>`,
+		`<span class="badge good">active</span>`, `<span class="badge warn">disabled</span>`, "e-mail to be confirmed",
 		`<span class="badge bad">erased on <time`, `<span class="badge">second factor</span>`,
 	)
 	for name, want := range map[string]string{"search": "a", "state": "active", "after": "50"} {
 		if got := hidden(page, name); got != want {
 			t.Errorf("the form of the selected users: got %s %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestUsersList_FiltersReachTheSearch(t *testing.T) {
+	day := func(text string) time.Time {
+		at, err := time.Parse(time.DateOnly, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	p := newManyUsers()
+	b, _ := openMany(t, p)
+	_, err := b.fields.PutFields([]personal.Field{
+		{Name: "role", Type: personal.TypeEnum, ReadOnly: true, Label: personal.LocalText{"en": script}, Options: []personal.Option{
+			{Value: "editor", Label: personal.LocalText{"en": "Editor"}}, {Value: "x"},
+		}},
+		{Name: "club", Type: personal.TypeBoolean}, {Name: "city", Type: personal.TypeText},
+	}, b.fields.Get().Schema.Revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got personal.FindUsersRequest
+	p.FindUsersFunc = func(_ context.Context, r personal.FindUsersRequest) (personal.UserPage, error) {
+		got = r
+		u := *p.users[0]
+		u.Fields, u.LastSignIn = []personal.ProfileField{{Name: "role", Value: "editor"}}, second(5)
+		return personal.UserPage{Users: []personal.User{u}, Next: 3}, nil
+	}
+	page := b.page(t, "/admin/users?since=2026-01-02&until=2026-02-03&is=role%3Deditor&show=role&order=oldest&state=two_factor&after=50")
+	want := personal.FindUsersRequest{
+		State: personal.UserTwoFactor, Since: day("2026-01-02"), Until: day("2026-02-04"), Field: "role", Value: "editor", Fields: []string{"role"},
+		Oldest: true, After: 50, Limit: 50,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the search (-want +got):\n%s", diff)
+	}
+	wantAll(t, page, `<details class="more" open>`, `<option value="role=editor" selected>`, `<option value="club=true">club: Yes</option>`,
+		"<bdi>Editor</bdi></td>", `<time data-ago datetime="`+second(5).Format(time.RFC3339), "is=role%3Deditor&amp;order=oldest&amp;show=role")
+	wantNone(t, page, `value="city=`)
+	wantNoMarkup(t, page)
+	if got := hidden(page, "is"); got != "role=editor" {
+		t.Errorf("the form of the selected users: got is %q, want the filter", got)
+	}
+}
+
+func TestUsersList_FaultyFiltersAreShownAtTheirControls(t *testing.T) {
+	p := newManyUsers()
+	b, _ := openMany(t, p)
+	if w := b.get("/admin/users?since=yesterday"); w.Code != http.StatusUnprocessableEntity || fieldError(w.Body.String(), "since") == "" || strings.Contains(w.Body.String(), "<table") {
+		t.Errorf("got status %d, want 422 and an error at the day", w.Code)
+	}
+	p.FindUsersFunc = func(context.Context, personal.FindUsersRequest) (personal.UserPage, error) {
+		return personal.UserPage{}, personal.FieldErrors{"search": personal.FieldErrorTooLong, "until": personal.FieldErrorMismatch}.Err()
+	}
+	w := b.get("/admin/users?search=x&until=2026-01-02")
+	for _, name := range []string{"search", "until"} {
+		if w.Code != http.StatusUnprocessableEntity || fieldError(w.Body.String(), name) == "" {
+			t.Errorf("got status %d, want 422 and an error of %s", w.Code, name)
 		}
 	}
 }
@@ -131,7 +192,7 @@ func TestUsersList_EmptyStatesHelp(t *testing.T) {
 			[]string{"<script>alert", "There are no users yet"},
 		},
 		"/admin/users?state=disabled": {[]string{"No users found", `href="/admin/users">Show all users`}, []string{"There are no users yet"}},
-		"/admin/users?after=7":        {[]string{"No users found", `href="/admin/users">Newest`}, []string{"There are no users yet"}},
+		"/admin/users?after=7":        {[]string{"No users found", `href="/admin/users">First page`}, []string{"There are no users yet"}},
 	} {
 		page := b.page(t, path)
 		wantAll(t, page, test.want...)

@@ -55,6 +55,7 @@ type requireOptions struct {
 	reject   ErrorHandler
 	verified bool
 	complete bool
+	demands  []func(User) error
 }
 
 // WithExtractor takes the credentials from elsewhere than [FromHeaders] does, for
@@ -81,6 +82,12 @@ func VerifiedEmail() RequireOption {
 // without it. With a plugin of an older version everyone passes.
 func Complete() RequireOption {
 	return func(o *requireOptions) { o.complete = true }
+}
+
+// Demand also rejects users for whom demand returns an error, with that error. Demands are
+// made after those of [VerifiedEmail] and [Complete], in the order of the options.
+func Demand(demand func(User) error) RequireOption {
+	return func(o *requireOptions) { o.demands = append(o.demands, demand) }
 }
 
 // RequireUser passes requests of authenticated users to next, which gets the user
@@ -128,7 +135,7 @@ func (h *Handler) withUser(next http.Handler, optional bool, options []RequireOp
 		switch {
 		case err == nil:
 			p.r = p.r.WithContext(context.WithValue(p.r.Context(), userKey{}, user))
-			err = o.demand(user.Profile)
+			err = o.demand(user)
 		case optional && personal.CodeOf(err) == personal.CodeUnauthenticated:
 			err = nil
 		}
@@ -141,12 +148,17 @@ func (h *Handler) withUser(next http.Handler, optional bool, options []RequireOp
 }
 
 // demand returns an error for a user who may not see the page.
-func (o *requireOptions) demand(p personal.Profile) error {
+func (o *requireOptions) demand(u User) error {
 	switch {
-	case o.verified && !p.EmailVerified:
+	case o.verified && !u.Profile.EmailVerified:
 		return personal.NewError(personal.CodeEmailUnverified, nil)
-	case o.complete && len(p.Missing) > 0:
+	case o.complete && len(u.Profile.Missing) > 0:
 		return personal.NewError(personal.CodeProfileIncomplete, nil)
+	}
+	for _, demand := range o.demands {
+		if err := demand(u); err != nil {
+			return err
+		}
 	}
 	return nil
 }

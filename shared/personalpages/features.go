@@ -15,6 +15,7 @@ const featuresLifetime = 5 * time.Second
 // features are what the service offers, as far as the pages know.
 type features struct {
 	personal.Features
+	told  bool // the service knows the question
 	until time.Time
 }
 
@@ -26,20 +27,22 @@ func (s *site) features(r *http.Request) personal.Features {
 	if last != nil && time.Now().Before(last.until) {
 		return last.Features
 	}
+	now := features{told: true, until: time.Now().Add(featuresLifetime)}
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second) // a page can do without it
 	defer cancel()
-	got, err := s.Service.Features(ctx)
+	var err error
+	now.Features, err = s.Service.Features(ctx)
 	switch {
 	case err == nil:
 	case last != nil && personal.CodeOf(err) != personal.CodeNotFound:
-		got = last.Features
+		now.Features, now.told = last.Features, last.told
 	default:
-		got = personal.Features{LoginMinLength: 3, LoginMaxLength: 64, LoginWithEmail: true, TwoFactor: true}
+		now.Features, now.told = personal.Features{LoginMinLength: 3, LoginMaxLength: 64, LoginWithEmail: true, TwoFactor: true}, false
 	}
 	if r.Context().Err() == nil {
-		s.lastFeatures.Store(&features{got, time.Now().Add(featuresLifetime)})
+		s.lastFeatures.Store(&now)
 	}
-	return got
+	return now.Features
 }
 
 // unconfirmed reports whether a user must confirm their e-mail before they can switch a second

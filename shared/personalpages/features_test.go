@@ -2,6 +2,7 @@ package personalpages_test
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,7 @@ func TestFeatures_AreInTheForms(t *testing.T) {
 	b.hold(first, 0)
 	date := time.Now().Add(10 * 24 * time.Hour).UTC().Format("2 Jan 2006")
 	b.get("/account").shows(t, 200, "erased on "+date, `href="/account/delete"`)
+	b.jar["proof"] = &http.Cookie{Name: "proof", Value: rightProof}
 	b.get("/account/delete").shows(t, 200, "erased on "+date)
 
 	m.features = offered()
@@ -85,7 +87,8 @@ func TestTwoFactor_OfferedOnlyWhereItCanBeSwitchedOn(t *testing.T) {
 			page := b.get("/account/two-factor")
 			page.shows(t, 200, tt.want)
 			if tt.setUp {
-				b.get("/account/two-factor/set-up").shows(t, 200, "First confirm that it is you.")
+				b.jar["proof"] = &http.Cookie{Name: "proof", Value: rightProof}
+				b.get("/account/two-factor/set-up").shows(t, 200, `action="/account/two-factor/set-up"`)
 				return
 			}
 			page.lacks(t, setUp)

@@ -42,8 +42,14 @@ func (s *site) provenForm(mux *http.ServeMux, path string, f form) {
 	s.accountForm(mux, path, f)
 }
 
-// givesProofs asks the service, by a request without a password.
+// givesProofs reports whether the service gives proofs. A version that tells what it offers does.
+// Others are asked by a request without a password, which costs the session nothing where there is
+// no such operation.
 func (s *site) givesProofs(r *http.Request) bool {
+	s.features(r)
+	if last := s.lastFeatures.Load(); last != nil && last.told {
+		return true
+	}
 	c, _ := s.session.Credentials(r)
 	_, err := s.Service.Prove(r.Context(), personal.ProveRequest{Credentials: c})
 	return personal.CodeOf(err) != personal.CodeNotFound
@@ -89,6 +95,7 @@ func (p proofPages) prove(w http.ResponseWriter, r *http.Request, posted ui.Post
 	case "":
 		keepProof(w, r, proof)
 	case personal.CodeNotFound: // an older version serves now: the next page asks itself
+		p.lastFeatures.Store(nil)
 	default:
 		return done{}, err
 	}

@@ -237,6 +237,28 @@ func TestProof_IsForgottenWithTheSession(t *testing.T) {
 	}
 }
 
+// An empty request for a proof would count as a write of the session.
+func TestProof_PagesDoNotTryOneToFindOutWhetherThereAreAny(t *testing.T) {
+	m := withProofs(newModule())
+	m.features = offered()
+	prove, asked := m.ProveFunc, 0
+	m.ProveFunc = func(ctx context.Context, r personal.ProveRequest) (personal.Proof, error) {
+		asked++
+		return prove(ctx, r)
+	}
+	b := newBrowser(t, m)
+	b.hold(first, 0)
+	for _, path := range []string{"/account/password", "/account/data", "/account/delete"} {
+		b.get(path).leads(t, "/account/confirm?next="+strings.ReplaceAll(path, "/", "%2F"))
+	}
+	if asked != 0 {
+		t.Errorf("got %d requests for a proof, want none", asked)
+	}
+	m.ProveFunc, m.features = nil, nil // an older version serves now
+	b.post("/account/confirm?next=%2Faccount%2Fdelete", "password", "correct horse").leads(t, "/account/delete")
+	b.get("/account/delete").shows(t, 200, `name="password"`)
+}
+
 // With a version that gives no proofs, the page leads on, and the form asks as before.
 func TestProof_OlderVersionAsksInEachForm(t *testing.T) {
 	m := withTwoFactor(newModule())

@@ -2,7 +2,6 @@ package personalpages
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -39,7 +38,7 @@ func (p sessionPages) list(w http.ResponseWriter, r *http.Request) {
 	}
 	body := sessionList{Revoke: revokePath, Others: othersPath, SignOut: signOutPath}
 	for _, one := range list {
-		body.Sessions = append(body.Sessions, session{Session: one, Device: device(one.Agent), How: p.how(r, one.Method)})
+		body.Sessions = append(body.Sessions, session{Session: one, Device: ui.Device(one.Agent), How: p.how(r, one.Method)})
 	}
 	page := p.page(w, r)
 	page.SubNav, page.Body = p.accountNav(r), body
@@ -108,35 +107,4 @@ func (s *site) lastSignIn(r *http.Request) any {
 		last.Others = ""
 	}
 	return last
-}
-
-// device returns the browser and the system of a User-Agent header, or the header
-// itself if the browser is unknown. Browsers also name others that they are
-// compatible with, so the order matters.
-func device(agent string) string {
-	browser := firstMatch(agent, [][2]string{
-		{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"YaBrowser/", "Yandex"}, {"Firefox/", "Firefox"}, {"FxiOS/", "Firefox"},
-		{"CriOS/", "Chrome"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"},
-	})
-	system := firstMatch(agent, [][2]string{
-		{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"},
-		{"Mac OS X", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"},
-	})
-	switch {
-	case browser == "":
-		return agent
-	case system == "":
-		return browser
-	}
-	return browser + " · " + system
-}
-
-// firstMatch returns the name of the first mark that a text contains.
-func firstMatch(text string, marks [][2]string) string {
-	for _, mark := range marks {
-		if strings.Contains(text, mark[0]) {
-			return mark[1]
-		}
-	}
-	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/cms-personal/personal/shared/personal"
@@ -35,6 +36,27 @@ func Guard(reject personalhttp.ErrorHandler, origins ...string) (func(http.Handl
 			next.ServeHTTP(w, r)
 		})
 	}, nil
+}
+
+// RequireField is an option of [personalhttp.Handler.RequireUser] and the like for pages of
+// some users only: it rejects users whose user field does not have one of the values, with 403
+// refused. Visitors without a session are rejected as without it, and led to the sign-in for
+// example. A value is compared as text: that of an enum is its option, that of a boolean true
+// or false.
+//
+// It reads the profile that RequireUser has verified the request with. So an administrator's
+// change through the same client counts from the next request on, and any other within the
+// setting session.verify_cache. The field is read-only, so that users cannot change it
+// themselves, and not hidden: a profile does not have hidden ones, and everyone is rejected.
+func RequireField(name string, values ...string) personalhttp.RequireOption {
+	return personalhttp.Demand(func(u personalhttp.User) error {
+		for _, f := range u.Profile.Fields {
+			if f.Name == name && f.Value != nil && slices.Contains(values, fmt.Sprint(f.Value)) {
+				return nil
+			}
+		}
+		return personal.NewError(personal.CodeRefused, fmt.Errorf("the user field %s has none of the values that the page demands", name))
+	})
 }
 
 // LocalPath returns a path from a request, such as the page to return to after the

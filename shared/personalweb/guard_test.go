@@ -1,11 +1,15 @@
 package personalweb_test
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalweb"
 )
 
@@ -54,6 +58,61 @@ func TestGuard_RefusesPostsOfOtherOrigins(t *testing.T) {
 func TestGuard_InvalidOriginIsAnError(t *testing.T) {
 	if _, err := personalweb.Guard(nil, "www.example.com"); err == nil {
 		t.Error("got no error")
+	}
+}
+
+func TestRequireField_PassesUsersWithTheValue(t *testing.T) {
+	fields := []personal.ProfileField{}
+	service := &personaltest.Service{ProfileFunc: func(context.Context, personal.Credentials) (personal.Profile, error) {
+		return personal.Profile{Fields: fields}, nil
+	}}
+	api, err := personalhttp.New(service, personalhttp.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := personalweb.NewSession(api, service, personalweb.SessionOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code personal.Code
+	reject := func(w http.ResponseWriter, r *http.Request, err error) {
+		x := api.Explain(r, err)
+		code = x.Code
+		w.WriteHeader(x.Status)
+	}
+	page := func(option personalhttp.RequireOption) http.Handler {
+		ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+		return api.RequireUser(ok, personalhttp.WithExtractor(session.Credentials), personalhttp.WithErrorHandler(reject), option)
+	}
+	editors := personalweb.RequireField("role", "editor", "chief")
+	for condition, tt := range map[string]struct {
+		option personalhttp.RequireOption
+		fields []personal.ProfileField
+		want   int
+	}{
+		"an editor":                           {editors, []personal.ProfileField{{Name: "city", Value: "riga"}, {Name: "role", Value: "editor"}}, 204},
+		"the other value":                     {editors, []personal.ProfileField{{Name: "role", Value: "chief"}}, 204},
+		"another value":                       {editors, []personal.ProfileField{{Name: "role", Value: "author"}}, 403},
+		"another field with the value":        {editors, []personal.ProfileField{{Name: "city", Value: "editor"}, {Name: "role"}}, 403},
+		"no value":                            {editors, []personal.ProfileField{{Name: "role"}}, 403},
+		"no such field, or a hidden one":      {editors, nil, 403},
+		"no value where the empty one passes": {personalweb.RequireField("role", ""), []personal.ProfileField{{Name: "role"}}, 403},
+		"no values demanded":                  {personalweb.RequireField("role"), []personal.ProfileField{{Name: "role", Value: "editor"}}, 403},
+		"a boolean":                           {personalweb.RequireField("staff", "true"), []personal.ProfileField{{Name: "staff", Value: true}}, 204},
+		"a boolean that is false":             {personalweb.RequireField("staff", "true"), []personal.ProfileField{{Name: "staff", Value: false}}, 403},
+	} {
+		t.Run(condition, func(t *testing.T) {
+			code, fields = "", tt.fields
+			w := httptest.NewRecorder()
+			page(tt.option).ServeHTTP(w, holding(http.MethodGet, ann, 0))
+			if w.Code != tt.want || (code == personal.CodeRefused) != (tt.want == 403) {
+				t.Errorf("got %d %q, want %d", w.Code, code, tt.want)
+			}
+		})
+	}
+	w := httptest.NewRecorder()
+	if page(editors).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/page", nil)); w.Code != http.StatusUnauthorized || code != personal.CodeUnauthenticated {
+		t.Errorf("a visitor: got %d %q, want 401", w.Code, code)
 	}
 }
 

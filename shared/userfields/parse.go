@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cms-personal/personal/shared/jsontext"
@@ -34,14 +35,40 @@ func ParseJSON(data []byte) ([]personal.Field, *Schema, error) {
 	fields := make([]personal.Field, len(items))
 	for i, item := range items {
 		if err := decodeField(item, &fields[i]); err != nil {
-			return nil, nil, &SchemaError{Field: title(fields[i], i), Problem: err.Error()}
+			return nil, nil, locate(data, i, &SchemaError{Field: title(fields[i], i), Problem: err.Error()})
 		}
 	}
 	schema, err := Compile(fields)
+	var invalid *SchemaError
+	if errors.As(err, &invalid) {
+		for i := range slices.Backward(fields) { // the second one of a name that is used twice
+			if title(fields[i], i) == invalid.Field {
+				return nil, nil, locate(data, i, invalid)
+			}
+		}
+	}
 	if err != nil {
 		return nil, nil, err
 	}
 	return fields, schema, nil
+}
+
+// locate sets the line of an error of the field with that index in an array of fields.
+func locate(data []byte, index int, e *SchemaError) *SchemaError {
+	d := json.NewDecoder(bytes.NewReader(data))
+	_, _ = d.Token() // the array, whose syntax is valid
+	var item json.RawMessage
+	for range index + 1 {
+		if d.Decode(&item) != nil {
+			return e
+		}
+	}
+	at := int(d.InputOffset()) - len(item)
+	if property := bytes.Index(item, []byte(`"`+e.Property+`"`)); e.Property != "" && property > 0 {
+		at += property
+	}
+	e.Line = bytes.Count(data[:at], []byte("\n")) + 1
+	return e
 }
 
 func decodeField(data json.RawMessage, f *personal.Field) error {

@@ -48,6 +48,7 @@ type SchemaError struct {
 	Field    string // the field's name, or its position from 1 as "#1"; empty if the error is not in one field
 	Property string // the property's name in JSON, such as "max_length"; empty if the error is not in one property
 	Problem  string
+	Line     int // of the field, or of the property, in the file that [ParseJSON] has read, from 1; 0 if Problem says it, or there is no file
 }
 
 // Error names the field and the problem.
@@ -116,6 +117,8 @@ func compile(f personal.Field) (*field, *SchemaError) {
 		return nil, invalid("name", "it has no name")
 	case !snakeCase.MatchString(f.Name):
 		return nil, invalid("name", "the name is not in lower snake case")
+	case f.Name == "roles":
+		return nil, invalid("name", "the name is a system name; for roles use an enum field \"role\": docs/roles.md")
 	case slices.Contains(systemNames, f.Name):
 		return nil, invalid("name", "the name is a system name")
 	case personal.IsParameter(f.Name):

@@ -59,6 +59,7 @@ func TestCompile_RejectsInvalidField(t *testing.T) {
 		"other letters":                    {personal.Field{Name: "город", Type: "text"}, "snake"},
 		"parameter":                        {personal.Field{Name: "old_password", Type: "text"}, "parameter"},
 		"built-in name":                    {personal.Field{Name: "name", Type: "text"}, "parameter"},
+		"roles":                            {personal.Field{Name: "roles", Type: "tags"}, "for roles use an enum field \"role\": docs/roles.md"},
 		"system name":                      {personal.Field{Name: "groups", Type: "tags"}, "system name"},
 		"system name and parameter":        {personal.Field{Name: "token", Type: "text"}, "system name"},
 		"no type":                          {personal.Field{Name: "x"}, "no type"},

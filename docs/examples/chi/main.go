@@ -20,6 +20,7 @@ import (
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalpages"
+	"github.com/cms-personal/personal/shared/personalweb"
 )
 
 func main() {
@@ -57,6 +58,12 @@ func site(api *personalhttp.Handler, account *personalpages.Pages) http.Handler 
 		members.Use(func(next http.Handler) http.Handler { return account.RequireUser(next) })
 		members.Get("/hello", hello)
 	})
+	router.Group(func(editors chi.Router) { // those of them whose user field "role" says so
+		editors.Use(func(next http.Handler) http.Handler {
+			return account.RequireUser(next, personalweb.RequireField("role", "editor"))
+		})
+		editors.Get("/drafts", drafts)
+	})
 	router.Group(func(apps chi.Router) { // with the headers of the API
 		apps.Use(func(next http.Handler) http.Handler { return api.RequireUser(next) })
 		apps.Get("/app/hello", hello)
@@ -68,4 +75,9 @@ func site(api *personalhttp.Handler, account *personalpages.Pages) http.Handler 
 func hello(w http.ResponseWriter, r *http.Request) {
 	user, _ := personalhttp.UserFrom(r.Context())
 	fmt.Fprintf(w, "Hello, %s!\n", user.Profile.Login)
+}
+
+// drafts is a page for editors.
+func drafts(w http.ResponseWriter, _ *http.Request) {
+	fmt.Fprintln(w, "There are no drafts.")
 }

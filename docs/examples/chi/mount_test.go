@@ -53,36 +53,59 @@ func (parts) Administration() personal.Administration { return &personaltest.Adm
 // TestHello_GreetsWhoSignsInOnTheAccountPages is a test of a page of the CMS, with a service
 // that has one account.
 func TestHello_GreetsWhoSignsInOnTheAccountPages(t *testing.T) {
+	sees := visit(t, nil)
+	sees("Sign in – My CMS", "/hello", nil)
+	sees("Hello, anna!", signIn+"%2Fhello", url.Values{"login": {"anna"}, "password": {"correct horse"}})
+}
+
+// TestDrafts_AreForEditors is a test of the page that only editors may see.
+func TestDrafts_AreForEditors(t *testing.T) {
+	anna := url.Values{"login": {"anna"}, "password": {"correct horse"}}
+	for role, want := range map[string]string{"editor": "There are no drafts.", "author": "This site does not accept this request."} {
+		sees := visit(t, []personal.ProfileField{{Name: "role", Value: role}})
+		sees("Sign in – My CMS", "/drafts", nil)
+		sees(want, signIn+"%2Fdrafts", anna)
+	}
+}
+
+const signIn = "/account/sign-in?next="
+
+// visit returns a function that requests a page as a browser does, or posts a form, over a
+// service that has one account with these user fields, and checks what the page says.
+func visit(t *testing.T, fields []personal.ProfileField) func(want, path string, form url.Values) {
 	session := personal.Credentials{UserID: 1, UserHash: strings.Repeat("a", 43)}
 	service := &personaltest.Service{
 		AuthorizeFunc: func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) {
 			return personal.SignedIn{Credentials: session}, nil
 		},
 		ProfileFunc: func(context.Context, personal.Credentials) (personal.Profile, error) {
-			return personal.Profile{Login: "anna"}, nil
+			return personal.Profile{Login: "anna", Fields: fields}, nil
 		},
 	}
 	server := httptest.NewServer(siteOver(t, service))
-	defer server.Close()
+	t.Cleanup(server.Close)
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	browser := &http.Client{Jar: jar}
-	sees := func(want string) func(*http.Response, error) {
-		return func(response *http.Response, err error) {
-			t.Helper()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer response.Body.Close()
-			if body, err := io.ReadAll(response.Body); err != nil || !strings.Contains(string(body), want) {
-				t.Errorf("got %d %s, %v, want %q", response.StatusCode, body, err, want)
-			}
+	return func(want, path string, form url.Values) {
+		t.Helper()
+		var response *http.Response
+		var err error
+		if form == nil {
+			response, err = browser.Get(server.URL + path)
+		} else {
+			response, err = browser.PostForm(server.URL+path, form)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if body, err := io.ReadAll(response.Body); err != nil || !strings.Contains(string(body), want) {
+			t.Errorf("%s: got %d %s, %v, want %q", path, response.StatusCode, body, err, want)
 		}
 	}
-	sees("Sign in – My CMS")(browser.Get(server.URL + "/hello"))
-	sees("Hello, anna!")(browser.PostForm(server.URL+"/account/sign-in?next=%2Fhello", url.Values{"login": {"anna"}, "password": {"correct horse"}}))
 }
 
 // TestMount_RoutedAPIFails makes sure that the test finds what chi breaks when the API

@@ -24,6 +24,12 @@ func Databases(t *testing.T, f func(t *testing.T, url string)) {
 	t.Run("PostgreSQL", func(t *testing.T) { f(t, Postgres(t)) })
 }
 
+// Database is [testkit.Database] with the schema.
+func Database(t *testing.T, f func(t *testing.T, url string)) {
+	t.Helper()
+	testkit.OnSystems(t, f, SQLite, Postgres)
+}
+
 // SQLite is [testkit.SQLite] with the schema.
 func SQLite(t testing.TB) string {
 	t.Helper()

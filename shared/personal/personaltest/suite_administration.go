@@ -231,17 +231,7 @@ func (s *administrationSuite) findAll(t *testing.T, r personal.FindUsersRequest)
 	}
 }
 
-// needsUsers skips the test for a module of a version whose list of users has no filters. It
-// has no Users either.
-func (s *administrationSuite) needsUsers(t *testing.T) {
-	t.Helper()
-	if _, err := s.administration.Users(t.Context(), nil); personal.CodeOf(err) == personal.CodeNotFound {
-		t.Skip("a version without Users")
-	}
-}
-
 func testUserRegistrations(t *testing.T, s *administrationSuite) {
-	s.needsUsers(t)
 	var ids []int64
 	var created []time.Time
 	for range 4 {
@@ -270,7 +260,6 @@ func testUserRegistrations(t *testing.T, s *administrationSuite) {
 }
 
 func testUserFields(t *testing.T, s *administrationSuite) {
-	s.needsUsers(t)
 	set := func(fields map[string]personal.Input) int64 {
 		t.Helper()
 		id := s.register(t).Credentials.UserID
@@ -311,7 +300,6 @@ func testUserFields(t *testing.T, s *administrationSuite) {
 }
 
 func testUsers(t *testing.T, s *administrationSuite) {
-	s.needsUsers(t)
 	a, b := s.register(t), s.register(t)
 	want := map[int64]personal.User{}
 	for _, u := range []user{a, b} {

@@ -4,7 +4,7 @@
 
 const part = document.querySelector("[data-passkey]");
 const form = document.querySelector('form[data-script="passkey"]');
-const { passkey: purpose, begin: beginPath, failed, known, without } = part.dataset;
+const { passkey: purpose, begin: beginPath, failed, known, longest, without } = part.dataset;
 
 const say = (text) => { part.querySelector("[role=status]").textContent = text; };
 
@@ -101,9 +101,12 @@ const offerSignIn = () => {
   addEventListener("pageshow", ({ persisted }) => { if (persisted) wait(); });
 };
 
-// press is the button of the form. The site refuses a form without a name before the user is asked.
+// misnamed says whether the site refuses the name of a new passkey. It does so before the device is asked.
+const misnamed = (name) => name.trim() === "" || [...name].length > longest || /\p{Cc}/u.test(name);
+
+// press is the button of the form.
 const press = async (event) => {
-  if (form.elements.name?.value.trim() === "") return;
+  if (purpose === "add" && misnamed(form.elements.name.value)) return;
   event.preventDefault();
   say("");
   const signal = restart();

@@ -116,6 +116,8 @@ func (p *Pages) listPages(locale string, all map[string]texts) (map[string]parse
 			"lang":     func() string { return locale },
 			"unbroken": unbroken,
 			"choices":  func() template.HTML { return choices },
+			"day":      func(at time.Time) string { return at.UTC().Format(dateLayout(locale)) },
+			"clock":    func(at time.Time) string { return at.UTC().Format(time.TimeOnly) },
 			"when":     func(at time.Time) string { return at.UTC().Format(timeLayout(locale)) },
 		})
 		for _, source := range sources {

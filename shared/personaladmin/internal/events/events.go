@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -53,7 +54,7 @@ type listBody struct {
 
 // eventList is the live part of a page.
 type eventList struct {
-	Events   []row
+	Days     []day
 	Missing  bool   // the account events could not be read
 	Searched string // what the events were searched for; empty for all
 	Refresh  string // URL that the page polls; empty if it does not
@@ -61,13 +62,20 @@ type eventList struct {
 	Older    string // URL of the next page; empty on the last one
 }
 
+// day are the events of a day in UTC.
+type day struct {
+	Start  time.Time
+	Events []row
+}
+
 // row is an event in the list.
 type row struct {
 	event
-	What string // in the administrator's language
-	User string // URL of the page of the user; may be empty
-	By   string // who caused it; may be empty
-	Tone string // severity: the class of its badge; may be empty
+	Login string // of the user; empty if they are gone, or unknown
+	What  string // in the administrator's language
+	User  string // URL of the page of the user; may be empty
+	By    string // who caused it; may be empty
+	Tone  string // severity: the class of its badge; may be empty
 }
 
 func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
@@ -297,8 +305,16 @@ func (p *Pages) read(r *http.Request, s search) (eventList, error) {
 		return eventList{}, err
 	}
 	l := eventList{Missing: t.missing, Searched: p.searched(s)}
+	users := p.users(r, t.events)
 	for _, e := range t.events {
-		l.Events = append(l.Events, p.row(r, e))
+		start := e.Time.UTC().Truncate(24 * time.Hour)
+		if len(l.Days) == 0 || !l.Days[len(l.Days)-1].Start.Equal(start) {
+			l.Days = append(l.Days, day{Start: start})
+		}
+		listed := p.row(r, e)
+		listed.Login = users[e.UserID].Login
+		last := &l.Days[len(l.Days)-1]
+		last.Events = append(last.Events, listed)
 	}
 	switch {
 	case before != "":
@@ -311,6 +327,24 @@ func (p *Pages) read(r *http.Request, s search) (eventList, error) {
 		l.Older = s.url("", s.query, t.next.String())
 	}
 	return l, nil
+}
+
+// users returns the users whom events are about, none if they cannot be read: their ids are shown
+// then.
+func (p *Pages) users(r *http.Request, events []event) map[int64]personal.User {
+	var ids []int64
+	for _, e := range events {
+		if e.UserID > 0 && !slices.Contains(ids, e.UserID) {
+			ids = append(ids, e.UserID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), auditTimeout)
+	defer cancel()
+	users, _ := p.Administration.Users(ctx, ids) // the events are more important
+	return users
 }
 
 // row puts an event into words. A type without a text is shown by its name.

@@ -48,7 +48,7 @@ func (p *Pages) history(w http.ResponseWriter, r *http.Request) error {
 		b.User, login = &user.User, user.Login
 		b.Page = p.site.LinkTo(frame.Users, frame.Path+"/users/"+strconv.FormatInt(s.UserID, 10))
 	case personal.CodeNotFound:
-		b.Gone = len(events.Events) == 0 && !events.Missing
+		b.Gone = len(events.Days) == 0 && !events.Missing
 	}
 	b.Why = p.site.LinkTo(frame.Support, frame.URL(frame.Path+"/support", "login", login))
 	return p.site.Render(w, r, status, "history", ui.Page{Live: events.Refresh != "" && !b.Gone, Body: b})

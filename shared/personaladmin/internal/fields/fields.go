@@ -201,7 +201,7 @@ func (p *Pages) saveSource(w http.ResponseWriter, r *http.Request, posted ui.Pos
 		status = http.StatusConflict
 		form.Refuse(p.site.Text(r, "fields_changed_form"), nil)
 	case errors.As(err, &invalid):
-		form.Refuse(p.site.Text(r, "fields_invalid"), map[string]string{"source": invalid.Error()})
+		form.Refuse(p.site.Text(r, "fields_invalid"), map[string]string{"source": p.sourceError(r, invalid)})
 	case errors.Is(err, errUnavailable):
 		status = http.StatusServiceUnavailable
 		form.Refuse(p.site.Text(r, "fields_unavailable"), nil)
@@ -209,6 +209,14 @@ func (p *Pages) saveSource(w http.ResponseWriter, r *http.Request, posted ui.Pos
 		return err
 	}
 	return p.site.Render(w, r, status, "fieldsjson", ui.Page{Body: form})
+}
+
+// sourceError says what is wrong with a schema as JSON, and where.
+func (p *Pages) sourceError(r *http.Request, e *userfields.SchemaError) string {
+	if e.Line == 0 {
+		return e.Error()
+	}
+	return p.site.Text(r, "fields_line", e.Line, e.Error())
 }
 
 // preview is the form of the fields as visitors see it in one language.

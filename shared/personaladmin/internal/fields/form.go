@@ -87,7 +87,7 @@ func (p *Pages) newForm(r *http.Request, f personal.Field, rows int, locales []s
 		}
 		return controls
 	}
-	basics := slices.Concat([]ui.Control{name, types}, localized("label", f.Label), localized("hint", f.Hint))
+	basics := slices.Concat(localized("label", f.Label), []ui.Control{name, types}, localized("hint", f.Hint))
 	texts := slices.Concat([]ui.Control{integer("max_length", f.MaxLength), pattern}, localized("pattern_message", f.PatternMessage))
 	preset := hinted("default", "")
 	preset.Kind = ui.KindLongText

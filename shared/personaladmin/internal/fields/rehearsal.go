@@ -48,20 +48,19 @@ const (
 // proposal is a change that waits for the administrator's choice.
 type proposal struct {
 	personal.FieldsRehearsal
-	Examples []example
+	Reasons  []reason
 	Defaults bool   // a required field has a default, which can be filled in
 	Source   string // of the schema, as JSON
 	Revision string // of the schema that it replaces
 }
 
-// example is a user whose values the schema would refuse.
-type example struct {
-	URL    string // of their page; may be empty
-	Login  string
-	Fields []invalidField
+// reason is why the schema would refuse values of users, with some of them.
+type reason struct {
+	Label, Reason string
+	Users         []example
 }
 
-type invalidField struct{ Label, Reason string }
+type example struct{ URL, Login string } // URL: of their page; may be empty
 
 // errUnavailable means that the plugin did not say what a change does to users. Nothing was
 // saved.
@@ -127,18 +126,26 @@ func encode(fields []personal.Field) ([]byte, error) {
 	return source.Bytes(), err
 }
 
+// add adds a user to the reason, which it makes if it is new.
+func (p *proposal) add(label, why string, user example) {
+	i := slices.IndexFunc(p.Reasons, func(r reason) bool { return r.Label == label && r.Reason == why })
+	if i < 0 {
+		i, p.Reasons = len(p.Reasons), append(p.Reasons, reason{Label: label, Reason: why})
+	}
+	p.Reasons[i].Users = append(p.Reasons[i].Users, user)
+}
+
 // ask shows what saving a schema would do, and lets the administrator choose.
 func (p *Pages) ask(w http.ResponseWriter, r *http.Request, fields []personal.Field, body proposal) error {
 	labels := p.site.API.Labels(r)
 	for _, v := range body.FieldsRehearsal.Examples {
-		shown := example{URL: p.site.LinkTo(frame.Users, frame.Path+"/users/"+strconv.FormatInt(v.UserID, 10)), Login: v.Login}
+		user := example{p.site.LinkTo(frame.Users, frame.Path+"/users/"+strconv.FormatInt(v.UserID, 10)), v.Login}
 		reasons := p.site.API.ExplainFields(r, v.Fields, fields)
 		for _, f := range fields {
 			if _, invalid := v.Fields[f.Name]; invalid {
-				shown.Fields = append(shown.Fields, invalidField{labels(f.Label, f.Name), reasons[f.Name].Message})
+				body.add(labels(f.Label, f.Name), reasons[f.Name].Message, user)
 			}
 		}
-		body.Examples = append(body.Examples, shown)
 	}
 	body.Defaults = slices.ContainsFunc(fields, func(f personal.Field) bool { return f.Required && !f.Default.IsZero() })
 	return p.site.Render(w, r, http.StatusOK, "fieldsask", ui.Page{Body: body})

@@ -32,6 +32,7 @@ type Options struct {
 	Refuse   http.Handler                         // responds to them
 	Nav      func(r *http.Request) []ui.Link      // of the site, in the pages' own layout; may be nil
 	Sections []Section                            // in the order of the navigation
+	Docs     string                               // URL of the documentation, with a slash at its end
 	Log      *slog.Logger
 }
 
@@ -88,6 +89,9 @@ const (
 	Support = "support"
 	Events  = "events"
 )
+
+// Doc returns the URL of a page of the documentation.
+func (s *Site) Doc(page string) string { return s.options.Docs + page }
 
 // LinkTo returns a URL of another section, empty if the site does not have it.
 func (s *Site) LinkTo(section, url string) string {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personaladmin/internal/frame"
@@ -26,7 +28,8 @@ type Pages struct {
 	Traffic   *traffic.Recorder
 	Bake      time.Duration // how long a new version bakes
 
-	site *frame.Site
+	site      *frame.Site
+	dismissed atomic.Int64 // time of the last event whose banner an administrator has dismissed, in nanoseconds since 1970
 }
 
 // Manager is the part of a [pluginmanager.Manager] that the page uses.
@@ -65,6 +68,7 @@ func (p *Pages) Register(s *frame.Site) {
 	s.Handle("POST "+path+"/rollback", p.rollBack)
 	s.HandleForm("POST "+path+"/remove", ui.ReadForm, p.remove)
 	s.Handle("POST "+path+"/install", p.install)
+	s.HandleForm("POST "+path+"/dismiss", ui.ReadForm, p.dismiss)
 }
 
 // body is the body of the page.
@@ -74,6 +78,8 @@ type body struct {
 	Versions frame.LivePart // of []versionRow
 	Totals   frame.LivePart // of totals
 	Uploads  bool
+	Doc      string // URL of the documentation about signing keys
+	Bake     string // how long a version bakes; empty: it does not
 	Young    *young // what the problem was; nil: something else
 }
 
@@ -92,8 +98,24 @@ func (p *Pages) render(w http.ResponseWriter, r *http.Request, code int, problem
 	}
 	return p.site.Render(w, r, code, "plugin", ui.Page{Live: true, Notice: p.site.Notice(w, r, "plugin_installed", "plugin_removed"), Body: body{
 		Problem: problem, Now: frame.NewLivePart(now), Versions: frame.NewLivePart(versionRows(report)), Totals: frame.NewLivePart(totals),
-		Uploads: p.Uploads != nil, Young: of,
+		Uploads: p.Uploads != nil, Doc: p.site.Doc("plugin-versions.md#build-and-sign"), Bake: p.bakeText(r), Young: of,
 	}})
+}
+
+// bakeText says how long a version bakes.
+func (p *Pages) bakeText(r *http.Request) string {
+	if p.Bake <= 0 {
+		return ""
+	}
+	return p.roughly(r, p.Bake)
+}
+
+// dismiss hides the banner of an event, for all administrators.
+func (p *Pages) dismiss(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
+	if at, err := strconv.ParseInt(posted.Get("at"), 10, 64); err == nil && at <= time.Now().UnixNano() {
+		p.dismissed.Store(at)
+	}
+	return p.toFront(w, r)
 }
 
 func (p *Pages) report() (pluginadmin.Report, error) {

@@ -171,7 +171,7 @@ func (p *Pages) rehearsal(r *http.Request, s *pluginmanager.RehearsalStatus) *re
 	}
 	for _, c := range s.Checks {
 		row := check{
-			Name: c.Name, Outcome: p.name(r, "plugin_outcome_", string(c.Outcome)), Tone: tones[string(c.Outcome)], Reason: c.Reason, Count: c.Count,
+			Name: p.name(r, "plugin_check_", c.Name), Outcome: p.name(r, "plugin_outcome_", string(c.Outcome)), Tone: tones[string(c.Outcome)], Reason: c.Reason, Count: c.Count,
 		}
 		for _, d := range c.Differences {
 			row.Where = append(row.Where, strings.TrimSpace(d.Operation+" "+d.Field))
@@ -181,19 +181,23 @@ func (p *Pages) rehearsal(r *http.Request, s *pluginmanager.RehearsalStatus) *re
 	return shown
 }
 
-// lastFailure returns the last swap if it failed or was rolled back; nil if it
-// succeeded or is under way.
+// lastFailure returns the latest fact about the plugin if it is a failure: a swap that was refused or
+// rolled back, a lost process. It returns nil if something else has happened since, or an
+// administrator has dismissed it.
 func (p *Pages) lastFailure(r *http.Request) (*described, error) {
 	events, err := p.EventLog.Recent(recentEvents)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range events {
+		if at := p.dismissed.Load(); at != 0 && e.Time.UnixNano() <= at {
+			return nil, nil
+		}
 		t := p.describe(r, e)
 		switch e.Type {
-		case pluginmanager.EventSwapStarted, pluginmanager.EventSwitched, pluginmanager.EventSwapCompleted:
+		case pluginmanager.EventSwapStarted, pluginmanager.EventSwitched, pluginmanager.EventSwapCompleted, pluginmanager.EventRestarted:
 			return nil, nil
-		case pluginmanager.EventSwapRefused, pluginmanager.EventGaveUp:
+		case pluginmanager.EventSwapRefused, pluginmanager.EventGaveUp, pluginmanager.EventProcessLost:
 			t.Tone = "bad"
 			if e.Step == stepRehearse {
 				t.Anyway = e.Version

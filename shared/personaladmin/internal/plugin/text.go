@@ -17,6 +17,12 @@ var names = map[string][]string{
 		"find", "settle", "stage", "start", "configure", "preflight", "migrate", "check", "rehearse", "switch", "workers", "bake", "retire", "drain",
 	},
 	"plugin_outcome_": {"passed", "skipped", "differs", "failed"},
+	"plugin_check_": {
+		"register", "sign_in", "wrong_password", "refresh", "lost_response", "stolen_hash", "sessions", "profile",
+		"features", "update", "hidden_fields", "other_user", "proof", "password", "verification", "email",
+		"recovery", "second_factor", "passkeys", "export", "administration", "identities", "deletion", "undo",
+		"erasure", "events", "mails",
+	},
 }
 
 // name returns the text of a state, a step or an outcome, or the name itself if it has none.

@@ -1,6 +1,8 @@
 package support
 
 import (
+	"cmp"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -17,9 +19,16 @@ type verdict struct {
 	Tone   string // severity: a class; may be empty
 	Hint   bool   // it refuses no sign-in
 	Title  string // the reason
+	Limit  limitTitle
 	Parts  []part // what it carries
 	Advice string // what helps; may be empty
+	Doc    string // URL of the documentation about it; may be empty
 	Button *button
+}
+
+// limitTitle is a title about a limit; Key is empty for none.
+type limitTitle struct {
+	Key, Who, Where string // Who, Where: empty if the text has no place for it
 }
 
 // part is a sentence with a value in it, of which one is set.
@@ -28,6 +37,7 @@ type part struct {
 	Text          string
 	Quote         string // the words of another system
 	Time          time.Time
+	In            string // how far away Time is; empty: the time itself is shown
 }
 
 // button is what an administrator can do about a verdict.
@@ -85,6 +95,20 @@ var reasons = map[personal.Reason]struct {
 	personal.ReasonNothing:        {tone: "good", advice: true},
 }
 
+// limitTitles are the titles about limits that say whom and what they refuse: Text
+// support_limit_is_LIMIT, with the login or the address or both.
+var limitTitles = map[personal.Reason]map[string]struct{ who, where bool }{
+	personal.ReasonLimit: {
+		"guess": {who: true, where: true}, "guess_account": {who: true}, "sign_in_account": {who: true}, "code": {who: true},
+	},
+	personal.ReasonAddressLimit: {
+		"guess_address": {where: true}, "sign_in_address": {where: true}, "recover": {where: true}, "confirm": {where: true},
+	},
+}
+
+// ending are the reasons that end by themselves within days.
+var ending = []personal.Reason{personal.ReasonLimit, personal.ReasonAddressLimit, personal.ReasonMailLimit, personal.ReasonCodesBlocked}
+
 // countsZero are the reasons whose count is told even if it is 0.
 var countsZero = []personal.Reason{personal.ReasonTwoFactor}
 
@@ -101,7 +125,22 @@ func (p *Pages) verdict(r *http.Request, q question, user *personal.User, v pers
 		worded.Title = p.site.Text(r, "support_because_other", string(v.Reason))
 		reason.carries = []string{carriesLimit, carriesKind, carriesAddress, carriesCount, carriesSince, carriesReply, carriesUntil}
 	}
+	told := []string{} // by the title
+	if of, ok := limitTitles[v.Reason][v.Limit]; ok && user != nil && (v.Address != "" || !of.where) {
+		worded.Limit.Key = "support_limit_is_" + v.Limit
+		told = append(told, carriesLimit)
+		if of.who {
+			worded.Limit.Who = user.Login
+		}
+		if of.where {
+			worded.Limit.Where = v.Address
+			told = append(told, carriesAddress)
+		}
+	}
 	for _, value := range reason.carries {
+		if slices.Contains(told, value) {
+			continue
+		}
 		if s, ok := p.value(r, v, value); ok {
 			const mark = "\x00"
 			s.Before, s.After, _ = strings.Cut(p.site.Text(r, "support_because_"+key+"_"+value, mark), mark)
@@ -110,6 +149,9 @@ func (p *Pages) verdict(r *http.Request, q question, user *personal.User, v pers
 	}
 	if reason.advice {
 		worded.Advice = p.site.Text(r, "support_because_"+key+"_advice")
+	}
+	if v.Reason == personal.ReasonTwoFactorKey {
+		worded.Doc = p.site.Doc("two-factor.md#the-secret-key")
 	}
 	p.addAction(r, &worded, q, user, v.Action)
 	return worded
@@ -131,7 +173,29 @@ func (p *Pages) value(r *http.Request, v personal.Verdict, name string) (part, b
 	case carriesReply:
 		return part{Quote: v.Reply}, v.Reply != ""
 	}
-	return part{Time: v.Until}, !v.Until.IsZero()
+	until := part{Time: v.Until}
+	if slices.Contains(ending, v.Reason) {
+		until.In = p.lasting(r, time.Until(v.Until))
+	}
+	return until, !v.Until.IsZero()
+}
+
+// lasting writes a time to wait in its largest unit, rounded up.
+func (p *Pages) lasting(r *http.Request, d time.Duration) string {
+	for _, unit := range []struct {
+		name string
+		size time.Duration
+		most int
+	}{{"second", time.Second, 90}, {"minute", time.Minute, 90}, {"hour", time.Hour, 48}, {"day", 24 * time.Hour, math.MaxInt}} {
+		n := max(1, int((d+unit.size-1)/unit.size))
+		switch {
+		case n == 1:
+			return p.site.Text(r, "in_one_"+unit.name)
+		case n <= unit.most:
+			return p.site.Text(r, "in_"+unit.name+"s", n)
+		}
+	}
+	return "" // never
 }
 
 // limits are the limits that have a text.
@@ -186,6 +250,7 @@ func (p *Pages) addAction(r *http.Request, v *verdict, q question, user *persona
 		page("/two-factor", true)
 	case personal.ActionOperator:
 		v.Advice = strings.TrimSpace(v.Advice + " " + p.site.Text(r, "support_do_operator"))
+		v.Doc = cmp.Or(v.Doc, p.site.Doc("supporting-users.md#a-user-cannot-sign-in"))
 	default:
 		v.Advice = strings.TrimSpace(v.Advice + " " + p.site.Text(r, "support_do_other", string(action)))
 	}

@@ -150,8 +150,19 @@ func (p *Pages) reason(r *http.Request, err error) string {
 const outcomeNotice = "users_outcome" // that of the last action
 
 // change returns the handler of an action's button on the page of a user.
-func (p *Pages) change(name string) handler {
-	a := actions()[name]
+func (p *Pages) change(name string) handler { return p.do(actions()[name]) }
+
+// unlinkIdentity unlinks the identity that a form names.
+func (p *Pages) unlinkIdentity(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
+	identity := personal.Identity{Issuer: posted.Get("issuer"), Subject: posted.Get("subject")}
+	unlink := func(a personal.Administration, ctx context.Context, id int64) error {
+		return a.UnlinkIdentity(ctx, personal.UnlinkIdentityRequest{UserID: id, Identity: identity})
+	}
+	return p.do(action{notice: "users_identity_unlinked", warning: "users_final", apply: calls(unlink)})(w, r, posted)
+}
+
+// do returns the handler of an action on one user.
+func (p *Pages) do(a action) handler {
 	return p.forID(func(w http.ResponseWriter, r *http.Request, id int64, _ ui.Posted) error {
 		o := p.act(w, r, a, userURL(id, ""), []int64{id})
 		if len(o.failed) > 0 && !refused(o.failed[0].err) {

@@ -19,17 +19,17 @@ func (p *Pages) changeSelected(w http.ResponseWriter, r *http.Request, posted ui
 	ids, ok := userIDs(posted.All("user"))
 	a, known := actions()[posted.Get("do")]
 	switch {
-	case !ok || !known || !slices.ContainsFunc(p.choices(r), func(c ui.Choice) bool { return c.Value == posted.Get("do") }):
+	case !ok || !known || !slices.Contains(bulk, posted.Get("do")):
 		return &frame.PageError{Status: http.StatusBadRequest}
 	case len(ids) == 0:
-		return p.site.Redirect(w, r, listURL(back), "users_none_selected")
+		return p.site.Redirect(w, r, back.url(), "users_none_selected")
 	case posted.Get("do") == "delete":
 		return p.site.Redirect(w, r, listPath+"/delete?"+selection(back, ids).Encode(), "")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
-	p.act(w, r.WithContext(ctx), a, listURL(back), ids)
-	return p.site.Redirect(w, r, listURL(back), outcomeNotice)
+	p.act(w, r.WithContext(ctx), a, back.url(), ids)
+	return p.site.Redirect(w, r, back.url(), outcomeNotice)
 }
 
 // userIDs returns the distinct ids of a request, newest user first. It returns false if
@@ -49,16 +49,16 @@ func userIDs(texts []string) (ids []int64, ok bool) {
 }
 
 // selection returns selected users and the search that found them, as parameters.
-func selection(search personal.FindUsersRequest, ids []int64) url.Values {
+func selection(found search, ids []int64) url.Values {
 	values := url.Values{}
-	for _, h := range selectionInputs(search, ids) {
+	for _, h := range selectionInputs(found, ids) {
 		values.Add(h.Name, h.Value)
 	}
 	return values
 }
 
-func selectionInputs(search personal.FindUsersRequest, ids []int64) []ui.Hidden {
-	hidden := searchInputs(search)
+func selectionInputs(found search, ids []int64) []ui.Hidden {
+	hidden := found.inputs()
 	for _, id := range ids {
 		hidden = append(hidden, ui.Hidden{Name: "user", Value: strconv.FormatInt(id, 10)})
 	}
@@ -94,10 +94,10 @@ func (p *Pages) renderDeletion(w http.ResponseWriter, r *http.Request, status in
 }
 
 // deletionBody reads the users of the page. It leaves out those who are gone.
-func (p *Pages) deletionBody(r *http.Request, search personal.FindUsersRequest, ids []int64) (*deletionBody, error) {
+func (p *Pages) deletionBody(r *http.Request, found search, ids []int64) (*deletionBody, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
-	body := &deletionBody{Back: listURL(search)}
+	body := &deletionBody{Back: found.url()}
 	var left []int64
 	for _, id := range ids {
 		user, err := p.Administration.User(ctx, id)
@@ -109,7 +109,7 @@ func (p *Pages) deletionBody(r *http.Request, search personal.FindUsersRequest, 
 		}
 	}
 	body.Form = ui.Form{
-		Action: listPath + "/delete", Submit: p.site.Text(r, "users_delete"), Danger: true, Hidden: selectionInputs(search, left),
+		Action: listPath + "/delete", Submit: p.site.Text(r, "users_delete"), Danger: true, Hidden: selectionInputs(found, left),
 		Controls: []ui.Control{{
 			Name: "count", Label: p.site.Text(r, "users_type_count", len(left)), Required: true, InputMode: "numeric", Autocomplete: "off",
 		}},
@@ -124,9 +124,9 @@ func (p *Pages) deleteSelected(w http.ResponseWriter, r *http.Request, posted ui
 	if !ok || len(ids) == 0 {
 		return &frame.PageError{Status: http.StatusBadRequest}
 	}
-	search := searchOf(posted.Get)
+	found := searchOf(posted.Get)
 	if posted.Get("count") != strconv.Itoa(len(ids)) {
-		body, err := p.deletionBody(r, search, ids)
+		body, err := p.deletionBody(r, found, ids)
 		if err != nil {
 			return err
 		}
@@ -136,6 +136,6 @@ func (p *Pages) deleteSelected(w http.ResponseWriter, r *http.Request, posted ui
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
-	p.act(w, r.WithContext(ctx), actions()["delete"], listURL(search), ids)
-	return p.site.Redirect(w, r, listURL(search), outcomeNotice)
+	p.act(w, r.WithContext(ctx), actions()["delete"], found.url(), ids)
+	return p.site.Redirect(w, r, found.url(), outcomeNotice)
 }

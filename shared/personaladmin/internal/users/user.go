@@ -51,7 +51,14 @@ type userBody struct {
 	Profile     ui.Form
 	Email       ui.Form
 	Recoverable bool // a recovery mail can be sent
-	Sessions    []personal.Session
+	Sessions    []session
+}
+
+// session is a session in the list.
+type session struct {
+	personal.Session
+	Device string // empty if unknown
+	How    string // it began; empty if unknown
 }
 
 func (p *Pages) show(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
@@ -64,12 +71,37 @@ func (p *Pages) body(r *http.Request, user personal.UserRecord) *userBody {
 }
 
 func (p *Pages) render(w http.ResponseWriter, r *http.Request, status int, body *userBody) error {
-	var err error
-	if body.Sessions, err = p.Administration.UserSessions(r.Context(), body.User.ID); err != nil {
+	sessions, err := p.Administration.UserSessions(r.Context(), body.User.ID)
+	if err != nil {
 		return p.pageError(r, err)
 	}
-	page := p.page(w, r, body, []string{"users_saved", "users_email_saved", "users_created", "users_invited"}, nil)
+	for _, one := range sessions {
+		body.Sessions = append(body.Sessions, session{one, ui.Device(one.Agent), p.how(r, one.Method)})
+	}
+	page := p.page(w, r, body, []string{"users_saved", "users_email_saved", "users_created", "users_invited", "users_session_ended"}, nil)
 	return p.site.Render(w, r, status, "user", page)
+}
+
+// how says how a session began: a site that opens sessions itself has names of its own.
+func (p *Pages) how(r *http.Request, method string) string {
+	switch method {
+	case personal.MethodPassword, personal.MethodPasskey, personal.MethodRegistration:
+		return p.site.Text(r, "session_method_"+method)
+	}
+	return method
+}
+
+// endSession ends one session of a user.
+func (p *Pages) endSession(w http.ResponseWriter, r *http.Request, user personal.UserRecord, posted ui.Posted) error {
+	err := p.Administration.RevokeUserSession(r.Context(), personal.RevokeUserSessionRequest{UserID: user.ID, ID: posted.Get("id")})
+	switch personal.CodeOf(err) {
+	case "":
+		p.logChange(r, "users_session_ended", user.ID)
+		return p.done(w, r, "users_session_ended", user.ID)
+	case personal.CodeNotFound: // the user was there a moment ago
+		return p.site.PageError(r, http.StatusNotImplemented, "users_session_not_offered")
+	}
+	return p.pageError(r, err)
 }
 
 // refuse shows a form of the page again, as it was typed and with its errors.
@@ -184,7 +216,7 @@ func (p *Pages) confirmRemoval(w http.ResponseWriter, r *http.Request, user pers
 			Kind: ui.KindCheckbox, Name: keepPasskeys, Label: p.site.Text(r, "users_passkeys_keep"), Hint: p.site.Text(r, "users_passkeys_keep_hint"),
 		}}
 	}
-	return p.site.Render(w, r, http.StatusOK, "usertwofactor", ui.Page{Body: confirmationBody{User: user, Form: form}})
+	return p.site.Render(w, r, http.StatusOK, "usertwofactor", ui.Page{Body: confirmationBody{user, form, p.site.Doc("supporting-users.md#a-user-has-lost-their-phone")}})
 }
 
 // keepPasskeys is the control that keeps passkeys when the second factor is removed.
@@ -201,13 +233,14 @@ func (p *Pages) removeFactor(w http.ResponseWriter, r *http.Request, posted ui.P
 // confirmPasskeys asks before all passkeys are removed, for the reason of confirmRemoval.
 func (p *Pages) confirmPasskeys(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
 	form := ui.Form{Action: userURL(user.ID, "/passkeys"), Submit: p.site.Text(r, "users_passkeys_remove"), Danger: true}
-	return p.site.Render(w, r, http.StatusOK, "userpasskeys", ui.Page{Body: confirmationBody{User: user, Form: form}})
+	return p.site.Render(w, r, http.StatusOK, "userpasskeys", ui.Page{Body: confirmationBody{user, form, p.site.Doc("supporting-users.md#a-user-has-lost-a-passkey")}})
 }
 
 // confirmationBody is the body of a page that asks before a change.
 type confirmationBody struct {
 	User personal.UserRecord
 	Form ui.Form
+	Doc  string // URL of the documentation about it; may be empty
 }
 
 func (p *Pages) confirmDeletion(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {

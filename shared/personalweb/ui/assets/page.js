@@ -1,20 +1,23 @@
 // What pages do better with a script. They work without it.
 "use strict";
 
-// Times are shown in the visitor's own time zone, without scripts in UTC. Those with data-ago say
-// how long ago they were, for a month.
+// Times are shown in the visitor's own time zone, without scripts in UTC, as those with data-utc
+// always are. Those with data-ago say how long ago they were, for a month; those with data-day are
+// a day.
 const localTimes = (root) => {
   const language = document.documentElement.lang;
   const format = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
+  const day = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
   const ago = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
-  for (const element of root.querySelectorAll("time[datetime]")) {
+  for (const element of root.querySelectorAll("time[datetime]:not([data-utc])")) {
     const at = new Date(element.dateTime);
     if (Number.isNaN(at.getTime())) continue;
     const seconds = Math.max(0, (Date.now() - at) / 1000);
     const [unit, size] = [["day", 86400], ["hour", 3600], ["minute", 60]].find(([, size]) => seconds >= size) ?? ["second", Infinity];
     const relative = "ago" in element.dataset && seconds < 30 * 86400;
-    element.title = relative ? format.format(at) : element.textContent;
-    element.textContent = relative ? ago.format(-Math.floor(seconds / size) || 0, unit) : format.format(at);
+    const exact = ("day" in element.dataset ? day : format).format(at);
+    element.title = relative ? exact : element.textContent;
+    element.textContent = relative ? ago.format(-Math.floor(seconds / size) || 0, unit) : exact;
   }
 };
 

@@ -343,3 +343,16 @@ func TestStatus_ListsMisplacedLogins(t *testing.T) {
 		}
 	})
 }
+
+func TestImport_FlagNamesEverySystem(t *testing.T) {
+	out, _ := mustCommand(t, "import", "--help")
+	if want := strings.Join(transfer.SystemNames(), ", "); !strings.Contains(strings.ReplaceAll(strings.Join(strings.Fields(out), " "), " or ", ", "), want) {
+		t.Errorf("got %s\nwant the systems %s", out, want)
+	}
+	for _, system := range transfer.SystemNames() {
+		_, _, err := command(t, "import", "--from", system, write(t, "dump", "x"))
+		if err == nil || !strings.HasPrefix(err.Error(), "line 1: ") {
+			t.Errorf("%s: got %v, want an error of the dump's first line", system, err)
+		}
+	}
+}

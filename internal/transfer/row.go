@@ -275,7 +275,7 @@ func parseTime(text string) (time.Time, bool) {
 // after a colon; else 0.
 func hexDigits(hash string) int {
 	digits, _, _ := strings.Cut(hash, ":")
-	if len(digits) < 32 || strings.Trim(digits, "0123456789abcdefABCDEF") != "" {
+	if len(digits) < 32 || digits[0] == '$' || strings.Trim(digits, "0123456789abcdefABCDEF") != "" {
 		return 0
 	}
 	return len(digits)

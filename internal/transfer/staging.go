@@ -82,7 +82,7 @@ func (m Move) Stage(ctx context.Context, db *sql.DB, file io.Reader, schema *use
 		return nil, err
 	}
 	work, working := errgroup.WithContext(ctx)
-	w := &stager{Staged: s, ctx: working, batches: make(chan stagedRows, 2), prefixes: map[string]*staging{}}
+	w := &stager{Staged: s, ctx: working, batches: make(chan stagedRows, 2), wanted: s.wantedKeys(), prefixes: map[string]*staging{}}
 	work.Go(func() error {
 		defer close(w.batches)
 		return w.read(plain)
@@ -116,6 +116,7 @@ type stager struct {
 	*Staged
 	ctx      context.Context
 	batches  chan stagedRows
+	wanted   map[string]bool // attributes
 	prefixes map[string]*staging
 	tables   []*stagedTable
 }
@@ -125,7 +126,7 @@ type staging struct {
 	number     int
 	users      *stagedTable // nil: not found
 	attributes *stagedTable
-	keys       map[string]int64
+	keys       map[string]*int64
 }
 
 // stagedTable is a table of the temporary database.
@@ -175,7 +176,7 @@ func (w *stager) prefix(prefix string) (*staging, error) {
 		if len(w.prefixes) == maxPrefixes {
 			return nil, fmt.Errorf("the dump has tables of %s with more than %d prefixes: give --prefix", w.system.name, maxPrefixes)
 		}
-		p = &staging{number: len(w.prefixes), keys: map[string]int64{}}
+		p = &staging{number: len(w.prefixes), keys: map[string]*int64{}}
 		w.prefixes[prefix] = p
 	}
 	return p, nil
@@ -248,12 +249,17 @@ func (w *stager) openUsers(prefix string, columns []string) (*dump.Table, error)
 	if p.users, err = w.table(fmt.Sprintf("users_%d", p.number), w.system.staged()); err != nil {
 		return nil, err
 	}
-	wanted := slices.DeleteFunc(w.system.staged(), func(c string) bool { return !slices.Contains(columns, c) })
+	staged := w.system.staged()
+	wanted := slices.DeleteFunc(slices.Clone(staged), func(c string) bool { return !slices.Contains(columns, c) })
+	places := make([]int, len(wanted))
+	for i, c := range wanted {
+		places[i] = slices.Index(staged, c)
+	}
+	row := make([]any, len(staged))
 	return &dump.Table{Columns: wanted, Row: func(line int, values [][]byte) error {
-		row := make([]any, len(w.system.required)+len(w.system.optional))
 		for i, v := range values {
-			if v != nil {
-				row[slices.Index(w.system.staged(), wanted[i])] = string(v)
+			if row[places[i]] = nil; v != nil {
+				row[places[i]] = string(v)
 			}
 		}
 		return w.add(p.users, line, row...)
@@ -269,11 +275,14 @@ func (w *stager) openAttributes(prefix, key string, a attributes, wanted []strin
 		if a.only[0] != "" && string(values[len(values)-1]) != a.only[1] {
 			return nil
 		}
-		name := key
+		name := []byte(key)
 		if a.key != "" {
-			name = string(values[2])
+			name = values[2]
 		}
-		return w.attribute(p, line, string(values[0]), a.before+name, decoded(values[1], a.json))
+		if a.before != "" {
+			name = append([]byte(a.before), name...)
+		}
+		return w.attribute(p, line, values[0], name, values[1], a.json)
 	}}, nil
 }
 
@@ -287,14 +296,19 @@ func decoded(value []byte, isJSON bool) string {
 }
 
 // attribute counts a value of a user, and stages it if it is wanted.
-func (w *stager) attribute(p *staging, line int, user, key, value string) error {
-	if value == "" {
+func (w *stager) attribute(p *staging, line int, user, key, value []byte, isJSON bool) error {
+	if len(value) == 0 {
 		return nil
 	}
-	if _, known := p.keys[key]; known || len(p.keys) < maxKeys {
-		p.keys[key]++
+	n := p.keys[string(key)]
+	if n == nil && len(p.keys) < maxKeys {
+		n = new(int64)
+		p.keys[string(key)] = n
 	}
-	if !w.wants(key) {
+	if n != nil {
+		*n++
+	}
+	if !w.wanted[string(key)] {
 		return nil
 	}
 	if p.attributes == nil {
@@ -303,13 +317,21 @@ func (w *stager) attribute(p *staging, line int, user, key, value string) error 
 			return err
 		}
 	}
-	return w.add(p.attributes, line, user, key, value)
+	return w.add(p.attributes, line, string(user), string(key), decoded(value, isJSON))
 }
 
-// wants reports whether an attribute becomes a column of the import.
-func (s *Staged) wants(key string) bool {
-	return slices.ContainsFunc(s.move.Fields, func(f Mapped) bool { return f.Theirs == key }) ||
-		slices.ContainsFunc(s.system.columns, func(c column) bool { return c.theirs == "{"+key+"}" })
+// wantedKeys returns the attributes that become columns of the import.
+func (s *Staged) wantedKeys() map[string]bool {
+	wanted := map[string]bool{}
+	for _, f := range s.move.Fields {
+		wanted[f.Theirs] = true
+	}
+	for _, c := range s.system.columns {
+		if key, ok := attributeOf(c.theirs); ok {
+			wanted[key] = true
+		}
+	}
+	return wanted
 }
 
 // readRealm reads an export of Keycloak.
@@ -339,7 +361,7 @@ func (w *stager) readRealm(file io.Reader) error {
 				if err := noNUL(line, key, value); err != nil {
 					return err
 				}
-				if err := w.attribute(p, line, u.ID, key, value); err != nil {
+				if err := w.attribute(p, line, []byte(u.ID), []byte(key), []byte(value), false); err != nil {
 					return err
 				}
 			}
@@ -459,7 +481,10 @@ func (w *stager) choose(ctx context.Context) error {
 		return fmt.Errorf("the dump has the users of %s with several prefixes: choose one with --prefix=%.200q", w.system.name, found)
 	}
 	p := w.prefixes[found[0]]
-	w.Keys = p.keys
+	w.Keys = make(map[string]int64, len(p.keys))
+	for key, n := range p.keys {
+		w.Keys[key] = *n
+	}
 	statements := []string{fmt.Sprintf("ALTER TABLE users_%d RENAME TO users", p.number)}
 	if p.attributes != nil {
 		statements = append(statements, fmt.Sprintf("ALTER TABLE attributes_%d RENAME TO attributes", p.number))

@@ -384,9 +384,9 @@ func TestUserSet_ChangesFieldsWithAnEvent(t *testing.T) {
 	})
 }
 
-// TestUser_JSONHasTheDocumentedKeys compares the keys with those of docs/supporting-users.md.
+// TestUser_JSONHasTheDocumentedKeys compares the keys with those of docs/user-commands.md.
 func TestUser_JSONHasTheDocumentedKeys(t *testing.T) {
-	page, err := os.ReadFile("../docs/supporting-users.md")
+	page, err := os.ReadFile("../docs/user-commands.md")
 	if err != nil {
 		t.Fatal(err)
 	}

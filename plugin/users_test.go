@@ -390,7 +390,7 @@ func TestUser_JSONHasTheDocumentedKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(page), "\n### As JSON\n")
+	_, section, _ := strings.Cut(string(page), "\n## As JSON\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	documented := map[string]bool{}
 	for _, found := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\|").FindAllStringSubmatch(section, -1) {

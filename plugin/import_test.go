@@ -130,16 +130,17 @@ func TestCommands_RefuseInvalidArguments(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no such file":      {[]string{"import", "missing.csv"}, "missing.csv"},
-		"no extension":      {[]string{"import", write(t, "users.txt", "")}, "--format"},
-		"an invalid schema": {[]string{"import", users, "--fields", write(t, "f.json", `[{"name":"x"}]`)}, "--fields: user field x: it has no type"},
-		"a reserved name":   {[]string{"import", users, "--fields", write(t, "f.json", `[{"name":"password_hash","type":"text"}]`)}, "--fields"},
-		"invalid settings":  {[]string{"import", users, "--settings", write(t, "s.toml", "[password]\ntime = 99")}, "password.time"},
-		"a shown password":  {[]string{"import", users, "--database", "postgres://u:hunter2hunter2@localhost/x"}, "PERSONAL_DATABASE"},
-		"no database":       {[]string{"status", "--database", "sqlite:///nowhere/personal.db"}, "--database: stat /nowhere"},
-		"no such user":      {[]string{"export", "--user", "nobody"}, "--user"},
-		"a folder":          {[]string{"import", t.TempDir(), "--format", "csv"}, "directory"},
-		"a device":          {[]string{"import", os.DevNull, "--format", "csv"}, "not a regular file"},
+		"no such file":        {[]string{"import", "missing.csv"}, "missing.csv"},
+		"no extension":        {[]string{"import", write(t, "users.txt", "")}, "--format"},
+		"an invalid schema":   {[]string{"import", users, "--fields", write(t, "f.json", `[{"name":"x"}]`)}, "--fields: user field x: it has no type"},
+		"a form that is none": {[]string{"import", users, "--hash-form", "md5"}, "--hash-form: bad password hash: the form is not like md5(p.s)"},
+		"a reserved name":     {[]string{"import", users, "--fields", write(t, "f.json", `[{"name":"password_hash","type":"text"}]`)}, "--fields"},
+		"invalid settings":    {[]string{"import", users, "--settings", write(t, "s.toml", "[password]\ntime = 99")}, "password.time"},
+		"a shown password":    {[]string{"import", users, "--database", "postgres://u:hunter2hunter2@localhost/x"}, "PERSONAL_DATABASE"},
+		"no database":         {[]string{"status", "--database", "sqlite:///nowhere/personal.db"}, "--database: stat /nowhere"},
+		"no such user":        {[]string{"export", "--user", "nobody"}, "--user"},
+		"a folder":            {[]string{"import", t.TempDir(), "--format", "csv"}, "directory"},
+		"a device":            {[]string{"import", os.DevNull, "--format", "csv"}, "not a regular file"},
 	} {
 		if name == "no such user" {
 			mustCommand(t, "migrate")
@@ -148,6 +149,15 @@ func TestCommands_RefuseInvalidArguments(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: got %v, want it to contain %q and no password", name, err, test.want)
 		}
+	}
+}
+
+func TestImport_UserShowNamesTheImportedHash(t *testing.T) {
+	t.Setenv("PERSONAL_DATABASE", testdb.SQLite(t))
+	file := write(t, "users.csv", "login,email,password_hash,password_salt\nada,ada@example.com,1718b1e30bf3987e092e9bf62a31b1a7,Zr8aQ\n")
+	mustCommand(t, "import", file, "--hash-form", "md5(p.s)")
+	if shown, _ := mustCommand(t, "user", "show", "ada"); !strings.Contains(shown, "imported (md5(p.s))") {
+		t.Errorf("got\n%s\nwant the name of the hash", shown)
 	}
 }
 

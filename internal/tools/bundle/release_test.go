@@ -129,12 +129,18 @@ func TestRelease_RefusesBeforeItBuilds(t *testing.T) {
 		change func(t *testing.T)
 		want   string
 	}{
-		"no key":             {args: []string{"--version", "1.2.0"}, want: "KEY"},
-		"no SemVer version":  {args: []string{"--version", "v1.2.0", "--key", "KEY"}, want: "VERSION"},
-		"the last release":   {args: []string{"--version", "1.1.0", "--key", "KEY"}, want: "not later"},
-		"another version":    {args: []string{"--version", "1.3.0", "--key", "KEY"}, want: `the first section is "1.2.0 (2026-11-30)", want "1.3.0"`},
-		"changes unreleased": {change: func(t *testing.T) { write(t, "CHANGELOG.md", "# Changelog\n\n## Unreleased\n\n- x\n\n## 1.2.0\n\n- x\n"); commit(t) }, want: `"Unreleased"`},
-		"an empty section":   {change: func(t *testing.T) { write(t, "CHANGELOG.md", "# Changelog\n\n## 1.2.0\n\n### Fixes\n\n## 1.1.0\n\n- x\n"); commit(t) }, want: "says nothing"},
+		"no key":            {args: []string{"--version", "1.2.0"}, want: "KEY"},
+		"no SemVer version": {args: []string{"--version", "v1.2.0", "--key", "KEY"}, want: "VERSION"},
+		"the last release":  {args: []string{"--version", "1.1.0", "--key", "KEY"}, want: "not later"},
+		"another version":   {args: []string{"--version", "1.3.0", "--key", "KEY"}, want: `the first section is "1.2.0 (2026-11-30)", want "1.3.0"`},
+		"changes unreleased": {change: func(t *testing.T) {
+			write(t, "CHANGELOG.md", "# Changelog\n\n## Unreleased\n\n- x\n\n## 1.2.0\n\n- x\n")
+			commit(t)
+		}, want: `"Unreleased"`},
+		"an empty section": {change: func(t *testing.T) {
+			write(t, "CHANGELOG.md", "# Changelog\n\n## 1.2.0\n\n### Fixes\n\n## 1.1.0\n\n- x\n")
+			commit(t)
+		}, want: "says nothing"},
 		"a changed file":     {change: func(t *testing.T) { write(t, "plugin/main.go", sample+"\n") }, want: "plugin/main.go"},
 		"an untracked file":  {change: func(t *testing.T) { write(t, "new.go", "package x\n") }, want: "new.go"},
 		"an existing tag":    {change: func(t *testing.T) { inTree(t, "git", "tag", "v1.2.0") }, want: "the tag v1.2.0 exists"},

@@ -68,7 +68,7 @@ fuzz:
 	.ci/fuzz $(FUZZTIME)
 
 # The long tests: 1,000 swaps and 50 kills under load, floods of sign-ins, response
-# times that must not reveal accounts, 1,000,000 rows imported, and a minute for every
+# times that must not reveal accounts, 1,000,000 rows imported, also of a dump, and a minute for every
 # fuzz target. A soak test is a test in a file with the build tag soak.
 soak:
 	.ci/go-test-run '^($(SOAK_TESTS))$$' ./internal/system -tags soak -v -timeout 60m

@@ -94,6 +94,7 @@ func (c *clock) measure(ctx context.Context) error {
 	began := c.machine.Monotonic()
 	m := measurement{wall: c.machine.Wall(), monotonic: began}
 	m.time = m.wall
+	var doubt time.Duration // how far m.time may be off
 	if c.read != nil {
 		var err error
 		if m.time, err = c.read(ctx); err != nil {
@@ -103,7 +104,8 @@ func (c *clock) measure(ctx context.Context) error {
 		if took > maxSample {
 			return errSlowClock
 		}
-		m.monotonic, m.wall = began+took/2, m.wall.Add(took/2)
+		doubt = took / 2
+		m.monotonic, m.wall = began+doubt, m.wall.Add(doubt)
 	}
 	if c.base.Load() == nil {
 		c.base.Store(&m)
@@ -112,7 +114,9 @@ func (c *clock) measure(ctx context.Context) error {
 	}
 	c.judge(m)
 	step := parting(m.time, c.base.Load().at(m.monotonic))
-	if c.read != nil || c.held() == 0 || step <= maxParting { // else the wall clock is not used yet
+	switch {
+	case step <= doubt: // now may be right: it takes no small steps back without need
+	case c.read != nil || c.held() == 0 || step <= maxParting: // else the wall clock is not used yet
 		c.base.Store(&m)
 		if step > maxStep {
 			c.stepped.Store(int64(m.monotonic) + 1)

@@ -221,3 +221,30 @@ func TestClock_StepIsToldUntilLeasesHaveEnded(t *testing.T) {
 		}
 	})
 }
+
+// Times of what happens one after the other stay in order, although measurements are not exact.
+func TestClock_StaysWhereAMeasurementDoesNotContradictIt(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		back, took time.Duration
+		taken      bool
+	}{
+		{"off by less than half of what it took", 10 * time.Millisecond, 30 * time.Millisecond, false},
+		{"off by more", 10 * time.Millisecond, 10 * time.Millisecond, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := newMachine()
+			c := &clock{log: slog.New(slog.DiscardHandler), read: m.read, machine: Machine{
+				Wall: func() time.Time { return m.wall }, Monotonic: func() time.Duration { return m.monotonic },
+			}}
+			m.measure(t, c)
+			want := c.now().Add(tt.took)
+			m.database -= tt.back
+			m.took = tt.took
+			m.measure(t, c)
+			if got := c.now(); got.Before(want) != tt.taken {
+				t.Errorf("got %v after the measurement, want %v, or less: %t", got, want, tt.taken)
+			}
+		})
+	}
+}

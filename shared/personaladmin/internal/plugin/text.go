@@ -44,6 +44,9 @@ type described struct {
 // describe puts a plugin event into words.
 func (p *Pages) describe(r *http.Request, e pluginmanager.Event) described {
 	d, key := described{Time: e.Time, Reason: e.Reason}, "plugin_was_"+string(e.Type)
+	if e.Type == pluginmanager.EventRehearsed {
+		d.Reason = p.name(r, "plugin_outcome_", e.Reason)
+	}
 	switch e.Type {
 	case pluginmanager.EventSwapRefused:
 		d.Text = p.site.Text(r, key, e.Version, p.name(r, "plugin_step_", e.Step))

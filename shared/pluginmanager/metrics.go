@@ -61,7 +61,7 @@ func (m *Manager) Metrics(ctx context.Context) []Metrics {
 // ownMetrics returns what the manager knows without its processes.
 func (m *Manager) ownMetrics() []byte {
 	m.mu.Lock()
-	completed, refused, rolledBack := m.events[EventSwapCompleted], m.events[EventSwapRefused], m.events[EventRolledBack]
+	completed, refused, rolledBack := m.events[EventSwapSettled], m.events[EventSwapRefused], m.events[EventRolledBack]
 	rehearsals := maps.Clone(m.rehearsals)
 	m.mu.Unlock()
 	s := m.Status()

@@ -71,7 +71,7 @@ var reasons = map[personal.Reason]struct {
 	hint    bool     // it refuses no sign-in
 }{
 	personal.ReasonNoAccount:      {tone: "bad", advice: true},
-	personal.ReasonEmailSignIn:    {tone: "warn", advice: true},
+	personal.ReasonEmailSignInOff: {tone: "warn", advice: true},
 	personal.ReasonLoginNotEmail:  {tone: "bad", advice: true},
 	personal.ReasonDisabled:       {tone: "bad"},
 	personal.ReasonDeleted:        {tone: "bad", carries: []string{carriesUntil}, advice: true},

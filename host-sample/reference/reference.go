@@ -26,7 +26,7 @@ const Path = "/reference"
 // API is what the page describes.
 type API interface {
 	Document(r *http.Request) ([]byte, error) // openapi.json
-	Explain(r *http.Request, err error) personalhttp.Explanation
+	Explain(r *http.Request, err error) personalhttp.ErrorResponse
 }
 
 // Options are what the page needs.

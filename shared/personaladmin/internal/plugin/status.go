@@ -201,7 +201,7 @@ func (p *Pages) lastFailure(r *http.Request) (*described, error) {
 		}
 		t := p.describe(r, e)
 		switch e.Type {
-		case pluginmanager.EventSwapStarted, pluginmanager.EventSwitched, pluginmanager.EventSwapCompleted, pluginmanager.EventRestarted:
+		case pluginmanager.EventSwapBegun, pluginmanager.EventSwitched, pluginmanager.EventSwapSettled, pluginmanager.EventRestarted:
 			return nil, nil
 		case pluginmanager.EventSwapRefused, pluginmanager.EventGaveUp, pluginmanager.EventProcessLost:
 			t.Tone = "bad"

@@ -18,7 +18,7 @@ build:
 	go build $(if $(STRIP),-trimpath) -ldflags "$(STRIP)" -o bin/personal ./plugin
 	go build $(if $(STRIP),-trimpath) -ldflags "$(STRIP)" -o bin/host-sample ./host-sample
 
-# The sample host, which gets every change of the source: docs/contributing.md, section
+# The sample host, which gets every change of the source: docs/developing.md, section
 # "Developing the plugin". Environment variables are the flags of serve.
 dev:
 	go build -o bin/dev ./internal/tools/dev

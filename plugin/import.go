@@ -43,7 +43,7 @@ and user fields are optional. A list in CSV is JSON: ["a","b"]. Times are RFC 33
 Hashes: MD5 (32 hex digits), bcrypt, argon2i, argon2id, scrypt, phpass, PBKDF2, crypt ($1$, $5$, $6$), and those of Django, Drupal,
 MediaWiki, phpBB, WordPress and LDAP. Other digests need a form, in the column hash_form or by --hash-form, and their salt after a
 colon or in the column password_salt. Write ! if there is no usable hash: the user then sets a password with a recovery mail, so the
-row needs an e-mail. docs/import-export.md lists the hashes of 20 systems.
+row needs an e-mail. docs/password-hashes.md lists the hashes of 20 systems.
 
 NDJSON written by export also has two_factor. To import accounts with a second factor, give --secret-key, and first start a host with
 two_factor.enabled = true on the database: older versions of the plugin, which would not ask for the code, must no longer run there.

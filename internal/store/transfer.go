@@ -85,7 +85,7 @@ func (s *Store) yieldWriteLock(ctx context.Context) {
 
 // statementRows are the accounts that one statement concerns: SQLite keeps a parsed statement in
 // memory.
-const statementRows = 200
+const statementRows = 100
 
 // addAccounts inserts the accounts without a conflict and finds the conflicts of the
 // others. If there is none, it was with an account that has been deleted meanwhile,

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// system is one whose users can be imported from its dump: docs/contributing.md says how to add
+// system is one whose users can be imported from its dump: docs/recipes.md says how to add
 // one. Names of tables have no prefix.
 type system struct {
 	name string

@@ -25,7 +25,7 @@ type Metrics struct {
 }
 
 // Metrics returns the metrics of the manager, and after them those of the live process and
-// of the process before, as long as that runs; docs/operations.md describes them. Package
+// of the process before, as long as that runs; docs/observing.md describes them. Package
 // pluginmetrics reads them for the monitoring of a CMS. Every process counts from its own
 // start. A version without metrics adds nothing.
 //

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -228,15 +227,4 @@ func adoptPBKDF2(parts []string, salt string, sum []byte) (string, error) {
 	encode := base64.StdEncoding.EncodeToString
 	text, _ := pbkdf2Text("-"+parts[1], parts[2], encode([]byte(salt)), encode(sum))
 	return Adopt(text)
-}
-
-// FormatNames returns the names of the formats that are taken, see [Name], sorted.
-func FormatNames() (names []string) {
-	for _, f := range formats {
-		if f.name != "" {
-			names = append(names, f.name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }

@@ -134,7 +134,7 @@ func TestVerify_MatchesHashesOfOtherSystems(t *testing.T) {
 
 // Every format has a vector: those of the first version are in foreignVectors.
 func TestVerify_EveryFormatHasAVector(t *testing.T) {
-	missing := FormatNames()
+	missing := formatNames()
 	found := func(encoded string) {
 		missing = slices.DeleteFunc(missing, func(name string) bool { return name == Name(encoded) })
 	}

@@ -9,7 +9,7 @@ TESTS       ?= ./internal/system ./... # the longest first
 RACE         = -race -timeout=20m -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false
 SOAK_TESTS   = $(shell grep -oh '^func Test[A-Za-z0-9_]*' $$(grep -l '^//go:build soak' internal/system/*_test.go) /dev/null | cut -d' ' -f2 | paste -sd '|')
 
-.PHONY: build plugin run dev test e2e lint generate fuzz soak coverage sbom bench compare clean
+.PHONY: build plugin run dev test e2e lint generate fuzz soak coverage sbom release bench compare clean
 
 # Programs without symbols, as they are released; panics still show functions and
 # lines. For a debugger, with symbols and the paths of the source: make build STRIP=
@@ -18,7 +18,7 @@ build:
 	go build $(if $(STRIP),-trimpath) -ldflags "$(STRIP)" -o bin/personal ./plugin
 	go build $(if $(STRIP),-trimpath) -ldflags "$(STRIP)" -o bin/host-sample ./host-sample
 
-# The sample host, which gets every change of the source: docs/contributing.md, section
+# The sample host, which gets every change of the source: docs/developing.md, section
 # "Developing the plugin". Environment variables are the flags of serve.
 dev:
 	go build -o bin/dev ./internal/tools/dev
@@ -68,7 +68,7 @@ fuzz:
 	.ci/fuzz $(FUZZTIME)
 
 # The long tests: 1,000 swaps and 50 kills under load, floods of sign-ins, response
-# times that must not reveal accounts, 1,000,000 rows imported, and a minute for every
+# times that must not reveal accounts, 1,000,000 rows imported, also of a dump, and a minute for every
 # fuzz target. A soak test is a test in a file with the build tag soak.
 soak:
 	.ci/go-test-run '^($(SOAK_TESTS))$$' ./internal/system -tags soak -v -timeout 60m
@@ -92,6 +92,12 @@ sbom: build
 			-output "$(CURDIR)/bin/sbom-$$program.json" "$(CURDIR)/bin/$$program" && \
 		go run -C internal/tools/sbom . $$program "$(CURDIR)/bin/sbom-$$program.json" "$(CURDIR)/dist/sbom-$$program.json" || exit 1; \
 	done
+
+# The files of a release, in dist/: make release VERSION=1.2.3 KEY=FILE. docs/releasing.md
+# The protocol is stored first: if it has changed, the work tree has changes.
+release:
+	proto/generate.sh release
+	@go run ./internal/tools/bundle release --version="$$VERSION" --key="$$KEY" --notes="$$NOTES" ./plugin
 
 bench:
 	$(POSTGRES) go test -run '^$$' -bench . -benchmem ./...

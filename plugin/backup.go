@@ -19,7 +19,7 @@ type backupCommand struct {
 func (backupCommand) Help() string {
 	return `The copy is the state of the database at one moment; hosts can read and write meanwhile. It gets its name after it has been checked.
 It contains every password hash: protect it like the database. It does not contain the secret key that decrypts second factors.
-For PostgreSQL use pg_dump, see docs/deployment.md.`
+For PostgreSQL use pg_dump, see docs/backup.md.`
 }
 
 // Run copies a SQLite database.
@@ -33,7 +33,7 @@ func (c backupCommand) Run(ctx context.Context, w io.Writer) error {
 	switch {
 	case errors.Is(err, store.ErrNotSQLite):
 		return errors.New("this command copies SQLite databases; for PostgreSQL use: " +
-			"(umask 077 && pg_dump --format=custom --table='personal_*' --file=FILE --dbname=DATABASE) (docs/deployment.md describes backup and restore)")
+			"(umask 077 && pg_dump --format=custom --table='personal_*' --file=FILE --dbname=DATABASE) (docs/backup.md describes backup and restore)")
 	case errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("%s exists already: give the name of a new file", c.File)
 	case err != nil:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,13 +21,16 @@ import (
 
 type importCommand struct {
 	databaseFlag
-	File      string `arg:"" type:"existingfile" help:"CSV with a header row, or NDJSON."`
-	Format    string `enum:",csv,ndjson" default:"" help:"csv or ndjson (default: the extension of the file)."`
+	File   string `arg:"" type:"existingfile" help:"CSV with a header row, NDJSON, or with --from a dump."`
+	Format string `enum:",csv,ndjson" default:"" help:"csv or ndjson (default: the extension of the file)."`
+	moveFlags
 	Fields    []byte `type:"filecontent" placeholder:"FILE" help:"The host's user-fields.json, if the imported file has columns of user fields."`
 	Settings  []byte `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file, for the costs of new hashes."`
 	Wrap      string `enum:"now,later" default:"now" help:"When to wrap MD5 and other weak hashes in Argon2id: now, or later in the running plugin."`
 	HashForm  string `placeholder:"FORM" help:"How digests without a form of their own were made: md5(p.s), sha1(s.p), md5(md5(p).s), … of the password p and the salt s, or the start of a PBKDF2."`
-	DryRun    bool   `help:"Check every row and change nothing."`
+	DryRun    bool   `help:"Check every row, change nothing, and print a report."`
+	Probe     string `placeholder:"LOGIN" help:"Ask on the terminal for the password of this user, such as yourself, in the other system, and import only if it would be accepted. It also finds how hashes of digits were made."`
+	JSON      bool   `name:"json" help:"Print the report as JSON, and nothing else, to standard output."`
 	SecretKey string `type:"path" placeholder:"FILE" help:"The host's file of secret keys, such as DATA/secret.key, for accounts with a second factor: all its keys decrypt secrets, the first encrypts them."`
 	Report    string `placeholder:"FILE" help:"Append the refusals, one line each with the line number and the reason, to this file (default: standard error)."`
 }
@@ -39,64 +43,138 @@ and user fields are optional. A list in CSV is JSON: ["a","b"]. Times are RFC 33
 Hashes: MD5 (32 hex digits), bcrypt, argon2i, argon2id, scrypt, phpass, PBKDF2, crypt ($1$, $5$, $6$), and those of Django, Drupal,
 MediaWiki, phpBB, WordPress and LDAP. Other digests need a form, in the column hash_form or by --hash-form, and their salt after a
 colon or in the column password_salt. Write ! if there is no usable hash: the user then sets a password with a recovery mail, so the
-row needs an e-mail. docs/import-export.md lists the hashes of 20 systems.
+row needs an e-mail. docs/password-hashes.md lists the hashes of 20 systems.
 
 NDJSON written by export also has two_factor. To import accounts with a second factor, give --secret-key, and first start a host with
 two_factor.enabled = true on the database: older versions of the plugin, which would not ask for the code, must no longer run there.
 
 It has passkeys, too. They work where [passkeys] rp_id is the domain for which they were added.
 
+With --from, the file is what mysqldump, mariadb-dump or pg_dump (plain) wrote, also compressed with gzip, or the export of a realm of
+Keycloak. No database server is needed: see docs/moving.md.
+
 If you run the command again, after an interruption or with corrected rows, it skips the accounts that exist already.`
 }
 
 // Run imports a file.
 func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWriter) error {
-	format := transfer.Format(c.Format)
-	if format == "" {
-		format = transfer.Format(strings.ToLower(strings.TrimPrefix(filepath.Ext(c.File), ".")))
-	}
-	if format != transfer.CSV && format != transfer.NDJSON {
-		return errors.New("--format: the name of the file ends in neither .csv nor .ndjson: give the format")
-	}
-	job, err := c.job()
+	format, err := c.format()
 	if err != nil {
 		return err
+	}
+	job, hasher, err := c.job()
+	if err != nil {
+		return err
+	}
+	file, size, err := c.openFile()
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	var staged *transfer.Staged
+	find := func() (transfer.RowHash, error) { return job.FindHash(file, format, c.Probe) }
+	run := func(ctx context.Context) (transfer.Progress, error) { return job.Run(ctx, file, format) }
+	if c.From != "" {
+		var release func()
+		staged, release, err = c.stage(ctx, file, size, job.Schema, stderr.Writer)
+		if err != nil {
+			return stopped(err)
+		}
+		defer release()
+		size = staged.Total
+		find = func() (transfer.RowHash, error) { return job.FindStagedHash(ctx, staged, c.Probe) }
+		run = func(ctx context.Context) (transfer.Progress, error) { return job.RunStaged(ctx, staged) }
+	}
+	if c.Probe != "" {
+		row, err := find()
+		if err == nil {
+			_, err = file.Seek(0, io.SeekStart)
+		}
+		if err != nil {
+			return fmt.Errorf("--probe: %w", err)
+		}
+		if err := probe(ctx, job, hasher, row, c.Probe, stderr); err != nil {
+			return stopped(err)
+		}
 	}
 	var done transfer.Progress
 	err = c.withStore(ctx, func(s transfer.Store, compatible int) (err error) {
 		job.Store, job.CodesEnforced = s, compatible >= twoFactorSchema
-		done, err = c.importFile(ctx, job, format, stderr.Writer)
+		done, err = c.importRows(ctx, job, size, stderr.Writer, run)
 		return err
 	})
-	if errors.Is(err, context.Canceled) {
-		err = errors.New("stopped")
-	}
+	err = stopped(err)
 	if err != nil && done.Offset > 0 && !c.DryRun {
 		return fmt.Errorf("%w (%d accounts were imported; run the same command again to import the rest)", err, done.Imported)
 	}
 	if err != nil {
 		return err
 	}
+	return c.summarise(out, stderr, done, job, staged)
+}
+
+// stopped returns what a user reads of an error.
+func stopped(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return errors.New("stopped")
+	}
+	return err
+}
+
+// format returns the format of a file that is no dump.
+func (c importCommand) format() (transfer.Format, error) {
+	format := transfer.Format(c.Format)
+	if c.From != "" {
+		return "", c.checkMove()
+	}
+	if err := c.checkNoMove(); err != nil {
+		return "", err
+	}
+	if format == "" {
+		format = transfer.Format(strings.ToLower(strings.TrimPrefix(filepath.Ext(c.File), ".")))
+	}
+	if format != transfer.CSV && format != transfer.NDJSON {
+		return "", errors.New("--format: the name of the file ends in neither .csv nor .ndjson: give the format, or the system of a dump with --from")
+	}
+	return format, nil
+}
+
+// summarise prints what the import has done.
+func (c importCommand) summarise(out, stderr io.Writer, done transfer.Progress, job *transfer.Import, staged *transfer.Staged) error {
+	job.Report.Finish(done, staged, job.Schema)
+	if n := job.Report.Unproven(); n > 0 {
+		fmt.Fprintf(stderr, "%d password hashes are 32 hexadecimal digits and do not say how they were made. They are taken as the MD5 of the password: "+
+			"if they are not, these users cannot sign in. Try one with --probe LOGIN, or state the form with --hash-form.\n", n)
+	}
+	if c.JSON {
+		to := json.NewEncoder(out)
+		to.SetIndent("", "  ")
+		to.SetEscapeHTML(false)
+		return to.Encode(job.Report)
+	}
 	verb := "imported"
 	if c.DryRun {
 		verb = "would be imported"
 	}
-	_, err = fmt.Fprintf(out, "%d accounts %s, %d were there already, %d rows refused\n", done.Imported, verb, done.Existing, done.Refused)
+	_, err := fmt.Fprintf(out, "%d accounts %s, %d were there already, %d rows refused\n", done.Imported, verb, done.Existing, done.Refused)
+	if err == nil && c.DryRun {
+		err = job.Report.Write(out)
+	}
 	if err == nil && c.Wrap == "later" && !c.DryRun {
 		_, err = fmt.Fprintln(out, "The running plugin wraps the weak hashes; `personal status` prints how many are left.")
 	}
 	return err
 }
 
-// job returns the import without its store and its reports.
-func (c importCommand) job() (*transfer.Import, error) {
+// job returns the import without its store, and what verifies its hashes.
+func (c importCommand) job() (*transfer.Import, *password.Hasher, error) {
 	settings, err := readSettings(c.Settings)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	hasher, err := password.New(settings.password(), 0)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	schema, err := userfields.Compile(nil)
 	if c.Fields != nil {
@@ -106,22 +184,22 @@ func (c importCommand) job() (*transfer.Import, error) {
 		err = transfer.CheckSchema(schema)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--fields: %w", err)
+		return nil, nil, fmt.Errorf("--fields: %w", err)
 	}
 	if err := password.CheckForm(c.HashForm); c.HashForm != "" && err != nil {
-		return nil, fmt.Errorf("--hash-form: %w", err)
+		return nil, nil, fmt.Errorf("--hash-form: %w", err)
 	}
 	var keys [][]byte
 	if c.SecretKey != "" {
 		if keys, err = secretkeys.ReadFile(c.SecretKey); err != nil {
-			return nil, fmt.Errorf("--secret-key: %w", err)
+			return nil, nil, fmt.Errorf("--secret-key: %w", err)
 		}
 	}
 	keyring, err := seal.New(keys)
 	if err != nil {
-		return nil, fmt.Errorf("--secret-key: %w", err)
+		return nil, nil, fmt.Errorf("--secret-key: %w", err)
 	}
-	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", HashForm: c.HashForm, Keys: keyring}, nil
+	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", HashForm: c.HashForm, Keys: keyring, Report: &transfer.Report{}}, hasher, nil
 }
 
 // withStore calls use with the database, or in a dry run with a temporary one that
@@ -169,24 +247,31 @@ func (c importCommand) withStore(ctx context.Context, use func(s transfer.Store,
 	return use(target, compatible)
 }
 
-// importFile runs the import, shows its progress and reports refused rows.
-func (c importCommand) importFile(
-	ctx context.Context, job *transfer.Import, format transfer.Format, stderr io.Writer,
-) (done transfer.Progress, err error) {
+// openFile opens the file and returns its size in bytes.
+func (c importCommand) openFile() (*os.File, int64, error) {
 	file, err := os.Open(c.File)
 	if err != nil {
-		return done, fmt.Errorf("opening the file: %w", err)
+		return nil, 0, fmt.Errorf("opening the file: %w", err)
 	}
-	defer file.Close()
 	info, err := file.Stat()
-	if err != nil {
-		return done, fmt.Errorf("opening the file: %w", err)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("opening the file: %w", err)
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("%s is not a regular file, so that a second run could not read it again: save the data to a file first", c.File)
+	default:
+		return file, info.Size(), nil
 	}
-	if !info.Mode().IsRegular() {
-		return done, fmt.Errorf("%s is not a regular file, so that a second run could not read it again: save the data to a file first", c.File)
-	}
+	return nil, 0, errors.Join(err, file.Close())
+}
+
+// importRows runs the import, shows its progress and reports refused rows and changed logins.
+// size is the offset at the end.
+func (c importCommand) importRows(
+	ctx context.Context, job *transfer.Import, size int64, stderr io.Writer, run func(context.Context) (transfer.Progress, error),
+) (done transfer.Progress, err error) {
 	report := stderr
-	if c.Report != "" { // refused rows hold no values
+	if c.Report != "" { // it holds no values but changed logins
 		f, err := os.OpenFile(c.Report, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
 			return done, fmt.Errorf("--report: %w", err)
@@ -194,7 +279,7 @@ func (c importCommand) importFile(
 		defer f.Close()
 		report = f
 	}
-	line := newProgressLine(stderr, info.Size())
+	line := newProgressLine(stderr, size)
 	defer line.clear()
 	job.Progress = line.show
 	job.Refused = func(number int, reason string) error {
@@ -202,7 +287,12 @@ func (c importCommand) importFile(
 		_, err := fmt.Fprintf(report, "line %d: %s\n", number, reason)
 		return err
 	}
-	return job.Run(ctx, file, format)
+	job.Renamed = func(number int, from, to string) error {
+		line.clear()
+		_, err := fmt.Fprintf(report, "line %d: the login %q becomes %q\n", number, from, to)
+		return err
+	}
+	return run(ctx)
 }
 
 // progressLine is a line on a terminal that is overwritten with the progress.

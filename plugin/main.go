@@ -51,6 +51,8 @@ func serve() {
 
 // commands are the commands for administrators.
 type commands struct {
+	PrintVersion versionFlag `name:"version" short:"V" help:"Print the version of this binary."`
+
 	Version  versionCommand  `cmd:"" help:"Print the version of this binary."`
 	Manifest manifestCommand `cmd:"" help:"Print the manifest of this binary for a catalogue."`
 	Settings settingsCommand `cmd:"" help:"Print a settings file with the default and the meaning of every setting."`
@@ -89,12 +91,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	command, err := parser.Parse(args)
 	if exit != nil && *exit == 0 {
-		return nil // it printed help
+		return nil // it printed help or the version
 	}
 	if err != nil {
 		return err
 	}
 	return command.Run()
+}
+
+// versionFlag prints the version, whatever else is on the command line.
+type versionFlag bool
+
+// BeforeReset prints the version and exits.
+func (versionFlag) BeforeReset(app *kong.Kong) error {
+	if err := (versionCommand{}).Run(app.Stdout); err != nil {
+		return err
+	}
+	app.Exit(0)
+	return nil
 }
 
 type versionCommand struct{}

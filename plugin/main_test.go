@@ -16,6 +16,7 @@ func TestRun_PrintsHelpAndDescriptions(t *testing.T) {
 		"--help":     "settings",
 		"settings":   "[session]",
 		"version":    "0.0.0-dev+",
+		"--version":  "0.0.0-dev+",
 		"migrate -h": "PERSONAL_DATABASE",
 	} {
 		var out bytes.Buffer

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -169,9 +170,63 @@ func readKnownSettings(file []byte) (settings, unknownKeys, error) {
 // unknownKeys are the keys of a settings file that this version does not know.
 type unknownKeys []string
 
-// Error names the keys.
+// Error names the keys, and beside each the setting that may be meant.
 func (u unknownKeys) Error() string {
-	return "unknown key: " + strings.Join(u, ", ") + " (`personal settings` prints all settings)"
+	known := settingKeys(reflect.TypeFor[settings](), "")
+	var named []string
+	for _, key := range u {
+		if meant := closest(key, known); meant != "" {
+			key += " (did you mean " + meant + "?)"
+		}
+		named = append(named, key)
+	}
+	return "unknown key: " + strings.Join(named, ", ") + " (`personal settings` prints all settings)"
+}
+
+// settingKeys returns the keys of all settings and sections in a struct.
+func settingKeys(t reflect.Type, prefix string) (keys []string) {
+	for field := range t.Fields() {
+		key := prefix + field.Tag.Get("toml")
+		keys = append(keys, key)
+		if field.Type.Kind() == reflect.Struct {
+			keys = append(keys, settingKeys(field.Type, key+".")...)
+		}
+	}
+	return keys
+}
+
+// closest returns the known key with the fewest edits from key, "" if none is at most two
+// away: enough for letters in the wrong order.
+func closest(key string, known []string) (meant string) {
+	fewest := 3
+	for _, k := range known {
+		if n := edits(key, k); n < fewest {
+			meant, fewest = k, n
+		}
+	}
+	return meant
+}
+
+// edits returns how many bytes must be inserted, removed or replaced to make b of a
+// (Levenshtein distance).
+func edits(a, b string) int {
+	row := make([]int, len(b)+1) // from the part of a so far to each beginning of b
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 // decodeSettings changes what the file sets. The error is [unknownKeys] if all that is

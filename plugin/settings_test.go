@@ -68,6 +68,20 @@ func TestSettings_VerifyCacheIsFromZeroToAMinute(t *testing.T) {
 	}
 }
 
+func TestSettings_UnknownKeyIsComparedWithTheKnownOnes(t *testing.T) {
+	for file, want := range map[string]string{
+		"[session]\nidel = '1h'":                         "session.idel (did you mean session.idle?) (",
+		"[twofactor]\nenabled = true":                    "twofactor (did you mean two_factor?) (",
+		"twofactor.enabled = true":                       "twofactor.enabled (did you mean two_factor.enabled?) (",
+		"[two_factor]\nenable = true\n[colour]\nred = 1": "two_factor.enable (did you mean two_factor.enabled?), colour (",
+	} {
+		_, err := readSettings([]byte(file))
+		if err == nil || !strings.Contains(err.Error(), "unknown key: "+want) {
+			t.Errorf("%q: got error %v, want it to contain %q", file, err, want)
+		}
+	}
+}
+
 func TestSettings_NamesInvalidKeys(t *testing.T) {
 	for name, test := range map[string]struct{ file, want string }{
 		"an unknown key":                 {"[session]\nidel = \"1h\"", "session.idel"},

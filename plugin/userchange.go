@@ -46,10 +46,10 @@ func (c enableUserCommand) Run(ctx context.Context, w io.Writer) error {
 	})
 }
 
-type signOutCommand struct{ userFlags }
+type revokeSessionsCommand struct{ userFlags }
 
 // Run ends the sessions of a user.
-func (c signOutCommand) Run(ctx context.Context, w io.Writer) error {
+func (c revokeSessionsCommand) Run(ctx context.Context, w io.Writer) error {
 	return c.change(ctx, func(ctx context.Context, service *accounts.Service, a accounts.Account) error {
 		sessions, err := service.UserSessions(ctx, a.ID)
 		if err != nil {

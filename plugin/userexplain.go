@@ -124,7 +124,7 @@ func sentence(v personal.Verdict) string {
 	switch v.Reason {
 	case personal.ReasonNoAccount:
 		return "No account has this login, e-mail or id."
-	case personal.ReasonEmailSignIn:
+	case personal.ReasonEmailSignInOff:
 		return "The site accepts only logins: no one signs in with an e-mail (login.with_email)."
 	case personal.ReasonLoginNotEmail:
 		return "The login contains an @ and is not the e-mail of the account: no one can sign in with it."

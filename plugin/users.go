@@ -24,7 +24,7 @@ type userCommand struct {
 	Recover         recoverUserCommand     `cmd:"" help:"Send a user a mail to set a new password."`
 	Disable         disableUserCommand     `cmd:"" help:"Prevent a user from signing in, and end their sessions."`
 	Enable          enableUserCommand      `cmd:"" help:"Let a disabled user sign in again. This also undoes a deletion by the user."`
-	SignOut         signOutCommand         `cmd:"" help:"End all sessions of a user."`
+	RevokeSessions  revokeSessionsCommand  `cmd:"" name:"sign-out" help:"End all sessions of a user."`
 	Delete          deleteUserCommand      `cmd:"" help:"Delete a user and all their data at once."`
 	LiftLimits      liftLimitsCommand      `cmd:"" help:"Lift the limits of attempts that hold for a user."`
 	RemoveTwoFactor removeTwoFactorCommand `cmd:"" help:"Remove the second factor of a user who has lost it, with their passkeys, and end their sessions."`

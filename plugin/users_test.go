@@ -384,13 +384,13 @@ func TestUserSet_ChangesFieldsWithAnEvent(t *testing.T) {
 	})
 }
 
-// TestUser_JSONHasTheDocumentedKeys compares the keys with those of docs/supporting-users.md.
+// TestUser_JSONHasTheDocumentedKeys compares the keys with those of docs/user-commands.md.
 func TestUser_JSONHasTheDocumentedKeys(t *testing.T) {
-	page, err := os.ReadFile("../docs/supporting-users.md")
+	page, err := os.ReadFile("../docs/user-commands.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(page), "\n### As JSON\n")
+	_, section, _ := strings.Cut(string(page), "\n## As JSON\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	documented := map[string]bool{}
 	for _, found := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\|").FindAllStringSubmatch(section, -1) {

@@ -4,12 +4,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"reflect"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -17,6 +19,8 @@ import (
 )
 
 type commands struct {
+	Version versionFlag `short:"V" help:"Print the version of this program."`
+
 	Serve  serveCommand  `cmd:"" help:"Run the CMS."`
 	Plugin pluginCommand `cmd:"" help:"Manage the plugin versions: those on disk, and the one that the running host uses."`
 
@@ -42,26 +46,47 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func parseAndRun(ctx context.Context, args []string, out output) error {
-	parser, err := newParser(ctx, out)
+	exited := false
+	parser, err := newParser(ctx, out, kong.Exit(func(code int) { exited = exited || code == 0 }))
 	if err != nil {
 		return fmt.Errorf("building the command line: %w", err)
 	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
 	parsed, err := parser.Parse(args)
+	if exited {
+		return nil // it printed help or the version
+	}
 	if err != nil {
 		return errors.Join(err, errors.New("see host-sample --help"))
 	}
 	return parsed.Run()
 }
 
-func newParser(ctx context.Context, out output) (*kong.Kong, error) {
-	return kong.New(&commands{},
+func newParser(ctx context.Context, out output, options ...kong.Option) (*kong.Kong, error) {
+	return kong.New(&commands{}, append(options,
 		kong.Name("host-sample"),
 		kong.Description("A sample CMS with personal accounts. The environment variable of each flag is shown beside it."),
 		kong.Writers(out.stdout, out.stderr),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(out),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
-	)
+	)...)
+}
+
+// versionFlag prints the version of the module that the program was built from.
+type versionFlag bool
+
+// BeforeReset prints the version and exits.
+func (versionFlag) BeforeReset(app *kong.Kong) error {
+	version := "(devel)"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = cmp.Or(strings.TrimPrefix(info.Main.Version, "v"), version)
+	}
+	fmt.Fprintln(app.Stdout, version)
+	app.Exit(0)
+	return nil
 }
 
 // readDuration reads the value of a flag, or of its environment variable, that is a duration.

@@ -16,7 +16,7 @@ import (
 
 // policy is what a site with a strict policy of its own sends; a meta element is how the
 // layout of this one does.
-const policy = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'self'; style-src 'self'; form-action 'self'">`
+const policy = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'">`
 
 // settingsSource makes hashing cheap and switches two factors on.
 const settingsSource = `package main
@@ -29,23 +29,14 @@ func settings(plugincatalogue.Manifest) ([]byte, error) {
 `
 
 // startCMS builds the program of the README in an empty folder, with the layout, under a
-// strict policy, and the page of docs/embedding.md, and starts it.
-func startCMS(t *testing.T) *site {
+// strict policy, and the page of docs/embedding.md, and starts it. Its texts are replaced as
+// further says, in pairs of old and new.
+func startCMS(t *testing.T, further ...string) *site {
 	t.Helper()
+	block := func(page, kind, begin string) string { return blockOf(t, page, kind, begin) }
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
-	}
-	block := func(page, kind, begin string) string {
-		text, err := os.ReadFile(filepath.Join(root, page))
-		if err != nil {
-			t.Fatal(err)
-		}
-		found := regexp.MustCompile("(?s)\n```" + kind + "\n(" + begin + ".*?)```\n").FindSubmatch(text)
-		if found == nil {
-			t.Fatalf("%s has no block of type %s that begins with %s", page, kind, begin)
-		}
-		return string(found[1])
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -57,12 +48,12 @@ func startCMS(t *testing.T) *site {
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"main.go": strings.NewReplacer("127.0.0.1:8080", address, `Plugin: "bin/personal",`, `Plugin: "bin/personal", Settings: settings,`,
+		"main.go": strings.NewReplacer(append(further, "127.0.0.1:8080", address, `Plugin: "bin/personal",`, `Plugin: "bin/personal", Settings: settings,`,
 			"\t\"fmt\"\n", "\t\"fmt\"\n\t\"html/template\"\n",
 			"personalpages.Config{}", `personalpages.Config{Layout: template.Must(template.ParseFiles("layout.html"))}`,
 			"\tpages.Handle(\"GET /hello\"", "\tpages.Handle(\"/orders\", account.RequireUser(http.HandlerFunc(orders)))\n\tpages.Handle(\"GET /hello\"",
-		).Replace(block("README.md", "go", "package main")),
-		"settings.go": settingsSource,
+		)...).Replace(block("README.md", "go", "package main")),
+		"settings.go": strings.NewReplacer(further...).Replace(settingsSource),
 		"orders.go":   block("docs/embedding.md", "go", "// orders.go"),
 		"layout.html": strings.Replace(block("docs/embedding.md", "html", ""), "<head>", "<head>\n"+policy, 1),
 	} {
@@ -106,6 +97,20 @@ func startCMS(t *testing.T) *site {
 		return response.StatusCode == http.StatusOK
 	})
 	return s
+}
+
+// blockOf returns a block of code of a page of the documentation.
+func blockOf(t *testing.T, page, kind, begin string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?s)\n```" + kind + "\n(" + begin + ".*?)```\n").FindSubmatch(text)
+	if found == nil {
+		t.Fatalf("%s has no block of type %s that begins with %s", page, kind, begin)
+	}
+	return string(found[1])
 }
 
 // TestCMS_HasAccountPagesInItsLayout drives the program of the README as a visitor.
@@ -218,4 +223,101 @@ func TestCMS_RefusesOtherSites(t *testing.T) {
 			t.Errorf("%s: got %d, want 403", path, response.StatusCode)
 		}
 	}
+}
+
+// startCMSWithAdmin is startCMS with the lines of docs/admin-pages.md, and with limits.
+func startCMSWithAdmin(t *testing.T) *site {
+	t.Helper()
+	lines := blockOf(t, "docs/admin-pages.md", "go", "\tadmin, err")
+	if n := strings.Count(lines, "\n"); n > 10 {
+		t.Errorf("got %d lines that mount the admin pages, want 10 at most", n)
+	}
+	layout := `layout := template.Must(template.ParseFiles("layout.html"))`
+	return startCMS(t,
+		"\taccount, err :=", "\t"+layout+"\n\taccount, err :=",
+		"\t\"github.com/cms-personal/personal/shared/personalhost\"\n",
+		"\t\"github.com/cms-personal/personal/shared/personaladmin\"\n\t\"github.com/cms-personal/personal/shared/personalhost\"\n",
+		"\tif err := module.Serve", lines+"\tif err := module.Serve",
+		`[throttle]\nenabled = false`, `[throttle]\nenabled = true`,
+	)
+}
+
+// TestCMS_HasAdminPagesInItsLayout drives the program of the README with the lines of
+// docs/admin-pages.md as its administrator, and as an editor, who is none.
+func TestCMS_HasAdminPagesInItsLayout(t *testing.T) {
+	t.Parallel()
+	s := startCMSWithAdmin(t)
+	p, boris := newTab(t, s.url, desktop), newTab(t, s.url, desktop)
+	p.visit("/admin/")
+	p.control("Password") // its visitors sign in
+	for _, visitor := range []struct {
+		tab   *tab
+		login string
+	}{{p, "anna"}, {boris, "boris"}} {
+		visitor.tab.open("/account/register")
+		visitor.tab.submit(map[string]string{"login": visitor.login, "email": visitor.login + "@example.com", "password": password, "confirm_password": password})
+	}
+	p.open("/admin/")
+	p.see("My CMS")
+	p.see("Registrations")
+	p.wantAccessible()
+	p.album = "admin"
+	p.pictures("cms-overview")
+
+	// An editor is made, who is no administrator.
+	p.press("User fields")
+	p.press("Edit as JSON")
+	p.set("Schema", `[{"name": "role", "type": "enum", "read_only": true, "label": {"en": "Role"}, "options": [{"value": "editor", "label": {"en": "Editor"}}]}]`)
+	p.press("Save")
+	p.see("The user fields have been saved.")
+	p.press("Users")
+	p.press("boris")
+	p.set("Role", "editor")
+	p.press("Save")
+	p.see("The profile has been saved.")
+	boris.open("/account")
+	boris.see("Editor")
+	p.open("/admin/users?is=role%3Deditor&show=role")
+	p.see("boris")
+	p.wantNoText("anna@example.com")
+	p.pictures("cms-users")
+	for _, path := range []string{"/admin/", "/admin/users", "/admin/plugin", "/admin/events"} {
+		boris.visit(path)
+		boris.wantStatus(http.StatusForbidden)
+		boris.see("This page is for administrators.")
+		boris.see("My CMS")
+	}
+
+	// A user is locked out, and let in again.
+	out := newTab(t, s.url, desktop)
+	s.lockOut(t, "boris")
+	out.open("/account/sign-in")
+	out.submit(map[string]string{"login": "boris", "password": password})
+	out.wantStatus(http.StatusTooManyRequests)
+	p.open("/admin/support")
+	p.fill("Login, e-mail or id", "boris")
+	p.press("Check")
+	p.see("Too many wrong passwords for boris from 127.0.0.1.")
+	p.wantAccessible()
+	p.press("Lift the limits")
+	p.see("The limits of the account have been lifted.")
+	out.open("/account/sign-in")
+	out.submit(map[string]string{"login": "boris", "password": password})
+	out.wantStatus(http.StatusOK)
+
+	// A version is swapped, and rolled back.
+	s.command(t, "plugin", "install", bundle(t, "9.0.0", ""))
+	p.open("/admin/plugin")
+	before := p.text("#plugin-now dd strong")
+	p.press("Use 9.0.0")
+	p.await("the switch", `document.querySelector("#plugin-now dd strong")?.textContent === "9.0.0" ? "yes" : ""`)
+	p.see("Roll back to " + before)
+	p.wantAccessible()
+	p.press("Roll back to " + before)
+	p.see("Rolled back from 9.0.0 to " + before)
+	p.press("Events")
+	p.see("Plugin: rolled back")
+	p.see("by anna")
+	p.emulate(display{width: 320, height: 640, dark: true})
+	p.await("the page to fit", `document.documentElement.scrollWidth > document.documentElement.clientWidth ? "" : "yes"`)
 }

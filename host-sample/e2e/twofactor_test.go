@@ -177,7 +177,7 @@ func TestTwoFactor_AdministratorRemovesIt(t *testing.T) {
 	admin.press("anna")
 	admin.wantAccessible()
 	admin.press("Remove the second factor …")
-	admin.see("docs/supporting-users.md")
+	admin.see("How to check: Documentation")
 	admin.wantAccessible()
 	admin.press("Remove the second factor")
 	admin.see("The user has no second factor any more.")

@@ -26,7 +26,7 @@ const Path = "/reference"
 // API is what the page describes.
 type API interface {
 	Document(r *http.Request) ([]byte, error) // openapi.json
-	Explain(r *http.Request, err error) personalhttp.Explanation
+	Explain(r *http.Request, err error) personalhttp.ErrorResponse
 }
 
 // Options are what the page needs.
@@ -56,9 +56,17 @@ func New(o Options) (http.Handler, error) {
 			pages.Problem(w, r, ui.Problem{Status: x.Status, Message: x.Message, Retry: true})
 			return
 		}
-		pages.Render(w, r, http.StatusOK, "reference", ui.Page{Wide: true, Body: newBody(d)})
+		pages.Render(w, r, http.StatusOK, "reference", ui.Page{Wide: true, Body: newBody(d, origin(r))})
 	})
 	return pages.Handler(mux), nil
+}
+
+// origin returns the origin of the site as the visitor's browser sees it.
+func origin(r *http.Request) string {
+	if ui.OverHTTPS(r) {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
 }
 
 // body is what the page shows.
@@ -67,6 +75,7 @@ type body struct {
 	Base         string   // prefix of the paths
 	DocumentURL  string
 	Operations   []operation
+	Common       []statusResponse // of most operations, which leave them out
 	Identity     members[scheme]
 }
 
@@ -81,6 +90,7 @@ type operation struct {
 	Properties []property // of the request body
 	Headers    []string   // of a success, and of other responses too
 	Responses  []statusResponse
+	Curl       string
 }
 
 // property is one parameter of a request, or one value of a response.
@@ -99,20 +109,70 @@ type statusResponse struct {
 	Data    []property // of a success
 }
 
-func newBody(d document) body {
+func newBody(d document, origin string) body {
 	b := body{Introduction: paragraphs(d.Info.Description), Identity: d.Components.SecuritySchemes}
 	if len(d.Servers) > 0 {
 		b.Base = d.Servers[0].URL
 	}
 	b.DocumentURL = b.Base + "/openapi.json"
+	url := b.Base
+	if strings.HasPrefix(url, "/") {
+		url = origin + url
+	}
 	for _, path := range d.Paths {
 		for _, method := range path.Value {
 			if method.Name != "options" { // sent by browsers only
-				b.Operations = append(b.Operations, d.operation(strings.ToUpper(method.Name), path.Name, method.Value))
+				op := d.operation(strings.ToUpper(method.Name), path.Name, method.Value)
+				op.Curl = op.curl(url)
+				b.Operations = append(b.Operations, op)
 			}
 		}
 	}
+	b.Common = common(b.Operations)
 	return b
+}
+
+// common returns the errors that more than half of the operations have, and removes them from
+// these.
+func common(operations []operation) (shared []statusResponse) {
+	count := map[string]int{}
+	for _, op := range operations {
+		for _, r := range op.Responses {
+			count[r.key()]++
+		}
+	}
+	isCommon := func(r statusResponse) bool { return r.Data == nil && 2*count[r.key()] > len(operations) }
+	for i := range operations {
+		for _, r := range operations[i].Responses {
+			if isCommon(r) && !slices.ContainsFunc(shared, func(s statusResponse) bool { return s.key() == r.key() }) {
+				shared = append(shared, r)
+			}
+		}
+		operations[i].Responses = slices.DeleteFunc(operations[i].Responses, isCommon)
+	}
+	slices.SortFunc(shared, func(a, b statusResponse) int { return strings.Compare(a.Status, b.Status) })
+	return shared
+}
+
+// key identifies a response by its status and texts.
+func (r statusResponse) key() string { return fmt.Sprint(r.Status, r.Texts, r.Headers) }
+
+// curl returns a command that calls the operation with its required parameters.
+func (op operation) curl(base string) string {
+	command := "curl " + base + op.Path
+	if op.Identified {
+		command += " \\\n  -H 'User-Id: 1' -H 'User-Hash: …'"
+	}
+	sent := false
+	for _, p := range op.Properties {
+		if p.Required {
+			command, sent = command+" \\\n  -d "+p.Name+"=…", true
+		}
+	}
+	if op.Method == http.MethodPost && !sent {
+		command += " -X POST"
+	}
+	return command
 }
 
 func (d *document) operation(method, path string, described described) operation {

@@ -3,6 +3,7 @@ package reference_test
 import (
 	"context"
 	"errors"
+	"html"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -43,6 +44,30 @@ func TestReference_EveryOperationCanBeTried(t *testing.T) {
 		}
 	}
 	for _, want := range []string{"/cms/api/v1/personal/openapi.json", "invalid_credentials", "Retry-After", "User-Hash", "user_profile"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("want %s in the page", want)
+		}
+	}
+}
+
+func TestReference_CommonErrorsAreShownOnce(t *testing.T) {
+	body := shown(t, nil, nil).Body.String()
+	if got := strings.Count(body, `href="#common"`); got < len(personalhttp.Endpoints()) {
+		t.Errorf("got %d links to the common errors, want one for each operation", got)
+	}
+	_, common, _ := strings.Cut(body, `id="common"`)
+	if got := strings.Count(common, "too_large"); got == 0 || strings.Count(body, "too_large") != got {
+		t.Errorf("got too_large %d times among the common errors and %d times in all, want it there alone", got, strings.Count(body, "too_large"))
+	}
+}
+
+func TestReference_OperationsHaveACommand(t *testing.T) {
+	body := html.UnescapeString(shown(t, nil, nil).Body.String())
+	for _, want := range []string{
+		"curl http://example.com/cms/api/v1/personal/auth/ \\\n  -d login=… \\\n  -d password=…</code>",
+		"curl http://example.com/cms/api/v1/personal/profile/ \\\n  -H 'User-Id: 1' -H 'User-Hash: …'</code>",
+		"curl http://example.com/cms/api/v1/personal/logout/ \\\n  -H 'User-Id: 1' -H 'User-Hash: …' -X POST</code>",
+	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("want %s in the page", want)
 		}

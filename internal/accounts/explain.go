@@ -181,7 +181,7 @@ func (s *Service) explainState(
 	switch {
 	case s.loginQuery(entered).finds(a), email.Key != "" && email.Key == a.Unverified.Key:
 	case email.Key != "" && email.Key == a.Email.Key:
-		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonEmailSignIn})
+		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonEmailSignInOff})
 	default:
 		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonLoginNotEmail, Action: personal.ActionSetEmail})
 	}

@@ -220,7 +220,7 @@ var situations = map[string]struct {
 		s.change(func(set *accounts.Settings) { set.LoginWithEmail = false })
 		s.wantTry(t, s.home, s.email(), goodPassword, personal.CodeInvalidCredentials)
 		s.typed = strings.ToUpper(s.email())
-		return personal.Verdict{Reason: personal.ReasonEmailSignIn}
+		return personal.Verdict{Reason: personal.ReasonEmailSignInOff}
 	}, func(_ *testing.T, s *stuck) { s.typed = s.login }},
 	"a login of the first release that is not the e-mail": {func(t *testing.T, s *stuck) personal.Verdict {
 		s.typed = "old-" + s.email()

@@ -53,7 +53,7 @@ var provenUses = map[string]use{
 		return err
 	},
 	"two_factor_remove": func(ctx context.Context, s *accounts.Service, c personal.Credentials, proof string) error {
-		_, err := s.EndTwoFactor(ctx, personal.EndTwoFactorRequest{Credentials: c, Proof: proof})
+		_, err := s.RemoveOwnTwoFactor(ctx, personal.RemoveOwnTwoFactorRequest{Credentials: c, Proof: proof})
 		return err
 	},
 }

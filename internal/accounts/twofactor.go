@@ -34,11 +34,11 @@ type TwoFactorStore interface {
 	// and stores the jobs. ErrCodeUsed; ErrProofVoid; ErrStale if the credential version has
 	// changed or the account is disabled.
 	ReplaceRecoveryCodes(ctx context.Context, accountID, credentialVersion int64, code CodeUse, recoveryCodes [][32]byte, jobs ...NewJob) error
-	// EndTwoFactor uses up the code, removes the second factor and the recovery codes,
+	// RemoveOwnTwoFactor uses up the code, removes the second factor and the recovery codes,
 	// raises the credential version, ends every session but keep, as ReplacePassword does,
 	// voids the account's mailed tokens, and stores the jobs.
 	// Errors are those of ReplaceRecoveryCodes.
-	EndTwoFactor(ctx context.Context, accountID, credentialVersion int64, keep KeptSession, code CodeUse, jobs ...NewJob) error
+	RemoveOwnTwoFactor(ctx context.Context, accountID, credentialVersion int64, keep KeptSession, code CodeUse, jobs ...NewJob) error
 	// RemoveTwoFactor removes the second factor, the recovery codes and, unless it keeps them, the passkeys, and ends every
 	// session; no address is fully known any more. It keeps the credential version, because
 	// a deletion by the user depends on it. It stores the jobs, which it requests under a lock with the account before the
@@ -227,8 +227,8 @@ func (s *Service) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecove
 	return codes, nil
 }
 
-// EndTwoFactor implements [personal.Service].
-func (s *Service) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorRequest) (personal.Credentials, error) {
+// RemoveOwnTwoFactor implements [personal.Service].
+func (s *Service) RemoveOwnTwoFactor(ctx context.Context, r personal.RemoveOwnTwoFactorRequest) (personal.Credentials, error) {
 	who, code, err := s.authorizeChange(ctx, r.Credentials, evidence{"password", r.Password, r.Code, r.Proof}, r.FieldErrors)
 	if err != nil {
 		return personal.Credentials{}, err
@@ -236,7 +236,7 @@ func (s *Service) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorReque
 	a := who.account
 	jobs := s.reports(ctx, personal.ActorUser, personal.EventTwoFactorOff, mailtext.TwoFactorOff, a.ID, a.Email)
 	keep, secret := s.keepSession(ctx, who)
-	err = s.store.EndTwoFactor(ctx, a.ID, a.CredentialVersion, keep, code.use, append(jobs, code.jobs...)...)
+	err = s.store.RemoveOwnTwoFactor(ctx, a.ID, a.CredentialVersion, keep, code.use, append(jobs, code.jobs...)...)
 	if err := s.authorized(ctx, code, "ending a second factor", err); err != nil {
 		return personal.Credentials{}, err
 	}

@@ -96,7 +96,7 @@ func (u *factor) confirm(t testing.TB, ctx context.Context) {
 func (u *factor) end(t testing.TB, ctx context.Context) {
 	t.Helper()
 	var err error
-	u.in, err = u.f.service.EndTwoFactor(ctx, personal.EndTwoFactorRequest{Credentials: u.in, Password: goodPassword, Code: u.next()})
+	u.in, err = u.f.service.RemoveOwnTwoFactor(ctx, personal.RemoveOwnTwoFactorRequest{Credentials: u.in, Password: goodPassword, Code: u.next()})
 	if err != nil {
 		t.Fatalf("ending: %v", err)
 	}
@@ -171,7 +171,7 @@ var uses = map[string]use{
 		return err
 	},
 	"two_factor_remove": func(ctx context.Context, s *accounts.Service, c personal.Credentials, code string) error {
-		_, err := s.EndTwoFactor(ctx, personal.EndTwoFactorRequest{Credentials: c, Password: goodPassword, Code: code})
+		_, err := s.RemoveOwnTwoFactor(ctx, personal.RemoveOwnTwoFactorRequest{Credentials: c, Password: goodPassword, Code: code})
 		return err
 	},
 }
@@ -200,7 +200,7 @@ func TestTwoFactor_OperationsExistOnlyWhenOffered(t *testing.T) {
 			return err
 		},
 		"two_factor_remove": func() error {
-			_, err := f.service.EndTwoFactor(t.Context(), personal.EndTwoFactorRequest{})
+			_, err := f.service.RemoveOwnTwoFactor(t.Context(), personal.RemoveOwnTwoFactorRequest{})
 			return err
 		},
 	}

@@ -11,7 +11,7 @@ import (
 // docsRows returns the cells of the table below a heading of the page, code without its marks.
 func docsRows(t *testing.T, heading string) (rows [][]string) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/import-export.md")
+	page, err := os.ReadFile("../../docs/password-hashes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func docsRows(t *testing.T, heading string) (rows [][]string) {
 }
 
 func TestDocs_HashesOfOtherSystems(t *testing.T) {
-	rows := docsRows(t, "#### Hashes of other systems")
+	rows := docsRows(t, "## Hashes of other systems")
 	if len(rows) != 41 {
 		t.Errorf("got %d rows, want 41", len(rows))
 	}
@@ -79,7 +79,7 @@ func TestDocs_HashesOfOtherSystems(t *testing.T) {
 // The table of formats names how each stored format and each text of another system begins.
 func TestDocs_FormatsAreNamed(t *testing.T) {
 	var named []string
-	for _, row := range docsRows(t, "### Password hashes") {
+	for _, row := range docsRows(t, "## Formats") {
 		named = append(named, regexp.MustCompile("`[^`]+`").FindAllString(row[1], -1)...)
 	}
 	for _, v := range formatVectors {
@@ -96,4 +96,15 @@ func TestDocs_FormatsAreNamed(t *testing.T) {
 			t.Errorf("%s: the page does not name how %.12s begins", v.source, v.hash)
 		}
 	}
+}
+
+// formatNames returns the names of the formats that are taken, sorted.
+func formatNames() (names []string) {
+	for _, f := range formats {
+		if f.name != "" {
+			names = append(names, f.name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

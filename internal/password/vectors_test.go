@@ -132,14 +132,6 @@ func TestVerify_MatchesHashesOfOtherSystems(t *testing.T) {
 	}
 }
 
-// formatNames returns the names of the formats that are taken, see [Name].
-func formatNames() (names []string) {
-	for _, f := range formats {
-		names = append(names, f.name)
-	}
-	return names
-}
-
 // Every format has a vector: those of the first version are in foreignVectors.
 func TestVerify_EveryFormatHasAVector(t *testing.T) {
 	missing := formatNames()

@@ -22,7 +22,7 @@ var causes = map[mailtext.Kind]personal.OperationName{
 	mailtext.SessionTheft:        personal.OpRefresh,
 	mailtext.Deletion:            personal.OpDelete,
 	mailtext.TwoFactorOn:         personal.OpConfirmTwoFactor,
-	mailtext.TwoFactorOff:        personal.OpEndTwoFactor,
+	mailtext.TwoFactorOff:        personal.OpRemoveOwnTwoFactor,
 	mailtext.RecoveryCodes:       personal.OpRenewRecoveryCodes,
 	mailtext.RecoveryCodeUsed:    personal.OpAuthorize,
 	mailtext.CodeRefused:         personal.OpAuthorize,

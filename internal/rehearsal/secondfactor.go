@@ -78,15 +78,15 @@ func (r *run) secondFactor(c *check) {
 		Credentials: u.pair, Password: u.password, Code: confirmed.RecoveryCodes[1],
 	})
 	c.ok(personal.OpRenewRecoveryCodes, err)
-	end := personal.EndTwoFactorRequest{Credentials: u.pair, Password: u.password, Code: confirmed.RecoveryCodes[2]}
-	_, err = r.client.EndTwoFactor(r.call(), end)
-	c.refused(personal.OpEndTwoFactor, err, personal.CodeValidationFailed, "code", personal.FieldErrorMismatch)
+	end := personal.RemoveOwnTwoFactorRequest{Credentials: u.pair, Password: u.password, Code: confirmed.RecoveryCodes[2]}
+	_, err = r.client.RemoveOwnTwoFactor(r.call(), end)
+	c.refused(personal.OpRemoveOwnTwoFactor, err, personal.CodeValidationFailed, "code", personal.FieldErrorMismatch)
 	end.Code = renewed[0]
-	u.pair, err = r.client.EndTwoFactor(r.call(), end)
-	c.ok(personal.OpEndTwoFactor, err)
+	u.pair, err = r.client.RemoveOwnTwoFactor(r.call(), end)
+	c.ok(personal.OpRemoveOwnTwoFactor, err)
 	u.twoFactor = false
-	c.rotated(personal.OpEndTwoFactor, end.Credentials, u.pair)
-	r.notice(c, personal.OpEndTwoFactor, mailtext.TwoFactorOff, u.email)
+	c.rotated(personal.OpRemoveOwnTwoFactor, end.Credentials, u.pair)
+	r.notice(c, personal.OpRemoveOwnTwoFactor, mailtext.TwoFactorOff, u.email)
 
 	secret = r.beginTwoFactor(c)
 	_, err = r.client.ConfirmTwoFactor(r.call(), personal.ConfirmTwoFactorRequest{Credentials: u.pair, Code: app()})

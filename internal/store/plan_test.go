@@ -158,7 +158,7 @@ func TestClaimJobs_MailsDoNotWalkOverEvents(t *testing.T) {
 	}
 }
 
-// operations.md tells operators of many accounts to make this index themselves: it costs each
+// docs/sizing.md tells operators of many accounts to make this index themselves: it costs each
 // registration time, and only the administrators' search uses it.
 func TestSearchAccounts_UsesAnOperatorsTrigramIndex(t *testing.T) {
 	s, queries := planned(t)

@@ -45,7 +45,7 @@ func stateProblem(state string) string {
 	case "42501", "3F000": // insufficient_privilege; invalid_schema_name: no schema that the role may use
 		return "the role of the database URL lacks rights: as an administrator run GRANT CONNECT ON DATABASE …, and GRANT USAGE, CREATE ON SCHEMA … TO the role; " +
 			"if another role has created the tables, run `personal migrate` as that role and GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA … TO this one " +
-			"(docs/deployment.md, Rights in PostgreSQL)"
+			"(docs/postgresql.md, Rights in PostgreSQL)"
 	}
 	return ""
 }

@@ -1,6 +1,6 @@
 // Package store keeps accounts, sessions, mailed tokens, counted attempts, the
 // audit log and jobs in PostgreSQL or SQLite. Both databases run the same
-// queries; dialect.go holds all that differs, except for the queries of hot.go.
+// queries; dialect.go holds all that differs, except for the queries of sessionlookup.go.
 //
 // Transactions run at READ COMMITTED on PostgreSQL. A value that a transaction
 // reads and then decides by is therefore locked first (the account's row always

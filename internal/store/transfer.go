@@ -83,6 +83,10 @@ func (s *Store) yieldWriteLock(ctx context.Context) {
 	s.lastYield.Store(time.Now().UnixMilli())
 }
 
+// statementRows are the accounts that one statement concerns: SQLite keeps a parsed statement in
+// memory.
+const statementRows = 100
+
 // addAccounts inserts the accounts without a conflict and finds the conflicts of the
 // others. If there is none, it was with an account that has been deleted meanwhile,
 // and the insert is repeated.
@@ -90,8 +94,10 @@ func (s *Store) addAccounts(ctx context.Context, tx bun.Tx, batch []accounts.Acc
 	outcomes := make([]transfer.Outcome, len(batch))
 	open := openIndexes(outcomes)
 	for range insertTries {
-		if err := s.insertAccounts(ctx, tx, batch, open, outcomes); err != nil {
-			return nil, err
+		for part := range slices.Chunk(open, statementRows) {
+			if err := s.insertAccounts(ctx, tx, batch, part, outcomes); err != nil {
+				return nil, err
+			}
 		}
 		if err := findConflicts(ctx, tx, batch, outcomes); err != nil {
 			return nil, err
@@ -288,7 +294,13 @@ func (s *Store) Conflicts(ctx context.Context, batch []accounts.Account) ([]tran
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	outcomes := make([]transfer.Outcome, len(batch))
-	return outcomes, wrap(ctx, "look for conflicts", findConflicts(ctx, s.read, batch, outcomes))
+	for from := 0; from < len(batch); from += statementRows {
+		to := min(from+statementRows, len(batch))
+		if err := findConflicts(ctx, s.read, batch[from:to], outcomes[from:to]); err != nil {
+			return nil, wrap(ctx, "look for conflicts", err)
+		}
+	}
+	return outcomes, nil
 }
 
 // spelling identifies a row that was imported before. If only the keys are equal, the

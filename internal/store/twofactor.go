@@ -212,8 +212,8 @@ func (s *Store) ReplaceRecoveryCodes(
 	})
 }
 
-// EndTwoFactor implements accounts.TwoFactorStore.
-func (s *Store) EndTwoFactor(
+// RemoveOwnTwoFactor implements accounts.TwoFactorStore.
+func (s *Store) RemoveOwnTwoFactor(
 	ctx context.Context, accountID, credentialVersion int64, keep accounts.KeptSession, code accounts.CodeUse, jobs ...accounts.NewJob,
 ) error {
 	return s.inTx(ctx, "end a second factor", func(ctx context.Context, tx bun.Tx) error {

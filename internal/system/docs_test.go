@@ -127,6 +127,48 @@ func anchors(page string) map[string]bool {
 	return found
 }
 
+var (
+	namedPage  = regexp.MustCompile(`docs/[a-z-]+\.md`)
+	linkOfPage = regexp.MustCompile(`\.Doc\("([a-z-]+\.md)#?([^"]*)"\)`) // of the admin pages
+)
+
+// TestDocs_PagesThatTheCodeNamesExist follows what code, settings and scripts say about the
+// documentation: names of pages, and links of the admin pages to headings.
+func TestDocs_PagesThatTheCodeNamesExist(t *testing.T) {
+	texts := pages(t)
+	links := 0
+	err := filepath.WalkDir(repository, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".md") {
+			return err
+		}
+		switch ext := filepath.Ext(path); {
+		case ext == ".go", ext == ".toml", ext == ".service", ext == ".proto", ext == "" && filepath.Base(filepath.Dir(path)) == ".ci":
+		default:
+			return nil
+		}
+		text := readFile(t, path)
+		for _, page := range namedPage.FindAllString(text, -1) {
+			if _, ok := texts[page]; !ok {
+				t.Errorf("%s names %s, which does not exist", path, page)
+			}
+		}
+		for _, found := range linkOfPage.FindAllStringSubmatch(text, -1) {
+			page, ok := texts["docs/"+found[1]]
+			if !ok || found[2] != "" && !anchors(page)[found[2]] {
+				t.Errorf("%s links to %s#%s, which does not exist", path, found[1], found[2])
+			}
+			links++
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if links < 4 {
+		t.Errorf("got %d links of the admin pages, want at least 4", links)
+	}
+}
+
 // TestContainerfile_ImagesArePinned checks that each image is named by its digest or
 // empty: a tag can be moved.
 func TestContainerfile_ImagesArePinned(t *testing.T) {

@@ -288,12 +288,12 @@ func freePort(t *testing.T) int {
 
 func (b *bouncer) write(t *testing.T, primary int) {
 	t.Helper()
-	page := readFile(t, filepath.Join(repository, "docs/deployment.md"))
+	page := readFile(t, filepath.Join(repository, "docs/postgresql.md"))
 	_, text, _ := strings.Cut(page, "```ini\n[databases]")
 	text, _, found := strings.Cut(text, "```")
 	text = strings.NewReplacer("port=5432", fmt.Sprintf("port=%d", primary), "listen_port = 6432", fmt.Sprintf("listen_port = %d", b.port)).Replace("[databases]" + text)
 	if !found || strings.Contains(text, "5432") || strings.Contains(text, "6432") {
-		t.Fatalf("docs/deployment.md has no configuration of PgBouncer that the test can use: %s", text)
+		t.Fatalf("docs/postgresql.md has no configuration of PgBouncer that the test can use: %s", text)
 	}
 	if err := os.WriteFile(b.config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)

@@ -210,10 +210,10 @@ func isPart(metric, name, metricType string) bool {
 
 var documentedMetric = regexp.MustCompile("(?m)^\\| `(personal_\\w+)(?:\\{([\\w,]+)\\})?` \\|")
 
-// testMetricsInDocs compares the names and labels with the table in docs/operations.md,
+// testMetricsInDocs compares the names and labels with the table in docs/observing.md,
 // and checks its alerts.
 func testMetricsInDocs(t *testing.T, samples []sample, types map[string]string) {
-	page := readFile(t, repository+"/docs/operations.md")
+	page := readFile(t, repository+"/docs/observing.md")
 	documented := map[string]string{}
 	for _, row := range documentedMetric.FindAllStringSubmatch(page, -1) {
 		documented[row[1]] = row[2]
@@ -234,12 +234,12 @@ func testMetricsInDocs(t *testing.T, samples []sample, types map[string]string) 
 		names := strings.Split(documented[metric], ",")
 		slices.Sort(names)
 		if _, ok := documented[metric]; !ok || strings.Join(names, ",") != labels {
-			t.Errorf("docs/operations.md has %s{%s}, want {%s}", metric, documented[metric], labels)
+			t.Errorf("docs/observing.md has %s{%s}, want {%s}", metric, documented[metric], labels)
 		}
 	}
 	for metric := range documented {
 		if _, ok := exported[metric]; !ok {
-			t.Errorf("docs/operations.md has %s, which is not exported", metric)
+			t.Errorf("docs/observing.md has %s, which is not exported", metric)
 		}
 	}
 	_, alerts, _ := strings.Cut(page, "\nAlert on:\n")
@@ -250,7 +250,7 @@ func testMetricsInDocs(t *testing.T, samples []sample, types map[string]string) 
 		checked++
 	}
 	if checked < 5 {
-		t.Errorf("found %d alerts in docs/operations.md, want more", checked)
+		t.Errorf("found %d alerts in docs/observing.md, want more", checked)
 	}
 }
 

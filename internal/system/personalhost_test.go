@@ -352,7 +352,7 @@ func TestPersonalhost_UnusablePostgresEndsOpen(t *testing.T) {
 	wantSetupError(t, openWith(t, asRole), grants) // of PostgreSQL 3F000: there is no schema for the role
 	administer(database, "GRANT USAGE ON SCHEMA public TO "+role)
 	wantSetupError(t, openWith(t, asRole), grants) // 42501
-	// docs/deployment.md, Rights in PostgreSQL: a role of its own migrates.
+	// docs/postgresql.md, Rights in PostgreSQL: a role of its own migrates.
 	if err := openWith(t, database); err != nil {
 		t.Fatal(err)
 	}

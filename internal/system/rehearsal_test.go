@@ -129,13 +129,13 @@ var plantedFaults = []plantedFault{
 	},
 	{
 		"an ended session lives on", "internal/store/sessions.go",
-		"	_, err := s.exec(ctx, \"revoke a session\",", "	if FAULT {\n		return nil\n	}\n	_, err := s.exec(ctx, \"revoke a session\",",
+		"	const remove = \"DELETE FROM personal_sessions", "	if FAULT {\n		return nil\n	}\n	const remove = \"DELETE FROM personal_sessions",
 		"sessions", "Profile", "error_code",
 	},
 	{
 		"users can end sessions of others", "internal/store/sessions.go",
-		"\"DELETE FROM personal_sessions WHERE account_id = ? AND id = ?\", accountID, id)",
-		"map[bool]string{false: \"DELETE FROM personal_sessions WHERE account_id = ? AND id = ?\", true: \"DELETE FROM personal_sessions WHERE (account_id = ? OR TRUE) AND id = ?\"}[FAULT], accountID, id)",
+		"		_, err := s.exec(ctx, \"revoke a session\", remove, accountID, id)",
+		"		_, err := s.exec(ctx, \"revoke a session\", map[bool]string{false: remove, true: \"DELETE FROM personal_sessions WHERE (account_id = ? OR TRUE) AND id = ?\"}[FAULT], accountID, id)",
 		"other_user", "Profile", "error_code",
 	},
 	{

@@ -26,11 +26,11 @@ func administer(t *testing.T, database string, args ...string) string {
 	return string(out)
 }
 
-// deploymentCommands returns the command of docs/deployment.md, with the database in
+// deploymentCommands returns the command of docs/backup.md, with the database in
 // place of "cms", that names a program.
 func deploymentCommands(t *testing.T, database, program string) string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/deployment.md")
+	page, err := os.ReadFile("../../docs/backup.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func deploymentCommands(t *testing.T, database, program string) string {
 			return strings.ReplaceAll(block[1], "--dbname=cms", "--dbname='"+u.String()+"'")
 		}
 	}
-	t.Fatalf("docs/deployment.md has no command with %s", program)
+	t.Fatalf("docs/backup.md has no command with %s", program)
 	return ""
 }
 
@@ -58,7 +58,7 @@ func inFolder(t *testing.T, folder, command string) {
 	}
 }
 
-// backUp makes a backup as docs/deployment.md describes it. restore replaces the
+// backUp makes a backup as docs/backup.md describes it. restore replaces the
 // database by the backup.
 func backUp(t *testing.T, database string) (restore func()) {
 	t.Helper()
@@ -137,7 +137,7 @@ func TestRestore_OlderSchema(t *testing.T) {
 	})
 }
 
-// TestRestore_EndsSessionsAndVoidsMails carries out the procedure of docs/deployment.md.
+// TestRestore_EndsSessionsAndVoidsMails carries out the procedure of docs/backup.md.
 func TestRestore_EndsSessionsAndVoidsMails(t *testing.T) {
 	t.Parallel()
 	testkit.Databases(t, func(t *testing.T, database string) {

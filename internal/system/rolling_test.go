@@ -19,13 +19,13 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
-// TestNodes_RollingSwapLosesNothing runs the commands of docs/operations.md that swap
+// TestNodes_RollingSwapLosesNothing runs the commands of docs/several-nodes.md that swap
 // three hosts on one database to another version, one after the other, and back, while
 // users send each request to another node than the previous one: no request may fail, and
 // every mail and event is delivered, even if a node dies at the end. With
 // PERSONAL_TEST_RELEASED the old version is the last release.
 func TestNodes_RollingSwapLosesNothing(t *testing.T) {
-	const page, next = "docs/operations.md", "1.3.0"
+	const page, next = "docs/several-nodes.md", "1.3.0"
 	blocks := blocksRunBy(t, page, "TestNodes_RollingSwapLosesNothing")
 	if len(blocks) != 4 {
 		t.Fatalf("%s has %d blocks of commands for this test, want 4: install, migrate, swap, roll back", page, len(blocks))

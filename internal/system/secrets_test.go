@@ -132,14 +132,14 @@ func TestRequestIDIsLogged(t *testing.T) {
 	}
 }
 
-// TestLog_MatchesExpressionForFail2ban applies the expression of docs/operations.md.
+// TestLog_MatchesExpressionForFail2ban applies the expression of docs/observing.md.
 func TestLog_MatchesExpressionForFail2ban(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{database: testkit.SQLite(t), settings: cheap + "[throttle.guess]\nburst = 2\n"})
 	for range 3 {
 		s.post(t, "auth/", params{"login": "nobody", "password": "wrong wrong"})
 	}
-	_, shown, _ := strings.Cut(readFile(t, "../../docs/operations.md"), "For fail2ban")
+	_, shown, _ := strings.Cut(readFile(t, "../../docs/observing.md"), "For fail2ban")
 	_, shown, _ = strings.Cut(shown, "`")
 	shown, _, _ = strings.Cut(shown, "`")
 	lines := regexp.MustCompile(strings.ReplaceAll(shown, "<HOST>", `127\.0\.0\.1 `))

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -369,4 +370,123 @@ func writeMeanwhile(ctx context.Context, t *testing.T, url string) {
 	if slices.Max(took) > 2*time.Second {
 		t.Errorf("got a write of %v, want 2s at most", slices.Max(took))
 	}
+}
+
+// TestSoakMove imports 1,000,000 users of a WordPress dump with usermeta, is killed in the middle
+// and run again. The importer takes less than 64 MiB.
+func TestSoakMove(t *testing.T) {
+	users := count("PERSONAL_SOAK_ROWS", 1_000_000)
+	path := wordPressFile(t, users)
+	url := testkit.SQLite(t)
+	testkit.Binaries(t) // not within the time that is measured
+	began := time.Now()
+	importing := exec.CommandContext(t.Context(), testkit.Binaries(t).Plugin, "import", "--from=wordpress", "--map=city=city", "--fields="+cityField(t), "--wrap=later", path)
+	importing.Env = append(importing.Environ(), "PERSONAL_DATABASE="+url)
+	if err := importing.Start(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.Open(t.Context(), url, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for n := int64(0); n < int64(users)/3; time.Sleep(200 * time.Millisecond) { // polls: a batch is committed every few milliseconds
+		if n, _, err = db.CountAccounts(t.Context()); err != nil {
+			n = 0 // the import migrates the database
+		}
+	}
+	if err := importing.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = importing.Wait()
+	t.Logf("killed after %v", time.Since(began))
+	stored, _, err := db.CountAccounts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	resumed := moveFile(t, url, path)
+	if want := fmt.Sprintf("%d accounts imported, %d were there already, 0 rows refused\n", int64(users)-stored, stored); !strings.Contains(resumed, want) {
+		t.Errorf("got %s, want %s", resumed, want)
+	}
+	t.Run("at once", func(t *testing.T) { moveFile(t, testkit.SQLite(t), path) })
+}
+
+func cityField(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "user-fields.json")
+	if err := os.WriteFile(path, []byte(`[{"name":"city","type":"text"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// moveFile imports a dump of WordPress and returns what was printed.
+func moveFile(t *testing.T, url, path string) string {
+	t.Helper()
+	importing := exec.CommandContext(t.Context(), testkit.Binaries(t).Plugin, "import", "--from=wordpress", "--map=city=city", "--fields="+cityField(t), "--wrap=later", path)
+	importing.Env = append(importing.Environ(), "PERSONAL_DATABASE="+url)
+	began := time.Now()
+	out, err := importing.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	took, memory := time.Since(began), importing.ProcessState.SysUsage().(*syscall.Rusage).Maxrss>>10
+	computed := importing.ProcessState.UserTime() + importing.ProcessState.SystemTime()
+	t.Logf("%s in %v: %.0f users/s, %v of processor time, peak memory %d MiB", out, took, float64(count("PERSONAL_SOAK_ROWS", 1_000_000))/took.Seconds(), computed, memory)
+	if memory >= 64 {
+		t.Errorf("got a peak memory of %d MiB, want less than 64", memory)
+	}
+	return string(out)
+}
+
+// wordPressFile writes a dump of WordPress as mysqldump does, with the keys of usermeta that
+// WordPress writes for each user, and a field of the site. One password in ten is an old MD5.
+func wordPressFile(t *testing.T, users int) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "wordpress.sql")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := bufio.NewWriterSize(file, 1<<20)
+	fmt.Fprint(out, "-- MySQL dump 10.13  Distrib 8.0.36\n/*!50503 SET NAMES utf8mb4 */;\n",
+		"CREATE TABLE `wp_usermeta` (`umeta_id` bigint, `user_id` bigint, `meta_key` varchar(255), `meta_value` longtext);\n")
+	meta := []string{
+		"nickname", "first_name", "last_name", "description", "rich_editing", "syntax_highlighting", "comment_shortcuts", "admin_color",
+		"use_ssl", "show_admin_bar_front", "locale", "wp_capabilities", "wp_user_level", "session_tokens", "city",
+	}
+	values := []string{"user", "Ada", "Lovelace", "", "true", "true", "false", "fresh", "0", "true", "", `a:1:{s:10:\"subscriber\";b:1;}`, "0",
+		`a:1:{s:64:\"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\";a:4:{s:10:\"expiration\";i:1712000000;s:2:\"ip\";s:9:\"127.0.0.1\";}}`, "kazan"}
+	// rows writes extended inserts of about the length that mysqldump gives them.
+	rows := func(table string, n int, row func(i int)) {
+		for i := range n {
+			switch {
+			case i%5000 == 0 && i > 0:
+				fmt.Fprintf(out, ";\nINSERT INTO `%s` VALUES ", table)
+			case i == 0:
+				fmt.Fprintf(out, "INSERT INTO `%s` VALUES ", table)
+			default:
+				fmt.Fprint(out, ",")
+			}
+			row(i)
+		}
+		fmt.Fprint(out, ";\n")
+	}
+	rows("wp_usermeta", users*len(meta), func(i int) {
+		fmt.Fprintf(out, "(%d,%d,'%s','%s')", i+1, i/len(meta)+1, meta[i%len(meta)], values[i%len(meta)])
+	})
+	fmt.Fprint(out, "CREATE TABLE `wp_users` (`ID` bigint, `user_login` varchar(60), `user_pass` varchar(255), `user_nicename` varchar(50), `user_email` varchar(100), "+
+		"`user_url` varchar(100), `user_registered` datetime, `user_activation_key` varchar(255), `user_status` int, `display_name` varchar(250));\n")
+	rows("wp_users", users, func(i int) {
+		hash := "$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/"
+		if i%10 == 0 {
+			hash = "3cb4e732631f47e6eb961f34554b7cde"
+		}
+		fmt.Fprintf(out, "(%d,'user%d','%s','user%d','user%d@example.com','','2015-03-04 05:06:07','',0,'User %d')", i+1, i, hash, i, i, i)
+	})
+	fmt.Fprint(out, "-- Dump completed on 2025-04-01 10:00:00\n")
+	if err := errors.Join(out.Flush(), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -63,7 +63,7 @@ func TestSupportPage_ButtonHelpsTheUser(t *testing.T) {
 		s.guess(t, call{path: "auth/", header: from("192.0.2.1"), params: params{"login": u.login, "password": "wrong wrong"}}, "invalid_credentials")
 		signIn("192.0.2.1").want(t, "too_many_attempts")
 		page := ask("192.0.2.1")
-		if verdict := decisive(t, page); !strings.Contains(verdict, "passwords for one login from one address") || !strings.Contains(verdict, "192.0.2.1") {
+		if verdict := decisive(t, page); !strings.Contains(verdict, "Too many wrong passwords for") || !strings.Contains(verdict, "192.0.2.1") {
 			t.Errorf("after wrong passwords: got %s, want the limit of guesses and the address", verdict)
 		}
 		if page := admin.help(t, page); !strings.Contains(page, "The limits of the account have been lifted.") {

@@ -32,6 +32,10 @@ type record struct {
 	keys       json.RawMessage           // the column passkeys of an export; nil: none
 	identities json.RawMessage           // likewise
 	invalid    string                    // why the row is refused; "": it can be read
+
+	// Of a dump:
+	label   string // see origin
+	renamed string // see origin
 }
 
 // maxRecord is the maximum length of a record in bytes. It bounds the memory.

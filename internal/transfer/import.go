@@ -179,8 +179,13 @@ type Import struct {
 	// Refused is called for each row that is not imported, in the order of the file.
 	// The reason names columns and holds no values.
 	Refused func(line int, reason string) error
+	// Renamed is called for each imported row whose login is not that of the file; nil: it does not
+	// matter.
+	Renamed func(line int, from, to string) error
 	// Progress is called at the start and after each batch.
 	Progress func(Progress)
+	// Report counts what becomes of the rows; nil: nothing does.
+	Report *Report
 }
 
 // Progress is the state of a running import.
@@ -211,36 +216,58 @@ type batch struct {
 // origin is what a row says beside the account.
 type origin struct {
 	line       int
+	label      string          // names the row beside the line, which may have many; "": the line does
+	renamed    string          // the login in the file; "": it is that of the account
+	digits     int             // of the hash, if it is hexadecimal digits, with or without a salt
+	form       string          // of such digits; "": none was stated
 	factor     *importedFactor // nil: none
 	passkeys   []accounts.Passkey
 	identities []accounts.StoredIdentity
 }
 
 type refusal struct {
-	line   int
+	row    origin
 	reason string
 }
 
 // leaveOut counts a row that is not added.
-func (b *batch) leaveOut(line int, o Outcome) {
+func (b *batch) leaveOut(row origin, o Outcome) {
 	if o.Exists {
 		b.existing++
 		return
 	}
-	b.refused = append(b.refused, refusal{line, o.reason()})
+	b.refused = append(b.refused, refusal{row, o.reason()})
 }
 
 // Run imports a file and returns the final state. Rows before an error are imported.
 func (m *Import) Run(ctx context.Context, file io.Reader, format Format) (done Progress, err error) {
-	var from records
-	if format == CSV {
-		from, err = newCSV(file, m.Schema)
-	} else {
-		from = newNDJSON(file, m.Schema)
-	}
+	from, err := m.open(file, format)
 	if err != nil {
 		return done, err
 	}
+	return m.run(ctx, from)
+}
+
+// open returns the records of a file.
+func (m *Import) open(file io.Reader, format Format) (records, error) {
+	if format == CSV {
+		return newCSV(file, m.Schema)
+	}
+	return newNDJSON(file, m.Schema), nil
+}
+
+// RunStaged imports the users of a dump and returns the final state. Their offsets are numbers of
+// users.
+func (m *Import) RunStaged(ctx context.Context, s *Staged) (done Progress, err error) {
+	from, err := s.records(ctx, m.HashForm)
+	if err != nil {
+		return done, err
+	}
+	defer from.close()
+	return m.run(ctx, from)
+}
+
+func (m *Import) run(ctx context.Context, from records) (done Progress, err error) {
 	m.Progress(done)
 	batches := make(chan batch, 1) // one is read while another is stored
 	work, working := errgroup.WithContext(ctx)
@@ -302,7 +329,7 @@ func (m *Import) fill(from records, start int64) (batch, error) {
 		b.end = r.end
 		account, origin, reason := row(r, m.Schema, m.HashForm, m.Store.Now())
 		if reason != "" {
-			b.refused = append(b.refused, refusal{r.line, reason})
+			b.refused = append(b.refused, refusal{origin, reason})
 			continue
 		}
 		if !m.Later && password.IsBare(account.PasswordHash) {
@@ -327,12 +354,12 @@ func (m *Import) leaveOutConflicts(ctx context.Context, b *batch) error {
 	b.accounts, b.rows = nil, nil
 	for i, o := range outcomes {
 		if o != (Outcome{}) {
-			b.leaveOut(rows[i].line, o)
+			b.leaveOut(rows[i], o)
 			continue
 		}
 		if f := rows[i].factor; f != nil {
 			if reason := m.openFactor(f); reason != "" {
-				b.refused = append(b.refused, refusal{rows[i].line, reason})
+				b.refused = append(b.refused, refusal{rows[i], reason})
 				continue
 			}
 		}
@@ -398,19 +425,30 @@ func (m *Import) add(ctx context.Context, b batch, done *Progress) error {
 			return fmt.Errorf("storing accounts: %w", err)
 		}
 		for i, o := range outcomes {
-			if o.ID != 0 {
-				done.Imported++
+			if o.ID == 0 {
+				b.leaveOut(b.rows[i], o)
 				continue
 			}
-			b.leaveOut(b.rows[i].line, o)
+			done.Imported++
+			m.Report.imported(b.accounts[i], b.rows[i])
+			if row := b.rows[i]; row.renamed != "" && m.Renamed != nil {
+				if err := m.Renamed(row.line, row.renamed, b.accounts[i].Login); err != nil {
+					return fmt.Errorf("reporting a changed login: %w", err)
+				}
+			}
 		}
 	}
 	done.Offset = b.end
 	done.Existing += b.existing
 	done.Refused += int64(len(b.refused))
-	slices.SortFunc(b.refused, func(a, b refusal) int { return cmp.Compare(a.line, b.line) })
+	slices.SortStableFunc(b.refused, func(a, b refusal) int { return cmp.Compare(a.row.line, b.row.line) })
 	for _, r := range b.refused {
-		if err := m.Refused(r.line, r.reason); err != nil {
+		m.Report.refused(r)
+		reason := r.reason
+		if r.row.label != "" {
+			reason = r.row.label + ": " + reason
+		}
+		if err := m.Refused(r.row.line, reason); err != nil {
 			return fmt.Errorf("reporting a refused row: %w", err)
 		}
 	}

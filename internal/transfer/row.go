@@ -71,10 +71,10 @@ const maxID = 1<<53 - 1 // the highest id, and integer, of the HTTP contract
 // factor is still unchecked.
 // The form is that of hashes whose row states none.
 func row(r record, schema *userfields.Schema, form string, now time.Time) (a accounts.Account, o origin, reason string) {
+	o = origin{line: r.line, label: r.label, renamed: r.renamed}
 	if r.invalid != "" {
 		return a, o, r.invalid
 	}
-	o.line = r.line
 	in := maps.Clone(r.columns)
 	take := func(name string) personal.Input {
 		v := in[name]
@@ -110,6 +110,7 @@ func row(r record, schema *userfields.Schema, form string, now time.Time) (a acc
 		invalid.Add(columnHash, personal.FieldErrorRequired)
 	case personal.InputText:
 		a.PasswordHash, badHash = password.AdoptForm(hash.Text, salt, form)
+		o.digits, o.form = hexDigits(hash.Text), form
 	default:
 		invalid.Add(columnHash, personal.FieldErrorInvalidType)
 	}
@@ -268,4 +269,14 @@ func parseTime(text string) (time.Time, bool) {
 		}
 	}
 	return time.Time{}, false
+}
+
+// hexDigits returns the number of hexadecimal digits of a hash that has nothing else, but a salt
+// after a colon; else 0.
+func hexDigits(hash string) int {
+	digits, _, _ := strings.Cut(hash, ":")
+	if len(digits) < 32 || digits[0] == '$' || strings.Trim(digits, "0123456789abcdefABCDEF") != "" {
+		return 0
+	}
+	return len(digits)
 }

@@ -334,7 +334,7 @@ type Reason string
 // The reasons.
 const (
 	ReasonNoAccount      Reason = "no_account"        // no user has the login, e-mail or id
-	ReasonEmailSignIn    Reason = "email_sign_in_off" // they enter their e-mail, and the site accepts only logins
+	ReasonEmailSignInOff Reason = "email_sign_in_off" // they enter their e-mail, and the site accepts only logins
 	ReasonLoginNotEmail  Reason = "login_not_email"   // their login is an e-mail, but not theirs: it cannot be used to sign in
 	ReasonDisabled       Reason = "disabled"          // by an administrator
 	ReasonDeleted        Reason = "deleted"           // by the user; Until: when the account is erased

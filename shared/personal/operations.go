@@ -31,7 +31,7 @@ const (
 	OpBeginTwoFactor      OperationName = "BeginTwoFactor"
 	OpConfirmTwoFactor    OperationName = "ConfirmTwoFactor"
 	OpRenewRecoveryCodes  OperationName = "RenewRecoveryCodes"
-	OpEndTwoFactor        OperationName = "EndTwoFactor"
+	OpRemoveOwnTwoFactor  OperationName = "RemoveOwnTwoFactor"
 	OpBeginPasskey        OperationName = "BeginPasskey"
 	OpAuthorizePasskey    OperationName = "AuthorizePasskey"
 	OpAddPasskey          OperationName = "AddPasskey"
@@ -122,7 +122,7 @@ var operations = []Operation{
 	{Name: OpBeginTwoFactor, Credentials: true, Changes: ChangesNothing},
 	{Name: OpConfirmTwoFactor, Credentials: true, Changes: ChangesCaller},
 	{Name: OpRenewRecoveryCodes, Credentials: true, Changes: ChangesNothing},
-	{Name: OpEndTwoFactor, Credentials: true, Changes: ChangesCaller},
+	{Name: OpRemoveOwnTwoFactor, Credentials: true, Changes: ChangesCaller},
 	{Name: OpBeginPasskey, Repeatable: true, Changes: ChangesNothing}, // credentials for a proof only
 	{Name: OpAuthorizePasskey, Changes: ChangesNamedUser},
 	{Name: OpAddPasskey, Credentials: true, Changes: ChangesNothing},

@@ -159,10 +159,10 @@ type Service interface {
 	// Codes: validation_failed, two_factor_off.
 	RenewRecoveryCodes(ctx context.Context, r RenewRecoveryCodesRequest) (recoveryCodes []string, err error)
 
-	// EndTwoFactor switches the second factor off, ends every other session, and returns
+	// RemoveOwnTwoFactor switches the second factor off, ends every other session, and returns
 	// new credentials for this one, whose former hashes are void.
 	// Codes: validation_failed, two_factor_off.
-	EndTwoFactor(ctx context.Context, r EndTwoFactorRequest) (Credentials, error)
+	RemoveOwnTwoFactor(ctx context.Context, r RemoveOwnTwoFactorRequest) (Credentials, error)
 
 	// BeginPasskey begins a ceremony with a passkey: a sign-in by anyone, or a proof of the
 	// session's user. It stores nothing for a sign-in. All operations with passkeys are
@@ -488,8 +488,8 @@ type RenewRecoveryCodesRequest struct {
 	FieldErrors FieldErrors
 }
 
-// EndTwoFactorRequest has the parameters of [Service.EndTwoFactor].
-type EndTwoFactorRequest struct {
+// RemoveOwnTwoFactorRequest has the parameters of [Service.RemoveOwnTwoFactor].
+type RemoveOwnTwoFactorRequest struct {
 	Credentials Credentials
 	Password    string
 	Code        string

@@ -22,6 +22,7 @@ import (
 	"github.com/cms-personal/personal/shared/personaladmin"
 	"github.com/cms-personal/personal/shared/personaladmin/internal/events"
 	"github.com/cms-personal/personal/shared/personaladmin/internal/fields"
+	"github.com/cms-personal/personal/shared/personaladmin/internal/frame"
 	"github.com/cms-personal/personal/shared/personaladmin/internal/mail"
 	"github.com/cms-personal/personal/shared/personaladmin/internal/mailbox"
 	"github.com/cms-personal/personal/shared/personaladmin/internal/plugin"
@@ -50,6 +51,7 @@ type browser struct {
 	administrator string // empty: the guard refuses
 
 	pages         *personaladmin.Pages
+	sections      []frame.Section
 	manager       *fakeManager
 	catalogue     *fakeCatalogue
 	plugin        *plugin.Pages
@@ -99,11 +101,15 @@ func openWithBox(t *testing.T, box mailbox.Box) *browser {
 		}, EventLog: eventLog{}},
 	}
 	b.plugin = &plugin.Pages{Manager: b.manager, Catalogue: b.catalogue, EventLog: eventLog{}, Traffic: traffic.NewRecorder(), Bake: time.Minute}
+	b.sections = []frame.Section{
+		&plugin.Overview{Manager: b.manager, Administration: b.overviewUsers, Counts: b.counts},
+		b.plugin, b.users, b.support, &fields.Pages{Store: store, Administration: &b.debt}, &mail.Pages{Box: box}, b.events,
+	}
 	b.pages, err = personaladmin.NewOf(api, personaladmin.Config{
 		Guard:  guard,
 		Access: personaladmin.NewAccessLog(slog.New(slog.NewTextHandler(&b.log, nil))),
 		Log:    log,
-	}, &plugin.Overview{Manager: b.manager, Administration: b.overviewUsers, Counts: b.counts}, b.plugin, b.users, b.support, &fields.Pages{Store: store, Administration: &b.debt}, &mail.Pages{Box: box}, b.events)
+	}, b.sections...)
 	if err != nil {
 		t.Fatal(err)
 	}

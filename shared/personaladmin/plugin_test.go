@@ -106,12 +106,12 @@ func TestPlugin_BakeShowsRemainingTimeAndRollback(t *testing.T) {
 func TestPlugin_FailedSwapIsShownUntilTheNextSwap(t *testing.T) {
 	b := open(t)
 	refused := pluginmanager.Event{Time: time.Now(), Type: pluginmanager.EventSwapRefused, Version: "1.3.0", From: "1.2.3", Step: "preflight", Reason: "schema 7 " + script}
-	b.plugin.EventLog = eventLog{{Type: pluginmanager.EventProcessLost, Version: "1.2.3"}, refused, {Type: pluginmanager.EventSwapStarted, Version: "1.3.0"}}
+	b.plugin.EventLog = eventLog{{Type: pluginmanager.EventProcessLost, Version: "1.2.3"}, refused, {Type: pluginmanager.EventSwapBegun, Version: "1.3.0"}}
 	page := b.page(t, "/admin/plugin")
 	wantAll(t, page, `<div class="notice bad">`, "Swap to 1.3.0 refused (step: preflight check)", "schema 7 &lt;script&gt;")
 	wantNoMarkup(t, page)
 
-	b.plugin.EventLog = eventLog{{Type: pluginmanager.EventSwapStarted, Version: "1.3.0"}, refused}
+	b.plugin.EventLog = eventLog{{Type: pluginmanager.EventSwapBegun, Version: "1.3.0"}, refused}
 	wantNone(t, b.page(t, "/admin/plugin"), `<div class="notice bad">`)
 	b.plugin.EventLog = eventLog{{Type: pluginmanager.EventRolledBack, From: "1.3.0", Version: "1.2.3", Reason: "it is faulty"}}
 	wantAll(t, b.page(t, "/admin/plugin"), `<div class="notice warn">`, "Rolled back from 1.3.0 to 1.2.3", "it is faulty")
@@ -162,7 +162,7 @@ func TestPlugin_EveryTextIsTranslated(t *testing.T) {
 	b.locale = "ru"
 	b.manager.status.State, b.manager.status.Swap = pluginmanager.StateBaking, swapping("bake")
 	for _, kind := range []pluginmanager.EventType{
-		pluginmanager.EventSwapStarted, pluginmanager.EventSwitched, pluginmanager.EventSwapRefused, pluginmanager.EventRolledBack, pluginmanager.EventSwapCompleted,
+		pluginmanager.EventSwapBegun, pluginmanager.EventSwitched, pluginmanager.EventSwapRefused, pluginmanager.EventRolledBack, pluginmanager.EventSwapSettled,
 		pluginmanager.EventProcessLost, pluginmanager.EventRestarted, pluginmanager.EventFellBack, pluginmanager.EventGaveUp,
 		pluginmanager.EventRehearsed,
 	} {
@@ -384,7 +384,7 @@ func TestTraffic_JSONHasSecondsAndMarks(t *testing.T) {
 	}
 	b.plugin.EventLog = eventLog{
 		at(-time.Minute, pluginmanager.EventProcessLost), // after the completed seconds
-		at(10*time.Second, pluginmanager.EventSwapCompleted),
+		at(10*time.Second, pluginmanager.EventSwapSettled),
 		at(15*time.Second, pluginmanager.EventRehearsed),
 		at(20*time.Second, pluginmanager.EventRolledBack),
 		at(30*time.Second, pluginmanager.EventSwitched),

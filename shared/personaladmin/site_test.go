@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/shared/personaladmin"
-	"github.com/cms-personal/personal/shared/personaladmin/internal/frame"
 	"github.com/cms-personal/personal/shared/personaladmin/internal/mailbox"
 )
 
@@ -95,7 +94,7 @@ func TestRoutes_GetChangesNothing(t *testing.T) {
 
 func TestSections_OthersAreNotShown(t *testing.T) {
 	all, _ := openMany(t, newManyUsers())
-	for _, chosen := range []frame.Section{all.users, all.support, all.events, all.plugin} {
+	for _, chosen := range all.sections {
 		b := open(t)
 		pages, err := personaladmin.NewOf(b.pages.API(), personaladmin.Config{Guard: guard, Log: slog.New(slog.DiscardHandler)}, chosen)
 		if err != nil {

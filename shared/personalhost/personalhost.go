@@ -1,7 +1,7 @@
 // Package personalhost runs the personal-account module in a CMS: [New] connects the
 // plugin catalogue, the plugin manager, the HTTP handler and the administration, [Open] also
 // starts them, and [Module.Close] stops them. A CMS that needs another arrangement connects the
-// packages that this one uses itself; docs/embedding.md shows how.
+// packages that this one uses itself; docs/cms-reference.md shows how.
 //
 // The package works on Unix.
 package personalhost

@@ -47,30 +47,30 @@ type FieldError struct {
 	Message string                  `json:"MESSAGE"` // in the caller's language
 }
 
-// Explanation is the API's response to an error, for hosts whose own pages call the
+// ErrorResponse is the API's response to an error, for hosts whose own pages call the
 // service.
-type Explanation struct {
-	Status     int // HTTP status
-	Code       personal.Code
-	Message    string                // in the caller's language
-	Fields     map[string]FieldError // by parameter; nil if no parameter is invalid
-	RetryAfter int64                 // seconds; 0 if a retry does not help
+type ErrorResponse struct {
+	Status      int // HTTP status
+	Code        personal.Code
+	Message     string                // in the caller's language
+	FieldErrors map[string]FieldError // by parameter; nil if no parameter is invalid
+	RetryAfter  int64                 // seconds; 0 if a retry does not help
 }
 
 // Explain returns the API's response to an error of the service, in the language of
 // the request's [personal.Call]; the site's own message of a refusal, and pattern messages of
 // user fields, are chosen like [Handler.Labels]. Like the API it logs the cause of internal and unavailable errors, so
 // explain each error only once.
-func (h *Handler) Explain(r *http.Request, err error) Explanation {
+func (h *Handler) Explain(r *http.Request, err error) ErrorResponse {
 	e := classify(err)
 	h.logFailure(r, e)
 	t := h.texts(r)
-	x := Explanation{Status: statuses[e.Code], Code: e.Code, Message: t["code."+string(e.Code)], RetryAfter: retryAfter(e)}
+	x := ErrorResponse{Status: statuses[e.Code], Code: e.Code, Message: t["code."+string(e.Code)], RetryAfter: retryAfter(e)}
 	if e.Code == personal.CodeRefused {
 		x.Message = h.locales.labels(r).choose(e.Messages, x.Message)
 	}
 	if len(e.FieldErrors) > 0 {
-		x.Fields = h.ExplainFields(r, e.FieldErrors, h.userFields(r))
+		x.FieldErrors = h.ExplainFields(r, e.FieldErrors, h.userFields(r))
 	}
 	return x
 }

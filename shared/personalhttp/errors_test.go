@@ -40,7 +40,7 @@ func TestErrors_NameThatIsTooLongTellsTheLimitOfItsOperation(t *testing.T) {
 		} {
 			r := httptest.NewRequestWithContext(personal.WithCall(t.Context(), personal.Call{Languages: locale}), http.MethodPost, path, nil)
 			x := h.Explain(r, personal.FieldErrors{"name": personal.FieldErrorTooLong}.Err())
-			if got := x.Fields["name"].Message; !strings.Contains(got, limit) {
+			if got := x.FieldErrors["name"].Message; !strings.Contains(got, limit) {
 				t.Errorf("%s in %s: got %q, want the limit %s", path, locale, got, limit)
 			}
 		}
@@ -242,17 +242,17 @@ func TestExplain_MatchesAPIResponse(t *testing.T) {
 	r = r.WithContext(personal.WithCall(r.Context(), personal.Call{RequestID: "r-1", Locale: "ru"}))
 	for _, tt := range []struct {
 		err    error
-		want   personalhttp.Explanation
+		want   personalhttp.ErrorResponse
 		logged bool
 	}{
-		{personal.FieldErrors{"login": personal.FieldErrorTaken}.Err(), personalhttp.Explanation{
+		{personal.FieldErrors{"login": personal.FieldErrorTaken}.Err(), personalhttp.ErrorResponse{
 			Status: 422, Code: personal.CodeValidationFailed, Message: "Проверьте введённые данные.",
-			Fields: map[string]personalhttp.FieldError{"login": {Code: personal.FieldErrorTaken, Message: "Этот логин занят. Выберите другой."}},
+			FieldErrors: map[string]personalhttp.FieldError{"login": {Code: personal.FieldErrorTaken, Message: "Этот логин занят. Выберите другой."}},
 		}, false},
-		{&personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: 1500 * time.Millisecond}, personalhttp.Explanation{
+		{&personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: 1500 * time.Millisecond}, personalhttp.ErrorResponse{
 			Status: 429, Code: personal.CodeTooManyAttempts, Message: "Слишком много попыток. Попробуйте позже.", RetryAfter: 2,
 		}, false},
-		{errors.New("boom"), personalhttp.Explanation{
+		{errors.New("boom"), personalhttp.ErrorResponse{
 			Status: 500, Code: personal.CodeInternal, Message: "На нашей стороне произошла ошибка. Попробуйте позже.",
 		}, true},
 	} {
@@ -283,7 +283,7 @@ func TestExplain_FollowsUserFields(t *testing.T) {
 		t.Helper()
 		invalid := personal.FieldErrors{"phone": personal.FieldErrorInvalidFormat, "born": personal.FieldErrorInvalidFormat, "email": personal.FieldErrorInvalidFormat}
 		got := map[string]string{}
-		for parameter, e := range h.Explain(r, invalid.Err()).Fields {
+		for parameter, e := range h.Explain(r, invalid.Err()).FieldErrors {
 			got[parameter] = e.Message
 		}
 		want["email"] = "Enter an address like anna@example.com."

@@ -57,7 +57,7 @@ var furtherCodes = map[personal.OperationName]string{
 	personal.OpBeginTwoFactor:     "email_unverified two_factor_on",
 	personal.OpConfirmTwoFactor:   "email_unverified two_factor_off",
 	personal.OpRenewRecoveryCodes: "two_factor_off",
-	personal.OpEndTwoFactor:       "two_factor_off",
+	personal.OpRemoveOwnTwoFactor: "two_factor_off",
 	personal.OpBeginPasskey:       "unauthenticated", // of a proof
 	personal.OpAuthorizePasskey:   "invalid_credentials code_required invalid_code codes_blocked account_disabled email_unverified",
 	personal.OpAddPasskey:         "email_unverified too_many_passkeys",

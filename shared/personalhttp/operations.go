@@ -69,7 +69,7 @@ func endpoints() []endpoint {
 		{Endpoint{personal.OpBeginTwoFactor, "two_factor", post}, beginTwoFactor},
 		{Endpoint{personal.OpConfirmTwoFactor, "two_factor_confirm", post}, confirmTwoFactor},
 		{Endpoint{personal.OpRenewRecoveryCodes, "two_factor_codes", post}, renewRecoveryCodes},
-		{Endpoint{personal.OpEndTwoFactor, "two_factor_remove", post}, endTwoFactor},
+		{Endpoint{personal.OpRemoveOwnTwoFactor, "two_factor_remove", post}, removeOwnTwoFactor},
 		{Endpoint{personal.OpBeginPasskey, "passkey_begin", post}, beginPasskey},
 		{Endpoint{personal.OpAuthorizePasskey, "passkey_auth", post}, authorizePasskey},
 		{Endpoint{personal.OpAddPasskey, "passkeys_add", post}, addPasskey},
@@ -414,12 +414,12 @@ func renewRecoveryCodes(ctx context.Context, s personal.Service, in *input) (any
 	return recoveryCodesData{codes}, err
 }
 
-func endTwoFactor(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.EndTwoFactorRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof")}
+func removeOwnTwoFactor(ctx context.Context, s personal.Service, in *input) (any, error) {
+	r := personal.RemoveOwnTwoFactorRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof")}
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
-	c, err := s.EndTwoFactor(ctx, r)
+	c, err := s.RemoveOwnTwoFactor(ctx, r)
 	return newCredentialsData(c), err
 }
 

@@ -197,8 +197,8 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 		return
 	}
 	x := s.API.Explain(r, err)
-	fieldErrors := make(map[string]string, len(x.Fields))
-	for name, fieldError := range x.Fields {
+	fieldErrors := make(map[string]string, len(x.FieldErrors))
+	for name, fieldError := range x.FieldErrors {
 		at := cmp.Or(page.Aliases[name], name)
 		fieldErrors[at] = fieldError.Message
 		switch minLength := s.features(r).PasswordMinLength; {
@@ -213,7 +213,7 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 	message := s.withWait(r, x)
 	for _, name := range []string{"proof", "attempt", "credential"} { // which have no control
 		delete(fieldErrors, name)
-		if fieldError, ok := x.Fields[name]; ok && len(fieldErrors) == 0 {
+		if fieldError, ok := x.FieldErrors[name]; ok && len(fieldErrors) == 0 {
 			message = fieldError.Message
 		}
 	}
@@ -251,7 +251,7 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 }
 
 // withWait returns the message of an error, with the time after which trying again may help.
-func (s *site) withWait(r *http.Request, x personalhttp.Explanation) string {
+func (s *site) withWait(r *http.Request, x personalhttp.ErrorResponse) string {
 	message := x.Message
 	if x.RetryAfter > 0 && x.Code == personal.CodeTooManyAttempts { // the message says "later"
 		message = s.text(r, "too_many_attempts")
@@ -268,7 +268,7 @@ func (s *site) withWait(r *http.Request, x personalhttp.Explanation) string {
 }
 
 // setRetryAfter sends the time after which trying again may help, if any.
-func setRetryAfter(w http.ResponseWriter, x personalhttp.Explanation) {
+func setRetryAfter(w http.ResponseWriter, x personalhttp.ErrorResponse) {
 	if x.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(x.RetryAfter, 10))
 	}

@@ -348,7 +348,7 @@ func (s *site) viewer(r *http.Request) (p personal.Profile, signedIn bool) {
 
 // problem sends an error page. Without a title it has that of its status. It links to the page
 // that helps, which may be nil.
-func (s *site) problem(w http.ResponseWriter, r *http.Request, x personalhttp.Explanation, title string, help *ui.Link) {
+func (s *site) problem(w http.ResponseWriter, r *http.Request, x personalhttp.ErrorResponse, title string, help *ui.Link) {
 	setRetryAfter(w, x)
 	_, signedIn := s.session.Credentials(r) // not asked of the service, which may be the problem
 	s.pages.Problem(w, r, ui.Problem{

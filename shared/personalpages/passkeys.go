@@ -93,8 +93,8 @@ func (p passkeyPages) begin(w http.ResponseWriter, r *http.Request) {
 		x := p.API.Explain(r, err)
 		setRetryAfter(w, x)
 		status, answer = x.Status, passkeyAnswer{Message: p.withWait(r, x)}
-		_, unproven := x.Fields["password"] // without a proof
-		if _, void := x.Fields["proof"]; void || unproven {
+		_, unproven := x.FieldErrors["password"] // without a proof
+		if _, void := x.FieldErrors["proof"]; void || unproven {
 			forgetProof(w, r)
 			answer.Reload = true
 		}

@@ -40,7 +40,9 @@ func withProofs(m *module) *module {
 	m.RenewRecoveryCodesFunc = proven(m, m.RenewRecoveryCodesFunc, func(r *personal.RenewRecoveryCodesRequest) (string, *string, *string) {
 		return r.Proof, &r.Password, &r.Code
 	})
-	m.EndTwoFactorFunc = proven(m, m.EndTwoFactorFunc, func(r *personal.EndTwoFactorRequest) (string, *string, *string) { return r.Proof, &r.Password, &r.Code })
+	m.RemoveOwnTwoFactorFunc = proven(m, m.RemoveOwnTwoFactorFunc, func(r *personal.RemoveOwnTwoFactorRequest) (string, *string, *string) {
+		return r.Proof, &r.Password, &r.Code
+	})
 	change := m.ChangeEmailFunc
 	judged := proven(m, func(ctx context.Context, r personal.ChangeEmailRequest) (string, error) {
 		if r.Password != "correct horse" {
@@ -128,7 +130,7 @@ func TestProof_VoidOneMakesThePageAskItself(t *testing.T) {
 			"unknown to an older version": func(b *browser, m *module) {
 				old := withTwoFactor(newModule())
 				m.ProveFunc, m.ChangePasswordFunc, m.ExportFunc, m.DeleteFunc = nil, old.ChangePasswordFunc, old.ExportFunc, old.DeleteFunc
-				m.BeginTwoFactorFunc, m.RenewRecoveryCodesFunc, m.EndTwoFactorFunc = old.BeginTwoFactorFunc, old.RenewRecoveryCodesFunc, old.EndTwoFactorFunc
+				m.BeginTwoFactorFunc, m.RenewRecoveryCodesFunc, m.RemoveOwnTwoFactorFunc = old.BeginTwoFactorFunc, old.RenewRecoveryCodesFunc, old.RemoveOwnTwoFactorFunc
 				m.ChangeEmailFunc = func(context.Context, personal.ChangeEmailRequest) error {
 					return personal.FieldErrors{"password": personal.FieldErrorRequired}.Err()
 				}

@@ -200,7 +200,7 @@ func (p twoFactorPages) endForm(r *http.Request) (formPage, error) {
 
 func (p twoFactorPages) end(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	old, _ := p.session.Credentials(r)
-	c, err := p.Service.EndTwoFactor(r.Context(), personal.EndTwoFactorRequest{
+	c, err := p.Service.RemoveOwnTwoFactor(r.Context(), personal.RemoveOwnTwoFactorRequest{
 		Credentials: old, Password: posted.Get("password"), Code: posted.Get("code"), Proof: p.proofOf(r),
 	})
 	if err != nil {

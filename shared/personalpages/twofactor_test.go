@@ -52,7 +52,7 @@ func withTwoFactor(m *module) *module {
 	m.RenewRecoveryCodesFunc = func(_ context.Context, r personal.RenewRecoveryCodesRequest) ([]string, error) {
 		return codes, judge(r.Password, r.Code)
 	}
-	m.EndTwoFactorFunc = func(_ context.Context, r personal.EndTwoFactorRequest) (personal.Credentials, error) {
+	m.RemoveOwnTwoFactorFunc = func(_ context.Context, r personal.RemoveOwnTwoFactorRequest) (personal.Credentials, error) {
 		err := judge(r.Password, r.Code)
 		m.profile.TwoFactor = err != nil
 		return m.renewed(r.Credentials, err), err
@@ -195,7 +195,7 @@ func TestTwoFactor_NotOfferedIsSaid(t *testing.T) {
 	m.BeginTwoFactorFunc = func(context.Context, personal.BeginTwoFactorRequest) (personal.TwoFactorSecret, error) {
 		return personal.TwoFactorSecret{}, none
 	}
-	m.EndTwoFactorFunc = func(context.Context, personal.EndTwoFactorRequest) (personal.Credentials, error) {
+	m.RemoveOwnTwoFactorFunc = func(context.Context, personal.RemoveOwnTwoFactorRequest) (personal.Credentials, error) {
 		return personal.Credentials{}, none
 	}
 	b := newBrowser(t, m)

@@ -25,10 +25,12 @@ const maxPadding = 10 << 10
 // for the manifest's bytes. The same input gives the same bytes.
 //
 // [ManifestOf] returns a binary's manifest. Only notes may be added to it: no
-// catalogue accepts a bundle with other changes.
+// catalogue accepts a bundle with other changes. A binary for another system cannot be
+// asked here: its manifest is that of the same source built for this one, but for OS and
+// Arch.
 func WriteBundle(w io.Writer, binary string, m Manifest, sign func(manifest []byte) ([]byte, error)) (err error) {
 	defer wrap(&err, "writing a bundle")
-	if err := m.Validate(); err != nil {
+	if err := m.validateAnywhere(); err != nil {
 		return err
 	}
 	zip := gzip.NewWriter(w)

@@ -59,13 +59,22 @@ func (r Range) Contains(n int) bool { return r.Min <= n && n <= r.Max }
 // Validate returns the reason why a plugin with this manifest cannot run here, as a
 // [*RefusedError] of kind [ErrInvalid]. It does not check the sum.
 func (m Manifest) Validate() error {
+	if err := m.validateAnywhere(); err != nil {
+		return err
+	}
+	if m.OS != runtime.GOOS || m.Arch != runtime.GOARCH {
+		return refuse(ErrInvalid, m.Version, fmt.Sprintf("it is for %q, this is %s: use the build for this machine", m.OS+"/"+m.Arch, thisMachine))
+	}
+	return nil
+}
+
+// validateAnywhere is Validate for a plugin that runs on another machine.
+func (m Manifest) validateAnywhere() error {
 	switch {
 	case m.Name != Name:
 		return refuse(ErrInvalid, "", fmt.Sprintf("its name is %q, not %q", m.Name, Name))
 	case !ValidVersion(m.Version):
 		return refuse(ErrInvalid, "", fmt.Sprintf("%.*q is not a version of SemVer 2.0.0", maxVersion, m.Version))
-	case m.OS != runtime.GOOS || m.Arch != runtime.GOARCH:
-		return refuse(ErrInvalid, m.Version, fmt.Sprintf("it is for %q, this is %s: use the build for this machine", m.OS+"/"+m.Arch, thisMachine))
 	case m.Protocol.Min < 1 || m.Protocol.Max < m.Protocol.Min:
 		return refuse(ErrInvalid, m.Version, "its range of protocols is empty")
 	case m.Schema.Min < 0 || m.Schema.Max < m.Schema.Min:

@@ -57,7 +57,7 @@ func (s *supervisor) completeBake() error {
 	s.transition(triggerComplete)
 	b.swap.beginStepLocked(stepRetire)
 	s.mu.Unlock()
-	s.emit(Event{Type: EventSwapCompleted, From: b.from}, s.live)
+	s.emit(Event{Type: EventSwapSettled, From: b.from}, s.live)
 	s.endBake()
 	s.background.Go(func() { s.retireOld(b.swap, b.old) })
 	return nil

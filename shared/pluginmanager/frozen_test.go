@@ -105,7 +105,7 @@ func TestFrozenProcess_CallsDoNotBlock(t *testing.T) {
 		old := r.Status().PID
 		under := r.callUnderWay(t)
 		r.use(t, "2.0.0")
-		eventually(t, "a completed bake", func() bool { return r.events.has(pluginmanager.EventSwapCompleted) })
+		eventually(t, "a completed bake", func() bool { return r.events.has(pluginmanager.EventSwapSettled) })
 		freeze(t, old)
 		wantUnavailable(t, <-under)
 		eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil && dead(old) })

@@ -41,7 +41,7 @@ func TestKilledHost_AtAnyStepOfSwapStartsAgain(t *testing.T) {
 		"find":                {doom: doom{At: "find", Do: up}, active: "1.0.0"},
 		"settle":              {doom: doom{At: "settle", Do: up}, first: silentDuringCheck, second: announcesCheck, active: "1.0.0"},
 		"complete a bake":     {doom: doom{At: "settle", Do: complete}},
-		"completed":           {doom: doom{At: string(pluginmanager.EventSwapCompleted), Do: complete}, active: "2.0.0"},
+		"completed":           {doom: doom{At: string(pluginmanager.EventSwapSettled), Do: complete}, active: "2.0.0"},
 		"stage":               {doom: doom{At: "stage", Do: up}, active: "1.0.0"},
 		"start, early":        {doom: doom{At: "start", Do: up}, active: "1.0.0"},
 		"start":               {doom: doom{At: "start", Do: up}, second: blocksIn + "start", active: "1.0.0"},

@@ -25,7 +25,7 @@ type Metrics struct {
 }
 
 // Metrics returns the metrics of the manager, and after them those of the live process and
-// of the process before, as long as that runs; docs/operations.md describes them. Package
+// of the process before, as long as that runs; docs/observing.md describes them. Package
 // pluginmetrics reads them for the monitoring of a CMS. Every process counts from its own
 // start. A version without metrics adds nothing.
 //
@@ -61,7 +61,7 @@ func (m *Manager) Metrics(ctx context.Context) []Metrics {
 // ownMetrics returns what the manager knows without its processes.
 func (m *Manager) ownMetrics() []byte {
 	m.mu.Lock()
-	completed, refused, rolledBack := m.events[EventSwapCompleted], m.events[EventSwapRefused], m.events[EventRolledBack]
+	completed, refused, rolledBack := m.events[EventSwapSettled], m.events[EventSwapRefused], m.events[EventRolledBack]
 	rehearsals := maps.Clone(m.rehearsals)
 	m.mu.Unlock()
 	s := m.Status()

@@ -26,7 +26,7 @@ func TestSettle_OnceAtStartAfterBakeAndAtRestart(t *testing.T) {
 	r.use(t, "2.0.0")
 	eventually(t, "settle after the bake", func() bool {
 		s, n := r.Status(), r.settled()
-		if n > 0 && !r.events.has(pluginmanager.EventSwapCompleted) {
+		if n > 0 && !r.events.has(pluginmanager.EventSwapSettled) {
 			t.Fatalf("got %d calls with status %+v, want none during the bake", n, s)
 		}
 		return n == 1

@@ -151,16 +151,16 @@ type EventType string
 
 // The types of events.
 const (
-	EventSwapStarted   EventType = "begun"       // a swap was requested
-	EventSwitched      EventType = "switched"    // calls go to the new process, which bakes
-	EventSwapRefused   EventType = "refused"     // a swap failed at Step for Reason
-	EventRolledBack    EventType = "rolled_back" // calls go to the old version again
-	EventSwapCompleted EventType = "settled"     // the new version is the active one
-	EventRehearsed     EventType = "rehearsed"   // a rehearsal has ended; Reason begins with its outcome
-	EventProcessLost   EventType = "lost"        // a process that served died or hung
-	EventRestarted     EventType = "restarted"   // another process replaced it
-	EventFellBack      EventType = "fell_back"   // the last good version replaced the active one, or that one returned because the other is refused
-	EventGaveUp        EventType = "gave_up"     // the active version has failed; it is tried again slowly
+	EventSwapBegun   EventType = "begun"       // a swap was requested
+	EventSwitched    EventType = "switched"    // calls go to the new process, which bakes
+	EventSwapRefused EventType = "refused"     // a swap failed at Step for Reason
+	EventRolledBack  EventType = "rolled_back" // calls go to the old version again
+	EventSwapSettled EventType = "settled"     // the new version is the active one
+	EventRehearsed   EventType = "rehearsed"   // a rehearsal has ended; Reason begins with its outcome
+	EventProcessLost EventType = "lost"        // a process that served died or hung
+	EventRestarted   EventType = "restarted"   // another process replaced it
+	EventFellBack    EventType = "fell_back"   // the last good version replaced the active one, or that one returned because the other is refused
+	EventGaveUp      EventType = "gave_up"     // the active version has failed; it is tried again slowly
 )
 
 // Event is an entry of the plugin's log.

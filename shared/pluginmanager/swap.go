@@ -172,7 +172,7 @@ func (m *Manager) requestRollback(w *swap) error {
 
 // swapTo brings up the version of a swap and switches to it.
 func (m *Manager) swapTo(w *swap) error {
-	m.emit(Event{Type: EventSwapStarted, Version: w.status.To, From: w.status.From}, nil)
+	m.emit(Event{Type: EventSwapBegun, Version: w.status.To, From: w.status.From}, nil)
 	p, err := m.prepare(w)
 	if err != nil {
 		return err

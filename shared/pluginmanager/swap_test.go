@@ -259,7 +259,7 @@ func TestSwap_CallsUnderWayFinishInOldProcess(t *testing.T) {
 	r.start(t)
 	result := r.callUnderWay(t)
 	r.use(t, "2.0.0")
-	eventually(t, "a completed bake", func() bool { return r.events.has(pluginmanager.EventSwapCompleted) })
+	eventually(t, "a completed bake", func() bool { return r.events.has(pluginmanager.EventSwapSettled) })
 	if s := r.Status(); s.Previous == nil || s.Previous.State != pluginmanager.StateDraining {
 		t.Errorf("got status %+v, want that the old process drains", s)
 	}

@@ -345,9 +345,9 @@ func (c *Client) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecover
 	return result(ctx, recoveryCodesOf)(c.service.RenewRecoveryCodes(ctx, convert.renewRecoveryCodesToPB(r)))
 }
 
-// EndTwoFactor switches the second factor off.
-func (c *Client) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorRequest) (personal.Credentials, error) {
-	return result(ctx, credentialsOf)(c.service.EndTwoFactor(ctx, convert.endTwoFactorToPB(r)))
+// RemoveOwnTwoFactor switches the second factor off.
+func (c *Client) RemoveOwnTwoFactor(ctx context.Context, r personal.RemoveOwnTwoFactorRequest) (personal.Credentials, error) {
+	return result(ctx, credentialsOf)(c.service.EndTwoFactor(ctx, convert.removeOwnTwoFactorToPB(r)))
 }
 
 // BeginPasskey begins a sign-in or a proof with a passkey.

@@ -150,9 +150,9 @@ type converter interface {
 	renewRecoveryCodesFromPB(*personalv1.RenewRecoveryCodesRequest) personal.RenewRecoveryCodesRequest
 
 	// goverter:map FieldErrors Faults
-	endTwoFactorToPB(personal.EndTwoFactorRequest) *personalv1.EndTwoFactorRequest
+	removeOwnTwoFactorToPB(personal.RemoveOwnTwoFactorRequest) *personalv1.EndTwoFactorRequest
 	// goverter:map Faults FieldErrors
-	endTwoFactorFromPB(*personalv1.EndTwoFactorRequest) personal.EndTwoFactorRequest
+	removeOwnTwoFactorFromPB(*personalv1.EndTwoFactorRequest) personal.RemoveOwnTwoFactorRequest
 
 	// goverter:map FieldErrors Faults
 	beginPasskeyToPB(personal.BeginPasskeyRequest) *personalv1.BeginPasskeyRequest

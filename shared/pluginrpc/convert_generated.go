@@ -462,26 +462,6 @@ func (c *converters) deleteToPB(source personal.DeleteRequest) *v1.DeleteRequest
 	personalv1DeleteRequest.Proof = source.Proof
 	return &personalv1DeleteRequest
 }
-func (c *converters) endTwoFactorFromPB(source *v1.EndTwoFactorRequest) personal.EndTwoFactorRequest {
-	var personalEndTwoFactorRequest personal.EndTwoFactorRequest
-	if source != nil {
-		personalEndTwoFactorRequest.Credentials = c.credentialsFromPB((*source).Credentials)
-		personalEndTwoFactorRequest.Password = (*source).Password
-		personalEndTwoFactorRequest.Code = (*source).Code
-		personalEndTwoFactorRequest.Proof = (*source).Proof
-		personalEndTwoFactorRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
-	}
-	return personalEndTwoFactorRequest
-}
-func (c *converters) endTwoFactorToPB(source personal.EndTwoFactorRequest) *v1.EndTwoFactorRequest {
-	var personalv1EndTwoFactorRequest v1.EndTwoFactorRequest
-	personalv1EndTwoFactorRequest.Credentials = c.credentialsToPB(source.Credentials)
-	personalv1EndTwoFactorRequest.Password = source.Password
-	personalv1EndTwoFactorRequest.Code = source.Code
-	personalv1EndTwoFactorRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
-	personalv1EndTwoFactorRequest.Proof = source.Proof
-	return &personalv1EndTwoFactorRequest
-}
 func (c *converters) eventFromPB(source *v1.PublishEventRequest) personal.Event {
 	var personalEvent personal.Event
 	if source != nil {
@@ -1562,6 +1542,26 @@ func (c *converters) rehearsedToPB(source Rehearsal) *v1.RehearseResponse {
 		}
 	}
 	return &personalv1RehearseResponse
+}
+func (c *converters) removeOwnTwoFactorFromPB(source *v1.EndTwoFactorRequest) personal.RemoveOwnTwoFactorRequest {
+	var personalRemoveOwnTwoFactorRequest personal.RemoveOwnTwoFactorRequest
+	if source != nil {
+		personalRemoveOwnTwoFactorRequest.Credentials = c.credentialsFromPB((*source).Credentials)
+		personalRemoveOwnTwoFactorRequest.Password = (*source).Password
+		personalRemoveOwnTwoFactorRequest.Code = (*source).Code
+		personalRemoveOwnTwoFactorRequest.Proof = (*source).Proof
+		personalRemoveOwnTwoFactorRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+	}
+	return personalRemoveOwnTwoFactorRequest
+}
+func (c *converters) removeOwnTwoFactorToPB(source personal.RemoveOwnTwoFactorRequest) *v1.EndTwoFactorRequest {
+	var personalv1EndTwoFactorRequest v1.EndTwoFactorRequest
+	personalv1EndTwoFactorRequest.Credentials = c.credentialsToPB(source.Credentials)
+	personalv1EndTwoFactorRequest.Password = source.Password
+	personalv1EndTwoFactorRequest.Code = source.Code
+	personalv1EndTwoFactorRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1EndTwoFactorRequest.Proof = source.Proof
+	return &personalv1EndTwoFactorRequest
 }
 func (c *converters) removePasskeyFromPB(source *v1.RemovePasskeyRequest) personal.RemovePasskeyRequest {
 	var personalRemovePasskeyRequest personal.RemovePasskeyRequest

@@ -27,11 +27,13 @@ func MethodNames() []string {
 }
 
 // methodOf returns the full name of the RPC of an operation: it has the operation's name,
-// except for one that is older than it.
+// except for two that are older than it.
 func methodOf(o personal.Operation) string {
 	switch {
 	case o.Name == personal.OpRevokeUserSessions:
 		return personalv1.AdministrationService_EndUserSessions_FullMethodName
+	case o.Name == personal.OpRemoveOwnTwoFactor:
+		return personalv1.PersonalService_EndTwoFactor_FullMethodName
 	case o.Administration:
 		return "/" + personalv1.AdministrationService_ServiceDesc.ServiceName + "/" + string(o.Name)
 	}

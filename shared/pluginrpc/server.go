@@ -214,7 +214,7 @@ func (s *serviceServer) RenewRecoveryCodes(ctx context.Context, in *personalv1.R
 }
 
 func (s *serviceServer) EndTwoFactor(ctx context.Context, in *personalv1.EndTwoFactorRequest) (*personalv1.EndTwoFactorResponse, error) {
-	credentials, err := s.service().EndTwoFactor(ctx, convert.endTwoFactorFromPB(in))
+	credentials, err := s.service().RemoveOwnTwoFactor(ctx, convert.removeOwnTwoFactorFromPB(in))
 	return &personalv1.EndTwoFactorResponse{Credentials: convert.credentialsToPB(credentials)}, err
 }
 

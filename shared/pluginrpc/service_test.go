@@ -45,7 +45,7 @@ var results = map[personal.OperationName]any{
 	"Export":             personal.Export{UserID: pair.UserID, Profile: profile},
 	"BeginTwoFactor":     personal.TwoFactorSecret{Secret: "A", URI: "otpauth://totp/a"},
 	"ConfirmTwoFactor":   personal.ConfirmedTwoFactor{Credentials: pair, RecoveryCodes: []string{"A"}},
-	"EndTwoFactor":       pair,
+	"RemoveOwnTwoFactor": pair,
 	"RenewRecoveryCodes": []string{"A"},
 	"BeginPasskey":       personal.PasskeyAttempt{Attempt: "A", Options: "{}"},
 	"AuthorizePasskey": personal.PasskeySignedIn{
@@ -404,7 +404,7 @@ func TestOperations_IncompleteResponseIsInternalError(t *testing.T) {
 				switch operation {
 				case "Authorize", "Register":
 					return tt.result, nil
-				case "Refresh", "ChangePassword", "EndTwoFactor":
+				case "Refresh", "ChangePassword", "RemoveOwnTwoFactor":
 					return tt.result.Credentials, nil
 				case "ConfirmTwoFactor":
 					return personal.ConfirmedTwoFactor{Credentials: tt.result.Credentials, RecoveryCodes: []string{"A"}}, nil
@@ -413,7 +413,7 @@ func TestOperations_IncompleteResponseIsInternalError(t *testing.T) {
 			}), newFakeHost("1"))
 			for operation, succeeds := range map[string]bool{
 				"Authorize": tt.signedIn, "Register": tt.signedIn,
-				"Refresh": tt.renewed, "ChangePassword": tt.renewed, "EndTwoFactor": tt.renewed, "ConfirmTwoFactor": tt.renewed,
+				"Refresh": tt.renewed, "ChangePassword": tt.renewed, "RemoveOwnTwoFactor": tt.renewed, "ConfirmTwoFactor": tt.renewed,
 				"Profile": tt.profiled, "UpdateProfile": tt.profiled,
 			} {
 				m, _ := reflect.TypeFor[personal.Service]().MethodByName(operation)

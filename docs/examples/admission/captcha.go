@@ -1,4 +1,4 @@
-// Package admission has the examples of docs/embedding.md, section "Admission".
+// Package admission has the examples of docs/admission.md.
 package admission
 
 import (

@@ -145,7 +145,7 @@ type form struct {
 	Email    string
 	SignIn   string // URL of the sign-in that leads to the link
 	Code     bool   // a code of the second factor is needed
-	Refused  personalhttp.Explanation
+	Refused  personalhttp.ErrorResponse
 }
 
 // choose offers to link the identity with an account, and to register.
@@ -280,7 +280,7 @@ func (s *signOn) refuse(w http.ResponseWriter, r *http.Request, status int, mess
 	if err != nil {
 		slog.WarnContext(r.Context(), "single sign-on", "error", err)
 	}
-	s.show(w, r, "problem", form{Refused: personalhttp.Explanation{Status: status, Message: message}})
+	s.show(w, r, "problem", form{Refused: personalhttp.ErrorResponse{Status: status, Message: message}})
 }
 
 func (s *signOn) startAgain(w http.ResponseWriter, r *http.Request) {

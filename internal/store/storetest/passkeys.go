@@ -266,7 +266,7 @@ var passkeyCases = []testCase{
 				return w.RequestDeletion(t.Context(), a.ID, a.CredentialVersion, w.Now().Add(time.Hour), accounts.CodeUse{})
 			},
 			"the end of the factor": func(a accounts.Account, s accounts.Session) error {
-				return w.EndTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, accounts.CodeUse{})
+				return w.RemoveOwnTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, accounts.CodeUse{})
 			},
 		} {
 			a, s := w.createEnrolled()

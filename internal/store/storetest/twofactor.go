@@ -108,7 +108,7 @@ var codeUses = []struct {
 		return w.ReplaceRecoveryCodes(w.t.Context(), a.ID, a.CredentialVersion, code, codes(10), jobOf(a))
 	}},
 	{"the end of the factor", func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error {
-		return w.EndTwoFactor(w.t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, code, jobOf(a))
+		return w.RemoveOwnTwoFactor(w.t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, code, jobOf(a))
 	}},
 	{"a proof", func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error {
 		return w.SetProof(w.t.Context(), a.ID, s.ID, w.newProof(a), accounts.ProofBy{Code: code}, jobOf(a))
@@ -324,18 +324,18 @@ var twoFactorCases = []testCase{
 		a, s := w.createEnrolled()
 		for _, version := range []int64{a.CredentialVersion - 1, a.CredentialVersion + 1} {
 			w.wantError(w.ReplaceRecoveryCodes(t.Context(), a.ID, version, recovery(0), codes(10), job("event")), accounts.ErrStale)
-			w.wantError(w.EndTwoFactor(t.Context(), a.ID, version, accounts.KeptSession{Session: s}, step(firstStep+1), job("event")), accounts.ErrStale)
+			w.wantError(w.RemoveOwnTwoFactor(t.Context(), a.ID, version, accounts.KeptSession{Session: s}, step(firstStep+1), job("event")), accounts.ErrStale)
 			w.wantError(w.ChargeExport(t.Context(), a.ID, version, nil, step(firstStep+1), job("event")), accounts.ErrStale)
 		}
 		w.wantError(w.ReplaceRecoveryCodes(t.Context(), 99, 1, recovery(0), codes(10), job("event")), accounts.ErrStale)
-		w.wantError(w.EndTwoFactor(t.Context(), 99, 1, accounts.KeptSession{Session: s}, recovery(0), job("event")), accounts.ErrStale)
+		w.wantError(w.RemoveOwnTwoFactor(t.Context(), 99, 1, accounts.KeptSession{Session: s}, recovery(0), job("event")), accounts.ErrStale)
 		w.wantUnchanged(a, s)
 		w.must(codeUses[0].use(w, a, s, recovery(0)))
 		w.kindsDue()
 		w.must(w.SetDisabled(t.Context(), a.ID, true))
 		a = w.account(a.ID)
 		w.wantError(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, recovery(1), codes(10), job("event")), accounts.ErrStale)
-		w.wantError(w.EndTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, recovery(1), job("event")), accounts.ErrStale)
+		w.wantError(w.RemoveOwnTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, recovery(1), job("event")), accounts.ErrStale)
 		w.wantUnchanged(a)
 	}},
 	{"the end of a factor raises the version, ends other sessions and voids tokens", func(t *testing.T, w *world) {
@@ -345,7 +345,7 @@ var twoFactorCases = []testCase{
 		w.addToken(a, accounts.PurposeRecovery, 1)
 		w.pass(time.Minute)
 		s = w.renewed(s)
-		w.must(w.EndTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, step(firstStep+1), job("event")))
+		w.must(w.RemoveOwnTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, step(firstStep+1), job("event")))
 		before := a
 		a.CredentialVersion, a.Updated, a.TwoFactor = a.CredentialVersion+1, w.Now(), accounts.TwoFactor{}
 		w.wantAfter(a, s)

@@ -1,5 +1,5 @@
 // Command bundle builds bundles of the plugin for catalogues, signs them if it is
-// given a key, and creates keys. The keys are minisign keys; the environment variable
+// given a key, makes releases and creates keys. The keys are minisign keys; the environment variable
 // MINISIGN_PASSWORD holds the password of an encrypted secret key.
 package main
 
@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"syscall"
 
 	"aead.dev/minisign"
@@ -22,8 +23,9 @@ import (
 
 // commands are the commands for developers.
 type commands struct {
-	Build  buildCommand  `cmd:"" help:"Build the plugin from source and make a bundle of it."`
-	Keygen keygenCommand `cmd:"" help:"Create a key pair: the secret key in FILE, the public one in FILE.pub."`
+	Build   buildCommand   `cmd:"" help:"Build the plugin from source and make a bundle of it."`
+	Release releaseCommand `cmd:"" help:"Make the files of a release from the commit that is checked out, and say what to tag."`
+	Keygen  keygenCommand  `cmd:"" help:"Create a key pair: the secret key in FILE, the public one in FILE.pub."`
 }
 
 func main() {
@@ -49,7 +51,8 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	return command.Run()
 }
 
-type buildCommand struct {
+// recipe is what bundles are made from.
+type recipe struct {
 	Version string `required:"" placeholder:"1.2.3" help:"The version, in the form of SemVer 2.0.0 without a leading v."`
 	Key     string `placeholder:"FILE" help:"The minisign secret key; without one the bundle is not signed."`
 	Notes   string `placeholder:"TEXT" help:"What has changed, for administrators."`
@@ -57,73 +60,131 @@ type buildCommand struct {
 	Package string `arg:"" default:"./plugin" help:"The plugin's main package (${default})."`
 }
 
+// validate checks the version, which becomes part of a command line and of a path.
+func (r recipe) validate() error {
+	if !plugincatalogue.ValidVersion(r.Version) {
+		return fmt.Errorf("VERSION: %.100q is not a SemVer 2.0.0 version, such as 1.2.3 or 2.0.0-rc.1", r.Version)
+	}
+	return nil
+}
+
+type buildCommand struct {
+	recipe
+}
+
 // Run builds a bundle and prints its path.
 func (b *buildCommand) Run(ctx context.Context, stdout io.Writer) error {
-	// The version becomes part of a command line and of a path.
-	if !plugincatalogue.ValidVersion(b.Version) {
-		return fmt.Errorf("VERSION: %.100q is not a SemVer 2.0.0 version, such as 1.2.3 or 2.0.0-rc.1", b.Version)
+	if err := b.validate(); err != nil {
+		return err
 	}
-	sign, err := signer(b.Key, b.Version)
+	key, err := readKey(b.Key)
 	if err != nil {
 		return err
 	}
+	paths, err := b.bundles(ctx, key, system{runtime.GOOS, runtime.GOARCH})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(stdout, paths[0])
+	return err
+}
+
+// system is what a binary is built for.
+type system struct{ os, arch string }
+
+// bundles makes bundles for systems, signed with the key unless it is nil, and returns
+// their paths in the same order.
+func (r recipe) bundles(ctx context.Context, key *minisign.PrivateKey, systems ...system) (paths []string, err error) {
 	temp, err := os.MkdirTemp("", "personal-bundle-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(temp)
-	binary := filepath.Join(temp, plugincatalogue.Name)
-	// The binary depends on the source and the toolchain only: not on paths of this
-	// machine, nor on a C library. It has no symbols; panics still show functions and
-	// lines.
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+b.Version, "-o", binary, b.Package)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	// The binary of this machine prints the manifest, also for those that cannot run here.
+	here := system{runtime.GOOS, runtime.GOARCH}
+	own, err := r.build(ctx, temp, here)
+	if err != nil {
+		return nil, err
+	}
+	m, err := plugincatalogue.ManifestOf(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	if m.Version != r.Version {
+		return nil, fmt.Errorf("the binary reports version %s: is main.version a string variable without a value?", m.Version)
+	}
+	m.Notes = r.Notes
+	for _, s := range systems {
+		binary := own
+		if s != here {
+			if binary, err = r.build(ctx, temp, s); err != nil {
+				return nil, err
+			}
+		}
+		m.OS, m.Arch = s.os, s.arch
+		path, err := r.pack(binary, m, key)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
+// linkerFlags are those of a released program of this version: without symbols; panics
+// still show functions and lines.
+func (r recipe) linkerFlags() string { return "-s -w -X main.version=" + r.Version }
+
+// build builds the plugin for a system and returns its path below dir. The binary depends
+// on the source and the toolchain only: not on paths of this machine, nor on a C library.
+func (r recipe) build(ctx context.Context, dir string, s system) (binary string, err error) {
+	binary = filepath.Join(dir, s.os+"-"+s.arch)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", r.linkerFlags(), "-o", binary, r.Package)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+s.os, "GOARCH="+s.arch)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("building %s: %w", b.Package, err)
+		return "", fmt.Errorf("building %s for %s/%s: %w", r.Package, s.os, s.arch, err)
 	}
-	path, err := b.pack(ctx, binary, sign)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(stdout, path)
-	return err
+	return binary, nil
 }
 
 // pack makes a bundle of the binary and returns its path. The bundle gets its name
 // when it is complete.
-func (b *buildCommand) pack(ctx context.Context, binary string, sign func([]byte) ([]byte, error)) (string, error) {
-	m, err := plugincatalogue.ManifestOf(ctx, binary)
-	if err != nil {
+func (r recipe) pack(binary string, m plugincatalogue.Manifest, key *minisign.PrivateKey) (string, error) {
+	if err := os.MkdirAll(r.Out, 0o755); err != nil {
 		return "", err
 	}
-	if m.Version != b.Version {
-		return "", fmt.Errorf("the binary reports version %s: is main.version a string variable without a value?", m.Version)
-	}
-	m.Notes = b.Notes
-	if err := os.MkdirAll(b.Out, 0o755); err != nil {
-		return "", err
-	}
-	path := filepath.Join(b.Out, fmt.Sprintf("%s-%s-%s-%s.tar.gz", m.Name, m.Version, m.OS, m.Arch))
-	draft, err := os.CreateTemp(b.Out, ".bundle-")
+	path := filepath.Join(r.Out, fmt.Sprintf("%s-%s-%s-%s.tar.gz", m.Name, m.Version, m.OS, m.Arch))
+	draft, err := os.CreateTemp(r.Out, ".bundle-")
 	if err != nil {
 		return "", err
 	}
 	defer os.Remove(draft.Name())
-	err = errors.Join(plugincatalogue.WriteBundle(draft, binary, m, sign), draft.Chmod(0o644), draft.Sync(), draft.Close())
+	err = errors.Join(plugincatalogue.WriteBundle(draft, binary, m, r.signer(key)), draft.Chmod(0o644), draft.Sync(), draft.Close())
 	if err != nil {
 		return "", err
 	}
 	return path, os.Rename(draft.Name(), path)
 }
 
+// signer returns a function that signs files of this version, or nil without a key. The
+// signed comment holds the version and no time, so that the same source gives the same
+// files.
+func (r recipe) signer(key *minisign.PrivateKey) func([]byte) ([]byte, error) {
+	if key == nil {
+		return nil
+	}
+	return func(file []byte) ([]byte, error) {
+		return minisign.SignWithComments(*key, file, "personal "+r.Version,
+			fmt.Sprintf("signature from minisign secret key %016X", key.ID())), nil
+	}
+}
+
 // passwordKey is the environment variable with the secret key's password.
 const passwordKey = "MINISIGN_PASSWORD"
 
-// signer returns a function that signs manifests with the key in a file, or nil if
-// file is empty. The signed comment holds the version and no time, so that the same
-// source gives the same bundle.
-func signer(file, version string) (func([]byte) ([]byte, error), error) {
+// readKey returns the secret key in a file, or nil if file is empty.
+func readKey(file string) (*minisign.PrivateKey, error) {
 	if file == "" {
 		return nil, nil
 	}
@@ -131,10 +192,7 @@ func signer(file, version string) (func([]byte) ([]byte, error), error) {
 	if err != nil {
 		return nil, fmt.Errorf("KEY: reading the secret key %s: %w", file, err)
 	}
-	return func(manifest []byte) ([]byte, error) {
-		return minisign.SignWithComments(key, manifest, "personal "+version,
-			fmt.Sprintf("signature from minisign secret key %016X", key.ID())), nil
-	}, nil
+	return &key, nil
 }
 
 func readSecretKey(file string) (key minisign.PrivateKey, err error) {

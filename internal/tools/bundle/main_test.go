@@ -169,7 +169,7 @@ func TestKeygen_DoesNotOverwriteFiles(t *testing.T) {
 	}
 }
 
-func TestSigner_EncryptedKeyNeedsPassword(t *testing.T) {
+func TestReadKey_EncryptedKeyNeedsPassword(t *testing.T) {
 	t.Setenv(passwordKey, "") // restores it after the test
 	if err := os.Unsetenv(passwordKey); err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func TestSigner_EncryptedKeyNeedsPassword(t *testing.T) {
 	if err := os.WriteFile(path, []byte("untrusted comment: x\n"+text+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := signer(path, "1.2.3"); err == nil || !strings.Contains(err.Error(), passwordKey) {
+	if _, err := readKey(path); err == nil || !strings.Contains(err.Error(), passwordKey) {
 		t.Errorf("got %v, want an error that names %s", err, passwordKey)
 	}
 }

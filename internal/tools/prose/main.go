@@ -1,6 +1,8 @@
-// Command prose checks that the sentences of the documentation are short: README.md,
-// CHANGELOG.md, SECURITY.md and the pages in docs. It prints file:line, the number of
-// words and the beginning of each sentence of more than 35 words.
+// Command prose checks the documentation: README.md, CHANGELOG.md, SECURITY.md and the
+// pages in docs and bench. It prints file:line, the number of words and the beginning of
+// each sentence of more than 35 words. A page in docs says at its top for whom it is and
+// what they can do after it, is linked in the map docs/README.md, and has 2,500 words at
+// most unless it is a reference.
 //
 // Blocks of code are not checked. Code within a sentence is one word, and the address of
 // a link is none. Items of lists, cells of tables and headings are sentences of their
@@ -9,21 +11,29 @@
 //	prose [FOLDER]
 //
 // FOLDER is the root of a work tree, the working directory by default. The exit status
-// is 1 if a sentence is too long, 2 if a file cannot be read.
+// is 1 if there are findings, 2 if a file cannot be read.
 package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
 
-// maxWords is how many words a sentence has at most.
-const maxWords = 35
+// maxWords is how many words a sentence has at most, maxPage a page that is no reference.
+const (
+	maxWords = 35
+	maxPage  = 2500
+)
+
+// references are the pages that readers search instead of reading them.
+var references = []string{"docs/api.md", "docs/configuration.md", "docs/security-asvs.md"}
 
 func main() {
 	root := "."
@@ -46,12 +56,13 @@ func main() {
 // check returns the findings in the pages that Git tracks, or would track, below root.
 func check(root string) (findings []string, err error) {
 	list := exec.Command("git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--",
-		"README.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md")
+		"README.md", "CHANGELOG.md", "SECURITY.md", "bench/README.md", "docs/*.md")
 	list.Stderr = os.Stderr
 	paths, err := list.Output()
 	if err != nil {
 		return nil, fmt.Errorf("list the files: %w", err)
 	}
+	pages := map[string]string{}
 	for path := range strings.SplitSeq(strings.TrimRight(string(paths), "\x00"), "\x00") {
 		content, err := os.ReadFile(filepath.Join(root, path))
 		if os.IsNotExist(err) { // deleted, and not yet committed
@@ -60,12 +71,36 @@ func check(root string) (findings []string, err error) {
 		if err != nil {
 			return nil, err
 		}
+		pages[path] = string(content)
 		for _, s := range longSentences(string(content)) {
 			findings = append(findings, fmt.Sprintf("%s:%d: a sentence of %d words, split it into sentences of %d at most: %s …",
 				path, s.line, len(s.words), maxWords, strings.Join(s.words[:6], " ")))
 		}
 	}
-	return findings, nil
+	return append(findings, shape(pages)...), nil
+}
+
+// shape returns the findings about each page in docs as a whole, by its path.
+func shape(pages map[string]string) (findings []string) {
+	for _, path := range slices.Sorted(maps.Keys(pages)) {
+		if filepath.Dir(path) != "docs" {
+			continue
+		}
+		page := pages[path]
+		_, text, _ := strings.Cut(strings.TrimSpace(page), "\n\n")
+		first, _, _ := strings.Cut(strings.TrimSpace(text), "\n\n")
+		first = strings.Join(strings.Fields(first), " ")
+		if !strings.HasPrefix(first, "For ") || !strings.Contains(first, "After this page") {
+			findings = append(findings, path+": the first paragraph does not say for whom the page is and what they can do: For … After this page …")
+		}
+		if !strings.Contains(pages["docs/README.md"], "]("+filepath.Base(path)+")") && path != "docs/README.md" {
+			findings = append(findings, path+": docs/README.md, the map, does not link to the page")
+		}
+		if n := len(strings.Fields(page)); n > maxPage && !slices.Contains(references, path) {
+			findings = append(findings, fmt.Sprintf("%s: %d words, split the page into pages of %d at most", path, n, maxPage))
+		}
+	}
+	return findings
 }
 
 type sentence struct {

@@ -55,7 +55,7 @@ func TestCheck_Repository(t *testing.T) {
 	root := t.TempDir()
 	for _, path := range []string{
 		"README.md", "CHANGELOG.md", "SECURITY.md", "docs/a.md", "docs/examples/b.md",
-		"docs/ignored.md", "docs/c.go", "bench/README.md", "OTHER.md",
+		"docs/ignored.md", "docs/c.go", "bench/README.md", "OTHER.md", "docs/README.md",
 	} {
 		path = filepath.Join(root, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -78,13 +78,46 @@ func TestCheck_Repository(t *testing.T) {
 	var got []string
 	for _, f := range findings {
 		path, rest, _ := strings.Cut(f, ":")
-		got = append(got, path)
-		if want := "1: a sentence of 36 words, split it into sentences of 35 at most: One word word word word word …"; rest != want {
-			t.Errorf("got %q, want %q", rest, want)
+		switch rest {
+		case "1: a sentence of 36 words, split it into sentences of 35 at most: One word word word word word …":
+			got = append(got, path)
+		case " docs/README.md, the map, does not link to the page":
+			got = append(got, path+" unlinked")
+		case " the first paragraph does not say for whom the page is and what they can do: For … After this page …":
+			got = append(got, path+" for whom")
+		default:
+			t.Errorf("got %q", rest)
 		}
 	}
 	slices.Sort(got)
-	if want := []string{"CHANGELOG.md", "README.md", "SECURITY.md", "docs/a.md", "docs/examples/b.md"}; !slices.Equal(got, want) {
+	want := []string{
+		"CHANGELOG.md", "README.md", "SECURITY.md", "bench/README.md", "docs/README.md", "docs/README.md for whom",
+		"docs/a.md", "docs/a.md for whom", "docs/a.md unlinked", "docs/examples/b.md",
+	}
+	if !slices.Equal(got, want) {
 		t.Errorf("got findings in %q, want %q", got, want)
+	}
+}
+
+func TestShape(t *testing.T) {
+	const page, index = "# A\n\nFor readers. After\nthis page you know.\n", "# Map\n\nFor all. After this page you know.\n\n[A](a.md) [B](api.md)\n"
+	for name, test := range map[string]struct {
+		path, page string
+		want       string
+	}{
+		"as it must be":        {"docs/a.md", page, ""},
+		"no map entry":         {"docs/b.md", page, "docs/b.md: docs/README.md, the map"},
+		"no readers":           {"docs/a.md", "# A\n\nAfter this page you know.\n", "docs/a.md: the first paragraph"},
+		"no result":            {"docs/a.md", "# A\n\nFor readers.\n\nAfter this page you know.\n", "docs/a.md: the first paragraph"},
+		"too long":             {"docs/a.md", page + strings.Repeat(words(35)+".\n", 72), "docs/a.md: 2529 words"},
+		"a long reference":     {"docs/api.md", page + strings.Repeat(words(35)+".\n", 72), ""},
+		"a page of an example": {"docs/examples/b.md", words(35), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := strings.Join(shape(map[string]string{"docs/README.md": index, test.path: test.page}), "\n")
+			if test.want == "" && got != "" || !strings.HasPrefix(got, test.want) || strings.Contains(got, "\n") {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
 	}
 }

@@ -42,7 +42,7 @@ type Service struct {
 	BeginTwoFactorFunc     func(context.Context, personal.BeginTwoFactorRequest) (personal.TwoFactorSecret, error)
 	ConfirmTwoFactorFunc   func(context.Context, personal.ConfirmTwoFactorRequest) (personal.ConfirmedTwoFactor, error)
 	RenewRecoveryCodesFunc func(context.Context, personal.RenewRecoveryCodesRequest) ([]string, error)
-	EndTwoFactorFunc       func(context.Context, personal.EndTwoFactorRequest) (personal.Credentials, error)
+	RemoveOwnTwoFactorFunc func(context.Context, personal.RemoveOwnTwoFactorRequest) (personal.Credentials, error)
 
 	BeginPasskeyFunc     func(context.Context, personal.BeginPasskeyRequest) (personal.PasskeyAttempt, error)
 	AuthorizePasskeyFunc func(context.Context, personal.AuthorizePasskeyRequest) (personal.PasskeySignedIn, error)
@@ -196,9 +196,9 @@ func (s *Service) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecove
 	return call(ctx, s.RenewRecoveryCodesFunc, r)
 }
 
-// EndTwoFactor calls EndTwoFactorFunc.
-func (s *Service) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorRequest) (personal.Credentials, error) {
-	return call(ctx, s.EndTwoFactorFunc, r)
+// RemoveOwnTwoFactor calls RemoveOwnTwoFactorFunc.
+func (s *Service) RemoveOwnTwoFactor(ctx context.Context, r personal.RemoveOwnTwoFactorRequest) (personal.Credentials, error) {
+	return call(ctx, s.RemoveOwnTwoFactorFunc, r)
 }
 
 // BeginPasskey calls BeginPasskeyFunc.

@@ -387,7 +387,7 @@ func testPasskeySecondFactor(t *testing.T, s *suite) {
 		t.Errorf("signing in with a lifted passkey: %v", err)
 	}
 	// Switching the factor off and on again clears all of that.
-	pair, err := s.service.EndTwoFactor(ctx, personal.EndTwoFactorRequest{Credentials: u.Credentials, Password: Password, Code: u.recoveryCode()})
+	pair, err := s.service.RemoveOwnTwoFactor(ctx, personal.RemoveOwnTwoFactorRequest{Credentials: u.Credentials, Password: Password, Code: u.recoveryCode()})
 	if err != nil {
 		t.Fatalf("switching the second factor off: %v", err)
 	}

@@ -52,8 +52,8 @@ func (s *suite) provenOperations() []provenOperation {
 			})
 			return none(err)
 		}},
-		{"EndTwoFactor", func(ctx context.Context, c personal.Credentials, e evidence) (personal.Credentials, error) {
-			return s.service.EndTwoFactor(ctx, personal.EndTwoFactorRequest{Credentials: c, Password: e.password, Code: e.code, Proof: e.proof})
+		{"RemoveOwnTwoFactor", func(ctx context.Context, c personal.Credentials, e evidence) (personal.Credentials, error) {
+			return s.service.RemoveOwnTwoFactor(ctx, personal.RemoveOwnTwoFactorRequest{Credentials: c, Password: e.password, Code: e.code, Proof: e.proof})
 		}},
 		{"Delete", func(ctx context.Context, c personal.Credentials, e evidence) (personal.Credentials, error) {
 			_, err := s.service.Delete(ctx, personal.DeleteRequest{Credentials: c, Password: e.password, Code: e.code, Proof: e.proof})

@@ -165,8 +165,8 @@ func (s *suite) authorizedOperations(t *testing.T) map[string]func(c personal.Cr
 			_, err := s.service.RenewRecoveryCodes(ctx, personal.RenewRecoveryCodesRequest{Credentials: c, Password: password, Code: code})
 			return err
 		},
-		"EndTwoFactor": func(c personal.Credentials, password, code string) error {
-			_, err := s.service.EndTwoFactor(ctx, personal.EndTwoFactorRequest{Credentials: c, Password: password, Code: code})
+		"RemoveOwnTwoFactor": func(c personal.Credentials, password, code string) error {
+			_, err := s.service.RemoveOwnTwoFactor(ctx, personal.RemoveOwnTwoFactorRequest{Credentials: c, Password: password, Code: code})
 			return err
 		},
 	}
@@ -227,7 +227,7 @@ func testTwoFactorChanges(t *testing.T, s *suite) {
 	if err != nil {
 		t.Fatalf("signing in with a new recovery code: %v", err)
 	}
-	kept, err := s.service.EndTwoFactor(ctx, personal.EndTwoFactorRequest{Credentials: u.Credentials, Password: Password, Code: u.recoveryCode()})
+	kept, err := s.service.RemoveOwnTwoFactor(ctx, personal.RemoveOwnTwoFactorRequest{Credentials: u.Credentials, Password: Password, Code: u.recoveryCode()})
 	if err != nil {
 		t.Fatalf("removing the second factor: %v", err)
 	}
@@ -246,7 +246,7 @@ func testTwoFactorChanges(t *testing.T, s *suite) {
 func testTwoFactorOff(t *testing.T, s *suite) {
 	u := s.verified(t)
 	for name, call := range s.authorizedOperations(t) {
-		if name != "RenewRecoveryCodes" && name != "EndTwoFactor" {
+		if name != "RenewRecoveryCodes" && name != "RemoveOwnTwoFactor" {
 			continue
 		}
 		wantFieldErrors(t, call(u.Credentials, "not the password", ""), personal.CodeValidationFailed,

@@ -28,7 +28,7 @@ type Manager interface {
 	Metrics(ctx context.Context) []pluginmanager.Metrics
 }
 
-// Gatherer is a prometheus.Gatherer of the metrics of the plugin; docs/operations.md
+// Gatherer is a prometheus.Gatherer of the metrics of the plugin; docs/observing.md
 // describes them. Add it to the registry of the CMS with prometheus.Gatherers, and set
 // promhttp.HandlerOpts.ErrorHandling to promhttp.ContinueOnError: then a defective version
 // of the plugin cannot hide the other metrics.

@@ -75,6 +75,7 @@ type row struct {
 	What  string // in the administrator's language
 	User  string // URL of the page of the user; may be empty
 	By    string // who caused it; may be empty
+	Why   string // of a plugin event; may be empty
 	Tone  string // severity: the class of its badge; may be empty
 }
 
@@ -285,16 +286,20 @@ var eventTypes = []eventType{
 	{string(personal.EventUserSignedOut), "warn"},
 	{string(personal.EventLimitsLifted), ""},
 	{string(personal.EventFieldsFilled), ""},
-	{pluginPrefix + string(pluginmanager.EventSwapStarted), ""},
+	{pluginPrefix + string(pluginmanager.EventSwapBegun), ""},
 	{pluginPrefix + string(pluginmanager.EventSwitched), ""},
+	{pluginPrefix + string(pluginmanager.EventRehearsed), ""},
 	{pluginPrefix + string(pluginmanager.EventSwapRefused), "warn"},
 	{pluginPrefix + string(pluginmanager.EventRolledBack), "warn"},
-	{pluginPrefix + string(pluginmanager.EventSwapCompleted), "good"},
+	{pluginPrefix + string(pluginmanager.EventSwapSettled), "good"},
 	{pluginPrefix + string(pluginmanager.EventProcessLost), "bad"},
 	{pluginPrefix + string(pluginmanager.EventRestarted), "good"},
 	{pluginPrefix + string(pluginmanager.EventFellBack), "warn"},
 	{pluginPrefix + string(pluginmanager.EventGaveUp), "bad"},
 }
+
+// outcomes are those of rehearsals, which the reasons of their events are.
+var outcomes = []string{"passed", "skipped", "differs", "failed"}
 
 // read returns the events at the position of the request; the newest ones if it
 // names none.
@@ -356,6 +361,12 @@ func (p *Pages) row(r *http.Request, e event) row {
 	for _, t := range eventTypes {
 		if t.name == string(e.Type) {
 			listed.What, listed.Tone = p.site.Text(r, "event_"+t.name), t.tone
+		}
+	}
+	if e.Plugin != nil {
+		listed.Why = e.Plugin.Reason
+		if e.Plugin.Type == pluginmanager.EventRehearsed && slices.Contains(outcomes, e.Plugin.Reason) {
+			listed.Why = p.site.Text(r, "plugin_outcome_"+e.Plugin.Reason)
 		}
 	}
 	switch {

@@ -216,7 +216,7 @@ func (s *Site) Notice(w http.ResponseWriter, r *http.Request, keys ...string) st
 func (s *Site) RefuseForm(r *http.Request, form *ui.Form, err error) int {
 	x := s.API.Explain(r, err)
 	fieldErrors := map[string]string{}
-	for name, e := range x.Fields {
+	for name, e := range x.FieldErrors {
 		fieldErrors[name] = e.Message
 	}
 	form.Refuse(x.Message, fieldErrors)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
 // status is the live part of the page about the running plugin.
@@ -39,7 +40,8 @@ type swapProgress struct {
 type rehearsal struct {
 	Version, Outcome, Tone string // the outcome is empty while it is under way
 	Time                   time.Time
-	Checks                 []check
+	Checks                 []check // what has not simply passed
+	Passed                 []check
 }
 
 type check struct {
@@ -176,7 +178,11 @@ func (p *Pages) rehearsal(r *http.Request, s *pluginmanager.RehearsalStatus) *re
 		for _, d := range c.Differences {
 			row.Where = append(row.Where, strings.TrimSpace(d.Operation+" "+d.Field))
 		}
-		shown.Checks = append(shown.Checks, row)
+		if c.Outcome == pluginrpc.RehearsalPassed && c.Reason == "" {
+			shown.Passed = append(shown.Passed, row)
+		} else {
+			shown.Checks = append(shown.Checks, row)
+		}
 	}
 	return shown
 }
@@ -195,7 +201,7 @@ func (p *Pages) lastFailure(r *http.Request) (*described, error) {
 		}
 		t := p.describe(r, e)
 		switch e.Type {
-		case pluginmanager.EventSwapStarted, pluginmanager.EventSwitched, pluginmanager.EventSwapCompleted, pluginmanager.EventRestarted:
+		case pluginmanager.EventSwapBegun, pluginmanager.EventSwitched, pluginmanager.EventSwapSettled, pluginmanager.EventRestarted:
 			return nil, nil
 		case pluginmanager.EventSwapRefused, pluginmanager.EventGaveUp, pluginmanager.EventProcessLost:
 			t.Tone = "bad"

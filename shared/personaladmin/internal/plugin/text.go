@@ -44,12 +44,15 @@ type described struct {
 // describe puts a plugin event into words.
 func (p *Pages) describe(r *http.Request, e pluginmanager.Event) described {
 	d, key := described{Time: e.Time, Reason: e.Reason}, "plugin_was_"+string(e.Type)
+	if e.Type == pluginmanager.EventRehearsed {
+		d.Reason = p.name(r, "plugin_outcome_", e.Reason)
+	}
 	switch e.Type {
 	case pluginmanager.EventSwapRefused:
 		d.Text = p.site.Text(r, key, e.Version, p.name(r, "plugin_step_", e.Step))
 	case pluginmanager.EventSwitched, pluginmanager.EventRolledBack, pluginmanager.EventFellBack:
 		d.Text = p.site.Text(r, key, e.From, e.Version)
-	case pluginmanager.EventSwapStarted, pluginmanager.EventSwapCompleted, pluginmanager.EventProcessLost, pluginmanager.EventRestarted, pluginmanager.EventGaveUp,
+	case pluginmanager.EventSwapBegun, pluginmanager.EventSwapSettled, pluginmanager.EventProcessLost, pluginmanager.EventRestarted, pluginmanager.EventGaveUp,
 		pluginmanager.EventRehearsed:
 		d.Text = p.site.Text(r, key, e.Version)
 	default:

@@ -43,7 +43,7 @@ func (p *Pages) sendTraffic(w http.ResponseWriter, r *http.Request) error {
 			continue
 		}
 		switch e.Type {
-		case pluginmanager.EventSwapStarted, pluginmanager.EventRehearsed, pluginmanager.EventSwapCompleted:
+		case pluginmanager.EventSwapBegun, pluginmanager.EventRehearsed, pluginmanager.EventSwapSettled:
 			continue // without an effect on visitors
 		}
 		data.Marks = append(data.Marks, mark{

@@ -149,7 +149,7 @@ func (p *Pages) answer(r *http.Request, b *body, q question, e personal.Explanat
 func (p *Pages) refuse(r *http.Request, form *ui.Form, err error) int {
 	x := p.site.API.Explain(r, err)
 	texts := map[string]string{}
-	for name, e := range x.Fields {
+	for name, e := range x.FieldErrors {
 		if name == "addresses" {
 			name, e.Message = "address", p.site.Text(r, "support_no_address", personal.MaxExplainAddresses)
 		}

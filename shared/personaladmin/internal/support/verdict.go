@@ -71,7 +71,7 @@ var reasons = map[personal.Reason]struct {
 	hint    bool     // it refuses no sign-in
 }{
 	personal.ReasonNoAccount:      {tone: "bad", advice: true},
-	personal.ReasonEmailSignIn:    {tone: "warn", advice: true},
+	personal.ReasonEmailSignInOff: {tone: "warn", advice: true},
 	personal.ReasonLoginNotEmail:  {tone: "bad", advice: true},
 	personal.ReasonDisabled:       {tone: "bad"},
 	personal.ReasonDeleted:        {tone: "bad", carries: []string{carriesUntil}, advice: true},
@@ -250,7 +250,7 @@ func (p *Pages) addAction(r *http.Request, v *verdict, q question, user *persona
 		page("/two-factor", true)
 	case personal.ActionOperator:
 		v.Advice = strings.TrimSpace(v.Advice + " " + p.site.Text(r, "support_do_operator"))
-		v.Doc = cmp.Or(v.Doc, p.site.Doc("supporting-users.md#a-user-cannot-sign-in"))
+		v.Doc = cmp.Or(v.Doc, p.site.Doc("sign-in-problems.md#a-user-cannot-sign-in"))
 	default:
 		v.Advice = strings.TrimSpace(v.Advice + " " + p.site.Text(r, "support_do_other", string(action)))
 	}

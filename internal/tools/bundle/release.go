@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/mod/semver"
+)
+
+// What a release is made of, from the folder in which the command runs.
+const (
+	changelogFile = "CHANGELOG.md"
+	systemsFile   = ".ci/systems"  // a line for each supported system: GOOS/GOARCH
+	releasedFile  = ".ci/released" // the version and the commit of the last release
+)
+
+// releaseCommand runs in the root of the work tree. The target sbom of its Makefile writes
+// the bills of materials to dist.
+type releaseCommand struct {
+	recipe
+}
+
+// Run makes the files of a release: signed bundles for the supported systems, bills of
+// materials, and their checksums with a signature. It prints their paths and what to tag.
+// It builds nothing unless all checks pass.
+func (r *releaseCommand) Run(ctx context.Context, stdout io.Writer) error {
+	if err := r.validate(); err != nil {
+		return err
+	}
+	key, err := readKey(r.Key)
+	if err != nil {
+		return err
+	}
+	if key == nil {
+		return errors.New("KEY: a release is signed: give a minisign secret key")
+	}
+	systems, err := readSystems(systemsFile)
+	if err != nil {
+		return err
+	}
+	commit, err := r.check(ctx)
+	if err != nil {
+		return err
+	}
+	boms, err := r.billsOfMaterials(ctx)
+	if err != nil {
+		return err
+	}
+	files, err := r.bundles(ctx, key, systems...)
+	if err != nil {
+		return err
+	}
+	files = append(files, boms...)
+	sums, err := r.checksums(files)
+	if err != nil {
+		return err
+	}
+	signature, err := r.signer(key)(sums)
+	if err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name string
+		text []byte
+	}{{"SHA256SUMS", sums}, {"SHA256SUMS.minisig", append(signature, '\n')}} {
+		path := filepath.Join(r.Out, f.name)
+		if err := os.WriteFile(path, f.text, 0o644); err != nil {
+			return err
+		}
+		files = append(files, path)
+	}
+	_, err = fmt.Fprintf(stdout, `%s
+
+Tag the commit, and push the tag:
+	git tag -s -m "personal %[2]s" v%[2]s %[3]s
+	git push origin v%[2]s
+Publish the files above. Then commit that this is the last release:
+	echo %[2]s %[3]s >%[4]s
+`, strings.Join(files, "\n"), r.Version, commit, releasedFile)
+	return err
+}
+
+// check returns the commit that is checked out, if it can be released as this version.
+func (r *releaseCommand) check(ctx context.Context) (commit string, err error) {
+	released, err := os.ReadFile(releasedFile)
+	if err != nil {
+		return "", err
+	}
+	last, _, _ := strings.Cut(string(released), " ")
+	if semver.Compare("v"+r.Version, "v"+last) <= 0 {
+		return "", fmt.Errorf("VERSION: %s is not later than the last release, %s (%s)", r.Version, last, releasedFile)
+	}
+	changelog, err := os.ReadFile(changelogFile)
+	if err != nil {
+		return "", err
+	}
+	if err := checkChangelog(string(changelog), r.Version); err != nil {
+		return "", fmt.Errorf("%s: %w", changelogFile, err)
+	}
+	changed, err := git(ctx, "status", "--porcelain")
+	if err != nil {
+		return "", err
+	}
+	if changed != "" {
+		return "", fmt.Errorf("the work tree has changes, commit or remove them:\n%s", changed)
+	}
+	tags, err := git(ctx, "tag", "--list", "v"+r.Version)
+	if err != nil {
+		return "", err
+	}
+	if tags != "" {
+		return "", fmt.Errorf("VERSION: the tag %s exists", tags)
+	}
+	return git(ctx, "rev-parse", "HEAD")
+}
+
+// checkChangelog returns an error unless the first section of a changelog is that of the
+// version, with content.
+func checkChangelog(text, version string) error {
+	_, text, _ = strings.Cut("\n"+text, "\n## ")
+	title, rest, _ := strings.Cut(text, "\n")
+	if name, _, _ := strings.Cut(title, " "); name != version {
+		return fmt.Errorf("the first section is %q, want %q", title, version)
+	}
+	section, _, _ := strings.Cut("\n"+rest, "\n## ")
+	for line := range strings.Lines(section) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			return nil
+		}
+	}
+	return fmt.Errorf("the section %q says nothing", title)
+}
+
+// readSystems returns the systems that a file lists.
+func readSystems(path string) (systems []system, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.FieldsSeq(string(text)) {
+		goos, arch, found := strings.Cut(line, "/")
+		if !found {
+			return nil, fmt.Errorf("%s: %q is not GOOS/GOARCH", path, line)
+		}
+		systems = append(systems, system{goos, arch})
+	}
+	if len(systems) == 0 {
+		return nil, fmt.Errorf("%s lists no system", path)
+	}
+	return systems, nil
+}
+
+// billsOfMaterials makes them of programs that are built as the bundles are, and returns
+// their paths.
+func (r *releaseCommand) billsOfMaterials(ctx context.Context) ([]string, error) {
+	cmd := exec.CommandContext(ctx, "make", "sbom", "STRIP="+r.linkerFlags())
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("make sbom: %w", err)
+	}
+	paths, err := filepath.Glob(filepath.Join(r.Out, "sbom-*.json"))
+	if err == nil && len(paths) == 0 {
+		err = fmt.Errorf("make sbom wrote no bill of materials to %s", r.Out)
+	}
+	return paths, err
+}
+
+// checksums returns the sha256 of files in one folder, as sha256sum -c reads them there.
+func (r *releaseCommand) checksums(paths []string) ([]byte, error) {
+	var sums bytes.Buffer
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.New()
+		_, err = io.Copy(sum, f)
+		if err := cmp.Or(err, f.Close()); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&sums, "%x  %s\n", sum.Sum(nil), filepath.Base(path))
+	}
+	return sums.Bytes(), nil
+}
+
+// git runs git and returns its output without the line break at the end.
+func git(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w", args[0], err)
+	}
+	return strings.TrimRight(string(out), "\n"), nil
+}

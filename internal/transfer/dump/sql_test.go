@@ -1,0 +1,220 @@
+package dump_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/transfer/dump"
+)
+
+// read returns the rows of the table "users" with the columns id and name, as text.
+func read(text string) (rows []string, err error) { return readFrom(strings.NewReader(text)) }
+
+func readFrom(r io.Reader) (rows []string, err error) {
+	err = dump.ReadSQL(r, func(name string, columns []string) (*dump.Table, error) {
+		if name != "users" || !slices.Contains(columns, "id") || !slices.Contains(columns, "name") {
+			return nil, nil
+		}
+		return &dump.Table{Columns: []string{"id", "name"}, Row: func(line int, values [][]byte) error {
+			row := fmt.Sprintf("%d:", line)
+			for _, v := range values {
+				if v == nil {
+					row += " NULL"
+				} else {
+					row += fmt.Sprintf(" %q", v)
+				}
+			}
+			rows = append(rows, row)
+			return nil
+		}}, nil
+	})
+	return rows, err
+}
+
+const (
+	mysqlTable  = "CREATE TABLE `users` (\n  `id` bigint(20) unsigned NOT NULL AUTO_INCREMENT,\n  `name` varchar(60) NOT NULL DEFAULT 'a,b)(',\n  PRIMARY KEY (`id`),\n  KEY `name` (`name`(191),`id`)\n) ENGINE=InnoDB COMMENT='x;y';\n"
+	pgHeader    = "--\n-- PostgreSQL database dump\n--\n\n\\restrict abc\n\nSET client_encoding = 'UTF8';\nSET standard_conforming_strings = on;\n"
+	pgTable     = "CREATE TABLE public.users (\n    id integer NOT NULL,\n    name character varying(150) DEFAULT ''::character varying NOT NULL,\n    CONSTRAINT c CHECK ((id > 0))\n);\n"
+	pgCompleted = "\n--\n-- PostgreSQL database dump complete\n--\n\n\\unrestrict abc\n"
+)
+
+func TestReadSQL_Rows(t *testing.T) {
+	for name, test := range map[string]struct {
+		text string
+		want []string
+	}{
+		"a NUL is no value of an account": {
+			"-- MySQL dump 10.13\n/*!40101 SET NAMES utf8mb4 */;\n" + mysqlTable + "LOCK TABLES `users` WRITE;\n" +
+				`INSERT INTO ` + "`users`" + ` VALUES (1,'a\'b\"c\\d\ne\0'),(-2,NULL);` + "\nUNLOCK TABLES;\n-- Dump completed on 2024\n",
+			nil,
+		},
+		"mariadb-dump, a row in each line": {
+			"/*M!999999\\- enable the sandbox mode */ \n-- MariaDB dump 10.19\n" + mysqlTable +
+				"INSERT INTO `users` VALUES\n(1,'a\\'b''c\\\\d\\ne'),\n(-2,NULL);\n-- Dump completed\n",
+			[]string{`10: "1" "a'b'c\\d\ne"`, `11: "-2" NULL`},
+		},
+		"a statement that is cut off": {
+			"INSERT IGNORE INTO `db`.`users` (`x`,`name`,`id`) VALUES ('(',_binary 'a',0x3132), (0x, X'6162', b'1');REPLACE INTO users (name,id) VALUES (_utf8mb4'\\\"',1.5e+3)",
+			nil,
+		},
+		"hexadecimal": {
+			"INSERT IGNORE INTO `db`.`users` (`x`,`name`,`id`) VALUES ('(',_binary 'a',0x3132), (0x, X'6162', b'1');REPLACE INTO users (name,id) VALUES (_utf8mb4'\\\"',1.5e+3);",
+			[]string{`1: "12" "a"`, `1: "1" "ab"`, `1: "1.5e+3" "\""`},
+		},
+		"what looks like rows is none": {
+			mysqlTable + "-- INSERT INTO users VALUES (1,'a');\n# INSERT INTO users VALUES (1,'a');\n/* INSERT INTO users VALUES (1,'a'); */\n" +
+				"/*!50003 SET sql_mode = '' */ ;\nDELIMITER ;;\nCREATE TRIGGER t AFTER INSERT ON x FOR EACH ROW BEGIN\nINSERT INTO users VALUES (1,'a');\nEND ;;\nDELIMITER ;\n" +
+				"INSERT INTO other VALUES ('''; INSERT INTO users VALUES (1,\\'b\\');', f(1,'('), 2),('\n');\n" +
+				"CREATE VIEW v AS SELECT 1 - 2 / 3, '; INSERT INTO users VALUES (1,''c'');';\nINSERT INTO users VALUES (7,'; DROP TABLE users; --');",
+			[]string{`19: "7" "; DROP TABLE users; --"`},
+		},
+		"pg_dump": {
+			pgHeader + pgTable + "COPY public.other (a) FROM stdin;\n1\tx\n\\N\nINSERT INTO users VALUES (1,'a');\n\\.\n\n\n" +
+				"COPY public.users (x, name, id) FROM stdin;\n\\N\ta\\tb\\\\\\x41\\101\\n'\t1\na'b\t\\N\t2\n\\.\n" + pgCompleted,
+			[]string{`22: "1" "a\tb\\AA\n'"`, `23: "2" NULL`},
+		},
+		"pg_dump --inserts": {
+			pgHeader + pgTable + "INSERT INTO public.users VALUES (1, 'a\\''b'),\n\t(2, E'\\\\x');\nINSERT INTO public.users OVERRIDING SYSTEM VALUE VALUES (3, NULL) ON CONFLICT DO NOTHING;\n" + pgCompleted,
+			[]string{`14: "1" "a\\'b"`, `15: "2" "\\x"`, `16: "3" NULL`},
+		},
+		"bodies of functions": {
+			pgHeader + "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $_$BEGIN INSERT INTO users (id, name) VALUES (1, '$$'); END$_$;\n" +
+				"CREATE FUNCTION g() RETURNS integer\n LANGUAGE sql\n BEGIN ATOMIC\n INSERT INTO users (id, name) VALUES (2, 'x');\nEND;\n" +
+				"CREATE RULE r AS ON INSERT TO x DO ( INSERT INTO users (id, name) VALUES (3, 'x'); SELECT 1; );\n" +
+				"INSERT INTO users (id, name) VALUES (4, 'y');" + pgCompleted,
+			[]string{`16: "4" "y"`},
+		},
+		"\\r\\n": {
+			strings.ReplaceAll(pgHeader+"COPY public.users (id, name) FROM stdin;\n1\ta\n\\.\n"+pgCompleted, "\n", "\r\n"),
+			[]string{`10: "1" "a"`},
+		},
+		"an empty file": {"", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := read(test.text)
+			if test.want == nil && test.text != "" {
+				if err == nil {
+					t.Errorf("got %q, want an error", got)
+				}
+				return
+			}
+			if diff := cmp.Diff(test.want, got); err != nil || diff != "" {
+				t.Errorf("got %v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestReadSQL_HostileDumpEndsWithItsLine(t *testing.T) {
+	for name, test := range map[string]struct {
+		text string
+		want string
+	}{
+		"a quote that is not closed":      {mysqlTable + "INSERT INTO `users` VALUES (1,'a),\n(2,b);\n", "line 7: a quote is opened here and not closed"},
+		"a quote too many":                {mysqlTable + "INSERT INTO `users` VALUES (1,'a'b'),\n(2,'c');\n", "line 7: a ',' or a ')'"},
+		"a missing quote in another":      {mysqlTable + "INSERT INTO x VALUES (1,'a);\nINSERT INTO `users` VALUES (1,'b');\n", "line 8: a ',' or a ')'"},
+		"a long value":                    {mysqlTable + "INSERT INTO `users` VALUES (1,'" + strings.Repeat("a", dump.MaxRow) + "');", "line 7: a value, or a row, is longer"},
+		"a long row of COPY":              {pgHeader + "COPY users (id, name) FROM stdin;\n1\t" + strings.Repeat("a", dump.MaxRow) + "\n\\.\n", "line 10: a value, or a row, is longer"},
+		"a long number":                   {mysqlTable + "INSERT INTO `users` VALUES (" + strings.Repeat("1", dump.MaxRow) + ",'a');", "line 7: a value, or a row, is longer"},
+		"a long name":                     {"CREATE TABLE `" + strings.Repeat("a", 1000) + "` (a int);", "line 1: the name of a table"},
+		"latin1":                          {"\n/*!40101 SET NAMES latin1 */;\n", "line 2: the dump is not in UTF-8"},
+		"latin1, as a statement":          {"\nSET NAMES 'latin1';\n", "line 2: the dump is not in UTF-8"},
+		"latin1 of PostgreSQL":            {pgHeader + "SET client_encoding = 'LATIN1';\n", "line 9: the dump is not in UTF-8"},
+		"not UTF-8":                       {mysqlTable + "INSERT INTO `users` VALUES (1,'a'),\n(2,'\xe9');", "line 8: the column name of users is not UTF-8"},
+		"not UTF-8 in COPY":               {pgHeader + "COPY users (id, name) FROM stdin;\n1\ta\n2\t\\351\n\\.\n", "line 11: the column name of users is not UTF-8"},
+		"UTF-16":                          {"\xff\xfe-\x00-\x00", "line 1: the file is UTF-16"},
+		"a NUL":                           {mysqlTable + "INSERT INTO `users` VALUES (1,'a\\0');", "line 7: a NUL in the column name of users"},
+		"a raw NUL":                       {mysqlTable + "INSERT INTO `users` VALUES (1,'a\x00');", "line 7: a NUL in the column name of users"},
+		"NULs between statements":         {mysqlTable + "\x00\x00", "line 7: this is not SQL"},
+		"more values than columns":        {mysqlTable + "INSERT INTO `users` VALUES (1,'a'),\n(2,'b',3);", "line 8: a row of users has more values than columns"},
+		"fewer values than columns":       {mysqlTable + "INSERT INTO `users` VALUES (1,'a'),\n(2);", "line 8: a row of users has fewer values than columns"},
+		"columns that change":             {"INSERT INTO users (id,name) VALUES (1,'a');\nINSERT INTO users (id,nick) VALUES (1,'a');", "line 2: rows of users without the column name"},
+		"columns that change in COPY":     {pgHeader + "COPY users (id, name) FROM stdin;\n1\ta\n2\n\\.\n", "line 11: a row of users has fewer values"},
+		"a table that is created again":   {mysqlTable + mysqlTable, "line 7: the table users is in line 1 already"},
+		"rows before the definition":      {"INSERT INTO users (id,name) VALUES (1,'a');\n" + mysqlTable, "line 2: the table users is in line 1 already"},
+		"an expression":                   {mysqlTable + "INSERT INTO `users` VALUES (1,concat('a','b'));", "line 7: a ',' or a ')'"},
+		"a query":                         {mysqlTable + "INSERT INTO `users` SELECT * FROM x;", "line 7: VALUES is expected"},
+		"cut off in a statement":          {mysqlTable + "INSERT INTO `users` VALUES (1,'a'),", "line 7: a '(' is expected"},
+		"cut off after a statement":       {"-- MySQL dump 10.13\n" + mysqlTable + "INSERT INTO `users` VALUES (1,'a');\n", "line 9: the dump is cut off"},
+		"cut off in COPY":                 {pgHeader + "COPY users (id, name) FROM stdin;\n1\ta\n", "line 9: the rows that begin here are cut off"},
+		"cut off in a row of COPY":        {pgHeader + "COPY users (id, name) FROM stdin;\n1\ta", "line 10: the row of users that begins here is cut off"},
+		"a comment that is not closed":    {"\n/* x", "line 2: a comment begins here"},
+		"a delimiter that is not set":     {"DELIMITER ;;\nx", "line 1: a DELIMITER"},
+		"a dollar that is not closed":     {pgHeader + "DO $x$ $$ $y$", "line 9: a text in $"},
+		"a function that is not closed":   {pgHeader + "CREATE FUNCTION f() BEGIN ATOMIC\n SELECT 1;\n", "line 9: a function begins here"},
+		"a custom format":                 {"PGDMP\x01\x0e", "line 1: a dump in PostgreSQL's custom format"},
+		"a CSV":                           {"1,ada\n", "line 1:"},
+		"hexadecimal digits that are odd": {mysqlTable + "INSERT INTO `users` VALUES (1,0x123);", "line 7: hexadecimal digits"},
+		"half a definition":               {"CREATE TABLE users (id int, name text; INSERT INTO users VALUES (1,'a');", "line 1: a ')' is expected"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := read(test.text)
+			var at *dump.Error
+			if !errors.As(err, &at) || !strings.HasPrefix(err.Error(), test.want) {
+				t.Errorf("got %v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+// repeated reads a text between two others, so often that it has a size.
+func repeated(begin, text, end string, size int) io.Reader {
+	parts := []io.Reader{strings.NewReader(begin)}
+	for ; size > 0; size -= len(text) {
+		parts = append(parts, strings.NewReader(text))
+	}
+	return io.MultiReader(append(parts, strings.NewReader(end))...)
+}
+
+func TestReadSQL_MemoryDoesNotGrowWithALine(t *testing.T) {
+	const size = 64 << 20
+	for name, test := range map[string]struct {
+		r    io.Reader
+		want string // the error
+	}{
+		"a value of another table": {repeated("INSERT INTO x VALUES ('", strings.Repeat("a", 8<<10), "');INSERT INTO users (id,name) VALUES (1,'a');", size), ""},
+		"a value":                  {repeated("INSERT INTO users (id,name) VALUES (1,'", strings.Repeat("a", 8<<10), "');", size), "line 1: a value"},
+		"rows of another table":    {repeated("INSERT INTO x VALUES (1)", strings.Repeat(",(1,'a',NULL)", 500), ";INSERT INTO users (id,name) VALUES (1,'a');", size), ""},
+		"a line of COPY":           {repeated(pgHeader+"COPY x (a) FROM stdin;\n", strings.Repeat("a", 8<<10), "\n\\.\nINSERT INTO users (id,name) VALUES (1,'a');"+pgCompleted, size), ""},
+		"a comment":                {repeated("--", strings.Repeat("a", 8<<10), "\nINSERT INTO users (id,name) VALUES (1,'a');", size), ""},
+		"a word":                   {repeated("", strings.Repeat("a", 8<<10), "", size), "line 1: a statement"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			rows, err := readFrom(test.r)
+			runtime.ReadMemStats(&after)
+			if test.want == "" && (err != nil || len(rows) != 1) || test.want != "" && (err == nil || !strings.HasPrefix(err.Error(), test.want)) {
+				t.Errorf("got %q, %v, want %q", rows, err, test.want)
+			}
+			if grown := int64(after.HeapSys) - int64(before.HeapSys); grown > 20<<20 {
+				t.Errorf("the heap has grown by %d bytes", grown)
+			}
+		})
+	}
+}
+
+func FuzzReadSQL(f *testing.F) {
+	f.Add(mysqlTable + "INSERT INTO `users` VALUES (1,'a\\'b''c'),(0x31,_binary 'x'),(NULL,\"y\");\nDELIMITER ;;\nx;;\nDELIMITER ;\n")
+	f.Add(pgHeader + pgTable + "COPY public.users (name, id) FROM stdin;\na\\tb\t\\N\n\\.\nINSERT INTO users VALUES (1, E'\\x41');DO $x$;$x$;" + pgCompleted)
+	f.Add("/*!40101 SET NAMES utf8 */; # x\n-- y\nCREATE RULE r AS (a;b);")
+	f.Fuzz(func(t *testing.T, text string) {
+		rows, err := read(text)
+		again, errAgain := readFrom(io.MultiReader(strings.NewReader(text[:len(text)/2]), strings.NewReader(text[len(text)/2:])))
+		if !slices.Equal(rows, again) || (err == nil) != (errAgain == nil) {
+			t.Errorf("got %q, %v in one piece and %q, %v in two", rows, err, again, errAgain)
+		}
+		var at *dump.Error
+		if err != nil && (!errors.As(err, &at) || at.Line < 1 || at.Line > 1+strings.Count(text, "\n")) {
+			t.Errorf("got %v, want an error with a line of the file", err)
+		}
+	})
+}

@@ -1,0 +1,68 @@
+package transfer
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/cms-personal/personal/internal/accounts"
+)
+
+// Logins says what becomes of a login that the rules of this module refuse.
+type Logins string
+
+// What becomes of such a login. Logins that another account has are always refused.
+const (
+	KeepLogins    Logins = "keep"    // the user is refused
+	ProposeLogins Logins = "propose" // the user gets a login that is made of it
+	EmailLogins   Logins = "email"   // the user gets the e-mail as login
+)
+
+// choose returns the login of a user. It is the same whenever it is called.
+func (l Logins) choose(login, email, id string) string {
+	if l != ProposeLogins && l != EmailLogins || validLogin(login, email) {
+		return login
+	}
+	if l == EmailLogins {
+		if email != "" {
+			return email
+		}
+		return login
+	}
+	return proposeLogin(login, id)
+}
+
+// validLogin reports whether the user may have the login.
+func validLogin(login, email string) bool {
+	if !strings.Contains(login, "@") {
+		_, code := accounts.LoginKey(login)
+		return code == ""
+	}
+	parsed, code := accounts.ParseEmail(login)
+	own, ownCode := accounts.ParseEmail(email)
+	return code == "" && ownCode == "" && parsed.Key == own.Key
+}
+
+// proposeLogin returns a valid login that resembles one that is not: white space and characters
+// that no login can have become one underscore, and what is too short or mixes scripts gets, or
+// is replaced by, the id in the other system.
+func proposeLogin(login, id string) string {
+	const most = 64 // characters of a login
+	var text strings.Builder
+	for _, r := range login {
+		if _, code := accounts.LoginKey(strings.Repeat(string(r), 3)); code == "" {
+			text.WriteRune(r)
+		} else if !strings.HasSuffix(text.String(), "_") {
+			text.WriteByte('_')
+		}
+	}
+	base := strings.Trim(text.String(), "_")
+	if n := utf8.RuneCountInString(base); n > most {
+		base = string([]rune(base)[:most])
+	}
+	for _, proposal := range []string{base, base + "_" + id, "user_" + id} {
+		if validLogin(proposal, "") {
+			return proposal
+		}
+	}
+	return login
+}

@@ -1,0 +1,54 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+)
+
+// RowHash is the hash of a row as the file has it.
+type RowHash struct {
+	Line             int
+	Hash, Salt, Form string
+}
+
+// ErrNoRow means that no row has a login.
+var ErrNoRow = errors.New("no row has this login or e-mail")
+
+// FindHash returns the hash of the first row with a login, or with an e-mail. The error is
+// [ErrNoRow] if there is none.
+func (m *Import) FindHash(file io.Reader, format Format, login string) (RowHash, error) {
+	from, err := m.open(file, format)
+	if err != nil {
+		return RowHash{}, err
+	}
+	return findHash(from, login)
+}
+
+// FindStagedHash is FindHash for a dump.
+func (m *Import) FindStagedHash(ctx context.Context, s *Staged, login string) (RowHash, error) {
+	from, err := s.records(ctx, m.HashForm)
+	if err != nil {
+		return RowHash{}, err
+	}
+	defer from.close()
+	return findHash(from, login)
+}
+
+func findHash(from records, login string) (RowHash, error) {
+	for {
+		r, err := from.next()
+		if errors.Is(err, io.EOF) {
+			return RowHash{}, ErrNoRow
+		}
+		if err != nil {
+			return RowHash{}, err
+		}
+		for _, name := range []string{r.columns[columnLogin].Text, r.renamed, r.columns[columnEmail].Text} {
+			if name != "" && strings.EqualFold(name, login) {
+				return RowHash{r.line, r.columns[columnHash].Text, r.columns[columnSalt].Text, r.columns[columnForm].Text}, nil
+			}
+		}
+	}
+}

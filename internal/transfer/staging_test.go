@@ -1,0 +1,369 @@
+package transfer_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/store/dbconn"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/transfer"
+	"github.com/cms-personal/personal/internal/transfer/dump"
+	"github.com/cms-personal/personal/shared/userfields"
+)
+
+// stage reads a dump.
+func stage(t *testing.T, m transfer.Move, file io.Reader) (*transfer.Staged, error) {
+	t.Helper()
+	db, err := dbconn.OpenScratch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return m.Stage(t.Context(), db, file, schema(t))
+}
+
+// move imports a dump and returns the run and its report.
+func move(t *testing.T, s *store.Store, m transfer.Move, file io.Reader) (*run, *transfer.Report) {
+	t.Helper()
+	staged, err := stage(t, m, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRun(t, s)
+	r.Later = true
+	r.Import.Report = &transfer.Report{}
+	r.Renamed = func(line int, from, to string) error {
+		fmt.Fprintf(&r.report, "%d: %s becomes %s\n", line, from, to)
+		return nil
+	}
+	done, err := r.RunStaged(t.Context(), staged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Import.Report.Finish(done, staged, r.Schema)
+	return r, r.Import.Report
+}
+
+func open(t *testing.T, name string) io.Reader {
+	t.Helper()
+	file, err := os.Open(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	return file
+}
+
+func name(s string) *string { return &s }
+
+// TestMove_EverySystem imports the dumps of testdata: an account with everything that comes along,
+// and one that is told apart by the system's rules.
+func TestMove_EverySystem(t *testing.T) {
+	const uuid = "6c1b0b5e-0f0e-4a55-9d3c-0f9f6e7e"
+	created := time.Date(2015, 3, 4, 5, 6, 7, 0, time.UTC)
+	city := userfields.Values{"city": "kazan"}
+	for system, test := range map[string]struct {
+		fields     string // of --map
+		adaPass    string
+		ada, bob   accounts.Account
+		bobPass    string
+		notUsers   int64
+		wantReport string
+	}{
+		"wordpress": {
+			fields: "city=city interests=interests", adaPass: phrase, bobPass: phrase,
+			ada: accounts.Account{ID: 1, Login: "ada", Name: name("Ada O'Lovelace"), Created: created, Locale: "de-DE",
+				Fields: userfields.Values{"city": "kazan", "interests": []string{"engines", "poetry"}}},
+			bob:        accounts.Account{ID: 2, Login: "Bob_B.", Disabled: true, Fields: userfields.Values{"city": "omsk"}},
+			wantReport: "30: Bob B. becomes Bob_B.\n31: user 3: email: required\n31: user 4: login: taken by account 1\n",
+		},
+		"mediawiki": {
+			adaPass: phrase, bobPass: phrase,
+			ada:      accounts.Account{ID: 1, Login: "Ada_Lovelace", Name: name("Ada"), Created: created, Locale: "pt-BR", EmailVerified: true},
+			bob:      accounts.Account{ID: 3, Login: "Bob"},
+			notUsers: 1, wantReport: "16: Ada Lovelace becomes Ada_Lovelace\n",
+		},
+		"drupal7": {
+			fields: "field_city=city", adaPass: "drupal_sha512", bobPass: "pouette1234",
+			ada:      accounts.Account{ID: 1, Login: "ada", Created: created, Locale: "de", Fields: city},
+			bob:      accounts.Account{ID: 5, Login: "bob", Created: created.Add(time.Second), Disabled: true},
+			notUsers: 1,
+		},
+		"drupal10": {
+			fields: "field_city=city", adaPass: "drupal_sha512", bobPass: phrase,
+			ada:      accounts.Account{ID: 1, Login: "ada", Created: created, Locale: "pt-BR", Fields: city},
+			bob:      accounts.Account{ID: 2, Login: "bob", Created: created.Add(time.Second), Locale: "en", Disabled: true},
+			notUsers: 2,
+		},
+		"joomla": {
+			fields: "profile.city=city field.3=age", adaPass: phrase, bobPass: phrase,
+			ada: accounts.Account{ID: 42, Login: "ada", Name: name("Ada Lovelace"), Created: created, Locale: "de-DE", Fields: userfields.Values{"city": "kazan", "age": int64(36)}},
+			bob: accounts.Account{ID: 43, Login: "bob", Name: name("Bob"), Created: created.Add(time.Second), Disabled: true},
+		},
+		"django": {
+			fields: "first_name=street", adaPass: phrase, bobPass: "",
+			ada: accounts.Account{ID: 1, Login: "ada", Name: name(`Ada Love\lace`), Created: created.Add(891 * time.Millisecond), Fields: userfields.Values{"street": "Ada"}},
+			bob: accounts.Account{ID: 2, Login: "bob", Created: created.Add(time.Second), Disabled: true},
+		},
+		"keycloak": {
+			fields: "city=city interests=interests id=street", adaPass: "user1", bobPass: phrase,
+			ada: accounts.Account{Login: "ada", Name: name("Ada Lovelace"), Created: created.Add(891 * time.Millisecond), Locale: "de", EmailVerified: true,
+				Fields: userfields.Values{"city": "kazan", "interests": []string{"engines", "poetry"}, "street": uuid + "0001"}},
+			bob:      accounts.Account{Login: "bob", Created: created.Add(time.Second), Disabled: true, Fields: userfields.Values{"street": uuid + "0002"}},
+			notUsers: 1,
+		},
+	} {
+		t.Run(system, func(t *testing.T) {
+			m := transfer.Move{System: system, Logins: transfer.ProposeLogins}
+			for _, pair := range strings.Fields(test.fields) {
+				theirs, ours, _ := strings.Cut(pair, "=")
+				m.Fields = append(m.Fields, transfer.Mapped{Theirs: theirs, Ours: ours})
+			}
+			file := system + ".sql"
+			if system == "keycloak" {
+				file = "keycloak.json"
+			}
+			s := openStore(t, testkit.SQLite(t))
+			r, report := move(t, s, m, open(t, file))
+			if got := r.report.String(); got != test.wantReport {
+				t.Errorf("got the report\n%swant\n%s", got, test.wantReport)
+			}
+			if report.NotUsers != test.notUsers {
+				t.Errorf("got %d rows that are no users, want %d", report.NotUsers, test.notUsers)
+			}
+			for _, want := range []struct {
+				accounts.Account
+				password string
+			}{{test.ada, test.adaPass}, {test.bob, test.bobPass}} {
+				if want.Login == "" {
+					continue
+				}
+				first := strings.ToLower(want.Login[:3])
+				want.Account.Email = accounts.Email{Address: first + "@example.com", Key: first + "@example.com"}
+				want.LoginKey, want.CredentialVersion = strings.ToLower(want.Login), 1
+				got := account(t, s, want.LoginKey)
+				verified, err := cheapHasher(t).Verify(t.Context(), password.Source{}, got.PasswordHash, want.password)
+				if err != nil || verified.Match != (want.password != "") {
+					t.Errorf("%s: got %+v, %v for the password", want.Login, verified, err)
+				}
+				if want.Created.IsZero() {
+					got.Created = time.Time{} // the time of the import
+				}
+				if want.ID == 0 {
+					got.ID = 0
+				}
+				if want.Fields == nil {
+					want.Fields = userfields.Values{}
+				}
+				got.PasswordHash, got.Updated = "", time.Time{}
+				if diff := cmp.Diff(want.Account, got); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", want.Login, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestMove_ChoosesThePrefix(t *testing.T) {
+	table := func(prefix string) string {
+		return "CREATE TABLE `" + prefix + "users` (`ID` int, `user_login` text, `user_pass` text, `user_email` text, `user_registered` text, `display_name` text);\n" +
+			"CREATE TABLE `" + prefix + "usermeta` (`user_id` int, `meta_key` text, `meta_value` text);\n" +
+			"INSERT INTO `" + prefix + "usermeta` VALUES (1,'city','" + prefix + "');\n" +
+			"INSERT INTO `" + prefix + "users` VALUES (1,'" + prefix + "ada','!','ada@example.com',NULL,NULL);\n"
+	}
+	const other = "CREATE TABLE `old_users` (`ID` int, `user_login` text);\nINSERT INTO `old_users` VALUES (1,'x');\n"
+	text := func(s string) *string { return &s }
+	for what, test := range map[string]struct {
+		dump   string
+		prefix *string
+		want   string // the login, or the error
+	}{
+		"one":                             {other + table("wp_"), nil, "wp_ada"},
+		"none":                            {table(""), nil, "ada"},
+		"several":                         {table("b_") + table("a_"), nil, `several prefixes: choose one with --prefix=["a_" "b_"]`},
+		"one of several":                  {table("b_") + table("a_"), text("b_"), "b_ada"},
+		"the empty one of several":        {table("b_") + table(""), text(""), "ada"},
+		"one that is not there":           {table("a_"), text("b_"), "--prefix: the dump has no table b_users"},
+		"a table without the columns":     {other, nil, "no table of wordpress's users, whose name ends in users, with the columns ID,"},
+		"too many":                        {tables(101, table), nil, "more than 100 prefixes"},
+		"the same table in two databases": {table("a_") + "CREATE DATABASE x;USE x;\n" + table("a_"), nil, "line 6: the table a_users is in line 1 already"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			staged, err := stage(t, transfer.Move{System: "wordpress", Prefix: test.prefix}, strings.NewReader(test.dump))
+			if err != nil {
+				if !strings.Contains(err.Error(), test.want) {
+					t.Errorf("got %v, want %s", err, test.want)
+				}
+				return
+			}
+			s := openStore(t, testkit.SQLite(t))
+			r := newRun(t, s)
+			if _, err := r.RunStaged(t.Context(), staged); err != nil {
+				t.Fatal(err)
+			}
+			account(t, s, test.want)
+			if keys := staged.Keys; !cmp.Equal(keys, map[string]int64{"city": 1}) && test.want != "ada" {
+				t.Errorf("got the attributes %v, want one", keys)
+			}
+		})
+	}
+}
+
+func tables(n int, table func(prefix string) string) string {
+	var text strings.Builder
+	for i := range n {
+		text.WriteString(table(fmt.Sprint("p", i, "_")))
+	}
+	return text.String()
+}
+
+// TestMove_HostileDumpImportsNothing cuts and damages a dump in many places.
+func TestMove_HostileDumpImportsNothing(t *testing.T) {
+	whole, err := io.ReadAll(open(t, "wordpress.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := map[string][]byte{"no gzip": []byte("\x1f\x8b\x08x")}
+	for i := 0; i < bytes.Index(whole, []byte("completed")); i += 7 {
+		damaged[fmt.Sprint("cut off at ", i)] = whole[:i]
+	}
+	for at, c := range whole {
+		if c == '\'' && whole[at-1] != '\\' {
+			damaged[fmt.Sprint("without the quote at ", at)] = slices.Delete(bytes.Clone(whole), at, at+1)
+		}
+	}
+	for what, text := range damaged {
+		staged, err := stage(t, transfer.Move{System: "wordpress"}, bytes.NewReader(text))
+		if err == nil {
+			t.Errorf("%s: got %d users, want an error", what, staged.Total)
+		}
+	}
+	var keycloak *dump.Error
+	_, err = stage(t, transfer.Move{System: "keycloak"}, strings.NewReader("{\"users\":[\n{\"username\":\"a\\u0000\"}]}"))
+	if !errors.As(err, &keycloak) {
+		t.Errorf("a NUL in JSON: got %v, want an error with the line", err)
+	}
+}
+
+func TestMove_Compressed(t *testing.T) {
+	var file bytes.Buffer
+	z := gzip.NewWriter(&file)
+	if _, err := io.Copy(z, open(t, "wordpress.sql")); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole := file.Len()
+	cut := bytes.NewReader(file.Bytes()[:whole-4])
+	if _, err := stage(t, transfer.Move{System: "wordpress"}, cut); err == nil || !strings.Contains(err.Error(), "unexpected EOF") {
+		t.Errorf("cut off: got %v, want an error", err)
+	}
+	if staged, err := stage(t, transfer.Move{System: "wordpress"}, &file); err != nil || staged.Total != 4 {
+		t.Errorf("got %+v, %v, want 4 users", staged, err)
+	}
+}
+
+func TestMove_Report(t *testing.T) {
+	s := openStore(t, testkit.SQLite(t))
+	_, report := move(t, s, transfer.Move{System: "wordpress", NewIDs: true}, open(t, "wordpress.sql"))
+	slices.SortFunc(report.Fields, func(a, b transfer.FieldUse) int { return strings.Compare(a.Theirs, b.Theirs) })
+	if diff := cmp.Diff(&transfer.Report{
+		System: "wordpress", Imported: 1, Refused: 3,
+		SignIn: []transfer.FormatCount{{Format: "bcrypt", Users: 1}},
+		Cannot: []transfer.Reason{
+			{Reason: "email: required", Refused: true, Users: 1, Lines: []int{31}},
+			{Reason: "login: invalid_format", Refused: true, Users: 1, Lines: []int{30}},
+			{Reason: "login: taken by an existing account", Refused: true, Users: 1, Lines: []int{31}},
+		},
+		Fields: []transfer.FieldUse{
+			{Theirs: "city", Values: 3}, {Theirs: "display_name", Ours: "name"}, {Theirs: "interests", Values: 2}, {Theirs: "locale", Ours: "locale", Values: 1},
+			{Theirs: "nickname", Values: 1}, {Theirs: "spam, deleted", Ours: "disabled"}, {Theirs: "user_email", Ours: "email"}, {Theirs: "user_login", Ours: "login"},
+			{Theirs: "user_nicename"}, {Theirs: "user_pass", Ours: "password_hash"}, {Theirs: "user_registered", Ours: "created"}, {Theirs: "user_url"}, {Theirs: "wp_capabilities", Values: 1},
+		},
+		Proposals: []string{"city=city", "interests=interests"},
+		NotIn010:  []transfer.FormatCount{{Format: "bcrypt", Users: 1}},
+		Digits:    []transfer.DigitCount{{Length: 32, Users: 1}},
+	}, report); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestMove_Logins(t *testing.T) {
+	rows := func() io.Reader {
+		return strings.NewReader("INSERT INTO users (ID,user_login,user_pass,user_email,user_registered,display_name) VALUES " +
+			"(1,'ok','!','1@example.com',NULL,NULL),(2,'Ada  Lovelace!','!','2@example.com',NULL,NULL),(3,'ada@example.com','!','3@example.com',NULL,NULL)," +
+			"(4,'4@example.com','!','4@example.com',NULL,NULL),(5,'имяx','!','5@example.com',NULL,NULL),(6,'" + strings.Repeat("é", 70) + "','!','',NULL,NULL),(7,'','!','7@example.com',NULL,NULL);")
+	}
+	for logins, want := range map[transfer.Logins]string{
+		transfer.KeepLogins:    "4@example.com",
+		transfer.ProposeLogins: "ok_1 Ada_Lovelace! ada_example.com 4@example.com user_5 user_7",
+		transfer.EmailLogins:   "1@example.com 2@example.com 3@example.com 4@example.com 5@example.com 7@example.com",
+	} {
+		s := openStore(t, testkit.SQLite(t))
+		move(t, s, transfer.Move{System: "wordpress", Logins: logins}, rows())
+		page, err := s.AccountsAfter(t.Context(), 0, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, a := range page {
+			got = append(got, a.Login)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: got %q, want %q", logins, got, want)
+		}
+	}
+}
+
+func TestMove_IsResumed(t *testing.T) {
+	const n = 3000
+	rows := func() io.Reader {
+		var text strings.Builder
+		text.WriteString("INSERT INTO users (ID,user_login,user_pass,user_email,user_registered,display_name) VALUES\n")
+		for i := range n {
+			fmt.Fprintf(&text, "(%d,'user %d','%s','u%d@example.com',NULL,'x'),\n", i+1, i, md5, i)
+		}
+		return strings.NewReader(strings.TrimSuffix(text.String(), ",\n") + ";\n")
+	}
+	m := transfer.Move{System: "wordpress", Logins: transfer.ProposeLogins}
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		staged, err := stage(t, m, rows())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		r := newRun(t, s)
+		r.Later = true
+		r.Progress = func(p transfer.Progress) {
+			if p.Imported > 0 {
+				stop()
+			}
+		}
+		first, err := r.RunStaged(ctx, staged)
+		if err == nil || first.Imported == 0 || first.Imported == n {
+			t.Fatalf("got %+v, %v, want an interrupted import", first, err)
+		}
+		again, _ := move(t, s, m, rows())
+		done := again.shown[len(again.shown)-1]
+		if done.Existing < first.Imported || done.Imported+done.Existing != n || done.Refused != 0 {
+			t.Errorf("got %+v after %+v, want the rest", done, first)
+		}
+	})
+}

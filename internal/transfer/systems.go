@@ -1,0 +1,167 @@
+package transfer
+
+import (
+	"slices"
+	"strings"
+)
+
+// system is one whose users can be imported from its dump: docs/recipes.md says how to add
+// one. Names of tables have no prefix.
+type system struct {
+	name string
+
+	// users is the table of the users. required are the columns of it that a dump must have,
+	// the id first, optional those that it may have; --map can name each of them.
+	users              string
+	required, optional []string
+
+	// attributes are the tables with more about users: --map can name each key.
+	attributes []attributes
+
+	// columns are those of an import, as expressions of SQLite over the columns of users, all of
+	// which are texts or NULL. {key} is the user's value of an attribute.
+	columns []column
+	without string // is true for rows that are no users
+	form    string // of hashes that are digits and a salt, see password.AdoptForm
+
+	realm bool // the file is an export of Keycloak, which fills the columns of users and the attributes
+}
+
+// column says what becomes a column of an import.
+type column struct{ ours, theirs string }
+
+// attributes is a table that has a value of a user in each row.
+type attributes struct {
+	table            string    // with a *: a table for each key, which stands in its place
+	user, key, value string    // columns; a * in value stands for the key of the table
+	only             [2]string // a column and its value in the rows that count; "": all rows
+	before           string    // is put before the keys
+	json             bool      // the values are JSON
+}
+
+// systems lists the systems by the names that --from has for them.
+var systems = []system{
+	{
+		name:     "wordpress",
+		users:    "users",
+		required: []string{"ID", "user_login", "user_pass", "user_email", "user_registered", "display_name"},
+		optional: []string{"user_nicename", "user_url", "spam", "deleted"}, // the last two with several sites
+		attributes: []attributes{
+			{table: "usermeta", user: "user_id", key: "meta_key", value: "meta_value"},
+		},
+		columns: []column{
+			{columnID, "ID"}, {columnLogin, "user_login"}, {columnEmail, "user_email"}, {columnName, "display_name"}, {columnHash, "user_pass"},
+			{columnCreated, "user_registered"}, {columnLocale, "{locale}"}, {columnDisabled, "'1' IN (coalesce(spam, ''), coalesce(deleted, ''))"},
+		},
+	},
+	{
+		name:     "mediawiki",
+		users:    "user",
+		required: []string{"user_id", "user_name", "user_real_name", "user_password", "user_email", "user_email_authenticated", "user_registration"},
+		attributes: []attributes{
+			{table: "user_properties", user: "up_user", key: "up_property", value: "up_value"},
+		},
+		columns: []column{
+			{columnID, "user_id"}, {columnLogin, "user_name"}, {columnEmail, "user_email"}, {columnName, "user_real_name"}, {columnHash, "user_password"},
+			{columnVerified, "user_email_authenticated <> '' AND user_email <> ''"}, {columnLocale, "{language}"},
+			{columnCreated, `substr(user_registration, 1, 4) || '-' || substr(user_registration, 5, 2) || '-' || substr(user_registration, 7, 2) || ' ' ||
+				substr(user_registration, 9, 2) || ':' || substr(user_registration, 11, 2) || ':' || substr(user_registration, 13, 2)`},
+		},
+		without: "user_password = '' AND user_email = ''", // "MediaWiki default", for example
+	},
+	{
+		name:     "drupal7",
+		users:    "users",
+		required: []string{"uid", "name", "pass", "mail", "created", "status", "language"},
+		attributes: []attributes{
+			{table: "field_data_*", user: "entity_id", value: "*_value", only: [2]string{"entity_type", "user"}},
+		},
+		columns: []column{
+			{columnID, "uid"}, {columnLogin, "name"}, {columnEmail, "mail"}, {columnHash, "pass"},
+			{columnCreated, "nullif(created, '0')"}, {columnLocale, "language"}, {columnDisabled, "status = '0'"},
+		},
+		without: "uid = '0'", // visitors
+	},
+	{
+		name:     "drupal10",
+		users:    "users_field_data",
+		required: []string{"uid", "name", "pass", "mail", "created", "status", "preferred_langcode", "default_langcode"},
+		attributes: []attributes{
+			{table: "user__*", user: "entity_id", value: "*_value"},
+		},
+		columns: []column{
+			{columnID, "uid"}, {columnLogin, "name"}, {columnEmail, "mail"}, {columnHash, "pass"},
+			{columnCreated, "nullif(created, '0')"}, {columnLocale, "preferred_langcode"}, {columnDisabled, "status = '0'"},
+		},
+		without: "uid = '0' OR default_langcode = '0'", // visitors; translations
+	},
+	{
+		name:     "joomla",
+		users:    "users",
+		required: []string{"id", "name", "username", "email", "password", "block", "registerDate", "params"},
+		attributes: []attributes{
+			{table: "user_profiles", user: "user_id", key: "profile_key", value: "profile_value", json: true},
+			{table: "fields_values", user: "item_id", key: "field_id", value: "value", before: "field."},
+		},
+		columns: []column{
+			{columnID, "id"}, {columnLogin, "username"}, {columnEmail, "email"}, {columnName, "name"}, {columnHash, "password"},
+			{columnCreated, "registerDate"}, {columnDisabled, "block = '1'"},
+			{columnLocale, "CASE WHEN json_valid(params) THEN json_extract(params, '$.language') END"},
+		},
+		form: "md5(p.s)",
+	},
+	{
+		name:     "django",
+		users:    "user", // auth_user, or that of a model of the site
+		required: []string{"id", "password", "email", "is_active", "date_joined"},
+		optional: []string{"username", "first_name", "last_name"},
+		columns: []column{
+			{columnID, "id"}, {columnLogin, "coalesce(username, email)"}, {columnEmail, "email"}, {columnHash, "password"},
+			{columnName, "trim(coalesce(first_name, '') || ' ' || coalesce(last_name, ''))"},
+			{columnCreated, "date_joined"}, {columnDisabled, "is_active IN ('f', 'false', '0')"},
+		},
+	},
+	{
+		name:     "keycloak",
+		users:    "users",
+		required: []string{"id", "username", "email", "firstName", "lastName", "enabled", "emailVerified", "created", "hash"},
+		columns: []column{
+			{columnLogin, "username"}, {columnEmail, "email"}, {columnName, "trim(firstName || ' ' || lastName)"}, {columnHash, "hash"},
+			{columnCreated, "created"}, {columnDisabled, "enabled = 'false'"}, {columnVerified, "emailVerified = 'true' AND email <> ''"},
+			{columnLocale, "{locale}"},
+		},
+		realm: true,
+	},
+}
+
+// SystemNames returns the names of the systems whose users can be imported from their dumps.
+func SystemNames() (names []string) {
+	for _, s := range systems {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+func findSystem(name string) *system {
+	if i := slices.IndexFunc(systems, func(s system) bool { return s.name == name }); i >= 0 {
+		return &systems[i]
+	}
+	return nil
+}
+
+// optionalOrRequired returns the columns of users that are staged.
+func (s *system) staged() []string { return slices.Concat(s.required, s.optional) }
+
+// match returns the prefix and the key of a table's name, if it is that of the attributes.
+func (a attributes) match(name string) (prefix, key string, ok bool) {
+	before, after, wildcard := strings.Cut(a.table, "*")
+	if !wildcard {
+		prefix, ok = strings.CutSuffix(name, a.table)
+		return prefix, "", ok
+	}
+	i := strings.Index(name, before)
+	if i < 0 || !strings.HasSuffix(name, after) {
+		return "", "", false
+	}
+	return name[:i], name[i+len(before):], true
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/cms-personal/personal/internal/store/dbconn"
+	"github.com/cms-personal/personal/internal/transfer"
+	"github.com/cms-personal/personal/shared/userfields"
+)
+
+// moveFlags are the flags of import for dumps of other systems.
+type moveFlags struct {
+	From   string   `enum:",wordpress,mediawiki,drupal7,drupal10,joomla,django,keycloak" default:"" placeholder:"SYSTEM" help:"The file is a dump of this system: wordpress, mediawiki, drupal7, drupal10, joomla, django or keycloak."`
+	Prefix *string  `placeholder:"TEXT" help:"The prefix of the system's tables (default: the one that the dump has)."`
+	Logins string   `enum:"keep,propose,email" default:"keep" help:"What becomes of logins that the rules of logins refuse: keep refuses the user, propose makes a valid login of it, email takes the e-mail. The report lists the changed logins."`
+	IDs    string   `name:"ids" enum:"keep,new" default:"keep" help:"keep gives the accounts the ids of the other system, so that references to users stay valid; new gives them others."`
+	Map    []string `sep:"none" placeholder:"THEIRS=OURS" help:"Import their field, such as a key of wp_usermeta, as our user field, or as name. Repeat the flag for each field (default: none; --dry-run proposes some)."`
+}
+
+// move returns what the flags say.
+func (f moveFlags) move() (transfer.Move, error) {
+	m := transfer.Move{System: f.From, Prefix: f.Prefix, Logins: transfer.Logins(f.Logins), NewIDs: f.IDs == "new"}
+	for _, pair := range f.Map {
+		i := strings.LastIndexByte(pair, '=')
+		if i < 1 || i == len(pair)-1 {
+			return m, fmt.Errorf("--map: %.40q is not THEIRS=OURS", pair)
+		}
+		m.Fields = append(m.Fields, transfer.Mapped{Theirs: pair[:i], Ours: pair[i+1:]})
+	}
+	return m, nil
+}
+
+// checkMove returns an error for flags that do not concern a dump.
+func (c importCommand) checkMove() error {
+	if c.Format != "" || c.SecretKey != "" {
+		return errors.New("--format and --secret-key concern CSV and NDJSON, not --from")
+	}
+	_, err := c.move()
+	return err
+}
+
+// checkNoMove returns an error for flags that concern dumps.
+func (c importCommand) checkNoMove() error {
+	if c.Prefix != nil || c.Logins != "keep" || c.IDs != "keep" || len(c.Map) > 0 {
+		return errors.New("--prefix, --logins, --ids and --map concern dumps: give the system with --from")
+	}
+	return nil
+}
+
+// stage reads a dump into a temporary database, which release removes. The system removes it, too, if
+// this process is killed.
+func (c importCommand) stage(
+	ctx context.Context, file *os.File, size int64, schema *userfields.Schema, stderr io.Writer,
+) (staged *transfer.Staged, release func(), err error) {
+	m, err := c.move()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := m.Check(schema); err != nil {
+		return nil, nil, fmt.Errorf("--map: %w", err)
+	}
+	db, err := dbconn.OpenScratch(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	debug.SetGCPercent(30) // rows are short-lived, and the memory of a small machine is dearer than some of the time
+	line := newProgressLine(stderr, size)
+	defer line.clear()
+	staged, err = m.Stage(ctx, db, &counted{file, line, 0, 0}, schema)
+	if err != nil {
+		return nil, nil, errors.Join(err, db.Close())
+	}
+	return staged, func() { _ = db.Close() }, nil
+}
+
+// counted shows how much of a file was read.
+type counted struct {
+	io.Reader
+	line        *progressLine
+	read, shown int64
+}
+
+// Read implements [io.Reader].
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.read += int64(n)
+	if c.read-c.shown > 16<<20 {
+		c.shown = c.read
+		fmt.Fprintf(c.line.w, "\r\x1b[Kreading the dump: %3d %%", 100*c.read/max(c.line.size, 1))
+	}
+	return n, err
+}

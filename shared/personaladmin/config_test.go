@@ -1,0 +1,102 @@
+package personaladmin_test
+
+import (
+	"context"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/personaladmin"
+	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/pluginadmin"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// module is a module without a plugin, whose host keeps user fields and mails elsewhere.
+type module struct{ api *personalhttp.Handler }
+
+func (m module) API() *personalhttp.Handler            { return m.api }
+func (m module) Client() *pluginrpc.Client             { return pluginrpc.NewClient(nil, nil) }
+func (m module) Manager() *pluginmanager.Manager       { return nil }
+func (m module) Catalogue() *plugincatalogue.Catalogue { return nil }
+func (m module) Uploads() *pluginadmin.Uploads         { return nil }
+func (m module) EventLog() *pluginadmin.EventLog       { return nil }
+func (m module) Fields() *fieldstore.Store             { return nil }
+func (m module) CapturedMails() string                 { return "" }
+
+func newModule(t *testing.T) module {
+	t.Helper()
+	api, err := personalhttp.New(&personaltest.Service{}, personalhttp.Options{
+		Log: slog.New(slog.DiscardHandler), UserFields: func(context.Context) (personal.Schema, error) { return personal.Schema{}, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module{api}
+}
+
+func TestNew_RefusesAnInvalidConfig(t *testing.T) {
+	for want, c := range map[string]personaladmin.Config{
+		"Config.Guard is missing":          {},
+		"plugin needs Config.Versions":     {Guard: guard, Sections: []personaladmin.Section{personaladmin.SectionVersions}},
+		"fields needs a personalhost.Host": {Guard: guard, Sections: []personaladmin.Section{personaladmin.SectionFields}},
+		`there is no section "secrets"`:    {Guard: guard, Sections: []personaladmin.Section{"secrets"}},
+		"Config.Sections is empty":         {Guard: guard, Sections: []personaladmin.Section{}},
+		`it has no block "body"`:           {Guard: guard, Layout: template.Must(template.New("").Parse(`{{block "title" .}}{{end}}{{block "head" .}}{{end}}`))},
+	} {
+		if _, err := personaladmin.New(newModule(t), c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got the error %v, want %q", err, want)
+		}
+	}
+}
+
+func TestNew_DefaultSectionsHaveSomethingToShow(t *testing.T) {
+	pages, err := personaladmin.New(newModule(t), personaladmin.Config{Guard: guard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range pages.Routes() {
+		for _, without := range []string{"/fields", "/mail", "/plugin"} {
+			if strings.Contains(pattern, personaladmin.Path+without) {
+				t.Errorf("got the route %s, want none: there is nothing to show, or it was not chosen", pattern)
+			}
+		}
+	}
+}
+
+func TestGuardUser_AdmitsSomeSignedInUsers(t *testing.T) {
+	service := &personaltest.Service{ProfileFunc: func(_ context.Context, c personal.Credentials) (personal.Profile, error) {
+		return personal.Profile{Login: map[int64]string{1: "anna", 2: "boris"}[c.UserID]}, nil
+	}}
+	api, err := personalhttp.New(service, personalhttp.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	admits := personaladmin.GuardUser(func(u personalhttp.User) bool { return u.ID == 1 })
+	for id, want := range map[string]string{"1": "anna", "2": "", "": ""} {
+		got := "not asked"
+		page := api.OptionalUser(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			name, err := admits(r)
+			if got = name; (err == nil) != (want != "") {
+				t.Errorf("user %q: got the error %v, want one: %t", id, err, want == "")
+			}
+		}))
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		if id != "" {
+			r.Header.Set("User-Id", id)
+			r.Header.Set("User-Hash", strings.Repeat("0", 43))
+		}
+		page.ServeHTTP(httptest.NewRecorder(), r)
+		if got != want {
+			t.Errorf("user %q: got the name %q, want %q", id, got, want)
+		}
+	}
+}

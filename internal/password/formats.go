@@ -128,7 +128,7 @@ func parseUnsummed(encoded string) (stored, error) {
 	if strings.ContainsFunc(encoded, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }) {
 		return stored{}, fmt.Errorf("%w: not UTF-8, or with control characters", ErrBadHash)
 	}
-	switch { // of hashes of the list
+	switch { // these hold a hash of the list
 	case strings.HasPrefix(encoded, withinPrefix):
 		return parseWithin(encoded)
 	case strings.HasPrefix(encoded, waitingPrefix):

@@ -62,7 +62,7 @@ func TestSupport_LockedOutUserIsHelpedWithOneClick(t *testing.T) {
 	admin.wantAccessibleAlone()
 	admin.visit("/admin/events?user=nobody&since=yesterday")
 	admin.wantStatus(http.StatusUnprocessableEntity)
-	admin.wantFieldError("User: id, login or e-mail", "No user has this id, login or e-mail.")
+	admin.wantFieldError("User", "No user has this id, login or e-mail.")
 	admin.wantInvalid("From (UTC)")
 	admin.wantAccessibleAlone()
 }

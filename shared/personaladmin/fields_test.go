@@ -289,8 +289,8 @@ func TestFields_ShowsWhatAChangeDoesBeforeItIsSaved(t *testing.T) {
 		if w.Code != http.StatusOK || b.fields.Get() != before {
 			t.Fatalf("%s: got status %d, want 200 and nothing saved: %s", path, w.Code, page)
 		}
-		wantAll(t, page, "Nothing is saved yet", "At least 1203 of 40000 checked users", "For 1180 of them",
-			`<h2>Nick: Please fill this in.</h2>`, `<a href="/admin/users/42">anna</a></bdi>`, `<a href="/admin/users/43">`, "Nick: Small letters.",
+		wantAll(t, page, "Nothing is saved yet", "At least 1203 of 40000 checked users", "1180 of them only need default values",
+			`<h2>Nick: no value</h2>`, `<a href="/admin/users/42">anna</a></bdi>`, `<a href="/admin/users/43">`, "Nick: Small letters.",
 			`name="violations" value="ask"`, `name="violations" value="default"`, `href="/admin/fields">Do not save`)
 		wantNoMarkup(t, page)
 		edited := b.post("/admin/fields/json", url.Values{"do": {"edit"}, "source": {hidden(page, "source")}, "revision": {revision}}).Body.String()

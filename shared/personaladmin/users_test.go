@@ -202,7 +202,7 @@ func TestUser_PagesShowTheStateOfEmailAndDeletion(t *testing.T) {
 		want, wantOn []string // on both pages, and on the user's
 		wantIn       string   // on the list
 	}{
-		"not confirmed": {wantOn: []string{"anna@example.com (not confirmed)"}, wantIn: `<bdi>anna@example.com</bdi> <span class="badge">not confirmed</span>`},
+		"not confirmed": {wantOn: []string{"anna@example.com (not confirmed)"}, wantIn: `<span class="badge good">active</span> <span class="badge">e-mail not confirmed</span>`},
 		"confirmed":     {change: func(u *personal.User) { u.EmailVerified = true }, wantOn: []string{"anna@example.com (confirmed)"}, wantIn: "<bdi>anna@example.com</bdi></td>"},
 		"without":       {change: func(u *personal.User) { u.Email = "" }, want: []string{"—"}},
 		"waiting": {

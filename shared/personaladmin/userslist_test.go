@@ -110,7 +110,7 @@ func TestUsersList_IsATableWithTheStateOfEach(t *testing.T) {
 	page := b.page(t, "/admin/users?search=a&state=active&after=50")
 	wantAll(t, page,
 		"<caption>Users on this page: 4</caption>", `<th scope="col">E-mail</th>`, `<a href="/admin/users/9">anna</a>`,
-		`<input type="checkbox" name="user" value="9">`, "Select <bdi>anna</bdi>", `<bdi>anna@example.com</bdi> <span class="badge">not confirmed</span>`,
+		`<input type="checkbox" name="user" value="9">`, "Select <bdi>anna</bdi>", `<td class="email" title="anna@example.com"><bdi>anna@example.com</bdi></td>`, `<span class="badge">e-mail not confirmed</span>`,
 		`<span class="badge good">active</span>`, `<span class="badge warn">disabled</span>`, "e-mail to be confirmed",
 		`<span class="badge bad">erased on <time`, `<span class="badge">second factor</span>`,
 	)

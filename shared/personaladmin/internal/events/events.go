@@ -57,6 +57,7 @@ type eventList struct {
 	Days     []day
 	Missing  bool   // the account events could not be read
 	Searched string // what the events were searched for; empty for all
+	All      string // URL of the list without the search; empty for all
 	Refresh  string // URL that the page polls; empty if it does not
 	Newest   string // URL of the first page; empty on that page
 	Older    string // URL of the next page; empty on the last one
@@ -147,8 +148,8 @@ func (p *Pages) readSearch(r *http.Request) search {
 	}
 	s.form.Controls = []ui.Control{
 		p.typeControl(r, s.Type, eventTypes),
-		{Name: "user", Label: p.site.Text(r, "events_user"), Value: typed["user"], Autocomplete: "off"},
-		{Name: "text", Label: p.site.Text(r, "events_text"), Type: "search", Value: s.Text, Autocomplete: "off"},
+		{Name: "user", Label: p.site.Text(r, "events_user"), Hint: p.site.Text(r, "events_user_hint"), Value: typed["user"], Autocomplete: "off"},
+		{Name: "text", Label: p.site.Text(r, "events_text"), Hint: p.site.Text(r, "events_text_hint"), Type: "search", Value: s.Text, Autocomplete: "off"},
 		p.timeControl(r, "since", s.Since, typed["since"]), p.timeControl(r, "until", s.Until, typed["until"]),
 	}
 	if s.None = len(refused) > 0; s.None {
@@ -310,6 +311,9 @@ func (p *Pages) read(r *http.Request, s search) (eventList, error) {
 		return eventList{}, err
 	}
 	l := eventList{Missing: t.missing, Searched: p.searched(s)}
+	if l.Searched != "" {
+		l.All = s.path
+	}
 	users := p.users(r, t.events)
 	for _, e := range t.events {
 		start := e.Time.UTC().Truncate(24 * time.Hour)

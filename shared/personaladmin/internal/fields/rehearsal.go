@@ -142,9 +142,15 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, fields []personal.Fi
 		user := example{p.site.LinkTo(frame.Users, frame.Path+"/users/"+strconv.FormatInt(v.UserID, 10)), v.Login}
 		reasons := p.site.API.ExplainFields(r, v.Fields, fields)
 		for _, f := range fields {
-			if _, invalid := v.Fields[f.Name]; invalid {
-				body.add(labels(f.Label, f.Name), reasons[f.Name].Message, user)
+			code, invalid := v.Fields[f.Name]
+			if !invalid {
+				continue
 			}
+			why := reasons[f.Name].Message
+			if code == personal.FieldErrorRequired {
+				why = p.site.Text(r, "fields_no_value")
+			}
+			body.add(labels(f.Label, f.Name), why, user)
 		}
 	}
 	body.Defaults = slices.ContainsFunc(fields, func(f personal.Field) bool { return f.Required && !f.Default.IsZero() })

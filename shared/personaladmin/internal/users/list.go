@@ -135,7 +135,7 @@ func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
 	switch personal.CodeOf(err) {
 	case "":
 	case personal.CodeValidationFailed:
-		status = p.refuseSearch(r, &body, err)
+		status = p.refuseSearch(r, &body, err, faulty)
 	default:
 		return p.pageError(r.WithContext(ctx), err)
 	}
@@ -160,12 +160,15 @@ func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
 }
 
 // refuseSearch shows the errors of a search at its controls, and returns the status of the
-// response.
-func (p *Pages) refuseSearch(r *http.Request, body *listBody, err error) int {
+// response. faulty are the controls whose texts are not days.
+func (p *Pages) refuseSearch(r *http.Request, body *listBody, err error, faulty []string) int {
 	status := p.site.RefuseForm(r, &body.Form, err)
 	texts := map[string]string{}
 	for _, e := range body.Form.Errors {
 		texts[e.Label] = e.Text // those without a control have its name as their label
+	}
+	for _, name := range faulty {
+		texts[name] = p.site.Text(r, "users_no_day")
 	}
 	body.More.Refuse(body.Form.Message, texts)
 	body.More.Errors = slices.DeleteFunc(body.More.Errors, func(e ui.FieldError) bool { return e.ID == "" })

@@ -48,7 +48,16 @@ addEventListener("submit", (event) => {
   }
 });
 
-document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+// Where the tabs scroll sideways, the current one is in their middle. The page does not scroll.
+const showTab = () => {
+  const tab = document.querySelector(".tabs [aria-current]");
+  const list = tab?.closest("ul");
+  if (!list) return;
+  const [at, frame] = [tab.getBoundingClientRect(), list.getBoundingClientRect()];
+  list.scrollLeft += at.left + at.width / 2 - frame.left - frame.width / 2;
+};
+showTab();
+addEventListener("resize", showTab);
 
 // Code with data-copy gets a button of that name, which copies it and says so with data-copied.
 // Browsers have a clipboard over HTTPS and on localhost only.

@@ -203,7 +203,7 @@ var unbroken = regexp.MustCompile(`<span class="unbroken">([^<]*)</span>`)
 
 // fieldError returns the error that a page shows at a control.
 func fieldError(page, name string) string {
-	found := regexp.MustCompile(`<p class="fault" id="field-` + regexp.QuoteMeta(name) + `-error">([^<]*)</p>`).FindStringSubmatch(unbroken.ReplaceAllString(page, "$1"))
+	found := regexp.MustCompile(`<p class="fault" id="field-` + regexp.QuoteMeta(name) + `-error"(?: lang="en")?>([^<]*)</p>`).FindStringSubmatch(unbroken.ReplaceAllString(page, "$1"))
 	if found == nil {
 		return ""
 	}

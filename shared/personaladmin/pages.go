@@ -192,11 +192,13 @@ func newPages(api *personalhttp.Handler, c Config, sections []frame.Section) (*P
 			return nil, fmt.Errorf("admin pages: %w", err)
 		}
 	}
+	var site *frame.Site
 	pages, err := ui.New(ui.Options{
 		Templates: ui.Folder(files, "templates"), Texts: ui.Folder(files, "texts"), Assets: ui.Folder(files, "assets"),
 		AssetPath: Path + "/assets/", LanguagePath: frame.LanguagePath, Locales: api.Locales(),
 		Layout: c.LayoutFunc, Style: c.Style, SiteTexts: c.Texts,
 		Origins: api.Options().Origins, Foreign: func(r *http.Request) { c.Access.Refused(r, "a page of another origin") }, Log: c.Log,
+		Unrouted: func(r *http.Request, problem *ui.Problem) { site.Unrouted(r, problem) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("admin pages: %w", err)
@@ -206,7 +208,7 @@ func newPages(api *personalhttp.Handler, c Config, sections []frame.Section) (*P
 			pages.Problem(w, r, ui.Problem{Status: http.StatusForbidden, Message: pages.Text(r, "not_an_administrator")})
 		})
 	}
-	site := frame.New(frame.Options{
+	site = frame.New(frame.Options{
 		Pages: pages, API: api, Guard: c.Guard, Refused: c.Access.Refused, Refuse: c.Refuse, Nav: c.Nav, Sections: sections, Docs: cmp.Or(c.Docs, docs), Log: c.Log,
 	})
 	return &Pages{site: site, handler: pages.Prepared(api, site.Handler())}, nil

@@ -191,7 +191,7 @@ func rehearsed(outcome pluginrpc.RehearsalOutcome) *pluginmanager.RehearsalStatu
 func TestPlugin_RehearsalIsShownWhileItRunsAndAfterwards(t *testing.T) {
 	b := open(t)
 	b.manager.status.Swap, b.manager.status.Rehearsal = swapping("rehearse"), rehearsed("")
-	wantAll(t, b.page(t, "/admin/plugin"), "Rehearsal of 1.3.0 <span class=\"badge \">in progress", "rehearse the version", `<th scope="row">registration</th>`, `<td class="number">12</td>`)
+	wantAll(t, b.page(t, "/admin/plugin"), "Rehearsal of 1.3.0 <span class=\"badge \">in progress", "rehearse the version", `<th scope="row">registration</th>`, `<td class="number" data-label="Comparisons">12</td>`)
 
 	b.manager.status.Swap.RehearsalOnly = true
 	page := b.page(t, "/admin/plugin")
@@ -200,9 +200,15 @@ func TestPlugin_RehearsalIsShownWhileItRunsAndAfterwards(t *testing.T) {
 
 	b.manager.status.Swap, b.manager.status.Rehearsal = nil, rehearsed(pluginrpc.RehearsalDiffers)
 	page = b.page(t, "/admin/plugin")
-	wantAll(t, page, `<span class="badge warn">differs</span>`, `<td class="number">601</td>`, "<code>User email</code>, <code>Explain</code>", "&lt;script&gt;",
+	wantAll(t, page, `<span class="badge warn">differs</span>`, `<td class="number" data-label="Comparisons">601</td>`, "<code>User email</code>, <code>Explain</code>", "&lt;script&gt;",
 		`id="rehearse-1.2.3"`, `id="rehearse-1.3.0"`)
 	wantNoMarkup(t, page)
+	wantNone(t, page, "<details><summary><h3>")
+
+	b.manager.status.Rehearsal = rehearsed(pluginrpc.RehearsalPassed)
+	page = b.page(t, "/admin/plugin")
+	wantAll(t, page, "<details><summary><h3>Rehearsal of 1.3.0", `<th scope="row">same answers</th>`)
+	wantNone(t, page, "Passed checks:")
 }
 
 func TestPlugin_RefusedRehearsalCanBeIgnored(t *testing.T) {
@@ -439,6 +445,8 @@ func TestPlugin_BannersTellTheLatestFactAndCanBeDismissed(t *testing.T) {
 		return pluginmanager.Event{Time: second(n), Type: kind, Version: "1.3.0", From: "1.2.3", Step: "check", Reason: script}
 	}
 	refused, lost, restarted := event(1, pluginmanager.EventSwapRefused), event(2, pluginmanager.EventProcessLost), event(3, pluginmanager.EventRestarted)
+	begun, switched, settled := event(4, pluginmanager.EventSwapBegun), event(5, pluginmanager.EventSwitched), event(6, pluginmanager.EventSwapSettled)
+	switched.Time = time.Now()
 	for _, test := range []struct {
 		log  eventLog
 		want string // of the banner; empty: there is none
@@ -446,6 +454,10 @@ func TestPlugin_BannersTellTheLatestFactAndCanBeDismissed(t *testing.T) {
 		{eventLog{refused}, "<strong>Swap to 1.3.0 refused (step: check health)</strong>"},
 		{eventLog{lost, refused}, "<strong>The process of 1.3.0 ended unexpectedly</strong>"},
 		{eventLog{restarted, lost, refused}, ""},
+		{eventLog{switched, begun, refused}, "<strong>Switched from 1.2.3 to 1.3.0</strong>"},
+		{eventLog{settled, switched, begun, refused}, "<strong>Switched from 1.2.3 to 1.3.0</strong>"},
+		{eventLog{begun, settled, switched}, ""},
+		{eventLog{settled, event(3, pluginmanager.EventSwitched)}, ""}, // long ago
 	} {
 		b.plugin.EventLog = test.log
 		page := b.page(t, "/admin/plugin")

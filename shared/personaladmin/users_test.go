@@ -291,6 +291,14 @@ func TestUsers_PluginFailureLeavesOtherPages(t *testing.T) {
 			t.Errorf("user %s: got status %d, want 404", id, w.Code)
 		}
 	}
+	for path, back := range map[string]string{
+		"/admin/users/41": `href="/admin/users">Users</a>`, "/admin/users/41/nowhere": `href="/admin/users">Users</a>`,
+		"/admin/nowhere": `href="/admin/`, "/admin/events/nowhere": `href="/admin/events">Events</a>`,
+	} {
+		w := b.get(path)
+		wantAll(t, w.Body.String(), `class="wide"`, "<h1>Not found</h1>", `<a class="button quiet" `+back)
+		wantNone(t, w.Body.String(), "front page")
+	}
 }
 
 // recovery records the requested mails and the address of the last caller.
@@ -411,9 +419,10 @@ func TestUserTwoFactor_RemovalAsksFirst(t *testing.T) {
 	if page := b.page(t, "/admin/users/42"); strings.Contains(page, link) {
 		t.Errorf("without a second factor: got the link, want none: %s", page)
 	}
+	wantNone(t, b.page(t, "/admin/users/42/two-factor"), "button danger")
 	p.user.TwoFactor = true
 	wantAll(t, b.page(t, "/admin/users/42"), link, "the user signs in with the password and a code")
-	wantAll(t, b.page(t, "/admin/users/42/two-factor"), "docs/supporting-users.md", `action="/admin/users/42/two-factor"`)
+	wantAll(t, b.page(t, "/admin/users/42/two-factor"), "docs/supporting-users.md", `action="/admin/users/42/two-factor"`, `<a class="button quiet" href="/admin/users/42">Cancel</a>`)
 	if len(p.done) > 0 {
 		t.Errorf("got %v before the confirmation, want nothing", p.done)
 	}
@@ -476,6 +485,7 @@ func TestUserPasskeys_AreListed(t *testing.T) {
 	b := openUsers(t, p)
 	const link = `href="/admin/users/42/passkeys"`
 	wantNone(t, b.page(t, "/admin/users/42"), link)
+	wantNone(t, b.page(t, "/admin/users/42/passkeys"), "button danger")
 	p.withPasskeys()
 	for _, path := range []string{"/admin/users/42", "/admin/users/42/passkeys"} {
 		_, list, _ := strings.Cut(b.page(t, path), "<bdi>&lt;script")

@@ -28,6 +28,7 @@ type Form struct {
 	Hidden   []Hidden
 	User     string // the login that the passwords belong to, for password managers; may be empty
 	Danger   bool   // the button deletes or revokes something
+	Cancel   string // URL of a link beside the button, which leads back; empty for none
 	Quiet    bool   // the button is not the main one of its page
 	Script   string // data-script of a form that is hidden until a script shows it; may be empty
 }
@@ -37,6 +38,7 @@ type FieldError struct {
 	ID    string // of the control; empty if the form has no such control
 	Label string
 	Text  string
+	Lang  string // of the text; empty: the page's
 }
 
 // Hidden is a value that is sent with a form and not shown.
@@ -63,6 +65,7 @@ type Control struct {
 	Hint         string // may be empty
 	Value        string
 	Error        string // may be empty
+	ErrorLang    string // language of Error; empty: the page's
 	Required     bool
 	Type         string // of KindInput, as HTML names it; "text" if empty
 	MaxLength    int    // characters of a text, or of each line of KindLongText if MaxLines is set; 255 if 0
@@ -169,6 +172,16 @@ func (f *Form) Refuse(message string, errors map[string]string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(rest)) {
 		f.Errors = append(f.Errors, FieldError{Label: name, Text: rest[name]})
+	}
+}
+
+// ErrorsIn says in which language the texts of all errors are, if it is not the page's.
+func (f *Form) ErrorsIn(lang string) {
+	for i := range f.Errors {
+		f.Errors[i].Lang = lang
+	}
+	for i := range f.Controls {
+		f.Controls[i].ErrorLang = lang
 	}
 }
 

@@ -68,7 +68,11 @@ func (p *Pages) errorsAsPages(mux *http.ServeMux) http.Handler {
 		}
 		recorder := &statusOnly{ResponseWriter: w, status: http.StatusOK}
 		refusal.ServeHTTP(recorder, r)
-		p.Problem(w, r, Problem{Status: recorder.status, Message: p.Text(r, "problem_address")})
+		problem := Problem{Status: recorder.status, Message: p.Text(r, "problem_address")}
+		if p.Unrouted != nil {
+			p.Unrouted(r, &problem)
+		}
+		p.Problem(w, r, problem)
 	})
 }
 

@@ -65,6 +65,9 @@ type Options struct {
 	Origins []string            // of the site itself, whose posts are accepted also where a proxy changes Host
 	Foreign func(*http.Request) // called for refused posts from pages of other origins; may be nil
 
+	// Unrouted completes the error page of a path or method that has no route; may be nil.
+	Unrouted func(r *http.Request, problem *Problem)
+
 	Log *slog.Logger
 }
 
@@ -278,8 +281,10 @@ type Problem struct {
 	Message string // may be empty
 	Retry   bool   // trying again may help
 	Link    *Link  // to a page that helps; may be nil
+	Back    *Link  // in place of the link to the front page; may be nil
 	Nav     []Link
 	SubNav  []Link // see [Page]
+	Wide    bool   // see [Page]
 }
 
 // Problem sends an error page.
@@ -287,14 +292,14 @@ func (p *Pages) Problem(w http.ResponseWriter, r *http.Request, problem Problem)
 	var body struct {
 		Title, Message string
 		Retry          string // the link to try again; may be empty
-		Link           *Link
+		Link, Back     *Link
 	}
 	body.Title = cmp.Or(problem.Title, p.Text(r, problemTitle(problem.Status)))
-	body.Message, body.Link = problem.Message, problem.Link
+	body.Message, body.Link, body.Back = problem.Message, problem.Link, problem.Back
 	if problem.Retry && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		body.Retry = r.URL.RequestURI()
 	}
-	p.Render(w, r, problem.Status, problemPage, Page{Nav: problem.Nav, SubNav: problem.SubNav, Body: body})
+	p.Render(w, r, problem.Status, problemPage, Page{Nav: problem.Nav, SubNav: problem.SubNav, Wide: problem.Wide, Body: body})
 }
 
 // problemTitle returns the key of the text that explains a status to a visitor.

@@ -78,6 +78,8 @@ type row struct {
 	By    string // who caused it; may be empty
 	Why   string // of a plugin event; may be empty
 	Tone  string // severity: the class of its badge; may be empty
+
+	English bool // Why is in English, whatever the administrator's language
 }
 
 func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
@@ -368,9 +370,9 @@ func (p *Pages) row(r *http.Request, e event) row {
 		}
 	}
 	if e.Plugin != nil {
-		listed.Why = e.Plugin.Reason
+		listed.Why, listed.English = e.Plugin.Reason, true
 		if e.Plugin.Type == pluginmanager.EventRehearsed && slices.Contains(outcomes, e.Plugin.Reason) {
-			listed.Why = p.site.Text(r, "plugin_outcome_"+e.Plugin.Reason)
+			listed.Why, listed.English = p.site.Text(r, "plugin_rehearsed_"+e.Plugin.Reason), false
 		}
 	}
 	switch {

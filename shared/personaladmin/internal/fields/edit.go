@@ -99,6 +99,7 @@ func (p *Pages) refuseField(w http.ResponseWriter, r *http.Request, body fieldBo
 	switch {
 	case errors.As(err, &invalid) && (invalid.Field == f.Name || f.Name == ""):
 		body.Form.Refuse(p.site.Text(r, "fields_invalid"), map[string]string{controlOf(invalid.Property): invalid.Problem})
+		body.Form.ErrorsIn("en")
 	case errors.As(err, &invalid):
 		body.Form.Refuse(invalid.Error(), nil)
 	case errors.Is(err, errUnavailable):

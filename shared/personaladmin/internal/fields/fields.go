@@ -202,6 +202,7 @@ func (p *Pages) saveSource(w http.ResponseWriter, r *http.Request, posted ui.Pos
 		form.Refuse(p.site.Text(r, "fields_changed_form"), nil)
 	case errors.As(err, &invalid):
 		form.Refuse(p.site.Text(r, "fields_invalid"), map[string]string{"source": p.sourceError(r, invalid)})
+		form.ErrorsIn("en")
 	case errors.Is(err, errUnavailable):
 		status = http.StatusServiceUnavailable
 		form.Refuse(p.site.Text(r, "fields_unavailable"), nil)

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -180,7 +181,30 @@ func (s *Site) renderError(w http.ResponseWriter, r *http.Request, err error) {
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(e.RetryAfter, 10))
 	}
-	s.Problem(w, r, ui.Problem{Status: e.Status, Message: e.Message, Retry: e.RetryAfter > 0, Nav: s.siteNav(r), SubNav: s.sections(r)})
+	problem := ui.Problem{Status: e.Status, Message: e.Message, Retry: e.RetryAfter > 0, Nav: s.siteNav(r), SubNav: s.sections(r)}
+	s.complete(r, &problem)
+	s.Problem(w, r, problem)
+}
+
+// Unrouted completes the error page of a path or method without a route. Anyone may see it.
+func (s *Site) Unrouted(r *http.Request, problem *ui.Problem) {
+	problem.Message = s.Text(r, "not_found_address")
+	s.complete(r, problem)
+}
+
+// complete makes an error page one of the admin pages: it leads back to the section of the request.
+func (s *Site) complete(r *http.Request, problem *ui.Problem) {
+	problem.Wide = true
+	if problem.Status == http.StatusNotFound {
+		problem.Title = s.Text(r, "not_found")
+	}
+	sections := s.sections(r)
+	problem.Back = &sections[0]
+	for _, link := range sections {
+		if r.URL.Path == link.Path || strings.HasPrefix(r.URL.Path, link.Path+"/") {
+			problem.Back = &link
+		}
+	}
 }
 
 // Render sends a page with the navigation of administrators. It returns nil, so

@@ -23,7 +23,7 @@ type status struct {
 	Previous  *pluginmanager.VersionStatus
 	Swap      *swapProgress
 	Rehearsal *rehearsal // the one under way, or the last one
-	Last      *described // the last swap, if it failed or was rolled back
+	Last      *described // the last fact that has a banner
 	Busy      bool       // a swap is before its switch, or a rehearsal: another one would be refused
 	Rollback  string     // the version that a rollback leads to; empty if there is none
 }
@@ -40,8 +40,9 @@ type swapProgress struct {
 type rehearsal struct {
 	Version, Outcome, Tone string // the outcome is empty while it is under way
 	Time                   time.Time
-	Checks                 []check // what has not simply passed
+	Checks                 []check // what has not passed
 	Passed                 []check
+	Folded                 bool // the whole rehearsal passed: it is shown when it is asked for
 }
 
 type check struct {
@@ -78,7 +79,7 @@ func (p *Pages) status(r *http.Request) (now status, report pluginadmin.Report, 
 	if report, err = p.report(); err != nil { // before the events: a swap that fails in between shows in one of them
 		return now, report, err
 	}
-	last, err := p.lastFailure(r)
+	last, err := p.lastFact(r)
 	if err != nil {
 		return now, report, err
 	}
@@ -167,9 +168,9 @@ func (p *Pages) progress(r *http.Request, swap *pluginmanager.SwapStatus) *swapP
 // rehearsal puts the result of a rehearsal into words.
 func (p *Pages) rehearsal(r *http.Request, s *pluginmanager.RehearsalStatus) *rehearsal {
 	tones := map[string]string{"passed": "good", "differs": "warn", "failed": "bad"}
-	shown := &rehearsal{Version: s.Version, Tone: tones[string(s.Outcome)], Time: s.Time}
+	shown := &rehearsal{Version: s.Version, Tone: tones[string(s.Outcome)], Time: s.Time, Folded: s.Outcome == pluginrpc.RehearsalPassed}
 	if s.Outcome != "" {
-		shown.Outcome = p.name(r, "plugin_outcome_", string(s.Outcome))
+		shown.Outcome = p.name(r, "plugin_rehearsed_", string(s.Outcome))
 	}
 	for _, c := range s.Checks {
 		row := check{
@@ -178,7 +179,7 @@ func (p *Pages) rehearsal(r *http.Request, s *pluginmanager.RehearsalStatus) *re
 		for _, d := range c.Differences {
 			row.Where = append(row.Where, strings.TrimSpace(d.Operation+" "+d.Field))
 		}
-		if c.Outcome == pluginrpc.RehearsalPassed && c.Reason == "" {
+		if c.Outcome == pluginrpc.RehearsalPassed {
 			shown.Passed = append(shown.Passed, row)
 		} else {
 			shown.Checks = append(shown.Checks, row)
@@ -187,10 +188,13 @@ func (p *Pages) rehearsal(r *http.Request, s *pluginmanager.RehearsalStatus) *re
 	return shown
 }
 
-// lastFailure returns the latest fact about the plugin if it is a failure: a swap that was refused or
-// rolled back, a lost process. It returns nil if something else has happened since, or an
-// administrator has dismissed it.
-func (p *Pages) lastFailure(r *http.Request) (*described, error) {
+// successShown is how long the banner of a swap that succeeded is shown.
+const successShown = 10 * time.Minute
+
+// lastFact returns the latest fact about the plugin that has a banner: a swap that succeeded lately,
+// was refused or rolled back, a lost process. It returns nil if something else has happened since, or
+// an administrator has dismissed it.
+func (p *Pages) lastFact(r *http.Request) (*described, error) {
 	events, err := p.EventLog.Recent(recentEvents)
 	if err != nil {
 		return nil, err
@@ -201,8 +205,15 @@ func (p *Pages) lastFailure(r *http.Request) (*described, error) {
 		}
 		t := p.describe(r, e)
 		switch e.Type {
-		case pluginmanager.EventSwapBegun, pluginmanager.EventSwitched, pluginmanager.EventSwapSettled, pluginmanager.EventRestarted:
+		case pluginmanager.EventSwapSettled: // after the switch
+		case pluginmanager.EventSwapBegun, pluginmanager.EventRestarted:
 			return nil, nil
+		case pluginmanager.EventSwitched:
+			if e.From == "" || time.Since(e.Time) > successShown {
+				return nil, nil
+			}
+			t.Tone = "good"
+			return &t, nil
 		case pluginmanager.EventSwapRefused, pluginmanager.EventGaveUp, pluginmanager.EventProcessLost:
 			t.Tone = "bad"
 			if e.Step == stepRehearse {

@@ -16,12 +16,13 @@ var names = map[string][]string{
 	"plugin_step_": {
 		"find", "settle", "stage", "start", "configure", "preflight", "migrate", "check", "rehearse", "switch", "workers", "bake", "retire", "drain",
 	},
-	"plugin_outcome_": {"passed", "skipped", "differs", "failed"},
+	"plugin_outcome_":   {"passed", "skipped", "differs", "failed"}, // of a check
+	"plugin_rehearsed_": {"passed", "skipped", "differs", "failed"}, // of a whole rehearsal
 	"plugin_check_": {
 		"register", "sign_in", "wrong_password", "refresh", "lost_response", "stolen_hash", "sessions", "profile",
 		"features", "update", "hidden_fields", "other_user", "proof", "password", "verification", "email",
 		"recovery", "second_factor", "passkeys", "export", "administration", "identities", "deletion", "undo",
-		"erasure", "events", "mails",
+		"erasure", "events", "mails", "same_answers", "rehearsal",
 	},
 }
 
@@ -45,7 +46,7 @@ type described struct {
 func (p *Pages) describe(r *http.Request, e pluginmanager.Event) described {
 	d, key := described{Time: e.Time, Reason: e.Reason}, "plugin_was_"+string(e.Type)
 	if e.Type == pluginmanager.EventRehearsed {
-		d.Reason = p.name(r, "plugin_outcome_", e.Reason)
+		d.Reason = p.name(r, "plugin_rehearsed_", e.Reason)
 	}
 	switch e.Type {
 	case pluginmanager.EventSwapRefused:

@@ -109,7 +109,7 @@ func (p *Pages) deletionBody(r *http.Request, found search, ids []int64) (*delet
 		}
 	}
 	body.Form = ui.Form{
-		Action: listPath + "/delete", Submit: p.site.Text(r, "users_delete"), Danger: true, Hidden: selectionInputs(found, left),
+		Action: listPath + "/delete", Submit: p.site.Text(r, "users_delete"), Danger: true, Cancel: body.Back, Hidden: selectionInputs(found, left),
 		Controls: []ui.Control{{
 			Name: "count", Label: p.site.Text(r, "users_type_count", len(left)), Required: true, InputMode: "numeric", Autocomplete: "off",
 		}},

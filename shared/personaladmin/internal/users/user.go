@@ -210,7 +210,7 @@ func (p *Pages) saveEmail(w http.ResponseWriter, r *http.Request, user personal.
 // confirmRemoval asks before the second factor is removed: the person who requests that
 // may be a thief who has the password.
 func (p *Pages) confirmRemoval(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
-	form := ui.Form{Action: userURL(user.ID, "/two-factor"), Submit: p.site.Text(r, "users_two_factor_remove"), Danger: true}
+	form := ui.Form{Action: userURL(user.ID, "/two-factor"), Submit: p.site.Text(r, "users_two_factor_remove"), Danger: true, Cancel: userURL(user.ID, "")}
 	if len(user.Passkeys) > 0 {
 		form.Controls = []ui.Control{{
 			Kind: ui.KindCheckbox, Name: keepPasskeys, Label: p.site.Text(r, "users_passkeys_keep"), Hint: p.site.Text(r, "users_passkeys_keep_hint"),
@@ -232,7 +232,7 @@ func (p *Pages) removeFactor(w http.ResponseWriter, r *http.Request, posted ui.P
 
 // confirmPasskeys asks before all passkeys are removed, for the reason of confirmRemoval.
 func (p *Pages) confirmPasskeys(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
-	form := ui.Form{Action: userURL(user.ID, "/passkeys"), Submit: p.site.Text(r, "users_passkeys_remove"), Danger: true}
+	form := ui.Form{Action: userURL(user.ID, "/passkeys"), Submit: p.site.Text(r, "users_passkeys_remove"), Danger: true, Cancel: userURL(user.ID, "")}
 	return p.site.Render(w, r, http.StatusOK, "userpasskeys", ui.Page{Body: confirmationBody{user, form, p.site.Doc("supporting-users.md#a-user-has-lost-a-passkey")}})
 }
 
@@ -250,7 +250,7 @@ func (p *Pages) confirmDeletion(w http.ResponseWriter, r *http.Request, user per
 // deletionForm asks for the login, so that no user is deleted by mistake.
 func (p *Pages) deletionForm(r *http.Request, user personal.UserRecord) ui.Form {
 	return ui.Form{
-		Action: userURL(user.ID, "/delete"), Submit: p.site.Text(r, "users_delete"), Danger: true,
+		Action: userURL(user.ID, "/delete"), Submit: p.site.Text(r, "users_delete"), Danger: true, Cancel: userURL(user.ID, ""),
 		Controls: []ui.Control{{Name: "login", Label: p.site.Text(r, "users_type_login", user.Login), Required: true, Autocomplete: "off"}},
 	}
 }

@@ -56,6 +56,7 @@ func TestWalk_EveryAdminPage(t *testing.T) {
 			)
 			p.open("/admin/mail")
 			p.navigate(chromedp.Click("main .rows a"))
+			p.do(chromedp.ScrollIntoView(chromedp.CSS("iframe.letter")))
 			p.look("mail-message")
 			p.open("/admin/events")
 			p.do(chromedp.Click("main .events summary"))

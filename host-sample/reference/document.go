@@ -51,6 +51,7 @@ type schema struct {
 	Items                *schema
 	Properties           members[schema]
 	Required             []string
+	AnyOf                []struct{ Required []string } // alternatives of what else is required
 	OneOf                []schema
 }
 

@@ -88,6 +88,7 @@ type operation struct {
 	Identified bool // needs credentials
 	MediaTypes []string
 	Properties []property // of the request body
+	Sample     []string   // names of the properties that a sample sends
 	Headers    []string   // of a success, and of other responses too
 	Responses  []statusResponse
 	Curl       string
@@ -157,7 +158,8 @@ func common(operations []operation) (shared []statusResponse) {
 // key identifies a response by its status and texts.
 func (r statusResponse) key() string { return fmt.Sprint(r.Status, r.Texts, r.Headers) }
 
-// curl returns a command that calls the operation with its required parameters.
+// curl returns a command that calls the operation with its required parameters, and with the first
+// alternative of the others.
 func (op operation) curl(base string) string {
 	command := "curl " + base + op.Path
 	if op.Identified {
@@ -165,7 +167,7 @@ func (op operation) curl(base string) string {
 	}
 	sent := false
 	for _, p := range op.Properties {
-		if p.Required {
+		if slices.Contains(op.Sample, p.Name) {
 			command, sent = command+" \\\n  -d "+p.Name+"=…", true
 		}
 	}
@@ -182,6 +184,11 @@ func (d *document) operation(method, path string, described described) operation
 	for _, m := range described.RequestBody.Content {
 		op.MediaTypes = append(op.MediaTypes, m.Name)
 		op.Properties = d.properties(m.Value.Schema, "") // the same for all media types
+		parameters := d.schema(m.Value.Schema)
+		op.Sample = parameters.Required
+		if len(parameters.AnyOf) > 0 {
+			op.Sample = slices.Concat(op.Sample, parameters.AnyOf[0].Required)
+		}
 	}
 	for i := range op.Properties {
 		op.Properties[i].ID = op.ID + "-" + op.Properties[i].Name

@@ -65,6 +65,7 @@ func TestReference_OperationsHaveACommand(t *testing.T) {
 	body := html.UnescapeString(shown(t, nil, nil).Body.String())
 	for _, want := range []string{
 		"curl http://example.com/cms/api/v1/personal/auth/ \\\n  -d login=… \\\n  -d password=…</code>",
+		"curl http://example.com/cms/api/v1/personal/recover/ \\\n  -d login=…</code>",
 		"curl http://example.com/cms/api/v1/personal/profile/ \\\n  -H 'User-Id: 1' -H 'User-Hash: …'</code>",
 		"curl http://example.com/cms/api/v1/personal/logout/ \\\n  -H 'User-Id: 1' -H 'User-Hash: …' -X POST</code>",
 	} {

@@ -68,6 +68,9 @@ const send = async (form) => {
   }
 };
 
+// On a phone the list of operations would fill several screens.
+if (matchMedia("(max-width: 32rem)").matches) document.querySelector(".side > details").open = false;
+
 for (const form of document.querySelectorAll(".try form")) {
   const button = form.querySelector("button");
   button.disabled = false; // it does nothing without this script

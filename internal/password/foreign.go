@@ -233,7 +233,8 @@ func parsePBKDF2PHC(encoded string) (stored, error) {
 	return newPBKDF2(encoded, len(encoded)-len(parts[5]), format, parts[1], parts[2], salt, size, base64.RawStdEncoding)
 }
 
-func newPBKDF2(encoded string, settings int, format, digest, count string, salt []byte, size int, encoding *base64.Encoding) (stored, error) {
+func newPBKDF2(encoded string, settings int, format, digest, count string, salt []byte, size int, encoding *base64.Encoding) (stored,
+	error) {
 	d := digests[digest]
 	blocks := (size-1)/d.new().Size() + 1
 	iterations, err := strconv.Atoi(count)

@@ -63,7 +63,9 @@ func TestFormat_OfEveryFormat(t *testing.T) {
 		}
 	}
 	for _, f := range formats { // of the parser
-		if !slices.ContainsFunc(everyFormat, func(test struct{ encoded, format string }) bool { return strings.HasPrefix(test.encoded, f.prefix) }) {
+		if !slices.ContainsFunc(everyFormat, func(test struct{ encoded, format string }) bool {
+			return strings.HasPrefix(test.encoded, f.prefix)
+		}) {
 			t.Errorf("the prefix %s has no test", f.prefix)
 		}
 	}
@@ -93,7 +95,8 @@ func TestFormat_DummyHasTheFormat(t *testing.T) {
 			t.Errorf("%s: got %v, want the dummy to be computed", test.format, err)
 		}
 	}
-	for _, format := range []string{"", "$2y$", "$2y$99$", "$2y$1", "$P$", "scrypt$16384$", "$argon2id$v=19$m=65536,t=3,p=4", everyFormat[0].encoded} {
+	for _, format := range []string{"", "$2y$", "$2y$99$", "$2y$1", "$P$", "scrypt$16384$", "$argon2id$v=19$m=65536,t=3,p=4",
+		everyFormat[0].encoded} {
 		if d, ok := dummyOf(format); ok {
 			t.Errorf("%q: got a dummy of %s, want none", format, d.format)
 		}

@@ -152,7 +152,8 @@ func (c exportCommand) write(ctx context.Context, db *store.Store, w, stderr io.
 	}
 	fmt.Fprintf(stderr, "%d accounts exported\n", n.Accounts)
 	if n.TwoFactor > 0 {
-		fmt.Fprintf(stderr, "%d of them have a second factor: importing these needs the secret keys of the host (import --secret-key)\n", n.TwoFactor)
+		fmt.Fprintf(stderr, "%d of them have a second factor: importing these needs the secret keys of the host (import --secret-key)\n",
+			n.TwoFactor)
 	}
 	if n.Passkeys > 0 {
 		fmt.Fprintf(stderr, "%d of them have passkeys: these work where passkeys.rp_id is the same\n", n.Passkeys)

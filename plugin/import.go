@@ -199,7 +199,8 @@ func (c importCommand) job() (*transfer.Import, *password.Hasher, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("--secret-key: %w", err)
 	}
-	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", HashForm: c.HashForm, Keys: keyring, Report: &transfer.Report{}}, hasher, nil
+	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", HashForm: c.HashForm, Keys: keyring,
+		Report: &transfer.Report{}}, hasher, nil
 }
 
 // withStore calls use with the database, or in a dry run with a temporary one that

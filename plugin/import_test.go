@@ -336,7 +336,8 @@ func TestStatus_ListsMisplacedLogins(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, _ := mustCommand(t, "status")
-		if !strings.Contains(out, `account 3  "victim＠example.com"`) || !strings.Contains(out, `account 4  "none@example.com"`) || strings.Contains(out, "own@") {
+		if !strings.Contains(out, `account 3  "victim＠example.com"`) || !strings.Contains(out, `account 4  "none@example.com"`) ||
+			strings.Contains(out, "own@") {
 			t.Errorf("status: got\n%s", out)
 		}
 		if want := "e-mails   2 not verified\nwaiting   1 accounts, until their e-mail is verified\nleaving   1 accounts, deleted by their users and not erased yet\n"; !strings.Contains(out, want) {
@@ -347,7 +348,8 @@ func TestStatus_ListsMisplacedLogins(t *testing.T) {
 
 func TestImport_FlagNamesEverySystem(t *testing.T) {
 	out, _ := mustCommand(t, "import", "--help")
-	if want := strings.Join(transfer.SystemNames(), ", "); !strings.Contains(strings.ReplaceAll(strings.Join(strings.Fields(out), " "), " or ", ", "), want) {
+	if want := strings.Join(transfer.SystemNames(), ", "); !strings.Contains(strings.ReplaceAll(strings.Join(strings.Fields(out), " "), " or ",
+		", "), want) {
 		t.Errorf("got %s\nwant the systems %s", out, want)
 	}
 	for _, system := range transfer.SystemNames() {
@@ -376,7 +378,8 @@ func TestImport_HostileDumpCreatesNothing(t *testing.T) {
 	}
 	out, errs := mustCommand(t, "import", "--from", "wordpress", write(t, "dump.sql", rows+";\n"), "--json")
 	var report transfer.Report
-	if err := json.Unmarshal([]byte(out), &report); err != nil || report.Imported != 1 || report.System != "wordpress" || len(report.Cannot) != 1 || errs != "" {
+	if err := json.Unmarshal([]byte(out), &report); err != nil || report.Imported != 1 || report.System != "wordpress" ||
+		len(report.Cannot) != 1 || errs != "" {
 		t.Errorf("got %s%s, want a report of one account without a password", out, errs)
 	}
 }

@@ -242,7 +242,8 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 		return pluginrpc.Report{}, setupError(err) // the other findings need the database
 	}
 	report.SchemaFound, report.SchemaCompatible = found, compatible
-	report.Checks = []pluginrpc.Check{passed("protocol"), m.checkSettings(ctx, found, compatible)} // only a host of the same protocol calls this
+	report.Checks = []pluginrpc.Check{passed("protocol"), m.checkSettings(ctx, found,
+		compatible)} // only a host of the same protocol calls this
 	var refused *store.SchemaError
 	switch {
 	case err == nil:

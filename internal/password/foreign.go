@@ -234,7 +234,9 @@ func parsePBKDF2PHC(encoded string) (stored, error) {
 }
 
 // newPBKDF2 returns a PBKDF2 whose format is %d, in a text, for its iterations.
-func newPBKDF2(encoded string, settings int, format, digest, count string, salt []byte, size int, encoding *base64.Encoding) (stored, error) {
+func newPBKDF2(
+	encoded string, settings int, format, digest, count string, salt []byte, size int, encoding *base64.Encoding,
+) (stored, error) {
 	d := digests[digest]
 	blocks := (size-1)/d.new().Size() + 1
 	iterations, err := strconv.Atoi(count)

@@ -69,7 +69,8 @@ func TestForeignHash_CountsUntilAnOlderVersionReplacesThePlaceholder(t *testing.
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(listed, " "); !strings.Contains(got, bcrypt) || !strings.Contains(got, waiting) || strings.Contains(got, "$argon2id$") {
+		if got := strings.Join(listed, " "); !strings.Contains(got, bcrypt) || !strings.Contains(got, waiting) ||
+			strings.Contains(got, "$argon2id$") {
 			t.Errorf("got %q to be listed, want the hashes that count", listed)
 		}
 		execute(t, url, "UPDATE personal_accounts SET password_hash = '"+own+"', credential_version = credential_version + 1")

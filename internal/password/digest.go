@@ -206,7 +206,9 @@ func MatchForms(hash, salt, password string) (matching []string) {
 // Ambiguous reports whether [Adopt] has to guess how a hash was made. 32 hexadecimal digits may be
 // the MD5 of the password or of another digest: [MatchForms] finds out with the password of one user.
 // md5$SALT$… and sha1$SALT$… are Django's, or HMACs of old versions of Werkzeug, which are not read.
-func Ambiguous(hash string) bool { return md5Digits.MatchString(hash) || saltedDjango.MatchString(hash) }
+func Ambiguous(hash string) bool {
+	return md5Digits.MatchString(hash) || saltedDjango.MatchString(hash)
+}
 
 var (
 	md5Digits    = whole(`([0-9A-Fa-f]{32})`)

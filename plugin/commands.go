@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/transfer"
 )
 
 // databaseFlag names the database of a command.
 type databaseFlag struct {
-	Database string `env:"PERSONAL_DATABASE" placeholder:"URL" help:"sqlite://PATH or postgres://…. Give a URL with a password in the environment only: other users can read command lines."`
+	Costs    password.Params `kong:"-"` // of new hashes, for a command that adds accounts
+	Database string          `env:"PERSONAL_DATABASE" placeholder:"URL" help:"sqlite://PATH or postgres://…. Give a URL with a password in the environment only: other users can read command lines."`
 }
 
 // openExisting opens the database. The error is fs.ErrNotExist if its file does not
@@ -57,7 +59,7 @@ func (f databaseFlag) open(ctx context.Context) (*store.Store, error) {
 	if f.Database != os.Getenv("PERSONAL_DATABASE") && hasPassword(f.Database) {
 		return nil, errors.New("--database: give a URL with a password in PERSONAL_DATABASE only: other users can read command lines")
 	}
-	db, err := store.Open(ctx, f.Database, store.Options{Log: slog.New(slog.DiscardHandler)})
+	db, err := store.Open(ctx, f.Database, store.Options{Log: slog.New(slog.DiscardHandler), Costs: f.Costs})
 	if err != nil {
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}

@@ -66,6 +66,7 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 	if err != nil {
 		return err
 	}
+	c.Costs = hasher.Params()
 	file, size, err := c.openFile()
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/transfer"
@@ -403,5 +404,21 @@ func TestImport_FlagsOfDumps(t *testing.T) {
 		if _, _, err := command(t, append([]string{"import"}, test.args...)...); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %s", name, err, test.want)
 		}
+	}
+}
+
+// After a rollback to version 0.1.0 a failed sign-in takes as long as a verification of the placeholder.
+func TestImport_PlaceholdersHaveTheCostsOfTheSettings(t *testing.T) {
+	url := testdb.SQLite(t)
+	t.Setenv("PERSONAL_DATABASE", url)
+	mustCommand(t, "import", write(t, "users.csv", accountRows(1, importedMD5)), "--settings", write(t, "s.toml", "[password]\nmemory_kib = 72\ntime = 3"))
+	pools, err := dbconn.Open(url, dbconn.RequestLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pools.Close()
+	var hash string
+	if err := pools.Read.QueryRowContext(t.Context(), "SELECT password_hash FROM personal_accounts").Scan(&hash); err != nil || !strings.HasPrefix(hash, "$argon2id$v=19$m=72,t=3,p=1$") {
+		t.Errorf("got %q, %v, want a placeholder with the costs of the settings", hash, err)
 	}
 }

@@ -125,7 +125,7 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		}
 		hasher.TuneMemory()
 		hasher.ObserveQueue(measured.hashing)
-		db, err := store.Open(ctx, c.DatabaseURL, store.Options{Log: log, Observer: measured})
+		db, err := store.Open(ctx, c.DatabaseURL, store.Options{Log: log, Observer: measured, Costs: s.password()})
 		var wrong *store.URLError
 		if errors.As(err, &wrong) {
 			return nil, &pluginrpc.PermanentError{Reason: "database: " + wrong.Error()}

@@ -195,7 +195,7 @@ func TestSignIn_ReplacesAHashOfAnotherSystem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		own, foreign := password.Split(imported)
+		own, foreign := password.Split(imported, password.LowestParams())
 		set := func() {
 			t.Helper()
 			f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET password_hash = '%s', foreign_hash = '%s'", own, foreign))

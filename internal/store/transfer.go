@@ -137,7 +137,7 @@ func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.
 	var args []any
 	var maxID int64
 	for _, i := range indexes {
-		row := newAccountRow(batch[i])
+		row := s.newAccountRow(batch[i])
 		id := any(s.nextID)
 		if batch[i].ID != 0 {
 			id = batch[i].ID

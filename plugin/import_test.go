@@ -283,7 +283,7 @@ func TestPlugin_WrapsBareHashes(t *testing.T) {
 		signIn(t, service, "user0")
 		signIn(t, service, "user199")
 		out, _ = mustCommand(t, "export")
-		if own, wrapped := strings.Count(out, `"$argon2id$v=19$`), strings.Count(out, `"$argon2id-md5$v=19$`); own != 2 || wrapped != 198 {
+		if own, wrapped := strings.Count(out, `"$argon2id$v=19$`), strings.Count(out, `"$argon2id-of$v=19$`); own != 2 || wrapped != 198 {
 			t.Errorf("got %d current and %d wrapped hashes, want 2 and 198", own, wrapped)
 		}
 	})

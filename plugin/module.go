@@ -154,7 +154,7 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		m.service.CountSuppressedMails(measured.suppression)
 		m.worker.Handlers = m.service.Jobs()
 		maps.Copy(m.worker.Handlers, m.service.FillJobs())
-		m.worker.Handlers[transfer.KindWrap] = (&transfer.Wrapping{Store: db, Wrapper: hasher}).Do
+		m.worker.Handlers[transfer.KindWrap] = (&transfer.Wrapping{Store: db, Wrapper: hasher, Log: log}).Do
 		m.rules = m.wantedRules()
 		m.stopBase = start(m.syncClock, m.learnFormats, m.watchRules)
 		return m, nil

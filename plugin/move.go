@@ -69,7 +69,7 @@ func (c importCommand) stage(
 	if err != nil {
 		return nil, nil, err
 	}
-	debug.SetGCPercent(50) // rows are short-lived, and the memory of a small machine is dearer than a tenth of the time
+	debug.SetGCPercent(30) // rows are short-lived, and the memory of a small machine is dearer than some of the time
 	line := newProgressLine(stderr, size)
 	defer line.clear()
 	staged, err = m.Stage(ctx, db, &counted{file, line, 0, 0}, schema)

@@ -367,7 +367,7 @@ func periodicWork(t *testing.T) map[string]work {
 			return accounts.New(settings, db, hasher, nil, slog.New(slog.DiscardHandler), func() {}).EraseDue(ctx)
 		},
 		"wrap hashes": func(ctx context.Context, db *store.Store) error {
-			_, err := db.BareHashes(ctx, transfer.IDs{From: 1, To: 1 << 50, List: []int64{1, 500, 9000}})
+			_, err := db.BareHashes(ctx, []int64{1, 500, 9000})
 			return err
 		},
 		"rules":         func(ctx context.Context, db *store.Store) error { _, err := db.CheckCompatible(ctx); return err },

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -17,6 +18,7 @@ var texts = []struct {
 	adopt   func(parts []string) (hash string, ok bool)
 	refusal string
 }{
+	{"MD5", md5Digits, plainMD5, ""},
 	{"Django Argon2", whole(`argon2(\$argon2id?\$v=.*)`), first, ""},
 	{"Django bcrypt", whole(`bcrypt\$(\$2[aby]\$.*)`), first, ""},
 	{"Django MD5", whole(`md5\$([^$]*)\$([0-9a-f]{32})`), salted("md5"), ""},
@@ -30,7 +32,7 @@ var texts = []struct {
 	{"MediaWiki PBKDF2", whole(`:pbkdf2:(sha1|sha256|sha512):([0-9]{1,7}):[0-9]+:([A-Za-z0-9+/=]+):([A-Za-z0-9+/=]+)`), func(p []string) (string, bool) {
 		return pbkdf2Text("-"+p[1], p[2], p[3], p[4])
 	}, ""},
-	{"MediaWiki A", whole(`:A:([0-9a-f]{32})`), first, ""},
+	{"MediaWiki A", whole(`:A:([0-9a-f]{32})`), plainMD5, ""},
 	{"MediaWiki B", whole(`:[AB]:([^:]*):([0-9a-f]{32})`), func(p []string) (string, bool) { return newDigest("md5(s.-.md5(p))", p[1], p[2]), true }, ""},
 	{"MediaWiki bcrypt", whole(`:bcrypt:([0-9]{1,2})\$([./A-Za-z0-9]{22})\$([./A-Za-z0-9]{31})`), func(p []string) (string, bool) {
 		return fmt.Sprintf("$2y$%02s$%s%s", p[1], p[2], p[3]), true
@@ -41,6 +43,8 @@ var texts = []struct {
 	}, ""},
 	{"LDAP, Dovecot and Spring", whole(`\{(?i:CRYPT|MD5-CRYPT|SHA256-CRYPT|SHA512-CRYPT|BLF-CRYPT|BCRYPT|ARGON2|ARGON2ID?)\}(\$.*)`), first, ""},
 	{"Joomla", whole(`\{(SHA256)\}([0-9a-f]{64}):(.+)`), func(p []string) (string, bool) { return newDigest("sha256(p.s)", p[3], p[2]), true }, ""},
+	{"LDAP in hexadecimal digits", whole(`\{(?i:S?MD5|S?SHA|S?SHA256|S?SHA512)\}[0-9A-Fa-f]+`), nil,
+		"the sum is in hexadecimal digits: write sum and salt in base64, or the digits alone with --hash-form, such as sha1(p.s)"},
 	{"LDAP", whole(`\{((?i)S?MD5|S?SHA|S?SHA256|S?SHA512)\}([A-Za-z0-9+/]+=*)`), ldap, ""},
 
 	{"bcrypt with a defect", whole(`\$2x\$.*`), nil,
@@ -70,6 +74,8 @@ var texts = []struct {
 func whole(pattern string) *regexp.Regexp { return regexp.MustCompile(`\A(?:` + pattern + `)\z`) }
 
 func first(parts []string) (string, bool) { return parts[1], true }
+
+func plainMD5(parts []string) (string, bool) { return newDigest(md5Form, "", parts[1]), true }
 
 // salted returns a function for the salt and then the digits of a salt before the password.
 func salted(name string) func([]string) (string, bool) {
@@ -119,15 +125,11 @@ func ldap(parts []string) (string, bool) {
 	return newDigest(form, string(data[size:]), hex.EncodeToString(data[:size])), true
 }
 
-// Adopt checks a hash that another system made and returns the form to store: a weak hash
-// as one that waits to be wrapped (see [IsBare]), a hash that begins with ! as an unusable one
-// (see [IsUnusable]). What it has stored once it returns unchanged. The error is [ErrBadHash] with
-// the reason, which says what to do with hashes of systems that cannot be taken, and no part of the
-// hash.
+// Adopt checks a hash that another system made and returns the form to store. A weak hash waits to be
+// wrapped (see [IsBare]). A hash that begins with ! is unusable (see [IsUnusable]). A hash in the form to
+// store is returned unchanged. The error is [ErrBadHash] with the reason, and what to do if hashes of
+// that system cannot be taken; it has no part of the hash.
 func Adopt(foreign string) (encoded string, err error) {
-	if encoded, ok := bareMD5(foreign); ok {
-		return encoded, nil
-	}
 	if strings.HasPrefix(foreign, Unusable) { // Django appends random letters
 		return Unusable, nil
 	}
@@ -156,20 +158,20 @@ func rewrite(foreign string) (string, error) {
 	}
 	for _, t := range texts {
 		parts := t.pattern.FindStringSubmatch(foreign)
-		switch {
-		case parts == nil:
-		case t.adopt == nil:
-			return "", fmt.Errorf("%w: %s", ErrBadHash, t.refusal)
-		default:
-			hash, ok := t.adopt(parts)
-			if !ok {
-				return "", fmt.Errorf("%w: not a hash of %s", ErrBadHash, t.name)
-			}
-			if encoded, ok := bareMD5(hash); ok {
-				return encoded, nil
-			}
-			return hash, nil
+		if parts == nil {
+			continue
 		}
+		if t.adopt == nil {
+			return "", fmt.Errorf("%w: %s", ErrBadHash, t.refusal)
+		}
+		hash, ok := t.adopt(parts)
+		if !ok {
+			return "", fmt.Errorf("%w: not a hash of %s", ErrBadHash, t.name)
+		}
+		if hash != foreign { // without a prefix it may be another text of the list
+			return rewrite(hash)
+		}
+		break
 	}
 	return foreign, nil
 }
@@ -187,44 +189,50 @@ func AdoptForm(hash, salt, formText string) (encoded string, err error) {
 	if notHex != nil || len(sum) < minKeyBytes {
 		return Adopt(hash)
 	}
+	if salt != "" {
+		hash = digits + ":" + salt
+	}
 	if formText == "" {
-		if salt != "" {
-			hash = digits + ":" + salt
-		}
 		return Adopt(hash)
 	}
-	if parts := pbkdf2Start.FindStringSubmatch(formText); parts != nil {
-		return adoptPBKDF2(parts, salt, sum)
-	}
-	f, err := parseForm(formText)
-	if err != nil {
+	pbkdf2, size, err := parseAnyForm(formText)
+	switch {
+	case err != nil:
 		return "", err
-	}
-	if len(sum) != f.outer.new().Size() {
+	case len(sum) != size:
 		return Adopt(hash)
+	case pbkdf2 == "":
+		return Adopt(newDigest(formText, salt, digits))
+	case salt == "":
+		return "", fmt.Errorf("%w: the salt of the PBKDF2 is missing", ErrBadHash)
 	}
-	if formText == "md5(p)" && salt == "" {
-		return Adopt(digits)
-	}
-	return Adopt(newDigest(formText, salt, digits))
+	encode := base64.RawStdEncoding.EncodeToString
+	return Adopt(pbkdf2 + encode([]byte(salt)) + "$" + encode(sum))
 }
 
 // CheckForm returns [ErrBadHash] with the reason if AdoptForm does not take a form.
 func CheckForm(formText string) error {
-	if pbkdf2Start.MatchString(formText) {
-		return nil
-	}
-	_, err := parseForm(formText)
+	_, _, err := parseAnyForm(formText)
 	return err
 }
 
 var pbkdf2Start = whole(`\$?pbkdf2-(sha1|sha256|sha512)\$i=([0-9]{1,7})(?:,l=([0-9]{1,3}))?\$?`)
 
-func adoptPBKDF2(parts []string, salt string, sum []byte) (string, error) {
-	if salt == "" {
-		return "", fmt.Errorf("%w: the salt of the PBKDF2 is missing", ErrBadHash)
+// parseAnyForm returns the number of bytes of the digits that a form concerns, and for a PBKDF2, which
+// has the size of its digest unless l= states one, the start of the stored hash. The error is [ErrBadHash].
+func parseAnyForm(text string) (pbkdf2 string, size int, err error) {
+	parts := pbkdf2Start.FindStringSubmatch(text)
+	if parts == nil {
+		f, err := parseForm(text)
+		if err != nil {
+			return "", 0, err
+		}
+		return "", f.outer.new().Size(), nil
 	}
-	encode := base64.StdEncoding.EncodeToString
-	text, _ := pbkdf2Text("-"+parts[1], parts[2], encode([]byte(salt)), encode(sum))
-	return Adopt(text)
+	if size, err = strconv.Atoi(parts[3]); err != nil {
+		size = digests[parts[1]].new().Size()
+	}
+	pbkdf2 = fmt.Sprintf("$pbkdf2-%s$i=%s,l=%d$", parts[1], parts[2], size)
+	_, err = parseUnsummed(pbkdf2 + zeroSalt + "$")
+	return pbkdf2, size, err
 }

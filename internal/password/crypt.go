@@ -68,15 +68,15 @@ func parseDrupal(encoded string) (stored, error) {
 		return s.upToCryptBytes(), nil
 	}
 	sum, want := s.sum, encoded[of+phpassHead:]
-	s.sum = func(password string) string { return sum(md5Hex(password)) }
-	s.matches = func(password string) bool { return equal(sum(md5Hex(password)), want) }
+	s.sum = func(password string) string { return sum(digests["md5"].hex(password)) }
+	s.matches = func(password string) bool { return equal(s.sum(password), want) }
 	s.blocks = nil
 	return s, nil
 }
 
 // minSHACryptRounds are those of the specification, which allows 999,999,999; most systems use
-// 5000, passlib 656,000.
-const minSHACryptRounds, maxSHACryptRounds, defaultSHACryptRounds = 1000, 1_000_000, 5000
+// 5000, passlib 656,000. The maximum takes two seconds for a password of 512 bytes.
+const minSHACryptRounds, maxSHACryptRounds, defaultSHACryptRounds = 1000, 700_000, 5000
 
 var (
 	md5CryptForm = regexp.MustCompile(`\A\$1\$([^$:]{0,8})\$([./0-9A-Za-z]{22})?\z`)
@@ -121,9 +121,11 @@ func parseSHACrypt(encoded string) (stored, error) {
 		return stored{}, fmt.Errorf("%w: the sum is too short or too long", ErrBadHash)
 	}
 	salt := parts[3]
-	s := summed(fmt.Sprintf("$%s$rounds=%d$", parts[1], rounds), encoded, len(encoded)-len(parts[4]), rounds, func(password string) string {
+	class := costClass(rounds, minWork-1, maxSHACryptRounds)
+	s := summed(fmt.Sprintf("$%s$rounds=%d$", parts[1], class), encoded, len(encoded)-len(parts[4]), rounds, func(password string) string {
 		return string(crypt.KeySHACrypt(newHash, []byte(password), []byte(salt), rounds))
 	})
+	s.share = float64(rounds) / float64(class)
 	s.blocks = func(password string) int { // of each round, and of the password as often as it has bytes
 		n := len(password)
 		return rounds*((size+n*13/7+len(salt)*2/3+block/8+1)/block+1) + n*n/block

@@ -130,6 +130,12 @@ func (p *formParser) term() (func(password, salt string) string, error) {
 // digestPrefix begins a stored digest: $digest$FORM$SALT$DIGITS, the salt in unpadded base64.
 const digestPrefix = "$digest$"
 
+// md5Form is that of 32 digits without a form.
+const md5Form = "md5(p)"
+
+// digestWork is that of a digest, see stored: next to an Argon2id it is none.
+const digestWork = 1
+
 // maxDigestSalt is the maximum length of a salt, in bytes.
 const maxDigestSalt = 128
 
@@ -160,8 +166,12 @@ func parseDigest(encoded string) (stored, error) {
 	case f.salts && len(salt) == 0:
 		return stored{}, fmt.Errorf("%w: the salt of the form %s is missing", ErrBadHash, parts[1])
 	}
-	s := summed(digestPrefix, encoded, len(encoded)-len(parts[3]), 1, func(password string) string { return f.sum(password, string(salt)) })
-	s.name = parts[1]
+	s := summed(digestPrefix, encoded, len(encoded)-len(parts[3]), digestWork, func(password string) string {
+		return f.sum(password, string(salt))
+	})
+	if s.name = parts[1]; s.name == md5Form {
+		s.name = "MD5"
+	}
 	return s, nil
 }
 
@@ -195,12 +205,17 @@ func MatchForms(hash, salt, password string) (matching []string) {
 	return matching
 }
 
-// Ambiguous reports whether a hash does not say how it was made although [Adopt] accepts it: 32 hexadecimal
-// digits may be an MD5 of the password or of its MD5. Someone's password tells, see [MatchForms].
+// Ambiguous reports whether [Adopt] has to guess how a hash was made. 32 hexadecimal digits may be
+// the MD5 of the password or of another digest: [MatchForms] finds out with the password of one user.
+// md5$SALT$… and sha1$SALT$… are Django's, or HMACs of old versions of Werkzeug, which are not read.
 func Ambiguous(hash string) bool {
-	_, ok := bareMD5(hash)
-	return ok
+	return md5Digits.MatchString(hash) || saltedDjango.MatchString(hash)
 }
+
+var (
+	md5Digits    = whole(`([0-9A-Fa-f]{32})`)
+	saltedDjango = whole(`md5\$[^$]+\$[0-9a-f]{32}|sha1\$[^$]+\$[0-9a-f]{40}`)
+)
 
 // cutSalt splits DIGITS:SALT if there is no other salt.
 func cutSalt(hash, salt string) (digits, theSalt string) {

@@ -35,11 +35,12 @@ func TestMatchForms_NamesTheFormOfTheVectors(t *testing.T) {
 	}
 }
 
-func TestAmbiguous_DigitsOfAnMD5(t *testing.T) {
+func TestAmbiguous_HashesOfMoreThanOneKind(t *testing.T) {
 	for hash, want := range map[string]bool{
 		"3cb4e732631f47e6eb961f34554b7cde": true, "3CB4E732631F47E6EB961F34554B7CDE": true,
 		"1718b1e30bf3987e092e9bf62a31b1a7:Zr8aQ": false, "md5$$88a434c88cca4e900f7874cd98123f43": false, "": false, "!": false,
-		"2f9e53523b62abc141a2b4d6019d23cba835dbd0": false,
+		"2f9e53523b62abc141a2b4d6019d23cba835dbd0": false, "sha1$$2f9e53523b62abc141a2b4d6019d23cba835dbd0": false,
+		"sha1$seasalt$cff36ea83f5706ce9aa7454e63e431fc726b2dc8": true, "md5$seasalt$3f86d0d3d465b7b458c231bf3555c0e3": true,
 	} {
 		if got := Ambiguous(hash); got != want {
 			t.Errorf("%q: got %t", hash, got)
@@ -55,6 +56,8 @@ func TestCheckForm_Limits(t *testing.T) {
 		"md5(p)md5(p)": false, "md5 (p)": false, "MD5(p)": false, "md5($p)": false, "md5(p..s)": false,
 		"md5(md5(md5(md5(md5(md5(p))))))": true, "md5(md5(md5(md5(md5(md5(md5(p)))))))": false,
 		"md5(" + strings.Repeat("s.", 40) + "p)": false, "pbkdf2-md5$i=1": false,
+		"pbkdf2-sha256$i=0": false, "pbkdf2-sha256$i=4000001": false, "pbkdf2-sha256$i=4000000": true, "$pbkdf2-sha256$i=9999999,l=32$": false,
+		"pbkdf2-sha256$i=1,l=0": false, "pbkdf2-sha256$i=1,l=15": false, "pbkdf2-sha256$i=1,l=129": false, "pbkdf2-sha512$i=1000,l=64": true,
 	} {
 		if err := CheckForm(form); (err == nil) != good || err != nil && !errors.Is(err, ErrBadHash) {
 			t.Errorf("%q: got %v, want it taken: %t", form, err, good)
@@ -65,25 +68,30 @@ func TestCheckForm_Limits(t *testing.T) {
 func TestAdoptForm_ConcernsDigitsOfItsLengthOnly(t *testing.T) {
 	const digits, bcrypt = "3cb4e732631f47e6eb961f34554b7cde", "$2y$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy"
 	for name, test := range map[string]struct{ hash, salt, form, want, reason string }{
-		"another format has a form":     {hash: bcrypt, form: "md5(p.s)", want: bcrypt},
-		"another format has a salt":     {hash: bcrypt, salt: "x", want: bcrypt},
-		"plain digits":                  {hash: digits, form: "md5(p)", want: barePrefix + digits},
-		"nested":                        {hash: strings.ToUpper(digits), form: "md5(md5(p))", want: "$waits$$digest$md5(md5(p))$$" + digits},
-		"salt in a column":              {hash: digits, salt: "ab", form: "md5(p.s)", want: "$waits$$digest$md5(p.s)$YWI$" + digits},
-		"salt after a colon":            {hash: digits + ":a:b", form: "md5(p.s)", want: "$waits$$digest$md5(p.s)$YTpi$" + digits},
-		"salted without a form":         {hash: digits, salt: "ab", reason: "state the form"},
-		"a colon without a form":        {hash: digits + ":ab", reason: "state the form"},
-		"no salt for the form":          {hash: digits, form: "md5(p.s)", reason: "is missing"},
-		"a salt beside the form":        {hash: digits, salt: "ab", form: "md5(md5(p))", reason: "there is a salt"},
-		"digits of another length":      {hash: digits, form: "sha1(p)", want: barePrefix + digits},
-		"long digits without a form":    {hash: digits + "01234567", reason: "state the form"},
-		"no form at all":                {hash: digits, form: "md5", reason: "the form is not like"},
-		"too long a salt":               {hash: digits, salt: strings.Repeat("a", 129), form: "md5(p.s)", reason: "salt is too long"},
-		"a PBKDF2 without a salt":       {hash: digits + digits, form: "$pbkdf2-sha256$i=64000,l=32$", reason: "salt of the PBKDF2"},
-		"a PBKDF2 of too much work":     {hash: digits + digits, salt: "a", form: "pbkdf2-sha256$i=4000001", reason: "iterations are not"},
-		"a hash that is stored, a form": {hash: "$waits$$digest$md5(p.s)$YWI$" + digits, form: "md5(s.p)", want: "$waits$$digest$md5(p.s)$YWI$" + digits},
-		"a user without a password":     {hash: "!", form: "md5(p.s)", want: "!"},
-		"an empty hash":                 {form: "md5(p.s)", reason: "unknown format"},
+		"another format has a form":         {hash: bcrypt, form: "md5(p.s)", want: bcrypt},
+		"another format has a salt":         {hash: bcrypt, salt: "x", want: bcrypt},
+		"plain digits":                      {hash: digits, form: "md5(p)", want: "$waits$$digest$md5(p)$$" + digits},
+		"nested":                            {hash: strings.ToUpper(digits), form: "md5(md5(p))", want: "$waits$$digest$md5(md5(p))$$" + digits},
+		"salt in a column":                  {hash: digits, salt: "ab", form: "md5(p.s)", want: "$waits$$digest$md5(p.s)$YWI$" + digits},
+		"salt after a colon":                {hash: digits + ":a:b", form: "md5(p.s)", want: "$waits$$digest$md5(p.s)$YTpi$" + digits},
+		"salted without a form":             {hash: digits, salt: "ab", reason: "state the form"},
+		"a colon without a form":            {hash: digits + ":ab", reason: "state the form"},
+		"no salt for the form":              {hash: digits, form: "md5(p.s)", reason: "is missing"},
+		"a salt beside the form":            {hash: digits, salt: "ab", form: "md5(md5(p))", reason: "there is a salt"},
+		"digits of another length":          {hash: digits, form: "sha1(p)", want: "$waits$$digest$md5(p)$$" + digits},
+		"salted digits of another length":   {hash: digits, salt: "ab", form: "sha1(p.s)", reason: "state the form"},
+		"digits of another length, a colon": {hash: digits + ":ab", form: "sha1(p.s)", reason: "state the form"},
+		"long digits without a form":        {hash: digits + "01234567", reason: "state the form"},
+		"no form at all":                    {hash: digits, form: "md5", reason: "the form is not like"},
+		"too long a salt":                   {hash: digits, salt: strings.Repeat("a", 129), form: "md5(p.s)", reason: "salt is too long"},
+		"a PBKDF2 without a salt":           {hash: digits + digits, form: "$pbkdf2-sha256$i=64000,l=32$", reason: "salt of the PBKDF2"},
+		"a PBKDF2 of too much work":         {hash: digits + digits, salt: "a", form: "pbkdf2-sha256$i=4000001", reason: "iterations are not"},
+		"a PBKDF2 of another length":        {hash: digits, form: "$pbkdf2-sha256$i=64000,l=32$", want: "$waits$$digest$md5(p)$$" + digits},
+		"a PBKDF2 of the stated length":     {hash: digits, salt: "salt", form: "$pbkdf2-sha256$i=64000,l=16$", want: "$pbkdf2-sha256$i=64000,l=16$c2FsdA$PLTnMmMfR+brlh80VUt83g"},
+		"a PBKDF2 of no stated length":      {hash: digits, salt: "salt", form: "$pbkdf2-sha256$i=64000$", reason: "state the form"},
+		"a hash that is stored, a form":     {hash: "$waits$$digest$md5(p.s)$YWI$" + digits, form: "md5(s.p)", want: "$waits$$digest$md5(p.s)$YWI$" + digits},
+		"a user without a password":         {hash: "!", form: "md5(p.s)", want: "!"},
+		"an empty hash":                     {form: "md5(p.s)", reason: "unknown format"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := AdoptForm(test.hash, test.salt, test.form)
@@ -94,6 +102,21 @@ func TestAdoptForm_ConcernsDigitsOfItsLengthOnly(t *testing.T) {
 				t.Errorf("got %q, %v, want %q", got, err, test.reason)
 			}
 		})
+	}
+}
+
+func TestAdopt_SaysWhyBehindAPrefixToo(t *testing.T) {
+	for hash, reason := range map[string]string{
+		"{CRYPT}$2x$05$/OK.fbVrR/bpIqNJ5ianF.CE5elHaaO4EbggVDjb8P19RukzXSM3e": "implementation with a defect",
+		"{CRYPT}$y$j9T$salt$sum":                         "yescrypt",
+		"{crypt}$apr1$salt$sum":                          "Apache",
+		"{SSHA}2f9e53523b62abc141a2b4d6019d23cba835dbd0": "in base64",
+		"{SHA512}" + strings.Repeat("0a", 64):            "in base64",
+		"{SMD5}3cb4e732631f47e6eb961f34554b7cde5a723861": "in base64",
+	} {
+		if _, err := Adopt(hash); !errors.Is(err, ErrBadHash) || !strings.Contains(err.Error(), reason) {
+			t.Errorf("%s: got %v, want %q", hash, err, reason)
+		}
 	}
 }
 
@@ -176,6 +199,7 @@ func FuzzAdoptForm(f *testing.F) {
 			}
 			return
 		}
+		checkWrapped(t, encoded)
 		if again, err := Adopt(encoded); err != nil || again != encoded {
 			t.Errorf("adopting %q again: got %q, %v", encoded, again, err)
 		}

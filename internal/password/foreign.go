@@ -95,10 +95,10 @@ func parsePhpBB(encoded string) (stored, error) {
 	}
 	inner, err := parsePhpass("$H$" + parts[2] + parts[3])
 	rounds := 1 << strings.IndexByte(phpassDigits, parts[2][0])
-	if err != nil || rounds > maxPhpBBRounds {
+	cost, _ := strconv.Atoi(parts[1][4:6])
+	if err != nil || rounds > maxPhpBBRounds || cost == maxBcryptCost { // which takes the time alone
 		return stored{}, fmt.Errorf("%w: cost is too high", ErrBadHash)
 	}
-	cost, _ := strconv.Atoi(parts[1][4:6])
 	return stored{
 		format:  encoded[:len("$phpbb$2y$10$9$")],
 		matches: func(password string) bool { return outer.matches(inner.sum(password)) },
@@ -111,8 +111,8 @@ func parsePhpBB(encoded string) (stored, error) {
 func trimPHP(s string) string { return strings.Trim(s, " \n\r\t\v\x00") }
 
 // The limits of the logarithm of phpass's rounds. The original allows 30; WordPress
-// uses 13, and 18 takes two seconds for the longest passwords.
-const minPhpassCost, maxPhpassCost = 7, 18
+// uses 13, and 17 takes one to two seconds for the longest passwords.
+const minPhpassCost, maxPhpassCost = 7, 17
 
 const (
 	phpassDigits = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -192,7 +192,7 @@ func phpass(h hash.Hash, cost int, salt, password string) string {
 // sum that is longer than that of the digest, the work is that of each of its blocks.
 var maxPBKDF2Iterations = map[string]int{"sha1": 4_000_000, "sha256": 4_000_000, "sha512": 2_000_000}
 
-var pbkdf2Form = regexp.MustCompile(`\A(pbkdf2_(sha256|sha1)\$([1-9][0-9]{0,6})\$)([^$]{1,128})\$([A-Za-z0-9+/]+=*)?\z`)
+var pbkdf2Form = regexp.MustCompile(`\Apbkdf2_(sha256|sha1)\$([1-9][0-9]{0,6})\$([^$]+)\$([A-Za-z0-9+/]+=*)?\z`)
 
 // parsePBKDF2 parses a PBKDF2 (RFC 8018) as Django writes it:
 // pbkdf2_sha256$ITERATIONS$SALT$SUM, the salt as text and the sum in base64.
@@ -201,11 +201,15 @@ func parsePBKDF2(encoded string) (stored, error) {
 	if parts == nil {
 		return stored{}, fmt.Errorf("%w: not a PBKDF2 of Django's", ErrBadHash)
 	}
-	size := digests[parts[2]].new().Size()
-	if want, err := base64.StdEncoding.Strict().DecodeString(parts[5]); err != nil || len(want) != size && parts[5] != "" {
+	size := digests[parts[1]].new().Size()
+	if want, err := base64.StdEncoding.Strict().DecodeString(parts[4]); err != nil || len(want) != size && parts[4] != "" {
 		return stored{}, fmt.Errorf("%w: the sum does not have the size of the digest", ErrBadHash)
 	}
-	return newPBKDF2(encoded, len(encoded)-len(parts[5]), parts[1], parts[2], parts[3], []byte(parts[4]), size, base64.StdEncoding)
+	if len(parts[3]) > 2*maxSaltBytes {
+		return stored{}, fmt.Errorf("%w: the salt is too long", ErrBadHash)
+	}
+	return newPBKDF2(encoded, len(encoded)-len(parts[4]), "pbkdf2_"+parts[1]+"$%d$", parts[1], parts[2], []byte(parts[3]), size,
+		base64.StdEncoding)
 }
 
 var pbkdf2PHCForm = regexp.MustCompile(`\A\$pbkdf2-(sha1|sha256|sha512)\$i=([1-9][0-9]{0,6}),l=([1-9][0-9]{0,2})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)?\z`)
@@ -227,12 +231,10 @@ func parsePBKDF2PHC(encoded string) (stored, error) {
 	case len(salt) > 2*maxSaltBytes || size < minKeyBytes || size > 2*maxKeyBytes || len(want) != size && parts[5] != "":
 		return stored{}, fmt.Errorf("%w: salt or sum is too short or too long", ErrBadHash)
 	}
-	blocks := (size-1)/digests[parts[1]].new().Size() + 1
-	iterations, _ := strconv.Atoi(parts[2])
-	format := fmt.Sprintf("$pbkdf2-%s$i=%d$", parts[1], iterations*blocks)
-	return newPBKDF2(encoded, len(encoded)-len(parts[5]), format, parts[1], parts[2], salt, size, base64.RawStdEncoding)
+	return newPBKDF2(encoded, len(encoded)-len(parts[5]), "$pbkdf2-"+parts[1]+"$i=%d$", parts[1], parts[2], salt, size, base64.RawStdEncoding)
 }
 
+// newPBKDF2 returns a PBKDF2 whose format is %d, in a text, for its iterations.
 func newPBKDF2(encoded string, settings int, format, digest, count string, salt []byte, size int, encoding *base64.Encoding) (stored,
 	error) {
 	d := digests[digest]
@@ -241,17 +243,21 @@ func newPBKDF2(encoded string, settings int, format, digest, count string, salt 
 	if most := maxPBKDF2Iterations[digest] / blocks; err != nil || iterations > most {
 		return stored{}, fmt.Errorf("%w: iterations are not in 1 … %d", ErrBadHash, most)
 	}
-	return summed(format, encoded, settings, 2*iterations*blocks, func(password string) string { // an HMAC hashes twice
+	class := costClass(iterations*blocks, minWork/2-1, maxPBKDF2Iterations[digest])
+	s := summed(fmt.Sprintf(format, class), encoded, settings, 2*iterations*blocks, func(password string) string { // an HMAC hashes twice
 		sum, _ := pbkdf2.Key(d.new, password, salt, iterations, size)
 		return encoding.EncodeToString(sum)
-	}), nil
+	})
+	s.share = float64(iterations*blocks) / float64(class)
+	return s, nil
 }
 
 // The limits of a scrypt: its memory is 128·N·r bytes, its work N·r·p, of which the
-// maximum takes about two seconds.
+// maximum takes about two seconds, and the minimum as long as minWork.
 const (
 	maxScryptMemory = 256 << 20
 	maxScryptWork   = 1 << 22
+	minScryptWork   = 1 << 11
 )
 
 // parseScryptPHC parses a scrypt (RFC 7914) in the PHC string format, as passlib and
@@ -300,6 +306,8 @@ func newScrypt(n, r, p uint32, salt, want []byte) (stored, error) {
 		return stored{}, fmt.Errorf("%w: costs that no scrypt has", ErrBadHash)
 	case memory > maxScryptMemory || work > maxScryptWork:
 		return stored{}, fmt.Errorf("%w: it needs more than %d MiB or too much time", ErrBadHash, maxScryptMemory>>20)
+	case work < minScryptWork:
+		return stored{}, fmt.Errorf("%w: too little work: write ! instead, so that the user sets a password with a recovery mail", ErrBadHash)
 	case len(salt) < 1 || len(salt) > 2*maxSaltBytes || len(want) < minKeyBytes || len(want) > maxKeyBytes:
 		return stored{}, fmt.Errorf("%w: salt or sum is too short or too long", ErrBadHash)
 	}

@@ -69,6 +69,11 @@ func TestVerify_ForeignHashMatchesAndIsDueForRehash(t *testing.T) {
 	}
 }
 
+// md5Of returns what is stored of an MD5 that waits to be wrapped.
+func md5Of(password string) string {
+	return waitingPrefix + newDigest(md5Form, "", digests["md5"].hex(password))
+}
+
 func mustVerify(t *testing.T, h *Hasher, encoded, entered string, want Result) {
 	t.Helper()
 	if got, err := h.Verify(t.Context(), user, encoded, entered); err != nil || got != want {
@@ -88,7 +93,7 @@ func TestVerify_FollowsRulesOfForeignSystem(t *testing.T) {
 		"WordPress 6.8 trims":               {"$wp$2y$05$WhyxBDhSo/YsdMropMgla.QkyuKoFDnW1GX/uk6MQu5kvNFoYYq5S", " correct horse\t", true},
 		"WordPress before 6.8 trims too":    {"$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/", " correct horse ", true},
 		"phpBB does not trim":               {"$H$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/", " correct horse ", false},
-		"MD5 of the empty password fails":   {barePrefix + "d41d8cd98f00b204e9800998ecf8427e", "", false},
+		"MD5 of the empty password fails":   {md5Of(""), "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := h.Verify(t.Context(), user, test.encoded, test.entered)
@@ -104,7 +109,7 @@ func TestVerify_FollowsRulesOfForeignSystem(t *testing.T) {
 func TestVerify_TriesBytesAsEntered(t *testing.T) {
 	h := newHasher(t, cheap)
 	const decomposed, composed, tab = "cafe\u0301 au lait", "caf\u00e9 au lait", "one\ttwo three"
-	ofDecomposed, ofTab := barePrefix+md5Hex(decomposed), barePrefix+md5Hex(tab)
+	ofDecomposed, ofTab := md5Of(decomposed), md5Of(tab)
 	mustVerify(t, h, ofDecomposed, decomposed, Result{Match: true, Rehash: true})
 	mustVerify(t, h, ofDecomposed, composed, Result{})
 	mustVerify(t, h, ofTab, tab, Result{Match: true}) // no rehash: the text has no canonical form
@@ -119,7 +124,7 @@ func TestWrap_WrappedMD5Matches(t *testing.T) {
 		t.Fatalf("got %q, %v", bare, err)
 	}
 	wrapped, err := h.Wrap(t.Context(), bare)
-	if err != nil || IsBare(wrapped) || !strings.HasPrefix(wrapped, wrappedPrefix) || strings.Contains(wrapped, "3cb4e732") {
+	if err != nil || IsBare(wrapped) || !strings.HasPrefix(wrapped, withinPrefix) || strings.Contains(wrapped, "3cb4e732") {
 		t.Fatalf("got %q, %v", wrapped, err)
 	}
 	mustVerify(t, h, wrapped, phrase, Result{Match: true, Rehash: true})
@@ -127,7 +132,7 @@ func TestWrap_WrappedMD5Matches(t *testing.T) {
 	if again, err := Adopt(wrapped); err != nil || again != wrapped {
 		t.Errorf("adopting the wrapped hash: got %q, %v, want it unchanged", again, err)
 	}
-	for _, encoded := range []string{wrapped, h.dummy.String(), "", barePrefix} {
+	for _, encoded := range []string{wrapped, h.dummy.String(), "", waitingPrefix} {
 		if _, err := h.Wrap(t.Context(), encoded); !errors.Is(err, ErrBadHash) {
 			t.Errorf("%q: got %v, want ErrBadHash", encoded, err)
 		}
@@ -154,8 +159,8 @@ func TestAdopt_RefusesHashesOutsideLimits(t *testing.T) {
 	const sum = "bVpqm+CHHjqQF7nMJoWDg4CZlat+lk5aiYohLM2SyuY"
 	for _, encoded := range []string{
 		"", "plain", "*", "3cb4e732631f47e6eb961f34554b7cd", "3cb4e732631f47e6eb961f34554b7cdg",
-		barePrefix + "3CB4E732631F47E6EB961F34554B7CDE", barePrefix + "3c", wrappedPrefix + "v=19$m=64,t=1,p=1$" + salt16,
-		wrappedPrefix + "v=19$m=4194304,t=1,p=1$" + salt16 + "$" + key32,
+		"$digest$md5(p)$$3CB4E732631F47E6EB961F34554B7CDE", "$digest$md5(p)$$3c", withinPrefix + "v=19$m=64,t=1,p=1$" + salt16 + "$" + key32,
+		withinPrefix + "v=19$m=4194304,t=1,p=1$" + salt16 + "$" + key32 + "$$digest$md5(p)$$",
 		"$2x$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy",
 		"$2y$03$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy",
 		"$2y$16$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy",
@@ -163,12 +168,15 @@ func TestAdopt_RefusesHashesOutsideLimits(t *testing.T) {
 		"$wp$2y$31$WhyxBDhSo/YsdMropMgla.QkyuKoFDnW1GX/uk6MQu5kvNFoYYq5S",
 		"$argon2i$v=19$m=64,t=99,p=1$" + salt16 + "$" + key32,
 		"$argon2id$v=19$m=65537,t=16,p=1$" + salt16 + "$" + key32, // valid if stored: 0.1.0 may have made it
-		wrappedPrefix + "v=19$m=65537,t=16,p=1$" + salt16 + "$" + key32,
+		withinPrefix + "v=19$m=65537,t=16,p=1$" + salt16 + "$" + key32 + "$$digest$md5(p)$$",
 		"$argon2i$v=19$m=262144,t=5,p=1$" + salt16 + "$" + key32,
 		"$P$4fEAVu23ObjBkUbr6.1RaiASnSr9u9/", "$P$RfEAVu23ObjBkUbr6.1RaiASnSr9u9/", "$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9", "$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9*",
 		"pbkdf2_sha256$0$salt$" + sum + "=", "pbkdf2_sha256$4000001$salt$" + sum + "=", "pbkdf2_sha256$99999999999$salt$" + sum + "=",
 		"pbkdf2_sha256$1000$$" + sum + "=", "pbkdf2_sha1$1000$salt$" + sum + "=", "pbkdf2_sha512$1000$salt$" + sum + "=",
 		"$scrypt$ln=19,r=8,p=1$" + salt16 + "$" + sum, "$scrypt$ln=14,r=8,p=64$" + salt16 + "$" + sum, "$scrypt$ln=0,r=8,p=1$" + salt16 + "$" + sum,
+		"$phpbb$2y$15$7$RsqOrLNkvw31ldi5VPlyG2t5HxqIKeyFv5dvOFakbr/GBBC0oyfIGMOkSD1dq",
+		"$scrypt$ln=7,r=8,p=1$" + salt16 + "$" + sum, "$P$GfEAVu23ObjBkUbr6.1RaiASnSr9u9/", "$6$rounds=700001$salt$" + strings.Repeat(".", 86),
+		"pbkdf2_sha1$1000$" + strings.Repeat("\U0001F600", 33) + "$" + zeroSum[:len(zeroSum)-16] + "=",
 		"$scrypt$ln=4,r=8,p=0$" + salt16 + "$" + sum, "$scrypt$ln=64,r=8,p=1$" + salt16 + "$" + sum, "$scrypt$ln=4,r=8,p=1$" + salt16 + "$AAAA",
 		"scrypt$1000$salt$8$1$" + sum + "=", "scrypt$4294967295$salt$8$1$" + sum + "=", "scrypt$1024$salt$4294967295$1$" + sum + "=", "scrypt$1024$$8$1$" + sum + "=",
 		"pbkdf2_sha256$1000$sa\x00lt$" + sum + "=", "pbkdf2_sha256$1000$salt\xff$" + sum + "=", "scrypt$1024$sa\x00lt$8$1$" + sum + "=", "scrypt$1024$sa\x7flt$8$1$" + sum + "=",
@@ -182,12 +190,27 @@ func TestAdopt_RefusesHashesOutsideLimits(t *testing.T) {
 	}
 }
 
+// checkWrapped checks that a hash that waits can be wrapped and has a dummy then.
+func checkWrapped(t *testing.T, encoded string) {
+	t.Helper()
+	if !IsBare(encoded) {
+		return
+	}
+	wrapped, err := newHasher(t, LowestParams()).Wrap(t.Context(), encoded)
+	if err != nil {
+		t.Fatalf("wrapping %q: %v", encoded, err)
+	}
+	if d, ok := dummyOf(Format(wrapped)); !ok || d.format != Format(wrapped) || IsBare(wrapped) {
+		t.Fatalf("%q is wrapped as %q, which has no dummy", encoded, wrapped)
+	}
+}
+
 // FuzzParse checks that every adopted hash is within the limits, and that cheap ones
 // can be compared.
 func FuzzParse(f *testing.F) {
 	f.Add("$argon2id$v=19$m=4294967295,t=4294967295,p=255$" + salt16 + "$" + key32)
 	f.Add("$argon2id$v=19$m=262144,t=16,p=16$" + salt16 + "$" + key32)
-	f.Add(wrappedPrefix + "v=19$m=64,t=1,p=1$" + salt16 + "$" + key32)
+	f.Add(withinPrefix + "v=19$m=64,t=1,p=1$" + salt16 + "$" + key32 + "$$digest$md5(p)$$")
 	f.Add("!as Django writes it")
 	f.Add("pbkdf2_sha256$1$sa\x00lt\xff$bVpqm+CHHjqQF7nMJoWDg4CZlat+lk5aiYohLM2SyuY=")
 	for _, v := range foreignVectors {
@@ -211,6 +234,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatalf("Adopt accepted what parse refuses: %v", err)
 		}
+		checkWrapped(t, adopted)
 		if again, err := Adopt(adopted); err != nil || again != adopted {
 			t.Fatalf("adopting %q again: got %q, %v", adopted, again, err)
 		}
@@ -254,10 +278,10 @@ func costs(t *testing.T, format string) (memory uint64, time float64) {
 		memory, time = costs(t, "$argon2id$"+outer)
 		_, within := costs(t, strings.TrimPrefix(format, withinPrefix+outer))
 		return memory, max(time, within)
-	case "argon2id", "argon2i", "argon2id-md5":
+	case "argon2id", "argon2i":
 		n := number("m=%d,t=%d,p=%d")
 		return n[0] << 10, float64(n[0]*n[1]) / maxWork
-	case "!", "md5-bare", "digest", "1":
+	case "!", "digest", "1":
 		return 0, 0
 	case "2a", "2b", "2y", "wp", "bcrypt_sha256":
 		return 4096, math.Exp2(float64(number("%d")[0]) - maxBcryptCost)

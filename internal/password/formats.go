@@ -1,7 +1,9 @@
 package password
 
 import (
+	"cmp"
 	"fmt"
+	"math/bits"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,10 +16,11 @@ type stored struct {
 	matches func(password string) bool // does the whole work for every password
 	argon2  *Params                    // the costs, if a comparison is one Argon2 or little more; nil for other formats
 	made    *argon2Hash                // the hash, if it has the format of new ones; nil for other formats
-	within  bool                       // an Argon2id of another hash, whose work argon2 does not count
+	within  bool                       // an Argon2id of a hash with work that argon2 does not count
 	// blocks returns the work of a comparison in any unit; nil if it is the same for
 	// every password.
 	blocks func(password string) int
+	share  float64 // of the work of its format, which may stand for more rounds, see costClass; 0 stands for 1
 
 	// work is that of a comparison with a short password, in SHA-256 of one block. A hash
 	// with less than minWork is wrapped, see [Hasher.Wrap]. 0 stands for enough.
@@ -46,12 +49,27 @@ func (s stored) current(p Params) bool {
 }
 
 // effort returns how long a comparison takes with the password, as a fraction of
-// that with the longest.
+// that of its format with the longest.
 func (s stored) effort(password string) float64 {
-	if s.blocks == nil {
-		return 1
+	effort := 1.0
+	if s.blocks != nil {
+		effort = float64(s.blocks(password)) / float64(s.blocks(longest))
 	}
-	return float64(s.blocks(password)) / float64(s.blocks(longest))
+	return effort * cmp.Or(s.share, 1)
+}
+
+// costClass returns the rounds that stand for n in a format: n rounded up to three binary digits, but
+// not beyond a limit that n does not exceed. Without classes, systems that choose the number at random
+// would bring more formats than can be measured.
+func costClass(n int, limits ...int) int {
+	unit := 1 << max(bits.Len(uint(n))-3, 0)
+	class := (n + unit - 1) / unit * unit
+	for _, limit := range limits {
+		if n <= limit {
+			class = min(class, limit)
+		}
+	}
+	return class
 }
 
 // maxEncoded is more bytes than any hash within the limits has.
@@ -67,8 +85,6 @@ var formats = []struct {
 }{
 	{Own, "$argon2id$", parseArgon2},
 	{"Argon2i", "$argon2i$", parseArgon2},
-	{"MD5", wrappedPrefix, parseWrapped},
-	{"MD5", barePrefix, parseBare},
 	{"bcrypt", "$2a$", parseBcrypt},
 	{"bcrypt", "$2b$", parseBcrypt},
 	{"bcrypt", "$2y$", parseBcrypt},
@@ -112,7 +128,7 @@ func parseUnsummed(encoded string) (stored, error) {
 	if strings.ContainsFunc(encoded, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }) {
 		return stored{}, fmt.Errorf("%w: not UTF-8, or with control characters", ErrBadHash)
 	}
-	switch { // of hashes of the list
+	switch { // these hold a hash of the list
 	case strings.HasPrefix(encoded, withinPrefix):
 		return parseWithin(encoded)
 	case strings.HasPrefix(encoded, waitingPrefix):

@@ -172,8 +172,8 @@ func (h *Hasher) try(s stored, entered string) (result Result, tried int) {
 
 // missing returns the costs of an Argon2id that makes a failed comparison take as
 // long as one with a new hash; zero if the comparison takes that long itself. Within
-// the Argon2 family they are computed, for other formats they follow from the
-// measured time. Without a measurement they are the full costs.
+// the Argon2 family they are computed, of a wrapped hash for its Argon2 alone (the floor covers the
+// rest). For other formats they follow from the measured time. Without a measurement they are the full costs.
 func (h *Hasher) missing(s stored, form string) Params {
 	if s.argon2 != nil {
 		return s.argon2.upTo(h.params)

@@ -25,8 +25,7 @@ var longest = strings.Repeat("a", maxRawBytes-1) + " "
 
 // completions turn a format into a hash; one of them fits each format.
 var completions = []string{
-	"",                      // unusable hash
-	strings.Repeat("0", 32), // bare MD5
+	"", // unusable hash
 	"md5(p)$$" + strings.Repeat("0", 32),
 	strings.Repeat(".", 53), // bcrypt, WordPress
 	strings.Repeat(".", 61), // phpBB
@@ -54,13 +53,12 @@ func dummyOf(format string) (stored, bool) {
 
 // dummyText returns the text of a hash of a format, "" if the format does not exist.
 func dummyText(format string) string {
-	if costs, ok := strings.CutPrefix(format, withinPrefix); ok {
-		end := strings.IndexByte(costs, 'p') + strings.IndexByte(costs[max(0, strings.IndexByte(costs, 'p')):], '$') + 1
-		inner, ok := dummyOf(costs[end:])
+	if costs, within, ok := splitWithin(format, 2); ok {
+		inner, ok := dummyOf(within)
 		if !ok || inner.sum == nil {
 			return ""
 		}
-		return withinPrefix + costs[:end] + zeroSalt + "$" + zeroSum + "$" + inner.settings
+		return withinPrefix + costs + zeroSalt + "$" + zeroSum + "$" + inner.settings
 	}
 	if start, ok := strings.CutPrefix(format, "$pbkdf2-"); ok { // the format does not have the length of the sum
 		digest, iterations, _ := strings.Cut(start, "$")
@@ -82,7 +80,8 @@ func dummyText(format string) string {
 
 // Measure sets the formats, as [Format] returns them, that the database now stores,
 // and measures how long failed comparisons with them take. It ignores unknown
-// formats, those with the costs of new hashes, and all beyond 64. Every 60th call
+// formats and those with the costs of new hashes. With more than 64 formats, the first 64 are
+// measured, and the floor stays at 2 s. Every 60th call
 // measures all of them again. The shortest time of a format counts, because other
 // work on the machine can only make a comparison longer. Measure runs outside the
 // queue, one comparison at a time, and may take seconds for each format. If ctx ends
@@ -110,7 +109,7 @@ func (h *Hasher) Measure(ctx context.Context, formats []string) {
 // Floor returns the minimum time of a failed verification, for each form of the
 // password that is compared: 2 s while a stored format is not measured, later 1.25
 // times that of the slowest format, at most 2 s, or 0 if none is slower than that of
-// new hashes. See [Hasher.Measure].
+// new hashes. A wrapped hash counts with the padding that follows it. See [Hasher.Measure].
 func (h *Hasher) Floor() time.Duration {
 	return h.timings.published.Load().floor
 }
@@ -126,6 +125,7 @@ type timings struct {
 
 	mu     sync.Mutex
 	stored []string                 // formats in the database with other costs than new hashes
+	excess bool                     // the database has more than maxMeasured of them
 	took   map[string]time.Duration // shortest measured time by format
 	calls  int                      // of replace
 	fresh  map[string]bool          // formats measured since all were last due
@@ -155,14 +155,17 @@ func (t *timings) replace(formats []string) {
 	if t.calls++; t.calls%remeasure == 0 {
 		clear(t.fresh)
 	}
-	t.stored = nil
+	t.stored, t.excess = nil, false
 	for _, format := range formats {
 		dummy, known := dummyOf(format)
-		if !known || slices.Contains(t.stored, format) || len(t.stored) == maxMeasured {
+		if !known || slices.Contains(t.stored, format) {
 			continue
 		}
 		if dummy.argon2 != nil && *dummy.argon2 == t.costs && !dummy.within {
 			continue // it takes as long as the current one
+		}
+		if t.excess = len(t.stored) == maxMeasured; t.excess {
+			break
 		}
 		t.stored = append(t.stored, format)
 	}
@@ -209,7 +212,7 @@ func (t *timings) record(format string, took time.Duration) {
 func (t *timings) publishLocked() {
 	own := t.took[t.current]
 	p := &published{parts: map[string]float64{}}
-	complete, slowest := true, time.Duration(0)
+	complete, slowest := !t.excess, time.Duration(0)
 	for _, format := range t.stored {
 		took, measured := t.took[format]
 		if !measured {
@@ -219,7 +222,13 @@ func (t *timings) publishLocked() {
 		if own > 0 {
 			p.parts[format] = float64(took) / float64(own)
 		}
-		if took > own {
+		dummy, _ := dummyOf(format)
+		if dummy.within { // a failure is padded by the Argon2 alone, see Hasher.missing
+			if missing := dummy.argon2.upTo(t.costs); missing != (Params{}) {
+				took += time.Duration(float64(own) * missing.duration() / t.costs.duration())
+			}
+		}
+		if took > own || dummy.within {
 			slowest = max(slowest, took)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -25,33 +24,32 @@ const (
 var everyFormat = []struct{ encoded, format string }{
 	{"$argon2id$v=19$m=65536,t=3,p=4$" + salt16 + "$" + key32, "$argon2id$v=19$m=65536,t=3,p=4$"},
 	{"$argon2i$v=19$m=64,t=2,p=1$" + salt16 + "$" + key32, "$argon2i$v=19$m=64,t=2,p=1$"},
-	{wrappedPrefix + "v=19$m=19456,t=2,p=1$" + salt16 + "$" + key32, "$argon2id-md5$v=19$m=19456,t=2,p=1$"},
-	{barePrefix + md5Hex(phrase), "$md5-bare$"},
+	{md5Of(phrase), "$digest$"},
 	{"$2a$05$5EawS8ikkcjIeDvecuj.XOwm8Ojj2Z0lUH5.1duX8uY8rwtT0JvRq", "$2a$05$"},
 	{"$2b$11$GcfJS9Yx8W.U9SML8fhA/eYoi8IGoDvaOiddQP.GoHAaalrbiS9Z.", "$2b$11$"},
 	{"$2y$12$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy", "$2y$12$"},
 	{"$wp$2y$12$.9f.bCADApueukThUBWGVeMtGROLmCOtX9YPjzoeOsDz0K3Y3qwia", "$wp$2y$12$"},
 	{"$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/", "$P$B"},
 	{"$H$99T6UAL/QQ93gU8rt6FYijAHlDv8qJ1", "$H$9"},
-	{"pbkdf2_sha256$600000$IO7f0TkcB1bCvri2wzuPJE$1l0dhl/i3yNVeeh3NZWY1AMmbH33ahC15B9k+s/aX2s=", "pbkdf2_sha256$600000$"},
-	{"pbkdf2_sha1$1000$d2YLGuCMK7U7Qh2xG7Sxun$MxEXsQ0E4lRw02eRU6lGUxxKeXk=", "pbkdf2_sha1$1000$"},
+	{"pbkdf2_sha256$600000$IO7f0TkcB1bCvri2wzuPJE$1l0dhl/i3yNVeeh3NZWY1AMmbH33ahC15B9k+s/aX2s=", "pbkdf2_sha256$655360$"},
+	{"pbkdf2_sha1$1000$d2YLGuCMK7U7Qh2xG7Sxun$MxEXsQ0E4lRw02eRU6lGUxxKeXk=", "pbkdf2_sha1$1024$"},
 	{"$scrypt$ln=14,r=8,p=1$lZKSMobwnrPWGgNgrFUqBQ$bVpqm+CHHjqQF7nMJoWDg4CZlat+lk5aiYohLM2SyuY", "$scrypt$ln=14,r=8,p=1$"},
 	{"scrypt$16384$GXjQyYAo3zCXkTdj5XGBy1$8$5$UhMe1/iqSI78zrtYHd8Zryfh6d1iFgW1+UB76ZlpQ64xg93BJG+Q0fBZyReun+iGKeuQ2tGw6Vm9u/fJouxHWg==", "$scrypt$ln=14,r=8,p=5$"},
 	{"!", "!"},
 	{"$S$D7JxIm0f7QKO3zjwVS1RH4AW8sYvmLjO0.Rn4swH0JVt6OrZ4yzZ", "$S$D"},
 	{"U$S$9c47LGZuhR6TvhRQXzymkJIQ3mXthUCc6KDEGTt4B7eOL/H9Ykuy", "U$S$9"},
 	{"$1$abcdefgh$SYbjm2AEvSoHG7Xapi8so.", "$1$"},
-	{"$5$LKO/Ute40T3FNF95$U0prpBQd4PloSGU0pnpM4z9wKn4vZ1.jsrzQfPqxph9", "$5$rounds=5000$"},
-	{"$5$rounds=11858$WH1ABM5sKhxbkgCK$aTQsjPkz0rBsH3lQlJxw9HDTDXPKBxC0LlVeV69P.t1", "$5$rounds=11858$"},
-	{"$6$rounds=3000$9in6UciYPFG6ydsJ$YBjypQ7XoRqvJoX1a2.spSysSVHcdreVXi1Xh5SyOxo2yNSxDjlUCun2YXrwk9.YP6vmRvCWrhp0fbPgSOT7..", "$6$rounds=3000$"},
-	{"$pbkdf2-sha1$i=20000,l=20$c2FsdA$6mwBTcctb4zNHtkqzh1B8NjeiVc", "$pbkdf2-sha1$i=20000$"},
-	{"$pbkdf2-sha256$i=27500,l=64$c2FsdA$" + strings.Repeat("A", 86), "$pbkdf2-sha256$i=55000$"},
-	{"$pbkdf2-sha512$i=25000,l=64$c2FsdA$" + strings.Repeat("A", 86), "$pbkdf2-sha512$i=25000$"},
+	{"$5$LKO/Ute40T3FNF95$U0prpBQd4PloSGU0pnpM4z9wKn4vZ1.jsrzQfPqxph9", "$5$rounds=5120$"},
+	{"$5$rounds=11858$WH1ABM5sKhxbkgCK$aTQsjPkz0rBsH3lQlJxw9HDTDXPKBxC0LlVeV69P.t1", "$5$rounds=12288$"},
+	{"$6$rounds=3000$9in6UciYPFG6ydsJ$YBjypQ7XoRqvJoX1a2.spSysSVHcdreVXi1Xh5SyOxo2yNSxDjlUCun2YXrwk9.YP6vmRvCWrhp0fbPgSOT7..", "$6$rounds=3072$"},
+	{"$pbkdf2-sha1$i=20000,l=20$c2FsdA$6mwBTcctb4zNHtkqzh1B8NjeiVc", "$pbkdf2-sha1$i=20480$"},
+	{"$pbkdf2-sha256$i=27500,l=64$c2FsdA$" + strings.Repeat("A", 86), "$pbkdf2-sha256$i=57344$"},
+	{"$pbkdf2-sha512$i=25000,l=64$c2FsdA$" + strings.Repeat("A", 86), "$pbkdf2-sha512$i=28672$"},
 	{"bcrypt_sha256$$2b$05$X3mJIUYEu0Sev.FNkdyjzuCFdLj4GZL6zHkdC9XNA5EOTRh1IYKFm", "bcrypt_sha256$$2b$05$"},
 	{"$phpbb$2y$10$7$RsqOrLNkvw31ldi5VPlyG2t5HxqIKeyFv5dvOFakbr/GBBC0oyfIGMOkSD1dq", "$phpbb$2y$10$7$"},
-	{"$digest$md5(md5(p).s)$c2FsdA$" + md5Hex(phrase), "$digest$"},
+	{"$digest$md5(md5(p).s)$c2FsdA$" + digests["md5"].hex(phrase), "$digest$"},
 	{withinPrefix + "v=19$m=19456,t=2,p=1$" + salt16 + "$" + key32 + "$$P$BfEAVu23O", "$argon2id-of$v=19$m=19456,t=2,p=1$$P$B"},
-	{withinPrefix + "v=19$m=19456,t=2,p=1$" + salt16 + "$" + key32 + "$$6$salt$", "$argon2id-of$v=19$m=19456,t=2,p=1$$6$rounds=5000$"},
+	{withinPrefix + "v=19$m=19456,t=2,p=1$" + salt16 + "$" + key32 + "$$6$salt$", "$argon2id-of$v=19$m=19456,t=2,p=1$$6$rounds=5120$"},
 	{withinPrefix + "v=19$m=19456,t=2,p=1$" + salt16 + "$" + key32 + "$$digest$md5(md5(p).s)$c2FsdA$", "$argon2id-of$v=19$m=19456,t=2,p=1$$digest$"},
 	{waitingPrefix + "$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/", "$P$B"},
 }
@@ -96,7 +94,7 @@ func TestFormat_DummyHasTheFormat(t *testing.T) {
 		}
 	}
 	for _, format := range []string{"", "$2y$", "$2y$99$", "$2y$1", "$P$", "scrypt$16384$", "$argon2id$v=19$m=65536,t=3,p=4",
-		everyFormat[0].encoded} {
+		everyFormat[0].encoded, "$argon2id-of$", "$argon2id-of$x", "$argon2id-of$v=19$m=16,t=1,p=1$", "$argon2id-of$v=19$m=16,t=1,p=1$$2y$05$"} {
 		if d, ok := dummyOf(format); ok {
 			t.Errorf("%q: got a dummy of %s, want none", format, d.format)
 		}
@@ -122,7 +120,8 @@ func measured(t *testing.T, took map[string]time.Duration) *Hasher {
 func TestFloor_FollowsStoredFormats(t *testing.T) {
 	took := map[string]time.Duration{
 		bcrypt12: 240 * time.Millisecond, bcrypt10: 60 * time.Millisecond, "$2y$08$": 15 * time.Millisecond, "$2y$15$": 1800 * time.Millisecond,
-		"$argon2id$v=19$m=65536,t=3,p=4$": 100 * time.Millisecond,
+		"$argon2id$v=19$m=65536,t=3,p=4$": 100 * time.Millisecond, "$argon2id-of$v=19$m=8,t=1,p=1$$P$B": 14 * time.Millisecond,
+		"$argon2id-of$v=19$m=16,t=1,p=1$$P$B": 28 * time.Millisecond,
 	}
 	for name, test := range map[string]struct {
 		formats []string
@@ -135,9 +134,11 @@ func TestFloor_FollowsStoredFormats(t *testing.T) {
 		"costlier Argon2id counts":       {[]string{"$argon2id$v=19$m=65536,t=3,p=4$"}, 125 * time.Millisecond},
 		"two seconds at most":            {[]string{"$2y$15$"}, 2 * time.Second},
 		"new hashes do not count":        {[]string{"$argon2id$v=19$m=16,t=1,p=1$"}, 0},
-		"nor does an MD5 within one":     {[]string{"$argon2id-md5$v=19$m=16,t=1,p=1$"}, 0},
+		"nor does an MD5 within one":     {[]string{"$argon2id-of$v=19$m=16,t=1,p=1$$digest$"}, 0},
 		"unknown formats do not count":   {[]string{"", "plain", "$2y$99$", "$2y$12$x"}, 0},
 		"repeated formats count as one":  {[]string{bcrypt10, bcrypt10}, 75 * time.Millisecond},
+		"a wrapped one with its padding": {[]string{"$argon2id-of$v=19$m=8,t=1,p=1$$P$B"}, 30 * time.Millisecond}, // and half of 20 ms
+		"a wrapped one, not padded":      {[]string{"$argon2id-of$v=19$m=16,t=1,p=1$$P$B"}, 35 * time.Millisecond},
 		"a whole hash is not its format": {[]string{everyFormat[6].encoded}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -252,22 +253,60 @@ func TestMeasure_EndedContextKeepsTwoSecondFloor(t *testing.T) {
 	}
 }
 
-func TestMeasure_IgnoresFormatsBeyond64(t *testing.T) {
+func TestMeasure_KeepsTwoSecondsBeyond64Formats(t *testing.T) {
 	h := newHasher(t, cheap)
 	runs := 0
 	h.timings.measure = func(stored) time.Duration { runs++; return time.Duration(runs) * time.Millisecond }
 	var formats []string
-	for i := range 100 {
-		format := fmt.Sprintf("pbkdf2_sha256$%d$", i+1)
-		formats = append(formats, "unknown", format, format)
+	for i := range 50 {
+		for _, form := range []string{"$5$rounds=%d$", "$6$rounds=%d$", "pbkdf2_sha256$%d$"} {
+			format := fmt.Sprintf(form, costClass(minSHACryptRounds<<(i/8)*(8+i%8)/8))
+			if !slices.Contains(formats, format) {
+				formats = append(formats, "unknown", format, format)
+			}
+		}
 	}
 	h.Measure(t.Context(), formats)
-	if got, want := h.Floor(), 65*time.Millisecond*5/4; runs != 65 || got != want {
-		t.Errorf("got %d runs and floor %v, want 65 (new hashes included) and %v", runs, got, want)
+	if got := h.Floor(); runs != 65 || got != maxFloor {
+		t.Errorf("got %d runs and floor %v, want 65 (new hashes included) and %v", runs, got, maxFloor)
 	}
 	dummy, _ := dummyOf(formats[len(formats)-1])
 	if got := h.missing(dummy, "x"); got != cheap {
 		t.Errorf("a format beyond 64: got missing costs %+v, want %+v", got, cheap)
+	}
+	h.Measure(t.Context(), formats[:3*64])
+	if got, want := h.Floor(), 65*time.Millisecond*5/4; runs != 65 || got != want {
+		t.Errorf("without one: got %d runs and floor %v, want 65 and %v", runs, got, want)
+	}
+}
+
+func TestFormat_RoundsStandForSimilarOnes(t *testing.T) {
+	formats := map[string]bool{}
+	for rounds := 5000; rounds <= 10_000; rounds++ { // as random as pam_unix makes them
+		s, err := parse(fmt.Sprintf("$6$rounds=%d$salt$%s", rounds, strings.Repeat(".", 86)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		formats[s.format] = true
+		dummy, ok := dummyOf(s.format)
+		if !ok || dummy.weak() != s.weak() {
+			t.Fatalf("%d rounds: got a dummy of %q, which is weak: %t", rounds, dummy.format, dummy.weak())
+		}
+		if s.share < 0.8 || s.share > 1 || dummy.share != 1 {
+			t.Fatalf("%d rounds: got %v of the work of %s", rounds, s.share, s.format)
+		}
+	}
+	if len(formats) > 6 {
+		t.Errorf("got %d formats, want 6 at most", len(formats))
+	}
+	h := newHasher(t, Params{MemoryKiB: 1000, Time: 2, Threads: 1})
+	h.timings.measure = func(s stored) time.Duration {
+		return map[string]time.Duration{h.dummy.format(): 128 * time.Millisecond, "pbkdf2_sha256$655360$": 64 * time.Millisecond}[s.format]
+	}
+	h.Measure(t.Context(), []string{"pbkdf2_sha256$655360$"})
+	s, _ := parse("pbkdf2_sha256$573440$salt$" + zeroSum + "=") // takes seven eighths of 64 ms
+	if got, want := h.missing(s, "x").MemoryKiB, uint32(562); got != want {
+		t.Errorf("got %d KiB missing, want %d", got, want)
 	}
 }
 
@@ -390,10 +429,10 @@ func TestMissing_FollowsMeasuredTime(t *testing.T) {
 	h.timings.measure = func(s stored) time.Duration {
 		return map[string]time.Duration{
 			h.dummy.format(): 100 * time.Millisecond, "$2y$05$": 25 * time.Millisecond, bcrypt10: 100 * time.Millisecond,
-			bcrypt12: 400 * time.Millisecond, "$md5-bare$": time.Microsecond, "!": 0, "$P$9": 50 * time.Millisecond, "$H$9": 50 * time.Millisecond,
+			bcrypt12: 400 * time.Millisecond, "$digest$": time.Microsecond, "!": 0, "$P$9": 50 * time.Millisecond, "$H$9": 50 * time.Millisecond,
 		}[s.format]
 	}
-	h.Measure(t.Context(), []string{"$2y$05$", bcrypt10, bcrypt12, "$md5-bare$", "!", "$P$9", "$H$9"})
+	h.Measure(t.Context(), []string{"$2y$05$", bcrypt10, bcrypt12, "$digest$", "!", "$P$9", "$H$9"})
 	memory := func(kib uint32) Params { return Params{MemoryKiB: kib, Time: 2, Threads: 2} }
 	for name, test := range map[string]struct {
 		format, password string
@@ -402,7 +441,7 @@ func TestMissing_FollowsMeasuredTime(t *testing.T) {
 		"a quarter of the time":               {"$2y$05$", "x", memory(750)},
 		"the same time":                       {bcrypt10, "x", Params{}},
 		"more time":                           {bcrypt12, "x", Params{}},
-		"hardly any time":                     {"$md5-bare$", "x", memory(999)},
+		"hardly any time":                     {"$digest$", "x", memory(999)},
 		"no time":                             {"!", "x", memory(1000)},
 		"not measured":                        {"$2y$04$", "x", memory(1000)},
 		"phpass, the longest password":        {"$P$9", longest, memory(500)},
@@ -411,7 +450,7 @@ func TestMissing_FollowsMeasuredTime(t *testing.T) {
 		"phpass, a short password to trim":    {"$P$9", "x ", memory(992)},
 		"phpBB, which does not trim":          {"$H$9", "x", memory(992)},
 		"cheaper Argon2id is computed":        {"$argon2id$v=19$m=250,t=2,p=2$", "x", memory(750)},
-		"cheaper MD5 in Argon2id is computed": {"$argon2id-md5$v=19$m=500,t=2,p=2$", "x", memory(500)},
+		"cheaper MD5 in Argon2id is computed": {"$argon2id-of$v=19$m=500,t=2,p=2$$digest$", "x", memory(500)},
 		"costlier Argon2id is computed":       {"$argon2id$v=19$m=2000,t=2,p=2$", "x", Params{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -435,14 +474,14 @@ func TestVerify_FailureWaitsForFloor(t *testing.T) {
 		want             Result
 		after            time.Duration
 	}{
-		"wrong password":                   {barePrefix + md5Hex(phrase), "wrong", Result{}, floor},
+		"wrong password":                   {md5Of(phrase), "wrong", Result{}, floor},
 		"wrong password of a slow format":  {"$2y$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy", "wrong", Result{}, floor},
-		"wrong password with two forms":    {barePrefix + md5Hex(phrase), decomposed, Result{}, 2 * floor},
-		"no password":                      {barePrefix + md5Hex(phrase), "", Result{}, floor},
-		"too long a password":              {barePrefix + md5Hex(phrase), strings.Repeat("a", maxRawBytes+1), Result{}, floor},
+		"wrong password with two forms":    {md5Of(phrase), decomposed, Result{}, 2 * floor},
+		"no password":                      {md5Of(phrase), "", Result{}, floor},
+		"too long a password":              {md5Of(phrase), strings.Repeat("a", maxRawBytes+1), Result{}, floor},
 		"unusable hash":                    {"!", "wrong", Result{}, floor},
-		"right password":                   {barePrefix + md5Hex(phrase), phrase, Result{Match: true, Rehash: true}, 0},
-		"right password in its other form": {barePrefix + md5Hex(decomposed), decomposed, Result{Match: true, Rehash: true}, 0},
+		"right password":                   {md5Of(phrase), phrase, Result{Match: true, Rehash: true}, 0},
+		"right password in its other form": {md5Of(decomposed), decomposed, Result{Match: true, Rehash: true}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -492,7 +531,7 @@ func TestVerify_FailureDoesNotWaitWithoutSlowFormats(t *testing.T) {
 		h := measured(t, map[string]time.Duration{"$2y$08$": 15 * time.Millisecond})
 		h.Measure(t.Context(), []string{"$2y$08$"})
 		start := time.Now()
-		mustVerify(t, h, barePrefix+md5Hex(phrase), "wrong", Result{})
+		mustVerify(t, h, md5Of(phrase), "wrong", Result{})
 		if took := time.Since(start); took != 0 {
 			t.Errorf("got %v, want 0", took)
 		}
@@ -514,7 +553,7 @@ func TestVerify_FloorStartsWithTurnAndWaitsOutsideQueue(t *testing.T) {
 		time.Sleep(time.Second) // in the bubble
 		h.queue.leave()
 		synctest.Wait()
-		mustVerify(t, h, barePrefix+md5Hex(phrase), phrase, Result{Match: true, Rehash: true})
+		mustVerify(t, h, md5Of(phrase), phrase, Result{Match: true, Rehash: true})
 		if took := time.Since(start); took != time.Second {
 			t.Errorf("the correct password while a wrong one waits: got %v, want %v", took, time.Second)
 		}
@@ -532,7 +571,7 @@ func TestVerify_EndedContextEndsWaitOfMismatch(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		got, err := h.Verify(ctx, user, barePrefix+md5Hex(phrase), "wrong")
+		got, err := h.Verify(ctx, user, md5Of(phrase), "wrong")
 		if err != nil || got != (Result{}) {
 			t.Errorf("got %+v, %v, want a mismatch", got, err)
 		}
@@ -557,37 +596,39 @@ func TestVerify_FailuresTakeTheSameTime(t *testing.T) {
 		"slow":                          {small, slow, "wrong"},
 		"slow, two forms":               {small, slow, "cafe\u0301"},
 		"slow phpass, a short password": {small, dummyText("$P$B"), "wrong"},
-		"fast":                          {owasp, barePrefix + md5Hex(phrase), "wrong"},
+		"fast":                          {owasp, md5Of(phrase), "wrong"},
 		"middle":                        {owasp, half, "wrong"},
 		"middle, two forms":             {owasp, half, "cafe\u0301"},
 		"phpass, a short password":      {owasp, dummyText("$P$8"), "wrong"},
 		"phpass, the longest password":  {owasp, dummyText("$P$8"), longest},
 
-		"SHA-256 crypt, a short password":          {small, dummyText("$5$rounds=5000$"), "wrong"},
-		"SHA-256 crypt, the longest password":      {small, dummyText("$5$rounds=5000$"), longest},
-		"SHA-256 crypt among slower hashes":        {owasp, dummyText("$5$rounds=1000$"), "wrong"},
-		"SHA-256 crypt among slower ones, longest": {owasp, dummyText("$5$rounds=1000$"), longest},
-		"SHA-512 crypt, a short password":          {small, dummyText("$6$rounds=5000$"), "wrong"},
-		"SHA-512 crypt, the longest password":      {small, dummyText("$6$rounds=5000$"), longest},
-		"SHA-512 crypt, a password of 512 bytes":   {small, dummyText("$6$rounds=5000$"), longest[:maxCryptBytes]},
-		"SHA-512 crypt among slower ones, longest": {owasp, dummyText("$6$rounds=1000$"), longest},
-		"MD5 crypt":                             {owasp, dummyText("$1$"), "wrong"},
-		"MD5 crypt, the longest password":       {owasp, dummyText("$1$"), longest},
-		"Drupal, a short password":              {small, dummyText("$S$D"), "wrong"},
-		"Drupal, the longest password":          {small, dummyText("$S$D"), longest},
-		"Drupal among slower hashes":            {owasp, dummyText("$S$9"), longest},
-		"Drupal of Drupal 6":                    {small, dummyText("U$S$D"), longest},
-		"PBKDF2 with SHA-512":                   {small, dummyText("$pbkdf2-sha512$i=25000$"), "wrong"},
-		"PBKDF2 of Keycloak":                    {small, dummyText("$pbkdf2-sha256$i=55000$"), longest},
-		"phpBB, combined":                       {small, dummyText("$phpbb$2y$10$9$"), "wrong"},
-		"phpBB, combined, the longest password": {small, dummyText("$phpbb$2y$10$9$"), longest},
-		"phpBB, combined, among slower hashes":  {owasp, dummyText("$phpbb$2y$04$9$"), longest},
-		"bcrypt_sha256":                         {small, dummyText("bcrypt_sha256$$2b$10$"), "wrong"},
-		"digest":                                {owasp, dummyText("$digest$"), longest},
-		"wrapped phpass, a short password":      {owasp, dummyText(wrappedFormat + "$P$B"), "wrong"},
-		"wrapped phpass, the longest password":  {owasp, dummyText(wrappedFormat + "$P$B"), longest},
-		"wrapped SHA-512 crypt, longest":        {owasp, dummyText(wrappedFormat + "$6$rounds=5000$"), longest},
-		"wrapped SHA-512 crypt, short":          {owasp, dummyText(wrappedFormat + "$6$rounds=5000$"), "wrong"},
+		"SHA-256 crypt, a short password":          {small, dummyText("$5$rounds=5120$"), "wrong"},
+		"SHA-256 crypt, the longest password":      {small, dummyText("$5$rounds=5120$"), longest},
+		"SHA-256 crypt among slower hashes":        {owasp, dummyText("$5$rounds=1024$"), "wrong"},
+		"SHA-256 crypt among slower ones, longest": {owasp, dummyText("$5$rounds=1024$"), longest},
+		"SHA-512 crypt, a short password":          {small, dummyText("$6$rounds=5120$"), "wrong"},
+		"SHA-512 crypt, the longest password":      {small, dummyText("$6$rounds=5120$"), longest},
+		"SHA-512 crypt, a password of 512 bytes":   {small, dummyText("$6$rounds=5120$"), longest[:maxCryptBytes]},
+		"SHA-512 crypt among slower ones, longest": {owasp, dummyText("$6$rounds=1024$"), longest},
+		"MD5 crypt":                              {owasp, dummyText("$1$"), "wrong"},
+		"MD5 crypt, the longest password":        {owasp, dummyText("$1$"), longest},
+		"Drupal, a short password":               {small, dummyText("$S$D"), "wrong"},
+		"Drupal, the longest password":           {small, dummyText("$S$D"), longest},
+		"Drupal among slower hashes":             {owasp, dummyText("$S$9"), longest},
+		"Drupal of Drupal 6":                     {small, dummyText("U$S$D"), longest},
+		"PBKDF2 with SHA-512":                    {small, dummyText("$pbkdf2-sha512$i=28672$"), "wrong"},
+		"PBKDF2 of Keycloak":                     {small, dummyText("$pbkdf2-sha256$i=57344$"), longest},
+		"phpBB, combined":                        {small, dummyText("$phpbb$2y$10$9$"), "wrong"},
+		"phpBB, combined, the longest password":  {small, dummyText("$phpbb$2y$10$9$"), longest},
+		"phpBB, combined, among slower hashes":   {owasp, dummyText("$phpbb$2y$04$9$"), longest},
+		"bcrypt_sha256":                          {small, dummyText("bcrypt_sha256$$2b$10$"), "wrong"},
+		"digest":                                 {owasp, dummyText("$digest$"), longest},
+		"wrapped phpass, a short password":       {owasp, dummyText(wrappedFormat + "$P$B"), "wrong"},
+		"wrapped phpass, the longest password":   {owasp, dummyText(wrappedFormat + "$P$B"), longest},
+		"wrapped SHA-512 crypt, longest":         {owasp, dummyText(wrappedFormat + "$6$rounds=5120$"), longest},
+		"wrapped phpass of lower costs, short":   {owasp, dummyText("$argon2id-of$v=19$m=9728,t=2,p=1$$P$B"), "wrong"},
+		"wrapped phpass of lower costs, longest": {owasp, dummyText("$argon2id-of$v=19$m=9728,t=2,p=1$$P$B"), longest},
+		"wrapped SHA-512 crypt, short":           {owasp, dummyText(wrappedFormat + "$6$rounds=5120$"), "wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const limit = 1.35
@@ -636,7 +677,10 @@ func slowBcrypt(t *testing.T) string {
 // halfOf returns a PBKDF2 that takes about half of the given time.
 func halfOf(t *testing.T, whole time.Duration) string {
 	const some = 10_000
-	dummy, _ := dummyOf(fmt.Sprintf("pbkdf2_sha256$%d$", some))
-	iterations := some * float64(whole) / 2 / float64(measure(dummy))
-	return dummyText(fmt.Sprintf("pbkdf2_sha256$%d$", int(math.Max(1, iterations))))
+	of := func(iterations int) string { return fmt.Sprintf("pbkdf2_sha256$%d$salt$%s=", iterations, zeroSum) }
+	s, err := parse(of(some))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return of(max(1, int(some*float64(whole)/2/float64(measure(s)))))
 }

@@ -2,80 +2,38 @@ package password
 
 import (
 	"context"
-	"crypto/md5"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"strings"
 )
 
-// The module's own encodings of an imported MD5. A wrapped one,
-// $argon2id-md5$v=19$m=…,t=…,p=…$SALT$KEY, is the Argon2id of its 32 lower-case
-// hexadecimal digits. A bare one, $md5-bare$DIGITS, still waits to be wrapped.
-const (
-	wrappedPrefix = "$argon2id-md5$"
-	barePrefix    = "$md5-bare$"
-)
-
-// The same for every other hash with less work than minWork. A wrapped one,
-// $argon2id-of$v=19$m=…,t=…,p=…$SALT$KEY and then the settings of the hash within, is the
-// Argon2id of the sum of that. One that waits is $waits$ and the hash.
+// The module's own encodings of an imported hash with less work than minWork. A wrapped one is the
+// Argon2id of the sum of that hash: $argon2id-of$v=19$m=…,t=…,p=…$SALT$KEY, then the settings of the
+// hash within. One that waits to be wrapped is $waits$ and the hash.
 const (
 	withinPrefix  = "$argon2id-of$"
 	waitingPrefix = "$waits$"
 )
 
-func parseWrapped(encoded string) (stored, error) {
-	s, err := parseArgon2("$" + argon2id + "$" + strings.TrimPrefix(encoded, wrappedPrefix))
-	if err != nil {
-		return s, err
-	}
-	inner := s.matches
-	s.format, s.made = wrappedPrefix+strings.TrimPrefix(s.format, "$"+argon2id+"$"), nil
-	s.matches = func(password string) bool { return inner(md5Hex(password)) }
-	return s, nil
-}
-
-func parseBare(encoded string) (stored, error) {
-	digits := strings.TrimPrefix(encoded, barePrefix)
-	if again, ok := bareMD5(digits); !ok || again != encoded {
-		return stored{}, fmt.Errorf("%w: not an MD5 of 32 lower-case hexadecimal digits", ErrBadHash)
-	}
-	return stored{format: barePrefix, matches: func(password string) bool { return equal(md5Hex(password), digits) }}, nil
-}
-
-// bareMD5 returns the bare form of 32 hexadecimal digits in either case.
-func bareMD5(digits string) (encoded string, ok bool) {
-	if len(digits) != hex.EncodedLen(md5.Size) {
-		return "", false
-	}
-	sum, err := hex.DecodeString(digits)
-	return barePrefix + hex.EncodeToString(sum), err == nil
-}
-
-func md5Hex(password string) string {
-	sum := md5.Sum([]byte(password))
-	return hex.EncodeToString(sum[:])
-}
-
-// splitWithin splits a wrapped hash into an Argon2id and the settings of the hash within.
-func splitWithin(encoded string) (outer, settings string) {
-	rest := strings.TrimPrefix(encoded, withinPrefix)
+// splitWithin splits a wrapped hash, or the format of one, after some parts of its Argon2id: version,
+// costs, salt and key.
+func splitWithin(encoded string, parts int) (outer, within string, ok bool) {
+	rest, ok := strings.CutPrefix(encoded, withinPrefix)
 	end := 0
-	for range 4 { // version, costs, salt, key
+	for range parts {
 		i := strings.IndexByte(rest[end:], '$')
 		if i < 0 {
-			return "", ""
+			return "", "", false
 		}
 		end += i + 1
 	}
-	return "$" + argon2id + "$" + rest[:end-1], rest[end:]
+	return rest[:end], rest[end:], ok
 }
 
 func parseWithin(encoded string) (stored, error) {
-	outer, settings := splitWithin(encoded)
-	s, err := parseArgon2(outer)
+	outer, settings, _ := splitWithin(encoded, 4)
+	s, err := parseArgon2("$" + argon2id + "$" + strings.TrimSuffix(outer, "$"))
 	if err != nil {
 		return s, err
 	}
@@ -84,7 +42,7 @@ func parseWithin(encoded string) (stored, error) {
 		return stored{}, fmt.Errorf("%w: not the settings of a hash that is wrapped", ErrBadHash)
 	}
 	argon2 := s.matches
-	s.format, s.made, s.within, s.name = withinFormat(s.format, inner.format), nil, true, inner.name
+	s.format, s.made, s.within, s.name = withinFormat(s.format, inner.format), nil, inner.work > digestWork, inner.name
 	s.matches = func(password string) bool { return argon2(inner.sum(password)) }
 	return s, nil
 }
@@ -112,9 +70,7 @@ func parseWaiting(encoded string) (stored, error) {
 }
 
 // IsBare reports whether a stored hash waits to be wrapped.
-func IsBare(encoded string) bool {
-	return strings.HasPrefix(encoded, barePrefix) || strings.HasPrefix(encoded, waitingPrefix)
-}
+func IsBare(encoded string) bool { return strings.HasPrefix(encoded, waitingPrefix) }
 
 // Wrap returns a hash that waits for it wrapped in an Argon2id of the current costs. It is
 // background work: requests of users are served first. The error is [ErrBadHash] if
@@ -125,13 +81,12 @@ func (h *Hasher) Wrap(ctx context.Context, encoded string) (wrapped string, err 
 		return "", fmt.Errorf("wrapping a hash: %w: it does not wait for it", ErrBadHash)
 	}
 	err = h.run(ctx, Source{background: true}, func() {
-		if digits, ok := strings.CutPrefix(encoded, barePrefix); ok {
-			wrapped = wrappedPrefix + strings.TrimPrefix(newArgon2id(h.params, digits).String(), "$"+argon2id+"$")
-			return
-		}
 		sum := strings.TrimPrefix(strings.TrimPrefix(encoded, waitingPrefix), s.settings)
 		wrapped = withinPrefix + strings.TrimPrefix(newArgon2id(h.params, sum).String(), "$"+argon2id+"$") + "$" + s.settings
 	})
+	if err == nil {
+		_, err = parse(wrapped)
+	}
 	if err != nil {
 		return "", fmt.Errorf("wrapping a hash: %w", err)
 	}

@@ -444,17 +444,13 @@ func (s *Store) addStoredWaysIn(ctx context.Context, page []transfer.StoredAccou
 }
 
 // isBare is the condition for a hash that is not wrapped yet, see password.IsBare.
-const isBare = "(foreign_hash LIKE '$md5-bare$%' OR foreign_hash LIKE '$waits$%')"
+const isBare = "foreign_hash LIKE '$waits$%'"
 
 // BareHashes returns the bare hashes of accounts, see transfer.BareStore.
-func (s *Store) BareHashes(ctx context.Context, of transfer.IDs) (map[int64]string, error) {
-	condition, args := "id BETWEEN ? AND ?", []any{of.From, of.To}
-	if len(of.List) > 0 {
-		condition, args = "id IN (?)", []any{bun.List(of.List)}
-	}
+func (s *Store) BareHashes(ctx context.Context, ids []int64) (map[int64]string, error) {
 	var rows []accountRow
 	err := s.scan(ctx, "find bare hashes",
-		s.read.NewRaw("SELECT id, password_hash, foreign_hash FROM personal_accounts WHERE "+condition+" AND "+isBare, args...), &rows)
+		s.read.NewRaw("SELECT id, password_hash, foreign_hash FROM personal_accounts WHERE id IN (?) AND "+isBare, bun.List(ids)), &rows)
 	hashes := make(map[int64]string, len(rows))
 	for _, r := range rows {
 		if hash := r.hash(); password.IsBare(hash) { // an older version may have set another password
@@ -468,9 +464,14 @@ func (s *Store) BareHashes(ctx context.Context, of transfer.IDs) (map[int64]stri
 func (s *Store) ReplaceHash(ctx context.Context, id int64, from, to string) error {
 	// The digest of the placeholder follows the hash.
 	n := utf8.RuneCountInString(from) + 1
-	_, err := s.exec(ctx, "replace a hash", `UPDATE personal_accounts SET foreign_hash = ? || substr(foreign_hash, ?)
-		WHERE id = ? AND substr(foreign_hash, 1, ?) = ?`, to, n, id, n, from+" ")
-	return err
+	return s.inTx(ctx, "replace a hash", func(ctx context.Context, tx bun.Tx) error {
+		replaced, err := exec(ctx, tx, `UPDATE personal_accounts SET foreign_hash = ? || substr(foreign_hash, ?)
+			WHERE id = ? AND substr(foreign_hash, 1, ?) = ?`, to, n, id, n, from+" ")
+		if err != nil || replaced == 0 {
+			return err
+		}
+		return noteFormats(ctx, tx, []string{password.Format(to)}, s.Now())
+	})
 }
 
 // MisplacedLogin is an account whose login has an @ and is not its own e-mail, which

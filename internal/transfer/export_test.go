@@ -103,7 +103,7 @@ func drawAccount(t *rapid.T, number int) accounts.Account {
 		PasswordHash: rapid.SampledFrom([]string{
 			bcrypt,
 			"$argon2id$v=19$m=64,t=1,p=1$c2FsdHNhbHRzYWx0c2FsdA$MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY",
-			"$argon2id-md5$v=19$m=64,t=1,p=1$c2FsdHNhbHRzYWx0c2FsdA$MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY",
+			"$argon2id-of$v=19$m=64,t=1,p=1$c2FsdHNhbHRzYWx0c2FsdA$MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY$$digest$md5(p)$$",
 			"$argon2id-of$v=19$m=64,t=1,p=1$c2FsdHNhbHRzYWx0c2FsdA$MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY$$P$BfEAVu23O",
 			"$phpbb$2y$10$7$RsqOrLNkvw31ldi5VPlyG2t5HxqIKeyFv5dvOFakbr/GBBC0oyfIGMOkSD1dq",
 			"$pbkdf2-sha256$i=27500,l=32$c2FsdA$MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY",

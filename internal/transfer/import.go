@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"runtime"
 	"slices"
@@ -462,12 +463,9 @@ const KindWrap outbox.Kind = "wrap"
 // finishes its jobs.
 const wrapsPerJob = 100
 
-// IDs are accounts, and the payload of a job. Version 0.1.0 wraps all between the first and
-// the last: of a shuffled file, these are most accounts of the import. It stores no list.
-type IDs struct {
-	From int64   `json:"from"`
-	To   int64   `json:"to"`
-	List []int64 `json:"ids,omitempty"` // ascending; none: all from From to To
+// wrapPayload is the payload of a job.
+type wrapPayload struct {
+	IDs []int64 `json:"ids"` // of accounts
 }
 
 // followUp returns the formats of the added hashes, the jobs that wrap the bare ones, and
@@ -501,7 +499,7 @@ func (m *Import) followUp(b batch, outcomes []Outcome) (f FollowUp) {
 	f.Formats = slices.Sorted(maps.Keys(formats))
 	slices.Sort(bare)
 	for ids := range slices.Chunk(bare, wrapsPerJob) {
-		payload, _ := json.Marshal(IDs{From: ids[0], To: ids[len(ids)-1], List: ids}) // cannot fail
+		payload, _ := json.Marshal(wrapPayload{IDs: ids}) // cannot fail
 		f.Jobs = append(f.Jobs, accounts.NewJob{Kind: KindWrap, Payload: payload})
 	}
 	return f
@@ -509,10 +507,11 @@ func (m *Import) followUp(b batch, outcomes []Outcome) (f FollowUp) {
 
 // BareStore holds accounts whose hash waits to be wrapped, see [password.IsBare].
 type BareStore interface {
-	// BareHashes returns the bare hashes of the accounts.
-	BareHashes(ctx context.Context, of IDs) (map[int64]string, error)
+	// BareHashes returns the bare hashes of accounts, by their ids.
+	BareHashes(ctx context.Context, ids []int64) (map[int64]string, error)
 	// ReplaceHash replaces the hash of an account if the account still has the hash
-	// from. Both hashes are of the same password, so the credential version stays.
+	// from, and notes the format of the new one. Both hashes are of the same password, so the
+	// credential version stays.
 	ReplaceHash(ctx context.Context, id int64, from, to string) error
 }
 
@@ -520,21 +519,26 @@ type BareStore interface {
 type Wrapping struct {
 	Store   BareStore
 	Wrapper Wrapper
+	Log     *slog.Logger
 }
 
 // Do does one job of [KindWrap]. It may be repeated: hashes that are wrapped already
-// are not touched.
+// are not touched. It leaves those that cannot be read, and logs a warning.
 func (w *Wrapping) Do(ctx context.Context, j outbox.Job) error {
-	var ids IDs
-	if err := json.Unmarshal(j.Payload, &ids); err != nil {
+	var of wrapPayload
+	if err := json.Unmarshal(j.Payload, &of); err != nil {
 		return fmt.Errorf("reading a wrapping job: %w", err)
 	}
-	hashes, err := w.Store.BareHashes(ctx, ids)
+	hashes, err := w.Store.BareHashes(ctx, of.IDs)
 	if err != nil {
 		return fmt.Errorf("finding bare hashes: %w", err)
 	}
 	for id, bare := range hashes {
 		wrapped, err := w.Wrapper.Wrap(ctx, bare)
+		if errors.Is(err, password.ErrBadHash) {
+			w.Log.WarnContext(ctx, "an imported hash cannot be read: the user needs a recovery mail", slog.Int64("user_id", id))
+			continue
+		}
 		if err != nil {
 			return err
 		}

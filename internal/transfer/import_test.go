@@ -1,9 +1,11 @@
 package transfer_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,6 +17,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
@@ -414,7 +417,7 @@ func TestImport_StoresFormatsOfAddedHashes(t *testing.T) {
 		r.file(t, transfer.CSV, "login,email,password_hash\nanna,,"+md5+"\nboris,,"+bcrypt+"\nclara,clara@example.com,!\nANNA,,$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/\n")
 		got, err := s.Formats(t.Context())
 		slices.Sort(got)
-		if want := []string{"!", "$2y$05$", "$md5-bare$"}; err != nil || !slices.Equal(got, want) {
+		if want := []string{"!", "$2y$05$", "$digest$"}; err != nil || !slices.Equal(got, want) {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
 	})
@@ -433,7 +436,7 @@ func TestWrapping_WrapsImportedMD5(t *testing.T) {
 		if err != nil || len(jobs) != 2 {
 			t.Fatalf("got %d jobs, %v, want 2", len(jobs), err)
 		}
-		wrapping := transfer.Wrapping{Store: s, Wrapper: cheapHasher(t)}
+		wrapping := transfer.Wrapping{Store: s, Wrapper: cheapHasher(t), Log: slog.New(slog.DiscardHandler)}
 		for _, j := range append(jobs, jobs[0]) { // one of them repeated
 			if err := wrapping.Do(t.Context(), j); err != nil {
 				t.Fatal(err)
@@ -447,6 +450,57 @@ func TestWrapping_WrapsImportedMD5(t *testing.T) {
 			t.Errorf("got %+v, %v, want a match", got, err)
 		}
 	})
+}
+
+// A wrong password must take as long with a wrapped hash as without an account.
+func TestWrapping_StoresFormatsOfWrappedHashes(t *testing.T) {
+	testdb.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		r := newRun(t, s)
+		r.Later = true
+		r.file(t, transfer.CSV, "login,password_hash\nanna,$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/\nboris,"+md5+"\n")
+		wrapAll(t, s, slog.DiscardHandler)
+		got, err := s.Formats(t.Context())
+		for _, want := range []string{"$argon2id-of$v=19$m=16,t=1,p=1$$P$B", "$argon2id-of$v=19$m=16,t=1,p=1$$digest$"} {
+			if err != nil || !slices.Contains(got, want) {
+				t.Errorf("got %q, %v, want %s", got, err, want)
+			}
+		}
+	})
+}
+
+func TestWrapping_LeavesAHashThatCannotBeRead(t *testing.T) {
+	testdb.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		r := newRun(t, s)
+		r.Later = true
+		r.file(t, transfer.CSV, rows(3, md5))
+		damaged := account(t, s, "user1")
+		if err := s.ReplaceHash(t.Context(), damaged.ID, damaged.PasswordHash, "$waits$damaged"); err != nil {
+			t.Fatal(err)
+		}
+		var logged bytes.Buffer
+		wrapAll(t, s, slog.NewTextHandler(&logged, nil))
+		if _, bare, err := s.CountAccounts(t.Context()); err != nil || bare != 1 {
+			t.Errorf("got %d bare hashes, %v, want the damaged one", bare, err)
+		}
+		if want := fmt.Sprintf("user_id=%d", damaged.ID); strings.Count(logged.String(), "\n") != 1 || !strings.Contains(logged.String(), want) {
+			t.Errorf("got the log %q, want one line with %s", &logged, want)
+		}
+	})
+}
+
+// wrapAll does the jobs of an import.
+func wrapAll(t *testing.T, s *store.Store, log slog.Handler) {
+	t.Helper()
+	jobs, err := s.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{transfer.KindWrap}, N: 100, Lease: time.Minute})
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("got %d jobs, %v, want 1", len(jobs), err)
+	}
+	wrapping := transfer.Wrapping{Store: s, Wrapper: cheapHasher(t), Log: slog.New(log)}
+	if err := wrapping.Do(t.Context(), jobs[0]); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestImport_RefusesValuesBeyondTypeLimit(t *testing.T) {

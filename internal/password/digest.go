@@ -166,7 +166,9 @@ func parseDigest(encoded string) (stored, error) {
 	case f.salts && len(salt) == 0:
 		return stored{}, fmt.Errorf("%w: the salt of the form %s is missing", ErrBadHash, parts[1])
 	}
-	s := summed(digestPrefix, encoded, len(encoded)-len(parts[3]), digestWork, func(password string) string { return f.sum(password, string(salt)) })
+	s := summed(digestPrefix, encoded, len(encoded)-len(parts[3]), digestWork, func(password string) string {
+		return f.sum(password, string(salt))
+	})
 	if s.name = parts[1]; s.name == md5Form {
 		s.name = "MD5"
 	}

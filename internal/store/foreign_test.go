@@ -113,7 +113,8 @@ func TestForeignHash_EndsWithANewPassword(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return s.ReplacePassword(ctx, a, own, accounts.KeptSession{Session: session}, accounts.CodeUse{}, false, func(int, int) []accounts.NewJob { return nil })
+			return s.ReplacePassword(ctx, a, own, accounts.KeptSession{Session: session}, accounts.CodeUse{}, false,
+				func(int, int) []accounts.NewJob { return nil })
 		},
 		"recovered": func(ctx context.Context, s *store.Store, a accounts.Account) error {
 			token := accounts.MailToken{
@@ -131,7 +132,9 @@ func TestForeignHash_EndsWithANewPassword(t *testing.T) {
 				s := migrated(t, url, store.Options{})
 				a := accounts.Account{Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1}
 				a.Email, _ = accounts.ParseEmail("ada@example.org")
-				added, err := s.AddAccounts(t.Context(), []accounts.Account{a}, func([]transfer.Outcome) transfer.FollowUp { return transfer.FollowUp{} })
+				added, err := s.AddAccounts(t.Context(), []accounts.Account{a}, func([]transfer.Outcome) transfer.FollowUp {
+					return transfer.FollowUp{}
+				})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -411,14 +411,16 @@ func TestImport_FlagsOfDumps(t *testing.T) {
 func TestImport_PlaceholdersHaveTheCostsOfTheSettings(t *testing.T) {
 	url := testdb.SQLite(t)
 	t.Setenv("PERSONAL_DATABASE", url)
-	mustCommand(t, "import", write(t, "users.csv", accountRows(1, importedMD5)), "--settings", write(t, "s.toml", "[password]\nmemory_kib = 72\ntime = 3"))
+	settings := write(t, "s.toml", "[password]\nmemory_kib = 72\ntime = 3")
+	mustCommand(t, "import", write(t, "users.csv", accountRows(1, importedMD5)), "--settings", settings)
 	pools, err := dbconn.Open(url, dbconn.RequestLimits)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer pools.Close()
 	var hash string
-	if err := pools.Read.QueryRowContext(t.Context(), "SELECT password_hash FROM personal_accounts").Scan(&hash); err != nil || !strings.HasPrefix(hash, "$argon2id$v=19$m=72,t=3,p=1$") {
+	err = pools.Read.QueryRowContext(t.Context(), "SELECT password_hash FROM personal_accounts").Scan(&hash)
+	if err != nil || !strings.HasPrefix(hash, "$argon2id$v=19$m=72,t=3,p=1$") {
 		t.Errorf("got %q, %v, want a placeholder with the costs of the settings", hash, err)
 	}
 }

@@ -108,7 +108,7 @@ var plantedFaults = []plantedFault{
 		"erasure", "Delete", "personal_accounts",
 	},
 	{
-		"hidden fields are shown", "shared/userfields/values.go",
+		"hidden fields are shown", "shared/userfields/profile.go",
 		"return s.byName[f.Name].Hidden })", "return s.byName[f.Name].Hidden && !FAULT })",
 		"register", "Register", "rating",
 	},

@@ -55,6 +55,7 @@ lint:
 	cd internal/tools/sbom && go vet ./... && go run $(STATICCHECK) -checks all ./... && go mod tidy -diff
 	.ci/imports
 	go run ./internal/tools/prose
+	go run ./internal/tools/lines
 	proto/generate.sh lint
 
 generate:

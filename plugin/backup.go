@@ -62,6 +62,7 @@ func (c revokeAllCommand) Run(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "sessions ended          %d\nmailed tokens voided    %d\nwaiting mails dropped   %d\n", r.Sessions, r.Tokens, r.Mails)
+	_, err = fmt.Fprintf(w, "sessions ended          %d\nmailed tokens voided    %d\nwaiting mails dropped   %d\n", r.Sessions, r.Tokens,
+		r.Mails)
 	return err
 }

@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/transfer"
 )
 
 // databaseFlag names the database of a command.
 type databaseFlag struct {
-	Database string `env:"PERSONAL_DATABASE" placeholder:"URL" help:"sqlite://PATH or postgres://…. Give a URL with a password in the environment only: other users can read command lines."`
+	Costs    password.Params `kong:"-"` // of new hashes, for a command that adds accounts
+	Database string          `env:"PERSONAL_DATABASE" placeholder:"URL" help:"sqlite://PATH or postgres://…. Give a URL with a password in the environment only: other users can read command lines."`
 }
 
 // openExisting opens the database. The error is fs.ErrNotExist if its file does not
@@ -57,7 +59,7 @@ func (f databaseFlag) open(ctx context.Context) (*store.Store, error) {
 	if f.Database != os.Getenv("PERSONAL_DATABASE") && hasPassword(f.Database) {
 		return nil, errors.New("--database: give a URL with a password in PERSONAL_DATABASE only: other users can read command lines")
 	}
-	db, err := store.Open(ctx, f.Database, store.Options{Log: slog.New(slog.DiscardHandler)})
+	db, err := store.Open(ctx, f.Database, store.Options{Log: slog.New(slog.DiscardHandler), Costs: f.Costs})
 	if err != nil {
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}
@@ -152,7 +154,8 @@ func (c exportCommand) write(ctx context.Context, db *store.Store, w, stderr io.
 	}
 	fmt.Fprintf(stderr, "%d accounts exported\n", n.Accounts)
 	if n.TwoFactor > 0 {
-		fmt.Fprintf(stderr, "%d of them have a second factor: importing these needs the secret keys of the host (import --secret-key)\n", n.TwoFactor)
+		fmt.Fprintf(stderr, "%d of them have a second factor: importing these needs the secret keys of the host (import --secret-key)\n",
+			n.TwoFactor)
 	}
 	if n.Passkeys > 0 {
 		fmt.Fprintf(stderr, "%d of them have passkeys: these work where passkeys.rp_id is the same\n", n.Passkeys)

@@ -98,7 +98,8 @@ func TestPlugin_FaultsOfTheDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		var late int
-		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM personal_accounts WHERE login LIKE 'late%'").Scan(&late); err != nil || late != 0 {
+		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM personal_accounts WHERE login LIKE 'late%'").Scan(&late); err != nil ||
+			late != 0 {
 			t.Errorf("got %d accounts, %v, of calls that failed", late, err)
 		}
 	})

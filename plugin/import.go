@@ -66,6 +66,7 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 	if err != nil {
 		return err
 	}
+	c.Costs = hasher.Params()
 	file, size, err := c.openFile()
 	if err != nil {
 		return err
@@ -199,7 +200,8 @@ func (c importCommand) job() (*transfer.Import, *password.Hasher, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("--secret-key: %w", err)
 	}
-	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", HashForm: c.HashForm, Keys: keyring, Report: &transfer.Report{}}, hasher, nil
+	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", HashForm: c.HashForm, Keys: keyring,
+		Report: &transfer.Report{}}, hasher, nil
 }
 
 // withStore calls use with the database, or in a dry run with a temporary one that

@@ -18,6 +18,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/transfer"
@@ -336,7 +337,8 @@ func TestStatus_ListsMisplacedLogins(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, _ := mustCommand(t, "status")
-		if !strings.Contains(out, `account 3  "victim＠example.com"`) || !strings.Contains(out, `account 4  "none@example.com"`) || strings.Contains(out, "own@") {
+		if !strings.Contains(out, `account 3  "victim＠example.com"`) || !strings.Contains(out, `account 4  "none@example.com"`) ||
+			strings.Contains(out, "own@") {
 			t.Errorf("status: got\n%s", out)
 		}
 		if want := "e-mails   2 not verified\nwaiting   1 accounts, until their e-mail is verified\nleaving   1 accounts, deleted by their users and not erased yet\n"; !strings.Contains(out, want) {
@@ -347,7 +349,8 @@ func TestStatus_ListsMisplacedLogins(t *testing.T) {
 
 func TestImport_FlagNamesEverySystem(t *testing.T) {
 	out, _ := mustCommand(t, "import", "--help")
-	if want := strings.Join(transfer.SystemNames(), ", "); !strings.Contains(strings.ReplaceAll(strings.Join(strings.Fields(out), " "), " or ", ", "), want) {
+	if want := strings.Join(transfer.SystemNames(), ", "); !strings.Contains(strings.ReplaceAll(strings.Join(strings.Fields(out), " "), " or ",
+		", "), want) {
 		t.Errorf("got %s\nwant the systems %s", out, want)
 	}
 	for _, system := range transfer.SystemNames() {
@@ -376,7 +379,8 @@ func TestImport_HostileDumpCreatesNothing(t *testing.T) {
 	}
 	out, errs := mustCommand(t, "import", "--from", "wordpress", write(t, "dump.sql", rows+";\n"), "--json")
 	var report transfer.Report
-	if err := json.Unmarshal([]byte(out), &report); err != nil || report.Imported != 1 || report.System != "wordpress" || len(report.Cannot) != 1 || errs != "" {
+	if err := json.Unmarshal([]byte(out), &report); err != nil || report.Imported != 1 || report.System != "wordpress" ||
+		len(report.Cannot) != 1 || errs != "" {
 		t.Errorf("got %s%s, want a report of one account without a password", out, errs)
 	}
 }
@@ -400,5 +404,23 @@ func TestImport_FlagsOfDumps(t *testing.T) {
 		if _, _, err := command(t, append([]string{"import"}, test.args...)...); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %s", name, err, test.want)
 		}
+	}
+}
+
+// After a rollback to version 0.1.0 a failed sign-in takes as long as a verification of the placeholder.
+func TestImport_PlaceholdersHaveTheCostsOfTheSettings(t *testing.T) {
+	url := testdb.SQLite(t)
+	t.Setenv("PERSONAL_DATABASE", url)
+	settings := write(t, "s.toml", "[password]\nmemory_kib = 72\ntime = 3")
+	mustCommand(t, "import", write(t, "users.csv", accountRows(1, importedMD5)), "--settings", settings)
+	pools, err := dbconn.Open(url, dbconn.RequestLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pools.Close()
+	var hash string
+	err = pools.Read.QueryRowContext(t.Context(), "SELECT password_hash FROM personal_accounts").Scan(&hash)
+	if err != nil || !strings.HasPrefix(hash, "$argon2id$v=19$m=72,t=3,p=1$") {
+		t.Errorf("got %q, %v, want a placeholder with the costs of the settings", hash, err)
 	}
 }

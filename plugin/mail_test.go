@@ -62,7 +62,8 @@ func TestMailPreview_PrintsWhatWouldBeSent(t *testing.T) {
 		{"session_theft --locale ru", "Subject: Example: Сеанс вашей учётной записи завершён\n\nСеанс"},
 		{"session_theft", "Subject: Example: A session of your account was ended\n\nA session of your account at Example was"},
 	} {
-		if out, _, err := command(t, append([]string{"mail", "preview"}, strings.Fields(test.args)...)...); err != nil || !strings.HasPrefix(out, test.want) {
+		if out, _, err := command(t, append([]string{"mail", "preview"}, strings.Fields(test.args)...)...); err != nil ||
+			!strings.HasPrefix(out, test.want) {
 			t.Errorf("%s: got %q (%v), want %q", test.args, out, err, test.want)
 		}
 	}
@@ -77,7 +78,8 @@ func TestMailPreview_ErrorsNameWhatExists(t *testing.T) {
 		{"recovery --templates " + dir, "--templates: " + dir + "/deletion.de.txt:3:2: .Tokn does not exist"},
 		{"recovery --templates /nonexistent", "--templates: the folder of mail templates cannot be read"},
 	} {
-		if _, _, err := command(t, append([]string{"mail", "preview"}, strings.Fields(test.args)...)...); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, _, err := command(t, append([]string{"mail", "preview"}, strings.Fields(test.args)...)...); err == nil ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", test.args, err, test.want)
 		}
 	}
@@ -113,7 +115,8 @@ func TestPreflight_ChecksMailTemplates(t *testing.T) {
 				got = c
 			}
 		}
-		if got.Name == "" || got.Warning != test.lenient || got.Passed != (test.reason == "") || !got.Passed && !strings.HasPrefix(got.Reason, "mail.templates: "+dir+test.reason) {
+		if got.Name == "" || got.Warning != test.lenient || got.Passed != (test.reason == "") ||
+			!got.Passed && !strings.HasPrefix(got.Reason, "mail.templates: "+dir+test.reason) {
 			t.Errorf("%s templates: got %+v, want the reason %q", name, got, test.reason)
 		}
 		if err := m.Close(); err != nil {

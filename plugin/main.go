@@ -45,7 +45,8 @@ func serve() {
 	serveProfiles(log)
 	spans, stopTracing := startTracing(log)
 	measured := newMeasurements()
-	pluginrpc.Serve(builder(version, measured, log, spans), pluginrpc.ServeOptions{Logger: log, Observe: measured.operation, TracerProvider: spans})
+	pluginrpc.Serve(builder(version, measured, log, spans), pluginrpc.ServeOptions{Logger: log, Observe: measured.operation,
+		TracerProvider: spans})
 	stopTracing()
 }
 

@@ -38,7 +38,8 @@ func TestModule_RefusesMemoryLimitBelowItsSettings(t *testing.T) {
 	t.Setenv(pluginrpc.MemoryLimitEnv, "209715200") // 200 MiB
 	_, err := build(t.Context(), c, &personaltest.Host{})
 	var permanent *pluginrpc.PermanentError
-	if !errors.As(err, &permanent) || !strings.Contains(err.Error(), "needs 224 MiB") || !strings.Contains(err.Error(), "password.memory_kib") {
+	if !errors.As(err, &permanent) || !strings.Contains(err.Error(), "needs 224 MiB") ||
+		!strings.Contains(err.Error(), "password.memory_kib") {
 		t.Errorf("got %v, want a permanent error with the numbers and the setting", err)
 	}
 	t.Setenv(pluginrpc.MemoryLimitEnv, "234881024") // 224 MiB

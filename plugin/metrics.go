@@ -124,7 +124,9 @@ func newMeasurements() *measurements {
 			"Lookups and writes of sessions in one batch, by operation.", batchSizes), []string{"operation"}),
 	}
 	started := float64(time.Now().UnixMilli()) / 1000 // the collector needs /proc/stat, which the unit of systemd hides
-	auto.NewGaugeFunc(gauge("process_start_time_seconds", "Start time of the plugin process, in seconds since 1970."), func() float64 { return started })
+	auto.NewGaugeFunc(gauge("process_start_time_seconds", "Start time of the plugin process, in seconds since 1970."), func() float64 {
+		return started
+	})
 	auto.NewGaugeFunc(gauge("process_goroutines", "Goroutines of the plugin process."),
 		func() float64 { return float64(runtime.NumGoroutine()) })
 	auto.NewGaugeFunc(gauge("process_heap_bytes", "Memory of objects on the heap of the plugin process."), func() float64 {

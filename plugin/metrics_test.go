@@ -183,7 +183,8 @@ func BenchmarkMetrics(b *testing.B) {
 		measured.ObserveStore(operation, time.Millisecond)
 		measured.ObserveBatch(operation, 1)
 	}
-	connection := pluginrpctest.Start(b, builder(nil, measured, slog.New(slog.DiscardHandler), nil), &personaltest.Host{}, slog.New(slog.DiscardHandler))
+	connection := pluginrpctest.Start(b, builder(nil, measured, slog.New(slog.DiscardHandler), nil), &personaltest.Host{},
+		slog.New(slog.DiscardHandler))
 	configuration := pluginrpc.Configuration{DatabaseURL: "sqlite://" + filepath.Join(b.TempDir(), "personal.db")}
 	if err := errors.Join(connection.Configure(b.Context(), configuration), connection.Migrate(b.Context())); err != nil {
 		b.Fatal(err)

@@ -125,7 +125,7 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		}
 		hasher.TuneMemory()
 		hasher.ObserveQueue(measured.hashing)
-		db, err := store.Open(ctx, c.DatabaseURL, store.Options{Log: log, Observer: measured})
+		db, err := store.Open(ctx, c.DatabaseURL, store.Options{Log: log, Observer: measured, Costs: s.password()})
 		var wrong *store.URLError
 		if errors.As(err, &wrong) {
 			return nil, &pluginrpc.PermanentError{Reason: "database: " + wrong.Error()}
@@ -242,7 +242,8 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 		return pluginrpc.Report{}, setupError(err) // the other findings need the database
 	}
 	report.SchemaFound, report.SchemaCompatible = found, compatible
-	report.Checks = []pluginrpc.Check{passed("protocol"), m.checkSettings(ctx, found, compatible)} // only a host of the same protocol calls this
+	report.Checks = []pluginrpc.Check{passed("protocol"), m.checkSettings(ctx, found,
+		compatible)} // only a host of the same protocol calls this
 	var refused *store.SchemaError
 	switch {
 	case err == nil:

@@ -31,7 +31,8 @@ func TestModule_IsReadyBeforeForeignFormatsAreMeasured(t *testing.T) {
 		}
 	}
 	version := func() (string, error) { return "1.0.0", nil }
-	built, err := builder(version, newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(), pluginrpc.Configuration{DatabaseURL: url}, nil)
+	built, err := builder(version, newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(),
+		pluginrpc.Configuration{DatabaseURL: url}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,8 @@ func (n *node) wantPasskey(t *testing.T, device *softkey.Authenticator, code str
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = n.service.AuthorizePasskey(t.Context(), personal.AuthorizePasskeyRequest{Attempt: begun.Attempt, Credential: credential, Code: code})
+	_, err = n.service.AuthorizePasskey(t.Context(), personal.AuthorizePasskeyRequest{Attempt: begun.Attempt, Credential: credential,
+		Code: code})
 	if personal.CodeOf(err) != want {
 		t.Errorf("signing in with a passkey and the code %q: got %v, want %q", code, err, want)
 	}
@@ -81,7 +82,8 @@ func TestCommands_CarryPasskeysToAnotherDatabase(t *testing.T) {
 		old.wantPasskey(t, device, "", "")
 		_, recoveryCodes := old.enrol(t) // for which the passkey does not stand
 		file := filepath.Join(t.TempDir(), "users.ndjson")
-		if _, errs := mustCommand(t, "export", "--database", from, "-o", file); !strings.Contains(errs, "1 of them have passkeys: these work where passkeys.rp_id is the same") {
+		if _, errs := mustCommand(t, "export", "--database", from, "-o", file); !strings.Contains(errs,
+			"1 of them have passkeys: these work where passkeys.rp_id is the same") {
 			t.Errorf("got %s, want the number of accounts with passkeys", errs)
 		}
 
@@ -120,7 +122,8 @@ func TestUserUnlinkIdentity_UnlinksItWithEventAndNotice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out, want := unlink("ada", "a b\n"), fmt.Sprintf("The identity of account %d (\"ada\") is unlinked", found.ID); !strings.HasPrefix(out, want) {
+		if out, want := unlink("ada", "a b\n"), fmt.Sprintf("The identity of account %d (\"ada\") is unlinked", found.ID); !strings.HasPrefix(out,
+			want) {
 			t.Errorf("got %s, want %s", out, want)
 		}
 		if show, _ := mustCommand(t, "user", "show", "ada"); strings.Contains(show, "op.example") {
@@ -158,7 +161,8 @@ func TestUserRemovePasskeys_RemovesThemWithEventAndNotice(t *testing.T) {
 			}
 		}
 		settings := write(t, "settings.toml", passkeySettings)
-		if out, _ := mustCommand(t, "user", "explain", "ada", "--settings", settings); !strings.Contains(out, "Passkeys that sign the user in without the password: 2.") {
+		if out, _ := mustCommand(t, "user", "explain", "ada", "--settings", settings); !strings.Contains(out,
+			"Passkeys that sign the user in without the password: 2.") {
 			t.Errorf("user explain: got %s, want the number of passkeys", out)
 		}
 		found, err := site.store.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: "ada"})
@@ -174,7 +178,8 @@ func TestUserRemovePasskeys_RemovesThemWithEventAndNotice(t *testing.T) {
 		}
 		before := sessions()
 		out, _ := mustCommand(t, "user", "remove-passkeys", "ada")
-		want := fmt.Sprintf("The passkeys of account %d (\"ada\") are removed, and the sessions that they began have ended; passkeys: 2.\n", found.ID)
+		want := fmt.Sprintf("The passkeys of account %d (\"ada\") are removed, and the sessions that they began have ended; passkeys: 2.\n",
+			found.ID)
 		if out != want {
 			t.Errorf("got %s, want %s", out, want)
 		}
@@ -261,7 +266,8 @@ func TestPreflight_WarnsOfPasskeysOfAnotherDomain(t *testing.T) {
 			"":              `passkeys.rp_id = "", but there are passkeys of "site.example": these sign no one in`,
 			"[passkeys]\nrp_id = \"other.example\"\norigins = [\"https://other.example\"]\n": `passkeys.rp_id = "other.example", but there are passkeys of "site.example": these sign no one in`,
 		} {
-			n := newNode(t, pluginrpc.Configuration{DatabaseURL: url, SecretKeys: keys, Settles: true, Settings: []byte("[two_factor]\nenabled = true\n" + settings)})
+			n := newNode(t, pluginrpc.Configuration{DatabaseURL: url, SecretKeys: keys, Settles: true,
+				Settings: []byte("[two_factor]\nenabled = true\n" + settings)})
 			report, err := n.Preflight(t.Context())
 			if err != nil {
 				t.Fatal(err)

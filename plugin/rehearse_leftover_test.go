@@ -244,7 +244,8 @@ func serveLive(t testing.TB, m *module) {
 		"company": personal.Text("a"), "phone": personal.Text("123456"), "born": personal.Text("2001-02-03"), "tags": personal.Text("x"),
 	}
 	const password = "a long live password"
-	_, err := m.service.Register(ctx, personal.RegisterRequest{Login: "live", Email: "live@example.org", Password: password, ConfirmPassword: password, Fields: fields})
+	_, err := m.service.Register(ctx, personal.RegisterRequest{Login: "live", Email: "live@example.org", Password: password,
+		ConfirmPassword: password, Fields: fields})
 	expect("Register", err, "")
 	_, err = m.service.Authorize(ctx, personal.AuthorizeRequest{Login: "live", Password: "wrong"})
 	expect("Authorize", err, personal.CodeInvalidCredentials)
@@ -258,7 +259,8 @@ func serveLive(t testing.TB, m *module) {
 	expect("Prune", m.store.Prune(ctx, m.settings.prune(m.store.Now())), "")
 	expect("ScanFormats", m.store.ScanFormats(ctx, "none", func(string) string { return "" }), "")
 	handlers := m.service.Jobs()
-	jobs, err := m.store.ClaimJobs(ctx, outbox.Claim{Kinds: []outbox.Kind{accounts.KindEvent, accounts.KindRecovery, accounts.KindVerification}, N: 100, Lease: time.Minute})
+	jobs, err := m.store.ClaimJobs(ctx, outbox.Claim{Kinds: []outbox.Kind{accounts.KindEvent, accounts.KindRecovery,
+		accounts.KindVerification}, N: 100, Lease: time.Minute})
 	expect("ClaimJobs", err, "")
 	for _, j := range jobs {
 		expect("a job of the kind "+string(j.Kind), handlers[j.Kind](ctx, j), "")

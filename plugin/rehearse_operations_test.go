@@ -44,7 +44,8 @@ func TestRehearse_SkipsFieldsWithoutAValue(t *testing.T) {
 	m := rehearsedModule(t, testdb.SQLite(t), everythingOn, append(everyField(), impossible)...)
 	others, _ := rehearse(t, m)
 	want := pluginrpc.Difference{Operation: "UpdateProfile", Field: "impossible"}
-	if len(others) != 1 || others[0].Outcome != pluginrpc.RehearsalSkipped || len(others[0].Differences) != 1 || others[0].Differences[0] != want {
+	if len(others) != 1 || others[0].Outcome != pluginrpc.RehearsalSkipped || len(others[0].Differences) != 1 ||
+		others[0].Differences[0] != want {
 		t.Errorf("got %+v, want only a skipped check that names %+v", others, want)
 	}
 }

@@ -47,7 +47,8 @@ func storeFactor(t *testing.T, db *store.Store, login, key string) {
 	}
 	p := accounts.PendingFactor{AccountID: id, SessionID: sessions[0].ID}
 	p.Secret.Key, p.Secret.Data = k.Seal(id, []byte("sesame"))
-	if err := errors.Join(db.SetPendingFactor(t.Context(), p), db.EnableTwoFactor(t.Context(), p, 1, nil, accounts.KeptSession{Session: sessions[0]})); err != nil {
+	if err := errors.Join(db.SetPendingFactor(t.Context(), p), db.EnableTwoFactor(t.Context(), p, 1, nil,
+		accounts.KeptSession{Session: sessions[0]})); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -103,7 +104,8 @@ func TestPreflight_WarnsOfMissingSecretKeys(t *testing.T) {
 		}
 		enabled := []byte("[two_factor]\nenabled = true")
 		const works = "two_factor.enabled = true works like false without a secret key: give the host one"
-		if got := preflight(pluginrpc.Configuration{Settings: enabled}); got.Passed || !got.Warning || got.Reason != works { // on an empty database
+		if got := preflight(pluginrpc.Configuration{Settings: enabled}); got.Passed || !got.Warning ||
+			got.Reason != works { // on an empty database
 			t.Errorf("enabled without a key: got %+v, want the warning %q", got, works)
 		}
 		m := newNode(t, pluginrpc.Configuration{DatabaseURL: url})
@@ -111,11 +113,13 @@ func TestPreflight_WarnsOfMissingSecretKeys(t *testing.T) {
 		storeFactor(t, m.store, "ada", "a")
 		storeFactor(t, m.store, "bob", "b")
 		storeFactor(t, m.store, "cem", "b")
-		if got := preflight(pluginrpc.Configuration{Settings: enabled, SecretKeys: [][]byte{secretKey("b"), secretKey("a")}}); got != passed("keys") {
+		if got := preflight(pluginrpc.Configuration{Settings: enabled,
+			SecretKeys: [][]byte{secretKey("b"), secretKey("a")}}); got != passed("keys") {
 			t.Errorf("with all keys: got %+v, want no warning", got)
 		}
 		got := preflight(pluginrpc.Configuration{SecretKeys: [][]byte{secretKey("a")}})
-		if want := "the secret key " + keyID(t, "b") + " is missing: users whose second factor it encrypts"; !got.Warning || !strings.HasPrefix(got.Reason, want) {
+		if want := "the secret key " + keyID(t, "b") + " is missing: users whose second factor it encrypts"; !got.Warning ||
+			!strings.HasPrefix(got.Reason, want) {
 			t.Errorf("with one key: got %+v, want the warning %q", got, want)
 		}
 		got = preflight(pluginrpc.Configuration{Settings: enabled})

@@ -143,7 +143,8 @@ func TestRules_InForceOnceSettled(t *testing.T) {
 }
 
 func TestRules_EachIsInForceBySchemaOfItsOwn(t *testing.T) {
-	c := pluginrpc.Configuration{DatabaseURL: testkit.SQLite(t), Settings: []byte(requiredVerification + "enabled = true\n"), Settles: true, SecretKeys: oneKey}
+	c := pluginrpc.Configuration{DatabaseURL: testkit.SQLite(t), Settings: []byte(requiredVerification + "enabled = true\n"), Settles: true,
+		SecretKeys: oneKey}
 	first := newNode(t, c)
 	first.begin(t)
 	if err := first.Settle(t.Context()); err != nil {
@@ -166,7 +167,8 @@ func TestRules_EachIsInForceBySchemaOfItsOwn(t *testing.T) {
 // The schema of second factors does not tell whether a verification was required before.
 func TestPreflight_WarnsOnlyOfWhatTheDatabaseShows(t *testing.T) {
 	const verification, factor = "because of registration.enabled", "because of two_factor.enabled"
-	on := map[string]string{"neither": "", "verification": requiredVerification + "enabled = true", "two factors": secondFactors + "enabled = true"}
+	on := map[string]string{"neither": "", "verification": requiredVerification + "enabled = true",
+		"two factors": secondFactors + "enabled = true"}
 	for name, tt := range map[string]struct {
 		compatible int
 		want       string
@@ -176,7 +178,8 @@ func TestPreflight_WarnsOnlyOfWhatTheDatabaseShows(t *testing.T) {
 		"two factors, 1": {1, ""}, "two factors, 4": {4, verification}, "two factors, 5": {5, ""},
 	} {
 		settings, _, _ := strings.Cut(name, ",")
-		n := newNode(t, pluginrpc.Configuration{DatabaseURL: testkit.SQLite(t), Settings: []byte(on[settings]), Settles: true, SecretKeys: oneKey})
+		n := newNode(t, pluginrpc.Configuration{DatabaseURL: testkit.SQLite(t), Settings: []byte(on[settings]), Settles: true,
+			SecretKeys: oneKey})
 		check := n.checkSettings(t.Context(), 0, tt.compatible)
 		for _, warning := range []string{verification, factor} {
 			if got := check.Warning && strings.Contains(check.Reason, warning); got != (warning == tt.want) {
@@ -219,7 +222,8 @@ func TestPreflight_RefusesRuleThatTheHostNeverSettles(t *testing.T) {
 				t.Helper()
 				report, err := n.Preflight(t.Context())
 				got := refusal(report)
-				if err != nil || !strings.HasPrefix(got, "settings: "+names+": this host is too old") || !strings.HasSuffix(got, "update the host, or set "+names+" = false") {
+				if err != nil || !strings.HasPrefix(got, "settings: "+names+": this host is too old") ||
+					!strings.HasSuffix(got, "update the host, or set "+names+" = false") {
 					t.Errorf("got %q (%v), want a refusal that names the settings and what to do", got, err)
 				}
 			}
@@ -265,7 +269,8 @@ func TestSettings_UnknownOnesAreWarningsIfTheHostSaysSo(t *testing.T) {
 	}
 
 	c.Settings = append(c.Settings, "\n[session]\nidle = \"soon\""...)
-	if _, err := builder(version, newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(), c, nil); err == nil || !strings.Contains(err.Error(), "session.idle") {
+	if _, err := builder(version, newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(), c, nil); err == nil ||
+		!strings.Contains(err.Error(), "session.idle") {
 		t.Errorf("got %v, want that an invalid value stays an error", err)
 	}
 }
@@ -281,7 +286,8 @@ func TestRules_VersionThatIsRefusedWhileItRuns(t *testing.T) {
 		defer pools.Close()
 		set := func(minCompatible int) {
 			t.Helper()
-			if _, err := pools.Write.ExecContext(t.Context(), fmt.Sprintf("UPDATE personal_schema SET min_compatible = %d", minCompatible)); err != nil {
+			if _, err := pools.Write.ExecContext(t.Context(), fmt.Sprintf("UPDATE personal_schema SET min_compatible = %d",
+				minCompatible)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -305,7 +311,8 @@ func TestRules_VersionThatIsRefusedWhileItRuns(t *testing.T) {
 				return err
 			},
 			"refresh": func() error {
-				_, err := n.Service().Refresh(t.Context(), personal.Credentials{UserID: 1, UserHash: token.FormatHash(token.Selector{1}, token.Secret{2})})
+				_, err := n.Service().Refresh(t.Context(), personal.Credentials{UserID: 1,
+					UserHash: token.FormatHash(token.Selector{1}, token.Secret{2})})
 				return err
 			},
 			"work": func() error {

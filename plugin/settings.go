@@ -270,7 +270,8 @@ func (s settings) check() error {
 	minSecond("session.idle", s.Session.Idle)
 	minSecond("session.absolute", s.Session.Absolute)
 	minSecond("session.grace", s.Session.Grace)
-	require(0 <= s.Session.VerifyCache && time.Duration(s.Session.VerifyCache) <= time.Minute, "session.verify_cache", "must be from 0s to 60s")
+	require(0 <= s.Session.VerifyCache && time.Duration(s.Session.VerifyCache) <= time.Minute, "session.verify_cache",
+		"must be from 0s to 60s")
 	proof := time.Duration(s.Session.ProofLifetime)
 	require(time.Minute <= proof && proof <= 15*time.Minute, "session.proof_lifetime", "must be from 1m to 15m")
 	minSecond("recovery.lifetime", s.Recovery.Lifetime)
@@ -284,7 +285,8 @@ func (s settings) check() error {
 	require(validLink(s.Recovery.URL), "recovery.url", "must be empty or an http(s) URL with {token} once, after a #")
 	require(validLink(s.Email.URL), "email.url", "must be empty or an http(s) URL with {token} once, after a #")
 	verification := s.Registration.EmailVerification
-	require(slices.Contains([]accounts.EmailVerification{accounts.VerificationOff, accounts.VerificationOptional, accounts.VerificationRequired}, verification),
+	require(slices.Contains([]accounts.EmailVerification{accounts.VerificationOff, accounts.VerificationOptional,
+		accounts.VerificationRequired}, verification),
 		"registration.email_verification", "must be off, optional or required")
 	minSecond("registration.verification_lifetime", s.Registration.VerificationLifetime)
 	minSecond("registration.unverified_lifetime", s.Registration.UnverifiedLifetime)
@@ -318,13 +320,15 @@ func (s settings) check() error {
 	checkLimit("recover", s.Throttle.Recover)
 	checkLimit("recover_all", s.Throttle.RecoverAll)
 	checkLimit("confirm", s.Throttle.Confirm)
-	require(time.Duration(s.Audit.Retention) >= time.Hour, "audit.retention", "must be 1h or longer: events wait for the host for this time, too")
+	require(time.Duration(s.Audit.Retention) >= time.Hour, "audit.retention",
+		"must be 1h or longer: events wait for the host for this time, too")
 	between("audit.most", s.Audit.MaxEntries, 1000, 1_000_000_000)
 	between("audit.per_account", s.Audit.PerAccount, 10, 1_000_000)
 	require(len(s.Login.Reserved) <= maxReserved, "login.reserved", fmt.Sprintf("must have at most %d logins", maxReserved))
 	for _, login := range s.Login.Reserved {
 		_, code := accounts.LoginKey(login)
-		require(code == "" || code == personal.FieldErrorTooShort, "login.reserved", fmt.Sprintf("%q cannot be a login (%s): remove it", login, code))
+		require(code == "" || code == personal.FieldErrorTooShort, "login.reserved",
+			fmt.Sprintf("%q cannot be a login (%s): remove it", login, code))
 	}
 	return errors.Join(invalid...)
 }

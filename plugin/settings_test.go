@@ -17,7 +17,8 @@ func TestSettings_Defaults(t *testing.T) {
 	rules := s.accounts()
 	if rules.SessionIdle != 24*time.Hour || rules.SessionAbsolute != 720*time.Hour || rules.SessionGrace != 30*time.Second ||
 		rules.ProofLifetime != 5*time.Minute ||
-		rules.MailLifetime != 30*time.Minute || rules.MinPassword != 8 || !rules.LoginWithEmail || !rules.Throttle.Enabled || len(rules.PasswordWords) > 0 ||
+		rules.MailLifetime != 30*time.Minute || rules.MinPassword != 8 || !rules.LoginWithEmail || !rules.Throttle.Enabled ||
+		len(rules.PasswordWords) > 0 ||
 		s.TwoFactor.Enabled || rules.TwoFactorIssuer != "personal" {
 		t.Fatalf("got %+v, want the defaults", rules)
 	}
@@ -186,7 +187,8 @@ func TestSettings_NameOfTheSite(t *testing.T) {
 func TestSettings_LinksThatNoSettingNamesAreBuiltFromTheHostsURL(t *testing.T) {
 	type links struct{ recovery, email, registration, deletion string }
 	below := func(url string) links {
-		return links{url + "/recover#token={token}", url + "/email#token={token}", url + "/email#token={token}", url + "/undo-delete#token={token}"}
+		return links{url + "/recover#token={token}", url + "/email#token={token}", url + "/email#token={token}",
+			url + "/undo-delete#token={token}"}
 	}
 	const own = "https://cms.example/r#token={token}"
 	partly := below("https://example.com/account")
@@ -214,7 +216,8 @@ func TestSettings_LinksThatNoSettingNamesAreBuiltFromTheHostsURL(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
-	for _, wrong := range []string{"example.com", "/account", "ftp://example.com", "https://", "https://example.com/?a=b", "https://example.com/#a", "https://example.com/{token}"} {
+	for _, wrong := range []string{"example.com", "/account", "ftp://example.com", "https://", "https://example.com/?a=b",
+		"https://example.com/#a", "https://example.com/{token}"} {
 		if err := new(settings).linkTo(wrong); err == nil || !strings.Contains(err.Error(), "the URL of the account pages") {
 			t.Errorf("%s: got %v, want an error", wrong, err)
 		}

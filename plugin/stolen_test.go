@@ -136,12 +136,14 @@ func TestSecrets_StolenDatabaseWithoutTheKeyRevealsNone(t *testing.T) {
 			return in.Credentials, secret.Secret
 		}
 		ada, secret := secretOf("ada_marker")
-		confirmed, err := m.service.ConfirmTwoFactor(t.Context(), personal.ConfirmTwoFactorRequest{Credentials: ada, Code: personaltest.Code(secret, time.Now())})
+		confirmed, err := m.service.ConfirmTwoFactor(t.Context(), personal.ConfirmTwoFactorRequest{Credentials: ada,
+			Code: personaltest.Code(secret, time.Now())})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, pending := secretOf("bob")
-		_, err = m.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: "ada_marker", Password: password, Code: confirmed.RecoveryCodes[0]})
+		_, err = m.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: "ada_marker", Password: password,
+			Code: confirmed.RecoveryCodes[0]})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,8 @@ func TestStartTracing_FollowsTheVariables(t *testing.T) {
 			var log bytes.Buffer
 			spans, stop := startTracing(slog.New(slog.NewTextHandler(&log, nil)))
 			stop()
-			if on := spans != nil; on != tt.on || strings.Contains(log.String(), "WARN") != (tt.complain != "") || !strings.Contains(log.String(), tt.complain) {
+			if on := spans != nil; on != tt.on || strings.Contains(log.String(), "WARN") != (tt.complain != "") ||
+				!strings.Contains(log.String(), tt.complain) {
 				t.Errorf("got tracing %t, want %t; the log:\n%s", on, tt.on, log.String())
 			}
 		})
@@ -70,7 +71,8 @@ func TestStartTracing_ConsoleIsTheLog(t *testing.T) {
 	root.End()
 	stop()
 	const want = `msg=span name=one trace_id=0af7651916cd43dd8448eb211c80319c`
-	if !strings.Contains(log.String(), want) || !strings.Contains(log.String(), "parent_id=b7ad6b7169203331") || strings.Contains(log.String(), "name=two") {
+	if !strings.Contains(log.String(), want) || !strings.Contains(log.String(), "parent_id=b7ad6b7169203331") ||
+		strings.Contains(log.String(), "name=two") {
 		t.Errorf("got %s, want a line with %q, and none of a trace that the host did not begin", log.String(), want)
 	}
 }

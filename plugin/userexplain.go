@@ -139,7 +139,8 @@ func sentence(v personal.Verdict) string {
 	case personal.ReasonIdentities:
 		return fmt.Sprintf("The account has no password: the user signs in with another service (%d identities).", v.Count)
 	case personal.ReasonIdentitiesVoid:
-		return fmt.Sprintf("%d identities must be linked again, after a sign-in with the password: an older version has changed the account.", v.Count)
+		return fmt.Sprintf("%d identities must be linked again, after a sign-in with the password: an older version has changed the account.",
+			v.Count)
 	case personal.ReasonNoEmail:
 		return "The account has no e-mail, so no mail reaches the user."
 	case personal.ReasonLimit:
@@ -151,7 +152,8 @@ func sentence(v personal.Verdict) string {
 		if v.Address != "" {
 			where = " in the network " + v.Address
 		}
-		return fmt.Sprintf("Too many mails to the address: the next of the kind %s that is asked for%s can be sent at %s.", v.Kind, where, until())
+		return fmt.Sprintf("Too many mails to the address: the next of the kind %s that is asked for%s can be sent at %s.", v.Kind, where,
+			until())
 	case personal.ReasonCodesBlocked:
 		return "Too many codes were refused: away from addresses where the user has signed in since password, e-mail or second factor last changed, only recovery codes are accepted until " + until() + "."
 	case personal.ReasonTwoFactor:

@@ -136,7 +136,8 @@ func (t userTable) add(u personal.User) error {
 	if t.json != nil {
 		return t.json.Encode(userJSON(u))
 	}
-	_, err := fmt.Fprintf(t.table, "%d\t%s\t%s\t%s\t%s\t%s\n", u.ID, printable(u.Login), printable(u.Email), stateOf(u), day(u.Created), day(u.LastSeen))
+	_, err := fmt.Fprintf(t.table, "%d\t%s\t%s\t%s\t%s\t%s\n", u.ID, printable(u.Login), printable(u.Email), stateOf(u), day(u.Created),
+		day(u.LastSeen))
 	return err
 }
 

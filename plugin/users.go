@@ -107,7 +107,8 @@ func (c userFlags) change(ctx context.Context, f func(context.Context, *accounts
 }
 
 // changeWith is change with the user fields of a host.
-func (c userFlags) changeWith(ctx context.Context, host personal.Host, f func(context.Context, *accounts.Service, accounts.Account) error) error {
+func (c userFlags) changeWith(ctx context.Context, host personal.Host,
+	f func(context.Context, *accounts.Service, accounts.Account) error) error {
 	err := c.use(ctx, host, func(ctx context.Context, service *accounts.Service, db *store.Store) error {
 		account, err := transfer.FindAccount(ctx, db, c.query(c.User))
 		if err != nil {

@@ -105,17 +105,20 @@ func TestCommands_CarrySecondFactorToAnotherDatabase(t *testing.T) {
 		t.Setenv("PERSONAL_DATABASE", url)
 		otherFile, otherKeys := newKeyFile(t)
 		_, errs := mustCommand(t, "import", file, "--secret-key", keyFile)
-		if want := "line 1: two_factor: older plugin versions can run on this database"; !strings.HasPrefix(errs, want) || strings.Contains(errs, ";") {
+		if want := "line 1: two_factor: older plugin versions can run on this database"; !strings.HasPrefix(errs, want) ||
+			strings.Contains(errs, ";") {
 			t.Errorf("before the new database is settled: got %s, want %s", errs, want)
 		}
 		site := newTwoFactorNode(t, url, otherKeys)
-		for _, args := range [][]string{{"import", file}, {"import", file, "--secret-key", otherFile}, {"import", file, "--secret-key", otherFile, "--dry-run"}} {
+		for _, args := range [][]string{{"import", file}, {"import", file, "--secret-key", otherFile},
+			{"import", file, "--secret-key", otherFile, "--dry-run"}} {
 			if _, errs = mustCommand(t, args...); !strings.HasPrefix(errs, "line 1: two_factor: the key ") || strings.Contains(errs, ";") {
 				t.Errorf("%q: got %s, want a refusal that names the key", args, errs)
 			}
 		}
 		bothFiles := write(t, "both.key", wantFile(t, otherFile, "")+wantFile(t, keyFile, ""))
-		if out, errs := mustCommand(t, "import", file, "--secret-key", bothFiles, "--dry-run"); !strings.HasPrefix(out, "1 accounts would be imported") {
+		if out, errs := mustCommand(t, "import", file, "--secret-key", bothFiles, "--dry-run"); !strings.HasPrefix(out,
+			"1 accounts would be imported") {
 			t.Errorf("a dry run: got %s%s", out, errs)
 		}
 		if out, errs := mustCommand(t, "import", file, "--secret-key", bothFiles); !strings.HasPrefix(out, "1 accounts imported") {
@@ -144,12 +147,14 @@ func TestUserRemoveTwoFactor_RemovesItWithEventAndNotice(t *testing.T) {
 			notices int
 		}{{"ADA", nil, 1}, {"ada@example.com", []string{"--settings", silent}, 0}, {fmt.Sprint(found.ID), nil, 1}} {
 			site.enrol(t)
-			if out, _ := mustCommand(t, "user", "explain", test.who); !strings.Contains(out, "a code of their app, or one of 10 recovery codes") || strings.Contains(out, "missing") {
+			if out, _ := mustCommand(t, "user", "explain", test.who); !strings.Contains(out, "a code of their app, or one of 10 recovery codes") ||
+				strings.Contains(out, "missing") {
 				t.Errorf("%s: got the explanation %s, want only that a code is needed: the command has no keys", test.who, out)
 			}
 			before := len(site.notices(t, found.ID, "two_factor_off"))
 			out, _ := mustCommand(t, append([]string{"user", "remove-two-factor", test.who}, test.flags...)...)
-			want := fmt.Sprintf("The second factor of account %d (\"ada\") and its recovery codes are removed, and all its sessions have ended.\n", found.ID)
+			want := fmt.Sprintf("The second factor of account %d (\"ada\") and its recovery codes are removed, and all its sessions have ended.\n",
+				found.ID)
 			if out != want {
 				t.Errorf("%s: got %s, want %s", test.who, out, want)
 			}
@@ -253,7 +258,8 @@ func TestUser_DigitsThatNameTwoUsersAreRefused(t *testing.T) {
 	dump := "id,login,password_hash\n500,anna," + importedBcrypt + "\n7,500," + importedBcrypt + "\n600,600," + importedBcrypt + "\n"
 	mustCommand(t, "import", write(t, "users.csv", dump))
 	const both = `"500" is the login of account 7, and the id of account 500 ("anna"): repeat the command with --login or --id; nothing was done`
-	for _, verb := range []string{"user show", "user recover", "user disable", "user enable", "user sign-out", "user delete --yes", "user lift-limits", "user remove-two-factor", "user remove-passkeys", "user unlink-identity --issuer a --subject b", "export --user"} {
+	for _, verb := range []string{"user show", "user recover", "user disable", "user enable", "user sign-out", "user delete --yes",
+		"user lift-limits", "user remove-two-factor", "user remove-passkeys", "user unlink-identity --issuer a --subject b", "export --user"} {
 		args := append(strings.Fields(verb), "500")
 		if out, _, err := command(t, args...); err == nil || !strings.Contains(err.Error(), both) || out != "" {
 			t.Errorf("%q: got %q, error %v, want %s", args, out, err, both)
@@ -276,12 +282,14 @@ func TestUser_DigitsThatNameTwoUsersAreRefused(t *testing.T) {
 		}
 	}
 	out, _ := mustCommand(t, "user", "explain", "500")
-	for _, want := range []string{`Account 7 ("500"), disabled`, "personal user enable 500 --login", `Account 500 ("anna"), disabled`, "personal user enable 500 --id"} {
+	for _, want := range []string{`Account 7 ("500"), disabled`, "personal user enable 500 --login", `Account 500 ("anna"), disabled`,
+		"personal user enable 500 --id"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("explain: got %s, want %s", out, want)
 		}
 	}
-	for _, args := range []string{"user show 7 --login", "user explain 7 --login", "user show anna --id", "user explain 8 --id", "user show 500 --id --login", "export --id"} {
+	for _, args := range []string{"user show 7 --login", "user explain 7 --login", "user show anna --id", "user explain 8 --id",
+		"user show 500 --id --login", "export --id"} {
 		if out, _, err := command(t, strings.Fields(args)...); err == nil {
 			t.Errorf("%s: got %s, want an error", args, out)
 		}
@@ -329,7 +337,8 @@ func TestUserSet_ChangesFieldsWithAnEvent(t *testing.T) {
 				t.Errorf("%s: got %v, want %s", test.args, err, test.want)
 			}
 		}
-		if _, _, err := command(t, "user", "set", "anna", "role=editor"); err == nil || !strings.Contains(err.Error(), "role: it is no user field of the file that --fields names") {
+		if _, _, err := command(t, "user", "set", "anna", "role=editor"); err == nil ||
+			!strings.Contains(err.Error(), "role: it is no user field of the file that --fields names") {
 			t.Errorf("without the file: got %v, want a hint of it", err)
 		}
 		t.Setenv("PERSONAL_USER_FIELDS", fields)
@@ -358,7 +367,8 @@ func TestUserSet_ChangesFieldsWithAnEvent(t *testing.T) {
 			"--field role=x":     "--field: it is none of the options",
 			"--since yesterday":  "give a date",
 		} {
-			if _, _, err := command(t, append([]string{"user", "list"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
+			if _, _, err := command(t, append([]string{"user", "list"}, strings.Fields(args)...)...); err == nil ||
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("list %s: got %v, want %s", args, err, want)
 			}
 		}
@@ -456,7 +466,8 @@ func TestUser_JSONIsThatOfOneUser(t *testing.T) {
 		t.Fatalf("explain: got %v, want a verdict", explanation)
 	}
 	first, _ := verdicts[0].(map[string]any)
-	if first["reason"] != "no_password" || first["help"] != "personal user recover anna" || first["text"] != "The account has no password yet." {
+	if first["reason"] != "no_password" || first["help"] != "personal user recover anna" ||
+		first["text"] != "The account has no password yet." {
 		t.Errorf("explain: got %v, want that there is no password, and what helps", first)
 	}
 	if unknown := object("explain", "eve", "--json"); unknown["user"] != nil || unknown["verdicts"] == nil {
@@ -516,7 +527,8 @@ func TestUser_CommandsRefuseWhatCannotBe(t *testing.T) {
 		{"list --limit=-1", "--limit"},
 		{"explain \x1b", "login: it is malformed"},
 	} {
-		if _, _, err := command(t, append([]string{"user"}, strings.Fields(test.args)...)...); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, _, err := command(t, append([]string{"user"}, strings.Fields(test.args)...)...); err == nil ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %s", test.args, err, test.want)
 		}
 	}
@@ -544,7 +556,8 @@ func TestCommands_RefuseDatabaseOfOlderSchema(t *testing.T) {
 	t.Setenv("PERSONAL_DATABASE", "sqlite://"+path)
 	for _, args := range [][]string{{"export"}, {"user", "remove-two-factor", "ada"}} {
 		_, _, err := command(t, args...)
-		if want := "the database has schema version 0, this command needs 14: run `personal migrate`"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		if want := "the database has schema version 0, this command needs 14: run `personal migrate`"; err == nil ||
+			!strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: got %v, want %s", args, err, want)
 		}
 	}

@@ -54,19 +54,23 @@ func (c *comparison) goals() []row {
 		all = append(all, quotient("RequireUser page / bare page, "+on, harness.Rate, key(figureRequire, on), key(figureBare, on)).atLeast(0.85))
 	}
 	all = append(all,
-		quotient("RequireUser page, "+sqlite+uncached+" / PocketBase's record view", harness.Rate, key(figureRequire, sqlite+uncached), key(figureProfile, pocketBaseTitle)).atLeast(2),
+		quotient("RequireUser page, "+sqlite+uncached+" / PocketBase's record view", harness.Rate, key(figureRequire, sqlite+uncached),
+			key(figureProfile, pocketBaseTitle)).atLeast(2),
 		quotient("refresh, "+sqlite+" / PocketBase", harness.Rate, key(figureRefresh, sqlite), key(figureRefresh, pocketBaseTitle)).atLeast(1))
 	if strings.HasPrefix(c.options.base, goalBase) {
 		before := postgres + c.baseSuffix()
 		all = append(all,
-			quotient("refresh, "+postgres+" / the same"+c.baseSuffix(), harness.Rate, key(figureRefresh, postgres), key(figureRefresh, before)).atLeast(2.2),
-			quotient("profile, "+postgres+" / the same"+c.baseSuffix(), harness.Rate, key(figureProfile, postgres), key(figureProfile, before)).atLeast(1.8))
+			quotient("refresh, "+postgres+" / the same"+c.baseSuffix(), harness.Rate, key(figureRefresh, postgres),
+				key(figureRefresh, before)).atLeast(2.2),
+			quotient("profile, "+postgres+" / the same"+c.baseSuffix(), harness.Rate, key(figureProfile, postgres),
+				key(figureProfile, before)).atLeast(1.8))
 	}
 	signIn := func(on string) row {
 		return quotient("sign-in / bare Argon2id, "+on, harness.Rate, key(figureSignIn, on), key(figureSignIn, argon2Title))
 	}
 	all = append(all, signIn(sqlite).atLeast(0.95), signIn(postgres).atLeast(0.85),
-		quotient("time of an empty RPC through the manager / go-plugin echo", harness.P50, key(figureHop, managerTitle), key(figureHop, echoTitle)).atMost(1.5),
+		quotient("time of an empty RPC through the manager / go-plugin echo", harness.P50, key(figureHop, managerTitle),
+			key(figureHop, echoTitle)).atMost(1.5),
 		value("ms from start to ready, "+sqlite, harness.P50, key(figureStart, sqlite)).atMost(110))
 	for _, on := range []string{sqlite, postgres} {
 		all = append(all, value("MB of idle memory, "+on, harness.Memory, key(figureMemory, on)).atMost(45))

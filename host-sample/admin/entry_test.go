@@ -67,7 +67,8 @@ func TestEntry_LinkWorksOnceAndByPostOnly(t *testing.T) {
 	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode {
 		t.Errorf("got cookie %v, want HttpOnly and SameSite=Strict", c)
 	}
-	if w := send(h, "POST", "/admin/enter", values); w.Code != http.StatusForbidden || len(w.Result().Cookies()) != 0 || !strings.Contains(w.Body.String(), "host-sample admin-link") {
+	if w := send(h, "POST", "/admin/enter", values); w.Code != http.StatusForbidden || len(w.Result().Cookies()) != 0 ||
+		!strings.Contains(w.Body.String(), "host-sample admin-link") {
 		t.Errorf("posting the code again: got status %d, want 403, no cookie and the command: %s", w.Code, w.Body)
 	}
 	if w := send(h, "GET", "/page", nil, c); w.Code != http.StatusOK {

@@ -138,7 +138,8 @@ func TestGuard_AdmitsSignedInBrowsersOnly(t *testing.T) {
 		}
 		cookies := signIn(t, s, g, url)
 		c := cookies[0]
-		if c.Name != name || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" || c.Secure != (name != "admin") {
+		if c.Name != name || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" ||
+			c.Secure != (name != "admin") {
 			t.Errorf("%s: got cookie %v, want %s, HttpOnly, SameSite=Strict, for this host only", url, c, name)
 		}
 		if got := visit(g, url, cookies); got != http.StatusOK {
@@ -238,7 +239,8 @@ func TestGuard_LoopbackNameNeedsLocalClient(t *testing.T) {
 	s := NewSessions()
 	g := newGuard(s, io.Discard, "cms.example")
 	cookies := signIn(t, s, g, "http://localhost/")
-	for url, want := range map[string]bool{"http://localhost/admin/": false, "http://127.0.0.1:8080/admin/": false, "http://cms.example/admin/": true} {
+	for url, want := range map[string]bool{"http://localhost/admin/": false, "http://127.0.0.1:8080/admin/": false,
+		"http://cms.example/admin/": true} {
 		r := httptest.NewRequest(http.MethodPost, url, nil)
 		r.Header.Set("X-Forwarded-For", "192.0.2.7")
 		r.AddCookie(cookies[0])

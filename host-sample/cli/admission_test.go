@@ -50,7 +50,8 @@ func TestRegisterDomains_Judge(t *testing.T) {
 		}
 	}
 	for _, operation := range []personal.OperationName{personal.OpAuthorize, personal.OpRecover, personal.OpResendVerification} {
-		if err := judge(t.Context(), personal.AdmissionRequest{Operation: operation, Login: "anna@evil.example", Email: "anna@evil.example"}); err != nil {
+		if err := judge(t.Context(), personal.AdmissionRequest{Operation: operation, Login: "anna@evil.example",
+			Email: "anna@evil.example"}); err != nil {
 			t.Errorf("%s: got %v, want that it is not judged", operation, err)
 		}
 	}

@@ -110,7 +110,8 @@ func TestAdminToken_AccessOfOthersIsRefused(t *testing.T) {
 	if err := errors.Join(os.WriteFile(path, []byte(token), 0o600), os.Chmod(path, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := d.adminToken(); got != "" || !errors.As(err, new(*durable.UntrustedError)) || !strings.Contains(err.Error(), "run chmod 600 "+path) {
+	if got, err := d.adminToken(); got != "" || !errors.As(err, new(*durable.UntrustedError)) ||
+		!strings.Contains(err.Error(), "run chmod 600 "+path) {
 		t.Errorf("got token %q, %v, want that others can access it", got, err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {

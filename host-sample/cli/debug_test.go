@@ -64,7 +64,8 @@ func TestDebugPlugin_RequestsHaveNoTimeLimit(t *testing.T) {
 	}
 	defer h.close()
 	if c.api.Timeout != debugCallTimeout || h.server.ReadTimeout != 0 || h.server.WriteTimeout != 0 {
-		t.Errorf("got timeouts %v of calls, %v of reading, %v of writing; want %v, 0 and 0", c.api.Timeout, h.server.ReadTimeout, h.server.WriteTimeout, debugCallTimeout)
+		t.Errorf("got timeouts %v of calls, %v of reading, %v of writing; want %v, 0 and 0", c.api.Timeout, h.server.ReadTimeout,
+			h.server.WriteTimeout, debugCallTimeout)
 	}
 }
 

@@ -162,10 +162,12 @@ func TestUserFieldsRehearsal_SavesNothing(t *testing.T) {
 	if a := s.admin(t, http.MethodPost, fieldsPath+"/rehearsal", requiredField); a.StatusCode != http.StatusOK || a.body != "{"+debt {
 		t.Errorf("got %s %s, want {%s", a.Status, a.body, debt)
 	}
-	if a := s.admin(t, http.MethodPost, fieldsPath+"/rehearsal", oneField); !strings.HasSuffix(a.body, `"violations":0,"fillable":0,"at_least":false,"examples":[]}`+"\n") {
+	if a := s.admin(t, http.MethodPost, fieldsPath+"/rehearsal", oneField); !strings.HasSuffix(a.body,
+		`"violations":0,"fillable":0,"at_least":false,"examples":[]}`+"\n") {
 		t.Errorf("without violations: got %s %s", a.Status, a.body)
 	}
-	if a := s.admin(t, http.MethodPost, fieldsPath+"/rehearsal", `[{"name":"city","type":"enum"}]`); a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(a.body, `"field":"city"`) {
+	if a := s.admin(t, http.MethodPost, fieldsPath+"/rehearsal",
+		`[{"name":"city","type":"enum"}]`); a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(a.body, `"field":"city"`) {
 		t.Errorf("an invalid schema: got %s %s, want 422 with the field", a.Status, a.body)
 	}
 	if s.fields.Get() != before {

@@ -48,7 +48,8 @@ func TestFindHost_WithoutHostFails(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(left, "host.json"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, dir := range map[string]string{"a killed host": left, "an empty folder": t.TempDir(), "no folder": filepath.Join(t.TempDir(), "none")} {
+	for name, dir := range map[string]string{"a killed host": left, "an empty folder": t.TempDir(),
+		"no folder": filepath.Join(t.TempDir(), "none")} {
 		for _, args := range [][]string{{"use", "1.0.0"}, {"rollback"}, {"status"}} {
 			code, stdout, stderr := runToEnd(t, append(append([]string{"plugin"}, args...), "--data", dir)...)
 			if code != 1 || stdout != "" || !strings.Contains(stderr, "no host runs on the data folder "+dir) {

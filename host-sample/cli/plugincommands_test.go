@@ -76,7 +76,8 @@ func TestPluginInstall_WithKeysNeedsSignedBundle(t *testing.T) {
 			t.Errorf("%s: got exit code %d, %q, %q, want 1 and %q", name, code, stdout, stderr, tt.want)
 		}
 	}
-	code, stdout, stderr := runToEnd(t, "plugin", "install", "--activate", bundle, "--data", data, "--plugin-key", other, "--plugin-key", public)
+	code, stdout, stderr := runToEnd(t, "plugin", "install", "--activate", bundle, "--data", data, "--plugin-key", other, "--plugin-key",
+		public)
 	if code != 0 || stdout != "1.2.3\n" {
 		t.Errorf("install: got exit code %d, %q, %q, want 1.2.3", code, stdout, stderr)
 	}
@@ -183,7 +184,8 @@ func TestPlugin_InstallListRemove(t *testing.T) {
 			t.Fatalf("install: got exit code %d, %q, %q, want the version", code, stdout, stderr)
 		}
 	}
-	if _, stdout, _ := runToEnd(t, "plugin", "list", "--data", dir); !strings.HasPrefix(stdout, fakeVersion+"  ") || strings.Contains(stdout, "active") {
+	if _, stdout, _ := runToEnd(t, "plugin", "list", "--data", dir); !strings.HasPrefix(stdout, fakeVersion+"  ") ||
+		strings.Contains(stdout, "active") {
 		t.Errorf("list: got %q, want the version, not active", stdout)
 	}
 	if code, _, stderr := runToEnd(t, "plugin", "remove", fakeVersion, "--data", dir); code != 0 {

@@ -235,7 +235,8 @@ func TestRoutes_EscapedPathsAreRefused(t *testing.T) {
 func TestHSTS_SentOverHTTPSOnly(t *testing.T) {
 	s := startSite(t, signedInService(), "")
 	for origin, want := range map[string]string{"http://cms.example": "", "https://cms.example": "max-age=31536000"} {
-		for _, path := range []string{"/", "/nowhere", "//", "/api/v1/personal/profile/", "/api/v1/personal/nowhere", "/admin/plugin", "/admin/api/plugin", "/healthz"} {
+		for _, path := range []string{"/", "/nowhere", "//", "/api/v1/personal/profile/", "/api/v1/personal/nowhere", "/admin/plugin",
+			"/admin/api/plugin", "/healthz"} {
 			w := httptest.NewRecorder()
 			s.Config.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, origin+path, nil))
 			if got := w.Header().Get("Strict-Transport-Security"); got != want {
@@ -405,7 +406,8 @@ func TestAdminAPI_SwapsNeedToken(t *testing.T) {
 		}
 	}
 	a := s.admin(t, http.MethodPost, "/admin/api/plugin/use", `{"version":"9.9.9"}`, "Content-Type", "application/json")
-	if a.StatusCode != http.StatusConflict || !strings.Contains(a.body, `"step":"find"`) || !strings.Contains(a.body, `"reason":"not installed"`) {
+	if a.StatusCode != http.StatusConflict || !strings.Contains(a.body, `"step":"find"`) ||
+		!strings.Contains(a.body, `"reason":"not installed"`) {
 		t.Errorf("use: got %s %s, want 409 with step and reason", a.Status, a.body)
 	}
 	if a := s.admin(t, http.MethodPost, "/admin/api/plugin/rollback", ""); a.StatusCode != http.StatusServiceUnavailable {
@@ -420,7 +422,8 @@ func TestReadyz_WarnsOfUntrustedProxy(t *testing.T) {
 	s := startSite(t, signedInService(), "")
 	s.send(t, http.MethodGet, "/healthz", "", "X-Forwarded-For", "203.0.113.9")
 	a := s.send(t, http.MethodGet, "/readyz", "")
-	if a.StatusCode != http.StatusOK || !strings.Contains(a.body, `"warning":"`+untrustedProxyWarning) || strings.Contains(a.body, "127.0.0.1") {
+	if a.StatusCode != http.StatusOK || !strings.Contains(a.body, `"warning":"`+untrustedProxyWarning) ||
+		strings.Contains(a.body, "127.0.0.1") {
 		t.Errorf("readyz: got %s %s, want 200 with the warning and without an address", a.Status, a.body)
 	}
 }

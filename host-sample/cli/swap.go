@@ -40,7 +40,8 @@ func (r *pluginRehearse) Run(ctx context.Context, parent *commands, out output) 
 	if err := parent.Plugin.swap(ctx, out, "/rehearse", pluginadmin.UseRequest{Version: r.Version, Now: r.Now}); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out.stdout, "plugin %s was stopped again; if it has migrated the database, that stays: migrations only add\n", r.Version)
+	_, err := fmt.Fprintf(out.stdout, "plugin %s was stopped again; if it has migrated the database, that stays: migrations only add\n",
+		r.Version)
 	return err
 }
 

@@ -201,7 +201,8 @@ func TestRehearse_PrintsTable(t *testing.T) {
 	s := newSwapper()
 	dir := announceFake(t, s)
 	code, stdout, stderr := runToEnd(t, "plugin", "rehearse", "1.1.0", "--now", "--data", dir)
-	if code != 0 || !strings.Contains(stdout, "rehearsal of 1.1.0: passed\n") || !strings.Contains(stdout, "migrations only add") || strings.Contains(stdout, "serves") {
+	if code != 0 || !strings.Contains(stdout, "rehearsal of 1.1.0: passed\n") || !strings.Contains(stdout, "migrations only add") ||
+		strings.Contains(stdout, "serves") {
 		t.Errorf("got exit code %d, %q, standard output\n%swant the table", code, stderr, stdout)
 	}
 	if want := []pluginmanager.Ignore{pluginmanager.IgnoreMinAge}; !slices.Equal(s.ignored, want) {
@@ -209,7 +210,8 @@ func TestRehearse_PrintsTable(t *testing.T) {
 	}
 	s.refuseAt = "rehearse"
 	code, stdout, stderr = runToEnd(t, "plugin", "rehearse", "1.1.0", "--data", dir)
-	if code != 1 || !strings.Contains(stdout, "rehearsal of 1.1.0: failed"+rehearsalTable) || stderr != "host-sample: refused at the step rehearse: sign_in failed\n" {
+	if code != 1 || !strings.Contains(stdout, "rehearsal of 1.1.0: failed"+rehearsalTable) ||
+		stderr != "host-sample: refused at the step rehearse: sign_in failed\n" {
 		t.Errorf("got exit code %d, %q, standard output\n%swant 1, the table\n%s", code, stderr, stdout, rehearsalTable)
 	}
 	if _, stdout, _ := runToEnd(t, "plugin", "status", "--data", dir); !strings.Contains(stdout, "rehearsal of 1.1.0: failed"+rehearsalTable) {
@@ -229,7 +231,8 @@ func TestUse_PrintsItsRehearsal(t *testing.T) {
 	s := newSwapper()
 	s.rehearses = true
 	dir := announceFake(t, s)
-	if code, stdout, _ := runToEnd(t, "plugin", "use", "1.1.0", "--data", dir); code != 0 || !strings.Contains(stdout, "rehearsal of 1.1.0: failed"+rehearsalTable) {
+	if code, stdout, _ := runToEnd(t, "plugin", "use", "1.1.0", "--data", dir); code != 0 ||
+		!strings.Contains(stdout, "rehearsal of 1.1.0: failed"+rehearsalTable) {
 		t.Errorf("got exit code %d, standard output\n%swant the table", code, stdout)
 	}
 	s.refuseAt = "rehearse"
@@ -290,7 +293,8 @@ func TestSwap_FailsNoRequest(t *testing.T) {
 	if failed > 0 || sent == 0 {
 		t.Errorf("got %d of %d requests failed, want none; the log:\n%s", failed, sent, h.log)
 	}
-	if code, body := h.send(http.MethodGet, "/readyz", ""); code != http.StatusOK || !strings.Contains(body, `"state":"baking","version":"1.1.0"`) {
+	if code, body := h.send(http.MethodGet, "/readyz", ""); code != http.StatusOK ||
+		!strings.Contains(body, `"state":"baking","version":"1.1.0"`) {
 		t.Errorf("readyz: got %d %s, want 200 and baking", code, body)
 	}
 	if _, body := h.send(http.MethodGet, "/metrics", ""); !strings.Contains(body, "personal_plugin_up 1\n") {
@@ -376,7 +380,8 @@ func TestUploads_NeedSignedBundle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := pluginadmin.New(newSwapper(), catalogue, pluginadmin.Options{Uploads: pluginadmin.NewUploads(catalogue, 0, quietLog()), Log: quietLog()})
+	api := pluginadmin.New(newSwapper(), catalogue, pluginadmin.Options{Uploads: pluginadmin.NewUploads(catalogue, 0, quietLog()),
+		Log: quietLog()})
 	upload := func(bundle string) *httptest.ResponseRecorder {
 		f, err := os.Open(bundle)
 		if err != nil {
@@ -389,7 +394,8 @@ func TestUploads_NeedSignedBundle(t *testing.T) {
 		api.ServeHTTP(w, r)
 		return w
 	}
-	if w := upload(signedBundle(t, "1.2.3", stranger)); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "not signed by a configured key") {
+	if w := upload(signedBundle(t, "1.2.3", stranger)); w.Code != http.StatusUnprocessableEntity ||
+		!strings.Contains(w.Body.String(), "not signed by a configured key") {
 		t.Errorf("another key: got %d %s, want 422", w.Code, w.Body)
 	}
 	for range 2 { // a repetition changes nothing

@@ -207,7 +207,8 @@ func TestCMS_RefusesOtherSites(t *testing.T) {
 	p.open("/orders")
 	p.see("Orders of anna")
 	s.wantOrders(t, 0)
-	for _, path := range []string{"/account/sign-in", "/account/register", "/account/sign-out", "/account/delete", "/account/language", "/orders"} {
+	for _, path := range []string{"/account/sign-in", "/account/register", "/account/sign-out", "/account/delete", "/account/language",
+		"/orders"} {
 		r, err := http.NewRequest(http.MethodPost, s.url+path, strings.NewReader("login=anna"))
 		if err != nil {
 			t.Fatal(err)
@@ -255,7 +256,8 @@ func TestCMS_HasAdminPagesInItsLayout(t *testing.T) {
 		login string
 	}{{p, "anna"}, {boris, "boris"}} {
 		visitor.tab.open("/account/register")
-		visitor.tab.submit(map[string]string{"login": visitor.login, "email": visitor.login + "@example.com", "password": password, "confirm_password": password})
+		visitor.tab.submit(map[string]string{"login": visitor.login, "email": visitor.login + "@example.com", "password": password,
+			"confirm_password": password})
 	}
 	p.open("/admin/")
 	p.see("My CMS")

@@ -140,7 +140,8 @@ func TestRecoveryCodes_AreCopiedAndDownloaded(t *testing.T) {
 	}
 	p.do(chromedp.Click(p.named("Copy")))
 	p.see("Copied.")
-	if copied := get(p, chromedp.Evaluate[string]("navigator.clipboard.readText()", chromedp.EvalAwaitPromise)); copied != strings.Join(codes, "\n") {
+	if copied := get(p, chromedp.Evaluate[string]("navigator.clipboard.readText()", chromedp.EvalAwaitPromise)); copied != strings.Join(codes,
+		"\n") {
 		t.Errorf("got %q in the clipboard, want %q", copied, codes)
 	}
 	p.do(chromedp.Click(p.named("Download")))

@@ -89,7 +89,8 @@ func (p *tab) openMailed(link string) {
 // neither in the URL nor in the history of the browser.
 func (p *tab) wantCode(link string) {
 	p.t.Helper()
-	p.await("the code of the mail", fmt.Sprintf(`document.querySelector('details:not([open]) input[name="token"]')?.value === %q ? "yes" : ""`, tokenOf(link)))
+	p.await("the code of the mail", fmt.Sprintf(`document.querySelector('details:not([open]) input[name="token"]')?.value === %q ? "yes" : ""`,
+		tokenOf(link)))
 	if at := get(p, chromedp.Location()); strings.Contains(at, "token") {
 		p.t.Errorf("got the URL %s, want it without a token", at)
 	}

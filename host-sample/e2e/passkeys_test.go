@@ -64,7 +64,8 @@ func (p *tab) addDevice(transport webauthn.AuthenticatorTransport) device {
 // confirm sets whether the user confirms at once what the device asks.
 func (d device) confirm(at bool) {
 	d.tab.t.Helper()
-	d.tab.do(command(webauthn.SetAutomaticPresenceSimulation, webauthn.SetAutomaticPresenceSimulationParams{AuthenticatorID: d.id, Enabled: at}))
+	d.tab.do(command(webauthn.SetAutomaticPresenceSimulation, webauthn.SetAutomaticPresenceSimulationParams{AuthenticatorID: d.id,
+		Enabled: at}))
 }
 
 // keys returns how many passkeys the device has.

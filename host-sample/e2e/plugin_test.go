@@ -223,7 +223,8 @@ func (l *load) visit(s *site, pair map[string]any) {
 	pace := time.NewTicker(20 * time.Millisecond)
 	defer pace.Stop()
 	for {
-		status, next, err := s.api("auth_refresh", map[string]any{}, "User-Id", fmt.Sprint(pair["user_id"]), "User-Hash", fmt.Sprint(pair["user_hash"]))
+		status, next, err := s.api("auth_refresh", map[string]any{}, "User-Id", fmt.Sprint(pair["user_id"]), "User-Hash",
+			fmt.Sprint(pair["user_hash"]))
 		if err == nil && status != http.StatusOK {
 			err = fmt.Errorf("auth_refresh: status %d", status)
 		}

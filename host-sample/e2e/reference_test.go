@@ -63,5 +63,6 @@ func (p *tab) wantResponse(operation, status, part string) {
 func (p *tab) operation(name string) string {
 	p.t.Helper()
 	return "#" + p.await("the operation "+name, fmt.Sprintf(
-		`[...document.querySelectorAll("section.operation")].find((s) => s.querySelector("h2 code").textContent.endsWith("/%s/"))?.id ?? ""`, name))
+		`[...document.querySelectorAll("section.operation")].find((s) => s.querySelector("h2 code").textContent.endsWith("/%s/"))?.id ?? ""`,
+		name))
 }

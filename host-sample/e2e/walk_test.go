@@ -94,11 +94,13 @@ func TestWalk_EveryAccountPage(t *testing.T) {
 			p := newTab(t, s.url, l)
 			p.walk(
 				walk{name: "mailbox-registered", path: "/account/register", typed: registration("anna")},
-				walk{name: "sign-in-unconfirmed", path: "/account/sign-in", typed: map[string]string{"login": "anna", "password": password}, status: http.StatusForbidden},
+				walk{name: "sign-in-unconfirmed", path: "/account/sign-in", typed: map[string]string{"login": "anna", "password": password},
+					status: http.StatusForbidden},
 				walk{name: "email-waiting", path: "/account/email"},
 			)
 			p.walk(
-				walk{name: "email-wrong-login", path: "/account/email", typed: map[string]string{"token": s.mailed(t, "anna@example.com", mailedCode), "login": "x"}, status: http.StatusUnprocessableEntity},
+				walk{name: "email-wrong-login", path: "/account/email", typed: map[string]string{"token": s.mailed(t, "anna@example.com", mailedCode),
+					"login": "x"}, status: http.StatusUnprocessableEntity},
 			)
 			wrong := map[string]string{"login": "olga", "password": "wrong"}
 			for range 2 {
@@ -121,10 +123,12 @@ func walkSignedOut(t *testing.T, s *site, l display) {
 		walk{name: "home", path: "/"},
 		walk{name: "sign-in", path: "/account/sign-in"},
 		walk{name: "sign-in-next", path: "/account/sign-in?next=/demo"},
-		walk{name: "sign-in-wrong", path: "/account/sign-in", typed: map[string]string{"login": "anna", "password": "wrong"}, status: http.StatusUnauthorized},
+		walk{name: "sign-in-wrong", path: "/account/sign-in", typed: map[string]string{"login": "anna", "password": "wrong"},
+			status: http.StatusUnauthorized},
 		walk{name: "register", path: "/account/register"},
 		walk{name: "register-empty", path: "/account/register", typed: none, status: invalid},
-		walk{name: "register-wrong", path: "/account/register", typed: map[string]string{"login": "a b", "email": "anna", "password": "123", "confirm_password": "124", "phone": "x"}, status: invalid},
+		walk{name: "register-wrong", path: "/account/register", typed: map[string]string{"login": "a b", "email": "anna", "password": "123",
+			"confirm_password": "124", "phone": "x"}, status: invalid},
 		walk{name: "forgot", path: "/account/forgot"},
 		walk{name: "forgot-empty", path: "/account/forgot", typed: none, status: invalid},
 		walk{name: "forgot-wrong", path: "/account/forgot", typed: map[string]string{"login": "anna@"}, status: invalid},
@@ -180,7 +184,8 @@ func walkSecondFactor(t *testing.T, s *site, l display) {
 	p.walk(
 		walk{name: "two-factor-on", path: "/account/two-factor"},
 		walk{name: "confirm-with-code", path: "/account/two-factor/codes"},
-		walk{name: "confirm-with-code-wrong", path: "/account/two-factor/codes", typed: map[string]string{"password": password, "code": "1"}, status: invalid},
+		walk{name: "confirm-with-code-wrong", path: "/account/two-factor/codes", typed: map[string]string{"password": password, "code": "1"},
+			status: invalid},
 		walk{name: "two-factor-codes", path: "/account/two-factor/codes", typed: map[string]string{"password": password, "code": codes[7]}},
 		walk{name: "two-factor-switch-off", path: "/account/two-factor/switch-off"},
 	)
@@ -230,9 +235,11 @@ func walkPasskeys(t *testing.T, s *site, l display) {
 	p.look("passkeys-add-empty")
 	p.walk(
 		walk{name: "passkeys-rename", path: "/account/passkeys/rename?" + id},
-		walk{name: "passkeys-rename-long", path: "/account/passkeys/rename?" + id, typed: map[string]string{"name": strings.Repeat("n", 65)}, status: invalid},
+		walk{name: "passkeys-rename-long", path: "/account/passkeys/rename?" + id, typed: map[string]string{"name": strings.Repeat("n", 65)},
+			status: invalid},
 		walk{name: "passkeys-use-again", path: "/account/passkeys/use-again?" + id},
-		walk{name: "passkeys-use-again-wrong", path: "/account/passkeys/use-again?" + id, typed: map[string]string{"password": "wrong"}, status: invalid},
+		walk{name: "passkeys-use-again-wrong", path: "/account/passkeys/use-again?" + id, typed: map[string]string{"password": "wrong"},
+			status: invalid},
 		walk{name: "passkeys-remove", path: "/account/passkeys/remove?" + id},
 		walk{name: "password-with-passkeys", path: "/account/password"},
 	)
@@ -248,7 +255,8 @@ func walkAccount(t *testing.T, s *site, l display) {
 	p.walk(walk{name: "profile-signed-in", path: "/account/sign-in", typed: map[string]string{"login": "anna", "password": password}})
 	p.walk(
 		walk{name: "password", path: "/account/password", typed: map[string]string{"password": password}},
-		walk{name: "password-wrong", path: "/account/password", typed: map[string]string{"password": "12345678", "confirm_password": "1"}, status: invalid},
+		walk{name: "password-wrong", path: "/account/password", typed: map[string]string{"password": "12345678", "confirm_password": "1"},
+			status: invalid},
 		walk{name: "new-email", path: "/account/new-email"},
 		walk{name: "new-email-wrong", path: "/account/new-email", typed: map[string]string{"email": "x"}, status: invalid},
 		walk{name: "mailbox-new-email", path: "/account/new-email", typed: map[string]string{"email": "petrova@example.com"}},
@@ -270,7 +278,8 @@ func walkAccount(t *testing.T, s *site, l display) {
 		walk{name: "complete-empty", path: "/account/complete?next=/demo", typed: map[string]string{}, status: invalid},
 		walk{name: "complete-demanded", path: "/demo/complete"},
 		walk{name: "deleted", path: "/account/delete", typed: map[string]string{}},
-		walk{name: "sign-in-deleted", path: "/account/sign-in", typed: map[string]string{"login": "anna", "password": password}, status: http.StatusForbidden},
+		walk{name: "sign-in-deleted", path: "/account/sign-in", typed: map[string]string{"login": "anna", "password": password},
+			status: http.StatusForbidden},
 	)
 	p.openMailed(s.mailedLink(t, "anna@example.com", "/account/undo-delete"))
 	p.look("undo-delete-linked")

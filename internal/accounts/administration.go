@@ -101,7 +101,9 @@ func (s *Service) FindUsers(ctx context.Context, r personal.FindUsersRequest) (p
 	for _, a := range found.Accounts {
 		user := userOf(a)
 		if len(r.Fields) > 0 {
-			user.Fields = slices.DeleteFunc(schema.Record(a.Fields), func(f personal.ProfileField) bool { return !slices.Contains(r.Fields, f.Name) })
+			user.Fields = slices.DeleteFunc(schema.Record(a.Fields), func(f personal.ProfileField) bool {
+				return !slices.Contains(r.Fields, f.Name)
+			})
 		}
 		page.Users = append(page.Users, user)
 	}
@@ -352,7 +354,8 @@ func (s *Service) remains(a Account, j outbox.Job) []byte {
 // address that it waits for, whether or not the request would find the account by it.
 func (s *Service) names(r recoveryJob, a Account) bool {
 	for _, typed := range []string{r.Login, r.Email} {
-		if email, code := ParseEmail(typed); code == "" && (email.Key == a.Email.Key || email.Key == a.LoginKey || email.Key == a.Unverified.Key) {
+		if email, code := ParseEmail(typed); code == "" && (email.Key == a.Email.Key || email.Key == a.LoginKey ||
+			email.Key == a.Unverified.Key) {
 			return true
 		}
 		if q := s.loginQuery(typed); q.LoginKey != "" && q.LoginKey == a.LoginKey {

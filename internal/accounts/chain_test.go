@@ -57,7 +57,8 @@ func TestRotate_KeepsTheGracePeriodOfEveryHash(t *testing.T) {
 		now := time.Unix(1_000_000, 0)
 		s := Session{Rotated: now, Marks: []RotationMark{{Time: now}}}
 		var rotations []time.Time
-		pause := rapid.SampledFrom([]time.Duration{time.Microsecond, 10 * time.Millisecond, 999 * time.Millisecond, time.Second, 20 * time.Second, time.Hour})
+		pause := rapid.SampledFrom([]time.Duration{time.Microsecond, 10 * time.Millisecond, 999 * time.Millisecond, time.Second, 20 * time.Second,
+			time.Hour})
 		for range rapid.IntRange(1, 400).Draw(t, "rotations") {
 			now = now.Add(pause.Draw(t, "pause"))
 			s = s.rotate([32]byte{}, now, grace)

@@ -61,7 +61,8 @@ func (s *Service) created(ctx context.Context, id int64, a Account, invite bool)
 	jobs := []NewJob{s.event(ctx, personal.ActorAdministrator, personal.EventUserCreated, id)}
 	if invite {
 		jobs = append(jobs, s.event(ctx, personal.ActorAdministrator, personal.EventUserInvited, id),
-			jobOf(ctx, id, KindInvitation, invitationJob{Version: a.CredentialVersion, EmailKey: a.Email.Key, mailRequest: newMailRequest(ctx, personal.ActorAdministrator)}))
+			jobOf(ctx, id, KindInvitation, invitationJob{Version: a.CredentialVersion, EmailKey: a.Email.Key,
+				mailRequest: newMailRequest(ctx, personal.ActorAdministrator)}))
 	}
 	return jobs
 }

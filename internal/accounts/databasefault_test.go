@@ -89,7 +89,8 @@ func TestLostCommit_IsReadBack(t *testing.T) {
 				return err
 			}
 			return call, func() error {
-				_, err := f.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: login, Password: goodPassword, Code: confirmed.RecoveryCodes[0]})
+				_, err := f.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: login, Password: goodPassword,
+					Code: confirmed.RecoveryCodes[0]})
 				return err
 			}
 		},

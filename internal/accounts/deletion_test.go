@@ -155,7 +155,8 @@ func TestDelete_JudgesThePasswordAfterTheCaller(t *testing.T) {
 	}
 	wantCode(t, try(personal.Credentials{UserID: in.Credentials.UserID, UserHash: "x"}, "", nil), personal.CodeUnauthenticated)
 	wantField(try(in.Credentials, "", nil), "password", personal.FieldErrorRequired)
-	wantField(try(in.Credentials, goodPassword, personal.FieldErrors{"other": personal.FieldErrorUnknownField}), "other", personal.FieldErrorUnknownField)
+	wantField(try(in.Credentials, goodPassword, personal.FieldErrors{"other": personal.FieldErrorUnknownField}), "other",
+		personal.FieldErrorUnknownField)
 	for range 3 {
 		wantField(try(in.Credentials, otherPassword, nil), "password", personal.FieldErrorMismatch)
 	}
@@ -172,7 +173,8 @@ func TestDelete_VoidsTokensAndWaitingMails(t *testing.T) {
 		in := f.register(t, "ada")
 		f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
 		recovery := f.tokens()[0]
-		err := f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword, Email: "new@example.com"})
+		err := f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword,
+			Email: "new@example.com"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,8 @@ type EmailStore interface {
 	// *TakenError if the new e-mail is another account's, which makes the
 	// charges in the same transaction and leaves the code unused, or *WaitError if they
 	// are refused.
-	RequestEmail(ctx context.Context, accountID, credentialVersion int64, newEmailKey string, code CodeUse, jobs []NewJob, onTaken ...throttle.Charge) error
+	RequestEmail(ctx context.Context, accountID, credentialVersion int64, newEmailKey string, code CodeUse, jobs []NewJob,
+		onTaken ...throttle.Charge) error
 	// RedeemEmail uses up an e-mail token: it sets the account's e-mail as confirmed,
 	// changes the login along if that is the old e-mail, voids every token and stores
 	// the jobs. ErrNotFound if the token is void, expired or unknown by now, or the account
@@ -69,7 +70,8 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 	// at confirmation, the database decides then.
 	// Learning that an address is taken also costs a guess.
 	onTaken := append(s.takenEmail(ctx, false), attempt.looked...)
-	err = s.store.RequestEmail(ctx, who.account.ID, who.account.CredentialVersion, email.Key, code.use, append([]NewJob{change}, code.jobs...), onTaken...)
+	err = s.store.RequestEmail(ctx, who.account.ID, who.account.CredentialVersion, email.Key, code.use, append([]NewJob{change}, code.jobs...),
+		onTaken...)
 	var taken *TakenError
 	if !errors.As(err, &taken) {
 		s.refund(ctx, attempt.charges)

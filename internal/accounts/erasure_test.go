@@ -110,7 +110,9 @@ func TestErasure_LeavesNoTrace(t *testing.T) {
 				f.register(t, "bob") // stays
 				id := d.live(f, t)
 				f.ask(t, personal.RecoverRequest{Login: "bob"}, "203.0.113.1")
-				if missing := slices.DeleteFunc(slices.Clone(d.traces), func(trace string) bool { return len(find(t, pools, trace)) > 0 }); len(missing) > 0 {
+				if missing := slices.DeleteFunc(slices.Clone(d.traces), func(trace string) bool {
+					return len(find(t, pools, trace)) > 0
+				}); len(missing) > 0 {
 					t.Fatalf("got no trace of %q before the erasure", missing)
 				}
 				if kinds := dump(t, pools)["personal_jobs.kind"]; len(d.traces) > len(allTraces) && !slices.Contains(kinds, "notice") {
@@ -136,7 +138,8 @@ func TestErasure_LeavesNoTrace(t *testing.T) {
 					}
 				}
 				wantNotInFiles(t, url, slices.Concat(allTraces, userTraces))
-				if types := dump(t, pools)["personal_audit.type"]; !slices.Contains(types, "user_deleted") || !slices.Contains(types, "sign_in_failed") {
+				if types := dump(t, pools)["personal_audit.type"]; !slices.Contains(types, "user_deleted") ||
+					!slices.Contains(types, "sign_in_failed") {
 					t.Errorf("got audit entries %v, want user_deleted and sign_in_failed among them", types)
 				}
 			})
@@ -194,7 +197,8 @@ func (f *fixture) leaveTraces(t *testing.T) personal.Credentials {
 			return err
 		},
 		func() error {
-			return f.service.ChangeEmail(call, personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword, Email: "ada_new@marker.example"})
+			return f.service.ChangeEmail(call, personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword,
+				Email: "ada_new@marker.example"})
 		},
 	} {
 		if err := step(); err != nil {
@@ -220,7 +224,8 @@ func (f *fixture) waitWithTraces(t *testing.T) (id int64) {
 		t.Fatal(err)
 	}
 	f.askForAccount(t)
-	err = f.service.ResendVerification(at(t, "198.51.100.7"), personal.ResendVerificationRequest{Login: "ada_marker", Email: "ada_address@marker.example"})
+	err = f.service.ResendVerification(at(t, "198.51.100.7"), personal.ResendVerificationRequest{Login: "ada_marker",
+		Email: "ada_address@marker.example"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +235,8 @@ func (f *fixture) waitWithTraces(t *testing.T) (id int64) {
 }
 
 func (f *fixture) setNote(ctx context.Context, id int64) error {
-	return f.service.UpdateUser(ctx, personal.UpdateUserRequest{UserID: id, Fields: map[string]personal.Input{"secret_note": personal.Text("notemarker")}})
+	return f.service.UpdateUser(ctx, personal.UpdateUserRequest{UserID: id,
+		Fields: map[string]personal.Input{"secret_note": personal.Text("notemarker")}})
 }
 
 // askForAccount requests recoveries of the account in every way. They wait, because

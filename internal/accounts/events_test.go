@@ -82,7 +82,8 @@ func TestEvents_OfAnEarlierReleaseHaveNoFields(t *testing.T) {
 		f.drain(t)
 		known := len(f.host.Events())
 		want := personal.Event{ID: "old", Type: personal.EventUserUpdated, Time: f.clock.Now(), UserID: id, Actor: personal.ActorAdministrator}
-		payload := fmt.Sprintf(`{"ID":"old","Type":"user_updated","Time":%q,"UserID":%d,"Actor":"administrator"}`, want.Time.Format(time.RFC3339Nano), id)
+		payload := fmt.Sprintf(`{"ID":"old","Type":"user_updated","Time":%q,"UserID":%d,"Actor":"administrator"}`,
+			want.Time.Format(time.RFC3339Nano), id)
 		old := accounts.NewJob{Kind: accounts.KindEvent, AccountID: id, Payload: []byte(payload), Event: &want}
 		if err := f.store.Enqueue(t.Context(), old); err != nil {
 			t.Fatal(err)
@@ -161,7 +162,8 @@ func TestEvents_WrongPasswordOfASignedInUser(t *testing.T) {
 		known := len(f.host.Events())
 		for i := range 20 {
 			if i%2 == 0 {
-				_, err := f.service.ChangePassword(at(t, "203.0.113.1"), personal.ChangePasswordRequest{Credentials: in.Credentials, OldPassword: "wrong"})
+				_, err := f.service.ChangePassword(at(t, "203.0.113.1"),
+					personal.ChangePasswordRequest{Credentials: in.Credentials, OldPassword: "wrong"})
 				wantRefused(t, err)
 				continue
 			}

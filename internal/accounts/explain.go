@@ -402,7 +402,8 @@ func (s *Service) limitedMails(ctx context.Context, a Account, from []userAddres
 // awaitedMails returns the mails that the user of the account may be waiting for.
 func (s *Service) awaitedMails(a Account) (mails []budgetedMail) {
 	if a.Email.Key != "" {
-		mails = append(mails, budgetedMail{kind: mailtext.Recovery, accountID: a.ID, to: a.Email, own: ownMailbox(a.Email, a.EmailVerified), verified: a.EmailVerified})
+		mails = append(mails, budgetedMail{kind: mailtext.Recovery, accountID: a.ID, to: a.Email, own: ownMailbox(a.Email, a.EmailVerified),
+			verified: a.EmailVerified})
 	}
 	verify := budgetedMail{kind: mailtext.Verification, accountID: a.ID, to: a.Unverified}
 	if verify.to.Key == "" && !a.EmailVerified {

@@ -114,8 +114,11 @@ func (s *stuck) imports(t *testing.T, login, hash string) {
 func (s *stuck) importedOnce(t *testing.T, login string) {
 	t.Helper()
 	email, _ := accounts.ParseEmail(s.email())
-	a := accounts.Account{Login: login, LoginKey: login, Email: email, PasswordHash: bcryptHash, CredentialVersion: 1, Created: s.clock.Now(), Updated: s.clock.Now()}
-	outcomes, err := s.store.AddAccounts(t.Context(), []accounts.Account{a}, func([]transfer.Outcome) transfer.FollowUp { return transfer.FollowUp{} })
+	a := accounts.Account{Login: login, LoginKey: login, Email: email, PasswordHash: bcryptHash, CredentialVersion: 1, Created: s.clock.Now(),
+		Updated: s.clock.Now()}
+	outcomes, err := s.store.AddAccounts(t.Context(), []accounts.Account{a}, func([]transfer.Outcome) transfer.FollowUp {
+		return transfer.FollowUp{}
+	})
 	if err != nil || outcomes[0].ID == 0 {
 		t.Fatalf("got %v, error %v", outcomes, err)
 	}
@@ -265,7 +268,8 @@ var situations = map[string]struct {
 		address := s.email()
 		s.login += "again"
 		s.id = s.applied(t, s.login, address)
-		return personal.Verdict{Reason: personal.ReasonUnverified, Action: personal.ActionSetEmail, Until: s.clock.Now().Add(s.settings.UnverifiedLifetime)}
+		return personal.Verdict{Reason: personal.ReasonUnverified, Action: personal.ActionSetEmail,
+			Until: s.clock.Now().Add(s.settings.UnverifiedLifetime)}
 	}, setsEmail(another)},
 	"imported without a password": {func(t *testing.T, s *stuck) personal.Verdict {
 		s.imports(t, s.login, "!")
@@ -387,7 +391,8 @@ var situations = map[string]struct {
 		}
 		s.wantTry(t, s.hotel, s.login, goodPassword, personal.CodeTooManyAttempts)
 		s.entered = []string{s.hotel}
-		return personal.Verdict{Reason: personal.ReasonAddressLimit, Limit: "guess_address", Address: s.hotel, Until: s.clock.Now().Add(5 * time.Second)}
+		return personal.Verdict{Reason: personal.ReasonAddressLimit, Limit: "guess_address", Address: s.hotel,
+			Until: s.clock.Now().Add(5 * time.Second)}
 	}, waits},
 	"others sign in at the address": {func(t *testing.T, s *stuck) personal.Verdict {
 		s.joins(t)
@@ -398,7 +403,8 @@ var situations = map[string]struct {
 		}
 		s.wantTry(t, s.hotel, s.login, goodPassword, personal.CodeTooManyAttempts)
 		s.entered = []string{s.hotel}
-		return personal.Verdict{Reason: personal.ReasonAddressLimit, Limit: "sign_in_address", Address: s.hotel, Until: s.clock.Now().Add(time.Second)}
+		return personal.Verdict{Reason: personal.ReasonAddressLimit, Limit: "sign_in_address", Address: s.hotel,
+			Until: s.clock.Now().Add(time.Second)}
 	}, waits},
 	"others recover at the address": {func(t *testing.T, s *stuck) personal.Verdict {
 		s.joins(t)
@@ -448,7 +454,8 @@ var situations = map[string]struct {
 		s.host.SendMailFunc = func(context.Context, personal.Mail) error { return personal.NewMailRefusedError("550") }
 		s.drain(t)
 		s.host.SendMailFunc = nil
-		want := personal.Verdict{Reason: personal.ReasonMailRefused, Action: personal.ActionSetEmail, Kind: "verification", Since: s.clock.Now(), Reply: "550"}
+		want := personal.Verdict{Reason: personal.ReasonMailRefused, Action: personal.ActionSetEmail, Kind: "verification", Since: s.clock.Now(),
+			Reply: "550"}
 		if got := s.explain(t); len(got) < 2 || got[1] != want {
 			t.Errorf("got %+v, want %+v second", got, want)
 		}
@@ -758,7 +765,8 @@ func TestExplain_TellsNothingThatOthersTyped(t *testing.T) {
 			s.service.Recover(stranger(5), personal.RecoverRequest{Login: "anna"}),
 			s.service.ResendVerification(stranger(5), personal.ResendVerificationRequest{Login: "anna", Email: marked + "5@example.com"}),
 			func() error {
-				_, err := s.service.RecoverConfirm(stranger(6), personal.RecoverConfirmRequest{Token: marked, Password: marked, ConfirmPassword: marked})
+				_, err := s.service.RecoverConfirm(stranger(6), personal.RecoverConfirmRequest{Token: marked, Password: marked,
+					ConfirmPassword: marked})
 				return err
 			}(),
 			func() error {
@@ -775,7 +783,8 @@ func TestExplain_TellsNothingThatOthersTyped(t *testing.T) {
 			}
 		}
 		for range 2 { // before and after the jobs have run
-			answer, err := s.service.Explain(t.Context(), personal.ExplainRequest{Login: s.login, Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.2")}})
+			answer, err := s.service.Explain(t.Context(), personal.ExplainRequest{Login: s.login,
+				Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.2")}})
 			must(t, err)
 			text, err := json.Marshal(answer)
 			must(t, err)
@@ -854,7 +863,8 @@ func TestLiftLimits_IsReportedAndLeavesTheRest(t *testing.T) {
 		s.wantTry(t, s.hotel, "bob", goodPassword, personal.CodeTooManyAttempts)
 		page, err := s.service.AuditEntries(t.Context(), personal.AuditEntriesRequest{Type: personal.EventLimitsLifted})
 		must(t, err)
-		if len(page.Entries) != 1 || page.Entries[0].UserID != s.id || page.Entries[0].Actor != personal.ActorAdministrator || page.Entries[0].ActorName != "root" {
+		if len(page.Entries) != 1 || page.Entries[0].UserID != s.id || page.Entries[0].Actor != personal.ActorAdministrator ||
+			page.Entries[0].ActorName != "root" {
 			t.Errorf("got %+v, want one entry about user %d, none about %d", page.Entries, s.id, other)
 		}
 	})
@@ -883,7 +893,8 @@ func TestMailRefusal_IsKeptUntilAMailIsAccepted(t *testing.T) {
 		}
 		// The mail to a new address says nothing about the present one.
 		s.host.SendMailFunc = func(context.Context, personal.Mail) error { return personal.NewMailRefusedError("550 replymarker") }
-		must(t, s.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: s.factor.in, Password: goodPassword, Email: "typo@example.com"}))
+		must(t, s.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: s.factor.in, Password: goodPassword,
+			Email: "typo@example.com"}))
 		s.drain(t)
 		if refused() {
 			t.Error("got the refusal of a mail to another address")

@@ -140,7 +140,8 @@ func (s *Service) accountLimits(ctx context.Context, a Account, from []userAddre
 
 // addressLimits returns the given limits, which hold for every user of an address, of
 // these addresses.
-func (s *Service) addressLimits(ctx context.Context, from []userAddress, limitsOf ...func(context.Context) []throttle.Charge) (limits []heldLimit) {
+func (s *Service) addressLimits(ctx context.Context, from []userAddress,
+	limitsOf ...func(context.Context) []throttle.Charge) (limits []heldLimit) {
 	for _, of := range limitsOf {
 		for _, p := range from {
 			call := callFrom(ctx, p.address)

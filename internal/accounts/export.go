@@ -148,7 +148,8 @@ func (s *Service) addEvents(ctx context.Context, e *personal.Export) error {
 // by others.
 func OwnAddress(e personal.Event) string {
 	switch e.Type {
-	case personal.EventRegistered, personal.EventSignedIn, personal.EventPasswordChanged, personal.EventRecovered, personal.EventProfileUpdated,
+	case personal.EventRegistered, personal.EventSignedIn, personal.EventPasswordChanged, personal.EventRecovered,
+		personal.EventProfileUpdated,
 		personal.EventExported, personal.EventDeletionRequested, personal.EventDeletionUndone,
 		personal.EventTwoFactorOn, personal.EventRecoveryCodes, personal.EventRecoveryCodeUsed, personal.EventPasskeyAdded:
 		return e.Address

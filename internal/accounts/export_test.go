@@ -51,7 +51,8 @@ func TestExport_ListsWaitingMailsAndNothingOfOthers(t *testing.T) {
 			}
 		}
 		ctx := personal.WithCall(t.Context(), personal.Call{Administrator: "Olga", RequestID: "r1"})
-		if err := f.service.UpdateUser(ctx, personal.UpdateUserRequest{UserID: in.UserID, Fields: map[string]personal.Input{"name": personal.Text("Ada")}}); err != nil {
+		if err := f.service.UpdateUser(ctx, personal.UpdateUserRequest{UserID: in.UserID,
+			Fields: map[string]personal.Input{"name": personal.Text("Ada")}}); err != nil {
 			t.Fatalf("updating: %v", err)
 		}
 		notice := accounts.NewJob{Kind: "notice", AccountID: in.UserID, Payload: []byte(`{"kind":"password_changed"}`)}
@@ -59,7 +60,8 @@ func TestExport_ListsWaitingMailsAndNothingOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := mustExport(t, f, in)
-		want := []personal.PendingMail{{Kind: "password_changed", Created: f.clock.Now()}, {Kind: "email_change", Created: f.clock.Now().Add(-time.Minute)}}
+		want := []personal.PendingMail{{Kind: "password_changed", Created: f.clock.Now()},
+			{Kind: "email_change", Created: f.clock.Now().Add(-time.Minute)}}
 		if diff := cmp.Diff(want, e.PendingMails); diff != "" {
 			t.Errorf("waiting mails (-want +got):\n%s", diff)
 		}
@@ -214,7 +216,8 @@ func TestExport_LargestOneIsTruncatedAndFitsEveryTransport(t *testing.T) {
 			t.Fatal(err)
 		}
 		newest := func(a, b struct{ Time time.Time }) int { return b.Time.Compare(a.Time) }
-		if !export.Truncated || len(export.Sessions) != 1 || export.Events[0].Time.Unix() != entries || !slices.IsSortedFunc(export.Events, newest) {
+		if !export.Truncated || len(export.Sessions) != 1 || export.Events[0].Time.Unix() != entries ||
+			!slices.IsSortedFunc(export.Events, newest) {
 			t.Errorf("got truncated %t, %d sessions and %d events from %v on, want the newest events, and no session left out",
 				export.Truncated, len(export.Sessions), len(export.Events), export.Events[0].Time)
 		}

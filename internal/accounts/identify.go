@@ -99,7 +99,8 @@ func (s *Service) readCaller(ctx context.Context, c personal.Credentials, part A
 	if err != nil {
 		return caller{}, err
 	}
-	return caller{account: account, session: session, hash: stateOf(session, behind, now, s.settings.SessionGrace), secret: currentSecret, read: now}, nil
+	return caller{account: account, session: session, hash: stateOf(session, behind, now, s.settings.SessionGrace), secret: currentSecret,
+		read: now}, nil
 }
 
 // shortWalk is how many steps along a hash chain cost next to nothing. Hashes that

@@ -199,7 +199,8 @@ func mayUnlink(a Account, left WaysIn) error {
 
 // OtherWaysIn returns the passkeys of an account, whether or not the site has passkeys, and its
 // identities, each the latest first.
-func (s *Service) OtherWaysIn(ctx context.Context, a Account) (passkeys []personal.Passkey, identities []personal.LinkedIdentity, err error) {
+func (s *Service) OtherWaysIn(ctx context.Context, a Account) (passkeys []personal.Passkey, identities []personal.LinkedIdentity,
+	err error) {
 	keys, err := s.store.Passkeys(ctx, a.ID)
 	if err != nil {
 		return nil, nil, fail("reading passkeys", err)

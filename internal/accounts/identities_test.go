@@ -33,7 +33,8 @@ func (f *fixture) linkBy(t *testing.T, id int64, name string, code bool) {
 // wantFound checks whether an identity signs its user in.
 func (f *fixture) wantFound(t *testing.T, name string, want bool) {
 	t.Helper()
-	if _, err := f.service.FindIdentity(t.Context(), subject(name)); (err == nil) != want || err != nil && personal.CodeOf(err) != personal.CodeNotFound {
+	if _, err := f.service.FindIdentity(t.Context(), subject(name)); (err == nil) != want ||
+		err != nil && personal.CodeOf(err) != personal.CodeNotFound {
 		t.Fatalf("finding the identity %s: got %v, want it found: %t", name, err, want)
 	}
 }

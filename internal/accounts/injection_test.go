@@ -45,7 +45,8 @@ func TestFindUsers_HostileTextsAreLiteral(t *testing.T) {
 				t.Errorf("searching %q: got %v, want %v", text, got, want)
 			}
 		}
-		for _, text := range []string{"'\x00", "\x00; DROP TABLE personal_accounts", "\xff'", strings.Repeat("'", personal.MaxSearchLength+1), strings.Repeat("%", 1<<20)} {
+		for _, text := range []string{"'\x00", "\x00; DROP TABLE personal_accounts", "\xff'", strings.Repeat("'", personal.MaxSearchLength+1),
+			strings.Repeat("%", 1<<20)} {
 			_, err := f.service.FindUsers(t.Context(), personal.FindUsersRequest{Search: text})
 			if personal.CodeOf(err) != personal.CodeValidationFailed {
 				t.Errorf("searching %.20q: got %v, want validation_failed", text, err)

@@ -65,7 +65,8 @@ func (r *resident) removeFactor(address string) {
 
 func (r *resident) changePassword(address string) {
 	r.t.Helper()
-	request := personal.ChangePasswordRequest{Credentials: r.in, OldPassword: goodPassword, Password: goodPassword, ConfirmPassword: goodPassword}
+	request := personal.ChangePasswordRequest{Credentials: r.in, OldPassword: goodPassword, Password: goodPassword,
+		ConfirmPassword: goodPassword}
 	if r.secret != "" {
 		request.Code = r.next()
 	}

@@ -213,7 +213,8 @@ func TestRegister_TakenEmailIsLimitedByAddress(t *testing.T) {
 			return personal.CodeOf(err)
 		}
 		change := func(address, email string) personal.Code {
-			return personal.CodeOf(f.service.ChangeEmail(at(t, address), personal.ChangeEmailRequest{Credentials: eve, Password: goodPassword, Email: email}))
+			return personal.CodeOf(f.service.ChangeEmail(at(t, address),
+				personal.ChangeEmailRequest{Credentials: eve, Password: goodPassword, Email: email}))
 		}
 		// A taken login reveals nothing about the e-mail, and is not charged.
 		for range 10 {
@@ -259,7 +260,8 @@ func TestChangeEmail_TakenAddressCostsAnAttempt(t *testing.T) {
 	f.service = f.serve(f.store, h)
 	f.register(t, "ada")
 	c := f.register(t, "eve").Credentials
-	for i, want := range []personal.Code{personal.CodeAlreadyExists, personal.CodeAlreadyExists, personal.CodeAlreadyExists, personal.CodeTooManyAttempts} {
+	for i, want := range []personal.Code{personal.CodeAlreadyExists, personal.CodeAlreadyExists, personal.CodeAlreadyExists,
+		personal.CodeTooManyAttempts} {
 		err := f.service.ChangeEmail(at(t, fmt.Sprintf("203.0.113.%d", i)), personal.ChangeEmailRequest{
 			Credentials: c, Password: goodPassword, Email: "ada@example.com",
 		})

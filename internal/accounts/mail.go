@@ -173,7 +173,8 @@ func (s *Service) send(ctx context.Context, m outgoingMail, l mailtext.Letter) e
 	if errors.As(err, &refused) {
 		// The log and the event do not get the relay's words: they often name the address.
 		s.log.WarnContext(ctx, "a mail was refused permanently and is dropped", slog.Int64("user_id", m.accountID))
-		refusal := MailRefusal{AccountID: m.accountID, EmailKey: m.to.Key, Kind: m.kind, Reply: personal.NewMailRefusedError(refused.Reason).Reason}
+		refusal := MailRefusal{AccountID: m.accountID, EmailKey: m.to.Key, Kind: m.kind,
+			Reply: personal.NewMailRefusedError(refused.Reason).Reason}
 		err = s.store.RefuseMail(ctx, refusal, s.event(ctx, personal.ActorSystem, personal.EventMailRefused, m.accountID))
 		if err != nil {
 			return fmt.Errorf("storing the refusal of a mail: %w", err)

@@ -284,7 +284,8 @@ func TestMail_PermanentRefusalDropsItWithAnEvent(t *testing.T) {
 			tries++
 			return fmt.Errorf("delivering: %w", personal.NewMailRefusedError("550 5.1.1 no such user"))
 		}
-		wantCode(t, f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: c, Password: goodPassword, Email: "typo@example.com"}), "")
+		wantCode(t, f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: c, Password: goodPassword,
+			Email: "typo@example.com"}), "")
 		wantCode(t, f.service.Recover(t.Context(), personal.RecoverRequest{Login: "ada"}), "")
 		for range 3 {
 			f.drain(t)

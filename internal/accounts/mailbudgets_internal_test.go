@@ -248,7 +248,8 @@ func TestMailBudgets_DeletionsOfTaggedAccountsLeaveTheOwners(t *testing.T) {
 	if sent != 5 {
 		t.Errorf("got %d mails about tagged accounts within an hour, want 5", sent)
 	}
-	if !l.reserve(budgetedMail{kind: mailtext.Deletion, accountID: 1, to: Email{Key: "ada@example.com"}, own: true, network: "home", address: "home 1"}) {
+	if !l.reserve(budgetedMail{kind: mailtext.Deletion, accountID: 1, to: Email{Key: "ada@example.com"}, own: true, network: "home",
+		address: "home 1"}) {
 		t.Error("the owner's mail was suppressed")
 	}
 }

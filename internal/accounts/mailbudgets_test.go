@@ -137,7 +137,8 @@ func inviteAgain(t *testing.T, f *fixture) func(int) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := f.service.CreateUser(t.Context(), personal.CreateUserRequest{Login: "ada", Email: "ada@example.com", Invite: true}); err != nil {
+		if _, err := f.service.CreateUser(t.Context(), personal.CreateUserRequest{Login: "ada", Email: "ada@example.com",
+			Invite: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -372,7 +373,8 @@ func TestMailBudgets_ConfirmedTagHasItsOwn(t *testing.T) {
 	}
 	tagged = f.changePassword(t, tagged, goodPassword, otherPassword)
 	// The notice of a change of the address goes to the former one, which was confirmed.
-	wantCode(t, f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: tagged, Password: otherPassword, Email: "new@example.org"}), "")
+	wantCode(t, f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: tagged, Password: otherPassword,
+		Email: "new@example.org"}), "")
 	f.drain(t)
 	tokens := f.tokens()
 	wantCode(t, f.verify(t, tokens[len(tokens)-1]), "")

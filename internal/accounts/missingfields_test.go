@@ -223,7 +223,8 @@ func TestFillFields_FillsUnsetRequiredFields(t *testing.T) {
 			}
 		}
 		if after := f.account(t, ids[1]); after.Updated != before.Updated || after.CredentialVersion != before.CredentialVersion {
-			t.Errorf("got updated %v, credential version %d; want %v, %d", after.Updated, after.CredentialVersion, before.Updated, before.CredentialVersion)
+			t.Errorf("got updated %v, credential version %d; want %v, %d", after.Updated, after.CredentialVersion, before.Updated,
+				before.CredentialVersion)
 		}
 		page, err := f.service.AuditEntries(t.Context(), personal.AuditEntriesRequest{Type: personal.EventFieldsFilled})
 		if err != nil || len(page.Entries) != 1 || page.Entries[0].UserID != 0 || page.Entries[0].Actor != personal.ActorAdministrator {

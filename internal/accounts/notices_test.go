@@ -139,7 +139,8 @@ func TestNotices_OffStoresNone(t *testing.T) {
 			f := newFixture(t, testdb.SQLite(t), func(s *accounts.Settings) { s.Notices = false })
 			f.register(t, "ada")
 			act(t, from(t, abroad, ""), f, f.signInFrom(t, "ada", goodPassword, home, ""))
-			if jobs, err := f.store.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindNotice}, N: 1}); err != nil || len(jobs) > 0 {
+			if jobs, err := f.store.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindNotice}, N: 1}); err != nil ||
+				len(jobs) > 0 {
 				t.Errorf("got jobs %v and error %v, want neither", jobs, err)
 			}
 		})

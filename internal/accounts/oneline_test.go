@@ -49,7 +49,8 @@ func TestProfile_DeceptiveTextStaysButIsNotAdded(t *testing.T) {
 	_, err := f.service.Register(t.Context(), personal.RegisterRequest{
 		Login: "eve", Email: "eve@example.com", Password: goodPassword, ConfirmPassword: goodPassword, Fields: sent,
 	})
-	if got := fieldErrors(err); len(got) != 2 || got["name"] != personal.FieldErrorInvalidFormat || got["city"] != personal.FieldErrorInvalidFormat {
+	if got := fieldErrors(err); len(got) != 2 || got["name"] != personal.FieldErrorInvalidFormat ||
+		got["city"] != personal.FieldErrorInvalidFormat {
 		t.Errorf("registration: got %v, want invalid_format for both", err)
 	}
 	_, err = f.service.CreateUser(t.Context(), personal.CreateUserRequest{Login: "eve", Fields: sent})

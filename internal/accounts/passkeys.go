@@ -37,7 +37,8 @@ type PasskeyStore interface {
 	// the jobs, and returns the account's user handle, which is the candidate if it had none.
 	// ErrTooManyPasskeys; ErrCodeUsed; ErrProofVoid; ErrStale also if the credential version has
 	// changed or the account is disabled.
-	BeginPasskey(ctx context.Context, accountID int64, a PasskeyAttempt, candidate []byte, code CodeUse, jobs ...NewJob) (handle []byte, err error)
+	BeginPasskey(ctx context.Context, accountID int64, a PasskeyAttempt, candidate []byte, code CodeUse, jobs ...NewJob) (handle []byte,
+		err error)
 	// FindAttempt returns an attempt that waits in a session, if it was stored after the given
 	// time and for this credential version; else ErrNotFound. ErrStale if the session has ended.
 	FindAttempt(ctx context.Context, sessionID, credentialVersion int64, digest [32]byte, after time.Time) (PasskeyAttempt, error)
@@ -401,7 +402,8 @@ func errWrongCredential() error {
 
 // provePasskey judges the response of a passkey to an attempt of the caller's session, and the
 // code if it needs one. It refunds the attempt unless the response was wrong.
-func (s *Service) provePasskey(ctx context.Context, who caller, guess attempt, r personal.ProveRequest) (proved provedPasskey, code checkedCode, err error) {
+func (s *Service) provePasskey(ctx context.Context, who caller, guess attempt, r personal.ProveRequest) (proved provedPasskey,
+	code checkedCode, err error) {
 	invalid := maps.Clone(r.FieldErrors)
 	require(&invalid, "attempt", r.Attempt)
 	require(&invalid, "credential", r.Credential)
@@ -656,7 +658,8 @@ func (s *Service) RemovePasskey(ctx context.Context, r personal.RemovePasskeyReq
 		return err
 	}
 	a := who.account
-	err = s.store.RemovePasskey(ctx, a.ID, a.CredentialVersion, parseID(r.ID), code.use, code.jobs, s.passkeysRemoved(ctx, personal.ActorUser, a, 1)...)
+	err = s.store.RemovePasskey(ctx, a.ID, a.CredentialVersion, parseID(r.ID), code.use, code.jobs,
+		s.passkeysRemoved(ctx, personal.ActorUser, a, 1)...)
 	if errors.Is(err, ErrLastWayIn) {
 		return refusal(personal.CodeLastWayIn)
 	}

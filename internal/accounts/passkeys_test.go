@@ -63,7 +63,8 @@ func (u *passkeyUser) add(t testing.TB, ctx context.Context, code string) {
 // respond responds to an attempt to prove.
 func (u *passkeyUser) respond(t testing.TB) (attempt, credential string) {
 	t.Helper()
-	begun, err := u.f.service.BeginPasskey(context.Background(), personal.BeginPasskeyRequest{Credentials: u.in, Purpose: personal.PasskeyProve})
+	begun, err := u.f.service.BeginPasskey(context.Background(),
+		personal.BeginPasskeyRequest{Credentials: u.in, Purpose: personal.PasskeyProve})
 	if err != nil {
 		t.Fatalf("beginning to prove: %v", err)
 	}
@@ -123,7 +124,8 @@ func TestPasskey_OneOf32ParallelUsesOnTwoNodesSucceeds(t *testing.T) {
 			}
 		}
 		if list, err := f.service.Sessions(t.Context(), u.in); succeeded != 1 || err != nil || len(list) != 2 {
-			t.Errorf("got %d successes and %d sessions (error %v), want 1 success and one session besides the registration's", succeeded, len(list), err)
+			t.Errorf("got %d successes and %d sessions (error %v), want 1 success and one session besides the registration's", succeeded, len(list),
+				err)
 		}
 		f.clock.Advance(6 * time.Minute) // the digest is pruned, and the attempt has expired
 		f.eraseAndPrune(t)
@@ -136,7 +138,8 @@ func TestPasskey_AttemptsExpire(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
-		for wait, want := range map[time.Duration]personal.Code{5*time.Minute - time.Microsecond: "", 5 * time.Minute: personal.CodeInvalidCredentials} {
+		for wait, want := range map[time.Duration]personal.Code{5*time.Minute - time.Microsecond: "",
+			5 * time.Minute: personal.CodeInvalidCredentials} {
 			request := u.request(t, "")
 			f.clock.Advance(wait)
 			if _, err := f.service.AuthorizePasskey(t.Context(), request); personal.CodeOf(err) != want {
@@ -211,7 +214,8 @@ func TestPasskey_UnknownOneCostsTheSameStatements(t *testing.T) {
 			costs[i], lines[i] = counter.take(), strings.Count(logged.String(), "\n")
 		}
 		if diff := cmp.Diff(len(costs[0]), len(costs[1])); diff != "" {
-			t.Errorf("statements of a wrong response and of an unknown passkey:\n%s\n\n%s", strings.Join(costs[0], "\n"), strings.Join(costs[1], "\n"))
+			t.Errorf("statements of a wrong response and of an unknown passkey:\n%s\n\n%s", strings.Join(costs[0], "\n"),
+				strings.Join(costs[1], "\n"))
 		}
 		if lines[0] != lines[1] || lines[0] == 0 {
 			t.Errorf("got %d lines in the log of a wrong response and %d of an unknown passkey, want as many", lines[0], lines[1])
@@ -240,7 +244,8 @@ func TestPasskey_FailuresCountForTheAddress(t *testing.T) {
 		}
 		request := u.request(t, "")
 		request.Credential = u.request(t, "").Credential
-		for i, want := range []personal.Code{personal.CodeInvalidCredentials, personal.CodeInvalidCredentials, personal.CodeInvalidCredentials, personal.CodeTooManyAttempts} {
+		for i, want := range []personal.Code{personal.CodeInvalidCredentials, personal.CodeInvalidCredentials, personal.CodeInvalidCredentials,
+			personal.CodeTooManyAttempts} {
 			if _, err := f.service.AuthorizePasskey(at(t, "203.0.113.9"), request); personal.CodeOf(err) != want {
 				t.Errorf("failure %d: got %v, want %s", i+1, err, want)
 			}
@@ -288,7 +293,8 @@ func TestPasskey_EventsAndNotices(t *testing.T) {
 		u.device.Count = 7
 		u.wantSignIn(t, "", "") // which is told, and not refused
 		u.wantSignIn(t, "", "")
-		if err := f.service.RemovePasskey(t.Context(), personal.RemovePasskeyRequest{Credentials: u.in, ID: u.added.ID, Password: goodPassword}); err != nil {
+		if err := f.service.RemovePasskey(t.Context(), personal.RemovePasskeyRequest{Credentials: u.in, ID: u.added.ID,
+			Password: goodPassword}); err != nil {
 			t.Fatal(err)
 		}
 		u.add(t, t.Context(), "")
@@ -309,7 +315,8 @@ func TestPasskey_EventsAndNotices(t *testing.T) {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 		page, err := f.service.AuditEntries(t.Context(), personal.AuditEntriesRequest{Type: personal.EventPasskeyRemoved})
-		if err != nil || len(page.Entries) != 2 || page.Entries[0].Count != 2 || page.Entries[0].Actor != personal.ActorAdministrator || page.Entries[1].Count != 1 {
+		if err != nil || len(page.Entries) != 2 || page.Entries[0].Count != 2 || page.Entries[0].Actor != personal.ActorAdministrator ||
+			page.Entries[1].Count != 1 {
 			t.Errorf("got %+v, error %v; want that an administrator removed 2 and the user 1", page.Entries, err)
 		}
 		var subjects []string
@@ -347,7 +354,8 @@ func TestPasskey_IsVoidAfterAnOlderVersionHasChangedCredentials(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.service.Prove(t.Context(), personal.ProveRequest{Credentials: u.in, Attempt: begun.Attempt, Credential: credential}); err == nil {
+		if _, err := f.service.Prove(t.Context(), personal.ProveRequest{Credentials: u.in, Attempt: begun.Attempt,
+			Credential: credential}); err == nil {
 			t.Error("a void passkey gives a proof")
 		}
 		wantListed := func(void bool) {
@@ -432,7 +440,8 @@ func TestPasskey_StaysValidWhenItsAccountGetsAnotherWayIn(t *testing.T) {
 		"an e-mail by its user": func(t *testing.T, u *passkeyUser) {
 			in, err := u.signIn(t, t.Context(), "")
 			must(t, err)
-			must(t, u.f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: in.Credentials, Proof: in.Proof.Proof, Email: "ada@example.org"}))
+			must(t, u.f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: in.Credentials, Proof: in.Proof.Proof,
+				Email: "ada@example.org"}))
 			u.f.drain(t)
 			_, err = u.f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: u.f.tokens()[0]})
 			must(t, err)

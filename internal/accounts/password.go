@@ -75,7 +75,8 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 		if a.Email.Key == "" {
 			return jobs
 		}
-		return append(jobs, s.noticeJobs(ctx, personal.ActorUser, a.ID, noticeJob{Kind: mailtext.PasswordChanged, To: a.Email.Address, Passkeys: left})...)
+		return append(jobs, s.noticeJobs(ctx, personal.ActorUser, a.ID,
+			noticeJob{Kind: mailtext.PasswordChanged, To: a.Email.Address, Passkeys: left})...)
 	})
 	if err := s.authorized(ctx, code, "replacing a password", err); err != nil {
 		return personal.Credentials{}, err

@@ -101,7 +101,8 @@ func actUntilPowerLoss(t *testing.T, folder string) {
 	for i := range users {
 		all.Go(func() {
 			p := progress{Login: fmt.Sprint("user", i), Password: "password 0 of the user"}
-			in, err := s.Register(t.Context(), personal.RegisterRequest{Login: p.Login, Password: p.Password, ConfirmPassword: p.Password, Email: p.Login + "@example.com"})
+			in, err := s.Register(t.Context(), personal.RegisterRequest{Login: p.Login, Password: p.Password, ConfirmPassword: p.Password,
+				Email: p.Login + "@example.com"})
 			current := in.Credentials
 			for step := 1; err == nil && step <= steps; step++ {
 				p.UserID, p.Hash = current.UserID, current.UserHash

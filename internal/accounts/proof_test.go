@@ -61,7 +61,8 @@ var provenUses = map[string]use{
 // isWrongProof reports whether a proof was refused, and nothing else.
 func isWrongProof(err error) bool {
 	var e *personal.Error
-	return errors.As(err, &e) && e.Code == personal.CodeValidationFailed && len(e.FieldErrors) == 1 && e.FieldErrors["proof"] == personal.FieldErrorMismatch
+	return errors.As(err, &e) && e.Code == personal.CodeValidationFailed && len(e.FieldErrors) == 1 &&
+		e.FieldErrors["proof"] == personal.FieldErrorMismatch
 }
 
 // wantNoProof checks that every operation refuses the proof.
@@ -181,7 +182,8 @@ type interrupted struct {
 	found func()
 }
 
-func (s *interrupted) FindSession(ctx context.Context, selector token.Selector, part accounts.AccountPart) (accounts.Session, accounts.Account, error) {
+func (s *interrupted) FindSession(ctx context.Context, selector token.Selector, part accounts.AccountPart) (accounts.Session,
+	accounts.Account, error) {
 	session, account, err := s.Store.FindSession(ctx, selector, part)
 	if found := s.found; found != nil {
 		s.found = nil
@@ -258,7 +260,8 @@ func TestProof_OfASessionThatEndsMeanwhileIsUnauthenticated(t *testing.T) {
 		credential, err = u.device.Create(begun.Options)
 		must(t, err)
 		ends(in)
-		_, err = f.service.ConfirmPasskey(t.Context(), personal.ConfirmPasskeyRequest{Credentials: in, Attempt: begun.Attempt, Credential: credential, Name: "a passkey"})
+		_, err = f.service.ConfirmPasskey(t.Context(), personal.ConfirmPasskeyRequest{Credentials: in, Attempt: begun.Attempt,
+			Credential: credential, Name: "a passkey"})
 		wantCode(t, err, personal.CodeUnauthenticated)
 	})
 }
@@ -359,7 +362,8 @@ func TestProve_KeepsWhetherACodeWasJudged(t *testing.T) {
 			t.Helper()
 			selector, _, _ := token.ParseHash(u.in.UserHash)
 			session, account, err := f.store.FindSession(t.Context(), selector, accounts.WholeAccount)
-			if p := session.Proof; err != nil || p.WithCode != want || p.CredentialVersion != account.CredentialVersion || p.EmailKey != account.Email.Key {
+			if p := session.Proof; err != nil || p.WithCode != want || p.CredentialVersion != account.CredentialVersion ||
+				p.EmailKey != account.Email.Key {
 				t.Errorf("got %+v, error %v; want a proof with a code: %t", session.Proof, err, want)
 			}
 		}

@@ -25,7 +25,8 @@ func TestRefresh_HashThatIsNotOfTheChainIsAGuess(t *testing.T) {
 		in := f.register(t, "ada").Credentials
 		selector, _, _ := token.ParseHash(in.UserHash)
 		forged := personal.Credentials{UserID: in.UserID, UserHash: token.FormatHash(selector, token.Secret{1})}
-		for i, want := range []personal.Code{personal.CodeUnauthenticated, personal.CodeUnauthenticated, personal.CodeUnauthenticated, personal.CodeTooManyAttempts} {
+		for i, want := range []personal.Code{personal.CodeUnauthenticated, personal.CodeUnauthenticated, personal.CodeUnauthenticated,
+			personal.CodeTooManyAttempts} {
 			_, err := f.service.Refresh(at(t, "203.0.113.1"), forged)
 			if got := personal.CodeOf(err); got != want {
 				t.Errorf("forged hash %d: got code %q, want %q", i+1, got, want)

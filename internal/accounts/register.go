@@ -16,7 +16,8 @@ type RegistrationStore interface {
 	// CreateAccount stores an account, its first session, and the jobs, which it
 	// requests with the new account's id. *TakenError; if that names the e-mail, the
 	// charges are made in the same transaction, or *WaitError is returned instead.
-	CreateAccount(ctx context.Context, a Account, first Session, jobs func(id int64) []NewJob, onTaken ...throttle.Charge) (id int64, err error)
+	CreateAccount(ctx context.Context, a Account, first Session, jobs func(id int64) []NewJob, onTaken ...throttle.Charge) (id int64,
+		err error)
 	// CreateWithoutSession stores an account and the jobs, which it requests with the new
 	// account's id. It reads no Unverified address: its statements are the same whether or
 	// not that is another account's. *TakenError.
@@ -61,7 +62,8 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 	}
 	session, secret := s.newSession(ctx, 0, personal.MethodRegistration)
 	account.Created, account.Updated = session.Created, session.Created
-	account.ID, err = s.store.CreateAccount(ctx, account, session, func(id int64) []NewJob { return s.registered(ctx, id) }, s.takenEmail(ctx, false)...)
+	account.ID, err = s.store.CreateAccount(ctx, account, session, func(id int64) []NewJob { return s.registered(ctx, id) },
+		s.takenEmail(ctx, false)...)
 	if err != nil {
 		return personal.SignedIn{}, s.notStored(ctx, "creating an account", err)
 	}
@@ -71,7 +73,8 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 
 // newAccount checks the request and returns the new account, without its password
 // hash, and the password prepared for hashing.
-func (s *Service) newAccount(ctx context.Context, r personal.RegisterRequest, schema *userfields.Schema) (account Account, prepared string, err error) {
+func (s *Service) newAccount(ctx context.Context, r personal.RegisterRequest, schema *userfields.Schema) (account Account, prepared string,
+	err error) {
 	invalid := maps.Clone(r.FieldErrors)
 	account = Account{Login: r.Login, CredentialVersion: 1, Locale: mailLocale(ctx)}
 	var code personal.FieldErrorCode

@@ -43,7 +43,8 @@ func (f *fixture) storeFactor(t *testing.T, login string, keys accounts.Keyring)
 	}
 	p := accounts.PendingFactor{AccountID: id, SessionID: sessions[0].ID, CredentialVersion: f.account(t, id).CredentialVersion}
 	p.Secret.Key, p.Secret.Data = keys.Seal(id, fmt.Append(nil, "sesame of ", id))
-	if err := errors.Join(f.store.SetPendingFactor(t.Context(), p), f.store.EnableTwoFactor(t.Context(), p, 1, nil, accounts.KeptSession{Session: sessions[0]})); err != nil {
+	if err := errors.Join(f.store.SetPendingFactor(t.Context(), p),
+		f.store.EnableTwoFactor(t.Context(), p, 1, nil, accounts.KeptSession{Session: sessions[0]})); err != nil {
 		t.Fatal(err)
 	}
 	return id
@@ -157,7 +158,8 @@ func TestResealSecrets_WithoutFirstKeyDoesNothing(t *testing.T) {
 
 func TestResealSecrets_EndsAtAnOutageAndResumes(t *testing.T) {
 	f := newFixture(t, testdb.SQLite(t))
-	ids := []int64{f.storeFactor(t, "anna", keysOf(t, "a")), f.storeFactor(t, "boris", keysOf(t, "a")), f.storeFactor(t, "clara", keysOf(t, "a"))}
+	ids := []int64{f.storeFactor(t, "anna", keysOf(t, "a")), f.storeFactor(t, "boris", keysOf(t, "a")),
+		f.storeFactor(t, "clara", keysOf(t, "a"))}
 	all := keysOf(t, "ba")
 	s := &resealStore{Store: f.store}
 	s.before = func(id int64) error {

@@ -217,7 +217,8 @@ func (m *rotationMachine) actions() map[string]func(*rapid.T) {
 			m.client(t, true, presentation{hash: m.held, page: true})
 		},
 		"client views pages while it refreshes": func(t *rapid.T) {
-			m.client(t, true, presentation{hash: m.held, refresh: true}, presentation{hash: m.held, page: true}, presentation{hash: m.held, page: true})
+			m.client(t, true, presentation{hash: m.held, refresh: true}, presentation{hash: m.held, page: true},
+				presentation{hash: m.held, page: true})
 		},
 		"thief presents any hash": func(t *rapid.T) {
 			m.honest = false

@@ -310,7 +310,8 @@ func (s *scaleServer) upgrade(t *testing.T, database string) {
 		var err error
 		began := time.Now()
 		longest := s.longestRead(t, database, func() { err = step.do() })
-		t.Logf("%s: %s in %v, the longest read meanwhile took %v", database, step.name, time.Since(began).Round(time.Millisecond), longest.Round(time.Millisecond))
+		t.Logf("%s: %s in %v, the longest read meanwhile took %v", database, step.name, time.Since(began).Round(time.Millisecond),
+			longest.Round(time.Millisecond))
 		if err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}

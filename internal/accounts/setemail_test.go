@@ -51,7 +51,8 @@ func TestSetEmail_LoginThatIsTheEmailFollowsIt(t *testing.T) {
 		id := f.imported(t, "ada@example.com", "ada@example.com")
 		err := f.service.SetEmail(t.Context(), personal.SetEmailRequest{UserID: id})
 		var refused *personal.Error
-		if !errors.As(err, &refused) || refused.Code != personal.CodeValidationFailed || refused.FieldErrors["email"] != personal.FieldErrorRequired {
+		if !errors.As(err, &refused) || refused.Code != personal.CodeValidationFailed ||
+			refused.FieldErrors["email"] != personal.FieldErrorRequired {
 			t.Errorf("removing the e-mail: got %v, want a missing email", err)
 		}
 		f.setEmail(t, id, "Ada@Example.org")

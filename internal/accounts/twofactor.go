@@ -164,7 +164,8 @@ func twoFactorSecret(issuer, login string, secret []byte) personal.TwoFactorSecr
 }
 
 // ConfirmTwoFactor implements [personal.Service].
-func (s *Service) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFactorRequest) (confirmed personal.ConfirmedTwoFactor, err error) {
+func (s *Service) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFactorRequest) (confirmed personal.ConfirmedTwoFactor,
+	err error) {
 	if err := s.offersTwoFactor(); err != nil {
 		return confirmed, err
 	}

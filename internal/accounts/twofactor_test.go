@@ -96,7 +96,8 @@ func (u *factor) confirm(t testing.TB, ctx context.Context) {
 func (u *factor) end(t testing.TB, ctx context.Context) {
 	t.Helper()
 	var err error
-	u.in, err = u.f.service.RemoveOwnTwoFactor(ctx, personal.RemoveOwnTwoFactorRequest{Credentials: u.in, Password: goodPassword, Code: u.next()})
+	u.in, err = u.f.service.RemoveOwnTwoFactor(ctx, personal.RemoveOwnTwoFactorRequest{Credentials: u.in, Password: goodPassword,
+		Code: u.next()})
 	if err != nil {
 		t.Fatalf("ending: %v", err)
 	}
@@ -309,7 +310,8 @@ func TestBeginTwoFactor_NeedsAVerifiedEmailWhereTheSiteVerifies(t *testing.T) {
 }
 
 func TestConfirmTwoFactor_SecretWaitsForTenMinutes(t *testing.T) {
-	for wait, want := range map[time.Duration]personal.Code{10*time.Minute - time.Microsecond: "", 10 * time.Minute: personal.CodeTwoFactorOff} {
+	for wait, want := range map[time.Duration]personal.Code{10*time.Minute - time.Microsecond: "",
+		10 * time.Minute: personal.CodeTwoFactorOff} {
 		f := offering(t, testdb.SQLite(t))
 		u := &factor{f: f, in: f.register(t, "ada").Credentials}
 		secret, err := f.service.BeginTwoFactor(t.Context(), personal.BeginTwoFactorRequest{Credentials: u.in, Password: goodPassword})
@@ -406,7 +408,8 @@ func TestTwoFactor_ReportsEveryChange(t *testing.T) {
 		want(used, personal.EventExported, personal.EventRecoveryCodeUsed)
 		must(uses["email"](ctx, f.service, u.in, u.recoveryCode()))
 		want("Confirm your e-mail address, "+used, personal.EventRecoveryCodeUsed)
-		codes, err := f.service.RenewRecoveryCodes(ctx, personal.RenewRecoveryCodesRequest{Credentials: u.in, Password: goodPassword, Code: u.recoveryCode()})
+		codes, err := f.service.RenewRecoveryCodes(ctx, personal.RenewRecoveryCodesRequest{Credentials: u.in, Password: goodPassword,
+			Code: u.recoveryCode()})
 		must(err)
 		u.recoveryCodes = codes
 		want(renewed+", "+used, personal.EventRecoveryCodes, personal.EventRecoveryCodeUsed)

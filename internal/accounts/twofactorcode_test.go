@@ -97,7 +97,8 @@ func TestNewRecoveryCodes_AreTenDifferentOnes(t *testing.T) {
 			t.Errorf("got code %d with %d groups, want 6 of four characters, once", i, len(groups))
 		}
 		seen[code] = true
-		for _, spelled := range []string{code, strings.ToLower(code), strings.ReplaceAll(code, "-", ""), " " + strings.ReplaceAll(code, "-", "\u2013 ")} {
+		for _, spelled := range []string{code, strings.ToLower(code), strings.ReplaceAll(code, "-", ""),
+			" " + strings.ReplaceAll(code, "-", "\u2013 ")} {
 			if _, digest := parseCode(spelled); digest != digests[i] {
 				t.Errorf("code %d, written otherwise: got another digest", i)
 			}
@@ -106,7 +107,8 @@ func TestNewRecoveryCodes_AreTenDifferentOnes(t *testing.T) {
 }
 
 func FuzzParseCode_AcceptsOnlyTheTwoForms(f *testing.F) {
-	for _, seed := range []string{"", "123456", "123 456", "12-34-56", "1234567", "１２３４５６", "12345\n6", "+12345", "abcd-efgh-ijkl-mnop-qrst-uvwx",
+	for _, seed := range []string{"", "123456", "123 456", "12-34-56", "1234567", "１２３４５６", "12345\n6", "+12345",
+		"abcd-efgh-ijkl-mnop-qrst-uvwx",
 		"ABCDEFGHIJKLMNOPQRSTUVW=", "2222222222222222222222222", "ABCDEFGHIJKLMNOPQRSTUVW1", "\xff\xfe", "ſBCDEFGHIJKLMNOPQRSTUVWX"} {
 		f.Add(seed)
 	}

@@ -140,7 +140,8 @@ func TestCodes_WrongPasswordChargesNone(t *testing.T) {
 	}
 	u.wantTry(t, at(t, abroad), u.code(), personal.CodeInvalidCredentials)
 	for i := range 10 {
-		_, err := f.service.Authorize(at(t, fmt.Sprintf("198.51.100.%d", i)), personal.AuthorizeRequest{Login: "ada", Password: otherPassword, Code: u.wrong()})
+		_, err := f.service.Authorize(at(t, fmt.Sprintf("198.51.100.%d", i)),
+			personal.AuthorizeRequest{Login: "ada", Password: otherPassword, Code: u.wrong()})
 		wantCode(t, err, personal.CodeInvalidCode)
 	}
 }

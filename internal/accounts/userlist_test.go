@@ -71,7 +71,8 @@ func TestFindUsers_TakesAsLongAtAMillionUsersAsAtAThousand(t *testing.T) {
 				for round := 1; ; round++ { // the databases work in the background after so many inserts
 					a, b := alternate(t, runs, small, large, test.r, test.want)
 					ratio := float64(b) / float64(a)
-					t.Logf("%-50s %9v at %d users, %9v at %d: ratio %.2f", test.name, a.Round(time.Microsecond), few, b.Round(time.Microsecond), many, ratio)
+					t.Logf("%-50s %9v at %d users, %9v at %d: ratio %.2f", test.name, a.Round(time.Microsecond), few, b.Round(time.Microsecond), many,
+						ratio)
 					if ratio <= maxRatio {
 						break
 					}

@@ -120,7 +120,8 @@ func TestVerification_OptionalMailsATokenAndSignsIn(t *testing.T) {
 		f.drain(t)
 		f.wantRecipients(t, "ada@example.com")
 		mail := f.host.Mails()[0]
-		if !strings.Contains(mail.Text, "https://cms.example/verify#token="+f.tokens()[0]) || strings.Contains(mail.Subject+mail.Text+mail.HTML, "ada") {
+		if !strings.Contains(mail.Text, "https://cms.example/verify#token="+f.tokens()[0]) ||
+			strings.Contains(mail.Subject+mail.Text+mail.HTML, "ada") {
 			t.Errorf("got a mail without a link or with user input:\n%s", mail.Text)
 		}
 		if !strings.ContainsAny(mail.Subject, "абвгдеопн") {
@@ -239,7 +240,8 @@ func TestVerification_RequiredRevealsNoAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantTaken, loginTaken := register("free", "other@example.com")
-		for i, email := range []string{"owner@example.com", "OWNER@example.com", "gone@example.com", "waited-for@example.com", "free@example.com"} {
+		for i, email := range []string{"owner@example.com", "OWNER@example.com", "gone@example.com", "waited-for@example.com",
+			"free@example.com"} {
 			got, err := register(fmt.Sprint("user", i), email)
 			if err != nil {
 				t.Errorf("%s: got %v, want none", email, err)
@@ -463,7 +465,8 @@ func TestVerification_ResendHasTheLimitsOfRecovery(t *testing.T) {
 	wantCode(t, f.service.ResendVerification(ctx, personal.ResendVerificationRequest{Login: "ada"}), personal.CodeTooManyAttempts)
 	wantCode(t, f.service.Recover(ctx, personal.RecoverRequest{Login: "ada"}), personal.CodeTooManyAttempts)
 	err := f.service.ResendVerification(at(t, "203.0.113.2"), personal.ResendVerificationRequest{})
-	if diff := cmp.Diff(personal.FieldErrors{"login": personal.FieldErrorRequired, "email": personal.FieldErrorRequired}, fieldErrors(err)); diff != "" {
+	if diff := cmp.Diff(personal.FieldErrors{"login": personal.FieldErrorRequired, "email": personal.FieldErrorRequired},
+		fieldErrors(err)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -558,7 +561,8 @@ func TestVerification_DeletionRemovesRequests(t *testing.T) {
 		if err := f.service.DeleteUser(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
-		jobs, err := f.store.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindResend, accounts.KindVerification}, N: 10, Lease: time.Minute})
+		jobs, err := f.store.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindResend, accounts.KindVerification}, N: 10,
+			Lease: time.Minute})
 		if err != nil || len(jobs) != 1 || !strings.Contains(string(jobs[0].Payload), "bob") {
 			t.Errorf("got jobs %v, error %v, want only that of bob", jobs, err)
 		}

@@ -74,7 +74,8 @@ func Load(dir string) (*Set, error) {
 		return newSet(builtIn, builtIn), nil
 	}
 	if _, err := os.ReadDir(dir); err != nil {
-		return newSet(builtIn, builtIn), fmt.Errorf("the folder of mail templates cannot be read: %w; name a folder that the plugin may read", err)
+		return newSet(builtIn, builtIn), fmt.Errorf("the folder of mail templates cannot be read: %w; name a folder that the plugin may read",
+			err)
 	}
 	site, invalid, problems := parseFolder(os.DirFS(dir))
 	all := maps.Clone(builtIn)

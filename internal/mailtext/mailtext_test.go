@@ -96,8 +96,10 @@ func TestBuiltIn_TokenHasItsOwnLine(t *testing.T) {
 				if link != "" {
 					buttons = 1
 				}
-				if strings.Count(text, ":\n"+link+"\n\n") != buttons || strings.Count(html, `<a class="button" href="`+link+`"`) != buttons || strings.Count(html, ">"+link+"</a>") != buttons {
-					t.Errorf("%s in %s, link %q: want %d link in the text, and buttons with the link below:\n%s\n%s", d.Kind, locale, link, buttons, text, html)
+				if strings.Count(text, ":\n"+link+"\n\n") != buttons || strings.Count(html, `<a class="button" href="`+link+`"`) != buttons ||
+					strings.Count(html, ">"+link+"</a>") != buttons {
+					t.Errorf("%s in %s, link %q: want %d link in the text, and buttons with the link below:\n%s\n%s", d.Kind, locale, link, buttons, text,
+						html)
 				}
 			}
 		}
@@ -128,7 +130,8 @@ func TestBuiltIn_NamesTheSiteInSubjectAndFirstLine(t *testing.T) {
 				if subject != want || !strings.Contains(first, site) || strings.Contains(text, "  ") || strings.Contains(first, "«»") {
 					t.Errorf("%s in %s: got subject %q and first line %q, want %q and a line with %q", d.Kind, locale, subject, first, want, site)
 				}
-				if !strings.Contains(unspanned(page), ">"+html.EscapeString(plain)+"</h1>") || strings.Count(page, `class="quiet" style="margin: 0 0 16px; color: #5b616b; font-size: 14px; font-weight`) > 0 != (site != "") {
+				if !strings.Contains(unspanned(page), ">"+html.EscapeString(plain)+"</h1>") ||
+					strings.Count(page, `class="quiet" style="margin: 0 0 16px; color: #5b616b; font-size: 14px; font-weight`) > 0 != (site != "") {
 					t.Errorf("%s in %s, site %q: want the heading %q, and the name above it if there is one:\n%s", d.Kind, locale, site, plain, page)
 				}
 			}
@@ -148,7 +151,8 @@ func TestBuiltIn_LoadsNothingFromElsewhere(t *testing.T) {
 				t.Errorf("%s: got %s in\n%s", d.Kind, part, page)
 			}
 		}
-		for _, part := range []string{`<html lang="ru">`, `<meta name="color-scheme" content="light dark">`, "@media (prefers-color-scheme: dark)"} {
+		for _, part := range []string{`<html lang="ru">`, `<meta name="color-scheme" content="light dark">`,
+			"@media (prefers-color-scheme: dark)"} {
 			if !strings.Contains(page, part) {
 				t.Errorf("%s: want %s in\n%s", d.Kind, part, page)
 			}
@@ -250,7 +254,8 @@ func TestLoad_NamesFileLineAndRemedy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := folder(t, test.file, test.content)
 			set, err := mailtext.Load(dir)
-			if want := filepath.Join(dir, test.want); err == nil || !strings.HasPrefix(err.Error(), filepath.Join(dir, test.file)) || !strings.Contains(err.Error(), test.want) {
+			if want := filepath.Join(dir, test.want); err == nil || !strings.HasPrefix(err.Error(), filepath.Join(dir, test.file)) ||
+				!strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got error %v, want it to begin with the file and to contain %s", err, want)
 			}
 			if subject, _, _, err := set.Write(mailtext.Recovery, "de", mailtext.Sample()); err != nil || subject != "Example: Set a new password" {
@@ -270,7 +275,8 @@ func TestLoad_RefusesWhatIsNoFile(t *testing.T) {
 	}
 	file := filepath.Join(folder(t, "mails", ""), "mails")
 	for _, dir := range []string{file, filepath.Join(t.TempDir(), "none")} {
-		if set, err := mailtext.Load(dir); err == nil || set == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "name a folder") {
+		if set, err := mailtext.Load(dir); err == nil || set == nil || !strings.Contains(err.Error(), dir) ||
+			!strings.Contains(err.Error(), "name a folder") {
 			t.Errorf("got %v, want an error that names the folder %s, and the built-in texts", err, dir)
 		}
 	}
@@ -350,7 +356,8 @@ func TestWrite_TakesTheLanguageThatFits(t *testing.T) {
 		{mailtext.EmailChange, "de", "Example: Confirm your e-mail address"}, // no other kind is in German
 	} {
 		subject, text, html, err := set.Write(test.kind, test.locale, mailtext.Sample())
-		if err != nil || subject != test.want || !strings.Contains(text, mailtext.Sample().Token) || !strings.Contains(html, mailtext.Sample().Token) {
+		if err != nil || subject != test.want || !strings.Contains(text, mailtext.Sample().Token) ||
+			!strings.Contains(html, mailtext.Sample().Token) {
 			t.Errorf("%s in %q: got subject %q (%v), want %q", test.kind, test.locale, subject, err, test.want)
 		}
 	}
@@ -397,7 +404,8 @@ func TestWrite_TextWithoutHTMLIsShownInTheLayout(t *testing.T) {
 		if got := regexp.MustCompile(` (class|style)="[^"]*"`).ReplaceAllString(body, ""); got != test.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, test.want)
 		}
-		if !strings.Contains(page, `<html lang="de">`) || !strings.Contains(page, "<title>1 &lt; 2</title>") || strings.Contains(page, `class="button"`) != test.button {
+		if !strings.Contains(page, `<html lang="de">`) || !strings.Contains(page, "<title>1 &lt; 2</title>") ||
+			strings.Contains(page, `class="button"`) != test.button {
 			t.Errorf("%s: want language, title, and a button: %t:\n%s", name, test.button, page)
 		}
 	}

@@ -53,7 +53,8 @@ func TestWorker_JobContinuesItsTrace(t *testing.T) {
 		return failure
 	}}
 	w.init()
-	quoted, err := json.Marshal(map[string]string{"login": string(WithSpan(trace.ContextWithSpanContext(t.Context(), spanContext(trace.FlagsSampled)), []byte(`{}`)))})
+	quoted, err := json.Marshal(map[string]string{"login": string(WithSpan(trace.ContextWithSpanContext(t.Context(),
+		spanContext(trace.FlagsSampled)), []byte(`{}`)))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,8 @@ func TestWorker_JobContinuesItsTrace(t *testing.T) {
 		t.Fatalf("got %d spans, want 1", len(ended))
 	}
 	s := ended[0]
-	if s.Name() != "job mail" || s.Parent().SpanID() != from.SpanID() || s.SpanContext().TraceID() != from.TraceID() || !s.SpanContext().Equal(seen) {
+	if s.Name() != "job mail" || s.Parent().SpanID() != from.SpanID() || s.SpanContext().TraceID() != from.TraceID() ||
+		!s.SpanContext().Equal(seen) {
 		t.Errorf("got span %q below %s; the handler got %s", s.Name(), s.Parent().SpanID(), seen.SpanID())
 	}
 	if s.Status().Code != codes.Error || s.Status().Description != "" || len(s.Events()) > 0 {

@@ -303,7 +303,8 @@ func (w *Worker) judge(ctx context.Context, e ending) {
 	}
 	switch now := g.probing(); {
 	case now && !before:
-		w.Log.WarnContext(ctx, "jobs keep failing; one at a time is tried until one succeeds: check what the host does with them", slog.Any("kinds", g.Kinds))
+		w.Log.WarnContext(ctx, "jobs keep failing; one at a time is tried until one succeeds: check what the host does with them",
+			slog.Any("kinds", g.Kinds))
 	case before && !now:
 		w.Log.InfoContext(ctx, "a job has succeeded; several run at once again", slog.Any("kinds", g.Kinds))
 	}

@@ -91,7 +91,8 @@ func TestCeremonies_OtherImplementation(t *testing.T) {
 			if err != nil || after.SignCount != 7 || after.BackedUp || !bytes.Equal(after.PublicKey, key.PublicKey) {
 				t.Errorf("got %+v, error %v; want the same key with the counter 7, not backed up", after, err)
 			}
-			if a, err := passkey.ParseAssertion(credential); err != nil || !bytes.Equal(a.UserHandle, user.Handle) || !bytes.Equal(a.CredentialID, key.CredentialID) {
+			if a, err := passkey.ParseAssertion(credential); err != nil || !bytes.Equal(a.UserHandle, user.Handle) ||
+				!bytes.Equal(a.CredentialID, key.CredentialID) {
 				t.Errorf("got the assertion %+v, error %v; want user handle and credential id of the device", a, err)
 			}
 		})
@@ -429,12 +430,14 @@ func TestValidate_Settings(t *testing.T) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
-	for _, id := range []string{"127.0.0.1", "127.1", "1", "::1", "Site.example", "site.example:8080", "https://site.example", "пример.example", "site..example", "-a.example", ".example", strings.Repeat("a.", 127) + "a"} {
+	for _, id := range []string{"127.0.0.1", "127.1", "1", "::1", "Site.example", "site.example:8080", "https://site.example",
+		"пример.example", "site..example", "-a.example", ".example", strings.Repeat("a.", 127) + "a"} {
 		if passkey.ValidateID(id) == nil {
 			t.Errorf("%q is accepted", id)
 		}
 	}
-	for _, origin := range []string{"https://site.example", "https://www.site.example:8443", "http://localhost:8080", "http://localhost", "http://a.localhost:1", "android:apk-key-hash:abc"} {
+	for _, origin := range []string{"https://site.example", "https://www.site.example:8443", "http://localhost:8080", "http://localhost",
+		"http://a.localhost:1", "android:apk-key-hash:abc"} {
 		if err := passkey.ValidateOrigins("site.example", []string{origin}); err != nil {
 			t.Errorf("%q: %v", origin, err)
 		}
@@ -451,7 +454,8 @@ func TestValidate_Settings(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprintf("https://%d.example", i)
 	}
-	if passkey.ValidateOrigins("site.example", nil) == nil || passkey.ValidateOrigins("", []string{origin}) == nil || passkey.ValidateOrigins("site.example", many) == nil ||
+	if passkey.ValidateOrigins("site.example", nil) == nil || passkey.ValidateOrigins("", []string{origin}) == nil ||
+		passkey.ValidateOrigins("site.example", many) == nil ||
 		passkey.ValidateOrigins("", nil) != nil {
 		t.Error("want origins with an RP ID, at most 20 of them, and none without")
 	}

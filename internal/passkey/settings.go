@@ -17,7 +17,8 @@ const maxDomain = 253
 // addresses and no other letters.
 func ValidateID(id string) error {
 	last := id[strings.LastIndexByte(id, '.')+1:]
-	if id != "" && (len(id) > maxDomain || !domain.MatchString(id) || strings.Trim(last, "0123456789") == "") { // an address, also a short one such as 127.1
+	if id != "" && (len(id) > maxDomain || !domain.MatchString(id) ||
+		strings.Trim(last, "0123456789") == "") { // an address, also a short one such as 127.1
 		return fmt.Errorf("rp_id: %q must be empty or a domain like site.example or localhost, in lower case and as A-labels, without port", id)
 	}
 	return nil

@@ -166,7 +166,9 @@ func parseDigest(encoded string) (stored, error) {
 	case f.salts && len(salt) == 0:
 		return stored{}, fmt.Errorf("%w: the salt of the form %s is missing", ErrBadHash, parts[1])
 	}
-	s := summed(digestPrefix, encoded, len(encoded)-len(parts[3]), digestWork, func(password string) string { return f.sum(password, string(salt)) })
+	s := summed(digestPrefix, encoded, len(encoded)-len(parts[3]), digestWork, func(password string) string {
+		return f.sum(password, string(salt))
+	})
 	if s.name = parts[1]; s.name == md5Form {
 		s.name = "MD5"
 	}
@@ -206,7 +208,9 @@ func MatchForms(hash, salt, password string) (matching []string) {
 // Ambiguous reports whether [Adopt] has to guess how a hash was made. 32 hexadecimal digits may be
 // the MD5 of the password or of another digest: [MatchForms] finds out with the password of one user.
 // md5$SALT$… and sha1$SALT$… are Django's, or HMACs of old versions of Werkzeug, which are not read.
-func Ambiguous(hash string) bool { return md5Digits.MatchString(hash) || saltedDjango.MatchString(hash) }
+func Ambiguous(hash string) bool {
+	return md5Digits.MatchString(hash) || saltedDjango.MatchString(hash)
+}
 
 var (
 	md5Digits    = whole(`([0-9A-Fa-f]{32})`)

@@ -56,7 +56,8 @@ func TestPolicy_ChecksPreparedPassword(t *testing.T) {
 
 func TestCanonical_AcceptsWhatPolicyAccepted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		password := rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.SampledFrom([]rune("aé\u0301\u3000 가\u1100\u1161\u11a8")), 0, 700, -1)).Draw(t, "password")
+		password := rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.SampledFrom([]rune("aé\u0301\u3000 가\u1100\u1161\u11a8")), 0, 700,
+			-1)).Draw(t, "password")
 		prepared, code := policy.Check(password)
 		if code != "" {
 			return

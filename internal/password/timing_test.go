@@ -61,7 +61,9 @@ func TestFormat_OfEveryFormat(t *testing.T) {
 		}
 	}
 	for _, f := range formats { // of the parser
-		if !slices.ContainsFunc(everyFormat, func(test struct{ encoded, format string }) bool { return strings.HasPrefix(test.encoded, f.prefix) }) {
+		if !slices.ContainsFunc(everyFormat, func(test struct{ encoded, format string }) bool {
+			return strings.HasPrefix(test.encoded, f.prefix)
+		}) {
 			t.Errorf("the prefix %s has no test", f.prefix)
 		}
 	}
@@ -91,7 +93,8 @@ func TestFormat_DummyHasTheFormat(t *testing.T) {
 			t.Errorf("%s: got %v, want the dummy to be computed", test.format, err)
 		}
 	}
-	for _, format := range []string{"", "$2y$", "$2y$99$", "$2y$1", "$P$", "scrypt$16384$", "$argon2id$v=19$m=65536,t=3,p=4", everyFormat[0].encoded, "$argon2id-of$", "$argon2id-of$x", "$argon2id-of$v=19$m=16,t=1,p=1$", "$argon2id-of$v=19$m=16,t=1,p=1$$2y$05$"} {
+	for _, format := range []string{"", "$2y$", "$2y$99$", "$2y$1", "$P$", "scrypt$16384$", "$argon2id$v=19$m=65536,t=3,p=4",
+		everyFormat[0].encoded, "$argon2id-of$", "$argon2id-of$x", "$argon2id-of$v=19$m=16,t=1,p=1$", "$argon2id-of$v=19$m=16,t=1,p=1$$2y$05$"} {
 		if d, ok := dummyOf(format); ok {
 			t.Errorf("%q: got a dummy of %s, want none", format, d.format)
 		}

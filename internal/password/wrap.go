@@ -93,21 +93,18 @@ func (h *Hasher) Wrap(ctx context.Context, encoded string) (wrapped string, err 
 	return wrapped, nil
 }
 
-// placeholderCosts are the costs that version 0.1.0 has by default, so that a failed sign-in
-// there takes as long as without an account.
-var placeholderCosts = Params{MemoryKiB: 19 * 1024, Time: 2, Threads: 1}
-
 // Split returns what is stored of a hash in two columns. Version 0.1.0 knows only the first
 // one and reads only Argon2id: for any other format, own is a random Argon2id that no password
-// matches, and foreign the hash with a digest of own. Otherwise foreign is "".
-func Split(encoded string) (own, foreign string) {
+// matches, and foreign the hash with a digest of own. Otherwise foreign is "". The costs of the
+// placeholder are those of new hashes, so that a failed sign-in in 0.1.0 takes as long as without an account.
+func Split(encoded string, costs Params) (own, foreign string) {
 	if strings.HasPrefix(encoded, "$"+argon2id+"$") {
 		return encoded, ""
 	}
 	if _, err := parse(encoded); err != nil {
 		return encoded, ""
 	}
-	own = argon2Hash{function: argon2id, params: placeholderCosts, salt: random(saltBytes), key: random(keyBytes)}.String()
+	own = argon2Hash{function: argon2id, params: costs, salt: random(saltBytes), key: random(keyBytes)}.String()
 	return own, encoded + " " + placeholderDigest(own)
 }
 

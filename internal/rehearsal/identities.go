@@ -30,7 +30,8 @@ func (r *run) identities(c *check) {
 	link.UserID = r.user.id // who has a password
 	c.refused(personal.OpLinkIdentity, r.client.LinkIdentity(r.call(), link), personal.CodeAlreadyExists, "subject", personal.FieldErrorTaken)
 	link.Identity.Subject += "-2"
-	c.refused(personal.OpLinkIdentity, r.client.LinkIdentity(r.call(), link), personal.CodeValidationFailed, "proof", personal.FieldErrorRequired)
+	c.refused(personal.OpLinkIdentity, r.client.LinkIdentity(r.call(), link), personal.CodeValidationFailed, "proof",
+		personal.FieldErrorRequired)
 
 	in, err := r.client.SignIn(r.call(), personal.SignInRequest{UserID: id, Method: method, AuthenticatedAt: r.Clock.Now()})
 	c.ok(personal.OpSignIn, err)
@@ -56,7 +57,9 @@ func (r *run) identities(c *check) {
 	for event, op := range map[personal.EventType]personal.OperationName{
 		personal.EventIdentityLinked: personal.OpLinkIdentity, personal.EventIdentityUnlinked: personal.OpUnlinkIdentity,
 	} {
-		c.is(op, "event "+string(event), slices.ContainsFunc(r.sink.events, func(e personal.Event) bool { return e.Type == event && e.UserID == id }))
+		c.is(op, "event "+string(event), slices.ContainsFunc(r.sink.events, func(e personal.Event) bool {
+			return e.Type == event && e.UserID == id
+		}))
 	}
 	c.ok(personal.OpDeleteUser, r.client.DeleteUser(r.administer(), id))
 	r.gone(c, personal.OpDeleteUser, u)
@@ -66,7 +69,8 @@ func (r *run) identities(c *check) {
 // ownIdentity links and unlinks an identity for the rehearsed user, who proves that they ask.
 func (r *run) ownIdentity(c *check, identity personal.Identity) {
 	link := personal.LinkIdentityRequest{Identity: identity, Credentials: r.user.pair, Proof: "rehearsal"}
-	c.refused(personal.OpLinkIdentity, r.client.LinkIdentity(r.call(), link), personal.CodeValidationFailed, "proof", personal.FieldErrorMismatch)
+	c.refused(personal.OpLinkIdentity, r.client.LinkIdentity(r.call(), link), personal.CodeValidationFailed, "proof",
+		personal.FieldErrorMismatch)
 	proof, err := r.client.Prove(r.call(), personal.ProveRequest{Credentials: r.user.pair, Password: r.user.password})
 	c.ok(personal.OpProve, err)
 	link.Proof = proof.Proof
@@ -74,7 +78,8 @@ func (r *run) ownIdentity(c *check, identity personal.Identity) {
 	found, err := r.client.FindIdentity(r.call(), identity)
 	c.ok(personal.OpFindIdentity, err)
 	c.equal(personal.OpFindIdentity, "user_id", found, r.user.id)
-	c.ok(personal.OpUnlinkIdentity, r.client.UnlinkIdentity(r.call(), personal.UnlinkIdentityRequest{Identity: identity, Credentials: r.user.pair, Proof: link.Proof}))
+	c.ok(personal.OpUnlinkIdentity, r.client.UnlinkIdentity(r.call(),
+		personal.UnlinkIdentityRequest{Identity: identity, Credentials: r.user.pair, Proof: link.Proof}))
 	c.valid(r.user.pair)
 	r.work(c, personal.OpUnlinkIdentity)
 }

@@ -25,7 +25,8 @@ func (r *run) passkeys(c *check) {
 	_, err = device.Create(begun.Options)
 	c.equal(personal.OpAddPasskey, "excludeCredentials", err, softkey.ErrExcluded)
 
-	c.ok(personal.OpRenamePasskey, r.client.RenamePasskey(r.call(), personal.RenamePasskeyRequest{Credentials: u.pair, ID: added.ID, Name: "Renamed"}))
+	c.ok(personal.OpRenamePasskey, r.client.RenamePasskey(r.call(),
+		personal.RenamePasskeyRequest{Credentials: u.pair, ID: added.ID, Name: "Renamed"}))
 	added.Name = "Renamed"
 	list, err := r.client.Passkeys(r.call(), u.pair)
 	c.ok(personal.OpPasskeys, err)
@@ -43,7 +44,8 @@ func (r *run) passkeys(c *check) {
 	attempt, credential = r.respond(c, device, personal.BeginPasskeyRequest{Credentials: u.pair, Purpose: personal.PasskeyProve})
 	proof, err := r.client.Prove(r.call(), personal.ProveRequest{Credentials: u.pair, Attempt: attempt, Credential: credential})
 	c.ok(personal.OpProve, err)
-	c.ok(personal.OpRemovePasskey, r.client.RemovePasskey(r.call(), personal.RemovePasskeyRequest{Credentials: u.pair, ID: added.ID, Proof: proof.Proof}))
+	c.ok(personal.OpRemovePasskey, r.client.RemovePasskey(r.call(),
+		personal.RemovePasskeyRequest{Credentials: u.pair, ID: added.ID, Proof: proof.Proof}))
 	c.void(in.Credentials)
 	c.valid(u.pair)
 	r.notice(c, personal.OpRemovePasskey, mailtext.PasskeyRemoved, u.email)

@@ -208,7 +208,8 @@ func generous(t accounts.Throttle) accounts.Throttle {
 // newUser returns a user whom nothing stored can equal.
 func (r *run) newUser() user {
 	login := "rehearsal-" + strings.ToLower(rand.Text())
-	return user{login: login, email: login + "@rehearsal.invalid", password: r.newPassword(), name: "Rehearsal " + rand.Text()[:8], values: map[string]any{}}
+	return user{login: login, email: login + "@rehearsal.invalid", password: r.newPassword(), name: "Rehearsal " + rand.Text()[:8],
+		values: map[string]any{}}
 }
 
 func (r *run) newPassword() string {

@@ -183,7 +183,8 @@ func (r *run) wrongPassword(c *check) {
 	c.refused(personal.OpAuthorize, err, personal.CodeInvalidCredentials, "", "")
 	_, err = r.client.Authorize(r.call(), personal.AuthorizeRequest{Login: u.login + "-x", Password: u.password})
 	c.refused(personal.OpAuthorize, err, personal.CodeInvalidCredentials, "", "")
-	_, err = r.client.ChangePassword(r.call(), personal.ChangePasswordRequest{Credentials: u.pair, OldPassword: wrong, Password: wrong, ConfirmPassword: wrong})
+	_, err = r.client.ChangePassword(r.call(), personal.ChangePasswordRequest{Credentials: u.pair, OldPassword: wrong, Password: wrong,
+		ConfirmPassword: wrong})
 	c.refused(personal.OpChangePassword, err, personal.CodeValidationFailed, "old_password", personal.FieldErrorMismatch)
 	err = r.client.ChangeEmail(r.elsewhere(), personal.ChangeEmailRequest{Credentials: u.pair, Password: wrong, Email: "x" + u.email})
 	c.refused(personal.OpChangeEmail, err, personal.CodeValidationFailed, "password", personal.FieldErrorMismatch)
@@ -385,7 +386,8 @@ func (r *run) update(c *check) {
 // values of the wrong form are refused.
 func (r *run) hiddenFields(c *check) {
 	refused := func(name string, in personal.Input, code personal.FieldErrorCode) {
-		_, err := r.client.UpdateProfile(r.call(), personal.UpdateProfileRequest{Credentials: r.user.pair, Fields: map[string]personal.Input{name: in}})
+		_, err := r.client.UpdateProfile(r.call(), personal.UpdateProfileRequest{Credentials: r.user.pair,
+			Fields: map[string]personal.Input{name: in}})
 		c.refused(personal.OpUpdateProfile, err, personal.CodeValidationFailed, name, code)
 	}
 	refused("groups", personal.Text("admin"), personal.FieldErrorReadOnly)

@@ -96,7 +96,8 @@ func candidates(f personal.Field) (all []value) {
 			all = append(all, value{number(strconv.FormatFloat(n, 'g', -1, 64)), n})
 		}
 	case personal.TypeBoolean:
-		all = []value{{personal.Input{Kind: personal.InputBoolean, Text: "true"}, true}, {personal.Input{Kind: personal.InputBoolean, Text: "false"}, false}}
+		all = []value{{personal.Input{Kind: personal.InputBoolean, Text: "true"}, true},
+			{personal.Input{Kind: personal.InputBoolean, Text: "false"}, false}}
 	case personal.TypeDate:
 		text("2001-02-03", "1999-12-31")
 	case personal.TypeDateTime:

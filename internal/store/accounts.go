@@ -38,7 +38,7 @@ func matches(q accounts.AccountQuery) schema.QueryWithArgs {
 func (s *Store) CreateAccount(
 	ctx context.Context, a accounts.Account, first accounts.Session, jobs func(id int64) []accounts.NewJob, onTaken ...throttle.Charge,
 ) (id int64, err error) {
-	row := newAccountRow(a)
+	row := s.newAccountRow(a)
 	row.LastSignIn = at(first.Created)
 	var taken *accounts.TakenError
 	err = s.inTxOrFound(ctx, "create an account", s.hasSession(first.Selector), func(ctx context.Context, tx bun.Tx) error {
@@ -67,7 +67,7 @@ func (s *Store) CreateAccount(
 
 // CreateWithoutSession implements accounts.RegistrationStore.
 func (s *Store) CreateWithoutSession(ctx context.Context, a accounts.Account, jobs func(id int64) []accounts.NewJob) (id int64, err error) {
-	row := newAccountRow(a)
+	row := s.newAccountRow(a)
 	created := func() *bun.RawQuery { return s.hasHash(row.ID, row.PasswordHash) } // after a failover an id may be given out twice
 	err = s.inTxOrFound(ctx, "create an account", created, func(ctx context.Context, tx bun.Tx) error {
 		if err := insertAccount(ctx, tx, &row); err != nil {

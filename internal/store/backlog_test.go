@@ -122,7 +122,8 @@ func TestClaimJobs_WaitsForNoneOfTheJobsThatItPostpones(t *testing.T) {
 	if err != nil || len(jobs) != 1 || log.Len() > 0 {
 		t.Fatalf("got %d jobs, error %v, log %q, want one", len(jobs), err, &log)
 	}
-	if postponed := value[int](t, url, fmt.Sprintf("SELECT count(*) FROM personal_jobs WHERE due > %d", s.Now().Add(2*time.Minute).UnixMicro())); postponed != 3 {
+	if postponed := value[int](t, url, fmt.Sprintf("SELECT count(*) FROM personal_jobs WHERE due > %d",
+		s.Now().Add(2*time.Minute).UnixMicro())); postponed != 3 {
 		t.Errorf("got %d postponed jobs, want all but the first and the locked one", postponed)
 	}
 }

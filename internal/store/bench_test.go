@@ -60,7 +60,8 @@ func atOnce(b *testing.B, s *store.Store, first accounts.Session, f func(session
 	const callers = 32
 	sessions := make([]accounts.Session, callers)
 	for i := range sessions {
-		session := accounts.Session{AccountID: first.AccountID, Selector: [8]byte{2, byte(i)}, Created: s.Now(), Rotated: s.Now(), LastSeen: s.Now()}
+		session := accounts.Session{AccountID: first.AccountID, Selector: [8]byte{2, byte(i)}, Created: s.Now(), Rotated: s.Now(),
+			LastSeen: s.Now()}
 		if _, err := s.OpenSession(b.Context(), accounts.OpenSession{Session: session, MaxSessions: 2 * callers}); err != nil {
 			b.Fatal(err)
 		}

@@ -12,7 +12,8 @@ import (
 
 // RequestDeletion implements accounts.DeletionStore. No session survives it, for the
 // reason given at ReplacePassword.
-func (s *Store) RequestDeletion(ctx context.Context, accountID, credentialVersion int64, eraseAt time.Time, code accounts.CodeUse, jobs ...accounts.NewJob) error {
+func (s *Store) RequestDeletion(ctx context.Context, accountID, credentialVersion int64, eraseAt time.Time, code accounts.CodeUse,
+	jobs ...accounts.NewJob) error {
 	return s.inTx(ctx, "request a deletion", func(ctx context.Context, tx bun.Tx) error {
 		err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_accounts
 			SET disabled = TRUE, credential_version = credential_version + 1, erase_at = ?, erase_version = credential_version + 1, updated = ?

@@ -122,7 +122,8 @@ func isUnavailable(err error) bool {
 		return false
 	}
 	var network *net.OpError
-	return errors.As(err, &network) || errors.Is(err, dbconn.ErrNoPrimary) || errors.Is(err, dbconn.ErrRehearsalOver) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, net.ErrClosed) ||
+	return errors.As(err, &network) || errors.Is(err, dbconn.ErrNoPrimary) || errors.Is(err, dbconn.ErrRehearsalOver) ||
+		errors.Is(err, driver.ErrBadConn) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 

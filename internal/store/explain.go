@@ -11,7 +11,8 @@ import (
 
 // RecoveryCodesLeft implements accounts.ExplainStore.
 func (s *Store) RecoveryCodesLeft(ctx context.Context, accountID int64) (n int, err error) {
-	err = s.scan(ctx, "count recovery codes", s.read.NewRaw("SELECT count(*) FROM personal_recovery_codes WHERE account_id = ?", accountID), &n)
+	err = s.scan(ctx, "count recovery codes", s.read.NewRaw("SELECT count(*) FROM personal_recovery_codes WHERE account_id = ?", accountID),
+		&n)
 	return n, err
 }
 

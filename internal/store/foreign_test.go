@@ -20,7 +20,7 @@ func TestForeignHash_CountsUntilAnOlderVersionReplacesThePlaceholder(t *testing.
 	const waiting = "$waits$$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/"
 	const own = "$argon2id$v=19$m=64,t=1,p=1$c2FsdHNhbHRzYWx0c2FsdA$MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY"
 	testdb.Databases(t, func(t *testing.T, url string) {
-		s := migrated(t, url, store.Options{})
+		s := migrated(t, url, store.Options{Costs: password.Params{MemoryKiB: 72, Time: 3, Threads: 1}})
 		add := func(login, hash string) int64 {
 			t.Helper()
 			batch := []accounts.Account{{Login: login, LoginKey: login, PasswordHash: hash, CredentialVersion: 1}}
@@ -52,8 +52,8 @@ func TestForeignHash_CountsUntilAnOlderVersionReplacesThePlaceholder(t *testing.
 			if got := hash(login); got != encoded {
 				t.Errorf("%s: got %q, want %q", login, got, encoded)
 			}
-			if got := column(login); !strings.HasPrefix(got, "$argon2id$v=19$") {
-				t.Errorf("%s: got %q for an older version, want an Argon2id", login, got)
+			if got := column(login); got != encoded && !strings.HasPrefix(got, "$argon2id$v=19$m=72,t=3,p=1$") {
+				t.Errorf("%s: got %q for an older version, want an Argon2id with the costs of new hashes", login, got)
 			}
 		}
 		if one, other := column("ada"), column("eve"); one == other {
@@ -69,7 +69,8 @@ func TestForeignHash_CountsUntilAnOlderVersionReplacesThePlaceholder(t *testing.
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(listed, " "); !strings.Contains(got, bcrypt) || !strings.Contains(got, waiting) || strings.Contains(got, "$argon2id$") {
+		if got := strings.Join(listed, " "); !strings.Contains(got, bcrypt) || !strings.Contains(got, waiting) ||
+			strings.Contains(got, "$argon2id$") {
 			t.Errorf("got %q to be listed, want the hashes that count", listed)
 		}
 		execute(t, url, "UPDATE personal_accounts SET password_hash = '"+own+"', credential_version = credential_version + 1")
@@ -112,7 +113,8 @@ func TestForeignHash_EndsWithANewPassword(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return s.ReplacePassword(ctx, a, own, accounts.KeptSession{Session: session}, accounts.CodeUse{}, false, func(int, int) []accounts.NewJob { return nil })
+			return s.ReplacePassword(ctx, a, own, accounts.KeptSession{Session: session}, accounts.CodeUse{}, false,
+				func(int, int) []accounts.NewJob { return nil })
 		},
 		"recovered": func(ctx context.Context, s *store.Store, a accounts.Account) error {
 			token := accounts.MailToken{
@@ -130,7 +132,9 @@ func TestForeignHash_EndsWithANewPassword(t *testing.T) {
 				s := migrated(t, url, store.Options{})
 				a := accounts.Account{Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1}
 				a.Email, _ = accounts.ParseEmail("ada@example.org")
-				added, err := s.AddAccounts(t.Context(), []accounts.Account{a}, func([]transfer.Outcome) transfer.FollowUp { return transfer.FollowUp{} })
+				added, err := s.AddAccounts(t.Context(), []accounts.Account{a}, func([]transfer.Outcome) transfer.FollowUp {
+					return transfer.FollowUp{}
+				})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -83,7 +83,8 @@ func (s *Store) beginScan(ctx context.Context, mark string) (p sweepRow, err err
 
 // scanPage reads the hashes after a position and notes their formats, and after the last
 // page that the scan is done.
-func (s *Store) scanPage(ctx context.Context, mark string, p sweepRow, current string, format func(hash string) string) (next sweepRow, more bool, err error) {
+func (s *Store) scanPage(ctx context.Context, mark string, p sweepRow, current string, format func(hash string) string) (next sweepRow,
+	more bool, err error) {
 	var page []accountRow // without the hash if it has the current format
 	err = s.scan(ctx, "scan hashes", s.read.NewRaw(`SELECT id, foreign_hash,
 			CASE WHEN foreign_hash IS NULL AND substr(password_hash, 1, ?) = ? THEN '' ELSE password_hash END AS password_hash

@@ -118,7 +118,8 @@ func waysIn(ctx context.Context, tx bun.Tx, account accountRow) (ways accounts.W
 const identityColumns = "i.issuer, i.subject, i.account_id, i.credential_version, i.with_code, i.linked"
 
 func selectIdentity(db bun.IDB, i personal.Identity) *bun.RawQuery {
-	return db.NewRaw("SELECT "+identityColumns+" FROM personal_identities i WHERE i.issuer = ? AND i.subject = ?", []byte(i.Issuer), []byte(i.Subject))
+	return db.NewRaw("SELECT "+identityColumns+" FROM personal_identities i WHERE i.issuer = ? AND i.subject = ?", []byte(i.Issuer),
+		[]byte(i.Subject))
 }
 
 // FindIdentity implements accounts.IdentityStore.

@@ -209,7 +209,8 @@ func (r reconciler) cancel(ctx context.Context, mark string, ended <-chan error)
 	for range tries {
 		// A transaction, for its limits.
 		err := r.inTx(ctx, "cancel a change of indexes", func(ctx context.Context, tx bun.Tx) error {
-			_, err := exec(ctx, tx, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE starts_with(query, ?) AND pid <> pg_backend_pid()", mark)
+			_, err := exec(ctx, tx, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE starts_with(query, ?) AND pid <> pg_backend_pid()",
+				mark)
 			return err
 		})
 		if err != nil {
@@ -228,7 +229,8 @@ func (r reconciler) cancel(ctx context.Context, mark string, ended <-chan error)
 // readers nor writers.
 func (r reconciler) reserve(ctx context.Context) error {
 	var reserved bool
-	err := r.db.NewRaw("SELECT coalesce(? = ANY (reloptions), FALSE) FROM pg_class WHERE oid = to_regclass(?)", sessionsFill, sessionsTable).Scan(ctx, &reserved)
+	err := r.db.NewRaw("SELECT coalesce(? = ANY (reloptions), FALSE) FROM pg_class WHERE oid = to_regclass(?)", sessionsFill,
+		sessionsTable).Scan(ctx, &reserved)
 	if err != nil || reserved {
 		return err
 	}

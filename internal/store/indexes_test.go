@@ -145,8 +145,10 @@ func TestReconcileIndexes_WritesOfSessionsAreHOT(t *testing.T) {
 	reconcile(t, s)
 	ids := make([]accounts.Session, 0, sessions)
 	for i := range sessions {
-		session := accounts.Session{Selector: token.Selector([]byte(fmt.Sprintf("%8d", i))), Created: s.Now(), LastSeen: s.Now(), Agent: "Mozilla/5.0 (X11; Linux x86_64)"}
-		_, err := s.CreateAccount(t.Context(), accounts.Account{LoginKey: fmt.Sprint("user", i), CredentialVersion: 1}, session, func(int64) []accounts.NewJob { return nil })
+		session := accounts.Session{Selector: token.Selector([]byte(fmt.Sprintf("%8d", i))), Created: s.Now(), LastSeen: s.Now(),
+			Agent: "Mozilla/5.0 (X11; Linux x86_64)"}
+		_, err := s.CreateAccount(t.Context(), accounts.Account{LoginKey: fmt.Sprint("user", i), CredentialVersion: 1}, session,
+			func(int64) []accounts.NewJob { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

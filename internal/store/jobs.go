@@ -198,7 +198,8 @@ func (s *Store) FinishJobs(ctx context.Context, jobs ...outbox.Job) error {
 // RetryJob implements outbox.Store. It raises the lease, so that the worker that
 // held the old one cannot finish the job any more.
 func (s *Store) RetryJob(ctx context.Context, j outbox.Job, due time.Time) error {
-	_, err := s.exec(evenIfRefused(ctx), "retry a job", "UPDATE personal_jobs SET due = ?, lease = lease + 1 WHERE id = ? AND lease = ?", at(due), j.ID, j.Lease)
+	_, err := s.exec(evenIfRefused(ctx), "retry a job", "UPDATE personal_jobs SET due = ?, lease = lease + 1 WHERE id = ? AND lease = ?",
+		at(due), j.ID, j.Lease)
 	return err
 }
 

@@ -266,7 +266,8 @@ func (s *Store) setEmail(ctx context.Context, tx bun.Tx, before accounts.Account
 	return execAll(ctx, tx, append(keepExempt(tx, before),
 		tx.NewRaw("DELETE FROM personal_mail_refusals WHERE account_id = ? AND email_key <> ?", before.ID, email.Key),
 		// Else they would be fully known again after a change back to the former address.
-		tx.NewRaw("UPDATE personal_places SET credential_version = NULL, email_key = '' WHERE account_id = ? AND email_key <> ?", before.ID, email.Key))...)
+		tx.NewRaw("UPDATE personal_places SET credential_version = NULL, email_key = '' WHERE account_id = ? AND email_key <> ?", before.ID,
+			email.Key))...)
 }
 
 // RefuseMail implements accounts.MailStore.

@@ -99,7 +99,8 @@ func (s *Store) RaiseMinCompatible(ctx context.Context, n int) error {
 		return err
 	}
 	if n > min(found, SchemaTarget) { // this program would refuse the database
-		return fmt.Errorf("raising the lowest compatible schema version to %d: the database has %d, this program knows %d", n, found, SchemaTarget)
+		return fmt.Errorf("raising the lowest compatible schema version to %d: the database has %d, this program knows %d", n, found,
+			SchemaTarget)
 	}
 	// Readers take the highest min_compatible of all rows.
 	raised, err := s.exec(ctx, "raise the lowest compatible schema version",

@@ -90,7 +90,8 @@ func TestMigrate_IncompatibleNewerSchemaIsRefused(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		want := store.SchemaError{Found: store.SchemaTarget + 2, MinCompatible: store.SchemaTarget + 1}
-		execute(t, url, fmt.Sprintf("INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, %d, 0)", want.Found, want.MinCompatible))
+		execute(t, url, fmt.Sprintf("INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, %d, 0)", want.Found,
+			want.MinCompatible))
 		err := s.Migrate(t.Context())
 		var refused *store.SchemaError
 		if !errors.As(err, &refused) || *refused != want {
@@ -235,7 +236,8 @@ func TestMigrate_KeepsAccountsOfEarlierSchemas(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			execute(t, url, string(statements)+fmt.Sprintf(";INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, 1, 0)", i+1))
+			execute(t, url, string(statements)+fmt.Sprintf(";INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, 1, 0)",
+				i+1))
 			selectors = append(selectors, insert(fmt.Sprint("schema", i+1)))
 		}
 		s := migrated(t, url, store.Options{})
@@ -252,8 +254,10 @@ func TestMigrate_KeepsAccountsOfEarlierSchemas(t *testing.T) {
 			if diff := cmp.Diff(want, account); err != nil || diff != "" {
 				t.Errorf("error %v, %s", err, diff)
 			}
-			p := accounts.PendingFactor{AccountID: account.ID, SessionID: session.ID, CredentialVersion: 3, Secret: accounts.Sealed{Key: "key", Data: []byte("x")}}
-			if err := errors.Join(s.SetPendingFactor(t.Context(), p), s.EnableTwoFactor(t.Context(), p, 1, [][32]byte{{1}}, accounts.KeptSession{Session: session})); err != nil {
+			p := accounts.PendingFactor{AccountID: account.ID, SessionID: session.ID, CredentialVersion: 3,
+				Secret: accounts.Sealed{Key: "key", Data: []byte("x")}}
+			if err := errors.Join(s.SetPendingFactor(t.Context(), p),
+				s.EnableTwoFactor(t.Context(), p, 1, [][32]byte{{1}}, accounts.KeptSession{Session: session})); err != nil {
 				t.Errorf("%s: enabling a second factor: %v", login, err)
 			}
 		}
@@ -301,7 +305,8 @@ func TestCheckSchema_NewerSchemaIsReportedAsStored(t *testing.T) {
 	url := testkit.SQLite(t)
 	s := migrated(t, url, store.Options{})
 	for _, least := range []int{1, store.SchemaTarget + 1} {
-		execute(t, url, fmt.Sprintf("INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, %d, 0)", store.SchemaTarget+least, least))
+		execute(t, url, fmt.Sprintf("INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, %d, 0)",
+			store.SchemaTarget+least, least))
 		found, compatible, err := s.CheckSchema(t.Context())
 		if (err == nil) != (least == 1) || found != store.SchemaTarget+least || compatible != least {
 			t.Errorf("got version %d for %d, error %v; want version %d for %d", found, compatible, err, store.SchemaTarget+least, least)

@@ -159,7 +159,8 @@ func (s *Store) FillBatch(
 			run.State, run.AfterID, run.Checked, run.Filled, run.Ended))...)
 	})
 	if err == nil && len(damaged) > 0 {
-		s.log.WarnContext(ctx, "accounts whose user fields cannot be read were left out", slog.Int("accounts", len(damaged)), slog.Int64("first", damaged[0]))
+		s.log.WarnContext(ctx, "accounts whose user fields cannot be read were left out", slog.Int("accounts", len(damaged)),
+			slog.Int64("first", damaged[0]))
 	}
 	if left {
 		s.yieldWriteLock(ctx)

@@ -109,7 +109,8 @@ func (s *Store) addAttempt(ctx context.Context, tx bun.Tx, a accounts.PasskeyAtt
 		return err
 	}
 	_, err = exec(ctx, tx, `DELETE FROM personal_passkey_attempts WHERE session_id = ?0 AND digest NOT IN (
-		SELECT digest FROM personal_passkey_attempts WHERE session_id = ?0 ORDER BY created DESC, digest LIMIT ?1)`, a.SessionID, accounts.MaxAttempts)
+		SELECT digest FROM personal_passkey_attempts WHERE session_id = ?0 ORDER BY created DESC, digest LIMIT ?1)`, a.SessionID,
+		accounts.MaxAttempts)
 	return err
 }
 
@@ -127,7 +128,8 @@ func (s *Store) BeginPasskey(
 		if err := s.useCode(ctx, tx, accountID, code); err != nil {
 			return err
 		}
-		err := tx.NewRaw("UPDATE personal_accounts SET user_handle = coalesce(user_handle, ?) WHERE id = ? RETURNING user_handle", candidate, accountID).
+		err := tx.NewRaw("UPDATE personal_accounts SET user_handle = coalesce(user_handle, ?) WHERE id = ? RETURNING user_handle", candidate,
+			accountID).
 			Scan(ctx, &handle)
 		if err != nil {
 			return err
@@ -155,7 +157,8 @@ func countPasskeys(ctx context.Context, tx bun.Tx, accountID int64) (n int, err 
 }
 
 // FindAttempt implements accounts.PasskeyStore.
-func (s *Store) FindAttempt(ctx context.Context, sessionID, credentialVersion int64, digest [32]byte, after time.Time) (a accounts.PasskeyAttempt, err error) {
+func (s *Store) FindAttempt(ctx context.Context, sessionID, credentialVersion int64, digest [32]byte,
+	after time.Time) (a accounts.PasskeyAttempt, err error) {
 	var row struct {
 		Purpose   personal.PasskeyPurpose
 		Challenge []byte // NULL: the session has no such attempt
@@ -173,13 +176,15 @@ func (s *Store) FindAttempt(ctx context.Context, sessionID, credentialVersion in
 	case row.Challenge == nil:
 		return a, accounts.ErrNotFound
 	}
-	a = accounts.PasskeyAttempt{Digest: digest, SessionID: sessionID, Purpose: row.Purpose, CredentialVersion: credentialVersion, WithCode: row.WithCode}
+	a = accounts.PasskeyAttempt{Digest: digest, SessionID: sessionID, Purpose: row.Purpose, CredentialVersion: credentialVersion,
+		WithCode: row.WithCode}
 	copy(a.Challenge[:], row.Challenge)
 	return a, nil
 }
 
 // AddPasskey implements accounts.PasskeyStore.
-func (s *Store) AddPasskey(ctx context.Context, p accounts.Passkey, attempt accounts.AttemptUse, jobs ...accounts.NewJob) (id int64, err error) {
+func (s *Store) AddPasskey(ctx context.Context, p accounts.Passkey, attempt accounts.AttemptUse, jobs ...accounts.NewJob) (id int64,
+	err error) {
 	row := newPasskeyRow(p)
 	added := func() *bun.RawQuery { // a session can use an attempt once
 		return s.write.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_passkeys WHERE id = ? AND confirmation = ?)", row.ID, row.Confirmation)

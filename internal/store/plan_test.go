@@ -179,7 +179,8 @@ func TestSearchAccounts_UsesAnOperatorsTrigramIndex(t *testing.T) {
 		}
 		plan := explain(t, s, queries.the(t, "LIKE"))
 		if !plan.uses("accounts_search") || plan.blocks() > table/2 {
-			t.Errorf("a search for %s visits %d blocks, in the index: %t; the table has %d", text, plan.blocks(), plan.uses("accounts_search"), table)
+			t.Errorf("a search for %s visits %d blocks, in the index: %t; the table has %d", text, plan.blocks(), plan.uses("accounts_search"),
+				table)
 		}
 	}
 }

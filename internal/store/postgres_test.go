@@ -61,7 +61,8 @@ func TestSessionWrites_LockedSessionDoesNotDelayOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer locking.Rollback()
-	if _, err := locking.ExecContext(t.Context(), "SELECT FROM personal_sessions WHERE selector IN ($1, $2) FOR UPDATE", selectors[4][:], selectors[5][:]); err != nil {
+	if _, err := locking.ExecContext(t.Context(), "SELECT FROM personal_sessions WHERE selector IN ($1, $2) FOR UPDATE", selectors[4][:],
+		selectors[5][:]); err != nil {
 		t.Fatal(err)
 	}
 	locked, others := make(chan error, 2), make(chan error, sessions)

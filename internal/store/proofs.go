@@ -10,7 +10,8 @@ import (
 
 // SetProof implements accounts.ProofStore. The columns have no index, so on PostgreSQL the write
 // changes none.
-func (s *Store) SetProof(ctx context.Context, accountID, sessionID int64, p accounts.Proof, by accounts.ProofBy, jobs ...accounts.NewJob) error {
+func (s *Store) SetProof(ctx context.Context, accountID, sessionID int64, p accounts.Proof, by accounts.ProofBy,
+	jobs ...accounts.NewJob) error {
 	return s.inTx(ctx, "store a proof", func(ctx context.Context, tx bun.Tx) error {
 		if _, err := s.lockCredentials(ctx, tx, accountID, p.CredentialVersion); err != nil {
 			return err
@@ -48,7 +49,8 @@ func (s *Store) SetProof(ctx context.Context, accountID, sessionID int64, p acco
 func setProof(tx bun.Tx, p accounts.Proof, condition string, args ...any) *bun.RawQuery {
 	values := []any{p.Digest[:], at(p.Until), p.CredentialVersion, p.EmailKey, p.WithCode, bun.NullZero(p.PasskeyID)}
 	return tx.NewRaw(`UPDATE personal_sessions
-		SET proof = ?, proof_until = ?, proof_version = ?, proof_email_key = ?, proof_with_code = ?, proof_passkey = ? WHERE `+condition, append(values, args...)...)
+		SET proof = ?, proof_until = ?, proof_version = ?, proof_email_key = ?, proof_with_code = ?, proof_passkey = ? WHERE `+condition,
+		append(values, args...)...)
 }
 
 // findProof returns accounts.ErrProofVoid unless a session of a locked account still has the proof,

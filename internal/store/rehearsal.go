@@ -75,7 +75,8 @@ func (s *Store) TablesWith(ctx context.Context, accountID int64) (tables []strin
 	selects := []string{"SELECT 'personal_accounts' AS name WHERE EXISTS (SELECT 1 FROM personal_accounts WHERE id = ?0)"}
 	for _, name := range all {
 		quoted := `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
-		selects = append(selects, "SELECT '"+strings.ReplaceAll(name, "'", "''")+"' WHERE EXISTS (SELECT 1 FROM "+quoted+" WHERE account_id = ?0)")
+		selects = append(selects, "SELECT '"+strings.ReplaceAll(name, "'",
+			"''")+"' WHERE EXISTS (SELECT 1 FROM "+quoted+" WHERE account_id = ?0)")
 	}
 	err = s.scan(ctx, "find rows about an account", s.read.NewRaw(strings.Join(selects, " UNION ALL "), accountID), &tables)
 	slices.Sort(tables)

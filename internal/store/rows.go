@@ -92,7 +92,7 @@ type accountRow struct {
 	RecoveryCodes []byte `bun:",scanonly"` // see dialect.codes, likewise
 }
 
-func newAccountRow(a accounts.Account) accountRow {
+func (s *Store) newAccountRow(a accounts.Account) accountRow {
 	row := accountRow{
 		Login: a.Login, LoginKey: a.LoginKey, Name: a.Name,
 		Email: a.Email.Address, EmailKey: a.Email.Key,
@@ -103,7 +103,7 @@ func newAccountRow(a accounts.Account) accountRow {
 		UnverifiedEmail: a.Unverified.Address, UnverifiedKey: a.Unverified.Key,
 		EraseAt: at(a.EraseAt), EraseVersion: a.EraseVersion,
 	}
-	row.PasswordHash, row.ForeignHash = password.Split(a.PasswordHash)
+	row.PasswordHash, row.ForeignHash = password.Split(a.PasswordHash, s.costs)
 	row.setTwoFactor(a.TwoFactor)
 	if a.EmailVerified {
 		row.VerifiedKey = row.EmailKey

@@ -279,7 +279,8 @@ type foundSession struct {
 }
 
 // FindSession implements accounts.SessionStore.
-func (s *Store) FindSession(ctx context.Context, selector token.Selector, part accounts.AccountPart) (accounts.Session, accounts.Account, error) {
+func (s *Store) FindSession(ctx context.Context, selector token.Selector, part accounts.AccountPart) (accounts.Session, accounts.Account,
+	error) {
 	const doing = "find a session"
 	if part == accounts.WholeAccount {
 		var row sessionRow

@@ -136,7 +136,8 @@ func (s *Store) RevokeOtherSessions(ctx context.Context, accountID, keep int64, 
 		if _, err := s.lockAccount(ctx, tx, accountID); err != nil {
 			return err
 		}
-		if err := tx.NewRaw("SELECT id FROM personal_sessions WHERE id = ? AND account_id = ?", keep, accountID).Scan(ctx, new(int64)); err != nil {
+		if err := tx.NewRaw("SELECT id FROM personal_sessions WHERE id = ? AND account_id = ?", keep, accountID).Scan(ctx,
+			new(int64)); err != nil {
 			return err
 		}
 		ended, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ? AND id <> ?", accountID, keep)

@@ -8,6 +8,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/token"
 )
@@ -38,6 +40,8 @@ type Options struct {
 	Wrap    dbconn.Wrap      // in tests, to count statements; nil: none
 
 	Observer Observer // nil: none
+
+	Costs password.Params // of new hashes, for placeholders (see password.Split); zero: those that 0.1.0 has by default
 }
 
 // Operation is a kind of work of a store.
@@ -72,6 +76,7 @@ type Store struct {
 	write, read *bun.DB
 	log         *slog.Logger
 	observer    Observer
+	costs       password.Params
 	clock       *clock
 	resumed     atomic.Bool                 // the clock was compared with the last round
 	fixed       func() time.Time            // a test's time, instead of the clock's; nil: none
@@ -110,7 +115,7 @@ func openOn(ctx context.Context, pools dbconn.Pools, url string, o Options) (*St
 	d := dialectOf(pools.Kind)
 	s := &Store{
 		dialect: d, url: url, pools: pools, write: d.db(pools.Write), read: d.db(pools.Read),
-		log: o.Log, observer: o.Observer, fixed: o.Clock,
+		log: o.Log, observer: o.Observer, costs: cmp.Or(o.Costs, password.Params{MemoryKiB: 19 * 1024, Time: 2, Threads: 1}), fixed: o.Clock,
 		doubts: make(chan struct{}, 1),
 	}
 	if s.observer == nil {

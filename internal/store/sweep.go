@@ -187,27 +187,29 @@ func (s *Store) sweepExpired(o PruneOptions, table, key, column string, until ti
 // sweepCycle removes rows that fulfil a condition without an index. It goes through the
 // table by id; a table of millions of rows takes several rounds.
 func (s *Store) sweepCycle(o PruneOptions, table, condition string, args ...any) sweepStep {
-	return sweepStep{doing: "prune " + table, position: table, parts: cycleParts, cycles: true, part: func(ctx context.Context, tx bun.Tx, position int64) (swept, error) {
-		done, err := s.removeWindow(ctx, tx, o.Batch, table, position, math.MaxInt64, condition, args...)
-		if done.position == math.MaxInt64 {
-			done.position = 0
-		}
-		return done, err
-	}}
+	return sweepStep{doing: "prune " + table, position: table, parts: cycleParts, cycles: true,
+		part: func(ctx context.Context, tx bun.Tx, position int64) (swept, error) {
+			done, err := s.removeWindow(ctx, tx, o.Batch, table, position, math.MaxInt64, condition, args...)
+			if done.position == math.MaxInt64 {
+				done.position = 0
+			}
+			return done, err
+		}}
 }
 
 // sweepFlood limits the number of audit entries that anyone can cause. It visits each entry
 // once, when enough later ones exist.
 func (s *Store) sweepFlood(o PruneOptions) sweepStep {
 	const table = "personal_audit"
-	return sweepStep{doing: "prune flooding audit entries", position: "flood", parts: sweepParts, part: func(ctx context.Context, tx bun.Tx, position int64) (swept, error) {
-		latest, err := latestAudit(ctx, tx)
-		last := latest - int64(o.MaxAudit)
-		if err != nil || last <= position {
-			return swept{position: position}, err
-		}
-		return s.removeWindow(ctx, tx, o.Batch, table, position, last, "type IN (?)", bun.List(accounts.FloodEvents))
-	}}
+	return sweepStep{doing: "prune flooding audit entries", position: "flood", parts: sweepParts,
+		part: func(ctx context.Context, tx bun.Tx, position int64) (swept, error) {
+			latest, err := latestAudit(ctx, tx)
+			last := latest - int64(o.MaxAudit)
+			if err != nil || last <= position {
+				return swept{position: position}, err
+			}
+			return s.removeWindow(ctx, tx, o.Batch, table, position, last, "type IN (?)", bun.List(accounts.FloodEvents))
+		}}
 }
 
 // sweepAccounts limits what one account can add to the audit log. The limit is by
@@ -215,42 +217,44 @@ func (s *Store) sweepFlood(o PruneOptions) sweepStep {
 // once, and limits those of its account and type. With another limit it begins anew.
 func (s *Store) sweepAccounts(o PruneOptions) sweepStep {
 	key := fmt.Sprintf("accounts %d", o.MaxPerAccount)
-	return sweepStep{doing: "prune the audit log of accounts", position: key, parts: sweepParts, part: func(ctx context.Context, tx bun.Tx, position int64) (swept, error) {
-		latest, err := latestAudit(ctx, tx)
-		if err != nil || latest <= position {
-			return swept{position: position}, err
-		}
-		end, more, err := windowEnd(ctx, tx, "personal_audit", position, latest, o.Batch)
-		if err != nil {
-			return swept{}, err
-		}
-		var full []struct {
-			AccountID int64
-			Type      personal.EventType
-			Oldest    int64 // the oldest entry that remains
-		}
-		// Materialised: PostgreSQL would read the whole table for each window otherwise.
-		err = tx.NewRaw(`WITH recent AS MATERIALIZED (SELECT DISTINCT account_id, type FROM personal_audit WHERE id > ? AND id <= ? AND account_id IS NOT NULL)
+	return sweepStep{doing: "prune the audit log of accounts", position: key, parts: sweepParts,
+		part: func(ctx context.Context, tx bun.Tx, position int64) (swept, error) {
+			latest, err := latestAudit(ctx, tx)
+			if err != nil || latest <= position {
+				return swept{position: position}, err
+			}
+			end, more, err := windowEnd(ctx, tx, "personal_audit", position, latest, o.Batch)
+			if err != nil {
+				return swept{}, err
+			}
+			var full []struct {
+				AccountID int64
+				Type      personal.EventType
+				Oldest    int64 // the oldest entry that remains
+			}
+			// Materialised: PostgreSQL would read the whole table for each window otherwise.
+			err = tx.NewRaw(`WITH recent AS MATERIALIZED (SELECT DISTINCT account_id, type FROM personal_audit WHERE id > ? AND id <= ? AND account_id IS NOT NULL)
 			SELECT account_id, type, oldest FROM (
 				SELECT account_id, type, (SELECT id FROM personal_audit a WHERE a.account_id = recent.account_id AND a.type = recent.type
 					ORDER BY id DESC LIMIT 1 OFFSET ?) AS oldest
 				FROM recent) AS pairs
 			WHERE oldest IS NOT NULL`, position, end, o.MaxPerAccount-1).Scan(ctx, &full)
-		if err != nil {
-			return swept{}, err
-		}
-		done := swept{position: end, more: more}
-		for _, f := range full {
-			n, err := s.remove(ctx, tx, o.Batch, "personal_audit", "id", "account_id = ? AND type = ? AND id < ? ORDER BY id", f.AccountID, f.Type, f.Oldest)
 			if err != nil {
 				return swept{}, err
 			}
-			if done.removed += n; done.removed >= int64(o.Batch) { // the next part removes the others
-				return swept{position: position, removed: done.removed, more: true}, nil
+			done := swept{position: end, more: more}
+			for _, f := range full {
+				n, err := s.remove(ctx, tx, o.Batch, "personal_audit", "id", "account_id = ? AND type = ? AND id < ? ORDER BY id", f.AccountID, f.Type,
+					f.Oldest)
+				if err != nil {
+					return swept{}, err
+				}
+				if done.removed += n; done.removed >= int64(o.Batch) { // the next part removes the others
+					return swept{position: position, removed: done.removed, more: true}, nil
+				}
 			}
-		}
-		return done, nil
-	}}
+			return done, nil
+		}}
 }
 
 func latestAudit(ctx context.Context, tx bun.Tx) (id int64, err error) {
@@ -279,7 +283,8 @@ func (s *Store) sweepEvents(o PruneOptions) sweepStep {
 
 // removeWindow looks at the next rows of a table after a position, up to the id last, and
 // removes those that fulfil a condition, at most a batch.
-func (s *Store) removeWindow(ctx context.Context, tx bun.Tx, batch int, table string, position, last int64, condition string, args ...any) (swept, error) {
+func (s *Store) removeWindow(ctx context.Context, tx bun.Tx, batch int, table string, position, last int64, condition string,
+	args ...any) (swept, error) {
 	end, more, err := windowEnd(ctx, tx, table, position, last, sweepWindow*batch)
 	if err != nil {
 		return swept{}, err
@@ -296,7 +301,8 @@ func (s *Store) removeWindow(ctx context.Context, tx bun.Tx, batch int, table st
 // there are fewer up to that id.
 func windowEnd(ctx context.Context, tx bun.Tx, table string, position, last int64, n int) (end int64, more bool, err error) {
 	var ids []int64
-	err = tx.NewRaw("SELECT id FROM ? WHERE id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ?", bun.Ident(table), position, last, n-1).Scan(ctx, &ids)
+	err = tx.NewRaw("SELECT id FROM ? WHERE id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ?", bun.Ident(table), position, last, n-1).Scan(ctx,
+		&ids)
 	if err != nil || len(ids) == 0 {
 		return last, false, err
 	}

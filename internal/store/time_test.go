@@ -64,12 +64,14 @@ func TestTime_JumpOfOneNodesClockHarmsNothing(t *testing.T) {
 			now := wrong.Now()
 			return accounts.Session{Selector: token.Selector{i}, Created: now, Rotated: now, LastSeen: now}
 		}
-		id, err := right.CreateAccount(t.Context(), accounts.Account{LoginKey: "anna", Login: "anna", PasswordHash: "hash", CredentialVersion: 1}, session(0),
+		id, err := right.CreateAccount(t.Context(), accounts.Account{LoginKey: "anna", Login: "anna", PasswordHash: "hash", CredentialVersion: 1},
+			session(0),
 			func(int64) []accounts.NewJob { return []accounts.NewJob{{Kind: "leased"}} })
 		if err != nil {
 			t.Fatal(err)
 		}
-		gone, err := right.CreateAccount(t.Context(), accounts.Account{LoginKey: "bert", Login: "bert", PasswordHash: "hash", CredentialVersion: 1}, session(1),
+		gone, err := right.CreateAccount(t.Context(), accounts.Account{LoginKey: "bert", Login: "bert", PasswordHash: "hash",
+			CredentialVersion: 1}, session(1),
 			func(int64) []accounts.NewJob { return nil })
 		if err != nil {
 			t.Fatal(err)
@@ -77,7 +79,8 @@ func TestTime_JumpOfOneNodesClockHarmsNothing(t *testing.T) {
 		if err := right.RequestDeletion(t.Context(), gone, 1, right.Now().Add(idle), accounts.CodeUse{}); err != nil {
 			t.Fatal(err)
 		}
-		if jobs, err := right.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{"leased"}, Lease: 2 * time.Minute, N: 1}); err != nil || len(jobs) != 1 {
+		if jobs, err := right.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{"leased"}, Lease: 2 * time.Minute, N: 1}); err != nil ||
+			len(jobs) != 1 {
 			t.Fatalf("got jobs %v, error %v, want the one", jobs, err)
 		}
 		for i, jump := range jumps {

@@ -137,7 +137,7 @@ func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.
 	var args []any
 	var maxID int64
 	for _, i := range indexes {
-		row := newAccountRow(batch[i])
+		row := s.newAccountRow(batch[i])
 		id := any(s.nextID)
 		if batch[i].ID != 0 {
 			id = batch[i].ID
@@ -204,7 +204,8 @@ func addPasskeys(ctx context.Context, tx bun.Tx, passkeys []accounts.Passkey, ou
 		if err == nil && n > 0 {
 			_, err = exec(ctx, tx, "UPDATE personal_accounts SET user_handle = ? WHERE id = ?", p.UserHandle, p.AccountID)
 		} else if err == nil {
-			err = withdraw(ctx, tx, outcome, &outcome.Taken.Passkey, "SELECT account_id FROM personal_passkeys WHERE credential_id = ?", p.CredentialID)
+			err = withdraw(ctx, tx, outcome, &outcome.Taken.Passkey, "SELECT account_id FROM personal_passkeys WHERE credential_id = ?",
+				p.CredentialID)
 		}
 		if err != nil {
 			return err
@@ -413,7 +414,8 @@ func (s *Store) addStoredWaysIn(ctx context.Context, page []transfer.StoredAccou
 		owner
 		UserHandle []byte
 	}
-	err := s.scan(ctx, "read passkeys", s.read.NewRaw("SELECT w.*, a.user_handle, "+ownerColumns+" FROM personal_passkeys"+ofPage+"w.id", first, last), &keys)
+	err := s.scan(ctx, "read passkeys", s.read.NewRaw("SELECT w.*, a.user_handle, "+ownerColumns+" FROM personal_passkeys"+ofPage+"w.id",
+		first, last), &keys)
 	if err != nil {
 		return err
 	}

@@ -141,7 +141,8 @@ func (s *Store) lockCredentials(ctx context.Context, tx bun.Tx, accountID, crede
 }
 
 // PendingFactor implements accounts.TwoFactorStore.
-func (s *Store) PendingFactor(ctx context.Context, sessionID, credentialVersion int64, after time.Time) (secret accounts.Sealed, err error) {
+func (s *Store) PendingFactor(ctx context.Context, sessionID, credentialVersion int64, after time.Time) (secret accounts.Sealed,
+	err error) {
 	err = s.scan(ctx, "find a pending second factor", s.read.NewRaw(`SELECT secret_key, secret FROM personal_pending_factors
 		WHERE session_id = ? AND credential_version = ? AND created > ?`, sessionID, credentialVersion, at(after)), &secret.Key, &secret.Data)
 	return secret, err
@@ -298,7 +299,8 @@ func (s *Store) CountSecrets(ctx context.Context) ([]accounts.SecretCount, error
 func (s *Store) SecretKeys(ctx context.Context) (keys []string, err error) {
 	const next = "(SELECT two_factor_key FROM personal_accounts WHERE two_factor_secret IS NOT NULL AND two_factor_key > %s ORDER BY two_factor_key, id LIMIT 1)"
 	err = s.scan(ctx, "read the keys of secrets", s.read.NewRaw("WITH RECURSIVE keys (name) AS (SELECT "+fmt.Sprintf(next, "''")+
-		" UNION ALL SELECT "+fmt.Sprintf(next, "keys.name")+" FROM keys WHERE name IS NOT NULL) SELECT name FROM keys WHERE name IS NOT NULL"), &keys)
+		" UNION ALL SELECT "+fmt.Sprintf(next, "keys.name")+" FROM keys WHERE name IS NOT NULL) SELECT name FROM keys WHERE name IS NOT NULL"),
+		&keys)
 	return keys, err
 }
 

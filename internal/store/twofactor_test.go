@@ -17,7 +17,8 @@ func TestTwoFactor_RowsEndWithSessionAndAccount(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		rows := func() [2]int {
-			return [2]int{value[int](t, url, "SELECT count(*) FROM personal_pending_factors"), value[int](t, url, "SELECT count(*) FROM personal_recovery_codes")}
+			return [2]int{value[int](t, url, "SELECT count(*) FROM personal_pending_factors"),
+				value[int](t, url, "SELECT count(*) FROM personal_recovery_codes")}
 		}
 		none := func(accounts.Account, outbox.Job) []byte { return nil }
 		for name, end := range map[string]func(account, session int64) error{

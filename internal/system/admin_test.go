@@ -267,14 +267,16 @@ func TestAdminPages_SwapWhileUsersAreServed(t *testing.T) {
 	}
 	change := func(path string, form url.Values, kind, version string) {
 		t.Helper()
-		if got, body := s.submit(t, "/admin/plugin/"+path, form, cookie); got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != "/admin/plugin" {
+		if got, body := s.submit(t, "/admin/plugin/"+path, form, cookie); got.StatusCode != http.StatusSeeOther ||
+			got.Header.Get("Location") != "/admin/plugin" {
 			t.Fatalf("POST %s: got %d %s", path, got.StatusCode, body)
 		}
 		eventually(t, version+" serves", func() bool { return s.plugin(t).Active.Version == version })
 		eventually(t, "the chart marks "+kind+" "+version, func() bool { return s.chart(t, cookie).has(kind, version) })
 	}
 	change("use", url.Values{"version": {newer}}, "switched", newer)
-	if _, page := s.web(t, http.MethodGet, "/admin/plugin", "", "Cookie", cookie); !strings.Contains(html.UnescapeString(page), "Roll back to "+older) {
+	if _, page := s.web(t, http.MethodGet, "/admin/plugin", "", "Cookie", cookie); !strings.Contains(html.UnescapeString(page),
+		"Roll back to "+older) {
 		t.Error("the page offers no rollback during the bake")
 	}
 	change("rollback", nil, "rolled_back", older)
@@ -330,7 +332,8 @@ func testAddedField(t *testing.T, s *system, admin string) {
 		"revision": {revision}, "rows": {"1"}, "do": {"save"}, "name": {"shoe_size"}, "type": {"enum"}, "label_en": {"Shoe size"},
 		"option_0_value": {"large"}, "option_0_en": {"Large"}, "order": {"1"},
 	})
-	if _, body := s.web(t, http.MethodGet, "/api/v1/personal/fields/", ""); !strings.Contains(body, `"shoe_size"`) || !strings.Contains(body, "Large") {
+	if _, body := s.web(t, http.MethodGet, "/api/v1/personal/fields/", ""); !strings.Contains(body, `"shoe_size"`) ||
+		!strings.Contains(body, "Large") {
 		t.Errorf("fields/: got %s, want the added field", body)
 	}
 	s.post(t, "register/", applicant(params{"shoe_size": "tiny"})).wantFields(t, "validation_failed", fieldErrors{"shoe_size": "not_in_list"})

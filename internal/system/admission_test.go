@@ -27,7 +27,8 @@ func TestAdmission_RegisterDomains(t *testing.T) {
 	t.Parallel()
 	testkit.Database(t, func(t *testing.T, database string) {
 		t.Parallel()
-		s := start(t, options{database: database, settings: cheap + "[throttle.register]\nburst = 1\n", flags: []string{"--register-domains", "mail.example,Müller.Example"}})
+		s := start(t, options{database: database, settings: cheap + "[throttle.register]\nburst = 1\n",
+			flags: []string{"--register-domains", "mail.example,Müller.Example"}})
 		elsewhere := applicant(params{"email": unique() + "@elsewhere.example"})
 
 		// The refusal costs no attempt, and comes before the limit.
@@ -39,7 +40,8 @@ func TestAdmission_RegisterDomains(t *testing.T) {
 		p := s.post(t, "register/", own).pair(t)
 		s.post(t, "register/", applicant(nil)).want(t, "too_many_attempts")
 		r := s.do(t, call{path: "register/", params: elsewhere, header: http.Header{"Accept-Language": {"ru"}}}).want(t, "refused")
-		if r.Status != http.StatusForbidden || !strings.Contains(r.Result.Message, "только адреса") || !strings.Contains(r.Result.Message, "mail.example, müller.example") {
+		if r.Status != http.StatusForbidden || !strings.Contains(r.Result.Message, "только адреса") ||
+			!strings.Contains(r.Result.Message, "mail.example, müller.example") {
 			t.Errorf("got %d %q, want 403 and the domains in Russian", r.Status, r.Result.Message)
 		}
 		s.do(t, call{path: "register/", form: url.Values{"login": {"a", "b"}, "email": {"a@elsewhere.example"}}}).want(t, "malformed_request")
@@ -130,7 +132,8 @@ func TestAdmission_NothingTransientIsKept(t *testing.T) {
 		for _, path := range []string{"auth/", "recover/", "email_resend/"} {
 			want(path, "Passes", http.StatusOK, "MESSAGE")
 		}
-		if _, err := m.Service().Authorize(t.Context(), personal.AuthorizeRequest{Login: "anna", Password: "correct horse"}); personal.CodeOf(err) != personal.CodeValidationFailed {
+		if _, err := m.Service().Authorize(t.Context(), personal.AuthorizeRequest{Login: "anna",
+			Password: "correct horse"}); personal.CodeOf(err) != personal.CodeValidationFailed {
 			t.Errorf("in process without the token: got %v, want the Judge's field error", err)
 		}
 		page := personal.WithTransient(t.Context(), map[string]string{"captcha": token + "Passes"})

@@ -50,7 +50,8 @@ func TestContract(t *testing.T) {
 		{"changed schema", testSchemaChange}, // last: it ends with another schema
 	}
 	testkit.Databases(t, func(t *testing.T, database string) {
-		s := start(t, options{database: database, settings: cheap + unthrottled + twoFactor + links + eager, flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
+		s := start(t, options{database: database, settings: cheap + unthrottled + twoFactor + links + eager,
+			flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
 		s.awaitTwoFactor(t)
 		s.putSchema(t, schema)
 		for _, theme := range themes {
@@ -72,7 +73,8 @@ func testPaths(t *testing.T, s *system) {
 	}
 	u := s.newUser(t)
 	for _, path := range []string{"auth", "auth/"} {
-		s.post(t, path, params{"login": u.login, "password": u.password}).wantData(t, "user_id", "user_hash", "user_profile", "email_verified", "two_factor")
+		s.post(t, path, params{"login": u.login, "password": u.password}).wantData(t, "user_id", "user_hash", "user_profile", "email_verified",
+			"two_factor")
 	}
 }
 
@@ -111,7 +113,8 @@ func testErrorOrder(t *testing.T, s *system) {
 		t.Run(name, func(t *testing.T) { s.do(t, test.call).want(t, test.want) })
 	}
 	t.Run("all field errors at once", func(t *testing.T) {
-		s.post(t, "register/", params{"login": "a", "password": "short", "email": "x", "name": strings.Repeat("n", 201), "age": "x", "nonsense": 1, "roles": "admin"}).
+		s.post(t, "register/", params{"login": "a", "password": "short", "email": "x", "name": strings.Repeat("n", 201), "age": "x",
+			"nonsense": 1, "roles": "admin"}).
 			wantFields(t, "validation_failed", fieldErrors{"login": "too_short", "password": "too_short", "confirm_password": "required",
 				"email": "invalid_format", "name": "too_long", "age": "invalid_type", "nonsense": "unknown_field", "roles": "read_only"})
 	})

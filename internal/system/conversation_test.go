@@ -39,7 +39,8 @@ const conversationFolder = "testdata/conversation"
 //	go test ./internal/system -run TestConversation -update
 func TestConversation_MatchesGoldenFiles(t *testing.T) {
 	t.Parallel()
-	labels := strings.NewReplacer(`"Phone"`, `"Телефон"`, `"Red"`, `"Красный"`, `"Abroad too."`, `"И за границей."`, `"Begin with +."`, `"Начните с +."`)
+	labels := strings.NewReplacer(`"Phone"`, `"Телефон"`, `"Red"`, `"Красный"`, `"Abroad too."`, `"И за границей."`, `"Begin with +."`,
+		`"Начните с +."`)
 	statuses := regexp.MustCompile(`(?m)^[45]\d\d$`)
 	for _, variant := range []struct {
 		name, language string
@@ -152,7 +153,8 @@ func (c *conversation) playRequests(t *testing.T) {
 	c.say(t, "method of no operation", call{method: http.MethodPut, path: "profile/"})
 	c.say(t, "method of no operation", call{method: http.MethodHead, path: "auth_refresh/"})
 	asJSON := http.Header{"Content-Type": {jsonType}}
-	c.say(t, "not a supported media type", call{path: "auth/", body: strings.NewReader("login"), header: http.Header{"Content-Type": {"text/plain"}}})
+	c.say(t, "not a supported media type", call{path: "auth/", body: strings.NewReader("login"),
+		header: http.Header{"Content-Type": {"text/plain"}}})
 	c.say(t, "more than 64 KiB", call{path: "auth/", body: strings.NewReader(strings.Repeat(" ", 65<<10)), header: asJSON})
 	c.say(t, "cut JSON", call{path: "auth/", body: strings.NewReader("{"), header: asJSON})
 	c.say(t, "request id of the caller", call{method: http.MethodGet, path: "nope/", header: http.Header{"X-Request-Id": {"caller-1"}}})
@@ -160,7 +162,8 @@ func (c *conversation) playRequests(t *testing.T) {
 	foreign := http.Header{"Sec-Fetch-Site": {"cross-site"}, "Origin": {"https://evil.example"}}
 	c.say(t, "post of another site", call{path: "auth/", params: params{"login": "anna", "password": "wrong wrong"}, header: foreign})
 	c.say(t, "unknown path, post of another site", call{path: "nope/", header: foreign})
-	c.say(t, "post of a listed origin", call{path: "auth/", params: params{}, header: http.Header{"Sec-Fetch-Site": {"cross-site"}, "Origin": {app}}})
+	c.say(t, "post of a listed origin", call{path: "auth/", params: params{},
+		header: http.Header{"Sec-Fetch-Site": {"cross-site"}, "Origin": {app}}})
 	c.preflight(t)
 	c.get(t, "schema of the test", "fields/", pair{})
 	c.get(t, "settings of the test", "features/", pair{})
@@ -204,7 +207,8 @@ func (c *conversation) playProfile(t *testing.T, anna user) {
 	c.get(t, "signed in", "profile/", anna.pair)
 	c.post(t, "no headers", "profile/", pair{}, params{"name": "A"})
 	c.post(t, "name cleared, field changed", "profile/", anna.pair, params{"name": nil, "age": 43})
-	c.post(t, "not the user's to change", "profile/", anna.pair, params{"login": "x", "email": "x", "customer_number": "1", "nonsense": 1, "name": 5})
+	c.post(t, "not the user's to change", "profile/", anna.pair,
+		params{"login": "x", "email": "x", "customer_number": "1", "nonsense": 1, "name": 5})
 }
 
 func (c *conversation) playPassword(t *testing.T, anna user) user {
@@ -323,7 +327,8 @@ func (c *conversation) playProof(t *testing.T) {
 	for _, path := range []string{"email/", "export/", "delete/", "two_factor/", "two_factor_codes/", "two_factor_remove/"} {
 		c.post(t, "wrong proof", path, u.pair, params{"proof": "nonsense", "email": "next@mail.example"})
 	}
-	c.post(t, "wrong proof, short and not confirmed", "password/", u.pair, params{"proof": "nonsense", "password": "short", "confirm_password": "other"})
+	c.post(t, "wrong proof, short and not confirmed", "password/", u.pair,
+		params{"proof": "nonsense", "password": "short", "confirm_password": "other"})
 	c.post(t, "proof", "email/", u.pair, params{"proof": proof, "email": "irina.new@mail.example"})
 	former := u.pair
 	u.pair = c.post(t, "proof", "password/", u.pair, params{"proof": proof, "password": recovered, "confirm_password": recovered}).pair(t)
@@ -447,7 +452,8 @@ func (c *conversation) playLimits(t *testing.T) {
 	beyond("", fiona.pair, "profile/", params{"name": "Fiona"})
 	c.get(t, "too many attempts", "auth_refresh/", fiona.pair)
 	c.post(t, "too many attempts", "sessions_revoke/", fiona.pair, params{"id": "1"})
-	c.post(t, "too many attempts", "password/", fiona.pair, params{"old_password": fiona.password, "password": recovered, "confirm_password": recovered})
+	c.post(t, "too many attempts", "password/", fiona.pair, params{"old_password": fiona.password, "password": recovered,
+		"confirm_password": recovered})
 	c.post(t, "too many attempts", "email/", fiona.pair, params{"password": fiona.password, "email": "last@mail.example"})
 	c.get(t, "too many attempts of the session", "profile/", fiona.pair)
 }

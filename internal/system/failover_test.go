@@ -56,7 +56,8 @@ func outlive(t *testing.T, cluster *testkit.PostgresCluster, database string, af
 		if err := os.Mkdir(data, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(data, "secret.key"), []byte(readFile(t, filepath.Join(hosts[0].data, "secret.key"))), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(data, "secret.key"), []byte(readFile(t, filepath.Join(hosts[0].data, "secret.key"))),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -291,7 +292,8 @@ func (b *bouncer) write(t *testing.T, primary int) {
 	page := readFile(t, filepath.Join(repository, "docs/postgresql.md"))
 	_, text, _ := strings.Cut(page, "```ini\n[databases]")
 	text, _, found := strings.Cut(text, "```")
-	text = strings.NewReplacer("port=5432", fmt.Sprintf("port=%d", primary), "listen_port = 6432", fmt.Sprintf("listen_port = %d", b.port)).Replace("[databases]" + text)
+	text = strings.NewReplacer("port=5432", fmt.Sprintf("port=%d", primary), "listen_port = 6432",
+		fmt.Sprintf("listen_port = %d", b.port)).Replace("[databases]" + text)
 	if !found || strings.Contains(text, "5432") || strings.Contains(text, "6432") {
 		t.Fatalf("docs/postgresql.md has no configuration of PgBouncer that the test can use: %s", text)
 	}

@@ -149,7 +149,8 @@ func floodedFromOneAddress(t *testing.T, database string) (f addressFlood) {
 	}
 	for i := range 15 {
 		began := time.Now()
-		r := s.do(t, call{path: "auth/", header: from(fmt.Sprintf("198.51.100.%d", i)), params: params{"login": honest.login, "password": honest.password}})
+		r := s.do(t, call{path: "auth/", header: from(fmt.Sprintf("198.51.100.%d", i)),
+			params: params{"login": honest.login, "password": honest.password}})
 		if r.Success == 1 {
 			f.served++
 		}
@@ -159,7 +160,8 @@ func floodedFromOneAddress(t *testing.T, database string) (f addressFlood) {
 	attackers.Wait()
 	f.refused = refused.Load()
 	slices.Sort(f.took)
-	t.Logf("%d of 15 sign-ins from other addresses succeeded, median %v; the attacker was refused %d times", f.served, f.took[len(f.took)/2], f.refused)
+	t.Logf("%d of 15 sign-ins from other addresses succeeded, median %v; the attacker was refused %d times", f.served, f.took[len(f.took)/2],
+		f.refused)
 	return f
 }
 

@@ -168,7 +168,8 @@ func launch(t testing.TB, o options) *system {
 	if o.basePath != "" {
 		args = append(args, "--base-path", o.basePath)
 	}
-	s := &system{data: o.data, database: o.database, alwaysOK: o.alwaysOK, released: o.host != "", log: &journal{}, ended: make(chan struct{}), client: newClient()}
+	s := &system{data: o.data, database: o.database, alwaysOK: o.alwaysOK, released: o.host != "", log: &journal{}, ended: make(chan struct{}),
+		client: newClient()}
 	cmd := exec.Command(paths.Host, append(args, o.flags...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "PERSONAL_DATABASE=" + o.database}
 	cmd.Env = append(cmd.Env, o.env...)

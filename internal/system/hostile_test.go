@@ -41,19 +41,22 @@ func (s *system) hostile(c call) (status, size int, err error) {
 func unreadable(as pair) (calls []func() call) {
 	add := func(c func() call) { calls = append(calls, c) }
 	for _, text := range []string{"%ff", "a%00b", "%ed%a0%80"} {
-		for _, path := range []string{"/account/sign-in", "/account/register", "/account/forgot", "/account/recover", "/account/email", "/account/verify", "/account/undo-delete"} {
+		for _, path := range []string{"/account/sign-in", "/account/register", "/account/forgot", "/account/recover", "/account/email",
+			"/account/verify", "/account/undo-delete"} {
 			add(func() call {
 				return rawForm(path, strings.ReplaceAll("login=T&email=T&password=T&confirm_password=T&name=T&phone=T&interests=T&token=T", "T", text))
 			})
 		}
 		for _, path := range []string{"auth/", "register/", "recover/", "recover_confirm/", "email_confirm/", "email_resend/", "delete_undo/"} {
 			add(func() call {
-				return rawForm(path, strings.ReplaceAll("login=T&email=T&password=T&confirm_password=T&name=T&phone=T&interests[]=T&token=T&T=T", "T", text))
+				return rawForm(path, strings.ReplaceAll("login=T&email=T&password=T&confirm_password=T&name=T&phone=T&interests[]=T&token=T&T=T", "T",
+					text))
 			})
 		}
 		for _, path := range []string{"profile/", "password/", "email/", "sessions_revoke/", "export/", "delete/", "two_factor/", "logout/"} {
 			add(func() call {
-				c := rawForm(path, strings.ReplaceAll("password=T&old_password=T&code=T&email=T&name=T&phone=T&interests[]=T&id=T&all=T&T=T", "T", text))
+				c := rawForm(path, strings.ReplaceAll("password=T&old_password=T&code=T&email=T&name=T&phone=T&interests[]=T&id=T&all=T&T=T", "T",
+					text))
 				c.as = as
 				return c
 			})
@@ -184,7 +187,8 @@ func TestHostileRequests_CostLittle(t *testing.T) {
 	}
 	slices.Sort(took)
 	grown := peakMemory(t, s.process.Pid) - before
-	t.Logf("%d honest calls: median %v, maximum %v, alone %v; the host grew by %d MiB", len(took), took[len(took)/2], took[len(took)-1], alone, grown)
+	t.Logf("%d honest calls: median %v, maximum %v, alone %v; the host grew by %d MiB", len(took), took[len(took)/2], took[len(took)-1], alone,
+		grown)
 	if grown >= 64 && !testkit.RaceDetector {
 		t.Errorf("the host grew by %d MiB, want less than 64", grown)
 	}

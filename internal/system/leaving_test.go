@@ -73,7 +73,8 @@ func testExport(t *testing.T, s *system) {
 			t.Errorf("got events %q, want %s among them", types, want)
 		}
 	}
-	for what, text := range map[string]string{"a hash": u.Hash, "another hash": second.Hash, "the password": password, "another user": other.login, "a digest": "argon2"} {
+	for what, text := range map[string]string{"a hash": u.Hash, "another hash": second.Hash, "the password": password,
+		"another user": other.login, "a digest": "argon2"} {
 		if strings.Contains(string(r.Raw), text) {
 			t.Errorf("the export has %s: %s", what, r.Raw)
 		}
@@ -264,7 +265,8 @@ func TestEraser_IsAskedUntilItSucceeds(t *testing.T) {
 		c.Host = host
 		service := openModule(t, c).Client()
 		const password = "correct horse 7"
-		anna, err := service.Register(t.Context(), personal.RegisterRequest{Login: "anna", Email: "anna@mail.example", Password: password, ConfirmPassword: password})
+		anna, err := service.Register(t.Context(), personal.RegisterRequest{Login: "anna", Email: "anna@mail.example", Password: password,
+			ConfirmPassword: password})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,7 +47,8 @@ func TestMailTemplates_AreCheckedByEveryStartAndSwap(t *testing.T) {
 	version := s.plugin(t).Active.Version
 	const reason = "recovery.de.txt:5:2: .Tokn does not exist: this mail has .Token"
 	got, body := s.admin(t, http.MethodPost, "plugin/use", fmt.Sprintf(`{"version":%q}`, version), "Content-Type", jsonType)
-	if got.StatusCode != http.StatusConflict || !strings.Contains(body, `"step":"preflight"`) || !strings.Contains(body, "mail: mail.templates: "+dir+"/"+reason) {
+	if got.StatusCode != http.StatusConflict || !strings.Contains(body, `"step":"preflight"`) ||
+		!strings.Contains(body, "mail: mail.templates: "+dir+"/"+reason) {
 		t.Errorf("swap with an invalid template: got %d %s, want a refusal that names file and line", got.StatusCode, body)
 	}
 	wantSubject("Passwort", german)
@@ -60,7 +61,8 @@ func TestMailTemplates_AreCheckedByEveryStartAndSwap(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "another process serves, with a warning", func() bool {
-		return s.plugin(t).Active.PID != process.Pid && s.status("/readyz") == http.StatusOK && len(s.log.linesWith("level=WARN msg=\"plugin preflight\"")) > 0
+		return s.plugin(t).Active.PID != process.Pid && s.status("/readyz") == http.StatusOK &&
+			len(s.log.linesWith("level=WARN msg=\"plugin preflight\"")) > 0
 	})
 	wantSubject("Set a new password", english)
 

@@ -80,7 +80,8 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	binary := pluginVersion(t, newer)
 	testkit.Database(t, func(t *testing.T, database string) {
-		s := start(t, options{database: database, settings: cheap + links + "[throttle.recover]\nburst = 1\nevery = \"1h\"\n", flags: []string{"--bake", "1h"}})
+		s := start(t, options{database: database, settings: cheap + links + "[throttle.recover]\nburst = 1\nevery = \"1h\"\n",
+			flags: []string{"--bake", "1h"}})
 		s.install(t, binary, newer)
 		u := s.newUser(t)
 		s.refresh(t, s.signIn(t, u))

@@ -56,7 +56,8 @@ func testMissingFields(t *testing.T, s *system, admin string) {
 	}
 	wantMissing("after a refusal")
 
-	if got, body := s.admin(t, http.MethodPut, "user-fields?violations=default", withCountry); got.StatusCode != http.StatusOK || body != withCountry {
+	if got, body := s.admin(t, http.MethodPut, "user-fields?violations=default", withCountry); got.StatusCode != http.StatusOK ||
+		body != withCountry {
 		t.Fatalf("PUT user-fields?violations=default: got %d %s", got.StatusCode, body)
 	}
 	eventually(t, "the default is filled in", func() bool {
@@ -75,9 +76,11 @@ func testMissingFields(t *testing.T, s *system, admin string) {
 	}
 
 	// On the pages, the administrator sees the numbers first.
-	proposed := url.Values{"source": {withStreet}, "revision": {revisionInput.FindStringSubmatch(s.adminPage(t, admin, "/admin/fields/json"))[1]}}
+	proposed := url.Values{"source": {withStreet}, "revision": {revisionInput.FindStringSubmatch(s.adminPage(t, admin,
+		"/admin/fields/json"))[1]}}
 	got, page := s.submit(t, "/admin/fields/json", proposed, admin)
-	if got.StatusCode != http.StatusOK || !strings.Contains(page, html.EscapeString(withStreet)) || !strings.Contains(page, "Nothing is saved yet") {
+	if got.StatusCode != http.StatusOK || !strings.Contains(page, html.EscapeString(withStreet)) ||
+		!strings.Contains(page, "Nothing is saved yet") {
 		t.Fatalf("POST json: got %d %s, want the page that asks", got.StatusCode, page)
 	}
 	wantMissing("before the choice")
@@ -95,10 +98,12 @@ func testMissingFields(t *testing.T, s *system, admin string) {
 	if !strings.Contains(page, `name="street"`) || strings.Contains(page, `name="country"`) {
 		t.Errorf("want a form for the missing field alone:\n%s", page)
 	}
-	if got, page = s.submit(t, ask, url.Values{"street": {strings.Repeat("x", 21)}}, cookie); got.StatusCode != http.StatusUnprocessableEntity {
+	if got, page = s.submit(t, ask, url.Values{"street": {strings.Repeat("x", 21)}},
+		cookie); got.StatusCode != http.StatusUnprocessableEntity {
 		t.Errorf("an invalid value: got %d %s, want 422", got.StatusCode, page)
 	}
-	if got, _ = s.submit(t, ask, url.Values{"street": {"Brivibas 1"}}, cookie); got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != "/demo/complete" {
+	if got, _ = s.submit(t, ask, url.Values{"street": {"Brivibas 1"}}, cookie); got.StatusCode != http.StatusSeeOther ||
+		got.Header.Get("Location") != "/demo/complete" {
 		t.Errorf("a valid value: got %d to %q, want the page that the user opened", got.StatusCode, got.Header.Get("Location"))
 	}
 	if got, page = s.web(t, http.MethodGet, "/demo/complete", "", "Cookie", cookie); got.StatusCode != http.StatusOK {

@@ -28,9 +28,11 @@ func startMariaDB(t *testing.T, database string) (socket string) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	data := filepath.Join(folder, "data")
-	tool(t, "mariadb-install-db", "--no-defaults", "--user=root", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
+	tool(t, "mariadb-install-db", "--no-defaults", "--user=root", "--datadir="+data, "--auth-root-authentication-method=normal",
+		"--skip-test-db")
 	socket = filepath.Join(folder, "s")
-	server := exec.Command("mariadbd", "--no-defaults", "--user=root", "--datadir="+data, "--socket="+socket, "--skip-networking", "--innodb-flush-log-at-trx-commit=0")
+	server := exec.Command("mariadbd", "--no-defaults", "--user=root", "--datadir="+data, "--socket="+socket, "--skip-networking",
+		"--innodb-flush-log-at-trx-commit=0")
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +64,8 @@ func tool(t *testing.T, name string, args ...string) string {
 func playMoving(t *testing.T, definition string) (folder string) {
 	t.Helper()
 	control := &sandbox{dir: t.TempDir(), stopped: true, set: []string{"export PERSONAL_DATABASE=sqlite://data/personal.db", definition}}
-	if err := errors.Join(os.Mkdir(filepath.Join(control.dir, "data"), 0o700), os.Symlink(filepath.Dir(testkit.Binaries(t).Host), filepath.Join(control.dir, "bin"))); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(control.dir, "data"), 0o700),
+		os.Symlink(filepath.Dir(testkit.Binaries(t).Host), filepath.Join(control.dir, "bin"))); err != nil {
 		t.Fatal(err)
 	}
 	control.write(t, "data/user-fields.json", `[{"name":"city","type":"text"}]`)
@@ -152,8 +155,10 @@ func TestMoving_MediaWiki(t *testing.T) {
 	socket := startMariaDB(t, "wiki")
 	conf := t.TempDir()
 	t.Setenv("MW_CONFIG_FILE", "")
-	tool(t, "php", "/usr/share/mediawiki/maintenance/install.php", "--dbtype=mysql", "--dbserver=localhost:"+socket, "--dbname=wiki", "--dbuser=root", "--dbpass=",
-		"--installdbuser=root", "--installdbpass=", "--confpath="+conf, "--pass="+movedPassword, "--server=http://localhost", "--scriptpath=/w", "Wiki", "Admin")
+	tool(t, "php", "/usr/share/mediawiki/maintenance/install.php", "--dbtype=mysql", "--dbserver=localhost:"+socket, "--dbname=wiki",
+		"--dbuser=root", "--dbpass=",
+		"--installdbuser=root", "--installdbpass=", "--confpath="+conf, "--pass="+movedPassword, "--server=http://localhost", "--scriptpath=/w",
+		"Wiki", "Admin")
 	t.Setenv("MW_CONFIG_FILE", filepath.Join(conf, "LocalSettings.php"))
 	tool(t, "php", "testdata/moving/mediawiki.php", movedPassword)
 	folder := playMoving(t, mariaDBDump(socket))
@@ -187,7 +192,8 @@ func TestMoving_Django(t *testing.T) {
 	}
 	django.check(t)
 	want := runPlugin(t, django.imported(t), "export")
-	for _, flags := range [][]string{{"--inserts"}, {"--column-inserts", "--rows-per-insert=5"}, {"--compress=6"}, {"--clean", "--create", "--no-owner"}} {
+	for _, flags := range [][]string{{"--inserts"}, {"--column-inserts", "--rows-per-insert=5"}, {"--compress=6"},
+		{"--clean", "--create", "--no-owner"}} {
 		dump(flags...)
 		if got := runPlugin(t, django.imported(t), "export"); got != want {
 			t.Errorf("%q: got\n%swant\n%s", flags, got, want)

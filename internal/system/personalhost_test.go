@@ -152,7 +152,8 @@ func TestPersonalhost_ServesInFrontOfARouterUntilClosed(t *testing.T) {
 	if status, body := post(t, server.URL+"/api/v1/personal/register/", registration); status != http.StatusOK {
 		t.Fatalf("register: got %d %s, want 200", status, body)
 	}
-	for path, want := range map[string]int{"/hello": http.StatusUnauthorized, "/versions/": http.StatusOK, "/versions/events": http.StatusOK, "/nothing": http.StatusNotFound} {
+	for path, want := range map[string]int{"/hello": http.StatusUnauthorized, "/versions/": http.StatusOK, "/versions/events": http.StatusOK,
+		"/nothing": http.StatusNotFound} {
 		response, err := http.Get(server.URL + path)
 		if err != nil {
 			t.Fatal(err)
@@ -238,7 +239,8 @@ func TestPersonalhost_FailedOpenLeavesNothing(t *testing.T) {
 			},
 			"",
 			func(err error) bool {
-				return errors.As(err, new(*pluginrpc.PermanentError)) && strings.Contains(err.Error(), "configure: the secret keys cannot be read: key 1 has 7 bytes, not 32") &&
+				return errors.As(err, new(*pluginrpc.PermanentError)) &&
+					strings.Contains(err.Error(), "configure: the secret keys cannot be read: key 1 has 7 bytes, not 32") &&
 					!strings.Contains(err.Error(), "hunter2")
 			},
 			"a permanent error with the number of the key, without the key",
@@ -305,7 +307,8 @@ func TestPersonalhost_UnusableSQLiteFileEndsOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantSetupError(t, openWith(t, "sqlite://"+text), "the file is not a SQLite database")
-	wantSetupError(t, openWith(t, "sqlite://"+filepath.Join(t.TempDir(), "none", "personal.db")), "the folder of the database file does not exist: create it")
+	wantSetupError(t, openWith(t, "sqlite://"+filepath.Join(t.TempDir(), "none", "personal.db")),
+		"the folder of the database file does not exist: create it")
 	folder := t.TempDir()
 	if err := os.Chmod(folder, 0o755); err != nil {
 		t.Fatal(err)
@@ -346,8 +349,10 @@ func TestPersonalhost_UnusablePostgresEndsOpen(t *testing.T) {
 	withRole := func(u *url.URL) { u.User = url.UserPassword(role, "hunter2") }
 	asRole := other(database, withRole)
 
-	wantSetupError(t, openWith(t, other(database, func(u *url.URL) { u.Path = "/personal_none" })), "the PostgreSQL server has no such database: create it")
-	wantSetupError(t, openWith(t, other(database, func(u *url.URL) { u.User = url.UserPassword("personal_none", "hunter2") })), "create the role")
+	wantSetupError(t, openWith(t, other(database, func(u *url.URL) { u.Path = "/personal_none" })),
+		"the PostgreSQL server has no such database: create it")
+	wantSetupError(t, openWith(t, other(database, func(u *url.URL) { u.User = url.UserPassword("personal_none", "hunter2") })),
+		"create the role")
 	const grants = "GRANT USAGE, CREATE ON SCHEMA"
 	wantSetupError(t, openWith(t, asRole), grants) // of PostgreSQL 3F000: there is no schema for the role
 	administer(database, "GRANT USAGE ON SCHEMA public TO "+role)
@@ -379,7 +384,8 @@ func TestPersonalhost_DataFolderInUseIsRefused(t *testing.T) {
 	c := moduleConfig(t)
 	first := openModule(t, c)
 	pid := first.Manager().Status().PID
-	if _, err := personalhost.Open(t.Context(), c); err == nil || !strings.Contains(err.Error(), filepath.Join(c.Data, "run")+" is in use by another process") {
+	if _, err := personalhost.Open(t.Context(), c); err == nil ||
+		!strings.Contains(err.Error(), filepath.Join(c.Data, "run")+" is in use by another process") {
 		t.Errorf("got error %v, want that the folder is in use", err)
 	}
 	if status := first.Manager().Status(); status.PID != pid || !status.State.Serves() {
@@ -389,7 +395,8 @@ func TestPersonalhost_DataFolderInUseIsRefused(t *testing.T) {
 
 // serve has a module serve by a server, and returns the server's URL, the function that
 // stops it, and what Serve returns then.
-func serve(t *testing.T, m *personalhost.Module, log *journal, server *http.Server) (url string, stop context.CancelFunc, served chan error) {
+func serve(t *testing.T, m *personalhost.Module, log *journal, server *http.Server) (url string, stop context.CancelFunc,
+	served chan error) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)

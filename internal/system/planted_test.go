@@ -31,7 +31,8 @@ func plant(t *testing.T) (data, ran string) {
 		t.Fatal(err)
 	}
 	script := filepath.Join(t.TempDir(), "script")
-	manifest := fmt.Sprintf(`{"name":"personal","version":"6.6.6","protocol":{"min":1,"max":1},"schema":{"min":1,"max":1},"os":%q,"arch":%q}`, runtime.GOOS, runtime.GOARCH)
+	manifest := fmt.Sprintf(`{"name":"personal","version":"6.6.6","protocol":{"min":1,"max":1},"schema":{"min":1,"max":1},"os":%q,"arch":%q}`,
+		runtime.GOOS, runtime.GOARCH)
 	text := "#!/bin/sh\n[ \"$1\" = manifest ] && exec echo '" + manifest + "'\ntouch '" + ran + "'\n"
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
 		t.Fatal(err)

@@ -64,7 +64,8 @@ func TestProbe_NamesTheFormThatFits(t *testing.T) {
 			if err != nil || !pattern(c.output).MatchString(shown) {
 				t.Errorf("got %v\n%s\nwant\n%s", err, shown, c.output)
 			}
-			if want := "2  of 32 digits: md5(md5(p)), as a password has shown\n"; !strings.Contains(shown, want) || !strings.Contains(shown, "1  of 40 digits: no form was stated\n") {
+			if want := "2  of 32 digits: md5(md5(p)), as a password has shown\n"; !strings.Contains(shown, want) ||
+				!strings.Contains(shown, "1  of 40 digits: no form was stated\n") {
 				t.Errorf("got\n%s\nwant %s and one of 40 digits", shown, want)
 			}
 		}
@@ -76,7 +77,8 @@ func TestProbe_NamesTheFormThatFits(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(folder, "personal.db")); err == nil {
 		t.Error("after a wrong password there is a database")
 	}
-	if shown, err = probed(t, folder, "correct horse", "users.csv", "--probe", "grace"); err != nil || strings.Contains(shown, "Try one with --probe") {
+	if shown, err = probed(t, folder, "correct horse", "users.csv", "--probe", "grace"); err != nil ||
+		strings.Contains(shown, "Try one with --probe") {
 		t.Errorf("the import: got %v\n%s", err, shown)
 	}
 	s := start(t, options{database: "sqlite://" + filepath.Join(folder, "personal.db"), settings: cheap + unthrottled + unverified})

@@ -32,7 +32,8 @@ func TestRefusedNode_ServesNobodyAndDoesNotLoop(t *testing.T) {
 		do("ALTER TABLE personal_sessions RENAME TO personal_moved")
 		s.do(t, call{method: http.MethodGet, path: "profile/", as: u.pair})
 		eventually(t, "the version is given up", func() bool { return s.plugin(t).Active.State == "failed" })
-		if status := s.plugin(t).Active; !strings.Contains(status.LastError, "needs a program that knows version 99") || !strings.Contains(status.LastError, "run a newer version") {
+		if status := s.plugin(t).Active; !strings.Contains(status.LastError, "needs a program that knows version 99") ||
+			!strings.Contains(status.LastError, "run a newer version") {
 			t.Errorf("got status %+v, want why the version does not run and what to do", status)
 		}
 		do("ALTER TABLE personal_moved RENAME TO personal_sessions")

@@ -108,7 +108,7 @@ var plantedFaults = []plantedFault{
 		"erasure", "Delete", "personal_accounts",
 	},
 	{
-		"hidden fields are shown", "shared/userfields/values.go",
+		"hidden fields are shown", "shared/userfields/profile.go",
 		"return s.byName[f.Name].Hidden })", "return s.byName[f.Name].Hidden && !FAULT })",
 		"register", "Register", "rating",
 	},
@@ -187,7 +187,8 @@ func plantedPlugin(t *testing.T, version string) string {
 	for _, f := range plantedFaults {
 		source, ok := changed[f.file]
 		if !ok {
-			source = strings.Replace(readFile(t, filepath.Join(root, f.file)), "import (\n", "import (\n\t\"github.com/cms-personal/personal/internal/planted\"\n", 1)
+			source = strings.Replace(readFile(t, filepath.Join(root, f.file)), "import (\n",
+				"import (\n\t\"github.com/cms-personal/personal/internal/planted\"\n", 1)
 		}
 		if n := strings.Count(source, f.old); n != 1 {
 			t.Fatalf("%s: the text to replace occurs %d times in %s, want once", f.name, n, f.file)
@@ -205,7 +206,8 @@ func plantedPlugin(t *testing.T, version string) string {
 		t.Fatal(err)
 	}
 	binary := filepath.Join(dir, "personal")
-	out, err := exec.Command("go", "build", "-trimpath", "-overlay", filepath.Join(dir, "overlay.json"), "-ldflags", "-X main.version="+version,
+	out, err := exec.Command("go", "build", "-trimpath", "-overlay", filepath.Join(dir, "overlay.json"), "-ldflags",
+		"-X main.version="+version,
 		"-o", binary, "github.com/cms-personal/personal/plugin").CombinedOutput()
 	if err != nil {
 		t.Fatalf("building the plugin with planted faults: %v\n%s", err, out)

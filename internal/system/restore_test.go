@@ -162,7 +162,8 @@ func TestRestore_EndsSessionsAndVoidsMails(t *testing.T) {
 		restore()
 		out := administer(t, database, "revoke-all")
 		// A mail that fails after its token was stored adds a token at each attempt.
-		if !strings.HasPrefix(out, "sessions ended          2\nmailed tokens voided    ") || !strings.HasSuffix(out, "\nwaiting mails dropped   2\n") {
+		if !strings.HasPrefix(out, "sessions ended          2\nmailed tokens voided    ") ||
+			!strings.HasSuffix(out, "\nwaiting mails dropped   2\n") {
 			t.Errorf("revoke-all: got %s, want 2 sessions and 2 mails", out)
 		}
 		o.flags = nil
@@ -177,7 +178,8 @@ func TestRestore_EndsSessionsAndVoidsMails(t *testing.T) {
 		last := third.newUser(t)
 		third.post(t, "recover/", params{"login": last.login}).want(t, "")
 		third.mailTo(t, mailtext.Recovery, last.email)
-		if n := len(third.mailsTo(t, mailtext.EmailChange, "new-"+changed.email)) + len(third.mailsTo(t, mailtext.Recovery, changed.email)); n != 0 {
+		if n := len(third.mailsTo(t, mailtext.EmailChange, "new-"+changed.email)) + len(third.mailsTo(t, mailtext.Recovery,
+			changed.email)); n != 0 {
 			t.Errorf("got %d mails that waited in the backup, want 0", n)
 		}
 	})

@@ -47,7 +47,8 @@ func TestNodes_RollingSwapLosesNothing(t *testing.T) {
 		nodes = append(nodes, node)
 	}
 	control.connect(t, database)
-	pack := exec.CommandContext(t.Context(), "go", "run", "./internal/tools/bundle", "build", "--version", next, "--out", filepath.Join(control.dir, "dist"), "./plugin")
+	pack := exec.CommandContext(t.Context(), "go", "run", "./internal/tools/bundle", "build", "--version", next, "--out",
+		filepath.Join(control.dir, "dist"), "./plugin")
 	pack.Dir = repository
 	if out, err := pack.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

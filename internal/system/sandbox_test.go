@@ -267,7 +267,9 @@ func (s *sandbox) bash(t *testing.T, script string) *exec.Cmd {
 	cmd.Dir = s.dir
 	cmd.WaitDelay = time.Second
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { // of the make and the tests that run this one, and of the developer's own servers
-		return slices.ContainsFunc([]string{"MAKE", "MFLAGS", "PERSONAL_", "PG", "OTEL_"}, func(prefix string) bool { return strings.HasPrefix(variable, prefix) })
+		return slices.ContainsFunc([]string{"MAKE", "MFLAGS", "PERSONAL_", "PG", "OTEL_"}, func(prefix string) bool {
+			return strings.HasPrefix(variable, prefix)
+		})
 	})
 	cmd.Env = append(cmd.Env, "PERSONAL_ADDR=127.0.0.1:0", "CURL_HOME="+s.dir)
 	return cmd

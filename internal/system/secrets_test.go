@@ -187,25 +187,31 @@ func (s *system) secretive(t testing.TB, hidden secrets) {
 	second := note("a hash from sign-in", s.post(t, "auth/", params{"login": login, "password": first}).pair(t))
 	session = note("a refreshed hash", s.refresh(t, session))
 	s.post(t, "email_resend/", params{"email": email}).want(t, "")
-	s.post(t, "email_confirm/", params{"token": hidden.add("the token of a registration", s.mailTo(t, mailtext.Verification, email).token(t))}).want(t, "")
+	s.post(t, "email_confirm/", params{"token": hidden.add("the token of a registration",
+		s.mailTo(t, mailtext.Verification, email).token(t))}).want(t, "")
 	s.postAs(t, session, "export/", params{"password": secret("a wrong password of an export")}).want(t, "validation_failed")
 	s.postAs(t, session, "export/", params{"password": first}).want(t, "")
 
 	s.post(t, "auth/", params{"login": login, "password": secret("a wrong password")}).want(t, "invalid_credentials")
 	s.do(t, call{path: "auth/?password=" + secret("a password in a query"), params: params{"login": login}})
-	s.do(t, call{path: "auth/", header: http.Header{"Content-Type": {jsonType}}, body: strings.NewReader("password=" + secret("a password in no JSON"))}).want(t, "malformed_request")
-	s.do(t, call{path: "auth/", header: http.Header{"Content-Type": {formType}}, body: strings.NewReader("password=%zz" + secret("a password in no form"))}).want(t, "malformed_request")
+	s.do(t, call{path: "auth/", header: http.Header{"Content-Type": {jsonType}},
+		body: strings.NewReader("password=" + secret("a password in no JSON"))}).want(t, "malformed_request")
+	s.do(t, call{path: "auth/", header: http.Header{"Content-Type": {formType}},
+		body: strings.NewReader("password=%zz" + secret("a password in no form"))}).want(t, "malformed_request")
 	s.do(t, call{path: "auth/", header: http.Header{"Content-Type": {"text/plain"}}, body: strings.NewReader(secret("a password as text"))})
 	s.do(t, call{path: secret("a password as path") + "/"}).want(t, "not_found")
 	weak := params{"password": secret("a refused password"), "confirm_password": secret("its confirmation")}
 	s.post(t, "register/", applicant(weak)).want(t, "validation_failed")
 	s.post(t, "register/", applicant(params{secret("a password as name"): "x"})).want(t, "validation_failed")
 	s.getAs(t, note("a made-up hash", pair{session.ID, flip(session.Hash, 3)}), "profile/").want(t, "unauthenticated")
-	s.do(t, call{method: http.MethodGet, path: "profile/", header: http.Header{"User-Id": {secret("a password as id")}, "User-Hash": {"x"}}}).want(t, "unauthenticated")
+	s.do(t, call{method: http.MethodGet, path: "profile/", header: http.Header{"User-Id": {secret("a password as id")},
+		"User-Hash": {"x"}}}).want(t, "unauthenticated")
 
 	next := secret("the second password")
-	s.postAs(t, session, "password/", params{"old_password": secret("a wrong old password"), "password": next, "confirm_password": next}).want(t, "validation_failed")
-	session = note("a hash from a password change", s.postAs(t, session, "password/", params{"old_password": first, "password": next, "confirm_password": next}).pair(t))
+	s.postAs(t, session, "password/", params{"old_password": secret("a wrong old password"), "password": next,
+		"confirm_password": next}).want(t, "validation_failed")
+	session = note("a hash from a password change", s.postAs(t, session, "password/",
+		params{"old_password": first, "password": next, "confirm_password": next}).pair(t))
 	s.getAs(t, second, "auth_refresh/").want(t, "unauthenticated")
 
 	s.postAs(t, session, "email/", params{"password": next, "email": "new-" + email}).want(t, "")
@@ -221,7 +227,8 @@ func (s *system) secretive(t testing.TB, hidden secrets) {
 	s.postAs(t, session, "delete/", params{"password": secret("a wrong password of a deletion")}).want(t, "validation_failed")
 	s.postAs(t, session, "delete/", params{"password": last}).want(t, "")
 	s.post(t, "delete_undo/", params{"token": secret("a made-up token of a deletion")}).want(t, "invalid_token")
-	s.post(t, "delete_undo/", params{"token": hidden.add("the token of a deletion", s.mailTo(t, mailtext.Deletion, "new-"+email).token(t))}).want(t, "")
+	s.post(t, "delete_undo/", params{"token": hidden.add("the token of a deletion",
+		s.mailTo(t, mailtext.Deletion, "new-"+email).token(t))}).want(t, "")
 }
 
 // secretiveTwoFactor uses every operation of second factors, with correct and with wrong
@@ -273,7 +280,8 @@ func (s *system) secretiveTwoFactor(t testing.TB) secrets {
 	s.attempt(t, u, add("a code with a letter", "S3CR3T")).want(t, "invalid_code")
 	s.do(t, call{path: "auth/?code=" + code(), params: params{"login": u.login, "password": u.password}}).want(t, "code_required")
 	for _, path := range []string{"export/", "delete/", "two_factor_codes/", "two_factor_remove/"} {
-		s.postAs(t, u.pair, path, params{"password": u.password, "code": add("a malformed code", "SECRETCODEOF"+path)}).want(t, "validation_failed")
+		s.postAs(t, u.pair, path, params{"password": u.password, "code": add("a malformed code", "SECRETCODEOF"+path)}).want(t,
+			"validation_failed")
 	}
 	s.postAs(t, u.pair, "export/", params{"password": u.password, "code": code()}).want(t, "")
 	var proof string

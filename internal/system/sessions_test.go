@@ -172,7 +172,8 @@ func testEndedSessions(t *testing.T, s *system) {
 	s.wantAlive(t, "another session", other)
 
 	otherNext := s.refresh(t, other)
-	s.postAs(t, s.signIn(t, u), "password/", params{"old_password": u.password, "password": recovered, "confirm_password": recovered}).want(t, "")
+	s.postAs(t, s.signIn(t, u), "password/", params{"old_password": u.password, "password": recovered, "confirm_password": recovered}).want(t,
+		"")
 	outlast(time.Now(), grace)
 	s.getAs(t, other, "auth_refresh/").want(t, "unauthenticated")
 	s.getAs(t, otherNext, "auth_refresh/").want(t, "unauthenticated")

@@ -31,7 +31,8 @@ func TestSettings_OlderVersionServesWithThoseOfANewerOne(t *testing.T) {
 		}
 	}
 	write("")
-	o := options{database: testkit.SQLite(t), data: filepath.Join(t.TempDir(), "data"), flags: []string{"--settings", settings, "--bake", "1s"}}
+	o := options{database: testkit.SQLite(t), data: filepath.Join(t.TempDir(), "data"),
+		flags: []string{"--settings", settings, "--bake", "1s"}}
 	if released != "" {
 		o.flags = append(o.flags, "--plugin", released)
 	}
@@ -71,7 +72,8 @@ func TestSettings_OlderVersionServesWithThoseOfANewerOne(t *testing.T) {
 	switch {
 	case released == "" && code != http.StatusOK: // an older build of the same schema enforces them, too
 		t.Errorf("rollback to %s: got %d %s", older, code, body)
-	case released != "" && (code != http.StatusConflict || !strings.Contains(body, `"step":"preflight"`) || !strings.Contains(body, "schema: ")):
+	case released != "" && (code != http.StatusConflict || !strings.Contains(body, `"step":"preflight"`) ||
+		!strings.Contains(body, "schema: ")):
 		t.Errorf("rollback to %s: got %d %s, want a refusal because of the schema", older, code, body)
 	case released != "":
 		s.awaitServing(t, newer, 0)

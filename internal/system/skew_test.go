@@ -22,7 +22,8 @@ func TestSkew_ReleasedPluginLacksNewOperations(t *testing.T) {
 	}
 	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled, flags: []string{"--plugin", released}})
 	s.putSchema(t, schema) // with texts that the plugin drops
-	if body := string(s.getAs(t, pair{}, "fields/").Raw); !strings.Contains(body, `"hint":"Abroad too."`) || !strings.Contains(body, `"pattern_message":"Begin with +."`) {
+	if body := string(s.getAs(t, pair{}, "fields/").Raw); !strings.Contains(body, `"hint":"Abroad too."`) ||
+		!strings.Contains(body, `"pattern_message":"Begin with +."`) {
 		t.Errorf("got fields %s, want the hint and the message of the pattern", body)
 	}
 	if got := s.post(t, "register/", params{"phone": "5"}).Result.Fields["phone"].Message; got != "Begin with +." {

@@ -147,7 +147,8 @@ func (s *system) resources(t testing.TB) map[string]float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, folder := range map[string]string{"files in the run folder": filepath.Join(s.data, "run"), "sockets": sockets, "temporary files": os.TempDir()} {
+	for name, folder := range map[string]string{"files in the run folder": filepath.Join(s.data, "run"), "sockets": sockets,
+		"temporary files": os.TempDir()} {
 		files := 0
 		_ = filepath.WalkDir(folder, func(string, os.DirEntry, error) error { files++; return nil }) // a file may be removed meanwhile
 		used[name] = float64(files)
@@ -380,7 +381,8 @@ func TestSoakMove(t *testing.T) {
 	url := testkit.SQLite(t)
 	testkit.Binaries(t) // not within the time that is measured
 	began := time.Now()
-	importing := exec.CommandContext(t.Context(), testkit.Binaries(t).Plugin, "import", "--from=wordpress", "--map=city=city", "--fields="+cityField(t), "--wrap=later", path)
+	importing := exec.CommandContext(t.Context(), testkit.Binaries(t).Plugin, "import", "--from=wordpress", "--map=city=city",
+		"--fields="+cityField(t), "--wrap=later", path)
 	importing.Env = append(importing.Environ(), "PERSONAL_DATABASE="+url)
 	if err := importing.Start(); err != nil {
 		t.Fatal(err)
@@ -405,7 +407,8 @@ func TestSoakMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	resumed := moveFile(t, url, path)
-	if want := fmt.Sprintf("%d accounts imported, %d were there already, 0 rows refused\n", int64(users)-stored, stored); !strings.Contains(resumed, want) {
+	if want := fmt.Sprintf("%d accounts imported, %d were there already, 0 rows refused\n", int64(users)-stored,
+		stored); !strings.Contains(resumed, want) {
 		t.Errorf("got %s, want %s", resumed, want)
 	}
 	t.Run("at once", func(t *testing.T) { moveFile(t, testkit.SQLite(t), path) })
@@ -423,7 +426,8 @@ func cityField(t *testing.T) string {
 // moveFile imports a dump of WordPress and returns what was printed.
 func moveFile(t *testing.T, url, path string) string {
 	t.Helper()
-	importing := exec.CommandContext(t.Context(), testkit.Binaries(t).Plugin, "import", "--from=wordpress", "--map=city=city", "--fields="+cityField(t), "--wrap=later", path)
+	importing := exec.CommandContext(t.Context(), testkit.Binaries(t).Plugin, "import", "--from=wordpress", "--map=city=city",
+		"--fields="+cityField(t), "--wrap=later", path)
 	importing.Env = append(importing.Environ(), "PERSONAL_DATABASE="+url)
 	began := time.Now()
 	out, err := importing.CombinedOutput()
@@ -432,7 +436,8 @@ func moveFile(t *testing.T, url, path string) string {
 	}
 	took, memory := time.Since(began), importing.ProcessState.SysUsage().(*syscall.Rusage).Maxrss>>10
 	computed := importing.ProcessState.UserTime() + importing.ProcessState.SystemTime()
-	t.Logf("%s in %v: %.0f users/s, %v of processor time, peak memory %d MiB", out, took, float64(count("PERSONAL_SOAK_ROWS", 1_000_000))/took.Seconds(), computed, memory)
+	t.Logf("%s in %v: %.0f users/s, %v of processor time, peak memory %d MiB", out, took,
+		float64(count("PERSONAL_SOAK_ROWS", 1_000_000))/took.Seconds(), computed, memory)
 	if memory >= 64 {
 		t.Errorf("got a peak memory of %d MiB, want less than 64", memory)
 	}

@@ -60,7 +60,8 @@ func TestSupportPage_ButtonHelpsTheUser(t *testing.T) {
 			return s.do(t, call{path: "auth/", header: from(address), params: params{"login": u.login, "password": u.password}})
 		}
 
-		s.guess(t, call{path: "auth/", header: from("192.0.2.1"), params: params{"login": u.login, "password": "wrong wrong"}}, "invalid_credentials")
+		s.guess(t, call{path: "auth/", header: from("192.0.2.1"), params: params{"login": u.login, "password": "wrong wrong"}},
+			"invalid_credentials")
 		signIn("192.0.2.1").want(t, "too_many_attempts")
 		page := ask("192.0.2.1")
 		if verdict := decisive(t, page); !strings.Contains(verdict, "Too many wrong passwords for") || !strings.Contains(verdict, "192.0.2.1") {
@@ -79,7 +80,8 @@ func TestSupportPage_ButtonHelpsTheUser(t *testing.T) {
 		signIn("192.0.2.1").want(t, "")
 
 		unknown := unique()
-		if verdict := decisive(t, admin.get(t, "/admin/support?login="+unknown)); !strings.Contains(verdict, `href="/admin/users/new?login=`+unknown+`"`) {
+		if verdict := decisive(t, admin.get(t, "/admin/support?login="+unknown)); !strings.Contains(verdict,
+			`href="/admin/users/new?login=`+unknown+`"`) {
 			t.Errorf("an unknown login: got %s, want a link that creates the user", verdict)
 		}
 
@@ -90,7 +92,8 @@ func TestSupportPage_ButtonHelpsTheUser(t *testing.T) {
 			}
 		}
 		admin.send(t, http.StatusUnprocessableEntity, http.MethodGet, "/admin/support?login="+u.login+"&address=192.0.2.0/24", nil)
-		if log := s.log.String(); strings.Contains(log, "/admin/support?") || strings.Contains(log, "login="+u.login) || strings.Contains(log, "192.0.2.0/24") {
+		if log := s.log.String(); strings.Contains(log, "/admin/support?") || strings.Contains(log, "login="+u.login) ||
+			strings.Contains(log, "192.0.2.0/24") {
 			t.Errorf("the log has what was asked: %s", log)
 		}
 	})

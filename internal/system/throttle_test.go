@@ -20,12 +20,15 @@ func TestThrottling(t *testing.T) {
 	t.Parallel()
 	testkit.Database(t, func(t *testing.T, database string) {
 		const few = "[mail]\nnotices = false\n[throttle.recover]\nburst = 3\nevery = \"1h\"\n"
-		s := start(t, options{database: database, settings: cheap + unverified + twoFactor + few, flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
+		s := start(t, options{database: database, settings: cheap + unverified + twoFactor + few,
+			flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
 		t.Run("guesses at one account", func(t *testing.T) { testGuesses(t, s) })
 		t.Run("known and unknown login alike", func(t *testing.T) {
 			known, unknown := s.newUser(t), unique()
-			a := s.guess(t, call{path: "auth/", header: from("192.0.2.2"), params: params{"login": known.login, "password": "wrong wrong"}}, "invalid_credentials")
-			b := s.guess(t, call{path: "auth/", header: from("192.0.2.3"), params: params{"login": unknown, "password": "wrong wrong"}}, "invalid_credentials")
+			a := s.guess(t, call{path: "auth/", header: from("192.0.2.2"), params: params{"login": known.login, "password": "wrong wrong"}},
+				"invalid_credentials")
+			b := s.guess(t, call{path: "auth/", header: from("192.0.2.3"), params: params{"login": unknown, "password": "wrong wrong"}},
+				"invalid_credentials")
 			if a != b {
 				t.Errorf("got 429 after %d guesses at a known login and %d at an unknown one, want the same number", a, b)
 			}
@@ -150,7 +153,8 @@ func testForeignPosts(t *testing.T, s *system) {
 		s.do(t, call{path: "recover/", header: header, params: params{"login": u.login}}).want(t, "cross_origin")
 	}
 	s.do(t, right).want(t, "")
-	s.do(t, call{path: "auth/", header: from(home), params: params{"login": stranger["login"], "password": stranger["password"]}}).want(t, "invalid_credentials")
+	s.do(t, call{path: "auth/", header: from(home), params: params{"login": stranger["login"], "password": stranger["password"]}}).want(t,
+		"invalid_credentials")
 	s.do(t, call{path: "register/", header: from(home), params: stranger}).want(t, "")
 	s.do(t, call{path: "recover/", header: from(home), params: params{"login": u.login}}).want(t, "")
 }
@@ -176,7 +180,8 @@ func TestForgedAddresses(t *testing.T) {
 		if judged := guesses(t, s, func() string { return u.login }); judged > 16 {
 			t.Errorf("%d of 300 guesses were judged, want 16 at most", judged)
 		}
-		s.do(t, call{path: "auth/", header: from("192.0.2.251"), params: params{"login": u.login, "password": u.password}}).want(t, "too_many_attempts")
+		s.do(t, call{path: "auth/", header: from("192.0.2.251"), params: params{"login": u.login, "password": u.password}}).want(t,
+			"too_many_attempts")
 	})
 	t.Run("limit per address is ten times as wide", func(t *testing.T) { // the sender may be a proxy that is not trusted yet
 		s := start(t, options{database: testkit.SQLite(t), settings: cheap + "[throttle.guess_address]\nburst = 2\nevery = \"1h\"\n"})

@@ -183,7 +183,8 @@ func TestTraces_ConnectBothProcessesAndHoldNoValues(t *testing.T) {
 		last := registered[len(registered)-1]
 		operation := c.follow(t, last, [2]string{"cms", service + "Register"}, [2]string{"cms-plugin", service + "Register"})
 		c.follow(t, operation, [2]string{"cms-plugin", "store: create an account"})
-		c.follow(t, operation, [2]string{"cms-plugin", "job event"}, [2]string{"cms-plugin", callback + "PublishEvent"}, [2]string{"cms", callback + "PublishEvent"})
+		c.follow(t, operation, [2]string{"cms-plugin", "job event"}, [2]string{"cms-plugin", callback + "PublishEvent"},
+			[2]string{"cms", callback + "PublishEvent"})
 		refreshed := c.roots("GET /api/v1/personal/auth_refresh/")
 		operation = c.follow(t, refreshed[0], [2]string{"cms", service + "Refresh"}, [2]string{"cms-plugin", service + "Refresh"})
 		c.follow(t, operation, [2]string{"cms-plugin", "store: find a session"})
@@ -343,7 +344,8 @@ func BenchmarkTracedRefresh(b *testing.B) {
 	for _, tt := range []struct{ name, ratio string }{{"off", ""}, {"again", ""}, {"1%", "0.01"}, {"100%", "1"}} {
 		var env []string
 		if tt.ratio != "" {
-			env = []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + newCollector(b).URL, "OTEL_TRACES_SAMPLER=parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG=" + tt.ratio}
+			env = []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + newCollector(b).URL, "OTEL_TRACES_SAMPLER=parentbased_traceidratio",
+				"OTEL_TRACES_SAMPLER_ARG=" + tt.ratio}
 		}
 		s := start(b, options{database: testkit.SQLite(b), settings: cheap + unthrottled, env: env, flags: []string{"--log-level", "error"}})
 		one := &side{name: tt.name, s: s, pids: []int{s.process.Pid, s.plugin(b).Active.PID}}

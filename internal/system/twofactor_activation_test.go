@@ -35,7 +35,8 @@ func TestTwoFactor_IsOfferedOnceSettled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o := options{database: testkit.SQLite(t), data: filepath.Join(t.TempDir(), "data"), flags: []string{"--settings", settings, "--bake", "1h"}}
+	o := options{database: testkit.SQLite(t), data: filepath.Join(t.TempDir(), "data"),
+		flags: []string{"--settings", settings, "--bake", "1h"}}
 	write(unverified)
 	s := start(t, o)
 	older := s.plugin(t).Active.Version
@@ -83,7 +84,8 @@ func TestSkew_ReleasedPluginIsKeptOutBySecondFactors(t *testing.T) {
 	activating := start(t, options{database: database, settings: cheap + unthrottled + twoFactor})
 	activating.awaitTwoFactor(t)
 	u := activating.newSecured(t)
-	reason := fmt.Sprintf("schema: the database has schema version %d, which needs a program that knows version 5; this one knows 1", store.SchemaTarget)
+	reason := fmt.Sprintf("schema: the database has schema version %d, which needs a program that knows version 5; this one knows 1",
+		store.SchemaTarget)
 
 	for name, s := range map[string]*system{"a node in a bake": baking, "a node that asks for no second factors": swapped} {
 		t.Run("code is required at once at "+name, func(t *testing.T) { s.attempt(t, u, "").want(t, "code_required") })
@@ -135,7 +137,8 @@ func TestSkew_ReleasedPluginIsKeptOutBySecondFactors(t *testing.T) {
 	})
 	t.Run("swap at a node that ran it all the time", func(t *testing.T) {
 		unswapped.install(t, pluginVersion(t, newer), newer)
-		if code, got := unswapped.ask(t, "use", fmt.Sprintf(`{"version":%q}`, newer)); code != http.StatusConflict || !strings.Contains(got, `"step":"preflight"`) {
+		if code, got := unswapped.ask(t, "use", fmt.Sprintf(`{"version":%q}`, newer)); code != http.StatusConflict ||
+			!strings.Contains(got, `"step":"preflight"`) {
 			t.Errorf("got %d %s, want a refusal, because %s could not take over again", code, got, old)
 		}
 	})

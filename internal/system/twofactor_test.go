@@ -179,7 +179,8 @@ func testEnrolment(t *testing.T, s *system) {
 	s.postAs(t, u.pair, "two_factor_confirm/", params{}).want(t, "email_unverified")
 	s.verifyEmail(t, u)
 	s.postAs(t, u.pair, "two_factor/", params{}).wantFields(t, "validation_failed", fieldErrors{"password": "required"})
-	s.postAs(t, u.pair, "two_factor/", params{"password": "wrong wrong"}).wantFields(t, "validation_failed", fieldErrors{"password": "mismatch"})
+	s.postAs(t, u.pair, "two_factor/", params{"password": "wrong wrong"}).wantFields(t, "validation_failed",
+		fieldErrors{"password": "mismatch"})
 
 	s.postAs(t, pair{}, "two_factor_confirm/", params{"code": "123456"}).want(t, "unauthenticated")
 	s.postAs(t, u.pair, "two_factor_confirm/", params{}).wantFields(t, "validation_failed", fieldErrors{"code": "required"})
@@ -187,14 +188,16 @@ func testEnrolment(t *testing.T, s *system) {
 	for _, path := range []string{"two_factor_codes/", "two_factor_remove/"} {
 		s.postAs(t, pair{}, path, params{}).want(t, "unauthenticated")
 		s.postAs(t, u.pair, path, params{}).wantFields(t, "validation_failed", fieldErrors{"password": "required", "code": "required"})
-		s.postAs(t, u.pair, path, params{"password": "wrong wrong", "code": "123456"}).wantFields(t, "validation_failed", fieldErrors{"password": "mismatch"})
+		s.postAs(t, u.pair, path, params{"password": "wrong wrong", "code": "123456"}).wantFields(t, "validation_failed",
+			fieldErrors{"password": "mismatch"})
 		s.postAs(t, u.pair, path, params{"password": u.password, "code": "123456"}).want(t, "two_factor_off")
 	}
 
 	replaced := s.beginTwoFactor(t, u)
 	a := s.beginTwoFactor(t, u)
 	uri, err := url.Parse(a.uri)
-	if err != nil || uri.Scheme != "otpauth" || uri.Host != "totp" || uri.Path != "/Example site:"+u.login || uri.Query().Get("secret") != a.base32 || uri.Query().Get("issuer") != "Example site" {
+	if err != nil || uri.Scheme != "otpauth" || uri.Host != "totp" || uri.Path != "/Example site:"+u.login ||
+		uri.Query().Get("secret") != a.base32 || uri.Query().Get("issuer") != "Example site" {
 		t.Errorf("got URI %s (%v), want one of the issuer, the login and the secret", a.uri, err)
 	}
 	for name, usual := range map[string]string{"algorithm": "SHA1", "digits": "6", "period": "30"} {
@@ -231,7 +234,8 @@ func testEnrolment(t *testing.T, s *system) {
 	}
 	u.pair = s.refresh(t, u.pair)
 	s.attempt(t, secured{user: u}, code).want(t, "invalid_code") // the confirmation has used it
-	s.postAs(t, u.pair, "two_factor/", params{"password": "wrong wrong"}).wantFields(t, "validation_failed", fieldErrors{"password": "mismatch"})
+	s.postAs(t, u.pair, "two_factor/", params{"password": "wrong wrong"}).wantFields(t, "validation_failed",
+		fieldErrors{"password": "mismatch"})
 	s.postAs(t, u.pair, "two_factor/", right).want(t, "two_factor_on")
 	s.postAs(t, u.pair, "two_factor_confirm/", params{"code": a.codeOf(stepNow() + 1)}).want(t, "two_factor_off")
 	eventually(t, "the event is published", func() bool { return s.events(t, "two_factor_on", u.ID) == 1 })
@@ -264,7 +268,8 @@ func testSignInWithCode(t *testing.T, s *system) {
 	u := s.newSecured(t)
 	s.attempt(t, u, "").want(t, "code_required")
 	s.post(t, "auth/", params{"login": u.email, "password": u.password}).want(t, "code_required")
-	s.post(t, "auth/", params{"login": u.login, "password": u.password, "code": 123456}).wantFields(t, "validation_failed", fieldErrors{"code": "invalid_type"})
+	s.post(t, "auth/", params{"login": u.login, "password": u.password, "code": 123456}).wantFields(t, "validation_failed",
+		fieldErrors{"code": "invalid_type"})
 	for _, wrong := range []string{
 		u.wrong(), "12345", "1234567", "abcdef", "AAAA-BBBB-CCCC-DDDD-EEEE-FFFF", strings.Repeat("A", 1000), "１２３４５６", u.codeOf(stepNow() - 2), u.codeOf(stepNow() + 3),
 	} {
@@ -299,7 +304,8 @@ func testSignInWithCode(t *testing.T, s *system) {
 
 	got, body := s.submit(t, "/account/sign-in", url.Values{"login": {u.login}, "password": {u.password}}, "")
 	for _, cookie := range got.Cookies() {
-		if page, _ := s.web(t, http.MethodGet, "/demo/greeting", "", "Cookie", cookie.Name+"="+cookie.Value); page.StatusCode != http.StatusUnauthorized {
+		if page, _ := s.web(t, http.MethodGet, "/demo/greeting", "", "Cookie",
+			cookie.Name+"="+cookie.Value); page.StatusCode != http.StatusUnauthorized {
 			t.Errorf("the pages sign the user in without a code: got %d %s", got.StatusCode, body)
 		}
 	}
@@ -384,7 +390,8 @@ func testTwoFactorRemoval(t *testing.T, s *system) {
 	u := s.newSecured(t)
 	other := s.attempt(t, u, s.code(t, u)).pair(t)
 	former := u.pair
-	u.pair = s.postAs(t, u.pair, "two_factor_remove/", params{"password": u.password, "code": s.code(t, u)}).wantData(t, "user_id", "user_hash").pair(t)
+	u.pair = s.postAs(t, u.pair, "two_factor_remove/", params{"password": u.password, "code": s.code(t, u)}).wantData(t, "user_id",
+		"user_hash").pair(t)
 	s.wantTwoFactor(t, u.pair, false)
 	s.wantDead(t, "a copied hash", former)
 	s.wantDead(t, "another session", other)
@@ -464,7 +471,8 @@ func testWaysAround(t *testing.T, s *system) {
 			}
 		},
 		"registration of the same login": func(t *testing.T, u *secured) {
-			s.post(t, "register/", applicant(params{"login": strings.ToUpper(u.login)})).wantFields(t, "already_exists", fieldErrors{"login": "taken"})
+			s.post(t, "register/", applicant(params{"login": strings.ToUpper(u.login)})).wantFields(t, "already_exists",
+				fieldErrors{"login": "taken"})
 		},
 		"import of the same login": func(t *testing.T, u *secured) {
 			file := filepath.Join(t.TempDir(), "users.csv")
@@ -521,7 +529,8 @@ func testGuessedCodes(t *testing.T, s *system) {
 		t.Error("no rejected code is counted in the metrics")
 	}
 	for _, path := range []string{"export/", "delete/", "two_factor_codes/", "two_factor_remove/"} {
-		s.do(t, call{path: path, as: u.pair, header: from("192.0.2.41"), params: params{"password": u.password, "code": s.code(t, u)}}).want(t, "too_many_attempts")
+		s.do(t, call{path: path, as: u.pair, header: from("192.0.2.41"), params: params{"password": u.password, "code": s.code(t, u)}}).want(t,
+			"too_many_attempts")
 	}
 	for range 12 { // each is refunded
 		signIn(home, s.code(t, u)).want(t, "")

@@ -61,7 +61,8 @@ func testUserCommands(t *testing.T, s *system) {
 	}
 
 	t.Run("an invited user chooses a password", func(t *testing.T) {
-		out := run(t, "They get a mail to choose a password.", "create", u.login, "--email", u.email, "--name", "Анна", "--invite", "--locale", "ru")
+		out := run(t, "They get a mail to choose a password.", "create", u.login, "--email", u.email, "--name", "Анна", "--invite", "--locale",
+			"ru")
 		id, err := strconv.ParseInt(created.FindStringSubmatch(out)[1], 10, 64)
 		if err != nil {
 			t.Fatal(err)

@@ -244,12 +244,14 @@ func testTakenAddress(t *testing.T, s *system) {
 	owner := s.newConfirmedUser(t)
 	other := s.newConfirmedUser(t)
 	// The limit of taken e-mails, which this uses up, does not concern registrations.
-	change := call{path: "email/", as: other.pair, header: from("192.0.2.30"), params: params{"password": other.password, "email": owner.email}}
+	change := call{path: "email/", as: other.pair, header: from("192.0.2.30"),
+		params: params{"password": other.password, "email": owner.email}}
 	s.do(t, change).wantFields(t, "already_exists", fieldErrors{"email": "taken"})
 	s.do(t, change).want(t, "too_many_attempts")
 	var responses []*response
 	for _, email := range []string{unique() + "@mail.example", owner.email, strings.ToUpper(owner.email)} {
-		responses = append(responses, s.do(t, call{path: "register/", header: from("192.0.2.30"), params: applicant(params{"email": email})}).wantData(t))
+		responses = append(responses, s.do(t, call{path: "register/", header: from("192.0.2.30"),
+			params: applicant(params{"email": email})}).wantData(t))
 	}
 	wantAlike(t, responses...)
 	attempt := s.mailTo(t, mailtext.RegistrationAttempt, owner.email)
@@ -267,7 +269,8 @@ func testUnconfirmedAccount(t *testing.T, s *system) {
 	s.post(t, "auth/", params{"login": u.login, "password": "wrong wrong"}).want(t, "invalid_credentials")
 	s.post(t, "auth/", params{"login": u.email, "password": u.password}).want(t, "invalid_credentials")
 	for _, email := range []string{unique() + "@mail.example", u.email} {
-		s.post(t, "register/", applicant(params{"login": strings.ToUpper(u.login), "email": email})).wantFields(t, "already_exists", fieldErrors{"login": "taken"})
+		s.post(t, "register/", applicant(params{"login": strings.ToUpper(u.login), "email": email})).wantFields(t, "already_exists",
+			fieldErrors{"login": "taken"})
 	}
 	for _, p := range []params{{"login": u.login}, {"email": u.email}} {
 		s.post(t, "recover/", p).want(t, "")
@@ -283,7 +286,8 @@ func testUnconfirmedAccount(t *testing.T, s *system) {
 		t.Fatalf("got %d verification mails, want the first and another one", len(mails))
 	}
 	s.confirmWaiting(t, mails[0], u.login).wantData(t) // a newer mail leaves it valid
-	s.wantVerified(t, s.post(t, "auth/", params{"login": u.email, "password": u.password}).wantData(t, "user_id", "user_hash", "user_profile", "email_verified", "two_factor").pair(t), true)
+	s.wantVerified(t, s.post(t, "auth/", params{"login": u.email, "password": u.password}).wantData(t, "user_id", "user_hash", "user_profile",
+		"email_verified", "two_factor").pair(t), true)
 
 	disabled, _ := s.registerUnconfirmed(t, nil)
 	if n := execute(t, s.database, "UPDATE personal_accounts SET disabled = (1 = 1) WHERE login = '"+disabled.login+"'"); n != 1 {
@@ -353,7 +357,8 @@ func testMailFlood(t *testing.T, s *system) {
 		u, r := s.registerUnconfirmed(t, params{"email": owner.email})
 		another, other := s.registerUnconfirmed(t, params{"email": tagged()})
 		registered = append(registered, r, other)
-		resent = append(resent, s.post(t, "email_resend/", params{"login": u.login}), s.post(t, "email_resend/", params{"login": another.login, "email": another.email}))
+		resent = append(resent, s.post(t, "email_resend/", params{"login": u.login}),
+			s.post(t, "email_resend/", params{"login": another.login, "email": another.email}))
 		changed = append(changed, s.postAs(t, stranger.pair, "email/", params{"password": stranger.password, "email": tagged()}))
 		recoveries = append(recoveries, s.post(t, "recover/", params{"email": owner.email}))
 	}
@@ -408,14 +413,16 @@ func testNotices(t *testing.T, s *system) {
 	in(away, u["password"].(string))
 	in(away, u["password"].(string))
 	next := "changed horse 5"
-	p = s.do(t, call{path: "password/", as: p, header: from(home), params: params{"old_password": u["password"], "password": next, "confirm_password": next}}).pair(t)
+	p = s.do(t, call{path: "password/", as: p, header: from(home),
+		params: params{"old_password": u["password"], "password": next, "confirm_password": next}}).pair(t)
 	s.do(t, call{path: "recover/", header: from(home), params: params{"login": u["login"]}}).want(t, "")
 	token := s.mailTo(t, mailtext.Recovery, email).token(t)
 	s.do(t, call{path: "recover_confirm/", header: from(home), params: confirm(token, recovered)}).want(t, "")
 	s.getAs(t, p, "profile/").want(t, "unauthenticated")
 	p = in(home, recovered)
 	s.do(t, call{path: "email/", as: p, header: from(home), params: params{"password": recovered, "email": "new-" + email}}).want(t, "")
-	s.do(t, call{path: "email_confirm/", header: from(home), params: params{"token": s.mailTo(t, mailtext.EmailChange, "new-"+email).token(t)}}).want(t, "")
+	s.do(t, call{path: "email_confirm/", header: from(home), params: params{"token": s.mailTo(t, mailtext.EmailChange,
+		"new-"+email).token(t)}}).want(t, "")
 	s.awaitJobs(t)
 	for kind, address := range map[mailtext.Kind]string{
 		mailtext.PasswordChanged: home, mailtext.Recovered: home, mailtext.EmailChanged: home, mailtext.NewAddress: away,

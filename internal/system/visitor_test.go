@@ -150,7 +150,8 @@ func TestVisitorPages_AccountLifecycle(t *testing.T) {
 	t.Run("form of another site is refused", func(t *testing.T) {
 		for _, path := range []string{"/account", "/account/sign-out", "/account/sign-in"} {
 			v.send(t, http.StatusForbidden, http.MethodPost, path, url.Values{"name": {"Mallory"}, "all": {"true"}}, "Sec-Fetch-Site", "cross-site")
-			v.send(t, http.StatusForbidden, http.MethodPost, path, url.Values{"name": {"Mallory"}}, "Sec-Fetch-Site", "", "Origin", "https://evil.example")
+			v.send(t, http.StatusForbidden, http.MethodPost, path, url.Values{"name": {"Mallory"}}, "Sec-Fetch-Site", "", "Origin",
+				"https://evil.example")
 		}
 		if page := v.get(t, "/account"); strings.Contains(page, "Mallory") {
 			t.Error("the name was changed")
@@ -265,7 +266,8 @@ func TestProxyScheme_CookiesFollowTrustedProxy(t *testing.T) {
 			}
 			value, _, _ := strings.Cut(cookie, ";")
 			for _, scheme := range []string{"https", "http", ""} { // a proxy's configuration may have changed
-				if response, _ := s.web(t, http.MethodGet, "/account", "", "Cookie", value, "X-Forwarded-Proto", scheme); response.StatusCode != http.StatusOK {
+				if response, _ := s.web(t, http.MethodGet, "/account", "", "Cookie", value, "X-Forwarded-Proto",
+					scheme); response.StatusCode != http.StatusOK {
 					t.Errorf("scheme %q: got %d, want 200", scheme, response.StatusCode)
 				}
 			}

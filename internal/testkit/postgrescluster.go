@@ -141,7 +141,8 @@ func (c *PostgresCluster) newMember() (*member, error) {
 
 // run starts the server on its files.
 func (c *PostgresCluster) run(ctx context.Context, m *member) (err error) {
-	if err := errors.Join(os.Remove(filepath.Join(m.folder, certFile)), os.Remove(filepath.Join(m.folder, keyFile))); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := errors.Join(os.Remove(filepath.Join(m.folder, certFile)), os.Remove(filepath.Join(m.folder, keyFile))); err != nil &&
+		!errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	if err := writeCertificate(m.folder, c.owner); err != nil {

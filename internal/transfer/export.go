@@ -331,7 +331,8 @@ func ExportPerson(ctx context.Context, from PersonSource, query Query, w io.Writ
 	err = eachEvent(ctx, from, a.ID, time.Time{}, func(e personal.Event) error {
 		// Without the id, which the export holds once, and without other people's names
 		// and addresses.
-		line, err := json.Marshal(exportedEvent{Time: e.Time, Type: e.Type, Address: accounts.OwnAddress(e), RequestID: e.RequestID, Actor: e.Actor, Method: e.Method, Count: e.Count})
+		line, err := json.Marshal(exportedEvent{Time: e.Time, Type: e.Type, Address: accounts.OwnAddress(e), RequestID: e.RequestID,
+			Actor: e.Actor, Method: e.Method, Count: e.Count})
 		out.WriteString(separator)
 		out.Write(line)
 		separator = ",\n    "

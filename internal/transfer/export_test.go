@@ -60,7 +60,8 @@ func TestExport_LeavesOutWhatMustNotBeImported(t *testing.T) {
 	if _, err := s.CreateAccount(t.Context(), waiting, accounts.Session{}, func(int64) []accounts.NewJob { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	fill(t, s, accounts.Account{Login: "bob", LoginKey: "bob", PasswordHash: bcrypt, CredentialVersion: 3, EraseAt: s.Now(), EraseVersion: 2, Disabled: true})
+	fill(t, s, accounts.Account{Login: "bob", LoginKey: "bob", PasswordHash: bcrypt, CredentialVersion: 3, EraseAt: s.Now(), EraseVersion: 2,
+		Disabled: true})
 	if got := export(t, s); strings.Contains(got, "ada") || !strings.Contains(got, "bob") || strings.Contains(got, "erase_at") {
 		t.Errorf("got %s, want bob without a time of erasure", got)
 	}
@@ -74,7 +75,8 @@ func TestExport_LeavesOutWhatMustNotBeImported(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	var out bytes.Buffer
-	if err := transfer.ExportPerson(t.Context(), s, transfer.Query{Text: "ada"}, &out); err != nil || !strings.Contains(out.String(), `"unverified_email": "ada@example.com"`) {
+	if err := transfer.ExportPerson(t.Context(), s, transfer.Query{Text: "ada"}, &out); err != nil ||
+		!strings.Contains(out.String(), `"unverified_email": "ada@example.com"`) {
 		t.Errorf("the export of one user: got %s, %v, want the unconfirmed e-mail", out.String(), err)
 	}
 }
@@ -82,7 +84,9 @@ func TestExport_LeavesOutWhatMustNotBeImported(t *testing.T) {
 // fill adds an account, with its second factor if one is given.
 func fill(t *testing.T, s *store.Store, a accounts.Account, factor ...transfer.Factor) {
 	t.Helper()
-	outcomes, err := s.AddAccounts(t.Context(), []accounts.Account{a}, func([]transfer.Outcome) transfer.FollowUp { return transfer.FollowUp{Factors: factor} })
+	outcomes, err := s.AddAccounts(t.Context(), []accounts.Account{a}, func([]transfer.Outcome) transfer.FollowUp {
+		return transfer.FollowUp{Factors: factor}
+	})
 	if err != nil || outcomes[0].ID == 0 {
 		t.Fatalf("got %+v, %v, want the account added", outcomes, err)
 	}
@@ -122,7 +126,8 @@ func drawAccount(t *rapid.T, number int) accounts.Account {
 		a.Name = &name
 	}
 	for name, v := range rapid.MapOfN(text, rapid.OneOf(
-		text.AsAny(), rapid.Bool().AsAny(), rapid.Int64().AsAny(), rapid.Float64().AsAny(), rapid.SampledFrom([]float64{1e6, 3, -2.5e17, 1e21}).AsAny(), rapid.SliceOf(text).AsAny(),
+		text.AsAny(), rapid.Bool().AsAny(), rapid.Int64().AsAny(), rapid.Float64().AsAny(),
+		rapid.SampledFrom([]float64{1e6, 3, -2.5e17, 1e21}).AsAny(), rapid.SliceOf(text).AsAny(),
 	), 0, 5).Draw(t, "fields") {
 		a.Fields[name] = v
 	}

@@ -85,9 +85,11 @@ func (m *Import) openFactor(f *importedFactor) (refused string) {
 	}
 	var err error
 	if m.Keys == nil || !m.Keys.Has(f.Secret.Key) {
-		reasons = append(reasons, fmt.Sprintf("two_factor: the key %.40q encrypts the secret: give the file that has this key with --secret-key", f.Secret.Key))
+		reasons = append(reasons, fmt.Sprintf("two_factor: the key %.40q encrypts the secret: give the file that has this key with --secret-key",
+			f.Secret.Key))
 	} else if f.secret, err = m.Keys.Open(f.AccountID, f.Secret.Key, f.Secret.Data); err != nil {
-		reasons = append(reasons, fmt.Sprintf("two_factor: the secret is damaged, or not that of account %d: export the account again", f.AccountID))
+		reasons = append(reasons, fmt.Sprintf("two_factor: the secret is damaged, or not that of account %d: export the account again",
+			f.AccountID))
 	}
 	return strings.Join(reasons, "; ")
 }

@@ -27,7 +27,8 @@ func fillAda(t *testing.T, s *store.Store) transfer.Factor {
 	f.Secret.Key, f.Secret.Data = keyring(t, 2).Seal(7, sharedSecret)
 	f.Step = 55_000_000
 	created := time.Unix(1_700_000_000, 0)
-	fill(t, s, accounts.Account{ID: 7, Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1, Created: created, Updated: created}, f)
+	fill(t, s, accounts.Account{ID: 7, Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1, Created: created,
+		Updated: created}, f)
 	return f
 }
 
@@ -138,7 +139,8 @@ func TestImport_RefusesAccountWhoseFactorCannotBeImported(t *testing.T) {
 func TestImport_StoresAccountAndFactorInOneTransaction(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
-		_, err := s.AddAccounts(t.Context(), []accounts.Account{{ID: 7, Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1}},
+		_, err := s.AddAccounts(t.Context(), []accounts.Account{{ID: 7, Login: "ada", LoginKey: "ada", PasswordHash: bcrypt,
+			CredentialVersion: 1}},
 			func([]transfer.Outcome) transfer.FollowUp {
 				return transfer.FollowUp{Factors: []transfer.Factor{{AccountID: 7, RecoveryCodes: [][32]byte{{1}, {1}}}}}
 			})

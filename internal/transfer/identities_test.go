@@ -114,7 +114,8 @@ func TestImport_RefusesIdentitiesOfOtherAccounts(t *testing.T) {
 		bob := strings.NewReplacer(`"id":7,`, ``, `"login":"ada"`, `"login":"bob"`, `"subject":"ada"`, `"subject":"bob"`).Replace(line)
 		dryRun := transfer.DryRun{Store: openStore(t, testkit.SQLite(t)), Real: to, WaysIn: true}
 		dry := newRun(t, dryRun)
-		if done := dry.file(t, transfer.NDJSON, line+bob); done.Imported != 1 || dry.report.String() != "2: identities: taken by an earlier row\n" {
+		if done := dry.file(t, transfer.NDJSON, line+bob); done.Imported != 1 ||
+			dry.report.String() != "2: identities: taken by an earlier row\n" {
 			t.Errorf("a dry run: got %+v\n%s", done, dry.report.String())
 		}
 		const want = "identities: taken by account 7\n"

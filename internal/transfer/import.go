@@ -89,7 +89,8 @@ func (o Outcome) reason() string {
 	for _, taken := range []struct {
 		column string
 		by     int64
-	}{{columnEmail, o.Taken.Email}, {columnID, o.Taken.ID}, {columnLogin, o.Taken.Login}, {columnPasskeys, o.Taken.Passkey}, {columnIdentity, o.Taken.Identity}} {
+	}{{columnEmail, o.Taken.Email}, {columnID, o.Taken.ID}, {columnLogin, o.Taken.Login}, {columnPasskeys, o.Taken.Passkey},
+		{columnIdentity, o.Taken.Identity}} {
 		switch {
 		case taken.by == anotherRow:
 			list = append(list, taken.column+": taken by an earlier row")

@@ -39,7 +39,8 @@ func TestImport_FormOfADigest(t *testing.T) {
 	if done.Imported != 4 || done.Refused != 2 {
 		t.Fatalf("got %+v and refused\n%s", done, r.report.String())
 	}
-	for _, reason := range []string{"6: password_hash: bad password hash: the form is not like", "7: password_hash: bad password hash: the salt of the form md5(p.s) is missing"} {
+	for _, reason := range []string{"6: password_hash: bad password hash: the form is not like",
+		"7: password_hash: bad password hash: the salt of the form md5(p.s) is missing"} {
 		if !strings.Contains(r.report.String(), reason) {
 			t.Errorf("got refused\n%s\nwant %q", r.report.String(), reason)
 		}
@@ -52,7 +53,8 @@ func TestImport_FormOfADigest(t *testing.T) {
 	}
 	r = newRun(t, s)
 	r.file(t, transfer.NDJSON, `{"login":"json","password_hash":"`+digits+`","password_salt":"Zr8aQ","hash_form":"md5(p.s)"}`)
-	if got, err := cheapHasher(t).Verify(t.Context(), password.Source{}, account(t, s, "json").PasswordHash, phrase); err != nil || !got.Match {
+	if got, err := cheapHasher(t).Verify(t.Context(), password.Source{}, account(t, s, "json").PasswordHash, phrase); err != nil ||
+		!got.Match {
 		t.Errorf("NDJSON: got %+v, %v", got, err)
 	}
 }
@@ -257,7 +259,8 @@ func TestImport_ReportsConflictsAndMergesNothing(t *testing.T) {
 		if export(t, s) != before {
 			t.Error("the dry run changed the database")
 		}
-		if done := r.file(t, transfer.CSV, file); done.Imported != 1 || r.report.String() != fmt.Sprintf("%saccount %d\n", want, account(t, s, "clara").ID) {
+		if done := r.file(t, transfer.CSV, file); done.Imported != 1 ||
+			r.report.String() != fmt.Sprintf("%saccount %d\n", want, account(t, s, "clara").ID) {
 			t.Errorf("got %+v and refused\n%s", done, r.report.String())
 		}
 		if after := export(t, s); !strings.HasPrefix(after, before) || strings.Count(after, "\n") != 2 {

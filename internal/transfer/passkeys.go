@@ -83,7 +83,8 @@ func readPasskeys(value json.RawMessage, withFactor bool) (list []accounts.Passk
 			RelyingParty: k.RelyingParty, Name: k.Name, Created: k.Created.UTC().Truncate(time.Microsecond), LastUsed: k.LastUsed.UTC().Truncate(time.Microsecond),
 			CredentialVersion: importedVersion, WithCode: k.WithCode && withFactor, UserHandle: in.UserHandle,
 		}
-		p.CredentialID, p.PublicKey, p.SignCount, p.BackupEligible, p.BackedUp = k.CredentialID, k.PublicKey, k.SignCount, k.BackupEligible, k.BackedUp
+		p.CredentialID, p.PublicKey, p.SignCount, p.BackupEligible, p.BackedUp = k.CredentialID, k.PublicKey, k.SignCount, k.BackupEligible,
+			k.BackedUp
 		if k.Void {
 			p.CredentialVersion = voidVersion
 		}

@@ -163,7 +163,8 @@ func TestImport_RefusesPasskeysOfOtherAccounts(t *testing.T) {
 		from, to := openStore(t, testdb.SQLite(t)), openStore(t, url)
 		fillPasskeys(t, from)
 		line := export(t, from)
-		bob := strings.NewReplacer(`"id":7,`, ``, `"login":"ada"`, `"login":"bob"`, base64.StdEncoding.EncodeToString([]byte("one")), "bmV3").Replace(line)
+		bob := strings.NewReplacer(`"id":7,`, ``, `"login":"ada"`, `"login":"bob"`, base64.StdEncoding.EncodeToString([]byte("one")),
+			"bmV3").Replace(line)
 		dry := newRun(t, transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: to, WaysIn: true})
 		if done := dry.file(t, transfer.NDJSON, line+bob); done.Imported != 1 || dry.report.String() != "2: passkeys: taken by an earlier row\n" {
 			t.Errorf("a dry run: got %+v\n%s", done, dry.report.String())

@@ -308,7 +308,8 @@ func TestMove_Logins(t *testing.T) {
 	rows := func() io.Reader {
 		return strings.NewReader("INSERT INTO users (ID,user_login,user_pass,user_email,user_registered,display_name) VALUES " +
 			"(1,'ok','!','1@example.com',NULL,NULL),(2,'Ada  Lovelace!','!','2@example.com',NULL,NULL),(3,'ada@example.com','!','3@example.com',NULL,NULL)," +
-			"(4,'4@example.com','!','4@example.com',NULL,NULL),(5,'имяx','!','5@example.com',NULL,NULL),(6,'" + strings.Repeat("é", 70) + "','!','',NULL,NULL),(7,'','!','7@example.com',NULL,NULL);")
+			"(4,'4@example.com','!','4@example.com',NULL,NULL),(5,'имяx','!','5@example.com',NULL,NULL),(6,'" + strings.Repeat("é",
+			70) + "','!','',NULL,NULL),(7,'','!','7@example.com',NULL,NULL);")
 	}
 	for logins, want := range map[transfer.Logins]string{
 		transfer.KeepLogins:    "4@example.com",

@@ -149,7 +149,7 @@ func findSystem(name string) *system {
 	return nil
 }
 
-// optionalOrRequired returns the columns of users that are staged.
+// staged returns the columns of users that are staged.
 func (s *system) staged() []string { return slices.Concat(s.required, s.optional) }
 
 // match returns the prefix and the key of a table's name, if it is that of the attributes.

@@ -16,7 +16,8 @@ type FullError struct {
 // Error names the folder and says what to free.
 func (e *FullError) Error() string {
 	if errors.Is(e.Err, syscall.EDQUOT) {
-		return fmt.Sprintf("the disk quota of this user is used up: remove files from the file system of %s, or raise the quota (%v)", e.Dir, e.Err)
+		return fmt.Sprintf("the disk quota of this user is used up: remove files from the file system of %s, or raise the quota (%v)", e.Dir,
+			e.Err)
 	}
 	return fmt.Sprintf("the disk is full: free space or inodes on the file system of %s (%v)", e.Dir, e.Err)
 }

@@ -59,7 +59,8 @@ func CheckFolder(dir string, log *slog.Logger) error {
 	}
 	mode := info.Mode().Perm()
 	if mode&othersWrite != 0 {
-		return &UntrustedError{dir, fmt.Sprintf("every user of this machine can write to the folder (mode %04o)", mode), mendFolder(dir, "chmod go-w")}
+		return &UntrustedError{dir, fmt.Sprintf("every user of this machine can write to the folder (mode %04o)", mode),
+			mendFolder(dir, "chmod go-w")}
 	}
 	if mode&groupWrites != 0 && log != nil {
 		log.Warn("the group of a folder can write to it, and so decides what runs: trust its members, or run the command", "folder", dir,
@@ -79,7 +80,8 @@ func CheckPrivate(dir string) error {
 		return err
 	}
 	if mode := info.Mode().Perm(); mode&othersAccess != 0 {
-		return &UntrustedError{dir, fmt.Sprintf("the folder is accessible to other users of this machine (mode %04o), and must have mode 0700", mode), mendFolder(dir, "chmod 700")}
+		return &UntrustedError{dir, fmt.Sprintf("the folder is accessible to other users of this machine (mode %04o), and must have mode 0700",
+			mode), mendFolder(dir, "chmod 700")}
 	}
 	return nil
 }
@@ -118,7 +120,8 @@ func checkFile(f *os.File, forbidden fs.FileMode, verb, mend string) error {
 		return err
 	}
 	if mode := info.Mode().Perm(); mode&forbidden != 0 {
-		return &UntrustedError{f.Name(), fmt.Sprintf("other users of this machine can %s it (mode %04o)", verb, mode), mend + " " + quote(f.Name())}
+		return &UntrustedError{f.Name(), fmt.Sprintf("other users of this machine can %s it (mode %04o)", verb, mode),
+			mend + " " + quote(f.Name())}
 	}
 	return nil
 }

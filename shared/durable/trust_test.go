@@ -90,7 +90,8 @@ func TestCheckFolder_OfAnotherUser(t *testing.T) {
 	wantUntrusted(t, durable.CheckFolder(theirs, nil), theirs, "chown 0 "+theirs)
 	wantUntrusted(t, durable.CheckPrivate(theirs), theirs, "chown 0 "+theirs)
 	wantUntrusted(t, durable.CheckFolder(link, nil), link, "chown 0 "+link)
-	wantUntrusted(t, durable.CheckFolder(filepath.Join(dir, "to-theirs"), nil), filepath.Join(dir, "to-theirs"), "chown 0 "+filepath.Join(dir, "to-theirs"))
+	wantUntrusted(t, durable.CheckFolder(filepath.Join(dir, "to-theirs"), nil), filepath.Join(dir, "to-theirs"),
+		"chown 0 "+filepath.Join(dir, "to-theirs"))
 	wantUntrusted(t, durable.CheckFolder(ours, nil), ours, "")
 
 	file := filepath.Join(ours, "file")

@@ -103,7 +103,8 @@ func register(ctx context.Context, s personal.Service) error {
 func wantUnavailable(t *testing.T, err error) {
 	t.Helper()
 	var e *personal.Error
-	if !errors.As(err, &e) || e.Code != personal.CodeUnavailable || e.RetryAfter < time.Second || e.Cause == nil || strings.Contains(err.Error(), secret) {
+	if !errors.As(err, &e) || e.Code != personal.CodeUnavailable || e.RetryAfter < time.Second || e.Cause == nil ||
+		strings.Contains(err.Error(), secret) {
 		t.Errorf("got %v, want unavailable with RetryAfter and a cause without what was typed", err)
 	}
 }
@@ -111,7 +112,8 @@ func wantUnavailable(t *testing.T, err error) {
 func TestAdmission_JudgesTheOperationsOfTheList(t *testing.T) {
 	for _, o := range personal.Operations() {
 		if _, tested := operations[o.Name]; tested != o.Judged {
-			t.Errorf("%s: got Judged %t in personal.Operations, and %t here: correct one, and whether Admission.Wrap judges it", o.Name, o.Judged, tested)
+			t.Errorf("%s: got Judged %t in personal.Operations, and %t here: correct one, and whether Admission.Wrap judges it", o.Name, o.Judged,
+				tested)
 		}
 	}
 	ctx := personal.WithCall(t.Context(), personal.Call{Locale: "ru", Address: netip.MustParseAddr("192.0.2.1")})
@@ -166,7 +168,8 @@ func TestAdmission_JudgeSeesNoSecrets(t *testing.T) {
 				t.Errorf("%s: the Judge sees %s", operation, seen)
 			}
 			if operation == personal.OpRegister {
-				if got := slices.Sorted(maps.Keys(r.Fields)); !slices.Equal(got, []string{"city", "name", "tags"}) || r.Login != "anna" || r.Email != "anna@example.com" {
+				if got := slices.Sorted(maps.Keys(r.Fields)); !slices.Equal(got, []string{"city", "name", "tags"}) || r.Login != "anna" ||
+					r.Email != "anna@example.com" {
 					t.Errorf("the Judge sees %+v, want login, e-mail, and the fields city, name and tags", r)
 				}
 			}
@@ -209,7 +212,8 @@ func TestAdmission_JudgeMayKeepTheRequest(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := s.Register(personal.WithTransient(t.Context(), map[string]string{"invite": "X1"}), personal.RegisterRequest{Fields: fields}); err != nil {
+	if _, err := s.Register(personal.WithTransient(t.Context(), map[string]string{"invite": "X1"}),
+		personal.RegisterRequest{Fields: fields}); err != nil {
 		t.Error(err)
 	}
 }

@@ -3,7 +3,6 @@ package personal
 import (
 	"context"
 	"strings"
-	"time"
 	"unicode"
 )
 
@@ -82,80 +81,3 @@ func NewMailRefusedError(reply string) *MailRefusedError {
 
 // Error describes the refusal for a log.
 func (e *MailRefusedError) Error() string { return "mail refused permanently: " + e.Reason }
-
-// EventType says what happened.
-type EventType string
-
-// The event types. Hosts must tolerate unknown types. Failed and throttled attempts
-// are sampled: only the first few per minute and address become events.
-const (
-	EventRegistered        EventType = "registered"
-	EventSignedIn          EventType = "signed_in"
-	EventSignInFailed      EventType = "sign_in_failed"     // a wrong login or password (UserID is 0 if no account matches), also where an operation asks for the password again; or an account that is disabled or waits for its e-mail to be verified
-	EventThrottled         EventType = "throttled"          // a rate limit refused an attempt; UserID is 0, because the account is not looked up
-	EventRecoveryRequested EventType = "recovery_requested" // an account matched and a mail was sent
-	EventRecovered         EventType = "recovered"
-	EventPasswordChanged   EventType = "password_changed"
-	EventProfileUpdated    EventType = "profile_updated" // by the user; only if a value changed, see Event.Fields
-	EventEmailChanged      EventType = "email_changed"   // by the user or by an administrator
-	EventEmailTaken        EventType = "email_taken"     // register/ or email/ revealed that another account has the e-mail address (UserID is 0)
-	EventMailRefused       EventType = "mail_refused"    // the relay permanently refused a mail, see MailRefusedError
-	EventSessionTheft      EventType = "session_theft"   // a superseded hash was used; the session was ended
-	EventUserUpdated       EventType = "user_updated"    // this type and the following: by an administrator
-	EventUserDisabled      EventType = "user_disabled"
-	EventUserEnabled       EventType = "user_enabled"
-	EventUserDeleted       EventType = "user_deleted" // the last event of a user; by ActorSystem if they left or never confirmed their address
-
-	EventEmailVerified     EventType = "email_verified" // the account's address was confirmed
-	EventExported          EventType = "exported"
-	EventDeletionRequested EventType = "deletion_requested" // by the user
-	EventDeletionUndone    EventType = "deletion_undone"    // by the user
-
-	EventTwoFactorOn      EventType = "two_factor_on"
-	EventTwoFactorOff     EventType = "two_factor_off"     // by the user or by an administrator
-	EventRecoveryCodes    EventType = "recovery_codes"     // all recovery codes were replaced
-	EventRecoveryCodeUsed EventType = "recovery_code_used" // instead of a code of the second factor
-
-	EventPasskeyAdded     EventType = "passkey_added"
-	EventPasskeyRemoved   EventType = "passkey_removed"   // one or several, see Event.Count: by the user, by an administrator, or by a recovery
-	EventPasskeyCloned    EventType = "passkey_cloned"    // its counter went back: there may be a copy of it
-	EventIdentityLinked   EventType = "identity_linked"   // by the user, or for a new user by the host
-	EventIdentityUnlinked EventType = "identity_unlinked" // by the user or by an administrator; by a recovery, once for all, see Event.Count
-
-	EventUserCreated   EventType = "user_created"    // this type and the following: by an administrator
-	EventUserInvited   EventType = "user_invited"    // to choose a password
-	EventUserSignedOut EventType = "user_signed_out" // every session was ended; by ActorUser every session but the caller's
-	EventLimitsLifted  EventType = "limits_lifted"
-	EventFieldsFilled  EventType = "fields_filled" // defaults of user fields are being filled in (UserID is 0)
-)
-
-// Actor says who caused an event.
-type Actor string
-
-// The actors. Hosts must tolerate unknown actors. Events of plugin version 0.1.0 have
-// none.
-const (
-	ActorUser          Actor = "user"          // a caller of [Service], signed in or not, or whom [Administration.SignIn] signs in; not necessarily the account's user
-	ActorAdministrator Actor = "administrator" // a caller of [Administration]
-	ActorSystem        Actor = "system"        // the module itself
-)
-
-// Event is one thing that happened to an account. It contains no secrets.
-type Event struct {
-	ID        string // unique; the same for a repeated delivery
-	Type      EventType
-	Time      time.Time // UTC
-	UserID    int64     // 0 if the event is about no account; in an [AuditEntry] also if the account was deleted since
-	Address   string    // of the client whose request caused it; empty if unknown
-	RequestID string    // of the call that caused it
-	Actor     Actor
-	ActorName string // the administrator's name, see [Call]; empty for other actors
-
-	// Fields are the names of what was changed, "name" and user fields, sorted: of
-	// EventProfileUpdated and EventUserUpdated only. It is empty if no value was changed,
-	// and in events that earlier plugins have stored. It never has values.
-	Fields []string
-
-	Method string // of EventSignedIn: how the user was authenticated, see Session; empty from earlier plugins
-	Count  int    // how many passkeys were removed: of EventPasskeyRemoved; how many identities: of EventIdentityUnlinked by a recovery
-}

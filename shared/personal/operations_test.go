@@ -27,7 +27,8 @@ func TestOperations_AreTheMethodsOfTheContract(t *testing.T) {
 		}
 		for _, name := range listed[administration] {
 			if !slices.Contains(methods, name) {
-				t.Errorf("%s has a row, but %s has no such method: remove the row and its constant from shared/personal/operations.go", name, contract.Name())
+				t.Errorf("%s has a row, but %s has no such method: remove the row and its constant from shared/personal/operations.go", name,
+					contract.Name())
 			}
 		}
 		if names := slices.Clone(listed[administration]); len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {

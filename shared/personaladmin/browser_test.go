@@ -100,7 +100,8 @@ func openWithBox(t *testing.T, box mailbox.Box) *browser {
 			AuditEntriesFunc: audit.entries, FindUsersFunc: anna.FindUsersFunc, UserFunc: anna.UserFunc,
 		}, EventLog: eventLog{}},
 	}
-	b.plugin = &plugin.Pages{Manager: b.manager, Catalogue: b.catalogue, EventLog: eventLog{}, Traffic: traffic.NewRecorder(), Bake: time.Minute}
+	b.plugin = &plugin.Pages{Manager: b.manager, Catalogue: b.catalogue, EventLog: eventLog{}, Traffic: traffic.NewRecorder(),
+		Bake: time.Minute}
 	b.sections = []frame.Section{
 		&plugin.Overview{Manager: b.manager, Administration: b.overviewUsers, Counts: b.counts},
 		b.plugin, b.users, b.support, &fields.Pages{Store: store, Administration: &b.debt}, &mail.Pages{Box: box}, b.events,

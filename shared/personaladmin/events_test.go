@@ -34,7 +34,8 @@ type fakeAudit struct {
 func (a *fakeAudit) entries(_ context.Context, r personal.AuditEntriesRequest) (page personal.AuditPage, err error) {
 	for _, e := range slices.Backward(a.log) {
 		if r.After != 0 && e.Cursor >= r.After || r.Type != "" && e.Type != r.Type || r.UserID != 0 && e.UserID != r.UserID ||
-			e.Time.Before(r.Since) || !r.Until.IsZero() && !e.Time.Before(r.Until) || !strings.Contains(strings.ToLower(e.Address+"\n"+e.RequestID), strings.ToLower(r.Text)) {
+			e.Time.Before(r.Since) || !r.Until.IsZero() && !e.Time.Before(r.Until) ||
+			!strings.Contains(strings.ToLower(e.Address+"\n"+e.RequestID), strings.ToLower(r.Text)) {
 			continue
 		}
 		if len(page.Entries) == r.Limit {
@@ -136,7 +137,8 @@ func TestEvents_InvalidFilterIsShownAtItsControl(t *testing.T) {
 		page := w.Body.String()
 		_, value, _ := strings.Cut(query, "=")
 		value, _, _ = strings.Cut(value, "&")
-		if w.Code != http.StatusUnprocessableEntity || fieldError(page, control) == "" || listing(page) != "" || strings.Contains(page, "No events found") {
+		if w.Code != http.StatusUnprocessableEntity || fieldError(page, control) == "" || listing(page) != "" ||
+			strings.Contains(page, "No events found") {
 			t.Errorf("query %q: got %d %q, want 422, a field error and no list: %s", query, w.Code, listing(page), page)
 		}
 		wantAll(t, page, `value="`+value)
@@ -150,7 +152,8 @@ func TestEvents_InvalidFilterIsShownAtItsControl(t *testing.T) {
 func TestEvents_EmptyListSaysWhatWasSearched(t *testing.T) {
 	b := open(t)
 	page := b.page(t, "/admin/events?type=signed_in&user=anna&text=192.0.2.1&since=2025-06-15")
-	wantAll(t, page, "No events found.", "Filters: Type: Signed in; User: anna; ", "192.0.2.1; From (UTC): 2025-06-15T00:00.", "audit.retention")
+	wantAll(t, page, "No events found.", "Filters: Type: Signed in; User: anna; ", "192.0.2.1; From (UTC): 2025-06-15T00:00.",
+		"audit.retention")
 	wantNone(t, b.page(t, "/admin/events"), "Searched for")
 }
 
@@ -196,7 +199,8 @@ func TestEvents_RowsHaveLoginsUnderTheirDays(t *testing.T) {
 	}
 	page := b.page(t, "/admin/events")
 	wantNoMarkup(t, page)
-	wantAll(t, page, `<a href="/admin/users/42"><bdi>`+escapedScript, `<a href="/admin/users/41">user 41</a>`, second(0).Format("15:04:05")+"</time>", `<dd class="mono">req-0.</dd>`)
+	wantAll(t, page, `<a href="/admin/users/42"><bdi>`+escapedScript, `<a href="/admin/users/41">user 41</a>`,
+		second(0).Format("15:04:05")+"</time>", `<dd class="mono">req-0.</dd>`)
 	for n := range 3 {
 		wantAll(t, page, "<h2>"+second(n*perDay).Format("2 Jan 2006")+"</h2>")
 	}
@@ -213,7 +217,8 @@ func TestHistory_ListsTheEventsOfOneUser(t *testing.T) {
 	}
 	b.addEvent(200, personal.Event{Type: personal.EventUserDisabled, UserID: 42, Actor: personal.ActorAdministrator, ActorName: "Olga"})
 	page := b.page(t, "/admin/users/42/events")
-	wantAll(t, page, "History of anna", `href="/admin/users/42"`, `href="/admin/support?login=anna"`, "by Olga", `hx-get="/admin/users/42/events/rows?`, `value="user_disabled"`)
+	wantAll(t, page, "History of anna", `href="/admin/users/42"`, `href="/admin/support?login=anna"`, "by Olga",
+		`hx-get="/admin/users/42/events/rows?`, `value="user_disabled"`)
 	wantNone(t, page, "v9", `value="plugin_switched"`)
 	got := strings.Fields(listing(page))
 	next := regexp.MustCompile(`href="(/admin/users/42/events\?before=[^"]*)"`).FindStringSubmatch(page)
@@ -401,7 +406,7 @@ func TestEvents_EveryTypeOfTheContractHasALabel(t *testing.T) {
 	for _, locale := range []string{"en", "ru"} {
 		b.locale = locale
 		page := b.page(t, "/admin/events")
-		for _, want := range constantsOf(t, filepath.Join("..", "..", "shared", "personal", "host.go"), "EventType") {
+		for _, want := range constantsOf(t, filepath.Join("..", "..", "shared", "personal", "event.go"), "EventType") {
 			option := regexp.MustCompile(`<option value="` + want + `"[^>]*>([^<]+)</option>`).FindStringSubmatch(page)
 			if option == nil || option[1] == "event_"+want {
 				t.Errorf("%s: the list of types offers %s as %q, want it with a label", locale, want, option)

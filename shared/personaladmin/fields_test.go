@@ -43,7 +43,8 @@ func TestFields_ListIsInOrderWithPreviews(t *testing.T) {
 		}
 		last = at
 	}
-	wantAll(t, page, `id="field-preview_en_phone"`, `id="field-preview_ru_phone"`, ">Phone", ">Телефон", `<section class="card preview" lang="ru"`)
+	wantAll(t, page, `id="field-preview_en_phone"`, `id="field-preview_ru_phone"`, ">Phone", ">Телефон",
+		`<section class="card preview" lang="ru"`)
 	wantNone(t, page, "preview_en_internal_note") // a hidden field
 }
 
@@ -166,7 +167,8 @@ func TestFields_PreviewSavesNothing(t *testing.T) {
 func TestFields_MoreRowsKeepTypedOptions(t *testing.T) {
 	b := open(t)
 	w := b.post("/admin/fields/new", fieldValues(b, url.Values{"do": {"more"}, "type": {"enum"}, "option_2_value": {"third"}}))
-	if page := w.Body.String(); !strings.Contains(page, `name="option_5_value"`) || !strings.Contains(page, `name="option_2_value" type="text" value="third"`) {
+	if page := w.Body.String(); !strings.Contains(page, `name="option_5_value"`) ||
+		!strings.Contains(page, `name="option_2_value" type="text" value="third"`) {
 		t.Errorf("got status %d, want 6 rows with the third as typed: %s", w.Code, page)
 	}
 }
@@ -208,14 +210,16 @@ func TestFields_ChangeOfAnOldRevisionIsRefused(t *testing.T) {
 	stale := url.Values{"revision": {b.fields.Get().Schema.Revision}, "down": {"phone"}, "name": {"phone"}, "source": {"[]"}}
 	b.do(t, "/admin/fields/move", stale)
 	before := b.fields.Get()
-	for path, want := range map[string]string{"/admin/fields/move": "your change was not made", "/admin/fields/remove": "your change was not made", "/admin/fields/json": "was not saved"} {
+	for path, want := range map[string]string{"/admin/fields/move": "your change was not made",
+		"/admin/fields/remove": "your change was not made", "/admin/fields/json": "was not saved"} {
 		if w := b.post(path, stale); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: got status %d, want 409 and %q", path, w.Code, want)
 		}
 	}
 	typed := fieldValues(b, url.Values{"revision": stale["revision"], "label_en": {"As typed"}})
 	w := b.post("/admin/fields/new", typed)
-	if page := w.Body.String(); w.Code != http.StatusConflict || !strings.Contains(page, "As typed") || !strings.Contains(page, "was not saved") {
+	if page := w.Body.String(); w.Code != http.StatusConflict || !strings.Contains(page, "As typed") ||
+		!strings.Contains(page, "was not saved") {
 		t.Errorf("the form of a field: got status %d, want 409 and what was typed: %s", w.Code, page)
 	}
 	if b.fields.Get() != before {
@@ -227,7 +231,8 @@ func TestFields_ChangeOfAnOldRevisionIsRefused(t *testing.T) {
 
 func TestFields_InvalidJSONIsRefusedAsTyped(t *testing.T) {
 	b := open(t)
-	w := b.post("/admin/fields/json", url.Values{"source": {`[{"name":"city","type":"enum"}] ` + script}, "revision": {b.fields.Get().Schema.Revision}})
+	w := b.post("/admin/fields/json", url.Values{"source": {`[{"name":"city","type":"enum"}] ` + script},
+		"revision": {b.fields.Get().Schema.Revision}})
 	page := w.Body.String()
 	if w.Code != http.StatusUnprocessableEntity || fieldError(page, "source") == "" {
 		t.Errorf("got status %d, want 422 and a field error: %s", w.Code, page)
@@ -238,7 +243,8 @@ func TestFields_InvalidJSONIsRefusedAsTyped(t *testing.T) {
 
 func TestFields_TextsOfTheSchemaAreEscaped(t *testing.T) {
 	b := open(t)
-	b.do(t, "/admin/fields/new", fieldValues(b, url.Values{"label_en": {script}, "group": {script}, "default": {script}, "type": {"long_text"}}))
+	b.do(t, "/admin/fields/new", fieldValues(b, url.Values{"label_en": {script}, "group": {script}, "default": {script},
+		"type": {"long_text"}}))
 	wantNoMarkup(t, b.page(t, "/admin/fields"))
 	wantNoMarkup(t, b.page(t, "/admin/fields/edit/nickname"))
 	wantNoMarkup(t, b.page(t, "/admin/fields/json"))
@@ -293,7 +299,8 @@ func TestFields_ShowsWhatAChangeDoesBeforeItIsSaved(t *testing.T) {
 			`<h2>Nick: no value</h2>`, `<a href="/admin/users/42">anna</a></bdi>`, `<a href="/admin/users/43">`, "Nick: Small letters.",
 			`name="violations" value="ask"`, `name="violations" value="default"`, `href="/admin/fields">Do not save`)
 		wantNoMarkup(t, page)
-		edited := b.post("/admin/fields/json", url.Values{"do": {"edit"}, "source": {hidden(page, "source")}, "revision": {revision}}).Body.String()
+		edited := b.post("/admin/fields/json", url.Values{"do": {"edit"}, "source": {hidden(page, "source")},
+			"revision": {revision}}).Body.String()
 		if !strings.Contains(edited, "nickname") || hidden(edited, "revision") != revision || b.fields.Get() != before {
 			t.Errorf("changing the proposal: got %s, want a form with it, and nothing saved", edited)
 		}
@@ -325,7 +332,8 @@ func TestFields_SavesAsTheAdministratorChooses(t *testing.T) {
 		browsers := maps.Clone(proposed) // which send the ends of lines like this
 		browsers.Set("source", strings.ReplaceAll(proposed.Get("source"), "\n", "\r\n"))
 		w := b.post("/admin/fields/choose", browsers)
-		if w.Code != http.StatusSeeOther || string(b.fields.Get().Source) != proposed.Get("source") || !strings.HasPrefix(b.fieldNames(), "nickname") {
+		if w.Code != http.StatusSeeOther || string(b.fields.Get().Source) != proposed.Get("source") ||
+			!strings.HasPrefix(b.fieldNames(), "nickname") {
 			t.Errorf("%s: got status %d and the schema %s, want the proposed one", choice, w.Code, b.fields.Get().Source)
 		}
 		wantAll(t, b.page(t, "/admin/fields"), want)
@@ -333,7 +341,8 @@ func TestFields_SavesAsTheAdministratorChooses(t *testing.T) {
 			t.Errorf("%s: got fillings of %q, want one of the saved revision if chosen", choice, filled)
 		}
 		after := b.fields.Get()
-		if w := b.post("/admin/fields/choose", proposed); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "your change was not made") || b.fields.Get() != after {
+		if w := b.post("/admin/fields/choose", proposed); w.Code != http.StatusConflict ||
+			!strings.Contains(w.Body.String(), "your change was not made") || b.fields.Get() != after {
 			t.Errorf("%s, of an old revision: got status %d, want 409 and nothing saved", choice, w.Code)
 		}
 	}
@@ -343,7 +352,8 @@ func TestFields_FillingThatDoesNotStartIsTold(t *testing.T) {
 	b := open(t)
 	b.nicknames() // and FillFields fails
 	page := b.post("/admin/fields/new", fieldValues(b, required())).Body.String()
-	b.do(t, "/admin/fields/choose", url.Values{"source": {hidden(page, "source")}, "revision": {hidden(page, "revision")}, "violations": {"default"}})
+	b.do(t, "/admin/fields/choose", url.Values{"source": {hidden(page, "source")}, "revision": {hidden(page, "revision")},
+		"violations": {"default"}})
 	wantAll(t, b.page(t, "/admin/fields"), "did not start to fill in the defaults", "nickname")
 }
 
@@ -361,7 +371,8 @@ func TestFields_ChangesThatCannotViolateAreSavedUnchecked(t *testing.T) {
 		values.Set("do", "save")
 		b.do(t, "/admin/fields/edit/nickname", values)
 	}
-	edit(url.Values{"label_en": {"Nick"}, "hint_en": {"Short."}, "pattern_message_en": {"Small letters."}, "group": {"about"}, "order": {"15"}, "default": {"guest"}})
+	edit(url.Values{"label_en": {"Nick"}, "hint_en": {"Short."}, "pattern_message_en": {"Small letters."}, "group": {"about"}, "order": {"15"},
+		"default": {"guest"}})
 	b.do(t, "/admin/fields/move", url.Values{"down": {"phone"}, "revision": {b.fields.Get().Schema.Revision}})
 	edit(url.Values{"read_only": {"true"}})
 	b.do(t, "/admin/fields/remove", url.Values{"name": {"nickname"}, "revision": {b.fields.Get().Schema.Revision}})
@@ -410,7 +421,8 @@ func TestFields_OlderPluginSavesUncheckedAndUnavailableOneNothing(t *testing.T) 
 	code = personal.CodeNotFound
 	b.do(t, "/admin/fields/new", fieldValues(b, required()))
 	page := b.page(t, "/admin/fields")
-	wantAll(t, page, `<div class="notice warn" role="status"><p>The fields have been saved. The plugin could not check`, `id="listed-nickname"`)
+	wantAll(t, page, `<div class="notice warn" role="status"><p>The fields have been saved. The plugin could not check`,
+		`id="listed-nickname"`)
 	wantNone(t, page, "<progress", "hx-get")
 }
 
@@ -422,7 +434,8 @@ func TestFields_ProgressOfTheFilling(t *testing.T) {
 	}
 	b.debt.FieldsFillFunc = func(context.Context) (personal.FieldsFill, error) { return fill, nil }
 	page := b.page(t, "/admin/fields")
-	wantAll(t, page, `<progress max="1200" value="500" aria-label="Progress of the filling"`, "500 of 1200 users checked, 499 filled in", `datetime="2026-01-02T03:04:05Z"`)
+	wantAll(t, page, `<progress max="1200" value="500" aria-label="Progress of the filling"`, "500 of 1200 users checked, 499 filled in",
+		`datetime="2026-01-02T03:04:05Z"`)
 	next := regexp.MustCompile(`hx-get="([^"]*)"`).FindStringSubmatch(page)
 	if next == nil {
 		t.Fatalf("want a part that asks for the progress:\n%s", page)
@@ -431,7 +444,8 @@ func TestFields_ProgressOfTheFilling(t *testing.T) {
 		t.Errorf("without progress: got status %d, want 204", w.Code)
 	}
 	fill.Checked = 1000
-	if w := b.get(next[1]); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `value="1000"`) || strings.Contains(w.Body.String(), "<h1") {
+	if w := b.get(next[1]); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `value="1000"`) ||
+		strings.Contains(w.Body.String(), "<h1") {
 		t.Errorf("with progress: got %d %s, want the part", w.Code, w.Body)
 	}
 	for state, want := range map[personal.FillState]string{

@@ -41,7 +41,8 @@ func TestMail_TextsAreEscaped(t *testing.T) {
 	wantNoMarkup(t, page)
 	wantAll(t, page, `href="https://site.example/recover#token=abc"`, `sandbox="" src="/admin/mail/message/000.eml/html"`, "X-Odd")
 	wantNone(t, page, `href="javascript`)
-	if policy := w.Header().Get("Content-Security-Policy"); !strings.HasSuffix(policy, "; frame-src 'self'") || strings.Contains(policy, "unsafe") {
+	if policy := w.Header().Get("Content-Security-Policy"); !strings.HasSuffix(policy, "; frame-src 'self'") ||
+		strings.Contains(policy, "unsafe") {
 		t.Errorf("got Content-Security-Policy %q, want frames of this site only and nothing unsafe", policy)
 	}
 }
@@ -70,7 +71,8 @@ func TestMail_HTMLIsSandboxed(t *testing.T) {
 
 func TestMail_SourceIsSentAsStored(t *testing.T) {
 	w := openMailbox(t, letter).get("/admin/mail/message/000.eml/source")
-	if w.Body.String() != letter || !strings.HasPrefix(w.Header().Get("Content-Disposition"), "attachment") || w.Header().Get("Cache-Control") != "no-store" {
+	if w.Body.String() != letter || !strings.HasPrefix(w.Header().Get("Content-Disposition"), "attachment") ||
+		w.Header().Get("Cache-Control") != "no-store" {
 		t.Errorf("got headers %v, want an attachment that is not cached, and the mail as stored: %s", w.Header(), w.Body)
 	}
 }

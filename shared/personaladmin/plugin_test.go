@@ -68,7 +68,8 @@ func TestPlugin_UnhealthyPluginIsShownWithReason(t *testing.T) {
 	b.manager.notReady = errors.New("the plugin is failed: " + script)
 	b.catalogue.unfit = &plugincatalogue.RefusedError{Kind: plugincatalogue.ErrUnsigned}
 	page := b.page(t, "/admin/plugin")
-	wantAll(t, page, "not healthy", "the plugin is failed: &lt;script&gt;", "no database", "not signed", `hx-trigger="every 700ms"`, "<strong>1.2.3</strong>")
+	wantAll(t, page, "not healthy", "the plugin is failed: &lt;script&gt;", "no database", "not signed", `hx-trigger="every 700ms"`,
+		"<strong>1.2.3</strong>")
 	wantNone(t, page, "Uptime")
 	wantNoMarkup(t, page)
 }
@@ -87,7 +88,8 @@ func TestPlugin_SwapIsShownStepByStep(t *testing.T) {
 	b := open(t)
 	b.manager.status.Swap = swapping("migrate")
 	page := b.page(t, "/admin/plugin")
-	wantAll(t, page, "Swap from 1.2.3 to 1.3.0", "find the version", "&lt; 1 ms", "start the process", "1.2 s", "migrate the database", "in progress",
+	wantAll(t, page, "Swap from 1.2.3 to 1.3.0", "find the version", "&lt; 1 ms", "start the process", "1.2 s", "migrate the database",
+		"in progress",
 		`hx-trigger="every 700ms"`, "Swapping to 1.3.0.", `<noscript><meta http-equiv="refresh"`)
 	wantNone(t, page, "Roll back", `id="use-`, "Baking for", `id="remove-1.3.0"`)
 	wantNoMarkup(t, page)
@@ -105,8 +107,10 @@ func TestPlugin_BakeShowsRemainingTimeAndRollback(t *testing.T) {
 
 func TestPlugin_FailedSwapIsShownUntilTheNextSwap(t *testing.T) {
 	b := open(t)
-	refused := pluginmanager.Event{Time: time.Now(), Type: pluginmanager.EventSwapRefused, Version: "1.3.0", From: "1.2.3", Step: "preflight", Reason: "schema 7 " + script}
-	b.plugin.EventLog = eventLog{{Type: pluginmanager.EventProcessLost, Version: "1.2.3"}, refused, {Type: pluginmanager.EventSwapBegun, Version: "1.3.0"}}
+	refused := pluginmanager.Event{Time: time.Now(), Type: pluginmanager.EventSwapRefused, Version: "1.3.0", From: "1.2.3", Step: "preflight",
+		Reason: "schema 7 " + script}
+	b.plugin.EventLog = eventLog{{Type: pluginmanager.EventProcessLost, Version: "1.2.3"}, refused,
+		{Type: pluginmanager.EventSwapBegun, Version: "1.3.0"}}
 	page := b.page(t, "/admin/plugin")
 	wantAll(t, page, `<div class="notice bad">`, "Swap to 1.3.0 refused (step: preflight check)", "schema 7 &lt;script&gt;")
 	wantNoMarkup(t, page)
@@ -191,7 +195,8 @@ func rehearsed(outcome pluginrpc.RehearsalOutcome) *pluginmanager.RehearsalStatu
 func TestPlugin_RehearsalIsShownWhileItRunsAndAfterwards(t *testing.T) {
 	b := open(t)
 	b.manager.status.Swap, b.manager.status.Rehearsal = swapping("rehearse"), rehearsed("")
-	wantAll(t, b.page(t, "/admin/plugin"), "Rehearsal of 1.3.0 <span class=\"badge \">in progress", "rehearse the version", `<th scope="row">registration</th>`, `<td class="number" data-label="Comparisons">12</td>`)
+	wantAll(t, b.page(t, "/admin/plugin"), "Rehearsal of 1.3.0 <span class=\"badge \">in progress", "rehearse the version",
+		`<th scope="row">registration</th>`, `<td class="number" data-label="Comparisons">12</td>`)
 
 	b.manager.status.Swap.RehearsalOnly = true
 	page := b.page(t, "/admin/plugin")
@@ -200,7 +205,8 @@ func TestPlugin_RehearsalIsShownWhileItRunsAndAfterwards(t *testing.T) {
 
 	b.manager.status.Swap, b.manager.status.Rehearsal = nil, rehearsed(pluginrpc.RehearsalDiffers)
 	page = b.page(t, "/admin/plugin")
-	wantAll(t, page, `<span class="badge warn">differs</span>`, `<td class="number" data-label="Comparisons">601</td>`, "<code>User email</code>, <code>Explain</code>", "&lt;script&gt;",
+	wantAll(t, page, `<span class="badge warn">differs</span>`, `<td class="number" data-label="Comparisons">601</td>`,
+		"<code>User email</code>, <code>Explain</code>", "&lt;script&gt;",
 		`id="rehearse-1.2.3"`, `id="rehearse-1.3.0"`)
 	wantNoMarkup(t, page)
 	wantNone(t, page, "<details><summary><h3>")
@@ -229,13 +235,15 @@ func TestPlugin_RefusedRehearsalCanBeIgnored(t *testing.T) {
 
 func TestPlugin_YoungVersionCanBeUsedNow(t *testing.T) {
 	b := open(t)
-	b.manager.err = &pluginmanager.SwapError{Step: "find", Version: "1.3.0", Err: &pluginmanager.AgeError{Since: time.Now(), MinAge: 72 * time.Hour}}
+	b.manager.err = &pluginmanager.SwapError{Step: "find", Version: "1.3.0",
+		Err: &pluginmanager.AgeError{Since: time.Now(), MinAge: 72 * time.Hour}}
 	for _, action := range []string{"use", "rehearse"} {
 		w := b.post("/admin/plugin/"+action, version("1.3.0"))
 		if w.Code != http.StatusConflict || len(b.manager.ignored) != 0 {
 			t.Errorf("%s: got status %d, ignored %v, want 409 and nothing", action, w.Code, b.manager.ignored)
 		}
-		wantAll(t, w.Body.String(), "plugin 1.3.0 is too young", "72h0m0s", `action="/admin/plugin/`+action+`"><input type="hidden" name="version" value="1.3.0"><input type="hidden" name="now"`)
+		wantAll(t, w.Body.String(), "plugin 1.3.0 is too young", "72h0m0s",
+			`action="/admin/plugin/`+action+`"><input type="hidden" name="version" value="1.3.0"><input type="hidden" name="now"`)
 	}
 	b.manager.err = nil
 	w := b.post("/admin/plugin/rehearse", url.Values{"version": {"1.3.0"}, "now": {"1"}})
@@ -412,7 +420,8 @@ func TestTraffic_JSONHasSecondsAndMarks(t *testing.T) {
 	if len(got.All.Requests) != int(got.Until-got.From) || got.Operations == nil {
 		t.Errorf("got %d seconds from %d until %d, want one value each", len(got.All.Requests), got.From, got.Until)
 	}
-	if len(got.Marks) != 2 || got.Marks[0].Kind != "switched" || got.Marks[0].Text != "Switched from 1.2.3 to 1.3.0" || got.Marks[1].Kind != "rolled_back" {
+	if len(got.Marks) != 2 || got.Marks[0].Kind != "switched" || got.Marks[0].Text != "Switched from 1.2.3 to 1.3.0" ||
+		got.Marks[1].Kind != "rolled_back" {
 		t.Errorf("got marks %+v, want the switch and the rollback", got.Marks)
 	}
 	for _, query := range []string{"", "?since=soon"} {
@@ -444,8 +453,10 @@ func TestPlugin_BannersTellTheLatestFactAndCanBeDismissed(t *testing.T) {
 	event := func(n int, kind pluginmanager.EventType) pluginmanager.Event {
 		return pluginmanager.Event{Time: second(n), Type: kind, Version: "1.3.0", From: "1.2.3", Step: "check", Reason: script}
 	}
-	refused, lost, restarted := event(1, pluginmanager.EventSwapRefused), event(2, pluginmanager.EventProcessLost), event(3, pluginmanager.EventRestarted)
-	begun, switched, settled := event(4, pluginmanager.EventSwapBegun), event(5, pluginmanager.EventSwitched), event(6, pluginmanager.EventSwapSettled)
+	refused, lost, restarted := event(1, pluginmanager.EventSwapRefused), event(2, pluginmanager.EventProcessLost),
+		event(3, pluginmanager.EventRestarted)
+	begun, switched, settled := event(4, pluginmanager.EventSwapBegun), event(5, pluginmanager.EventSwitched),
+		event(6, pluginmanager.EventSwapSettled)
 	switched.Time = time.Now()
 	for _, test := range []struct {
 		log  eventLog

@@ -44,7 +44,8 @@ func TestRoutes_RefuseWithoutTheGuardsWord(t *testing.T) {
 		b.log.Reset()
 		w := b.stranger().send(r)
 		body := w.Body.String()
-		if w.Code != http.StatusForbidden || w.Header().Get("HX-Refresh") != "true" || !strings.Contains(body, "This page is for administrators.") {
+		if w.Code != http.StatusForbidden || w.Header().Get("HX-Refresh") != "true" ||
+			!strings.Contains(body, "This page is for administrators.") {
 			t.Errorf("%s %s: got status %d, want 403 and why: %s", r.Method, r.URL.Path, w.Code, body)
 		}
 		for _, secret := range []string{"1.2.3", "anna", "nav_"} {

@@ -88,7 +88,8 @@ func TestSupport_QuestionIsPassedOn(t *testing.T) {
 	if diff := cmp.Diff(want, f.asked, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Errorf("the request (-want +got):\n%s", diff)
 	}
-	wantAll(t, page, `value="anna"`, `value="192.0.2.1 2001:db8::1 ::ffff:192.0.2.2 192.0.2.3"`, `href="/admin/users/42"`, `href="/admin/users/42/events"`,
+	wantAll(t, page, `value="anna"`, `value="192.0.2.1 2001:db8::1 ::ffff:192.0.2.2 192.0.2.3"`, `href="/admin/users/42"`,
+		`href="/admin/users/42/events"`,
 		"anna@example.com", "Nothing prevents", `<a href="/admin/support" aria-current="page">`)
 	f.user.Disabled = true
 	wantAll(t, b.page(t, "/admin/support?login=42"), `<span class="badge warn">disabled</span>`)
@@ -135,7 +136,8 @@ func TestSupport_EveryReasonHasTextsForWhatItCarries(t *testing.T) {
 		"address": "192.0.2.7", "since": second(1).Format("2006-01-02T15:04:05Z"), "until": second(2).Format("2006-01-02T15:04:05Z"),
 		"reply": "<q><bdi>550 no such mailbox</bdi></q>", "count": "<strong>1234</strong>",
 	}
-	inWords := map[string][2]string{"en": {"passwords for one login", "recovery"}, "ru": {"пароли для одного логина", "восстановление доступа"}}
+	inWords := map[string][2]string{"en": {"passwords for one login", "recovery"},
+		"ru": {"пароли для одного логина", "восстановление доступа"}}
 	reasons := append(contractConstants(t, "Reason"), "flat_battery")
 	titles := map[string]string{}
 	for _, locale := range []string{"en", "ru"} {
@@ -184,7 +186,8 @@ func TestSupport_LimitsAreSentences(t *testing.T) {
 		wantAll(t, b.page(t, "/admin/support?login=bob"), "через <strong><time", "12 мин</time>")
 		b.locale = "en"
 	}
-	for wait, want := range map[time.Duration]string{-time.Hour: "1 second", 11500 * time.Millisecond: "12 seconds", 89 * time.Minute: "89 minutes", 60 * time.Hour: "3 days"} {
+	for wait, want := range map[time.Duration]string{-time.Hour: "1 second", 11500 * time.Millisecond: "12 seconds",
+		89 * time.Minute: "89 minutes", 60 * time.Hour: "3 days"} {
 		f.verdicts = []personal.Verdict{{Reason: personal.ReasonCodesBlocked, Until: time.Now().Add(wait)}}
 		wantAll(t, b.page(t, "/admin/support?login=bob"), ">"+want+"</time>")
 	}
@@ -268,7 +271,8 @@ func TestSupport_ActionsLeadBackToTheQuestion(t *testing.T) {
 			}
 			values := url.Values{"user": {"42"}, "login": {"Anna&"}, "address": {"192.0.2.1 2001:db8::1"}}
 			w := b.post("/admin/support/"+test.action, values)
-			if want := "/admin/support?address=192.0.2.1+2001%3Adb8%3A%3A1&login=Anna%26"; w.Code != http.StatusSeeOther || w.Header().Get("Location") != want {
+			if want := "/admin/support?address=192.0.2.1+2001%3Adb8%3A%3A1&login=Anna%26"; w.Code != http.StatusSeeOther ||
+				w.Header().Get("Location") != want {
 				t.Fatalf("got %d to %s, want 303 to %s", w.Code, w.Header().Get("Location"), want)
 			}
 			if got := strings.Join(f.done, "\n"); got != test.done {

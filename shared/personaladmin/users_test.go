@@ -119,7 +119,8 @@ func TestUser_PageShowsAllData(t *testing.T) {
 	page := openUsers(t, p).page(t, "/admin/users/42")
 	wantAll(t, page,
 		"anna@example.com", "192.0.2.7", `name="customer_number" type="text" value="K-1"`, `id="field-internal_note"`, "\na\nb</textarea>",
-		`<option value="kazan" selected>`, `href="/admin/users/42/events"`, `href="/admin/support?login=anna"`, `action="/admin/users/42/disable"`, `name="newsletter" type="checkbox" value="true" checked`)
+		`<option value="kazan" selected>`, `href="/admin/users/42/events"`, `href="/admin/support?login=anna"`,
+		`action="/admin/users/42/disable"`, `name="newsletter" type="checkbox" value="true" checked`)
 	wantNone(t, page, "/enable")
 	wantNoMarkup(t, page)
 }
@@ -271,7 +272,8 @@ func TestUsers_PluginFailureLeavesOtherPages(t *testing.T) {
 		for _, path := range []string{"/admin/users", "/admin/users/42", "/admin/users/42/delete"} {
 			w := b.get(path)
 			page := w.Body.String()
-			if w.Code != test.status || !strings.Contains(page, test.text) || strings.Contains(page, "a secret") || w.Header().Get("Retry-After") != test.retry {
+			if w.Code != test.status || !strings.Contains(page, test.text) || strings.Contains(page, "a secret") ||
+				w.Header().Get("Retry-After") != test.retry {
 				t.Errorf("%s: got status %d, want %d, %q and no cause: %s", path, w.Code, test.status, test.text, page)
 			}
 			if again := fmt.Sprintf(`href="%s">Try again`, path); strings.Contains(page, again) != (test.retry != "") {
@@ -347,7 +349,8 @@ func TestUserEmail_ErrorIsShownAtItsControl(t *testing.T) {
 			values.Set("email", script)
 			w := b.post("/admin/users/42/email", values)
 			page := w.Body.String()
-			if w.Code != test.status || !strings.Contains(fieldError(page, "email"), test.want) || hidden(page, "shown:email") != "anna@example.com" {
+			if w.Code != test.status || !strings.Contains(fieldError(page, "email"), test.want) ||
+				hidden(page, "shown:email") != "anna@example.com" {
 				t.Errorf("got status %d, want %d and the field error %q: %s", w.Code, test.status, test.want, page)
 			}
 			wantNoMarkup(t, page)
@@ -365,7 +368,8 @@ func TestUserEmail_UnknownUserAndOlderPluginDiffer(t *testing.T) {
 	p.SetEmailFunc = func(context.Context, personal.SetEmailRequest) error {
 		return personal.NewError(personal.CodeNotFound, nil)
 	}
-	if w := b.post("/admin/users/42/email", change); w.Code != http.StatusNotImplemented || !strings.Contains(unbroken.ReplaceAllString(w.Body.String(), "$1"), "cannot change an e-mail") {
+	if w := b.post("/admin/users/42/email", change); w.Code != http.StatusNotImplemented ||
+		!strings.Contains(unbroken.ReplaceAllString(w.Body.String(), "$1"), "cannot change an e-mail") {
 		t.Errorf("an older plugin: got status %d, want 501: %s", w.Code, w.Body)
 	}
 	p.SetEmailFunc = func(context.Context, personal.SetEmailRequest) error {
@@ -422,7 +426,8 @@ func TestUserTwoFactor_RemovalAsksFirst(t *testing.T) {
 	wantNone(t, b.page(t, "/admin/users/42/two-factor"), "button danger")
 	p.user.TwoFactor = true
 	wantAll(t, b.page(t, "/admin/users/42"), link, "the user signs in with the password and a code")
-	wantAll(t, b.page(t, "/admin/users/42/two-factor"), "docs/supporting-users.md", `action="/admin/users/42/two-factor"`, `<a class="button quiet" href="/admin/users/42">Cancel</a>`)
+	wantAll(t, b.page(t, "/admin/users/42/two-factor"), "docs/supporting-users.md", `action="/admin/users/42/two-factor"`,
+		`<a class="button quiet" href="/admin/users/42">Cancel</a>`)
 	if len(p.done) > 0 {
 		t.Errorf("got %v before the confirmation, want nothing", p.done)
 	}
@@ -553,7 +558,8 @@ func TestUser_OneSessionCanBeEnded(t *testing.T) {
 	p.RevokeUserSessionFunc = func(context.Context, personal.RevokeUserSessionRequest) error {
 		return personal.NewError(personal.CodeNotFound, nil) // an older version
 	}
-	if w := b.post("/admin/users/42/sessions/end", url.Values{"id": {"s1"}}); w.Code != http.StatusNotImplemented || !strings.Contains(w.Body.String(), "cannot end a single session") {
+	if w := b.post("/admin/users/42/sessions/end", url.Values{"id": {"s1"}}); w.Code != http.StatusNotImplemented ||
+		!strings.Contains(w.Body.String(), "cannot end a single session") {
 		t.Errorf("of an older version: got status %d, want 501", w.Code)
 	}
 }

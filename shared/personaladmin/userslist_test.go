@@ -110,7 +110,8 @@ func TestUsersList_IsATableWithTheStateOfEach(t *testing.T) {
 	page := b.page(t, "/admin/users?search=a&state=active&after=50")
 	wantAll(t, page,
 		"<caption>Users on this page: 4</caption>", `<th scope="col">E-mail</th>`, `<a href="/admin/users/9">anna</a>`,
-		`<input type="checkbox" name="user" value="9">`, "Select <bdi>anna</bdi>", `<td class="email" title="anna@example.com"><bdi>anna@example.com</bdi></td>`, `<span class="badge">e-mail not confirmed</span>`,
+		`<input type="checkbox" name="user" value="9">`, "Select <bdi>anna</bdi>",
+		`<td class="email" title="anna@example.com"><bdi>anna@example.com</bdi></td>`, `<span class="badge">e-mail not confirmed</span>`,
 		`<span class="badge good">active</span>`, `<span class="badge warn">disabled</span>`, "e-mail to be confirmed",
 		`<span class="badge bad">erased on <time`, `<span class="badge">second factor</span>`,
 	)
@@ -167,7 +168,8 @@ func TestUsersList_FiltersReachTheSearch(t *testing.T) {
 func TestUsersList_FaultyFiltersAreShownAtTheirControls(t *testing.T) {
 	p := newManyUsers()
 	b, _ := openMany(t, p)
-	if w := b.get("/admin/users?since=yesterday"); w.Code != http.StatusUnprocessableEntity || fieldError(w.Body.String(), "since") == "" || strings.Contains(w.Body.String(), "<table") {
+	if w := b.get("/admin/users?since=yesterday"); w.Code != http.StatusUnprocessableEntity || fieldError(w.Body.String(), "since") == "" ||
+		strings.Contains(w.Body.String(), "<table") {
 		t.Errorf("got status %d, want 422 and an error at the day", w.Code)
 	}
 	p.FindUsersFunc = func(context.Context, personal.FindUsersRequest) (personal.UserPage, error) {
@@ -228,7 +230,8 @@ func TestSelectedUsers_RecoveryMailsNeedAnAddress(t *testing.T) {
 	if diff := cmp.Diff([]personal.RecoverRequest{{Email: "anna@example.com"}}, mails.requests); diff != "" || mails.caller.IsValid() {
 		t.Errorf("got the caller %v, want none; the requests (-want +got):\n%s", mails.caller, diff)
 	}
-	wantAll(t, page, "1 of 3 users", "><bdi>boris</bdi></a>: the user is disabled or has no e-mail", "><bdi>vera</bdi></a>: the user is disabled or has no e-mail")
+	wantAll(t, page, "1 of 3 users", "><bdi>boris</bdi></a>: the user is disabled or has no e-mail",
+		"><bdi>vera</bdi></a>: the user is disabled or has no e-mail")
 }
 
 func TestSelectedUsers_UnresponsivePluginIsAskedOnce(t *testing.T) {
@@ -239,7 +242,8 @@ func TestSelectedUsers_UnresponsivePluginIsAskedOnce(t *testing.T) {
 	if diff := cmp.Diff([]string{"disable 9", "disable 8"}, p.done); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
-	wantAll(t, page, "Disabled: 1 of 4 users.", "><bdi>boris</bdi></a>: The plugin is not responding", ">id 7</a>: The plugin is not responding")
+	wantAll(t, page, "Disabled: 1 of 4 users.", "><bdi>boris</bdi></a>: The plugin is not responding",
+		">id 7</a>: The plugin is not responding")
 	p.done = nil
 	b.follow(t, "/admin/users/undo", url.Values{"action": {undoOf(page)}})
 	if diff := cmp.Diff([]string{"enable 9"}, p.done); diff != "" {
@@ -363,7 +367,8 @@ func TestSelectedUsers_DeletionNeedsTheirNumber(t *testing.T) {
 	if at != "/admin/users/delete?search=a&user=9&user=8&user=5" {
 		t.Errorf("got led to %s", at)
 	}
-	wantAll(t, page, "Delete users: 2", "type the number of users: 2", "boris@example.com", "This cannot be undone.", `href="/admin/users?search=a"`)
+	wantAll(t, page, "Delete users: 2", "type the number of users: 2", "boris@example.com", "This cannot be undone.",
+		`href="/admin/users?search=a"`)
 	wantNoMarkup(t, page)
 	var ids []string
 	for _, found := range hiddenInput.FindAllStringSubmatch(page, -1) {
@@ -399,7 +404,8 @@ func TestNewUser_FieldsAreSentAndInvitationIsTheDefault(t *testing.T) {
 	}
 	b, _ := openMany(t, p)
 	page := b.page(t, "/admin/users/new?login=petr")
-	wantAll(t, page, `name="login" type="text" value="petr"`, `name="mail:invite" type="checkbox" value="true" checked`, `name="customer_number"`, `name="internal_note"`)
+	wantAll(t, page, `name="login" type="text" value="petr"`, `name="mail:invite" type="checkbox" value="true" checked`,
+		`name="customer_number"`, `name="internal_note"`)
 	values := shownValues(t, page)
 	values.Set("email", "petr@example.com")
 	values.Set("name", "Petr")

@@ -271,7 +271,8 @@ func (c *Config) reserveTransient(ctx context.Context) error {
 // CheckURL returns an error if a text can be neither Config.URL nor the beginning of it.
 func CheckURL(rawURL string) error {
 	u, err := url.Parse(rawURL)
-	if rawURL == "" || err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil && !strings.ContainsAny(rawURL, "?#{}") {
+	if rawURL == "" || err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil &&
+		!strings.ContainsAny(rawURL, "?#{}") {
 		return nil
 	}
 	return errors.New("it must be an http(s) URL without user, query and fragment, like https://example.com/account")

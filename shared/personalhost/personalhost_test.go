@@ -124,7 +124,8 @@ func TestOpen_LaterUserFieldWithNameOfTransientParameter(t *testing.T) {
 	if _, err := Open(t.Context(), c); err == nil || !strings.Contains(err.Error(), "no plugin is installed") {
 		t.Fatalf("got %v, want that there is no plugin", err)
 	}
-	if _, err := fields.Put([]byte(`[{"name":"captcha","type":"text"}]`), func(string) bool { return true }); err == nil || !strings.Contains(err.Error(), "user field captcha: the name is that of a transient parameter") {
+	if _, err := fields.Put([]byte(`[{"name":"captcha","type":"text"}]`), func(string) bool { return true }); err == nil ||
+		!strings.Contains(err.Error(), "user field captcha: the name is that of a transient parameter") {
 		t.Errorf("got %v, want an error that names the field", err)
 	}
 }
@@ -153,7 +154,8 @@ func TestOpen_SecretKeysComeFromFileUnlessConfigHasThem(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(keys[0]) != 1 || len(keys[1]) != 1 || !bytes.Equal(keys[0][0], keys[1][0]) || strings.Count(log.String(), "created a secret key") != 1 {
+	if len(keys[0]) != 1 || len(keys[1]) != 1 || !bytes.Equal(keys[0][0], keys[1][0]) ||
+		strings.Count(log.String(), "created a secret key") != 1 {
 		t.Errorf("got %d and %d keys, log %q, want that the first start alone creates one", len(keys[0]), len(keys[1]), &log)
 	}
 

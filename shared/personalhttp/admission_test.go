@@ -117,7 +117,8 @@ func TestAdmission_RefusalHasMessageInCallersLanguage(t *testing.T) {
 		{nil, "en", "This site does not accept this request. Please contact the administrator of the site."},
 		{personal.LocalText{"en": ""}, "ru", "Сайт не принимает этот запрос. Обратитесь к администратору сайта."},
 	} {
-		s := newSite(t, judgedBy(lifelike(nil), func(context.Context, personal.AdmissionRequest) error { return personal.Refuse(tt.message) }), personalhttp.Options{})
+		s := newSite(t, judgedBy(lifelike(nil), func(context.Context, personal.AdmissionRequest) error { return personal.Refuse(tt.message) }),
+			personalhttp.Options{})
 		a := s.do("POST", prefix+"recover/", form, "login=anna", "Accept-Language", tt.language)
 		a.want(t, 403, personal.CodeRefused)
 		if a.Result.Message != tt.shown {
@@ -140,7 +141,8 @@ func TestTransient_ReachesTheJudgeOnly(t *testing.T) {
 		{"", "", nil},
 	} {
 		for _, withAdmission := range []bool{true, false} {
-			var service personal.Service = &personaltest.Service{RegisterFunc: func(ctx context.Context, r personal.RegisterRequest) (personal.SignedIn, error) {
+			var service personal.Service = &personaltest.Service{RegisterFunc: func(ctx context.Context,
+				r personal.RegisterRequest) (personal.SignedIn, error) {
 				for name := range r.Fields {
 					if name != "city" {
 						t.Errorf("%s: the module got field %s", tt.body, name)
@@ -184,7 +186,8 @@ func TestTransient_OtherOperationsIgnoreIt(t *testing.T) {
 }
 
 func TestNew_RefusesTransientNames(t *testing.T) {
-	for _, name := range append(personal.ParameterNames(), "", "Captcha", "cap tcha", "_captcha", "captcha_", "captcha[]", "g-recaptcha-response", "капча") {
+	for _, name := range append(personal.ParameterNames(), "", "Captcha", "cap tcha", "_captcha", "captcha_", "captcha[]",
+		"g-recaptcha-response", "капча") {
 		_, err := personalhttp.New(noService(), personalhttp.Options{Transient: []string{"fine", name}})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", name)) {
 			t.Errorf("%q: got %v, want an error that names it", name, err)
@@ -238,7 +241,8 @@ func TestTransient_IsInNoLogTraceOrObservation(t *testing.T) {
 	}
 	provider, spans := newSpans(true)
 	for _, name := range slices.Sorted(maps.Keys(decisions)) {
-		for _, moduleFails := range []error{nil, personal.NewError(personal.CodeInternal, nil), personal.NewError(personal.CodeUnavailable, nil)} {
+		for _, moduleFails := range []error{nil, personal.NewError(personal.CodeInternal, nil),
+			personal.NewError(personal.CodeUnavailable, nil)} {
 			judged := false
 			service := judgedBy(judgedFailing(moduleFails), func(ctx context.Context, r personal.AdmissionRequest) error {
 				judged = personal.TransientFrom(ctx)["captcha"] == token
@@ -273,7 +277,8 @@ func TestTransient_IsInNoLogTraceOrObservation(t *testing.T) {
 			t.Errorf("got %s", line)
 		}
 	}
-	for _, want := range []string{"the Judge returned no decision but an error of type *fmt.wrapError", "the Judge panicked with a value of type string", "admission_test.go"} {
+	for _, want := range []string{"the Judge returned no decision but an error of type *fmt.wrapError",
+		"the Judge panicked with a value of type string", "admission_test.go"} {
 		if !strings.Contains(seen.String(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, seen.String())
 		}

@@ -289,7 +289,8 @@ func TestBody_TooLargeIsRejectedUnread(t *testing.T) {
 
 func TestBody_StalledBodyTimesOut(t *testing.T) {
 	s := newSite(t, everything(), personalhttp.Options{Timeout: 50 * time.Millisecond})
-	for _, head := range []string{"Content-Length: 10\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"} {
+	for _, head := range []string{"Content-Length: 10\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n",
+		"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"} {
 		a := s.raw("POST /api/v1/personal/auth/ HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + head)
 		a.want(t, 400, personal.CodeMalformedRequest)
 	}

@@ -47,7 +47,8 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, message string, 
 			header.Set("Retry-After", strconv.FormatInt(x.RetryAfter, 10))
 		}
 		status, code = x.Status, x.Code
-		body, _ = marshal(envelope{Result: result{Type: "ERROR", Message: x.Message, Code: x.Code, Fields: x.FieldErrors}}) // texts only: it cannot fail
+		body, _ = marshal(envelope{Result: result{Type: "ERROR", Message: x.Message, Code: x.Code,
+			Fields: x.FieldErrors}}) // texts only: it cannot fail
 	}
 	setSecurityHeaders(header)
 	header.Set("Content-Type", "application/json; charset=utf-8")

@@ -222,7 +222,8 @@ func TestLog_ContainsNoCallerValues(t *testing.T) {
 	if strings.Contains(strings.ToLower(log.String()), "hunter") {
 		t.Errorf("got a caller's value in the log: %s", log.String())
 	}
-	for _, want := range []string{"disk on fire", "request_id=r-7", "route=/api/v1/personal/auth/", "code=invalid_credentials", "status=401", "method=other"} {
+	for _, want := range []string{"disk on fire", "request_id=r-7", "route=/api/v1/personal/auth/", "code=invalid_credentials", "status=401",
+		"method=other"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("got log %s, want %s in it", log.String(), want)
 		}
@@ -273,15 +274,19 @@ func TestExplain_FollowsUserFields(t *testing.T) {
 		{Name: "tags", Type: personal.TypeTags},
 	}}
 	var err error
-	h, errNew := personalhttp.New(noService(), personalhttp.Options{Log: quiet(), UserFields: func(context.Context) (personal.Schema, error) { return schema, err }})
+	h, errNew := personalhttp.New(noService(), personalhttp.Options{Log: quiet(), UserFields: func(context.Context) (personal.Schema, error) {
+		return schema, err
+	}})
 	if errNew != nil {
 		t.Fatal(errNew)
 	}
-	const date, form, long = "Enter a date such as 2026-01-31: year, month, day.", "This does not have the expected form. Check what you have entered.", "This is too long. Shorten it."
+	const date, form, long = "Enter a date such as 2026-01-31: year, month, day.",
+		"This does not have the expected form. Check what you have entered.", "This is too long. Shorten it."
 	r := httptest.NewRequest("GET", "/", nil)
 	check := func(name string, want map[string]string) {
 		t.Helper()
-		invalid := personal.FieldErrors{"phone": personal.FieldErrorInvalidFormat, "born": personal.FieldErrorInvalidFormat, "email": personal.FieldErrorInvalidFormat}
+		invalid := personal.FieldErrors{"phone": personal.FieldErrorInvalidFormat, "born": personal.FieldErrorInvalidFormat,
+			"email": personal.FieldErrorInvalidFormat}
 		got := map[string]string{}
 		for parameter, e := range h.Explain(r, invalid.Err()).FieldErrors {
 			got[parameter] = e.Message
@@ -296,7 +301,8 @@ func TestExplain_FollowsUserFields(t *testing.T) {
 	check("in the caller's language", map[string]string{"phone": "+7 сияқты.", "born": date})
 	err = errors.New("gone")
 	check("unknown", map[string]string{"phone": form, "born": form})
-	got := h.ExplainFields(r, personal.FieldErrors{"phone": personal.FieldErrorTooLong, "born": personal.FieldErrorInvalidFormat}, []personal.Field{{Name: "phone", Type: personal.TypeDate}})
+	got := h.ExplainFields(r, personal.FieldErrors{"phone": personal.FieldErrorTooLong, "born": personal.FieldErrorInvalidFormat},
+		[]personal.Field{{Name: "phone", Type: personal.TypeDate}})
 	want := map[string]personalhttp.FieldError{"phone": {Code: "too_long", Message: long}, "born": {Code: "invalid_format", Message: form}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("under other fields (-want +got):\n%s", diff)
@@ -309,7 +315,8 @@ func TestConfirm_MatchesAPIMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := httptest.NewRequest("GET", "/", nil)
-	for operation, want := range map[string]string{"profile": "Your profile has been saved.", "auth_refresh": "", "sessions": "", "made_up": ""} {
+	for operation, want := range map[string]string{"profile": "Your profile has been saved.", "auth_refresh": "", "sessions": "",
+		"made_up": ""} {
 		if got := h.Confirm(r, operation); got != want {
 			t.Errorf("%s: got %q, want %q", operation, got, want)
 		}

@@ -185,7 +185,8 @@ func TestCall_ClientAddress(t *testing.T) {
 			r.Header = http.Header{"X-Forwarded-For": {"192.0.2.7"}, "Forwarded": {"for=192.0.2.8"}}
 			h.ServeHTTP(httptest.NewRecorder(), r)
 			if got.Address != netip.MustParseAddr(c.address) || got.Shared != c.untrusted || h.UntrustedProxy() != c.untrusted {
-				t.Errorf("got %s, shared %t, untrusted proxy %t; want %s, %[5]t, %[5]t", got.Address, got.Shared, h.UntrustedProxy(), c.address, c.untrusted)
+				t.Errorf("got %s, shared %t, untrusted proxy %t; want %s, %[5]t, %[5]t", got.Address, got.Shared, h.UntrustedProxy(), c.address,
+					c.untrusted)
 			}
 		})
 	}

@@ -99,7 +99,8 @@ func TestLabels_UseBestAvailableLanguage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := everything()
 			s.FieldsFunc = func(context.Context) ([]personal.Field, error) {
-				return []personal.Field{{Name: "age", Label: c.label, Hint: c.label, PatternMessage: c.label}, {Name: "x", Options: []personal.Option{{Value: "age", Label: c.label}}}}, nil
+				return []personal.Field{{Name: "age", Label: c.label, Hint: c.label, PatternMessage: c.label},
+					{Name: "x", Options: []personal.Option{{Value: "age", Label: c.label}}}}, nil
 			}
 			a := newSite(t, s, personalhttp.Options{}).do("GET", prefix+"fields", "", "", "Accept-Language", c.accept)
 			var data struct {
@@ -170,7 +171,8 @@ func TestMessages_OfTheSite(t *testing.T) {
 		}
 		site.do("GET", prefix+"fields", "", "", "Accept-Language", c.accept)
 		if got.Locale != c.locale || got.Languages != c.languages {
-			t.Errorf("default %q, Accept-Language %q: got locale %q, languages %q; want %q, %q", c.fallback, c.accept, got.Locale, got.Languages, c.locale, c.languages)
+			t.Errorf("default %q, Accept-Language %q: got locale %q, languages %q; want %q, %q", c.fallback, c.accept, got.Locale, got.Languages,
+				c.locale, c.languages)
 		}
 	}
 }
@@ -201,7 +203,8 @@ func TestNew_NamesEveryWrongMessage(t *testing.T) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}
 	}
-	if _, err := personalhttp.New(noService(), personalhttp.Options{DefaultLocale: "de"}); err == nil || !strings.Contains(err.Error(), "messages exist in en, ru only") {
+	if _, err := personalhttp.New(noService(), personalhttp.Options{DefaultLocale: "de"}); err == nil ||
+		!strings.Contains(err.Error(), "messages exist in en, ru only") {
 		t.Errorf("default without messages: got %v", err)
 	}
 }

@@ -385,7 +385,9 @@ func TestOpenAPI_DescribesContractConstants(t *testing.T) {
 			t.Errorf("type %s: got no JSON type", fieldType)
 		}
 	}
-	fieldErrors := slices.DeleteFunc(constants[string](t, "../personal/error.go", "FieldErrorCode"), func(code string) bool { return code == "taken" })
+	fieldErrors := slices.DeleteFunc(constants[string](t, "../personal/error.go", "FieldErrorCode"), func(code string) bool {
+		return code == "taken"
+	})
 	slices.Sort(fieldErrors)
 	if got := schemas["field_error"].Properties["CODE"].Enum; !slices.Equal(got, fieldErrors) {
 		t.Errorf("got codes of field errors %q, want %q", got, fieldErrors)

@@ -57,7 +57,8 @@ var variants = map[string]personalhttp.Options{
 
 func TestOpenAPI_IsValid(t *testing.T) {
 	for name, o := range variants {
-		for _, list := range [][]personal.Field{nil, everyType(), {{Name: "later", Type: "made_up_later"}, {Name: "needed", Type: "made_up_later", Required: true}}} {
+		for _, list := range [][]personal.Field{nil, everyType(), {{Name: "later", Type: "made_up_later"},
+			{Name: "needed", Type: "made_up_later", Required: true}}} {
 			a := newSite(t, withFields(list...), o).do("GET", o.BasePath+prefix+"openapi.json", "", "")
 			loaded, err := openapi3.NewLoader().LoadFromData([]byte(a.Body)) // it resolves the references
 			if err != nil {
@@ -184,7 +185,8 @@ func TestOpenAPI_DescribesOperationErrors(t *testing.T) {
 	fieldError := func(code personal.Code, name string, fieldCode personal.FieldErrorCode) error {
 		return &personal.Error{Code: code, FieldErrors: personal.FieldErrors{name: fieldCode}}
 	}
-	described, err := openapitest.Parse([]byte(newSite(t, lifelike(nil), personalhttp.Options{}).do("GET", prefix+"openapi.json", "", "").Body))
+	described, err := openapitest.Parse([]byte(newSite(t, lifelike(nil), personalhttp.Options{}).do("GET", prefix+"openapi.json", "",
+		"").Body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +212,8 @@ func TestOpenAPI_DescribesOperationErrors(t *testing.T) {
 	} {
 		s := newSite(t, lifelike(test.err), personalhttp.Options{})
 		a := s.do("POST", prefix+test.path, "", "")
-		err := described.Check(openapitest.Response{Method: "POST", Path: prefix + test.path, Status: a.Status, Header: a.Header, Body: []byte(a.Body)})
+		err := described.Check(openapitest.Response{Method: "POST", Path: prefix + test.path, Status: a.Status, Header: a.Header,
+			Body: []byte(a.Body)})
 		if (err == nil) != test.fits {
 			t.Errorf("%s with %s: got %v, want it described: %t", test.path, a.Body, err, test.fits)
 		}

@@ -415,7 +415,8 @@ func renewRecoveryCodes(ctx context.Context, s personal.Service, in *input) (any
 }
 
 func removeOwnTwoFactor(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.RemoveOwnTwoFactorRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof")}
+	r := personal.RemoveOwnTwoFactorRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"),
+		Proof: in.text("proof")}
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}

@@ -212,7 +212,8 @@ func TestOperations_ReturnContractData(t *testing.T) {
 		return personal.PasskeyAttempt{Attempt: "a", Options: `{"challenge":"c"}`}, nil
 	}
 	s.AuthorizePasskeyFunc = func(context.Context, personal.AuthorizePasskeyRequest) (personal.PasskeySignedIn, error) {
-		return personal.PasskeySignedIn{SignedIn: personal.SignedIn{Credentials: pair, Profile: ann}, Proof: personal.Proof{Proof: hash, Until: at}}, nil
+		return personal.PasskeySignedIn{SignedIn: personal.SignedIn{Credentials: pair, Profile: ann},
+			Proof: personal.Proof{Proof: hash, Until: at}}, nil
 	}
 	s.PasskeysFunc = func(context.Context, personal.Credentials) ([]personal.Passkey, error) {
 		return []personal.Passkey{{ID: "p", Name: "P", Created: at}}, nil

@@ -12,7 +12,8 @@ import (
 
 // The service offers nothing, so a request that reaches it is not_found.
 func TestCrossOrigin_PostsForOtherOriginsAreRefused(t *testing.T) {
-	const own, listed, webView, other = "https://www.example.com", "https://app.example.com:8443", "capacitor://localhost", "https://evil.example"
+	const own, listed, webView, other = "https://www.example.com", "https://app.example.com:8443", "capacitor://localhost",
+		"https://evil.example"
 	s := newSite(t, noService(), personalhttp.Options{Origins: []string{own}, CORSOrigins: []string{listed, webView}})
 	for name, c := range map[string]struct {
 		headers []string

@@ -47,7 +47,8 @@ func annOnly(calls *[]personal.Call) *personaltest.Service {
 func TestRequireUser_PassesAuthenticatedUsersOnly(t *testing.T) {
 	var calls []personal.Call
 	s := guarded(t, annOnly(&calls))
-	s.do("GET", "/page", "", "", "User-Id", "41", "User-Hash", hash, "Accept-Language", "ru", "X-Request-Id", "r-1").want(t, 401, personal.CodeUnauthenticated)
+	s.do("GET", "/page", "", "", "User-Id", "41", "User-Hash", hash, "Accept-Language", "ru", "X-Request-Id", "r-1").want(t, 401,
+		personal.CodeUnauthenticated)
 	if len(calls) != 1 || calls[0].RequestID != "r-1" || calls[0].Locale != "ru" || !calls[0].Address.IsValid() {
 		t.Errorf("got calls %+v, want one with the request's id, locale and address", calls)
 	}
@@ -258,7 +259,8 @@ func BenchmarkRequireUser(b *testing.B) {
 	r.Header.Set("User-Hash", hash)
 	r.Header.Set("Accept-Language", "ru-RU,ru;q=0.9,en;q=0.8")
 	r.Header.Set("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:141.0) Gecko/20100101 Firefox/141.0")
-	for name, handler := range map[string]http.Handler{"bare": page, "WithCall": h.WithCall(page), "RequireUser": h.RequireUser(page), "both": h.WithCall(h.RequireUser(page))} {
+	for name, handler := range map[string]http.Handler{"bare": page, "WithCall": h.WithCall(page), "RequireUser": h.RequireUser(page),
+		"both": h.WithCall(h.RequireUser(page))} {
 		b.Run(name, func(b *testing.B) {
 			w := httptest.NewRecorder()
 			b.ReportAllocs()

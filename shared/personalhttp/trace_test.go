@@ -103,7 +103,8 @@ func TestSpan_HasRouteAndStatus(t *testing.T) {
 
 func TestSpan_HasNoTextOfAPanic(t *testing.T) {
 	provider, spans := newSpans(true)
-	h, err := personalhttp.New(noService(), personalhttp.Options{TracerProvider: provider, Log: quiet(), Observe: func(personalhttp.Observation) { panic("anna") }})
+	h, err := personalhttp.New(noService(), personalhttp.Options{TracerProvider: provider, Log: quiet(),
+		Observe: func(personalhttp.Observation) { panic("anna") }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,12 +215,14 @@ func TestSpan_UnsampledOneOfTheHostsMiddlewareTakesPrecedence(t *testing.T) {
 func TestSpan_OfPagesHasPatternAndStatus(t *testing.T) {
 	provider, spans := newSpans(true)
 	var seen context.Context
-	h, err := personalhttp.New(profileOf(func(ctx context.Context) { seen = ctx }), personalhttp.Options{TracerProvider: provider, Log: quiet()})
+	h, err := personalhttp.New(profileOf(func(ctx context.Context) { seen = ctx }),
+		personalhttp.Options{TracerProvider: provider, Log: quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	teapot := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if got, want := trace.SpanContextFromContext(r.Context()), trace.SpanContextFromContext(seen); !got.Equal(want) && r.URL.Path == "/mine/7" {
+		if got, want := trace.SpanContextFromContext(r.Context()),
+			trace.SpanContextFromContext(seen); !got.Equal(want) && r.URL.Path == "/mine/7" {
 			t.Errorf("the page got span %s, the service %s", got.SpanID(), want.SpanID())
 		}
 		w.WriteHeader(http.StatusEarlyHints)

@@ -21,7 +21,8 @@ func debtor() *module {
 		{Name: "size", Type: personal.TypeText, MaxLength: 2, Label: personal.LocalText{"en": "Size"}},
 		{Name: "level", Type: personal.TypeInteger, ReadOnly: true, Label: personal.LocalText{"en": "Level"}},
 	}
-	m.profile.Fields = []personal.ProfileField{{Name: "city", Value: "Riga"}, {Name: "country"}, {Name: "size", Value: "xxl"}, {Name: "level", Value: 3}}
+	m.profile.Fields = []personal.ProfileField{{Name: "city", Value: "Riga"}, {Name: "country"}, {Name: "size", Value: "xxl"},
+		{Name: "level", Value: 3}}
 	m.profile.Missing = []string{"country", "size"}
 	m.UpdateProfileFunc = func(_ context.Context, r personal.UpdateProfileRequest) (personal.Profile, error) {
 		m.updates = append(m.updates, r.Fields)
@@ -40,7 +41,8 @@ func TestSignIn_AsksForMissingFieldsAndGoesOn(t *testing.T) {
 	ask := "/account/complete?" + url.Values{"next": {"/demo?a=1&b=2"}}.Encode()
 	b.post("/account/sign-in?next="+url.QueryEscape("/demo?a=1&b=2"), "login", "anna", "password", "correct horse").leads(t, ask)
 	page := b.get(ask)
-	page.shows(t, 200, "You are signed in.", "<h1>Complete your profile</h1>", `<label for="field-country">Country`, `<label for="field-size">Size`,
+	page.shows(t, 200, "You are signed in.", "<h1>Complete your profile</h1>", `<label for="field-country">Country`,
+		`<label for="field-size">Size`,
 		"Your current value, “xxl”, is no longer accepted.", `<a href="/demo?a=1&amp;b=2">`)
 	for _, other := range []string{`name="city"`, "Level", "“”"} {
 		if strings.Contains(page.body, other) {

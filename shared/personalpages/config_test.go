@@ -89,7 +89,8 @@ func TestConfig_OwnPagesAndHome(t *testing.T) {
 	}
 	b.post("/account/sign-out").leads(t, "/welcome")
 	b.get("/account/sign-in?next=%2Forders").shows(t, 200, `href="/account/register?next=%2Forders"`)
-	b.get("/account/register?next=%2Forders").shows(t, 200, `action="/account/register?next=%2Forders"`, `href="/account/sign-in?next=%2Forders"`)
+	b.get("/account/register?next=%2Forders").shows(t, 200, `action="/account/register?next=%2Forders"`,
+		`href="/account/sign-in?next=%2Forders"`)
 	b.post("/account/register?next=%2Forders", "login", "anna").leads(t, "/orders")
 	b.post("/account/register?next=%2F%2Fevil.example", "login", "anna").leads(t, "/account")
 }
@@ -195,7 +196,8 @@ func TestConfig_ErrorsNameWhatIsWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Log = slog.New(slog.DiscardHandler)
-		if _, err := personalpages.New(connected{api, newModule(), &personaltest.Administration{}}, c); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := personalpages.New(connected{api, newModule(), &personaltest.Administration{}}, c); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("got error %v, want %s", err, want)
 		}
 	}

@@ -72,7 +72,8 @@ func newModule() *module {
 	}
 	m.RegisterFunc = func(_ context.Context, r personal.RegisterRequest) (personal.SignedIn, error) {
 		if r.Login == "taken" {
-			return personal.SignedIn{}, &personal.Error{Code: personal.CodeAlreadyExists, FieldErrors: personal.FieldErrors{"login": personal.FieldErrorTaken}}
+			return personal.SignedIn{}, &personal.Error{Code: personal.CodeAlreadyExists,
+				FieldErrors: personal.FieldErrors{"login": personal.FieldErrorTaken}}
 		}
 		return personal.SignedIn{Credentials: personal.Credentials{UserID: 42, UserHash: first}}, m.record(r)
 	}

@@ -57,7 +57,8 @@ func TestDelete_SignsOutAndSaysHowToUndoIt(t *testing.T) {
 	b.get("/account/delete").shows(t, 200, "erased some time later", "an e-mail that we send to anna@example.com", "danger")
 	m.profile.Email = ""
 	b.get("/account/delete").shows(t, 200, "only the administrator of the site can undo this")
-	b.post("/account/delete", "password", "wrong").shows(t, 422, `id="field-password-error">This is not your current password. Enter it again.`)
+	b.post("/account/delete", "password", "wrong").shows(t, 422,
+		`id="field-password-error">This is not your current password. Enter it again.`)
 	if b.jar["account"] == nil {
 		t.Fatal("a wrong password signed out")
 	}

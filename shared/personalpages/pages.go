@@ -332,7 +332,8 @@ func (s *site) public(next http.HandlerFunc) http.Handler {
 		s.API.Explain(r, err) // logs it
 		next(w, r)
 	}
-	return s.API.OptionalUser(http.HandlerFunc(known), personalhttp.WithExtractor(s.session.Credentials), personalhttp.WithErrorHandler(unknown))
+	return s.API.OptionalUser(http.HandlerFunc(known), personalhttp.WithExtractor(s.session.Credentials),
+		personalhttp.WithErrorHandler(unknown))
 }
 
 // viewer returns the profile of the visitor of a page, and whether they are signed in.

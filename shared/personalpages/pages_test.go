@@ -40,7 +40,8 @@ func TestPages_RefusePostsFromOtherSites(t *testing.T) {
 	m := newModule()
 	b := newBrowser(t, m)
 	b.hold(first, 0)
-	for _, path := range []string{"/account", "/account/sign-out", "/account/password", "/account/sessions/end", "/account/sessions/end-others", "/account/delete", "/account/sign-in", "/account/sign-in/code",
+	for _, path := range []string{"/account", "/account/sign-out", "/account/password", "/account/sessions/end",
+		"/account/sessions/end-others", "/account/delete", "/account/sign-in", "/account/sign-in/code",
 		"/account/two-factor/set-up", "/account/two-factor/confirm", "/account/two-factor/codes", "/account/two-factor/switch-off", "/account/language"} {
 		b.send("POST", path, map[string][]string{"all": {"true"}}, "Sec-Fetch-Site", "cross-site").shows(t, 403, "another site")
 		b.send("POST", path, map[string][]string{"all": {"true"}}, "Origin", "https://evil.example").shows(t, 403, "another site")
@@ -60,18 +61,22 @@ func TestRegister_InvalidFormKeepsTypedValues(t *testing.T) {
 	b := newBrowser(t, m)
 	b.headers = []string{"Accept-Language", "ru"}
 	b.get("/account/register").shows(t, 200, "Город", "Казань", `name="news" type="checkbox" value="true" checked`)
-	a := b.post("/account/register", "login", "taken", "email", "a@example.com", "password", "hidden horse", "confirm_password", "hidden horse", "city", "kazan")
-	a.shows(t, 409, "Ошибка: Регистрация", "Такая учётная запись уже есть.", `<a href="#field-login">Логин</a>: Этот логин занят. Выберите другой.`,
+	a := b.post("/account/register", "login", "taken", "email", "a@example.com", "password", "hidden horse", "confirm_password",
+		"hidden horse", "city", "kazan")
+	a.shows(t, 409, "Ошибка: Регистрация", "Такая учётная запись уже есть.",
+		`<a href="#field-login">Логин</a>: Этот логин занят. Выберите другой.`,
 		`value="taken"`, `aria-invalid="true"`, `value="a@example.com"`, `<option value="kazan" selected>`)
 	for _, unwanted := range []string{"hidden horse", "number", `value="true" checked`} {
 		if strings.Contains(a.body, unwanted) {
 			t.Errorf("the page contains %q", unwanted)
 		}
 	}
-	b.post("/account/register", "login", "anna", "email", "a@example.com", "password", "p", "confirm_password", "q", "name", "Анна", "city", "kazan", "made_up", "x").leads(t, "/account")
-	want := personal.RegisterRequest{Login: "anna", Email: "a@example.com", Password: "p", ConfirmPassword: "q", Fields: map[string]personal.Input{
-		"name": personal.Text("Анна"), "city": personal.Text("kazan"), "news": personal.Text("false"),
-	}}
+	b.post("/account/register", "login", "anna", "email", "a@example.com", "password", "p", "confirm_password", "q", "name", "Анна", "city",
+		"kazan", "made_up", "x").leads(t, "/account")
+	want := personal.RegisterRequest{Login: "anna", Email: "a@example.com", Password: "p", ConfirmPassword: "q",
+		Fields: map[string]personal.Input{
+			"name": personal.Text("Анна"), "city": personal.Text("kazan"), "news": personal.Text("false"),
+		}}
 	if diff := cmp.Diff([]any{want}, m.calls); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
@@ -114,7 +119,8 @@ func TestProfile_SendsOnlyChanges(t *testing.T) {
 func TestPages_EscapeUserTexts(t *testing.T) {
 	evil := `"><script>alert(1)</script>`
 	m := newModule()
-	m.profile = personal.Profile{Login: evil, Name: &evil, Email: evil, Fields: []personal.ProfileField{{Name: "a", Value: evil}, {Name: "b", Value: evil}}}
+	m.profile = personal.Profile{Login: evil, Name: &evil, Email: evil,
+		Fields: []personal.ProfileField{{Name: "a", Value: evil}, {Name: "b", Value: evil}}}
 	m.fields = []personal.Field{
 		{Name: "a", Type: personal.TypeText, Label: personal.LocalText{"en": evil}},
 		{Name: "b", Type: personal.TypeLongText, Label: personal.LocalText{"en": evil}, ReadOnly: true},
@@ -154,8 +160,10 @@ func TestRecover_SetsPassword(t *testing.T) {
 	b.post("/account/forgot", "login", " anna@example.com").leads(t, "/account/mailbox?sent=recover")
 	b.post("/account/forgot", "login", "anna").leads(t, "/account/mailbox?sent=recover")
 	b.get("/account/mailbox?sent=recover").shows(t, 200, "<h1>Check your mailbox</h1>",
-		"If the account exists, an e-mail with further instructions is on its way.", `<a href="/account/recover">Enter the code instead</a>`, `href="/account/forgot"`)
-	b.post("/account/recover", "token", "bad", "password", "p", "confirm_password", "p").shows(t, 422, "not valid", `value="bad"`, `<details class="control" open>`)
+		"If the account exists, an e-mail with further instructions is on its way.", `<a href="/account/recover">Enter the code instead</a>`,
+		`href="/account/forgot"`)
+	b.post("/account/recover", "token", "bad", "password", "p", "confirm_password", "p").shows(t, 422, "not valid", `value="bad"`,
+		`<details class="control" open>`)
 	b.post("/account/recover", "token", " good\n", "password", "p", "confirm_password", "q").leads(t, "/account/sign-in")
 	b.get("/account/sign-in").shows(t, 200, "Your password has been changed.")
 	want := []any{
@@ -171,7 +179,8 @@ func TestAccount_ChangePasswordAndEmail(t *testing.T) {
 	m := newModule()
 	b := newBrowser(t, m)
 	b.hold(first, 0)
-	b.post("/account/password", "old_password", "wrong").shows(t, 422, `<p class="fault" id="field-old_password-error">This is not your current password. Enter it again.</p>`)
+	b.post("/account/password", "old_password", "wrong").shows(t, 422,
+		`<p class="fault" id="field-old_password-error">This is not your current password. Enter it again.</p>`)
 	b.post("/account/password", "old_password", "correct horse", "password", "p", "confirm_password", "p").leads(t, "/account/password")
 	if !strings.Contains(b.jar["account"].Value, second) {
 		t.Errorf("got cookie %v, want the new hash", b.jar["account"])

@@ -86,7 +86,8 @@ func (p passkeyPages) begin(w http.ResponseWriter, r *http.Request) {
 	if purpose := posted.Get("purpose"); purpose == passkeyAdd {
 		attempt, err = p.Service.AddPasskey(r.Context(), personal.AddPasskeyRequest{Credentials: c, Proof: p.proofOf(r)})
 	} else {
-		attempt, err = p.Service.BeginPasskey(r.Context(), personal.BeginPasskeyRequest{Credentials: c, Purpose: personal.PasskeyPurpose(purpose)})
+		attempt, err = p.Service.BeginPasskey(r.Context(), personal.BeginPasskeyRequest{Credentials: c,
+			Purpose: personal.PasskeyPurpose(purpose)})
 	}
 	status, answer := http.StatusOK, passkeyAnswer{Attempt: attempt.Attempt, Options: json.RawMessage(attempt.Options)}
 	if err != nil {

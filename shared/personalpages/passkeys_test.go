@@ -31,7 +31,8 @@ func withPasskeys(m *module) *module {
 	m.features = offered()
 	m.features.Passkeys = true
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	passkeys := []personal.Passkey{{ID: "p2", Name: "<Stick>", Created: at}, {ID: "p1", Name: "Laptop", Created: at, LastUsed: at, BackedUp: true}}
+	passkeys := []personal.Passkey{{ID: "p2", Name: "<Stick>", Created: at},
+		{ID: "p1", Name: "Laptop", Created: at, LastUsed: at, BackedUp: true}}
 	right := func(attempt, credential string) bool { return attempt == rightAttempt && credential == rightCredential }
 	m.BeginPasskeyFunc = func(_ context.Context, r personal.BeginPasskeyRequest) (personal.PasskeyAttempt, error) {
 		if r.Purpose == personal.PasskeyProve && m.check(r.Credentials) != nil {
@@ -197,7 +198,8 @@ func TestPasskeys_SignIn(t *testing.T) {
 	for next, want := range map[string]string{"": "/account", "?next=%2Fdemo": "/demo", "?next=%2F%2Fevil.example": "/account"} {
 		b := newBrowser(t, withPasskeys(newModule()))
 		b.post("/account/sign-in"+next, "attempt", rightAttempt, "credential", rightCredential).leads(t, want)
-		if b.jar["account"] == nil || b.jar["proof"] == nil || b.jar["proof"].Value != rightProof || b.jar["proof"].SameSite != http.SameSiteStrictMode {
+		if b.jar["account"] == nil || b.jar["proof"] == nil || b.jar["proof"].Value != rightProof ||
+			b.jar["proof"].SameSite != http.SameSiteStrictMode {
 			t.Errorf("got the cookies %v, want a session and its proof", b.jar)
 		}
 		b.get("/account").shows(t, 200, "You are signed in.")
@@ -224,7 +226,8 @@ func TestPasskeys_SignInWithCode(t *testing.T) {
 	m := withPasskeys(withTwoFactor(newModule()))
 	m.profile.TwoFactor = true
 	b := newBrowser(t, m)
-	b.post("/account/sign-in?next=%2Fdemo", "attempt", rightAttempt, "credential", rightCredential).leads(t, "/account/sign-in/code?next=%2Fdemo")
+	b.post("/account/sign-in?next=%2Fdemo", "attempt", rightAttempt, "credential", rightCredential).leads(t,
+		"/account/sign-in/code?next=%2Fdemo")
 	if sealed := b.jar["sign_in"]; sealed == nil || strings.Contains(sealed.Value, rightAttempt) {
 		t.Fatalf("got the cookie %v, want a sealed one", sealed)
 	}
@@ -369,7 +372,8 @@ func TestPasskeys_PasswordPageRemovesThem(t *testing.T) {
 		b := newBrowser(t, m)
 		b.hold(first, 0)
 		b.jar["proof"] = &http.Cookie{Name: "proof", Value: rightProof}
-		b.post("/account/password", "password", "a new password", "confirm_password", "a new password", "remove_passkeys", posted).leads(t, "/account/password")
+		b.post("/account/password", "password", "a new password", "confirm_password", "a new password", "remove_passkeys", posted).leads(t,
+			"/account/password")
 		got, ok := m.calls[0].(personal.ChangePasswordRequest)
 		if !ok || got.RemovePasskeys != want {
 			t.Errorf("posted %q: got %+v, want RemovePasskeys %t", posted, m.calls, want)

@@ -58,7 +58,8 @@ func withProofs(m *module) *module {
 }
 
 // proven judges the proof of a request, if there is one, in place of password and code.
-func proven[In, Out any](m *module, call func(context.Context, In) (Out, error), parts func(*In) (proof string, password, code *string)) func(context.Context, In) (Out, error) {
+func proven[In, Out any](m *module, call func(context.Context, In) (Out, error),
+	parts func(*In) (proof string, password, code *string)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, r In) (Out, error) {
 		switch proof, password, code := parts(&r); {
 		case proof != "" && (proof != rightProof || *password != "" || *code != ""):
@@ -104,7 +105,8 @@ func TestProof_IsAskedForOnceAndReplacesPasswordAndCode(t *testing.T) {
 			b.post(ask, "password", "wrong", "code", rightCode).shows(t, 422, `id="field-password-error">`, "Confirm that it is you")
 			answer := b.post(ask, "password", "correct horse", "code", rightCode)
 			answer.leads(t, path)
-			if cookie := b.jar["proof"]; cookie == nil || cookie.Value != rightProof || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode ||
+			if cookie := b.jar["proof"]; cookie == nil || cookie.Value != rightProof || !cookie.HttpOnly ||
+				cookie.SameSite != http.SameSiteStrictMode ||
 				cookie.Path != "/" || cookie.MaxAge < 290 || cookie.MaxAge > 300 {
 				t.Fatalf("got the cookie %+v, want the proof for 5 minutes, HttpOnly and Strict", cookie)
 			}
@@ -130,7 +132,8 @@ func TestProof_VoidOneMakesThePageAskItself(t *testing.T) {
 			"unknown to an older version": func(b *browser, m *module) {
 				old := withTwoFactor(newModule())
 				m.ProveFunc, m.ChangePasswordFunc, m.ExportFunc, m.DeleteFunc = nil, old.ChangePasswordFunc, old.ExportFunc, old.DeleteFunc
-				m.BeginTwoFactorFunc, m.RenewRecoveryCodesFunc, m.RemoveOwnTwoFactorFunc = old.BeginTwoFactorFunc, old.RenewRecoveryCodesFunc, old.RemoveOwnTwoFactorFunc
+				m.BeginTwoFactorFunc, m.RenewRecoveryCodesFunc, m.RemoveOwnTwoFactorFunc = old.BeginTwoFactorFunc, old.RenewRecoveryCodesFunc,
+					old.RemoveOwnTwoFactorFunc
 				m.ChangeEmailFunc = func(context.Context, personal.ChangeEmailRequest) error {
 					return personal.FieldErrors{"password": personal.FieldErrorRequired}.Err()
 				}
@@ -207,7 +210,8 @@ func TestProof_OverHTTPSTheCookieIsOfThisHost(t *testing.T) {
 	b := newBrowser(t, withProofs(newModule()))
 	b.jar["__Host-account"] = &http.Cookie{Name: "__Host-account", Value: fmt.Sprintf("42.%s.%d", first, time.Now().Unix())}
 	b.post("https://site.example/account/confirm", "password", "correct horse")
-	if cookie := b.jar["__Host-proof"]; cookie == nil || !cookie.Secure || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || b.jar["proof"] != nil {
+	if cookie := b.jar["__Host-proof"]; cookie == nil || !cookie.Secure || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode ||
+		b.jar["proof"] != nil {
 		t.Errorf("got the cookies %+v and %+v, want __Host-proof, Secure, HttpOnly and Strict", cookie, b.jar["proof"])
 	}
 }

@@ -122,7 +122,8 @@ func TestCookie_Attributes(t *testing.T) {
 func TestCookie_MalformedValueIsIgnored(t *testing.T) {
 	m := newModule()
 	b := newBrowser(t, m)
-	for _, value := range []string{"", "42", "42." + first, "042." + first + ".1", "42." + first + ".x", "42.short.1", "42." + first + ".1.2"} {
+	for _, value := range []string{"", "42", "42." + first, "042." + first + ".1", "42." + first + ".x", "42.short.1",
+		"42." + first + ".1.2"} {
 		b.jar["account"] = &http.Cookie{Name: "account", Value: value}
 		b.get("/demo").leads(t, "/account/sign-in?next=%2Fdemo")
 	}

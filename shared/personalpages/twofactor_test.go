@@ -125,7 +125,8 @@ func TestTwoFactor_SetUpShowsTheSecretAndTheCodesOnce(t *testing.T) {
 	b := newBrowser(t, m)
 	b.hold(first, 0)
 	b.get("/account/two-factor").shows(t, 200, ">Off<", `href="/account/two-factor/set-up"`)
-	b.post("/account/two-factor/set-up", "password", "wrong").shows(t, 422, `id="field-password-error">This is not your current password. Enter it again.`)
+	b.post("/account/two-factor/set-up", "password", "wrong").shows(t, 422,
+		`id="field-password-error">This is not your current password. Enter it again.`)
 	shown := b.post("/account/two-factor/set-up", "password", "correct horse")
 	shown.shows(t, 200, "JBSW Y3DP EHPK 3PXP", `inputmode="numeric"`, `autocomplete="one-time-code"`,
 		`href="`+html.EscapeString(secretURI)+`"`)
@@ -138,7 +139,8 @@ func TestTwoFactor_SetUpShowsTheSecretAndTheCodesOnce(t *testing.T) {
 		t.Error("the page repeats the wrong code")
 	}
 	codes := b.post("/account/two-factor/confirm", append(again.hidden(), "code", rightCode)...)
-	codes.shows(t, 200, "AAAA-BBBB-CCCC-DDDD-EEEE-FFFF", "2222-3333-4444-5555-6666-7777", "Two-factor sign-in is on.", `href="/account/two-factor"`)
+	codes.shows(t, 200, "AAAA-BBBB-CCCC-DDDD-EEEE-FFFF", "2222-3333-4444-5555-6666-7777", "Two-factor sign-in is on.",
+		`href="/account/two-factor"`)
 	codes.shows(t, 200, `href="data:text/plain;charset=utf-8,Your%20recovery%20codes:%20anna%0A%0AAAAA-BBBB-CCCC-DDDD-EEEE-FFFF%0A2222-3333-4444-5555-6666-7777%0A" download="recovery-codes.txt"`,
 		`data-script="copy" hidden`, `data-script="print" hidden`)
 	if strings.Contains(codes.body, "JBSW") {
@@ -148,7 +150,8 @@ func TestTwoFactor_SetUpShowsTheSecretAndTheCodesOnce(t *testing.T) {
 	b.post("/account/two-factor/confirm", append(again.hidden(), "code", rightCode)...).leads(t, "/account/two-factor") // a reload
 	b.get("/account/two-factor/confirm").leads(t, "/account/two-factor")
 	overview := b.get("/account/two-factor")
-	overview.shows(t, 200, ">On<", "Recovery codes are shown only once", `href="/account/two-factor/codes"`, `href="/account/two-factor/switch-off"`)
+	overview.shows(t, 200, ">On<", "Recovery codes are shown only once", `href="/account/two-factor/codes"`,
+		`href="/account/two-factor/switch-off"`)
 	if strings.Contains(overview.body, "AAAA") {
 		t.Error("the overview has recovery codes")
 	}

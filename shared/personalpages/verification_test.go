@@ -18,11 +18,13 @@ func TestRegister_WithRequiredVerificationLeadsToTheMailbox(t *testing.T) {
 		return personal.SignedIn{}, nil
 	}
 	b := newBrowser(t, m)
-	b.post("/account/register", "login", `Än"na`, "email", "anna@example.com", "password", "p", "confirm_password", "p").leads(t, "/account/mailbox?sent=unverified")
+	b.post("/account/register", "login", `Än"na`, "email", "anna@example.com", "password", "p", "confirm_password", "p").leads(t,
+		"/account/mailbox?sent=unverified")
 	if b.jar["account"] != nil {
 		t.Errorf("got the cookie %v, want none before the e-mail is verified", b.jar["account"])
 	}
-	b.get("/account/mailbox?sent=unverified").shows(t, 200, "Check your mailbox", "we have sent you an e-mail", `href="/account/verify"`, `href="/account/email"`)
+	b.get("/account/mailbox?sent=unverified").shows(t, 200, "Check your mailbox", "we have sent you an e-mail", `href="/account/verify"`,
+		`href="/account/email"`)
 	b.get("/account/verify").shows(t, 200, `name="login"`, "Send an e-mail", `href="/account/email"`)
 	b.post("/account/verify", "login", "anna@example.com").leads(t, "/account/mailbox?sent=email_resend")
 	b.get("/account/mailbox?sent=email_resend").shows(t, 200, "If the address still has to be confirmed, an e-mail", `href="/account/verify"`)
@@ -56,7 +58,8 @@ func TestConfirmEmail_BrowserThatRegisteredKnowsTheLogin(t *testing.T) {
 			b := newBrowser(t, m)
 			b.handler = scheme.https(b.handler)
 			b.get("/account/email?login=mallory").shows(t, 200, `name="login" type="text" value=""`, asked)
-			b.post("/account/register", "login", login, "email", "anna@example.com", "password", "p", "confirm_password", "p").leads(t, "/account/mailbox?sent=unverified")
+			b.post("/account/register", "login", login, "email", "anna@example.com", "password", "p", "confirm_password", "p").leads(t,
+				"/account/mailbox?sent=unverified")
 			if c := b.jar[scheme.cookie]; c == nil || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.MaxAge != 3600 {
 				t.Fatalf("got the cookie %v, want one for an hour that scripts cannot read", c)
 			}
@@ -108,7 +111,8 @@ func TestAccount_ShowsWhetherTheEmailIsVerified(t *testing.T) {
 	page.shows(t, 200, "anna@example.com (not confirmed)", "follow the link in our e-mail", button, `name="login" value="anna@example.com"`)
 	b.post("/account/verify", "login", "anna@example.com").leads(t, "/account/mailbox?sent=email_resend")
 	b.get("/account/mailbox?sent=email_resend").shows(t, 200, `<a href="/account">Have another one sent`)
-	if again := b.get("/account/email"); strings.Contains(again.body, `href="/account/verify"`) || !strings.Contains(again.body, `href="/account">Request a new one`) {
+	if again := b.get("/account/email"); strings.Contains(again.body, `href="/account/verify"`) ||
+		!strings.Contains(again.body, `href="/account">Request a new one`) {
 		t.Errorf("signed in: want a link to the account, which offers mails for either address:\n%s", again.body)
 	}
 	if diff := cmp.Diff([]any{personal.ResendVerificationRequest{Email: "anna@example.com"}}, m.calls); diff != "" {
@@ -126,7 +130,8 @@ func TestVerifiedPage_NeedsAVerifiedEmail(t *testing.T) {
 	b := newBrowser(t, m)
 	b.hold(first, 0)
 	b.get("/demo").shows(t, 200, `href="/demo/verified"`)
-	b.get("/demo/verified").shows(t, 403, "Please confirm your e-mail address first", "<h1>Confirm your", `href="/account">Confirm the address`)
+	b.get("/demo/verified").shows(t, 403, "Please confirm your e-mail address first", "<h1>Confirm your",
+		`href="/account">Confirm the address`)
 	m.profile.EmailVerified = true
 	b.get("/demo/verified").shows(t, 200, "anna@example.com")
 }

@@ -81,7 +81,8 @@ func newSite(service personal.Service) (http.Handler, error) {
 	pages.Handle("GET /{$}", api.OptionalUser(http.HandlerFunc(home), fromCookie, personalhttp.WithErrorHandler(problem)))
 	pages.Handle("GET /orders", api.RequireUser(http.HandlerFunc(orders), fromCookie, personalhttp.WithErrorHandler(signInFirst)))
 	pages.HandleFunc("POST /sign-in", func(w http.ResponseWriter, r *http.Request) {
-		in, err := service.Authorize(r.Context(), personal.AuthorizeRequest{Login: r.PostFormValue("login"), Password: r.PostFormValue("password")})
+		in, err := service.Authorize(r.Context(), personal.AuthorizeRequest{Login: r.PostFormValue("login"),
+			Password: r.PostFormValue("password")})
 		if err != nil {
 			problem(w, r, err)
 			return

@@ -111,7 +111,8 @@ func TestRequireField_PassesUsersWithTheValue(t *testing.T) {
 		})
 	}
 	w := httptest.NewRecorder()
-	if page(editors).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/page", nil)); w.Code != http.StatusUnauthorized || code != personal.CodeUnauthenticated {
+	if page(editors).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/page", nil)); w.Code != http.StatusUnauthorized ||
+		code != personal.CodeUnauthenticated {
 		t.Errorf("a visitor: got %d %q, want 401", w.Code, code)
 	}
 }

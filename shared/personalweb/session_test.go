@@ -83,7 +83,8 @@ func TestSession_CookieAttributes(t *testing.T) {
 
 func TestSession_MalformedCookieHasNoCredentials(t *testing.T) {
 	s := newSession(t, &personaltest.Service{}, personalweb.SessionOptions{})
-	for _, value := range []string{"", "42", "42." + hash("1"), "042." + hash("1") + ".1", "42." + hash("1") + ".x", "42." + hash("1") + ".1.2"} {
+	for _, value := range []string{"", "42", "42." + hash("1"), "042." + hash("1") + ".1", "42." + hash("1") + ".x",
+		"42." + hash("1") + ".1.2"} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.AddCookie(&http.Cookie{Name: "account", Value: value})
 		if c, ok := s.Credentials(r); ok {

@@ -157,9 +157,10 @@ func TestReport_NamesWhatRunsAndWhatIsInstalled(t *testing.T) {
 		t.Errorf("baking: got\n%swant\n%s", w.Body, want)
 	}
 	f.manager.status.Previous, f.manager.status.Swap = nil, nil
-	f.manager.status.Rehearsal = &pluginmanager.RehearsalStatus{Version: "1.1.0", Time: moment, Outcome: pluginrpc.RehearsalDiffers, Checks: []pluginrpc.RehearsalCheck{
-		{Name: "same_answers", Outcome: pluginrpc.RehearsalDiffers, Count: 7, Differences: []pluginrpc.Difference{{Operation: "User", Field: "email"}}},
-	}}
+	f.manager.status.Rehearsal = &pluginmanager.RehearsalStatus{Version: "1.1.0", Time: moment, Outcome: pluginrpc.RehearsalDiffers,
+		Checks: []pluginrpc.RehearsalCheck{
+			{Name: "same_answers", Outcome: pluginrpc.RehearsalDiffers, Count: 7, Differences: []pluginrpc.Difference{{Operation: "User", Field: "email"}}},
+		}}
 	want = `"rehearsal":{"version":"1.1.0","time":"2026-01-02T03:04:05Z","outcome":"differs","checks":[` +
 		`{"name":"same_answers","outcome":"differs","count":7,"differences":[{"operation":"User","field":"email"}]}]}}` + "\n"
 	if w := f.send(http.MethodGet, "/", ""); !strings.HasSuffix(w.Body.String(), want) {

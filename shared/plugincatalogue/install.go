@@ -79,7 +79,8 @@ type draft struct {
 
 // install makes a draft and publishes it. If the process is killed, [sweep] removes
 // the draft later.
-func (c *Catalogue) install(ctx context.Context, r io.Reader, prepare func(context.Context, io.Reader, string) (draft, error)) (e Entry, err error) {
+func (c *Catalogue) install(ctx context.Context, r io.Reader, prepare func(context.Context, io.Reader, string) (draft, error)) (e Entry,
+	err error) {
 	sweep(c.dir)
 	defer func() { err = durable.ExplainFull(c.dir, err) }()
 	dir, err := os.MkdirTemp(c.dir, installPrefix) // mode 0700

@@ -63,7 +63,8 @@ func (m Manifest) Validate() error {
 		return err
 	}
 	if m.OS != runtime.GOOS || m.Arch != runtime.GOARCH {
-		return refuse(ErrInvalid, m.Version, fmt.Sprintf("it is for %q, this is %s: use the build for this machine", m.OS+"/"+m.Arch, thisMachine))
+		return refuse(ErrInvalid, m.Version, fmt.Sprintf("it is for %q, this is %s: use the build for this machine", m.OS+"/"+m.Arch,
+			thisMachine))
 	}
 	return nil
 }

@@ -25,7 +25,8 @@ func TestInstall_RefusesAFolderThatAllowsNoExecution(t *testing.T) {
 	}
 	_, err = c.Install(t.Context(), binary(t, manifestOf("1.0.0"), ""))
 	wantRefused(t, err, ErrNoExec)
-	if want := "permission denied: the file system is mounted with noexec"; !strings.Contains(err.Error(), mount) || !strings.Contains(err.Error(), want) {
+	if want := "permission denied: the file system is mounted with noexec"; !strings.Contains(err.Error(), mount) ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("got %q, want a text with %s and %q", err, mount, want)
 	}
 	wantEmpty(t, c)

@@ -93,7 +93,8 @@ func TestSweep_RemovesLeftoversOfKilledProcesses(t *testing.T) {
 			}
 			act(t, c)
 			_ = os.RemoveAll(filepath.Join(c.dir, seenDir)) // in the second case
-			if diff := cmp.Diff([]string{".install-file", ".install-link", ".install-young", ".other", ".write-young", "1.0.0"}, names(t, c.dir)); diff != "" {
+			if diff := cmp.Diff([]string{".install-file", ".install-link", ".install-young", ".other", ".write-young", "1.0.0"},
+				names(t, c.dir)); diff != "" {
 				t.Error(diff)
 			}
 			if _, err := os.Stat(outside); err != nil {

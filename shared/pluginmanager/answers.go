@@ -82,7 +82,8 @@ func (m *Manager) sameAnswers(ctx context.Context, p, old *instance) (pluginrpc.
 			if result := c.result(); result.Outcome == pluginrpc.RehearsalDiffers {
 				return result, nil
 			}
-			late := skipped(fmt.Sprintf("not finished within %v: %d of %d comparisons", time.Since(began).Round(time.Millisecond), c.count, len(list)))
+			late := skipped(fmt.Sprintf("not finished within %v: %d of %d comparisons", time.Since(began).Round(time.Millisecond), c.count,
+				len(list)))
 			late.Interrupted = true
 			return late, nil
 		}

@@ -23,7 +23,8 @@ func TestBake_PassedVersionBecomesActive(t *testing.T) {
 		t.Errorf("got status %+v, want that only 2.0.0 serves", s)
 	}
 	r.wantState(t, plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0"})
-	want := []pluginmanager.EventType{pluginmanager.EventSwapBegun, pluginmanager.EventRehearsed, pluginmanager.EventSwitched, pluginmanager.EventSwapSettled}
+	want := []pluginmanager.EventType{pluginmanager.EventSwapBegun, pluginmanager.EventRehearsed, pluginmanager.EventSwitched,
+		pluginmanager.EventSwapSettled}
 	if got := r.events.types(); !slices.Equal(got, want) {
 		t.Errorf("got events %v, want %v", got, want)
 	}

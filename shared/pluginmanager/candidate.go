@@ -76,7 +76,8 @@ func (e *StepError) Unwrap() error { return e.Err }
 // cannot do that. It, and any version that refuses the settings all the same, is started
 // with the settings that it accepted last from this manager or an earlier one, if there
 // are any and they differ.
-func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, w *swap, lenient bool) (*instance, error) {
+func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, w *swap, lenient bool) (*instance,
+	error) {
 	var refused []byte
 	var read bool
 	p, err := m.bringUpWith(ctx, entry, old, w, lenient, func(ctx context.Context) (_ []byte, err error) {
@@ -95,7 +96,8 @@ func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old 
 	if !ok || read && bytes.Equal(last, refused) {
 		return nil, err
 	}
-	m.config.Log.Error("plugin refuses the settings, it is started with those that it accepted last", "version", entry.Manifest.Version, "error", at.Err)
+	m.config.Log.Error("plugin refuses the settings, it is started with those that it accepted last", "version", entry.Manifest.Version,
+		"error", at.Err)
 	return m.bringUpWith(ctx, entry, old, w, lenient, func(context.Context) ([]byte, error) { return last, nil })
 }
 

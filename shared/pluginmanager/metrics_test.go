@@ -162,7 +162,9 @@ func TestMetrics_BeforeStartAndAfterStop(t *testing.T) {
 	}
 	r.wantOwn(t, down)
 	r.wantProcesses(t)
-	if names := slices.Collect(maps.Keys(r.own(t))); slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "personal_plugin_info") }) {
+	if names := slices.Collect(maps.Keys(r.own(t))); slices.ContainsFunc(names, func(name string) bool {
+		return strings.HasPrefix(name, "personal_plugin_info")
+	}) {
 		t.Errorf("got metrics %q, want no version of a process", names)
 	}
 }

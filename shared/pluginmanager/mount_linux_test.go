@@ -32,7 +32,8 @@ func TestStart_WaitsForAFolderThatAllowsExecution(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := r.WaitReady(limited(t))
-	if !errors.Is(err, plugincatalogue.ErrNoExec) || !strings.Contains(err.Error(), mount) || !strings.Contains(err.Error(), "mounted with noexec") {
+	if !errors.Is(err, plugincatalogue.ErrNoExec) || !strings.Contains(err.Error(), mount) ||
+		!strings.Contains(err.Error(), "mounted with noexec") {
 		t.Errorf("got %v, want that a file below %s may not be run, and noexec as a cause", err, mount)
 	}
 	r.wantState(t, state) // another version would fail there, too

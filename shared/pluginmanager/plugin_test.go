@@ -327,7 +327,8 @@ func (m *module) Preflight(context.Context) (pluginrpc.Report, error) {
 	case failsPreflight:
 		checks = append(checks, pluginrpc.Check{Name: "schema", Reason: "the database is newer"})
 	case databaseUnavailable:
-		checks = append(checks, pluginrpc.Check{Name: "schema", Reason: "unknown"}, pluginrpc.Check{Name: "database", Reason: "connection refused"})
+		checks = append(checks, pluginrpc.Check{Name: "schema", Reason: "unknown"},
+			pluginrpc.Check{Name: "database", Reason: "connection refused"})
 	case warns:
 		checks = append(checks, pluginrpc.Check{Name: "mail", Warning: true, Reason: "away"})
 	case knowsFewerSettings:

@@ -73,7 +73,8 @@ func (m *module) Administration() personal.Administration {
 	user := func(ctx context.Context, operation string, id int64) (personal.User, error) {
 		m.note(operation, id)
 		answered++
-		u := personal.User{ID: id, Login: fmt.Sprint("user-", id), Email: fmt.Sprint(id, "@"+secretValue+".example"), Created: time.Unix(id, 0).UTC()}
+		u := personal.User{ID: id, Login: fmt.Sprint("user-", id), Email: fmt.Sprint(id, "@"+secretValue+".example"),
+			Created: time.Unix(id, 0).UTC()}
 		switch {
 		case m.mode == losesEmail && id%10 == 0:
 			u.Email = ""

@@ -359,7 +359,8 @@ func TestManagerRehearse_VersionThatDoesNotComeUpHasFailed(t *testing.T) {
 	t.Parallel()
 	r := rehearseRig(t, failsPreflight, nil)
 	wantSwapError(t, r.Rehearse(limited(t), "2.0.0"), "preflight")
-	if got := r.wantCheck(t, "rehearsal", pluginrpc.RehearsalFailed); !strings.Contains(got.Reason, "preflight: schema: the database is newer") {
+	if got := r.wantCheck(t, "rehearsal", pluginrpc.RehearsalFailed); !strings.Contains(got.Reason,
+		"preflight: schema: the database is newer") {
 		t.Errorf("got %+v, want the step and the reason", got)
 	}
 	r.wantRehearsed(t, pluginrpc.RehearsalFailed)
@@ -377,7 +378,8 @@ func TestManagerRehearse_RollbackEndsIt(t *testing.T) {
 	go func() { result <- r.Rehearse(limited(t), "1.0.0") }()
 	eventually(t, "a rehearsal", func() bool { return r.exists("rehearsing 1.0.0") })
 	var busy *pluginmanager.BusyError
-	if err := r.Use(limited(t), "1.0.0"); !errors.As(err, &busy) || !busy.Swap.RehearsalOnly || !strings.Contains(busy.Error(), "a rehearsal of plugin 1.0.0") {
+	if err := r.Use(limited(t), "1.0.0"); !errors.As(err, &busy) || !busy.Swap.RehearsalOnly ||
+		!strings.Contains(busy.Error(), "a rehearsal of plugin 1.0.0") {
 		t.Errorf("got %v, want that the rehearsal is under way", err)
 	}
 	if err := r.Rollback(limited(t)); err != nil {

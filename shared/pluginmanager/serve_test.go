@@ -24,7 +24,8 @@ func TestManager_StartsServesAndStopsInOrder(t *testing.T) {
 	})
 	r.start(t)
 	s := r.Status()
-	if s.State != pluginmanager.StateServing || s.Version != "1.0.0" || s.Generation != 1 || s.PID == 0 || s.Started.IsZero() || s.Restarts != 0 {
+	if s.State != pluginmanager.StateServing || s.Version != "1.0.0" || s.Generation != 1 || s.PID == 0 || s.Started.IsZero() ||
+		s.Restarts != 0 {
 		t.Errorf("got status %+v, want that the first process of 1.0.0 serves", s)
 	}
 	if !slices.Equal(s.Warnings, []string{healthWarning}) {

@@ -127,7 +127,8 @@ func (m *Manager) reserveSwap(w *swap) error {
 	switch {
 	case m.done == nil || m.work.Err() != nil:
 		return ErrStopped
-	case m.pending != nil && w.rollback && (m.pending.status.RehearsalOnly || m.pending.status.Step == stepRehearse): // which must not be in the way
+	case m.pending != nil && w.rollback && (m.pending.status.RehearsalOnly ||
+		m.pending.status.Step == stepRehearse): // which must not be in the way
 		m.pending.cancel(errOvertaken)
 	case m.pending != nil:
 		return &BusyError{m.pending.snapshot()}

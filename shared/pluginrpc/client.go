@@ -485,7 +485,8 @@ func (c *Client) LiftLimits(ctx context.Context, r personal.LiftLimitsRequest) e
 
 // RehearseFields counts the users whose user fields would violate the given fields.
 func (c *Client) RehearseFields(ctx context.Context, fields []personal.Field) (personal.FieldsRehearsal, error) {
-	return result(ctx, convert.rehearsalFromPB)(c.administration.RehearseFields(ctx, &personalv1.RehearseFieldsRequest{Fields: convert.fieldsToPB(fields)}))
+	return result(ctx, convert.rehearsalFromPB)(c.administration.RehearseFields(ctx,
+		&personalv1.RehearseFieldsRequest{Fields: convert.fieldsToPB(fields)}))
 }
 
 // FillFields starts to fill in the defaults of the schema of a revision.

@@ -161,7 +161,8 @@ func contractError(ctx context.Context, err error) error {
 	switch {
 	case code == codes.Unimplemented:
 		e.Code = personal.CodeNotFound
-	case code == codes.Unavailable, code == codes.Canceled, code == codes.DeadlineExceeded, code == codes.ResourceExhausted, isContextError(err):
+	case code == codes.Unavailable, code == codes.Canceled, code == codes.DeadlineExceeded, code == codes.ResourceExhausted,
+		isContextError(err):
 		e.Code, e.RetryAfter = personal.CodeUnavailable, defaultRetryAfter
 	}
 	return e

@@ -20,7 +20,8 @@ import (
 
 // serveCallback serves a service whose operations all call callback. It returns the
 // service and the host as the module sees it.
-func serveCallback(t *testing.T, host personal.Host, callback func(ctx context.Context, host personal.Host) error) (service personal.Service, module personal.Host) {
+func serveCallback(t *testing.T, host personal.Host, callback func(ctx context.Context,
+	host personal.Host) error) (service personal.Service, module personal.Host) {
 	t.Helper()
 	service = pluginrpctest.NewService(t, func(h personal.Host) personal.Service {
 		module = h
@@ -116,7 +117,8 @@ func TestCallbacks_CarryTheirCall(t *testing.T) {
 	service, module := serveCallback(t, host, func(ctx context.Context, h personal.Host) error {
 		return h.SendMail(ctx, personal.Mail{})
 	})
-	sent := personal.Call{RequestID: "r", Locale: "ru", Languages: "de,ru", Address: netip.MustParseAddr("192.0.2.1"), Agent: "Browser/1", Shared: true}
+	sent := personal.Call{RequestID: "r", Locale: "ru", Languages: "de,ru", Address: netip.MustParseAddr("192.0.2.1"), Agent: "Browser/1",
+		Shared: true}
 	if _, err := service.Refresh(personal.WithCall(t.Context(), sent), pair); err != nil {
 		t.Fatal(err)
 	}

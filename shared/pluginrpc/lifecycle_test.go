@@ -179,7 +179,8 @@ func TestService_UnknownMethodIsNotFound(t *testing.T) {
 	if status.Code(err) != codes.Unimplemented {
 		t.Fatalf("got %v, want unimplemented", err)
 	}
-	if _, err := pluginrpc.NewClient(failing{err}, newFakeHost("1")).Profile(t.Context(), pair); personal.CodeOf(err) != personal.CodeNotFound {
+	if _, err := pluginrpc.NewClient(failing{err}, newFakeHost("1")).Profile(t.Context(),
+		pair); personal.CodeOf(err) != personal.CodeNotFound {
 		t.Errorf("got %v, want not_found", err)
 	}
 }

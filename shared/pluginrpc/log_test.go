@@ -110,7 +110,8 @@ func TestLogger_AddsRequestIDOnce(t *testing.T) {
 }
 
 func TestLogLevel_FromEnvironment(t *testing.T) {
-	for text, want := range map[string]slog.Level{"DEBUG": slog.LevelDebug, "WARN": slog.LevelWarn, "": slog.LevelInfo, "loud": slog.LevelInfo} {
+	for text, want := range map[string]slog.Level{"DEBUG": slog.LevelDebug, "WARN": slog.LevelWarn, "": slog.LevelInfo,
+		"loud": slog.LevelInfo} {
 		t.Setenv(pluginrpc.LogLevelEnv, text)
 		if got := pluginrpc.LogLevel(); got != want {
 			t.Errorf("%q: got %v, want %v", text, got, want)

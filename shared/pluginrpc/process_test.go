@@ -149,7 +149,8 @@ func socketDir(t *testing.T) string {
 	return dir
 }
 
-func launch(host personal.Host, log *logBuffer, record *os.File, sockets, behavior string, multiplex bool) (*plugin.Client, *os.File, *pluginrpc.Connection, error) {
+func launch(host personal.Host, log *logBuffer, record *os.File, sockets, behavior string, multiplex bool) (*plugin.Client, *os.File,
+	*pluginrpc.Connection, error) {
 	inherited, lifeline, err := os.Pipe()
 	if err != nil {
 		return nil, nil, nil, err

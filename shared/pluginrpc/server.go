@@ -58,7 +58,8 @@ func (i interceptor) callLog(ctx context.Context, info *grpc.UnaryServerInfo) *s
 }
 
 // callAndRecover turns a panic into an error that does not contain its value.
-func (i interceptor) callAndRecover(ctx context.Context, info *grpc.UnaryServerInfo, request any, next grpc.UnaryHandler) (response any, err error) {
+func (i interceptor) callAndRecover(ctx context.Context, info *grpc.UnaryServerInfo, request any, next grpc.UnaryHandler) (response any,
+	err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			stack := debug.Stack()
@@ -115,7 +116,8 @@ func (s *serviceServer) Recover(ctx context.Context, in *personalv1.RecoverReque
 	return &personalv1.RecoverResponse{}, s.service().Recover(ctx, convert.recoverFromPB(in))
 }
 
-func (s *serviceServer) RecoverConfirm(ctx context.Context, in *personalv1.RecoverConfirmRequest) (*personalv1.RecoverConfirmResponse, error) {
+func (s *serviceServer) RecoverConfirm(ctx context.Context, in *personalv1.RecoverConfirmRequest) (*personalv1.RecoverConfirmResponse,
+	error) {
 	userID, err := s.service().RecoverConfirm(ctx, convert.recoverConfirmFromPB(in))
 	return &personalv1.RecoverConfirmResponse{UserId: userID}, err
 }
@@ -135,7 +137,8 @@ func (s *serviceServer) Prove(ctx context.Context, in *personalv1.ProveRequest) 
 	return convert.provedToPB(proof), err
 }
 
-func (s *serviceServer) ChangePassword(ctx context.Context, in *personalv1.ChangePasswordRequest) (*personalv1.ChangePasswordResponse, error) {
+func (s *serviceServer) ChangePassword(ctx context.Context, in *personalv1.ChangePasswordRequest) (*personalv1.ChangePasswordResponse,
+	error) {
 	credentials, err := s.service().ChangePassword(ctx, convert.changePasswordFromPB(in))
 	return &personalv1.ChangePasswordResponse{Credentials: convert.credentialsToPB(credentials)}, err
 }
@@ -162,7 +165,8 @@ func (s *serviceServer) RevokeSession(ctx context.Context, in *personalv1.Revoke
 	return &personalv1.RevokeSessionResponse{}, s.service().RevokeSession(ctx, convert.revokeSessionFromPB(in))
 }
 
-func (s *serviceServer) RevokeOtherSessions(ctx context.Context, in *personalv1.RevokeOtherSessionsRequest) (*personalv1.RevokeOtherSessionsResponse, error) {
+func (s *serviceServer) RevokeOtherSessions(ctx context.Context,
+	in *personalv1.RevokeOtherSessionsRequest) (*personalv1.RevokeOtherSessionsResponse, error) {
 	return &personalv1.RevokeOtherSessionsResponse{}, s.service().RevokeOtherSessions(ctx, convert.credentialsFromPB(in.GetCredentials()))
 }
 
@@ -176,7 +180,8 @@ func (s *serviceServer) Features(ctx context.Context, _ *personalv1.FeaturesRequ
 	return convert.featuresToPB(features), err
 }
 
-func (s *serviceServer) ResendVerification(ctx context.Context, in *personalv1.ResendVerificationRequest) (*personalv1.ResendVerificationResponse, error) {
+func (s *serviceServer) ResendVerification(ctx context.Context,
+	in *personalv1.ResendVerificationRequest) (*personalv1.ResendVerificationResponse, error) {
 	return &personalv1.ResendVerificationResponse{}, s.service().ResendVerification(ctx, convert.resendVerificationFromPB(in))
 }
 
@@ -198,17 +203,20 @@ func (s *serviceServer) UndoDelete(ctx context.Context, in *personalv1.UndoDelet
 	return &personalv1.UndoDeleteResponse{UserId: userID}, err
 }
 
-func (s *serviceServer) BeginTwoFactor(ctx context.Context, in *personalv1.BeginTwoFactorRequest) (*personalv1.BeginTwoFactorResponse, error) {
+func (s *serviceServer) BeginTwoFactor(ctx context.Context, in *personalv1.BeginTwoFactorRequest) (*personalv1.BeginTwoFactorResponse,
+	error) {
 	secret, err := s.service().BeginTwoFactor(ctx, convert.beginTwoFactorFromPB(in))
 	return convert.begunTwoFactorToPB(secret), err
 }
 
-func (s *serviceServer) ConfirmTwoFactor(ctx context.Context, in *personalv1.ConfirmTwoFactorRequest) (*personalv1.ConfirmTwoFactorResponse, error) {
+func (s *serviceServer) ConfirmTwoFactor(ctx context.Context, in *personalv1.ConfirmTwoFactorRequest) (*personalv1.ConfirmTwoFactorResponse,
+	error) {
 	confirmed, err := s.service().ConfirmTwoFactor(ctx, convert.confirmTwoFactorFromPB(in))
 	return convert.confirmedTwoFactorToPB(confirmed), err
 }
 
-func (s *serviceServer) RenewRecoveryCodes(ctx context.Context, in *personalv1.RenewRecoveryCodesRequest) (*personalv1.RenewRecoveryCodesResponse, error) {
+func (s *serviceServer) RenewRecoveryCodes(ctx context.Context,
+	in *personalv1.RenewRecoveryCodesRequest) (*personalv1.RenewRecoveryCodesResponse, error) {
 	codes, err := s.service().RenewRecoveryCodes(ctx, convert.renewRecoveryCodesFromPB(in))
 	return &personalv1.RenewRecoveryCodesResponse{RecoveryCodes: codes}, err
 }
@@ -223,7 +231,8 @@ func (s *serviceServer) BeginPasskey(ctx context.Context, in *personalv1.BeginPa
 	return convert.begunPasskeyToPB(attempt), err
 }
 
-func (s *serviceServer) AuthorizePasskey(ctx context.Context, in *personalv1.AuthorizePasskeyRequest) (*personalv1.AuthorizePasskeyResponse, error) {
+func (s *serviceServer) AuthorizePasskey(ctx context.Context, in *personalv1.AuthorizePasskeyRequest) (*personalv1.AuthorizePasskeyResponse,
+	error) {
 	signedIn, err := s.service().AuthorizePasskey(ctx, convert.authorizePasskeyFromPB(in))
 	if err != nil {
 		return nil, err
@@ -236,7 +245,8 @@ func (s *serviceServer) AddPasskey(ctx context.Context, in *personalv1.AddPasske
 	return convert.addedPasskeyToPB(attempt), err
 }
 
-func (s *serviceServer) ConfirmPasskey(ctx context.Context, in *personalv1.ConfirmPasskeyRequest) (*personalv1.ConfirmPasskeyResponse, error) {
+func (s *serviceServer) ConfirmPasskey(ctx context.Context, in *personalv1.ConfirmPasskeyRequest) (*personalv1.ConfirmPasskeyResponse,
+	error) {
 	passkey, err := s.service().ConfirmPasskey(ctx, convert.confirmPasskeyFromPB(in))
 	return &personalv1.ConfirmPasskeyResponse{Passkey: convert.passkeyToPB(passkey)}, err
 }
@@ -306,7 +316,8 @@ func (s *administrationServer) SetEmail(ctx context.Context, in *personalv1.SetE
 	return &personalv1.SetEmailResponse{}, s.administration().SetEmail(ctx, convert.setEmailFromPB(in))
 }
 
-func (s *administrationServer) DisableUser(ctx context.Context, in *personalv1.DisableUserRequest) (*personalv1.DisableUserResponse, error) {
+func (s *administrationServer) DisableUser(ctx context.Context, in *personalv1.DisableUserRequest) (*personalv1.DisableUserResponse,
+	error) {
 	return &personalv1.DisableUserResponse{}, s.administration().DisableUser(ctx, in.GetId())
 }
 
@@ -314,17 +325,20 @@ func (s *administrationServer) EnableUser(ctx context.Context, in *personalv1.En
 	return &personalv1.EnableUserResponse{}, s.administration().EnableUser(ctx, in.GetId())
 }
 
-func (s *administrationServer) UserSessions(ctx context.Context, in *personalv1.UserSessionsRequest) (*personalv1.UserSessionsResponse, error) {
+func (s *administrationServer) UserSessions(ctx context.Context, in *personalv1.UserSessionsRequest) (*personalv1.UserSessionsResponse,
+	error) {
 	sessions, err := s.administration().UserSessions(ctx, in.GetId())
 	return &personalv1.UserSessionsResponse{Sessions: convert.sessionsToPB(sessions)}, err
 }
 
-func (s *administrationServer) RevokeUserSession(ctx context.Context, in *personalv1.RevokeUserSessionRequest) (*personalv1.RevokeUserSessionResponse, error) {
+func (s *administrationServer) RevokeUserSession(ctx context.Context,
+	in *personalv1.RevokeUserSessionRequest) (*personalv1.RevokeUserSessionResponse, error) {
 	r := personal.RevokeUserSessionRequest{UserID: in.GetUserId(), ID: in.GetId()}
 	return &personalv1.RevokeUserSessionResponse{}, s.administration().RevokeUserSession(ctx, r)
 }
 
-func (s *administrationServer) EndUserSessions(ctx context.Context, in *personalv1.EndUserSessionsRequest) (*personalv1.EndUserSessionsResponse, error) {
+func (s *administrationServer) EndUserSessions(ctx context.Context,
+	in *personalv1.EndUserSessionsRequest) (*personalv1.EndUserSessionsResponse, error) {
 	return &personalv1.EndUserSessionsResponse{}, s.administration().RevokeUserSessions(ctx, in.GetId())
 }
 
@@ -332,15 +346,18 @@ func (s *administrationServer) DeleteUser(ctx context.Context, in *personalv1.De
 	return &personalv1.DeleteUserResponse{}, s.administration().DeleteUser(ctx, in.GetId())
 }
 
-func (s *administrationServer) RemoveTwoFactor(ctx context.Context, in *personalv1.RemoveTwoFactorRequest) (*personalv1.RemoveTwoFactorResponse, error) {
+func (s *administrationServer) RemoveTwoFactor(ctx context.Context,
+	in *personalv1.RemoveTwoFactorRequest) (*personalv1.RemoveTwoFactorResponse, error) {
 	return &personalv1.RemoveTwoFactorResponse{}, s.administration().RemoveTwoFactor(ctx, convert.removeTwoFactorFromPB(in))
 }
 
-func (s *administrationServer) RemovePasskeys(ctx context.Context, in *personalv1.RemovePasskeysRequest) (*personalv1.RemovePasskeysResponse, error) {
+func (s *administrationServer) RemovePasskeys(ctx context.Context,
+	in *personalv1.RemovePasskeysRequest) (*personalv1.RemovePasskeysResponse, error) {
 	return &personalv1.RemovePasskeysResponse{}, s.administration().RemovePasskeys(ctx, in.GetId())
 }
 
-func (s *administrationServer) AuditEntries(ctx context.Context, in *personalv1.AuditEntriesRequest) (*personalv1.AuditEntriesResponse, error) {
+func (s *administrationServer) AuditEntries(ctx context.Context, in *personalv1.AuditEntriesRequest) (*personalv1.AuditEntriesResponse,
+	error) {
 	page, err := s.administration().AuditEntries(ctx, convert.auditEntriesFromPB(in))
 	return convert.auditPageToPB(page), err
 }
@@ -362,7 +379,8 @@ func (s *administrationServer) LiftLimits(ctx context.Context, in *personalv1.Li
 	return &personalv1.LiftLimitsResponse{}, s.administration().LiftLimits(ctx, convert.liftLimitsFromPB(in))
 }
 
-func (s *administrationServer) RehearseFields(ctx context.Context, in *personalv1.RehearseFieldsRequest) (*personalv1.RehearseFieldsResponse, error) {
+func (s *administrationServer) RehearseFields(ctx context.Context,
+	in *personalv1.RehearseFieldsRequest) (*personalv1.RehearseFieldsResponse, error) {
 	rehearsal, err := s.administration().RehearseFields(ctx, convert.fieldsFromPB(in.GetFields()))
 	return convert.rehearsalToPB(rehearsal), err
 }
@@ -384,16 +402,19 @@ func (s *administrationServer) SignIn(ctx context.Context, in *personalv1.SignIn
 	return convert.openedToPB(opened)
 }
 
-func (s *administrationServer) LinkIdentity(ctx context.Context, in *personalv1.LinkIdentityRequest) (*personalv1.LinkIdentityResponse, error) {
+func (s *administrationServer) LinkIdentity(ctx context.Context, in *personalv1.LinkIdentityRequest) (*personalv1.LinkIdentityResponse,
+	error) {
 	return &personalv1.LinkIdentityResponse{}, s.administration().LinkIdentity(ctx, convert.linkIdentityFromPB(in))
 }
 
-func (s *administrationServer) FindIdentity(ctx context.Context, in *personalv1.FindIdentityRequest) (*personalv1.FindIdentityResponse, error) {
+func (s *administrationServer) FindIdentity(ctx context.Context, in *personalv1.FindIdentityRequest) (*personalv1.FindIdentityResponse,
+	error) {
 	id, err := s.administration().FindIdentity(ctx, convert.identityFromPB(in.GetIdentity()))
 	return &personalv1.FindIdentityResponse{UserId: id}, err
 }
 
-func (s *administrationServer) UnlinkIdentity(ctx context.Context, in *personalv1.UnlinkIdentityRequest) (*personalv1.UnlinkIdentityResponse, error) {
+func (s *administrationServer) UnlinkIdentity(ctx context.Context,
+	in *personalv1.UnlinkIdentityRequest) (*personalv1.UnlinkIdentityResponse, error) {
 	return &personalv1.UnlinkIdentityResponse{}, s.administration().UnlinkIdentity(ctx, convert.unlinkIdentityFromPB(in))
 }
 

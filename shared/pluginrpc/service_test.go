@@ -194,7 +194,8 @@ func TestProfile_ConvertsEveryValueType(t *testing.T) {
 	for _, value := range values {
 		sent.Fields = append(sent.Fields, personal.ProfileField{Name: "f", Value: value})
 	}
-	service := serve(t, personaltest.HandledBy(func(context.Context, personal.OperationName, any) (any, error) { return sent, nil }), newFakeHost("1"))
+	service := serve(t, personaltest.HandledBy(func(context.Context, personal.OperationName, any) (any, error) { return sent, nil }),
+		newFakeHost("1"))
 	got, err := service.Profile(t.Context(), pair)
 	if err != nil {
 		t.Fatal(err)
@@ -442,10 +443,12 @@ func TestOperations_NoRecoveryCodesAreAnInternalError(t *testing.T) {
 		if codes == nil {
 			want = personal.CodeInternal
 		}
-		if got, err := service.ConfirmTwoFactor(t.Context(), personal.ConfirmTwoFactorRequest{}); personal.CodeOf(err) != want || len(got.RecoveryCodes) != len(codes) {
+		if got, err := service.ConfirmTwoFactor(t.Context(), personal.ConfirmTwoFactorRequest{}); personal.CodeOf(err) != want ||
+			len(got.RecoveryCodes) != len(codes) {
 			t.Errorf("confirming: got %q, %v; want %q", got.RecoveryCodes, err, want)
 		}
-		if got, err := service.RenewRecoveryCodes(t.Context(), personal.RenewRecoveryCodesRequest{}); personal.CodeOf(err) != want || len(got) != len(codes) {
+		if got, err := service.RenewRecoveryCodes(t.Context(), personal.RenewRecoveryCodesRequest{}); personal.CodeOf(err) != want ||
+			len(got) != len(codes) {
 			t.Errorf("renewing: got %q, %v; want %q", got, err, want)
 		}
 	}
@@ -532,7 +535,8 @@ func TestSuccessfulCall_IsLoggedAtDebugOnly(t *testing.T) {
 }
 
 func BenchmarkRefreshOverARealConnection(b *testing.B) {
-	base := personal.WithCall(context.Background(), personal.Call{RequestID: "r", Locale: "en", Agent: "Browser/1", Address: netip.MustParseAddr("192.0.2.1")})
+	base := personal.WithCall(context.Background(), personal.Call{RequestID: "r", Locale: "en", Agent: "Browser/1",
+		Address: netip.MustParseAddr("192.0.2.1")})
 	for _, traced := range []string{"untraced", "unsampled", "sampled"} {
 		b.Run(traced, func(b *testing.B) {
 			host := newFakeHost("1")

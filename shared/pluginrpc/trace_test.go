@@ -133,9 +133,11 @@ func TestTrace_RefusalHasItsCodeAndIsNoFailure(t *testing.T) {
 			t.Fatal("the call succeeded")
 		}
 		const name = "personal.v1.PersonalService/Authorize"
-		for _, s := range []sdktrace.ReadOnlySpan{named(t, p.ofHost, name, trace.SpanKindClient), named(t, p.ofPlugin, name, trace.SpanKindServer)} {
+		for _, s := range []sdktrace.ReadOnlySpan{named(t, p.ofHost, name, trace.SpanKindClient),
+			named(t, p.ofPlugin, name, trace.SpanKindServer)} {
 			i := slices.IndexFunc(s.Attributes(), func(a attribute.KeyValue) bool { return a.Key == "personal.code" })
-			if i < 0 || s.Attributes()[i].Value.AsString() != string(code) || (s.Status().Code == codes.Error) != failed || s.Status().Description != "" {
+			if i < 0 || s.Attributes()[i].Value.AsString() != string(code) || (s.Status().Code == codes.Error) != failed ||
+				s.Status().Description != "" {
 				t.Errorf("%s: got attributes %v and status %+v of the %s span", code, s.Attributes(), s.Status(), s.SpanKind())
 			}
 		}
@@ -169,7 +171,8 @@ func TestTrace_OffInThePluginKeepsTheTrace(t *testing.T) {
 	hop := named(t, p.ofHost, "personal.v1.PersonalService/Recover", trace.SpanKindClient)
 	mail := named(t, p.ofHost, "personal.v1.HostService/SendMail", trace.SpanKindServer)
 	if mail.Parent().SpanID() != hop.SpanContext().SpanID() || mail.SpanContext().TraceID() != request.SpanContext().TraceID() {
-		t.Errorf("the callback is below %s in trace %s, want the hop's %s", mail.Parent().SpanID(), mail.SpanContext().TraceID(), hop.SpanContext().SpanID())
+		t.Errorf("the callback is below %s in trace %s, want the hop's %s", mail.Parent().SpanID(), mail.SpanContext().TraceID(),
+			hop.SpanContext().SpanID())
 	}
 }
 
@@ -217,7 +220,8 @@ func TestClient_TransientParametersStayInTheHost(t *testing.T) {
 	}}
 	for _, s := range []personal.Service{p.Client, admission.Wrap(p.Client)} {
 		ctx, span := p.request(t)
-		if _, err := s.Register(personal.WithTransient(ctx, map[string]string{"captcha": token}), personal.RegisterRequest{Login: "anna"}); err != nil {
+		if _, err := s.Register(personal.WithTransient(ctx, map[string]string{"captcha": token}),
+			personal.RegisterRequest{Login: "anna"}); err != nil {
 			t.Fatal(err)
 		}
 		span.End()

@@ -48,7 +48,8 @@ func ReadFile(path string) ([][]byte, error) {
 		}
 		key, err := base64.StdEncoding.Strict().DecodeString(line)
 		if err != nil || len(key) != keySize { // the decoder's error may quote the line
-			return nil, fmt.Errorf("%s:%d: the line is not a key of %d bytes in base64, as `openssl rand -base64 %d` prints it", path, n, keySize, keySize)
+			return nil, fmt.Errorf("%s:%d: the line is not a key of %d bytes in base64, as `openssl rand -base64 %d` prints it", path, n, keySize,
+				keySize)
 		}
 		if slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, key) }) {
 			return nil, fmt.Errorf("%s:%d: this key is in the file twice: remove one of the lines", path, n)

@@ -92,7 +92,8 @@ func TestMissing_JudgesStoredValues(t *testing.T) {
 
 func TestMissing_NamesFieldsInOrder(t *testing.T) {
 	s := mustCompile(t, personal.Field{Name: "b", Type: personal.TypeText, Required: true, Order: 2},
-		personal.Field{Name: "a", Type: personal.TypeText, Required: true, Order: 3}, personal.Field{Name: "c", Type: personal.TypeText, Required: true})
+		personal.Field{Name: "a", Type: personal.TypeText, Required: true, Order: 3},
+		personal.Field{Name: "c", Type: personal.TypeText, Required: true})
 	if got, want := s.Missing(Values{"a": int64(1)}), []string{"c", "b", "a"}; !cmp.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -249,7 +250,8 @@ func TestFill_ReplacesNothingAndIsIdempotent(t *testing.T) {
 
 // FuzzStored takes any JSON that a database may hold.
 func FuzzStored(f *testing.F) {
-	for _, stored := range []string{`{"x":"a"}`, `{"x":[]}`, `{"x":["a",1]}`, `{"x":1e999}`, `{"x":{}}`, `{"x":null}`, `{"x":12345678901234567890}`, `{"x":42.0}`} {
+	for _, stored := range []string{`{"x":"a"}`, `{"x":[]}`, `{"x":["a",1]}`, `{"x":1e999}`, `{"x":{}}`, `{"x":null}`,
+		`{"x":12345678901234567890}`, `{"x":42.0}`} {
 		for i := range allTypes {
 			f.Add(uint8(i), true, []byte(stored))
 		}

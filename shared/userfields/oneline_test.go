@@ -24,7 +24,8 @@ func TestClean_RefusesDeceptiveCharactersInChangedTexts(t *testing.T) {
 	}
 	var errs personal.FieldErrors
 	got := s.Clean(fine, nil, nil, &errs)
-	want := map[string]personal.Input{"name": fine["name"], "city": personal.Text("soft"), "topics": list("ab", "\u200dc"), "about": fine["about"]}
+	want := map[string]personal.Input{"name": fine["name"], "city": personal.Text("soft"), "topics": list("ab", "\u200dc"),
+		"about": fine["about"]}
 	if diff := cmp.Diff(want, got); diff != "" || errs != nil {
 		t.Errorf("got errors %v, want none; parameters (-want +got):\n%s", errs, diff)
 	}

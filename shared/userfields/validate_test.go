@@ -353,7 +353,8 @@ func TestUpdate_ReportsFewUnknownNames(t *testing.T) {
 		if got := len(errs) - 2; got != test.want {
 			t.Errorf("%d names like %q: got %d errors of unknown names, want %d", test.count, test.name, got, test.want)
 		}
-		if errs["groups"] != personal.FieldErrorReadOnly || errs["age"] != personal.FieldErrorInvalidType || errs[test.name+"00"] != personal.FieldErrorUnknownField {
+		if errs["groups"] != personal.FieldErrorReadOnly || errs["age"] != personal.FieldErrorInvalidType ||
+			errs[test.name+"00"] != personal.FieldErrorUnknownField {
 			t.Errorf("got %v, want every known name and the first unknown one", errs)
 		}
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 func TestChanged_NamesWhatMergeChanges(t *testing.T) {
-	stored := Values{"a": "x", "n": 42.0, "i": int64(42), "list": []string{"p", "q"}, "b": true, "raw": json.RawMessage(`{}`), "big": json.RawMessage(`100000000000000000000`)}
+	stored := Values{"a": "x", "n": 42.0, "i": int64(42), "list": []string{"p", "q"}, "b": true, "raw": json.RawMessage(`{}`),
+		"big": json.RawMessage(`100000000000000000000`)}
 	for name, test := range map[string]struct {
 		change Values
 		want   []string

@@ -85,7 +85,8 @@ func TestInvites_BelongToOneLoginAndEmail(t *testing.T) {
 	want(t, "no invite", judge("", "anna@example.com"), personal.CodeValidationFailed, "invite=required")
 	want(t, "an unknown invite", judge("third", "anna@example.com"), personal.CodeRefused, "")
 	want(t, "no e-mail", judge("first", ""), personal.CodeValidationFailed, "email=invalid_format")
-	for _, refused := range []string{"anna@example.com ", "<anna@example.com>", "Anna <anna@example.com>", "anna@example.com (home)", "anna@gmail"} {
+	for _, refused := range []string{"anna@example.com ", "<anna@example.com>", "Anna <anna@example.com>", "anna@example.com (home)",
+		"anna@gmail"} {
 		want(t, refused, judge("first", refused), personal.CodeValidationFailed, "email=invalid_format")
 	}
 	want(t, "a login that is too short", as("an", "first", "anna@example.com"), personal.CodeValidationFailed, "login=too_short")

@@ -48,7 +48,8 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	handler, err := newSite(module, admission, provider{name: "Example ID", issuer: *issuer, client: *client, secret: key, callback: url + callbackPath})
+	handler, err := newSite(module, admission, provider{name: "Example ID", issuer: *issuer, client: *client, secret: key,
+		callback: url + callbackPath})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -90,7 +90,8 @@ func (p *fakeProvider) token(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	now := time.Now()
-	claims := map[string]any{"iss": p.url, "aud": clientID, "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "nonce": request.Get("nonce")}
+	claims := map[string]any{"iss": p.url, "aud": clientID, "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(),
+		"nonce": request.Get("nonce")}
 	for name, value := range p.user {
 		claims[name] = value
 	}

@@ -112,7 +112,8 @@ func (s *signOn) signIn(w http.ResponseWriter, r *http.Request, a attempt, code 
 	var in personal.OpenedSession
 	if err == nil {
 		a.userID = id
-		in, err = s.administration.SignIn(r.Context(), personal.SignInRequest{UserID: id, Method: method, Code: code, AuthenticatedAt: a.who.Authenticated})
+		in, err = s.administration.SignIn(r.Context(), personal.SignInRequest{UserID: id, Method: method, Code: code,
+			AuthenticatedAt: a.who.Authenticated})
 	}
 	switch personal.CodeOf(err) {
 	case "":
@@ -241,9 +242,11 @@ func (s *signOn) link(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	pair, _ := s.account.Session().Credentials(r)
-	proof, err := s.service.Prove(r.Context(), personal.ProveRequest{Credentials: pair, Password: r.PostFormValue("password"), Code: r.PostFormValue("code")})
+	proof, err := s.service.Prove(r.Context(), personal.ProveRequest{Credentials: pair, Password: r.PostFormValue("password"),
+		Code: r.PostFormValue("code")})
 	if err == nil {
-		err = s.administration.LinkIdentity(r.Context(), personal.LinkIdentityRequest{Identity: a.who.Identity, Credentials: pair, Proof: proof.Proof})
+		err = s.administration.LinkIdentity(r.Context(), personal.LinkIdentityRequest{Identity: a.who.Identity, Credentials: pair,
+			Proof: proof.Proof})
 	}
 	if err != nil {
 		user, _ := personalhttp.UserFrom(r.Context())

@@ -200,12 +200,14 @@ const password = "wave goodbye twice"
 // if verify is set.
 func (w *world) register(login, email string, verify bool) personal.Credentials {
 	w.t.Helper()
-	in, err := module.Service().Register(w.t.Context(), personal.RegisterRequest{Login: login, Password: password, ConfirmPassword: password, Email: email})
+	in, err := module.Service().Register(w.t.Context(), personal.RegisterRequest{Login: login, Password: password, ConfirmPassword: password,
+		Email: email})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	if verify {
-		if _, err := module.Service().ConfirmEmail(w.t.Context(), personal.ConfirmEmailRequest{Token: w.token(email, "Confirm that")}); err != nil {
+		if _, err := module.Service().ConfirmEmail(w.t.Context(), personal.ConfirmEmailRequest{Token: w.token(email,
+			"Confirm that")}); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -541,7 +543,8 @@ func TestSignOn_WaitingAccountGetsNoIdentity(t *testing.T) {
 	if _, err := module.Service().Profile(t.Context(), waiting); personal.CodeOf(err) != personal.CodeUnauthenticated {
 		t.Errorf("the attacker's session: got %v", err)
 	}
-	if _, err := module.Service().Authorize(t.Context(), personal.AuthorizeRequest{Login: attacker, Password: password}); personal.CodeOf(err) != personal.CodeInvalidCredentials {
+	if _, err := module.Service().Authorize(t.Context(), personal.AuthorizeRequest{Login: attacker,
+		Password: password}); personal.CodeOf(err) != personal.CodeInvalidCredentials {
 		t.Errorf("the attacker's password: got %v", err)
 	}
 }

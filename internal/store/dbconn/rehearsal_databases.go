@@ -87,7 +87,8 @@ func (p *postgresRehearsal) limit(ctx context.Context) (string, context.Context,
 		return "", ctx, nil
 	}
 	p.set = set
-	return fmt.Sprintf("SET LOCAL statement_timeout = %d; SET LOCAL lock_timeout = %d; ", set.statement.Milliseconds(), set.lock.Milliseconds()), ctx, nil
+	return fmt.Sprintf("SET LOCAL statement_timeout = %d; SET LOCAL lock_timeout = %d; ", set.statement.Milliseconds(),
+		set.lock.Milliseconds()), ctx, nil
 }
 
 // fatal reports all errors but those of the statement itself. Others must not be taken for the
@@ -133,7 +134,8 @@ func rehearseSQLite(ctx context.Context, path string, inMemory bool) (_ *sqliteR
 	if err != nil {
 		return nil, err
 	}
-	name := (&url.URL{Scheme: "file", Path: path}).String() + "?_pragma=" + strings.Join(append([]string{fmt.Sprintf("busy_timeout(%d)", writerWait.Milliseconds())}, sqlitePragmas[1:]...), "&_pragma=")
+	name := (&url.URL{Scheme: "file", Path: path}).String() + "?_pragma=" + strings.Join(append([]string{fmt.Sprintf("busy_timeout(%d)",
+		writerWait.Milliseconds())}, sqlitePragmas[1:]...), "&_pragma=")
 	var schema []string
 	if inMemory {
 		if schema, err = liveSchema(ctx, path); err != nil {

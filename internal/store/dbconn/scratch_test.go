@@ -31,7 +31,8 @@ func TestOpenScratch_LeavesNoFile(t *testing.T) {
 		}
 	}
 	var n, length int
-	if err := db.QueryRowContext(t.Context(), "SELECT count(*), sum(length(x)) FROM t").Scan(&n, &length); err != nil || n != 2 || length != 8_000_000 {
+	if err := db.QueryRowContext(t.Context(), "SELECT count(*), sum(length(x)) FROM t").Scan(&n, &length); err != nil || n != 2 ||
+		length != 8_000_000 {
 		t.Errorf("got %d rows of %d bytes, %v", n, length, err)
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {

@@ -36,7 +36,8 @@ var accountCases = []testCase{
 		if diff := cmp.Diff(wantFound, found); diff != "" {
 			t.Error(diff)
 		}
-		got, err := w.Store.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(found.ID), CredentialVersion: 1, Rehash: "a new hash", MaxSessions: 9})
+		got, err := w.Store.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(found.ID), CredentialVersion: 1,
+			Rehash: "a new hash", MaxSessions: 9})
 		w.must(err)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
@@ -213,7 +214,8 @@ var accountCases = []testCase{
 		w.addToken(a, accounts.PurposeRecovery, 1)
 		w.pass(time.Hour)
 		keep := w.renewed(first)
-		w.must(w.ReplacePassword(t.Context(), a, "second hash", accounts.KeptSession{Session: keep}, accounts.CodeUse{}, false, changed(job("event"))))
+		w.must(w.ReplacePassword(t.Context(), a, "second hash", accounts.KeptSession{Session: keep}, accounts.CodeUse{}, false,
+			changed(job("event"))))
 
 		got := w.account(a.ID)
 		if got.PasswordHash != "second hash" || got.CredentialVersion != 2 || !got.Updated.Equal(w.Now()) {
@@ -245,7 +247,8 @@ var accountCases = []testCase{
 		}{{a, 2, s}, {a, 0, s}, {disabled, 1, disabledSession}, {a, 1, ended}, {a, 1, foreign}} {
 			stale := c.account
 			stale.CredentialVersion = c.version
-			err := w.ReplacePassword(t.Context(), stale, "second hash", accounts.KeptSession{Session: c.keep}, accounts.CodeUse{}, false, changed(job("event")))
+			err := w.ReplacePassword(t.Context(), stale, "second hash", accounts.KeptSession{Session: c.keep}, accounts.CodeUse{}, false,
+				changed(job("event")))
 			w.wantError(err, accounts.ErrStale)
 			if diff := cmp.Diff(c.account, w.account(c.account.ID)); diff != "" {
 				t.Error(diff)

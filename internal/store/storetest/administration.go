@@ -64,7 +64,8 @@ var administrationCases = []testCase{
 		}
 		entries, err := w.AuditEntries(t.Context(), personal.AuditEntriesRequest{Limit: 3})
 		w.must(err)
-		want := personal.Event{ID: "2", Type: "x", Time: at(2).UTC(), UserID: b.ID, Actor: personal.ActorAdministrator, ActorName: "it's Ada", Fields: []string{"city", "name"}}
+		want := personal.Event{ID: "2", Type: "x", Time: at(2).UTC(), UserID: b.ID, Actor: personal.ActorAdministrator, ActorName: "it's Ada",
+			Fields: []string{"city", "name"}}
 		if diff := cmp.Diff(want, entries[2].Event); diff != "" {
 			t.Errorf("entry (-want +got):\n%s", diff)
 		}

@@ -47,7 +47,8 @@ var deletionCases = []testCase{
 		w.pass(time.Minute)
 		w.must(w.UndoDeletion(t.Context(), digest("token", 1), job("event")))
 		want := a
-		want.Disabled, want.CredentialVersion, want.Updated, want.EraseAt, want.EraseVersion = false, a.CredentialVersion+1, w.Now(), time.Time{}, 0
+		want.Disabled, want.CredentialVersion, want.Updated, want.EraseAt, want.EraseVersion = false, a.CredentialVersion+1, w.Now(), time.Time{},
+			0
 		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
 			t.Error(diff)
 		}

@@ -33,7 +33,8 @@ var explainCases = []testCase{
 	{"lifted limits allow attempts, others stay", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		limit := throttle.Limit{Burst: 1, Every: time.Minute}
-		charges := []throttle.Charge{{Key: digest("a", 1), Limit: limit}, {Key: digest("b", 1), Limit: limit}, {Key: digest("c", 1), Limit: limit}}
+		charges := []throttle.Charge{{Key: digest("a", 1), Limit: limit}, {Key: digest("b", 1), Limit: limit},
+			{Key: digest("c", 1), Limit: limit}}
 		w.must(w.Charge(t.Context(), charges, w.Now()))
 		w.wantError(w.LiftLimits(t.Context(), a.ID+1, charges, job("event")), accounts.ErrNotFound)
 		w.must(w.LiftLimits(t.Context(), a.ID, charges[:2], job("event")))
@@ -130,9 +131,10 @@ var explainCases = []testCase{
 			t.Errorf("got jobs %v, want three", got)
 		}
 		w.must(w.RefuseMail(t.Context(), second))
-		w.must(w.SetEmail(t.Context(), a.ID, accounts.Email{Address: "new@example.org", Key: "new@example.org"}, func(accounts.Account) ([]accounts.NewJob, error) {
-			return nil, nil
-		}))
+		w.must(w.SetEmail(t.Context(), a.ID, accounts.Email{Address: "new@example.org", Key: "new@example.org"},
+			func(accounts.Account) ([]accounts.NewJob, error) {
+				return nil, nil
+			}))
 		wantRefusal(accounts.MailRefusal{}) // of the former address
 	}},
 	{"sent mails that count for some digests, the latest first", func(t *testing.T, w *world) {

@@ -115,7 +115,8 @@ var identityCases = []testCase{
 	{"session begins with a proof", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		s := w.newSession(a.ID)
-		s.Proof = accounts.Proof{Digest: digest("proof", 1), Until: w.Now().Add(time.Minute), WithCode: true, CredentialVersion: 1, EmailKey: a.Email.Key}
+		s.Proof = accounts.Proof{Digest: digest("proof", 1), Until: w.Now().Add(time.Minute), WithCode: true, CredentialVersion: 1,
+			EmailKey: a.Email.Key}
 		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: s, CredentialVersion: 1, MaxSessions: 100}))
 		if diff := cmp.Diff(s.Proof, w.session(s).Proof); diff != "" {
 			t.Errorf("proof (-want +got):\n%s", diff)

@@ -23,7 +23,8 @@ var jobCases = []testCase{
 		if len(got) != 1 {
 			t.Fatalf("got %d jobs, want 1", len(got))
 		}
-		want := outbox.Job{ID: got[0].ID, Kind: "mail", Payload: payload, Created: w.Now(), Due: w.Now().Add(time.Minute), Attempts: 1, Lease: got[0].Lease}
+		want := outbox.Job{ID: got[0].ID, Kind: "mail", Payload: payload, Created: w.Now(), Due: w.Now().Add(time.Minute), Attempts: 1,
+			Lease: got[0].Lease}
 		if diff := cmp.Diff(want, got[0]); diff != "" {
 			t.Error(diff)
 		}

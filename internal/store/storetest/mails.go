@@ -220,7 +220,8 @@ var mailCases = []testCase{
 		w.wantSessions(a.ID)
 		w.wantSessions(b.ID, foreign)
 		for i := 1; i <= 2; i++ {
-			w.wantError(w.RedeemRecovery(t.Context(), digest("token", i), "third hash", accounts.KnownAt{}, removing(job("event"))), accounts.ErrNotFound)
+			w.wantError(w.RedeemRecovery(t.Context(), digest("token", i), "third hash", accounts.KnownAt{}, removing(job("event"))),
+				accounts.ErrNotFound)
 		}
 		w.wantError(w.RedeemEmail(t.Context(), digest("token", 3)), accounts.ErrNotFound)
 		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {

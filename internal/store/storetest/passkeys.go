@@ -90,7 +90,8 @@ var passkeyCases = []testCase{
 			a, s := w.createAny()
 			attempt := w.newAttempt(a, s)
 			secret := accounts.Sealed{Key: "k", Data: []byte("secret")}
-			w.must(w.SetPendingFactor(t.Context(), accounts.PendingFactor{AccountID: a.ID, SessionID: s.ID, CredentialVersion: a.CredentialVersion, Secret: secret}))
+			w.must(w.SetPendingFactor(t.Context(), accounts.PendingFactor{AccountID: a.ID, SessionID: s.ID, CredentialVersion: a.CredentialVersion,
+				Secret: secret}))
 			w.must(end(a, s))
 			if _, err := w.FindAttempt(t.Context(), s.ID, a.CredentialVersion, attempt.Digest, time.Time{}); !errors.Is(err, accounts.ErrNotFound) {
 				t.Errorf("%s: the attempt: got error %v, want ErrNotFound", name, err)
@@ -102,10 +103,12 @@ var passkeyCases = []testCase{
 	}},
 	{"a passkey is listed, found with its account, and renamed", func(t *testing.T, w *world) {
 		a, s := w.createEnrolled()
-		handle, err := w.BeginPasskey(t.Context(), a.ID, accounts.PasskeyAttempt{Digest: digest("x", 1), SessionID: s.ID, CredentialVersion: a.CredentialVersion},
+		handle, err := w.BeginPasskey(t.Context(), a.ID, accounts.PasskeyAttempt{Digest: digest("x", 1), SessionID: s.ID,
+			CredentialVersion: a.CredentialVersion},
 			[]byte("handle"), accounts.CodeUse{})
 		w.must(err)
-		again, err := w.BeginPasskey(t.Context(), a.ID, accounts.PasskeyAttempt{Digest: digest("x", 2), SessionID: s.ID, CredentialVersion: a.CredentialVersion},
+		again, err := w.BeginPasskey(t.Context(), a.ID, accounts.PasskeyAttempt{Digest: digest("x", 2), SessionID: s.ID,
+			CredentialVersion: a.CredentialVersion},
 			[]byte("another"), accounts.CodeUse{})
 		w.must(err)
 		if string(handle) != "handle" || string(again) != "handle" {
@@ -248,7 +251,8 @@ var passkeyCases = []testCase{
 		for _, s := range w.sessions(a.ID) {
 			methods[s.Method]++
 		}
-		if diff := cmp.Diff(map[string]int{personal.MethodPassword: 1, personal.MethodPasskey: 1}, methods); diff != "" || w.onlyPasskey(a).ID != kept.ID {
+		if diff := cmp.Diff(map[string]int{personal.MethodPassword: 1, personal.MethodPasskey: 1}, methods); diff != "" ||
+			w.onlyPasskey(a).ID != kept.ID {
 			t.Errorf("sessions by method (-want +got):\n%s", diff)
 		}
 		w.must(w.SetEmail(t.Context(), a.ID, accounts.Email{}, func(accounts.Account) ([]accounts.NewJob, error) { return nil, nil }))

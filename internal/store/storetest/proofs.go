@@ -90,7 +90,8 @@ var proofCases = []testCase{
 			{a.ID, s.ID, w.newProof(a), step(firstStep), accounts.ErrCodeUsed},
 			{a.ID, s.ID, w.newProof(a), recovery(9), accounts.ErrCodeUsed},
 		} {
-			w.wantError(w.SetProof(t.Context(), refused.account, refused.session, refused.proof, accounts.ProofBy{Code: refused.code}, job("event")), refused.want)
+			w.wantError(w.SetProof(t.Context(), refused.account, refused.session, refused.proof, accounts.ProofBy{Code: refused.code}, job("event")),
+				refused.want)
 		}
 		w.wantUnchanged(a, s)
 		for _, s := range []accounts.Session{s, foreign} {

@@ -212,7 +212,8 @@ var twoFactorCases = []testCase{
 			w.must(w.SetPendingFactor(t.Context(), p))
 			c.change(&p, a, s)
 			before, sessions := w.account(a.ID), w.sessions(a.ID)
-			if err := w.EnableTwoFactor(t.Context(), p, firstStep+9, codes(10), accounts.KeptSession{Session: s}, job("event")); !errors.Is(err, accounts.ErrStale) {
+			if err := w.EnableTwoFactor(t.Context(), p, firstStep+9, codes(10), accounts.KeptSession{Session: s}, job("event")); !errors.Is(err,
+				accounts.ErrStale) {
 				t.Errorf("%s: got %v, want ErrStale", c.name, err)
 			}
 			w.wantUnchanged(before, sessions...)
@@ -294,7 +295,8 @@ var twoFactorCases = []testCase{
 		other, _ := w.createAny()
 		a, s := w.createEnrolled()
 		ask := func(code accounts.CodeUse) error {
-			return w.RequestEmail(t.Context(), a.ID, a.CredentialVersion, other.Email.Key, code, []accounts.NewJob{job("mail")}, limited(1, 1, time.Minute))
+			return w.RequestEmail(t.Context(), a.ID, a.CredentialVersion, other.Email.Key, code, []accounts.NewJob{job("mail")},
+				limited(1, 1, time.Minute))
 		}
 		for _, code := range []accounts.CodeUse{step(firstStep), recovery(5)} {
 			w.wantError(ask(code), accounts.ErrCodeUsed)
@@ -324,7 +326,8 @@ var twoFactorCases = []testCase{
 		a, s := w.createEnrolled()
 		for _, version := range []int64{a.CredentialVersion - 1, a.CredentialVersion + 1} {
 			w.wantError(w.ReplaceRecoveryCodes(t.Context(), a.ID, version, recovery(0), codes(10), job("event")), accounts.ErrStale)
-			w.wantError(w.RemoveOwnTwoFactor(t.Context(), a.ID, version, accounts.KeptSession{Session: s}, step(firstStep+1), job("event")), accounts.ErrStale)
+			w.wantError(w.RemoveOwnTwoFactor(t.Context(), a.ID, version, accounts.KeptSession{Session: s}, step(firstStep+1), job("event")),
+				accounts.ErrStale)
 			w.wantError(w.ChargeExport(t.Context(), a.ID, version, nil, step(firstStep+1), job("event")), accounts.ErrStale)
 		}
 		w.wantError(w.ReplaceRecoveryCodes(t.Context(), 99, 1, recovery(0), codes(10), job("event")), accounts.ErrStale)
@@ -335,7 +338,8 @@ var twoFactorCases = []testCase{
 		w.must(w.SetDisabled(t.Context(), a.ID, true))
 		a = w.account(a.ID)
 		w.wantError(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, recovery(1), codes(10), job("event")), accounts.ErrStale)
-		w.wantError(w.RemoveOwnTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, recovery(1), job("event")), accounts.ErrStale)
+		w.wantError(w.RemoveOwnTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, recovery(1), job("event")),
+			accounts.ErrStale)
 		w.wantUnchanged(a)
 	}},
 	{"the end of a factor raises the version, ends other sessions and voids tokens", func(t *testing.T, w *world) {
@@ -616,7 +620,8 @@ var twoFactorCases = []testCase{
 			errs := atOnce(2*contenders, func(i int) error {
 				err := ops[i%len(ops)](i)
 				var limited *accounts.WaitError
-				if slices.ContainsFunc([]error{accounts.ErrStale, accounts.ErrNotFound, accounts.ErrCodeUsed, accounts.ErrProofVoid}, func(e error) bool { return errors.Is(err, e) }) ||
+				if slices.ContainsFunc([]error{accounts.ErrStale, accounts.ErrNotFound, accounts.ErrCodeUsed, accounts.ErrProofVoid},
+					func(e error) bool { return errors.Is(err, e) }) ||
 					errors.As(err, &limited) {
 					return nil
 				}

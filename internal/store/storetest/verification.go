@@ -21,7 +21,9 @@ var verificationCases = []testCase{
 		}
 		found, err := w.FindWaiting(t.Context(), owner.Email.Key)
 		w.must(err)
-		if slices.Sort(found); len(slices.Compact(found)) != 2 || slices.ContainsFunc(found, func(id int64) bool { return !slices.Contains(want, id) }) {
+		if slices.Sort(found); len(slices.Compact(found)) != 2 || slices.ContainsFunc(found, func(id int64) bool {
+			return !slices.Contains(want, id)
+		}) {
 			t.Errorf("got %v, want two of %v", found, want)
 		}
 		w.must(w.SetDisabled(t.Context(), want[0], true))
@@ -193,7 +195,8 @@ var verificationCases = []testCase{
 		errs := atOnce(32, func(i int) error {
 			return w.RedeemVerification(t.Context(), digest("token", 1), fmt.Sprint("guess", i))
 		})
-		if judged, void := count(errs, accounts.ErrOtherLogin), count(errs, accounts.ErrNotFound); judged != accounts.MaxMismatches || judged+void != len(errs) {
+		if judged, void := count(errs, accounts.ErrOtherLogin), count(errs, accounts.ErrNotFound); judged != accounts.MaxMismatches ||
+			judged+void != len(errs) {
 			t.Errorf("got %d judged and %d refused, want %d and the rest: %v", judged, void, accounts.MaxMismatches, errs)
 		}
 	}},

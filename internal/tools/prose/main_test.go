@@ -100,7 +100,8 @@ func TestCheck_Repository(t *testing.T) {
 }
 
 func TestShape(t *testing.T) {
-	const page, index = "# A\n\nFor readers. After\nthis page you know.\n", "# Map\n\nFor all. After this page you know.\n\n[A](a.md) [B](api.md)\n"
+	const page, index = "# A\n\nFor readers. After\nthis page you know.\n",
+		"# Map\n\nFor all. After this page you know.\n\n[A](a.md) [B](api.md)\n"
 	for name, test := range map[string]struct {
 		path, page string
 		want       string

@@ -59,7 +59,8 @@ func run(program, in, out string) error {
 		}
 	}
 	var text bytes.Buffer
-	if err := cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false).EncodeVersion(&bom, bom.SpecVersion); err != nil {
+	if err := cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false).EncodeVersion(&bom,
+		bom.SpecVersion); err != nil {
 		return err
 	}
 	return os.WriteFile(out, text.Bytes(), 0o644)

@@ -76,7 +76,8 @@ func TestRun_AddsEmbeddedFiles(t *testing.T) {
 			t.Errorf("got the dependencies %v, want %s in them, and the program to depend on it", depends, c.BOMRef)
 		}
 	}
-	if m := got.Metadata.Component; m.Version != "v1.2.3" || got.SpecVersion != cyclonedx.SpecVersion1_5 || !bytes.Contains(text, []byte("?type=module&goos=linux")) {
+	if m := got.Metadata.Component; m.Version != "v1.2.3" || got.SpecVersion != cyclonedx.SpecVersion1_5 ||
+		!bytes.Contains(text, []byte("?type=module&goos=linux")) {
 		t.Errorf("got %s, want the rest unchanged", text)
 	}
 }

@@ -177,8 +177,10 @@ func together[T any](n int, f func(i int) T) []T {
 
 func testReadOnly(t *testing.T, s *suite) {
 	u := s.register(t)
-	sent := map[string]personal.Input{"number": personal.Text("1"), "note": personal.Text("x"), "groups": personal.Text("admin"), "user_id": personal.Text("1")}
-	want := personal.FieldErrors{"number": personal.FieldErrorReadOnly, "note": personal.FieldErrorReadOnly, "groups": personal.FieldErrorReadOnly, "user_id": personal.FieldErrorReadOnly}
+	sent := map[string]personal.Input{"number": personal.Text("1"), "note": personal.Text("x"), "groups": personal.Text("admin"),
+		"user_id": personal.Text("1")}
+	want := personal.FieldErrors{"number": personal.FieldErrorReadOnly, "note": personal.FieldErrorReadOnly,
+		"groups": personal.FieldErrorReadOnly, "user_id": personal.FieldErrorReadOnly}
 	_, err := s.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{Credentials: u.Credentials, Fields: sent})
 	wantFieldErrors(t, err, personal.CodeValidationFailed, want)
 
@@ -242,7 +244,8 @@ func testUpdateProfile(t *testing.T, s *suite) {
 		Credentials: u.Credentials,
 		Fields:      map[string]personal.Input{"age": personal.Text("30"), "city": {}, "login": personal.Text("x")},
 	})
-	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"city": personal.FieldErrorRequired, "login": personal.FieldErrorReadOnly})
+	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"city": personal.FieldErrorRequired,
+		"login": personal.FieldErrorReadOnly})
 	after, err := s.service.Profile(t.Context(), u.Credentials)
 	if err != nil {
 		t.Fatalf("reading the profile: %v", err)

@@ -269,7 +269,8 @@ func testUserFields(t *testing.T, s *administrationSuite) {
 		return id
 	}
 	since := s.record(t, s.register(t).Credentials.UserID).Created.Add(time.Microsecond)
-	oslo := set(map[string]personal.Input{"city": personal.Text("oslo"), "age": personal.Text("41"), "newsletter": personal.Text("true"), "note": personal.Text("a note")})
+	oslo := set(map[string]personal.Input{"city": personal.Text("oslo"), "age": personal.Text("41"), "newsletter": personal.Text("true"),
+		"note": personal.Text("a note")})
 	riga := set(map[string]personal.Input{"city": personal.Text("riga"), "age": personal.Text("42"), "newsletter": personal.Text("false")})
 	for _, test := range []struct {
 		field, value string
@@ -286,11 +287,14 @@ func testUserFields(t *testing.T, s *administrationSuite) {
 	if err != nil || len(page.Users) != 2 {
 		t.Fatalf("with fields: got %d users, %v, want 2", len(page.Users), err)
 	}
-	if diff := cmp.Diff([]personal.ProfileField{{Name: "city", Value: "oslo"}, {Name: "note", Value: "a note"}}, page.Users[1].Fields); diff != "" {
+	if diff := cmp.Diff([]personal.ProfileField{{Name: "city", Value: "oslo"}, {Name: "note", Value: "a note"}},
+		page.Users[1].Fields); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
 	}
-	_, err = s.administration.FindUsers(t.Context(), personal.FindUsersRequest{Field: "phone", Value: "x", Fields: []string{"city", "unknown"}})
-	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"field": personal.FieldErrorNotInList, "fields": personal.FieldErrorNotInList})
+	_, err = s.administration.FindUsers(t.Context(), personal.FindUsersRequest{Field: "phone", Value: "x",
+		Fields: []string{"city", "unknown"}})
+	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"field": personal.FieldErrorNotInList,
+		"fields": personal.FieldErrorNotInList})
 	for field, code := range map[string]personal.FieldErrorCode{"city": personal.FieldErrorNotInList, "age": personal.FieldErrorInvalidType} {
 		_, err = s.administration.FindUsers(t.Context(), personal.FindUsersRequest{Field: field, Value: "paris"})
 		wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"value": code})

@@ -26,7 +26,8 @@ func (s *administrationSuite) created(t *testing.T, invite bool) (id int64, logi
 func testCreateUser(t *testing.T, s *administrationSuite) {
 	id, login, email := s.created(t, false)
 	record := s.record(t, id)
-	if record.Login != login || record.Email != email || record.Name == nil || *record.Name != "Anna" || record.EmailVerified || record.Disabled {
+	if record.Login != login || record.Email != email || record.Name == nil || *record.Name != "Anna" || record.EmailVerified ||
+		record.Disabled {
 		t.Errorf("got %+v, want the user as created, with an unconfirmed e-mail", record.User)
 	}
 	if diff := cmp.Diff(map[string]any{"city": "riga", "number": "N 1", "note": "VIP", "newsletter": false}, valuesOf(record)); diff != "" {

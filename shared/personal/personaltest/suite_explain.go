@@ -16,7 +16,8 @@ import (
 // that explains nothing.
 func (s *administrationSuite) explain(t *testing.T, text string) personal.Explanation {
 	t.Helper()
-	e, err := s.administration.Explain(t.Context(), personal.ExplainRequest{Login: text, Addresses: []netip.Addr{netip.MustParseAddr("2001:db8::7")}})
+	e, err := s.administration.Explain(t.Context(), personal.ExplainRequest{Login: text,
+		Addresses: []netip.Addr{netip.MustParseAddr("2001:db8::7")}})
 	if personal.CodeOf(err) == personal.CodeNotFound {
 		t.Skip("a version without explanations")
 	}
@@ -33,7 +34,8 @@ func (s *administrationSuite) explain(t *testing.T, text string) personal.Explan
 func testExplain(t *testing.T, s *administrationSuite) {
 	login, email := s.newLogin()
 	none := s.explain(t, login)
-	if want := (personal.Verdict{Reason: personal.ReasonNoAccount, Action: personal.ActionCreate}); none.User != nil || none.Verdicts[0] != want {
+	if want := (personal.Verdict{Reason: personal.ReasonNoAccount, Action: personal.ActionCreate}); none.User != nil ||
+		none.Verdicts[0] != want {
 		t.Errorf("before the registration: got %+v, want only %+v", none, want)
 	}
 	in, err := s.service.Register(t.Context(), personal.RegisterRequest{
@@ -88,7 +90,8 @@ func testLiftLimits(t *testing.T, s *administrationSuite) {
 	id := u.Credentials.UserID
 	s.explain(t, u.login)
 	ctx := personal.WithCall(t.Context(), personal.Call{Administrator: "root"})
-	if err := s.administration.LiftLimits(ctx, personal.LiftLimitsRequest{UserID: id, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}); err != nil {
+	if err := s.administration.LiftLimits(ctx, personal.LiftLimitsRequest{UserID: id,
+		Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}); err != nil {
 		t.Fatalf("lifting limits: %v", err)
 	}
 	s.awaitEvents(t, id, personal.EventLimitsLifted)

@@ -37,7 +37,8 @@ func testMissingFields(t *testing.T, s *administrationSuite) {
 		t.Fatalf("got %+v, want all users to violate the fields, none of them fillable", r)
 	}
 	for _, e := range r.Examples {
-		if e.UserID == 0 || e.Login == "" || e.Fields["country"] != personal.FieldErrorRequired || e.Fields["street"] != personal.FieldErrorRequired {
+		if e.UserID == 0 || e.Login == "" || e.Fields["country"] != personal.FieldErrorRequired ||
+			e.Fields["street"] != personal.FieldErrorRequired {
 			t.Errorf("got example %+v, want a user without country and street", e)
 		}
 	}
@@ -54,7 +55,8 @@ func testMissingFields(t *testing.T, s *administrationSuite) {
 		t.Fatalf("filling in: %v", err)
 	}
 	fill := s.awaitFill(t, personal.FillDone)
-	if fill.Revision != schema.Revision || fill.Checked < fill.Total || fill.Filled < 1 || fill.Started.IsZero() || fill.Ended.Before(fill.Started) {
+	if fill.Revision != schema.Revision || fill.Checked < fill.Total || fill.Filled < 1 || fill.Started.IsZero() ||
+		fill.Ended.Before(fill.Started) {
 		t.Errorf("got %+v, want all users of revision %s checked, and some filled", fill, schema.Revision)
 	}
 	s.awaitEvents(t, 0, personal.EventFieldsFilled)

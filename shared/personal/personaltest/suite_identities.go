@@ -135,7 +135,8 @@ func testSignInWithCode(t *testing.T, s *administrationSuite) {
 	for _, attempt := range []struct {
 		code string
 		want personal.Code
-	}{{"", personal.CodeCodeRequired}, {"000", personal.CodeInvalidCode}, {u.used, personal.CodeInvalidCode}, {code, ""}, {code, personal.CodeInvalidCode}, {u.code(), ""}} {
+	}{{"", personal.CodeCodeRequired}, {"000", personal.CodeInvalidCode}, {u.used, personal.CodeInvalidCode}, {code, ""},
+		{code, personal.CodeInvalidCode}, {u.code(), ""}} {
 		request.Code = attempt.code
 		if _, err := s.signInBy(t, request); personal.CodeOf(err) != attempt.want {
 			t.Errorf("code %q: got %v, want %q", attempt.code, err, attempt.want)
@@ -180,7 +181,8 @@ func testFirstIdentity(t *testing.T, s *administrationSuite) {
 	wantFieldErrors(t, link(invalid, id), personal.CodeValidationFailed, want)
 	_, err := s.administration.FindIdentity(ctx, invalid)
 	wantFieldErrors(t, err, personal.CodeValidationFailed, want)
-	wantFieldErrors(t, s.administration.UnlinkIdentity(ctx, personal.UnlinkIdentityRequest{Identity: invalid, UserID: id}), personal.CodeValidationFailed, want)
+	wantFieldErrors(t, s.administration.UnlinkIdentity(ctx, personal.UnlinkIdentityRequest{Identity: invalid, UserID: id}),
+		personal.CodeValidationFailed, want)
 	longest := personal.Identity{Issuer: strings.Repeat("\x00", 255), Subject: strings.Repeat("ж", 127) + "'"}
 	third, _, _ := s.created(t, false)
 	if err := link(longest, third); err != nil {
@@ -189,7 +191,8 @@ func testFirstIdentity(t *testing.T, s *administrationSuite) {
 	s.wantIdentity(t, longest, third)
 
 	record := s.record(t, id)
-	if len(record.Identities) != 1 || record.Identities[0].Identity != i || record.Identities[0].Void || time.Since(record.Identities[0].Linked).Abs() > time.Hour {
+	if len(record.Identities) != 1 || record.Identities[0].Identity != i || record.Identities[0].Void ||
+		time.Since(record.Identities[0].Linked).Abs() > time.Hour {
 		t.Errorf("got the identities %+v in the record, want %v, linked now", record.Identities, i)
 	}
 	if err := s.administration.DeleteUser(ctx, id); err != nil {
@@ -268,7 +271,8 @@ func testIdentityRace(t *testing.T, s *administrationSuite) {
 		ids[n], _, _ = s.created(t, false)
 	}
 	codes := together(callers, func(n int) personal.Code {
-		return personal.CodeOf(s.administration.LinkIdentity(context.WithoutCancel(t.Context()), personal.LinkIdentityRequest{Identity: i, UserID: ids[n]}))
+		return personal.CodeOf(s.administration.LinkIdentity(context.WithoutCancel(t.Context()),
+			personal.LinkIdentityRequest{Identity: i, UserID: ids[n]}))
 	})
 	won := 0
 	for n, code := range codes {
@@ -308,7 +312,8 @@ func testProvedIdentity(t *testing.T, s *administrationSuite) {
 	refused := func(c personal.Credentials, i personal.Identity, proof string, want personal.FieldErrorCode) {
 		t.Helper()
 		fields := personal.FieldErrors{"proof": want}
-		err := s.administration.LinkIdentity(ctx, personal.LinkIdentityRequest{Identity: s.newIdentity(), Credentials: c, Proof: proof, UserID: c.UserID})
+		err := s.administration.LinkIdentity(ctx, personal.LinkIdentityRequest{Identity: s.newIdentity(), Credentials: c, Proof: proof,
+			UserID: c.UserID})
 		wantFieldErrors(t, err, personal.CodeValidationFailed, fields)
 		err = s.administration.UnlinkIdentity(ctx, personal.UnlinkIdentityRequest{Identity: i, Credentials: c, Proof: proof, UserID: c.UserID})
 		wantFieldErrors(t, err, personal.CodeValidationFailed, fields)
@@ -331,7 +336,8 @@ func testProvedIdentity(t *testing.T, s *administrationSuite) {
 	s.prove(t, u.Credentials, "")
 	refused(u.Credentials, i, proof, personal.FieldErrorMismatch) // another one was made
 	proof = s.prove(t, u.Credentials, "")
-	fresh, err := s.service.ChangePassword(ctx, personal.ChangePasswordRequest{Credentials: u.Credentials, Proof: proof, Password: Password, ConfirmPassword: Password})
+	fresh, err := s.service.ChangePassword(ctx, personal.ChangePasswordRequest{Credentials: u.Credentials, Proof: proof, Password: Password,
+		ConfirmPassword: Password})
 	if err != nil {
 		t.Fatalf("changing the password: %v", err)
 	}

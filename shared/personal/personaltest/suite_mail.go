@@ -23,7 +23,8 @@ func testRecovery(t *testing.T, s *suite) {
 		t.Fatal("requesting a recovery ended a session")
 	}
 	confirm := func(token, password string) error {
-		id, err := s.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{Token: token, Password: password, ConfirmPassword: password})
+		id, err := s.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{Token: token, Password: password,
+			ConfirmPassword: password})
 		wantUserOf(t, u, id, err)
 		return err
 	}
@@ -55,7 +56,8 @@ func testRecoveryWithoutMatch(t *testing.T, s *suite) {
 		}
 	}
 	err := s.service.Recover(t.Context(), personal.RecoverRequest{})
-	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"login": personal.FieldErrorRequired, "email": personal.FieldErrorRequired})
+	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"login": personal.FieldErrorRequired,
+		"email": personal.FieldErrorRequired})
 
 	// Requests are handled in order: when this mail has arrived, earlier ones have too.
 	last := s.register(t)
@@ -98,7 +100,8 @@ func testVerification(t *testing.T, s *suite) {
 	if p, err := s.service.Profile(t.Context(), u.Credentials); err != nil || !p.EmailVerified || p.Email != u.email {
 		t.Fatalf("after the confirmation: got e-mail %q, verified %t, error %v; want %q, confirmed", p.Email, p.EmailVerified, err, u.email)
 	}
-	if in, err := s.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: u.login, Password: Password}); err != nil || !in.Profile.EmailVerified {
+	if in, err := s.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: u.login, Password: Password}); err != nil ||
+		!in.Profile.EmailVerified {
 		t.Fatalf("signing in: got verified %t, error %v; want a confirmed e-mail", in.Profile.EmailVerified, err)
 	}
 	wantInvalidToken(t, s.confirmEmail, token)
@@ -138,7 +141,8 @@ func testWaiting(t *testing.T, s *suite) {
 	wantCode(t, confirm(waiting.login), personal.CodeInvalidToken)
 	in, err := s.service.Authorize(t.Context(), authorize)
 	if err != nil || !in.Profile.EmailVerified || in.Profile.Email != waiting.email {
-		t.Fatalf("signing in: got e-mail %q, verified %t, error %v; want %q, verified", in.Profile.Email, in.Profile.EmailVerified, err, waiting.email)
+		t.Fatalf("signing in: got e-mail %q, verified %t, error %v; want %q, verified", in.Profile.Email, in.Profile.EmailVerified, err,
+			waiting.email)
 	}
 
 	guessed := s.register(t)
@@ -184,7 +188,8 @@ func testChangeEmail(t *testing.T, s *suite) {
 
 // recoverConfirm and confirmEmail redeem a token.
 func (s *suite) recoverConfirm(ctx context.Context, token string) (int64, error) {
-	return s.service.RecoverConfirm(ctx, personal.RecoverConfirmRequest{Token: token, Password: Password + "!", ConfirmPassword: Password + "!"})
+	return s.service.RecoverConfirm(ctx, personal.RecoverConfirmRequest{Token: token, Password: Password + "!",
+		ConfirmPassword: Password + "!"})
 }
 
 func (s *suite) confirmEmail(ctx context.Context, token string) (int64, error) {

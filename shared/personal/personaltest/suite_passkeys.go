@@ -43,7 +43,8 @@ func create(t *testing.T, d *softkey.Authenticator, begun personal.PasskeyAttemp
 }
 
 // confirmPasskey adds the passkey that an authenticator makes.
-func (s *suite) confirmPasskey(t *testing.T, c personal.Credentials, d *softkey.Authenticator, begun personal.PasskeyAttempt) personal.Passkey {
+func (s *suite) confirmPasskey(t *testing.T, c personal.Credentials, d *softkey.Authenticator,
+	begun personal.PasskeyAttempt) personal.Passkey {
 	t.Helper()
 	p, err := s.service.ConfirmPasskey(t.Context(), personal.ConfirmPasskeyRequest{
 		Credentials: c, Attempt: begun.Attempt, Credential: create(t, d, begun), Name: "a passkey",
@@ -136,7 +137,8 @@ func testPasskeys(t *testing.T, s *suite) {
 		options.Attestation != "none" || options.Selection.ResidentKey != "required" || options.Selection.UserVerification != "required" {
 		t.Errorf("got options %s (%v), want those of a discoverable passkey of %s with user verification", begun.Options, err, PasskeyDomain)
 	}
-	confirm := personal.ConfirmPasskeyRequest{Credentials: u.Credentials, Attempt: begun.Attempt, Credential: create(t, d, begun), Name: "phone"}
+	confirm := personal.ConfirmPasskeyRequest{Credentials: u.Credentials, Attempt: begun.Attempt, Credential: create(t, d, begun),
+		Name: "phone"}
 	for name, want := range map[string]personal.FieldErrorCode{
 		"": personal.FieldErrorRequired, strings.Repeat("ы", 65): personal.FieldErrorTooLong, "a\nb": personal.FieldErrorInvalidFormat,
 	} {
@@ -159,7 +161,8 @@ func testPasskeys(t *testing.T, s *suite) {
 	if err != nil || in.Credentials.UserID != u.Credentials.UserID || in.Profile.Login != u.login {
 		t.Fatalf("signing in: got user %d, error %v; want user %d", in.Credentials.UserID, err, u.Credentials.UserID)
 	}
-	if e, err := s.service.Export(ctx, personal.ExportRequest{Credentials: in.Credentials, Proof: in.Proof.Proof}); err != nil || len(e.Passkeys) != 1 {
+	if e, err := s.service.Export(ctx, personal.ExportRequest{Credentials: in.Credentials, Proof: in.Proof.Proof}); err != nil ||
+		len(e.Passkeys) != 1 {
 		t.Errorf("exporting with the proof of the sign-in: got %d passkeys, error %v; want 1", len(e.Passkeys), err)
 	}
 	methods := map[string]int{}
@@ -174,7 +177,8 @@ func testPasskeys(t *testing.T, s *suite) {
 	if err != nil {
 		t.Fatalf("proving: %v", err)
 	}
-	if err := s.service.RenamePasskey(ctx, personal.RenamePasskeyRequest{Credentials: u.Credentials, ID: added.ID, Name: "my phone"}); err != nil {
+	if err := s.service.RenamePasskey(ctx, personal.RenamePasskeyRequest{Credentials: u.Credentials, ID: added.ID,
+		Name: "my phone"}); err != nil {
 		t.Errorf("renaming: %v", err)
 	}
 	list := s.passkeys(t, u.Credentials)
@@ -185,7 +189,8 @@ func testPasskeys(t *testing.T, s *suite) {
 		if err := s.service.RenamePasskey(ctx, personal.RenamePasskeyRequest{Credentials: u.Credentials, ID: id, Name: "another"}); err != nil {
 			t.Errorf("renaming the passkey %q: %v", id, err)
 		}
-		if err := s.service.RemovePasskey(ctx, personal.RemovePasskeyRequest{Credentials: u.Credentials, ID: id, Proof: proof.Proof}); err != nil {
+		if err := s.service.RemovePasskey(ctx, personal.RemovePasskeyRequest{Credentials: u.Credentials, ID: id,
+			Proof: proof.Proof}); err != nil {
 			t.Errorf("removing the passkey %q: %v", id, err)
 		}
 	}
@@ -207,7 +212,8 @@ func testPasskeys(t *testing.T, s *suite) {
 		t.Errorf("removing another user's passkey: got error %v, want success without an effect", err)
 	}
 	remove := personal.RemovePasskeyRequest{Credentials: u.Credentials, ID: added.ID}
-	wantFieldErrors(t, s.service.RemovePasskey(ctx, remove), personal.CodeValidationFailed, personal.FieldErrors{"password": personal.FieldErrorRequired})
+	wantFieldErrors(t, s.service.RemovePasskey(ctx, remove), personal.CodeValidationFailed,
+		personal.FieldErrors{"password": personal.FieldErrorRequired})
 	remove.Proof = proof.Proof
 	if err := s.service.RemovePasskey(ctx, remove); err != nil {
 		t.Fatalf("removing with a proof: %v", err)
@@ -280,7 +286,8 @@ func testPasskeyRefusals(t *testing.T, s *suite) {
 			t.Errorf("proving with %s: got %v, want the field error mismatch of credential", name, err)
 		}
 	}
-	if _, err := s.service.Prove(ctx, personal.ProveRequest{Credentials: u.Credentials, Attempt: proveAttempt, Credential: proveCredential}); err != nil {
+	if _, err := s.service.Prove(ctx, personal.ProveRequest{Credentials: u.Credentials, Attempt: proveAttempt,
+		Credential: proveCredential}); err != nil {
 		t.Errorf("proving after failures: got %v, want success: only a success uses an attempt up", err)
 	}
 	_, err = s.service.Prove(ctx, personal.ProveRequest{Credentials: u.Credentials, Attempt: proveAttempt, Credential: proveCredential})
@@ -309,7 +316,8 @@ func testPasskeyRefusals(t *testing.T, s *suite) {
 	if n := len(s.passkeys(t, u.Credentials)); n != 1 {
 		t.Errorf("got %d passkeys after refused additions, want 1", n)
 	}
-	if in, err := s.service.AuthorizePasskey(ctx, personal.AuthorizePasskeyRequest{Attempt: attempt, Credential: credential}); err != nil || in.Credentials.UserID != u.Credentials.UserID {
+	if in, err := s.service.AuthorizePasskey(ctx, personal.AuthorizePasskeyRequest{Attempt: attempt, Credential: credential}); err != nil ||
+		in.Credentials.UserID != u.Credentials.UserID {
 		t.Errorf("signing in after failures: got %v, want success", err)
 	}
 }
@@ -380,14 +388,16 @@ func testPasskeySecondFactor(t *testing.T, s *suite) {
 		t.Errorf("signing in with a passkey that was added with its proof: %v", err)
 	}
 	// prove/ with password, code and id lifts another one.
-	if _, err := s.service.Prove(ctx, personal.ProveRequest{Credentials: u.Credentials, Password: Password, Code: u.recoveryCode(), ID: p.ID}); err != nil {
+	if _, err := s.service.Prove(ctx, personal.ProveRequest{Credentials: u.Credentials, Password: Password, Code: u.recoveryCode(),
+		ID: p.ID}); err != nil {
 		t.Fatalf("lifting a passkey: %v", err)
 	}
 	if _, err := s.passkeySignIn(t, before, ""); err != nil {
 		t.Errorf("signing in with a lifted passkey: %v", err)
 	}
 	// Switching the factor off and on again clears all of that.
-	pair, err := s.service.RemoveOwnTwoFactor(ctx, personal.RemoveOwnTwoFactorRequest{Credentials: u.Credentials, Password: Password, Code: u.recoveryCode()})
+	pair, err := s.service.RemoveOwnTwoFactor(ctx, personal.RemoveOwnTwoFactorRequest{Credentials: u.Credentials, Password: Password,
+		Code: u.recoveryCode()})
 	if err != nil {
 		t.Fatalf("switching the second factor off: %v", err)
 	}
@@ -413,7 +423,8 @@ func testPasskeyPassword(t *testing.T, s *suite) {
 	ctx := t.Context()
 	u := s.verified(t)
 	d, _ := s.addPasskey(t, u.Credentials, "")
-	change := personal.ChangePasswordRequest{Credentials: u.Credentials, OldPassword: Password, Password: Password + "!", ConfirmPassword: Password + "!"}
+	change := personal.ChangePasswordRequest{Credentials: u.Credentials, OldPassword: Password, Password: Password + "!",
+		ConfirmPassword: Password + "!"}
 	pair, err := s.service.ChangePassword(ctx, change)
 	if err != nil {
 		t.Fatalf("changing the password: %v", err)
@@ -424,7 +435,8 @@ func testPasskeyPassword(t *testing.T, s *suite) {
 	if _, err := s.passkeySignIn(t, d, ""); err != nil {
 		t.Errorf("signing in after a change of the password: %v", err)
 	}
-	change = personal.ChangePasswordRequest{Credentials: pair, OldPassword: Password + "!", Password: Password, ConfirmPassword: Password, RemovePasskeys: true}
+	change = personal.ChangePasswordRequest{Credentials: pair, OldPassword: Password + "!", Password: Password, ConfirmPassword: Password,
+		RemovePasskeys: true}
 	if pair, err = s.service.ChangePassword(ctx, change); err != nil {
 		t.Fatalf("changing the password and removing the passkeys: %v", err)
 	}
@@ -441,7 +453,8 @@ func testPasskeyPassword(t *testing.T, s *suite) {
 	if err != nil {
 		t.Fatalf("signing in: %v", err)
 	}
-	change = personal.ChangePasswordRequest{Credentials: in.Credentials, Proof: in.Proof.Proof, Password: Password + "!", ConfirmPassword: Password + "!", RemovePasskeys: true}
+	change = personal.ChangePasswordRequest{Credentials: in.Credentials, Proof: in.Proof.Proof, Password: Password + "!",
+		ConfirmPassword: Password + "!", RemovePasskeys: true}
 	if pair, err = s.service.ChangePassword(ctx, change); err != nil {
 		t.Fatalf("changing the password and removing the passkey that began the session: %v", err)
 	}

@@ -53,7 +53,8 @@ func (s *suite) provenOperations() []provenOperation {
 			return none(err)
 		}},
 		{"RemoveOwnTwoFactor", func(ctx context.Context, c personal.Credentials, e evidence) (personal.Credentials, error) {
-			return s.service.RemoveOwnTwoFactor(ctx, personal.RemoveOwnTwoFactorRequest{Credentials: c, Password: e.password, Code: e.code, Proof: e.proof})
+			return s.service.RemoveOwnTwoFactor(ctx, personal.RemoveOwnTwoFactorRequest{Credentials: c, Password: e.password, Code: e.code,
+				Proof: e.proof})
 		}},
 		{"Delete", func(ctx context.Context, c personal.Credentials, e evidence) (personal.Credentials, error) {
 			_, err := s.service.Delete(ctx, personal.DeleteRequest{Credentials: c, Password: e.password, Code: e.code, Proof: e.proof})

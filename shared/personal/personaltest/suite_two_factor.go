@@ -227,7 +227,8 @@ func testTwoFactorChanges(t *testing.T, s *suite) {
 	if err != nil {
 		t.Fatalf("signing in with a new recovery code: %v", err)
 	}
-	kept, err := s.service.RemoveOwnTwoFactor(ctx, personal.RemoveOwnTwoFactorRequest{Credentials: u.Credentials, Password: Password, Code: u.recoveryCode()})
+	kept, err := s.service.RemoveOwnTwoFactor(ctx, personal.RemoveOwnTwoFactorRequest{Credentials: u.Credentials, Password: Password,
+		Code: u.recoveryCode()})
 	if err != nil {
 		t.Fatalf("removing the second factor: %v", err)
 	}

@@ -53,14 +53,16 @@ func testUpdateUser(t *testing.T, s *administrationSuite) {
 	if !after.Updated.After(before.Updated) {
 		t.Fatalf("got updated %v, want later than %v", after.Updated, before.Updated)
 	}
-	if _, err := s.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{Credentials: u.Credentials, Fields: map[string]personal.Input{
-		"name": {}, "phone": personal.Text("+371 12345"), // as they are: no event
-	}}); err != nil {
+	if _, err := s.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{Credentials: u.Credentials,
+		Fields: map[string]personal.Input{
+			"name": {}, "phone": personal.Text("+371 12345"), // as they are: no event
+		}}); err != nil {
 		t.Fatalf("changing nothing of a profile: %v", err)
 	}
-	if _, err := s.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{Credentials: u.Credentials, Fields: map[string]personal.Input{
-		"name": personal.Text("Ada"), "phone": personal.Text("+371 12345"), "age": personal.Text("41"),
-	}}); err != nil {
+	if _, err := s.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{Credentials: u.Credentials,
+		Fields: map[string]personal.Input{
+			"name": personal.Text("Ada"), "phone": personal.Text("+371 12345"), "age": personal.Text("41"),
+		}}); err != nil {
 		t.Fatalf("changing a profile: %v", err)
 	}
 	changed := s.awaitEvents(t, id, personal.EventProfileUpdated)[0]

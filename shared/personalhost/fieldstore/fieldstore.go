@@ -95,7 +95,8 @@ func (s *Store) Reserve(names ...string) error {
 func checkNames(schema personal.Schema, reserved []string) error {
 	for _, f := range schema.Fields {
 		if slices.Contains(reserved, f.Name) {
-			return &userfields.SchemaError{Field: f.Name, Property: "name", Problem: "the name is that of a transient parameter of the site: choose another name"}
+			return &userfields.SchemaError{Field: f.Name, Property: "name",
+				Problem: "the name is that of a transient parameter of the site: choose another name"}
 		}
 	}
 	return nil

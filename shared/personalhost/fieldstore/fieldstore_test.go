@@ -134,7 +134,8 @@ func TestReserve_RefusesFieldsWithTheName(t *testing.T) {
 	if _, err := s.Put([]byte(oneField), always); !errors.As(err, &invalid) || invalid.Field != "nickname" || invalid.Property != "name" {
 		t.Errorf("Put: got %v, want an error that names nickname", err)
 	}
-	if _, err := s.PutFields([]personal.Field{{Name: "captcha", Type: personal.TypeText}}, before.Schema.Revision); !errors.As(err, &invalid) || invalid.Field != "captcha" {
+	if _, err := s.PutFields([]personal.Field{{Name: "captcha", Type: personal.TypeText}}, before.Schema.Revision); !errors.As(err,
+		&invalid) || invalid.Field != "captcha" {
 		t.Errorf("PutFields: got %v, want an error that names captcha", err)
 	}
 	if file, _ := os.ReadFile(s.path); s.Get() != before || string(file) != initial {

@@ -239,7 +239,8 @@ func FuzzForwarded(f *testing.F) {
 			{clientip.Forwarded, []string{line + ", for=" + client}, []string{client, proxy}},
 			{clientip.Forwarded, []string{line + `, for="[` + client6 + `]:1";proto=http`}, []string{client6, proxy}},
 		} {
-			address, _ := resolver(t, trusted, c.header, &bytes.Buffer{}).Client(&http.Request{RemoteAddr: proxy + ":1", Header: http.Header{c.header: c.lines}})
+			address, _ := resolver(t, trusted, c.header, &bytes.Buffer{}).Client(&http.Request{RemoteAddr: proxy + ":1",
+				Header: http.Header{c.header: c.lines}})
 			if !slices.Contains(c.want, addressText(address)) {
 				t.Errorf("%s %q: got %s, want one of %v", c.header, c.lines, address, c.want)
 			}

@@ -91,7 +91,8 @@ const (
 // apiResponds is the first check. If it fails, the others are left out.
 func apiResponds(p *probe) {
 	s := p.open(nil)
-	a := s.do(request{method: http.MethodPost, path: "auth/", mediaType: "application/json", body: strings.NewReader(`{"login":"a","password":"b"}`)})
+	a := s.do(request{method: http.MethodPost, path: "auth/", mediaType: "application/json",
+		body: strings.NewReader(`{"login":"a","password":"b"}`)})
 	if s.wantSuccess(a, adviceDispatch) {
 		s.taken(a, personal.OpAuthorize, adviceDispatch)
 	}
@@ -127,7 +128,8 @@ func unknownPaths(p *probe) {
 		"auth/.", "auth/extra", "auth/extra/", "auth%2F", "%61uth/", "%2e%2e/personal/auth/", "..%2Fpersonal%2Fauth/", "auth;x=1", "auth%00",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			a := s.do(request{method: method, path: s.basePath + apiPath + path, mediaType: "application/json", body: strings.NewReader(`{"login":"a"}`)})
+			a := s.do(request{method: method, path: s.basePath + apiPath + path, mediaType: "application/json",
+				body: strings.NewReader(`{"login":"a"}`)})
 			s.wantError(a, http.StatusNotFound, personal.CodeNotFound, adviceDispatch)
 			s.wantNoCall(a, adviceDispatch)
 		}
@@ -160,14 +162,16 @@ func methods(p *probe) {
 	for _, name := range []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"} {
 		header.Set(name, http.MethodDelete)
 	}
-	a := s.do(request{method: "POST", path: "recover/", header: header, mediaType: "application/x-www-form-urlencoded", body: strings.NewReader("login=a&_method=DELETE")})
+	a := s.do(request{method: "POST", path: "recover/", header: header, mediaType: "application/x-www-form-urlencoded",
+		body: strings.NewReader("login=a&_method=DELETE")})
 	s.taken(a, personal.OpRecover, "A header or a parameter must not override the method. "+adviceMethod)
 }
 
 func unknownMethods(p *probe) {
 	s := p.open(nil)
 	a := s.do(request{method: "BREW", path: "auth/"})
-	s.wantError(a, http.StatusMethodNotAllowed, personal.CodeMethodNotAllowed, adviceMethod+" If the server cannot do it, declare WithoutUnknownMethods.")
+	s.wantError(a, http.StatusMethodNotAllowed, personal.CodeMethodNotAllowed,
+		adviceMethod+" If the server cannot do it, declare WithoutUnknownMethods.")
 	s.wantNoCall(a, adviceMethod)
 }
 
@@ -211,7 +215,8 @@ func bodies(p *probe) {
 		a.what += " with " + r.mediaType
 		c, ok := s.taken(a, personal.OpRegister, adviceBody)
 		if got, isRegister := c.input.(personal.RegisterRequest); ok && (!isRegister || !reflect.DeepEqual(got, want)) {
-			s.Errorf("%s: the service got %s, want %s\n%s", a.what, excerpt(fmt.Sprintf("%+v", c.input)), excerpt(fmt.Sprintf("%+v", want)), adviceBody)
+			s.Errorf("%s: the service got %s, want %s\n%s", a.what, excerpt(fmt.Sprintf("%+v", c.input)), excerpt(fmt.Sprintf("%+v", want)),
+				adviceBody)
 		}
 	}
 
@@ -247,7 +252,8 @@ func bodyLimits(p *probe) {
 	const form = "application/x-www-form-urlencoded"
 	a := s.do(request{method: http.MethodPost, path: "recover/", mediaType: form, body: strings.NewReader(sized(maxBody))})
 	if c, ok := s.taken(a, personal.OpRecover, adviceBody); ok && len(c.input.(personal.RecoverRequest).Login) != maxBody-len("login=") {
-		s.Errorf("%s: the service got %d bytes, want %d\n%s", a.what, len(c.input.(personal.RecoverRequest).Login), maxBody-len("login="), adviceBody)
+		s.Errorf("%s: the service got %d bytes, want %d\n%s", a.what, len(c.input.(personal.RecoverRequest).Login), maxBody-len("login="),
+			adviceBody)
 	}
 	for _, body := range []io.Reader{strings.NewReader(sized(maxBody + 1)), struct{ io.Reader }{strings.NewReader(sized(maxBody + 1))}} {
 		a := s.do(request{method: http.MethodPost, path: "recover/", mediaType: form, body: body})
@@ -258,7 +264,8 @@ func bodyLimits(p *probe) {
 
 // head returns the head of a POST request to an operation with a body of that length.
 func (s *site) head(operation string, length int) string {
-	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n", s.pathOf(operation), length)
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n",
+		s.pathOf(operation), length)
 }
 
 func earlyRefusal(p *probe) {
@@ -336,7 +343,8 @@ func clientAddress(p *probe) {
 func (s *site) wantAddress(a reply, c call, want netip.Addr) {
 	s.Helper()
 	if c.call.Address != want {
-		s.Errorf("%s: the service got the address %s, want %s: only a trusted proxy may name another\n%s", a.what, c.call.Address, want, adviceAddress)
+		s.Errorf("%s: the service got the address %s, want %s: only a trusted proxy may name another\n%s", a.what, c.call.Address, want,
+			adviceAddress)
 	}
 }
 
@@ -353,10 +361,12 @@ func requestHeaders(p *probe) {
 	}
 	want := personal.Call{RequestID: "mount-test.1", Locale: "ru", Address: peer, Agent: "mount test/1.0 (a browser)"}
 	if c.call != want {
-		s.Errorf("%s: the service got the call %+v, want %+v\n%s", a.what, c.call, want, "Pass the headers of the request on unchanged. "+adviceAddress)
+		s.Errorf("%s: the service got the call %+v, want %+v\n%s", a.what, c.call, want,
+			"Pass the headers of the request on unchanged. "+adviceAddress)
 	}
 	if c.input != credentials {
-		s.Errorf("%s: the service got %+v, want the credentials of the headers User-Id and User-Hash\n%s", a.what, c.input, "Pass the headers of the request on unchanged.")
+		s.Errorf("%s: the service got %+v, want the credentials of the headers User-Id and User-Hash\n%s", a.what, c.input,
+			"Pass the headers of the request on unchanged.")
 	}
 	if got := a.header.Values("X-Request-Id"); len(got) != 1 || got[0] != want.RequestID {
 		s.Errorf("%s: got X-Request-Id %q, want that of the request, once\n%s", a.what, got, adviceHeaders)
@@ -408,18 +418,22 @@ func cancellation(p *probe) {
 	select {
 	case err := <-done:
 		if !errors.Is(err, context.Canceled) {
-			s.Errorf("POST auth/: after the client had hung up, the context of the call ended with %q, want it to be cancelled\n%s", err, adviceCancel)
+			s.Errorf("POST auth/: after the client had hung up, the context of the call ended with %q, want it to be cancelled\n%s", err,
+				adviceCancel)
 		}
 	case <-time.After(s.patience):
-		s.Errorf("POST auth/: the call went on for %s after the client had hung up, want its context to be cancelled\n%s", s.patience, adviceCancel)
+		s.Errorf("POST auth/: the call went on for %s after the client had hung up, want its context to be cancelled\n%s", s.patience,
+			adviceCancel)
 	}
 }
 
 func retainedValues(p *probe) {
 	s := p.open(nil)
 	do := func(letter string) {
-		header := http.Header{"User-Agent": {strings.Repeat(letter, 50)}, "X-Request-Id": {strings.Repeat(letter, 30)}, "User-Id": {"1"}, "User-Hash": {strings.Repeat(letter, 43)}}
-		s.do(request{method: http.MethodPost, path: "password/", header: header, mediaType: "application/json", body: jsonBody(map[string]string{"password": strings.Repeat(letter, 40)})})
+		header := http.Header{"User-Agent": {strings.Repeat(letter, 50)}, "X-Request-Id": {strings.Repeat(letter, 30)}, "User-Id": {"1"},
+			"User-Hash": {strings.Repeat(letter, 43)}}
+		s.do(request{method: http.MethodPost, path: "password/", header: header, mediaType: "application/json",
+			body: jsonBody(map[string]string{"password": strings.Repeat(letter, 40)})})
 	}
 	do("a")
 	first := s.take()
@@ -428,7 +442,8 @@ func retainedValues(p *probe) {
 	}
 	for _, c := range first {
 		if now := c.describe(); now != c.text {
-			s.Errorf("POST password/: the service got %s, but after other requests the same values are %s\n%s", excerpt(c.text), excerpt(now), adviceCopy)
+			s.Errorf("POST password/: the service got %s, but after other requests the same values are %s\n%s", excerpt(c.text), excerpt(now),
+				adviceCopy)
 		}
 	}
 }
@@ -595,7 +610,8 @@ func responseHeaders(p *probe) {
 		ids[s.do(request{path: "unknown/", header: http.Header{"X-Request-Id": {"not valid!"}}}).header.Get("X-Request-Id")] = true
 	}
 	if len(ids) != 3 || ids["not valid!"] {
-		s.Errorf("GET unknown/ with an invalid X-Request-Id: got the ids %q for 3 requests, want a new one for each\n%s", slices.Sorted(maps.Keys(ids)), adviceHeaders)
+		s.Errorf("GET unknown/ with an invalid X-Request-Id: got the ids %q for 3 requests, want a new one for each\n%s",
+			slices.Sorted(maps.Keys(ids)), adviceHeaders)
 	}
 }
 
@@ -658,7 +674,8 @@ func guardedPage(p *probe) {
 	for _, user := range users {
 		a := s.visit(nil, user.Credentials)
 		if !isSuccess(a.status) || !strings.Contains(a.body, user.login) {
-			s.Fatalf("%s of a signed-in user: got %d %s, want success and a page with the login %q\n%s %s", a.what, a.status, excerpt(a.body), user.login, adviceGuard, adviceCache)
+			s.Fatalf("%s of a signed-in user: got %d %s, want success and a page with the login %q\n%s %s", a.what, a.status, excerpt(a.body),
+				user.login, adviceGuard, adviceCache)
 		}
 		if c, ok := s.taken(a, personal.OpProfile, "RequireUser must verify each request. "+adviceGuard); ok && c.input != user.Credentials {
 			s.Errorf("%s: RequireUser verified %+v, want the credentials of the request\n%s", a.what, c.input, adviceGuard)
@@ -684,6 +701,7 @@ func guardedPage(p *probe) {
 func (s *site) wantRejected(a reply, who string) {
 	s.Helper()
 	if isSuccess(a.status) || strings.Contains(a.body, login) {
-		s.Errorf("%s of a user %s: got %d %s, want it to be rejected\n%s", a.what, who, a.status, excerpt(a.body), "The page is not behind RequireUser. "+adviceGuard)
+		s.Errorf("%s of a user %s: got %d %s, want it to be rejected\n%s", a.what, who, a.status, excerpt(a.body),
+			"The page is not behind RequireUser. "+adviceGuard)
 	}
 }

@@ -153,11 +153,12 @@ type check struct {
 }
 
 func newChecks(options []Option) []check {
-	c := &config{patience: 10 * time.Second, page: DefaultGuardedPage, gaps: map[string]string{}, sign: func(r *http.Request, c personal.Credentials) {
-		for name, values := range credentialHeaders(c) {
-			r.Header[name] = values
-		}
-	}}
+	c := &config{patience: 10 * time.Second, page: DefaultGuardedPage, gaps: map[string]string{},
+		sign: func(r *http.Request, c personal.Credentials) {
+			for name, values := range credentialHeaders(c) {
+				r.Header[name] = values
+			}
+		}}
 	for _, option := range options {
 		option(c)
 	}

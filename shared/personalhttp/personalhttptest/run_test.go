@@ -443,7 +443,9 @@ func TestRun_FindsBrokenMounts(t *testing.T) {
 		},
 		"a guard that lets pass what it rejects": {
 			mount: func(s personal.Service) http.Handler {
-				return inFront(newAPI(s, personalhttp.Options{}), personalhttp.WithErrorHandler(func(w http.ResponseWriter, _ *http.Request, _ error) { fmt.Fprint(w, "Welcome") }))
+				return inFront(newAPI(s, personalhttp.Options{}), personalhttp.WithErrorHandler(func(w http.ResponseWriter, _ *http.Request, _ error) {
+					fmt.Fprint(w, "Welcome")
+				}))
 			},
 			found: []string{"guarded page"},
 		},

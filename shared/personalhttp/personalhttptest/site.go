@@ -335,7 +335,8 @@ func (s *site) wantError(a reply, status int, code personal.Code, advice string)
 		return
 	}
 	if a.status != status || a.envelope.Success == nil || a.envelope.Result.Code != code {
-		s.Errorf("%s: got %d %s, want %d and the envelope of the API with the code %q\n%s", a.what, a.status, excerpt(a.body), status, code, advice)
+		s.Errorf("%s: got %d %s, want %d and the envelope of the API with the code %q\n%s", a.what, a.status, excerpt(a.body), status, code,
+			advice)
 	}
 }
 
@@ -388,9 +389,10 @@ var (
 	login       = "user-of-the-mount-test"
 	credentials = personal.Credentials{UserID: 4_503_599_627_370_497, UserHash: strings.Repeat("aB3_-", 8) + "xyz"}
 	profile     = personal.Profile{Login: login, Email: "user@example.com"}
-	users       = []user{{credentials, login}, {personal.Credentials{UserID: 2, UserHash: strings.Repeat("Cd5-_", 8) + "uvw"}, "another-person"}}
-	signedIn    = personal.SignedIn{Credentials: credentials, Profile: profile}
-	manyFields  = newManyFields()
+	users       = []user{{credentials, login}, {personal.Credentials{UserID: 2, UserHash: strings.Repeat("Cd5-_", 8) + "uvw"},
+		"another-person"}}
+	signedIn   = personal.SignedIn{Credentials: credentials, Profile: profile}
+	manyFields = newManyFields()
 )
 
 // user is a user whom the recorder knows.

@@ -77,8 +77,10 @@ func TestFieldControl_ReadOnlyHasTheFieldsHint(t *testing.T) {
 
 func TestFieldControl_EscapesUserTexts(t *testing.T) {
 	evil := `"><script>alert(1)</script>`
-	for _, kind := range []personal.FieldType{personal.TypeText, personal.TypeLongText, personal.TypeEnum, personal.TypeTags, personal.TypeBoolean} {
-		f := personal.Field{Name: "x", Type: kind, Label: personal.LocalText{"en": evil}, Options: []personal.Option{{Value: evil, Label: personal.LocalText{"en": evil}}}}
+	for _, kind := range []personal.FieldType{personal.TypeText, personal.TypeLongText, personal.TypeEnum, personal.TypeTags,
+		personal.TypeBoolean} {
+		f := personal.Field{Name: "x", Type: kind, Label: personal.LocalText{"en": evil},
+			Options: []personal.Option{{Value: evil, Label: personal.LocalText{"en": evil}}}}
 		if got := shown(t, f, evil); strings.Contains(got, "<script>") || !strings.Contains(got, "&lt;script&gt;") {
 			t.Errorf("%s: got %s, want it escaped", kind, got)
 		}
@@ -109,7 +111,8 @@ func TestFieldText_RoundTrip(t *testing.T) {
 		}
 	}
 	at := personal.Field{Type: personal.TypeDateTime}
-	for text, want := range map[string]string{"2000-01-02T03:04": "2000-01-02T03:04:00Z", "2000-01-02T03:04:05.5": "2000-01-02T03:04:05Z", "soon": "soon"} {
+	for text, want := range map[string]string{"2000-01-02T03:04": "2000-01-02T03:04:00Z", "2000-01-02T03:04:05.5": "2000-01-02T03:04:05Z",
+		"soon": "soon"} {
 		if got := ui.FieldInput(at, text); got.Text != want {
 			t.Errorf("%q: got input %q, want %q", text, got.Text, want)
 		}
@@ -117,7 +120,8 @@ func TestFieldText_RoundTrip(t *testing.T) {
 }
 
 func TestForm_ErrorsBesideControlsAndAbove(t *testing.T) {
-	form := ui.Form{Controls: []ui.Control{{Name: "login", Label: "Login", Hint: "short", Value: "<a>"}, {Name: "password", Label: "Password", Type: "password", Value: "secret"}}}
+	form := ui.Form{Controls: []ui.Control{{Name: "login", Label: "Login", Hint: "short", Value: "<a>"},
+		{Name: "password", Label: "Password", Type: "password", Value: "secret"}}}
 	form.Refuse("Please check.", map[string]string{"login": "Too short.", "groups": "No."})
 	body := serve(t, httptest.NewRequest("GET", "/page", nil), form).Body.String()
 	for _, want := range []string{

@@ -26,7 +26,8 @@ func posted(t *testing.T, values url.Values) ui.Posted {
 
 func TestChanges_OnlyWhatDiffersFromThePage(t *testing.T) {
 	long := strings.Repeat("длинно ", 1000)
-	fields := []personal.Field{{Name: "bio", Type: personal.TypeLongText}, {Name: "city", Type: personal.TypeText}, {Name: "number", Type: personal.TypeText, ReadOnly: true}}
+	fields := []personal.Field{{Name: "bio", Type: personal.TypeLongText}, {Name: "city", Type: personal.TypeText},
+		{Name: "number", Type: personal.TypeText, ReadOnly: true}}
 	form := ui.Form{Controls: []ui.Control{{Name: "name", Value: "Anna"}, {Name: "bio", Value: long}, {Name: "city", Value: "Kazan"}}}
 	form.Remember()
 	values := url.Values{"name": {"Anna"}, "bio": {long}, "city": {"Kazan"}, "number": {"7"}}

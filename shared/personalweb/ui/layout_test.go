@@ -43,7 +43,8 @@ func TestTemplateLayout_PutsThePageIntoTheSitesBlocks(t *testing.T) {
 	if strings.Contains(body, "site-header") || w.Header().Get("Content-Security-Policy") != "" {
 		t.Errorf("got this package's layout or policy: %v\n%s", w.Header(), body)
 	}
-	if _, err := ui.TemplateLayout(template.Must(template.New("").Parse(`{{block "title" .}}{{end}}{{block "head" .}}{{end}}`))); err == nil || !strings.Contains(err.Error(), `{{block "body" .}}`) {
+	if _, err := ui.TemplateLayout(template.Must(template.New("").Parse(`{{block "title" .}}{{end}}{{block "head" .}}{{end}}`))); err == nil ||
+		!strings.Contains(err.Error(), `{{block "body" .}}`) {
 		t.Errorf("without a block: got error %v", err)
 	}
 }

@@ -65,7 +65,8 @@ func loadTexts(locales []string, site fs.FS, sources ...fs.FS) (map[string]texts
 	}
 	for _, locale := range slices.Sorted(maps.Keys(read)) {
 		if !slices.Contains(locales, locale) && !slices.Contains(Locales(), locale) {
-			wrong = append(wrong, fmt.Errorf("texts: %s.json: the API has no messages in this language, but in %s", locale, strings.Join(locales, ", ")))
+			wrong = append(wrong, fmt.Errorf("texts: %s.json: the API has no messages in this language, but in %s", locale,
+				strings.Join(locales, ", ")))
 		}
 	}
 	if site != nil {

@@ -120,7 +120,8 @@ func TestPages_RefuseMissingParts(t *testing.T) {
 // The sets of this module, as they are embedded in its packages.
 func TestPages_OwnSetsAreValid(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
-	for _, name := range []string{"shared/personalpages", "host-sample/site", "shared/personaladmin", "host-sample/admin", "host-sample/reference"} {
+	for _, name := range []string{"shared/personalpages", "host-sample/site", "shared/personaladmin", "host-sample/admin",
+		"host-sample/reference"} {
 		folder := func(part string) fs.FS { return os.DirFS(filepath.Join(root, name, part)) }
 		p, err := ui.New(ui.Options{
 			Templates: folder("templates"), Texts: folder("texts"), Assets: folder("assets"), AssetPath: "/", Log: slog.New(slog.DiscardHandler),
@@ -141,7 +142,8 @@ func TestHandler_SecurityHeaders(t *testing.T) {
 		if !strings.HasPrefix(policy, "default-src 'none'; ") || strings.Contains(policy, "unsafe") {
 			t.Errorf("%s %s: got policy %q", method, path, policy)
 		}
-		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Cache-Control": "no-store"} {
+		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
+			"Cross-Origin-Opener-Policy": "same-origin", "Cache-Control": "no-store"} {
 			if h.Get(name) != want {
 				t.Errorf("%s %s: got %s %q, want %q", method, path, name, h.Get(name), want)
 			}
@@ -273,7 +275,8 @@ func TestRender_LivePagesLoadHTMX(t *testing.T) {
 	for _, live := range []bool{true, false} {
 		w := httptest.NewRecorder()
 		newPages(t).Render(w, httptest.NewRequest("GET", "/", nil), 200, "page", ui.Page{Live: live, Body: ui.Form{}})
-		if got := strings.Contains(w.Body.String(), "/assets/htmx.min."); got != live || strings.Contains(w.Body.String(), `"allowEval":false`) != live {
+		if got := strings.Contains(w.Body.String(), "/assets/htmx.min."); got != live ||
+			strings.Contains(w.Body.String(), `"allowEval":false`) != live {
 			t.Errorf("live %t: got %s", live, w.Body)
 		}
 	}

@@ -46,7 +46,8 @@ func Start(t testing.TB, build pluginrpc.Builder, host personal.Host, log *slog.
 }
 
 // StartTraced is [Start] with the providers of the spans of both sides.
-func StartTraced(t testing.TB, build pluginrpc.Builder, host personal.Host, log *slog.Logger, ofHost, ofPlugin trace.TracerProvider) *pluginrpc.Connection {
+func StartTraced(t testing.TB, build pluginrpc.Builder, host personal.Host, log *slog.Logger, ofHost,
+	ofPlugin trace.TracerProvider) *pluginrpc.Connection {
 	t.Helper()
 	stopped := make(chan struct{})
 	ready := make(chan *plugin.ReattachConfig, 1)

@@ -94,7 +94,8 @@ func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
 	case s.None:
 		status = http.StatusUnprocessableEntity
 	}
-	return p.site.Render(w, r, status, "events", ui.Page{Live: events.Refresh != "", Body: listBody{Form: s.form, Events: frame.NewLivePart(events)}})
+	return p.site.Render(w, r, status, "events", ui.Page{Live: events.Refresh != "",
+		Body: listBody{Form: s.form, Events: frame.NewLivePart(events)}})
 }
 
 func (p *Pages) refresh(w http.ResponseWriter, r *http.Request) error {

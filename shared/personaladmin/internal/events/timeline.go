@@ -103,7 +103,8 @@ func (p *Pages) timeline(ctx context.Context, f filter, from position) (timeline
 		if len(account) == 0 || len(plugin) > 0 && plugin[0].Time.After(account[0].Time) {
 			e := plugin[0]
 			plugin, t.next.plugin = plugin[1:], e.Time.UnixNano()-1
-			t.events = append(t.events, event{Event: personal.Event{Type: personal.EventType(pluginPrefix + string(e.Type)), Time: e.Time}, Plugin: &e})
+			t.events = append(t.events, event{Event: personal.Event{Type: personal.EventType(pluginPrefix + string(e.Type)), Time: e.Time},
+				Plugin: &e})
 			continue
 		}
 		e := account[0]
@@ -119,7 +120,8 @@ func (p *Pages) auditEntries(ctx context.Context, f filter, from position) (pers
 	if f.None || strings.HasPrefix(f.Type, pluginPrefix) {
 		return personal.AuditPage{}, nil
 	}
-	r := personal.AuditEntriesRequest{Type: personal.EventType(f.Type), UserID: f.UserID, Text: f.Text, Since: f.Since, Until: f.Until, After: from.account, Limit: pageSize}
+	r := personal.AuditEntriesRequest{Type: personal.EventType(f.Type), UserID: f.UserID, Text: f.Text, Since: f.Since, Until: f.Until,
+		After: from.account, Limit: pageSize}
 	if from.account == 0 && from != newest { // the pages before had plugin events only
 		if end := time.Unix(0, from.plugin+1); r.Until.IsZero() || end.Before(r.Until) {
 			r.Until = end

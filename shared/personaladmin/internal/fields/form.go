@@ -112,7 +112,8 @@ func (p *Pages) optionControls(r *http.Request, f personal.Field, i int, locales
 	if i < len(f.Options) {
 		o = f.Options[i]
 	}
-	controls := []ui.Control{{Name: optionName(i, "value"), Label: p.site.Text(r, "fields_option_value", i+1), Value: o.Value, Autocomplete: "off"}}
+	controls := []ui.Control{{Name: optionName(i, "value"), Label: p.site.Text(r, "fields_option_value", i+1), Value: o.Value,
+		Autocomplete: "off"}}
 	for _, locale := range locales {
 		controls = append(controls, ui.Control{
 			Name: optionName(i, locale), Label: p.site.Text(r, "fields_option_label", i+1, languageName(locale)), Value: o.Label[locale],
@@ -201,7 +202,8 @@ func (p *Pages) readForm(r *http.Request, posted ui.Posted, rows int, locales []
 		Order: integer("order"), Group: posted.Get("group"),
 	}
 	for i := range rows {
-		o := personal.Option{Value: posted.Get(optionName(i, "value")), Label: localized(func(locale string) string { return optionName(i, locale) })}
+		o := personal.Option{Value: posted.Get(optionName(i, "value")),
+			Label: localized(func(locale string) string { return optionName(i, locale) })}
 		if o.Value != "" || len(o.Label) > 0 { // the schema refuses an option with labels only
 			f.Options = append(f.Options, o)
 		}

@@ -175,7 +175,8 @@ func (s *Site) PluginError(r *http.Request, err error) error {
 func (s *Site) renderError(w http.ResponseWriter, r *http.Request, err error) {
 	var e *PageError
 	if !errors.As(err, &e) {
-		s.Log.ErrorContext(r.Context(), "admin page failed", "request_id", personal.CallFrom(r.Context()).RequestID, "path", r.URL.Path, "error", err)
+		s.Log.ErrorContext(r.Context(), "admin page failed", "request_id", personal.CallFrom(r.Context()).RequestID, "path", r.URL.Path, "error",
+			err)
 		e = &PageError{Status: http.StatusInternalServerError, Message: s.Text(r, "see_log")}
 	}
 	if e.RetryAfter > 0 {

@@ -110,7 +110,8 @@ func TestRead_NamesStayInsideFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := Box(dir)
-	for _, name := range []string{"", ".", "..", "../secret.eml", "/etc/passwd", "a/../../secret.eml", ".eml", "link.eml", "x\x00.eml", "missing.eml"} {
+	for _, name := range []string{"", ".", "..", "../secret.eml", "/etc/passwd", "a/../../secret.eml", ".eml", "link.eml", "x\x00.eml",
+		"missing.eml"} {
 		if m, err := b.Read(name); err == nil {
 			t.Errorf("reading %q: got %+v, want an error", name, m)
 		}

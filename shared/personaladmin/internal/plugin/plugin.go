@@ -96,10 +96,11 @@ func (p *Pages) render(w http.ResponseWriter, r *http.Request, code int, problem
 	if err != nil {
 		return err
 	}
-	return p.site.Render(w, r, code, "plugin", ui.Page{Live: true, Notice: p.site.Notice(w, r, "plugin_installed", "plugin_removed"), Body: body{
-		Problem: problem, Now: frame.NewLivePart(now), Versions: frame.NewLivePart(versionRows(report)), Totals: frame.NewLivePart(totals),
-		Uploads: p.Uploads != nil, Doc: p.site.Doc("plugin-versions.md#build-and-sign"), Bake: p.bakeText(r), Young: of,
-	}})
+	return p.site.Render(w, r, code, "plugin", ui.Page{Live: true, Notice: p.site.Notice(w, r, "plugin_installed", "plugin_removed"),
+		Body: body{
+			Problem: problem, Now: frame.NewLivePart(now), Versions: frame.NewLivePart(versionRows(report)), Totals: frame.NewLivePart(totals),
+			Uploads: p.Uploads != nil, Doc: p.site.Doc("plugin-versions.md#build-and-sign"), Bake: p.bakeText(r), Young: of,
+		}})
 }
 
 // bakeText says how long a version bakes.
@@ -235,5 +236,6 @@ func uploadedBundle(r *http.Request) (io.Reader, error) {
 		}
 		err = nextErr
 	}
-	return nil, &pluginadmin.UploadError{Status: http.StatusBadRequest, ErrorResponse: pluginadmin.ErrorResponse{Error: "there is no bundle in the form"}}
+	return nil, &pluginadmin.UploadError{Status: http.StatusBadRequest,
+		ErrorResponse: pluginadmin.ErrorResponse{Error: "there is no bundle in the form"}}
 }

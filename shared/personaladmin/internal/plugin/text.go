@@ -53,7 +53,8 @@ func (p *Pages) describe(r *http.Request, e pluginmanager.Event) described {
 		d.Text = p.site.Text(r, key, e.Version, p.name(r, "plugin_step_", e.Step))
 	case pluginmanager.EventSwitched, pluginmanager.EventRolledBack, pluginmanager.EventFellBack:
 		d.Text = p.site.Text(r, key, e.From, e.Version)
-	case pluginmanager.EventSwapBegun, pluginmanager.EventSwapSettled, pluginmanager.EventProcessLost, pluginmanager.EventRestarted, pluginmanager.EventGaveUp,
+	case pluginmanager.EventSwapBegun, pluginmanager.EventSwapSettled, pluginmanager.EventProcessLost, pluginmanager.EventRestarted,
+		pluginmanager.EventGaveUp,
 		pluginmanager.EventRehearsed:
 		d.Text = p.site.Text(r, key, e.Version)
 	default:

@@ -191,7 +191,8 @@ func (p *Pages) handle(act action) func(http.ResponseWriter, *http.Request, ui.P
 				done.userID = user.ID
 			}
 			p.site.Keep(w, r, done)
-			p.site.Log.InfoContext(ctx, "user helped by an administrator", "change", notice, "user_id", id, "request_id", personal.CallFrom(ctx).RequestID)
+			p.site.Log.InfoContext(ctx, "user helped by an administrator", "change", notice, "user_id", id, "request_id",
+				personal.CallFrom(ctx).RequestID)
 			return p.site.Redirect(w, r, q.URL(), notice)
 		case personal.CodeNotFound:
 			return p.site.PageError(r, http.StatusNotImplemented, "support_not_offered")
@@ -218,7 +219,8 @@ func (p *Pages) verify(ctx context.Context, user personal.User, _ question) (str
 		email = user.Email
 	}
 	// With the login, because several accounts may wait for the address.
-	return "support_verification_sent", p.Mails.ResendVerification(asUser(ctx), personal.ResendVerificationRequest{Login: user.Login, Email: email})
+	return "support_verification_sent", p.Mails.ResendVerification(asUser(ctx),
+		personal.ResendVerificationRequest{Login: user.Login, Email: email})
 }
 
 func (p *Pages) recover(ctx context.Context, user personal.User, _ question) (string, error) {

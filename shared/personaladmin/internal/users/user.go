@@ -67,7 +67,8 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, user personal.UserR
 
 // body returns the page of a user without the sessions.
 func (p *Pages) body(r *http.Request, user personal.UserRecord) *userBody {
-	return &userBody{User: user, Path: userURL(user.ID, ""), Why: p.why(user.Login), History: p.site.LinkTo(frame.Events, userURL(user.ID, "/events")), Profile: p.profileForm(r, user), Email: p.emailForm(r, user), Recoverable: recoverable(user.User)}
+	return &userBody{User: user, Path: userURL(user.ID, ""), Why: p.why(user.Login),
+		History: p.site.LinkTo(frame.Events, userURL(user.ID, "/events")), Profile: p.profileForm(r, user), Email: p.emailForm(r, user), Recoverable: recoverable(user.User)}
 }
 
 func (p *Pages) render(w http.ResponseWriter, r *http.Request, status int, body *userBody) error {
@@ -210,13 +211,15 @@ func (p *Pages) saveEmail(w http.ResponseWriter, r *http.Request, user personal.
 // confirmRemoval asks before the second factor is removed: the person who requests that
 // may be a thief who has the password.
 func (p *Pages) confirmRemoval(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
-	form := ui.Form{Action: userURL(user.ID, "/two-factor"), Submit: p.site.Text(r, "users_two_factor_remove"), Danger: true, Cancel: userURL(user.ID, "")}
+	form := ui.Form{Action: userURL(user.ID, "/two-factor"), Submit: p.site.Text(r, "users_two_factor_remove"), Danger: true,
+		Cancel: userURL(user.ID, "")}
 	if len(user.Passkeys) > 0 {
 		form.Controls = []ui.Control{{
 			Kind: ui.KindCheckbox, Name: keepPasskeys, Label: p.site.Text(r, "users_passkeys_keep"), Hint: p.site.Text(r, "users_passkeys_keep_hint"),
 		}}
 	}
-	return p.site.Render(w, r, http.StatusOK, "usertwofactor", ui.Page{Body: confirmationBody{user, form, p.site.Doc("supporting-users.md#a-user-has-lost-their-phone")}})
+	return p.site.Render(w, r, http.StatusOK, "usertwofactor", ui.Page{Body: confirmationBody{user, form,
+		p.site.Doc("supporting-users.md#a-user-has-lost-their-phone")}})
 }
 
 // keepPasskeys is the control that keeps passkeys when the second factor is removed.
@@ -232,8 +235,10 @@ func (p *Pages) removeFactor(w http.ResponseWriter, r *http.Request, posted ui.P
 
 // confirmPasskeys asks before all passkeys are removed, for the reason of confirmRemoval.
 func (p *Pages) confirmPasskeys(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
-	form := ui.Form{Action: userURL(user.ID, "/passkeys"), Submit: p.site.Text(r, "users_passkeys_remove"), Danger: true, Cancel: userURL(user.ID, "")}
-	return p.site.Render(w, r, http.StatusOK, "userpasskeys", ui.Page{Body: confirmationBody{user, form, p.site.Doc("supporting-users.md#a-user-has-lost-a-passkey")}})
+	form := ui.Form{Action: userURL(user.ID, "/passkeys"), Submit: p.site.Text(r, "users_passkeys_remove"), Danger: true,
+		Cancel: userURL(user.ID, "")}
+	return p.site.Render(w, r, http.StatusOK, "userpasskeys", ui.Page{Body: confirmationBody{user, form,
+		p.site.Doc("supporting-users.md#a-user-has-lost-a-passkey")}})
 }
 
 // confirmationBody is the body of a page that asks before a change.

@@ -50,7 +50,8 @@ func OpenRunDir(dir string) (_ *RunDir, err error) {
 	if err := durable.Lock(lock); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s is in use by another process: %w", dir, err), lock.Close())
 	}
-	r := &RunDir{lock: lock, Staged: filepath.Join(dir, "staged"), Settings: filepath.Join(dir, "settings"), link: filepath.Join(dir, "sockets")}
+	r := &RunDir{lock: lock, Staged: filepath.Join(dir, "staged"), Settings: filepath.Join(dir, "settings"),
+		link: filepath.Join(dir, "sockets")}
 	if err := r.fill(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}

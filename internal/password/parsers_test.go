@@ -238,7 +238,7 @@ func FuzzParse(f *testing.F) {
 		if again, err := Adopt(adopted); err != nil || again != adopted {
 			t.Fatalf("adopting %q again: got %q, %v", adopted, again, err)
 		}
-		if own, foreign := Split(adopted); Join(own, foreign) != adopted {
+		if own, foreign := Split(adopted, cheap); Join(own, foreign) != adopted {
 			t.Fatalf("%q does not survive the columns", adopted)
 		}
 		if d, ok := dummyOf(s.format); !ok || d.format != s.format {

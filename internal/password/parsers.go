@@ -208,7 +208,8 @@ func parsePBKDF2(encoded string) (stored, error) {
 	if len(parts[3]) > 2*maxSaltBytes {
 		return stored{}, fmt.Errorf("%w: the salt is too long", ErrBadHash)
 	}
-	return newPBKDF2(encoded, len(encoded)-len(parts[4]), "pbkdf2_"+parts[1]+"$%d$", parts[1], parts[2], []byte(parts[3]), size, base64.StdEncoding)
+	return newPBKDF2(encoded, len(encoded)-len(parts[4]), "pbkdf2_"+parts[1]+"$%d$", parts[1], parts[2], []byte(parts[3]), size,
+		base64.StdEncoding)
 }
 
 var pbkdf2PHCForm = regexp.MustCompile(`\A\$pbkdf2-(sha1|sha256|sha512)\$i=([1-9][0-9]{0,6}),l=([1-9][0-9]{0,2})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)?\z`)
@@ -234,7 +235,9 @@ func parsePBKDF2PHC(encoded string) (stored, error) {
 }
 
 // newPBKDF2 returns a PBKDF2 whose format is %d, in a text, for its iterations.
-func newPBKDF2(encoded string, settings int, format, digest, count string, salt []byte, size int, encoding *base64.Encoding) (stored, error) {
+func newPBKDF2(
+	encoded string, settings int, format, digest, count string, salt []byte, size int, encoding *base64.Encoding,
+) (stored, error) {
 	d := digests[digest]
 	blocks := (size-1)/d.new().Size() + 1
 	iterations, err := strconv.Atoi(count)

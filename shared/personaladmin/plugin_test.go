@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -215,6 +217,29 @@ func TestPlugin_RehearsalIsShownWhileItRunsAndAfterwards(t *testing.T) {
 	page = b.page(t, "/admin/plugin")
 	wantAll(t, page, "<details><summary><h3>Rehearsal of 1.3.0", `<th scope="row">same answers</th>`)
 	wantNone(t, page, "Passed checks:")
+}
+
+func TestPlugin_KnownReasonsOfRehearsalsAreTranslated(t *testing.T) {
+	b := open(t)
+	b.locale = "ru"
+	for file, reasons := range map[string][]string{
+		"passkeys.go": {"passkeys.rp_id is empty"}, "secondfactor.go": {"two_factor.enabled is off, or the host has no secret key"},
+		"script.go": {"registration.email_verification is off", "sessions expire before session.grace has passed"},
+	} {
+		source, err := os.ReadFile(filepath.Join("..", "..", "internal", "rehearsal", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, reason := range reasons {
+			wantAll(t, string(source), `c.skip("`+reason+`")`)
+			b.manager.status.Rehearsal = &pluginmanager.RehearsalStatus{Version: "1.3.0", Checks: []pluginrpc.RehearsalCheck{
+				{Name: "undo", Outcome: pluginrpc.RehearsalSkipped, Reason: reason}, {Name: "mails", Outcome: pluginrpc.RehearsalSkipped, Reason: "rain"},
+			}}
+			page := b.page(t, "/admin/plugin")
+			wantNone(t, page, reason)
+			wantAll(t, page, `<span class="muted" lang="en">rain</span>`)
+		}
+	}
 }
 
 func TestPlugin_RefusedRehearsalCanBeIgnored(t *testing.T) {

@@ -47,6 +47,7 @@ type rehearsal struct {
 
 type check struct {
 	Name, Outcome, Tone, Reason string
+	English                     bool // the reason is in the plugin's own words
 	Count                       int
 	Where                       []string // operation and field of each difference
 }
@@ -174,7 +175,11 @@ func (p *Pages) rehearsal(r *http.Request, s *pluginmanager.RehearsalStatus) *re
 	}
 	for _, c := range s.Checks {
 		row := check{
-			Name: p.name(r, "plugin_check_", c.Name), Outcome: p.name(r, "plugin_outcome_", string(c.Outcome)), Tone: tones[string(c.Outcome)], Reason: c.Reason, Count: c.Count,
+			Name: p.name(r, "plugin_check_", c.Name), Outcome: p.name(r, "plugin_outcome_", string(c.Outcome)), Tone: tones[string(c.Outcome)],
+			Reason: c.Reason, English: true, Count: c.Count,
+		}
+		if key := reasons[c.Reason]; key != "" {
+			row.Reason, row.English = p.site.Text(r, key), false
 		}
 		for _, d := range c.Differences {
 			row.Where = append(row.Where, strings.TrimSpace(d.Operation+" "+d.Field))

@@ -26,6 +26,15 @@ var names = map[string][]string{
 	},
 }
 
+// reasons are the keys of texts for reasons to skip a check that a site's settings cause, by the
+// plugin's words.
+var reasons = map[string]string{
+	"passkeys.rp_id is empty":                                  "plugin_why_passkeys",
+	"registration.email_verification is off":                   "plugin_why_verification",
+	"two_factor.enabled is off, or the host has no secret key": "plugin_why_two_factor",
+	"sessions expire before session.grace has passed":          "plugin_why_grace",
+}
+
 // name returns the text of a state, a step or an outcome, or the name itself if it has none.
 func (p *Pages) name(r *http.Request, prefix, name string) string {
 	if !slices.Contains(names[prefix], name) {

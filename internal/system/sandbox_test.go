@@ -72,7 +72,8 @@ var stages = map[string]func(t *testing.T, s *sandbox){
 		s.settings = fmt.Sprintf("\n[mail]\ntemplates = %q\n", mails)
 	},
 	"docs/roles.md": func(t *testing.T, s *sandbox) {
-		s.host(t).register(t, "anna")
+		s.host(t).register(t, "boris") // user 1 is the administrator of docs/admin-pages.md
+		s.system.register(t, "anna")
 		s.write(t, "data/user-fields.json", readFile(t, filepath.Join(repository, "docs/examples/chi/user-fields.json")))
 	},
 	"docs/two-factor.md":       func(t *testing.T, s *sandbox) { s.host(t) },

@@ -1,5 +1,5 @@
-// Command chi is a CMS with the personal-account module on chi: API, account pages in
-// its layout, and pages of its own.
+// Command chi is a CMS with the personal-account module on chi: API, account pages and
+// admin pages in its layout, and pages of its own.
 package main
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
+	"github.com/cms-personal/personal/shared/personaladmin"
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalpages"
@@ -37,7 +38,11 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := module.Serve(ctx, &http.Server{Addr: *address, Handler: site(module.API(), account)}); err != nil {
+	admin, err := personaladmin.New(module, personaladmin.Config{Layout: layout, Guard: administrator})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := module.Serve(ctx, &http.Server{Addr: *address, Handler: site(module.API(), account, admin)}); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -48,12 +53,18 @@ var layoutSource string
 // layout is that of the whole site.
 var layout = template.Must(template.New("").Parse(layoutSource))
 
-// site returns the whole site: the API in front, the account pages, and the CMS's own.
-func site(api *personalhttp.Handler, account *personalpages.Pages) http.Handler {
+// administrator admits the user who registered first to the admin pages.
+var administrator = personaladmin.GuardUser(func(u personalhttp.User) bool { return u.ID == 1 })
+
+// site returns the whole site: the API in front, the account pages, the admin pages, and the
+// CMS's own.
+func site(api *personalhttp.Handler, account *personalpages.Pages, admin http.Handler) http.Handler {
 	router := chi.NewRouter()
-	router.Use(middleware.Recoverer, middleware.StripSlashes, middleware.Compress(5))
+	router.Use(middleware.Recoverer, middleware.StripSlashes, middleware.Compress(5), withPolicy)
 	router.Handle("/account", account)
 	router.Handle("/account/*", account)
+	router.Handle("/admin", account.RequireUser(admin))
+	router.Handle("/admin/*", account.RequireUser(admin))
 	router.Group(func(members chi.Router) { // browsers, with the cookie of the account pages
 		members.Use(func(next http.Handler) http.Handler { return account.RequireUser(next) })
 		members.Get("/hello", hello)
@@ -71,13 +82,25 @@ func site(api *personalhttp.Handler, account *personalpages.Pages) http.Handler 
 	return api.Front(router)
 }
 
+// withPolicy sends the Content-Security-Policy of the site, which a layout of its own needs.
+func withPolicy(next http.Handler) http.Handler {
+	const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
+		"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", policy)
+		next.ServeHTTP(w, r)
+	})
+}
+
 // hello is a page for signed-in users.
 func hello(w http.ResponseWriter, r *http.Request) {
 	user, _ := personalhttp.UserFrom(r.Context())
+	w.Header().Set("Cache-Control", "no-store") // the page differs by user
 	fmt.Fprintf(w, "Hello, %s!\n", user.Profile.Login)
 }
 
 // drafts is a page for editors.
 func drafts(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
 	fmt.Fprintln(w, "There are no drafts.")
 }

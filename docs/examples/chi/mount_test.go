@@ -17,9 +17,11 @@ import (
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/personaladmin"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalhttp/personalhttptest"
 	"github.com/cms-personal/personal/shared/personalpages"
+	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
 func TestMount(t *testing.T) {
@@ -33,27 +35,37 @@ func siteOver(t *testing.T, service personal.Service) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	account, err := personalpages.New(parts{api, service}, personalpages.Config{Layout: layout})
+	module := parts{api: api, service: service, mails: t.TempDir()}
+	account, err := personalpages.New(module, personalpages.Config{Layout: layout})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return site(api, account)
+	admin, err := personaladmin.New(module, personaladmin.Config{Layout: layout, Guard: administrator,
+		Sections: []personaladmin.Section{personaladmin.SectionMailbox}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return site(api, account, admin)
 }
 
-// parts are a module without a plugin.
+// parts are a module without a plugin. Of the admin pages it has the captured mails.
 type parts struct {
+	personaladmin.Module
 	api     *personalhttp.Handler
 	service personal.Service
+	mails   string
 }
 
 func (p parts) API() *personalhttp.Handler            { return p.api }
 func (p parts) Service() personal.Service             { return p.service }
 func (parts) Administration() personal.Administration { return &personaltest.Administration{} }
+func (parts) Client() *pluginrpc.Client               { return nil }
+func (p parts) CapturedMails() string                 { return p.mails }
 
 // TestHello_GreetsWhoSignsInOnTheAccountPages is a test of a page of the CMS, with a service
 // that has one account.
 func TestHello_GreetsWhoSignsInOnTheAccountPages(t *testing.T) {
-	sees := visit(t, nil)
+	sees := visit(t, 1, nil)
 	sees("Sign in – My CMS", "/hello", nil)
 	sees("Hello, anna!", signIn+"%2Fhello", url.Values{"login": {"anna"}, "password": {"correct horse"}})
 }
@@ -62,18 +74,34 @@ func TestHello_GreetsWhoSignsInOnTheAccountPages(t *testing.T) {
 func TestDrafts_AreForEditors(t *testing.T) {
 	anna := url.Values{"login": {"anna"}, "password": {"correct horse"}}
 	for role, want := range map[string]string{"editor": "There are no drafts.", "author": "This site does not accept this request."} {
-		sees := visit(t, []personal.ProfileField{{Name: "role", Value: role}})
+		sees := visit(t, 1, []personal.ProfileField{{Name: "role", Value: role}})
 		sees("Sign in – My CMS", "/drafts", nil)
 		sees(want, signIn+"%2Fdrafts", anna)
+	}
+}
+
+// TestAdminPages_AreForUser1 opens the admin pages as their administrator and as another user.
+func TestAdminPages_AreForUser1(t *testing.T) {
+	anna := url.Values{"login": {"anna"}, "password": {"correct horse"}}
+	for id, want := range map[int64]string{1: "Mailbox – My CMS", 2: "This page is for administrators."} {
+		sees := visit(t, id, nil)
+		for _, path := range []string{"/admin", "/admin/", "/admin/mail"} {
+			sees("Sign in – My CMS", path, nil)
+		}
+		sees(want, signIn+"%2Fadmin", anna)
+		for _, path := range []string{"/admin", "/admin/", "/admin/mail"} {
+			sees(want, path, nil)
+		}
 	}
 }
 
 const signIn = "/account/sign-in?next="
 
 // visit returns a function that requests a page as a browser does, or posts a form, over a
-// service that has one account with these user fields, and checks what the page says.
-func visit(t *testing.T, fields []personal.ProfileField) func(want, path string, form url.Values) {
-	session := personal.Credentials{UserID: 1, UserHash: strings.Repeat("a", 43)}
+// service that has one account with this id and these user fields. It checks what the page
+// says, and that browsers and caches are told what they may do with it.
+func visit(t *testing.T, id int64, fields []personal.ProfileField) func(want, path string, form url.Values) {
+	session := personal.Credentials{UserID: id, UserHash: strings.Repeat("a", 43)}
 	service := &personaltest.Service{
 		AuthorizeFunc: func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) {
 			return personal.SignedIn{Credentials: session}, nil
@@ -104,6 +132,10 @@ func visit(t *testing.T, fields []personal.ProfileField) func(want, path string,
 		defer response.Body.Close()
 		if body, err := io.ReadAll(response.Body); err != nil || !strings.Contains(string(body), want) {
 			t.Errorf("%s: got %d %s, %v, want %q", path, response.StatusCode, body, err, want)
+		}
+		policy, cache := response.Header.Get("Content-Security-Policy"), response.Header.Get("Cache-Control")
+		if !strings.HasPrefix(policy, "default-src 'none'; ") || cache != "no-store" {
+			t.Errorf("%s: got the policy %q and Cache-Control %q, want those of the site and no-store", path, policy, cache)
 		}
 	}
 }

@@ -68,7 +68,8 @@ type Administration interface {
 	RevokeUserSession(ctx context.Context, r RevokeUserSessionRequest) error
 
 	// DeleteUser deletes a user and all their data. The login and the e-mail become
-	// available again; the id is never used again. Codes: not_found.
+	// available again; the id is not, unless an earlier state of the database is restored.
+	// Codes: not_found.
 	DeleteUser(ctx context.Context, id int64) error
 
 	// AuditEntries lists entries of the audit log in pages, newest first. The log

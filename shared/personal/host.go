@@ -35,9 +35,10 @@ type Host interface {
 // Eraser is a [Host] that keeps data about users. It is optional.
 type Eraser interface {
 	// EraseUser erases what the host keeps about a user who was erased. It is called at
-	// least once for each erasure, by an administrator or otherwise; the id is never used again. After an error the module calls it again, at most
-	// ten minutes apart, until it returns nil. It must return nil for a user of whom
-	// nothing is kept. Events of the user that the host had not accepted before can
+	// least once for each erasure, by an administrator or otherwise. The id is never used
+	// again, unless an earlier state of the database is restored. After an error the module
+	// calls it again, at most ten minutes apart, until it returns nil. It must return nil for
+	// a user of whom nothing is kept. Events of the user that the host had not accepted before can
 	// follow; the last one is [EventUserDeleted].
 	EraseUser(ctx context.Context, userID int64) error
 }

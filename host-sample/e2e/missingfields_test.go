@@ -28,7 +28,7 @@ func TestMissingFields_ChosenByTheAdministratorAndFilledInByTheUser(t *testing.T
 	}
 	propose()
 	admin.see("2 of 2 users lack a value that the new fields need")
-	admin.see("Country: Please fill this in.")
+	admin.see("Country: no value")
 	admin.wantAccessibleAlone()
 	admin.screenshot("fields-choices", "main")
 	admin.press("Do not save")

@@ -61,7 +61,7 @@ func TestCrossSitePosts_AreRefused(t *testing.T) {
 	}
 	visitor.open("/account")
 	visitor.wantValues(map[string]string{"Name": ""})
-	admin.open("/admin/")
+	admin.open("/admin/plugin")
 	admin.see("Running now")
 }
 

@@ -611,9 +611,22 @@ func (p *parser) find(line int, name string, columns []string) (*found, error) {
 	return t, nil
 }
 
-// target returns the table of an INSERT or a COPY, of which the name was taken, with the
-// positions of the wanted columns; nil if none is.
-func (p *parser) target(line int, name string, columns []string) (t *found, places []int, err error) {
+// target reads the name of the table of an INSERT or a COPY, and the columns if it names them. It
+// returns the table with the positions of the wanted columns; nil if none is.
+func (p *parser) target(line int) (t *found, places []int, err error) {
+	name, _, err := p.name()
+	if err == nil {
+		err = p.space()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	var columns []string
+	if p.accept('(') {
+		if columns, err = p.names(); err != nil {
+			return nil, nil, err
+		}
+	}
 	t = p.tables[name]
 	if t == nil && columns != nil { // there may have been no CREATE TABLE
 		if t, err = p.find(line, name, columns); err != nil {
@@ -660,20 +673,7 @@ func (p *parser) insert(line int) error {
 			return p.fail(p.line, "INTO is expected here")
 		}
 	}
-	name, _, err := p.name()
-	if err == nil {
-		err = p.space()
-	}
-	if err != nil {
-		return err
-	}
-	var columns []string
-	if p.accept('(') {
-		if columns, err = p.names(); err != nil {
-			return err
-		}
-	}
-	t, places, err := p.target(line, name, columns)
+	t, places, err := p.target(line)
 	if err != nil {
 		return err
 	}
@@ -879,20 +879,7 @@ func (p *parser) skipCall(line int) error {
 
 // copy reads the rest of a COPY … FROM stdin and its lines.
 func (p *parser) copy(line int) error {
-	name, _, err := p.name()
-	if err == nil {
-		err = p.space()
-	}
-	if err != nil {
-		return err
-	}
-	var columns []string
-	if p.accept('(') {
-		if columns, err = p.names(); err != nil {
-			return err
-		}
-	}
-	t, places, err := p.target(line, name, columns)
+	t, places, err := p.target(line)
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,13 @@ const maxRecoveryCodes = 10
 
 var errNoFactor = errors.New("two_factor: not what an export writes")
 
+// decodeExported decodes what only exports write, and reports whether it has nothing else.
+func decodeExported(value json.RawMessage, into any) bool {
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.DisallowUnknownFields()
+	return d.Decode(into) == nil
+}
+
 // importedFactor is the second factor of a row.
 type importedFactor struct {
 	Factor
@@ -58,9 +65,7 @@ func readFactor(value json.RawMessage) (*importedFactor, error) {
 		return nil, nil
 	}
 	var in exportedFactor
-	d := json.NewDecoder(bytes.NewReader(value))
-	d.DisallowUnknownFields()
-	if d.Decode(&in) != nil || in.AccountID < 1 || in.AccountID > maxID || in.Key == "" || len(in.Secret) == 0 ||
+	if !decodeExported(value, &in) || in.AccountID < 1 || in.AccountID > maxID || in.Key == "" || len(in.Secret) == 0 ||
 		in.LastStep < 0 || in.LastStep > maxID || len(in.RecoveryCodes) > maxRecoveryCodes {
 		return nil, errNoFactor
 	}

@@ -1,7 +1,6 @@
 package transfer
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,9 +43,7 @@ func readIdentities(value json.RawMessage, withFactor bool) (list []accounts.Sto
 		return nil, nil
 	}
 	var in []exportedIdentity
-	d := json.NewDecoder(bytes.NewReader(value))
-	d.DisallowUnknownFields()
-	if d.Decode(&in) != nil || len(in) == 0 {
+	if !decodeExported(value, &in) || len(in) == 0 {
 		return nil, errNoIdentities
 	}
 	if len(in) > personal.MaxIdentities {

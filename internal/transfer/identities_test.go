@@ -9,7 +9,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -23,20 +23,12 @@ func fillIdentities(t *testing.T, s *store.Store, factors ...transfer.Factor) {
 	}
 	void := linked
 	void.Subject, void.CredentialVersion, void.WithCode, void.Linked = "ada", 0, false, linked.Linked.Add(time.Second)
-	a := accounts.Account{
-		ID: 7, Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1, Created: time.Unix(1_700_000_000, 0), Updated: time.Unix(1_700_000_000, 0),
-	}
-	outcomes, err := s.AddAccounts(t.Context(), []accounts.Account{a}, func([]transfer.Outcome) transfer.FollowUp {
-		return transfer.FollowUp{Factors: factors, Identities: []accounts.StoredIdentity{linked, void}}
-	})
-	if err != nil || outcomes[0].ID != 7 {
-		t.Fatalf("got %+v, %v, want the account added", outcomes, err)
-	}
+	addAda(t, s, transfer.FollowUp{Factors: factors, Identities: []accounts.StoredIdentity{linked, void}})
 }
 
 func TestImport_IdentitiesSurviveAnExport(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
-		from, to := openStore(t, testkit.SQLite(t)), openStore(t, url)
+	testdb.Databases(t, func(t *testing.T, url string) {
+		from, to := openStore(t, testdb.SQLite(t)), openStore(t, url)
 		factor := transfer.Factor{AccountID: 7}
 		factor.Secret.Key, factor.Secret.Data = keyring(t, 1).Seal(7, sharedSecret)
 		fillIdentities(t, from, factor)
@@ -67,7 +59,7 @@ func TestImport_IdentitiesSurviveAnExport(t *testing.T) {
 }
 
 func TestImport_RefusesIdentitiesThatNoExportWrites(t *testing.T) {
-	from := openStore(t, testkit.SQLite(t))
+	from := openStore(t, testdb.SQLite(t))
 	fillIdentities(t, from)
 	line := export(t, from)
 	const malformed = "1: identities: not what an export writes\n"
@@ -91,7 +83,7 @@ func TestImport_RefusesIdentitiesThatNoExportWrites(t *testing.T) {
 		"no time":                    {replaced(`"linked":"2023-11-14T22:13:20.000001Z"`, `"linked":"0001-01-01T00:00:00Z"`), "1: identities: number 1: a time is missing or out of range\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			to := openStore(t, testkit.SQLite(t))
+			to := openStore(t, testdb.SQLite(t))
 			r := newRun(t, to)
 			done := r.file(t, transfer.NDJSON, test.line+`{"login":"bob","identities":null,"password_hash":"`+bcrypt+`"}`)
 			if got := r.report.String(); got != test.want || done.Imported != 1 {
@@ -107,12 +99,12 @@ func TestImport_RefusesIdentitiesThatNoExportWrites(t *testing.T) {
 // An identity of another account refuses the row, whether that account is in the database, in the
 // same file, or added meanwhile. Nothing of the refused account is stored.
 func TestImport_RefusesIdentitiesOfOtherAccounts(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
-		from, to := openStore(t, testkit.SQLite(t)), openStore(t, url)
+	testdb.Databases(t, func(t *testing.T, url string) {
+		from, to := openStore(t, testdb.SQLite(t)), openStore(t, url)
 		fillIdentities(t, from)
 		line := export(t, from)
 		bob := strings.NewReplacer(`"id":7,`, ``, `"login":"ada"`, `"login":"bob"`, `"subject":"ada"`, `"subject":"bob"`).Replace(line)
-		dryRun := transfer.DryRun{Store: openStore(t, testkit.SQLite(t)), Real: to, WaysIn: true}
+		dryRun := transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: to, WaysIn: true}
 		dry := newRun(t, dryRun)
 		if done := dry.file(t, transfer.NDJSON, line+bob); done.Imported != 1 ||
 			dry.report.String() != "2: identities: taken by an earlier row\n" {
@@ -122,7 +114,7 @@ func TestImport_RefusesIdentitiesOfOtherAccounts(t *testing.T) {
 		if r := newRun(t, to); r.file(t, transfer.NDJSON, line+bob).Imported != 1 || r.report.String() != "2: "+want {
 			t.Errorf("in one file: got\n%s, want 2: %s", r.report.String(), want)
 		}
-		dryRun.Store = openStore(t, testkit.SQLite(t))
+		dryRun.Store = openStore(t, testdb.SQLite(t))
 		for name, s := range map[string]transfer.Store{"existing": to, "added meanwhile": blind{to}, "dry run": dryRun} {
 			r := newRun(t, s)
 			if done := r.file(t, transfer.NDJSON, bob); done.Refused != 1 || r.report.String() != "1: "+want {
@@ -137,7 +129,7 @@ func TestImport_RefusesIdentitiesOfOtherAccounts(t *testing.T) {
 
 // Identities are a way in: an account needs neither a password nor an e-mail beside them.
 func TestImport_AccountWithIdentitiesAlone(t *testing.T) {
-	from, to := openStore(t, testkit.SQLite(t)), openStore(t, testkit.SQLite(t))
+	from, to := openStore(t, testdb.SQLite(t)), openStore(t, testdb.SQLite(t))
 	fillIdentities(t, from)
 	r := newRun(t, to)
 	if done := r.file(t, transfer.NDJSON, strings.Replace(export(t, from), bcrypt, "!", 1)); done.Imported != 1 {

@@ -70,9 +70,7 @@ func readPasskeys(value json.RawMessage, withFactor bool) (list []accounts.Passk
 		return nil, nil
 	}
 	var in exportedPasskeys
-	d := json.NewDecoder(bytes.NewReader(value))
-	d.DisallowUnknownFields()
-	if d.Decode(&in) != nil || len(in.Keys) == 0 {
+	if !decodeExported(value, &in) || len(in.Keys) == 0 {
 		return nil, errNoPasskeys
 	}
 	if len(in.Keys) > personal.MaxPasskeys {

@@ -46,12 +46,16 @@ func fillPasskeys(t *testing.T, s *store.Store, factors ...transfer.Factor) {
 	used.SignCount, used.BackupEligible, used.BackedUp, used.WithCode = 1<<32-1, true, true, true
 	used.LastUsed = used.Created.Add(time.Hour)
 	void.Name, void.CredentialVersion = "old", 0
+	addAda(t, s, transfer.FollowUp{Factors: factors, Passkeys: []accounts.Passkey{used, void}})
+}
+
+// addAda adds an account with what follows up.
+func addAda(t *testing.T, s *store.Store, f transfer.FollowUp) {
+	t.Helper()
 	a := accounts.Account{
 		ID: 7, Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1, Created: time.Unix(1_700_000_000, 0), Updated: time.Unix(1_700_000_000, 0),
 	}
-	outcomes, err := s.AddAccounts(t.Context(), []accounts.Account{a}, func([]transfer.Outcome) transfer.FollowUp {
-		return transfer.FollowUp{Factors: factors, Passkeys: []accounts.Passkey{used, void}}
-	})
+	outcomes, err := s.AddAccounts(t.Context(), []accounts.Account{a}, func([]transfer.Outcome) transfer.FollowUp { return f })
 	if err != nil || outcomes[0].ID != 7 {
 		t.Fatalf("got %+v, %v, want the account added", outcomes, err)
 	}

@@ -80,16 +80,17 @@ func (r *Report) imported(a accounts.Account, row origin) {
 	if row.renamed != "" {
 		r.Renamed++
 	}
+	unusable, format := password.IsUnusable(a.PasswordHash), password.Name(a.PasswordHash)
 	switch {
 	case a.Disabled:
 		r.reason("the account is disabled", false, row.line)
-	case password.IsUnusable(a.PasswordHash):
+	case unusable:
 		r.reason("no password hash: the user sets a password with a recovery mail", false, row.line)
 	default:
-		count(&r.SignIn, formatName(a.PasswordHash))
+		count(&r.SignIn, format)
 	}
-	if !password.IsUnusable(a.PasswordHash) && !strings.HasPrefix(a.PasswordHash, "$argon2id$") {
-		count(&r.NotIn010, formatName(a.PasswordHash))
+	if !unusable && format != password.Own {
+		count(&r.NotIn010, format)
 	}
 }
 
@@ -163,8 +164,6 @@ func count(list *[]FormatCount, format string) {
 	}
 	(*list)[i].Users++
 }
-
-func formatName(hash string) string { return password.Name(hash) }
 
 // compareCounts orders by count, the highest first, and then by name.
 func compareCounts(n, m int64, a, b string) int { return cmp.Or(cmp.Compare(m, n), cmp.Compare(a, b)) }

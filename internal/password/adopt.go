@@ -7,69 +7,77 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
-// texts lists what other systems write that is stored in another form: a pattern of the whole
-// text, and the hash to adopt instead. A pattern with a refusal says why the hash cannot be taken and
-// what to do.
-var texts = []struct {
+// foreignText is a way in which other systems write a hash.
+type foreignText struct {
 	name    string
 	pattern *regexp.Regexp
 	adopt   func(parts []string) (hash string, ok bool)
 	refusal string
-}{
-	{"MD5", md5Digits, plainMD5, ""},
-	{"Django Argon2", whole(`argon2(\$argon2id?\$v=.*)`), first, ""},
-	{"Django bcrypt", whole(`bcrypt\$(\$2[aby]\$.*)`), first, ""},
-	{"Django MD5", whole(`md5\$([^$]*)\$([0-9a-f]{32})`), salted("md5"), ""},
-	{"Django SHA-1", whole(`sha1\$([^$]*)\$([0-9a-f]{40})`), salted("sha1"), ""},
-	{"passlib PBKDF2", whole(`\$pbkdf2(-sha256|-sha512|-sha1|)\$([0-9]{1,7})\$([A-Za-z0-9./]*)\$([A-Za-z0-9./]+)`), func(p []string) (string, bool) {
-		return pbkdf2Text(orSHA1(p[1]), p[2], strings.ReplaceAll(p[3], ".", "+"), strings.ReplaceAll(p[4], ".", "+"))
-	}, ""},
-	{"PBKDF2", whole(`\$pbkdf2(-sha256|-sha512|-sha1|)\$i=([0-9]{1,7})(?:,l=[0-9]+)?\$([A-Za-z0-9+/=]+)\$([A-Za-z0-9+/=]+)`), func(p []string) (string, bool) {
-		return pbkdf2Text(orSHA1(p[1]), p[2], p[3], p[4])
-	}, ""},
-	{"MediaWiki PBKDF2", whole(`:pbkdf2:(sha1|sha256|sha512):([0-9]{1,7}):[0-9]+:([A-Za-z0-9+/=]+):([A-Za-z0-9+/=]+)`), func(p []string) (string, bool) {
-		return pbkdf2Text("-"+p[1], p[2], p[3], p[4])
-	}, ""},
-	{"MediaWiki A", whole(`:A:([0-9a-f]{32})`), plainMD5, ""},
-	{"MediaWiki B", whole(`:[AB]:([^:]*):([0-9a-f]{32})`), func(p []string) (string, bool) { return newDigest("md5(s.-.md5(p))", p[1], p[2]), true }, ""},
-	{"MediaWiki bcrypt", whole(`:bcrypt:([0-9]{1,2})\$([./A-Za-z0-9]{22})\$([./A-Za-z0-9]{31})`), func(p []string) (string, bool) {
-		return fmt.Sprintf("$2y$%02s$%s%s", p[1], p[2], p[3]), true
-	}, ""},
-	{"MediaWiki Argon2", whole(`:argon2:(\$argon2id?\$.*)`), first, ""},
-	{"phpBB 3.1, combined", whole(`\$H\\(2[aby])\$([./0-9A-Za-z])([./0-9A-Za-z]{8})\$([0-9]{2})\\([./A-Za-z0-9]{22})\$([./A-Za-z0-9]{31})`), func(p []string) (string, bool) {
-		return phpBBPrefix[:len(phpBBPrefix)-1] + "$" + p[1] + "$" + p[4] + "$" + p[2] + "$" + p[3] + p[5] + p[6], true
-	}, ""},
-	{"LDAP, Dovecot and Spring", whole(`\{(?i:CRYPT|MD5-CRYPT|SHA256-CRYPT|SHA512-CRYPT|BLF-CRYPT|BCRYPT|ARGON2|ARGON2ID?)\}(\$.*)`), first, ""},
-	{"Joomla", whole(`\{(SHA256)\}([0-9a-f]{64}):(.+)`), func(p []string) (string, bool) { return newDigest("sha256(p.s)", p[3], p[2]), true }, ""},
-	{"LDAP in hexadecimal digits", whole(`\{(?i:S?MD5|S?SHA|S?SHA256|S?SHA512)\}[0-9A-Fa-f]+`), nil,
-		"the sum is in hexadecimal digits: write sum and salt in base64, or the digits alone with --hash-form, such as sha1(p.s)"},
-	{"LDAP", whole(`\{((?i)S?MD5|S?SHA|S?SHA256|S?SHA512)\}([A-Za-z0-9+/]+=*)`), ldap, ""},
-
-	{"bcrypt with a defect", whole(`\$2x\$.*`), nil,
-		"an implementation with a defect has made it: write ! instead, so that the user sets a password with a recovery mail"},
-	{"Werkzeug", whole(`(?:pbkdf2:sha(?:1|256|512)(?::[0-9]+)?|scrypt:[0-9]+:[0-9]+:[0-9]+|(?:md5|sha1|sha224|sha256|sha384|sha512))\$[^$]*\$[0-9a-f]+`), nil,
-		"Werkzeug writes the sum in hexadecimal digits: write pbkdf2_sha256$ITERATIONS$SALT$SUM or scrypt$N$SALT$R$P$SUM with the sum in base64, and ! for its other methods"},
-	{"vBulletin 5", whole(`(?:blowfish|argon2id?|legacy):.*`), nil,
-		"of vBulletin 5, write the token alone: HASH:SALT with the form md5(md5(p).s) for the scheme legacy, and ! for the others"},
-	{"DES crypt", whole(`(?:crypt\$[^$]*\$|\{CRYPT\})?[./0-9A-Za-z]{13}`), nil,
-		"DES crypt uses eight characters of a password and can be broken: write ! instead, so that the user sets a password with a recovery mail"},
-	{"Apache MD5", whole(`\$apr1\$.*`), nil, "an MD5 crypt of Apache's is not read: write ! instead, so that the user sets a password with a recovery mail"},
-	{"yescrypt", whole(`\$(?:y|gy|7)\$.*`), nil, "yescrypt is not read: write ! instead, so that the user sets a password with a recovery mail"},
-	{"MediaWiki, layered", whole(`:pbkdf2-legacy[AB]:.*`), nil,
-		"MediaWiki has wrapped it, which is not read: write ! instead, so that the user sets a password with a recovery mail"},
-	{"MySQL", whole(`\*[0-9A-Fa-f]{40}`), nil,
-		"the password of a database user is no hash of an account: write ! instead, so that the user sets a password with a recovery mail"},
-	{"a salted digest", whole(`[0-9A-Fa-f]{32,128}:.+`), nil,
-		"digits and a salt do not say how they were made: state the form with --hash-form, such as md5(p.s) for Joomla or md5(md5(p).s) for vBulletin"},
-	{"a digest", whole(`[0-9A-Fa-f]{40}|[0-9A-Fa-f]{64}|[0-9A-Fa-f]{128}`), nil,
-		"digits do not say how they were made: state the form with --hash-form, such as sha1(p)"},
-	{"ASP.NET Identity", whole(`AQAAAA[A-Za-z0-9+/]{60,170}={0,2}|A[A-Za-z0-9+/]{65}==`), nil,
-		"ASP.NET Identity packs costs, salt and sum into one text: write $pbkdf2-sha512$i=ITERATIONS,l=32$SALT$SUM (before .NET 7 sha256), or !"},
-	{"Firebase", whole(`[A-Za-z0-9+/_-]{86}={0,2}`), nil,
-		"the scrypt of Firebase needs the signer key of the project: write ! instead, so that the user sets a password with a recovery mail"},
 }
+
+// texts lists what other systems write that is stored in another form: a pattern of the whole
+// text, and the hash to adopt instead. A pattern with a refusal says why the hash cannot be taken and
+// what to do.
+//
+// The patterns are compiled at the first import, not at each start of the plugin.
+var texts = sync.OnceValue(func() []foreignText {
+	return []foreignText{
+		{"MD5", whole(`([0-9A-Fa-f]{32})`), plainMD5, ""},
+		{"Django Argon2", whole(`argon2(\$argon2id?\$v=.*)`), first, ""},
+		{"Django bcrypt", whole(`bcrypt\$(\$2[aby]\$.*)`), first, ""},
+		{"Django MD5", whole(`md5\$([^$]*)\$([0-9a-f]{32})`), salted("md5"), ""},
+		{"Django SHA-1", whole(`sha1\$([^$]*)\$([0-9a-f]{40})`), salted("sha1"), ""},
+		{"passlib PBKDF2", whole(`\$pbkdf2(-sha256|-sha512|-sha1|)\$([0-9]{1,7})\$([A-Za-z0-9./]*)\$([A-Za-z0-9./]+)`), func(p []string) (string, bool) {
+			return pbkdf2Text(orSHA1(p[1]), p[2], strings.ReplaceAll(p[3], ".", "+"), strings.ReplaceAll(p[4], ".", "+"))
+		}, ""},
+		{"PBKDF2", whole(`\$pbkdf2(-sha256|-sha512|-sha1|)\$i=([0-9]{1,7})(?:,l=[0-9]+)?\$([A-Za-z0-9+/=]+)\$([A-Za-z0-9+/=]+)`), func(p []string) (string, bool) {
+			return pbkdf2Text(orSHA1(p[1]), p[2], p[3], p[4])
+		}, ""},
+		{"MediaWiki PBKDF2", whole(`:pbkdf2:(sha1|sha256|sha512):([0-9]{1,7}):[0-9]+:([A-Za-z0-9+/=]+):([A-Za-z0-9+/=]+)`), func(p []string) (string, bool) {
+			return pbkdf2Text("-"+p[1], p[2], p[3], p[4])
+		}, ""},
+		{"MediaWiki A", whole(`:A:([0-9a-f]{32})`), plainMD5, ""},
+		{"MediaWiki B", whole(`:[AB]:([^:]*):([0-9a-f]{32})`), func(p []string) (string, bool) { return newDigest("md5(s.-.md5(p))", p[1], p[2]), true }, ""},
+		{"MediaWiki bcrypt", whole(`:bcrypt:([0-9]{1,2})\$([./A-Za-z0-9]{22})\$([./A-Za-z0-9]{31})`), func(p []string) (string, bool) {
+			return fmt.Sprintf("$2y$%02s$%s%s", p[1], p[2], p[3]), true
+		}, ""},
+		{"MediaWiki Argon2", whole(`:argon2:(\$argon2id?\$.*)`), first, ""},
+		{"phpBB 3.1, combined", whole(`\$H\\(2[aby])\$([./0-9A-Za-z])([./0-9A-Za-z]{8})\$([0-9]{2})\\([./A-Za-z0-9]{22})\$([./A-Za-z0-9]{31})`), func(p []string) (string, bool) {
+			return phpBBPrefix[:len(phpBBPrefix)-1] + "$" + p[1] + "$" + p[4] + "$" + p[2] + "$" + p[3] + p[5] + p[6], true
+		}, ""},
+		{"LDAP, Dovecot and Spring", whole(`\{(?i:CRYPT|MD5-CRYPT|SHA256-CRYPT|SHA512-CRYPT|BLF-CRYPT|BCRYPT|ARGON2|ARGON2ID?)\}(\$.*)`), first, ""},
+		{"Joomla", whole(`\{(SHA256)\}([0-9a-f]{64}):(.+)`), func(p []string) (string, bool) { return newDigest("sha256(p.s)", p[3], p[2]), true }, ""},
+		{"LDAP in hexadecimal digits", whole(`\{(?i:S?MD5|S?SHA|S?SHA256|S?SHA512)\}[0-9A-Fa-f]+`), nil,
+			"the sum is in hexadecimal digits: write sum and salt in base64, or the digits alone with --hash-form, such as sha1(p.s)"},
+		{"LDAP", whole(`\{((?i)S?MD5|S?SHA|S?SHA256|S?SHA512)\}([A-Za-z0-9+/]+=*)`), ldap, ""},
+
+		{"bcrypt with a defect", whole(`\$2x\$.*`), nil,
+			"an implementation with a defect has made it: write ! instead, so that the user sets a password with a recovery mail"},
+		{"Werkzeug", whole(`(?:pbkdf2:sha(?:1|256|512)(?::[0-9]+)?|scrypt:[0-9]+:[0-9]+:[0-9]+|(?:md5|sha1|sha224|sha256|sha384|sha512))\$[^$]*\$[0-9a-f]+`), nil,
+			"Werkzeug writes the sum in hexadecimal digits: write pbkdf2_sha256$ITERATIONS$SALT$SUM or scrypt$N$SALT$R$P$SUM with the sum in base64, and ! for its other methods"},
+		{"vBulletin 5", whole(`(?:blowfish|argon2id?|legacy):.*`), nil,
+			"of vBulletin 5, write the token alone: HASH:SALT with the form md5(md5(p).s) for the scheme legacy, and ! for the others"},
+		{"DES crypt", whole(`(?:crypt\$[^$]*\$|\{CRYPT\})?[./0-9A-Za-z]{13}`), nil,
+			"DES crypt uses eight characters of a password and can be broken: write ! instead, so that the user sets a password with a recovery mail"},
+		{"Apache MD5", whole(`\$apr1\$.*`), nil, "an MD5 crypt of Apache's is not read: write ! instead, so that the user sets a password with a recovery mail"},
+		{"yescrypt", whole(`\$(?:y|gy|7)\$.*`), nil, "yescrypt is not read: write ! instead, so that the user sets a password with a recovery mail"},
+		{"MediaWiki, layered", whole(`:pbkdf2-legacy[AB]:.*`), nil,
+			"MediaWiki has wrapped it, which is not read: write ! instead, so that the user sets a password with a recovery mail"},
+		{"MySQL", whole(`\*[0-9A-Fa-f]{40}`), nil,
+			"the password of a database user is no hash of an account: write ! instead, so that the user sets a password with a recovery mail"},
+		{"a salted digest", whole(`[0-9A-Fa-f]{32,128}:.+`), nil,
+			"digits and a salt do not say how they were made: state the form with --hash-form, such as md5(p.s) for Joomla or md5(md5(p).s) for vBulletin"},
+		{"a digest", whole(`[0-9A-Fa-f]{40}|[0-9A-Fa-f]{64}|[0-9A-Fa-f]{128}`), nil,
+			"digits do not say how they were made: state the form with --hash-form, such as sha1(p)"},
+		{"ASP.NET Identity", whole(`AQAAAA[A-Za-z0-9+/]{60,170}={0,2}|A[A-Za-z0-9+/]{65}==`), nil,
+			"ASP.NET Identity packs costs, salt and sum into one text: write $pbkdf2-sha512$i=ITERATIONS,l=32$SALT$SUM (before .NET 7 sha256), or !"},
+		{"Firebase", whole(`[A-Za-z0-9+/_-]{86}={0,2}`), nil,
+			"the scrypt of Firebase needs the signer key of the project: write ! instead, so that the user sets a password with a recovery mail"},
+	}
+})
 
 func whole(pattern string) *regexp.Regexp { return regexp.MustCompile(`\A(?:` + pattern + `)\z`) }
 
@@ -156,7 +164,7 @@ func rewrite(foreign string) (string, error) {
 	if len(foreign) > maxEncoded {
 		return "", fmt.Errorf("%w: too long", ErrBadHash)
 	}
-	for _, t := range texts {
+	for _, t := range texts() {
 		parts := t.pattern.FindStringSubmatch(foreign)
 		if parts == nil {
 			continue

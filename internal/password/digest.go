@@ -205,18 +205,6 @@ func MatchForms(hash, salt, password string) (matching []string) {
 	return matching
 }
 
-// Ambiguous reports whether [Adopt] has to guess how a hash was made. 32 hexadecimal digits may be
-// the MD5 of the password or of another digest: [MatchForms] finds out with the password of one user.
-// md5$SALT$… and sha1$SALT$… are Django's, or HMACs of old versions of Werkzeug, which are not read.
-func Ambiguous(hash string) bool {
-	return md5Digits.MatchString(hash) || saltedDjango.MatchString(hash)
-}
-
-var (
-	md5Digits    = whole(`([0-9A-Fa-f]{32})`)
-	saltedDjango = whole(`md5\$[^$]+\$[0-9a-f]{32}|sha1\$[^$]+\$[0-9a-f]{40}`)
-)
-
 // cutSalt splits DIGITS:SALT if there is no other salt.
 func cutSalt(hash, salt string) (digits, theSalt string) {
 	if digits, after, ok := strings.Cut(hash, ":"); ok && salt == "" {

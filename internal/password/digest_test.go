@@ -35,19 +35,6 @@ func TestMatchForms_NamesTheFormOfTheVectors(t *testing.T) {
 	}
 }
 
-func TestAmbiguous_HashesOfMoreThanOneKind(t *testing.T) {
-	for hash, want := range map[string]bool{
-		"3cb4e732631f47e6eb961f34554b7cde": true, "3CB4E732631F47E6EB961F34554B7CDE": true,
-		"1718b1e30bf3987e092e9bf62a31b1a7:Zr8aQ": false, "md5$$88a434c88cca4e900f7874cd98123f43": false, "": false, "!": false,
-		"2f9e53523b62abc141a2b4d6019d23cba835dbd0": false, "sha1$$2f9e53523b62abc141a2b4d6019d23cba835dbd0": false,
-		"sha1$seasalt$cff36ea83f5706ce9aa7454e63e431fc726b2dc8": true, "md5$seasalt$3f86d0d3d465b7b458c231bf3555c0e3": true,
-	} {
-		if got := Ambiguous(hash); got != want {
-			t.Errorf("%q: got %t", hash, got)
-		}
-	}
-}
-
 func TestCheckForm_Limits(t *testing.T) {
 	for form, good := range map[string]bool{
 		"md5(p)": true, "sha512(s.p.s)": true, "md5(md5(s).md5(p))": true, "sha1(s.sha1(s.sha1(p)))": true, "md5(s.-.p)": true,

@@ -310,12 +310,8 @@ func (s *Service) RevokeUserSession(ctx context.Context, r personal.RevokeUserSe
 	if err := s.mustExist(ctx, r.UserID); err != nil {
 		return err
 	}
-	id, err := strconv.ParseInt(r.ID, 10, 64)
-	if err != nil {
-		return nil // no session has such an id
-	}
 	signedOut := s.event(ctx, personal.ActorAdministrator, personal.EventUserSignedOut, r.UserID)
-	return fail("revoking a session", s.store.RevokeSession(ctx, r.UserID, id, signedOut))
+	return fail("revoking a session", s.store.RevokeSession(ctx, r.UserID, parseID(r.ID), signedOut))
 }
 
 func (s *Service) mustExist(ctx context.Context, id int64) error {

@@ -184,6 +184,7 @@ func TestRevokeUserSession_EndsOneAndIsReportedOnce(t *testing.T) {
 		}
 		for _, r := range []personal.RevokeUserSessionRequest{
 			{UserID: other.UserID, ID: sessions[0].ID}, {UserID: kept.UserID, ID: "x"}, {UserID: kept.UserID, ID: "4711"},
+			{UserID: kept.UserID, ID: "0" + sessions[1].ID}, // not as it is listed
 			{UserID: kept.UserID, ID: sessions[0].ID}, {UserID: kept.UserID, ID: sessions[0].ID},
 		} {
 			if err := f.service.RevokeUserSession(t.Context(), r); err != nil {

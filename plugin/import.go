@@ -187,7 +187,7 @@ func (c importCommand) job() (*transfer.Import, *password.Hasher, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("--fields: %w", err)
 	}
-	if err := password.CheckForm(c.HashForm); c.HashForm != "" && err != nil {
+	if _, err := password.FormDigits(c.HashForm); c.HashForm != "" && err != nil {
 		return nil, nil, fmt.Errorf("--hash-form: %w", err)
 	}
 	var keys [][]byte

@@ -218,10 +218,11 @@ func AdoptForm(hash, salt, formText string) (encoded string, err error) {
 	return Adopt(pbkdf2 + encode([]byte(salt)) + "$" + encode(sum))
 }
 
-// CheckForm returns [ErrBadHash] with the reason if AdoptForm does not take a form.
-func CheckForm(formText string) error {
-	_, _, err := parseAnyForm(formText)
-	return err
+// FormDigits returns the number of hexadecimal digits that a form concerns. The error is [ErrBadHash] with
+// the reason if AdoptForm does not take the form.
+func FormDigits(formText string) (int, error) {
+	_, size, err := parseAnyForm(formText)
+	return 2 * size, err
 }
 
 var pbkdf2Start = whole(`\$?pbkdf2-(sha1|sha256|sha512)\$i=([0-9]{1,7})(?:,l=([0-9]{1,3}))?\$?`)

@@ -35,7 +35,7 @@ func TestMatchForms_NamesTheFormOfTheVectors(t *testing.T) {
 	}
 }
 
-func TestCheckForm_Limits(t *testing.T) {
+func TestFormDigits_Limits(t *testing.T) {
 	for form, good := range map[string]bool{
 		"md5(p)": true, "sha512(s.p.s)": true, "md5(md5(s).md5(p))": true, "sha1(s.sha1(s.sha1(p)))": true, "md5(s.-.p)": true,
 		"$pbkdf2-sha256$i=64000,l=32$": true, "pbkdf2-sha512$i=10000": true,
@@ -46,7 +46,7 @@ func TestCheckForm_Limits(t *testing.T) {
 		"pbkdf2-sha256$i=0": false, "pbkdf2-sha256$i=4000001": false, "pbkdf2-sha256$i=4000000": true, "$pbkdf2-sha256$i=9999999,l=32$": false,
 		"pbkdf2-sha256$i=1,l=0": false, "pbkdf2-sha256$i=1,l=15": false, "pbkdf2-sha256$i=1,l=129": false, "pbkdf2-sha512$i=1000,l=64": true,
 	} {
-		if err := CheckForm(form); (err == nil) != good || err != nil && !errors.Is(err, ErrBadHash) {
+		if _, err := FormDigits(form); (err == nil) != good || err != nil && !errors.Is(err, ErrBadHash) {
 			t.Errorf("%q: got %v, want it taken: %t", form, err, good)
 		}
 	}

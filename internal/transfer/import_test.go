@@ -59,6 +59,18 @@ func TestImport_FormOfADigest(t *testing.T) {
 	}
 }
 
+func TestImport_ReportOfDigits(t *testing.T) {
+	r := newRun(t, openStore(t, testdb.SQLite(t)))
+	r.HashForm, r.Report = "pbkdf2-sha256$i=64000", &transfer.Report{}
+	r.file(t, transfer.CSV, "login,password_hash,password_salt\n"+
+		"long,"+strings.Repeat("0a", 32)+",Zr8aQ\n"+
+		"short,"+strings.Repeat("0a", 16)+",\n")
+	want := []transfer.DigitCount{{Length: 64, Users: 1, Form: r.HashForm}, {Length: 32, Users: 1}}
+	if diff := cmp.Diff(want, r.Report.Digits); diff != "" {
+		t.Errorf("a form concerns digits of its length (-want +got):\n%s", diff)
+	}
+}
+
 func TestImport_CSV(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)

@@ -64,6 +64,9 @@ type DigitCount struct {
 	Form   string `json:"form,omitempty"` // that was stated or probed; "": 32 digits are taken as the MD5 of the password, others are refused
 }
 
+// bareMD5 reports whether nothing says that the hashes are the MD5 of a password, as which they are taken.
+func (d DigitCount) bareMD5() bool { return d.Form == "" && d.Length == 32 }
+
 // The limits of a report.
 const (
 	maxReasons = 100
@@ -107,9 +110,6 @@ func (r *Report) refused(of refusal) {
 	r.reason(owner.ReplaceAllString(of.reason, "an existing account"), true, of.row.line)
 }
 
-// digestLengths are the numbers of hexadecimal digits by the digest that begins a form.
-var digestLengths = map[string]int{"md5": 32, "sha1": 40, "sha256": 64, "sha512": 128}
-
 // digits counts the hash of a row if it does not say how it was made. A form holds for digits of
 // its length.
 func (r *Report) digits(row origin) {
@@ -117,7 +117,7 @@ func (r *Report) digits(row origin) {
 		return
 	}
 	form := row.form
-	if digest, _, _ := strings.Cut(form, "("); digestLengths[digest] != row.digits {
+	if n, err := password.FormDigits(form); err != nil || n != row.digits {
 		form = ""
 	}
 	i := slices.IndexFunc(r.Digits, func(d DigitCount) bool { return d.Length == row.digits && d.Form == form })
@@ -134,7 +134,7 @@ func (r *Report) digits(row origin) {
 // Unproven returns how many hashes were taken as the MD5 of a password although nothing says so.
 func (r *Report) Unproven() int64 {
 	for _, d := range r.Digits {
-		if d.Length == digestLengths["md5"] && d.Form == "" {
+		if d.bareMD5() {
 			return d.Users
 		}
 	}
@@ -298,7 +298,7 @@ func (r *Report) Write(w io.Writer) error {
 		for _, d := range r.Digits {
 			form := d.Form
 			switch {
-			case form == "" && d.Length == digestLengths["md5"]:
+			case d.bareMD5():
 				form = "taken as md5(p), which no password has shown"
 			case form == "":
 				form = "no form was stated"

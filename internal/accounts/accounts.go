@@ -38,7 +38,7 @@ type Settings struct {
 	MinPassword        int           // characters a new password must have
 	PasswordWords      []string      // words of the site, see [password.Policy]
 	ReservedLogins     []string      // mapped logins (see [LoginKey]) that users may not register
-	MailLifetime       time.Duration // how long a mailed token is valid
+	MailLifetime       time.Duration // how long the token of a recovery or an e-mail change is valid
 	InvitationLifetime time.Duration // how long the token of an invitation is valid
 	RecoveryURL        string        // link in recovery mails, with the placeholder {token}; "" for no link
 	EmailURL           string        // link in e-mail confirmations, likewise

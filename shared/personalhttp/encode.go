@@ -62,15 +62,6 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, message string, 
 	return status, code
 }
 
-// setSecurityHeaders sets the headers of every response, preflights included: it is
-// not cached, its type is not guessed, and a browser that shows it as a page loads
-// nothing and shows it in no frame.
-func setSecurityHeaders(header http.Header) {
-	header.Set("Cache-Control", "no-store")
-	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	header.Set("X-Content-Type-Options", "nosniff")
-}
-
 // marshal encodes JSON without the escapes that only HTML needs.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer

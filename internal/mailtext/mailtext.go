@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/language"
 )
@@ -66,9 +67,9 @@ func BuiltIn() *Set {
 //
 // Names that begin with a dot are ignored.
 func Load(dir string) (*Set, error) {
-	builtIn, _, problems := parseFolder(BuiltInFiles())
-	if len(problems) > 0 {
-		return nil, fmt.Errorf("built-in mail templates: %w", errors.Join(problems...))
+	builtIn, err := parsedBuiltIn()
+	if err != nil {
+		return nil, fmt.Errorf("built-in mail templates: %w", err)
 	}
 	if dir == "" {
 		return newSet(builtIn, builtIn), nil
@@ -94,6 +95,12 @@ func Load(dir string) (*Set, error) {
 	}
 	return newSet(all, builtIn), inFolder(dir, problems)
 }
+
+// parsedBuiltIn parses the built-in templates once. No one changes the result.
+var parsedBuiltIn = sync.OnceValues(func() (map[id]mail, error) {
+	mails, _, problems := parseFolder(BuiltInFiles())
+	return mails, errors.Join(problems...)
+})
 
 // maxErrors bounds the errors that Load reports.
 const maxErrors = 10

@@ -18,16 +18,16 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// plantedPackage is added to the plugin with planted faults. A fault is on if the variable
-// names it.
+// plantedPackage is added to the plugin with planted faults. A fault is on in processes that start
+// while it is named in the file that the variable names.
 const plantedPackage = `package planted
 
 import "os"
 
-var on = os.Getenv("` + plantedVariable + `")
+var on, _ = os.ReadFile(os.Getenv("` + plantedVariable + `"))
 
 // Is reports whether a fault is on.
-func Is(name string) bool { return on == name }
+func Is(name string) bool { return string(on) == name }
 
 var first any
 
@@ -40,7 +40,7 @@ func First[T any](v T) T {
 }
 `
 
-const plantedVariable = "PERSONAL_PLANTED_FAULT"
+const plantedVariable = "PERSONAL_PLANTED_FAULT_FILE"
 
 // plantedFault is a fault in the plugin's source: in a file, a text that occurs once is replaced.
 // FAULT in the replacement stands for the condition that the fault is on.
@@ -215,15 +215,15 @@ func plantedPlugin(t *testing.T, version string) string {
 	return binary
 }
 
-// rehearsingModule opens a module with a user, in which a fault is on in plugins that have it,
-// and another version installed.
-func rehearsingModule(t *testing.T, other, fault string) *personalhost.Module {
+// rehearsingModule opens a module with a user and another version installed. In plugins with planted
+// faults the one is on that the file names.
+func rehearsingModule(t *testing.T, other, file string) *personalhost.Module {
 	t.Helper()
 	c := moduleConfig(t)
 	c.Settings = func(plugincatalogue.Manifest) ([]byte, error) {
 		return []byte(cheap + unthrottled + "[two_factor]\nenabled = true\n"), nil
 	}
-	c.Manager.Env, c.Manager.Rehearse = []string{plantedVariable + "=" + fault}, pluginmanager.RehearseRefuse
+	c.Manager.Env, c.Manager.Rehearse = []string{plantedVariable + "=" + file}, pluginmanager.RehearseRefuse
 	fields := `[{"name":"phone","type":"text"},{"name":"rating","type":"integer","hidden":true},{"name":"member","type":"text","read_only":true}]`
 	if err := os.WriteFile(filepath.Join(c.Data, "user-fields.json"), []byte(fields), 0o600); err != nil {
 		t.Fatal(err)
@@ -244,16 +244,23 @@ func rehearsingModule(t *testing.T, other, fault string) *personalhost.Module {
 // One program has faults of the kinds that releases had: each is refused before the first
 // request reaches it, and named.
 func TestRehearsal_NamesPlantedFaults(t *testing.T) {
-	plugin := plantedPlugin(t, "1.1.0")
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "fault")
+	m := rehearsingModule(t, plantedPlugin(t, "1.1.0"), file)
+	use := func(t *testing.T, fault string) (pluginmanager.Status, error) {
+		if err := os.WriteFile(file, []byte(fault), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := m.Manager().Use(t.Context(), "1.1.0")
+		return m.Manager().Status(), err
+	}
 	for _, f := range plantedFaults {
 		t.Run(f.name, func(t *testing.T) {
-			m := rehearsingModule(t, plugin, f.name)
-			err := m.Manager().Use(t.Context(), "1.1.0")
+			status, err := use(t, f.name)
 			var refused *pluginmanager.SwapError
 			if !errors.As(err, &refused) || refused.Step != "rehearse" {
 				t.Errorf("got error %v, want a refusal at the step rehearse", err)
 			}
-			status := m.Manager().Status()
 			if status.Version != "1.0.0" {
 				t.Errorf("version %s serves, want 1.0.0", status.Version)
 			}
@@ -264,9 +271,8 @@ func TestRehearsal_NamesPlantedFaults(t *testing.T) {
 		})
 	}
 	t.Run("no fault", func(t *testing.T) {
-		m := rehearsingModule(t, plugin, "")
-		if err := m.Manager().Use(t.Context(), "1.1.0"); err != nil {
-			t.Errorf("got error %v, checks %+v", err, m.Manager().Status().Rehearsal)
+		if status, err := use(t, ""); err != nil {
+			t.Errorf("got error %v, checks %+v", err, status.Rehearsal)
 		}
 	})
 }

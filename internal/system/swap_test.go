@@ -17,7 +17,7 @@ import (
 // Swaps of TestSwap_LosesNoRequest on each database, and clients that send requests
 // meanwhile. TestSoakSwaps has a thousand.
 const (
-	swaps   = 10
+	swaps   = 4
 	clients = 16
 )
 
@@ -62,7 +62,7 @@ func TestSwap_LosesNoRequest(t *testing.T) {
 // own connections, which are idle, and stays healthy.
 func TestSwap_SignInFloodDoesNotRollBack(t *testing.T) {
 	binary := pluginVersion(t, newer)
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testkit.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled, flags: []string{"--bake", "6s"}})
 		s.install(t, binary, newer)
 		u := s.newUser(t)

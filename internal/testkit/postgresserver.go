@@ -36,7 +36,7 @@ bin=$1 dir=$2 port=$3 kept=$4
 shift 4
 "$bin/postgres" -D "$dir/data" -p "$port" -h 127.0.0.1 -k "" -c max_connections=200 \
 	-c ssl=on -c ssl_cert_file="$dir/` + certFile + `" -c ssl_key_file="$dir/` + keyFile + `" \
-	-c fsync=off -c full_page_writes=off -c synchronous_commit=off "$@" >"$dir/log" 2>&1 3<&- &
+	-c fsync=off -c full_page_writes=off -c synchronous_commit=off -c autovacuum=off -c jit=off "$@" >"$dir/log" 2>&1 3<&- &
 server=$!
 signal=$(test "$kept" && echo INT || echo QUIT)
 ( read -r _ <&3; while kill -$signal $server; do sleep 0.2; done ) 2>/dev/null &

@@ -45,5 +45,6 @@ func site(api *personalhttp.Handler) http.Handler {
 // account is a page for signed-in users.
 func account(c *echo.Context) error {
 	user, _ := personalhttp.UserFrom(c.Request().Context())
+	c.Response().Header().Set("Cache-Control", "no-store") // the page differs by user
 	return c.String(http.StatusOK, "Hello, "+user.Profile.Login+"!\n")
 }

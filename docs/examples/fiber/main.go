@@ -94,5 +94,6 @@ type userKey struct{}
 // account is a page for signed-in users.
 func account(c fiber.Ctx) error {
 	user := fiber.Locals[personalhttp.User](c, userKey{})
+	c.Set(fiber.HeaderCacheControl, "no-store") // the page differs by user
 	return c.SendString("Hello, " + user.Profile.Login + "!\n")
 }

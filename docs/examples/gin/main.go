@@ -54,5 +54,6 @@ func requireUser(api *personalhttp.Handler) gin.HandlerFunc {
 // account is a page for signed-in users.
 func account(c *gin.Context) {
 	user, _ := personalhttp.UserFrom(c.Request.Context())
+	c.Header("Cache-Control", "no-store") // the page differs by user
 	c.String(http.StatusOK, "Hello, %s!\n", user.Profile.Login)
 }

@@ -41,5 +41,6 @@ func site(api *personalhttp.Handler) http.Handler {
 // account is a page for signed-in users.
 func account(w http.ResponseWriter, r *http.Request) {
 	user, _ := personalhttp.UserFrom(r.Context())
+	w.Header().Set("Cache-Control", "no-store") // the page differs by user
 	fmt.Fprintf(w, "Hello, %s!\n", user.Profile.Login)
 }

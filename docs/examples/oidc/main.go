@@ -101,5 +101,6 @@ func site(api *personalhttp.Handler, account, single http.Handler) http.Handler 
 // hello is a page for apps. A page for browsers is behind [personalpages.Pages.RequireUser].
 func hello(w http.ResponseWriter, r *http.Request) {
 	user, _ := personalhttp.UserFrom(r.Context())
+	w.Header().Set("Cache-Control", "no-store") // the page differs by user
 	fmt.Fprintf(w, "Hello, %s!\n", user.Profile.Login)
 }

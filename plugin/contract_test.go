@@ -26,7 +26,7 @@ func TestPlugin_Contract(t *testing.T) {
 	if os.Getenv(testkit.ReleasedVariable) != "" {
 		run = personaltest.RunReleased
 	}
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		run(t, func(t *testing.T, host personal.Host) personal.Service {
 			return pluginrpc.NewClient(startPlugin(t, url, host), host)
 		})

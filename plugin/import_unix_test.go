@@ -22,9 +22,9 @@ func TestImport_MemoryDoesNotGrowWithRows(t *testing.T) {
 	}
 	for name, newDatabase := range map[string]func(testing.TB) string{"SQLite": testdb.SQLite, "PostgreSQL": testdb.Postgres} {
 		t.Run(name, func(t *testing.T) {
-			few, many := memory(newDatabase(t), 4_000), memory(newDatabase(t), 40_000)
+			few, many := memory(newDatabase(t), 2_000), memory(newDatabase(t), 20_000)
 			if t.Logf("%d and %d", few, many); many > few*3/2 {
-				t.Errorf("got %d for 4,000 rows and %d for 40,000, want at most half more", few, many)
+				t.Errorf("got %d for 2,000 rows and %d for 20,000, want at most half more", few, many)
 			}
 		})
 	}

@@ -136,6 +136,10 @@ func TestRehearse_LeavesNothing(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			pause(m, func(context.Context) { cancel() })
 			got, err := m.Rehearse(ctx)
+			if errors.Is(err, context.Canceled) { // on SQLite, if others needed to write: before the copy
+				sameDump(t, url, before)
+				return
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -303,7 +307,7 @@ func TestRehearse_PassesAgainAndAgain(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		m := populated(t, url)
 		before := dump(t, url)
-		for i := range 10 { // 200 times under load: TestSoakRehearsals
+		for i := range 5 { // 200 times under load: TestSoakRehearsals
 			if others, _ := rehearse(t, m); len(others) > 0 {
 				t.Fatalf("rehearsal %d: got %+v, want that all checks pass", i, others)
 			}

@@ -49,7 +49,7 @@ func TestContract(t *testing.T) {
 		{"host's own pages", testHostPages},
 		{"changed schema", testSchemaChange}, // last: it ends with another schema
 	}
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testkit.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled + twoFactor + links + eager,
 			flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
 		s.awaitTwoFactor(t)

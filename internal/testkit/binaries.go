@@ -98,8 +98,8 @@ func pathsIn(folder string) Paths {
 // build builds a program without symbols, which takes less time to link and to copy.
 func build(binary, pkg, linkFlags string) error {
 	args := []string{"build", "-o", binary, "-ldflags", "-s -w " + linkFlags}
-	if RaceDetector { // as .ci/run does, which so has compiled the packages already
-		args = append(args, "-race", "-gcflags=modernc.org/sqlite/lib=-race=false", "-gcflags=modernc.org/libc/...=-race=false")
+	if RaceDetector { // with the flags of make test, which has compiled the packages already
+		args = append(append(args, "-race"), strings.Fields(os.Getenv("PERSONAL_TEST_GCFLAGS"))...)
 	} else {
 		args = append(args, "-trimpath")
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -99,6 +100,26 @@ func sharedCatalogue(t *testing.T) *plugincatalogue.Catalogue {
 	return shared.catalogue
 }
 
+// unwatched is the folder of a test binary without the race detector, which TestMain removes.
+var unwatched string
+
+// pluginBinary returns the program that is the plugin: this test binary, or, if that has the race
+// detector, one without it, whose processes start several times as fast. What the plugin's side of
+// the connection does is watched in the tests of package pluginrpc.
+var pluginBinary = sync.OnceValues(func() (binary string, err error) {
+	if !raceDetector {
+		return os.Executable()
+	}
+	if unwatched, err = os.MkdirTemp("", "pluginmanager-test-"); err != nil {
+		return "", err
+	}
+	binary = filepath.Join(unwatched, "plugin.test")
+	if out, err := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-o", binary, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the plugin: %w\n%s", err, out)
+	}
+	return binary, nil
+})
+
 // newCatalogue installs the test binary as the active plugin of a catalogue in
 // dir.
 func newCatalogue(dir string) (*plugincatalogue.Catalogue, error) {
@@ -106,7 +127,7 @@ func newCatalogue(dir string) (*plugincatalogue.Catalogue, error) {
 	if err != nil {
 		return nil, err
 	}
-	binary, err := os.Executable()
+	binary, err := pluginBinary()
 	if err != nil {
 		return nil, err
 	}
@@ -318,11 +339,11 @@ func makeSource() (err error) {
 	if err != nil {
 		return err
 	}
-	self, err := os.Executable()
+	binary, err := pluginBinary()
 	if err != nil {
 		return err
 	}
-	data, err := os.ReadFile(self)
+	data, err := os.ReadFile(binary)
 	if err != nil {
 		return err
 	}

@@ -55,6 +55,7 @@ func TestMain(m *testing.M) {
 		code := m.Run()
 		_ = os.RemoveAll(shared.dir)
 		_ = os.RemoveAll(source.dir)
+		_ = os.RemoveAll(unwatched)
 		os.Exit(code)
 	}
 }

@@ -208,9 +208,9 @@ func (c *child) HostToPlugin(network, address string) (string, string, error) {
 
 // inherited names the variables of the host that the plugin gets: the folder for
 // temporary files, the time zone, the certificates to trust, and the limits of
-// Go's runtime. It also gets those of OpenTelemetry. All others, among them secrets,
+// Go's runtime and its race detector. It also gets those of OpenTelemetry. All others, among them secrets,
 // stay with the host.
-var inherited = []string{"TMPDIR", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "GOMAXPROCS", "GOMEMLIMIT", "GOTRACEBACK"}
+var inherited = []string{"TMPDIR", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "GOMAXPROCS", "GOMEMLIMIT", "GOTRACEBACK", "GORACE"}
 
 // goShare is the share of the memory limit that Go's runtime may use, in percent. The
 // rest is for what the runtime does not count: the program itself, and the memory that

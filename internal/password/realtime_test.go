@@ -1,0 +1,105 @@
+//go:build !race
+
+// The race detector changes how long hashings take, so this compares real times without it.
+
+package password
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestVerify_FailuresTakeTheSameTime compares real times of failures with a foreign
+// hash and without an account. Other work on the machine disturbs them, so each
+// format has several attempts.
+func TestVerify_FailuresTakeTheSameTime(t *testing.T) {
+	small := Params{MemoryKiB: 1024, Time: 1, Threads: 1}
+	half := halfOf(t, measure(newHasher(t, owasp).dummy.stored()))
+	slow := dummyText("$2y$10$")
+	for name, test := range map[string]struct {
+		params  Params
+		encoded string // of phrase or of no password
+		entered string
+	}{
+		"slow":                          {small, slow, "wrong"},
+		"slow, two forms":               {small, slow, "cafe\u0301"},
+		"slow phpass, a short password": {small, dummyText("$P$B"), "wrong"},
+		"fast":                          {owasp, md5Of(phrase), "wrong"},
+		"middle":                        {owasp, half, "wrong"},
+		"middle, two forms":             {owasp, half, "cafe\u0301"},
+		"phpass, a short password":      {owasp, dummyText("$P$8"), "wrong"},
+		"phpass, the longest password":  {owasp, dummyText("$P$8"), longest},
+
+		"SHA-256 crypt, a short password":          {small, dummyText("$5$rounds=5120$"), "wrong"},
+		"SHA-256 crypt, the longest password":      {small, dummyText("$5$rounds=5120$"), longest},
+		"SHA-256 crypt among slower hashes":        {owasp, dummyText("$5$rounds=1024$"), "wrong"},
+		"SHA-256 crypt among slower ones, longest": {owasp, dummyText("$5$rounds=1024$"), longest},
+		"SHA-512 crypt, a short password":          {small, dummyText("$6$rounds=5120$"), "wrong"},
+		"SHA-512 crypt, the longest password":      {small, dummyText("$6$rounds=5120$"), longest},
+		"SHA-512 crypt, a password of 512 bytes":   {small, dummyText("$6$rounds=5120$"), longest[:maxCryptBytes]},
+		"SHA-512 crypt among slower ones, longest": {owasp, dummyText("$6$rounds=1024$"), longest},
+		"MD5 crypt":                              {owasp, dummyText("$1$"), "wrong"},
+		"MD5 crypt, the longest password":        {owasp, dummyText("$1$"), longest},
+		"Drupal, a short password":               {small, dummyText("$S$D"), "wrong"},
+		"Drupal, the longest password":           {small, dummyText("$S$D"), longest},
+		"Drupal among slower hashes":             {owasp, dummyText("$S$9"), longest},
+		"Drupal of Drupal 6":                     {small, dummyText("U$S$D"), longest},
+		"PBKDF2 with SHA-512":                    {small, dummyText("$pbkdf2-sha512$i=28672$"), "wrong"},
+		"PBKDF2 of Keycloak":                     {small, dummyText("$pbkdf2-sha256$i=57344$"), longest},
+		"phpBB, combined":                        {small, dummyText("$phpbb$2y$10$9$"), "wrong"},
+		"phpBB, combined, the longest password":  {small, dummyText("$phpbb$2y$10$9$"), longest},
+		"phpBB, combined, among slower hashes":   {owasp, dummyText("$phpbb$2y$04$9$"), longest},
+		"bcrypt_sha256":                          {small, dummyText("bcrypt_sha256$$2b$10$"), "wrong"},
+		"digest":                                 {owasp, dummyText("$digest$"), longest},
+		"wrapped phpass, a short password":       {owasp, dummyText(wrappedFormat + "$P$B"), "wrong"},
+		"wrapped phpass, the longest password":   {owasp, dummyText(wrappedFormat + "$P$B"), longest},
+		"wrapped SHA-512 crypt, longest":         {owasp, dummyText(wrappedFormat + "$6$rounds=5120$"), longest},
+		"wrapped phpass of lower costs, short":   {owasp, dummyText("$argon2id-of$v=19$m=9728,t=2,p=1$$P$B"), "wrong"},
+		"wrapped phpass of lower costs, longest": {owasp, dummyText("$argon2id-of$v=19$m=9728,t=2,p=1$$P$B"), longest},
+		"wrapped SHA-512 crypt, short":           {owasp, dummyText(wrappedFormat + "$6$rounds=5120$"), "wrong"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const limit = 1.35
+			var ratio float64
+			for range 6 {
+				h := newHasher(t, test.params)
+				h.Measure(t.Context(), []string{Format(test.encoded)})
+				ratio = failureRatio(t, h, test.encoded, test.entered)
+				t.Logf("ratio %.2f, floor %v", ratio, h.Floor())
+				if ratio < limit && ratio > 1/limit {
+					return
+				}
+			}
+			t.Errorf("got %.2f times the time of an unknown account, want less than %v", ratio, limit)
+		})
+	}
+}
+
+// wrappedFormat begins the format of hashes that are wrapped with the costs of owasp.
+const wrappedFormat = "$argon2id-of$v=19$m=19456,t=2,p=1$"
+
+// failureRatio returns the median time of a failed verification relative to that of
+// an unknown account, of interleaved runs.
+func failureRatio(t *testing.T, h *Hasher, encoded, entered string) float64 {
+	var known, unknown []time.Duration
+	for range 3 {
+		known = append(known, elapsed(func() { mustVerify(t, h, encoded, entered, Result{}) }))
+		unknown = append(unknown, elapsed(func() { _ = h.VerifyDummy(t.Context(), user, entered) }))
+	}
+	slices.Sort(known)
+	slices.Sort(unknown)
+	return float64(known[1]) / float64(unknown[1])
+}
+
+// halfOf returns a PBKDF2 that takes about half of the given time.
+func halfOf(t *testing.T, whole time.Duration) string {
+	const some = 10_000
+	of := func(iterations int) string { return fmt.Sprintf("pbkdf2_sha256$%d$salt$%s=", iterations, zeroSum) }
+	s, err := parse(of(some))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return of(max(1, int(some*float64(whole)/2/float64(measure(s)))))
+}

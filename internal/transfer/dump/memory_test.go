@@ -1,0 +1,41 @@
+//go:build !race
+
+// The race detector needs memory of its own.
+
+package dump_test
+
+import (
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestReadSQL_MemoryDoesNotGrowWithALine(t *testing.T) {
+	const size = 64 << 20
+	for name, test := range map[string]struct {
+		r    io.Reader
+		want string // the error
+	}{
+		"a value of another table": {repeated("INSERT INTO x VALUES ('", strings.Repeat("a", 8<<10), "');INSERT INTO users (id,name) VALUES (1,'a');", size), ""},
+		"a value":                  {repeated("INSERT INTO users (id,name) VALUES (1,'", strings.Repeat("a", 8<<10), "');", size), "line 1: a value"},
+		"rows of another table":    {repeated("INSERT INTO x VALUES (1)", strings.Repeat(",(1,'a',NULL)", 500), ";INSERT INTO users (id,name) VALUES (1,'a');", size), ""},
+		"a line of COPY":           {repeated(pgHeader+"COPY x (a) FROM stdin;\n", strings.Repeat("a", 8<<10), "\n\\.\nINSERT INTO users (id,name) VALUES (1,'a');"+pgCompleted, size), ""},
+		"a comment":                {repeated("--", strings.Repeat("a", 8<<10), "\nINSERT INTO users (id,name) VALUES (1,'a');", size), ""},
+		"a word":                   {repeated("", strings.Repeat("a", 8<<10), "", size), "line 1: a statement"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			rows, err := readFrom(test.r)
+			runtime.ReadMemStats(&after)
+			if test.want == "" && (err != nil || len(rows) != 1) || test.want != "" && (err == nil || !strings.HasPrefix(err.Error(), test.want)) {
+				t.Errorf("got %q, %v, want %q", rows, err, test.want)
+			}
+			if grown := int64(after.HeapSys) - int64(before.HeapSys); grown > 20<<20 {
+				t.Errorf("the heap has grown by %d bytes", grown)
+			}
+		})
+	}
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package pluginmanager_test
+
+const raceDetector = true

@@ -26,6 +26,7 @@ func TestMessages_CompleteForEveryCode(t *testing.T) {
 		t.Errorf("got supported languages %q, want %q", got, want)
 	}
 	var required []string
+	parameters := documentedParameters(t)
 	allowed := map[string]bool{"success.unverified": true}
 	for _, code := range codes {
 		required = append(required, "code."+string(code))
@@ -35,7 +36,7 @@ func TestMessages_CompleteForEveryCode(t *testing.T) {
 	}
 	for _, code := range fieldErrors {
 		required = append(required, "field."+string(code))
-		for _, parameter := range documentedParameters(t) {
+		for _, parameter := range parameters {
 			allowed["field."+parameter+"."+string(code)] = true
 		}
 		for _, fieldType := range types {
@@ -45,7 +46,7 @@ func TestMessages_CompleteForEveryCode(t *testing.T) {
 	for name, route := range newRoutes() {
 		allowed["success."+name] = route.operations[http.MethodPost] != nil
 		for _, code := range fieldErrors {
-			for _, parameter := range documentedParameters(t) {
+			for _, parameter := range parameters {
 				allowed["field."+name+"."+parameter+"."+string(code)] = true
 			}
 		}
@@ -105,9 +106,10 @@ func TestMessages_SayWhatToDoByFieldAndCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	parameters := documentedParameters(t)
 	for _, locale := range l.supported.keys {
 		texts := l.texts[locale]
-		for _, name := range documentedParameters(t) {
+		for _, name := range parameters {
 			for _, code := range constants[personal.FieldErrorCode](t, "../personal/error.go", "FieldErrorCode") {
 				wantOwn(t, texts, "field."+name, code, own, texts.fieldError("", name, code, nil, nil))
 			}

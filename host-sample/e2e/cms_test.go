@@ -121,19 +121,19 @@ func TestCMS_HasAccountPagesInItsLayout(t *testing.T) {
 
 	p.visit("/hello")
 	p.see("My CMS")
-	p.wantAccessible()
+	p.wantAccessibleOnPhone()
 	p.press("Register")
 	p.submit(map[string]string{"login": "anna", "email": "anna@example.com", "password": password, "confirm_password": password})
 	p.see("Hello, anna!") // the page that asked for the sign-in
 	p.open("/account")
 	p.see("Your account has been created.")
-	p.wantAccessible()
+	p.wantAccessibleOnPhone()
 	p.openMailed(s.mailedLink(t, "anna@example.com", "/account/email"))
 	p.press("Confirm the address")
 	p.see("Your e-mail address has been confirmed.")
 	p.open("/orders")
 	p.see("Orders of anna")
-	p.wantAccessible()
+	p.wantAccessibleOnPhone()
 	p.fill("Item", "a kite")
 	p.press("Order")
 	p.see("Orders of anna")
@@ -143,7 +143,7 @@ func TestCMS_HasAccountPagesInItsLayout(t *testing.T) {
 	p.setUp(&app)
 	p.see("Your recovery codes")
 	recovery := p.recoveryCodes() // those of the app are new every 30 seconds only
-	p.wantAccessible()
+	p.wantAccessibleOnPhone()
 	p.open("/account")
 	p.press("Sign out")
 	p.visit("/hello")
@@ -174,7 +174,7 @@ func TestCMS_HasAccountPagesInItsLayout(t *testing.T) {
 
 	p.emulate(display{width: 320, height: 640, dark: true})
 	p.open("/account/register")
-	p.wantAccessible()
+	p.wantAccessibleOnPhone()
 	p.await("the page to fit", `document.documentElement.scrollWidth > document.documentElement.clientWidth ? "" : "yes"`)
 }
 
@@ -262,7 +262,7 @@ func TestCMS_HasAdminPagesInItsLayout(t *testing.T) {
 	p.open("/admin/")
 	p.see("My CMS")
 	p.see("Registrations")
-	p.wantAccessible()
+	p.wantAccessibleOnPhone()
 	p.album = "admin"
 	p.pictures("cms-overview")
 
@@ -300,7 +300,7 @@ func TestCMS_HasAdminPagesInItsLayout(t *testing.T) {
 	p.fill("Login, e-mail or id", "boris")
 	p.press("Check")
 	p.see("Too many wrong passwords for boris from 127.0.0.1.")
-	p.wantAccessible()
+	p.wantAccessibleOnPhone()
 	p.press("Lift the limits")
 	p.see("The limits of the account have been lifted.")
 	out.open("/account/sign-in")
@@ -314,7 +314,7 @@ func TestCMS_HasAdminPagesInItsLayout(t *testing.T) {
 	p.press("Use 9.0.0")
 	p.await("the switch", `document.querySelector("#plugin-now dd strong")?.textContent === "9.0.0" ? "yes" : ""`)
 	p.see("Roll back to " + before)
-	p.wantAccessible()
+	p.wantAccessibleOnPhone()
 	p.press("Roll back to " + before)
 	p.see("Rolled back from 9.0.0 to " + before)
 	p.press("Events")

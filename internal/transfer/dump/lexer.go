@@ -1,0 +1,320 @@
+package dump
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// space skips white space and comments, and reads what these say.
+func (p *parser) space() error {
+	for p.more() {
+		switch c := p.peek(); {
+		case c == ' ' || '\t' <= c && c <= '\r':
+			p.take()
+		case c == '#' && !p.postgres:
+			p.skipTo('\n', nil)
+		case p.follows('-', '-'):
+			p.pos += 2
+			p.lineComment()
+		case p.follows('/', '*'):
+			line := p.line
+			p.pos += 2
+			if err := p.blockComment(line); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// lineComment reads the rest of a comment.
+func (p *parser) lineComment() {
+	head, _ := p.skipTo('\n', make([]byte, 0, 64))
+	switch text := strings.TrimSpace(string(head)); {
+	case strings.HasPrefix(text, "PostgreSQL database") && strings.HasSuffix(text, "dump complete"), strings.HasPrefix(text, "Dump completed"):
+		p.completed = true
+	case strings.HasPrefix(text, "PostgreSQL database") && strings.HasSuffix(text, "dump"):
+		p.postgres, p.begun, p.completed = true, true, false
+	case strings.HasPrefix(text, "MySQL dump"), strings.HasPrefix(text, "MariaDB dump"):
+		p.begun, p.completed = true, false
+	}
+}
+
+// blockComment reads the rest of a comment. MySQL executes one that begins with !, where
+// mysqldump names the character set.
+func (p *parser) blockComment(line int) error {
+	if !p.postgres && (p.accept('!') || p.accept('M') && p.accept('!')) {
+		for p.more() && (p.peek() == ' ' || isDigit(p.peek())) {
+			p.take()
+		}
+		if p.word() == "SET" && p.accept(' ') && p.word() == "NAMES" && p.accept(' ') {
+			if err := p.charset(line, p.word()); err != nil {
+				return err
+			}
+		}
+	}
+	for {
+		if _, ok := p.skipTo('*', nil); !ok {
+			return p.fail(line, "a comment begins here and has no end")
+		}
+		for p.accept('*') {
+		}
+		if p.accept('/') {
+			return nil
+		}
+	}
+}
+
+// skipStatement skips the rest of a statement.
+func (p *parser) skipStatement(line int) error {
+	previous := ""
+	for depth := 0; ; {
+		if err := p.space(); err != nil {
+			return err
+		}
+		if !p.more() {
+			return p.fail(line, "a statement begins here and has no end")
+		}
+		switch c := p.peek(); {
+		case isWord(c):
+			word := p.word()
+			if p.postgres && previous == "BEGIN" && word == "ATOMIC" { // a function whose body is not quoted
+				if err := p.skipBody(line); err != nil {
+					return err
+				}
+			}
+			previous = word
+		case c == '\'' || c == '"' || c == '`' || c == '$':
+			if err := p.skipQuoted(previous); err != nil {
+				return err
+			}
+			previous = ""
+		default:
+			p.take()
+			switch c {
+			case '(':
+				depth++
+			case ')':
+				depth--
+			case ';':
+				if depth <= 0 {
+					return nil
+				}
+			}
+			previous = ""
+		}
+	}
+}
+
+// skipBody skips the body of a function up to its line END; which pg_dump does not indent.
+func (p *parser) skipBody(line int) error {
+	for p.more() {
+		p.skipTo('\n', nil)
+		if p.word() == "END" && p.peek() == ';' {
+			return nil
+		}
+	}
+	return p.fail(line, "a function begins here and has no end")
+}
+
+// skipQuoted skips a string or a quoted name. prefix is the word before it.
+func (p *parser) skipQuoted(prefix string) error {
+	line, quote := p.line, p.take()
+	if quote == '$' {
+		return p.skipDollar(line)
+	}
+	return p.quoted(line, quote, p.escapes(quote, prefix), false)
+}
+
+// escapes reports whether a backslash escapes in a string.
+func (p *parser) escapes(quote byte, prefix string) bool {
+	if p.postgres {
+		return quote == '\'' && prefix == "E"
+	}
+	return quote != '`'
+}
+
+// skipDollar skips a text between $TAG$ and $TAG$ of PostgreSQL, of which the first $ is taken.
+func (p *parser) skipDollar(line int) error {
+	tag := p.text()
+	if !p.postgres || !p.accept('$') { // a parameter, or part of a name
+		return nil
+	}
+	for {
+		if _, ok := p.skipTo('$', nil); !ok {
+			return p.fail(line, "a text in $ begins here and has no end")
+		}
+		if p.text() == tag && p.accept('$') {
+			return nil
+		}
+	}
+}
+
+// quoted reads the rest of a string or a quoted name. If keep is set, it appends the content to
+// row.
+func (p *parser) quoted(line int, quote byte, escapes, keep bool) error {
+	for p.more() {
+		chunk := p.buf[p.pos:p.end]
+		n := 0
+		for n < len(chunk) && chunk[n] != quote && chunk[n] != '\n' && (chunk[n] != '\\' || !escapes) {
+			n++
+		}
+		if keep {
+			if len(p.row)+n >= MaxRow {
+				return p.fail(line, "a value, or a row, is longer than %d bytes", MaxRow)
+			}
+			p.row = append(p.row, chunk[:n]...)
+		}
+		p.pos += n
+		if n == len(chunk) {
+			continue
+		}
+		c := p.take()
+		switch {
+		case c == quote && !p.accept(quote):
+			return nil
+		case c == '\\' && escapes:
+			c = p.unescape()
+		}
+		if keep {
+			p.row = append(p.row, c)
+		}
+	}
+	return p.fail(line, "a quote is opened here and not closed")
+}
+
+// unescape takes what follows a backslash and returns the byte that it stands for: a letter, of
+// PostgreSQL also \123 and \x41.
+func (p *parser) unescape() byte {
+	if !p.more() {
+		return 0
+	}
+	c := p.take()
+	if p.postgres && '0' <= c && c <= '7' {
+		return p.digits(c-'0', 8, 2)
+	}
+	if p.postgres && c == 'x' && unhex(p.peek()) < 16 {
+		return p.digits(0, 16, 2)
+	}
+	letters, controls := "0bnrtZ", "\x00\b\n\r\t\x1a"
+	if p.postgres {
+		letters, controls = "bfnrtv", "\b\f\n\r\t\v"
+	}
+	if i := strings.IndexByte(letters, c); i >= 0 {
+		return controls[i]
+	}
+	return c
+}
+
+// digits takes up to n more digits of a number.
+func (p *parser) digits(number, base byte, n int) byte {
+	for ; n > 0 && p.more() && unhex(p.peek()) < base; n-- {
+		number = number*base + unhex(p.take())
+	}
+	return number
+}
+
+// unhex returns the value of a hexadecimal digit; 16 if c is none.
+func unhex(c byte) byte {
+	switch {
+	case isDigit(c):
+		return c - '0'
+	case 'a' <= c|0x20 && c|0x20 <= 'f':
+		return c | 0x20 - 'a' + 10
+	}
+	return 16
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// isWord reports whether c can be in a word that is not quoted.
+func isWord(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || isDigit(c) || c == '_' || c >= 0x80
+}
+
+// text takes a word as it is written; "" if there is none. Of a word that is too long it returns
+// the begin.
+func (p *parser) text() string {
+	var text [maxName]byte
+	n := 0
+	for p.more() && isWord(p.peek()) {
+		c := p.take()
+		if n < len(text) {
+			text[n] = c
+			n++
+		}
+	}
+	return string(text[:n])
+}
+
+// word takes a word in upper case.
+func (p *parser) word() string { return strings.ToUpper(p.text()) }
+
+// nextWord takes the word after white space.
+func (p *parser) nextWord() (string, error) {
+	err := p.space()
+	return p.word(), err
+}
+
+// name takes a name after white space, quoted or not. It returns its last part: of public.users
+// that is users. bare means that it was not quoted.
+func (p *parser) name() (name string, bare bool, err error) {
+	for {
+		if err := p.space(); err != nil {
+			return "", false, err
+		}
+		line, c := p.line, p.peek()
+		bare = c != '"' && c != '`'
+		if bare {
+			name = p.text()
+		} else {
+			p.take()
+			p.row = p.row[:0]
+			if err := p.quoted(line, c, false, true); err != nil {
+				return "", false, err
+			}
+			name = string(p.row)
+		}
+		if name == "" || len(name) >= maxName || !utf8.ValidString(name) {
+			return "", false, p.fail(line, "the name of a table or a column is expected here")
+		}
+		if !p.accept('.') {
+			return name, bare, nil
+		}
+	}
+}
+
+// expect takes c after white space.
+func (p *parser) expect(c byte) error {
+	if err := p.space(); err != nil {
+		return err
+	}
+	if !p.accept(c) {
+		return p.fail(p.line, "a %q is expected here", c)
+	}
+	return nil
+}
+
+// names takes a list of names after its parenthesis.
+func (p *parser) names() (names []string, err error) {
+	for {
+		name, _, err := p.name()
+		if err != nil {
+			return nil, err
+		}
+		if names = append(names, name); len(names) > maxColumns {
+			return nil, p.fail(p.line, "a table with more than %d columns", maxColumns)
+		}
+		if err := p.space(); err != nil {
+			return nil, err
+		}
+		if p.accept(')') {
+			return names, nil
+		}
+		if err := p.expect(','); err != nil {
+			return nil, err
+		}
+	}
+}

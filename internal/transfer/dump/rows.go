@@ -1,0 +1,350 @@
+package dump
+
+import (
+	"bytes"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// target reads the name of the table of an INSERT or a COPY, and the columns if it names them. It
+// returns the table with the positions of the wanted columns; nil if none is.
+func (p *parser) target(line int) (t *found, places []int, err error) {
+	name, _, err := p.name()
+	if err == nil {
+		err = p.space()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	var columns []string
+	if p.accept('(') {
+		if columns, err = p.names(); err != nil {
+			return nil, nil, err
+		}
+	}
+	t = p.tables[name]
+	if t == nil && columns != nil { // there may have been no CREATE TABLE
+		if t, err = p.find(line, name, columns); err != nil {
+			return nil, nil, err
+		}
+	}
+	if t == nil {
+		return nil, nil, nil
+	}
+	if columns == nil {
+		columns = t.columns
+	}
+	if columns == nil {
+		return nil, nil, p.fail(line, "rows of %s whose columns are not named: make the dump with the tables' definitions", shown(name))
+	}
+	places = make([]int, len(columns))
+	for i := range places {
+		places[i] = slices.Index(t.Columns, columns[i])
+	}
+	for i, column := range t.Columns {
+		if !slices.Contains(places, i) {
+			return nil, nil, p.fail(line, "rows of %s without the column %s, which earlier rows or the table's definition have", shown(name), column)
+		}
+	}
+	return t, places, nil
+}
+
+// insert reads the rest of an INSERT.
+func (p *parser) insert(line int) error {
+	for word := ""; word != "INTO"; {
+		var err error
+		if word, err = p.nextWord(); err != nil {
+			return err
+		}
+		if word == "" {
+			return p.fail(p.line, "INTO is expected here")
+		}
+	}
+	t, places, err := p.target(line)
+	if err != nil {
+		return err
+	}
+	for word := ""; word != "VALUES"; {
+		if word, err = p.nextWord(); err != nil {
+			return err
+		}
+		if word != "VALUES" && word != "OVERRIDING" && word != "SYSTEM" && word != "USER" && word != "VALUE" {
+			if t == nil { // INSERT … SELECT, for example
+				return p.skipStatement(line)
+			}
+			return p.fail(p.line, "VALUES is expected here")
+		}
+	}
+	for {
+		if err := p.expect('('); err != nil {
+			return err
+		}
+		if err := p.insertedRow(t, places); err != nil {
+			return err
+		}
+		if err := p.space(); err != nil {
+			return err
+		}
+		switch {
+		case p.accept(','):
+		case p.accept(';'):
+			return nil
+		case p.peek() == 'O' || p.peek() == 'A': // ON CONFLICT, AS new ON DUPLICATE KEY
+			return p.skipStatement(line)
+		default:
+			return p.fail(p.line, "a %q or a %q is expected here", ',', ';')
+		}
+	}
+}
+
+// insertedRow reads the values of a row after its parenthesis.
+func (p *parser) insertedRow(t *found, places []int) error {
+	line := p.line
+	p.begin(t)
+	for i := 0; ; i++ {
+		place := -1
+		if t != nil {
+			if i == len(places) {
+				return p.fail(line, "a row of %s has more values than columns", shown(t.name))
+			}
+			place = places[i]
+		}
+		if err := p.value(place); err != nil {
+			return err
+		}
+		if err := p.space(); err != nil {
+			return err
+		}
+		if p.accept(')') {
+			if t != nil && i+1 != len(places) {
+				return p.fail(line, "a row of %s has fewer values than columns", shown(t.name))
+			}
+			return p.finish(t, line)
+		}
+		if !p.accept(',') {
+			return p.fail(p.line, "a %q or a %q is expected here: a quote before it is missing, or one too many", ',', ')')
+		}
+	}
+}
+
+// begin begins a row.
+func (p *parser) begin(t *found) {
+	if t == nil {
+		return
+	}
+	p.row = p.row[:0]
+	if cap(p.ends) < 2*len(t.Columns) {
+		p.ends, p.values = make([]int, 2*len(t.Columns)), make([][]byte, len(t.Columns))
+	}
+	p.ends, p.values = p.ends[:2*len(t.Columns)], p.values[:len(t.Columns)]
+}
+
+// finish hands a row over.
+func (p *parser) finish(t *found, line int) error {
+	if t == nil {
+		return nil
+	}
+	for i := range p.values {
+		from, to := p.ends[2*i], p.ends[2*i+1]
+		if p.values[i] = nil; to < 0 {
+			continue
+		}
+		p.values[i] = p.row[from:to:to]
+		if bytes.IndexByte(p.values[i], 0) >= 0 {
+			return p.fail(line, "a NUL in the column %s of %s, which no account can have", t.Columns[i], shown(t.name))
+		}
+		if !utf8.Valid(p.values[i]) {
+			return p.fail(line, "the column %s of %s is not UTF-8: make the dump with --default-character-set=utf8mb4, or pg_dump --encoding=UTF8",
+				t.Columns[i], shown(t.name))
+		}
+	}
+	return t.Row(line, p.values)
+}
+
+// value reads a value after white space, and keeps it if it has a place among the wanted ones.
+func (p *parser) value(place int) error {
+	if err := p.space(); err != nil {
+		return err
+	}
+	line, from, keep := p.line, len(p.row), place >= 0
+	null := false
+	switch c := p.peek(); {
+	case c == '\'' || c == '"' && !p.postgres:
+		p.take()
+		if err := p.quoted(line, c, p.escapes(c, ""), keep); err != nil {
+			return err
+		}
+	case isDigit(c) || c == '-' || c == '+' || c == '.':
+		if err := p.number(line, keep); err != nil {
+			return err
+		}
+	case isWord(c):
+		text := p.text()
+		word := strings.ToUpper(text)
+		if err := p.space(); err != nil {
+			return err
+		}
+		switch null = word == "NULL"; {
+		case p.peek() == '\'' && (word == "E" || word == "X" || word == "B" || word == "N" || word[0] == '_' && !p.postgres):
+			if err := p.prefixed(line, word, keep); err != nil {
+				return err
+			}
+		case p.peek() == '(' && !keep:
+			if err := p.skipCall(line); err != nil {
+				return err
+			}
+		case keep:
+			p.row = append(p.row, text...)
+		}
+	default:
+		return p.fail(line, "a value is expected here")
+	}
+	if !keep {
+		return nil
+	}
+	if len(p.row) >= MaxRow {
+		return p.fail(line, "a value, or a row, is longer than %d bytes", MaxRow)
+	}
+	p.ends[2*place], p.ends[2*place+1] = from, len(p.row)
+	if null {
+		p.row, p.ends[2*place+1] = p.row[:from], -1
+	}
+	return nil
+}
+
+// prefixed reads a string with a prefix.
+func (p *parser) prefixed(line int, prefix string, keep bool) error {
+	from := len(p.row)
+	p.take()
+	if err := p.quoted(line, '\'', p.escapes('\'', prefix), keep); err != nil || !keep || prefix != "X" {
+		return err
+	}
+	digits := string(p.row[from:])
+	p.row = p.row[:from]
+	return p.appendHex(line, digits)
+}
+
+func (p *parser) appendHex(line int, digits string) error {
+	value, err := hex.DecodeString(digits)
+	if err != nil {
+		return p.fail(line, "hexadecimal digits are expected here")
+	}
+	p.row = append(p.row, value...)
+	return nil
+}
+
+// number takes a number. That of MySQL may be a text in hexadecimal digits.
+func (p *parser) number(line int, keep bool) error {
+	from := len(p.row)
+	for p.more() && len(p.row) < MaxRow {
+		c := p.peek()
+		if !isWord(c) && c != '.' && c != '-' && c != '+' {
+			break
+		}
+		if p.take(); keep {
+			p.row = append(p.row, c)
+		}
+	}
+	if digits, ok := cutFold(string(p.row[from:]), "0x"); ok && !p.postgres {
+		p.row = p.row[:from]
+		return p.appendHex(line, digits)
+	}
+	return nil
+}
+
+// skipCall skips the arguments of a function.
+func (p *parser) skipCall(line int) error {
+	p.take()
+	for more := true; more; {
+		var err error
+		if more, err = p.skipDefinition(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copy reads the rest of a COPY … FROM stdin and its lines.
+func (p *parser) copy(line int) error {
+	t, places, err := p.target(line)
+	if err != nil {
+		return err
+	}
+	from, err := p.nextWord()
+	if err != nil {
+		return err
+	}
+	what, err := p.nextWord()
+	if err != nil {
+		return err
+	}
+	if from != "FROM" || what != "STDIN" || !p.accept(';') {
+		return p.fail(line, "a COPY that pg_dump does not write")
+	}
+	p.skipTo('\n', nil)
+	for p.more() {
+		escaped := p.accept('\\')
+		switch {
+		case escaped && p.accept('.'):
+			p.skipTo('\n', nil)
+			return nil
+		case t == nil:
+			p.skipTo('\n', nil)
+			continue
+		}
+		if err := p.copiedRow(t, places, escaped); err != nil {
+			return err
+		}
+	}
+	return p.fail(line, `the rows that begin here are cut off: their last line, "\.", is missing`)
+}
+
+// copiedRow reads a line of COPY's text format. escaped means that its first backslash was taken.
+func (p *parser) copiedRow(t *found, places []int, escaped bool) error {
+	line := p.line
+	p.begin(t)
+	for i, last := 0, false; !last; i++ {
+		if i == len(places) {
+			return p.fail(line, "a row of %s has more values than columns", shown(t.name))
+		}
+		from, null := len(p.row), false
+		for {
+			if !p.more() {
+				return p.fail(line, "the row of %s that begins here is cut off", shown(t.name))
+			}
+			var c byte
+			if escaped || p.accept('\\') {
+				escaped = false
+				if null = p.peek() == 'N' && len(p.row) == from; null {
+					p.take()
+					continue
+				}
+				c = p.unescape()
+			} else {
+				c = p.take()
+				last = c == '\n' || c == '\r' && p.accept('\n')
+				if last || c == '\t' {
+					break
+				}
+			}
+			if places[i] < 0 {
+				continue
+			}
+			if p.row = append(p.row, c); len(p.row) >= MaxRow {
+				return p.fail(line, "a value, or a row, is longer than %d bytes", MaxRow)
+			}
+		}
+		if place := places[i]; place >= 0 {
+			p.ends[2*place], p.ends[2*place+1] = from, len(p.row)
+			if null {
+				p.ends[2*place+1] = -1
+			}
+		}
+		if last && i+1 != len(places) {
+			return p.fail(line, "a row of %s has fewer values than columns", shown(t.name))
+		}
+	}
+	return p.finish(t, line)
+}

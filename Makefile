@@ -6,7 +6,7 @@ FUZZTIME    ?= 10s
 GOTESTFLAGS ?=
 TESTS       ?= ./internal/system ./... # the longest first
 # With the race detector every program would wait a second at its end.
-export GORACE := atexit_sleep_ms=0
+export GORACE ?= atexit_sleep_ms=0
 # The race detector watches all but what it slows down most and has no state to race for: SQLite's own
 # code, translated from C, cryptography, texts, and the checks of the API document.
 UNWATCHED    = modernc.org/sqlite/lib modernc.org/libc/... golang.org/x/crypto/... golang.org/x/text/... crypto/internal/fips140/... github.com/getkin/kin-openapi/...

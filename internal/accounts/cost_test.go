@@ -14,7 +14,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/race"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -76,7 +76,7 @@ func TestCost_StatementsAndAllocations(t *testing.T) {
 				if got := counter.take(); len(got) != statements {
 					t.Errorf("got %d statements, want %d:\n%s", len(got), statements, strings.Join(got, "\n"))
 				}
-				if testkit.RaceDetector {
+				if race.Enabled {
 					return // it allocates
 				}
 				if got := testing.AllocsPerRun(50, call); got > allocs {

@@ -89,7 +89,7 @@ func startCMS(t *testing.T, source string, files map[string]string, env ...strin
 	}
 	c.shell = exec.Command("bash", "-e", "-c", blockOf(t, readFile(t, repository+"/README.md"), "Embed it", "sh"))
 	c.shell.Dir, c.shell.Stdout, c.shell.Stderr = c.dir, c.log, c.log
-	c.shell.Env = append(append(os.Environ(), c.goFlags()), env...)
+	c.shell.Env = append(append(os.Environ(), goFlags), env...)
 	c.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := c.shell.Start(); err != nil {
 		t.Fatal(err)
@@ -105,8 +105,8 @@ func startCMS(t *testing.T, source string, files map[string]string, env ...strin
 	return c
 }
 
-// goFlags let builds share their parts with those of make build.
-func (c *cms) goFlags() string { return "GOFLAGS=-trimpath -buildvcs=false" }
+// goFlags lets builds share their parts with those of make build.
+const goFlags = "GOFLAGS=-trimpath -buildvcs=false"
 
 // awaitListening waits longer than for other things: the commands compile the plugin.
 func (c *cms) awaitListening(t *testing.T) {
@@ -258,7 +258,7 @@ func TestEmbedding_FullProgramWorks(t *testing.T) {
 		return strings.Contains(c.log.String(), "welcome anna, user 1")
 	})
 	test := exec.CommandContext(t.Context(), "go", "test", ".")
-	test.Dir, test.Env = c.dir, append(os.Environ(), c.goFlags())
+	test.Dir, test.Env = c.dir, append(os.Environ(), goFlags)
 	if out, err := test.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "ok") {
 		t.Errorf("the test of the program: %v\n%s", err, out)
 	}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/race"
 )
 
 const floodLogins = 500
@@ -97,7 +98,7 @@ func TestSignInFlood_SignedInUsersAreServed(t *testing.T) {
 	if p50 := f.quick[len(f.quick)/2]; p50 > time.Second { // TestSoakFlood has the real bound
 		t.Errorf("got a median of %v for a signed-in user's call, want 1s at most", p50)
 	}
-	if f.peak > 300 && !testkit.RaceDetector {
+	if f.peak > 300 && !race.Enabled {
 		t.Errorf("got a peak memory of %d MiB, want 300 at most", f.peak)
 	}
 }

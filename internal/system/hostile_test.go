@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/race"
 )
 
 // rawForm is a form that is sent as it is, to the API or to a page of the host.
@@ -189,7 +190,7 @@ func TestHostileRequests_CostLittle(t *testing.T) {
 	grown := peakMemory(t, s.process.Pid) - before
 	t.Logf("%d honest calls: median %v, maximum %v, alone %v; the host grew by %d MiB", len(took), took[len(took)/2], took[len(took)-1], alone,
 		grown)
-	if grown >= 64 && !testkit.RaceDetector {
+	if grown >= 64 && !race.Enabled {
 		t.Errorf("the host grew by %d MiB, want less than 64", grown)
 	}
 	if median := took[len(took)/2]; median-alone > 500*time.Millisecond {

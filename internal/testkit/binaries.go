@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/cms-personal/personal/internal/testkit/race"
 )
 
 // BinariesVariable is the environment variable with a directory that holds the
@@ -24,6 +26,10 @@ const ReleasedVariable = "PERSONAL_TEST_RELEASED"
 // ReleasedHostVariable is the environment variable with the path of the last release's
 // sample host, see .ci/skew.
 const ReleasedHostVariable = "PERSONAL_TEST_RELEASED_HOST"
+
+// gcFlagsVariable is the environment variable with what make test says to the compiler if it uses
+// the race detector.
+const gcFlagsVariable = "PERSONAL_TEST_GCFLAGS"
 
 const module = "github.com/cms-personal/personal"
 
@@ -98,8 +104,8 @@ func pathsIn(folder string) Paths {
 // build builds a program without symbols, which takes less time to link and to copy.
 func build(binary, pkg, linkFlags string) error {
 	args := []string{"build", "-o", binary, "-ldflags", "-s -w " + linkFlags}
-	if RaceDetector { // with the flags of make test, which has compiled the packages already
-		args = append(append(args, "-race"), strings.Fields(os.Getenv("PERSONAL_TEST_GCFLAGS"))...)
+	if race.Enabled { // with the flags of make test, which has compiled the packages already
+		args = append(append(args, "-race"), strings.Fields(os.Getenv(gcFlagsVariable))...)
 	} else {
 		args = append(args, "-trimpath")
 	}

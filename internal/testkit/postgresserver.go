@@ -28,8 +28,8 @@ type PostgresServer struct {
 // folder, unless that is kept. It repeats the signal: the shell starts the server with
 // SIGINT and SIGQUIT ignored, so one that comes before the server handles them is lost.
 // So tests need no TestMain. By default the server does
-// not flush to disk: a test's database need not survive a crash. The server accepts
-// TLS.
+// not flush to disk: a test's database need not survive a crash. Nor does it vacuum or compile
+// queries, which costs small databases more than it gains. The server accepts TLS.
 const keeper = `
 exec 3<&0 </dev/null
 bin=$1 dir=$2 port=$3 kept=$4
@@ -49,8 +49,8 @@ test "$kept" || rm -rf "$dir"
 // root, so for root the server runs as the user postgres or nobody.
 func StartPostgres(ctx context.Context) (*PostgresServer, error) { return startPostgres(ctx, "") }
 
-// StartDurablePostgres is [StartPostgres] for measurements: the server flushes to disk,
-// which is PostgreSQL's default.
+// StartDurablePostgres is [StartPostgres] for measurements: the server flushes to disk, vacuums
+// and compiles queries, which is PostgreSQL's default.
 func StartDurablePostgres(ctx context.Context) (*PostgresServer, error) {
 	return startPostgres(ctx, "", durable...)
 }
@@ -63,7 +63,7 @@ func StartKeptPostgres(ctx context.Context, folder string) (*PostgresServer, err
 }
 
 // durable overrides settings of keeper: of two equal ones the later counts.
-var durable = []string{"-c", "fsync=on", "-c", "full_page_writes=on", "-c", "synchronous_commit=on"}
+var durable = []string{"-c", "fsync=on", "-c", "full_page_writes=on", "-c", "synchronous_commit=on", "-c", "autovacuum=on", "-c", "jit=on"}
 
 // startPostgres starts a server with further arguments. Without a folder that is kept
 // it uses a temporary one.

@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/race"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -364,7 +364,7 @@ func TestSpan_AllocatesNothingWhenOff(t *testing.T) {
 			testing.AllocsPerRun(200, func() { empty.ServeHTTP(w, r) })
 	}
 	api, page := count(personalhttp.Options{})
-	if page > maxPage && !testkit.RaceDetector {
+	if page > maxPage && !race.Enabled {
 		t.Errorf("got %v allocations for a page without tracing, want at most %d", page, maxPage)
 	}
 	unsampledAPI, unsampledPage := count(personalhttp.Options{TracerProvider: never})

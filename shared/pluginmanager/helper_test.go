@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cms-personal/personal/internal/testkit/race"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
@@ -107,7 +108,7 @@ var unwatched string
 // detector, one without it, whose processes start several times as fast. What the plugin's side of
 // the connection does is watched in the tests of package pluginrpc.
 var pluginBinary = sync.OnceValues(func() (binary string, err error) {
-	if !raceDetector {
+	if !race.Enabled {
 		return os.Executable()
 	}
 	if unwatched, err = os.MkdirTemp("", "pluginmanager-test-"); err != nil {

@@ -1,6 +1,0 @@
-//go:build !race
-
-package testkit
-
-// RaceDetector reports whether this test binary was built with -race.
-const RaceDetector = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package pluginmanager_test
-
-const raceDetector = false

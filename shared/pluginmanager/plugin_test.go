@@ -52,6 +52,9 @@ func TestMain(m *testing.M) {
 		if !given {
 			_ = flag.Set("test.parallel", "6")
 		}
+		if _, err := pluginBinary(); err != nil { // a build is not within the time limit of a test
+			panic(err)
+		}
 		code := m.Run()
 		_ = os.RemoveAll(shared.dir)
 		_ = os.RemoveAll(source.dir)

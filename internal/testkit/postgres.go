@@ -100,105 +100,127 @@ func PostgresFrom(t testing.TB, fill func(url string) error) string {
 
 func postgres(t testing.TB, fill func(url string) error) string {
 	t.Helper()
-	server, err := testServer()
+	all, err := testDatabases()
 	if err != nil {
 		t.Fatalf("finding a PostgreSQL server for tests: %v", err)
 	}
-	database, err := takeDatabase(server, fill)
+	number, url, err := all.take(fill)
 	if err != nil {
 		t.Fatalf("creating a test database: %v", err)
 	}
-	t.Cleanup(func() {
-		if err := database.release(); err != nil {
-			t.Errorf("releasing the test database: %v", err)
-		}
-	})
-	return database.url
+	t.Cleanup(func() { all.release(number, fill != nil) })
+	return url
 }
 
-// testDatabase is a database that a test has taken: its connection holds the advisory
-// lock of the database's number, also if the process is killed.
-type testDatabase struct {
-	url    string
-	pools  dbconn.Pools
+// databases are the databases that this process has taken, with a connection that holds an
+// advisory lock on the number of each until the process ends, also if it is killed. A
+// connection per test would cost the server more than all that is done over it.
+type databases struct {
+	server url.URL
+	mu     sync.Mutex
 	holder *sql.Conn
+	tried  int            // all numbers up to this one are taken, by this process or by others
+	free   map[bool][]int // taken by this process, and used by no test: filled ones and others
 }
 
-// maxDatabases is how many databases can be in use at the same time.
-const maxDatabases = 1000
-
-// takeDatabase takes the first database that is free, and creates, empties or rewinds it.
-func takeDatabase(server string, fill func(url string) error) (_ *testDatabase, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
-	defer cancel()
-	d := &testDatabase{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, d.release())
-		}
-	}()
+// testDatabases returns the databases of the process.
+var testDatabases = sync.OnceValues(func() (*databases, error) {
+	server, err := testServer()
+	if err != nil {
+		return nil, err
+	}
 	u, err := url.Parse(server)
 	if err != nil {
 		return nil, errors.New("the URL in " + PostgresVariable + " is invalid")
 	}
 	u.Path = "/postgres" // advisory locks are those of a database: all runs must use the same one
-	if d.pools, err = openServer(u.String()); err != nil {
-		return nil, err
-	}
-	if d.holder, err = d.pools.Write.Conn(ctx); err != nil {
-		return nil, err
-	}
-	var number int
-	err = d.holder.QueryRowContext(ctx, `WITH RECURSIVE n AS (SELECT 1 AS i, pg_try_advisory_lock($1, 1) AS taken
-		UNION ALL SELECT i + 1, pg_try_advisory_lock($1, i + 1) FROM n WHERE NOT taken AND i < $2)
-		SELECT i FROM n WHERE taken`, lockSpace, maxDatabases).Scan(&number)
+	pools, err := openServer(u.String())
 	if err != nil {
-		return nil, fmt.Errorf("taking a database: %w", err)
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
+	defer cancel()
+	holder, err := pools.Write.Conn(ctx)
+	return &databases{server: *u, holder: holder, free: map[bool][]int{}}, err
+})
+
+// take takes the first database that is free, and creates, empties or rewinds it. After an
+// error the process does not use the database again.
+func (d *databases) take(fill func(url string) error) (number int, url string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
+	defer cancel()
+	number, url, created, err := d.rename(ctx, fill != nil)
+	switch {
+	case err != nil:
+	case created && fill != nil:
+		err = fillDatabase(ctx, url, fill)
+	case created:
+	case fill == nil:
+		err = administer(url, emptySchema)
+	default:
+		err = rewindDatabase(ctx, url, fill)
+	}
+	return number, url, err
+}
+
+// rename takes a number, and gives its database a new name and no settings of its own, or
+// creates it.
+func (d *databases) rename(ctx context.Context, filled bool) (number int, url string, created bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if number, err = d.number(ctx, filled); err != nil {
+		return 0, "", false, fmt.Errorf("taking a database: %w", err)
 	}
 	prefix := fmt.Sprintf("personal_test_%d_", number)
 	name := prefix + strings.ToLower(rand.Text())
+	u := d.server
 	u.Path = "/" + name
-	d.url = u.String()
 	var before string
 	err = d.holder.QueryRowContext(ctx, "SELECT datname FROM pg_database WHERE starts_with(datname, $1)", prefix).Scan(&before)
 	if errors.Is(err, sql.ErrNoRows) {
-		if _, err = d.holder.ExecContext(ctx, "CREATE DATABASE "+name); err == nil && fill != nil {
-			err = fillDatabase(ctx, d.url, fill)
-		}
-		return d, err
+		_, err = d.holder.ExecContext(ctx, "CREATE DATABASE "+name)
+		return number, u.String(), true, err
 	}
-	if err != nil {
-		return nil, err
-	}
-	_, err = d.holder.ExecContext(ctx,
-		"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1 AND backend_type = 'client backend'", before)
 	if err == nil {
-		_, err = d.holder.ExecContext(ctx, "ALTER DATABASE "+before+" RENAME TO "+name)
+		_, err = d.holder.ExecContext(ctx, fmt.Sprintf(
+			"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '%[1]s' AND backend_type = 'client backend';"+
+				"ALTER DATABASE %[1]s RENAME TO %[2]s; ALTER DATABASE %[2]s RESET ALL", before, name))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("taking the database %s: %w", before, err)
+		return 0, "", false, fmt.Errorf("taking the database %s: %w", before, err)
 	}
-	if _, err := d.holder.ExecContext(ctx, "ALTER DATABASE "+name+" RESET ALL"); err != nil {
-		return nil, fmt.Errorf("resetting the settings of the database %s: %w", name, err)
-	}
-	if fill == nil {
-		return d, administer(d.url, emptySchema)
-	}
-	return d, rewindDatabase(ctx, d.url, fill)
+	return number, u.String(), false, nil
 }
 
 // lockSpace is the first key of the advisory locks of test databases.
 const lockSpace = 7309453
 
-// release ends the test's use of the database.
-func (d *testDatabase) release() (err error) {
-	if d.holder != nil {
-		err = d.holder.Close()
+// maxDatabases is how many databases can be in use at the same time.
+const maxDatabases = 1000
+
+// number returns the number of a database that is free. What a filled one is used for again
+// needs its tables.
+func (d *databases) number(ctx context.Context, filled bool) (int, error) {
+	if free := d.free[filled]; len(free) > 0 {
+		d.free[filled] = free[:len(free)-1]
+		return free[len(free)-1], nil
 	}
-	if d.pools.Write != nil {
-		err = errors.Join(err, d.pools.Close())
+	for d.tried < maxDatabases {
+		d.tried++
+		var taken bool
+		err := d.holder.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1, $2)", lockSpace, d.tried).Scan(&taken)
+		if taken || err != nil {
+			return d.tried, err
+		}
 	}
-	return err
+	return 0, fmt.Errorf("all %d are in use", maxDatabases)
+}
+
+// release ends a test's use of a database.
+func (d *databases) release(number int, filled bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.free[filled] = append(d.free[filled], number)
 }
 
 // testServer returns the URL of the server that all tests of the binary share. A

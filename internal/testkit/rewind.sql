@@ -2,31 +2,18 @@ CREATE SCHEMA test_rewind;
 
 CREATE TABLE test_rewind.kept (run text, shape text);
 
--- shape returns a digest of all that tests could change but rows: columns, indexes,
--- constraints, storage parameters, functions, triggers, privileges.
+-- shape returns a digest of the versions of all that tests could change but rows: relations
+-- with their parameters and privileges, columns, indexes, constraints, functions, triggers.
 CREATE FUNCTION test_rewind.shape() RETURNS text LANGUAGE sql AS $$
-	SELECT md5(string_agg(line, E'\n' ORDER BY line)) FROM (
-		SELECT concat_ws(' ', 'relation', relname, relkind, relpersistence, relrowsecurity, reloptions, relacl) AS line
-		FROM pg_class WHERE relnamespace = 'public'::regnamespace
-		UNION ALL
-		SELECT concat_ws(' ', 'column', a.attrelid::regclass, a.attnum, a.attname, a.atttypid, a.attnotnull, a.attidentity, a.attstorage,
-			a.attstattarget, pg_get_expr(d.adbin, d.adrelid))
-		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND a.attnum > 0
-		UNION ALL
-		SELECT concat_ws(' ', 'index', pg_get_indexdef(i.indexrelid), i.indisvalid)
-		FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE c.relnamespace = 'public'::regnamespace
-		UNION ALL
-		SELECT concat_ws(' ', 'constraint', conrelid::regclass, pg_get_constraintdef(oid))
-		FROM pg_constraint WHERE connamespace = 'public'::regnamespace
-		UNION ALL
-		SELECT concat_ws(' ', 'function', oid::regprocedure, md5(prosrc)) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
-		UNION ALL
-		SELECT concat_ws(' ', 'trigger', t.tgrelid::regclass, t.tgname, t.tgenabled)
-		FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE c.relnamespace = 'public'::regnamespace AND NOT t.tgisinternal
-		UNION ALL
-		SELECT concat_ws(' ', 'schema', nspacl) FROM pg_namespace WHERE nspname = 'public'
-	) AS lines
+	SELECT concat_ws(' ',
+		(SELECT sum(hashint8extended(oid::bigint, xmin::text::bigint)) FROM pg_class WHERE relnamespace = 'public'::regnamespace),
+		(SELECT sum(hashint8extended(attrelid::bigint, xmin::text::bigint)) FROM pg_attribute WHERE attrelid >= 16384),
+		(SELECT sum(hashint8extended(oid::bigint, xmin::text::bigint)) FROM pg_attrdef),
+		(SELECT sum(hashint8extended(indexrelid::bigint, xmin::text::bigint)) FROM pg_index WHERE indrelid >= 16384),
+		(SELECT sum(hashint8extended(oid::bigint, xmin::text::bigint)) FROM pg_constraint WHERE oid >= 16384),
+		(SELECT sum(hashint8extended(oid::bigint, xmin::text::bigint)) FROM pg_proc WHERE oid >= 16384),
+		(SELECT sum(hashint8extended(oid::bigint, xmin::text::bigint)) FROM pg_trigger),
+		(SELECT sum(hashint8extended(oid::bigint, xmin::text::bigint)) FROM pg_namespace))
 $$;
 
 -- keep remembers the rows and the shape of public.
@@ -49,6 +36,7 @@ $$;
 CREATE FUNCTION test_rewind.rewind(this_run text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
 	t record;
+	truncated boolean := false;
 BEGIN
 	IF NOT EXISTS (SELECT FROM test_rewind.kept WHERE run = this_run AND shape = test_rewind.shape()) THEN
 		RETURN false;
@@ -57,6 +45,7 @@ BEGIN
 	FOR t IN SELECT oid::regclass AS name FROM pg_class
 		WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND pg_relation_size(oid) > 1000000 LOOP
 		EXECUTE format('TRUNCATE %s CASCADE', t.name); -- a deletion would leave its pages
+		truncated := true;
 	END LOOP;
 	FOR t IN SELECT oid::regclass AS name, to_regclass(format('test_rewind.%I', 'rows_' || relname)) AS rows
 		FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' LOOP
@@ -67,6 +56,9 @@ BEGIN
 	END LOOP;
 	PERFORM setval(c.oid, s.seqstart, false)
 	FROM pg_class c JOIN pg_sequence s ON s.seqrelid = c.oid WHERE c.relnamespace = 'public'::regnamespace;
+	IF truncated THEN
+		UPDATE test_rewind.kept SET shape = test_rewind.shape(); -- an emptied table is another version
+	END IF;
 	RETURN true;
 END
 $$;

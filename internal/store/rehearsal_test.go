@@ -34,15 +34,16 @@ func rehearsal(t testing.TB, s *store.Store, o store.RehearsalOptions) *store.St
 
 // TestStore_Rehearsal runs the contract suite on the transaction of a rehearsal.
 func TestStore_Rehearsal(t *testing.T) {
-	run := func(t *testing.T, newDatabase func(testing.TB) string, inMemory bool) {
+	run := func(t *testing.T, on func(*testing.T, func() time.Time) *store.Store, inMemory bool) {
 		storetest.Run(t, func(t *testing.T, clock func() time.Time) storetest.Store {
-			return rehearsal(t, migrated(t, newDatabase(t), store.Options{Clock: clock}), store.RehearsalOptions{
-				Options: store.Options{Clock: clock}, Copy: inMemory,
-			})
+			return rehearsal(t, on(t, clock), store.RehearsalOptions{Options: store.Options{Clock: clock}, Copy: inMemory})
 		})
 	}
-	t.Run("PostgreSQL", func(t *testing.T) { run(t, testdb.Postgres, false) })
-	t.Run("a copy of SQLite in memory", func(t *testing.T) { run(t, testdb.SQLite, true) })
+	t.Run("PostgreSQL", func(t *testing.T) { run(t, (&rewoundStores{t: t}).take, false) })
+	t.Run("a copy of SQLite in memory", func(t *testing.T) {
+		s := migrated(t, testdb.SQLite(t), store.Options{}) // only copied
+		run(t, func(*testing.T, func() time.Time) *store.Store { return s }, true)
+	})
 }
 
 func TestRehearsal_ChangesNothing(t *testing.T) {

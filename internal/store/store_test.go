@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,13 +12,59 @@ import (
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
-func TestStore_SQLite(t *testing.T)     { runSuite(t, testdb.SQLite) }
-func TestStore_PostgreSQL(t *testing.T) { runSuite(t, testdb.Postgres) }
-
-func runSuite(t *testing.T, newDatabase func(testing.TB) string) {
+func TestStore_SQLite(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, clock func() time.Time) storetest.Store {
-		return migrated(t, newDatabase(t), store.Options{Clock: clock})
+		return migrated(t, testdb.SQLite(t), store.Options{Clock: clock})
 	})
+}
+
+func TestStore_PostgreSQL(t *testing.T) {
+	stores := &rewoundStores{t: t}
+	storetest.Run(t, func(t *testing.T, clock func() time.Time) storetest.Store { return stores.take(t, clock) })
+}
+
+// rewoundStores are stores on PostgreSQL that cases use one after the other. A case finds the
+// rows of a new database, at a fraction of the cost: connections are most of it.
+type rewoundStores struct {
+	t    *testing.T // of all cases
+	mu   sync.Mutex
+	free []*rewoundStore
+}
+
+type rewoundStore struct {
+	*store.Store
+	rewind func() error
+	clock  atomic.Pointer[func() time.Time]
+}
+
+// take returns a store that no other case uses until t ends. That of a case that has failed is
+// not used again.
+func (all *rewoundStores) take(t *testing.T, clock func() time.Time) *store.Store {
+	t.Helper()
+	all.mu.Lock()
+	var s *rewoundStore
+	if last := len(all.free) - 1; last >= 0 {
+		s, all.free = all.free[last], all.free[:last]
+	}
+	all.mu.Unlock()
+	if s == nil {
+		s = &rewoundStore{}
+		s.clock.Store(&clock)
+		var url string
+		url, s.rewind = testdb.RewindablePostgres(all.t)
+		s.Store = migrated(all.t, url, store.Options{Clock: func() time.Time { return (*s.clock.Load())() }})
+	} else if err := s.rewind(); err != nil {
+		t.Fatal(err)
+	}
+	s.clock.Store(&clock)
+	t.Cleanup(func() {
+		if !t.Failed() {
+			all.mu.Lock()
+			defer all.mu.Unlock()
+			all.free = append(all.free, s)
+		}
+	})
+	return s.Store
 }
 
 // open opens a store that is closed when the test ends.

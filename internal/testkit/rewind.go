@@ -35,16 +35,12 @@ const emptySchema = "DROP SCHEMA IF EXISTS test_rewind CASCADE; DROP SCHEMA publ
 // rewindDatabase gives a database that tests have used the tables and rows of fill.
 func rewindDatabase(ctx context.Context, url string, fill func(url string) error) error {
 	rewound := false
-	err := onServer(url, func(db *sql.DB) error {
-		err := db.QueryRowContext(ctx, "SELECT test_rewind.rewind($1)", testRun()).Scan(&rewound)
-		var reported pgdriver.Error
-		if errors.As(err, &reported) && reported.Field('C') == "3F000" { // invalid_schema_name
-			return nil
-		}
+	err := onServer(url, func(db *sql.DB) (err error) {
+		rewound, err = rewindRows(ctx, db)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("rewinding the database: %w", err)
+		return err
 	}
 	if rewound {
 		return nil
@@ -53,6 +49,19 @@ func rewindDatabase(ctx context.Context, url string, fill func(url string) error
 		return err
 	}
 	return fillDatabase(ctx, url, fill)
+}
+
+// rewindRows brings the first rows back, and reports whether it could: the tables are the same.
+func rewindRows(ctx context.Context, db *sql.DB) (rewound bool, err error) {
+	err = db.QueryRowContext(ctx, "SELECT test_rewind.rewind($1)", testRun()).Scan(&rewound)
+	var reported pgdriver.Error
+	if errors.As(err, &reported) && reported.Field('C') == "3F000" { // invalid_schema_name
+		return false, nil
+	}
+	if err != nil {
+		err = fmt.Errorf("rewinding the database: %w", err)
+	}
+	return rewound, err
 }
 
 // fillDatabase fills an empty database.

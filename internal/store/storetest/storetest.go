@@ -59,7 +59,7 @@ func Run(t *testing.T, open Open) {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.cases {
 				t.Run(c.name, func(t *testing.T) {
-					t.Parallel() // each has a database of its own
+					t.Parallel() // no other one uses its database meanwhile
 					c.test(t, newWorld(t, open))
 				})
 			}

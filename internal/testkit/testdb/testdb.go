@@ -50,6 +50,12 @@ func Postgres(t testing.TB) string {
 	return testkit.PostgresFrom(t, migrate)
 }
 
+// RewindablePostgres is [testkit.RewindablePostgres] with the schema.
+func RewindablePostgres(t testing.TB) (url string, rewind func() error) {
+	t.Helper()
+	return testkit.RewindablePostgres(t, migrate)
+}
+
 // sqliteFile returns the content of a migrated database file.
 var sqliteFile = sync.OnceValues(func() (_ []byte, err error) {
 	dir, err := os.MkdirTemp("", "personal-migrated-")

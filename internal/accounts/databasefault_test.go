@@ -16,6 +16,7 @@ import (
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 )
@@ -23,7 +24,7 @@ import (
 // Users must not be told that an operation failed which has happened: they would repeat it
 // with a password, a token or a code that is void, and would never see their recovery codes.
 func TestLostCommit_IsReadBack(t *testing.T) {
-	proxy, through := testkit.NewFaultProxy(t, testkit.Postgres(t))
+	proxy, through := testkit.NewFaultProxy(t, testdb.Postgres(t))
 	f := newFixture(t, through)
 	f.offer(t, f.store, mustHasher(t, cheap))
 	const second = "another good password"
@@ -134,7 +135,7 @@ func TestFaults_LoseNothingThatWasAcknowledged(t *testing.T) {
 	const clients, rounds, rate = 8, 60, 0.04
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			url := testkit.Postgres(t)
+			url := testdb.Postgres(t)
 			proxy, through := testkit.NewFaultProxy(t, url)
 			service, closed := faulty(t, through)
 			watching := watch(t, url)
@@ -351,17 +352,28 @@ func (c *faultClient) check(ctx context.Context) error {
 }
 
 // The contract holds for a client that repeats what is unavailable, while the first request of
-// each call is lost on its way to the database.
+// a call is lost on its way to the database: of the first, second, fourth, eighth … call of each
+// operation, because each costs a connection.
 func TestService_ContractWithLostRequests(t *testing.T) {
 	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
-		proxy, through := testkit.NewFaultProxy(t, testkit.Postgres(t))
+		proxy, through := testkit.NewFaultProxy(t, testdb.Postgres(t))
 		service := reflect.ValueOf(newDomain(t, through, host))
+		var mu sync.Mutex
+		calls := map[personal.OperationName]int{}
+		lose := func(operation personal.OperationName) {
+			mu.Lock()
+			defer mu.Unlock()
+			calls[operation]++
+			if n := calls[operation]; n&(n-1) == 0 {
+				proxy.Next(testkit.LoseRequest)
+			}
+		}
 		return &personaltest.HandledBy(func(ctx context.Context, operation personal.OperationName, request any) (result any, err error) {
 			in := []reflect.Value{reflect.ValueOf(ctx)}
 			if request != nil {
 				in = append(in, reflect.ValueOf(request))
 			}
-			proxy.Next(testkit.LoseRequest)
+			lose(operation)
 			for range 100 { // calls at the same time lose each other's requests
 				out := service.MethodByName(string(operation)).Call(in)
 				if err, _ = out[len(out)-1].Interface().(error); len(out) > 1 {

@@ -67,11 +67,12 @@ func insertJobs(tx bun.Tx, jobs []accounts.NewJob, now time.Time) (writes []sche
 }
 
 // dueOfKind selects, for a row of kinds, the first due jobs that no other job of their
-// account and kind comes before.
+// account and kind comes before. With LIMIT ? alone SQLite would parse a prepared query anew for
+// each value.
 const dueOfKind = `SELECT id, due FROM personal_jobs j WHERE kind = kinds.column1 AND due <= ? AND (account_id IS NULL OR id = (
 		SELECT id FROM personal_jobs front WHERE (front.account_id, front.kind) >= (j.account_id, j.kind)
 		ORDER BY front.account_id, front.kind, front.id LIMIT 1))
-	ORDER BY due, id LIMIT ? ?`
+	ORDER BY due, id LIMIT ? + 0`
 
 // ClaimJobs implements outbox.Store. It skips rows that another claim has locked,
 // and every job behind another one of its kind and account, because those run one
@@ -104,19 +105,19 @@ func (s *Store) ClaimJobs(ctx context.Context, claims ...outbox.Claim) ([]outbox
 		for _, k := range c.Kinds {
 			args = append(args, k)
 		}
-		args = append(args, at(now), c.N, s.skipLocked, c.N)
+		args = append(args, at(now), c.N, c.N)
 		due = append(due, "SELECT id, CAST(? AS BIGINT) AS until FROM (SELECT due.id FROM (VALUES (?)"+strings.Repeat(", (?)", len(c.Kinds)-1)+
-			") AS kinds CROSS JOIN "+fmt.Sprintf(s.eachKind, dueOfKind)+" ORDER BY due.due, due.id LIMIT ?) AS claim")
+			") AS kinds CROSS JOIN "+fmt.Sprintf(s.eachKind, dueOfKind+string(s.skipLocked))+" ORDER BY due.due, due.id LIMIT ? + 0) AS claim")
 	}
 	if len(due) == 0 {
 		return nil, nil
 	}
 	var rows []jobRow
-	err := s.scan(ctx, "claim jobs", s.write.NewRaw("WITH claimed AS MATERIALIZED ("+strings.Join(due, " UNION ALL ")+`)
+	err := s.scanPrepared(ctx, "claim jobs", &rows, "WITH claimed AS MATERIALIZED ("+strings.Join(due, " UNION ALL ")+`)
 		UPDATE personal_jobs SET due = claimed.until, attempts = attempts + 1, lease = lease + 1
 		FROM claimed WHERE personal_jobs.id = claimed.id RETURNING *, EXISTS (
 			SELECT 1 FROM personal_jobs behind WHERE behind.account_id = personal_jobs.account_id
-			AND behind.kind = personal_jobs.kind AND behind.id > personal_jobs.id) AS followed`, args...), &rows)
+			AND behind.kind = personal_jobs.kind AND behind.id > personal_jobs.id) AS followed`, args...)
 	if err != nil {
 		return nil, err
 	}

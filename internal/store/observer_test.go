@@ -51,9 +51,14 @@ func TestObserver_IsToldEachOperation(t *testing.T) {
 		if err := s.Enqueue(t.Context(), eventOf(ada, 1)); err != nil { // a transaction
 			t.Fatal(err)
 		}
-		jobs, err := s.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindEvent}, N: 1, Lease: time.Minute}) // a query
-		if err != nil {
-			t.Fatal(err)
+		var jobs []outbox.Job
+		queries := 0
+		for ; len(jobs) == 0; queries++ { // the time that a claim measures may be a moment behind the job's
+			var err error
+			jobs, err = s.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindEvent}, N: 1, Lease: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
 		if err := s.FinishJobs(t.Context(), jobs...); err != nil { // a statement
 			t.Fatal(err)
@@ -68,7 +73,7 @@ func TestObserver_IsToldEachOperation(t *testing.T) {
 		}
 		seen.mu.Lock()
 		defer seen.mu.Unlock()
-		want := map[store.Operation]int{store.Transaction: 1, store.Query: 1, store.Statement: 1, store.FindSession: 1, store.WriteSession: 1}
+		want := map[store.Operation]int{store.Transaction: 1, store.Query: queries, store.Statement: 1, store.FindSession: 1, store.WriteSession: 1}
 		if diff := cmp.Diff(want, seen.operations); diff != "" {
 			t.Errorf("operations (-want +got):\n%s", diff)
 		}

@@ -152,11 +152,11 @@ func (s *Store) writeAlone(ctx context.Context, w sessionWrite) (struct{}, error
 // writeSQLite makes the writes in one transaction, with one flush to the disk.
 func (s *Store) writeSQLite(ctx context.Context, writes []sessionWrite) ([]result[struct{}], error) {
 	// Prepared first: the transaction holds the only writing connection.
-	rotate, err := s.rotate.prepare(ctx, s.pools.Write, rotateSession+anyID)
+	rotate, err := s.prepare(ctx, s.pools.Write, rotateSession+anyID)
 	if err != nil {
 		return nil, err
 	}
-	touch, err := s.touch.prepare(ctx, s.pools.Write, touchSession+anyID)
+	touch, err := s.prepare(ctx, s.pools.Write, touchSession+anyID)
 	if err != nil {
 		return nil, err
 	}
@@ -324,7 +324,7 @@ func findQuery(part accounts.AccountPart, condition string) string {
 func (s *Store) findSQLite(ctx context.Context, selector token.Selector, part accounts.AccountPart) (found foundSession, err error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
-	stmt, err := s.find[part].prepare(ctx, s.pools.Read, findQuery(part, "= ?"))
+	stmt, err := s.prepare(ctx, s.pools.Read, findQuery(part, "= ?"))
 	if err != nil {
 		return found, err
 	}
@@ -423,22 +423,26 @@ func (f fixed) Scan(column any) error {
 	return nil
 }
 
-// statement is a query that is prepared at its first use, because its tables may not
-// exist before.
-type statement struct {
+// statements are the queries that SQLite has parsed. A query is prepared at its first use,
+// because its tables may not exist before, and stays until the store is closed: values must be
+// arguments.
+type statements struct {
 	mu       sync.Mutex
-	prepared *sql.Stmt
+	prepared map[string]*sql.Stmt // by text; each is used on one pool only
 }
 
-func (p *statement) prepare(ctx context.Context, db *sql.DB, query string) (*sql.Stmt, error) {
+func (p *statements) prepare(ctx context.Context, db *sql.DB, query string) (*sql.Stmt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.prepared != nil {
-		return p.prepared, nil
+	if stmt := p.prepared[query]; stmt != nil {
+		return stmt, nil
 	}
 	stmt, err := db.PrepareContext(ctx, query)
 	if err == nil {
-		p.prepared = stmt
+		if p.prepared == nil {
+			p.prepared = map[string]*sql.Stmt{}
+		}
+		p.prepared[query] = stmt
 	}
 	return stmt, err
 }

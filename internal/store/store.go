@@ -84,10 +84,9 @@ type Store struct {
 	refusal     atomic.Pointer[SchemaError] // why no call is allowed; nil: they are
 	doubts      chan struct{}               // see Doubts
 
-	writes        *batcher[sessionWrite, struct{}]
-	finds         [2]*batcher[token.Selector, foundSession] // by account part; on PostgreSQL
-	rotate, touch statement                                 // on SQLite
-	find          [2]statement                              // on SQLite, by account part
+	writes     *batcher[sessionWrite, struct{}]
+	finds      [2]*batcher[token.Selector, foundSession] // by account part; on PostgreSQL
+	statements                                           // on SQLite
 }
 
 var (
@@ -187,6 +186,35 @@ func (s *Store) scan(ctx context.Context, doing string, query interface {
 	err := s.ended(ctx, doing, query.Scan(ctx, dest...))
 	endSpan(span, err)
 	return err
+}
+
+// scanPrepared is scan of a query of the writing pool that SQLite takes long to parse.
+func (s *Store) scanPrepared(ctx context.Context, doing string, dest any, query string, args ...any) error {
+	return s.scan(ctx, doing, preparedQuery{s, query, args}, dest)
+}
+
+// preparedQuery is a query with its arguments. On PostgreSQL it is not prepared, because poolers
+// share sessions.
+type preparedQuery struct {
+	s     *Store
+	query string
+	args  []any
+}
+
+func (q preparedQuery) Scan(ctx context.Context, dest ...any) error {
+	if q.s.pools.Kind != dbconn.SQLite {
+		return q.s.write.NewRaw(q.query, q.args...).Scan(ctx, dest...)
+	}
+	stmt, err := q.s.prepare(ctx, q.s.pools.Write, q.query)
+	if err != nil {
+		return err
+	}
+	rows, err := stmt.QueryContext(ctx, q.args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	return q.s.write.ScanRows(ctx, rows, dest...)
 }
 
 // exec runs a writing statement on its own and returns how many rows it changed.

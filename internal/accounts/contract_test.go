@@ -85,7 +85,7 @@ func newDomain(t *testing.T, url string, host personal.Host, adjust ...func(*acc
 	if err := db.Migrate(t.Context()); err != nil {
 		t.Fatalf("migrating: %v", err)
 	}
-	hasher, err := password.New(password.Params{MemoryKiB: 1024, Time: 1, Threads: 1}, 0)
+	hasher, err := password.New(password.Params{MemoryKiB: 8, Time: 1, Threads: 1}, 0)
 	if err != nil {
 		t.Fatalf("making a hasher: %v", err)
 	}

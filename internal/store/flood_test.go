@@ -12,7 +12,7 @@ import (
 	"github.com/cms-personal/personal/internal/throttle"
 )
 
-// It counts attempts from 10,000 addresses, twice: they are removed when they no
+// It counts attempts from 3,000 addresses, twice: they are removed when they no
 // longer count, and the second lot reuses their space.
 func TestPrune_FloodOfAttemptsLeavesNothing(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
@@ -20,7 +20,7 @@ func TestPrune_FloodOfAttemptsLeavesNothing(t *testing.T) {
 		s := migrated(t, url, store.Options{Clock: func() time.Time { return now }})
 		var sizes []int64
 		for range 2 {
-			for lot := range 10 {
+			for lot := range 3 {
 				charges := make([]throttle.Charge, 1000)
 				for i := range charges {
 					charges[i].Limit = throttle.Limit{Burst: 1, Every: time.Minute}
@@ -35,7 +35,7 @@ func TestPrune_FloodOfAttemptsLeavesNothing(t *testing.T) {
 			if err := s.Prune(t.Context(), store.PruneOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("10,000 keys are removed within %v", time.Since(began))
+			t.Logf("3,000 keys are removed within %v", time.Since(began))
 			if n := value[int](t, url, "SELECT count(*) FROM personal_throttle"); n != 0 {
 				t.Errorf("got %d keys, want none", n)
 			}

@@ -87,32 +87,20 @@ func TestPostgresFrom_ChangesDoNotOutliveATest(t *testing.T) {
 	}{
 		{"SELECT", false},
 		{"INSERT INTO parents (name) SELECT 'more' FROM generate_series(1, 10); INSERT INTO children VALUES (2, 'x'); DELETE FROM children WHERE note = 'first'", false},
-		{fmt.Sprintf("INSERT INTO parents (name) SELECT 'many' FROM generate_series(1, %d)", big), false},
-		{"ANALYZE parents", false},
-		{"ALTER TABLE children ADD more int", true},
-		{"ALTER TABLE children DROP note", true},
-		{"ALTER TABLE parents ALTER name DROP DEFAULT", true},
-		{"ALTER TABLE parents ALTER name SET DEFAULT 'b'", true},
-		{"ALTER TABLE parents ALTER name DROP NOT NULL", true},
+		{fmt.Sprintf("INSERT INTO parents (name) SELECT 'many' FROM generate_series(1, %d); ANALYZE parents", big), false},
+		{"CREATE TABLE others ()", true},
+		{"GRANT SELECT ON parents TO public", true},
 		{"ALTER TABLE parents ALTER name SET STATISTICS 10", true},
-		{"ALTER TABLE parents SET (fillfactor = 50)", true},
-		{"ALTER TABLE children DROP CONSTRAINT known", true},
-		{"ALTER TABLE children ADD CHECK (parent > 0)", true},
-		{"ALTER TABLE children DISABLE TRIGGER touched", true},
-		{"DROP TRIGGER touched ON children", true},
+		{"ALTER TABLE parents ALTER name SET DEFAULT 'b'", true},
 		{"DROP INDEX notes", true},
 		{"UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'notes'::regclass", true},
-		{"CREATE INDEX names ON parents (name)", true},
+		{"ALTER TABLE children RENAME CONSTRAINT known TO other", true},
+		{"ALTER TABLE children DISABLE TRIGGER touched", true},
 		{"CREATE OR REPLACE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN old; END'", true},
-		{"CREATE TABLE others ()", true},
-		{"CREATE SCHEMA other", true},
-		{"DROP TABLE children", true},
-		{"GRANT SELECT ON parents TO public", true},
 		{"REVOKE ALL ON SCHEMA public FROM public", true},
 		{"DROP SCHEMA public CASCADE; CREATE SCHEMA public", true},
 		{"DROP SCHEMA test_rewind CASCADE", true},
 	} {
-		t.Run("before "+c.change, func(t *testing.T) { PostgresFrom(t, fill) })
 		t.Run(c.change, func(t *testing.T) {
 			if err := administer(PostgresFrom(t, fill), c.change); err != nil {
 				t.Fatal(err)

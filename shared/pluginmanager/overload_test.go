@@ -36,7 +36,7 @@ func TestBake_FloodDoesNotRollBack(t *testing.T) {
 			r.folder.write("mode 2.0.0", mode)
 			r.use(t, "2.0.0")
 			pid := r.Status().PID
-			_, stop := r.hammer(t, floodCallers)
+			_, stop := r.flood(t, floodCallers)
 			eventually(t, "twice as many failed health checks as make a version unhealthy, or a rollback", func() bool {
 				failed, _ := strconv.Atoi(r.folder.read(failedChecks))
 				return failed >= 6 || r.Status().PID != pid
@@ -54,7 +54,7 @@ func TestBake_FloodDoesNotRollBack(t *testing.T) {
 		r.folder.write("mode 2.0.0", servesFew)
 		r.use(t, "2.0.0")
 		pid := r.Status().PID
-		calls, stop := r.hammer(t, floodCallers)
+		calls, stop := r.flood(t, floodCallers)
 		eventually(t, "many calls, or a rollback", func() bool {
 			return calls.Load() > 3*floodCallers || r.Status().PID != pid
 		})
@@ -85,7 +85,7 @@ func TestBake_FloodDoesNotProlongIt(t *testing.T) {
 	r.start(t)
 	r.folder.write("mode 2.0.0", oneByOne)
 	r.use(t, "2.0.0")
-	_, stop := r.hammer(t, floodCallers)
+	_, stop := r.flood(t, floodCallers)
 	eventually(t, "the end of the bake", func() bool { return r.Status().State == pluginmanager.StateServing })
 	r.wantServing(t, "2.0.0")
 	stop()
@@ -105,7 +105,7 @@ func TestBake_FailingVersionIsRolledBackInAFlood(t *testing.T) {
 			old := r.Status().PID
 			r.folder.write("mode 2.0.0", mode)
 			r.use(t, "2.0.0")
-			_, stop := r.hammer(t, callers)
+			_, stop := r.flood(t, callers)
 			r.wantRolledBack(t, old)
 			stop()
 		})
@@ -118,7 +118,7 @@ func TestBake_ProcessThatFreezesInAFloodIsRolledBack(t *testing.T) {
 	old := r.Status().PID
 	r.folder.write("mode 2.0.0", oneByOne)
 	r.use(t, "2.0.0")
-	_, stop := r.hammer(t, floodCallers)
+	_, stop := r.flood(t, floodCallers)
 	eventually(t, "a failed health check", func() bool { return r.folder.read(failedChecks) != "" })
 	freeze(t, r.Status().PID)
 	r.wantRolledBack(t, old)

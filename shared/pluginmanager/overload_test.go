@@ -28,6 +28,7 @@ func patientCallers(c *pluginmanager.Config) {
 
 // The old process is healthy throughout, because it gets no calls.
 func TestBake_FloodDoesNotRollBack(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{oneByOne, oneByOneSilent} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -78,6 +79,7 @@ func (r *swapRig) wantBaking(t *testing.T, pid int) {
 }
 
 func TestBake_FloodDoesNotProlongIt(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, func(c *pluginmanager.Config) {
 		patientCallers(c)
 		c.Bake = 2 * time.Second
@@ -92,6 +94,7 @@ func TestBake_FloodDoesNotProlongIt(t *testing.T) {
 }
 
 func TestBake_FailingVersionIsRolledBackInAFlood(t *testing.T) {
+	t.Parallel()
 	for mode, callers := range map[string]int{
 		keepsTurn:      floodCallers, // serves no call, responds that it is not healthy
 		failsLate:      floodCallers, // fails calls as late as in a flood
@@ -113,6 +116,7 @@ func TestBake_FailingVersionIsRolledBackInAFlood(t *testing.T) {
 }
 
 func TestBake_ProcessThatFreezesInAFloodIsRolledBack(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, patientCallers)
 	r.start(t)
 	old := r.Status().PID

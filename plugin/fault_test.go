@@ -51,7 +51,7 @@ func TestPlugin_FaultsOfTheDatabase(t *testing.T) {
 
 	t.Run("a lock", func(t *testing.T) {
 		const callers = 50
-		for jobs := 1; jobs > 0; { // they wait for locks, too
+		for jobs := 1; jobs > 0; time.Sleep(5 * time.Millisecond) { // they wait for locks, too
 			if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM personal_jobs").Scan(&jobs); err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestPlugin_FaultsOfTheDatabase(t *testing.T) {
 		}
 		running.Wait()
 		gaveUp, waiting := time.Now(), 1
-		for waiting > 0 && time.Since(gaveUp) < 2*time.Second {
+		for ; waiting > 0 && time.Since(gaveUp) < 2*time.Second; time.Sleep(5 * time.Millisecond) {
 			const query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 			if err := db.QueryRowContext(t.Context(), query).Scan(&waiting); err != nil {
 				t.Fatal(err)

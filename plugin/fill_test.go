@@ -18,8 +18,8 @@ import (
 // TestFill_ContinuesAfterKill kills the built binary while it fills in a field. The next
 // process goes on where it was.
 func TestFill_ContinuesAfterKill(t *testing.T) {
-	const users, revision = 20_000, "2"
-	testdb.Databases(t, func(t *testing.T, url string) {
+	const users, revision = 10_000, "2"
+	testdb.Database(t, func(t *testing.T, url string) {
 		host := &personaltest.Host{UserFieldsFunc: func(context.Context) (personal.Schema, error) {
 			return personal.Schema{Revision: revision, Fields: []personal.Field{
 				{Name: "city", Type: personal.TypeText, Required: true, Default: personal.Text("Riga")},
@@ -61,7 +61,7 @@ func TestFill_ContinuesAfterKill(t *testing.T) {
 		// The user sets the last value themselves before the job arrives there; and the lease
 		// of the killed process is over, for which the test does not wait.
 		for _, statement := range []string{
-			`UPDATE personal_accounts SET fields = '{"city":"Oslo"}' WHERE login = 'User20000'`,
+			`UPDATE personal_accounts SET fields = '{"city":"Oslo"}' WHERE login = 'User10000'`,
 			"UPDATE personal_jobs SET due = 0 WHERE kind = '" + string(accounts.KindFill) + "'",
 		} {
 			if _, err := pools.Write.Exec(statement); err != nil {
@@ -75,8 +75,8 @@ func TestFill_ContinuesAfterKill(t *testing.T) {
 		r, err := client.RehearseFields(t.Context(), []personal.Field{
 			{Name: "city", Type: personal.TypeEnum, Required: true, Options: []personal.Option{{Value: "Omsk"}, {Value: "Riga"}}},
 		})
-		if err != nil || r.Accounts != users || r.Violations != 1 || r.Examples[0].Login != "User20000" {
-			t.Errorf("got %+v, %v; want only User20000 to have another city", r, err)
+		if err != nil || r.Accounts != users || r.Violations != 1 || r.Examples[0].Login != "User10000" {
+			t.Errorf("got %+v, %v; want only User10000 to have another city", r, err)
 		}
 	})
 }

@@ -208,8 +208,8 @@ func TestImport_SlowReaderDoesNotBlockWrites(t *testing.T) {
 }
 
 func TestImport_RerunAfterKillImportsRest(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
-		const n = 20_000
+	testdb.Database(t, func(t *testing.T, url string) {
+		const n = 10_000
 		t.Setenv("PERSONAL_DATABASE", url)
 		mustCommand(t, "migrate")
 		db, err := databaseFlag{Database: url}.open(t.Context())
@@ -218,12 +218,12 @@ func TestImport_RerunAfterKillImportsRest(t *testing.T) {
 		}
 		defer db.Close()
 		file := write(t, "users.csv", accountRows(n, importedBcrypt))
-		for kills := int64(0); kills < 3; kills++ {
+		for kills := int64(0); kills < 2; kills++ {
 			importing := exec.CommandContext(t.Context(), testkit.Binaries(t).Plugin, "import", file)
 			if err := importing.Start(); err != nil {
 				t.Fatal(err)
 			}
-			awaitAccounts(t, db, 1000+kills*4000)
+			awaitAccounts(t, db, 1000+kills*3000)
 			if err := importing.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
@@ -255,13 +255,13 @@ func awaitAccounts(t *testing.T, db *store.Store, n int64) {
 		if all >= n {
 			return
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 
 // A sign-in works before and after a hash is wrapped, and replaces it.
 func TestPlugin_WrapsBareHashes(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		t.Setenv("PERSONAL_DATABASE", url)
 		out, _ := mustCommand(t, "import", write(t, "users.csv", accountRows(200, importedMD5)), "--wrap", "later")
 		if !strings.Contains(out, "200 accounts imported") || !strings.Contains(out, "personal status") {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -86,6 +87,7 @@ type plantedFault struct {
 	statements       string // of a fault in the database
 	mails            bool   // a template panics
 	check, op, field string
+	together         string // faults with the same name here are planted in one rehearsal, which finds each
 }
 
 func plantedFaults() map[string]plantedFault {
@@ -106,7 +108,7 @@ func plantedFaults() map[string]plantedFault {
 			if c.op == personal.OpAuthorize && personal.CodeOf(c.err) == personal.CodeInvalidCredentials {
 				c.err = personal.NewError(personal.CodeUnauthenticated, nil)
 			}
-		}, check: "wrong_password", op: "Authorize", field: "error_code"},
+		}, check: "wrong_password", op: "Authorize", field: "error_code", together: "other results"},
 		"refresh returns the old hash": {after: func(c *call) {
 			if c.op == personal.OpRefresh && c.err == nil {
 				c.result = c.request
@@ -131,17 +133,17 @@ func plantedFaults() map[string]plantedFault {
 					}
 				}
 				return p
-			}), check: "profile", op: "Profile", field: "age"},
+			}), check: "profile", op: "Profile", field: "age", together: "other results"},
 		"features are not those of the settings": {
 			after: changed(personal.OpFeatures, func(f personal.Features) personal.Features {
 				f.PasswordMinLength++
 				return f
-			}), check: "features", op: "Features", field: "password.min_length"},
+			}), check: "features", op: "Features", field: "password.min_length", together: "other results"},
 		"a proof lasts too long": {
 			after: changed(personal.OpProve, func(p personal.Proof) personal.Proof {
 				p.Until = p.Until.Add(time.Second)
 				return p
-			}), check: "proof", op: "Prove", field: "proved_until"},
+			}), check: "proof", op: "Prove", field: "proved_until", together: "other results"},
 		"a proof is not judged": {after: func(c *call) {
 			var e *personal.Error
 			if c.op == personal.OpExport && errors.As(c.err, &e) && e.FieldErrors["proof"] != "" {
@@ -152,15 +154,15 @@ func plantedFaults() map[string]plantedFault {
 			after: changed(personal.OpProfile, func(p personal.Profile) personal.Profile {
 				p.Fields = append(p.Fields, personal.ProfileField{Name: "rating", Value: int64(5)})
 				return p
-			}), check: "profile", op: "Profile", field: "rating"},
+			}), check: "profile", op: "Profile", field: "rating", together: "other results"},
 		"hidden field in an export": {
 			after: changed(personal.OpExport, func(e personal.Export) personal.Export {
 				e.Profile.Fields = append(e.Profile.Fields, personal.ProfileField{Name: "secret", Value: "x"})
 				return e
-			}), check: "export", op: "Export", field: "secret"},
+			}), check: "export", op: "Export", field: "secret", together: "other results"},
 		"a read-only field can be set": {
 			before: before(personal.OpUpdateProfile, func(r *personal.UpdateProfileRequest) { delete(r.Fields, "customer") }),
-			check:  "hidden_fields", op: "UpdateProfile", field: "error_code"},
+			check:  "hidden_fields", op: "UpdateProfile", field: "error_code", together: "other requests"},
 		"profile of another user": {
 			after: changed(personal.OpProfile, func(p personal.Profile) personal.Profile {
 				if first == nil {
@@ -174,71 +176,88 @@ func plantedFaults() map[string]plantedFault {
 					all[i].Current = false
 				}
 				return all
-			}), check: "sessions", op: "Sessions", field: "current"},
+			}), check: "sessions", op: "Sessions", field: "current", together: "other results"},
 		"sign-out does nothing": {
 			before: before(personal.OpLogout, func(r *personal.LogoutRequest) { r.Credentials = personal.Credentials{} }),
 			after: func(c *call) {
 				if c.op == personal.OpLogout {
 					c.err = nil
 				}
-			}, check: "sessions", op: "Profile", field: "error_code"},
+			}, check: "sessions", op: "Profile", field: "error_code", together: "other requests"},
 		"a token works without its end": {
 			before: before(personal.OpRecoverConfirm, func(r *personal.RecoverConfirmRequest) { r.Token = strings.TrimSuffix(r.Token, "x") }),
-			check:  "recovery", op: "RecoverConfirm", field: "error_code"},
+			check:  "recovery", op: "RecoverConfirm", field: "error_code", together: "other requests"},
 		"panic": {
 			before: before(personal.OpExport, func(*personal.ExportRequest) { panic("planted") }),
 			check:  "export", op: "Export", field: "error_code"},
 		"the account is erased too early": {
 			after: changed(personal.OpDelete, func(at time.Time) time.Time { return at.Add(-time.Hour) }),
-			check: "deletion", op: "Delete", field: "erase_at"},
+			check: "deletion", op: "Delete", field: "erase_at", together: "other results"},
 		"a disabled user is not explained": {
 			after: changed(personal.OpExplain, func(e personal.Explanation) personal.Explanation {
 				e.Verdicts = []personal.Verdict{{Reason: personal.ReasonNothing}}
 				return e
-			}), check: "administration", op: "Explain", field: "verdicts"},
+			}), check: "administration", op: "Explain", field: "verdicts", together: "other results"},
 		"recovery codes are lost": {
 			after: changed(personal.OpRenewRecoveryCodes, func(codes []string) []string { return codes[:0] }),
-			check: "second_factor", op: "RenewRecoveryCodes", field: "error_code"},
-		"template that panics": {mails: true, check: "mails", op: "Delete", field: "deletion.ru"},
-
-		"template that panics with the name of the site": {mails: true, check: "mails", op: "Authorize", field: "code_refused.ru"},
+			check: "second_factor", op: "RenewRecoveryCodes", field: "error_code", together: "other results"},
+		"template that panics":                           {mails: true, check: "mails", op: "Delete", field: "deletion.ru", together: "below the service"},
+		"template that panics with the name of the site": {mails: true, check: "mails", op: "Authorize", field: "code_refused.ru", together: "below the service"},
 		"erasure forgets a table": {
 			statements: `CREATE TABLE personal_forgotten (account_id BIGINT);
 				CREATE TRIGGER forgotten AFTER INSERT ON personal_accounts BEGIN INSERT INTO personal_forgotten VALUES (new.id); END`,
-			check: "erasure", op: "Delete", field: "personal_forgotten"},
+			check: "erasure", op: "Delete", field: "personal_forgotten", together: "below the service"},
 		"a default is lost": {
 			statements: `CREATE TRIGGER lost BEFORE INSERT ON personal_mail_tokens WHEN new.purpose = 'email' BEGIN SELECT RAISE(ABORT, 'no default'); END`,
-			check:      "email", op: "ChangeEmail", field: "job"},
+			check:      "email", op: "ChangeEmail", field: "job", together: "below the service"},
 		"an event names no fields": {
 			statements: `CREATE TRIGGER unnamed AFTER INSERT ON personal_jobs WHEN new.kind = 'event' BEGIN
 				UPDATE personal_jobs SET payload = CAST(replace(CAST(payload AS TEXT), '"Fields":["name"]', '"Fields":null') AS BLOB) WHERE id = new.id; END`,
-			check: "events", op: "UpdateProfile", field: "event profile_updated fields"},
+			check: "events", op: "UpdateProfile", field: "event profile_updated fields", together: "events"},
 		"an event is lost": {
-			statements: `CREATE TRIGGER lost AFTER INSERT ON personal_jobs WHEN new.kind = 'event' AND instr(CAST(new.payload AS TEXT), '"exported"') > 0
+			statements: `CREATE TRIGGER lost_event AFTER INSERT ON personal_jobs WHEN new.kind = 'event' AND instr(CAST(new.payload AS TEXT), '"exported"') > 0
 				BEGIN DELETE FROM personal_jobs WHERE id = new.id; END`,
-			check: "events", op: "Export", field: "event exported"},
+			check: "events", op: "Export", field: "event exported", together: "events"},
 	}
 }
 
 func TestRehearse_NamesFaults(t *testing.T) {
-	for name, fault := range plantedFaults() {
-		t.Run(name, func(t *testing.T) {
+	faults := plantedFaults()
+	groups := map[string][]string{}
+	for name, fault := range faults {
+		group := cmp.Or(fault.together, name)
+		groups[group] = append(groups[group], name)
+	}
+	for group, names := range groups {
+		t.Run(group, func(t *testing.T) {
 			url := testdb.SQLite(t)
 			m := rehearsedModule(t, url, everythingOn, everyField()...)
-			if fault.statements != "" {
-				execute(t, url, fault.statements)
+			var mails bool
+			var before, after []func(*call)
+			for _, name := range names {
+				fault := faults[name]
+				if fault.statements != "" {
+					execute(t, url, fault.statements)
+				}
+				mails = mails || fault.mails
+				before, after = append(before, fault.before), append(after, fault.after)
 			}
 			m.rehearsed = func(c *rehearsal.Config) {
-				c.Wrap = func(honest rehearsal.Contract) rehearsal.Contract { return planted(honest, fault.before, fault.after) }
-				if fault.mails {
+				c.Wrap = func(honest rehearsal.Contract) rehearsal.Contract {
+					return planted(honest, inTurn(before), inTurn(after))
+				}
+				if mails {
 					c.Mails = panicking{c.Mails.(*mailtext.Set)}
 				}
 			}
-			others, _ := rehearse(t, m)
-			i := slices.IndexFunc(others, func(c pluginrpc.RehearsalCheck) bool { return c.Name == fault.check })
-			want := pluginrpc.Difference{Operation: fault.op, Field: fault.field}
-			if i < 0 || others[i].Outcome != pluginrpc.RehearsalFailed || !slices.Contains(others[i].Differences, want) {
-				t.Errorf("got %+v, want that check %s fails at %+v", others, fault.check, want)
+			others := rehearseCopy(t, m)
+			for _, name := range names {
+				fault := faults[name]
+				i := slices.IndexFunc(others, func(c pluginrpc.RehearsalCheck) bool { return c.Name == fault.check })
+				want := pluginrpc.Difference{Operation: fault.op, Field: fault.field}
+				if i < 0 || others[i].Outcome != pluginrpc.RehearsalFailed || !slices.Contains(others[i].Differences, want) {
+					t.Errorf("%s: got %+v, want that check %s fails at %+v", name, others, fault.check, want)
+				}
 			}
 			for _, c := range others {
 				if strings.Contains(c.Reason, "rehearsal-") {
@@ -246,6 +265,17 @@ func TestRehearse_NamesFaults(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// inTurn makes the changes that are not nil.
+func inTurn(changes []func(*call)) func(*call) {
+	return func(c *call) {
+		for _, change := range changes {
+			if change != nil {
+				change(c)
+			}
+		}
 	}
 }
 

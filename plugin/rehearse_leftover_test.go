@@ -119,9 +119,11 @@ func TestRehearse_LeavesNothing(t *testing.T) {
 		if len(before) < 40 {
 			t.Fatalf("got %d rows, want those of the users and more", len(before))
 		}
-		t.Run("after a success", func(t *testing.T) {
-			if others, _ := rehearse(t, m); len(others) > 0 {
-				t.Errorf("got %+v, want that all checks pass", others)
+		t.Run("after two successes", func(t *testing.T) { // 200 under load: TestSoakRehearsals
+			for range 2 {
+				if others, _ := rehearse(t, m); len(others) > 0 {
+					t.Errorf("got %+v, want that all checks pass", others)
+				}
 			}
 			sameDump(t, url, before)
 		})
@@ -302,19 +304,6 @@ func TestRehearse_LeavesSQLitesWriterToOthers(t *testing.T) {
 	if same := cmp.Equal(before, dump(t, url)); same {
 		t.Error("the other write has left nothing")
 	}
-}
-
-func TestRehearse_PassesAgainAndAgain(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
-		m := populated(t, url)
-		before := dump(t, url)
-		for i := range 5 { // 200 times under load: TestSoakRehearsals
-			if others, _ := rehearse(t, m); len(others) > 0 {
-				t.Fatalf("rehearsal %d: got %+v, want that all checks pass", i, others)
-			}
-		}
-		sameDump(t, url, before)
-	})
 }
 
 // A wait for the lock of a migration, for example, is not the version's fault.

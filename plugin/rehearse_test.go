@@ -65,6 +65,20 @@ func moduleOf(t testing.TB, host personal.Host, c pluginrpc.Configuration) *modu
 	return built.(*module)
 }
 
+// rehearseCopy is rehearse where a rehearsal on SQLite ends, on an empty copy: most take longer than
+// they may hold the writer.
+func rehearseCopy(t testing.TB, m *module) (others []pluginrpc.RehearsalCheck) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a slow machine must not interrupt it
+	defer cancel()
+	got, err := m.rehearseOn(ctx, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	others, _ = checksOf(got)
+	return others
+}
+
 // rehearse rehearses and returns the checks that did not pass.
 func rehearse(t testing.TB, m *module) (others []pluginrpc.RehearsalCheck, names []string) {
 	t.Helper()
@@ -74,7 +88,11 @@ func rehearse(t testing.TB, m *module) (others []pluginrpc.RehearsalCheck, names
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range got.Checks {
+	return checksOf(got)
+}
+
+func checksOf(r pluginrpc.Rehearsal) (others []pluginrpc.RehearsalCheck, names []string) {
+	for _, c := range r.Checks {
 		names = append(names, c.Name)
 		if c.Outcome != pluginrpc.RehearsalPassed {
 			others = append(others, c)
@@ -141,11 +159,11 @@ guess = {burst = 1, every = "24h"}
 }
 
 func TestRehearse_HonestVersionPasses(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		for name, settings := range rehearsedSettings {
 			t.Run(name, func(t *testing.T) {
 				for _, fields := range [][]personal.Field{nil, everyField()} {
-					others, _ := rehearse(t, rehearsedModule(t, url, settings, fields...))
+					others := rehearseCopy(t, rehearsedModule(t, url, settings, fields...))
 					for _, c := range others {
 						if c.Outcome == pluginrpc.RehearsalFailed || name == "everything on" {
 							t.Errorf("check %s with %d fields: got %s: %s %v", c.Name, len(fields), c.Outcome, c.Reason, c.Differences)

@@ -56,19 +56,25 @@ var variants = map[string]personalhttp.Options{
 }
 
 func TestOpenAPI_IsValid(t *testing.T) {
-	for name, o := range variants {
-		for _, list := range [][]personal.Field{nil, everyType(), {{Name: "later", Type: "made_up_later"},
-			{Name: "needed", Type: "made_up_later", Required: true}}} {
-			a := newSite(t, withFields(list...), o).do("GET", o.BasePath+prefix+"openapi.json", "", "")
-			loaded, err := openapi3.NewLoader().LoadFromData([]byte(a.Body)) // it resolves the references
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			if err := loaded.Validate(t.Context()); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
+	check := func(what string, o personalhttp.Options, list ...personal.Field) {
+		t.Helper()
+		a := newSite(t, withFields(list...), o).do("GET", o.BasePath+prefix+"openapi.json", "", "")
+		loaded, err := openapi3.NewLoader().LoadFromData([]byte(a.Body)) // it resolves the references
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if err := loaded.Validate(t.Context()); err != nil {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
+	for name, o := range variants {
+		if !o.AlwaysOK { // adds a sentence only
+			check(name, o, everyType()...)
+		}
+	}
+	check("no fields", personalhttp.Options{})
+	check("unknown types", personalhttp.Options{}, personal.Field{Name: "later", Type: "made_up_later"},
+		personal.Field{Name: "needed", Type: "made_up_later", Required: true})
 }
 
 func TestOpenAPI_AlwaysOKAddsASentence(t *testing.T) {
@@ -152,13 +158,21 @@ func TestOpenAPI_DescribesEveryResponse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, fail := range []error{
-				nil, errors.New("internal failure"),
+			s := newSite(t, lifelike(nil), o)
+			s.described = described
+			s.callEverything(o.BasePath + prefix)
+			for _, fail := range []error{ // other calls do not reach the service
+				errors.New("internal failure"),
 				personal.NewError(personal.CodeUnavailable, nil), personal.NewError(personal.CodeTooManyAttempts, nil), personal.NewError(personal.CodeNotFound, nil),
 			} {
 				s := newSite(t, lifelike(fail), o)
 				s.described = described
-				s.callEverything(o.BasePath + prefix)
+				for name := range personalhttp.Routes() {
+					for _, method := range []string{"GET", "POST"} {
+						s.do(method, o.BasePath+prefix+name, "", "")
+						s.do(method, o.BasePath+prefix+name, "", "", "Origin", origin)
+					}
+				}
 			}
 		})
 	}

@@ -16,7 +16,7 @@ import (
 const limit = 500 * time.Millisecond
 
 func impatientOnceReady(c *pluginmanager.Config) {
-	c.HealthInterval, c.HealthTimeout, c.CallTimeout = limit/10, limit, limit
+	c.HealthInterval, c.HealthTimeout, c.CallTimeout, c.ActivateTimeout = limit/10, limit, limit, limit
 }
 
 func impatient(c *pluginmanager.Config) {

@@ -147,7 +147,7 @@ func TestBake_VersionThatAnswersNoCallIsRolledBack(t *testing.T) {
 	old := r.Status().PID
 	r.folder.write("mode 2.0.0", hangsCalls)
 	r.use(t, "2.0.0")
-	_, stop := r.hammer(t, 24)
+	_, stop := r.flood(t, 24)
 	r.wantRolledBack(t, old)
 	stop()
 }

@@ -57,6 +57,9 @@ func newRigIn(t *testing.T, f folder, catalogue *plugincatalogue.Catalogue, chan
 	if change != nil {
 		change(&c)
 	}
+	if c.Catalogue == catalogue {
+		stage(c.RunDir, "1.0.0")
+	}
 	m, err := pluginmanager.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -75,30 +78,6 @@ func newRigIn(t *testing.T, f folder, catalogue *plugincatalogue.Catalogue, chan
 		}
 	})
 	return &rig{Manager: m, folder: f, service: pluginrpc.NewClient(m, host{}), log: log, run: c.RunDir}
-}
-
-// shared is a catalogue that TestMain removes.
-var shared struct {
-	once      sync.Once
-	dir       string
-	catalogue *plugincatalogue.Catalogue
-	err       error
-}
-
-// sharedCatalogue returns a catalogue that holds the test binary as its active
-// plugin. Installing is slow, so tests that do not change the
-// catalogue share it.
-func sharedCatalogue(t *testing.T) *plugincatalogue.Catalogue {
-	t.Helper()
-	shared.once.Do(func() {
-		if shared.dir, shared.err = os.MkdirTemp("", "pluginmanager-test-"); shared.err == nil {
-			shared.catalogue, shared.err = newCatalogue(shared.dir)
-		}
-	})
-	if shared.err != nil {
-		t.Fatal(shared.err)
-	}
-	return shared.catalogue
 }
 
 // unwatched is the folder of a test binary without the race detector, which TestMain removes.
@@ -315,8 +294,10 @@ type swapRig struct {
 func newSwapRig(t *testing.T, change func(*pluginmanager.Config)) *swapRig {
 	t.Helper()
 	catalogue, seen := linkedCatalogue(t), &events{}
-	r := newRig(t, good, func(c *pluginmanager.Config) {
-		c.Catalogue, c.OnEvent = catalogue, seen.add
+	f := folder(t.TempDir())
+	f.write("mode", good)
+	r := newRigIn(t, f, catalogue, func(c *pluginmanager.Config) {
+		c.OnEvent = seen.add
 		c.ShutdownTimeout = time.Second
 		if change != nil {
 			change(c)
@@ -325,11 +306,20 @@ func newSwapRig(t *testing.T, change func(*pluginmanager.Config)) *swapRig {
 	return &swapRig{rig: r, catalogue: catalogue, events: seen}
 }
 
-// source is a catalogue of both versions that TestMain removes.
+// Use swaps to a version of which the manager already has a copy.
+func (r *swapRig) Use(ctx context.Context, version string, ignore ...pluginmanager.Ignore) error {
+	stage(r.run, version)
+	return r.Manager.Use(ctx, version, ignore...)
+}
+
+// source is a catalogue of both versions, with verified copies of them, that TestMain removes.
+// Installing and copying are slow, so tests share the files.
 var source struct {
-	once sync.Once
-	dir  string
-	err  error
+	once      sync.Once
+	dir       string
+	catalogue *plugincatalogue.Catalogue
+	copies    map[string]string // by version
+	err       error
 }
 
 func makeSource() (err error) {
@@ -340,6 +330,7 @@ func makeSource() (err error) {
 	if err != nil {
 		return err
 	}
+	source.catalogue = catalogue
 	binary, err := pluginBinary()
 	if err != nil {
 		return err
@@ -352,8 +343,44 @@ func makeSource() (err error) {
 	if err := os.WriteFile(second, append(data, trailer+"2.0.0"...), 0o700); err != nil {
 		return err
 	}
-	_, err = catalogue.Install(context.Background(), second)
-	return err
+	if _, err = catalogue.Install(context.Background(), second); err != nil {
+		return err
+	}
+	source.copies = map[string]string{}
+	for _, version := range []string{"1.0.0", "2.0.0"} {
+		entry, err := catalogue.Find(version)
+		if err != nil {
+			return err
+		}
+		if source.copies[version], err = catalogue.Stage(context.Background(), entry, filepath.Join(source.dir, ".copies")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stage leaves a verified copy of a version in a run folder, as an earlier manager does. If it
+// cannot, such as on another file system, the manager makes a copy.
+func stage(run, version string) {
+	path, ok := source.copies[version]
+	if !ok {
+		return
+	}
+	target := filepath.Join(run, "staged", filepath.Base(filepath.Dir(path)), plugincatalogue.Name)
+	if os.MkdirAll(filepath.Dir(target), 0o700) == nil && os.Link(path, target) != nil {
+		_ = os.Remove(filepath.Dir(target))
+	}
+}
+
+// sharedCatalogue returns the source, for tests that do not change the catalogue. Version 1.0.0 is
+// active in it.
+func sharedCatalogue(t *testing.T) *plugincatalogue.Catalogue {
+	t.Helper()
+	source.once.Do(func() { source.err = makeSource() })
+	if source.err != nil {
+		t.Fatal(source.err)
+	}
+	return source.catalogue
 }
 
 // linkedCatalogue returns a catalogue that shares the files of the source.
@@ -364,10 +391,7 @@ func linkedCatalogue(t *testing.T) *plugincatalogue.Catalogue {
 
 func linkedCatalogueIn(t *testing.T, dir string) *plugincatalogue.Catalogue {
 	t.Helper()
-	source.once.Do(func() { source.err = makeSource() })
-	if source.err != nil {
-		t.Fatal(source.err)
-	}
+	_ = sharedCatalogue(t)
 	for _, version := range []string{"1.0.0", "2.0.0"} {
 		err := filepath.WalkDir(filepath.Join(source.dir, version), func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
@@ -450,8 +474,21 @@ func (r *swapRig) wantServing(t *testing.T, version string) {
 	}
 }
 
-// hammer calls until stop is called, which returns how many calls failed.
+// hammer calls until stop is called, which returns how many calls failed. All callers together
+// make about a thousand calls per second, so that what they call and the machine are not busy.
 func (r *rig) hammer(t *testing.T, callers int) (calls *atomic.Int64, stop func() int64) {
+	t.Helper()
+	return r.callBetween(t, callers, func() { time.Sleep(time.Duration(callers) * time.Millisecond) })
+}
+
+// flood is hammer without a pause between the calls of a caller.
+func (r *rig) flood(t *testing.T, callers int) (calls *atomic.Int64, stop func() int64) {
+	t.Helper()
+	return r.callBetween(t, callers, func() {})
+}
+
+func (r *rig) callBetween(t *testing.T, callers int, pause func()) (calls *atomic.Int64, stop func() int64) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	var failed atomic.Int64
@@ -463,6 +500,7 @@ func (r *rig) hammer(t *testing.T, callers int) (calls *atomic.Int64, stop func(
 					failed.Add(1)
 				}
 				calls.Add(1)
+				pause()
 			}
 		})
 	}

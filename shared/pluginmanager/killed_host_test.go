@@ -104,6 +104,7 @@ func die(t *testing.T, f folder, d doom) (sockets string) {
 		t.Fatal(err)
 	}
 	f.write("doom", string(order))
+	stage(filepath.Join(string(f), "run"), "1.0.0")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +212,7 @@ func patient(c pluginmanager.Config) pluginmanager.Config {
 	} {
 		*limit = time.Hour
 	}
-	c.HealthInterval = time.Millisecond
+	c.HealthInterval = 5 * time.Millisecond
 	return c
 }
 

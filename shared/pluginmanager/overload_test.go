@@ -28,6 +28,7 @@ func patientCallers(c *pluginmanager.Config) {
 
 // The old process is healthy throughout, because it gets no calls.
 func TestBake_FloodDoesNotRollBack(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{oneByOne, oneByOneSilent} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -36,7 +37,7 @@ func TestBake_FloodDoesNotRollBack(t *testing.T) {
 			r.folder.write("mode 2.0.0", mode)
 			r.use(t, "2.0.0")
 			pid := r.Status().PID
-			_, stop := r.hammer(t, floodCallers)
+			_, stop := r.flood(t, floodCallers)
 			eventually(t, "twice as many failed health checks as make a version unhealthy, or a rollback", func() bool {
 				failed, _ := strconv.Atoi(r.folder.read(failedChecks))
 				return failed >= 6 || r.Status().PID != pid
@@ -54,7 +55,7 @@ func TestBake_FloodDoesNotRollBack(t *testing.T) {
 		r.folder.write("mode 2.0.0", servesFew)
 		r.use(t, "2.0.0")
 		pid := r.Status().PID
-		calls, stop := r.hammer(t, floodCallers)
+		calls, stop := r.flood(t, floodCallers)
 		eventually(t, "many calls, or a rollback", func() bool {
 			return calls.Load() > 3*floodCallers || r.Status().PID != pid
 		})
@@ -78,6 +79,7 @@ func (r *swapRig) wantBaking(t *testing.T, pid int) {
 }
 
 func TestBake_FloodDoesNotProlongIt(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, func(c *pluginmanager.Config) {
 		patientCallers(c)
 		c.Bake = 2 * time.Second
@@ -85,13 +87,14 @@ func TestBake_FloodDoesNotProlongIt(t *testing.T) {
 	r.start(t)
 	r.folder.write("mode 2.0.0", oneByOne)
 	r.use(t, "2.0.0")
-	_, stop := r.hammer(t, floodCallers)
+	_, stop := r.flood(t, floodCallers)
 	eventually(t, "the end of the bake", func() bool { return r.Status().State == pluginmanager.StateServing })
 	r.wantServing(t, "2.0.0")
 	stop()
 }
 
 func TestBake_FailingVersionIsRolledBackInAFlood(t *testing.T) {
+	t.Parallel()
 	for mode, callers := range map[string]int{
 		keepsTurn:      floodCallers, // serves no call, responds that it is not healthy
 		failsLate:      floodCallers, // fails calls as late as in a flood
@@ -105,7 +108,7 @@ func TestBake_FailingVersionIsRolledBackInAFlood(t *testing.T) {
 			old := r.Status().PID
 			r.folder.write("mode 2.0.0", mode)
 			r.use(t, "2.0.0")
-			_, stop := r.hammer(t, callers)
+			_, stop := r.flood(t, callers)
 			r.wantRolledBack(t, old)
 			stop()
 		})
@@ -113,12 +116,13 @@ func TestBake_FailingVersionIsRolledBackInAFlood(t *testing.T) {
 }
 
 func TestBake_ProcessThatFreezesInAFloodIsRolledBack(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, patientCallers)
 	r.start(t)
 	old := r.Status().PID
 	r.folder.write("mode 2.0.0", oneByOne)
 	r.use(t, "2.0.0")
-	_, stop := r.hammer(t, floodCallers)
+	_, stop := r.flood(t, floodCallers)
 	eventually(t, "a failed health check", func() bool { return r.folder.read(failedChecks) != "" })
 	freeze(t, r.Status().PID)
 	r.wantRolledBack(t, old)

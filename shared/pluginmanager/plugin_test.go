@@ -56,7 +56,6 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		code := m.Run()
-		_ = os.RemoveAll(shared.dir)
 		_ = os.RemoveAll(source.dir)
 		_ = os.RemoveAll(unwatched)
 		os.Exit(code)
@@ -159,6 +158,7 @@ const (
 	keepsTurn           = "serves one call at a time, and never ends the second"
 	servesFew           = "serves one call of three, late"
 	failsLate           = "fails every call but the first, late"
+	unhurried           = "takes its time for a call"
 	panicsInMetrics     = "panics when its metrics are read"
 	otherProtocol       = "speaks protocol 7"
 	otherCore           = "speaks version 2 of go-plugin's protocol"
@@ -187,7 +187,8 @@ const (
 )
 
 func runPlugin(f folder) {
-	mode := f.read("mode " + ownVersion()) // of one version, or of all
+	version := ownVersion()
+	mode := f.read("mode " + version) // of one version, or of all
 	if mode == "" {
 		mode = f.read("mode")
 	}
@@ -253,7 +254,7 @@ func runPlugin(f folder) {
 		if !c.Settles {
 			return nil, &pluginrpc.PermanentError{Reason: "the host does not settle"}
 		}
-		return &module{folder: f, mode: mode, turn: make(chan struct{}, 1)}, nil
+		return &module{folder: f, version: version, mode: mode, turn: make(chan struct{}, 1)}, nil
 	}
 	if mode == tooOldToRehearse {
 		forgetRehearse()
@@ -295,12 +296,13 @@ func flood(stderr *os.File) {
 
 // module is the plugin's module.
 type module struct {
-	folder folder
-	mode   string
-	active bool
-	turn   chan struct{} // holds the call that is served, where calls are served one at a time
-	failed atomic.Int64  // health checks that got no turn in time
-	served atomic.Int64  // calls of Profile
+	folder  folder
+	version string
+	mode    string
+	active  bool
+	turn    chan struct{} // holds the call that is served, where calls are served one at a time
+	failed  atomic.Int64  // health checks that got no turn in time
+	served  atomic.Int64  // calls of Profile
 
 	checked atomic.Int64 // health checks
 }
@@ -338,7 +340,7 @@ func (m *module) Preflight(context.Context) (pluginrpc.Report, error) {
 	case knowsFewerSettings:
 		checks = append(checks, pluginrpc.Check{Name: "settings", Warning: true, Reason: "unknown key: mail.notices"})
 	}
-	switch m.folder.preflightResult() {
+	switch m.preflightResult() {
 	case refuses:
 		checks = append(checks, pluginrpc.Check{Name: "schema", Reason: "the database needs a newer version"})
 	case noResult:
@@ -359,8 +361,8 @@ const (
 )
 
 // preflightResult returns what the file "preflight PID" says, or "preflight VERSION".
-func (f folder) preflightResult() string {
-	return cmp.Or(f.read("preflight "+strconv.Itoa(os.Getpid())), f.read("preflight "+ownVersion()))
+func (m *module) preflightResult() string {
+	return cmp.Or(m.folder.read("preflight "+strconv.Itoa(os.Getpid())), m.folder.read("preflight "+m.version))
 }
 
 // Settle notes the call. It fails as long as the file "settle" says so.
@@ -495,6 +497,8 @@ func (s *service) Profile(ctx context.Context, _ personal.Credentials) (personal
 			return personal.Profile{}, ctx.Err()
 		}
 		time.Sleep(lateTime)
+	case unhealthyLater, silentLater, unhurried:
+		time.Sleep(turnTime)
 	case failsLate:
 		time.Sleep(lateTime)
 		return personal.Profile{}, errors.New("a bug")
@@ -511,7 +515,7 @@ func (s *service) Recover(ctx context.Context, r personal.RecoverRequest) error 
 	case "wait":
 		s.folder.write("waiting", "")
 		for s.folder.read("go on") == "" && ctx.Err() == nil {
-			runtime.Gosched()
+			time.Sleep(time.Millisecond)
 		}
 		return ctx.Err()
 	case "unavailable":

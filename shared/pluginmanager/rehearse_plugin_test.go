@@ -44,7 +44,7 @@ func forgetRehearse() {
 }
 
 func (m *module) Rehearse(ctx context.Context) (pluginrpc.Rehearsal, error) {
-	m.folder.write("rehearsing "+ownVersion(), "yes")
+	m.folder.write("rehearsing "+m.version, "yes")
 	checks := []pluginrpc.RehearsalCheck{{Name: "register", Outcome: pluginrpc.RehearsalPassed, Count: 3}}
 	switch m.mode {
 	case failsRehearsal:
@@ -133,7 +133,7 @@ func (m *module) note(operation string, id int64) {
 		panic(err)
 	}
 	defer f.Close()
-	_, _ = fmt.Fprintf(f, "%s %s %d\n", ownVersion(), operation, id)
+	_, _ = fmt.Fprintf(f, "%s %s %d\n", m.version, operation, id)
 }
 
 // asked returns the calls that processes were asked, such as "1.0.0 User 7".

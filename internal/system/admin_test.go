@@ -251,7 +251,7 @@ func sum(numbers []int) (total int) {
 // chart marks both, and shows no errors.
 func TestAdminPages_SwapWhileUsersAreServed(t *testing.T) {
 	t.Parallel()
-	s := startWithTwo(t)
+	s, newer := startWithTwo(t)
 	older := s.plugin(t).Active.Version
 	cookie := s.enterAdmin(t)
 

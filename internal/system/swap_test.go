@@ -24,13 +24,11 @@ const (
 // TestSwap_LosesNoRequest swaps between two versions while clients sign in and refresh:
 // no request may fail.
 func TestSwap_LosesNoRequest(t *testing.T) {
-	other, older := testkit.OtherPlugin(t, newer)
-	versions, binaries := []string{older, newer}, []string{other, pluginVersion(t, newer)}
+	other, older := testkit.OtherPlugin(t)
 	testkit.Databases(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled})
-		for i, binary := range binaries {
-			s.install(t, binary, versions[i])
-		}
+		s.install(t, other, older)
+		versions := []string{older, s.installAnother(t)}
 		var clientsDone sync.WaitGroup
 		stop := make(chan struct{})
 		failures := make(chan error, clients)
@@ -61,10 +59,9 @@ func TestSwap_LosesNoRequest(t *testing.T) {
 // connections that the new process's health checks need too. The old process has its
 // own connections, which are idle, and stays healthy.
 func TestSwap_SignInFloodDoesNotRollBack(t *testing.T) {
-	binary := pluginVersion(t, newer)
 	testkit.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled, flags: []string{"--bake", "6s"}})
-		s.install(t, binary, newer)
+		newer := s.installAnother(t)
 		u := s.newUser(t)
 		s.use(t, newer)
 		signIn := call{path: "auth/", params: params{"login": u.login, "password": u.password}}
@@ -85,6 +82,14 @@ func (s *system) install(t *testing.T, binary, version string) {
 	if err != nil || strings.TrimSpace(string(out)) != version {
 		t.Fatalf("install %s: %v\n%s", version, err, out)
 	}
+}
+
+// installAnother adds another build of the plugin under test and returns its version.
+func (s *system) installAnother(t *testing.T) (version string) {
+	t.Helper()
+	binary, version := testkit.AnotherBuild(t, 1)
+	s.install(t, binary, version)
+	return version
 }
 
 // use swaps to a version. It returns after the switch.

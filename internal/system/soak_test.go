@@ -170,7 +170,7 @@ func (s *system) crowd(t testing.TB) *crowd {
 	for range clients {
 		u := s.newUser(t)
 		c.clients.Go(func() {
-			err := s.live(u, c.stop, func(d time.Duration) {
+			err := s.live(u, c.stop, 0, func(d time.Duration) {
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				c.took = append(c.took, d)

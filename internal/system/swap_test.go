@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,14 +21,15 @@ import (
 )
 
 // Swaps of TestSwap_LosesNoRequest on each database, and clients that send requests
-// meanwhile. TestSoakSwaps has a thousand.
+// meanwhile. TestSoakSwaps has a thousand, and clients that do not pause.
 const (
 	swaps   = 4
 	clients = 16
+	pause   = 60 * time.Millisecond // of each client: a request begins about every 4 ms
 )
 
 // TestSwap_LosesNoRequest swaps between two versions while clients sign in and refresh:
-// no request may fail.
+// no request may fail, and there are many during each swap.
 func TestSwap_LosesNoRequest(t *testing.T) {
 	other, older := testkit.OtherPlugin(t)
 	testkit.Databases(t, func(t *testing.T, database string) {
@@ -37,16 +39,21 @@ func TestSwap_LosesNoRequest(t *testing.T) {
 		var clientsDone sync.WaitGroup
 		stop := make(chan struct{})
 		failures := make(chan error, clients)
+		var answered atomic.Int64
 		for range clients {
 			u := s.newUser(t)
 			clientsDone.Go(func() {
-				if err := s.live(u, stop, func(time.Duration) {}); err != nil {
+				if err := s.live(u, stop, pause, func(time.Duration) { answered.Add(1) }); err != nil {
 					failures <- err
 				}
 			})
 		}
 		for i := range swaps {
+			before := answered.Load()
 			s.use(t, versions[i%2])
+			if n := answered.Load() - before; n < clients {
+				t.Errorf("got %d responses during a swap, want %d at least", n, clients)
+			}
 		}
 		close(stop)
 		clientsDone.Wait()
@@ -141,14 +148,14 @@ func (s *system) use(t *testing.T, version string) {
 }
 
 // live is a client that refreshes, and signs in at every fifth request, until it is
-// stopped. It passes the duration of each request to took.
-func (s *system) live(u user, stop <-chan struct{}, took func(time.Duration)) error {
+// stopped. It waits for the pause after each request, whose duration it passes to took.
+func (s *system) live(u user, stop <-chan struct{}, pause time.Duration, took func(time.Duration)) error {
 	as := u.pair
 	for i := 0; ; i++ {
 		select {
 		case <-stop:
 			return nil
-		default:
+		case <-time.After(pause):
 		}
 		c := call{path: "auth_refresh/", as: as}
 		if i%5 == 4 {

@@ -42,17 +42,11 @@ func count(variable string, usual int) int {
 // with these.
 func TestSoakSwaps(t *testing.T) {
 	total := count("PERSONAL_SOAK_SWAPS", 1000)
-	versions := []string{"1.0.0", "1.1.0"}
-	// What other tests use too must not be in this test's temporary folder.
-	testkit.Binaries(t)
-	for _, version := range versions {
-		pluginVersion(t, version)
-	}
+	testkit.Binaries(t)             // which other tests use too, must not be in this test's temporary folder
 	t.Setenv("TMPDIR", t.TempDir()) // of the host and the plugins
 	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled, flags: []string{"--log-level", "error"}})
-	for _, version := range versions {
-		s.install(t, pluginVersion(t, version), version)
-	}
+	older := s.plugin(t).Active.Version
+	versions := []string{s.installAnother(t), older}
 	crowd := s.crowd(t)
 	time.Sleep(10 * time.Second) // the load must run for some time
 	quiet := crowd.latencies()

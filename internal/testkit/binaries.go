@@ -53,16 +53,6 @@ func Binaries(t testing.TB) Paths {
 	return paths
 }
 
-// PluginVersion builds the plugin with a version and returns its path.
-func PluginVersion(t testing.TB, version string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "personal")
-	if err := build(path, module+"/plugin", "-X main.version="+version); err != nil {
-		t.Fatalf("building plugin %s: %v", version, err)
-	}
-	return path
-}
-
 // OtherPlugin returns a plugin of another version than the one under test, to swap with,
 // and its version: the last release's plugin if ReleasedVariable names it, else
 // AnotherBuild(t, 2).
@@ -117,8 +107,8 @@ var binaries = sync.OnceValues(func() (Paths, error) {
 		return Paths{}, errors.Join(err, os.RemoveAll(folder))
 	}
 	return paths, errors.Join(
-		build(paths.Host, module+"/host-sample", ""),
-		build(paths.Plugin, module+"/plugin", ""))
+		build(paths.Host, module+"/host-sample"),
+		build(paths.Plugin, module+"/plugin"))
 })
 
 func pathsIn(folder string) Paths {
@@ -126,8 +116,8 @@ func pathsIn(folder string) Paths {
 }
 
 // build builds a program without symbols, which takes less time to link and to copy.
-func build(binary, pkg, linkFlags string) error {
-	args := []string{"build", "-o", binary, "-ldflags", "-s -w " + linkFlags}
+func build(binary, pkg string) error {
+	args := []string{"build", "-o", binary, "-ldflags", "-s -w"}
 	if race.Enabled { // with the flags of make test, which has compiled the packages already
 		args = append(append(args, "-race"), strings.Fields(os.Getenv(gcFlagsVariable))...)
 	} else {

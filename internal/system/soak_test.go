@@ -209,7 +209,7 @@ func median[T cmp.Ordered](values []T) T {
 
 // TestSoakFlood has the bounds of a flood of sign-ins on an otherwise idle machine.
 func TestSoakFlood(t *testing.T) {
-	f := flooded(t)
+	f := flooded(t, 500)
 	if p50 := f.quick[len(f.quick)/2]; p50 > 100*time.Millisecond {
 		t.Errorf("got a median of %v for a signed-in user's call, want 100ms at most", p50)
 	}
@@ -221,7 +221,7 @@ func TestSoakFlood(t *testing.T) {
 // TestSoakAddressFlood has the bounds of a flood from one address for other addresses.
 func TestSoakAddressFlood(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, database string) {
-		f := floodedFromOneAddress(t, database)
+		f := floodedFromOneAddress(t, database, "", 0)
 		if p50 := f.took[len(f.took)/2]; f.served < 14 || p50 > 700*time.Millisecond {
 			t.Errorf("%d of 15 sign-ins succeeded, median %v; want 14 at least, and 700ms at most", f.served, p50)
 		}

@@ -7,6 +7,9 @@ GOTESTFLAGS ?=
 TESTS       ?= ./internal/system ./... # the longest first
 # With the race detector every program would wait a second at its end.
 export GORACE ?= atexit_sleep_ms=0
+# What is compiled holds no path of the source, so programs, tests, tools and all clones share it.
+GOFLAGS_HERE := $(shell go env GOFLAGS)
+export GOFLAGS = $(GOFLAGS_HERE) $(if $(STRIP),-trimpath)
 # The race detector watches all but what it slows down most and has no state to race for: SQLite's own
 # code, translated from C, cryptography, texts, and the checks of the API document.
 UNWATCHED    = modernc.org/sqlite/lib modernc.org/libc/... golang.org/x/crypto/... golang.org/x/text/... crypto/internal/fips140/... github.com/getkin/kin-openapi/...
@@ -21,11 +24,12 @@ SOAK_TESTS   = $(shell grep -oh '^func Test[A-Za-z0-9_]*' $$(grep -l '^//go:buil
 # lines. For a debugger, with symbols and the paths of the source: make build STRIP=
 STRIP := -s -w
 build:
-	go build $(if $(STRIP),-trimpath) -ldflags "$(STRIP)" -o bin/personal ./plugin
-	go build $(if $(STRIP),-trimpath) -ldflags "$(STRIP)" -o bin/host-sample ./host-sample
+	go build -ldflags "$(STRIP)" -o bin/personal ./plugin
+	go build -ldflags "$(STRIP)" -o bin/host-sample ./host-sample
 
 # The sample host, which gets every change of the source: docs/developing.md, section
 # "Developing the plugin". Environment variables are the flags of serve.
+dev: STRIP =
 dev:
 	go build -o bin/dev ./internal/tools/dev
 	exec bin/dev
@@ -42,7 +46,9 @@ run: build
 	PERSONAL_SETTINGS=$${PERSONAL_SETTINGS:-data/settings.toml} bin/host-sample serve --data data
 
 # All tests but the browser's, on SQLite and on a PostgreSQL server started for them. With
-# the race detector: make test GOTESTFLAGS='$(RACE)'
+# the race detector: make test GOTESTFLAGS='$(RACE)', also in the programs that tests start with
+# PERSONAL_TEST_BINARIES= (which is empty).
+test: export PERSONAL_TEST_BINARIES ?= $(CURDIR)/bin
 test: build
 	$(POSTGRES) go test $(GOTESTFLAGS) $(TESTS)
 

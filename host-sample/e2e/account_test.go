@@ -95,7 +95,6 @@ func TestRegister_FormIsInTheChosenLanguage(t *testing.T) {
 	p.press("Создать учётную запись")
 	p.wantStatus(422)
 	p.wantFieldError("Логин", "Введите логин длиннее: не меньше 3 символов.")
-	p.wantAccessible()
 	if lang := get(p, chromedp.Evaluate[string]("document.documentElement.lang")); lang != "ru" {
 		t.Errorf("got the language %q, want ru", lang)
 	}
@@ -121,7 +120,6 @@ func TestSignIn_NeedsTheRightPassword(t *testing.T) {
 	p.wantStatus(401)
 	p.see("The login or the password is wrong.")
 	p.wantValues(map[string]string{"Login or e-mail": "anna", "Password": ""})
-	p.wantAccessible()
 	p.fill("Login or e-mail", "anna@example.com")
 	p.fill("Password", password)
 	p.press("Sign in")
@@ -204,7 +202,6 @@ func TestSessions_ListAndRevoke(t *testing.T) {
 	other.signIn("anna", password)
 	p.open("/account/sessions")
 	p.see("this device")
-	p.wantAccessible()
 	const here = `document.querySelectorAll("main li form").length`
 	if n := get(p, chromedp.Evaluate[int](here)); n != 3 { // with the one of the registration
 		t.Errorf("got %d sessions, want 3", n)
@@ -230,7 +227,6 @@ func TestSessions_EndOthersAfterSigningIn(t *testing.T) {
 	p.signIn("anna", password)
 	p.see("Your last sign-in")
 	p.see("127.0.0.1")
-	p.wantAccessible()
 	p.tabTo("Sign out everywhere else")
 	p.navigate(keyPresses(" "))
 	p.see("You are signed out everywhere else.")

@@ -277,12 +277,17 @@ func (p *tab) fill(label, text string) {
 // set sets the value of a control that is not typed into, such as a date or a select.
 func (p *tab) set(label, value string) {
 	p.t.Helper()
+	p.assign(p.control(label), value)
+}
+
+func (p *tab) assign(control chromedp.CSS, value string) {
+	p.t.Helper()
 	get(p, chromedp.Evaluate[bool](fmt.Sprintf(`(() => {
 		const control = document.querySelector(%q);
 		control.value = %q;
 		for (const happened of ["input", "change"]) control.dispatchEvent(new Event(happened, { bubbles: true }));
 		return true;
-	})()`, p.control(label), value)))
+	})()`, control, value)))
 }
 
 // tick clicks a checkbox or a radio button.
@@ -375,11 +380,11 @@ func (p *tab) signIn(login, password string) {
 }
 
 // submit fills in the form of the page by parameter names, which do not depend on the
-// language, and sends it.
+// language, and sends it. It does not type: [tab.fill] does.
 func (p *tab) submit(values map[string]string) {
 	p.t.Helper()
 	for name, value := range values {
-		p.do(chromedp.SendKeys(chromedp.CSS(`main [name="`+name+`"]`), value))
+		p.assign(chromedp.CSS(`main [name="`+name+`"]`), value)
 	}
 	p.navigate(chromedp.Click(chromedp.CSS(`main form button:not([type="button"])`)))
 }

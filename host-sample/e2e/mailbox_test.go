@@ -23,12 +23,10 @@ func TestMailbox_ShowsAndDeletesMails(t *testing.T) {
 	p := s.administrator(t, desktop)
 	p.open("/admin/mail")
 	p.see("anna@example.com")
-	p.wantAccessible()
 	p.press("Set a new password")
 	p.see(s.url + link)
 	p.see(tokenOf(link))
 	p.await("the mail's HTML", `document.querySelector("iframe.letter")?.getAttribute("sandbox") === "" ? "yes" : ""`)
-	p.wantAccessible()
 	if text := p.frameText("iframe.letter"); !strings.Contains(text, tokenOf(link)) {
 		t.Errorf("got the frame\n%s\nwant the mail with its link", text)
 	}
@@ -84,7 +82,6 @@ func TestEvents_FilterAndRefresh(t *testing.T) {
 	if !get(p, chromedp.Evaluate[bool]("window.sameDocument === true")) {
 		t.Error("the page was reloaded")
 	}
-	p.wantAccessible()
 	p.set("Type", "")
 	p.fill("User", "2")
 	p.press("Show")

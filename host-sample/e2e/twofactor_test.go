@@ -86,7 +86,6 @@ func TestTwoFactor_FromSetUpToSwitchingOff(t *testing.T) {
 			p.allowScripts(false)
 			var app authenticator
 			p.open("/account/two-factor/set-up")
-			p.wantAccessibleAlone()
 			p.openProven("/account/two-factor/set-up")
 			p.submit(nil)
 			p.wantAccessibleAlone()
@@ -98,13 +97,11 @@ func TestTwoFactor_FromSetUpToSwitchingOff(t *testing.T) {
 			}
 			p.submit(map[string]string{"code": app.code(t)})
 			p.wantStatus(http.StatusOK)
-			p.wantAccessibleAlone()
 			codes := p.recoveryCodes()
 			if len(codes) != 10 {
 				t.Fatalf("got %d recovery codes, want 10", len(codes))
 			}
 			p.navigate(chromedp.Click("main .actions a"))
-			p.wantAccessibleAlone()
 			p.wantNoText(codes[0])
 
 			p.signOut()
@@ -112,7 +109,6 @@ func TestTwoFactor_FromSetUpToSwitchingOff(t *testing.T) {
 			p.submit(map[string]string{"login": login, "password": password})
 			p.submit(map[string]string{"code": "000000"})
 			p.wantStatus(http.StatusUnauthorized)
-			p.wantAccessibleAlone()
 			p.submit(map[string]string{"code": app.code(t)})
 			p.wantStatus(http.StatusOK)
 			p.see(map[string]string{"English": "You are signed in.", "Русский": "Вход выполнен."}[name])
@@ -121,14 +117,12 @@ func TestTwoFactor_FromSetUpToSwitchingOff(t *testing.T) {
 			p.open("/account/sign-in")
 			p.submit(map[string]string{"login": login, "password": password})
 			p.navigate(chromedp.Click("main .aside a")) // to the recovery codes
-			p.wantAccessibleAlone()
 			p.submit(map[string]string{"code": strings.ToLower(codes[0])})
 			p.wantStatus(http.StatusOK)
 
 			p.open("/account/two-factor/codes")
 			p.submit(map[string]string{"password": password, "code": codes[0]})
 			p.wantStatus(http.StatusUnprocessableEntity) // used
-			p.wantAccessibleAlone()
 			p.submit(map[string]string{"password": password, "code": codes[1]})
 			p.submit(nil)
 			renewed := p.recoveryCodes()
@@ -142,7 +136,6 @@ func TestTwoFactor_FromSetUpToSwitchingOff(t *testing.T) {
 			p.open("/account/sign-in")
 			p.submit(map[string]string{"login": login, "password": password})
 			p.open("/account/two-factor")
-			p.wantAccessibleAlone()
 		})
 	}
 }
@@ -175,10 +168,8 @@ func TestTwoFactor_AdministratorRemovesIt(t *testing.T) {
 	p.see("Two-factor sign-in is on.")
 	admin.open("/admin/users")
 	admin.press("anna")
-	admin.wantAccessible()
 	admin.press("Remove the second factor …")
 	admin.see("How to check: Documentation")
-	admin.wantAccessible()
 	admin.press("Remove the second factor")
 	admin.see("The user has no second factor any more.")
 	admin.open("/admin/events?user=1")
@@ -219,5 +210,4 @@ func TestTwoFactor_KeyboardAndPrint(t *testing.T) {
 	p.see("Recovery codes are shown only once")
 	p.wantNoText(codes[0])
 	p.press("New recovery codes")
-	p.wantAccessible()
 }

@@ -251,7 +251,7 @@ func sum(numbers []int) (total int) {
 // chart marks both, and shows no errors.
 func TestAdminPages_SwapWhileUsersAreServed(t *testing.T) {
 	t.Parallel()
-	s := startWithTwo(t)
+	s, newer := startWithTwo(t)
 	older := s.plugin(t).Active.Version
 	cookie := s.enterAdmin(t)
 
@@ -260,7 +260,7 @@ func TestAdminPages_SwapWhileUsersAreServed(t *testing.T) {
 	for range 4 {
 		u := s.newUser(t)
 		users.Go(func() {
-			if err := s.live(u, stop, func(time.Duration) {}); err != nil {
+			if err := s.live(u, stop, pause, func(time.Duration) {}); err != nil {
 				failures <- err
 			}
 		})

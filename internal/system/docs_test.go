@@ -237,8 +237,8 @@ func TestDocs_CitedTestsExist(t *testing.T) {
 	}
 }
 
-// TestDocs_GoExamplesCompile builds every Go block that is a whole file. An overlay
-// makes each a package of this module without writing to it.
+// TestDocs_GoExamplesCompile compiles every Go block that is a whole file, and links none. An
+// overlay makes each a package of this module without writing to it.
 func TestDocs_GoExamplesCompile(t *testing.T) {
 	root, err := filepath.Abs(repository)
 	if err != nil {
@@ -246,7 +246,7 @@ func TestDocs_GoExamplesCompile(t *testing.T) {
 	}
 	dir := t.TempDir()
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
-	build := []string{"build", "-overlay", filepath.Join(dir, "overlay.json")}
+	compile := []string{"list", "-export", "-overlay", filepath.Join(dir, "overlay.json")}
 	for name, page := range pages(t) {
 		for _, block := range codeBlock.FindAllStringSubmatch(page, -1) {
 			if block[1] != "go" || !strings.HasPrefix(block[2], "package ") {
@@ -262,7 +262,7 @@ func TestDocs_GoExamplesCompile(t *testing.T) {
 			}
 			t.Logf("%s is from %s", example, name)
 			overlay.Replace[filepath.Join(root, example, "main.go")] = source
-			build = append(build, "./"+example)
+			compile = append(compile, "./"+example)
 		}
 	}
 	if len(overlay.Replace) < 2 {
@@ -275,9 +275,9 @@ func TestDocs_GoExamplesCompile(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", build...)
+	cmd := exec.CommandContext(t.Context(), "go", compile...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("go build: %v\n%s", err, out)
+		t.Errorf("go list -export: %v\n%s", err, out)
 	}
 }

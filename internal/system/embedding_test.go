@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/testkit"
 )
 
 // embeddingPage is the page that continues from the README.
@@ -58,8 +60,9 @@ type cms struct {
 }
 
 // startCMS makes a program of the source and files, and starts it with further
-// environment variables. The address of the pages becomes a free one.
-func startCMS(t *testing.T, source string, files map[string]string, env ...string) *cms {
+// environment variables. The address of the pages becomes a free one. The plugin is built
+// by the commands, too, unless there is one.
+func startCMS(t *testing.T, source, plugin string, files map[string]string, env ...string) *cms {
 	t.Helper()
 	root, err := filepath.Abs(repository)
 	if err != nil {
@@ -87,7 +90,15 @@ func startCMS(t *testing.T, source string, files map[string]string, env ...strin
 			t.Fatal(err)
 		}
 	}
-	c.shell = exec.Command("bash", "-e", "-c", blockOf(t, readFile(t, repository+"/README.md"), "Embed it", "sh"))
+	script := blockOf(t, readFile(t, repository+"/README.md"), "Embed it", "sh")
+	if plugin != "" {
+		const build = "go -C ../personal build -o \"$PWD/bin/personal\" ./plugin\n"
+		if !strings.Contains(script, build) {
+			t.Fatalf("the commands of the README do not build the plugin with %s", build)
+		}
+		script = strings.Replace(script, build, "mkdir bin\ncp '"+plugin+"' bin/personal\n", 1)
+	}
+	c.shell = exec.Command("bash", "-e", "-c", script)
 	c.shell.Dir, c.shell.Stdout, c.shell.Stderr = c.dir, c.log, c.log
 	c.shell.Env = append(append(os.Environ(), goFlags), env...)
 	c.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -105,8 +116,8 @@ func startCMS(t *testing.T, source string, files map[string]string, env ...strin
 	return c
 }
 
-// goFlags lets builds share their parts with those of make build.
-const goFlags = "GOFLAGS=-trimpath -buildvcs=false"
+// goFlags lets builds share their parts with those of make build, and link without symbols.
+const goFlags = "GOFLAGS=-trimpath -buildvcs=false -ldflags=-s"
 
 // awaitListening waits longer than for other things: the commands compile the plugin.
 func (c *cms) awaitListening(t *testing.T) {
@@ -182,7 +193,7 @@ func TestREADME_ProgramServesARegistration(t *testing.T) {
 	t.Parallel()
 	page := readFile(t, repository+"/README.md")
 	source := blockOf(t, page, "Embed it", "go")
-	c := startCMS(t, source, nil)
+	c := startCMS(t, source, "", nil)
 	_, section, _ := strings.Cut(page, "\n## Embed it\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	got := (&tour{url: c.url, dir: c.dir}).play(t, section)
@@ -210,7 +221,7 @@ func TestEmbedding_FullProgramWorks(t *testing.T) {
 	t.Parallel()
 	const title = "The full program"
 	page := readFile(t, embeddingPage)
-	c := startCMS(t, blockOf(t, page, title, "go"),
+	c := startCMS(t, blockOf(t, page, title, "go"), testkit.Binaries(t).Plugin,
 		map[string]string{
 			"user-fields.json": blockOf(t, page, title, "json"), "personal.toml": blockOf(t, page, title, "toml"),
 			"layout.html": blockOf(t, page, "Pages in 30 lines", "html"), "main_test.go": blockOf(t, page, "Test your CMS", "go"),

@@ -38,43 +38,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	code := m.Run()
-	if stamped.folder != "" {
-		_ = os.RemoveAll(stamped.folder) // it is in the temporary folder
-	}
-	os.Exit(code)
-}
-
-// stamped are the plugins that pluginVersion has built, each in a folder named by its
-// version.
-var stamped struct {
-	sync.Mutex
-	folder string
-}
-
-// pluginVersion returns a plugin stamped with a version. It is built once for all tests.
-func pluginVersion(t testing.TB, version string) string {
-	t.Helper()
-	stamped.Lock()
-	defer stamped.Unlock()
-	if stamped.folder == "" {
-		folder, err := os.MkdirTemp("", "personal-versions-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		stamped.folder = folder
-	}
-	path := filepath.Join(stamped.folder, version, "personal")
-	if _, err := os.Stat(path); err == nil {
-		return path
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(testkit.PluginVersion(t, version), path); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	os.Exit(m.Run())
 }
 
 // Settings of most tests: a password is hashed in about a millisecond, and attempts

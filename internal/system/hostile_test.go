@@ -74,10 +74,9 @@ func unreadable(as pair) (calls []func() call) {
 // TestSwap_HostileTextDoesNotRollBack sends text that the plugin cannot get while a new
 // version bakes, as many requests as honest clients send, after 500 of them alone.
 func TestSwap_HostileTextDoesNotRollBack(t *testing.T) {
-	binary := pluginVersion(t, newer)
 	testkit.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled + twoFactor, flags: []string{"--bake", "60s"}})
-		s.install(t, binary, newer)
+		newer := s.installAnother(t)
 		u := s.newUser(t)
 		calls := unreadable(u.pair)
 		send := func(i int) {

@@ -218,7 +218,7 @@ func TestStop_FrozenPlugin(t *testing.T) {
 
 func TestStop_FrozenProcessesDuringBake(t *testing.T) {
 	t.Parallel()
-	s := startWithTwo(t)
+	s, newer := startWithTwo(t)
 	old := s.plugin(t).Active.PID
 	s.use(t, newer)
 	s.stopFrozen(t, 1, old, s.plugin(t).Active.PID)
@@ -226,7 +226,7 @@ func TestStop_FrozenProcessesDuringBake(t *testing.T) {
 
 func TestStop_FrozenCandidateOfASwap(t *testing.T) {
 	t.Parallel()
-	s := startWithTwo(t)
+	s, newer := startWithTwo(t)
 	active := s.plugin(t).Active.PID
 	statuses := make(chan int, 1)
 	go func() {
@@ -247,14 +247,11 @@ func TestStop_FrozenCandidateOfASwap(t *testing.T) {
 	}
 }
 
-// newer is a version that [startWithTwo] installs beside the active one.
-const newer = "1.1.0"
-
-func startWithTwo(t *testing.T) *system {
+// startWithTwo starts a host and installs another version beside the active one.
+func startWithTwo(t *testing.T) (s *system, newer string) {
 	t.Helper()
-	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled})
-	s.install(t, pluginVersion(t, newer), newer)
-	return s
+	s = start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled})
+	return s, s.installAnother(t)
 }
 
 // childBesides returns a plugin process that the host has started besides

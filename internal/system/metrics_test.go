@@ -78,11 +78,9 @@ func measured(samples []sample, name string, labels ...string) (sum float64) {
 // swaps and a crash, and compares with them what the docs and the dashboard name.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	binary := pluginVersion(t, newer)
 	testkit.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + links + "[throttle.recover]\nburst = 1\nevery = \"1h\"\n",
 			flags: []string{"--bake", "1h"}})
-		s.install(t, binary, newer)
 		u := s.newUser(t)
 		s.refresh(t, s.signIn(t, u))
 		s.post(t, "auth/", params{"login": u.login, "password": "wrong horse 7"}).want(t, "invalid_credentials")
@@ -143,7 +141,7 @@ func TestMetrics(t *testing.T) {
 // testMetricsOfProcesses compares all counters while the plugin is swapped, rolled back and
 // killed under load: each process counts for itself, so that no series decreases.
 func testMetricsOfProcesses(t *testing.T, s *system, u user) {
-	older := s.plugin(t).Active.Version
+	older, newer := s.plugin(t).Active.Version, s.installAnother(t)
 	l := s.load(call{method: http.MethodGet, path: "profile/", as: u.pair}, call{method: http.MethodGet, path: "fields/"})
 	before := map[string]float64{}
 	compare := func() (process string, profiles float64) {

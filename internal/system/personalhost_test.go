@@ -35,7 +35,7 @@ func moduleConfig(t *testing.T) personalhost.Config {
 	t.Helper()
 	return personalhost.Config{
 		Data:     t.TempDir(),
-		Plugin:   pluginVersion(t, "1.0.0"),
+		Plugin:   testkit.Binaries(t).Plugin,
 		Settings: func(plugincatalogue.Manifest) ([]byte, error) { return []byte(cheap), nil },
 		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
@@ -165,7 +165,7 @@ func TestPersonalhost_ServesInFrontOfARouterUntilClosed(t *testing.T) {
 	}
 
 	// A swap reaches the log of events and the config's receiver.
-	if err := m.Manager().Use(t.Context(), "1.0.0"); err != nil {
+	if err := m.Manager().Use(t.Context(), m.Manager().Status().Version); err != nil {
 		t.Fatal(err)
 	}
 	response, err := http.Get(server.URL + "/versions/events")

@@ -62,7 +62,6 @@ func readProfile(t *testing.T, data []byte) string {
 
 func TestProfiles_OfHostAndPluginAreReadable(t *testing.T) {
 	t.Parallel()
-	newerPlugin := pluginVersion(t, newer)
 	s := start(t, options{database: testkit.SQLite(t), settings: cheap, flags: []string{"--pprof", "127.0.0.1:0", "--bake", "1h"}})
 	for path, want := range map[string]string{
 		"goroutine":                "cli.(*host).run",
@@ -81,7 +80,7 @@ func TestProfiles_OfHostAndPluginAreReadable(t *testing.T) {
 		t.Errorf("got index %s, want links relative to it", got)
 	}
 
-	s.install(t, newerPlugin, newer)
+	newer := s.installAnother(t)
 	s.use(t, newer) // the old process is warm
 	want, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.plugin(t).Active.PID))
 	if err != nil {

@@ -20,7 +20,7 @@ func TestSoakRehearsals(t *testing.T) {
 	total := count("PERSONAL_SOAK_REHEARSALS", 200)
 	testkit.Databases(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled, flags: []string{"--log-level", "error"}})
-		s.install(t, pluginVersion(t, newer), newer)
+		newer := s.installAnother(t)
 		crowd := s.crowd(t)
 		time.Sleep(10 * time.Second) // the load must run for some time
 		quiet := crowd.latencies()

@@ -30,7 +30,7 @@ func TestNodes_RollingSwapLosesNothing(t *testing.T) {
 	if len(blocks) != 4 {
 		t.Fatalf("%s has %d blocks of commands for this test, want 4: install, migrate, swap, roll back", page, len(blocks))
 	}
-	binary, old := testkit.OtherPlugin(t, next)
+	binary, old := testkit.OtherPlugin(t)
 	database := testkit.Postgres(t)
 	control := &sandbox{dir: t.TempDir(), stopped: true}
 	var nodes []*system

@@ -3,6 +3,7 @@ package system
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -53,12 +54,7 @@ var stages = map[string]func(t *testing.T, s *sandbox){
 	"docs/plugin-versions.md": func(_ *testing.T, s *sandbox) {
 		s.stopped = true // the page starts its host itself
 	},
-	"README.md": func(t *testing.T, s *sandbox) {
-		s.stopped = true
-		if err := os.Remove(filepath.Join(s.dir, "bin")); err != nil { // make run builds the programs
-			t.Fatal(err)
-		}
-	},
+	"README.md": func(_ *testing.T, s *sandbox) { s.stopped = true },
 	"docs/import-export.md": func(t *testing.T, s *sandbox) {
 		s.host(t)
 		s.write(t, "users.csv", s.shown(t, "docs/import-export.md", "cat users.csv"))
@@ -105,6 +101,7 @@ type sandbox struct {
 	stopped  bool     // no host runs until a command starts it
 	settings string   // of the plugin, beside those of every host
 	system   *system  // the running host, if any
+	version  string   // of the plugin where pages have shownVersion; empty: the same
 	set      []string // commands so far that assign variables or change the folder
 }
 
@@ -166,8 +163,8 @@ func (s *sandbox) host(t *testing.T) *system {
 		data := filepath.Join(s.dir, "data")
 		s.system = start(t, options{
 			database: "sqlite://" + filepath.Join(data, "personal.db"), settings: cheap + s.settings, data: data,
-			flags: []string{"--plugin", pluginVersion(t, "1.2.3")}, // the version on most pages
 		})
+		s.version = s.system.plugin(t).Active.Version
 	}
 	return s.system
 }
@@ -197,6 +194,8 @@ func (b commandBlock) commands() []step {
 	}
 	return steps
 }
+
+const makeRun = "make run\n"
 
 // startsHost matches a command that starts the host, which then runs until the next one, or
 // until the page ends.
@@ -245,7 +244,7 @@ func (s *sandbox) run(t *testing.T, b commandBlock, c step) {
 	s.set = append(s.set, keeps.FindAllString(c.command, -1)...)
 	got := downloading.ReplaceAllString(strings.ReplaceAll(string(printed), "\r", ""), "")
 	if s.system != nil {
-		got = s.system.asShown(got)
+		got = s.asShown(got)
 	}
 	t.Logf("%s: %s(%v)", b, c.command, time.Since(began).Round(time.Millisecond))
 	if err != nil {
@@ -262,7 +261,8 @@ func (s *sandbox) run(t *testing.T, b commandBlock, c step) {
 func (s *sandbox) bash(t *testing.T, script string) *exec.Cmd {
 	script = strings.Join(s.set, "\n") + "\n" + script
 	if s.system != nil {
-		script = strings.NewReplacer(tourAddress, s.system.url, tourName, named(s.system.url)).Replace(script)
+		script = strings.NewReplacer(tourAddress, s.system.url, tourName, named(s.system.url), shownVersion,
+			cmp.Or(s.version, shownVersion)).Replace(script)
 	}
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
 	cmd.Dir = s.dir
@@ -272,7 +272,7 @@ func (s *sandbox) bash(t *testing.T, script string) *exec.Cmd {
 			return strings.HasPrefix(variable, prefix)
 		})
 	})
-	cmd.Env = append(cmd.Env, "PERSONAL_ADDR=127.0.0.1:0", "CURL_HOME="+s.dir)
+	cmd.Env = append(cmd.Env, "PERSONAL_ADDR=127.0.0.1:0", "CURL_HOME="+s.dir, goFlags)
 	return cmd
 }
 
@@ -282,16 +282,19 @@ func (s *sandbox) serve(t *testing.T, command string) {
 	if s.system != nil {
 		s.system.stop(t)
 	}
-	if command == "make run\n" { // builds first; that can take longer than the wait below
-		if out, err := s.bash(t, "make build").CombinedOutput(); err != nil {
-			t.Fatalf("make build: %v\n%s", err, out)
+	page := command
+	if command == makeRun { // it builds first what make test has built already
+		plan, err := s.bash(t, "diff <(make --dry-run build) <(make --dry-run run) | grep '^<'").CombinedOutput()
+		if len(plan) > 0 {
+			t.Fatalf("make run does not build all programs first: %v\n%s", err, plan)
 		}
+		command = "make --old-file=build run"
 	}
 	running := &system{data: filepath.Join(s.dir, "data"), log: &journal{}, ended: make(chan struct{}), client: newClient()}
 	cmd := s.bash(t, "exec "+command)
 	cmd.Cancel = func() error { return nil } // finish stops it
 	cmd.WaitDelay = 2 * patience
-	if command == "make run\n" { // pages show what it prints to a terminal
+	if page == makeRun { // pages show what it prints to a terminal
 		reader, program := terminal(t)
 		cmd.Stdout = program
 		go func() {
@@ -303,7 +306,7 @@ func (s *sandbox) serve(t *testing.T, command string) {
 	running.begin(t, cmd)
 	running.awaitURL(t, options{})
 	eventually(t, "/readyz responds with 200", func() bool { return running.status("/readyz") == http.StatusOK })
-	if command == "make run\n" { // the signals of this test are for the host
+	if page == makeRun { // the signals of this test are for the host
 		var host struct{ PID int }
 		if err := json.Unmarshal([]byte(readFile(t, filepath.Join(running.data, "host.json"))), &host); err != nil {
 			t.Fatal(err)
@@ -322,7 +325,7 @@ func (s *sandbox) printed() string {
 	var text strings.Builder
 	for line := range strings.Lines(s.system.log.String()) {
 		if !strings.HasPrefix(line, "time=") {
-			text.WriteString(s.system.asShown(line))
+			text.WriteString(s.asShown(line))
 		}
 	}
 	return text.String()
@@ -331,9 +334,13 @@ func (s *sandbox) printed() string {
 // named returns the URL of a host as browsers are led to it.
 func named(url string) string { return strings.Replace(url, "127.0.0.1", "localhost", 1) }
 
-// asShown returns a text with the page's addresses in place of those of the host.
-func (s *system) asShown(text string) string {
-	return strings.NewReplacer(s.url, tourAddress, named(s.url), tourName).Replace(text)
+// shownVersion is the plugin's version on most pages.
+const shownVersion = "1.2.3"
+
+// asShown returns a text with the page's addresses and version in place of those of the host.
+func (s *sandbox) asShown(text string) string {
+	url := s.system.url
+	return strings.NewReplacer(url, tourAddress, named(url), tourName, cmp.Or(s.version, shownVersion), shownVersion).Replace(text)
 }
 
 // masks match the parts of an output that differ from run to run.

@@ -38,7 +38,7 @@ func TestSettings_OlderVersionServesWithThoseOfANewerOne(t *testing.T) {
 	}
 	s := start(t, o)
 	older := s.plugin(t).Active.Version
-	s.install(t, pluginVersion(t, newer), newer)
+	newer := s.installAnother(t)
 	s.swapAndSettle(t, newer)
 
 	write("[" + unknown + "]\nenabled = true\n")

@@ -90,7 +90,7 @@ func TestSkew_ReleasedPluginIgnoresPasskeys(t *testing.T) {
 		write(cheap + unthrottled)
 		s := start(t, options{database: database, flags: []string{"--settings", settings, "--bake", "1s", "--plugin", released}})
 		older := s.plugin(t).Active.Version
-		s.install(t, pluginVersion(t, newer), newer)
+		newer := s.installAnother(t)
 		write(cheap + unthrottled + passkeys)
 		s.swapAndSettle(t, newer)
 

@@ -42,17 +42,11 @@ func count(variable string, usual int) int {
 // with these.
 func TestSoakSwaps(t *testing.T) {
 	total := count("PERSONAL_SOAK_SWAPS", 1000)
-	versions := []string{"1.0.0", "1.1.0"}
-	// What other tests use too must not be in this test's temporary folder.
-	testkit.Binaries(t)
-	for _, version := range versions {
-		pluginVersion(t, version)
-	}
+	testkit.Binaries(t)             // which other tests use too, must not be in this test's temporary folder
 	t.Setenv("TMPDIR", t.TempDir()) // of the host and the plugins
 	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled, flags: []string{"--log-level", "error"}})
-	for _, version := range versions {
-		s.install(t, pluginVersion(t, version), version)
-	}
+	older := s.plugin(t).Active.Version
+	versions := []string{s.installAnother(t), older}
 	crowd := s.crowd(t)
 	time.Sleep(10 * time.Second) // the load must run for some time
 	quiet := crowd.latencies()
@@ -170,7 +164,7 @@ func (s *system) crowd(t testing.TB) *crowd {
 	for range clients {
 		u := s.newUser(t)
 		c.clients.Go(func() {
-			err := s.live(u, c.stop, func(d time.Duration) {
+			err := s.live(u, c.stop, 0, func(d time.Duration) {
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				c.took = append(c.took, d)
@@ -215,7 +209,7 @@ func median[T cmp.Ordered](values []T) T {
 
 // TestSoakFlood has the bounds of a flood of sign-ins on an otherwise idle machine.
 func TestSoakFlood(t *testing.T) {
-	f := flooded(t)
+	f := flooded(t, 500)
 	if p50 := f.quick[len(f.quick)/2]; p50 > 100*time.Millisecond {
 		t.Errorf("got a median of %v for a signed-in user's call, want 100ms at most", p50)
 	}
@@ -227,7 +221,7 @@ func TestSoakFlood(t *testing.T) {
 // TestSoakAddressFlood has the bounds of a flood from one address for other addresses.
 func TestSoakAddressFlood(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, database string) {
-		f := floodedFromOneAddress(t, database)
+		f := floodedFromOneAddress(t, database, "", 0)
 		if p50 := f.took[len(f.took)/2]; f.served < 14 || p50 > 700*time.Millisecond {
 			t.Errorf("%d of 15 sign-ins succeeded, median %v; want 14 at least, and 700ms at most", f.served, p50)
 		}

@@ -44,7 +44,7 @@ func TestTwoFactor_IsOfferedOnceSettled(t *testing.T) {
 	s.wantOffered(t, u, false)
 
 	write(unverified + twoFactor)
-	s.install(t, pluginVersion(t, newer), newer)
+	newer := s.installAnother(t)
 	s.use(t, newer)
 	s.wantOffered(t, u, false)
 	s.stop(t)
@@ -76,8 +76,9 @@ func TestSkew_ReleasedPluginIsKeptOutBySecondFactors(t *testing.T) {
 	}
 	unswapped, baking, swapped := node("1h"), node("1h"), node("1s")
 	old := unswapped.plugin(t).Active.Version
+	var newer string
 	for _, s := range []*system{baking, swapped} {
-		s.install(t, pluginVersion(t, newer), newer)
+		newer = s.installAnother(t)
 		s.use(t, newer)
 	}
 	swapped.awaitServing(t, newer, 0)
@@ -136,7 +137,7 @@ func TestSkew_ReleasedPluginIsKeptOutBySecondFactors(t *testing.T) {
 		wantRefusal(t, options{database: database, settings: cheap, flags: []string{"--plugin", released}}, reason)
 	})
 	t.Run("swap at a node that ran it all the time", func(t *testing.T) {
-		unswapped.install(t, pluginVersion(t, newer), newer)
+		unswapped.installAnother(t)
 		if code, got := unswapped.ask(t, "use", fmt.Sprintf(`{"version":%q}`, newer)); code != http.StatusConflict ||
 			!strings.Contains(got, `"step":"preflight"`) {
 			t.Errorf("got %d %s, want a refusal, because %s could not take over again", code, got, old)

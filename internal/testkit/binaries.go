@@ -53,30 +53,44 @@ func Binaries(t testing.TB) Paths {
 	return paths
 }
 
-// PluginVersion builds the plugin with a version and returns its path.
-func PluginVersion(t testing.TB, version string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "personal")
-	if err := build(path, module+"/plugin", "-X main.version="+version); err != nil {
-		t.Fatalf("building plugin %s: %v", version, err)
-	}
-	return path
-}
-
-// OtherPlugin returns a plugin of another version than the given version, to swap
-// with, and its version: the last release's plugin if ReleasedVariable names it, else
-// a newly built one.
-func OtherPlugin(t testing.TB, than string) (binary, version string) {
+// OtherPlugin returns a plugin of another version than the one under test, to swap with,
+// and its version: the last release's plugin if ReleasedVariable names it, else
+// AnotherBuild(t, 2).
+func OtherPlugin(t testing.TB) (binary, version string) {
 	t.Helper()
 	if released := os.Getenv(ReleasedVariable); released != "" {
-		out, err := exec.Command(released, "version").Output()
-		if err != nil {
-			t.Fatalf("the last release's plugin: %v", err)
-		}
-		return released, strings.TrimSpace(string(out))
+		return released, versionOf(t, released)
 	}
-	version = than + "-before"
-	return PluginVersion(t, version), version
+	return AnotherBuild(t, 2)
+}
+
+// AnotherBuild returns a copy of the plugin under test, and its version. The copy has n more
+// bytes, and the version of a development build is the digest of its binary: nothing has to
+// be linked for another version.
+func AnotherBuild(t testing.TB, n int) (binary, version string) {
+	t.Helper()
+	program, err := os.ReadFile(Binaries(t).Plugin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary = filepath.Join(t.TempDir(), "personal")
+	if err := os.WriteFile(binary, append(program, make([]byte, n)...), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	version = versionOf(t, binary)
+	if version == versionOf(t, Binaries(t).Plugin) {
+		t.Fatalf("the plugin under test is a release, %s: the tests need a development build", version)
+	}
+	return binary, version
+}
+
+func versionOf(t testing.TB, plugin string) string {
+	t.Helper()
+	out, err := exec.Command(plugin, "version").Output()
+	if err != nil {
+		t.Fatalf("the version of the plugin %s: %v", plugin, err)
+	}
+	return strings.TrimSpace(string(out))
 }
 
 var binaries = sync.OnceValues(func() (Paths, error) {
@@ -93,8 +107,8 @@ var binaries = sync.OnceValues(func() (Paths, error) {
 		return Paths{}, errors.Join(err, os.RemoveAll(folder))
 	}
 	return paths, errors.Join(
-		build(paths.Host, module+"/host-sample", ""),
-		build(paths.Plugin, module+"/plugin", ""))
+		build(paths.Host, module+"/host-sample"),
+		build(paths.Plugin, module+"/plugin"))
 })
 
 func pathsIn(folder string) Paths {
@@ -102,8 +116,8 @@ func pathsIn(folder string) Paths {
 }
 
 // build builds a program without symbols, which takes less time to link and to copy.
-func build(binary, pkg, linkFlags string) error {
-	args := []string{"build", "-o", binary, "-ldflags", "-s -w " + linkFlags}
+func build(binary, pkg string) error {
+	args := []string{"build", "-o", binary, "-ldflags", "-s -w"}
 	if race.Enabled { // with the flags of make test, which has compiled the packages already
 		args = append(append(args, "-race"), strings.Fields(os.Getenv(gcFlagsVariable))...)
 	} else {

@@ -57,9 +57,6 @@ func newRigIn(t *testing.T, f folder, catalogue *plugincatalogue.Catalogue, chan
 	if change != nil {
 		change(&c)
 	}
-	if c.Catalogue == catalogue {
-		stage(c.RunDir, "1.0.0")
-	}
 	m, err := pluginmanager.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -100,22 +97,26 @@ var pluginBinary = sync.OnceValues(func() (binary string, err error) {
 	return binary, nil
 })
 
-// newCatalogue installs the test binary as the active plugin of a catalogue in
-// dir.
-func newCatalogue(dir string) (*plugincatalogue.Catalogue, error) {
-	catalogue, err := plugincatalogue.Open(dir)
-	if err != nil {
-		return nil, err
-	}
+// install adds a version of the test's plugin to a catalogue: a script that becomes the program. A
+// catalogue and a manager read all of a plugin whenever they verify it, which is much for a test
+// binary.
+func install(catalogue *plugincatalogue.Catalogue, version string) error {
 	binary, err := pluginBinary()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	entry, err := catalogue.Install(context.Background(), binary)
+	dir, err := os.MkdirTemp("", "pluginmanager-test-")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return catalogue, catalogue.SaveState(plugincatalogue.State{Active: entry.Manifest.Version})
+	defer os.RemoveAll(dir)
+	script := filepath.Join(dir, plugincatalogue.Name)
+	text := fmt.Sprintf("#!/bin/sh\nexec '%s' %s%s \"$@\"\n", binary, versionFlag, version)
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+		return err
+	}
+	_, err = catalogue.Install(context.Background(), script)
+	return err
 }
 
 func configure(f folder, catalogue *plugincatalogue.Catalogue) pluginmanager.Config {
@@ -306,19 +307,12 @@ func newSwapRig(t *testing.T, change func(*pluginmanager.Config)) *swapRig {
 	return &swapRig{rig: r, catalogue: catalogue, events: seen}
 }
 
-// Use swaps to a version of which the manager already has a copy.
-func (r *swapRig) Use(ctx context.Context, version string, ignore ...pluginmanager.Ignore) error {
-	stage(r.run, version)
-	return r.Manager.Use(ctx, version, ignore...)
-}
-
-// source is a catalogue of both versions, with verified copies of them, that TestMain removes.
-// Installing and copying are slow, so tests share the files.
+// source is a catalogue of both versions that TestMain removes. To install runs the plugin, so
+// tests share the files.
 var source struct {
 	once      sync.Once
 	dir       string
 	catalogue *plugincatalogue.Catalogue
-	copies    map[string]string // by version
 	err       error
 }
 
@@ -326,50 +320,11 @@ func makeSource() (err error) {
 	if source.dir, err = os.MkdirTemp("", "pluginmanager-test-"); err != nil {
 		return err
 	}
-	catalogue, err := newCatalogue(source.dir)
-	if err != nil {
+	if source.catalogue, err = plugincatalogue.Open(source.dir); err != nil {
 		return err
 	}
-	source.catalogue = catalogue
-	binary, err := pluginBinary()
-	if err != nil {
-		return err
-	}
-	data, err := os.ReadFile(binary)
-	if err != nil {
-		return err
-	}
-	second := filepath.Join(source.dir, ".second")
-	if err := os.WriteFile(second, append(data, trailer+"2.0.0"...), 0o700); err != nil {
-		return err
-	}
-	if _, err = catalogue.Install(context.Background(), second); err != nil {
-		return err
-	}
-	source.copies = map[string]string{}
-	for _, version := range []string{"1.0.0", "2.0.0"} {
-		entry, err := catalogue.Find(version)
-		if err != nil {
-			return err
-		}
-		if source.copies[version], err = catalogue.Stage(context.Background(), entry, filepath.Join(source.dir, ".copies")); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// stage leaves a verified copy of a version in a run folder, as an earlier manager does. If it
-// cannot, such as on another file system, the manager makes a copy.
-func stage(run, version string) {
-	path, ok := source.copies[version]
-	if !ok {
-		return
-	}
-	target := filepath.Join(run, "staged", filepath.Base(filepath.Dir(path)), plugincatalogue.Name)
-	if os.MkdirAll(filepath.Dir(target), 0o700) == nil && os.Link(path, target) != nil {
-		_ = os.Remove(filepath.Dir(target))
-	}
+	return errors.Join(install(source.catalogue, "1.0.0"), install(source.catalogue, "2.0.0"),
+		source.catalogue.SaveState(plugincatalogue.State{Active: "1.0.0"}))
 }
 
 // sharedCatalogue returns the source, for tests that do not change the catalogue. Version 1.0.0 is

@@ -20,7 +20,7 @@ func TestStart_WaitsForAFolderThatAllowsExecution(t *testing.T) {
 	if !mounttest.Isolated(t) {
 		return
 	}
-	mount := mounttest.Tmpfs(t, syscall.MS_NOEXEC, "size=200m")
+	mount := mounttest.Tmpfs(t, syscall.MS_NOEXEC, "size=4m")
 	r := newSwapRig(t, func(c *pluginmanager.Config) {
 		c.RunDir, c.FailureRetry = filepath.Join(mount, "run"), time.Second
 	})
@@ -37,7 +37,7 @@ func TestStart_WaitsForAFolderThatAllowsExecution(t *testing.T) {
 		t.Errorf("got %v, want that a file below %s may not be run, and noexec as a cause", err, mount)
 	}
 	r.wantState(t, state) // another version would fail there, too
-	if err := syscall.Mount("", mount, "", syscall.MS_REMOUNT, "size=200m"); err != nil {
+	if err := syscall.Mount("", mount, "", syscall.MS_REMOUNT, "size=4m"); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a start after the mount was changed", func() bool { return r.Status().State == pluginmanager.StateServing })
@@ -49,7 +49,7 @@ func TestUse_FullDiskIsRefusedAndTheOldVersionServes(t *testing.T) {
 	if !mounttest.Isolated(t) {
 		return
 	}
-	mount := mounttest.Tmpfs(t, 0, "size=200m")
+	mount := mounttest.Tmpfs(t, 0, "size=4m")
 	r := newSwapRig(t, func(c *pluginmanager.Config) { c.RunDir, c.Bake = filepath.Join(mount, "run"), -1 })
 	r.start(t)
 	other := filepath.Join(mount, "other files")

@@ -37,7 +37,7 @@ const (
 
 func TestMain(m *testing.M) {
 	switch {
-	case len(os.Args) == 2 && os.Args[1] == "manifest":
+	case len(os.Args) == 3 && os.Args[2] == "manifest":
 		printManifest()
 	case os.Getenv(pluginEnv) != "":
 		runPlugin(folder(os.Getenv(pluginEnv)))
@@ -69,33 +69,11 @@ func printManifest() {
 	})
 }
 
-// trailer precedes the version at the end of a binary that differs from 1.0.0.
-const trailer = "\nthis is plugin "
+// versionFlag and a version are the first argument of a plugin.
+const versionFlag = "-version="
 
-// ownVersion is the version of the running binary.
-func ownVersion() string {
-	path, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		panic(err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		panic(err)
-	}
-	end := make([]byte, len(trailer)+len("1.0.0"))
-	if _, err := f.ReadAt(end, info.Size()-int64(len(end))); err != nil {
-		panic(err)
-	}
-	if version, ok := strings.CutPrefix(string(end), trailer); ok {
-		return version
-	}
-	return "1.0.0"
-}
+// ownVersion is the version of the running plugin.
+func ownVersion() string { return strings.TrimPrefix(os.Args[1], versionFlag) }
 
 // folder holds the files through which a test and its plugin communicate.
 type folder string

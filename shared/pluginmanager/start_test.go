@@ -179,10 +179,7 @@ func TestWaitReady_NoActiveVersionIsPermanentError(t *testing.T) {
 
 func TestWaitReady_TamperedBinaryIsRefused(t *testing.T) {
 	t.Parallel()
-	catalogue, err := newCatalogue(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	catalogue := linkedCatalogue(t)
 	r := newRig(t, good, func(c *pluginmanager.Config) { c.Catalogue = catalogue })
 	entry, err := catalogue.Find("1.0.0")
 	if err != nil {

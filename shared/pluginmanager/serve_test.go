@@ -2,6 +2,7 @@ package pluginmanager_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"os"
 	"path/filepath"
@@ -90,9 +91,12 @@ func TestSockets_PrivateFolderIsRemovedOnStop(t *testing.T) {
 		t.Errorf("folder of the sockets: got %v (%v), want mode 0700", info, err)
 	}
 	found := 0
-	_ = filepath.WalkDir(sockets, func(_ string, d os.DirEntry, _ error) error {
+	_ = filepath.WalkDir(sockets, func(path string, d os.DirEntry, _ error) error {
 		if d.Type()&os.ModeSocket != 0 {
 			found++
+			if err := callWithoutCertificate(path); err == nil || !strings.Contains(err.Error(), "certificate required") {
+				t.Errorf("a call to %s without a certificate: got %v, want that one is required", path, err)
+			}
 		}
 		return nil
 	})
@@ -105,6 +109,20 @@ func TestSockets_PrivateFolderIsRemovedOnStop(t *testing.T) {
 	if _, err := os.Stat(sockets); !os.IsNotExist(err) {
 		t.Errorf("sockets after the stop: got %v, want that they are removed", err)
 	}
+}
+
+// callWithoutCertificate returns the error of a TLS connection that shows no certificate.
+func callWithoutCertificate(socket string) error {
+	conn, err := tls.Dial("unix", socket, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(generous)); err != nil {
+		return err
+	}
+	_, err = conn.Read(make([]byte, 1)) // an HTTP/2 server is the first to speak
+	return err
 }
 
 func TestStart_RunFolderIsExclusive(t *testing.T) {

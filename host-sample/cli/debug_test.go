@@ -12,7 +12,7 @@ import (
 )
 
 func TestDebugPlugin_EveryProcessIsAnnounced(t *testing.T) {
-	h := start(t, "--debug-plugin", "--bake", "0s")
+	h := start(t, "--debug-plugin", "--bake", "0s", "--plugin", testBinary(t))
 	first := h.awaitAttach(t, "1.0.0", 0)
 	if log := h.log.String(); !strings.Contains(log, "--debug-plugin is for development") {
 		t.Errorf("got log %q, want a warning", log)
@@ -27,7 +27,7 @@ func TestDebugPlugin_EveryProcessIsAnnounced(t *testing.T) {
 		t.Errorf("got the warning about symbols %v, want %v: go test strips its binaries", got, want)
 	}
 
-	code, stdout, stderr := runToEnd(t, "plugin", "install", "--data", h.data, copyAs(t, "2.0.0"))
+	code, stdout, stderr := runToEnd(t, "plugin", "install", "--data", h.data, fake(t, "2.0.0"))
 	if code != 0 {
 		t.Fatalf("installing: got exit code %d, %q, %q", code, stdout, stderr)
 	}

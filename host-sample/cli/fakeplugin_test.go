@@ -20,7 +20,7 @@ import (
 // `manifest`, and serves a fake when a host starts it.
 func TestMain(m *testing.M) {
 	switch {
-	case len(os.Args) == 2 && os.Args[1] == "manifest":
+	case len(os.Args) > 1 && os.Args[len(os.Args)-1] == "manifest":
 		printManifest()
 	case pluginrpc.UnderHandshake():
 		pluginrpc.Serve(buildFake, pluginrpc.ServeOptions{})
@@ -29,50 +29,29 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// fakeVersion is the version of the test binary; a copy may end with another one.
+// fakeVersion is the version of the test binary, unless its first argument is asVersion and another.
 const (
-	fakeVersion   = "1.0.0"
-	versionMarker = "\x00the fake's version is "
+	fakeVersion = "1.0.0"
+	asVersion   = "-version="
 )
 
 // ownVersion returns the version of the running fake.
 func ownVersion() string {
-	path, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
-	return versionIn(path)
-}
-
-func versionIn(path string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		panic(err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		panic(err)
-	}
-	end := make([]byte, 64)
-	if _, err := f.ReadAt(end, info.Size()-int64(len(end))); err != nil {
-		panic(err)
-	}
-	if _, version, found := strings.Cut(string(end), versionMarker); found {
-		return version
+	if len(os.Args) > 1 {
+		if version, found := strings.CutPrefix(os.Args[1], asVersion); found {
+			return version
+		}
 	}
 	return fakeVersion
 }
 
-// copyAs returns the path of a fake of another version.
-func copyAs(t *testing.T, version string) string {
+// fake returns the path of a fake of a version: a script that becomes the test binary, which is
+// large to copy and to verify.
+func fake(t *testing.T, version string) string {
 	t.Helper()
-	binary, err := os.ReadFile(testBinary(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(t.TempDir(), "fake")
-	if err := os.WriteFile(path, append(binary, versionMarker+version...), 0o700); err != nil {
+	text := fmt.Sprintf("#!/bin/sh\nexec '%s' %s%s \"$@\"\n", testBinary(t), asVersion, version)
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -49,7 +49,7 @@ func start(t *testing.T, args ...string) *running {
 	r := &running{t: t, stop: cancel, done: make(chan struct{}), log: &logBuffer{}, printed: &logBuffer{}}
 	r.data = filepath.Join(t.TempDir(), "data")
 	stdout, lines := io.Pipe()
-	args = append([]string{"serve", "--data", r.data, "--addr", "127.0.0.1:0", "--plugin", testBinary(t)}, args...)
+	args = append([]string{"serve", "--data", r.data, "--addr", "127.0.0.1:0", "--plugin", fake(t, fakeVersion)}, args...)
 	go func() {
 		defer close(r.done)
 		defer lines.Close()
@@ -253,7 +253,7 @@ func TestHost_RefusesDamagedSecretKey(t *testing.T) {
 	if err := os.WriteFile(file, []byte("# a key\nhunter2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, _, stderr := runToEnd(t, "serve", "--data", data, "--addr", "127.0.0.1:0", "--plugin", testBinary(t))
+	code, _, stderr := runToEnd(t, "serve", "--data", data, "--addr", "127.0.0.1:0", "--plugin", fake(t, fakeVersion))
 	if code != 1 || !strings.Contains(stderr, file+":2: the line is not a key") || strings.Contains(stderr, "hunter2") {
 		t.Errorf("got exit code %d, standard error %q, want 1 and the file's line without its text", code, stderr)
 	}

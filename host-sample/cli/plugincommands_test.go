@@ -66,7 +66,7 @@ func TestPluginInstall_WithKeysNeedsSignedBundle(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a binary":           {[]string{"install", testBinary(t), "--plugin-key", public}, "not signed: a binary alone"},
+		"a binary":           {[]string{"install", fake(t, fakeVersion), "--plugin-key", public}, "not signed: a binary alone"},
 		"with another key":   {[]string{"install", bundle, "--plugin-key", other}, "not signed by a configured key"},
 		"a file with no key": {[]string{"install", bundle, "--plugin-key", bundle}, "--plugin-key (PERSONAL_PLUGIN_KEY)"},
 		"a key and no file":  {[]string{"install", bundle, "--plugin-key", public, "--plugin-key", ""}, "--plugin-key"},
@@ -89,7 +89,7 @@ func TestPluginList_ShowsUseAndSigner(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	for _, args := range [][]string{
 		{"install", "--activate", signedBundle(t, "1.2.3", secret), "--plugin-key", public},
-		{"install", testBinary(t)},
+		{"install", fake(t, fakeVersion)},
 	} {
 		if code, _, stderr := runToEnd(t, append([]string{"plugin", "--data", data}, args...)...); code != 0 {
 			t.Fatalf("%v: got exit code %d, %q, want 0", args, code, stderr)
@@ -158,7 +158,7 @@ func TestPluginPrune_PrintsRemovedVersions(t *testing.T) {
 func TestServe_WithKeysRefusesUnsignedPlugin(t *testing.T) {
 	_, public := signingKey(t)
 	code, _, stderr := runCommand(t, "serve", "--data", filepath.Join(t.TempDir(), "data"), "--addr", "127.0.0.1:0",
-		"--plugin", testBinary(t), "--plugin-key", public)
+		"--plugin", fake(t, fakeVersion), "--plugin-key", public)
 	if code != 1 || !strings.Contains(stderr, "--plugin (PERSONAL_PLUGIN)") || !strings.Contains(stderr, "signed bundle") {
 		t.Errorf("got exit code %d, %q, want 1 and the flag", code, stderr)
 	}
@@ -180,7 +180,7 @@ func TestPlugin_EmptyCatalogue(t *testing.T) {
 func TestPlugin_InstallListRemove(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	for range 2 { // the same binary again changes nothing
-		if code, stdout, stderr := runToEnd(t, "plugin", "install", testBinary(t), "--data", dir); code != 0 || stdout != fakeVersion+"\n" {
+		if code, stdout, stderr := runToEnd(t, "plugin", "install", fake(t, fakeVersion), "--data", dir); code != 0 || stdout != fakeVersion+"\n" {
 			t.Fatalf("install: got exit code %d, %q, %q, want the version", code, stdout, stderr)
 		}
 	}
@@ -204,7 +204,7 @@ func TestChoosePlugin_ActivatesHighest(t *testing.T) {
 	if err := choosePlugin(t.Context(), catalogue, "", quietLog()); !errors.Is(err, errNoPlugin) {
 		t.Errorf("empty catalogue: got %v, want %v", err, errNoPlugin)
 	}
-	if _, err := catalogue.Install(t.Context(), testBinary(t)); err != nil {
+	if _, err := catalogue.Install(t.Context(), fake(t, fakeVersion)); err != nil {
 		t.Fatal(err)
 	}
 	if err := choosePlugin(t.Context(), catalogue, "", quietLog()); err != nil {

@@ -229,7 +229,7 @@ func TestMemorySize_IsReadWithItsUnit(t *testing.T) {
 
 func TestCommands_RefuseWhatOthersCanChange(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	if code, _, stderr := runToEnd(t, "plugin", "install", "--activate", testBinary(t), "--data", data); code != 0 {
+	if code, _, stderr := runToEnd(t, "plugin", "install", "--activate", fake(t, fakeVersion), "--data", data); code != 0 {
 		t.Fatalf("got exit code %d, %q, want 0", code, stderr)
 	}
 	settings, key := filepath.Join(t.TempDir(), "personal.toml"), filepath.Join(t.TempDir(), "key.pub")
@@ -239,7 +239,7 @@ func TestCommands_RefuseWhatOthersCanChange(t *testing.T) {
 		}
 	}
 	serve := []string{"serve", "--addr", "127.0.0.1:0"}
-	all := [][]string{serve, {"plugin", "list"}, {"plugin", "install", testBinary(t)}, {"plugin", "remove", "1.0.0"}, {"plugin", "prune"}}
+	all := [][]string{serve, {"plugin", "list"}, {"plugin", "install", fake(t, fakeVersion)}, {"plugin", "remove", "1.0.0"}, {"plugin", "prune"}}
 	online := [][]string{{"plugin", "status"}, {"plugin", "use", "1.0.0"}, {"plugin", "rollback"}, {"admin-link"}, {"healthcheck"}}
 	for path, refusing := range map[string][][]string{
 		data:                               slices.Concat(all, online),

@@ -273,7 +273,7 @@ last error: it ended
 func TestSwap_FailsNoRequest(t *testing.T) {
 	h := start(t, "--bake", "1h")
 	h.send(http.MethodGet, "/api/v1/personal/fields/", "") // the plugin serves
-	if code, stdout, stderr := runToEnd(t, "plugin", "install", copyAs(t, "1.1.0"), "--data", h.data); code != 0 || stdout != "1.1.0\n" {
+	if code, stdout, stderr := runToEnd(t, "plugin", "install", fake(t, "1.1.0"), "--data", h.data); code != 0 || stdout != "1.1.0\n" {
 		t.Fatalf("install: got exit code %d, %q, %q, want 1.1.0", code, stdout, stderr)
 	}
 	failed, sent := h.sendDuring(t, func() {

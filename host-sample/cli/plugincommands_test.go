@@ -179,8 +179,9 @@ func TestPlugin_EmptyCatalogue(t *testing.T) {
 
 func TestPlugin_InstallListRemove(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
+	binary := fake(t, fakeVersion)
 	for range 2 { // the same binary again changes nothing
-		if code, stdout, stderr := runToEnd(t, "plugin", "install", fake(t, fakeVersion), "--data", dir); code != 0 || stdout != fakeVersion+"\n" {
+		if code, stdout, stderr := runToEnd(t, "plugin", "install", binary, "--data", dir); code != 0 || stdout != fakeVersion+"\n" {
 			t.Fatalf("install: got exit code %d, %q, %q, want the version", code, stdout, stderr)
 		}
 	}

@@ -239,7 +239,8 @@ func TestCommands_RefuseWhatOthersCanChange(t *testing.T) {
 		}
 	}
 	serve := []string{"serve", "--addr", "127.0.0.1:0"}
-	all := [][]string{serve, {"plugin", "list"}, {"plugin", "install", fake(t, fakeVersion)}, {"plugin", "remove", "1.0.0"}, {"plugin", "prune"}}
+	install := []string{"plugin", "install", fake(t, fakeVersion)}
+	all := [][]string{serve, {"plugin", "list"}, install, {"plugin", "remove", "1.0.0"}, {"plugin", "prune"}}
 	online := [][]string{{"plugin", "status"}, {"plugin", "use", "1.0.0"}, {"plugin", "rollback"}, {"admin-link"}, {"healthcheck"}}
 	for path, refusing := range map[string][][]string{
 		data:                               slices.Concat(all, online),

@@ -72,10 +72,6 @@ type Process struct {
 // different protocols, and wraps [ErrKilled] if the process was killed from outside.
 func Start(ctx context.Context, o Options) (*Process, error) {
 	began := time.Now()
-	secured, certificate, err := mutualTLS()
-	if err != nil {
-		return nil, fmt.Errorf("making the certificate of the host: %w", err)
-	}
 	lines := &logForwarder{log: o.Log, version: o.Manifest.Version, generation: o.Generation}
 	p := &Process{log: lines.logger(), child: newChild(o.Binary, lines), lost: make(chan struct{})}
 	p.markLost = sync.OnceFunc(func() { close(p.lost) })
@@ -88,7 +84,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		VersionedPlugins: pluginrpc.VersionedPlugins(o.Host, p.log, o.TracerProvider),
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		GRPCDialOptions:  pluginrpc.DialOptions(),
-		TLSConfig:        secured,
+		AutoMTLS:         true,
 		SkipHostEnv:      true,
 		StartTimeout:     o.StartTimeout,
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: o.Sockets},
@@ -96,7 +92,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		SyncStdout:       lines.writer(),
 		SyncStderr:       lines.writer(),
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, _ string) (runner.Runner, error) {
-			p.child.env = append(environment(o.Env, o.MemoryLimit, o.Log), append(spec.Env, certificate)...)
+			p.child.env = append(environment(o.Env, o.MemoryLimit, o.Log), spec.Env...)
 			return p.child, nil
 		},
 	})

@@ -24,6 +24,16 @@ func raw(db bun.IDB, query string, values ...any) *bun.RawQuery {
 	return db.NewRaw(query, values...)
 }
 
+// where adds a condition as raw does, to a query that has no other values.
+func where(db bun.IDB, query *bun.SelectQuery, condition string, values ...any) *bun.SelectQuery {
+	if db.Dialect().Name() == bundialect.SQLite {
+		if text, args, ok := placed(condition, values); ok {
+			return query.Where(text).Conn(withArgs{connOf(db), args})
+		}
+	}
+	return query.Where(condition, values...)
+}
+
 // placed returns the text of a query with one placeholder for each argument. It is false if a
 // value is a query of its own.
 func placed(query string, values []any) (text string, args []any, ok bool) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/schema"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/throttle"
@@ -18,9 +17,9 @@ const insertTries = 3
 // FindAccount implements accounts.SignInStore.
 func (s *Store) FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.LoginAccount, error) {
 	var row accountRow
-	err := s.scan(ctx, "find an account", s.read.NewSelect().Model(&row).
-		Column("id", "email", "email_key", "verified_key", "password_hash", "foreign_hash", "credential_version", "disabled", "unverified_key",
-			"two_factor_secret", "two_factor_key", "two_factor_step").Where("?", matches(q)).Limit(1))
+	err := s.scan(ctx, "find an account", raw(s.read, `SELECT id, email, email_key, verified_key, password_hash, foreign_hash, credential_version,
+			disabled, unverified_key, two_factor_secret, two_factor_key, two_factor_step FROM personal_accounts a WHERE `+matches+" LIMIT 1",
+		matchedBy(q)...), &row)
 	return accounts.LoginAccount{
 		ID: row.ID, Email: accounts.Email{Address: row.Email, Key: row.EmailKey}, EmailVerified: row.verified(),
 		PasswordHash: row.hash(), CredentialVersion: row.CredentialVersion, Disabled: row.Disabled,
@@ -29,9 +28,11 @@ func (s *Store) FindAccount(ctx context.Context, q accounts.AccountQuery) (accou
 }
 
 // matches is the condition for the account that a query finds.
-func matches(q accounts.AccountQuery) schema.QueryWithArgs {
-	return bun.SafeQuery("(a.login_key = ? OR a.email_key = ? AND (NOT ? OR a.login_key = a.email_key))",
-		bun.NullZero(q.LoginKey), bun.NullZero(q.EmailKey), q.OwnEmail)
+const matches = "(a.login_key = ? OR a.email_key = ? AND (NOT ? OR a.login_key = a.email_key))"
+
+// matchedBy returns the values of matches.
+func matchedBy(q accounts.AccountQuery) []any {
+	return []any{orNull(q.LoginKey), orNull(q.EmailKey), q.OwnEmail}
 }
 
 // CreateAccount implements accounts.RegistrationStore.
@@ -187,7 +188,7 @@ func keepOnly(ctx context.Context, tx bun.Tx, accountID int64, keep accounts.Kep
 // lockAccount reads an account and locks it against changes until the end of the
 // transaction. On SQLite the transaction itself is that lock.
 func (s *Store) lockAccount(ctx context.Context, tx bun.Tx, id int64) (row accountRow, err error) {
-	err = tx.NewRaw("SELECT * FROM personal_accounts WHERE id = ? ?", id, s.forUpdate).Scan(ctx, &row)
+	err = raw(tx, "SELECT * FROM personal_accounts WHERE id = ? ?", id, s.forUpdate).Scan(ctx, &row)
 	return row, err
 }
 

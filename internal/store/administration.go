@@ -287,7 +287,7 @@ func caseVariants(text string) []string {
 // Account implements accounts.AdministrationStore.
 func (s *Store) Account(ctx context.Context, id int64) (accounts.SeenAccount, error) {
 	var row accountRow
-	err := s.scan(ctx, "find an account by its id", s.selectSeen(&row).Where("a.id = ?", id))
+	err := s.scan(ctx, "find an account by its id", where(s.read, s.selectSeen(&row), "a.id = ?", id))
 	return row.seen(), err
 }
 

@@ -72,7 +72,7 @@ type tatRow struct {
 }
 
 func selectTATs(db bun.IDB, charges []throttle.Charge) *bun.RawQuery {
-	return db.NewRaw("SELECT key, tat FROM personal_throttle WHERE key IN (?)", bun.List(keysOf(charges)))
+	return raw(db, "SELECT key, tat FROM personal_throttle WHERE key IN (?)", keysOf(charges))
 }
 
 func tatsOf(rows []tatRow) map[[32]byte]time.Time {
@@ -83,7 +83,7 @@ func tatsOf(rows []tatRow) map[[32]byte]time.Time {
 	return tats
 }
 
-func keysOf(charges []throttle.Charge) [][]byte {
+func keysOf(charges []throttle.Charge) keyList {
 	return convert(charges, func(c *throttle.Charge) []byte { return c.Key[:] })
 }
 
@@ -99,7 +99,7 @@ func (s *Store) LiftLimits(ctx context.Context, accountID int64, charges []throt
 		}
 		if len(charges) > 0 {
 			_, err := exec(ctx, tx, `WITH held AS MATERIALIZED (SELECT key FROM personal_throttle WHERE key IN (?) ORDER BY key ?)
-				DELETE FROM personal_throttle WHERE key IN (SELECT key FROM held)`, bun.List(keysOf(charges)), s.forUpdate)
+				DELETE FROM personal_throttle WHERE key IN (SELECT key FROM held)`, keysOf(charges), s.forUpdate)
 			if err != nil {
 				return err
 			}
@@ -148,7 +148,7 @@ func chargeAll(ctx context.Context, tx bun.Tx, charges []throttle.Charge, now ti
 func charge(ctx context.Context, tx bun.Tx, c throttle.Charge, now time.Time) (wait time.Duration, err error) {
 	every, whole := c.Limit.Every, time.Duration(c.Limit.Burst)*c.Limit.Every
 	var next micros
-	err = tx.NewRaw(`INSERT INTO personal_throttle (key, tat) VALUES (?0, ?1 + ?2) ON CONFLICT (key) DO UPDATE
+	err = raw(tx, `INSERT INTO personal_throttle (key, tat) VALUES (?0, ?1 + ?2) ON CONFLICT (key) DO UPDATE
 		SET tat = CASE WHEN personal_throttle.tat < ?1 THEN ?1 WHEN personal_throttle.tat > ?3 THEN ?4
 			ELSE personal_throttle.tat END + ?2 RETURNING tat`,
 		c.Key[:], at(now), every.Microseconds(), at(now.Add(whole+throttle.Slack)), at(now.Add(whole-every))).Scan(ctx, &next)
@@ -184,10 +184,10 @@ func (s *Store) KnownAddress(ctx context.Context, q accounts.AccountQuery, addre
 		Since       micros
 		Valid, Only bool
 	}
-	err := s.scan(ctx, "look for a known address", s.read.NewRaw(`SELECT coalesce(p.since, p.seen) AS since, p.codes_only AS only,
+	err := s.scan(ctx, "look for a known address", raw(s.read, `SELECT coalesce(p.since, p.seen) AS since, p.codes_only AS only,
 			coalesce(`+validAddress+`, FALSE) AS valid
-		FROM personal_places p JOIN personal_accounts a ON a.id = p.account_id WHERE p.place = ? AND p.seen > ? AND ?`,
-		address, at(since), matches(q)), &rows)
+		FROM personal_places p JOIN personal_accounts a ON a.id = p.account_id WHERE p.place = ? AND p.seen > ? AND `+matches,
+		append([]any{address, at(since)}, matchedBy(q)...)...), &rows)
 	if err != nil || len(rows) == 0 {
 		return accounts.KnownAddress{}, err
 	}
@@ -206,7 +206,7 @@ const addressAccuracy = 24 * time.Hour
 func (s *Store) AddKnownAddress(ctx context.Context, accountID int64, known accounts.KnownAt, full bool, limit int) error {
 	now := s.Now()
 	var fresh bool
-	err := s.scan(ctx, "look for a known address", s.read.NewRaw(`SELECT EXISTS (SELECT 1 FROM personal_places p
+	err := s.scan(ctx, "look for a known address", raw(s.read, `SELECT EXISTS (SELECT 1 FROM personal_places p
 			JOIN personal_accounts a ON a.id = p.account_id WHERE a.id = ? AND p.place = ? AND p.seen > ? AND (NOT ? OR NOT p.codes_only AND `+validAddress+`))`,
 		accountID, known.Address, at(now.Add(-addressAccuracy)), full), &fresh)
 	if err != nil || fresh {

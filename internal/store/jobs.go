@@ -34,7 +34,7 @@ func (s *Store) addJobs(ctx context.Context, tx bun.Tx, jobs []accounts.NewJob) 
 		// sign-in would reveal whether the account exists.
 		if j.AccountID != 0 || j.Event != nil {
 			var found []int64
-			err := tx.NewRaw("SELECT id FROM personal_accounts WHERE id = ? ?", j.AccountID, s.keep).Scan(ctx, &found)
+			err := raw(tx, "SELECT id FROM personal_accounts WHERE id = ? ?", j.AccountID, s.keep).Scan(ctx, &found)
 			if err != nil {
 				return err
 			}
@@ -67,8 +67,7 @@ func insertJobs(tx bun.Tx, jobs []accounts.NewJob, now time.Time) (writes []sche
 }
 
 // dueOfKind selects, for a row of kinds, the first due jobs that no other job of their
-// account and kind comes before. With LIMIT ? alone SQLite would parse a prepared query anew for
-// each value.
+// account and kind comes before.
 const dueOfKind = `SELECT id, due FROM personal_jobs j WHERE kind = kinds.column1 AND due <= ? AND (account_id IS NULL OR id = (
 		SELECT id FROM personal_jobs front WHERE (front.account_id, front.kind) >= (j.account_id, j.kind)
 		ORDER BY front.account_id, front.kind, front.id LIMIT 1))
@@ -113,11 +112,11 @@ func (s *Store) ClaimJobs(ctx context.Context, claims ...outbox.Claim) ([]outbox
 		return nil, nil
 	}
 	var rows []jobRow
-	err := s.scanPrepared(ctx, "claim jobs", &rows, "WITH claimed AS MATERIALIZED ("+strings.Join(due, " UNION ALL ")+`)
+	err := s.scan(ctx, "claim jobs", raw(s.write, "WITH claimed AS MATERIALIZED ("+strings.Join(due, " UNION ALL ")+`)
 		UPDATE personal_jobs SET due = claimed.until, attempts = attempts + 1, lease = lease + 1
 		FROM claimed WHERE personal_jobs.id = claimed.id RETURNING *, EXISTS (
 			SELECT 1 FROM personal_jobs behind WHERE behind.account_id = personal_jobs.account_id
-			AND behind.kind = personal_jobs.kind AND behind.id > personal_jobs.id) AS followed`, args...)
+			AND behind.kind = personal_jobs.kind AND behind.id > personal_jobs.id) AS followed`, args...), &rows)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +149,7 @@ func (s *Store) postpone(ctx context.Context, j outbox.Job, now time.Time) error
 			SELECT id FROM personal_jobs WHERE account_id = ? AND kind = ? AND due <= ? AND id > CASE
 				WHEN (SELECT due FROM behind WHERE id > ? ORDER BY id LIMIT 1) <= ? THEN ?
 				ELSE (SELECT id FROM behind WHERE due > ? ORDER BY id DESC LIMIT 1) END
-			ORDER BY id LIMIT ? ?)
+			ORDER BY id LIMIT ? + 0 ?)
 		UPDATE personal_jobs SET due = ? WHERE id IN (SELECT id FROM free)`,
 		j.AccountID, j.ID, j.Kind, j.AccountID, j.Kind, at(now), j.ID, at(now), j.ID, at(now), limit, s.skipLocked, at(now.Add(postponeFor)))
 	return err

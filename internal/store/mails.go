@@ -24,7 +24,7 @@ func (s *Store) ReserveMail(ctx context.Context, r accounts.MailReservation, job
 		if err != nil {
 			return err
 		}
-		err = tx.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_sent_mails WHERE digest = ? AND kind = ? AND mail_id = ?)",
+		err = raw(tx, "SELECT EXISTS (SELECT 1 FROM personal_sent_mails WHERE digest = ? AND kind = ? AND mail_id = ?)",
 			r.Mailbox[:], r.Kind, r.MailID).Scan(ctx, &granted)
 		if err != nil || granted {
 			return err
@@ -78,9 +78,9 @@ func (r *sentMailRow) mail() accounts.SentMail {
 // selectSentMails selects the mails that count for one of the digests and were reserved
 // after a time, the latest first. They are few: limits of a day bound their number.
 func selectSentMails(db bun.IDB, digests [][32]byte, after time.Time) *bun.RawQuery {
-	keys := convert(digests, func(d *[32]byte) []byte { return d[:] })
-	return db.NewRaw("SELECT digest, created FROM personal_sent_mails WHERE digest IN (?) AND created > ? ORDER BY created DESC",
-		bun.List(keys), at(after))
+	keys := keyList(convert(digests, func(d *[32]byte) []byte { return d[:] }))
+	return raw(db, "SELECT digest, created FROM personal_sent_mails WHERE digest IN (?) AND created > ? ORDER BY created DESC",
+		keys, at(after))
 }
 
 // countMail counts a granted mail for its mailbox, by which a repetition is recognised,
@@ -181,8 +181,7 @@ func (s *Store) FindMailToken(ctx context.Context, p accounts.MailPurpose, diges
 
 // selectMailToken selects a token that has not expired, and its account.
 func (s *Store) selectMailToken(db bun.IDB, row *mailTokenRow, p accounts.MailPurpose, digest [32]byte) *bun.SelectQuery {
-	return db.NewSelect().Model(row).Relation("Account").
-		Where("t.digest = ?", digest[:]).Where("t.purpose = ?", p).Where("t.expires > ?", at(s.Now()))
+	return where(db, db.NewSelect().Model(row).Relation("Account"), "t.digest = ? AND t.purpose = ? AND t.expires > ?", digest[:], p, at(s.Now()))
 }
 
 // RedeemRecovery implements accounts.RecoveryStore. No session survives it, for

@@ -109,7 +109,7 @@ func (s *Store) addAttempt(ctx context.Context, tx bun.Tx, a accounts.PasskeyAtt
 		return err
 	}
 	_, err = exec(ctx, tx, `DELETE FROM personal_passkey_attempts WHERE session_id = ?0 AND digest NOT IN (
-		SELECT digest FROM personal_passkey_attempts WHERE session_id = ?0 ORDER BY created DESC, digest LIMIT ?1)`, a.SessionID,
+		SELECT digest FROM personal_passkey_attempts WHERE session_id = ?0 ORDER BY created DESC, digest LIMIT ?1 + 0)`, a.SessionID,
 		accounts.MaxAttempts)
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -151,15 +150,6 @@ func (s *Store) writeAlone(ctx context.Context, w sessionWrite) (struct{}, error
 
 // writeSQLite makes the writes in one transaction, with one flush to the disk.
 func (s *Store) writeSQLite(ctx context.Context, writes []sessionWrite) ([]result[struct{}], error) {
-	// Prepared first: the transaction holds the only writing connection.
-	rotate, err := s.prepare(ctx, s.pools.Write, rotateSession+anyID)
-	if err != nil {
-		return nil, err
-	}
-	touch, err := s.prepare(ctx, s.pools.Write, touchSession+anyID)
-	if err != nil {
-		return nil, err
-	}
 	tx, err := s.pools.Write.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -168,16 +158,11 @@ func (s *Store) writeSQLite(ctx context.Context, writes []sessionWrite) ([]resul
 	// The driver starts a goroutine for each statement that can be cancelled; these are
 	// too short for that.
 	short := context.WithoutCancel(ctx)
-	rotate, touch = tx.StmtContext(short, rotate), tx.StmtContext(short, touch)
 	results := make([]result[struct{}], len(writes))
 	now := s.Now()
 	for i, w := range writes {
-		stmt := touch
-		if w.rotated != nil {
-			stmt = rotate
-		}
-		_, args := w.statement(now)
-		n, err := rowsAffected(stmt.ExecContext(short, args...))
+		query, args := w.statement(now)
+		n, err := rowsAffected(tx.ExecContext(short, query+anyID, args...))
 		if err != nil {
 			return nil, err
 		}
@@ -284,7 +269,7 @@ func (s *Store) FindSession(ctx context.Context, selector token.Selector, part a
 	const doing = "find a session"
 	if part == accounts.WholeAccount {
 		var row sessionRow
-		err := s.scan(ctx, doing, s.read.NewSelect().Model(&row).ColumnExpr("s.*").Relation("Account").Where("s.selector = ?", selector[:]))
+		err := s.scan(ctx, doing, where(s.read, s.read.NewSelect().Model(&row).ColumnExpr("s.*").Relation("Account"), "s.selector = ?", selector[:]))
 		if err != nil {
 			return accounts.Session{}, accounts.Account{}, err
 		}
@@ -320,15 +305,11 @@ func findQuery(part accounts.AccountPart, condition string) string {
 		" FROM personal_sessions s JOIN personal_accounts a ON a.id = s.account_id WHERE s.selector " + condition
 }
 
-// findSQLite finds one session with a prepared statement.
+// findSQLite finds one session.
 func (s *Store) findSQLite(ctx context.Context, selector token.Selector, part accounts.AccountPart) (found foundSession, err error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
-	stmt, err := s.prepare(ctx, s.pools.Read, findQuery(part, "= ?"))
-	if err != nil {
-		return found, err
-	}
-	rows, err := stmt.QueryContext(ctx, selector[:])
+	rows, err := s.pools.Read.QueryContext(ctx, findQuery(part, "= ?"), selector[:])
 	if err != nil {
 		return found, err
 	}
@@ -421,28 +402,4 @@ func (f fixed) Scan(column any) error {
 	}
 	copy(f, b)
 	return nil
-}
-
-// statements are the queries that SQLite has parsed. A query is prepared at its first use,
-// because its tables may not exist before, and stays until the store is closed: values must be
-// arguments.
-type statements struct {
-	mu       sync.Mutex
-	prepared map[string]*sql.Stmt // by text; each is used on one pool only
-}
-
-func (p *statements) prepare(ctx context.Context, db *sql.DB, query string) (*sql.Stmt, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if stmt := p.prepared[query]; stmt != nil {
-		return stmt, nil
-	}
-	stmt, err := db.PrepareContext(ctx, query)
-	if err == nil {
-		if p.prepared == nil {
-			p.prepared = map[string]*sql.Stmt{}
-		}
-		p.prepared[query] = stmt
-	}
-	return stmt, err
 }

@@ -29,7 +29,7 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 		const known = "EXISTS (SELECT 1 FROM personal_places p WHERE p.account_id = a.id AND p.seen > ?1"
 		const here = known + " AND p.place = ?0"
 		const full = here + " AND NOT p.codes_only AND " + validAddress
-		err := tx.NewRaw(`SELECT a.*, `+full+` AND p.seen > ?2) AS fresh, `+here+` AND coalesce(p.since, p.seen) <= ?3) AS known_for_day,
+		err := raw(tx, `SELECT a.*, `+full+` AND p.seen > ?2) AS fresh, `+here+` AND coalesce(p.since, p.seen) <= ?3) AS known_for_day,
 				`+known+`) AND NOT `+full+`) AND NOT `+here+` AND p.since IS NULL) AS elsewhere
 			FROM personal_accounts a WHERE a.id = ?4 ?5`,
 			o.Known.Address, at(o.Known.After), at(s.Now().Add(-addressAccuracy)), at(s.Now().Add(-accounts.LongKnownAfter)),

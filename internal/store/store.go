@@ -84,9 +84,8 @@ type Store struct {
 	refusal     atomic.Pointer[SchemaError] // why no call is allowed; nil: they are
 	doubts      chan struct{}               // see Doubts
 
-	writes     *batcher[sessionWrite, struct{}]
-	finds      [2]*batcher[token.Selector, foundSession] // by account part; on PostgreSQL
-	statements                                           // on SQLite
+	writes *batcher[sessionWrite, struct{}]
+	finds  [2]*batcher[token.Selector, foundSession] // by account part; on PostgreSQL
 }
 
 var (
@@ -188,35 +187,6 @@ func (s *Store) scan(ctx context.Context, doing string, query interface {
 	return err
 }
 
-// scanPrepared is scan of a query of the writing pool that SQLite takes long to parse.
-func (s *Store) scanPrepared(ctx context.Context, doing string, dest any, query string, args ...any) error {
-	return s.scan(ctx, doing, preparedQuery{s, query, args}, dest)
-}
-
-// preparedQuery is a query with its arguments. On PostgreSQL it is not prepared, because poolers
-// share sessions.
-type preparedQuery struct {
-	s     *Store
-	query string
-	args  []any
-}
-
-func (q preparedQuery) Scan(ctx context.Context, dest ...any) error {
-	if q.s.pools.Kind != dbconn.SQLite {
-		return q.s.write.NewRaw(q.query, q.args...).Scan(ctx, dest...)
-	}
-	stmt, err := q.s.prepare(ctx, q.s.pools.Write, q.query)
-	if err != nil {
-		return err
-	}
-	rows, err := stmt.QueryContext(ctx, q.args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	return q.s.write.ScanRows(ctx, rows, dest...)
-}
-
 // exec runs a writing statement on its own and returns how many rows it changed.
 func (s *Store) exec(ctx context.Context, doing, query string, args ...any) (int64, error) {
 	if err := s.allowed(ctx, doing); err != nil {
@@ -274,20 +244,20 @@ func (s *Store) inTxOrFound(
 
 // hasHash is a query whether an account has a password hash, which has its own salt.
 func (s *Store) hasHash(accountID int64, hash string) *bun.RawQuery {
-	return s.write.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE id = ? AND password_hash = ?)", accountID, hash)
+	return raw(s.write, "SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE id = ? AND password_hash = ?)", accountID, hash)
 }
 
 // hasSession is a query whether a session with this selector exists.
 func (s *Store) hasSession(selector token.Selector) func() *bun.RawQuery {
 	return func() *bun.RawQuery {
-		return s.write.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_sessions WHERE selector = ?)", selector[:])
+		return raw(s.write, "SELECT EXISTS (SELECT 1 FROM personal_sessions WHERE selector = ?)", selector[:])
 	}
 }
 
 // exec runs one statement, usually in a transaction, and returns how many rows it
 // changed.
 func exec(ctx context.Context, db bun.IDB, query string, args ...any) (int64, error) {
-	return rowsAffected(db.NewRaw(query, args...).Exec(ctx))
+	return rowsAffected(raw(db, query, args...).Exec(ctx))
 }
 
 // execAll runs several statements of a transaction in one round trip. If one fails, the

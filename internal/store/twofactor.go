@@ -74,7 +74,7 @@ func (s *Store) CodesBlockedUntil(ctx context.Context, accountID int64, r accoun
 		Refused micros
 		Blocks  bool
 	}
-	err := s.scan(ctx, "look for a block of codes", s.read.NewRaw(`SELECT refused, blocks FROM personal_refused_codes
+	err := s.scan(ctx, "look for a block of codes", raw(s.read, `SELECT refused, blocks FROM personal_refused_codes
 		WHERE account_id = ? AND refused > ? ORDER BY refused DESC, blocks DESC LIMIT 1`, accountID, at(s.Now().Add(-r.Window))), &rows)
 	if err != nil || len(rows) == 0 || !rows[0].Blocks {
 		return time.Time{}, err

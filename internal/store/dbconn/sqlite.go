@@ -78,7 +78,7 @@ func openFile(path, option string, open func(driver.Connector) *sql.DB) (*sql.DB
 	if err != nil {
 		return nil, fmt.Errorf("open the database file: %w", err)
 	}
-	return open(connector), nil
+	return open(parsing{connector}), nil
 }
 
 // keepPrivate creates the database file with mode 0600, or removes the access of

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/cms-personal/personal/internal/testkit/openapitest"
 )
@@ -205,8 +206,19 @@ func (s *system) fetchDocument() (*openapitest.Document, error) {
 	if err != nil || !isDocument(body) {
 		return nil, fmt.Errorf("%w: got %d %s, %v", errNoDocument, response.StatusCode, body, err)
 	}
-	return openapitest.Parse(body)
+	if known, ok := documents.Load(string(body)); ok {
+		return known.(*openapitest.Document), nil
+	}
+	parsed, err := openapitest.Parse(body)
+	if err == nil {
+		documents.Store(string(body), parsed)
+	}
+	return parsed, err
 }
+
+// documents are the parsed API documents by their text: most hosts have the same, and a document
+// compiles each schema at the first response that has it.
+var documents sync.Map
 
 // isDocument reports whether a body is the API document, the one response of the API
 // that is not an envelope.

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/openapitest"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
 // TestMain runs more tests at a time than there are CPUs, unless -parallel says
@@ -38,7 +41,11 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	for _, i := range []*installation{&installed, &another} {
+		_ = os.RemoveAll(i.data) // a rest does no harm
+	}
+	os.Exit(code)
 }
 
 // Settings of most tests: a password is hashed in about a millisecond, and attempts
@@ -114,6 +121,104 @@ func (s *system) awaitURL(t testing.TB, o options) {
 	s.api = s.url + o.basePath + "/api/v1/personal/"
 }
 
+// installation is a data folder with a plugin that is installed, active and staged. A host hashes
+// and copies a plugin several times until it is at that point, so the data folders of tests share
+// its binaries.
+type installation struct {
+	once    sync.Once
+	data    string
+	binary  string // of the catalogue, below data
+	version string
+	err     error
+}
+
+// The installations of this process, which TestMain removes.
+var (
+	installed installation // of the plugin under test
+	another   installation // of testkit.AnotherBuild(t, 1)
+)
+
+func (i *installation) fill(plugin string) (err error) {
+	if i.data, err = os.MkdirTemp("", "personal-installed-"); err != nil {
+		return err
+	}
+	catalogue, err := plugincatalogue.Open(filepath.Join(i.data, "plugins", plugincatalogue.Name))
+	if err != nil {
+		return err
+	}
+	entry, err := catalogue.Install(context.Background(), plugin)
+	if err != nil {
+		return err
+	}
+	i.version = entry.Manifest.Version
+	if i.binary, err = filepath.Rel(i.data, entry.Binary()); err != nil {
+		return err
+	}
+	if _, err = catalogue.Stage(context.Background(), entry, filepath.Join(i.data, "run", "staged")); err != nil {
+		return err
+	}
+	_, err = catalogue.ActivateFirst(i.version)
+	return err
+}
+
+// link adds to a data folder what it lacks of the installation of a plugin.
+func (i *installation) link(t testing.TB, data string, plugin func() string) {
+	t.Helper()
+	i.once.Do(func() { i.err = i.fill(plugin()) })
+	if i.err != nil {
+		t.Fatal(i.err)
+	}
+	err := filepath.WalkDir(i.data, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(data, strings.TrimPrefix(path, i.data))
+		if d.IsDir() {
+			return os.MkdirAll(target, 0o700)
+		}
+		if d.Name() == plugincatalogue.Name {
+			err = os.Link(path, target)
+		} else if _, err = os.Lstat(target); err != nil { // the state changes: another file
+			var content []byte
+			content, err = os.ReadFile(path)
+			err = errors.Join(err, os.WriteFile(target, content, 0o600))
+		}
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// in reports whether a data folder has the installation.
+func (i *installation) in(data string) bool {
+	one, err := os.Stat(filepath.Join(i.data, i.binary))
+	other, otherErr := os.Stat(filepath.Join(data, i.binary))
+	return err == nil && otherErr == nil && os.SameFile(one, other)
+}
+
+// linkPlugin installs the plugin under test in a data folder that has no catalogue.
+func linkPlugin(t testing.TB, data string) {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(data, "plugins")); err != nil {
+		installed.link(t, data, func() string { return testkit.Binaries(t).Plugin })
+	}
+}
+
+// linkAnother installs another build of the plugin under test in a data folder, and returns its
+// version.
+func linkAnother(t testing.TB, data string) (version string) {
+	t.Helper()
+	another.link(t, data, func() string {
+		binary, _ := testkit.AnotherBuild(t, 1)
+		return binary
+	})
+	return another.version
+}
+
 // launch starts the process and waits for nothing.
 func launch(t testing.TB, o options) *system {
 	t.Helper()
@@ -128,7 +233,13 @@ func launch(t testing.TB, o options) *system {
 	if err := os.WriteFile(settings, []byte(o.settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"serve", "--addr", "127.0.0.1:0", "--data", o.data, "--plugin", paths.Plugin, "--settings", settings}
+	args := []string{"serve", "--addr", "127.0.0.1:0", "--data", o.data, "--settings", settings}
+	if o.host == "" && !slices.Contains(o.flags, "--plugin") {
+		linkPlugin(t, o.data)
+	}
+	if !installed.in(o.data) {
+		args = append(args, "--plugin", paths.Plugin)
+	}
 	if o.basePath != "" {
 		args = append(args, "--base-path", o.basePath)
 	}

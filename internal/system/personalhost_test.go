@@ -33,8 +33,10 @@ import (
 // moduleConfig returns the config of a module with a data folder of its own.
 func moduleConfig(t *testing.T) personalhost.Config {
 	t.Helper()
+	data := t.TempDir()
+	linkPlugin(t, data)
 	return personalhost.Config{
-		Data:     t.TempDir(),
+		Data:     data,
 		Plugin:   testkit.Binaries(t).Plugin,
 		Settings: func(plugincatalogue.Manifest) ([]byte, error) { return []byte(cheap), nil },
 		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
@@ -132,6 +134,7 @@ func TestPersonalhost_ServesInFrontOfARouterUntilClosed(t *testing.T) {
 	t.Parallel()
 	var events receivedEvents
 	c := moduleConfig(t)
+	c.Data = t.TempDir() // where Config.Plugin is not installed yet
 	c.Manager = pluginmanager.Options{OnEvent: events.add}
 	ctx, cancel := context.WithCancel(t.Context())
 	m, err := personalhost.Open(ctx, c)
@@ -247,6 +250,7 @@ func TestPersonalhost_FailedOpenLeavesNothing(t *testing.T) {
 		},
 		"unsigned plugin": {
 			func(c *personalhost.Config) {
+				_ = os.RemoveAll(filepath.Join(c.Data, "plugins")) // so that Config.Plugin is to be installed
 				c.Accept = []plugincatalogue.Option{plugincatalogue.WithKeys([]minisign.PublicKey{key})}
 			},
 			"",

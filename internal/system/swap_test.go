@@ -82,10 +82,7 @@ func TestSwap_SignInFloodDoesNotRollBack(t *testing.T) {
 	c.Manager = pluginmanager.Options{Bake: 3 * time.Second, HealthInterval: 100 * time.Millisecond, HealthTimeout: 300 * time.Millisecond}
 	c.Log = slog.New(slog.NewTextHandler(&log, nil))
 	m := openModule(t, c)
-	binary, newer := testkit.AnotherBuild(t, 1)
-	if _, err := m.Catalogue().Install(t.Context(), binary); err != nil {
-		t.Fatal(err)
-	}
+	newer := linkAnother(t, c.Data)
 	if _, err := m.Service().Register(t.Context(), personal.RegisterRequest{
 		Login: "anna", Password: "correct horse", ConfirmPassword: "correct horse", Email: "anna@example.com",
 	}); err != nil {
@@ -133,9 +130,7 @@ func (s *system) install(t *testing.T, binary, version string) {
 // installAnother adds another build of the plugin under test and returns its version.
 func (s *system) installAnother(t *testing.T) (version string) {
 	t.Helper()
-	binary, version := testkit.AnotherBuild(t, 1)
-	s.install(t, binary, version)
-	return version
+	return linkAnother(t, s.data)
 }
 
 // use swaps to a version. It returns after the switch.

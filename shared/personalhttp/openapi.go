@@ -76,7 +76,7 @@ func newDocument(prefix string, origins cors, o Options) (*document, error) {
 	}
 	components.set("schemas", components.remove("schemas")) // now last
 	root.set("components", root.remove("components"))
-	whole, err := marshal(root)
+	whole, err := root.encodeTo(nil)
 	d.start = bytes.TrimSuffix(whole, []byte("}}}"))
 	return d, err
 }
@@ -383,22 +383,31 @@ func (o *object) clone() *object {
 }
 
 // MarshalJSON encodes the members in their order.
-func (o *object) MarshalJSON() ([]byte, error) {
-	b := []byte("{")
+func (o *object) MarshalJSON() ([]byte, error) { return o.encodeTo(nil) }
+
+// encodeTo appends the encoded object to b. It encodes the objects below by itself: encoding/json
+// reads again what MarshalJSON returns, so it would read each once per level.
+func (o *object) encodeTo(b []byte) ([]byte, error) {
+	b = append(b, '{')
 	for i, name := range o.names {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		for j, part := range []any{name, o.values[name]} {
-			if j > 0 {
-				b = append(b, ':')
-			}
-			text, err := marshal(part)
-			if err != nil {
+		text, err := marshal(name)
+		if err != nil {
+			return nil, err
+		}
+		b = append(append(b, text...), ':')
+		if below, ok := o.values[name].(*object); ok {
+			if b, err = below.encodeTo(b); err != nil {
 				return nil, err
 			}
-			b = append(b, text...)
+			continue
 		}
+		if text, err = marshal(o.values[name]); err != nil {
+			return nil, err
+		}
+		b = append(b, text...)
 	}
 	return append(b, '}'), nil
 }

@@ -181,7 +181,8 @@ func (s *Store) FindMailToken(ctx context.Context, p accounts.MailPurpose, diges
 
 // selectMailToken selects a token that has not expired, and its account.
 func (s *Store) selectMailToken(db bun.IDB, row *mailTokenRow, p accounts.MailPurpose, digest [32]byte) *bun.SelectQuery {
-	return where(db, db.NewSelect().Model(row).Relation("Account"), "t.digest = ? AND t.purpose = ? AND t.expires > ?", digest[:], p, at(s.Now()))
+	return where(db, db.NewSelect().Model(row).Relation("Account"), "t.digest = ? AND t.purpose = ? AND t.expires > ?",
+		digest[:], p, at(s.Now()))
 }
 
 // RedeemRecovery implements accounts.RecoveryStore. No session survives it, for

@@ -73,7 +73,8 @@ func TestObserver_IsToldEachOperation(t *testing.T) {
 		}
 		seen.mu.Lock()
 		defer seen.mu.Unlock()
-		want := map[store.Operation]int{store.Transaction: 1, store.Query: queries, store.Statement: 1, store.FindSession: 1, store.WriteSession: 1}
+		want := map[store.Operation]int{store.Transaction: 1, store.Query: queries, store.Statement: 1,
+			store.FindSession: 1, store.WriteSession: 1}
 		if diff := cmp.Diff(want, seen.operations); diff != "" {
 			t.Errorf("operations (-want +got):\n%s", diff)
 		}

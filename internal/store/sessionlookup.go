@@ -269,7 +269,8 @@ func (s *Store) FindSession(ctx context.Context, selector token.Selector, part a
 	const doing = "find a session"
 	if part == accounts.WholeAccount {
 		var row sessionRow
-		err := s.scan(ctx, doing, where(s.read, s.read.NewSelect().Model(&row).ColumnExpr("s.*").Relation("Account"), "s.selector = ?", selector[:]))
+		err := s.scan(ctx, doing, where(s.read, s.read.NewSelect().Model(&row).ColumnExpr("s.*").Relation("Account"),
+			"s.selector = ?", selector[:]))
 		if err != nil {
 			return accounts.Session{}, accounts.Account{}, err
 		}

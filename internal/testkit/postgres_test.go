@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"bufio"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -70,7 +71,8 @@ func TestPostgres_EveryDatabaseIsNew(t *testing.T) {
 // Whatever a test does to a filled database, the next one gets the tables and rows of the
 // first; only what changes more than rows costs another filling.
 func TestPostgresFrom_ChangesDoNotOutliveATest(t *testing.T) {
-	const big = 30_000 // rows of more than a megabyte
+	t.Setenv(RunVariable, rand.Text()) // other packages fill databases otherwise
+	const big = 30_000                 // rows of more than a megabyte
 	fillings := 0
 	fill := func(url string) error {
 		fillings++

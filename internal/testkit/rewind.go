@@ -15,12 +15,14 @@ import (
 // tests, whose processes share filled databases. Without it each process has its own.
 const RunVariable = "PERSONAL_TEST_RUN"
 
-var testRun = sync.OnceValue(func() string {
+func testRun() string {
 	if run := os.Getenv(RunVariable); run != "" {
 		return run
 	}
-	return rand.Text()
-})
+	return ownRun()
+}
+
+var ownRun = sync.OnceValue(rand.Text)
 
 // rewindSQL creates the schema test_rewind: the rows that public has now, and a function
 // that brings them back if the tables are the same.

@@ -4,7 +4,9 @@ GOVERTER    := github.com/jmattheis/goverter/cmd/goverter@v1.11.1
 POSTGRES    := go run ./internal/testkit/postgrestest --
 FUZZTIME    ?= 10s
 GOTESTFLAGS ?=
-TESTS       ?= ./internal/system ./... # the longest first
+TESTS       ?= ./internal/system ./internal/accounts ./internal/store ./plugin ./shared/pluginmanager ./... # the longest first
+# Packages at a time: tests wait, too, so one more than processors.
+PACKAGES    ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 # With the race detector every program would wait a second at its end.
 export GORACE ?= atexit_sleep_ms=0
 # What is compiled holds no path of the source, so programs, tests, tools and all clones share it.
@@ -50,7 +52,7 @@ run: build
 # PERSONAL_TEST_BINARIES= (which is empty).
 test: export PERSONAL_TEST_BINARIES ?= $(CURDIR)/bin
 test: build
-	$(POSTGRES) go test $(GOTESTFLAGS) $(TESTS)
+	$(POSTGRES) go test -p $(PACKAGES) $(GOTESTFLAGS) $(TESTS)
 
 # The sample host's pages in a real browser, which is installed if none is found.
 e2e: build

@@ -74,7 +74,10 @@ func AnotherBuild(t testing.TB, n int) (binary, version string) {
 		t.Fatal(err)
 	}
 	binary = filepath.Join(t.TempDir(), "personal")
-	if err := os.WriteFile(binary, append(program, make([]byte, n)...), 0o700); err != nil {
+	syscall.ForkLock.RLock() // a process that begins meanwhile would hold the file, and keep it from being run
+	err = os.WriteFile(binary, append(program, make([]byte, n)...), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	version = versionOf(t, binary)

@@ -69,30 +69,25 @@ func moduleOf(t testing.TB, host personal.Host, c pluginrpc.Configuration) *modu
 // they may hold the writer.
 func rehearseCopy(t testing.TB, m *module) (others []pluginrpc.RehearsalCheck) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a slow machine must not interrupt it
-	defer cancel()
-	got, err := m.rehearseOn(ctx, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	others, _ = checksOf(got)
+	others, _ = checksOf(t, func(ctx context.Context) (pluginrpc.Rehearsal, error) { return m.rehearseOn(ctx, true) })
 	return others
 }
 
-// rehearse rehearses and returns the checks that did not pass.
+// rehearse rehearses and returns the checks that did not pass, and the names of all.
 func rehearse(t testing.TB, m *module) (others []pluginrpc.RehearsalCheck, names []string) {
+	t.Helper()
+	return checksOf(t, m.Rehearse)
+}
+
+func checksOf(t testing.TB, run func(context.Context) (pluginrpc.Rehearsal, error)) (others []pluginrpc.RehearsalCheck, names []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a slow machine must not interrupt it
 	defer cancel()
-	got, err := m.Rehearse(ctx)
+	got, err := run(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return checksOf(got)
-}
-
-func checksOf(r pluginrpc.Rehearsal) (others []pluginrpc.RehearsalCheck, names []string) {
-	for _, c := range r.Checks {
+	for _, c := range got.Checks {
 		names = append(names, c.Name)
 		if c.Outcome != pluginrpc.RehearsalPassed {
 			others = append(others, c)

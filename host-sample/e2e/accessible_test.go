@@ -18,7 +18,7 @@ func TestPages_AreAccessibleInBothLanguages(t *testing.T) {
 	s := start(t)
 	s.putFields(t, everyType)
 	s.registerWith(t, "anna", map[string]any{"a_text": "a", "an_answer": true})
-	for language, l := range map[string]display{"en": desktop, "ru": display{language: "ru"}.onPhone()} {
+	for language, l := range displays() {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			s.wantPages(t, newTab(t, s.url, l), publicPages)

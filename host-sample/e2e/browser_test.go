@@ -82,6 +82,12 @@ func (l display) onPhone() display {
 	return display{width: 390, height: 844, dark: true, language: l.language}
 }
 
+// displays returns the displays that show all pages, by language: English on a desktop, Russian on
+// a phone in dark mode.
+func displays() map[string]display {
+	return map[string]display{"en": desktop, "ru": display{language: "ru"}.onPhone()}
+}
+
 // newTab opens a tab. At its end the test fails if the console had any output or the
 // tab sent a request to another site.
 func newTab(t *testing.T, base string, l display) *tab {

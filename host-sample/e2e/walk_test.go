@@ -77,13 +77,9 @@ func TestWalk_EveryAccountPage(t *testing.T) {
 	if err := os.WriteFile(waiting, []byte(limited+"[registration]\nemail_verification = \"required\"\nenabled = true\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, language := range []string{"en", "ru"} {
+	for language, l := range displays() {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
-			l := desktop
-			if language == "ru" {
-				l = display{language: language}.onPhone()
-			}
 			s := startAtLocalhost(t, "[site]\nname = \"Sample CMS\"\n[two_factor]\nenabled = true\n")
 			walkSignedOut(t, s, l)
 			walkSecondFactor(t, s, l)

@@ -19,13 +19,9 @@ func TestWalk_EveryAdminPage(t *testing.T) {
 	if err := os.WriteFile(settings, []byte(limited+"[site]\nname = \"Sample CMS\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, language := range []string{"en", "ru"} {
+	for language, l := range displays() {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
-			l := desktop
-			if language == "ru" {
-				l = display{language: language}.onPhone()
-			}
 			s := startWithDefaults(t, "--settings", settings, "--bake=1s")
 			out := newTab(t, s.url, l)
 			out.album = "admin"

@@ -16,35 +16,34 @@ import (
 // share sessions, so nothing is prepared there. Write LIMIT ? + 0, because SQLite parses LIMIT ?
 // anew for each value. To [execAll] pass a query of NewRaw.
 func raw(db bun.IDB, query string, values ...any) *bun.RawQuery {
-	if db.Dialect().Name() == bundialect.SQLite {
-		if text, args, ok := placed(query, values); ok {
-			return db.NewRaw(text).Conn(withArgs{connOf(db), args})
-		}
+	if text, conn, ok := placed(db, query, values); ok {
+		return db.NewRaw(text).Conn(conn)
 	}
 	return db.NewRaw(query, values...)
 }
 
 // where adds a condition as raw does, to a query that has no other values.
 func where(db bun.IDB, query *bun.SelectQuery, condition string, values ...any) *bun.SelectQuery {
-	if db.Dialect().Name() == bundialect.SQLite {
-		if text, args, ok := placed(condition, values); ok {
-			return query.Where(text).Conn(withArgs{connOf(db), args})
-		}
+	if text, conn, ok := placed(db, condition, values); ok {
+		return query.Where(text).Conn(conn)
 	}
 	return query.Where(condition, values...)
 }
 
-// placed returns the text of a query with one placeholder for each argument. It is false if a
-// value is a query of its own.
-func placed(query string, values []any) (text string, args []any, ok bool) {
+// placed returns the text of a query with one placeholder for each argument, and the connection
+// that passes them. It is false on PostgreSQL, and if a value is a query of its own.
+func placed(db bun.IDB, query string, values []any) (text string, conn withArgs, ok bool) {
+	if db.Dialect().Name() != bundialect.SQLite {
+		return "", withArgs{}, false
+	}
 	var b strings.Builder
 	b.Grow(len(query))
-	args = make([]any, 0, len(values))
+	args := make([]any, 0, len(values))
 	for next := 0; ; {
 		before, after, more := strings.Cut(query, "?")
 		b.WriteString(before)
 		if !more {
-			return b.String(), args, true
+			return b.String(), withArgs{connOf(db), args}, true
 		}
 		query = strings.TrimLeft(after, "0123456789")
 		i := next
@@ -62,7 +61,7 @@ func placed(query string, values []any) (text string, args []any, ok bool) {
 				args = append(args, key)
 			}
 		case schema.QueryAppender:
-			return "", nil, false
+			return "", withArgs{}, false
 		default:
 			b.WriteByte('?')
 			args = append(args, value)

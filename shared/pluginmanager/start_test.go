@@ -17,9 +17,6 @@ import (
 func TestStart_UsesTheCopyOfAnEarlierManager(t *testing.T) {
 	t.Parallel()
 	first := newRig(t, good, nil)
-	if err := os.RemoveAll(filepath.Join(first.run, "staged")); err != nil { // so that it makes one
-		t.Fatal(err)
-	}
 	first.start(t)
 	if err := first.Stop(limited(t)); err != nil {
 		t.Fatal(err)

@@ -35,11 +35,18 @@ type device struct {
 	cred virtualwebauthn.Credential
 }
 
+// newDevice makes a device with a key. One key of EC2 in a hundred has a coordinate that begins with
+// 0, which this implementation leaves out. RFC 9053, section 7.1.1, demands it.
 func newDevice(kind virtualwebauthn.KeyType) device {
+	const ec2Size = 77 // of a COSE key with all bytes of both coordinates
+	cred := virtualwebauthn.NewCredential(kind)
+	for kind == virtualwebauthn.KeyTypeEC2 && len(cred.Key.AttestationData()) != ec2Size {
+		cred = virtualwebauthn.NewCredential(kind)
+	}
 	return device{
 		virtualwebauthn.RelyingParty{ID: site.ID, Name: site.Name, Origin: origin},
 		virtualwebauthn.NewAuthenticatorWithOptions(virtualwebauthn.AuthenticatorOptions{UserHandle: user.Handle, BackupEligible: true, BackupState: true}),
-		virtualwebauthn.NewCredential(kind),
+		cred,
 	}
 }
 

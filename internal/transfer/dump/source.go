@@ -30,7 +30,10 @@ func newSource(r io.Reader) *source { return &source{r: r, buf: make([]byte, 64<
 
 // more reports whether there is a next byte. At the end of the file, and after an error,
 // there is none.
-func (s *source) more() bool {
+func (s *source) more() bool { return s.pos < s.end || s.fill() }
+
+// fill reads on once everything is taken, and reports whether there is a byte.
+func (s *source) fill() bool {
 	for s.pos == s.end && s.err == nil {
 		s.pos = 0
 		s.end, s.err = s.r.Read(s.buf)

@@ -328,7 +328,7 @@ func TestRestart_LeaksNothing(t *testing.T) {
 	}
 	restart() // the first one creates what later ones use again
 	goroutines, files := baseline(t)
-	const restarts = 10
+	const restarts = 6
 	for range restarts {
 		restart()
 	}

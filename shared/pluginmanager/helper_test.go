@@ -430,10 +430,10 @@ func (r *swapRig) wantServing(t *testing.T, version string) {
 }
 
 // hammer calls until stop is called, which returns how many calls failed. All callers together
-// make about a thousand calls per second, so that what they call and the machine are not busy.
+// make at most 400 calls per second, so that what they call and the machine are not busy.
 func (r *rig) hammer(t *testing.T, callers int) (calls *atomic.Int64, stop func() int64) {
 	t.Helper()
-	return r.callBetween(t, callers, func() { time.Sleep(time.Duration(callers) * time.Millisecond) })
+	return r.callBetween(t, callers, func() { time.Sleep(time.Duration(callers) * time.Second / 400) })
 }
 
 // flood is hammer without a pause between the calls of a caller.

@@ -62,11 +62,14 @@ func TestSettings_UnknownOnesAreWarningsInRestart(t *testing.T) {
 
 func TestSettings_UnknownOnesAreWarningsInFallBackAndLaterStarts(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, nil)
+	r := newSwapRig(t, atFirstCrash)
 	r.folder.write("mode 1.0.0", knowsFewerSettings)
 	r.wantFallBack(t, exitsBefore)
 	r.wantStartsAgain(t)
 }
+
+// atFirstCrash has a version fail that crashes once.
+func atFirstCrash(c *pluginmanager.Config) { c.CrashLimit = 1 }
 
 // wantStartsAgain stops the manager, as a host does that restarts, and checks that
 // another one serves 1.0.0 with settings that it does not know, until an administrator
@@ -151,6 +154,7 @@ func TestSettings_AcceptedOnesOutliveTheHost(t *testing.T) {
 			t.Parallel()
 			settings := "old"
 			of := func(c *pluginmanager.Config) {
+				atFirstCrash(c)
 				c.Bake = -1
 				c.Settings = func(plugincatalogue.Manifest) ([]byte, error) { return []byte(settings), nil }
 			}
@@ -232,7 +236,7 @@ func TestFallBack_RefusedVersionDoesNotReplaceTheOther(t *testing.T) {
 	for _, mode := range []string{refusesSettings, failsPreflight} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			r := newSwapRig(t, func(c *pluginmanager.Config) { c.FailureRetry = 100 * time.Millisecond })
+			r := newSwapRig(t, func(c *pluginmanager.Config) { atFirstCrash(c); c.FailureRetry = 100 * time.Millisecond })
 			r.folder.write("mode 1.0.0", mode)
 			r.folder.write("mode 2.0.0", exitsConfiguring)
 			if err := r.catalogue.SaveState(plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0"}); err != nil {

@@ -24,7 +24,7 @@ func TestSwap_UnderLoadFailsNoCall(t *testing.T) {
 	r := newSwapRig(t, nil)
 	r.folder.write("mode", unhurried) // so that calls are under way at each switch
 	r.start(t)
-	const swaps = 8 // a thousand: TestSoakSwaps
+	const swaps = 4 // a thousand: TestSoakSwaps
 	calls, stop := r.flood(t, 16)
 	for i := range swaps {
 		before := calls.Load()
@@ -47,7 +47,7 @@ func TestSwap_LeaksNothing(t *testing.T) {
 		r.use(t, other(i))
 	}
 	goroutines, files := baseline(t)
-	const swaps = 12
+	const swaps = 6
 	for i := range swaps {
 		r.use(t, other(i))
 	}
@@ -63,70 +63,80 @@ func TestSwap_LeaksNothing(t *testing.T) {
 
 func TestSwap_BadVersionIsRefusedWithoutFailedCalls(t *testing.T) {
 	t.Parallel()
-	for mode, step := range map[string]string{
-		wrongCookie:         "start",
-		garbageLine:         "start",
-		hangsBefore:         "start",
-		exitsBefore:         "start",
-		killedBefore:        "start",
-		hangsConfiguring:    "configure",
-		refusesSettings:     "configure",
-		failsPreflight:      "preflight",
-		databaseUnavailable: "preflight",
-		preventsRollback:    "preflight",
-		failsMigrating:      "migrate",
-		neverHealthy:        "check",
-		panicsReading:       "check",
-		exitsActive:         "workers",
-		"":                  "stage", // tampered with
+	r := newSwapRig(t, nil)
+	r.start(t)
+	for _, test := range []struct{ mode, step string }{
+		{wrongCookie, "start"},
+		{garbageLine, "start"},
+		{exitsBefore, "start"},
+		{killedBefore, "start"},
+		{refusesSettings, "configure"},
+		{failsPreflight, "preflight"},
+		{databaseUnavailable, "preflight"},
+		{preventsRollback, "preflight"},
+		{failsMigrating, "migrate"},
+		{panicsReading, "check"},
+		{exitsActive, "workers"},
+		{tampered, "stage"}, // for good
+	} {
+		t.Run(test.mode, func(t *testing.T) { r.wantRefused(t, test.mode, test.step) })
+	}
+}
+
+func TestSwap_SlowVersionIsRefusedWithoutFailedCalls(t *testing.T) {
+	t.Parallel()
+	for mode, test := range map[string]struct {
+		step  string
+		limit func(*pluginmanager.Config) *time.Duration
+	}{
+		hangsBefore:      {"start", func(c *pluginmanager.Config) *time.Duration { return &c.StartTimeout }},
+		hangsConfiguring: {"configure", func(c *pluginmanager.Config) *time.Duration { return &c.ConfigureTimeout }},
+		neverHealthy:     {"check", func(c *pluginmanager.Config) *time.Duration { return &c.CheckTimeout }},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			r := newSwapRig(t, func(c *pluginmanager.Config) {
-				switch mode { // the first start of 1.0.0 has to be in time, too
-				case hangsBefore:
-					c.StartTimeout = 5 * time.Second
-				case hangsConfiguring:
-					c.ConfigureTimeout = 3 * time.Second
-				case neverHealthy:
-					c.CheckTimeout = 3 * time.Second
-				}
-			})
+			r := newSwapRig(t, func(c *pluginmanager.Config) { *test.limit(c) = time.Second }) // a start of 1.0.0 that is late is repeated
 			r.start(t)
-			before := r.Status()
-			r.folder.write("mode 2.0.0", mode)
-			if mode == "" {
-				r.tamper(t)
-			}
-			calls, stop := r.hammer(t, 1)
-			eventually(t, "calls", func() bool { return calls.Load() > 0 })
-			use := r.Use
-			if mode == "" {
-				use = r.Manager.Use // which copies it
-			}
-			err := use(limited(t), "2.0.0")
-			wantSwapError(t, err, step)
-			if outside := strings.Contains(fmt.Sprint(err), "killed from outside"); outside != (mode == killedBefore) {
-				t.Errorf("got %v, want that it was killed from outside: %v", err, mode == killedBefore)
-			}
-			failed := stop()
-			if mode != exitsActive && failed != 0 || failed > 1 { // a call in the process that died
-				t.Errorf("got %d failed calls, want none", failed)
-			}
-			if s := r.Status(); s.State != pluginmanager.StateServing || s.PID != before.PID {
-				t.Errorf("got status %+v, want that process %d serves", s, before.PID)
-			}
-			r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
-			if !r.events.has(pluginmanager.EventSwapRefused) {
-				t.Errorf("got events %v, want a refused swap", r.events.types())
-			}
-			eventually(t, "one process", func() bool {
-				pid, _ := strconv.Atoi(r.folder.read("pid"))
-				return pid == before.PID || dead(pid)
-			})
-			r.wantOneCopy(t)
+			r.wantRefused(t, mode, test.step)
 		})
 	}
+}
+
+// tampered is the mode of a version whose program was replaced.
+const tampered = "was tampered with"
+
+// wantRefused swaps to 2.0.0, which behaves as the mode says, and checks that this is refused in
+// the step, and that 1.0.0 serves throughout.
+func (r *swapRig) wantRefused(t *testing.T, mode, step string) {
+	t.Helper()
+	before, refused := r.Status(), r.events.count(pluginmanager.EventSwapRefused, "")
+	r.folder.write("mode 2.0.0", mode)
+	if mode == tampered {
+		r.tamper(t)
+	}
+	calls, stop := r.hammer(t, 1)
+	eventually(t, "calls", func() bool { return calls.Load() > 0 })
+	err := r.Use(limited(t), "2.0.0")
+	wantSwapError(t, err, step)
+	if outside := strings.Contains(fmt.Sprint(err), "killed from outside"); outside != (mode == killedBefore) {
+		t.Errorf("got %v, want that it was killed from outside: %v", err, mode == killedBefore)
+	}
+	failed := stop()
+	if mode != exitsActive && failed != 0 || failed > 1 { // a call in the process that died
+		t.Errorf("got %d failed calls, want none", failed)
+	}
+	if s := r.Status(); s.State != pluginmanager.StateServing || s.PID != before.PID {
+		t.Errorf("got status %+v, want that process %d serves", s, before.PID)
+	}
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
+	if r.events.count(pluginmanager.EventSwapRefused, "") != refused+1 {
+		t.Errorf("got events %v, want a refused swap", r.events.types())
+	}
+	eventually(t, "one process", func() bool {
+		pid, _ := strconv.Atoi(r.folder.read("pid"))
+		return pid == before.PID || dead(pid)
+	})
+	r.wantOneCopy(t)
 }
 
 func (r *swapRig) tamper(t *testing.T) {

@@ -197,13 +197,12 @@ func TestWorker_HangingSinkDelaysNoMail(t *testing.T) {
 					},
 				},
 			}
-			ctx, cancel := context.WithCancel(context.Background())
-			var running sync.WaitGroup
-			running.Go(func() { w.Run(ctx) })
 			for range 100 {
 				m.add("event")
 			}
-			w.Wake()
+			ctx, cancel := context.WithCancel(context.Background())
+			var running sync.WaitGroup
+			running.Go(func() { w.Run(ctx) })
 			synctest.Wait()
 			if hanging != 8 {
 				t.Errorf("got %d hanging events, want all 8 slots taken", hanging)

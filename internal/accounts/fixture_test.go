@@ -89,7 +89,7 @@ func newFixture(t testing.TB, url string, adjust ...func(*accounts.Settings)) *f
 	if err != nil {
 		t.Fatalf("making a hasher: %v", err)
 	}
-	f.worker = &outbox.Worker{Store: f.store, Log: log, Poll: 10 * time.Millisecond, KeepTrying: accounts.KeepTrying}
+	f.worker = &outbox.Worker{Store: f.store, Log: log, Poll: 10 * time.Millisecond, RetriedWhileStored: accounts.RetriedWhileStored}
 	f.service = f.serve(f.store, hasher)
 	f.worker.Handlers = f.service.Jobs()
 	return f

@@ -172,7 +172,7 @@ func deadlineOf(ctx context.Context) time.Time {
 	return deadline
 }
 
-// A sink that takes nothing holds its own slots only.
+// A receiver that takes nothing holds its own slots only.
 func TestWorker_HangingReceiverDelaysNoMail(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {

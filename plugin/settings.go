@@ -444,15 +444,15 @@ func (s settings) reservedKeys() (keys []string) {
 // prune returns what may be removed at a time.
 func (s settings) prune(now time.Time) store.PruneOptions {
 	return store.PruneOptions{
-		Lifetimes:       s.accounts().Lifetimes(now),
-		MailsBefore:     now.Add(-accounts.MailWindow),
-		PendingBefore:   now.Add(-accounts.PendingFactorLifetime),
-		AttemptsBefore:  now.Add(-passkey.AttemptLifetime),
-		AddressesBefore: now.Add(-s.accounts().KnownAddressLifetime()),
-		CodesBefore:     now.Add(-accounts.RefusedCodeWindow),
-		AuditBefore:     now.Add(-time.Duration(s.Audit.Retention)),
-		MaxAudit:        s.Audit.MaxEntries,
-		MaxPerAccount:   s.Audit.PerAccount,
+		Lifetimes:          s.accounts().Lifetimes(now),
+		MailsBefore:        now.Add(-accounts.MailWindow),
+		PendingBefore:      now.Add(-accounts.PendingFactorLifetime),
+		AttemptsBefore:     now.Add(-passkey.AttemptLifetime),
+		AddressesBefore:    now.Add(-s.accounts().KnownAddressLifetime()),
+		CodesBefore:        now.Add(-accounts.RefusedCodeWindow),
+		AuditBefore:        now.Add(-time.Duration(s.Audit.Retention)),
+		MaxAudit:           s.Audit.MaxEntries,
+		MaxAuditPerAccount: s.Audit.PerAccount,
 	}
 }
 

@@ -228,7 +228,7 @@ func New(settings Settings, store Store, hasher Hasher, host personal.Host, log 
 		settings: settings,
 		store:    store,
 		hasher:   hasher,
-		policy:   password.Policy{MinLength: settings.MinPassword, Words: settings.PasswordWords},
+		policy:   password.Policy{MinLength: settings.MinPassword, SiteWords: settings.PasswordWords},
 		host:     host,
 		schema:   schemaCache{asking: make(chan struct{}, 1)},
 		log:      log,

@@ -133,7 +133,7 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 	if err != nil {
 		return 0, err
 	}
-	prepared := s.newPassword(&invalid, r.Password, r.ConfirmPassword, personalWords(account)...)
+	prepared := s.newPassword(&invalid, r.Password, r.ConfirmPassword, identifiersOf(account)...)
 	if err := invalid.Err(); err != nil {
 		return 0, err
 	}

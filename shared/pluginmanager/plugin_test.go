@@ -162,7 +162,6 @@ const failedChecks = "failed checks"
 const (
 	turnTime = 20 * time.Millisecond
 	lateTime = 600 * time.Millisecond
-	soonTime = 100 * time.Millisecond // of a call that is not late, with however many others
 )
 
 func runPlugin(f folder) {
@@ -476,9 +475,7 @@ func (s *service) Profile(ctx context.Context, _ personal.Credentials) (personal
 			return personal.Profile{}, ctx.Err()
 		}
 		time.Sleep(lateTime)
-	case unhealthyLater, silentLater:
-		time.Sleep(soonTime)
-	case unhurried:
+	case unhealthyLater, silentLater, unhurried:
 		time.Sleep(turnTime)
 	case failsLate:
 		time.Sleep(lateTime)

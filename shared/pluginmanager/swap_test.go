@@ -95,7 +95,7 @@ func TestSwap_SlowVersionIsRefusedWithoutFailedCalls(t *testing.T) {
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			r := newSwapRig(t, func(c *pluginmanager.Config) { *test.limit(c) = time.Second }) // a start of 1.0.0 that is late is repeated
+			r := newSwapRig(t, func(c *pluginmanager.Config) { *test.limit(c) = 2 * time.Second }) // a start of 1.0.0 that is late is repeated
 			r.start(t)
 			r.wantRefused(t, mode, test.step)
 		})

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -101,6 +102,16 @@ func (s *Store) mustDo(t *testing.T, statements ...string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// InTx runs statements in a transaction, for tests of the other package.
+func (s *Store) InTx(ctx context.Context, statements string) error {
+	tx, err := s.pools.Write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, statements)
+	return errors.Join(err, tx.Commit())
 }
 
 // The preflight asks it before each start.

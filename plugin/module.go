@@ -145,7 +145,7 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		m.settle = sync.OnceFunc(func() { close(m.settled) })
 		m.worker = &outbox.Worker{
 			Store: db, Log: log, Observe: measured.job, TracerProvider: spans,
-			Groups: jobGroups(), KeepTrying: append([]outbox.Kind{transfer.KindWrap}, accounts.KeepTrying...),
+			Groups: jobGroups(), RetriedWhileStored: append([]outbox.Kind{transfer.KindWrap}, accounts.RetriedWhileStored...),
 		}
 		rules := s.accounts()
 		rules.Mails, rules.Keys = texts, keys
@@ -165,8 +165,8 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 // because the host may hang, or because the jobs take long.
 func jobGroups() []outbox.Group {
 	return []outbox.Group{
-		{Kinds: []outbox.Kind{accounts.KindEvent}, Sink: true},
-		{Kinds: []outbox.Kind{accounts.KindErasure}, Sink: true},
+		{Kinds: []outbox.Kind{accounts.KindEvent}, OneReceiver: true},
+		{Kinds: []outbox.Kind{accounts.KindErasure}, OneReceiver: true},
 		{Kinds: []outbox.Kind{transfer.KindWrap}, Parallel: 1},
 		{Kinds: []outbox.Kind{accounts.KindFill}, Parallel: 1, Lease: fillLease},
 	}

@@ -387,12 +387,12 @@ func (s settings) accounts() accounts.Settings {
 	return accounts.Settings{
 		SessionIdle:        time.Duration(s.Session.Idle),
 		SessionAbsolute:    time.Duration(s.Session.Absolute),
-		SessionGrace:       time.Duration(s.Session.Grace),
+		SupersededGrace:    time.Duration(s.Session.Grace),
 		VerifyCache:        time.Duration(s.Session.VerifyCache),
 		ProofLifetime:      time.Duration(s.Session.ProofLifetime),
 		MinPassword:        s.Password.MinLength,
 		PasswordWords:      s.Password.Words,
-		MailLifetime:       time.Duration(s.Recovery.Lifetime),
+		RecoveryLifetime:   time.Duration(s.Recovery.Lifetime),
 		InvitationLifetime: time.Duration(s.Recovery.InvitationLifetime),
 		RecoveryURL:        s.Recovery.URL,
 		EmailURL:           s.Email.URL,
@@ -444,15 +444,15 @@ func (s settings) reservedKeys() (keys []string) {
 // prune returns what may be removed at a time.
 func (s settings) prune(now time.Time) store.PruneOptions {
 	return store.PruneOptions{
-		Lifetimes:       s.accounts().Lifetimes(now),
-		MailsBefore:     now.Add(-accounts.MailWindow),
-		PendingBefore:   now.Add(-accounts.PendingFactorLifetime),
-		AttemptsBefore:  now.Add(-passkey.AttemptLifetime),
-		AddressesBefore: now.Add(-s.accounts().KnownAddressLifetime()),
-		CodesBefore:     now.Add(-accounts.RefusedCodeWindow),
-		AuditBefore:     now.Add(-time.Duration(s.Audit.Retention)),
-		MaxAudit:        s.Audit.MaxEntries,
-		MaxPerAccount:   s.Audit.PerAccount,
+		Lifetimes:          s.accounts().Lifetimes(now),
+		MailsBefore:        now.Add(-accounts.MailWindow),
+		PendingBefore:      now.Add(-accounts.PendingFactorLifetime),
+		AttemptsBefore:     now.Add(-passkey.AttemptLifetime),
+		AddressesBefore:    now.Add(-s.accounts().KnownAddressLifetime()),
+		CodesBefore:        now.Add(-accounts.RefusedCodeWindow),
+		AuditBefore:        now.Add(-time.Duration(s.Audit.Retention)),
+		MaxAudit:           s.Audit.MaxEntries,
+		MaxAuditPerAccount: s.Audit.PerAccount,
 	}
 }
 

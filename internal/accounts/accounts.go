@@ -32,13 +32,13 @@ import (
 type Settings struct {
 	SessionIdle        time.Duration // an unused session expires after this time
 	SessionAbsolute    time.Duration // any session expires this long after its sign-in
-	SessionGrace       time.Duration // how long superseded hashes of a session stay valid
+	SupersededGrace    time.Duration // how long superseded hashes of a session stay valid
 	ProofLifetime      time.Duration // how long a proof is valid
 	VerifyCache        time.Duration // how long, at most, a host may use a remembered profile
 	MinPassword        int           // characters a new password must have
 	PasswordWords      []string      // words of the site, see [password.Policy]
 	ReservedLogins     []string      // mapped logins (see [LoginKey]) that users may not register
-	MailLifetime       time.Duration // how long the token of a recovery or an e-mail change is valid
+	RecoveryLifetime   time.Duration // how long the token of a recovery is valid, and that of an e-mail change
 	InvitationLifetime time.Duration // how long the token of an invitation is valid
 	RecoveryURL        string        // link in recovery mails, with the placeholder {token}; "" for no link
 	EmailURL           string        // link in e-mail confirmations, likewise
@@ -228,7 +228,7 @@ func New(settings Settings, store Store, hasher Hasher, host personal.Host, log 
 		settings: settings,
 		store:    store,
 		hasher:   hasher,
-		policy:   password.Policy{MinLength: settings.MinPassword, Words: settings.PasswordWords},
+		policy:   password.Policy{MinLength: settings.MinPassword, SiteWords: settings.PasswordWords},
 		host:     host,
 		schema:   schemaCache{asking: make(chan struct{}, 1)},
 		log:      log,

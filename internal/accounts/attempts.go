@@ -27,7 +27,9 @@ type AttemptStore interface {
 	Refund(ctx context.Context, charges []throttle.Charge) error
 }
 
-// Throttle holds the rate limits. The zero value allows everything.
+// Throttle holds the rate limits of attempts. The zero value allows everything. Those of codes are in
+// twofactorcode.go, mail budgets in mailbudgets.go; explainlimits.go finds those that hold for a
+// user, and liftlimits.go lifts them.
 type Throttle struct {
 	Enabled         bool
 	Guess           throttle.Limit // passwords for one login from one address, including right ones still in progress

@@ -91,7 +91,7 @@ func (s *Service) sendEmailToken(ctx context.Context, _ int64, r emailJob) error
 	}
 	email, _ := ParseEmail(r.To)
 	m := outgoingMail{kind: mailtext.EmailChange, request: r.mailRequest, accountID: r.AccountID, to: email}
-	return s.mailToken(ctx, m, s.settings.EmailURL, mailtext.Letter{Lifetime: s.settings.MailLifetime}, MailToken{
+	return s.mailToken(ctx, m, s.settings.EmailURL, mailtext.Letter{Lifetime: s.settings.RecoveryLifetime}, MailToken{
 		AccountID: r.AccountID, Purpose: PurposeEmail, CredentialVersion: r.Version, AccountEmailKey: r.From, Email: email,
 	})
 }

@@ -422,7 +422,7 @@ func (s *Service) mailsLimitedUntil(ctx context.Context, key []byte, mails []bud
 	var all MailReservation
 	reservations := make([]MailReservation, len(mails))
 	for i, m := range mails {
-		r := mailReservation(key, s.settings.MailLifetime, m)
+		r := mailReservation(key, s.settings.RecoveryLifetime, m)
 		for j := range r.Ways {
 			r.Ways[j].Limits = slices.DeleteFunc(r.Ways[j].Limits, func(l MailLimit) bool { return l.Window <= time.Minute })
 		}

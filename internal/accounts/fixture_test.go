@@ -52,8 +52,8 @@ type fixture struct {
 
 func testSettings() accounts.Settings {
 	return accounts.Settings{
-		SessionIdle: 24 * time.Hour, SessionAbsolute: 720 * time.Hour, SessionGrace: 30 * time.Second, VerifyCache: time.Minute, ProofLifetime: 5 * time.Minute,
-		MinPassword: 8, MailLifetime: 30 * time.Minute, InvitationLifetime: 7 * 24 * time.Hour, LoginWithEmail: true, Notices: true,
+		SessionIdle: 24 * time.Hour, SessionAbsolute: 720 * time.Hour, SupersededGrace: 30 * time.Second, VerifyCache: time.Minute, ProofLifetime: 5 * time.Minute,
+		MinPassword: 8, RecoveryLifetime: 30 * time.Minute, InvitationLifetime: 7 * 24 * time.Hour, LoginWithEmail: true, Notices: true,
 		DeletionGrace: 168 * time.Hour, UnverifiedLifetime: 72 * time.Hour,
 		RecoveryURL: "https://cms.example/recover#token={token}",
 	}
@@ -89,7 +89,7 @@ func newFixture(t testing.TB, url string, adjust ...func(*accounts.Settings)) *f
 	if err != nil {
 		t.Fatalf("making a hasher: %v", err)
 	}
-	f.worker = &outbox.Worker{Store: f.store, Log: log, Poll: 10 * time.Millisecond, KeepTrying: accounts.KeepTrying}
+	f.worker = &outbox.Worker{Store: f.store, Log: log, Poll: 10 * time.Millisecond, RetriedWhileStored: accounts.RetriedWhileStored}
 	f.service = f.serve(f.store, hasher)
 	f.worker.Handlers = f.service.Jobs()
 	return f

@@ -99,7 +99,7 @@ func (s *Service) readCaller(ctx context.Context, c personal.Credentials, part A
 	if err != nil {
 		return caller{}, err
 	}
-	return caller{account: account, session: session, hash: stateOf(session, behind, now, s.settings.SessionGrace), secret: currentSecret,
+	return caller{account: account, session: session, hash: stateOf(session, behind, now, s.settings.SupersededGrace), secret: currentSecret,
 		read: now}, nil
 }
 

@@ -26,9 +26,9 @@ const (
 	KindFill outbox.Kind = "fill_fields" // fills in defaults of user fields, see [Service.FillJobs]
 )
 
-// KeepTrying are the kinds that are retried for as long as they are stored. All others
-// send mails.
-var KeepTrying = []outbox.Kind{KindEvent, KindErasure, KindFill}
+// RetriedWhileStored are the kinds that are retried for as long as they are stored. All others
+// send mails, and are retried for a day.
+var RetriedWhileStored = []outbox.Kind{KindEvent, KindErasure, KindFill}
 
 // JobStore stores jobs that no other write causes.
 type JobStore interface {

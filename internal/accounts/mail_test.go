@@ -186,7 +186,7 @@ func TestRecoverConfirm_ExpiredTokenIsInvalid(t *testing.T) {
 	f := newFixture(t, testdb.SQLite(t))
 	f.register(t, "ada")
 	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
-	f.clock.Advance(f.settings.MailLifetime)
+	f.clock.Advance(f.settings.RecoveryLifetime)
 	wantCode(t, f.confirm(t, f.tokens()[0]), personal.CodeInvalidToken)
 }
 

@@ -322,7 +322,7 @@ func (s *Service) reserveMail(ctx context.Context, m outgoingMail, jobs ...NewJo
 	if err != nil {
 		return false, err
 	}
-	r := mailReservation(key, s.settings.MailLifetime, budgeted)
+	r := mailReservation(key, s.settings.RecoveryLifetime, budgeted)
 	r.MailID = m.request.MailID
 	granted, err = s.store.ReserveMail(ctx, r, jobs...)
 	if err != nil {

@@ -53,7 +53,7 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 	if err != nil {
 		return personal.Credentials{}, err
 	}
-	prepared := s.newPassword(&invalid, r.Password, r.ConfirmPassword, personalWords(who.account)...)
+	prepared := s.newPassword(&invalid, r.Password, r.ConfirmPassword, identifiersOf(who.account)...)
 	if err := invalid.Err(); err != nil {
 		return personal.Credentials{}, err
 	}
@@ -165,8 +165,8 @@ func (s *Service) confirm(ctx context.Context, who caller, guess attempt, found 
 
 // newPassword checks a new password and its confirmation and returns it prepared
 // for hashing.
-func (s *Service) newPassword(invalid *personal.FieldErrors, entered, confirm string, words ...string) string {
-	prepared, code := s.policy.Check(entered, words...)
+func (s *Service) newPassword(invalid *personal.FieldErrors, entered, confirm string, identifiers ...string) string {
+	prepared, code := s.policy.Check(entered, identifiers...)
 	check(invalid, "password", code)
 	require(invalid, "confirm_password", confirm)
 	if confirm != entered {
@@ -175,7 +175,7 @@ func (s *Service) newPassword(invalid *personal.FieldErrors, entered, confirm st
 	return prepared
 }
 
-// personalWords are the words that the account's password must not consist of.
-func personalWords(a Account) []string {
+// identifiersOf are the texts that name an account: its password must not be one of them.
+func identifiersOf(a Account) []string {
 	return []string{a.Login, a.LoginKey, a.Email.Address, a.Email.Key}
 }

@@ -44,7 +44,7 @@ func (s Settings) freshFor(who caller) time.Duration {
 	if who.hash != current || !who.stored {
 		return 0
 	}
-	return max(0, min(s.VerifyCache, s.SessionGrace,
+	return max(0, min(s.VerifyCache, s.SupersededGrace,
 		who.session.LastSeen.Add(s.seenEvery()).Sub(who.read),
 		who.session.Created.Add(s.SessionAbsolute).Sub(who.read)))
 }

@@ -104,7 +104,7 @@ func (s *Service) sendRecovery(ctx context.Context, r recoveryJob) error {
 	m := outgoingMail{
 		kind: mailtext.Recovery, request: r.mailRequest, accountID: account.ID, to: account.Email, own: ownMailbox(account.Email, account.EmailVerified), verified: account.EmailVerified,
 	}
-	return s.mailToken(ctx, m, s.settings.RecoveryURL, mailtext.Letter{Lifetime: s.settings.MailLifetime}, MailToken{
+	return s.mailToken(ctx, m, s.settings.RecoveryURL, mailtext.Letter{Lifetime: s.settings.RecoveryLifetime}, MailToken{
 		AccountID: account.ID, Purpose: PurposeRecovery, CredentialVersion: account.CredentialVersion, AccountEmailKey: account.Email.Key,
 	}, event)
 }
@@ -133,7 +133,7 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 	if err != nil {
 		return 0, err
 	}
-	prepared := s.newPassword(&invalid, r.Password, r.ConfirmPassword, personalWords(account)...)
+	prepared := s.newPassword(&invalid, r.Password, r.ConfirmPassword, identifiersOf(account)...)
 	if err := invalid.Err(); err != nil {
 		return 0, err
 	}

@@ -84,7 +84,7 @@ func TestProfile_FreshFor(t *testing.T) {
 	}{
 		"as long as the setting": {func(s *accounts.Settings) { s.VerifyCache = time.Second }, nil, time.Second},
 		"never":                  {func(s *accounts.Settings) { s.VerifyCache = 0 }, nil, 0},
-		"grace period":           {func(s *accounts.Settings) { s.SessionGrace = 20 * time.Second }, nil, 20 * time.Second},
+		"grace period":           {func(s *accounts.Settings) { s.SupersededGrace = 20 * time.Second }, nil, 20 * time.Second},
 		"superseded hash": {nil, func(t *testing.T, f *fixture, c personal.Credentials) personal.Credentials {
 			f.refreshTimes(t, c, 1, time.Second)
 			return c

@@ -82,7 +82,7 @@ func (s *Service) newAccount(ctx context.Context, r personal.RegisterRequest, sc
 	check(&invalid, "login", code)
 	account.Email, code = ParseEmail(r.Email)
 	check(&invalid, "email", code)
-	prepared = s.newPassword(&invalid, r.Password, r.ConfirmPassword, personalWords(account)...)
+	prepared = s.newPassword(&invalid, r.Password, r.ConfirmPassword, identifiersOf(account)...)
 
 	fields := schema.Clean(r.Fields, nil, nil, &invalid)
 	account.Name = userfields.ParseName(fields["name"], &invalid)

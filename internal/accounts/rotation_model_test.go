@@ -45,9 +45,9 @@ func (m chainModel) stateOf(hash string, now time.Time) hashState {
 		return refused
 	case behind == 0:
 		return accepted
-	case m.age(hash, now) < m.rules.SessionGrace:
+	case m.age(hash, now) < m.rules.SupersededGrace:
 		return repeated
-	case behind == 1 && (m.used.IsZero() || now.Sub(m.used) < m.rules.SessionGrace):
+	case behind == 1 && (m.used.IsZero() || now.Sub(m.used) < m.rules.SupersededGrace):
 		return repeated
 	}
 	return theft
@@ -64,8 +64,8 @@ func (m chainModel) unsureOf(hash string, now time.Time) bool {
 	if hash == m.current() {
 		return false
 	}
-	over := m.age(hash, now) - m.rules.SessionGrace
-	return over >= 0 && over <= m.rules.SessionGrace/32
+	over := m.age(hash, now) - m.rules.SupersededGrace
+	return over >= 0 && over <= m.rules.SupersededGrace/32
 }
 
 // unsure reports whether the session has expired within the precision of its last

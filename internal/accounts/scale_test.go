@@ -39,7 +39,7 @@ const (
 // The limits of the scale gate.
 const (
 	scaleFew     = 1000   // accounts of the small database
-	scannedRows  = 30_000 // in a sequential scan: some windows of the sweeper, in a table that is hardly longer
+	scannedRows  = 30_000 // in a sequential scan: some windows that pruning reads, in a table that is hardly longer
 	slowestQuery = time.Second
 	slowestRead  = time.Second
 	scaleRatio   = 1.2
@@ -346,7 +346,7 @@ func periodicWork(t *testing.T) map[string]work {
 			return db.Prune(ctx, store.PruneOptions{
 				Lifetimes: settings.Lifetimes(now), MailsBefore: now.Add(-accounts.MailWindow), PendingBefore: now.Add(-accounts.PendingFactorLifetime),
 				AddressesBefore: now.Add(-settings.KnownAddressLifetime()), CodesBefore: now.Add(-accounts.RefusedCodeWindow),
-				AuditBefore: now.Add(-90 * 24 * time.Hour), MaxAudit: 1_000_000, MaxPerAccount: 200,
+				AuditBefore: now.Add(-90 * 24 * time.Hour), MaxAudit: 1_000_000, MaxAuditPerAccount: 200,
 			})
 		},
 		"count jobs for metrics": func(ctx context.Context, db *store.Store) error { _, err := db.JobBacklog(ctx); return err },

@@ -115,7 +115,7 @@ func (s *Service) Refresh(ctx context.Context, c personal.Credentials) (personal
 		next := who.secret.Next(who.session.ChainKey)
 		digest := next.Digest()
 		err = s.store.RotateSession(ctx, who.session, func(now time.Time) Session {
-			return who.session.rotate(digest, now, s.settings.SessionGrace)
+			return who.session.rotate(digest, now, s.settings.SupersededGrace)
 		})
 		if errors.Is(err, ErrStale) {
 			continue // another request has rotated: the hash is the predecessor now

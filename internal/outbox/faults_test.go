@@ -142,8 +142,8 @@ func TestWorker_LeasesHoldOnASlowStore(t *testing.T) {
 			for range nodes {
 				w := &Worker{
 					Store: s, Handlers: map[Kind]Handler{"mail": handle, "event": handle, "fill": handle}, Log: slog.New(slog.DiscardHandler),
-					Groups:     []Group{{Kinds: []Kind{"event"}, Sink: true}, {Kinds: []Kind{"fill"}, Parallel: 1, Lease: 10 * time.Second}},
-					KeepTrying: []Kind{"mail", "event", "fill"},
+					Groups:             []Group{{Kinds: []Kind{"event"}, OneReceiver: true}, {Kinds: []Kind{"fill"}, Parallel: 1, Lease: 10 * time.Second}},
+					RetriedWhileStored: []Kind{"mail", "event", "fill"},
 				}
 				all = append(all, w)
 				workers.Go(func() { w.Run(ctx) })
@@ -172,15 +172,15 @@ func deadlineOf(ctx context.Context) time.Time {
 	return deadline
 }
 
-// A sink that takes nothing holds its own slots only.
-func TestWorker_HangingSinkDelaysNoMail(t *testing.T) {
+// A receiver that takes nothing holds its own slots only.
+func TestWorker_HangingReceiverDelaysNoMail(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			m, random := &memory{}, rand.New(rand.NewPCG(seed, 0))
 			hanging, slowest := 0, time.Duration(0)
 			w := &Worker{
-				Store: m, Log: slog.New(slog.DiscardHandler), KeepTrying: []Kind{"event"},
-				Groups: []Group{{Kinds: []Kind{"event"}, Sink: true}},
+				Store: m, Log: slog.New(slog.DiscardHandler), RetriedWhileStored: []Kind{"event"},
+				Groups: []Group{{Kinds: []Kind{"event"}, OneReceiver: true}},
 				Handlers: map[Kind]Handler{
 					"event": func(ctx context.Context, _ Job) error {
 						m.mu.Lock()
@@ -197,13 +197,12 @@ func TestWorker_HangingSinkDelaysNoMail(t *testing.T) {
 					},
 				},
 			}
-			ctx, cancel := context.WithCancel(context.Background())
-			var running sync.WaitGroup
-			running.Go(func() { w.Run(ctx) })
 			for range 100 {
 				m.add("event")
 			}
-			w.Wake()
+			ctx, cancel := context.WithCancel(context.Background())
+			var running sync.WaitGroup
+			running.Go(func() { w.Run(ctx) })
 			synctest.Wait()
 			if hanging != 8 {
 				t.Errorf("got %d hanging events, want all 8 slots taken", hanging)
@@ -223,7 +222,7 @@ func TestWorker_HangingSinkDelaysNoMail(t *testing.T) {
 	}
 }
 
-func TestWorker_FailingSinkIsProbed(t *testing.T) {
+func TestWorker_FailingReceiverIsProbed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
 		for range 200 {
@@ -248,8 +247,8 @@ func TestWorker_FailingSinkIsProbed(t *testing.T) {
 			return errors.New("the host takes no events")
 		}
 		w := &Worker{
-			Store: m, Log: slog.New(slog.DiscardHandler), KeepTrying: []Kind{"event"}, Handlers: map[Kind]Handler{"event": handle},
-			Groups: []Group{{Kinds: []Kind{"event"}, Sink: true}},
+			Store: m, Log: slog.New(slog.DiscardHandler), RetriedWhileStored: []Kind{"event"}, Handlers: map[Kind]Handler{"event": handle},
+			Groups: []Group{{Kinds: []Kind{"event"}, OneReceiver: true}},
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		var all sync.WaitGroup
@@ -268,18 +267,18 @@ func TestWorker_FailingSinkIsProbed(t *testing.T) {
 			t.Errorf("at first: got %d calls at once, want 8", atOnce)
 		}
 		if atOnce, n := take(time.Minute); atOnce != 1 || n < 50 || n > 60 {
-			t.Errorf("while the sink fails: got %d calls, %d at once, want one after another", n, atOnce)
+			t.Errorf("while the receiver fails: got %d calls, %d at once, want one after another", n, atOnce)
 		}
 		mu.Lock()
 		works = true
 		mu.Unlock()
 		if atOnce, _ := take(20 * time.Second); atOnce != 8 {
-			t.Errorf("when the sink works again: got %d calls at once, want 8", atOnce)
+			t.Errorf("when the receiver works again: got %d calls at once, want 8", atOnce)
 		}
 	})
 }
 
-func TestWorker_RefusingSinkIsProbedOnceInARound(t *testing.T) {
+func TestWorker_RefusingReceiverIsProbedOnceInARound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
 		for range 1000 {
@@ -287,8 +286,8 @@ func TestWorker_RefusingSinkIsProbedOnceInARound(t *testing.T) {
 		}
 		var calls atomic.Int64
 		w := &Worker{
-			Store: m, Log: slog.New(slog.DiscardHandler), KeepTrying: []Kind{"event"},
-			Groups: []Group{{Kinds: []Kind{"event"}, Sink: true}},
+			Store: m, Log: slog.New(slog.DiscardHandler), RetriedWhileStored: []Kind{"event"},
+			Groups: []Group{{Kinds: []Kind{"event"}, OneReceiver: true}},
 			Handlers: map[Kind]Handler{"event": func(context.Context, Job) error {
 				calls.Add(1)
 				return errors.New("the host takes no events")

@@ -1,9 +1,9 @@
 // Package outbox runs work that must happen although it can fail: mails and
 // events. A job is written in the transaction of what caused it, leased by a
-// worker, and retried until it succeeds: for a day, or, for the worker's KeepTrying
+// worker, and retried until it succeeds: for a day, or, for the worker's RetriedWhileStored
 // kinds, for as long as the store holds it. When a lease expires because the worker
 // died, the job is due again, so no job stays in progress for ever, and jobs of
-// KeepTrying kinds run at least once.
+// RetriedWhileStored kinds run at least once.
 package outbox
 
 import (
@@ -92,9 +92,9 @@ type Group struct {
 	Parallel int           // jobs at once; 0: 8
 	Lease    time.Duration // of a job; 0: 1m. A run has five sixths of it, the claim included
 
-	// Sink says that all jobs go to one receiver. After three failures in a row it gets one
-	// job at a time until one succeeds.
-	Sink bool
+	// OneReceiver says that all jobs go to the same receiver. After three failures in a row it
+	// gets one job at a time until one succeeds.
+	OneReceiver bool
 }
 
 // Worker claims due jobs and runs them. Several nodes may run workers on one store.
@@ -108,8 +108,8 @@ type Worker struct {
 	Groups   []Group // the other kinds are a group of their own
 	Log      *slog.Logger
 
-	Poll       time.Duration // interval of looking for jobs without being woken; 0: 1s
-	KeepTrying []Kind        // kinds that are retried for as long as the store holds them; others for a day
+	Poll               time.Duration // interval of looking for jobs without being woken; 0: 1s
+	RetriedWhileStored []Kind        // kinds that are retried for as long as the store holds them; others for a day
 
 	TracerProvider trace.TracerProvider // makes spans of jobs with a span, see WithSpan; nil: none
 
@@ -127,9 +127,9 @@ const (
 	// as soon as the group's jobs have ended.
 	roundInterval  = 50 * time.Millisecond
 	storeTimeout   = 5 * time.Second
-	giveUp         = 24 * time.Hour // the age at which a failing job is dropped
+	giveUpAge      = 24 * time.Hour // the age at which a failing job is dropped
 	giveUpAttempts = 100            // and so many attempts, which take most of a day: the clock alone may be wrong
-	probeAfter     = 3              // failures in a row of a sink
+	probeAfter     = 3              // failures in a row of a receiver
 )
 
 func (w *Worker) init() {
@@ -168,7 +168,7 @@ func (w *Worker) groups() (groups []*group) {
 
 // probing reports whether the group's receiver has failed too often to get several jobs at
 // once.
-func (g *group) probing() bool { return g.Sink && g.failures >= probeAfter }
+func (g *group) probing() bool { return g.OneReceiver && g.failures >= probeAfter }
 
 // free is the number of jobs that may be claimed.
 func (g *group) free() int {
@@ -294,7 +294,7 @@ func (w *Worker) claim(ctx context.Context, groups []*group) []claimedJob {
 	return claimed
 }
 
-// judge counts the failures of a sink.
+// judge counts the failures of a group's receiver.
 func (w *Worker) judge(ctx context.Context, e ending) {
 	g, before := e.group, e.group.probing()
 	g.failures++
@@ -376,7 +376,7 @@ func (w *Worker) outcome(j Job, err error) Outcome {
 	switch {
 	case err == nil:
 		return Done
-	case !slices.Contains(w.KeepTrying, j.Kind) && j.Attempts >= giveUpAttempts && w.Store.Now().Sub(j.Created) >= giveUp:
+	case !slices.Contains(w.RetriedWhileStored, j.Kind) && j.Attempts >= giveUpAttempts && w.Store.Now().Sub(j.Created) >= giveUpAge:
 		return Dropped
 	}
 	return Failed

@@ -288,12 +288,12 @@ func TestWorker_FailingJobIsDroppedAfterADay(t *testing.T) {
 	})
 }
 
-func TestWorker_KeepTryingKindIsRetriedForMonths(t *testing.T) {
+func TestWorker_KindIsRetriedWhileStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
 		m.add("mail")
 		began := time.Now()
-		w := &Worker{Store: m, KeepTrying: []Kind{"mail"}, Poll: time.Minute, Log: slog.New(slog.DiscardHandler)}
+		w := &Worker{Store: m, RetriedWhileStored: []Kind{"mail"}, Poll: time.Minute, Log: slog.New(slog.DiscardHandler)}
 		w.Handlers = map[Kind]Handler{"mail": func(context.Context, Job) error {
 			if time.Since(began) < 60*24*time.Hour {
 				return errors.New("the host is unavailable")
@@ -394,8 +394,8 @@ func TestWorker_ObservesEachRun(t *testing.T) {
 		run(1, time.Now())
 		failure = errors.New("no mail server")
 		run(giveUpAttempts, time.Now())
-		run(1, time.Now().Add(-giveUp)) // the database's clock may be wrong
-		run(giveUpAttempts, time.Now().Add(-giveUp))
+		run(1, time.Now().Add(-giveUpAge)) // the database's clock may be wrong
+		run(giveUpAttempts, time.Now().Add(-giveUpAge))
 		want := []string{"maildone3s", "mailfailed3s", "mailfailed3s", "maildropped3s"}
 		if !slices.Equal(seen, want) {
 			t.Errorf("got runs %q, want %q", seen, want)

@@ -52,9 +52,9 @@ func TestDocs_HashesOfOtherSystems(t *testing.T) {
 			t.Errorf("%s: got %q, the page says %q", row[0], got, result)
 		}
 		missing = slices.DeleteFunc(missing, func(name string) bool { return name == Name(encoded) })
-		for _, text := range texts() {
-			if text.pattern.MatchString(hash) {
-				rewritten = append(rewritten, text.name)
+		for _, format := range foreignFormats() {
+			if format.pattern.MatchString(hash) {
+				rewritten = append(rewritten, format.name)
 			}
 		}
 		if got != "taken" {
@@ -64,9 +64,9 @@ func TestDocs_HashesOfOtherSystems(t *testing.T) {
 	missing = slices.DeleteFunc(missing, func(name string) bool {
 		return slices.Contains([]string{"Argon2i", "digest", "no password", "scrypt"}, name)
 	})
-	for _, text := range texts() { // what is the same system's or rare need not have a row
-		if text.adopt != nil && !slices.Contains(rewritten, text.name) && !strings.HasPrefix(text.name, "LDAP, Dovecot") {
-			missing = append(missing, text.name)
+	for _, format := range foreignFormats() { // what is the same system's or rare need not have a row
+		if format.adopt != nil && !slices.Contains(rewritten, format.name) && !strings.HasPrefix(format.name, "LDAP, Dovecot") {
+			missing = append(missing, format.name)
 		}
 	}
 	if len(missing) > 0 {

@@ -76,8 +76,8 @@ func costClass(n int, limits ...int) int {
 const maxEncoded = 512
 
 // formats lists the formats of stored hashes: what users read of it, how its text begins, and
-// the parser, which keeps the limits of its costs. Texts of other systems that are stored in
-// one of these forms are in texts (adopt.go).
+// the parser, which keeps the limits of its costs. What other systems write, and is stored in
+// one of these formats, is in foreignFormats (foreignformats.go).
 var formats = []struct {
 	name   string
 	prefix string

@@ -4,10 +4,10 @@
 // [Policy.Check] checks a new password and returns its canonical form; [Canonical]
 // returns that of a password entered at sign-in. A [Hasher] makes Argon2id hashes of
 // canonical passwords. It also verifies hashes that other systems made, which [Adopt]
-// imports (formats.go lists the formats, adopt.go the texts of other systems), wrapped if they are weak (wrap.go). A Hasher serves the sources of
-// requests in turn (queue.go), and makes every failed verification take as long as
-// one with the slowest stored format (timing.go). Errors never hold a password or a
-// hash.
+// imports, wrapped if they are weak (wrap.go): formats.go lists the stored formats,
+// foreignformats.go those of other systems. A Hasher serves the sources of requests in
+// turn (queue.go), and makes every failed verification take as long as one with the
+// slowest stored format (timing.go). Errors never hold a password or a hash.
 package password
 
 import (

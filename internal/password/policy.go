@@ -29,14 +29,14 @@ const (
 // NIST SP 800-63B advises against them.
 type Policy struct {
 	MinLength int      // characters, after preparation
-	Words     []string // of the site; a password that holds one must have 8 more characters
+	SiteWords []string // of the site; a password that holds one must have 8 more characters
 }
 
 // Check checks a new password and returns its prepared form. The password must
-// differ from personalWords: the login, the e-mail address, and so on; empty ones are
+// differ from identifiers: the login, the e-mail address, and so on; empty ones are
 // ignored. The code is "" for an acceptable password, else required, too_short,
 // too_long, invalid_format (PRECIS does not allow the text) or too_common.
-func (p Policy) Check(password string, personalWords ...string) (prepared string, code personal.FieldErrorCode) {
+func (p Policy) Check(password string, identifiers ...string) (prepared string, code personal.FieldErrorCode) {
 	if password == "" {
 		return "", personal.FieldErrorRequired
 	}
@@ -47,13 +47,13 @@ func (p Policy) Check(password string, personalWords ...string) (prepared string
 	if !ok {
 		return "", personal.FieldErrorInvalidFormat
 	}
-	isPersonal := func(word string) bool { return strings.EqualFold(prepared, word) }
+	isIdentifier := func(id string) bool { return strings.EqualFold(prepared, id) }
 	switch {
 	case utf8.RuneCountInString(prepared) < p.MinLength:
 		return "", personal.FieldErrorTooShort
 	case len(prepared) > MaxBytes:
 		return "", personal.FieldErrorTooLong
-	case isCommon(prepared) || slices.ContainsFunc(personalWords, isPersonal) || isMainlyOf(prepared, p.Words):
+	case isCommon(prepared) || slices.ContainsFunc(identifiers, isIdentifier) || isMainlyOf(prepared, p.SiteWords):
 		return "", personal.FieldErrorTooCommon
 	}
 	return prepared, ""
@@ -109,7 +109,7 @@ const (
 )
 
 // ValidateWords returns an error that names the first word that is invalid as one of
-// the site's words, see [Policy.Words]. There may be 100 words, of 3 to 64 characters
+// the site's words, see [Policy.SiteWords]. There may be 100 words, of 3 to 64 characters
 // that passwords may have.
 func ValidateWords(words []string) error {
 	if len(words) > maxWords {

@@ -142,9 +142,9 @@ func TestVerify_EveryFormatHasAVector(t *testing.T) {
 	add := func(hash, salt, form string) {
 		encoded, _ := AdoptForm(hash, salt, form)
 		found(encoded)
-		for _, text := range texts() {
-			if text.pattern.MatchString(hash) {
-				rewritten = append(rewritten, text.name)
+		for _, format := range foreignFormats() {
+			if format.pattern.MatchString(hash) {
+				rewritten = append(rewritten, format.name)
 			}
 		}
 	}
@@ -155,9 +155,9 @@ func TestVerify_EveryFormatHasAVector(t *testing.T) {
 		add(v.hash, v.salt, v.form)
 	}
 	missing = slices.DeleteFunc(missing, func(name string) bool { return name == "digest" || name == "no password" })
-	for _, text := range texts() {
-		if text.adopt != nil && !slices.Contains(rewritten, text.name) {
-			missing = append(missing, text.name)
+	for _, format := range foreignFormats() {
+		if format.adopt != nil && !slices.Contains(rewritten, format.name) {
+			missing = append(missing, format.name)
 		}
 	}
 	if len(missing) > 0 {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestPolicy_RefusesPasswordsMainlyOfSiteWords(t *testing.T) {
-	p := Policy{MinLength: 8, Words: []string{"Acme", "acmecorp", "Казань", "Straße", "Caf\u0065\u0301 Noir"}}
+	p := Policy{MinLength: 8, SiteWords: []string{"Acme", "acmecorp", "Казань", "Straße", "Caf\u0065\u0301 Noir"}}
 	for name, test := range map[string]struct {
 		password string
 		code     personal.FieldErrorCode

@@ -217,7 +217,7 @@ func (r *run) lostResponse(c *check) {
 
 // stolenHash presents a superseded hash after the grace period: the session must end.
 func (r *run) stolenHash(c *check) {
-	late := r.Settings.SessionGrace + time.Second
+	late := r.Settings.SupersededGrace + time.Second
 	if late >= min(r.Settings.SessionIdle, r.Settings.SessionAbsolute) {
 		c.skip("sessions expire before session.grace has passed")
 		return

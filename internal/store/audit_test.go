@@ -203,7 +203,7 @@ func TestPrune_LimitsTheAuditEntriesOfOneAccountByType(t *testing.T) {
 		}
 		prune := func(each int) {
 			t.Helper()
-			if err := s.Prune(t.Context(), store.PruneOptions{MaxPerAccount: each, Batch: 2}); err != nil {
+			if err := s.Prune(t.Context(), store.PruneOptions{MaxAuditPerAccount: each, Batch: 2}); err != nil {
 				t.Fatal(err)
 			}
 		}

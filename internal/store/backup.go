@@ -43,7 +43,7 @@ func (s *Store) RevokeAll(ctx context.Context) (r Revoked, err error) {
 			args    []any
 		}{
 			{&r.Mails, "DELETE FROM personal_jobs WHERE kind NOT IN (?)", // also the mails of a newer version
-				[]any{bun.List(append([]outbox.Kind{transfer.KindWrap}, accounts.KeepTrying...))}},
+				[]any{bun.List(append([]outbox.Kind{transfer.KindWrap}, accounts.RetriedWhileStored...))}},
 			{&r.Tokens, "DELETE FROM personal_mail_tokens", nil},
 			{&r.Sessions, "DELETE FROM personal_sessions", nil},
 		} {

@@ -25,7 +25,7 @@ type dialect struct {
 	readClock  string   // query for the time in microseconds; "": the database uses this machine's clock
 	hasTable   string   // query whether the table named by the argument exists
 	migrating  string   // query that takes the migration lock if it is free, and returns whether it did
-	sweeping   string   // query that takes the lock of Prune if it is free, and returns whether it did
+	pruning    string   // query that takes the lock of Prune if it is free, and returns whether it did
 	blocking   string   // query for the processes that a server process waits for; "": there are none
 	forUpdate  bun.Safe // locks selected rows until the end of the transaction
 	keep       bun.Safe // keeps selected rows from being deleted until then
@@ -48,7 +48,7 @@ var postgres = dialect{
 	readClock:  "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
 	hasTable:   "SELECT to_regclass(?) IS NOT NULL",
 	migrating:  "SELECT pg_try_advisory_xact_lock(7309453671206911841)",
-	sweeping:   "SELECT pg_try_advisory_xact_lock(7309453671206911842)",
+	pruning:    "SELECT pg_try_advisory_xact_lock(7309453671206911842)",
 	blocking: "SELECT b.pid, coalesce(a.application_name, '') AS name, coalesce(extract(epoch FROM clock_timestamp() - a.xact_start)::bigint, 0) AS seconds " +
 		"FROM unnest(pg_blocking_pids(?)) AS b (pid) LEFT JOIN pg_stat_activity a ON a.pid = b.pid ORDER BY b.pid",
 	forUpdate:  " FOR UPDATE",
@@ -73,7 +73,7 @@ var sqliteDialect = dialect{
 	migrations: "migrations/sqlite",
 	hasTable:   "SELECT count(*) > 0 FROM sqlite_master WHERE type = 'table' AND name = ?",
 	migrating:  "SELECT 1",
-	sweeping:   "SELECT 1",
+	pruning:    "SELECT 1",
 	pollsLock:  true,
 	nextID:     "NULL",
 	codes:      "(SELECT group_concat(hex(digest), '') FROM personal_recovery_codes WHERE account_id = a.id)",

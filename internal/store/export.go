@@ -3,7 +3,11 @@ package store
 import (
 	"context"
 
+	"github.com/uptrace/bun"
+
+	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -28,4 +32,22 @@ func (s *Store) WaitingJobs(ctx context.Context, accountID int64, except outbox.
 	err := s.scan(ctx, "read waiting jobs", s.read.NewSelect().Model(&rows).
 		Where("account_id = ?", accountID).Where("kind <> ?", except).Order("id DESC").Limit(int64(limit)))
 	return convert(rows, (*jobRow).job), err
+}
+
+// ChargeExport implements accounts.ExportStore.
+func (s *Store) ChargeExport(
+	ctx context.Context, accountID, credentialVersion int64, charges []throttle.Charge, code accounts.CodeUse, jobs ...accounts.NewJob,
+) error {
+	return s.inTx(ctx, "count an export", func(ctx context.Context, tx bun.Tx) error {
+		if _, err := s.lockCredentials(ctx, tx, accountID, credentialVersion); err != nil {
+			return err
+		}
+		if err := s.useCode(ctx, tx, accountID, code); err != nil {
+			return err
+		}
+		if err := chargeAll(ctx, tx, charges, s.Now()); err != nil {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs)
+	})
 }

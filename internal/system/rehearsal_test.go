@@ -149,7 +149,7 @@ var plantedFaults = []plantedFault{
 		"administration", "Authorize", "error_code",
 	},
 	{
-		"a code of the app is valid twice", "internal/store/twofactor.go",
+		"a code of the app is valid twice", "internal/store/twofactorcode.go",
 		"	case code.Step != 0:\n		return execOne", "	case FAULT:\n		return nil\n	case code.Step != 0:\n		return execOne",
 		"second_factor", "Authorize", "error_code",
 	},

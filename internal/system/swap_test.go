@@ -23,7 +23,7 @@ import (
 // Swaps of TestSwap_LosesNoRequest on each database, and clients that send requests
 // meanwhile. TestSoakSwaps has a thousand, and clients that do not pause.
 const (
-	swaps   = 4
+	swaps   = 2 // there and back
 	clients = 16
 	pause   = 60 * time.Millisecond // of each client: a request begins about every 4 ms
 )

@@ -194,7 +194,7 @@ func New(m Module, c Config) (*Pages, error) {
 	sessionPages{p}.route(mux)
 	verificationPages{p}.route(mux)
 	leavingPages{p}.route(mux)
-	completionPages{p}.route(mux)
+	missingFieldsPages{p}.route(mux)
 	return &Pages{site: p, handler: p.prepared(pages.Handler(mux))}, nil
 }
 

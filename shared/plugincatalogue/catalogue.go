@@ -134,7 +134,7 @@ func Open(dir string, opts ...Option) (*Catalogue, error) {
 	}
 	var err error
 	if c.dir, err = filepath.Abs(dir); err == nil {
-		err = c.checkTrust()
+		err = c.checkFileAccess()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the plugin catalogue: %w", err)

@@ -50,9 +50,9 @@ func openBinary(path string) (*os.File, error) {
 	return nil, err
 }
 
-// openTrusted is openBinary for a file that decides what runs: the error wraps a
+// openChecked is openBinary for a file that decides what runs: the error wraps a
 // [*durable.UntrustedError] if other users can change it.
-func openTrusted(path string) (*os.File, error) {
+func openChecked(path string) (*os.File, error) {
 	f, err := openBinary(path)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func openTrusted(path string) (*os.File, error) {
 
 // readSmall reads a regular file of up to 64 KiB that other users cannot change.
 func readSmall(path string) ([]byte, error) {
-	f, err := openTrusted(path)
+	f, err := openChecked(path)
 	if errors.Is(err, errHuge) {
 		return nil, errTooLarge
 	}
@@ -113,7 +113,7 @@ func writeFile(path string, mode os.FileMode, r io.Reader) (sum string, err erro
 
 // sumOf returns the sha256 of a binary that other users cannot change.
 func sumOf(ctx context.Context, path string) (string, error) {
-	f, err := openTrusted(path)
+	f, err := openChecked(path)
 	if err != nil {
 		return "", err
 	}

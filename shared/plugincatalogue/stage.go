@@ -119,7 +119,7 @@ func checkSum(m Manifest, sum string, err error) error {
 // copyBinary copies a binary to a new file with mode copyMode and returns the sha256
 // of the copy.
 func copyBinary(ctx context.Context, from, to string) (sum string, err error) {
-	in, err := openTrusted(from)
+	in, err := openChecked(from)
 	if err != nil {
 		return "", err
 	}

@@ -36,8 +36,8 @@ var kinds = map[personal.FieldType]kind{
 	personal.TypeDateTime: {read: readDateTime, check: checkDateTime},
 	personal.TypeEnum:     {},
 	personal.TypeFile:     {textual: true, check: checkFile},
-	personal.TypeLink:     {textual: true, check: checkLink},
-	personal.TypeLinkSet:  {textual: true, list: true, check: checkLink},
+	personal.TypeLink:     {textual: true, check: checkObjectID},
+	personal.TypeLinkSet:  {textual: true, list: true, check: checkObjectID},
 	personal.TypeTags:     {textual: true, list: true, check: checkText},
 }
 
@@ -88,8 +88,8 @@ func checkLongText(s string) personal.FieldErrorCode {
 	return checkRunes(s, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\r\n", r) })
 }
 
-// checkLink checks the id of an object of the CMS. Ids are opaque.
-func checkLink(s string) personal.FieldErrorCode {
+// checkObjectID checks the id of an object of the CMS. Ids are opaque.
+func checkObjectID(s string) personal.FieldErrorCode {
 	return checkRunes(s, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) })
 }
 

@@ -10,21 +10,21 @@ import (
 	"sync"
 )
 
-// foreignText is a way in which other systems write a hash.
-type foreignText struct {
+// foreignFormat is a way in which other systems write a hash.
+type foreignFormat struct {
 	name    string
 	pattern *regexp.Regexp
 	adopt   func(parts []string) (hash string, ok bool)
 	refusal string
 }
 
-// texts lists what other systems write that is stored in another form: a pattern of the whole
+// foreignFormats lists what other systems write that is stored in another form: a pattern of the whole
 // text, and the hash to adopt instead. A pattern with a refusal says why the hash cannot be taken and
-// what to do.
+// what to do. The formats in which hashes are stored are in formats.go.
 //
 // The patterns are compiled at the first import, not at each start of the plugin.
-var texts = sync.OnceValue(func() []foreignText {
-	return []foreignText{
+var foreignFormats = sync.OnceValue(func() []foreignFormat {
+	return []foreignFormat{
 		{"MD5", whole(`([0-9A-Fa-f]{32})`), plainMD5, ""},
 		{"Django Argon2", whole(`argon2(\$argon2id?\$v=.*)`), first, ""},
 		{"Django bcrypt", whole(`bcrypt\$(\$2[aby]\$.*)`), first, ""},
@@ -164,17 +164,17 @@ func rewrite(foreign string) (string, error) {
 	if len(foreign) > maxEncoded {
 		return "", fmt.Errorf("%w: too long", ErrBadHash)
 	}
-	for _, t := range texts() {
-		parts := t.pattern.FindStringSubmatch(foreign)
+	for _, f := range foreignFormats() {
+		parts := f.pattern.FindStringSubmatch(foreign)
 		if parts == nil {
 			continue
 		}
-		if t.adopt == nil {
-			return "", fmt.Errorf("%w: %s", ErrBadHash, t.refusal)
+		if f.adopt == nil {
+			return "", fmt.Errorf("%w: %s", ErrBadHash, f.refusal)
 		}
-		hash, ok := t.adopt(parts)
+		hash, ok := f.adopt(parts)
 		if !ok {
-			return "", fmt.Errorf("%w: not a hash of %s", ErrBadHash, t.name)
+			return "", fmt.Errorf("%w: not a hash of %s", ErrBadHash, f.name)
 		}
 		if hash != foreign { // without a prefix it may be another text of the list
 			return rewrite(hash)

@@ -12,11 +12,11 @@ import (
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
-// completionPages ask signed-in visitors for user fields that the site needs and that have
+// missingFieldsPages ask signed-in visitors for user fields that the site needs and that have
 // no valid value: the schema has changed since they registered.
-type completionPages struct{ *site }
+type missingFieldsPages struct{ *site }
 
-func (p completionPages) route(mux *http.ServeMux) {
+func (p missingFieldsPages) route(mux *http.ServeMux) {
 	p.accountForm(mux, completePath, form{build: p.form, submit: p.save})
 }
 
@@ -35,7 +35,7 @@ func nextOf(r *http.Request) string {
 
 // missing returns the fields to ask for. While the service is unavailable they are those
 // that were posted, so that nothing that was typed is lost.
-func (p completionPages) missing(r *http.Request) ([]personal.Field, map[string]any, error) {
+func (p missingFieldsPages) missing(r *http.Request) ([]personal.Field, map[string]any, error) {
 	fields, err := p.formFields(r)
 	if err != nil {
 		return nil, nil, err
@@ -53,7 +53,7 @@ func (p completionPages) missing(r *http.Request) ([]personal.Field, map[string]
 	}), values, nil
 }
 
-func (p completionPages) form(r *http.Request) (formPage, error) {
+func (p missingFieldsPages) form(r *http.Request) (formPage, error) {
 	fields, values, err := p.missing(r)
 	if err != nil {
 		return formPage{}, err
@@ -83,7 +83,7 @@ func (p completionPages) form(r *http.Request) (formPage, error) {
 }
 
 // save sends just the fields that the page asked for, and goes on.
-func (p completionPages) save(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
+func (p missingFieldsPages) save(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	fields, _, err := p.missing(r)
 	if err != nil || len(fields) == 0 {
 		return done{next: nextOf(r)}, err

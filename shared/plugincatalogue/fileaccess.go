@@ -8,9 +8,9 @@ import (
 	"github.com/cms-personal/personal/shared/durable"
 )
 
-// checkTrust makes sure that no other user can decide what the catalogue runs. It
+// checkFileAccess makes sure that no other user can decide what the catalogue runs. It
 // creates the catalogue's folder if it does not exist.
-func (c *Catalogue) checkTrust() error {
+func (c *Catalogue) checkFileAccess() error {
 	if err := durable.MakeFolder(c.dir, c.log); err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (c *Catalogue) checkTrust() error {
 		}
 	}
 	for _, path := range files {
-		f, err := openTrusted(path)
+		f, err := openChecked(path)
 		if isUntrusted(err) {
 			return err
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
-// sweeping returns a store, migrated.
-func sweeping(t *testing.T, url string) *Store {
+// migratedStore returns a store, migrated.
+func migratedStore(t *testing.T, url string) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), url, Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -58,10 +58,10 @@ func (s *Store) mustExpire(t *testing.T) {
 
 func TestPrune_FailedStepStopsNoOther(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
-		s := sweeping(t, url)
+		s := migratedStore(t, url)
 		s.mustExpire(t)
 		s.mustDo(t, "DROP TABLE personal_sent_mails", "DROP TABLE personal_mails")
-		err := s.Prune(t.Context(), PruneOptions{MaxAudit: 1, MaxPerAccount: 1})
+		err := s.Prune(t.Context(), PruneOptions{MaxAudit: 1, MaxAuditPerAccount: 1})
 		if err == nil || !strings.Contains(err.Error(), "prune personal_sent_mails") || !strings.Contains(err.Error(), "prune personal_mails") {
 			t.Errorf("got error %v, want those of both steps", err)
 		}
@@ -72,14 +72,14 @@ func TestPrune_FailedStepStopsNoOther(t *testing.T) {
 }
 
 func TestPrune_OneNodeAtATime(t *testing.T) {
-	s := sweeping(t, testkit.Postgres(t))
+	s := migratedStore(t, testkit.Postgres(t))
 	s.mustExpire(t)
 	other, err := s.pools.Write.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Rollback()
-	if _, err := other.ExecContext(t.Context(), s.sweeping); err != nil {
+	if _, err := other.ExecContext(t.Context(), s.pruning); err != nil {
 		t.Fatal(err)
 	}
 	s.mustPrune(t, PruneOptions{})
@@ -111,7 +111,7 @@ func TestPrune_VisitsNewAuditEntriesInWindows(t *testing.T) {
 	s.mustAddAccounts(t, 5_000)
 	s.mustDo(t, `INSERT INTO personal_audit (event_id, type, time, account_id, address, request_id)
 		SELECT id, 'password_changed', 1, id, '', '' FROM personal_accounts ORDER BY id`, "ANALYZE")
-	o := PruneOptions{MaxAudit: 10, MaxPerAccount: 3}
+	o := PruneOptions{MaxAudit: 10, MaxAuditPerAccount: 3}
 	s.mustPrune(t, o)
 	if n := len(queries.statements); n < 10 {
 		t.Errorf("got %d statements, want a window for each 500 entries", n)
@@ -125,7 +125,7 @@ func TestPrune_VisitsNewAuditEntriesInWindows(t *testing.T) {
 		}
 	}
 	// A process that starts later looks at none of them again.
-	later := sweeping(t, s.url)
+	later := migratedStore(t, s.url)
 	later.write, later.read = later.write.WithQueryHook(queries), later.read.WithQueryHook(queries)
 	queries.statements = nil
 	later.mustPrune(t, o)
@@ -161,7 +161,7 @@ func TestPrune_ExpiredSessionsNeedNoIndex(t *testing.T) {
 
 func TestPrune_LargeTablesTakeSeveralRounds(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
-		s := sweeping(t, url)
+		s := migratedStore(t, url)
 		s.mustAddAccounts(t, 1)
 		selector := "int8send(i)"
 		if s.pollsLock {
@@ -195,7 +195,7 @@ func TestPrune_LargeTablesTakeSeveralRounds(t *testing.T) {
 
 func TestScanFormats_GoesOnWhereAnotherNodeStopped(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
-		s := sweeping(t, url)
+		s := migratedStore(t, url)
 		s.mustAddAccounts(t, 25_000)
 		s.mustDo(t, "UPDATE personal_accounts SET password_hash = 'rare:' WHERE id = (SELECT min(id) FROM personal_accounts)")
 		ctx, stop := context.WithCancel(t.Context())
@@ -211,7 +211,7 @@ func TestScanFormats_GoesOnWhereAnotherNodeStopped(t *testing.T) {
 			t.Fatal("got no error of a scan that was stopped")
 		}
 		visited = 20_000
-		if err := sweeping(t, url).ScanFormats(t.Context(), "current:", format); err != nil {
+		if err := migratedStore(t, url).ScanFormats(t.Context(), "current:", format); err != nil {
 			t.Fatal(err)
 		}
 		formats, err := s.Formats(t.Context())
@@ -226,7 +226,7 @@ func TestScanFormats_GoesOnWhereAnotherNodeStopped(t *testing.T) {
 
 func TestScanFormats_EndsWhenAnotherNodeScans(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
-		s, other := sweeping(t, url), sweeping(t, url)
+		s, other := migratedStore(t, url), migratedStore(t, url)
 		s.mustAddAccounts(t, 15_000)
 		visited := 0
 		err := s.ScanFormats(t.Context(), "current:", func(string) string {

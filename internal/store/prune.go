@@ -17,16 +17,16 @@ import (
 
 // PruneOptions say which rows are removed.
 type PruneOptions struct {
-	Lifetimes       accounts.Lifetimes // of sessions; expired ones are removed
-	MailsBefore     time.Time          // mails counted until then, which count towards no limit any more
-	PendingBefore   time.Time          // secrets that have waited for their confirmation since then
-	AttemptsBefore  time.Time          // attempts with passkeys that wait since then
-	AddressesBefore time.Time          // known addresses without a sign-in since then
-	CodesBefore     time.Time          // refused codes until then, which count no more
-	AuditBefore     time.Time          // audit entries written, and events waiting for the host, until then
-	MaxAudit        int                // entries of accounts.FloodEvents with so many later entries, and events with so many behind them; 0: none
-	MaxPerAccount   int                // audit entries with so many later ones of the same account and type; 0: none
-	Batch           int                // rows removed in one transaction; 0: 500
+	Lifetimes          accounts.Lifetimes // of sessions; expired ones are removed
+	MailsBefore        time.Time          // mails counted until then, which count towards no limit any more
+	PendingBefore      time.Time          // secrets that have waited for their confirmation since then
+	AttemptsBefore     time.Time          // attempts with passkeys that wait since then
+	AddressesBefore    time.Time          // known addresses without a sign-in since then
+	CodesBefore        time.Time          // refused codes until then, which count no more
+	AuditBefore        time.Time          // audit entries written, and events waiting for the host, until then
+	MaxAudit           int                // entries of accounts.FloodEvents with so many later entries, and events with so many behind them; 0: none
+	MaxAuditPerAccount int                // audit entries with so many later ones of the same account and type; 0: none
+	Batch              int                // rows removed in one transaction; 0: 500
 }
 
 // Prune removes expired sessions, mailed tokens and pending second factors, mails and attempts
@@ -44,8 +44,8 @@ func (s *Store) Prune(ctx context.Context, o PruneOptions) error {
 	}
 	o.Batch = cmp.Or(o.Batch, 500)
 	errs := []error{s.noteRound(ctx)}
-	for _, step := range s.sweepSteps(o) {
-		ours, err := s.sweep(ctx, step)
+	for _, step := range s.pruneSteps(o) {
+		ours, err := s.runStep(ctx, step)
 		errs = append(errs, err)
 		if !ours || ctx.Err() != nil {
 			break
@@ -57,67 +57,67 @@ func (s *Store) Prune(ctx context.Context, o PruneOptions) error {
 	return errors.Join(errs...)
 }
 
-// sweepStep removes rows of a table in parts.
-type sweepStep struct {
+// pruneStep removes rows of a table in parts.
+type pruneStep struct {
 	doing    string
 	position string // the row of personal_sweeps that keeps how far the step is; "": it always begins anew
 	parts    int    // in one round at most
 	cycles   bool   // it goes through a whole table again and again, in cycleEvery at the soonest
-	part     func(ctx context.Context, tx bun.Tx, position int64) (swept, error)
+	part     func(ctx context.Context, tx bun.Tx, position int64) (pruned, error)
 	report   func(removed int64) // is told what a round has removed; may be nil
 }
 
-// swept is the result of a part.
-type swept struct {
+// pruned is the result of a part.
+type pruned struct {
 	position int64 // where the next part begins
 	removed  int64
 	more     bool // the round goes on with the next part
 }
 
 const (
-	sweepParts  = 1000
+	pruneParts  = 1000
 	cycleEvery  = time.Minute
 	cycleParts  = 100 // parts of a step that visits a whole table again and again
-	sweepWindow = 20  // rows that are only looked at, for each one that may be removed
+	pruneWindow = 20  // rows that are only looked at, for each one that may be removed
 )
 
-// sweepSteps are all steps, in the order in which they run. Sessions go before what depends
+// pruneSteps are all steps, in the order in which they run. Sessions go before what depends
 // on them.
-func (s *Store) sweepSteps(o PruneOptions) []sweepStep {
-	steps := []sweepStep{
-		s.sweepCycle(o, "personal_sessions", "last_seen <= ? OR created <= ?", at(o.Lifetimes.SeenAfter), at(o.Lifetimes.CreatedAfter)),
-		s.sweepExpired(o, "personal_mail_tokens", "digest", "expires", s.Now()),
-		s.sweepExpired(o, "personal_pending_factors", "session_id", "created", o.PendingBefore),
-		s.sweepExpired(o, "personal_passkey_attempts", "digest", "created", o.AttemptsBefore),
-		s.sweepExpired(o, "personal_used_attempts", "digest", "expires", s.Now().Add(-time.Hour)), // whatever the clock of another node says
-		s.sweepExpired(o, "personal_sent_mails", "digest, kind, mail_id", "created", o.MailsBefore),
+func (s *Store) pruneSteps(o PruneOptions) []pruneStep {
+	steps := []pruneStep{
+		s.pruneCycle(o, "personal_sessions", "last_seen <= ? OR created <= ?", at(o.Lifetimes.SeenAfter), at(o.Lifetimes.CreatedAfter)),
+		s.pruneExpired(o, "personal_mail_tokens", "digest", "expires", s.Now()),
+		s.pruneExpired(o, "personal_pending_factors", "session_id", "created", o.PendingBefore),
+		s.pruneExpired(o, "personal_passkey_attempts", "digest", "created", o.AttemptsBefore),
+		s.pruneExpired(o, "personal_used_attempts", "digest", "expires", s.Now().Add(-time.Hour)), // whatever the clock of another node says
+		s.pruneExpired(o, "personal_sent_mails", "digest, kind, mail_id", "created", o.MailsBefore),
 		// Earlier releases counted mails by account.
-		s.sweepExpired(o, "personal_mails", "account_id, purpose, mail_id", "created", o.MailsBefore),
-		s.sweepExpired(o, "personal_places", "account_id, place", "seen", o.AddressesBefore),
-		s.sweepExpired(o, "personal_refused_codes", "account_id, refused", "refused", o.CodesBefore),
+		s.pruneExpired(o, "personal_mails", "account_id, purpose, mail_id", "created", o.MailsBefore),
+		s.pruneExpired(o, "personal_places", "account_id, place", "seen", o.AddressesBefore),
+		s.pruneExpired(o, "personal_refused_codes", "account_id, refused", "refused", o.CodesBefore),
 		// Earlier releases stored the progress of imports among the jobs.
-		s.sweepCycle(o, "personal_jobs", "kind LIKE 'import %' AND created <= ?", at(s.Now())),
-		s.sweepExpired(o, "personal_audit", "id", "time", o.AuditBefore),
-		s.sweepExpired(o, "personal_throttle", "key", "tat", s.Now()),
-		s.sweepEvents(o),
+		s.pruneCycle(o, "personal_jobs", "kind LIKE 'import %' AND created <= ?", at(s.Now())),
+		s.pruneExpired(o, "personal_audit", "id", "time", o.AuditBefore),
+		s.pruneExpired(o, "personal_throttle", "key", "tat", s.Now()),
+		s.pruneEvents(o),
 	}
 	if o.MaxAudit > 0 {
-		steps = append(steps, s.sweepFlood(o))
+		steps = append(steps, s.pruneFlood(o))
 	}
-	if o.MaxPerAccount > 0 {
-		steps = append(steps, s.sweepAccounts(o))
+	if o.MaxAuditPerAccount > 0 {
+		steps = append(steps, s.pruneAuditByAccount(o))
 	}
 	return steps
 }
 
-// sweep runs the parts of a step. Each is a transaction that holds the lock of Prune; ours
+// runStep runs the parts of a step. Each is a transaction that holds the lock of Prune; ours
 // is false if another node has it.
-func (s *Store) sweep(ctx context.Context, step sweepStep) (ours bool, err error) {
+func (s *Store) runStep(ctx context.Context, step pruneStep) (ours bool, err error) {
 	var removed int64
 	for range step.parts {
-		var done swept
+		var done pruned
 		err = s.inTx(ctx, step.doing, func(ctx context.Context, tx bun.Tx) error {
-			if err := tx.NewRaw(s.sweeping).Scan(ctx, &ours); err != nil || !ours {
+			if err := tx.NewRaw(s.pruning).Scan(ctx, &ours); err != nil || !ours {
 				return err
 			}
 			var p sweepRow
@@ -154,7 +154,7 @@ func (s *Store) sweep(ctx context.Context, step sweepStep) (ours bool, err error
 	return ours, err
 }
 
-// sweepRow is how far a step is.
+// sweepRow is a row of personal_sweeps: how far a step is.
 type sweepRow struct {
 	Position int64
 	Began    micros
@@ -176,19 +176,19 @@ func setSweepPosition(ctx context.Context, tx bun.Tx, step string, row sweepRow)
 	return err
 }
 
-// sweepExpired removes rows whose time has come. An index of the column finds them.
-func (s *Store) sweepExpired(o PruneOptions, table, key, column string, until time.Time) sweepStep {
-	return sweepStep{doing: "prune " + table, parts: sweepParts, part: func(ctx context.Context, tx bun.Tx, _ int64) (swept, error) {
+// pruneExpired removes rows whose time has come. An index of the column finds them.
+func (s *Store) pruneExpired(o PruneOptions, table, key, column string, until time.Time) pruneStep {
+	return pruneStep{doing: "prune " + table, parts: pruneParts, part: func(ctx context.Context, tx bun.Tx, _ int64) (pruned, error) {
 		n, err := s.remove(ctx, tx, o.Batch, table, key, column+" <= ?", at(until))
-		return swept{removed: n, more: n == int64(o.Batch)}, err
+		return pruned{removed: n, more: n == int64(o.Batch)}, err
 	}}
 }
 
-// sweepCycle removes rows that fulfil a condition without an index. It goes through the
+// pruneCycle removes rows that fulfil a condition without an index. It goes through the
 // table by id; a table of millions of rows takes several rounds.
-func (s *Store) sweepCycle(o PruneOptions, table, condition string, args ...any) sweepStep {
-	return sweepStep{doing: "prune " + table, position: table, parts: cycleParts, cycles: true,
-		part: func(ctx context.Context, tx bun.Tx, position int64) (swept, error) {
+func (s *Store) pruneCycle(o PruneOptions, table, condition string, args ...any) pruneStep {
+	return pruneStep{doing: "prune " + table, position: table, parts: cycleParts, cycles: true,
+		part: func(ctx context.Context, tx bun.Tx, position int64) (pruned, error) {
 			done, err := s.removeWindow(ctx, tx, o.Batch, table, position, math.MaxInt64, condition, args...)
 			if done.position == math.MaxInt64 {
 				done.position = 0
@@ -197,35 +197,35 @@ func (s *Store) sweepCycle(o PruneOptions, table, condition string, args ...any)
 		}}
 }
 
-// sweepFlood limits the number of audit entries that anyone can cause. It visits each entry
+// pruneFlood limits the number of audit entries that anyone can cause. It visits each entry
 // once, when enough later ones exist.
-func (s *Store) sweepFlood(o PruneOptions) sweepStep {
+func (s *Store) pruneFlood(o PruneOptions) pruneStep {
 	const table = "personal_audit"
-	return sweepStep{doing: "prune flooding audit entries", position: "flood", parts: sweepParts,
-		part: func(ctx context.Context, tx bun.Tx, position int64) (swept, error) {
+	return pruneStep{doing: "prune flooding audit entries", position: "flood", parts: pruneParts,
+		part: func(ctx context.Context, tx bun.Tx, position int64) (pruned, error) {
 			latest, err := latestAudit(ctx, tx)
 			last := latest - int64(o.MaxAudit)
 			if err != nil || last <= position {
-				return swept{position: position}, err
+				return pruned{position: position}, err
 			}
 			return s.removeWindow(ctx, tx, o.Batch, table, position, last, "type IN (?)", bun.List(accounts.FloodEvents))
 		}}
 }
 
-// sweepAccounts limits what one account can add to the audit log. The limit is by
+// pruneAuditByAccount limits what one account can add to the audit log. The limit is by
 // type, so that no user can push out the entries of another type. It visits each new entry
 // once, and limits those of its account and type. With another limit it begins anew.
-func (s *Store) sweepAccounts(o PruneOptions) sweepStep {
-	key := fmt.Sprintf("accounts %d", o.MaxPerAccount)
-	return sweepStep{doing: "prune the audit log of accounts", position: key, parts: sweepParts,
-		part: func(ctx context.Context, tx bun.Tx, position int64) (swept, error) {
+func (s *Store) pruneAuditByAccount(o PruneOptions) pruneStep {
+	key := fmt.Sprintf("accounts %d", o.MaxAuditPerAccount)
+	return pruneStep{doing: "prune the audit log of accounts", position: key, parts: pruneParts,
+		part: func(ctx context.Context, tx bun.Tx, position int64) (pruned, error) {
 			latest, err := latestAudit(ctx, tx)
 			if err != nil || latest <= position {
-				return swept{position: position}, err
+				return pruned{position: position}, err
 			}
 			end, more, err := windowEnd(ctx, tx, "personal_audit", position, latest, o.Batch)
 			if err != nil {
-				return swept{}, err
+				return pruned{}, err
 			}
 			var full []struct {
 				AccountID int64
@@ -238,19 +238,19 @@ func (s *Store) sweepAccounts(o PruneOptions) sweepStep {
 				SELECT account_id, type, (SELECT id FROM personal_audit a WHERE a.account_id = recent.account_id AND a.type = recent.type
 					ORDER BY id DESC LIMIT 1 OFFSET ?) AS oldest
 				FROM recent) AS pairs
-			WHERE oldest IS NOT NULL`, position, end, o.MaxPerAccount-1).Scan(ctx, &full)
+			WHERE oldest IS NOT NULL`, position, end, o.MaxAuditPerAccount-1).Scan(ctx, &full)
 			if err != nil {
-				return swept{}, err
+				return pruned{}, err
 			}
-			done := swept{position: end, more: more}
+			done := pruned{position: end, more: more}
 			for _, f := range full {
 				n, err := s.remove(ctx, tx, o.Batch, "personal_audit", "id", "account_id = ? AND type = ? AND id < ? ORDER BY id", f.AccountID, f.Type,
 					f.Oldest)
 				if err != nil {
-					return swept{}, err
+					return pruned{}, err
 				}
 				if done.removed += n; done.removed >= int64(o.Batch) { // the next part removes the others
-					return swept{position: position, removed: done.removed, more: true}, nil
+					return pruned{position: position, removed: done.removed, more: true}, nil
 				}
 			}
 			return done, nil
@@ -262,18 +262,18 @@ func latestAudit(ctx context.Context, tx bun.Tx) (id int64, err error) {
 	return id, err
 }
 
-// sweepEvents limits the events that wait while the host takes none, by age and by
+// pruneEvents limits the events that wait while the host takes none, by age and by
 // number, as for the audit log. Those that wait are counted only if the ids of jobs are so
 // far apart that there may be too many.
-func (s *Store) sweepEvents(o PruneOptions) sweepStep {
+func (s *Store) pruneEvents(o PruneOptions) pruneStep {
 	most := cmp.Or(o.MaxAudit, math.MaxInt64)
-	step := sweepStep{doing: "prune events", parts: sweepParts, part: func(ctx context.Context, tx bun.Tx, _ int64) (swept, error) {
+	step := pruneStep{doing: "prune events", parts: pruneParts, part: func(ctx context.Context, tx bun.Tx, _ int64) (pruned, error) {
 		n, err := s.remove(ctx, tx, o.Batch, "personal_jobs", "id", `id IN (
 				SELECT id FROM personal_jobs WHERE kind = ?0 ORDER BY id LIMIT ?1)
 			AND (created <= ?2 OR id <= (SELECT id FROM personal_jobs WHERE kind = ?0
 				AND (SELECT max(id) - min(id) FROM personal_jobs) >= ?3 ORDER BY id DESC LIMIT 1 OFFSET ?3)) ORDER BY id`,
 			accounts.KindEvent, o.Batch, at(o.AuditBefore), most)
-		return swept{removed: n, more: n == int64(o.Batch)}, err
+		return pruned{removed: n, more: n == int64(o.Batch)}, err
 	}}
 	step.report = func(dropped int64) {
 		s.log.Error("events that the host has not taken were dropped, the oldest first", slog.Int64("events", dropped))
@@ -284,17 +284,17 @@ func (s *Store) sweepEvents(o PruneOptions) sweepStep {
 // removeWindow looks at the next rows of a table after a position, up to the id last, and
 // removes those that fulfil a condition, at most a batch.
 func (s *Store) removeWindow(ctx context.Context, tx bun.Tx, batch int, table string, position, last int64, condition string,
-	args ...any) (swept, error) {
-	end, more, err := windowEnd(ctx, tx, table, position, last, sweepWindow*batch)
+	args ...any) (pruned, error) {
+	end, more, err := windowEnd(ctx, tx, table, position, last, pruneWindow*batch)
 	if err != nil {
-		return swept{}, err
+		return pruned{}, err
 	}
 	args = append([]any{position, end}, args...)
 	n, err := s.remove(ctx, tx, batch, table, "id", "id > ? AND id <= ? AND ("+condition+") ORDER BY id", args...)
 	if n == int64(batch) { // there may be more in the window
 		end, more = position, true
 	}
-	return swept{position: end, removed: n, more: more}, err
+	return pruned{position: end, removed: n, more: more}, err
 }
 
 // windowEnd returns the last id of the next n rows of a table after a position, or last if

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -103,6 +104,16 @@ func (s *Store) mustDo(t *testing.T, statements ...string) {
 	}
 }
 
+// InTx runs statements in a transaction, for tests of the other package.
+func (s *Store) InTx(ctx context.Context, statements string) error {
+	tx, err := s.pools.Write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, statements)
+	return errors.Join(err, tx.Commit())
+}
+
 // The preflight asks it before each start.
 func TestOtherRelyingParty_ReadsTheEndsOfTheTable(t *testing.T) {
 	s, queries := planned(t)
@@ -110,7 +121,7 @@ func TestOtherRelyingParty_ReadsTheEndsOfTheTable(t *testing.T) {
 			VALUES ('ada', 'ada', '', '', 1, '{}', FALSE, 1, 1)`,
 		`INSERT INTO personal_passkeys (account_id, credential_id, public_key, sign_count, backup_eligible, backed_up, rp_id, name, created, last_used, credential_version, with_code)
 			SELECT a.id, decode(lpad(to_hex(i), 32, '0'), 'hex'), '', 0, FALSE, FALSE, 'site.example', 'a passkey', i, 0, 1, FALSE
-			FROM personal_accounts a, generate_series(1, 50000) i`, "ANALYZE personal_passkeys")
+			FROM personal_accounts a, generate_series(1, 10000) i`, "ANALYZE personal_passkeys")
 	if other, err := s.OtherRelyingParty(t.Context(), "site.example"); err != nil || other != "" {
 		t.Fatalf("got %q, error %v; want no other", other, err)
 	}
@@ -127,7 +138,7 @@ func TestOtherRelyingParty_ReadsTheEndsOfTheTable(t *testing.T) {
 func TestClaimJobs_MailsDoNotWalkOverEvents(t *testing.T) {
 	s, queries := planned(t)
 	s.mustDo(t, `INSERT INTO personal_jobs (kind, payload, created, due, attempts, lease)
-			SELECT 'event', '{}', i, i, 0, 0 FROM generate_series(1, 200000) i`,
+			SELECT 'event', '{}', i, i, 0, 0 FROM generate_series(1, 80000) i`,
 		`INSERT INTO personal_jobs (kind, payload, created, due, attempts, lease)
 			SELECT CASE WHEN i % 2 = 0 THEN 'recovery' ELSE 'notice' END, '{}', 1000000 + i, 1000000 + i, 0, 0 FROM generate_series(1, 10) i`)
 	mails := outbox.Claim{N: 8, Lease: time.Minute, Kinds: []outbox.Kind{accounts.KindRecovery, accounts.KindNotice, accounts.KindInvitation}}
@@ -148,7 +159,7 @@ func TestClaimJobs_MailsDoNotWalkOverEvents(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			const most = 400 // a scan of the smallest index visits more
+			most := 180 * len(claims) // a scan of the smallest index visits more
 			if blocks := explain(t, s, queries.the(t, "claimed AS")).blocks(); blocks > most {
 				t.Errorf("a claim of %s with %s statistics visits %d blocks, want %d at most", name, statistics, blocks, most)
 			} else {
@@ -167,7 +178,7 @@ func TestSearchAccounts_UsesAnOperatorsTrigramIndex(t *testing.T) {
 	}
 	s.mustDo(t, `INSERT INTO personal_accounts (login, login_key, name, email, email_key, password_hash, credential_version, fields, disabled, created, updated)
 			SELECT 'User' || i, 'user' || i, 'Иван Petrov ' || i, '', 'user' || i || '@example.org', repeat('x', 100), 1, '{}', false, 0, 0
-			FROM generate_series(1, 50000) i`,
+			FROM generate_series(1, 10000) i`,
 		`CREATE INDEX accounts_search ON personal_accounts USING gin
 			(login_key gin_trgm_ops, email_key gin_trgm_ops, name gin_trgm_ops)`,
 		"VACUUM ANALYZE personal_accounts")

@@ -18,13 +18,13 @@ import (
 )
 
 // rehearsal opens a store for a rehearsal on another one.
-func rehearsal(t testing.TB, s *store.Store, o store.RehearsalOptions) *store.Store {
+func rehearsal(ctx context.Context, t testing.TB, s *store.Store, o store.RehearsalOptions) *store.Store {
 	t.Helper()
 	if o.Clock == nil {
 		o.Clock = s.Now
 	}
 	o.Log = slog.New(slog.DiscardHandler)
-	r, err := s.Rehearsal(t.Context(), o)
+	r, err := s.Rehearsal(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,24 +32,35 @@ func rehearsal(t testing.TB, s *store.Store, o store.RehearsalOptions) *store.St
 	return r
 }
 
-// TestStore_Rehearsal runs the contract suite on the transaction of a rehearsal.
+// TestStore_Rehearsal runs the contract suite on the transaction of a rehearsal, cases one after
+// the other on the same one.
 func TestStore_Rehearsal(t *testing.T) {
-	run := func(t *testing.T, on func(*testing.T, func() time.Time) *store.Store, inMemory bool) {
-		storetest.Run(t, func(t *testing.T, clock func() time.Time) storetest.Store {
-			return rehearsal(t, on(t, clock), store.RehearsalOptions{Options: store.Options{Clock: clock}, Copy: inMemory})
+	for name, database := range map[string]func(testing.TB) string{
+		"PostgreSQL": testdb.Postgres, "a copy of SQLite in memory": testdb.SQLite,
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+			t.Cleanup(cancel)
+			stores := &rewoundStores{t: t, open: func(t *testing.T, clock func() time.Time) (*store.Store, func() error) {
+				s := migrated(t, database(t), store.Options{})
+				r := rehearsal(ctx, t, s, store.RehearsalOptions{Options: store.Options{Clock: clock}, Copy: true})
+				if err := r.InTx(ctx, "RELEASE SAVEPOINT rehearsal; SAVEPOINT empty; SAVEPOINT rehearsal"); err != nil {
+					t.Fatal(err)
+				}
+				return r, func() error {
+					err := r.InTx(ctx, "ROLLBACK TO SAVEPOINT empty; SAVEPOINT rehearsal")
+					return errors.Join(err, r.RehearsalOver())
+				}
+			}}
+			storetest.Run(t, stores.take)
 		})
 	}
-	t.Run("PostgreSQL", func(t *testing.T) { run(t, (&rewoundStores{t: t}).take, false) })
-	t.Run("a copy of SQLite in memory", func(t *testing.T) {
-		s := migrated(t, testdb.SQLite(t), store.Options{}) // only copied
-		run(t, func(*testing.T, func() time.Time) *store.Store { return s }, true)
-	})
 }
 
 func TestRehearsal_ChangesNothing(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
-		r := rehearsal(t, s, store.RehearsalOptions{})
+		r := rehearsal(t.Context(), t, s, store.RehearsalOptions{})
 		id, err := r.CreateWithoutSession(t.Context(), account("ada"), withoutJobs)
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +101,7 @@ func withoutJobs(int64) []accounts.NewJob { return nil }
 func TestRehearsal_IsEndedByTheServer(t *testing.T) {
 	url := testdb.Postgres(t)
 	s := migrated(t, url, store.Options{})
-	r := rehearsal(t, s, store.RehearsalOptions{})
+	r := rehearsal(t.Context(), t, s, store.RehearsalOptions{})
 	if _, err := r.CreateWithoutSession(t.Context(), account("ada"), withoutJobs); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +128,7 @@ func TestRehearsal_IsEndedByTheServer(t *testing.T) {
 // A short deadline of one call neither ends the transaction nor holds for the next one.
 func TestRehearsal_LimitsEachCall(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
-		r := rehearsal(t, migrated(t, url, store.Options{}), store.RehearsalOptions{Copy: strings.HasPrefix(url, "sqlite")})
+		r := rehearsal(t.Context(), t, migrated(t, url, store.Options{}), store.RehearsalOptions{Copy: strings.HasPrefix(url, "sqlite")})
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		<-short.Done()

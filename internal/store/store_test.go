@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/store/storetest"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
@@ -19,42 +21,37 @@ func TestStore_SQLite(t *testing.T) {
 }
 
 func TestStore_PostgreSQL(t *testing.T) {
-	stores := &rewoundStores{t: t}
-	storetest.Run(t, func(t *testing.T, clock func() time.Time) storetest.Store { return stores.take(t, clock) })
+	stores := &rewoundStores{t: t, open: func(t *testing.T, clock func() time.Time) (*store.Store, func() error) {
+		url, rewind := testdb.RewindablePostgres(t)
+		return migrated(t, url, store.Options{Clock: clock}), rewind
+	}}
+	storetest.Run(t, stores.take)
 }
 
-// rewoundStores are stores on PostgreSQL that cases use one after the other. A case finds the
-// rows of a new database, at a fraction of the cost: connections are most of it.
+// rewoundStores are stores that cases use one after the other. A case finds the rows of a new
+// database, at a fraction of the cost: connections are most of it.
 type rewoundStores struct {
 	t    *testing.T // of all cases
+	open func(t *testing.T, clock func() time.Time) (_ *store.Store, rewind func() error)
 	mu   sync.Mutex
 	free []*rewoundStore
 }
 
 type rewoundStore struct {
 	*store.Store
-	rewind func() error
+	rewind func() error // [dbconn.ErrRehearsalOver]: another store is needed
 	clock  atomic.Pointer[func() time.Time]
 }
 
 // take returns a store that no other case uses until t ends. That of a case that has failed is
 // not used again.
-func (all *rewoundStores) take(t *testing.T, clock func() time.Time) *store.Store {
+func (all *rewoundStores) take(t *testing.T, clock func() time.Time) storetest.Store {
 	t.Helper()
-	all.mu.Lock()
-	var s *rewoundStore
-	if last := len(all.free) - 1; last >= 0 {
-		s, all.free = all.free[last], all.free[:last]
-	}
-	all.mu.Unlock()
+	s := all.rewound(t)
 	if s == nil {
 		s = &rewoundStore{}
 		s.clock.Store(&clock)
-		var url string
-		url, s.rewind = testdb.RewindablePostgres(all.t)
-		s.Store = migrated(all.t, url, store.Options{Clock: func() time.Time { return (*s.clock.Load())() }})
-	} else if err := s.rewind(); err != nil {
-		t.Fatal(err)
+		s.Store, s.rewind = all.open(all.t, func() time.Time { return (*s.clock.Load())() })
 	}
 	s.clock.Store(&clock)
 	t.Cleanup(func() {
@@ -65,6 +62,25 @@ func (all *rewoundStores) take(t *testing.T, clock func() time.Time) *store.Stor
 		}
 	})
 	return s.Store
+}
+
+// rewound returns a free store that was rewound, or nil.
+func (all *rewoundStores) rewound(t *testing.T) *rewoundStore {
+	t.Helper()
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for last := len(all.free) - 1; last >= 0; last-- {
+		s := all.free[last]
+		all.free = all.free[:last]
+		err := s.rewind()
+		if err == nil {
+			return s
+		}
+		if !errors.Is(err, dbconn.ErrRehearsalOver) {
+			t.Fatal(err)
+		}
+	}
+	return nil
 }
 
 // open opens a store that is closed when the test ends.

@@ -49,7 +49,9 @@ BEGIN
 	END LOOP;
 	FOR t IN SELECT oid::regclass AS name, to_regclass(format('test_rewind.%I', 'rows_' || relname)) AS rows
 		FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' LOOP
-		EXECUTE format('DELETE FROM %s', t.name);
+		IF pg_relation_size(t.name) > 0 THEN
+			EXECUTE format('DELETE FROM %s', t.name);
+		END IF;
 		IF t.rows IS NOT NULL THEN
 			EXECUTE format('INSERT INTO %s OVERRIDING SYSTEM VALUE TABLE %s', t.name, t.rows);
 		END IF;

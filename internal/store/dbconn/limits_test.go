@@ -262,10 +262,13 @@ func TestPostgres_ReplacesConnectionClosedByServer(t *testing.T) {
 func TestPostgres_DeadlineEndsQuery(t *testing.T) {
 	db := open(t, testkit.Postgres(t), dbconn.RequestLimits).Write
 	db.SetMaxOpenConns(1)
-	ctx, cancel := context.WithTimeout(t.Context(), 70*time.Millisecond)
+	if err := db.PingContext(t.Context()); err != nil { // the call's time is not for a connection
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	var reported pgdriver.Error
-	if _, err := db.ExecContext(ctx, "SELECT pg_sleep(60)"); !errors.As(err, &reported) || !reported.StatementTimeout() {
+	if _, err := db.ExecContext(ctx, "SELECT pg_sleep(2)"); !errors.As(err, &reported) || !reported.StatementTimeout() {
 		t.Fatalf("got error %v, want that of the server's limit", err)
 	}
 	if err := db.PingContext(t.Context()); err != nil {

@@ -152,15 +152,16 @@ func rehearseSQLite(ctx context.Context, path string, inMemory bool) (_ *sqliteR
 		return nil, busy(err)
 	}
 	s := &sqliteRehearsal{made.(rawSQLite)}
-	// SQLite itself ends a transaction after some errors. What came after that would be
-	// committed.
-	made.(sqlite.HookRegisterer).RegisterCommitHook(func() int32 { return 1 })
-	for _, statement := range append([]string{"BEGIN IMMEDIATE"}, schema...) {
+	// In the transaction, each rollback to a savepoint would make SQLite parse the schema again.
+	for _, statement := range append(schema, "BEGIN IMMEDIATE") {
 		if _, err := s.conn.ExecContext(context.WithoutCancel(ctx), statement, nil); err != nil {
 			s.end()
 			return nil, busy(err)
 		}
 	}
+	// SQLite itself ends a transaction after some errors. What came after that would be
+	// committed.
+	made.(sqlite.HookRegisterer).RegisterCommitHook(func() int32 { return 1 })
 	return s, nil
 }
 

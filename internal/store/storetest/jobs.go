@@ -124,11 +124,11 @@ var jobCases = []testCase{
 		}
 	}},
 	{"jobs of one kind and account run one after another, others at once", func(t *testing.T, w *world) {
-		of := func(kind outbox.Kind, account int64) accounts.NewJob {
-			return accounts.NewJob{Kind: kind, Payload: fmt.Appendf(nil, "%s %d", kind, account), AccountID: account}
+		ada, _ := w.createAny()
+		bob, _ := w.createAny()
+		of := func(kind outbox.Kind, account int) accounts.NewJob {
+			return accounts.NewJob{Kind: kind, Payload: fmt.Appendf(nil, "%s %d", kind, account), AccountID: []int64{0, ada.ID, bob.ID}[account]}
 		}
-		w.createAny()
-		w.createAny()
 		for _, j := range []accounts.NewJob{of("event", 1), of("event", 1), of("mail", 1), of("event", 2), of("event", 0), of("event", 0)} {
 			w.must(w.Enqueue(t.Context(), j))
 		}

@@ -12,8 +12,9 @@ export GORACE ?= atexit_sleep_ms=0
 # What is compiled holds no path of the source, so programs, tests, tools and all clones share it.
 GOFLAGS_HERE := $(shell go env GOFLAGS)
 export GOFLAGS = $(GOFLAGS_HERE) $(if $(STRIP),-trimpath)
-# Nor does it need a C library, except the race detector; the programs of bundles are static, too.
-export CGO_ENABLED ?= 0
+# Only the race detector needs a C library.
+export CGO_ENABLED ?= $(if $(filter -race,$(GOFLAGS_HERE)),1,0)
+WITH_CGO     = $(if $(filter -race,$(GOTESTFLAGS)),env CGO_ENABLED=1)
 # The race detector watches all but what it slows down most and has no state to race for: SQLite's own
 # code, translated from C, cryptography, texts, and the checks of the API document.
 UNWATCHED    = modernc.org/sqlite/lib modernc.org/libc/... golang.org/x/crypto/... golang.org/x/text/... crypto/internal/fips140/... github.com/getkin/kin-openapi/...
@@ -53,14 +54,12 @@ run: build
 # the race detector: make test GOTESTFLAGS='$(RACE)', also in the programs that tests start with
 # PERSONAL_TEST_BINARIES= (which is empty).
 test: export PERSONAL_TEST_BINARIES ?= $(CURDIR)/bin
-# The small heaps of tests are collected often: a tenth of the processor time.
-test: export GOGC ?= 400
 test: build
-	$(POSTGRES) $(if $(findstring -race,$(GOTESTFLAGS)),env CGO_ENABLED=1) go test -p $(PACKAGES) $(GOTESTFLAGS) $(TESTS)
+	$(POSTGRES) $(WITH_CGO) go test -p $(PACKAGES) $(GOTESTFLAGS) $(TESTS)
 
 # The sample host's pages in a real browser, which is installed if none is found.
 e2e: build
-	host-sample/e2e/run $(GOTESTFLAGS)
+	$(WITH_CGO) host-sample/e2e/run $(GOTESTFLAGS)
 
 lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }

@@ -14,7 +14,7 @@ import (
 func TestImport_MemoryDoesNotGrowWithRows(t *testing.T) {
 	memory := func(url string, n int) int64 {
 		importing := exec.CommandContext(t.Context(), testkit.Binaries(t).Plugin, "import", write(t, "users.csv", accountRows(n, importedBcrypt)))
-		importing.Env = append(importing.Environ(), "PERSONAL_DATABASE="+url, "GOGC=100")
+		importing.Env = append(importing.Environ(), "PERSONAL_DATABASE="+url)
 		if out, err := importing.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}

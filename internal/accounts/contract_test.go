@@ -16,9 +16,8 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
 )
 
-// TestService_ContractWithLostRequests runs the suite on PostgreSQL.
 func TestService_Contract(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
+	testdb.Databases(t, func(t *testing.T, url string) {
 		personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
 			return newDomain(t, url, host)
 		})

@@ -244,7 +244,7 @@ func watch(t *testing.T, url string) (stop func(allowed time.Duration)) {
 		close(ended)
 		watching.Wait()
 		for open := 1.0; open > 0 && longest <= allowed.Seconds(); longest = max(longest, open) {
-			time.Sleep(20 * time.Millisecond) // nothing reports it
+			time.Sleep(20 * time.Millisecond) // nothing signals the end of a transaction
 			open = count(oldest)
 		}
 		if longest > allowed.Seconds() {

@@ -9,7 +9,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// LimitStore lifts limits. Which there are say [Throttle] and, for mails, mailbudgets.go.
+// LimitStore lifts limits. [Throttle] lists them, mailbudgets.go those of mails.
 type LimitStore interface {
 	// LiftLimits forgets the attempts that were counted for the charges and the account's
 	// refused codes, and stores the jobs. ErrNotFound if the account does not exist.

@@ -175,7 +175,7 @@ func (s *Service) newPassword(invalid *personal.FieldErrors, entered, confirm st
 	return prepared
 }
 
-// identifiersOf are the texts that name an account: its password must not be one of them.
+// identifiersOf returns the login and the e-mail of an account: its password must not be one of them.
 func identifiersOf(a Account) []string {
 	return []string{a.Login, a.LoginKey, a.Email.Address, a.Email.Key}
 }

@@ -138,7 +138,7 @@ func TestOtherRelyingParty_ReadsTheEndsOfTheTable(t *testing.T) {
 func TestClaimJobs_MailsDoNotWalkOverEvents(t *testing.T) {
 	s, queries := planned(t)
 	s.mustDo(t, `INSERT INTO personal_jobs (kind, payload, created, due, attempts, lease)
-			SELECT 'event', '{}', i, i, 0, 0 FROM generate_series(1, 80000) i`,
+			SELECT 'event', '{}', i, i, 0, 0 FROM generate_series(1, 140000) i`,
 		`INSERT INTO personal_jobs (kind, payload, created, due, attempts, lease)
 			SELECT CASE WHEN i % 2 = 0 THEN 'recovery' ELSE 'notice' END, '{}', 1000000 + i, 1000000 + i, 0, 0 FROM generate_series(1, 10) i`)
 	mails := outbox.Claim{N: 8, Lease: time.Minute, Kinds: []outbox.Kind{accounts.KindRecovery, accounts.KindNotice, accounts.KindInvitation}}

@@ -33,7 +33,8 @@ func rehearsal(ctx context.Context, t testing.TB, s *store.Store, o store.Rehear
 }
 
 // TestStore_Rehearsal runs the contract suite on the transaction of a rehearsal, cases one after
-// the other on the same one.
+// the other on the same one. They set no deadlines, which a rewound transaction would not send
+// again: TestRehearsal_LimitsEachCall. PostgreSQL ignores Copy.
 func TestStore_Rehearsal(t *testing.T) {
 	for name, database := range map[string]func(testing.TB) string{
 		"PostgreSQL": testdb.Postgres, "a copy of SQLite in memory": testdb.SQLite,

@@ -67,11 +67,11 @@ func (all *rewoundStores) take(t *testing.T, clock func() time.Time) storetest.S
 // rewound returns a free store that was rewound, or nil.
 func (all *rewoundStores) rewound(t *testing.T) *rewoundStore {
 	t.Helper()
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	for last := len(all.free) - 1; last >= 0; last-- {
-		s := all.free[last]
-		all.free = all.free[:last]
+	for {
+		s := all.pop()
+		if s == nil {
+			return nil
+		}
 		err := s.rewind()
 		if err == nil {
 			return s
@@ -80,7 +80,19 @@ func (all *rewoundStores) rewound(t *testing.T) *rewoundStore {
 			t.Fatal(err)
 		}
 	}
-	return nil
+}
+
+// pop takes the last of the free stores, or nil.
+func (all *rewoundStores) pop() *rewoundStore {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	last := len(all.free) - 1
+	if last < 0 {
+		return nil
+	}
+	s := all.free[last]
+	all.free = all.free[:last]
+	return s
 }
 
 // open opens a store that is closed when the test ends.

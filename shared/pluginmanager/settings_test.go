@@ -68,7 +68,7 @@ func TestSettings_UnknownOnesAreWarningsInFallBackAndLaterStarts(t *testing.T) {
 	r.wantStartsAgain(t)
 }
 
-// atFirstCrash has a version fail that crashes once.
+// atFirstCrash makes a version fail at its first crash.
 func atFirstCrash(c *pluginmanager.Config) { c.CrashLimit = 1 }
 
 // wantStartsAgain stops the manager, as a host does that restarts, and checks that

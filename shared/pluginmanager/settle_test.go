@@ -20,7 +20,7 @@ func quickTicks(c *pluginmanager.Config) { c.HealthInterval = 5 * time.Milliseco
 
 func TestSettle_OnceAtStartAfterBakeAndAtRestart(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) { quickTicks(c); c.Bake = time.Second })
+	r := newSwapRig(t, func(c *pluginmanager.Config) { quickTicks(c); c.Bake = 3 * time.Second })
 	r.start(t)
 	eventually(t, "settle after the start", func() bool { return r.settled() == 1 })
 	r.use(t, "2.0.0")

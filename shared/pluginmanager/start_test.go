@@ -34,11 +34,12 @@ func TestStart_UsesTheCopyOfAnEarlierManager(t *testing.T) {
 	second.wantOneCopy(t)
 }
 
-// TestSwap_BadVersionIsRefusedWithoutFailedCalls has more ways to be bad.
+// Swaps are refused for more reasons: TestSwap_BadVersionIsRefusedWithoutFailedCalls.
 func TestStart_BadPluginIsNotServedAndStepIsNamed(t *testing.T) {
 	t.Parallel()
 	for mode, step := range map[string]string{
 		wrongCookie:         "start",
+		hangsBefore:         "start",
 		exitsBefore:         "start",
 		exitsConfiguring:    "configure",
 		databaseUnavailable: "preflight",
@@ -48,7 +49,10 @@ func TestStart_BadPluginIsNotServedAndStepIsNamed(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, mode, func(c *pluginmanager.Config) {
-				if mode == neverHealthy {
+				switch mode {
+				case hangsBefore:
+					c.StartTimeout = 2 * time.Second
+				case neverHealthy:
 					c.CheckTimeout = 500 * time.Millisecond
 				}
 				c.ShutdownTimeout = 500 * time.Millisecond

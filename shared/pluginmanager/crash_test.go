@@ -217,7 +217,7 @@ func TestStop_EndsAnyProcess(t *testing.T) {
 			r.start(t)
 			wantStopped(t, r)
 			switch mode {
-			case hasGrandchild: // nobody waits for its end
+			case hasGrandchild: // Stop sends it SIGKILL, but does not await its end
 				eventually(t, "the grandchild was killed", func() bool { return dead(grandchild(t, r)) })
 			case hasLostGrandchild:
 				signalProcess(t, grandchild(t, r), syscall.SIGKILL)

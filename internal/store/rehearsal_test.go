@@ -53,7 +53,7 @@ func TestStore_Rehearsal(t *testing.T) {
 					return errors.Join(err, r.RehearsalOver())
 				}
 			}}
-			storetest.Run(t, stores.take)
+			storetest.RunAlone(t, stores.take)
 		})
 	}
 }

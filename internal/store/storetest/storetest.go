@@ -33,10 +33,13 @@ type Open func(t *testing.T, clock func() time.Time) Store
 
 // Run runs the suite.
 func Run(t *testing.T, open Open) {
-	for _, group := range []struct {
-		name  string
-		cases []testCase
-	}{
+	RunAlone(t, open)
+	run(t, open, group{"races", raceCases})
+}
+
+// RunAlone is [Run] without races, for stores with one connection, on which nothing is concurrent.
+func RunAlone(t *testing.T, open Open) {
+	run(t, open, []group{
 		{"accounts", accountCases},
 		{"administration", administrationCases},
 		{"sessions", sessionCases},
@@ -54,10 +57,18 @@ func Run(t *testing.T, open Open) {
 		{"user fields", fieldsCases},
 		{"transfer", transferCases},
 		{"pruning", pruneCases},
-		{"races", raceCases},
-	} {
-		t.Run(group.name, func(t *testing.T) {
-			for _, c := range group.cases {
+	}...)
+}
+
+type group struct {
+	name  string
+	cases []testCase
+}
+
+func run(t *testing.T, open Open, groups ...group) {
+	for _, g := range groups {
+		t.Run(g.name, func(t *testing.T) {
+			for _, c := range g.cases {
 				t.Run(c.name, func(t *testing.T) {
 					t.Parallel() // no other one uses its database meanwhile
 					c.test(t, newWorld(t, open))

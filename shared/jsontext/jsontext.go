@@ -63,6 +63,9 @@ func expected(e *json.SyntaxError) string {
 
 // invalidUTF8 returns the position of the first byte that is not UTF-8, -1 for none.
 func invalidUTF8(data []byte) int {
+	if utf8.Valid(data) {
+		return -1
+	}
 	for i := 0; i < len(data); {
 		r, size := utf8.DecodeRune(data[i:])
 		if r == utf8.RuneError && size == 1 {

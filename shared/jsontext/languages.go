@@ -68,7 +68,7 @@ func Languages(own fs.FS, builtIn ...fs.FS) (map[string]map[string]string, error
 // lacks returns an error that names the keys for which a language has no text.
 func lacks(locale string, keys, texts map[string]string) error {
 	var missing []string
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
+	for key := range keys {
 		if _, ok := texts[key]; !ok {
 			missing = append(missing, key)
 		}
@@ -76,6 +76,7 @@ func lacks(locale string, keys, texts map[string]string) error {
 	if len(missing) == 0 {
 		return nil
 	}
+	slices.Sort(missing)
 	return fmt.Errorf("%s.json: texts are missing: %s", locale, strings.Join(missing, ", "))
 }
 

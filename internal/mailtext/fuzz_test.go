@@ -25,7 +25,7 @@ func FuzzTemplate(f *testing.F) {
 			return
 		}
 		layout := newLayout()
-		mails, invalid, problems := parseFolder(fstest.MapFS{name: {Data: []byte(content)}})
+		mails, invalid, problems := parseFolder(fstest.MapFS{name: {Data: []byte(content)}}, true)
 		for _, p := range problems {
 			if !strings.HasPrefix(p.Error(), name+":") {
 				t.Errorf("got error %v, want it to begin with %s:", p, name)

@@ -3,8 +3,8 @@
 //
 // A template is a file KIND.LOCALE.txt, whose first line is "Subject: …". The HTML of the
 // mail is that text in the layout that all mails share, unless a file KIND.LOCALE.html of
-// the site replaces it. Templates are parsed and rendered with samples when they are loaded,
-// never while a mail is written.
+// the site replaces it. Templates are parsed when they are loaded,
+// and those of the site rendered with samples, never while a mail is written.
 package mailtext
 
 import (
@@ -78,7 +78,7 @@ func Load(dir string) (*Set, error) {
 		return newSet(builtIn, builtIn), fmt.Errorf("the folder of mail templates cannot be read: %w; name a folder that the plugin may read",
 			err)
 	}
-	site, invalid, problems := parseFolder(os.DirFS(dir))
+	site, invalid, problems := parseFolder(os.DirFS(dir), true)
 	all := maps.Clone(builtIn)
 	for _, id := range slices.SortedFunc(maps.Keys(site), compareIDs) {
 		m, replaced := site[id], builtIn[id]
@@ -98,7 +98,7 @@ func Load(dir string) (*Set, error) {
 
 // parsedBuiltIn parses the built-in templates once. No one changes the result.
 var parsedBuiltIn = sync.OnceValues(func() (map[id]mail, error) {
-	mails, _, problems := parseFolder(BuiltInFiles())
+	mails, _, problems := parseFolder(BuiltInFiles(), false) // a test renders them
 	return mails, errors.Join(problems...)
 })
 
@@ -131,8 +131,9 @@ func compareIDs(a, b id) int {
 }
 
 // parseFolder returns the mails of the valid files, the mails that have an invalid file,
-// and an error for each of those files. The errors begin with the file's name.
-func parseFolder(folder fs.FS) (mails map[id]mail, invalid map[id]bool, problems []error) {
+// and an error for each of those files. The errors begin with the file's name. With render, a text
+// is valid only if it can be rendered with samples.
+func parseFolder(folder fs.FS, render bool) (mails map[id]mail, invalid map[id]bool, problems []error) {
 	mails, invalid = map[id]mail{}, map[id]bool{}
 	entries, err := fs.ReadDir(folder, ".")
 	if err != nil {
@@ -157,6 +158,9 @@ func parseFolder(folder fs.FS) (mails map[id]mail, invalid map[id]bool, problems
 			m.html, err = parseHTML(id.kind, name, source)
 		default:
 			m.subject, m.text, err = parseText(id.kind, name, source)
+			if err == nil && render {
+				err = m.checkText(id.kind, name)
+			}
 		}
 		if err != nil {
 			invalid[id] = true

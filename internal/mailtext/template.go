@@ -122,10 +122,15 @@ func parseText(k Kind, file, source string) (subject, text *template.Template, e
 	if text, err = parseTemplate(k, file, "\n"+body); err != nil {
 		return nil, nil, err
 	}
-	if err := check(k, file, 1, func(v values) (string, error) { return writeSubject(subject, v) }, false); err != nil {
-		return nil, nil, err
+	return subject, text, nil
+}
+
+// checkText renders subject and text with samples. Its errors are like those of parseText.
+func (m mail) checkText(k Kind, file string) error {
+	if err := check(k, file, 1, func(v values) (string, error) { return writeSubject(m.subject, v) }, false); err != nil {
+		return err
 	}
-	return subject, text, check(k, file, 2, func(v values) (string, error) { return writeText(text, v) }, true)
+	return check(k, file, 2, func(v values) (string, error) { return writeText(m.text, v) }, true)
 }
 
 func parseTemplate(k Kind, file, source string) (*template.Template, error) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // adminToken reads the token of the admin API.
@@ -80,7 +81,7 @@ func (s *system) events(t testing.TB, kind string, userID int64) int {
 // its sessions and tokens are still there.
 func TestDisabledAccount_IsRefusedEverywhere(t *testing.T) {
 	t.Parallel()
-	testkit.Database(t, func(t *testing.T, database string) {
+	testdb.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled})
 		u, other := s.newUser(t), s.newUser(t)
 		next := s.refresh(t, u.pair)
@@ -154,7 +155,7 @@ func (s *system) enterAdmin(t testing.TB) string {
 
 func TestAdminLink_IsSpentByOnePost(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{database: testkit.SQLite(t), settings: cheap})
+	s := start(t, options{database: testdb.SQLite(t), settings: cheap})
 	if got, _ := s.web(t, http.MethodGet, "/admin/plugin", ""); got.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a cookie: got %d, want 401", got.StatusCode)
 	}
@@ -193,7 +194,7 @@ func TestAdminLink_IsSpentByOnePost(t *testing.T) {
 
 func TestAdminPages_LoopbackNameThroughAProxyIsRefused(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{database: testkit.SQLite(t), settings: cheap})
+	s := start(t, options{database: testdb.SQLite(t), settings: cheap})
 	cookie := s.enterAdmin(t)
 	for _, header := range []string{"X-Forwarded-For", "Forwarded", "X-Real-IP"} {
 		_, code := s.adminLink(t)
@@ -314,7 +315,7 @@ var revisionInput = regexp.MustCompile(`name="revision" value="([^"]*)"`)
 
 func TestAdminPages_FieldsAndUsers(t *testing.T) {
 	t.Parallel()
-	testkit.Database(t, func(t *testing.T, database string) {
+	testdb.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled + links})
 		admin := s.enterAdmin(t)
 		t.Run("added field counts from the next request on", func(t *testing.T) { testAddedField(t, s, admin) })

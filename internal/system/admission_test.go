@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/cms-personal/personal/internal/mailtext"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
@@ -25,7 +25,7 @@ import (
 // TestAdmission_RegisterDomains restricts the domains of the sample host.
 func TestAdmission_RegisterDomains(t *testing.T) {
 	t.Parallel()
-	testkit.Database(t, func(t *testing.T, database string) {
+	testdb.Database(t, func(t *testing.T, database string) {
 		t.Parallel()
 		s := start(t, options{database: database, settings: cheap + "[throttle.register]\nburst = 1\n",
 			flags: []string{"--register-domains", "mail.example,Müller.Example"}})
@@ -72,7 +72,7 @@ func TestAdmission_RegisterDomains(t *testing.T) {
 // remains for them.
 func TestAdmission_NothingTransientIsKept(t *testing.T) {
 	t.Parallel()
-	testkit.Database(t, func(t *testing.T, database string) {
+	testdb.Database(t, func(t *testing.T, database string) {
 		t.Parallel()
 		const token = "SecretCaptcha"
 		hanging, hang := make(chan struct{}, 2), make(chan struct{})

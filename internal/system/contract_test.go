@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/internal/mailtext"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // TestContract checks the parts of the contract that HTTP, the plugin process and the
@@ -49,7 +49,7 @@ func TestContract(t *testing.T) {
 		{"host's own pages", testHostPages},
 		{"changed schema", testSchemaChange}, // last: it ends with another schema
 	}
-	testkit.Database(t, func(t *testing.T, database string) {
+	testdb.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled + twoFactor + links + eager,
 			flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
 		s.awaitTwoFactor(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/internal/mailtext"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/softkey"
 )
 
@@ -127,7 +127,7 @@ every = "1h"
 `
 
 func (c *conversation) play(t *testing.T, alwaysOK bool) {
-	o := options{database: testkit.SQLite(t), settings: cheap + links + twoFactor + passkeys + lowLimits, alwaysOK: alwaysOK,
+	o := options{database: testdb.SQLite(t), settings: cheap + links + twoFactor + passkeys + lowLimits, alwaysOK: alwaysOK,
 		flags: []string{"--trusted-proxy", "127.0.0.0/8", "--cors-origin", app}}
 	if alwaysOK {
 		o.flags = append(o.flags, "--always-200")

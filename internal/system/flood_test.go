@@ -21,6 +21,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/race"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // flood is the result of a flood of sign-ins.
@@ -33,7 +34,7 @@ type flood struct {
 // flooded makes so many sign-ins at once, half of them with a wrong password, at the
 // default costs of a password.
 func flooded(t *testing.T, signIns int) flood {
-	s := start(t, options{database: testkit.SQLite(t), settings: unthrottled})
+	s := start(t, options{database: testdb.SQLite(t), settings: unthrottled})
 	u := s.newUser(t)
 	f := flood{statuses: map[int]int{}}
 	var mu sync.Mutex
@@ -105,7 +106,7 @@ func TestSignInFlood_SignedInUsersAreServed(t *testing.T) {
 // TestSignInFlood_OtherAddressesAreServed signs in with correct passwords from one
 // address without end, and meanwhile from others.
 func TestSignInFlood_OtherAddressesAreServed(t *testing.T) {
-	f := floodedFromOneAddress(t, testkit.SQLite(t), "[password]\nmemory_kib = 4096\ntime = 1\n", 200*time.Millisecond)
+	f := floodedFromOneAddress(t, testdb.SQLite(t), "[password]\nmemory_kib = 4096\ntime = 1\n", 200*time.Millisecond)
 	if f.served < 14 {
 		t.Errorf("%d of 15 sign-ins from other addresses succeeded, want 14 at least", f.served)
 	}
@@ -176,7 +177,7 @@ func floodedFromOneAddress(t *testing.T, database, settings string, pause time.D
 // login.
 func TestSignIn_ImportedHashTakesAsLongAsUnknownLogin(t *testing.T) {
 	const slow = "$2b$12$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy"
-	database := testkit.SQLite(t)
+	database := testdb.SQLite(t)
 	file := filepath.Join(t.TempDir(), "users.csv")
 	if err := os.WriteFile(file, []byte("login,email,password_hash\nimported,imported@mail.example,"+slow+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -215,7 +216,7 @@ func TestSignIn_ImportedHashTakesAsLongAsUnknownLogin(t *testing.T) {
 func TestHalfSentRequests_AreCutAndDoNotBlock(t *testing.T) {
 	t.Parallel()
 	const each = 150
-	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled})
+	s := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled})
 	u := s.newUser(t)
 	host, err := url.Parse(s.url)
 	if err != nil {

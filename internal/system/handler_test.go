@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // app is an origin that hosts allow by --cors-origin.
@@ -14,7 +14,7 @@ const app = "https://app.example"
 // plugin. What each option does is tested in personalhttp and internal/accounts.
 func TestHandlerOptions(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{database: testkit.SQLite(t), basePath: "/cms/site", settings: cheap + unthrottled + "[login]\nwith_email = false\n",
+	s := start(t, options{database: testdb.SQLite(t), basePath: "/cms/site", settings: cheap + unthrottled + "[login]\nwith_email = false\n",
 		flags: []string{"--cors-origin", app, "--cors-origin", "http://localhost:3000", "--locale", "ru"}})
 	t.Run("base path", func(t *testing.T) {
 		u := s.newUser(t)
@@ -74,7 +74,7 @@ func TestClientAddress_HeaderOfTrustedProxies(t *testing.T) {
 		"Forwarded":        {append(trusted, "--forwarded-header", "forwarded"), [4]string{"127.0.0.1", "127.0.0.1", "2001:db8::7", "198.51.100.7"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled, flags: test.flags})
+			s := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled, flags: test.flags})
 			u := s.newUser(t)
 			for i, r := range requests {
 				p := s.do(t, call{path: "auth/", header: r.header, params: params{"login": u.login, "password": u.password}}).pair(t)

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/race"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // rawForm is a form that is sent as it is, to the API or to a page of the host.
@@ -74,7 +74,7 @@ func unreadable(as pair) (calls []func() call) {
 // TestSwap_HostileTextDoesNotRollBack sends text that the plugin cannot get while a new
 // version bakes, as many requests as honest clients send, after 500 of them alone.
 func TestSwap_HostileTextDoesNotRollBack(t *testing.T) {
-	testkit.Database(t, func(t *testing.T, database string) {
+	testdb.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled + twoFactor, flags: []string{"--bake", "60s"}})
 		newer := s.installAnother(t)
 		u := s.newUser(t)
@@ -135,7 +135,7 @@ func costly() []call {
 // meanwhile asks for a profile.
 func TestHostileRequests_CostLittle(t *testing.T) {
 	const atOnce, rounds = 150, 4
-	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled})
+	s := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled})
 	u := s.newUser(t)
 	honest := func() time.Duration {
 		began := time.Now()

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/internal/mailtext"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
@@ -246,7 +246,7 @@ func (h *forgetfulHost) calls() []int64 {
 // TestEraser_IsAskedUntilItSucceeds has the plugin report an erasure to the CMS.
 func TestEraser_IsAskedUntilItSucceeds(t *testing.T) {
 	t.Parallel()
-	testkit.Database(t, func(t *testing.T, database string) {
+	testdb.Database(t, func(t *testing.T, database string) {
 		t.Parallel()
 		c := moduleConfig(t)
 		c.DatabaseURL = database

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // wantRefusal starts a host that must refuse to start, and checks for exit code 1 and
@@ -80,7 +81,7 @@ func TestStart_PasswordOnCommandLineIsRefused(t *testing.T) {
 
 func TestStart_SecondHostOnSameDataIsRefused(t *testing.T) {
 	t.Parallel()
-	testkit.Database(t, func(t *testing.T, database string) {
+	testdb.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap})
 		wantRefusal(t, options{database: database, settings: cheap, data: s.data}, "--data")
 		u := s.newUser(t)
@@ -100,7 +101,7 @@ func TestStart_SecondHostOnSameDataIsRefused(t *testing.T) {
 
 func TestKill_PluginIsRestarted(t *testing.T) {
 	t.Parallel()
-	testkit.Database(t, func(t *testing.T, database string) {
+	testdb.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled})
 		u := s.newUser(t)
 		l := s.mixedLoad(t, u)
@@ -127,7 +128,7 @@ func TestKill_PluginIsRestarted(t *testing.T) {
 
 func TestKill_HostTakesItsPluginWithIt(t *testing.T) {
 	t.Parallel()
-	testkit.Database(t, func(t *testing.T, database string) {
+	testdb.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled})
 		u := s.newUser(t)
 		pid := s.plugin(t).Active.PID
@@ -145,7 +146,7 @@ func TestKill_HostTakesItsPluginWithIt(t *testing.T) {
 func TestKill_AcknowledgedRotationsSurvive(t *testing.T) {
 	t.Parallel()
 	const clients = 8
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testdb.Databases(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled})
 		acknowledged := make([]pair, clients)
 		for i := range acknowledged {
@@ -210,7 +211,7 @@ func TestStop_FrozenPlugin(t *testing.T) {
 	for name, calls := range map[string]int{"without calls": 0, "with calls under way": 3} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled})
+			s := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled})
 			s.stopFrozen(t, calls, s.plugin(t).Active.PID)
 		})
 	}
@@ -250,7 +251,7 @@ func TestStop_FrozenCandidateOfASwap(t *testing.T) {
 // startWithTwo starts a host and installs another version beside the active one.
 func startWithTwo(t *testing.T) (s *system, newer string) {
 	t.Helper()
-	s = start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled})
+	s = start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled})
 	return s, s.installAnother(t)
 }
 

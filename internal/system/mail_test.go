@@ -22,7 +22,7 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/internal/mailtext"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // siteName is the name of the sites that have one.
@@ -262,7 +262,7 @@ func TestMail_ByRelay(t *testing.T) {
 	r := newRelay(t)
 	const link = "https://elsewhere.example/confirm#token="
 	s := start(t, options{
-		database: testkit.SQLite(t), settings: cheap + "[site]\nname = \"" + siteName + "\"\n[email]\nurl = \"" + link + "{token}\"\n",
+		database: testdb.SQLite(t), settings: cheap + "[site]\nname = \"" + siteName + "\"\n[email]\nurl = \"" + link + "{token}\"\n",
 		flags: []string{"--url", "https://site.example/", "--smtp", "smtp://" + r.listener.Addr().String(), "--mail-from", "accounts@cms.example"},
 	})
 	u := s.newUser(t)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // knowAddress makes an address fully known to a user, since two days ago, as a sign-in would have.
@@ -23,7 +23,7 @@ func (s *system) knowAddress(t testing.TB, u user, address string) {
 // forms of the address, and with requests for recoveries of its owner.
 func TestMailBudgets_OneNetworkNeitherFloodsNorStarves(t *testing.T) {
 	t.Parallel()
-	testkit.Database(t, func(t *testing.T, database string) {
+	testdb.Database(t, func(t *testing.T, database string) {
 		t.Parallel()
 		s := start(t, options{database: database, settings: cheap + unthrottled, flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
 		owner := s.newUser(t)

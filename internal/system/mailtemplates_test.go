@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/internal/mailtext"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // TestMailTemplates_AreCheckedByEveryStartAndSwap sends mails with the texts of the site.
@@ -27,7 +27,7 @@ func TestMailTemplates_AreCheckedByEveryStartAndSwap(t *testing.T) {
 		}
 	}
 	template("Passwort", "Token")
-	o := options{database: testkit.SQLite(t), settings: cheap + fmt.Sprintf("\n[mail]\ntemplates = %q\n", dir)}
+	o := options{database: testdb.SQLite(t), settings: cheap + fmt.Sprintf("\n[mail]\ntemplates = %q\n", dir)}
 	s := start(t, o)
 	wantSubject := func(want, text string) {
 		t.Helper()

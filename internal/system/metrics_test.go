@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/internal/mailtext"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
@@ -78,7 +78,7 @@ func measured(samples []sample, name string, labels ...string) (sum float64) {
 // swaps and a crash, and compares with them what the docs and the dashboard name.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	testkit.Database(t, func(t *testing.T, database string) {
+	testdb.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + links + "[throttle.recover]\nburst = 1\nevery = \"1h\"\n",
 			flags: []string{"--bake", "1h"}})
 		u := s.newUser(t)

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 var profilesAt = regexp.MustCompile(`(?m)^profiles at (\S+)$`)
@@ -62,7 +62,7 @@ func readProfile(t *testing.T, data []byte) string {
 
 func TestProfiles_OfHostAndPluginAreReadable(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{database: testkit.SQLite(t), settings: cheap, flags: []string{"--pprof", "127.0.0.1:0", "--bake", "1h"}})
+	s := start(t, options{database: testdb.SQLite(t), settings: cheap, flags: []string{"--pprof", "127.0.0.1:0", "--bake", "1h"}})
 	for path, want := range map[string]string{
 		"goroutine":                "cli.(*host).run",
 		"plugin/goroutine":         "pluginrpc.Serve",
@@ -115,7 +115,7 @@ func TestProfiles_OfHostAndPluginAreReadable(t *testing.T) {
 
 func TestProfiles_NeedTheFlag(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{database: testkit.SQLite(t), settings: cheap})
+	s := start(t, options{database: testdb.SQLite(t), settings: cheap})
 	if sockets, err := filepath.Glob(filepath.Join(s.data, "run", "sockets", "profiles-*")); err != nil || len(sockets) != 0 {
 		t.Errorf("got sockets %q, error %v, want none", sockets, err)
 	}

@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/internal/store/dbconn"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // TestRefusedNode_ServesNobodyAndDoesNotLoop has a newer version refuse the one that runs:
 // it may not know what protects the accounts from then on.
 func TestRefusedNode_ServesNobodyAndDoesNotLoop(t *testing.T) {
 	t.Parallel()
-	testkit.Database(t, func(t *testing.T, database string) {
+	testdb.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled})
 		u := s.newUser(t)
 		pools, err := dbconn.Open(database, dbconn.RequestLimits)

@@ -12,6 +12,7 @@ import (
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // administer runs a command of the plugin's binary on a database.
@@ -140,7 +141,7 @@ func TestRestore_OlderSchema(t *testing.T) {
 // TestRestore_EndsSessionsAndVoidsMails carries out the procedure of docs/backup.md.
 func TestRestore_EndsSessionsAndVoidsMails(t *testing.T) {
 	t.Parallel()
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testdb.Databases(t, func(t *testing.T, database string) {
 		o := options{database: database, settings: cheap + unthrottled + unverified, data: filepath.Join(t.TempDir(), "data")}
 		first := start(t, o)
 		u, changed := first.newUser(t), first.newUser(t)

@@ -20,7 +20,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cms-personal/personal/internal/mailtext"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/secretkeys"
 )
 
@@ -77,7 +77,7 @@ func (s secrets) wantNone(t testing.TB, where, text string) {
 // at debug level, and searches for them where they must not be.
 func TestSecretsStaySecret(t *testing.T) {
 	t.Parallel()
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testdb.Databases(t, func(t *testing.T, database string) {
 		hidden := secrets{}
 		database = withPassword(t, database, hidden)
 		s := start(t, options{database: database, settings: cheap + links + twoFactor, flags: []string{"--log-level", "debug"}})
@@ -120,7 +120,7 @@ var noCoreDumps = regexp.MustCompile(`(?m)^Max core file size +0 +0 `)
 // TestRequestIDIsLogged follows request ids into the logs of host and plugin.
 func TestRequestIDIsLogged(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{database: testkit.SQLite(t), settings: cheap, flags: []string{"--log-level", "debug"}})
+	s := start(t, options{database: testdb.SQLite(t), settings: cheap, flags: []string{"--log-level", "debug"}})
 	ofPlugin := "plugin.pid=" + strconv.Itoa(s.plugin(t).Active.PID)
 	for id, p := range map[string]params{"a-refused-call": {}, "a-successful-call": applicant(nil)} {
 		s.do(t, call{path: "register/", params: p, header: http.Header{"X-Request-Id": {id}}})
@@ -135,7 +135,7 @@ func TestRequestIDIsLogged(t *testing.T) {
 // TestLog_MatchesExpressionForFail2ban applies the expression of docs/observing.md.
 func TestLog_MatchesExpressionForFail2ban(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{database: testkit.SQLite(t), settings: cheap + "[throttle.guess]\nburst = 2\n"})
+	s := start(t, options{database: testdb.SQLite(t), settings: cheap + "[throttle.guess]\nburst = 2\n"})
 	for range 3 {
 		s.post(t, "auth/", params{"login": "nobody", "password": "wrong wrong"})
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // session is a row of sessions/.
@@ -56,7 +56,7 @@ func TestSession_Rotation(t *testing.T) {
 		"hash before the predecessor is theft after the grace period":           testTheft,
 		"hash of an ended session is not theft":                                 testEndedSessions,
 	}
-	testkit.Database(t, func(t *testing.T, database string) {
+	testdb.Database(t, func(t *testing.T, database string) {
 		t.Parallel()
 		s := start(t, options{database: database, settings: cheap + unthrottled + fmt.Sprintf("[session]\ngrace = \"%v\"\n", grace)})
 		t.Run("rotation", func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestSession_Expiry(t *testing.T) {
 	t.Parallel()
 	const idle, absolute = 3 * time.Second, 6 * time.Second
 	settings := "[session]\nidle = \"3s\"\nabsolute = \"6s\"\ngrace = \"1s\"\n[recovery]\nlifetime = \"2s\"\n[registration]\nverification_lifetime = \"1s\"\n"
-	testkit.Database(t, func(t *testing.T, database string) {
+	testdb.Database(t, func(t *testing.T, database string) {
 		t.Parallel()
 		s := start(t, options{database: database, settings: cheap + unthrottled + settings})
 		u := s.newUser(t)

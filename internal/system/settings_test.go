@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // TestSettings_OlderVersionServesWithThoseOfANewerOne returns to a version with settings
@@ -31,7 +32,7 @@ func TestSettings_OlderVersionServesWithThoseOfANewerOne(t *testing.T) {
 		}
 	}
 	write("")
-	o := options{database: testkit.SQLite(t), data: filepath.Join(t.TempDir(), "data"),
+	o := options{database: testdb.SQLite(t), data: filepath.Join(t.TempDir(), "data"),
 		flags: []string{"--settings", settings, "--bake", "1s"}}
 	if released != "" {
 		o.flags = append(o.flags, "--plugin", released)

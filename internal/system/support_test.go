@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 var (
@@ -47,7 +47,7 @@ func (v *visitor) help(t testing.TB, page string) string {
 // beside the reason, and signs in again.
 func TestSupportPage_ButtonHelpsTheUser(t *testing.T) {
 	t.Parallel()
-	testkit.Database(t, func(t *testing.T, database string) {
+	testdb.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap, flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
 		admin := s.visitor(t)
 		_, code := s.adminLink(t)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
@@ -32,7 +33,7 @@ const (
 // no request may fail, and there are many during each swap.
 func TestSwap_LosesNoRequest(t *testing.T) {
 	other, older := testkit.OtherPlugin(t)
-	testkit.Databases(t, func(t *testing.T, database string) {
+	testdb.Databases(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled})
 		s.install(t, other, older)
 		versions := []string{older, s.installAnother(t)}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // terminal returns both ends of a new terminal: what programs write to the second can be
@@ -40,7 +41,7 @@ func terminal(t *testing.T) (reader, program *os.File) {
 func TestAdminLink_IsPrintedOnATerminalOnly(t *testing.T) {
 	t.Parallel()
 	const link = "/admin/enter?code="
-	s := start(t, options{database: testkit.SQLite(t), settings: cheap})
+	s := start(t, options{database: testdb.SQLite(t), settings: cheap})
 	eventually(t, "the host prints its addresses", func() bool { return strings.Contains(s.log.String(), "Try it:") })
 	if log := s.log.String(); strings.Contains(log, link) || !strings.Contains(log, "admin-link --data "+s.data) {
 		t.Errorf("not on a terminal: got %s, want no link but the command that prints one", log)

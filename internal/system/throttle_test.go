@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // from is the header by which a trusted proxy passes on a client's address.
@@ -18,7 +18,7 @@ func from(address string) http.Header { return http.Header{"X-Forwarded-For": {a
 // internal/accounts.
 func TestThrottling(t *testing.T) {
 	t.Parallel()
-	testkit.Database(t, func(t *testing.T, database string) {
+	testdb.Database(t, func(t *testing.T, database string) {
 		const few = "[mail]\nnotices = false\n[throttle.recover]\nburst = 3\nevery = \"1h\"\n"
 		s := start(t, options{database: database, settings: cheap + unverified + twoFactor + few,
 			flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
@@ -175,7 +175,7 @@ func TestForgedAddresses(t *testing.T) {
 		return judged
 	}
 	t.Run("guesses at one account are limited", func(t *testing.T) {
-		s := start(t, options{database: testkit.SQLite(t), settings: cheap})
+		s := start(t, options{database: testdb.SQLite(t), settings: cheap})
 		u := s.newUser(t)
 		if judged := guesses(t, s, func() string { return u.login }); judged > 16 {
 			t.Errorf("%d of 100 guesses were judged, want 16 at most", judged)
@@ -184,7 +184,7 @@ func TestForgedAddresses(t *testing.T) {
 			"too_many_attempts")
 	})
 	t.Run("limit per address is ten times as wide", func(t *testing.T) { // the sender may be a proxy that is not trusted yet
-		s := start(t, options{database: testkit.SQLite(t), settings: cheap + "[throttle.guess_address]\nburst = 2\nevery = \"1h\"\n"})
+		s := start(t, options{database: testdb.SQLite(t), settings: cheap + "[throttle.guess_address]\nburst = 2\nevery = \"1h\"\n"})
 		if judged := guesses(t, s, unique); judged != 20 {
 			t.Errorf("%d of 100 guesses at 100 logins were judged, want 20", judged)
 		}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // collector receives spans by OTLP over HTTP, from hosts and plugins.
@@ -130,7 +131,7 @@ const (
 
 func TestTraces_ConnectBothProcessesAndHoldNoValues(t *testing.T) {
 	t.Parallel()
-	testkit.Database(t, func(t *testing.T, database string) {
+	testdb.Database(t, func(t *testing.T, database string) {
 		c := newCollector(t)
 		hidden := secrets{}
 		database = withPassword(t, database, hidden)
@@ -228,7 +229,7 @@ func (c *collector) wantConnected(t *testing.T) {
 func TestTraces_TrustedProxyDecides(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t)
-	s := start(t, options{database: testkit.SQLite(t), settings: cheap, env: c.env(), flags: []string{"--trusted-proxy", "127.0.0.1"}})
+	s := start(t, options{database: testdb.SQLite(t), settings: cheap, env: c.env(), flags: []string{"--trusted-proxy", "127.0.0.1"}})
 	const sampled, unsampled = "0af7651916cd43dd8448eb211c80319c", "1af7651916cd43dd8448eb211c80319c"
 	for trace, flag := range map[string]string{sampled: "01", unsampled: "00"} {
 		s.do(t, call{method: http.MethodGet, path: "profile/", as: pair{1, strings.Repeat("x", 43)}, header: http.Header{
@@ -256,7 +257,7 @@ func TestTraces_TrustedProxyDecides(t *testing.T) {
 func TestTraces_SwapLosesNoSpan(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t)
-	s := start(t, options{database: testkit.SQLite(t), settings: cheap, env: c.env(), flags: []string{"--bake", "0"}})
+	s := start(t, options{database: testdb.SQLite(t), settings: cheap, env: c.env(), flags: []string{"--bake", "0"}})
 	s.newUser(t)
 	other, version := testkit.OtherPlugin(t)
 	s.install(t, other, version)
@@ -285,7 +286,7 @@ func TestTraces_CollectorThatIsDownHarmsNothing(t *testing.T) {
 	for name, endpoint := range map[string]string{"refused": "http://127.0.0.1:1", "silent": "http://" + listener.Addr().String()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, options{database: testkit.SQLite(t), settings: cheap, env: []string{
+			s := start(t, options{database: testdb.SQLite(t), settings: cheap, env: []string{
 				"OTEL_EXPORTER_OTLP_ENDPOINT=" + endpoint, "OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_EXPORTER_OTLP_TIMEOUT=500",
 			}})
 			u := s.newUser(t)
@@ -310,7 +311,7 @@ func TestTraces_BadVariableIsRefused(t *testing.T) {
 	for _, variable := range []string{
 		"OTEL_TRACES_EXPORTER=zipkin", "OTEL_EXPORTER_OTLP_PROTOCOL=http/json", "OTEL_TRACES_SAMPLER=sometimes", "OTEL_TRACES_SAMPLER_ARG=1 %",
 	} {
-		s := launch(t, options{database: testkit.SQLite(t), env: []string{
+		s := launch(t, options{database: testdb.SQLite(t), env: []string{
 			"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1", "OTEL_TRACES_SAMPLER=parentbased_traceidratio", variable,
 		}})
 		select {
@@ -347,7 +348,7 @@ func BenchmarkTracedRefresh(b *testing.B) {
 			env = []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + newCollector(b).URL, "OTEL_TRACES_SAMPLER=parentbased_traceidratio",
 				"OTEL_TRACES_SAMPLER_ARG=" + tt.ratio}
 		}
-		s := start(b, options{database: testkit.SQLite(b), settings: cheap + unthrottled, env: env, flags: []string{"--log-level", "error"}})
+		s := start(b, options{database: testdb.SQLite(b), settings: cheap + unthrottled, env: env, flags: []string{"--log-level", "error"}})
 		one := &side{name: tt.name, s: s, pids: []int{s.process.Pid, s.plugin(b).Active.PID}}
 		for i := range one.pair {
 			one.pair[i] = s.newUser(b).pair

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // activated is in the log when a rule that older versions would not enforce has come into
@@ -35,7 +36,7 @@ func TestTwoFactor_IsOfferedOnceSettled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o := options{database: testkit.SQLite(t), data: filepath.Join(t.TempDir(), "data"),
+	o := options{database: testdb.SQLite(t), data: filepath.Join(t.TempDir(), "data"),
 		flags: []string{"--settings", settings, "--bake", "1h"}}
 	write(unverified)
 	s := start(t, o)

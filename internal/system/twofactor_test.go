@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // twoFactor are settings under which users can switch a second factor on.
@@ -629,7 +629,7 @@ func testParallelConfirmation(t *testing.T, hosts ...*system) {
 // without its key and without the setting. A sign-in needs a code at both.
 func TestTwoFactor_KeyOrSettingIsMissing(t *testing.T) {
 	t.Parallel()
-	o := options{database: testkit.SQLite(t), settings: cheap + unthrottled + twoFactor, data: filepath.Join(t.TempDir(), "data")}
+	o := options{database: testdb.SQLite(t), settings: cheap + unthrottled + twoFactor, data: filepath.Join(t.TempDir(), "data")}
 	s := start(t, o)
 	s.awaitTwoFactor(t)
 	u := s.newSecured(t)

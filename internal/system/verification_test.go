@@ -13,7 +13,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/store/dbconn"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // execute changes rows in the database behind the plugin's back, and returns how many.
@@ -228,7 +228,7 @@ func (s *system) newConfirmedUser(t testing.TB) user {
 
 func TestVerification_Required(t *testing.T) {
 	t.Parallel()
-	testkit.Database(t, func(t *testing.T, database string) {
+	testdb.Database(t, func(t *testing.T, database string) {
 		t.Parallel()
 		s := startRequired(t, database)
 		t.Run("free and taken addresses get the same response", func(t *testing.T) { testTakenAddress(t, s) })

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
 // visitor uses the pages of the site as a browser does. It follows no redirects.
@@ -115,7 +115,7 @@ var pairCookie = regexp.MustCompile(`^account=[1-9][0-9]*\.[A-Za-z0-9_-]{43}\.[0
 func TestVisitorPages_AccountLifecycle(t *testing.T) {
 	t.Parallel()
 	const evil = `"><script>alert(1)</script>`
-	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled + links})
+	s := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled + links})
 	s.putSchema(t, `[{"name":"motto","type":"text","label":{"en":"Motto <script>alert(2)</script>"}},{"name":"interests","type":"tags"}]`)
 	v, login := s.visitor(t), unique()
 	email := login + "@mail.example"
@@ -204,7 +204,7 @@ func TestVisitorPages_AccountLifecycle(t *testing.T) {
 
 func TestSecureCookies_CookiesAndBrowsersRequireHTTPS(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{database: testkit.SQLite(t), settings: cheap, flags: []string{"--secure-cookies"}})
+	s := start(t, options{database: testdb.SQLite(t), settings: cheap, flags: []string{"--secure-cookies"}})
 	u := s.newUser(t)
 	response := s.visitor(t).post(t, "/account/sign-in", url.Values{"login": {u.login}, "password": {u.password}})
 	if cookie := response.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "__Host-account=") || !strings.Contains(cookie, "; Secure") {
@@ -252,7 +252,7 @@ func TestProxyScheme_CookiesFollowTrustedProxy(t *testing.T) {
 		"untrusted sender": {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := start(t, options{database: testkit.SQLite(t), settings: cheap, flags: test.flags})
+			s := start(t, options{database: testdb.SQLite(t), settings: cheap, flags: test.flags})
 			u := s.newUser(t)
 			form := url.Values{"login": {u.login}, "password": {u.password}}.Encode()
 			response, _ := s.web(t, http.MethodPost, "/account/sign-in", form,
@@ -279,7 +279,7 @@ func TestProxyScheme_CookiesFollowTrustedProxy(t *testing.T) {
 // due for a refresh.
 func TestSessionRefresh_ByPagesSignsNoUserOut(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled + "[session]\ngrace = \"1s\"\n"})
+	s := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled + "[session]\ngrace = \"1s\"\n"})
 	u := s.newUser(t)
 	aged := func(hash string) string { return fmt.Sprintf("account=%d.%s.1", u.ID, hash) }
 	// show requests a page and returns the cookie that it sets, if any.

@@ -90,7 +90,7 @@ func peakMemory(t testing.TB, pid int) int {
 }
 
 func TestSignInFlood_SignedInUsersAreServed(t *testing.T) {
-	const signIns = 60 // would take 1.1 GB of memory together
+	const signIns = 30 // would take 570 MB of memory together
 	f := flooded(t, signIns)
 	if n := f.statuses[http.StatusOK] + f.statuses[http.StatusUnauthorized] + f.statuses[http.StatusServiceUnavailable]; n != signIns {
 		t.Errorf("got responses by status %v, want 200, 401 and 503 only", f.statuses)

@@ -104,6 +104,7 @@ func TestBake_FailingVersionIsRolledBackInAFlood(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			r := newSwapRig(t, floodHealth)
+			r.folder.write("mode", unhurried) // else it would be busy once calls return to it
 			r.start(t)
 			old := r.Status().PID
 			r.folder.write("mode 2.0.0", mode)

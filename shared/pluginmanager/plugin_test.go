@@ -157,11 +157,13 @@ const (
 // they did not get a turn in time.
 const failedChecks = "failed checks"
 
-// The duration of a call where calls are served one at a time, and of a late call.
-// With floodCallers and floodHealth both are too late for a health check.
+// The duration of a call that is not late, so that many callers make few calls, of one
+// where calls are served one at a time, and of a late call. With floodCallers and
+// floodHealth the last two are too late for a health check.
 const (
-	turnTime = 20 * time.Millisecond
-	lateTime = 600 * time.Millisecond
+	promptTime = 100 * time.Millisecond
+	turnTime   = 20 * time.Millisecond
+	lateTime   = 600 * time.Millisecond
 )
 
 func runPlugin(f folder) {
@@ -476,7 +478,7 @@ func (s *service) Profile(ctx context.Context, _ personal.Credentials) (personal
 		}
 		time.Sleep(lateTime)
 	case unhealthyLater, silentLater, unhurried:
-		time.Sleep(turnTime)
+		time.Sleep(promptTime)
 	case failsLate:
 		time.Sleep(lateTime)
 		return personal.Profile{}, errors.New("a bug")

@@ -17,10 +17,10 @@ import (
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 	"github.com/cms-personal/personal/shared/pluginrpc"
-	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
 )
 
-// These tests start the built binary like a host.
+// These tests start the built binary like a host. Clients remember no profiles:
+// TestService_ContractInProcess of package accounts has them do so.
 func TestPlugin_Contract(t *testing.T) {
 	run := personaltest.Run
 	if os.Getenv(testkit.ReleasedVariable) != "" {
@@ -42,7 +42,7 @@ func TestPlugin_ContractOfRequiredVerification(t *testing.T) {
 
 func TestPlugin_AdministrationContract(t *testing.T) {
 	personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
-		client := pluginrpctest.Remembering(t, startPlugin(t, testdb.SQLite(t), host), host)
+		client := pluginrpc.NewClient(startPlugin(t, testdb.SQLite(t), host), host)
 		return client, client
 	})
 }

@@ -24,19 +24,12 @@ func TestService_Contract(t *testing.T) {
 	})
 }
 
-// The host reaches the domain over gRPC, and remembers profiles for as long as it may.
-func TestService_ContractOverGRPC(t *testing.T) {
-	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
-		build := func(remote personal.Host) personal.Service { return newDomain(t, testdb.SQLite(t), remote) }
-		return pluginrpctest.Remembering(t, pluginrpctest.NewConn(t, build, host), host)
-	})
-}
-
-// A rehearsal reaches the domain through client and server in one process.
+// A rehearsal reaches the domain through client and server in one process. The client remembers
+// profiles for as long as it may, as a host's does over gRPC.
 func TestService_ContractInProcess(t *testing.T) {
-	connect := func(t *testing.T, host personal.Host) *pluginrpc.Client {
+	connect := func(t *testing.T, host personal.Host) personaltest.Contract {
 		domain := newDomain(t, testdb.SQLite(t), host)
-		return pluginrpc.NewClient(pluginrpc.InProcess(domain, domain, slog.New(slog.DiscardHandler)), host)
+		return pluginrpctest.Remembering(t, pluginrpc.InProcess(domain, domain, slog.New(slog.DiscardHandler)), host)
 	}
 	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service { return connect(t, host) })
 	personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {

@@ -20,7 +20,7 @@ import (
 type Start func(t *testing.T, host personal.Host) personal.Service
 
 // Run tests that a Service conforms to the contract. The same suite runs against the
-// module itself, over gRPC within a process, and against a plugin process.
+// module itself, through client and server in one process, and against a plugin process.
 //
 // It needs a store of its own and takes a few seconds, because it hashes passwords.
 func Run(t *testing.T, start Start) { run(t, start, false) }

@@ -160,6 +160,11 @@ func schemaDone(found, minCompatible int) (bool, error) {
 func (s *Store) step(ctx context.Context, db *bun.DB) (done bool, err error) {
 	var giveUp time.Time
 	var blockers []blocker
+	defer func() {
+		if err != nil && !giveUp.IsZero() && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = &lockedError{blockers} // the deadline has ended a further attempt
+		}
+	}()
 	for {
 		locked := false
 		err = db.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) (err error) {

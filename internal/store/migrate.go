@@ -161,8 +161,9 @@ func (s *Store) step(ctx context.Context, db *bun.DB) (done bool, err error) {
 	var giveUp time.Time
 	var blockers []blocker
 	defer func() {
-		if err != nil && !giveUp.IsZero() && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			err = &lockedError{blockers} // the deadline has ended a further attempt
+		// The deadline has ended a further attempt, or left it too little time to send a statement.
+		if err != nil && !giveUp.IsZero() && errors.Is(withContext(ctx, err), context.DeadlineExceeded) {
+			err = &lockedError{blockers}
 		}
 	}()
 	for {

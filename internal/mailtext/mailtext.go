@@ -3,8 +3,8 @@
 //
 // A template is a file KIND.LOCALE.txt, whose first line is "Subject: …". The HTML of the
 // mail is that text in the layout that all mails share, unless a file KIND.LOCALE.html of
-// the site replaces it. Templates are parsed when they are loaded,
-// and those of the site rendered with samples, never while a mail is written.
+// the site replaces it. Templates are parsed when they are loaded, never while a mail is
+// written. Those of the site are rendered with samples, too.
 package mailtext
 
 import (

@@ -65,7 +65,7 @@ func OtherPlugin(t testing.TB) (binary, version string) {
 }
 
 // AnotherBuild returns a copy of the plugin under test, and its version. The copy has n more
-// bytes, and the version of a development build is the digest of its binary: nothing has to
+// bytes, and the version of a development build says its size, too: nothing has to
 // be linked for another version.
 func AnotherBuild(t testing.TB, n int) (binary, version string) {
 	t.Helper()

@@ -61,7 +61,7 @@ type cms struct {
 
 // startCMS makes a program of the source and files, and starts it with further
 // environment variables. The address of the pages becomes a free one. The plugin is built
-// by the commands, too, unless there is one.
+// by the commands, too, unless there is one; of make build they find it up to date.
 func startCMS(t *testing.T, source, plugin string, files map[string]string, env ...string) *cms {
 	t.Helper()
 	root, err := filepath.Abs(repository)
@@ -97,6 +97,8 @@ func startCMS(t *testing.T, source, plugin string, files map[string]string, env 
 			t.Fatalf("the commands of the README do not build the plugin with %s", build)
 		}
 		script = strings.Replace(script, build, "mkdir bin\ncp '"+plugin+"' bin/personal\n", 1)
+	} else {
+		script = "mkdir bin\ncp '" + testkit.Binaries(t).Plugin + "' bin/personal\n" + script
 	}
 	c.shell = exec.Command("bash", "-e", "-c", script)
 	c.shell.Dir, c.shell.Stdout, c.shell.Stderr = c.dir, c.log, c.log
@@ -116,8 +118,8 @@ func startCMS(t *testing.T, source, plugin string, files map[string]string, env 
 	return c
 }
 
-// goFlags lets builds share their parts with those of make build, and link without symbols.
-const goFlags = "GOFLAGS=-trimpath -buildvcs=false -ldflags=-s"
+// goFlags lets builds share their parts with those of make build, and link as it does.
+const goFlags = "GOFLAGS=-trimpath -buildvcs=false '-ldflags=-s -w'"
 
 // awaitListening waits longer than for other things: the commands compile the plugin.
 func (c *cms) awaitListening(t *testing.T) {

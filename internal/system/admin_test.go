@@ -77,37 +77,33 @@ func (s *system) events(t testing.TB, kind string, userID int64) int {
 	return len(s.log.linesWith(fmt.Sprintf(`msg="account event" type=%s user_id=%d `, kind, userID)))
 }
 
-// TestDisabledAccount_IsRefusedEverywhere disables an account in the database, so that
+// testDisabledAccount disables an account in the database, so that
 // its sessions and tokens are still there.
-func TestDisabledAccount_IsRefusedEverywhere(t *testing.T) {
-	t.Parallel()
-	testdb.Database(t, func(t *testing.T, database string) {
-		s := start(t, options{database: database, settings: cheap + unthrottled})
-		u, other := s.newUser(t), s.newUser(t)
-		next := s.refresh(t, u.pair)
-		s.postAs(t, next, "email/", params{"password": u.password, "email": "new-" + u.email}).want(t, "")
-		token := s.mailTo(t, mailtext.EmailChange, "new-"+u.email).token(t)
-		disable(t, database, u.login)
+func testDisabledAccount(t *testing.T, s *system) {
+	u, other := s.newUser(t), s.newUser(t)
+	next := s.refresh(t, u.pair)
+	s.postAs(t, next, "email/", params{"password": u.password, "email": "new-" + u.email}).want(t, "")
+	token := s.mailTo(t, mailtext.EmailChange, "new-"+u.email).token(t)
+	disable(t, s.database, u.login)
 
-		s.wantDead(t, "a session of a disabled account", next)
-		s.wantDead(t, "a superseded hash of it", u.pair)
-		s.getAs(t, next, "auth_refresh/").want(t, "unauthenticated")
-		s.post(t, "auth/", params{"login": u.login, "password": u.password}).want(t, "account_disabled")
-		s.post(t, "auth/", params{"login": u.login, "password": "wrong wrong"}).want(t, "invalid_credentials")
-		s.post(t, "email_confirm/", params{"token": token}).want(t, "invalid_token")
-		s.post(t, "register/", applicant(params{"login": u.login})).wantFields(t, "already_exists", fieldErrors{"login": "taken"})
-		for _, login := range []string{u.login, other.login} { // the mails are sent in this order
-			s.post(t, "recover/", params{"login": login}).want(t, "")
-		}
-		s.mailTo(t, mailtext.Recovery, other.email)
-		if n := len(s.mailsTo(t, mailtext.Recovery, u.email)); n != 0 {
-			t.Errorf("got %d recovery mails to a disabled account, want none", n)
-		}
-		s.wantAlive(t, "another account's session", other.pair)
-		if n := s.events(t, "session_theft", u.ID); n != 0 {
-			t.Errorf("got %d events of theft for a disabled account, want none", n)
-		}
-	})
+	s.wantDead(t, "a session of a disabled account", next)
+	s.wantDead(t, "a superseded hash of it", u.pair)
+	s.getAs(t, next, "auth_refresh/").want(t, "unauthenticated")
+	s.post(t, "auth/", params{"login": u.login, "password": u.password}).want(t, "account_disabled")
+	s.post(t, "auth/", params{"login": u.login, "password": "wrong wrong"}).want(t, "invalid_credentials")
+	s.post(t, "email_confirm/", params{"token": token}).want(t, "invalid_token")
+	s.post(t, "register/", applicant(params{"login": u.login})).wantFields(t, "already_exists", fieldErrors{"login": "taken"})
+	for _, login := range []string{u.login, other.login} { // the mails are sent in this order
+		s.post(t, "recover/", params{"login": login}).want(t, "")
+	}
+	s.mailTo(t, mailtext.Recovery, other.email)
+	if n := len(s.mailsTo(t, mailtext.Recovery, u.email)); n != 0 {
+		t.Errorf("got %d recovery mails to a disabled account, want none", n)
+	}
+	s.wantAlive(t, "another account's session", other.pair)
+	if n := s.events(t, "session_theft", u.ID); n != 0 {
+		t.Errorf("got %d events of theft for a disabled account, want none", n)
+	}
 }
 
 // disable disables an account in the database, without an event.
@@ -153,9 +149,8 @@ func (s *system) enterAdmin(t testing.TB) string {
 	return cookies[0].Name + "=" + cookies[0].Value
 }
 
-func TestAdminLink_IsSpentByOnePost(t *testing.T) {
-	t.Parallel()
-	s := start(t, options{database: testdb.SQLite(t), settings: cheap})
+// testAdminLink checks that one post spends a link.
+func testAdminLink(t *testing.T, s *system) {
 	if got, _ := s.web(t, http.MethodGet, "/admin/plugin", ""); got.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a cookie: got %d, want 401", got.StatusCode)
 	}
@@ -192,9 +187,8 @@ func TestAdminLink_IsSpentByOnePost(t *testing.T) {
 	}
 }
 
-func TestAdminPages_LoopbackNameThroughAProxyIsRefused(t *testing.T) {
-	t.Parallel()
-	s := start(t, options{database: testdb.SQLite(t), settings: cheap})
+// testLoopbackName opens the admin pages by a loopback name, through a proxy that is not trusted.
+func testLoopbackName(t *testing.T, s *system) {
 	cookie := s.enterAdmin(t)
 	for _, header := range []string{"X-Forwarded-For", "Forwarded", "X-Real-IP"} {
 		_, code := s.adminLink(t)
@@ -207,6 +201,17 @@ func TestAdminPages_LoopbackNameThroughAProxyIsRefused(t *testing.T) {
 	}
 	if got, _ := s.web(t, http.MethodGet, "/admin/plugin", "", "Cookie", cookie); got.StatusCode != http.StatusOK {
 		t.Errorf("without a proxy: got %d, want 200", got.StatusCode)
+	}
+}
+
+// printedLink is in what a host prints on a terminal.
+const printedLink = "/admin/enter?code="
+
+// testNoAdminLink reads what a host has printed that does not run on a terminal.
+func testNoAdminLink(t *testing.T, s *system) {
+	eventually(t, "the host prints its addresses", func() bool { return strings.Contains(s.log.String(), "Try it:") })
+	if log := s.log.String(); strings.Contains(log, printedLink) || !strings.Contains(log, "admin-link --data "+s.data) {
+		t.Errorf("got %s, want no link but the command that prints one", log)
 	}
 }
 

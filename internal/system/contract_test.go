@@ -47,11 +47,19 @@ func TestContract(t *testing.T) {
 		{"commands about users", testUserCommands},
 		{"parallel requests of one session", testTabs},
 		{"host's own pages", testHostPages},
-		{"changed schema", testSchemaChange}, // last: it ends with another schema
+		{"ids of requests are logged", testRequestIDs},
+		{"disabled account", testDisabledAccount},
+		{"link to the admin pages", testAdminLink},
+		{"client address of X-Forwarded-For", func(t *testing.T, s *system) {
+			testClientAddress(t, s, [4]string{"127.0.0.1", "203.0.113.9", "127.0.0.1", "203.0.113.9"})
+		}},
+		{"cookies by the scheme of a trusted proxy", func(t *testing.T, s *system) { testProxyScheme(t, s, true) }},
+		{"pages of a visitor", testVisitorPages}, // with a schema of its own
+		{"changed schema", testSchemaChange},     // last: it ends with another schema
 	}
 	testdb.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled + twoFactor + links + eager,
-			flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
+			flags: []string{"--trusted-proxy", "127.0.0.0/8", "--trusted-proxy", "10.0.0.0/8", "--log-level", "debug"}})
 		s.awaitTwoFactor(t)
 		s.putSchema(t, schema)
 		for _, theme := range themes {

@@ -51,37 +51,39 @@ func TestHandlerOptions(t *testing.T) {
 	})
 }
 
-// TestClientAddress_HeaderOfTrustedProxies checks the address of the session that a
-// sign-in opens (HTTP contract, section 5).
-func TestClientAddress_HeaderOfTrustedProxies(t *testing.T) {
+// TestHandler_WithoutTrustedProxy sends the headers of proxies to a host that trusts none.
+func TestHandler_WithoutTrustedProxy(t *testing.T) {
 	t.Parallel()
-	trusted := []string{"--trusted-proxy", "127.0.0.1/32", "--trusted-proxy", "10.0.0.0/8"}
-	requests := []struct {
-		name   string
-		header http.Header
-	}{
-		{"no header", nil},
-		{"X-Forwarded-For", http.Header{"X-Forwarded-For": {"192.0.2.1, 203.0.113.9, 10.1.2.3"}}},
-		{"Forwarded", http.Header{"Forwarded": {`for=192.0.2.1, For="[2001:db8::7]:4711";by=10.0.0.1, for=10.9.9.9`}}},
-		{"both", http.Header{"X-Forwarded-For": {"203.0.113.9"}, "Forwarded": {"for=198.51.100.7"}}},
-	}
-	for name, test := range map[string]struct {
-		flags []string
-		want  [4]string // for each of the requests
-	}{
-		"no trusted proxy": {nil, [4]string{"127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1"}},
-		"X-Forwarded-For":  {trusted, [4]string{"127.0.0.1", "203.0.113.9", "127.0.0.1", "203.0.113.9"}},
-		"Forwarded":        {append(trusted, "--forwarded-header", "forwarded"), [4]string{"127.0.0.1", "127.0.0.1", "2001:db8::7", "198.51.100.7"}},
+	s := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled})
+	t.Run("client address", func(t *testing.T) {
+		testClientAddress(t, s, [4]string{"127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1"})
+	})
+	t.Run("cookies do not follow the scheme", func(t *testing.T) { testProxyScheme(t, s, false) })
+	t.Run("loopback name of the admin pages", func(t *testing.T) { testLoopbackName(t, s) })
+	t.Run("no link to the admin pages is printed, because there is no terminal", func(t *testing.T) { testNoAdminLink(t, s) })
+	t.Run("no profiles, because there is no flag", func(t *testing.T) { testNoProfiles(t, s) })
+}
+
+func TestClientAddress_HeaderForwarded(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled,
+		flags: []string{"--trusted-proxy", "127.0.0.1/32", "--trusted-proxy", "10.0.0.0/8", "--forwarded-header", "forwarded"}})
+	testClientAddress(t, s, [4]string{"127.0.0.1", "127.0.0.1", "2001:db8::7", "198.51.100.7"})
+}
+
+// testClientAddress checks the address of the session that a sign-in opens (HTTP contract,
+// section 5): without a header, with each, and with both.
+func testClientAddress(t *testing.T, s *system, want [4]string) {
+	u := s.newUser(t)
+	for i, header := range []http.Header{
+		nil,
+		{"X-Forwarded-For": {"192.0.2.1, 203.0.113.9, 10.1.2.3"}},
+		{"Forwarded": {`for=192.0.2.1, For="[2001:db8::7]:4711";by=10.0.0.1, for=10.9.9.9`}},
+		{"X-Forwarded-For": {"203.0.113.9"}, "Forwarded": {"for=198.51.100.7"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled, flags: test.flags})
-			u := s.newUser(t)
-			for i, r := range requests {
-				p := s.do(t, call{path: "auth/", header: r.header, params: params{"login": u.login, "password": u.password}}).pair(t)
-				if got := s.currentSession(t, p).Address; got != test.want[i] {
-					t.Errorf("%s: got address %s, want %s", r.name, got, test.want[i])
-				}
-			}
-		})
+		p := s.do(t, call{path: "auth/", header: header, params: params{"login": u.login, "password": u.password}}).pair(t)
+		if got := s.currentSession(t, p).Address; got != want[i] {
+			t.Errorf("%v: got address %s, want %s", header, got, want[i])
+		}
 	}
 }

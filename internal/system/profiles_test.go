@@ -113,9 +113,7 @@ func TestProfiles_OfHostAndPluginAreReadable(t *testing.T) {
 	}
 }
 
-func TestProfiles_NeedTheFlag(t *testing.T) {
-	t.Parallel()
-	s := start(t, options{database: testdb.SQLite(t), settings: cheap})
+func testNoProfiles(t *testing.T, s *system) {
 	if sockets, err := filepath.Glob(filepath.Join(s.data, "run", "sockets", "profiles-*")); err != nil || len(sockets) != 0 {
 		t.Errorf("got sockets %q, error %v, want none", sockets, err)
 	}

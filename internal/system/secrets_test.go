@@ -117,10 +117,8 @@ func TestSecretsStaySecret(t *testing.T) {
 
 var noCoreDumps = regexp.MustCompile(`(?m)^Max core file size +0 +0 `)
 
-// TestRequestIDIsLogged follows request ids into the logs of host and plugin.
-func TestRequestIDIsLogged(t *testing.T) {
-	t.Parallel()
-	s := start(t, options{database: testdb.SQLite(t), settings: cheap, flags: []string{"--log-level", "debug"}})
+// testRequestIDs follows request ids into the logs of host and plugin.
+func testRequestIDs(t *testing.T, s *system) {
 	ofPlugin := "plugin.pid=" + strconv.Itoa(s.plugin(t).Active.PID)
 	for id, p := range map[string]params{"a-refused-call": {}, "a-successful-call": applicant(nil)} {
 		s.do(t, call{path: "register/", params: p, header: http.Header{"X-Request-Id": {id}}})

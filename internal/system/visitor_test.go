@@ -92,8 +92,8 @@ func hashIn(cookie string) string {
 	return parts[1]
 }
 
-// hash returns the session hash in the browser's cookie.
-func (v *visitor) hash(t testing.TB) string {
+// pair returns the session in the browser's cookie.
+func (v *visitor) pair(t testing.TB) (p pair) {
 	t.Helper()
 	home, err := url.Parse(v.site.url)
 	if err != nil {
@@ -101,21 +101,22 @@ func (v *visitor) hash(t testing.TB) string {
 	}
 	for _, c := range v.client.Jar.Cookies(home) {
 		if c.Name == "account" {
-			return hashIn(c.Value)
+			if _, err := fmt.Sscanf(c.Value, "%d.", &p.ID); err != nil {
+				t.Fatalf("got the session cookie %s: %v", c.Value, err)
+			}
+			p.Hash = hashIn(c.Value)
+			return p
 		}
 	}
 	t.Fatal("the browser has no session cookie")
-	return ""
+	return p
 }
 
 var pairCookie = regexp.MustCompile(`^account=[1-9][0-9]*\.[A-Za-z0-9_-]{43}\.[0-9]+; Path=/; Max-Age=[0-9]+; HttpOnly; SameSite=Lax$`)
 
-// TestVisitorPages_AccountLifecycle registers, changes and recovers an account on the
-// pages alone.
-func TestVisitorPages_AccountLifecycle(t *testing.T) {
-	t.Parallel()
+// testVisitorPages registers, changes and recovers an account on the pages alone.
+func testVisitorPages(t *testing.T, s *system) {
 	const evil = `"><script>alert(1)</script>`
-	s := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled + links})
 	s.putSchema(t, `[{"name":"motto","type":"text","label":{"en":"Motto <script>alert(2)</script>"}},{"name":"interests","type":"tags"}]`)
 	v, login := s.visitor(t), unique()
 	email := login + "@mail.example"
@@ -173,7 +174,7 @@ func TestVisitorPages_AccountLifecycle(t *testing.T) {
 		v.get(t, "/demo")
 	})
 	t.Run("recovery link sets a new password", func(t *testing.T) {
-		guest, before := s.visitor(t), v.hash(t)
+		guest, before := s.visitor(t), v.pair(t)
 		guest.post(t, "/account/forgot", url.Values{"login": {login}})
 		token := s.mailTo(t, mailtext.Recovery, email).token(t)
 		for range 3 { // mail scanners open links repeatedly
@@ -184,12 +185,12 @@ func TestVisitorPages_AccountLifecycle(t *testing.T) {
 		v.send(t, http.StatusSeeOther, http.MethodGet, "/demo", nil)
 		v.post(t, "/account/sign-in", url.Values{"login": {login}, "password": {recovered}})
 		v.get(t, "/demo")
-		if v.hash(t) == before {
+		if v.pair(t).Hash == before.Hash {
 			t.Error("the session hash has not changed")
 		}
 	})
 	t.Run("signing out ends the session", func(t *testing.T) {
-		p := pair{ID: 1, Hash: v.hash(t)}
+		p := v.pair(t)
 		s.wantAlive(t, "the session of the page", p)
 		v.post(t, "/account/sign-out", url.Values{})
 		s.wantDead(t, "the session of the page", p)
@@ -242,36 +243,26 @@ func (s *system) languageForm(t *testing.T, page string) string {
 	return found[1]
 }
 
-func TestProxyScheme_CookiesFollowTrustedProxy(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		flags   []string
-		trusted bool
-	}{
-		"trusted proxy":    {[]string{"--trusted-proxy", "127.0.0.1/32"}, true},
-		"untrusted sender": {nil, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := start(t, options{database: testdb.SQLite(t), settings: cheap, flags: test.flags})
-			u := s.newUser(t)
-			form := url.Values{"login": {u.login}, "password": {u.password}}.Encode()
-			response, _ := s.web(t, http.MethodPost, "/account/sign-in", form,
-				"Content-Type", "application/x-www-form-urlencoded", "X-Forwarded-Proto", "https")
-			cookie := response.Header.Get("Set-Cookie")
-			if got := strings.HasPrefix(cookie, "__Host-account=") && strings.Contains(cookie, "; Secure"); got != test.trusted {
-				t.Errorf("got session cookie %q, want Secure %t", cookie, test.trusted)
-			}
-			if got := response.Header.Get("Strict-Transport-Security") != ""; got != test.trusted {
-				t.Errorf("got Strict-Transport-Security %t, want %t", got, test.trusted)
-			}
-			value, _, _ := strings.Cut(cookie, ";")
-			for _, scheme := range []string{"https", "http", ""} { // a proxy's configuration may have changed
-				if response, _ := s.web(t, http.MethodGet, "/account", "", "Cookie", value, "X-Forwarded-Proto",
-					scheme); response.StatusCode != http.StatusOK {
-					t.Errorf("scheme %q: got %d, want 200", scheme, response.StatusCode)
-				}
-			}
-		})
+// testProxyScheme checks that cookies are for HTTPS if a trusted proxy says that a request came by
+// it.
+func testProxyScheme(t *testing.T, s *system, trusted bool) {
+	u := s.newUser(t)
+	form := url.Values{"login": {u.login}, "password": {u.password}}.Encode()
+	response, _ := s.web(t, http.MethodPost, "/account/sign-in", form,
+		"Content-Type", "application/x-www-form-urlencoded", "X-Forwarded-Proto", "https")
+	cookie := response.Header.Get("Set-Cookie")
+	if got := strings.HasPrefix(cookie, "__Host-account=") && strings.Contains(cookie, "; Secure"); got != trusted {
+		t.Errorf("got session cookie %q, want Secure %t", cookie, trusted)
+	}
+	if got := response.Header.Get("Strict-Transport-Security") != ""; got != trusted {
+		t.Errorf("got Strict-Transport-Security %t, want %t", got, trusted)
+	}
+	value, _, _ := strings.Cut(cookie, ";")
+	for _, scheme := range []string{"https", "http", ""} { // a proxy's configuration may have changed
+		if response, _ := s.web(t, http.MethodGet, "/account", "", "Cookie", value, "X-Forwarded-Proto",
+			scheme); response.StatusCode != http.StatusOK {
+			t.Errorf("scheme %q: got %d, want 200", scheme, response.StatusCode)
+		}
 	}
 }
 

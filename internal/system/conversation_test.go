@@ -43,6 +43,10 @@ func TestConversation_MatchesGoldenFiles(t *testing.T) {
 	labels := strings.NewReplacer(`"Phone"`, `"Телефон"`, `"Red"`, `"Красный"`, `"Abroad too."`, `"И за границей."`, `"Begin with +."`,
 		`"Начните с +."`)
 	statuses := regexp.MustCompile(`(?m)^[45]\d\d$`)
+	// Nothing listens on port 1, so the plugin of this host never serves.
+	o := hostOfConversation("postgres://personal@127.0.0.1:1/personal?sslmode=disable")
+	unavailable := launch(t, o)
+	unavailable.awaitURL(t, o)
 	for _, variant := range []struct {
 		name, language string
 		alwaysOK       bool
@@ -57,7 +61,7 @@ func TestConversation_MatchesGoldenFiles(t *testing.T) {
 				t.Parallel()
 			}
 			c := &conversation{language: variant.language, numbers: map[string]map[string]int{}}
-			c.play(t, variant.alwaysOK)
+			c.play(t, variant.alwaysOK, unavailable)
 			got := c.protocol()
 			golden(t, "conversation.txt", got, func(english string) string {
 				lines := strings.SplitAfter(variant.recorded(english), "\n")
@@ -126,10 +130,14 @@ burst = 20
 every = "1h"
 `
 
-func (c *conversation) play(t *testing.T, alwaysOK bool) {
-	o := options{database: testdb.SQLite(t), settings: cheap + links + twoFactor + passkeys + lowLimits, alwaysOK: alwaysOK,
+func hostOfConversation(database string) options {
+	return options{database: database, settings: cheap + links + twoFactor + passkeys + lowLimits,
 		flags: []string{"--trusted-proxy", "127.0.0.0/8", "--cors-origin", app}}
-	if alwaysOK {
+}
+
+func (c *conversation) play(t *testing.T, alwaysOK bool, unavailable *system) {
+	o := hostOfConversation(testdb.SQLite(t))
+	if o.alwaysOK = alwaysOK; alwaysOK {
 		o.flags = append(o.flags, "--always-200")
 	}
 	c.system = start(t, o)
@@ -152,10 +160,7 @@ func (c *conversation) play(t *testing.T, alwaysOK bool) {
 	c.playPasskeys(t)
 	c.playLimits(t)
 
-	// Nothing listens on port 1, so the plugin never serves.
-	o.database = "postgres://personal@127.0.0.1:1/personal?sslmode=disable"
-	c.system = launch(t, o)
-	c.awaitURL(t, o)
+	c.system = unavailable
 	c.get(t, "database unavailable", "openapi.json", pair{})
 	c.get(t, "database unavailable", "profile/", anna.pair)
 	c.post(t, "database unavailable", "auth/", pair{}, params{"login": "anna", "password": anna.password})

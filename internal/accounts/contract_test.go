@@ -16,11 +16,11 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
 )
 
+// On SQLite: [TestService_ContractInProcess].
 func TestService_Contract(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
-		personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
-			return newDomain(t, url, host)
-		})
+	url := testdb.Postgres(t)
+	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
+		return newDomain(t, url, host)
 	})
 }
 
@@ -58,19 +58,27 @@ func TestService_ContractOfRequiredVerification(t *testing.T) {
 	})
 }
 
+// On SQLite: [TestService_ContractInProcess].
 func TestAdministration_Contract(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
-		personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
-			domain := newDomain(t, url, host)
-			return domain, domain
-		})
+	url := testdb.Postgres(t)
+	personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
+		domain := newDomain(t, url, host)
+		return domain, domain
 	})
 }
 
 // newDomain returns the domain with the database's clock and a running worker.
 func newDomain(t *testing.T, url string, host personal.Host, adjust ...func(*accounts.Settings)) *accounts.Service {
+	return newDomainOn(t, url, store.Options{}, host, adjust...)
+}
+
+// newDomainOn is newDomain with options of the store.
+func newDomainOn(
+	t *testing.T, url string, o store.Options, host personal.Host, adjust ...func(*accounts.Settings),
+) *accounts.Service {
 	log := slog.New(slog.DiscardHandler)
-	db, err := store.Open(t.Context(), url, store.Options{Log: log})
+	o.Log = log
+	db, err := store.Open(t.Context(), url, o)
 	if err != nil {
 		t.Fatalf("opening the store: %v", err)
 	}

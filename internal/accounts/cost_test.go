@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -183,18 +184,23 @@ func (c awaited) Done() <-chan struct{} {
 // statementCounter records the statements of the connections of a pool.
 type statementCounter struct {
 	before func(ctx context.Context, statement string) // if set, called before each statement
+	lose   atomic.Bool                                 // the next one but a COMMIT does not reach the database
 
 	mu         sync.Mutex
 	statements []string
 }
 
-func (c *statementCounter) add(ctx context.Context, statement string) {
+func (c *statementCounter) add(ctx context.Context, statement string) error {
 	c.mu.Lock()
 	c.statements = append(c.statements, statement)
 	c.mu.Unlock()
 	if c.before != nil {
 		c.before(ctx, statement)
 	}
+	if statement != "COMMIT" && c.lose.CompareAndSwap(true, false) {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
 }
 
 // take returns the statements since the last call.
@@ -251,23 +257,31 @@ type countedConn struct {
 }
 
 func (c *countedConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
-	c.count.add(ctx, "BEGIN")
+	if err := c.count.add(ctx, "BEGIN"); err != nil {
+		return nil, err
+	}
 	tx, err := c.fullConn.BeginTx(ctx, o)
 	return countedTx{tx, c.count}, err
 }
 
 func (c *countedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	c.count.add(ctx, query)
+	if err := c.count.add(ctx, query); err != nil {
+		return nil, err
+	}
 	return c.fullConn.ExecContext(ctx, query, args)
 }
 
 func (c *countedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	c.count.add(ctx, query)
+	if err := c.count.add(ctx, query); err != nil {
+		return nil, err
+	}
 	return c.fullConn.QueryContext(ctx, query, args)
 }
 
 func (c *countedConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	c.count.add(ctx, "PREPARE "+query)
+	if err := c.count.add(ctx, "PREPARE "+query); err != nil {
+		return nil, err
+	}
 	stmt, err := c.fullConn.PrepareContext(ctx, query)
 	if err != nil {
 		return nil, err
@@ -281,7 +295,9 @@ type countedTx struct {
 }
 
 func (t countedTx) Commit() error {
-	t.count.add(context.Background(), "COMMIT")
+	if err := t.count.add(context.Background(), "COMMIT"); err != nil {
+		return err
+	}
 	return t.Tx.Commit()
 }
 
@@ -298,11 +314,15 @@ type countedStmt struct {
 }
 
 func (s countedStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	s.count.add(ctx, s.query)
+	if err := s.count.add(ctx, s.query); err != nil {
+		return nil, err
+	}
 	return s.fullStmt.ExecContext(ctx, args)
 }
 
 func (s countedStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	s.count.add(ctx, s.query)
+	if err := s.count.add(ctx, s.query); err != nil {
+		return nil, err
+	}
 	return s.fullStmt.QueryContext(ctx, args)
 }

@@ -352,39 +352,30 @@ func (c *faultClient) check(ctx context.Context) error {
 	return c.signIn(ctx)
 }
 
-// The contract holds for a client that repeats what is unavailable, while the first request of
-// a call is lost on its way to the database: of the first, second, fourth, eighth … call of each
-// operation, because each costs a connection.
+// The contract holds for a client that repeats what is unavailable, while the first statement
+// of each call is lost on its way to the database.
 func TestService_ContractWithLostRequests(t *testing.T) {
-	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
-		proxy, through := testkit.NewFaultProxy(t, testdb.Postgres(t))
-		service := reflect.ValueOf(newDomain(t, through, host))
-		var mu sync.Mutex
-		calls := map[personal.OperationName]int{}
-		lose := func(operation personal.OperationName) {
-			mu.Lock()
-			defer mu.Unlock()
-			calls[operation]++
-			if n := calls[operation]; n&(n-1) == 0 {
-				proxy.Next(testkit.LoseRequest)
-			}
-		}
-		return &personaltest.HandledBy(func(ctx context.Context, operation personal.OperationName, request any) (result any, err error) {
-			in := []reflect.Value{reflect.ValueOf(ctx)}
-			if request != nil {
-				in = append(in, reflect.ValueOf(request))
-			}
-			lose(operation)
-			for range 100 { // calls at the same time lose each other's requests
-				out := service.MethodByName(string(operation)).Call(in)
-				if err, _ = out[len(out)-1].Interface().(error); len(out) > 1 {
-					result = out[0].Interface()
+	testdb.Database(t, func(t *testing.T, url string) {
+		personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
+			statements := &statementCounter{}
+			service := reflect.ValueOf(newDomainOn(t, url, store.Options{Wrap: statements.wrap}, host))
+			return &personaltest.HandledBy(func(ctx context.Context, operation personal.OperationName, request any) (result any, err error) {
+				in := []reflect.Value{reflect.ValueOf(ctx)}
+				if request != nil {
+					in = append(in, reflect.ValueOf(request))
 				}
-				if personal.CodeOf(err) != personal.CodeUnavailable {
-					break
+				statements.lose.Store(true)
+				for range 100 { // calls at the same time lose each other's statements
+					out := service.MethodByName(string(operation)).Call(in)
+					if err, _ = out[len(out)-1].Interface().(error); len(out) > 1 {
+						result = out[0].Interface()
+					}
+					if personal.CodeOf(err) != personal.CodeUnavailable {
+						break
+					}
 				}
-			}
-			return result, err
-		}).Service
+				return result, err
+			}).Service
+		})
 	})
 }

@@ -135,6 +135,9 @@ var deletionCases = []testCase{
 			t.Error(diff)
 		}
 	}},
+}
+
+var deletionRaces = []testCase{
 	{"of concurrent erasures and undoings of each account one succeeds", func(t *testing.T, w *world) {
 		for round := range rounds {
 			a, _ := w.createAny()

@@ -145,40 +145,6 @@ var fieldsCases = []testCase{
 		w.wantFill(personal.FieldsFill{Revision: "1", State: personal.FillRunning, Total: 1, Started: started})
 		w.wantFields(id, userfields.Values{"city": "Omsk"})
 	}},
-	{"filling in loses no concurrent change of a profile", func(t *testing.T, w *world) {
-		const accountsEach = 3 * contenders
-		ids := make([]int64, accountsEach)
-		for i := range ids {
-			ids[i] = w.createID(w.newAccount())
-		}
-		started := w.startFill("1")
-		errs := atOnce(contenders+2, func(i int) error {
-			for left := i >= contenders; left; { // two workers
-				var err error
-				if left, err = w.FillBatch(t.Context(), started, 8, fillCountry); err != nil {
-					return err
-				}
-			}
-			for id := i; i < contenders && id < accountsEach; id += contenders {
-				_, err := w.UpdateProfile(t.Context(), ids[accountsEach-1-id], func(a *accounts.Account) []accounts.NewJob {
-					a.Fields = a.Fields.Merge(userfields.Values{"country": "Oman", "changed": true})
-					return nil
-				})
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		w.ok(errors.Join(errs...))
-		for _, id := range ids {
-			w.wantFields(id, userfields.Values{"city": "Omsk", "country": "Oman", "changed": true})
-		}
-		run, err := w.LastFill(t.Context())
-		if err != nil || run.State != personal.FillDone || run.Checked != accountsEach {
-			t.Errorf("got %+v, %v; want it done, each account checked once", run, err)
-		}
-	}},
 	{"batch decides again about what has changed since it was read", func(t *testing.T, w *world) {
 		other := func(started time.Time, do func() error) (bool, error) { // do runs when the account was read
 			called := false
@@ -220,6 +186,43 @@ var fieldsCases = []testCase{
 		run, _ = w.LastFill(t.Context())
 		if left || err != nil || run.Revision != "3" || run.Checked != 0 {
 			t.Errorf("another run meanwhile: got left %t, %v, %+v; want nothing of the first", left, err, run)
+		}
+	}},
+}
+
+var fieldsRaces = []testCase{
+	{"filling in loses no concurrent change of a profile", func(t *testing.T, w *world) {
+		const accountsEach = 3 * contenders
+		ids := make([]int64, accountsEach)
+		for i := range ids {
+			ids[i] = w.createID(w.newAccount())
+		}
+		started := w.startFill("1")
+		errs := atOnce(contenders+2, func(i int) error {
+			for left := i >= contenders; left; { // two workers
+				var err error
+				if left, err = w.FillBatch(t.Context(), started, 8, fillCountry); err != nil {
+					return err
+				}
+			}
+			for id := i; i < contenders && id < accountsEach; id += contenders {
+				_, err := w.UpdateProfile(t.Context(), ids[accountsEach-1-id], func(a *accounts.Account) []accounts.NewJob {
+					a.Fields = a.Fields.Merge(userfields.Values{"country": "Oman", "changed": true})
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		w.ok(errors.Join(errs...))
+		for _, id := range ids {
+			w.wantFields(id, userfields.Values{"city": "Omsk", "country": "Oman", "changed": true})
+		}
+		run, err := w.LastFill(t.Context())
+		if err != nil || run.State != personal.FillDone || run.Checked != accountsEach {
+			t.Errorf("got %+v, %v; want it done, each account checked once", run, err)
 		}
 	}},
 	{"concurrent starts leave one run and its job", func(t *testing.T, w *world) {

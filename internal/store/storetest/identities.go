@@ -166,6 +166,9 @@ var identityCases = []testCase{
 			w.must(w.LinkIdentity(t.Context(), l))
 		}
 	}},
+}
+
+var identityRaces = []testCase{
 	{"concurrent accounts: one gets an identity", func(t *testing.T, w *world) {
 		const n = 8
 		l := w.linking(0)

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	contenders = 32
-	rounds     = 10
+	contenders = 16
+	rounds     = 5
 )
 
 // createSessions creates some sessions, of an account each. Their number is even.
@@ -403,7 +403,7 @@ var raceCases = []testCase{
 	{"all operations at once on one account do not deadlock, even with its deletion", func(t *testing.T, w *world) {
 		a, s := w.createAny()
 		ctx := t.Context()
-		errs := atOnce(contenders, func(i int) error {
+		errs := atOnce(2*contenders, func(i int) error {
 			var err error
 			switch i % 14 {
 			case 0, 1:
@@ -427,7 +427,7 @@ var raceCases = []testCase{
 			case 9:
 				err = w.SetDisabled(ctx, a.ID, false, job("event"))
 			case 10:
-				if i > contenders/2 {
+				if i > contenders {
 					err = w.DeleteAccount(ctx, a.ID, removed, job("event"))
 				}
 			case 11:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -34,10 +35,13 @@ type Open func(t *testing.T, clock func() time.Time) Store
 // Run runs the suite.
 func Run(t *testing.T, open Open) {
 	RunAlone(t, open)
-	run(t, open, group{"races", raceCases})
+	run(t, open, group{"races", slices.Concat(raceCases, attemptRaces, deletionRaces, explainRaces, fieldsRaces, identityRaces, jobRaces,
+		twoFactorRaces, verificationRaces)})
+	run(t, open, group{"tables", slices.Concat(administrationTables, attemptTables, proofTables, twoFactorTables)})
 }
 
-// RunAlone is [Run] without races, for stores with one connection, on which nothing is concurrent.
+// RunAlone is [Run] for stores with one connection, on which nothing is concurrent: it leaves
+// out races, and cases that differ only in many inputs or rows.
 func RunAlone(t *testing.T, open Open) {
 	run(t, open, []group{
 		{"accounts", accountCases},

@@ -182,83 +182,6 @@ var twoFactorCases = []testCase{
 			t.Errorf("found at a sign-in: %s", diff)
 		}
 	}},
-	{"enabling is stale if the secret does not wait, or the account has changed, and writes nothing", func(t *testing.T, w *world) {
-		for _, c := range []struct {
-			name   string
-			change func(p *accounts.PendingFactor, a accounts.Account, s accounts.Session)
-		}{
-			{"another version", func(p *accounts.PendingFactor, _ accounts.Account, _ accounts.Session) { p.CredentialVersion++ }},
-			{"an unknown account", func(p *accounts.PendingFactor, _ accounts.Account, _ accounts.Session) { p.AccountID = 9999 }},
-			{"another session", func(p *accounts.PendingFactor, a accounts.Account, _ accounts.Session) { p.SessionID = w.open(a).ID }},
-			{"a later secret", func(p *accounts.PendingFactor, a accounts.Account, s accounts.Session) {
-				w.must(w.SetPendingFactor(t.Context(), w.newPending(a, s)))
-			}},
-			{"an ended session", func(p *accounts.PendingFactor, a accounts.Account, s accounts.Session) {
-				w.must(w.RevokeSession(t.Context(), a.ID, s.ID))
-			}},
-			{"a disabled account", func(p *accounts.PendingFactor, a accounts.Account, _ accounts.Session) {
-				w.must(w.SetDisabled(t.Context(), a.ID, true))
-				p.CredentialVersion++
-			}},
-			{"a factor", func(p *accounts.PendingFactor, a accounts.Account, s accounts.Session) {
-				a = w.enrol(a, s)
-				*p = w.newPending(a, s)
-				w.must(w.SetPendingFactor(t.Context(), *p))
-			}},
-		} {
-			a, s := w.createAny()
-			other := w.open(a)
-			p := w.newPending(a, s)
-			w.must(w.SetPendingFactor(t.Context(), p))
-			c.change(&p, a, s)
-			before, sessions := w.account(a.ID), w.sessions(a.ID)
-			if err := w.EnableTwoFactor(t.Context(), p, firstStep+9, codes(10), accounts.KeptSession{Session: s}, job("event")); !errors.Is(err,
-				accounts.ErrStale) {
-				t.Errorf("%s: got %v, want ErrStale", c.name, err)
-			}
-			w.wantUnchanged(before, sessions...)
-			if c.name == "a later secret" {
-				w.wantSessions(a.ID, s, other)
-			}
-		}
-	}},
-	{"a code works once, and an operation with a used one writes nothing", func(t *testing.T, w *world) {
-		for _, o := range codeUses {
-			for _, c := range []struct {
-				name       string
-				good, used accounts.CodeUse
-			}{
-				{"the last step", step(firstStep + 1), step(firstStep)},
-				{"an earlier step", step(firstStep + 1), step(firstStep - 1)},
-				{"a recovery code", recovery(0), recovery(5)},
-			} {
-				a, s := w.createEnrolled()
-				if err := o.use(w, a, s, c.used); !errors.Is(err, accounts.ErrCodeUsed) {
-					t.Errorf("%s with %s: got %v, want ErrCodeUsed", o.name, c.name, err)
-				}
-				w.wantUnchanged(a, s)
-				if err := o.use(w, a, s, c.good); err != nil {
-					t.Errorf("%s with a good code: %v", o.name, err)
-				}
-				if due := w.kindsDue(); len(due) != 1 {
-					t.Errorf("%s: got jobs %v, want one", o.name, due)
-				}
-				got := w.account(a.ID)
-				if c.good.Step != 0 && got.TwoFactor.On() && got.TwoFactor.Step != c.good.Step {
-					t.Errorf("%s: got step %d, want %d", o.name, got.TwoFactor.Step, c.good.Step)
-				}
-				w.must(w.SetDisabled(t.Context(), a.ID, false))
-				again := w.open(w.account(a.ID))
-				if err := o.use(w, w.account(a.ID), again, c.good); !errors.Is(err, accounts.ErrCodeUsed) {
-					t.Errorf("%s with %s again: got %v, want ErrCodeUsed", o.name, c.name, err)
-				}
-				if due := w.kindsDue(); len(due) != 0 {
-					t.Errorf("%s with a used code: got jobs %v, want none", o.name, due)
-				}
-				w.must(w.Refund(t.Context(), []throttle.Charge{limited(1, 1, time.Minute)})) // of the export
-			}
-		}
-	}},
 	{"a code of one account does not work for another one, nor without a factor, where none is needed", func(t *testing.T, w *world) {
 		w.createEnrolled()
 		other, s := w.createAny()
@@ -452,19 +375,6 @@ var twoFactorCases = []testCase{
 		w.must(w.LiftLimits(t.Context(), a.ID, nil))
 		wantBlocked(false)
 	}},
-	{"of codes that are refused concurrently one is told, and each counts", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		rules := accounts.CodeRules{Window: time.Hour, Notice: 3, Block: contenders, NoticeEvery: time.Minute}
-		var told atomic.Int32
-		errs := atOnce(contenders, func(int) error {
-			return w.CountRefusedCode(t.Context(), a.ID, rules, func() []accounts.NewJob { told.Add(1); return []accounts.NewJob{jobOf(a)} })
-		})
-		w.must(errors.Join(errs...))
-		until, err := w.CodesBlockedUntil(t.Context(), a.ID, rules)
-		if err != nil || until.IsZero() || told.Load() != 1 {
-			t.Errorf("got %d notices, blocked until %v, error %v; want one, and blocked", told.Load(), until, err)
-		}
-	}},
 	{"secrets are counted by key, and read page by page", func(t *testing.T, w *world) {
 		keys := []string{"b", "a", "b", "b", "a"}
 		want := map[string][]accounts.AccountSecret{}
@@ -531,6 +441,102 @@ var twoFactorCases = []testCase{
 		}
 		w.wantPending(fresh, &fresh.Secret)
 		w.wantUnchanged(enrolled, s)
+	}},
+}
+
+var twoFactorTables = []testCase{
+	{"enabling is stale if the secret does not wait, or the account has changed, and writes nothing", func(t *testing.T, w *world) {
+		for _, c := range []struct {
+			name   string
+			change func(p *accounts.PendingFactor, a accounts.Account, s accounts.Session)
+		}{
+			{"another version", func(p *accounts.PendingFactor, _ accounts.Account, _ accounts.Session) { p.CredentialVersion++ }},
+			{"an unknown account", func(p *accounts.PendingFactor, _ accounts.Account, _ accounts.Session) { p.AccountID = 9999 }},
+			{"another session", func(p *accounts.PendingFactor, a accounts.Account, _ accounts.Session) { p.SessionID = w.open(a).ID }},
+			{"a later secret", func(p *accounts.PendingFactor, a accounts.Account, s accounts.Session) {
+				w.must(w.SetPendingFactor(t.Context(), w.newPending(a, s)))
+			}},
+			{"an ended session", func(p *accounts.PendingFactor, a accounts.Account, s accounts.Session) {
+				w.must(w.RevokeSession(t.Context(), a.ID, s.ID))
+			}},
+			{"a disabled account", func(p *accounts.PendingFactor, a accounts.Account, _ accounts.Session) {
+				w.must(w.SetDisabled(t.Context(), a.ID, true))
+				p.CredentialVersion++
+			}},
+			{"a factor", func(p *accounts.PendingFactor, a accounts.Account, s accounts.Session) {
+				a = w.enrol(a, s)
+				*p = w.newPending(a, s)
+				w.must(w.SetPendingFactor(t.Context(), *p))
+			}},
+		} {
+			a, s := w.createAny()
+			other := w.open(a)
+			p := w.newPending(a, s)
+			w.must(w.SetPendingFactor(t.Context(), p))
+			c.change(&p, a, s)
+			before, sessions := w.account(a.ID), w.sessions(a.ID)
+			if err := w.EnableTwoFactor(t.Context(), p, firstStep+9, codes(10), accounts.KeptSession{Session: s}, job("event")); !errors.Is(err,
+				accounts.ErrStale) {
+				t.Errorf("%s: got %v, want ErrStale", c.name, err)
+			}
+			w.wantUnchanged(before, sessions...)
+			if c.name == "a later secret" {
+				w.wantSessions(a.ID, s, other)
+			}
+		}
+	}},
+	{"a code works once, and an operation with a used one writes nothing", func(t *testing.T, w *world) {
+		for _, o := range codeUses {
+			for _, c := range []struct {
+				name       string
+				good, used accounts.CodeUse
+			}{
+				{"the last step", step(firstStep + 1), step(firstStep)},
+				{"an earlier step", step(firstStep + 1), step(firstStep - 1)},
+				{"a recovery code", recovery(0), recovery(5)},
+			} {
+				a, s := w.createEnrolled()
+				if err := o.use(w, a, s, c.used); !errors.Is(err, accounts.ErrCodeUsed) {
+					t.Errorf("%s with %s: got %v, want ErrCodeUsed", o.name, c.name, err)
+				}
+				w.wantUnchanged(a, s)
+				if err := o.use(w, a, s, c.good); err != nil {
+					t.Errorf("%s with a good code: %v", o.name, err)
+				}
+				if due := w.kindsDue(); len(due) != 1 {
+					t.Errorf("%s: got jobs %v, want one", o.name, due)
+				}
+				got := w.account(a.ID)
+				if c.good.Step != 0 && got.TwoFactor.On() && got.TwoFactor.Step != c.good.Step {
+					t.Errorf("%s: got step %d, want %d", o.name, got.TwoFactor.Step, c.good.Step)
+				}
+				w.must(w.SetDisabled(t.Context(), a.ID, false))
+				again := w.open(w.account(a.ID))
+				if err := o.use(w, w.account(a.ID), again, c.good); !errors.Is(err, accounts.ErrCodeUsed) {
+					t.Errorf("%s with %s again: got %v, want ErrCodeUsed", o.name, c.name, err)
+				}
+				if due := w.kindsDue(); len(due) != 0 {
+					t.Errorf("%s with a used code: got jobs %v, want none", o.name, due)
+				}
+				w.must(w.Refund(t.Context(), []throttle.Charge{limited(1, 1, time.Minute)})) // of the export
+			}
+		}
+	}},
+}
+
+var twoFactorRaces = []testCase{
+	{"of codes that are refused concurrently one is told, and each counts", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		rules := accounts.CodeRules{Window: time.Hour, Notice: 3, Block: contenders, NoticeEvery: time.Minute}
+		var told atomic.Int32
+		errs := atOnce(contenders, func(int) error {
+			return w.CountRefusedCode(t.Context(), a.ID, rules, func() []accounts.NewJob { told.Add(1); return []accounts.NewJob{jobOf(a)} })
+		})
+		w.must(errors.Join(errs...))
+		until, err := w.CodesBlockedUntil(t.Context(), a.ID, rules)
+		if err != nil || until.IsZero() || told.Load() != 1 {
+			t.Errorf("got %d notices, blocked until %v, error %v; want one, and blocked", told.Load(), until, err)
+		}
 	}},
 	{"of concurrent uses of one code one succeeds", func(t *testing.T, w *world) {
 		for _, code := range []accounts.CodeUse{step(firstStep + 1), recovery(0)} {
@@ -605,7 +611,7 @@ var twoFactorCases = []testCase{
 				},
 				func(i int) error { return w.SetDisabled(ctx, a.ID, i%2 == 0, job("event")) },
 				func(i int) error {
-					return w.EraseAccount(ctx, a.ID, func(accounts.Account) bool { return i > contenders }, removed)
+					return w.EraseAccount(ctx, a.ID, func(accounts.Account) bool { return i > 2*contenders }, removed)
 				},
 				func(int) error { return w.RevokeSession(ctx, a.ID, others[1].ID) },
 				func(i int) error {
@@ -617,7 +623,7 @@ var twoFactorCases = []testCase{
 				},
 				func(int) error { return w.Prune(ctx, pruneOptions(w.Now())) },
 			)
-			errs := atOnce(2*contenders, func(i int) error {
+			errs := atOnce(4*contenders, func(i int) error {
 				err := ops[i%len(ops)](i)
 				var limited *accounts.WaitError
 				if slices.ContainsFunc([]error{accounts.ErrStale, accounts.ErrNotFound, accounts.ErrCodeUsed, accounts.ErrProofVoid},

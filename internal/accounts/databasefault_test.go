@@ -132,56 +132,52 @@ func TestLostCommit_IsReadBack(t *testing.T) {
 // Clients work through a connection that loses requests and responses, and that dies
 // silently. Each has its own account and repeats what failed, with the hash it has.
 func TestFaults_LoseNothingThatWasAcknowledged(t *testing.T) {
-	const clients, rounds, rate = 8, 60, 0.04
-	for seed := range uint64(2) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			url := testdb.Postgres(t)
-			proxy, through := testkit.NewFaultProxy(t, url)
-			service, closed := faulty(t, through)
-			watching := watch(t, url)
-			all := make([]*faultClient, clients)
-			for i := range all {
-				all[i] = &faultClient{service: service, login: fmt.Sprint("user", i), random: rand.New(rand.NewPCG(seed, uint64(i)))}
-			}
-			proxy.Random(seed, rate)
-			var running sync.WaitGroup
-			for i, c := range all {
-				running.Go(func() {
-					for round := range rounds {
-						if err := c.step(t); err != nil {
-							t.Errorf("%s, round %d: %v", c.login, round, err)
-							return
-						}
-						switch {
-						case i == 1 && round == rounds/2: // in the middle of something
-							proxy.Next(testkit.FreezeConnection)
-						case i == 0 && round == rounds/4:
-							proxy.Freeze()
-						case i == 0 && round == rounds/8:
-							proxy.Cut()
-						}
-					}
-				})
-			}
-			running.Wait()
-			proxy.Random(seed, 0)
-			lost, unknown := 0, 0
-			for f := testkit.LoseRequest; f <= testkit.LoseCommitResponse; f++ {
-				lost += proxy.Injected(f)
-			}
-			for _, c := range all {
-				unknown += c.failed
-				if err := c.check(t.Context()); err != nil {
-					t.Errorf("%s: %v", c.login, err)
+	const clients, rounds, seed, rate = 8, 60, 0, 0.04
+	url := testdb.Postgres(t)
+	proxy, through := testkit.NewFaultProxy(t, url)
+	service, closed := faulty(t, through)
+	watching := watch(t, url)
+	all := make([]*faultClient, clients)
+	for i := range all {
+		all[i] = &faultClient{service: service, login: fmt.Sprint("user", i), random: rand.New(rand.NewPCG(seed, uint64(i)))}
+	}
+	proxy.Random(seed, rate)
+	var running sync.WaitGroup
+	for i, c := range all {
+		running.Go(func() {
+			for round := range rounds {
+				if err := c.step(t); err != nil {
+					t.Errorf("%s, round %d: %v", c.login, round, err)
+					return
+				}
+				switch {
+				case i == 1 && round == rounds/2: // in the middle of something
+					proxy.Next(testkit.FreezeConnection)
+				case i == 0 && round == rounds/4:
+					proxy.Freeze()
+				case i == 0 && round == rounds/8:
+					proxy.Cut()
 				}
 			}
-			if lost < 50 || unknown < 20 {
-				t.Errorf("got %d lost messages and %d failed calls, too few to test anything", lost, unknown)
-			}
-			closed()
-			watching(3 * time.Second) // a call may take 1 s, its statements 2 s more
 		})
 	}
+	running.Wait()
+	proxy.Random(seed, 0)
+	lost, unknown := 0, 0
+	for f := testkit.LoseRequest; f <= testkit.LoseCommitResponse; f++ {
+		lost += proxy.Injected(f)
+	}
+	for _, c := range all {
+		unknown += c.failed
+		if err := c.check(t.Context()); err != nil {
+			t.Errorf("%s: %v", c.login, err)
+		}
+	}
+	if lost < 50 || unknown < 20 {
+		t.Errorf("got %d lost messages and %d failed calls, too few to test anything", lost, unknown)
+	}
+	closed()
+	watching(3 * time.Second) // a call may take 1 s, its statements 2 s more
 }
 
 // faulty opens a service whose calls are not limited in number.

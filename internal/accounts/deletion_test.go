@@ -290,7 +290,7 @@ var deletionCases = map[string]deletionCase{
 }
 
 func TestDelete_ErasureFollowsOnlyWhileTheDeletionStands(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		ids, tokens, n := map[string]int64{}, map[string]string{}, 0
 		for name, c := range deletionCases {
@@ -541,7 +541,7 @@ func waiting(f *fixture, t *testing.T, n int) (ids []int64, tokens []string) {
 // An account is never erased after another operation has kept it, and that operation
 // never succeeds on an erased account.
 func TestErasure_RacesWithWhatKeepsTheAccount(t *testing.T) {
-	const users = 24
+	const users = 12
 	for name, c := range map[string]struct {
 		made func(f *fixture, t *testing.T, n int) (ids []int64, tokens []string)
 		keep func(f *fixture, id int64, token string) error

@@ -170,7 +170,7 @@ func TestExport_FailureUsesUpNoneAndLeavesNoEntry(t *testing.T) {
 
 // The export passes gRPC, as between host and plugin, and the HTTP handler.
 func TestExport_LargestOneIsTruncatedAndFitsEveryTransport(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada").Credentials
 		const entries = 40_000

@@ -80,7 +80,7 @@ func (f *fixture) confirm(t *testing.T, token string) error {
 
 // While no recovery comes, a token that was mailed has not expired.
 func TestMail_TwoRecoveriesAtOnceThenOnePerHalfLifetime(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		f.register(t, "ada")
 		f.register(t, "bob")

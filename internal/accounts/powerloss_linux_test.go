@@ -26,7 +26,7 @@ import (
 // file. It rebuilds the file as a loss of power could leave it: with all that was synced, and any
 // part of what was not. Then the file must be intact, and everything acknowledged be there.
 func TestSQLite_PowerLossLosesNothingAcknowledged(t *testing.T) {
-	const losses = 20 // others at each run
+	const losses = 12 // others at each run
 	if folder := os.Getenv("PERSONAL_TEST_POWERLOSS"); folder != "" {
 		actUntilPowerLoss(t, folder)
 		return

@@ -16,11 +16,12 @@ import (
 
 // A claim looks at every due job.
 func TestClaimJobs_OnlyTheFrontOfABacklogIsDue(t *testing.T) {
+	const jobs = 20
 	testdb.Databases(t, func(t *testing.T, url string) {
 		now := time.Unix(1_000_000, 0)
 		s := migrated(t, url, store.Options{Clock: func() time.Time { return now }})
 		ada := newAccount(t, s, "ada")
-		for i := range 100 {
+		for i := range jobs {
 			if err := s.Enqueue(t.Context(), eventOf(ada, i)); err != nil {
 				t.Fatal(err)
 			}
@@ -40,14 +41,14 @@ func TestClaimJobs_OnlyTheFrontOfABacklogIsDue(t *testing.T) {
 			}
 			return jobs[0]
 		}
-		wantDue("before any claim", 100)
+		wantDue("before any claim", jobs)
 		first := claim()
 		wantDue("while one is leased", 0)
 		if err := s.RetryJob(t.Context(), first, now); err != nil {
 			t.Fatal(err)
 		}
 		wantDue("when the first is to be retried", 1)
-		for range 99 {
+		for range jobs - 1 {
 			if err := s.FinishJobs(t.Context(), claim()); err != nil {
 				t.Fatal(err)
 			}

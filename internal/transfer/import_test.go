@@ -315,7 +315,7 @@ func rows(n int, hash string) string {
 var errCut = errors.New("cut short")
 
 func TestImport_RerunAfterCancelImportsRest(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		const n = 5000
 		file := rows(n, bcrypt)
@@ -361,7 +361,7 @@ func (w *countingWrapper) Wrap(ctx context.Context, hash string) (string, error)
 }
 
 func TestImport_RerunWrapsNoExistingOrTakenRow(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		const n = 500
 		file := rows(n, md5)

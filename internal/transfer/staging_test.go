@@ -343,7 +343,7 @@ func TestMove_IsResumed(t *testing.T) {
 		return strings.NewReader(strings.TrimSuffix(text.String(), ",\n") + ";\n")
 	}
 	m := transfer.Move{System: "wordpress", Logins: transfer.ProposeLogins}
-	testkit.Databases(t, func(t *testing.T, url string) {
+	testkit.Database(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		staged, err := stage(t, m, rows())
 		if err != nil {

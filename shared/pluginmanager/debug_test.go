@@ -1,8 +1,6 @@
 package pluginmanager_test
 
 import (
-	"os"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
@@ -36,10 +34,7 @@ func TestDebug_PausedProcessSurvivesAndFinishesItsCall(t *testing.T) {
 	pid := r.Status().PID
 	under := make(chan error, 1)
 	go func() { under <- r.service.Recover(t.Context(), personal.RecoverRequest{Login: "wait"}) }()
-	eventually(t, "a call under way", func() bool {
-		_, err := os.Stat(filepath.Join(string(r.folder), "waiting"))
-		return err == nil
-	})
+	eventually(t, "a call under way", func() bool { return r.exists("waiting") })
 	freeze(t, pid)
 
 	// Another manager has the same limits, but no debugger: when it has lost two

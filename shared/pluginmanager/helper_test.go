@@ -160,11 +160,8 @@ func (r *rig) callUnderWay(t *testing.T) <-chan error {
 	return result
 }
 
-// exists reports whether there is a file of that name in the plugin's folder.
-func (r *rig) exists(name string) bool {
-	_, err := os.Stat(filepath.Join(string(r.folder), name))
-	return err == nil
-}
+// exists reports whether a process has written a note of that name.
+func (r *rig) exists(name string) bool { return len(r.folder.all(name)) > 0 }
 
 // wantServedByOther checks that calls go to another process than before.
 func (r *rig) wantServedByOther(t *testing.T, before int) int {
@@ -285,7 +282,7 @@ func (b *logBuffer) String() string {
 }
 
 // swapRig is a rig over a catalogue of its own with the versions 1.0.0, which is
-// active, and 2.0.0. The file "mode VERSION" sets the mode of one version.
+// active, and 2.0.0. The note "mode VERSION" sets the mode of one version.
 type swapRig struct {
 	*rig
 	catalogue *plugincatalogue.Catalogue

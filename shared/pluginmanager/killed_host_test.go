@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -125,13 +124,13 @@ func die(t *testing.T, f folder, d doom) (sockets string) {
 // wantNoProcesses waits for the end of all plugins that ran in a folder.
 func wantNoProcesses(t *testing.T, f folder) {
 	t.Helper()
-	processes, err := filepath.Glob(filepath.Join(string(f), "process *"))
-	if err != nil || len(processes) == 0 {
-		t.Fatalf("got no plugin process (%v), want one", err)
+	processes := f.all("pid")
+	if len(processes) == 0 {
+		t.Fatal("got no plugin process, want one")
 	}
 	began := time.Now()
-	for _, path := range processes {
-		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(path), "process "))
+	for _, process := range processes {
+		pid, err := strconv.Atoi(process)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +139,7 @@ func wantNoProcesses(t *testing.T, f folder) {
 	t.Logf("%d plugins ended within %v", len(processes), time.Since(began))
 }
 
-// runHost runs a host that kills itself as the file "doom" in its folder says.
+// runHost runs a host that kills itself as the note "doom" in its folder says.
 func runHost(f folder) {
 	var d doom
 	if err := json.Unmarshal([]byte(f.read("doom")), &d); err != nil {
@@ -220,10 +219,7 @@ func beginCall(f folder, m *pluginmanager.Manager) {
 	go func() {
 		_ = pluginrpc.NewClient(m, host{}).Recover(context.Background(), personal.RecoverRequest{Login: "wait"})
 	}()
-	for {
-		if _, err := os.Stat(filepath.Join(string(f), "waiting")); err == nil {
-			return
-		}
+	for len(f.all("waiting")) == 0 {
 		time.Sleep(time.Millisecond)
 	}
 }

@@ -29,7 +29,7 @@ import (
 )
 
 // The test binary runs itself: with pluginEnv as a plugin, in whose folder the
-// file "mode" says how it misbehaves; and with hostEnv as a host that kills itself.
+// note "mode" says how it misbehaves; and with hostEnv as a host that kills itself.
 const (
 	pluginEnv = "TEST_PLUGIN_FOLDER"
 	hostEnv   = "TEST_HOST_FOLDER"
@@ -75,22 +75,42 @@ const versionFlag = "-version="
 // ownVersion is the version of the running plugin.
 func ownVersion() string { return strings.TrimPrefix(os.Args[1], versionFlag) }
 
-// folder holds the files through which a test and its plugin communicate.
+// folder holds the notes through which a test and its plugins communicate: one file, because
+// processes write many of them. A note has a name and a text.
 type folder string
 
+// read returns the last note of a name; "" if there is none.
 func (f folder) read(name string) string {
-	data, _ := os.ReadFile(filepath.Join(string(f), name))
-	return string(data)
+	if all := f.all(name); len(all) > 0 {
+		return all[len(all)-1]
+	}
+	return ""
 }
 
-// write replaces a file atomically. Several processes may write it at once.
+// all returns the notes of a name in the order of all processes that wrote them.
+func (f folder) all(name string) (texts []string) {
+	data, _ := os.ReadFile(filepath.Join(string(f), "notes"))
+	prefix := strconv.Quote(name) + " "
+	for line := range strings.Lines(string(data)) {
+		if quoted, is := strings.CutPrefix(line, prefix); is && strings.HasSuffix(quoted, "\n") { // a line may be under way
+			text, err := strconv.Unquote(strings.TrimSuffix(quoted, "\n"))
+			if err != nil {
+				panic(err)
+			}
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// write adds a note. Several processes may write at once.
 func (f folder) write(name, text string) {
-	draft, err := os.CreateTemp(string(f), "."+name+"-*")
+	file, err := os.OpenFile(filepath.Join(string(f), "notes"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		panic(err)
 	}
-	_, err = draft.WriteString(text)
-	if err := errors.Join(err, draft.Close(), os.Rename(draft.Name(), filepath.Join(string(f), name))); err != nil {
+	_, err = fmt.Fprintf(file, "%q %q\n", name, text)
+	if err := errors.Join(err, file.Close()); err != nil {
 		panic(err)
 	}
 }
@@ -147,13 +167,13 @@ const (
 // sink keeps the compiler from removing allocations.
 var sink []byte
 
-// Files by which two processes synchronise.
+// Notes by which two processes synchronise.
 const (
 	beingChecked = "being checked"
 	beingSilent  = "being silent"
 )
 
-// failedChecks is the file with the number of health checks that failed because
+// failedChecks is the note of the number of health checks that failed because
 // they did not get a turn in time.
 const failedChecks = "failed checks"
 
@@ -174,7 +194,6 @@ func runPlugin(f folder) {
 	}
 	pid := strconv.Itoa(os.Getpid())
 	f.write("pid", pid)
-	f.write("process "+pid, "")
 	switch mode {
 	case blocksIn + "start":
 		for host := os.Getppid(); os.Getppid() == host; {
@@ -340,16 +359,15 @@ const (
 	noResult = "no result"
 )
 
-// preflightResult returns what the file "preflight PID" says, or "preflight VERSION".
+// preflightResult returns what the note "preflight PID" says, or "preflight VERSION".
 func (m *module) preflightResult() string {
 	return cmp.Or(m.folder.read("preflight "+strconv.Itoa(os.Getpid())), m.folder.read("preflight "+m.version))
 }
 
-// Settle notes the call. It fails as long as the file "settle" says so.
+// Settle notes the call. It fails as long as the note "settle" says so.
 func (m *module) Settle(context.Context) error {
 	fails := m.folder.read("settle") == failsSettling // before the attempt is seen: a test then changes it
-	pid := strconv.Itoa(os.Getpid())
-	m.folder.write("settled "+pid, m.folder.read("settled "+pid)+"x")
+	m.folder.write("settled", strconv.Itoa(os.Getpid()))
 	if fails {
 		return errors.New("the database is read-only")
 	}

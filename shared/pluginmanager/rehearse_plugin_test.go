@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -18,7 +16,7 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// The modes of a plugin that rehearses. The file "accounts" has the lowest and the highest
+// The modes of a plugin that rehearses. The note "accounts" has the lowest and the highest
 // id of its users, if it has any.
 const (
 	tooOldToRehearse  = "does not know the rehearsal"
@@ -63,7 +61,7 @@ func (m *module) Rehearse(ctx context.Context) (pluginrpc.Rehearsal, error) {
 	return pluginrpc.Rehearsal{Checks: checks}, nil
 }
 
-// Administration returns one of the users of the file "accounts"; none without that.
+// Administration returns one of the users of the note "accounts"; none without that.
 func (m *module) Administration() personal.Administration {
 	var lowest, highest int64
 	if _, err := fmt.Sscan(m.folder.read("accounts"), &lowest, &highest); err != nil {
@@ -126,15 +124,7 @@ func (m *module) Administration() personal.Administration {
 	}
 }
 
-// note appends a call to the file "asked", in the order of both processes.
+// note notes a call as one that was asked, such as "1.0.0 User 7".
 func (m *module) note(operation string, id int64) {
-	f, err := os.OpenFile(filepath.Join(string(m.folder), "asked"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		panic(err)
-	}
-	defer f.Close()
-	_, _ = fmt.Fprintf(f, "%s %s %d\n", m.version, operation, id)
+	m.folder.write("asked", fmt.Sprintf("%s %s %d", m.version, operation, id))
 }
-
-// asked returns the calls that processes were asked, such as "1.0.0 User 7".
-func (f folder) asked() []string { return strings.Split(strings.TrimSpace(f.read("asked")), "\n") }

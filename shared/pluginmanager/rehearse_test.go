@@ -186,7 +186,7 @@ func TestRehearse_AsksTheOldProcessBeforeAndAfterTheNewOne(t *testing.T) {
 	r.use(t, "2.0.0")
 	var asked []string
 	ids := map[string]bool{}
-	for _, call := range r.folder.asked() {
+	for _, call := range r.folder.all("asked") {
 		if !strings.HasPrefix(call, "1.0.0 FindUsers ") {
 			asked = append(asked, call)
 		}

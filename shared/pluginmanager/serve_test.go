@@ -163,10 +163,7 @@ func TestInvoke_CancelledCallIsNotALostProcess(t *testing.T) {
 	ctx, cancel := context.WithCancel(limited(t))
 	result := make(chan error, 1)
 	go func() { result <- r.service.Recover(ctx, personal.RecoverRequest{Login: "wait"}) }()
-	eventually(t, "a call under way", func() bool {
-		_, err := os.Stat(filepath.Join(string(r.folder), "waiting"))
-		return err == nil
-	})
+	eventually(t, "a call under way", func() bool { return r.exists("waiting") })
 	cancel()
 	if err := <-result; err == nil {
 		t.Error("got the success of a cancelled call, want an error")

@@ -13,7 +13,15 @@ import (
 )
 
 // settled returns how often the host has called Settle in the live process.
-func (r *rig) settled() int { return len(r.folder.read("settled " + strconv.Itoa(r.Status().PID))) }
+func (r *rig) settled() (n int) {
+	pid := strconv.Itoa(r.Status().PID)
+	for _, of := range r.folder.all("settled") {
+		if of == pid {
+			n++
+		}
+	}
+	return n
+}
 
 // quickTicks has the supervisor look often whether there is something to do.
 func quickTicks(c *pluginmanager.Config) { c.HealthInterval = 5 * time.Millisecond }

@@ -132,12 +132,15 @@ func (r *swapRig) wantFallBack(t *testing.T, mode string) {
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
 }
 
+// atSecondCrash makes a version fail at its second crash in a row.
+func atSecondCrash(c *pluginmanager.Config) { c.CrashLimit = 2 }
+
 func TestFallBack_VersionThatDiesInEveryStart(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{exitsBefore, exitsConfiguring} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			r := newSwapRig(t, nil)
+			r := newSwapRig(t, atSecondCrash)
 			r.wantFallBack(t, mode)
 		})
 	}
@@ -255,7 +258,7 @@ func TestUse_WorksWhileActiveVersionFails(t *testing.T) {
 
 func TestFallBack_CrashLoop(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, nil)
+	r := newSwapRig(t, atSecondCrash)
 	r.wantFallBack(t, exitsActive)
 	if !r.events.has(pluginmanager.EventFellBack) {
 		t.Errorf("got events %v, want a fallback", r.events.types())

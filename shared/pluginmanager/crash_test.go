@@ -324,7 +324,7 @@ func TestRestart_LeaksNothing(t *testing.T) {
 	}
 	restart() // the first one creates what later ones use again
 	goroutines, files := baseline(t)
-	const restarts = 6
+	const restarts = 4
 	for range restarts {
 		restart()
 	}

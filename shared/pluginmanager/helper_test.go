@@ -189,7 +189,7 @@ func limited(t *testing.T) context.Context {
 // eventually waits until ok returns true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
+	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	ctx := limited(t)
 	for !ok() {
@@ -427,10 +427,10 @@ func (r *swapRig) wantServing(t *testing.T, version string) {
 }
 
 // hammer calls until stop is called, which returns how many calls failed. All callers together
-// make at most 400 calls per second, so that what they call and the machine are not busy.
+// make at most 100 calls per second, so that what they call and the machine are not busy.
 func (r *rig) hammer(t *testing.T, callers int) (calls *atomic.Int64, stop func() int64) {
 	t.Helper()
-	return r.callBetween(t, callers, func() { time.Sleep(time.Duration(callers) * time.Second / 400) })
+	return r.callBetween(t, callers, func() { time.Sleep(time.Duration(callers) * time.Second / 100) })
 }
 
 // flood is hammer without a pause between the calls of a caller.

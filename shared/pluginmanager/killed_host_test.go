@@ -29,6 +29,8 @@ type doom struct {
 	Do   []string // versions to use one after the other; "" is a rollback
 }
 
+// Before the switch, a step that is left out differs from one of these neither on disk nor in
+// what runs: a plugin ends in the same way in any call to its module.
 func TestKilledHost_AtAnyStepOfSwapStartsAgain(t *testing.T) {
 	t.Parallel()
 	up, complete := []string{"2.0.0"}, []string{"2.0.0", "1.0.0"}
@@ -37,7 +39,6 @@ func TestKilledHost_AtAnyStepOfSwapStartsAgain(t *testing.T) {
 		first, second string // the modes of 1.0.0 and 2.0.0
 		active        string // on disk afterwards; "" for either
 	}{
-		"find":                {doom: doom{At: "find", Do: up}, active: "1.0.0"},
 		"settle":              {doom: doom{At: "settle", Do: up}, first: silentDuringCheck, second: announcesCheck, active: "1.0.0"},
 		"complete a bake":     {doom: doom{At: "settle", Do: complete}},
 		"completed":           {doom: doom{At: string(pluginmanager.EventSwapSettled), Do: complete}, active: "2.0.0"},
@@ -45,13 +46,10 @@ func TestKilledHost_AtAnyStepOfSwapStartsAgain(t *testing.T) {
 		"start, early":        {doom: doom{At: "start", Do: up}, active: "1.0.0"},
 		"start":               {doom: doom{At: "start", Do: up}, second: blocksIn + "start", active: "1.0.0"},
 		"configure":           {doom: doom{At: "configure", Do: up}, second: hangsConfiguring, active: "1.0.0"},
-		"preflight":           {doom: doom{At: "preflight", Do: up}, second: blocksIn + "preflight", active: "1.0.0"},
 		"migrate":             {doom: doom{At: "migrate", Do: up}, second: blocksIn + "migrate", active: "1.0.0"},
-		"check":               {doom: doom{At: "check", Do: up}, second: blocksIn + "check", active: "1.0.0"},
 		"switch":              {doom: doom{At: "switch", Do: up}, active: "1.0.0"},
 		"workers":             {doom: doom{At: "workers", Do: up}, second: blocksIn + "workers", active: "1.0.0"},
-		"bake":                {doom: doom{At: "bake", Do: up}, active: "1.0.0"},
-		"bake beside a call":  {doom: doom{At: "bake", Do: up, Call: true}, active: "1.0.0"},
+		"bake":                {doom: doom{At: "bake", Do: up, Call: true}, active: "1.0.0"},
 		"drain":               {doom: doom{At: "retire", Do: up, Call: true, Bake: -1}, active: "2.0.0"},
 		"retire":              {doom: doom{At: "retire", Do: up, Bake: -1}, first: ignoresShutdown, active: "2.0.0"},
 		"rollback":            {doom: doom{At: string(pluginmanager.EventRolledBack), Do: []string{"2.0.0", ""}}, second: quiescesForever, active: "1.0.0"},

@@ -14,8 +14,7 @@ import (
 const floodCallers = 96
 
 func floodHealth(c *pluginmanager.Config) {
-	quickHealth(c)
-	c.HealthTimeout = time.Second
+	c.HealthInterval, c.HealthTimeout, c.ActivateTimeout = 100*time.Millisecond, time.Second, time.Second
 	c.CallTimeout = 2 * c.HealthTimeout
 	c.Bake = time.Hour
 }

@@ -24,7 +24,7 @@ func (r *rig) settled() (n int) {
 }
 
 // quickTicks has the supervisor look often whether there is something to do.
-func quickTicks(c *pluginmanager.Config) { c.HealthInterval = 5 * time.Millisecond }
+func quickTicks(c *pluginmanager.Config) { c.HealthInterval = 10 * time.Millisecond }
 
 func TestSettle_OnceAtStartAfterBakeAndAtRestart(t *testing.T) {
 	t.Parallel()

@@ -38,12 +38,9 @@ func TestStart_UsesTheCopyOfAnEarlierManager(t *testing.T) {
 func TestStart_BadPluginIsNotServedAndStepIsNamed(t *testing.T) {
 	t.Parallel()
 	for mode, step := range map[string]string{
-		wrongCookie:         "start",
 		hangsBefore:         "start",
-		exitsBefore:         "start",
 		exitsConfiguring:    "configure",
 		databaseUnavailable: "preflight",
-		failsMigrating:      "migrate",
 		neverHealthy:        "check",
 	} {
 		t.Run(mode, func(t *testing.T) {

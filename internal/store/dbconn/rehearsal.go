@@ -305,7 +305,8 @@ func (c *rehearsalConn) Prepare(query string) (driver.Stmt, error) {
 	return c.PrepareContext(context.Background(), query)
 }
 
-// rehearsalStmt is a statement that is not prepared: a rehearsal runs few statements twice.
+// rehearsalStmt is a statement that is not prepared: on PostgreSQL a rehearsal runs few statements
+// twice, on SQLite its connection keeps them parsed.
 type rehearsalStmt struct {
 	c     *rehearsalConn
 	query string

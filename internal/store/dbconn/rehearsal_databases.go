@@ -118,7 +118,7 @@ func (p *postgresRehearsal) end() {
 
 // sqliteRehearsal is a transaction on SQLite.
 type sqliteRehearsal struct {
-	conn rawSQLite
+	conn *parsingConn
 }
 
 type rawSQLite interface {
@@ -147,11 +147,12 @@ func rehearseSQLite(ctx context.Context, path string, inMemory bool) (_ *sqliteR
 	if err != nil {
 		return nil, err
 	}
-	made, err := connector.Connect(ctx)
+	made, err := parsing{connector}.Connect(ctx)
 	if err != nil {
 		return nil, busy(err)
 	}
-	s := &sqliteRehearsal{made.(rawSQLite)}
+	conn := made.(*parsingConn)
+	s := &sqliteRehearsal{conn}
 	// In the transaction, each rollback to a savepoint would make SQLite parse the schema again.
 	for _, statement := range append(schema, "BEGIN IMMEDIATE") {
 		if _, err := s.conn.ExecContext(context.WithoutCancel(ctx), statement, nil); err != nil {
@@ -161,7 +162,7 @@ func rehearseSQLite(ctx context.Context, path string, inMemory bool) (_ *sqliteR
 	}
 	// SQLite itself ends a transaction after some errors. What came after that would be
 	// committed.
-	made.(sqlite.HookRegisterer).RegisterCommitHook(func() int32 { return 1 })
+	conn.fullSQLite.(sqlite.HookRegisterer).RegisterCommitHook(func() int32 { return 1 })
 	return s, nil
 }
 

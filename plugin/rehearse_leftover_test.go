@@ -119,11 +119,9 @@ func TestRehearse_LeavesNothing(t *testing.T) {
 		if len(before) < 40 {
 			t.Fatalf("got %d rows, want those of the users and more", len(before))
 		}
-		t.Run("after two successes", func(t *testing.T) { // 200 under load: TestSoakRehearsals
-			for range 2 {
-				if others, _ := rehearse(t, m); len(others) > 0 {
-					t.Errorf("got %+v, want that all checks pass", others)
-				}
+		t.Run("after a success", func(t *testing.T) { // 200 under load: TestSoakRehearsals
+			if others, _ := rehearse(t, m); len(others) > 0 {
+				t.Errorf("got %+v, want that all checks pass", others)
 			}
 			sameDump(t, url, before)
 		})

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -56,13 +55,7 @@ func startPlugin(t *testing.T, url string, host personal.Host, further ...string
 	if err != nil {
 		t.Fatalf("opening a catalogue: %v", err)
 	}
-	// A script that becomes the binary: a catalogue and a manager read all of what they install and start.
-	script := filepath.Join(t.TempDir(), plugincatalogue.Name)
-	text := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\"\n", testkit.Binaries(t).Plugin)
-	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	entry, err := catalogue.Install(t.Context(), script)
+	entry, err := catalogue.Install(t.Context(), testkit.Script(t, testkit.Binaries(t).Plugin))
 	if err != nil {
 		t.Fatalf("installing the plugin: %v", err)
 	}

@@ -204,7 +204,7 @@ func (i *installation) in(data string) bool {
 func linkPlugin(t testing.TB, data string) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(data, "plugins")); err != nil {
-		installed.link(t, data, func() string { return testkit.Binaries(t).Plugin })
+		installed.link(t, data, func() string { return testkit.Script(t, testkit.Binaries(t).Plugin) })
 	}
 }
 

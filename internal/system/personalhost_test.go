@@ -68,7 +68,9 @@ func pluginsOf(t *testing.T, data string) []string {
 	var found []string
 	for _, process := range processes {
 		program, _ := os.Readlink(process) // an error: it has ended, or belongs to another user
-		if strings.HasPrefix(program, filepath.Join(data, "run")+"/") {
+		environment, _ := os.ReadFile(filepath.Join(filepath.Dir(process), "environ"))
+		run := filepath.Join(data, "run") + "/"
+		if strings.HasPrefix(program, run) || strings.Contains(string(environment), testkit.ScriptVariable+"="+run) {
 			found = append(found, process)
 		}
 	}

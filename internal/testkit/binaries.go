@@ -74,10 +74,7 @@ func AnotherBuild(t testing.TB, n int) (binary, version string) {
 		t.Fatal(err)
 	}
 	binary = filepath.Join(t.TempDir(), "personal")
-	syscall.ForkLock.RLock() // a process that begins meanwhile would hold the file, and keep it from being run
-	err = os.WriteFile(binary, append(program, make([]byte, n)...), 0o700)
-	syscall.ForkLock.RUnlock()
-	if err != nil {
+	if err := writeProgram(binary, append(program, make([]byte, n)...)); err != nil {
 		t.Fatal(err)
 	}
 	version = versionOf(t, binary)
@@ -85,6 +82,29 @@ func AnotherBuild(t testing.TB, n int) (binary, version string) {
 		t.Fatalf("the plugin under test is a release, %s: the tests need a development build", version)
 	}
 	return binary, version
+}
+
+// ScriptVariable is the environment variable with the path of the [Script] that became a program.
+const ScriptVariable = "PERSONAL_TEST_SCRIPT"
+
+// Script returns a program that becomes another one: a catalogue and a manager read all of what
+// they install and start, which takes longer for a binary.
+func Script(t testing.TB, binary string) string {
+	t.Helper()
+	script := filepath.Join(t.TempDir(), filepath.Base(binary))
+	text := fmt.Sprintf("#!/bin/sh\nexport %s=\"$0\"\nexec '%s' \"$@\"\n", ScriptVariable, binary)
+	if err := writeProgram(script, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	return script
+}
+
+// writeProgram writes a program while no process begins: that would hold the file, and keep it from
+// being run.
+func writeProgram(path string, program []byte) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(path, program, 0o700)
 }
 
 func versionOf(t testing.TB, plugin string) string {

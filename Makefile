@@ -5,8 +5,8 @@ POSTGRES    := go run ./internal/testkit/postgrestest --
 FUZZTIME    ?= 10s
 GOTESTFLAGS ?=
 TESTS       ?= ./internal/system ./internal/accounts ./internal/store ./plugin ./shared/pluginmanager ./... # the longest first
-# Packages at a time: tests wait, too, so one more than processors.
-PACKAGES    ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+# Packages at a time: tests wait, too, so two more than processors.
+PACKAGES    ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 # With the race detector every program would wait a second at its end.
 export GORACE ?= atexit_sleep_ms=0
 # What is compiled holds no path of the source, so programs, tests, tools and all clones share it.
@@ -54,6 +54,8 @@ run: build
 # the race detector: make test GOTESTFLAGS='$(RACE)', also in the programs that tests start with
 # PERSONAL_TEST_BINARIES= (which is empty).
 test: export PERSONAL_TEST_BINARIES ?= $(CURDIR)/bin
+# The linker and tests collect garbage less often, for more memory; hosts and plugins under test do not.
+test: export GOGC ?= 300
 test: build
 	$(POSTGRES) $(WITH_CGO) go test -p $(PACKAGES) $(GOTESTFLAGS) $(TESTS)
 

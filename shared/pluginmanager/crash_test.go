@@ -136,7 +136,9 @@ func TestHealth_ProcessThatStaysUnhealthyIsGivenUp(t *testing.T) {
 	if !dead(before) {
 		t.Error("got a living process, want that it has ended")
 	}
-	if n := strings.Count(r.log.String(), "plugin does not run"); n != 1 { // the next start is FailureRetry later
+	failedStarts := func() int { return strings.Count(r.log.String(), "plugin does not run") }
+	eventually(t, "a failed start", func() bool { return failedStarts() > 0 }) // logged after the status has changed
+	if n := failedStarts(); n != 1 {                                           // the next start is FailureRetry later
 		t.Errorf("got %d failed starts, want 1", n)
 	}
 	_, err := r.servingPID(limited(t))

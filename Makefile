@@ -54,7 +54,8 @@ run: build
 # the race detector: make test GOTESTFLAGS='$(RACE)', also in the programs that tests start with
 # PERSONAL_TEST_BINARIES= (which is empty).
 test: export PERSONAL_TEST_BINARIES ?= $(CURDIR)/bin
-# The linker and tests collect garbage less often, for more memory; hosts and plugins under test do not.
+# Go's linker and the tests collect garbage less often and use more memory. Programs to which a test
+# gives an environment of their own do not.
 test: export GOGC ?= 300
 test: build
 	$(POSTGRES) $(WITH_CGO) go test -p $(PACKAGES) $(GOTESTFLAGS) $(TESTS)

@@ -124,10 +124,13 @@ func (versionCommand) Run(w io.Writer) error {
 // version is set at build time by -ldflags "-X main.version=1.2.3".
 var version string
 
-// ownVersion returns the version set at build time, or one derived from the binary: two
-// development builds never have the same version. Go writes a sum of all that is in a program,
-// its build id, to the beginning of the binary. So the beginning and the size say as much as the
-// whole, which takes longer to read.
+// versionBytes is how many bytes of a development build its version depends on, beside the size.
+const versionBytes = 64 << 10
+
+// ownVersion returns the version set at build time, or one derived from the binary. Development
+// builds that differ have different versions: near the beginning of a binary Go stores a build id, a
+// hash of the whole program, so the beginning and the size are enough. Builds without an id
+// (-ldflags=-buildid=) need a version.
 func ownVersion() (string, error) {
 	if version != "" {
 		return version, nil
@@ -147,7 +150,7 @@ func ownVersion() (string, error) {
 	}
 	sum := sha256.New()
 	fmt.Fprintln(sum, info.Size())
-	if _, err := io.CopyN(sum, f, 64<<10); err != nil {
+	if _, err := io.CopyN(sum, f, versionBytes); err != nil {
 		return "", fmt.Errorf("reading this program: %w", err)
 	}
 	return "0.0.0-dev+" + hex.EncodeToString(sum.Sum(nil))[:12], nil

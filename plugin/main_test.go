@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
@@ -26,6 +29,22 @@ func TestRun_PrintsHelpAndDescriptions(t *testing.T) {
 		if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(strings.ToLower(text), strings.ToLower(want)) {
 			t.Errorf("%q: got %s, want it to contain %q", args, out.String(), want)
 		}
+	}
+}
+
+// The version of a development build follows from its build id: ownVersion.
+func TestOwnVersion_ReadsTheBuildID(t *testing.T) {
+	binary := testkit.Binaries(t).Plugin
+	id, err := exec.Command("go", "tool", "buildid", binary).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id = bytes.TrimSpace(id); len(id) == 0 || !bytes.Contains(program[:versionBytes], id) {
+		t.Errorf("the first %d bytes lack the build id %q", versionBytes, id)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
 )
 
-// On SQLite: [TestService_ContractInProcess].
+// TestService_Contract runs on PostgreSQL. [TestService_ContractInProcess] has SQLite, through a client.
 func TestService_Contract(t *testing.T) {
 	url := testdb.Postgres(t)
 	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
@@ -58,7 +58,7 @@ func TestService_ContractOfRequiredVerification(t *testing.T) {
 	})
 }
 
-// On SQLite: [TestService_ContractInProcess].
+// On SQLite, through a client: [TestService_ContractInProcess].
 func TestAdministration_Contract(t *testing.T) {
 	url := testdb.Postgres(t)
 	personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {

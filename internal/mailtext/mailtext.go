@@ -259,13 +259,13 @@ func newSet(mails, builtIn map[id]mail) *Set {
 		l := set.kinds[id.kind]
 		l.tags, l.mails, l.builtIn = append(l.tags, id.locale), append(l.mails, mails[id]), append(l.builtIn, builtIn[id])
 	}
-	matchers := map[string]language.Matcher{} // by languages: most kinds have the same, and a matcher takes long to make
+	matchers := map[string]language.Matcher{} // by tags: most kinds have the same, and a matcher takes long to make
 	for _, l := range set.kinds {
-		languages := fmt.Sprint(l.tags)
-		if matchers[languages] == nil {
-			matchers[languages] = language.NewMatcher(l.tags)
+		tags := fmt.Sprint(l.tags)
+		if matchers[tags] == nil {
+			matchers[tags] = language.NewMatcher(l.tags)
 		}
-		l.matcher = matchers[languages]
+		l.matcher = matchers[tags]
 	}
 	return set
 }

@@ -204,10 +204,10 @@ func testLoopbackName(t *testing.T, s *system) {
 	}
 }
 
-// printedLink is in what a host prints on a terminal.
+// printedLink is part of the link that a host prints, on a terminal only.
 const printedLink = "/admin/enter?code="
 
-// testNoAdminLink reads what a host has printed that does not run on a terminal.
+// testNoAdminLink checks that a host without a terminal prints no link, but the command for one.
 func testNoAdminLink(t *testing.T, s *system) {
 	eventually(t, "the host prints its addresses", func() bool { return strings.Contains(s.log.String(), "Try it:") })
 	if log := s.log.String(); strings.Contains(log, printedLink) || !strings.Contains(log, "admin-link --data "+s.data) {

@@ -24,7 +24,8 @@ import (
 // host make up together, on one running system for each database. The rest is tested
 // closer to the code: the rules of the operations by personaltest, which plugin runs
 // against the plugin process, and routing, bodies, headers and languages in
-// personalhttp.
+// personalhttp. It also checks what needs no host of its own, such as the admin link, the pages and
+// the log.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	// With this key of the last section in links, the plugin looks every second for accounts

@@ -60,8 +60,8 @@ type cms struct {
 }
 
 // startCMS makes a program of the source and files, and starts it with further
-// environment variables. The address of the pages becomes a free one. The plugin is built
-// by the commands, too, unless there is one; of make build they find it up to date.
+// environment variables. The address of the pages becomes a free one. Without a plugin, the
+// commands build it: go build finds that of make build up to date.
 func startCMS(t *testing.T, source, plugin string, files map[string]string, env ...string) *cms {
 	t.Helper()
 	root, err := filepath.Abs(repository)

@@ -51,8 +51,8 @@ func TestHandlerOptions(t *testing.T) {
 	})
 }
 
-// TestHandler_WithoutTrustedProxy sends the headers of proxies to a host that trusts none.
-func TestHandler_WithoutTrustedProxy(t *testing.T) {
+// A host without optional flags trusts no proxy, prints no link and offers no profiles.
+func TestHost_DefaultFlags(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled})
 	t.Run("client address", func(t *testing.T) {
@@ -60,8 +60,8 @@ func TestHandler_WithoutTrustedProxy(t *testing.T) {
 	})
 	t.Run("cookies do not follow the scheme", func(t *testing.T) { testProxyScheme(t, s, false) })
 	t.Run("loopback name of the admin pages", func(t *testing.T) { testLoopbackName(t, s) })
-	t.Run("no link to the admin pages is printed, because there is no terminal", func(t *testing.T) { testNoAdminLink(t, s) })
-	t.Run("no profiles, because there is no flag", func(t *testing.T) { testNoProfiles(t, s) })
+	t.Run("no link to the admin pages is printed without a terminal", func(t *testing.T) { testNoAdminLink(t, s) })
+	t.Run("no profiles are offered", func(t *testing.T) { testNoProfiles(t, s) })
 }
 
 func TestClientAddress_HeaderForwarded(t *testing.T) {

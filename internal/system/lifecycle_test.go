@@ -257,7 +257,7 @@ func startWithTwo(t *testing.T) (s *system, newer string) {
 
 // childBesides returns a plugin process that the host has started besides
 // this one; 0 if there is none. It skips a fork that has not yet executed the plugin: the
-// host would be frozen with it.
+// host would be frozen with it. It finds no plugin that a [testkit.Script] became.
 func (s *system) childBesides(t *testing.T, one int) int {
 	t.Helper()
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.process.Pid))

@@ -68,6 +68,7 @@ func pluginsOf(t *testing.T, data string) []string {
 	var found []string
 	for _, process := range processes {
 		program, _ := os.Readlink(process) // an error: it has ended, or belongs to another user
+		// A [testkit.Script] has become another program, and says so in its environment.
 		environment, _ := os.ReadFile(filepath.Join(filepath.Dir(process), "environ"))
 		run := filepath.Join(data, "run") + "/"
 		if strings.HasPrefix(program, run) || strings.Contains(string(environment), testkit.ScriptVariable+"="+run) {

@@ -113,6 +113,7 @@ func TestProfiles_OfHostAndPluginAreReadable(t *testing.T) {
 	}
 }
 
+// testNoProfiles checks that no profiles can be read without --pprof.
 func testNoProfiles(t *testing.T, s *system) {
 	if sockets, err := filepath.Glob(filepath.Join(s.data, "run", "sockets", "profiles-*")); err != nil || len(sockets) != 0 {
 		t.Errorf("got sockets %q, error %v, want none", sockets, err)

@@ -247,7 +247,7 @@ func rehearsingModule(t *testing.T, other, file string) *personalhost.Module {
 
 // One program has faults of the kinds that releases had: it is refused before the first
 // request reaches it, and each fault is named. A process has several faults. Those of registering,
-// signing in, and hidden fields stand alone, because the checks after them find little else.
+// signing in, and hidden fields stand alone, because they keep later checks from finding others.
 func TestRehearsal_NamesPlantedFaults(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "fault")
@@ -272,7 +272,7 @@ func TestRehearsal_NamesPlantedFaults(t *testing.T) {
 	const processes = 5
 	for i := range processes {
 		var group []plantedFault
-		for j := i; j < len(others); j += processes { // neighbours are found by the same checks
+		for j := i; j < len(others); j += processes { // neighbours, which the same check finds, go to several processes
 			group = append(group, others[j])
 		}
 		groups = append(groups, group)

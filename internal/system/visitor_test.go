@@ -243,8 +243,8 @@ func (s *system) languageForm(t *testing.T, page string) string {
 	return found[1]
 }
 
-// testProxyScheme checks that cookies are for HTTPS if a trusted proxy says that a request came by
-// it.
+// testProxyScheme checks that cookies are for HTTPS alone if a trusted proxy reports HTTPS, and only
+// then.
 func testProxyScheme(t *testing.T, s *system, trusted bool) {
 	u := s.newUser(t)
 	form := url.Values{"login": {u.login}, "password": {u.password}}.Encode()

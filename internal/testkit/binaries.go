@@ -65,8 +65,8 @@ func OtherPlugin(t testing.TB) (binary, version string) {
 }
 
 // AnotherBuild returns a copy of the plugin under test, and its version. The copy has n more
-// bytes, and the version of a development build says its size, too: nothing has to
-// be linked for another version.
+// bytes. The version of a development build depends on the size, so nothing has to be linked for
+// another one.
 func AnotherBuild(t testing.TB, n int) (binary, version string) {
 	t.Helper()
 	program, err := os.ReadFile(Binaries(t).Plugin)
@@ -87,8 +87,8 @@ func AnotherBuild(t testing.TB, n int) (binary, version string) {
 // ScriptVariable is the environment variable with the path of the [Script] that became a program.
 const ScriptVariable = "PERSONAL_TEST_SCRIPT"
 
-// Script returns a program that becomes another one: a catalogue and a manager read all of what
-// they install and start, which takes longer for a binary.
+// Script returns a shell script that becomes the binary. Catalogues and managers read and hash all of
+// what they install and start; a script is much shorter.
 func Script(t testing.TB, binary string) string {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), filepath.Base(binary))
@@ -99,8 +99,8 @@ func Script(t testing.TB, binary string) string {
 	return script
 }
 
-// writeProgram writes a program while no process begins: that would hold the file, and keep it from
-// being run.
+// writeProgram writes a program while no process is forked: a fork would hold the open file, and
+// keep it from being run.
 func writeProgram(path string, program []byte) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -29,8 +29,8 @@ type doom struct {
 	Do   []string // versions to use one after the other; "" is a rollback
 }
 
-// Before the switch, a step that is left out differs from one of these neither on disk nor in
-// what runs: a plugin ends in the same way in any call to its module.
+// Steps before the switch that leave the same files and processes are tested once: find as stage,
+// preflight and check as migrate.
 func TestKilledHost_AtAnyStepOfSwapStartsAgain(t *testing.T) {
 	t.Parallel()
 	up, complete := []string{"2.0.0"}, []string{"2.0.0", "1.0.0"}

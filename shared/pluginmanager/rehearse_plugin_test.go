@@ -124,7 +124,7 @@ func (m *module) Administration() personal.Administration {
 	}
 }
 
-// note notes a call as one that was asked, such as "1.0.0 User 7".
+// note records a call, such as "1.0.0 User 7".
 func (m *module) note(operation string, id int64) {
 	m.folder.write("asked", fmt.Sprintf("%s %s %d", m.version, operation, id))
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// users are the lowest and the highest id of the users of a database.
-const users = "1 10"
+// users is the lowest and the highest id of the users of a database: more than a page.
+const users = "1 11"
 
 // rehearseRig is a rig whose version 2.0.0 rehearses in a mode, on a database with users.
 func rehearseRig(t *testing.T, mode string, change func(*pluginmanager.Config)) *swapRig {
@@ -90,8 +90,8 @@ func TestRehearse_FailureRefusesTheSwapWithoutFailedCalls(t *testing.T) {
 		cannotRehearse:  "the writer is held",
 		exitsRehearsing: "exit status 7",
 		exitsAnswering:  "exit status 8",
-		losesEmail:      "same_answers differs in Explain user.email, User email (1, 1 of 31 answers)",
-		refusesToAnswer: "same_answers differs in Explain error_code, User error_code, UserSessions error_code (1, 1, 1 of 31 answers)",
+		losesEmail:      "same_answers differs in Explain user.email, User email (1, 1 of 34 answers)",
+		refusesToAnswer: "same_answers differs in Explain error_code, User error_code, UserSessions error_code (1, 1, 1 of 34 answers)",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			r.folder.write("mode 2.0.0", mode)
@@ -149,8 +149,8 @@ func TestRehearse_DifferenceIsAWarning(t *testing.T) {
 	r.use(t, "2.0.0")
 	got := r.wantCheck(t, "same_answers", pluginrpc.RehearsalDiffers)
 	want := []pluginrpc.Difference{{Operation: "Explain", Field: "user.email"}, {Operation: "User", Field: "email"}}
-	if got.Count != 31 || !slices.Equal(got.Differences, want) {
-		t.Errorf("got %+v, want 31 comparisons and the differences %v", got, want)
+	if got.Count != 34 || !slices.Equal(got.Differences, want) {
+		t.Errorf("got %+v, want 34 comparisons and the differences %v", got, want)
 	}
 	steps := r.Status().Swap.Steps
 	i := slices.IndexFunc(steps, func(s pluginmanager.SwapStep) bool { return s.Name == "rehearse" })
@@ -174,8 +174,8 @@ func TestRehearse_NoiseAndNewFieldsAreNoDifference(t *testing.T) {
 			}
 			r.start(t)
 			r.use(t, "2.0.0")
-			if got := r.wantCheck(t, "same_answers", pluginrpc.RehearsalPassed); got.Count != 31 {
-				t.Errorf("got %+v, want 31 comparisons", got)
+			if got := r.wantCheck(t, "same_answers", pluginrpc.RehearsalPassed); got.Count != 34 {
+				t.Errorf("got %+v, want 34 comparisons", got)
 			}
 			r.wantRehearsed(t, pluginrpc.RehearsalPassed)
 		})
@@ -193,8 +193,8 @@ func TestRehearse_AsksTheOldProcessBeforeAndAfterTheNewOne(t *testing.T) {
 			asked = append(asked, call)
 		}
 	}
-	if len(asked) != 9*10 {
-		t.Fatalf("got %d calls, want %d", len(asked), 9*10)
+	if len(asked) != 9*11 {
+		t.Fatalf("got %d calls, want %d", len(asked), 9*11)
 	}
 	for i := 0; i < len(asked); i += 3 {
 		question := strings.TrimPrefix(asked[i], "1.0.0 ")
@@ -203,8 +203,8 @@ func TestRehearse_AsksTheOldProcessBeforeAndAfterTheNewOne(t *testing.T) {
 		}
 		ids[question[strings.LastIndexByte(question, ' '):]] = true
 	}
-	if len(ids) != 10 {
-		t.Errorf("got questions about %d users, want 10", len(ids))
+	if len(ids) != 11 {
+		t.Errorf("got questions about %d users, want 11", len(ids))
 	}
 }
 

@@ -297,13 +297,21 @@ func TestStop_AtTheSwitchLeavesNoVersionBaking(t *testing.T) {
 		result := make(chan error, 1)
 		go func() { result <- r.Use(context.Background(), "2.0.0") }()
 		state := filepath.Join(filepath.Dir(entry.Dir), "state.json")
-		for s := r.Status().Swap; s == nil || slices.Contains([]string{"find", "stage", "start"}, s.Step); s = r.Status().Swap {
-			time.Sleep(time.Millisecond) // until the end of the start, which takes long
+		starting := func() bool { // ends with the start, which takes long
+			s := r.Status().Swap
+			return s == nil || slices.Contains([]string{"find", "stage", "start"}, s.Step)
 		}
-		for ctx := limited(t); ctx.Err() == nil; runtime.Gosched() { // without a pause, to find the moment
-			if data, _ := os.ReadFile(state); strings.Contains(string(data), "2.0.0") {
-				break
-			}
+		ctx := limited(t)
+		for ; starting() && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+		}
+		marked := func() bool {
+			data, _ := os.ReadFile(state)
+			return strings.Contains(string(data), "2.0.0")
+		}
+		for ; !marked() && ctx.Err() == nil; runtime.Gosched() { // without a pause, to find the moment
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("got swap %+v, want that the mark of the new version comes on disk", r.Status().Swap)
 		}
 		if err := r.Stop(limited(t)); err != nil {
 			t.Fatal(err)

@@ -205,7 +205,7 @@ var accountCases = []testCase{
 		}
 	}},
 	{"the profile of an unknown account is not found", func(t *testing.T, w *world) {
-		_, err := w.UpdateProfile(t.Context(), 99, func(*accounts.Account) []accounts.NewJob { return nil })
+		_, err := w.UpdateProfile(t.Context(), nobody, func(*accounts.Account) []accounts.NewJob { return nil })
 		w.wantError(err, accounts.ErrNotFound)
 	}},
 	{"a new password ends all sessions but one, replaces its secrets, voids tokens and stores jobs", func(t *testing.T, w *world) {

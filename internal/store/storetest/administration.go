@@ -435,7 +435,7 @@ var administrationCases = []testCase{
 		err := w.SetEmail(t.Context(), a.ID, accounts.Email{}, func(accounts.Account) ([]accounts.NewJob, error) { return nil, refused })
 		w.wantError(err, refused)
 		w.must(w.SetEmail(t.Context(), a.ID, a.Email, jobs(job("event")))) // changes nothing
-		w.wantError(w.SetEmail(t.Context(), 99, newEmail, jobs(job("event"))), accounts.ErrNotFound)
+		w.wantError(w.SetEmail(t.Context(), nobody, newEmail, jobs(job("event"))), accounts.ErrNotFound)
 		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" {
 			t.Error(diff)
 		}
@@ -486,7 +486,7 @@ var administrationCases = []testCase{
 		if diff := cmp.Diff(before, w.account(a.ID)); diff != "" {
 			t.Error(diff)
 		}
-		w.wantError(w.SetDisabled(t.Context(), 99, true, job("event")), accounts.ErrNotFound)
+		w.wantError(w.SetDisabled(t.Context(), nobody, true, job("event")), accounts.ErrNotFound)
 		if due := w.kindsDue(); len(due) > 0 {
 			t.Errorf("got jobs %v, want none", due)
 		}
@@ -511,7 +511,7 @@ var administrationCases = []testCase{
 		a, _ := w.createAny()
 		_, err := w.UpdateProfile(t.Context(), a.ID, func(*accounts.Account) []accounts.NewJob { return []accounts.NewJob{job("event")} })
 		w.must(err)
-		_, err = w.UpdateProfile(t.Context(), 99, func(*accounts.Account) []accounts.NewJob { return []accounts.NewJob{job("mail")} })
+		_, err = w.UpdateProfile(t.Context(), nobody, func(*accounts.Account) []accounts.NewJob { return []accounts.NewJob{job("mail")} })
 		w.wantError(err, accounts.ErrNotFound)
 		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
 			t.Error(diff)

@@ -83,7 +83,7 @@ var attemptCases = []testCase{
 		b, _ := w.createAny()
 		added := w.Now()
 		w.must(w.AddKnownAddress(t.Context(), a.ID, accounts.KnownAt{Address: "192.0.2.1"}, true, 5))
-		w.must(w.AddKnownAddress(t.Context(), 99, accounts.KnownAt{Address: "192.0.2.1"}, true, 5)) // no such account
+		w.must(w.AddKnownAddress(t.Context(), nobody, accounts.KnownAt{Address: "192.0.2.1"}, true, 5))
 		w.pass(time.Hour)
 		for _, c := range []struct {
 			q       accounts.AccountQuery

@@ -21,7 +21,7 @@ var deletionCases = []testCase{
 		w.pass(time.Minute)
 		eraseAt := w.Now().Add(time.Hour)
 		w.wantError(w.RequestDeletion(t.Context(), a.ID, 2, eraseAt, accounts.CodeUse{}, job("event")), accounts.ErrStale)
-		w.wantError(w.RequestDeletion(t.Context(), 99, 1, eraseAt, accounts.CodeUse{}, job("event")), accounts.ErrStale)
+		w.wantError(w.RequestDeletion(t.Context(), nobody, 1, eraseAt, accounts.CodeUse{}, job("event")), accounts.ErrStale)
 		w.must(w.RequestDeletion(t.Context(), a.ID, 1, eraseAt, accounts.CodeUse{}, job("mail")))
 		a.Disabled, a.CredentialVersion, a.Updated, a.EraseAt, a.EraseVersion = true, 2, w.Now(), eraseAt, 2
 		w.wantAfter(a)

@@ -127,7 +127,7 @@ var mailCases = []testCase{
 		if err := ask(a.ID, b.Email.Key); !errors.As(err, &refused) || refused.Wait != time.Minute {
 			t.Errorf("a second time: got %v, want a wait of 1m", err)
 		}
-		w.wantError(ask(99, "free@example.org"), accounts.ErrStale)
+		w.wantError(ask(nobody, "free@example.org"), accounts.ErrStale)
 		if due := w.kindsDue(); len(due) > 0 {
 			t.Errorf("got jobs %v, want none", due)
 		}
@@ -196,7 +196,7 @@ var mailCases = []testCase{
 		older, newer, moved, unknown := a, a, a, a
 		older.CredentialVersion, newer.CredentialVersion = 0, 2
 		moved.Email.Key = "before@example.org"
-		unknown.ID = 99
+		unknown.ID = nobody
 		for _, of := range []accounts.Account{older, newer, moved, disabled, unknown} {
 			w.wantError(w.AddMailToken(t.Context(), w.newToken(of, accounts.PurposeRecovery, 1)), accounts.ErrStale)
 		}

@@ -86,7 +86,7 @@ var proofCases = []testCase{
 			{a.ID, ended.ID, w.newProof(a), step(firstStep + 1), accounts.ErrStale},
 			{a.ID, s.ID, old, step(firstStep + 1), accounts.ErrStale},
 			{b.ID, s.ID, w.newProof(b), accounts.CodeUse{}, accounts.ErrStale},
-			{99, s.ID, w.newProof(a), accounts.CodeUse{}, accounts.ErrStale},
+			{nobody, s.ID, w.newProof(a), accounts.CodeUse{}, accounts.ErrStale},
 			{a.ID, s.ID, w.newProof(a), step(firstStep), accounts.ErrCodeUsed},
 			{a.ID, s.ID, w.newProof(a), recovery(9), accounts.ErrCodeUsed},
 		} {

@@ -57,7 +57,7 @@ var sessionCases = []testCase{
 		off := w.newAccount()
 		off.Disabled = true
 		disabled, _ := w.create(off)
-		for _, c := range []struct{ account, version int64 }{{a.ID, 0}, {a.ID, 2}, {disabled.ID, 1}, {99, 1}} {
+		for _, c := range []struct{ account, version int64 }{{a.ID, 0}, {a.ID, 2}, {disabled.ID, 1}, {nobody, 1}} {
 			for _, rehash := range []string{"", "stronger"} {
 				s := w.newSession(c.account)
 				err := w.OpenSession(t.Context(), accounts.OpenSession{
@@ -271,7 +271,7 @@ var sessionCases = []testCase{
 			t.Error(diff)
 		}
 		w.must(w.RevokeSessions(t.Context(), a.ID, job("event"))) // has none
-		w.must(w.RevokeSessions(t.Context(), 99, job("event")))
+		w.must(w.RevokeSessions(t.Context(), nobody, job("event")))
 		if due := w.kindsDue(); len(due) > 0 {
 			t.Errorf("without a session: got jobs %v, want none", due)
 		}

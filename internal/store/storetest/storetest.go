@@ -87,6 +87,9 @@ type testCase struct {
 	test func(t *testing.T, w *world)
 }
 
+// nobody is an id that no account has: ids only grow, also where a test database is used again.
+const nobody int64 = 1 << 40
+
 // world is a store with a clock and the means to fill it.
 type world struct {
 	Store

@@ -153,7 +153,7 @@ var twoFactorCases = []testCase{
 		other.CredentialVersion = 2
 		for _, p := range []accounts.PendingFactor{
 			w.newPending(other, s), w.newPending(a, foreign), w.newPending(b, s), w.newPending(disabled, old), w.newPending(a, ended),
-			w.newPending(accounts.Account{ID: 99, CredentialVersion: 1}, s),
+			w.newPending(accounts.Account{ID: nobody, CredentialVersion: 1}, s),
 		} {
 			w.wantError(w.SetPendingFactor(t.Context(), p), accounts.ErrStale)
 			w.wantPending(p, nil)
@@ -253,8 +253,8 @@ var twoFactorCases = []testCase{
 				accounts.ErrStale)
 			w.wantError(w.ChargeExport(t.Context(), a.ID, version, nil, step(firstStep+1), job("event")), accounts.ErrStale)
 		}
-		w.wantError(w.ReplaceRecoveryCodes(t.Context(), 99, 1, recovery(0), codes(10), job("event")), accounts.ErrStale)
-		w.wantError(w.RemoveOwnTwoFactor(t.Context(), 99, 1, accounts.KeptSession{Session: s}, recovery(0), job("event")), accounts.ErrStale)
+		w.wantError(w.ReplaceRecoveryCodes(t.Context(), nobody, 1, recovery(0), codes(10), job("event")), accounts.ErrStale)
+		w.wantError(w.RemoveOwnTwoFactor(t.Context(), nobody, 1, accounts.KeptSession{Session: s}, recovery(0), job("event")), accounts.ErrStale)
 		w.wantUnchanged(a, s)
 		w.must(codeUses[0].use(w, a, s, recovery(0)))
 		w.kindsDue()
@@ -306,7 +306,7 @@ var twoFactorCases = []testCase{
 		w.wantPending(p, nil)
 		w.pass(time.Minute)
 		w.must(remove(a.ID)) // without a factor
-		w.wantError(remove(99), accounts.ErrNotFound)
+		w.wantError(remove(nobody), accounts.ErrNotFound)
 		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
 			t.Error(diff)
 		}
@@ -352,7 +352,7 @@ var twoFactorCases = []testCase{
 				t.Errorf("got blocked until %v, error %v, want blocked %t", until, err, want)
 			}
 		}
-		refuse(99, false, false)
+		refuse(nobody, false, false)
 		refuse(a.ID, false, false)
 		refuse(a.ID, true, false)
 		refuse(b.ID, false, false)

@@ -91,6 +91,11 @@ func (c *clock) now() time.Time { return c.base.Load().at(c.machine.Monotonic())
 func (c *clock) measure(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.read != nil && c.base.Load() == nil { // the first may open a connection, which would make it inexact
+		if _, err := c.read(ctx); err != nil {
+			return err
+		}
+	}
 	began := c.machine.Monotonic()
 	m := measurement{wall: c.machine.Wall(), monotonic: began}
 	m.time = m.wall

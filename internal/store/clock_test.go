@@ -222,6 +222,23 @@ func TestClock_StepIsToldUntilLeasesHaveEnded(t *testing.T) {
 	})
 }
 
+// Connecting takes long, and then the time is read at the end of the measurement, not in its middle.
+func TestClock_ConnectingDoesNotMakeItInexact(t *testing.T) {
+	m := newMachine()
+	connecting := 100 * time.Millisecond
+	c := &clock{
+		log: slog.New(slog.DiscardHandler),
+		read: func(ctx context.Context) (time.Time, error) {
+			m.pass(connecting)
+			connecting = 0
+			return m.read(ctx)
+		},
+		machine: Machine{Wall: func() time.Time { return m.wall }, Monotonic: func() time.Duration { return m.monotonic }},
+	}
+	m.measure(t, c)
+	wantNow(t, m, c, m.wall)
+}
+
 // Times of what happens one after the other stay in order, although measurements are not exact.
 func TestClock_StaysWhereAMeasurementDoesNotContradictIt(t *testing.T) {
 	for _, tt := range []struct {

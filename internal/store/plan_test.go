@@ -159,7 +159,10 @@ func TestClaimJobs_MailsDoNotWalkOverEvents(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			most := 220 * len(claims) // a scan of the smallest index visits 385 more; dead rows vary with what else the server does
+			if statistics == "fresh" {
+				s.mustDo(t, "VACUUM personal_jobs") // a statement visits dead rows that an earlier one has left
+			}
+			most := 180 * len(claims) // a scan of the smallest index visits more
 			if blocks := explain(t, s, queries.the(t, "claimed AS")).blocks(); blocks > most {
 				t.Errorf("a claim of %s with %s statistics visits %d blocks, want %d at most", name, statistics, blocks, most)
 			} else {

@@ -60,9 +60,9 @@ type cms struct {
 }
 
 // startCMS makes a program of the source and files, and starts it with further
-// environment variables. The address of the pages becomes a free one. Without a plugin, the
-// commands build it: go build finds that of make build up to date.
-func startCMS(t *testing.T, source, plugin string, files map[string]string, env ...string) *cms {
+// environment variables. The address of the pages becomes a free one. The commands build the
+// plugin: go build finds that of make build up to date.
+func startCMS(t *testing.T, source string, files map[string]string, env ...string) *cms {
 	t.Helper()
 	root, err := filepath.Abs(repository)
 	if err != nil {
@@ -91,15 +91,11 @@ func startCMS(t *testing.T, source, plugin string, files map[string]string, env 
 		}
 	}
 	script := blockOf(t, readFile(t, repository+"/README.md"), "Embed it", "sh")
-	if plugin != "" {
-		const build = "go -C ../personal build -o \"$PWD/bin/personal\" ./plugin\n"
-		if !strings.Contains(script, build) {
-			t.Fatalf("the commands of the README do not build the plugin with %s", build)
-		}
-		script = strings.Replace(script, build, "mkdir bin\ncp '"+plugin+"' bin/personal\n", 1)
-	} else {
-		script = "mkdir bin\ncp '" + testkit.Binaries(t).Plugin + "' bin/personal\n" + script
+	const build = "go -C ../personal build -o \"$PWD/bin/personal\" ./plugin\n"
+	if !strings.Contains(script, build) {
+		t.Fatalf("the commands of the README do not build the plugin with %s", build)
 	}
+	script = "mkdir bin\ncp '" + testkit.Binaries(t).Plugin + "' bin/personal\n" + script
 	c.shell = exec.Command("bash", "-e", "-c", script)
 	c.shell.Dir, c.shell.Stdout, c.shell.Stderr = c.dir, c.log, c.log
 	c.shell.Env = append(append(os.Environ(), goFlags), env...)
@@ -195,7 +191,7 @@ func TestREADME_ProgramServesARegistration(t *testing.T) {
 	t.Parallel()
 	page := readFile(t, repository+"/README.md")
 	source := blockOf(t, page, "Embed it", "go")
-	c := startCMS(t, source, "", nil)
+	c := startCMS(t, source, nil)
 	_, section, _ := strings.Cut(page, "\n## Embed it\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	got := (&tour{url: c.url, dir: c.dir}).play(t, section)
@@ -223,7 +219,7 @@ func TestEmbedding_FullProgramWorks(t *testing.T) {
 	t.Parallel()
 	const title = "The full program"
 	page := readFile(t, embeddingPage)
-	c := startCMS(t, blockOf(t, page, title, "go"), testkit.Binaries(t).Plugin,
+	c := startCMS(t, blockOf(t, page, title, "go"),
 		map[string]string{
 			"user-fields.json": blockOf(t, page, title, "json"), "personal.toml": blockOf(t, page, title, "toml"),
 			"layout.html": blockOf(t, page, "Pages in 30 lines", "html"), "main_test.go": blockOf(t, page, "Test your CMS", "go"),

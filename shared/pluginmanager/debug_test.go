@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
@@ -32,9 +31,7 @@ func TestDebug_PausedProcessSurvivesAndFinishesItsCall(t *testing.T) {
 	r := newRig(t, good, debugged)
 	r.start(t)
 	pid := r.Status().PID
-	under := make(chan error, 1)
-	go func() { under <- r.service.Recover(t.Context(), personal.RecoverRequest{Login: "wait"}) }()
-	eventually(t, "a call under way", func() bool { return r.exists("waiting") })
+	under := r.callUnderWay(t)
 	freeze(t, pid)
 
 	// Another manager has the same limits, but no debugger: when it has lost two

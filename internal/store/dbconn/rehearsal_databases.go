@@ -121,12 +121,6 @@ type sqliteRehearsal struct {
 	conn *parsingConn
 }
 
-type rawSQLite interface {
-	driver.Conn
-	driver.ExecerContext
-	driver.QueryerContext
-}
-
 // rehearseSQLite begins a transaction that holds the writer of the file, or one on a copy in
 // memory.
 func rehearseSQLite(ctx context.Context, path string, inMemory bool) (_ *sqliteRehearsal, err error) {

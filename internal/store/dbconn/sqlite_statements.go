@@ -23,7 +23,9 @@ func (p parsing) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 type fullSQLite interface {
-	rawSQLite
+	driver.Conn
+	driver.ExecerContext
+	driver.QueryerContext
 	driver.ConnBeginTx
 	driver.ConnPrepareContext
 	driver.Pinger

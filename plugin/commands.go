@@ -11,15 +11,13 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/transfer"
 )
 
 // databaseFlag names the database of a command.
 type databaseFlag struct {
-	Costs    password.Params `kong:"-"` // of new hashes, for a command that adds accounts
-	Database string          `env:"PERSONAL_DATABASE" placeholder:"URL" help:"sqlite://PATH or postgres://…. Give a URL with a password in the environment only: other users can read command lines."`
+	Database string `env:"PERSONAL_DATABASE" placeholder:"URL" help:"sqlite://PATH or postgres://…. Give a URL with a password in the environment only: other users can read command lines."`
 }
 
 // openExisting opens the database. The error is fs.ErrNotExist if its file does not
@@ -59,7 +57,7 @@ func (f databaseFlag) open(ctx context.Context) (*store.Store, error) {
 	if f.Database != os.Getenv("PERSONAL_DATABASE") && hasPassword(f.Database) {
 		return nil, errors.New("--database: give a URL with a password in PERSONAL_DATABASE only: other users can read command lines")
 	}
-	db, err := store.Open(ctx, f.Database, store.Options{Log: slog.New(slog.DiscardHandler), Costs: f.Costs})
+	db, err := store.Open(ctx, f.Database, store.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}
@@ -88,23 +86,13 @@ func hasPassword(url string) bool {
 
 type migrateCommand struct{ databaseFlag }
 
-// Run migrates the database and changes its indexes to those of this version, which a
-// plugin whose role does not own the tables cannot do.
+// Run migrates the database.
 func (c migrateCommand) Run(ctx context.Context, w io.Writer) error {
 	db, err := c.openMigrated(ctx)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	done, err := db.ReconcileIndexes(ctx)
-	if err != nil {
-		return fmt.Errorf("the database is migrated, but its indexes could not be changed; run the command again: %w", err)
-	}
-	if !done {
-		if _, err := fmt.Fprintln(w, "The indexes are not up to date yet: another process is changing them. Run this command again in a few minutes."); err != nil {
-			return err
-		}
-	}
 	_, err = fmt.Fprintf(w, "The database is at schema %d.\n", store.SchemaTarget)
 	return err
 }
@@ -204,9 +192,6 @@ func writeSecretCounts(ctx context.Context, db *store.Store, text *strings.Build
 
 type statusCommand struct{ databaseFlag }
 
-// maxMisplaced is the maximum number of logins that status lists.
-const maxMisplaced = 100
-
 // Run prints the state of the database.
 func (c statusCommand) Run(ctx context.Context, w io.Writer) error {
 	db, err := c.openExisting(ctx)
@@ -214,7 +199,7 @@ func (c statusCommand) Run(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	defer db.Close()
-	found, _, err := db.SchemaVersion(ctx)
+	found, _, err := db.CheckSchema(ctx)
 	if err != nil {
 		return err
 	}
@@ -226,36 +211,17 @@ func (c statusCommand) Run(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	misplaced, err := db.MisplacedLogins(ctx, maxMisplaced+1)
-	if err != nil {
-		return err
-	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "schema    %d; this program is made for %d\naccounts  %d\nto wrap   %d weak hashes, wrapped in the background while a plugin runs\n",
 		found, store.SchemaTarget, all, bare)
-	if found >= 4 { // older schemas know no such states
-		n, err := db.CountAccountStates(ctx)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&text, "e-mails   %d not verified\nwaiting   %d accounts, until their e-mail is verified\n"+
-			"leaving   %d accounts, deleted by their users and not erased yet\n", n.Unconfirmed, n.Waiting, n.Leaving)
+	n, err := db.CountAccountStates(ctx)
+	if err != nil {
+		return err
 	}
-	if found >= twoFactorSchema {
-		if err := writeSecretCounts(ctx, db, &text); err != nil {
-			return err
-		}
-	}
-	if len(misplaced) > 0 {
-		text.WriteString("\nThese logins contain an @ and are not the e-mail of their account. No user can sign in with them.\n" +
-			"If the user owns the address, set it as the e-mail of the account. Otherwise the user signs in with the e-mail\n" +
-			"that the account has (login.with_email); consider deleting an account without an e-mail:\n")
-	}
-	for _, m := range misplaced[:min(len(misplaced), maxMisplaced)] {
-		fmt.Fprintf(&text, "  account %d  %q\n", m.ID, m.Login)
-	}
-	if len(misplaced) > maxMisplaced {
-		text.WriteString("  and more\n")
+	fmt.Fprintf(&text, "e-mails   %d not verified\nwaiting   %d accounts, until their e-mail is verified\n"+
+		"leaving   %d accounts, deleted by their users and not erased yet\n", n.Unconfirmed, n.Waiting, n.Leaving)
+	if err := writeSecretCounts(ctx, db, &text); err != nil {
+		return err
 	}
 	_, err = io.WriteString(w, text.String())
 	return err

@@ -45,8 +45,7 @@ MediaWiki, phpBB, WordPress and LDAP. Other digests need a form, in the column h
 colon or in the column password_salt. Write ! if there is no usable hash: the user then sets a password with a recovery mail, so the
 row needs an e-mail. docs/password-hashes.md lists the hashes of 20 systems.
 
-NDJSON written by export also has two_factor. To import accounts with a second factor, give --secret-key, and first start a host with
-two_factor.enabled = true on the database: older versions of the plugin, which would not ask for the code, must no longer run there.
+NDJSON written by export also has two_factor. To import accounts with a second factor, give --secret-key.
 
 It has passkeys, too. They work where [passkeys] rp_id is the domain for which they were added.
 
@@ -66,7 +65,6 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 	if err != nil {
 		return err
 	}
-	c.Costs = hasher.Params()
 	file, size, err := c.openFile()
 	if err != nil {
 		return err
@@ -99,8 +97,8 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 		}
 	}
 	var done transfer.Progress
-	err = c.withStore(ctx, func(s transfer.Store, compatible int) (err error) {
-		job.Store, job.CodesEnforced = s, compatible >= twoFactorSchema
+	err = c.withStore(ctx, func(s transfer.Store) (err error) {
+		job.Store = s
 		done, err = c.importRows(ctx, job, size, stderr.Writer, run)
 		return err
 	})
@@ -205,20 +203,15 @@ func (c importCommand) job() (*transfer.Import, *password.Hasher, error) {
 }
 
 // withStore calls use with the database, or in a dry run with a temporary one that
-// looks for conflicts in the real one, if that exists. compatible is the lowest
-// SchemaTarget of a version that can run on the real one.
-func (c importCommand) withStore(ctx context.Context, use func(s transfer.Store, compatible int) error) error {
+// looks for conflicts in the real one, if that exists.
+func (c importCommand) withStore(ctx context.Context, use func(transfer.Store) error) error {
 	if !c.DryRun {
 		db, err := c.openMigrated(ctx)
 		if err != nil {
 			return err
 		}
 		defer db.Close()
-		_, compatible, err := db.SchemaVersion(ctx)
-		if err != nil {
-			return err
-		}
-		return use(db, compatible)
+		return use(db)
 	}
 	folder, err := os.MkdirTemp("", "personal-dry-run-")
 	if err != nil {
@@ -233,20 +226,20 @@ func (c importCommand) withStore(ctx context.Context, use func(s transfer.Store,
 	target := transfer.DryRun{Store: temporary}
 	db, err := c.openExisting(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
-		return use(target, 0)
+		return use(target)
 	}
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	found, compatible, err := db.SchemaVersion(ctx)
+	found, _, err := db.CheckSchema(ctx)
 	if err != nil {
 		return err
 	}
 	if found > 0 {
-		target.Real, target.WaysIn = db, found >= identitySchema
+		target.Real = db
 	}
-	return use(target, compatible)
+	return use(target)
 }
 
 // openFile opens the file and returns its size in bytes.

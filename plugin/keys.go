@@ -35,8 +35,7 @@ func (m *module) wakeResealing() {
 	}
 }
 
-// keysTimeout leaves time for the rest of the preflight of a rollback, which has 2 s: only
-// before this version is settled, and has its indexes, looking for keys may take long.
+// keysTimeout leaves time for the rest of the preflight of a rollback, which has 2 s.
 const keysTimeout = time.Second
 
 // checkKeys is the preflight's check of secret keys on a database of the given schema. It
@@ -47,7 +46,7 @@ func (m *module) checkKeys(ctx context.Context, schema int) pluginrpc.Check {
 		warnings = append(warnings, "two_factor.enabled = true works like false without a secret key: give the host one")
 	}
 	var used []string
-	if schema >= twoFactorSchema {
+	if schema > 0 {
 		ctx, cancel := context.WithTimeout(ctx, keysTimeout)
 		defer cancel()
 		var err error

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,21 +52,16 @@ type module struct {
 	hasher    *password.Hasher
 	settings  settings
 	unknown   unknownKeys // settings that are ignored
-	rules     []rule
 	keys      accounts.Keyring
 	host      personal.Host
 	mails     *mailtext.Set
 	rehearsed func(*rehearsal.Config) // in tests, to plant faults; nil: none
-	applying  sync.Mutex              // held while rules are read and applied
 	texts     pluginrpc.Check         // of the templates of mails
-	settles   bool                    // the host calls Settle
 	measured  *measurements
 	log       *slog.Logger
 
 	learn    chan struct{} // wakes learnFormats
 	reseal   chan struct{} // wakes resealSecrets
-	settled  chan struct{} // closed by settle
-	settle   func()        // may be called again
 	stopBase func()        // stops the work that inactive processes do, too
 
 	mu       sync.Mutex
@@ -125,7 +121,7 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		}
 		hasher.TuneMemory()
 		hasher.ObserveQueue(measured.hashing)
-		db, err := store.Open(ctx, c.DatabaseURL, store.Options{Log: log, Observer: measured, Costs: s.password()})
+		db, err := store.Open(ctx, c.DatabaseURL, store.Options{Log: log, Observer: measured})
 		var wrong *store.URLError
 		if errors.As(err, &wrong) {
 			return nil, &pluginrpc.PermanentError{Reason: "database: " + wrong.Error()}
@@ -139,10 +135,9 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 			checked = pluginrpc.Check{Name: "mail", Warning: c.LenientSettings, Reason: "mail.templates: " + err.Error()}
 		}
 		m := &module{
-			version: version, store: db, hasher: hasher, keys: keys, host: host, mails: texts, settings: s, unknown: unknown, texts: checked, settles: c.Settles,
-			measured: measured, log: log, learn: make(chan struct{}, 1), reseal: make(chan struct{}, 1), settled: make(chan struct{}),
+			version: version, store: db, hasher: hasher, keys: keys, host: host, mails: texts, settings: s, unknown: unknown, texts: checked,
+			measured: measured, log: log, learn: make(chan struct{}, 1), reseal: make(chan struct{}, 1),
 		}
-		m.settle = sync.OnceFunc(func() { close(m.settled) })
 		m.worker = &outbox.Worker{
 			Store: db, Log: log, Observe: measured.job, TracerProvider: spans,
 			Groups: jobGroups(), RetriedWhileStored: append([]outbox.Kind{transfer.KindWrap}, accounts.RetriedWhileStored...),
@@ -155,8 +150,7 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		m.worker.Handlers = m.service.Jobs()
 		maps.Copy(m.worker.Handlers, m.service.FillJobs())
 		m.worker.Handlers[transfer.KindWrap] = (&transfer.Wrapping{Store: db, Wrapper: hasher, Log: log}).Do
-		m.rules = m.wantedRules()
-		m.stopBase = start(m.syncClock, m.learnFormats, m.watchRules)
+		m.stopBase = start(m.syncClock, m.learnFormats)
 		return m, nil
 	}
 }
@@ -242,8 +236,7 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 		return pluginrpc.Report{}, setupError(err) // the other findings need the database
 	}
 	report.SchemaFound, report.SchemaCompatible = found, compatible
-	report.Checks = []pluginrpc.Check{passed("protocol"), m.checkSettings(ctx, found,
-		compatible)} // only a host of the same protocol calls this
+	report.Checks = []pluginrpc.Check{passed("protocol"), m.checkSettings(ctx, found)} // only a host of the same protocol calls this
 	var refused *store.SchemaError
 	switch {
 	case err == nil:
@@ -259,13 +252,42 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 
 func passed(name string) pluginrpc.Check { return pluginrpc.Check{Name: name, Passed: true} }
 
+// checkSettings is the preflight's check of settings; the values are valid, or there would be
+// no module. schema is the version of the database's schema, 0 for none.
+func (m *module) checkSettings(ctx context.Context, schema int) pluginrpc.Check {
+	var warnings []string
+	if m.unknown != nil {
+		warnings = append(warnings, m.unknown.Error())
+	}
+	if r := m.settings.Registration; !r.Enabled && r.EmailVerification == accounts.VerificationRequired {
+		warnings = append(warnings, "registration.email_verification = \"required\" works like \"optional\" without registration.enabled = true")
+	}
+	if schema > 0 {
+		id := m.settings.Passkeys.RPID
+		other, err := m.store.OtherRelyingParty(ctx, id) // a failure is that of the database, which has a check of its own
+		if err == nil && other != "" {
+			warnings = append(warnings, fmt.Sprintf("passkeys.rp_id = %q, but there are passkeys of %q: these sign no one in", id, other))
+		}
+	}
+	if len(warnings) > 0 {
+		return pluginrpc.Check{Name: "settings", Warning: true, Reason: strings.Join(warnings, "; ")}
+	}
+	return passed("settings")
+}
+
 // Migrate implements [pluginrpc.Module].
 func (m *module) Migrate(ctx context.Context) error {
 	if err := m.store.Migrate(ctx); err != nil {
 		return setupError(err)
 	}
 	m.wakeLearning()
-	return m.applyRules(ctx)
+	return nil
+}
+
+// Settle implements [pluginrpc.Module].
+func (m *module) Settle(context.Context) error {
+	m.wakeResealing()
+	return nil
 }
 
 // Activate implements [pluginrpc.Module].
@@ -290,7 +312,7 @@ func (m *module) Activate(context.Context) error {
 		m.scanFormats(ctx)
 		every(ctx, scanEvery, func() { m.scanFormats(ctx) })
 	}
-	m.active, m.stopWork = true, start(m.worker.Run, prune, erase, scan, m.resealSecrets, m.reconcileIndexes)
+	m.active, m.stopWork = true, start(m.worker.Run, prune, erase, scan, m.resealSecrets)
 	return nil
 }
 
@@ -312,9 +334,6 @@ func (m *module) Quiesce(ctx context.Context) error {
 // a database that hangs does not look like a process that hangs. The error is permanent if
 // the database refuses this version: another start of it then fails in the preflight.
 func (m *module) Health(ctx context.Context) ([]string, error) {
-	if refused := m.store.Refusal(); refused != nil {
-		return nil, &pluginrpc.PermanentError{Reason: refused.Error()}
-	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	var warnings []string
@@ -322,7 +341,11 @@ func (m *module) Health(ctx context.Context) ([]string, error) {
 		warnings = append(warnings, fmt.Sprintf("clocks disagree: one has jumped, or no plugin has run for an hour; removing and erasing go on in %d minutes, even if the time is still wrong: "+
 			"correct the time of this machine or of the database before that", int(math.Ceil(held.Minutes()))))
 	}
-	return warnings, m.store.Health(ctx)
+	err := m.store.Health(ctx)
+	if refused, ok := errors.AsType[*store.SchemaError](err); ok {
+		err = &pluginrpc.PermanentError{Reason: refused.Error()}
+	}
+	return warnings, err
 }
 
 // Close implements [pluginrpc.Module].

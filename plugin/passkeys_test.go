@@ -20,13 +20,10 @@ var passkeySettings = fmt.Sprintf("[passkeys]\nrp_id = %q\norigins = [%q]\n", pe
 func newPasskeyNode(t *testing.T, url string, keys [][]byte) *node {
 	t.Helper()
 	n := newNode(t, pluginrpc.Configuration{
-		DatabaseURL: url, SecretKeys: keys, Settles: true,
+		DatabaseURL: url, SecretKeys: keys,
 		Settings: []byte("[two_factor]\nenabled = true\n[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false\n" + passkeySettings),
 	})
 	n.begin(t)
-	if err := n.Settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	return n
 }
 
@@ -266,7 +263,7 @@ func TestPreflight_WarnsOfPasskeysOfAnotherDomain(t *testing.T) {
 			"":              `passkeys.rp_id = "", but there are passkeys of "site.example": these sign no one in`,
 			"[passkeys]\nrp_id = \"other.example\"\norigins = [\"https://other.example\"]\n": `passkeys.rp_id = "other.example", but there are passkeys of "site.example": these sign no one in`,
 		} {
-			n := newNode(t, pluginrpc.Configuration{DatabaseURL: url, SecretKeys: keys, Settles: true,
+			n := newNode(t, pluginrpc.Configuration{DatabaseURL: url, SecretKeys: keys,
 				Settings: []byte("[two_factor]\nenabled = true\n" + settings)})
 			report, err := n.Preflight(t.Context())
 			if err != nil {

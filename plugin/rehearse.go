@@ -61,8 +61,6 @@ func (m *module) rehearseOn(ctx context.Context, inMemory bool) (none pluginrpc.
 	}
 	c := rehearsal.Config{
 		Store: s, Clock: clock, Settings: rules, Mails: m.mails, Hasher: hasher, Host: m.host, Log: log,
-		RequireVerification: m.settings.requiresVerification(),
-		TwoFactor:           m.settings.TwoFactor.Enabled && m.keys.Primary() != "",
 	}
 	if m.rehearsed != nil {
 		m.rehearsed(&c)

@@ -46,7 +46,7 @@ func rehearsedModule(t testing.TB, url, settings string, fields ...personal.Fiel
 	host := &personaltest.Host{UserFieldsFunc: func(context.Context) (personal.Schema, error) {
 		return personal.Schema{Revision: "1", Fields: slices.Clone(fields)}, nil
 	}}
-	return moduleOf(t, host, pluginrpc.Configuration{DatabaseURL: url, Settings: []byte(settings), Settles: true,
+	return moduleOf(t, host, pluginrpc.Configuration{DatabaseURL: url, Settings: []byte(settings),
 		SecretKeys: [][]byte{bytes.Repeat([]byte("k"), 32)}})
 }
 

@@ -54,7 +54,7 @@ func storeFactor(t *testing.T, db *store.Store, login, key string) {
 }
 
 func TestModule_EncryptsSecretsWithTheFirstKeyOnceSettled(t *testing.T) {
-	c := pluginrpc.Configuration{DatabaseURL: testdb.SQLite(t), SecretKeys: [][]byte{secretKey("b"), secretKey("a")}, Settles: true}
+	c := pluginrpc.Configuration{DatabaseURL: testdb.SQLite(t), SecretKeys: [][]byte{secretKey("b"), secretKey("a")}}
 	m := newNode(t, c)
 	m.begin(t)
 	storeFactor(t, m.store, "ada", "a")
@@ -89,7 +89,7 @@ func TestPreflight_WarnsOfMissingSecretKeys(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		preflight := func(c pluginrpc.Configuration) pluginrpc.Check {
 			t.Helper()
-			c.DatabaseURL, c.Settles = url, true
+			c.DatabaseURL = url
 			report, err := newNode(t, c).Preflight(t.Context())
 			if err != nil || refusal(report) != "" {
 				t.Fatalf("got error %v and refusal %q, want neither", err, refusal(report))

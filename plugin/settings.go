@@ -399,13 +399,14 @@ func (s settings) accounts() accounts.Settings {
 		LoginWithEmail:     s.Login.WithEmail,
 		ReservedLogins:     s.reservedKeys(),
 
-		EmailVerification:    s.Registration.EmailVerification,
+		EmailVerification:    s.emailVerification(),
 		RegistrationURL:      s.Registration.URL,
 		VerificationLifetime: time.Duration(s.Registration.VerificationLifetime),
 		UnverifiedLifetime:   time.Duration(s.Registration.UnverifiedLifetime),
 		Notices:              s.Mail.Notices,
 		DeletionGrace:        time.Duration(s.Deletion.Grace),
 		DeletionURL:          s.Deletion.URL,
+		TwoFactor:            s.TwoFactor.Enabled,
 		TwoFactorIssuer:      s.issuer(),
 		Site:                 s.Site.Name,
 		Passkeys:             passkey.Site{ID: s.Passkeys.RPID, Name: s.Site.Name, Origins: s.Passkeys.Origins},
@@ -426,6 +427,15 @@ func (s settings) accounts() accounts.Settings {
 			Confirm:         s.Throttle.Confirm.limit("confirm"),
 		},
 	}
+}
+
+// emailVerification is registration.email_verification, of which "required" takes effect with
+// registration.enabled only.
+func (s settings) emailVerification() accounts.EmailVerification {
+	if v := s.Registration.EmailVerification; v != accounts.VerificationRequired || s.Registration.Enabled {
+		return v
+	}
+	return accounts.VerificationOptional
 }
 
 // maxReserved bounds login.reserved.

@@ -115,13 +115,10 @@ func TestSecrets_StolenDatabaseWithoutTheKeyRevealsNone(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		const password = personaltest.Password
 		m := newNode(t, pluginrpc.Configuration{
-			DatabaseURL: url, SecretKeys: [][]byte{secretKey("a")}, Settles: true,
+			DatabaseURL: url, SecretKeys: [][]byte{secretKey("a")},
 			Settings: []byte("[registration]\nemail_verification = \"off\"\n[two_factor]\nenabled = true\n[password]\nmemory_kib = 7168\n"),
 		})
 		m.begin(t)
-		if err := m.Settle(t.Context()); err != nil {
-			t.Fatal(err)
-		}
 		secretOf := func(login string) (personal.Credentials, string) {
 			in, err := m.service.Register(t.Context(), personal.RegisterRequest{
 				Login: login, Email: login + "@example.org", Password: password, ConfirmPassword: password,

@@ -85,8 +85,8 @@ func (d Data) insertAccounts(now int64) string {
 func (d Data) insertSessions(kind dbconn.Kind, number, now int64) string {
 	selector, secret, key := material(kind, "n")
 	return fmt.Sprintf(`
-		INSERT INTO personal_sessions (account_id, selector, chain_key, newest, created, rotated, used, last_seen, address, agent, marks)
-		SELECT id, %s, %s, sha256(%s), created, created, created, %[6]d - n * 7907 %% 86400 * 1000000, '192.0.2.1', 'Mozilla/5.0 (X11; Linux x86_64)', %[4]s
+		INSERT INTO personal_sessions (account_id, selector, chain_key, newest, created, rotated, used, last_seen, address, agent, method, marks)
+		SELECT id, %s, %s, sha256(%s), created, created, created, %[6]d - n * 7907 %% 86400 * 1000000, '192.0.2.1', 'Mozilla/5.0 (X11; Linux x86_64)', 'password', %[4]s
 		FROM (SELECT id, id + %[5]d AS n, %[6]d - (id + %[5]d) * 7919 %% 2000000 * 1000000 AS created FROM personal_accounts ORDER BY id) a`,
 		selector, key, secret, firstMark(kind, "created"), number*d.Accounts, now)
 }

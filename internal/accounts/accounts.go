@@ -17,7 +17,6 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -53,6 +52,7 @@ type Settings struct {
 	Notices              bool          // whether mails about what happened to an account are sent
 	DeletionGrace        time.Duration // between the deletion of an account and its erasure
 	DeletionURL          string        // link in mails that undo a deletion, likewise
+	TwoFactor            bool          // whether users can switch a second factor on; accounts that have one need its code in any case
 	TwoFactorIssuer      string        // the name of the site in authenticator apps
 	Passkeys             passkey.Site  // the relying party; without an ID there are no passkeys
 	Keys                 Keyring       // encrypts the secrets of second factors; nil: no key
@@ -166,8 +166,7 @@ type Account struct {
 	EmailVerified bool   // whether Email was confirmed
 	Unverified    Email  // the address that must be confirmed before the first sign-in; zero: none
 
-	EraseAt      time.Time // when an account that its user has deleted is erased; zero: it was not deleted
-	EraseVersion int64     // the credential version after the deletion: with any other, the account is not erased
+	EraseAt time.Time // when an account that its user has deleted is erased; zero: it was not deleted
 
 	TwoFactor TwoFactor
 }
@@ -198,10 +197,8 @@ type Service struct {
 	rejected   func(limit string)       // see CountRejections
 	suppressed func(kind mailtext.Kind) // see CountSuppressedMails
 
-	required atomic.Bool // see RequireVerification
-	offered  atomic.Bool // see OfferTwoFactor
-	mailKey  digestKey
-	sealKey  digestKey // see attemptKey
+	mailKey digestKey
+	sealKey digestKey // see attemptKey
 
 	rehearsalTime time.Duration // of RehearseFields; a test shortens it
 

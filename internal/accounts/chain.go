@@ -22,10 +22,6 @@ const MaxRotations = 65_536
 // precision with which superseded hashes are told from stolen ones, in the user's favour.
 const marksPerGrace = 32
 
-// uncountedRotations is how many rotations by version 0.1.0, which does not count
-// them, are allowed for.
-const uncountedRotations = 4096
-
 // RotationMark says that rotation number Count of the session was at Time.
 type RotationMark struct {
 	Time  time.Time
@@ -54,28 +50,9 @@ func stateOf(s Session, behind int64, now time.Time, grace time.Duration) hashSt
 // supersededAt returns when the hash that is behind the current one by that many
 // rotations was superseded, or a time up to 1/32 of a grace period later.
 func (s Session) supersededAt(behind int64) time.Time {
-	if !s.counted() {
-		return s.Rotated
-	}
 	rotation := s.Rotations - behind + 1
 	first := slices.IndexFunc(s.Marks, func(m RotationMark) bool { return m.Count >= rotation })
 	return s.Marks[first].Time // found: the last mark counts all rotations
-}
-
-// counted reports whether the last rotation was counted. Version 0.1.0 sets the time
-// of a rotation but leaves the marks unchanged.
-func (s Session) counted() bool {
-	return len(s.Marks) > 0 && s.Marks[len(s.Marks)-1].Time.Equal(s.Rotated)
-}
-
-// maxBehind is how many rotations a hash of the session can be behind the current
-// one.
-func (s Session) maxBehind() int64 {
-	if s.counted() {
-		return s.Rotations
-	}
-	// The allowance alone must not end a session, however often releases alternate.
-	return min(s.Rotations+uncountedRotations, max(s.Rotations, MaxRotations/2))
 }
 
 // rotate returns the session with its next hash, made at now.
@@ -84,10 +61,10 @@ func (s Session) rotate(digest [32]byte, now time.Time, grace time.Duration) Ses
 		now = s.Rotated
 	}
 	marks := s.Marks
-	if !s.counted() {
-		marks = []RotationMark{{s.Rotated, s.maxBehind()}}
+	if len(marks) == 0 { // the session's first rotation
+		marks = []RotationMark{{s.Rotated, s.Rotations}}
 	}
-	next := RotationMark{now, s.maxBehind() + 1}
+	next := RotationMark{now, s.Rotations + 1}
 	step := max(grace/marksPerGrace, 1)
 	kept := len(marks)
 	if now.Truncate(step).Equal(marks[kept-1].Time.Truncate(step)) {

@@ -18,9 +18,6 @@ func TestJudge_ByAgeAndSuccessor(t *testing.T) {
 	}}
 	used := session
 	used.Used = at(time.Hour)
-	legacy := Session{Rotated: at(60 * time.Second)} // of version 0.1.0, which keeps no marks
-	behind := session                                // and rotated by it once more
-	behind.Rotated = at(2 * time.Minute)
 	for name, test := range map[string]struct {
 		session Session
 		behind  int64
@@ -36,10 +33,6 @@ func TestJudge_ByAgeAndSuccessor(t *testing.T) {
 		"predecessor, successor unused":                       {session, 1, 100 * time.Hour, superseded},
 		"predecessor, successor used within the grace period": {used, 1, time.Hour + grace - 1, superseded},
 		"predecessor, successor used longer ago":              {used, 1, time.Hour + grace, stolen},
-		"not counted, within the grace period of rotation":    {legacy, 60, 60*time.Second + grace - 1, superseded},
-		"not counted, later":                                  {legacy, 60, 60*time.Second + grace, stolen},
-		"counted once, within the grace of a later rotation":  {behind, 3, 2*time.Minute + grace - 1, superseded},
-		"counted once, later":                                 {behind, 3, 2*time.Minute + grace, stolen},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := stateOf(test.session, test.behind, at(test.now), grace); got != test.want {
@@ -80,27 +73,12 @@ func TestRotate_KeepsTheGracePeriodOfEveryHash(t *testing.T) {
 	})
 }
 
-func TestRotate_CountsAnAllowanceForRotationsNotCounted(t *testing.T) {
-	start := time.Unix(1_000_000, 0)
-	s := Session{Rotated: start}
-	if got := s.maxBehind(); got != uncountedRotations {
-		t.Errorf("got %d as the maximum behind, want %d", got, uncountedRotations)
-	}
-	for i := range 1000 { // releases alternate
-		s = s.rotate([32]byte{}, start.Add(time.Duration(i)*time.Minute), time.Second)
-		s.Rotated = s.Rotated.Add(time.Second) // by version 0.1.0
-	}
-	if s.Rotations >= MaxRotations/2+1000 {
-		t.Errorf("got %d rotations after 1000 changes of release, want fewer than %d", s.Rotations, MaxRotations/2+1000)
-	}
-}
-
 func TestRotate_ToleratesAClockThatIsBehind(t *testing.T) {
 	start := time.Unix(1_000_000, 0)
 	s := Session{Rotated: start, Marks: []RotationMark{{Time: start}}}
 	s = s.rotate([32]byte{}, start.Add(-time.Second), time.Minute)
-	if !s.Rotated.Equal(start) || s.Rotations != 1 || !s.counted() {
-		t.Errorf("got rotated at %v, %d rotations, counted %v; want %v, 1, true", s.Rotated, s.Rotations, s.counted(), start)
+	if !s.Rotated.Equal(start) || s.Rotations != 1 {
+		t.Errorf("got rotated at %v, %d rotations; want %v, 1", s.Rotated, s.Rotations, start)
 	}
 }
 

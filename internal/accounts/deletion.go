@@ -38,12 +38,8 @@ type DeletionStore interface {
 }
 
 // Deleted reports whether the user's deletion of the account stands: neither they nor an
-// administrator have undone it. The credential version tells this also after an
-// administrator has enabled the account with the previous release, which does not know
-// EraseAt.
-func (a Account) Deleted() bool {
-	return a.Disabled && !a.EraseAt.IsZero() && a.EraseVersion == a.CredentialVersion
-}
+// administrator have undone it.
+func (a Account) Deleted() bool { return a.Disabled && !a.EraseAt.IsZero() }
 
 // deletionJob mails the token that undoes a deletion.
 type deletionJob struct {
@@ -86,7 +82,7 @@ func (s *Service) sendDeletion(ctx context.Context, _ int64, r deletionJob) erro
 		return err
 	}
 	lifetime := account.EraseAt.Sub(s.store.Now())
-	if !account.Deleted() || account.EraseVersion != r.Version || account.Email.Key == "" || lifetime <= 0 {
+	if !account.Deleted() || account.CredentialVersion != r.Version || account.Email.Key == "" || lifetime <= 0 {
 		return nil
 	}
 	r.Locale = cmp.Or(account.Locale, r.Locale)

@@ -211,20 +211,6 @@ type deletionCase struct {
 	undone  bool // whether the token works afterwards
 }
 
-// olderRelease changes the account as the administration of the previous release does,
-// which does not know deletions.
-func olderRelease(disabled bool) func(*fixture, *testing.T, string, int64, string) {
-	return func(f *fixture, t *testing.T, _ string, id int64, _ string) {
-		t.Helper()
-		for _, query := range []string{
-			fmt.Sprintf("UPDATE personal_accounts SET disabled = %t, credential_version = credential_version + 1 WHERE id = %d", disabled, id),
-			fmt.Sprintf("DELETE FROM personal_mail_tokens WHERE account_id = %d", id),
-		} {
-			f.exec(t, query)
-		}
-	}
-}
-
 func (f *fixture) exec(t *testing.T, query string) {
 	t.Helper()
 	pools, err := dbconn.Open(f.url, dbconn.RequestLimits)
@@ -266,15 +252,6 @@ var deletionCases = map[string]deletionCase{
 		if err := f.undo(t, token); err != nil {
 			t.Fatalf("undoing: %v", err)
 		}
-		f.disable(t, id)
-	}, false, false},
-	"the previous release enables it": {olderRelease(false), false, false},
-	"the previous release enables and disables it": {func(f *fixture, t *testing.T, login string, id int64, token string) {
-		olderRelease(false)(f, t, login, id, token)
-		olderRelease(true)(f, t, login, id, token)
-	}, false, false},
-	"the previous release enables it, an administrator disables it": {func(f *fixture, t *testing.T, login string, id int64, token string) {
-		olderRelease(false)(f, t, login, id, token)
 		f.disable(t, id)
 	}, false, false},
 	"the user undoes it and deletes it again": {func(f *fixture, t *testing.T, login string, _ int64, token string) {

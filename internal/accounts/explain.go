@@ -117,7 +117,6 @@ func (s *Service) explain(ctx context.Context, account SeenAccount, entered stri
 			return s.limitVerdicts(ctx, s.addressLimits(ctx, from, s.recoverAddress, s.confirmAddress))
 		},
 		func() ([]personal.Verdict, error) { return s.explainFailures(ctx, a) },
-		func() ([]personal.Verdict, error) { return explainIdentities(identities), nil },
 		func() ([]personal.Verdict, error) { return s.explainFields(ctx, a), nil },
 	} {
 		verdicts, err := part()
@@ -180,10 +179,8 @@ func (s *Service) explainState(
 	email, _ := ParseEmail(entered)
 	switch {
 	case s.loginQuery(entered).finds(a), email.Key != "" && email.Key == a.Unverified.Key:
-	case email.Key != "" && email.Key == a.Email.Key:
-		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonEmailSignInOff})
 	default:
-		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonLoginNotEmail, Action: personal.ActionSetEmail})
+		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonEmailSignInOff})
 	}
 	login := a.login()
 	if login.refusal() == personal.CodeAccountDisabled {
@@ -205,11 +202,11 @@ func (s *Service) explainState(
 		}
 		verdicts = append(verdicts, v)
 	}
-	switch valid := len(identities) - voidIdentities(identities); {
+	switch {
 	case password.Verifiable(a.PasswordHash):
-	case valid > 0:
-		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonIdentities, Count: valid})
-	case len(passkeys) > voidPasskeys(passkeys):
+	case len(identities) > 0:
+		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonIdentities, Count: len(identities)})
+	case len(passkeys) > 0:
 	default:
 		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonNoPassword, Action: newPasswordAction(a)})
 	}
@@ -225,33 +222,6 @@ func newPasswordAction(a Account) personal.Action {
 		return personal.ActionSetEmail
 	}
 	return personal.ActionRecover
-}
-
-// explainIdentities counts the identities that sign the user in no more.
-func explainIdentities(identities []personal.LinkedIdentity) []personal.Verdict {
-	void := voidIdentities(identities)
-	if void == 0 {
-		return nil
-	}
-	return []personal.Verdict{{Reason: personal.ReasonIdentitiesVoid, Count: void}}
-}
-
-func voidIdentities(identities []personal.LinkedIdentity) int {
-	return count(identities, func(i personal.LinkedIdentity) bool { return i.Void })
-}
-
-func voidPasskeys(passkeys []personal.Passkey) int {
-	return count(passkeys, func(p personal.Passkey) bool { return p.Void })
-}
-
-// count returns how many of a list fulfil a condition.
-func count[T any](list []T, condition func(T) bool) (n int) {
-	for _, v := range list {
-		if condition(v) {
-			n++
-		}
-	}
-	return n
 }
 
 // explainCodes returns that codes of the app are blocked away from fully known addresses.
@@ -276,17 +246,13 @@ func (s *Service) explainFactor(ctx context.Context, a Account) ([]personal.Verd
 		fail("counting recovery codes", err)
 }
 
-// explainPasskeys counts the passkeys that sign the user in, and those that do so only after
-// they have proved who they are. What keeps the user out otherwise may not concern passkeys.
-func explainPasskeys(passkeys []personal.Passkey) (verdicts []personal.Verdict) {
-	void := voidPasskeys(passkeys)
-	if valid := len(passkeys) - void; valid > 0 {
-		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonPasskeys, Count: valid})
+// explainPasskeys counts the passkeys that sign the user in. What keeps the user out otherwise may
+// not concern passkeys.
+func explainPasskeys(passkeys []personal.Passkey) []personal.Verdict {
+	if len(passkeys) == 0 {
+		return nil
 	}
-	if void > 0 {
-		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonPasskeysVoid, Count: void})
-	}
-	return verdicts
+	return []personal.Verdict{{Reason: personal.ReasonPasskeys, Count: len(passkeys)}}
 }
 
 // explainMails returns what keeps mails from reaching the user.

@@ -109,22 +109,6 @@ func (s *stuck) imports(t *testing.T, login, hash string) {
 	s.id = found.ID
 }
 
-// importedOnce stores the user as the import of the first release did, which took any
-// login.
-func (s *stuck) importedOnce(t *testing.T, login string) {
-	t.Helper()
-	email, _ := accounts.ParseEmail(s.email())
-	a := accounts.Account{Login: login, LoginKey: login, Email: email, PasswordHash: bcryptHash, CredentialVersion: 1, Created: s.clock.Now(),
-		Updated: s.clock.Now()}
-	outcomes, err := s.store.AddAccounts(t.Context(), []accounts.Account{a}, func([]transfer.Outcome) transfer.FollowUp {
-		return transfer.FollowUp{}
-	})
-	if err != nil || outcomes[0].ID == 0 {
-		t.Fatalf("got %v, error %v", outcomes, err)
-	}
-	s.id = outcomes[0].ID
-}
-
 // guesses enters wrong passwords until they are refused.
 func (s *stuck) guesses(t *testing.T, address func(i int) string, login string) {
 	t.Helper()
@@ -225,17 +209,6 @@ var situations = map[string]struct {
 		s.typed = strings.ToUpper(s.email())
 		return personal.Verdict{Reason: personal.ReasonEmailSignInOff}
 	}, func(_ *testing.T, s *stuck) { s.typed = s.login }},
-	"a login of the first release that is not the e-mail": {func(t *testing.T, s *stuck) personal.Verdict {
-		s.typed = "old-" + s.email()
-		s.importedOnce(t, s.typed)
-		s.wantTry(t, s.home, s.typed, goodPassword, personal.CodeInvalidCredentials)
-		return personal.Verdict{Reason: personal.ReasonLoginNotEmail, Action: personal.ActionSetEmail}
-	}, setsEmail(func(s *stuck) string { return s.typed })},
-	"such a login, found by the id": {func(t *testing.T, s *stuck) personal.Verdict {
-		s.importedOnce(t, "old-"+s.email())
-		s.typed = fmt.Sprint(s.id)
-		return personal.Verdict{Reason: personal.ReasonLoginNotEmail, Action: personal.ActionSetEmail}
-	}, setsEmail(func(s *stuck) string { return "old-" + s.email() })},
 	"disabled by an administrator": {func(t *testing.T, s *stuck) personal.Verdict {
 		s.joins(t)
 		must(t, s.service.DisableUser(t.Context(), s.id))
@@ -289,13 +262,6 @@ var situations = map[string]struct {
 		s.drain(t)
 		return personal.Verdict{Reason: personal.ReasonIdentities, Count: 1}
 	}, recovers},
-	"an older version has changed the account of a provider's user": {func(t *testing.T, s *stuck) personal.Verdict {
-		s.joins(t)
-		s.link(t, s.id, s.login)
-		s.exec(t, fmt.Sprintf("UPDATE personal_accounts SET credential_version = credential_version + 1 WHERE id = %d", s.id))
-		s.wantFound(t, s.login, false)
-		return personal.Verdict{Reason: personal.ReasonIdentitiesVoid, Count: 1}
-	}, func(t *testing.T, s *stuck) { s.link(t, s.id, s.login) }},
 	"a code is needed": {func(t *testing.T, s *stuck) personal.Verdict {
 		s.enrols(t)
 		s.factor.wantTry(t, at(t, s.home), s.factor.recoveryCode(), "")

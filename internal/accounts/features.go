@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/cms-personal/personal/internal/password"
@@ -9,20 +10,13 @@ import (
 
 // Features implements [personal.Service].
 func (s *Service) Features(context.Context) (personal.Features, error) {
-	verification := VerificationOff
-	switch {
-	case s.verificationRequired():
-		verification = VerificationRequired
-	case s.verifies(): // also "required" that is not in force
-		verification = VerificationOptional
-	}
 	return personal.Features{
 		PasswordMinLength: s.settings.MinPassword,
 		PasswordMaxBytes:  password.MaxBytes,
 		LoginMinLength:    minLogin,
 		LoginMaxLength:    maxLogin,
 		LoginWithEmail:    s.settings.LoginWithEmail,
-		EmailVerification: verification,
+		EmailVerification: cmp.Or(s.settings.EmailVerification, VerificationOff),
 		TwoFactor:         s.offersTwoFactor() == nil,
 		Passkeys:          s.offersPasskeys() == nil,
 		DeletionGrace:     s.settings.DeletionGrace,

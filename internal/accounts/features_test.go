@@ -14,19 +14,16 @@ import (
 // The service has no store and no host: the answer needs neither.
 func TestFeatures_AreWhatIsInForce(t *testing.T) {
 	for name, c := range map[string]struct {
-		setting           accounts.EmailVerification
-		keys              bool
-		required, offered bool // in force
-		want              accounts.EmailVerification
-		twoFactor         bool
+		setting       accounts.EmailVerification
+		keys, offered bool
+		twoFactor     bool
 	}{
-		"nothing":                        {setting: accounts.VerificationOff, want: personal.VerificationOff},
-		"optional":                       {setting: accounts.VerificationOptional, want: personal.VerificationOptional},
-		"required, not yet in force":     {setting: accounts.VerificationRequired, want: personal.VerificationOptional},
-		"required":                       {setting: accounts.VerificationRequired, required: true, want: personal.VerificationRequired},
-		"second factor":                  {setting: accounts.VerificationOff, keys: true, offered: true, want: personal.VerificationOff, twoFactor: true},
-		"second factor, not in force":    {setting: accounts.VerificationOff, keys: true, want: personal.VerificationOff},
-		"second factor, no key encrypts": {setting: accounts.VerificationOff, offered: true, want: personal.VerificationOff},
+		"nothing":                        {setting: accounts.VerificationOff},
+		"optional":                       {setting: accounts.VerificationOptional},
+		"required":                       {setting: accounts.VerificationRequired},
+		"second factor":                  {setting: accounts.VerificationOff, keys: true, offered: true, twoFactor: true},
+		"second factor, switched off":    {setting: accounts.VerificationOff, keys: true},
+		"second factor, no key encrypts": {setting: accounts.VerificationOff, offered: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			settings := accounts.Settings{MinPassword: 12, EmailVerification: c.setting, DeletionGrace: 90 * time.Minute}
@@ -34,7 +31,6 @@ func TestFeatures_AreWhatIsInForce(t *testing.T) {
 				twoFactors(t)(&settings)
 			}
 			service := accounts.New(settings, nil, nil, nil, slog.New(slog.DiscardHandler), func() {})
-			service.RequireVerification(c.required)
 			service.OfferTwoFactor(c.offered)
 			got, err := service.Features(t.Context())
 			if err != nil {
@@ -42,7 +38,7 @@ func TestFeatures_AreWhatIsInForce(t *testing.T) {
 			}
 			want := personal.Features{
 				PasswordMinLength: 12, PasswordMaxBytes: 1024, LoginMinLength: 3, LoginMaxLength: 64,
-				EmailVerification: c.want, TwoFactor: c.twoFactor, DeletionGrace: 90 * time.Minute,
+				EmailVerification: c.setting, TwoFactor: c.twoFactor, DeletionGrace: 90 * time.Minute,
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("features (-want +got):\n%s", diff)

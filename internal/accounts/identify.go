@@ -112,7 +112,7 @@ const shortWalk = 64
 // guess; it does not affect the session. An address that presents many of them is
 // refused before the long walk.
 func (s *Service) walk(ctx context.Context, session Session, secret token.Secret) (behind int64, currentSecret token.Secret, err error) {
-	maxBehind := session.maxBehind()
+	maxBehind := session.Rotations
 	behind, currentSecret, ok := token.Distance(session.ChainKey, secret, session.Current, min(maxBehind, shortWalk))
 	if ok {
 		return behind, currentSecret, nil

@@ -11,12 +11,10 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// IdentityStore keeps the identities of accounts at providers. Each has the credential version of
-// its account. Every operation that raises the version and keeps identities carries it along for
-// those that have the present one.
+// IdentityStore keeps the identities of accounts at providers.
 type IdentityStore interface {
 	// LinkIdentity stores that an identity is an account's, and the jobs. If it is that already,
-	// with the present credential version, nothing changes. ErrNotFound without such an
+	// nothing changes. ErrNotFound without such an
 	// account; with a proof, ErrStale if the account is disabled or its credential version has
 	// changed, and ErrProofVoid; ErrIdentityTaken; ErrTooManyIdentities; else the error of l.May.
 	LinkIdentity(ctx context.Context, l LinkIdentity) error
@@ -55,10 +53,9 @@ type WaysIn struct {
 // StoredIdentity is an identity of an account.
 type StoredIdentity struct {
 	personal.Identity
-	AccountID         int64
-	CredentialVersion int64 // the account's: with another one the identity is void
-	WithCode          bool  // it was linked with a code of the second factor in force
-	Linked            time.Time
+	AccountID int64
+	WithCode  bool // it was linked with a code of the second factor in force
+	Linked    time.Time
 }
 
 // Check returns an error that says why an identity cannot be one that was linked, without its
@@ -76,11 +73,6 @@ var (
 	// ErrTooManyIdentities means that the account has as many as it may have.
 	ErrTooManyIdentities = errors.New("the account has too many identities")
 )
-
-// Void reports whether an identity of the account signs no one in, as [Passkey.Void] does.
-func (i StoredIdentity) Void(a Account) bool {
-	return i.CredentialVersion != a.CredentialVersion && a.HasWayIn()
-}
 
 // LinkIdentity implements [personal.Administration].
 func (s *Service) LinkIdentity(ctx context.Context, r personal.LinkIdentityRequest) error {
@@ -169,10 +161,7 @@ func (s *Service) FindIdentity(ctx context.Context, i personal.Identity) (userID
 	if err := checkIdentity(i).Err(); err != nil {
 		return 0, err
 	}
-	found, account, err := s.store.FindIdentity(ctx, i)
-	if err == nil && found.Void(account) {
-		err = ErrNotFound
-	}
+	_, account, err := s.store.FindIdentity(ctx, i)
 	if err != nil {
 		return 0, failWith(personal.CodeNotFound, "finding an identity", err)
 	}
@@ -210,7 +199,7 @@ func (s *Service) OtherWaysIn(ctx context.Context, a Account) (passkeys []person
 		return nil, nil, fail("reading identities", err)
 	}
 	for _, i := range stored {
-		identities = append(identities, personal.LinkedIdentity{Identity: i.Identity, Linked: i.Linked, Void: i.Void(a)})
+		identities = append(identities, personal.LinkedIdentity{Identity: i.Identity, Linked: i.Linked})
 	}
-	return passkeysOf(keys, a), identities, nil
+	return passkeysOf(keys), identities, nil
 }

@@ -162,9 +162,8 @@ func (r *resident) removeFactorByAdministrator() {
 	})
 }
 
-// Each operation that raises the credential version carries identities along. What an older
-// release has done makes them void for good.
-func TestIdentity_KeepsTheCredentialVersion(t *testing.T) {
+// Each operation that raises the credential version keeps identities, but a recovery.
+func TestIdentity_OutlivesChangesOfTheAccount(t *testing.T) {
 	for name, do := range map[string]func(r *resident){
 		"password":     func(r *resident) { r.changePassword(home) },
 		"factor on":    func(r *resident) { r.confirmFactor(home) },
@@ -190,39 +189,13 @@ func TestIdentity_KeepsTheCredentialVersion(t *testing.T) {
 			testdb.Database(t, func(t *testing.T, url string) {
 				f := offering(t, url)
 				r := &resident{&factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}, t}
-				f.link(t, r.in.UserID, "void")
-				f.exec(t, "UPDATE personal_accounts SET credential_version = credential_version + 1")
-				f.wantFound(t, "void", false)
 				f.link(t, r.in.UserID, "valid")
 				r.signIn(home)
 				do(r)
 				f.wantFound(t, "valid", true)
-				f.wantFound(t, "void", false)
-				f.link(t, r.in.UserID, "void") // again
-				f.wantFound(t, "void", true)
 			})
 		})
 	}
-}
-
-// Who has neither password nor e-mail could never prove again that the account is theirs.
-func TestIdentity_OfAnAccountWithoutPasswordAndEmailIsNeverVoid(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		id, err := f.service.CreateUser(t.Context(), personal.CreateUserRequest{Login: "ada"})
-		must(t, err)
-		must(t, f.service.LinkIdentity(t.Context(), personal.LinkIdentityRequest{Identity: subject("ada"), UserID: id}))
-		f.exec(t, "UPDATE personal_accounts SET credential_version = credential_version + 1")
-		f.wantFound(t, "ada", true)
-		must(t, f.service.SetEmail(t.Context(), personal.SetEmailRequest{UserID: id, Email: "ada@example.com"}))
-		f.wantFound(t, "ada", true) // its user has no proof but this identity
-		f.exec(t, "UPDATE personal_accounts SET credential_version = credential_version + 1")
-		f.wantFound(t, "ada", false)
-		record, err := f.service.User(t.Context(), id)
-		if err != nil || len(record.Identities) != 1 || !record.Identities[0].Void {
-			t.Errorf("got the identities %+v, error %v; want a void one", record.Identities, err)
-		}
-	})
 }
 
 // With a second factor, a recovery keeps what was linked with a code of it.
@@ -286,8 +259,6 @@ func TestUnlinkIdentity_EndsTheSessionsOfSignIn(t *testing.T) {
 		id := f.register(t, "ada").Credentials.UserID
 		f.signInFrom(t, "ada", goodPassword, home, "")
 		must(t, f.signInBy(at(t, home), id, ""))
-		f.exec(t, "INSERT INTO personal_sessions (account_id, selector, chain_key, newest, created, rotated, used, last_seen, address, agent) "+
-			"SELECT account_id, newest, chain_key, selector, created, rotated, used, last_seen, address, agent FROM personal_sessions WHERE method = 'oidc'")
 		f.link(t, id, "ada")
 		must(t, f.service.UnlinkIdentity(t.Context(), personal.UnlinkIdentityRequest{Identity: subject("ada"), UserID: id}))
 		sessions, err := f.service.UserSessions(t.Context(), id)
@@ -296,7 +267,7 @@ func TestUnlinkIdentity_EndsTheSessionsOfSignIn(t *testing.T) {
 		for _, s := range sessions {
 			left[s.Method]++
 		}
-		if want := fmt.Sprint(map[string]int{"": 1, personal.MethodPassword: 1, personal.MethodRegistration: 1}); fmt.Sprint(left) != want {
+		if want := fmt.Sprint(map[string]int{personal.MethodPassword: 1, personal.MethodRegistration: 1}); fmt.Sprint(left) != want {
 			t.Errorf("got sessions by method %v, want %v", left, want)
 		}
 	})

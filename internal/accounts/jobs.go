@@ -11,13 +11,12 @@ import (
 
 // The kinds of jobs that the domain stores.
 const (
-	KindEvent       outbox.Kind = "event"         // hands an event to the host
-	KindRecovery    outbox.Kind = "recovery"      // finds the account of a recovery request and mails a token
-	KindEmailChange outbox.Kind = "email_change"  // mails a token to the new address
-	KindNotice      outbox.Kind = "notice"        // informs the user of what happened to the account
-	KindEmailNotice outbox.Kind = "email_changed" // a notice that an earlier release has stored
-	KindDeletion    outbox.Kind = "deletion"      // mails the token that undoes a deletion
-	KindErasure     outbox.Kind = "erasure"       // tells the host that a user was erased
+	KindEvent       outbox.Kind = "event"        // hands an event to the host
+	KindRecovery    outbox.Kind = "recovery"     // finds the account of a recovery request and mails a token
+	KindEmailChange outbox.Kind = "email_change" // mails a token to the new address
+	KindNotice      outbox.Kind = "notice"       // informs the user of what happened to the account
+	KindDeletion    outbox.Kind = "deletion"     // mails the token that undoes a deletion
+	KindErasure     outbox.Kind = "erasure"      // tells the host that a user was erased
 
 	KindVerification outbox.Kind = "verification" // mails a token to the address that is to be confirmed
 	KindResend       outbox.Kind = "email_resend" // finds the account of a request for another such mail
@@ -70,7 +69,6 @@ func (s *Service) Jobs() map[outbox.Kind]outbox.Handler {
 		KindRecovery:    handler(s.lookedUp(s.sendRecovery)),
 		KindEmailChange: handler(s.sendEmailToken),
 		KindNotice:      handler(s.sendNotice),
-		KindEmailNotice: handler(s.sendNotice),
 		KindDeletion:    handler(s.sendDeletion),
 		KindErasure:     handler(s.eraseInHost),
 

@@ -211,27 +211,3 @@ func TestKnownAddress_CountsFromTheNextSignInAfterItHasExpired(t *testing.T) {
 		}
 	})
 }
-
-// Rows of an earlier release do not say for which credentials an address is known. The
-// upgrade must not warn every user.
-func TestKnownAddress_OfAnEarlierReleaseIsNotNew(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		f.register(t, "ada")
-		f.signInFrom(t, "ada", goodPassword, home, "")
-		f.exec(t, "UPDATE personal_places SET since = NULL, credential_version = NULL, email_key = ''")
-		f.drain(t)
-		before := len(f.host.Mails())
-		f.clock.Advance(48 * time.Hour)
-		f.signInFrom(t, "ada", goodPassword, home, "")
-		f.drain(t)
-		if got := len(f.host.Mails()) - before; got != 0 {
-			t.Errorf("got %d mails about a sign-in at home, want none", got)
-		}
-		f.signInFrom(t, "ada", goodPassword, abroad, "")
-		f.drain(t)
-		if got := len(f.host.Mails()) - before; got != 1 {
-			t.Errorf("got %d mails about a sign-in abroad, want 1", got)
-		}
-	})
-}

@@ -72,9 +72,8 @@ type mailRequest struct {
 	Address   netip.Addr `json:"address,omitzero"` // of the caller, but not of an administrator: it is not the user's business
 	MailID    string     `json:"mail_id"`
 
-	// Jobs of release 0.1.0 have none of these: their mails count as the user's.
 	Shared        bool `json:"shared,omitempty"`        // many callers seem to share the address
-	Administrator bool `json:"administrator,omitempty"` // an administrator caused the mail
+	Administrator bool `json:"administrator,omitempty"` // an administrator caused the mail; else it counts as the user's
 }
 
 func newMailRequest(ctx context.Context, by personal.Actor) mailRequest {

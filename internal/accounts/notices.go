@@ -51,15 +51,11 @@ func (s *Service) reports(
 }
 
 // sendNotice mails a notice in the account's language. An account without an address
-// gets none, and a deleted one leaves none. The jobs of release 0.1.0 have no account.
+// gets none, and a deleted one leaves none.
 func (s *Service) sendNotice(ctx context.Context, accountID int64, n noticeJob) error {
-	var account SeenAccount
-	if accountID != 0 {
-		var found bool
-		var err error
-		if account, found, err = s.jobAccount(ctx, accountID); err != nil || !found {
-			return err
-		}
+	account, found, err := s.jobAccount(ctx, accountID)
+	if err != nil || !found {
+		return err
 	}
 	to := account.Email
 	if n.To != "" {
@@ -68,10 +64,6 @@ func (s *Service) sendNotice(ctx context.Context, accountID int64, n noticeJob) 
 	if to.Key == "" {
 		return nil
 	}
-	if n.Time.IsZero() {
-		n.Time = s.store.Now()
-	}
-	n.Kind = cmp.Or(n.Kind, mailtext.EmailChanged)
 	n.Locale = cmp.Or(account.Locale, n.Locale)
 	confirmed := n.Confirmed || account.EmailVerified && account.Email.Key == to.Key
 	m := outgoingMail{kind: n.Kind, request: n.mailRequest, accountID: accountID, to: to, own: ownMailbox(to, confirmed)}

@@ -318,20 +318,3 @@ func TestSignIn_NoticeCostsNoStatement(t *testing.T) {
 		}
 	})
 }
-
-// Before an update, release 0.1.0 may have stored a notice. Its jobs have no account.
-func TestNotices_OfThePreviousReleaseAreSent(t *testing.T) {
-	f := newFixture(t, testdb.SQLite(t))
-	err := f.store.Enqueue(t.Context(), accounts.NewJob{
-		Kind: "email_changed", Payload: []byte(`{"to":"Old@example.com","locale":"ru","mail_id":"m1"}`),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.drain(t)
-	mails := f.host.Mails()
-	if len(mails) != 1 || mails[0].ID != "m1" {
-		t.Fatalf("got mails %v, want m1", mails)
-	}
-	wantMail(t, f, mails[0], "Old@example.com", mailtext.EmailChanged, "ru", mailtext.Letter{Time: f.clock.Now()})
-}

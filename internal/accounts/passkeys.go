@@ -46,7 +46,7 @@ type PasskeyStore interface {
 	// ErrAttemptUsed; ErrPasskeyTaken if an account has the credential id; ErrTooManyPasskeys;
 	// ErrStale if the credential version has changed, the account is disabled, or the session of
 	// the attempt has ended.
-	AddPasskey(ctx context.Context, p Passkey, attempt AttemptUse, jobs ...NewJob) (id int64, err error)
+	AddPasskey(ctx context.Context, p Passkey, credentialVersion int64, attempt AttemptUse, jobs ...NewJob) (id int64, err error)
 	// ConfirmedPasskey returns the account's passkey that a confirmation has added. ErrNotFound.
 	ConfirmedPasskey(ctx context.Context, accountID int64, confirmation [32]byte) (Passkey, error)
 	// RenamePasskey renames a passkey of the account; a missing one is no error.
@@ -93,10 +93,9 @@ type Passkey struct {
 	Created      time.Time
 	LastUsed     time.Time // zero: never
 
-	CredentialVersion int64    // the account's: with another one the passkey is void
-	WithCode          bool     // it was added with a code of the second factor in force, and needs none
-	Confirmation      [32]byte // of the request that added it
-	UserHandle        []byte   // the account's; only as FindPasskey returns it
+	WithCode     bool     // it was added with a code of the second factor in force, and needs none
+	Confirmation [32]byte // of the request that added it
+	UserHandle   []byte   // the account's; only as FindPasskey returns it
 }
 
 // PasskeyAttempt is a ceremony that waits in a session.
@@ -122,15 +121,13 @@ type AttemptUse struct {
 
 // PasskeyUse is the response of a passkey that was found right. The transaction that it
 // authorises uses its attempt up, and stores the state of the passkey. It fails with
-// ErrAttemptUsed also if the passkey was removed or has another credential version by now. The
-// zero value is none.
+// ErrAttemptUsed also if the passkey was removed. The zero value is none.
 type PasskeyUse struct {
-	ID                int64
-	CredentialVersion int64 // of the passkey, when it was read
-	SignCount         uint32
-	BackedUp          bool
-	Attempt           AttemptUse
-	OnClone           func() []NewJob // stored if the sign count has not risen
+	ID        int64
+	SignCount uint32
+	BackedUp  bool
+	Attempt   AttemptUse
+	OnClone   func() []NewJob // stored if the sign count has not risen
 }
 
 // Check returns an error that says why a passkey cannot be one that a user has added, without its
@@ -152,12 +149,6 @@ func (p Passkey) Check() error {
 // userHandleSize is the length of user handles in bytes.
 const userHandleSize = 32
 
-// Void reports whether an older version has changed the account's credentials since the passkey
-// was added or lifted. Of an account that a passkey alone can open none is void.
-func (p Passkey) Void(a Account) bool {
-	return p.CredentialVersion != a.CredentialVersion && a.HasWayIn()
-}
-
 // HasWayIn reports whether the account can be signed in to, or recovered, without a passkey or
 // an identity.
 func (a Account) HasWayIn() bool { return a.Email.Key != "" || password.Verifiable(a.PasswordHash) }
@@ -165,16 +156,14 @@ func (a Account) HasWayIn() bool { return a.Email.Key != "" || password.Verifiab
 // needsCode reports whether a sign-in or a proof with the passkey needs a code.
 func (p Passkey) needsCode(a Account) bool { return a.TwoFactor.On() && !p.WithCode }
 
-func passkeyOf(p Passkey, a Account) personal.Passkey {
-	return personal.Passkey{
-		ID: strconv.FormatInt(p.ID, 10), Name: p.Name, Created: p.Created, LastUsed: p.LastUsed, BackedUp: p.BackedUp, Void: p.Void(a),
-	}
+func passkeyOf(p Passkey) personal.Passkey {
+	return personal.Passkey{ID: strconv.FormatInt(p.ID, 10), Name: p.Name, Created: p.Created, LastUsed: p.LastUsed, BackedUp: p.BackedUp}
 }
 
-func passkeysOf(list []Passkey, a Account) []personal.Passkey {
+func passkeysOf(list []Passkey) []personal.Passkey {
 	var all []personal.Passkey
 	for _, p := range list {
-		all = append(all, passkeyOf(p, a))
+		all = append(all, passkeyOf(p))
 	}
 	return all
 }
@@ -214,11 +203,9 @@ func (s *Service) BeginPasskey(ctx context.Context, r personal.BeginPasskeyReque
 	if err != nil {
 		return begun, fail("reading passkeys", err)
 	}
-	var usable [][]byte
+	usable := make([][]byte, 0, len(list))
 	for _, p := range list {
-		if !p.Void(who.account) {
-			usable = append(usable, p.CredentialID)
-		}
+		usable = append(usable, p.CredentialID)
 	}
 	text, attempt := newAttempt(who, personal.PasskeyProve)
 	if err := s.store.AddAttempt(ctx, attempt); err != nil {
@@ -356,8 +343,6 @@ func (s *Service) checkPasskey(ctx context.Context, attempt, credential string) 
 		err = errOtherHandle
 	case err == nil && used:
 		err = ErrAttemptUsed
-	case err == nil && p.Void(a):
-		err = errVoidPasskey
 	}
 	if err != nil {
 		s.refusedPasskey(ctx, a.ID, err)
@@ -369,7 +354,7 @@ func (s *Service) checkPasskey(ctx context.Context, attempt, credential string) 
 // usePasskey is what is stored when a passkey was used.
 func (s *Service) usePasskey(ctx context.Context, p Passkey, after passkey.Key, a Account, attempt AttemptUse) PasskeyUse {
 	return PasskeyUse{
-		ID: p.ID, CredentialVersion: p.CredentialVersion, SignCount: after.SignCount, BackedUp: after.BackedUp, Attempt: attempt,
+		ID: p.ID, SignCount: after.SignCount, BackedUp: after.BackedUp, Attempt: attempt,
 		OnClone: func() []NewJob {
 			return s.reports(ctx, personal.ActorUser, personal.EventPasskeyCloned, mailtext.PasskeyCloned, a.ID, a.Email)
 		},
@@ -380,7 +365,6 @@ func (s *Service) usePasskey(ctx context.Context, p Passkey, after passkey.Key, 
 var (
 	errUnknownPasskey = errors.New("no account has the passkey")
 	errOtherHandle    = errors.New("the user handle is missing or another one")
-	errVoidPasskey    = errors.New("the passkey is void")
 )
 
 // refusedPasskey logs why the response of a passkey was refused, of the account or of an unknown
@@ -458,7 +442,7 @@ func (s *Service) checkProof(ctx context.Context, who caller, text, credential s
 	if err != nil {
 		return p, use, err
 	}
-	if len(assertion.UserHandle) > 0 && string(assertion.UserHandle) != string(p.UserHandle) || p.Void(who.account) {
+	if len(assertion.UserHandle) > 0 && string(assertion.UserHandle) != string(p.UserHandle) {
 		return p, use, passkey.ErrInvalid
 	}
 	return p, s.usePasskey(ctx, p, after, who.account, AttemptUse{Digest: attempt.Digest, SessionID: who.session.ID}), nil
@@ -548,12 +532,12 @@ func (s *Service) ConfirmPasskey(ctx context.Context, r personal.ConfirmPasskeyR
 	p, err := s.newPasskey(ctx, who, r.Attempt, r.Credential)
 	if err == nil {
 		p.passkey.Name, p.passkey.Confirmation = r.Name, confirmation
-		p.passkey.ID, err = s.store.AddPasskey(ctx, p.passkey, p.attempt, s.passkeyAdded(ctx, a)...)
+		p.passkey.ID, err = s.store.AddPasskey(ctx, p.passkey, a.CredentialVersion, p.attempt, s.passkeyAdded(ctx, a)...)
 	}
 	if errors.Is(err, passkey.ErrInvalid) || errors.Is(err, ErrAttemptUsed) { // a repetition?
 		found, missing := s.store.ConfirmedPasskey(ctx, a.ID, confirmation)
 		if missing == nil {
-			return passkeyOf(found, a), nil
+			return passkeyOf(found), nil
 		}
 		if !errors.Is(missing, ErrNotFound) {
 			return none, fail("finding a passkey", missing)
@@ -571,7 +555,7 @@ func (s *Service) ConfirmPasskey(ctx context.Context, r personal.ConfirmPasskeyR
 	if err := s.committed(personal.CodeUnauthenticated, "storing a passkey", err); err != nil {
 		return none, err
 	}
-	return passkeyOf(p.passkey, a), nil
+	return passkeyOf(p.passkey), nil
 }
 
 // createdPasskey is a passkey that an authenticator has created.
@@ -593,7 +577,7 @@ func (s *Service) newPasskey(ctx context.Context, who caller, text, credential s
 	return createdPasskey{
 		passkey: Passkey{
 			AccountID: who.account.ID, Key: key, RelyingParty: s.settings.Passkeys.ID, Created: s.store.Now(),
-			CredentialVersion: attempt.CredentialVersion, WithCode: attempt.WithCode,
+			WithCode: attempt.WithCode,
 		},
 		attempt: AttemptUse{Digest: attempt.Digest, SessionID: who.session.ID},
 	}, nil
@@ -620,7 +604,7 @@ func (s *Service) Passkeys(ctx context.Context, c personal.Credentials) ([]perso
 		return nil, err
 	}
 	list, err := s.store.Passkeys(ctx, who.account.ID)
-	return passkeysOf(list, who.account), fail("reading passkeys", err)
+	return passkeysOf(list), fail("reading passkeys", err)
 }
 
 // RenamePasskey implements [personal.Service].
@@ -677,7 +661,7 @@ func (s *Service) RemovePasskeys(ctx context.Context, id int64) error {
 	return s.committed(personal.CodeNotFound, "removing passkeys", err)
 }
 
-// passkeyAdded are the jobs that report a passkey that was added or lifted.
+// passkeyAdded are the jobs that report a passkey that was added.
 func (s *Service) passkeyAdded(ctx context.Context, a Account) []NewJob {
 	return s.reports(ctx, personal.ActorUser, personal.EventPasskeyAdded, mailtext.PasskeyAdded, a.ID, a.Email)
 }

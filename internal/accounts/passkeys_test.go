@@ -335,145 +335,22 @@ func TestPasskey_EventsAndNotices(t *testing.T) {
 	})
 }
 
-// An older version raises the credential version and knows no passkeys.
-func TestPasskey_IsVoidAfterAnOlderVersionHasChangedCredentials(t *testing.T) {
+// An account keeps its last way in.
+func TestPasskey_LastWayInStays(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
-		id := u.in.UserID
-		older := func() {
-			f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET credential_version = credential_version + 1 WHERE id = %d", id))
-		}
-		older()
-		u.wantSignIn(t, "", personal.CodeInvalidCredentials)
-		begun, err := f.service.BeginPasskey(t.Context(), personal.BeginPasskeyRequest{Credentials: u.in, Purpose: personal.PasskeyProve})
-		if err != nil || strings.Contains(begun.Options, `"id"`) {
-			t.Errorf("got options %s, error %v; want none with a void passkey", begun.Options, err)
-		}
-		credential, err := u.device.Get(begun.Options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.service.Prove(t.Context(), personal.ProveRequest{Credentials: u.in, Attempt: begun.Attempt,
-			Credential: credential}); err == nil {
-			t.Error("a void passkey gives a proof")
-		}
-		wantListed := func(void bool) {
-			t.Helper()
-			list, err := f.service.Passkeys(t.Context(), u.in)
-			if err != nil || len(list) != 1 || list[0].Void != void {
-				t.Errorf("got passkeys %+v, error %v; want one with void %t", list, err, void)
-			}
-			if record, err := f.service.User(t.Context(), id); err != nil || len(record.Passkeys) != 1 || record.Passkeys[0].Void != void {
-				t.Errorf("got the record %+v, error %v; want one passkey with void %t", record, err, void)
-			}
-		}
-		wantListed(true)
-		in := f.changePassword(t, u.in, goodPassword, goodPassword+"!") // which does not make it valid
-		u.in = f.changePassword(t, in, goodPassword+"!", goodPassword)
-		u.wantSignIn(t, "", personal.CodeInvalidCredentials)
-		if e, err := f.service.Explain(t.Context(), personal.ExplainRequest{Login: "ada"}); err != nil ||
-			!slices.ContainsFunc(e.Verdicts, func(v personal.Verdict) bool { return v.Reason == personal.ReasonPasskeysVoid && v.Count == 1 }) {
-			t.Errorf("got %+v, error %v; want the verdict %s", e.Verdicts, err, personal.ReasonPasskeysVoid)
-		}
-		lift := func(id string) {
-			t.Helper()
-			if _, err := f.service.Prove(t.Context(), personal.ProveRequest{Credentials: u.in, Password: goodPassword, ID: id}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		lift("0" + u.added.ID) // not its id
-		u.wantSignIn(t, "", personal.CodeInvalidCredentials)
-		reported := func() (events, notices int) {
-			for _, e := range f.published(t, id) {
-				if e == personal.EventPasskeyAdded {
-					events++
-				}
-			}
-			for _, m := range f.host.Mails() {
-				if m.Subject == "A passkey was added" {
-					notices++
-				}
-			}
-			return events, notices
-		}
-		lift(u.added.ID)
-		lift(u.added.ID) // which changes nothing
-		if events, notices := reported(); events != 2 || notices != 2 {
-			t.Errorf("got %d events and %d notices, want those of the addition and of the lift", events, notices)
-		}
-		wantListed(false)
-		u.wantSignIn(t, "", "")
-		u.in = f.changePassword(t, u.in, goodPassword, goodPassword+"!")
-		u.wantSignIn(t, "", "")
-
-		// Of an account that nothing else opens it stays valid.
-		f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET password_hash = '', email = '', email_key = NULL WHERE id = %d", id))
-		older()
-		u.wantSignIn(t, "", "")
-		if err := f.service.RemovePasskeys(t.Context(), id); personal.CodeOf(err) != personal.CodeLastWayIn {
+		f.exec(t, "UPDATE personal_accounts SET password_hash = '', email = '', email_key = NULL")
+		if err := f.service.RemovePasskeys(t.Context(), u.in.UserID); personal.CodeOf(err) != personal.CodeLastWayIn {
 			t.Errorf("removing the last way in: got %v, want %s", err, personal.CodeLastWayIn)
 		}
-		in2, err := u.signIn(t, t.Context(), "")
+		in, err := u.signIn(t, t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		remove := personal.RemovePasskeyRequest{Credentials: in2.Credentials, ID: u.added.ID, Proof: in2.Proof.Proof}
+		remove := personal.RemovePasskeyRequest{Credentials: in.Credentials, ID: u.added.ID, Proof: in.Proof.Proof}
 		wantCode(t, f.service.RemovePasskey(t.Context(), remove), personal.CodeLastWayIn)
 		u.wantSignIn(t, "", "")
-	})
-}
-
-// An account without password and e-mail has valid passkeys only. Its first password or e-mail
-// makes none void.
-func TestPasskey_StaysValidWhenItsAccountGetsAnotherWayIn(t *testing.T) {
-	for name, change := range map[string]func(*testing.T, *passkeyUser){
-		"a password": func(t *testing.T, u *passkeyUser) {
-			in, err := u.signIn(t, t.Context(), "")
-			must(t, err)
-			_, err = u.f.service.ChangePassword(t.Context(), personal.ChangePasswordRequest{
-				Credentials: in.Credentials, Proof: in.Proof.Proof, Password: otherPassword, ConfirmPassword: otherPassword,
-			})
-			must(t, err)
-		},
-		"an e-mail by an administrator": func(t *testing.T, u *passkeyUser) { u.f.setEmail(t, u.in.UserID, "ada@example.org") },
-		"an e-mail by its user": func(t *testing.T, u *passkeyUser) {
-			in, err := u.signIn(t, t.Context(), "")
-			must(t, err)
-			must(t, u.f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: in.Credentials, Proof: in.Proof.Proof,
-				Email: "ada@example.org"}))
-			u.f.drain(t)
-			_, err = u.f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: u.f.tokens()[0]})
-			must(t, err)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			testdb.Database(t, func(t *testing.T, url string) {
-				f := withPasskeys(t, url)
-				u := f.passkeyUser(t, "ada")
-				f.exec(t, "UPDATE personal_accounts SET password_hash = '', email = '', email_key = NULL, credential_version = credential_version + 1")
-				change(t, u)
-				u.wantSignIn(t, "", "")
-				f.exec(t, "UPDATE personal_accounts SET credential_version = credential_version + 1") // by an older version
-				u.wantSignIn(t, "", personal.CodeInvalidCredentials)
-			})
-		})
-	}
-}
-
-// An older version switches the factor off without changing the credential version.
-func TestPasskey_NeedsACodeOfAFactorThatIsNewer(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := withPasskeys(t, url)
-		u := f.enrol(t, "ada")
-		p := &passkeyUser{f: f, in: u.in}
-		p.add(t, t.Context(), u.next())
-		p.wantSignIn(t, "", "")
-		f.exec(t, "UPDATE personal_accounts SET two_factor_secret = NULL, two_factor_key = '', two_factor_step = 0")
-		p.wantSignIn(t, "", "")
-		u.confirm(t, from(t, "", ""))
-		p.wantSignIn(t, "", personal.CodeCodeRequired)
-		p.wantSignIn(t, u.next(), "")
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 
 // ProofStore keeps a proof in the row of its session.
 type ProofStore interface {
-	// SetProof uses up the code and the passkey's attempt, lifts a passkey, stores the proof of a
+	// SetProof uses up the code and the passkey's attempt, stores the proof of a
 	// session in place of an earlier one, and stores the jobs. ErrCodeUsed; ErrAttemptUsed;
 	// ErrStale if the account has another credential version than the proof, is disabled, or does
 	// not have the session (any more).
@@ -36,8 +36,6 @@ type Proof struct {
 type ProofBy struct {
 	Code    CodeUse
 	Passkey PasskeyUse
-	Lift    int64           // the id of a passkey of the account that is lifted, see Prove; 0: none
-	OnLift  func() []NewJob // stored if that changes the passkey
 }
 
 // ProofUse is a proof that was found valid. The transaction that it authorises finds it again, or
@@ -88,21 +86,17 @@ func (s *Service) Prove(ctx context.Context, r personal.ProveRequest) (personal.
 	}
 	var p provedPasskey
 	var code checkedCode
-	by := ProofBy{}
 	if byPasskey {
 		p, code, err = s.provePasskey(ctx, who, guess, r)
 	} else {
 		code, err = s.confirm(ctx, who, guess, r.FieldErrors, evidence{parameter: "password", password: r.Password, code: r.Code})
-		by.Lift = parseID(r.ID)
-		by.OnLift = func() []NewJob { return s.passkeyAdded(ctx, who.account) } // it signs its user in as one that was added now
 	}
 	if err != nil {
 		return personal.Proof{}, err
 	}
-	by.Code, by.Passkey = code.use, p.use
 	text, proof := s.newProof(who.account)
 	proof.WithCode, proof.PasskeyID = code.judged() || p.withCode, p.use.ID
-	err = s.store.SetProof(ctx, who.account.ID, who.session.ID, proof, by, code.jobs...)
+	err = s.store.SetProof(ctx, who.account.ID, who.session.ID, proof, ProofBy{Code: code.use, Passkey: p.use}, code.jobs...)
 	if errors.Is(err, ErrAttemptUsed) {
 		return personal.Proof{}, errWrongCredential()
 	}

@@ -94,12 +94,6 @@ func TestProof_EndsAfterItsLifetime(t *testing.T) {
 
 func TestProof_IsVoidAfterChangesOfTheAccount(t *testing.T) {
 	for name, change := range map[string]func(*testing.T, *fixture, *factor){
-		"a password changed by an older version": func(t *testing.T, f *fixture, _ *factor) {
-			f.exec(t, "UPDATE personal_accounts SET password_hash = 'x', credential_version = credential_version + 1")
-		},
-		"an e-mail changed by an older version": func(t *testing.T, f *fixture, _ *factor) {
-			f.exec(t, "UPDATE personal_accounts SET email = 'x@example.com', email_key = 'x@example.com'")
-		},
 		"an e-mail changed by its user": func(t *testing.T, f *fixture, u *factor) {
 			request := personal.ChangeEmailRequest{Credentials: u.in, Password: goodPassword, Email: "x@example.com", Code: u.recoveryCode()}
 			if err := f.service.ChangeEmail(t.Context(), request); err != nil {

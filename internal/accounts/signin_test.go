@@ -186,7 +186,6 @@ func TestSignIn_RehashesWhenTheCostsChange(t *testing.T) {
 	})
 }
 
-// What an older version does is done here by its statements.
 func TestSignIn_ReplacesAHashOfAnotherSystem(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		f, _, _ := spied(t, url, cheap)
@@ -195,33 +194,13 @@ func TestSignIn_ReplacesAHashOfAnotherSystem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		own, foreign := password.Split(imported, password.LowestParams())
-		set := func() {
-			t.Helper()
-			f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET password_hash = '%s', foreign_hash = '%s'", own, foreign))
-		}
-		set()
+		f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET password_hash = '%s'", imported))
 		_, err = f.signIn("ada", goodPassword)
 		wantCode(t, err, personal.CodeInvalidCredentials)
 		for range 2 { // the second time with the hash that replaced it
 			if _, err := f.signIn("ada", "correct horse"); err != nil {
 				t.Fatalf("the password of the other system: %v", err)
 			}
-		}
-		f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET password_hash = '%s'", own))
-		_, err = f.signIn("ada", "correct horse")
-		wantCode(t, err, personal.CodeInvalidCredentials) // the foreign hash is gone, not only void
-		set()
-		hash, err := mustHasher(t, cheap).Hash(t.Context(), password.Source{}, otherPassword)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET password_hash = '%s', credential_version = credential_version + 1",
-			hash)) // a recovery by 0.1.0
-		_, err = f.signIn("ada", "correct horse")
-		wantCode(t, err, personal.CodeInvalidCredentials)
-		if _, err := f.signIn("ada", otherPassword); err != nil {
-			t.Errorf("the password that an older version has set: %v", err)
 		}
 	})
 }
@@ -398,8 +377,7 @@ func TestSignIn_LoginThatIsAnotherAccountsEmailIsIgnored(t *testing.T) {
 	}
 }
 
-// squat stores an account with otherPassword whose login is the e-mail of another
-// account, as version 0.1.0 allowed.
+// squat stores an account with otherPassword whose login is the e-mail of another account.
 func squat(t *testing.T, f *fixture, login string) {
 	t.Helper()
 	hash, err := mustHasher(t, cheap).Hash(t.Context(), password.Source{}, otherPassword)

@@ -82,18 +82,12 @@ type SecretCount struct {
 // 3).
 const PendingFactorLifetime = 10 * time.Minute
 
-// OfferTwoFactor sets whether users can switch a second factor on: only while every
-// plugin version that can run on the database asks for its code. Until the first call
-// they cannot. Accounts that have a second factor need its code in any case. It may be
-// called at any time.
-func (s *Service) OfferTwoFactor(on bool) { s.offered.Store(on) }
-
 // secretBytes is the size of a secret (RFC 4226, section 4, recommends 160 bits).
 const secretBytes = 20
 
 // offersTwoFactor returns not_found unless second factors can be switched on and off.
 func (s *Service) offersTwoFactor() error {
-	if !s.offered.Load() || s.settings.Keys == nil || s.settings.Keys.Primary() == "" {
+	if !s.settings.TwoFactor || s.settings.Keys == nil || s.settings.Keys.Primary() == "" {
 		return refusal(personal.CodeNotFound)
 	}
 	return nil

@@ -32,17 +32,15 @@ type VerificationStore interface {
 // section 3, verification).
 const MaxMismatches = 10
 
-// RequireVerification sets whether new accounts must confirm their e-mail before
-// their first sign-in: that is in force only while every plugin version that can run on
-// the database enforces it. Until the first call it is off, and VerificationRequired
-// works like VerificationOptional. It may be called at any time.
-func (s *Service) RequireVerification(on bool) { s.required.Store(on) }
-
-func (s *Service) verificationRequired() bool { return s.required.Load() }
+// verificationRequired reports whether new accounts must confirm their e-mail before their
+// first sign-in.
+func (s *Service) verificationRequired() bool {
+	return s.settings.EmailVerification == VerificationRequired
+}
 
 // verifies reports whether users are asked to confirm their e-mail.
 func (s *Service) verifies() bool {
-	return s.settings.EmailVerification == VerificationOptional || s.settings.EmailVerification == VerificationRequired
+	return s.settings.EmailVerification == VerificationOptional || s.verificationRequired()
 }
 
 // registerUnverified creates an account that waits for its e-mail to be confirmed.

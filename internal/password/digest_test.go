@@ -141,36 +141,6 @@ func TestVerify_LongPasswordsMatchNoCrypt(t *testing.T) {
 	}
 }
 
-func TestSplit_KeepsForeignHashesFromOlderVersions(t *testing.T) {
-	const bcrypt = "$2y$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy"
-	ours := newArgon2id(cheap, phrase).String()
-	if own, foreign := Split(ours, cheap); own != ours || foreign != "" {
-		t.Errorf("our own: got %q and %q, want one column", own, foreign)
-	}
-	own, foreign := Split(bcrypt, cheap)
-	if s, err := parse(own); err != nil || !s.current(cheap) || s.matches(phrase) {
-		t.Errorf("got the placeholder %q, %v, want an Argon2id of the same costs that matches nothing", own, err)
-	}
-	if strings.Contains(foreign, own) {
-		t.Errorf("got %q, want a digest of the placeholder", foreign)
-	}
-	other, _ := Split(bcrypt, cheap)
-	for name, test := range map[string]struct{ own, foreign, want string }{
-		"as stored":               {own, foreign, bcrypt},
-		"another placeholder":     {other, foreign, other},
-		"a new password":          {ours, foreign, ours},
-		"no foreign hash":         {ours, "", ours},
-		"a foreign hash alone":    {ours, bcrypt, ours},
-		"a digest alone":          {own, foreign[strings.LastIndex(foreign, " ")+1:], own},
-		"a damaged digest":        {own, foreign[:len(foreign)-1], own},
-		"an older build's bcrypt": {bcrypt, "", bcrypt},
-	} {
-		if got := Join(test.own, test.foreign); got != test.want {
-			t.Errorf("%s: got %q, want %q", name, got, test.want)
-		}
-	}
-}
-
 // FuzzAdoptForm checks that every form and salt is refused or gives a hash that is stored as it is.
 func FuzzAdoptForm(f *testing.F) {
 	for _, v := range formatVectors {

@@ -167,7 +167,7 @@ func TestAdopt_RefusesHashesOutsideLimits(t *testing.T) {
 		"$2y$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkR",
 		"$wp$2y$31$WhyxBDhSo/YsdMropMgla.QkyuKoFDnW1GX/uk6MQu5kvNFoYYq5S",
 		"$argon2i$v=19$m=64,t=99,p=1$" + salt16 + "$" + key32,
-		"$argon2id$v=19$m=65537,t=16,p=1$" + salt16 + "$" + key32, // valid if stored: 0.1.0 may have made it
+		"$argon2id$v=19$m=65537,t=16,p=1$" + salt16 + "$" + key32, // valid if stored
 		withinPrefix + "v=19$m=65537,t=16,p=1$" + salt16 + "$" + key32 + "$$digest$md5(p)$$",
 		"$argon2i$v=19$m=262144,t=5,p=1$" + salt16 + "$" + key32,
 		"$P$4fEAVu23ObjBkUbr6.1RaiASnSr9u9/", "$P$RfEAVu23ObjBkUbr6.1RaiASnSr9u9/", "$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9", "$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9*",
@@ -237,9 +237,6 @@ func FuzzParse(f *testing.F) {
 		checkWrapped(t, adopted)
 		if again, err := Adopt(adopted); err != nil || again != adopted {
 			t.Fatalf("adopting %q again: got %q, %v", adopted, again, err)
-		}
-		if own, foreign := Split(adopted, cheap); Join(own, foreign) != adopted {
-			t.Fatalf("%q does not survive the columns", adopted)
 		}
 		if d, ok := dummyOf(s.format); !ok || d.format != s.format {
 			t.Fatalf("the format %q has no dummy", s.format)

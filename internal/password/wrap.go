@@ -2,8 +2,6 @@ package password
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
 	"strings"
 )
@@ -91,34 +89,4 @@ func (h *Hasher) Wrap(ctx context.Context, encoded string) (wrapped string, err 
 		return "", fmt.Errorf("wrapping a hash: %w", err)
 	}
 	return wrapped, nil
-}
-
-// Split returns what is stored of a hash in two columns. Version 0.1.0 knows only the first
-// one and reads only Argon2id: for any other format, own is a random Argon2id that no password
-// matches, and foreign the hash with a digest of own. Otherwise foreign is "". The costs of the
-// placeholder are those of new hashes, so that a failed sign-in in 0.1.0 takes as long as without an account.
-func Split(encoded string, costs Params) (own, foreign string) {
-	if strings.HasPrefix(encoded, "$"+argon2id+"$") {
-		return encoded, ""
-	}
-	if _, err := parse(encoded); err != nil {
-		return encoded, ""
-	}
-	own = argon2Hash{function: argon2id, params: costs, salt: random(saltBytes), key: random(keyBytes)}.String()
-	return own, encoded + " " + placeholderDigest(own)
-}
-
-// Join returns the hash that counts of those in the two columns. The foreign one counts only while
-// own is the placeholder that it was stored with: an older version may have set another password.
-func Join(own, foreign string) string {
-	at := strings.LastIndexByte(foreign, ' ')
-	if at < 0 || !equal(foreign[at+1:], placeholderDigest(own)) {
-		return own
-	}
-	return foreign[:at]
-}
-
-func placeholderDigest(own string) string {
-	sum := sha256.Sum256([]byte(own))
-	return base64.RawURLEncoding.EncodeToString(sum[:])
 }

@@ -60,9 +60,6 @@ type Config struct {
 	Host     personal.Host // only its user fields are used
 	Log      *slog.Logger  // gets the causes of internal errors and panics
 
-	RequireVerification bool // a sign-in needs a verified e-mail
-	TwoFactor           bool // users can switch a second factor on
-
 	Wrap func(Contract) Contract // in tests, to plant faults; nil: none
 }
 
@@ -179,13 +176,21 @@ func Run(ctx context.Context, c Config) (pluginrpc.Rehearsal, error) {
 	return result, nil
 }
 
+// requiresVerification reports whether a sign-in needs a verified e-mail.
+func (r *run) requiresVerification() bool {
+	return r.Settings.EmailVerification == accounts.VerificationRequired
+}
+
+// offersTwoFactor reports whether users can switch a second factor on.
+func (r *run) offersTwoFactor() bool {
+	return r.Settings.TwoFactor && r.Settings.Keys != nil && r.Settings.Keys.Primary() != ""
+}
+
 // serve makes the service that is rehearsed, and its client.
 func (r *run) serve() {
 	s := r.Settings
 	s.Apart, s.Mails, s.Throttle = r.request, r.sink, generous(s.Throttle)
 	r.service = accounts.New(s, r.Store, r.Hasher, r.sink, slog.New(slog.DiscardHandler), func() {})
-	r.service.RequireVerification(r.RequireVerification)
-	r.service.OfferTwoFactor(r.TwoFactor)
 	var served Contract = r.service
 	if r.Wrap != nil {
 		served = r.Wrap(served)

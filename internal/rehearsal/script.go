@@ -50,7 +50,7 @@ func (r *run) create(c *check, u *user, sent map[string]personal.Input) {
 	}
 	in, err := r.client.Register(r.call(), r.registration(*u, sent))
 	c.ok(personal.OpRegister, err)
-	if r.RequireVerification {
+	if r.requiresVerification() {
 		c.equal(personal.OpRegister, "user_hash", in, personal.SignedIn{})
 		_, err := r.client.Authorize(r.call(), personal.AuthorizeRequest{Login: u.login, Password: u.password})
 		c.refused(personal.OpAuthorize, err, personal.CodeEmailUnverified, "", "")
@@ -159,7 +159,7 @@ func (r *run) register(c *check) {
 	again := r.registration(r.user, every)
 	_, err := r.client.Register(r.call(), again)
 	c.refused(personal.OpRegister, err, personal.CodeAlreadyExists, "login", personal.FieldErrorTaken)
-	if !r.RequireVerification { // else the owner of the address gets a mail
+	if !r.requiresVerification() { // else the owner of the address gets a mail
 		again.Login += "-2"
 		_, err = r.client.Register(r.call(), again)
 		c.refused(personal.OpRegister, err, personal.CodeAlreadyExists, "email", personal.FieldErrorTaken)
@@ -304,7 +304,7 @@ func (r *run) profile(c *check) {
 func (r *run) features(c *check) {
 	verification := accounts.VerificationOff
 	switch v := r.Settings.EmailVerification; {
-	case r.RequireVerification:
+	case r.requiresVerification():
 		verification = accounts.VerificationRequired
 	case v == accounts.VerificationOptional, v == accounts.VerificationRequired: // not without registration.enabled
 		verification = accounts.VerificationOptional
@@ -317,7 +317,7 @@ func (r *run) features(c *check) {
 	c.equal(personal.OpFeatures, "login.max_length", got.LoginMaxLength, 64)
 	c.equal(personal.OpFeatures, "login.with_email", got.LoginWithEmail, r.Settings.LoginWithEmail)
 	c.equal(personal.OpFeatures, "email_verification", got.EmailVerification, verification)
-	c.equal(personal.OpFeatures, "two_factor", got.TwoFactor, r.TwoFactor)
+	c.equal(personal.OpFeatures, "two_factor", got.TwoFactor, r.offersTwoFactor())
 	c.equal(personal.OpFeatures, "passkeys", got.Passkeys, r.Settings.Passkeys.ID != "")
 	c.equal(personal.OpFeatures, "deletion.grace", got.DeletionGrace, r.Settings.DeletionGrace)
 }
@@ -496,7 +496,7 @@ func (r *run) verification(c *check) {
 	}
 	_, err := r.client.ConfirmEmail(r.call(), personal.ConfirmEmailRequest{Token: "rehearsal"})
 	c.refused(personal.OpConfirmEmail, err, personal.CodeInvalidToken, "", "")
-	if r.RequireVerification { // which the registration has rehearsed
+	if r.requiresVerification() { // which the registration has rehearsed
 		c.ok(personal.OpResendVerification, r.client.ResendVerification(r.elsewhere(), personal.ResendVerificationRequest{Login: r.user.login}))
 		r.work(c, personal.OpResendVerification)
 		return

@@ -30,7 +30,7 @@ func code(secret string, now time.Time) (string, error) {
 
 // secondFactor switches a second factor on, signs in with it in each way, and switches it off.
 func (r *run) secondFactor(c *check) {
-	if !r.TwoFactor {
+	if !r.offersTwoFactor() {
 		c.skip("two_factor.enabled is off, or the host has no secret key")
 		return
 	}

@@ -17,12 +17,12 @@ const insertTries = 3
 // FindAccount implements accounts.SignInStore.
 func (s *Store) FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.LoginAccount, error) {
 	var row accountRow
-	err := s.scan(ctx, "find an account", raw(s.read, `SELECT id, email, email_key, verified_key, password_hash, foreign_hash, credential_version,
+	err := s.scan(ctx, "find an account", raw(s.read, `SELECT id, email, email_key, verified_key, password_hash, credential_version,
 			disabled, unverified_key, two_factor_secret, two_factor_key, two_factor_step FROM personal_accounts a WHERE `+matches+" LIMIT 1",
 		matchedBy(q)...), &row)
 	return accounts.LoginAccount{
 		ID: row.ID, Email: accounts.Email{Address: row.Email, Key: row.EmailKey}, EmailVerified: row.verified(),
-		PasswordHash: row.hash(), CredentialVersion: row.CredentialVersion, Disabled: row.Disabled,
+		PasswordHash: row.PasswordHash, CredentialVersion: row.CredentialVersion, Disabled: row.Disabled,
 		UnverifiedKey: row.UnverifiedKey, TwoFactor: row.twoFactor(),
 	}, err
 }
@@ -39,7 +39,7 @@ func matchedBy(q accounts.AccountQuery) []any {
 func (s *Store) CreateAccount(
 	ctx context.Context, a accounts.Account, first accounts.Session, jobs func(id int64) []accounts.NewJob, onTaken ...throttle.Charge,
 ) (id int64, err error) {
-	row := s.newAccountRow(a)
+	row := newAccountRow(a)
 	row.LastSignIn = at(first.Created)
 	var taken *accounts.TakenError
 	err = s.inTxOrFound(ctx, "create an account", s.hasSession(first.Selector), func(ctx context.Context, tx bun.Tx) error {
@@ -68,7 +68,7 @@ func (s *Store) CreateAccount(
 
 // CreateWithoutSession implements accounts.RegistrationStore.
 func (s *Store) CreateWithoutSession(ctx context.Context, a accounts.Account, jobs func(id int64) []accounts.NewJob) (id int64, err error) {
-	row := s.newAccountRow(a)
+	row := newAccountRow(a)
 	created := func() *bun.RawQuery { return s.hasHash(row.ID, row.PasswordHash) } // after a failover an id may be given out twice
 	err = s.inTxOrFound(ctx, "create an account", created, func(ctx context.Context, tx bun.Tx) error {
 		if err := insertAccount(ctx, tx, &row); err != nil {
@@ -138,7 +138,7 @@ func (s *Store) ReplacePassword(
 	replaced := func() *bun.RawQuery { return s.hasHash(before.ID, hash) } // the session may have ended with its passkey
 	return s.inTxOrFound(ctx, "replace a password", replaced, func(ctx context.Context, tx bun.Tx) error {
 		err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_accounts
-			SET password_hash = ?, foreign_hash = NULL, credential_version = credential_version + 1, updated = ?
+			SET password_hash = ?, credential_version = credential_version + 1, updated = ?
 			WHERE id = ? AND credential_version = ? AND NOT disabled`,
 			hash, at(s.Now()), before.ID, before.CredentialVersion)
 		if err != nil {
@@ -148,9 +148,6 @@ func (s *Store) ReplacePassword(
 			return err
 		}
 		if err := keepOnly(ctx, tx, before.ID, keep); err != nil {
-			return err
-		}
-		if err := execAll(ctx, tx, keepExempt(tx, before)...); err != nil {
 			return err
 		}
 		if err := forgetRefusedCodes(ctx, tx, before.ID); err != nil {
@@ -165,7 +162,7 @@ func (s *Store) ReplacePassword(
 }
 
 // keepOnly replaces the secrets of a session of a locked account whose credential version
-// was raised by one, keeps its passkeys and identities and what the caller's address is to it, ends every other
+// was raised by one, keeps what the caller's address is to it, ends every other
 // session, and voids all mailed tokens. ErrStale if the session has ended.
 func keepOnly(ctx context.Context, tx bun.Tx, accountID int64, keep accounts.KeptSession) error {
 	kept := newSessionRow(keep.Session)
@@ -177,9 +174,6 @@ func keepOnly(ctx context.Context, tx bun.Tx, accountID int64, keep accounts.Kep
 		return err
 	}
 	if err := keepAddress(ctx, tx, accountID, keep.Known, false); err != nil {
-		return err
-	}
-	if err := execAll(ctx, tx, carryAlong(tx, accountID)...); err != nil {
 		return err
 	}
 	return revokeAll(ctx, tx, accountID, kept.ID)

@@ -335,19 +335,15 @@ func (s *Store) SetDisabled(ctx context.Context, id int64, disabled bool, jobs .
 			return err
 		}
 		var eraseAt micros
-		var eraseVersion int64
 		if disabled && row.account().Deleted() {
-			eraseAt, eraseVersion = row.EraseAt, row.CredentialVersion+1
+			eraseAt = row.EraseAt
 		} else if row.Disabled == disabled {
 			return nil
 		}
 		_, err = exec(ctx, tx, `UPDATE personal_accounts
-			SET disabled = ?, credential_version = credential_version + 1, erase_at = ?, erase_version = ?, updated = ? WHERE id = ?`,
-			disabled, eraseAt, eraseVersion, at(s.Now()), id)
+			SET disabled = ?, credential_version = credential_version + 1, erase_at = ?, updated = ? WHERE id = ?`,
+			disabled, eraseAt, at(s.Now()), id)
 		if err != nil {
-			return err
-		}
-		if err := execAll(ctx, tx, carryAlong(tx, id)...); err != nil {
 			return err
 		}
 		if err := revokeAll(ctx, tx, id, 0); err != nil {

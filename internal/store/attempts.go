@@ -184,7 +184,7 @@ func (s *Store) KnownAddress(ctx context.Context, q accounts.AccountQuery, addre
 		Since       micros
 		Valid, Only bool
 	}
-	err := s.scan(ctx, "look for a known address", raw(s.read, `SELECT coalesce(p.since, p.seen) AS since, p.codes_only AS only,
+	err := s.scan(ctx, "look for a known address", raw(s.read, `SELECT p.since, p.codes_only AS only,
 			coalesce(`+validAddress+`, FALSE) AS valid
 		FROM personal_places p JOIN personal_accounts a ON a.id = p.account_id WHERE p.place = ? AND p.seen > ? AND `+matches,
 		append([]any{address, at(since)}, matchedBy(q)...)...), &rows)
@@ -234,7 +234,7 @@ func addKnownAddress(tx bun.Tx, a accountRow, known accounts.KnownAt, full bool,
 	return []schema.QueryAppender{
 		tx.NewRaw(`INSERT INTO personal_places (account_id, place, seen, since, credential_version, email_key) VALUES (?0, ?1, ?2, ?2, ?3, ?4)
 			ON CONFLICT (account_id, place) DO UPDATE SET seen = excluded.seen,
-				since = CASE WHEN personal_places.seen > ?5 THEN coalesce(personal_places.since, personal_places.seen) ELSE excluded.since END,
+				since = CASE WHEN personal_places.seen > ?5 THEN personal_places.since ELSE excluded.since END,
 				credential_version = CASE WHEN ?6 THEN excluded.credential_version ELSE personal_places.credential_version END,
 				email_key = CASE WHEN ?6 THEN excluded.email_key ELSE personal_places.email_key END,
 				codes_only = CASE WHEN ?6 THEN FALSE ELSE personal_places.codes_only END`,

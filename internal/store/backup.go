@@ -23,9 +23,6 @@ func (s *Store) BackUp(ctx context.Context, path string) error {
 // Revoked counts what RevokeAll has removed.
 type Revoked struct{ Sessions, Tokens, Mails int64 }
 
-// schemaFullyKnown is the first schema version that knows fully known addresses.
-const schemaFullyKnown = 7
-
 // RevokeAll ends the sessions of all users, voids all mailed tokens and drops the mails
 // that wait to be sent, in one transaction. No address is fully known any more. What waits
 // for the host remains: events and erasures.
@@ -50,10 +47,6 @@ func (s *Store) RevokeAll(ctx context.Context) (r Revoked, err error) {
 			if *step.removed, err = exec(ctx, tx, step.query, step.args...); err != nil {
 				return err
 			}
-		}
-		found, _, err := s.schemaVersion(ctx, tx)
-		if err != nil || found < schemaFullyKnown { // of a backup by an earlier release
-			return err
 		}
 		_, err = exec(ctx, tx, "UPDATE personal_places SET credential_version = NULL")
 		return err

@@ -53,7 +53,8 @@ func TestAddAccounts_RunsAgainAfterADeadlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	insert := func(login string) error {
-		_, err := tx.ExecContext(t.Context(), fmt.Sprintf(insertOldAccount, login))
+		_, err := tx.ExecContext(t.Context(), fmt.Sprintf(`INSERT INTO personal_accounts (login, login_key, email, password_hash, credential_version, fields,
+			disabled, created, updated) VALUES ('%[1]s', '%[1]s', '', 'hash', 1, '{}', FALSE, 5, 6)`, login))
 		return err
 	}
 	if err := insert("boris"); err != nil {

@@ -16,16 +16,13 @@ func (s *Store) RequestDeletion(ctx context.Context, accountID, credentialVersio
 	jobs ...accounts.NewJob) error {
 	return s.inTx(ctx, "request a deletion", func(ctx context.Context, tx bun.Tx) error {
 		err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_accounts
-			SET disabled = TRUE, credential_version = credential_version + 1, erase_at = ?, erase_version = credential_version + 1, updated = ?
+			SET disabled = TRUE, credential_version = credential_version + 1, erase_at = ?, updated = ?
 			WHERE id = ? AND credential_version = ? AND NOT disabled`,
 			at(eraseAt), at(s.Now()), accountID, credentialVersion)
 		if err != nil {
 			return err
 		}
 		if err := s.useCode(ctx, tx, accountID, code); err != nil {
-			return err
-		}
-		if err := execAll(ctx, tx, carryAlong(tx, accountID)...); err != nil {
 			return err
 		}
 		if err := revokeAll(ctx, tx, accountID, 0); err != nil {
@@ -43,12 +40,9 @@ func (s *Store) UndoDeletion(ctx context.Context, digest [32]byte, jobs ...accou
 			return err
 		}
 		_, err = exec(ctx, tx, `UPDATE personal_accounts
-			SET disabled = FALSE, credential_version = credential_version + 1, erase_at = 0, erase_version = 0, updated = ? WHERE id = ?`,
+			SET disabled = FALSE, credential_version = credential_version + 1, erase_at = 0, updated = ? WHERE id = ?`,
 			at(s.Now()), row.AccountID)
 		if err != nil {
-			return err
-		}
-		if err := execAll(ctx, tx, carryAlong(tx, row.AccountID)...); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)
@@ -64,7 +58,7 @@ func (s *Store) DueErasures(ctx context.Context, unverifiedBefore time.Time, aft
 		return nil, err
 	}
 	err = s.scan(ctx, "find accounts to erase", s.read.NewRaw(`SELECT id FROM (
-			SELECT id FROM personal_accounts WHERE erase_at > 0 AND erase_at <= ? AND disabled AND credential_version = erase_version
+			SELECT id FROM personal_accounts WHERE erase_at > 0 AND erase_at <= ? AND disabled
 			UNION SELECT id FROM personal_accounts WHERE unverified_key IS NOT NULL AND coalesce(email_key, '') = '' AND created <= ?
 		) AS due WHERE id > ? ORDER BY id LIMIT ?`, at(s.Now()), at(unverifiedBefore), after, n), &ids)
 	return ids, err

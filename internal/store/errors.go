@@ -62,13 +62,13 @@ func lostLock(err error) bool { return stateOf(err) == "55P03" || isConflict(err
 // classifies errors of the drivers as accounts.ErrNotFound or ErrUnavailable; the
 // domain's own errors pass through. A nil error stays nil.
 func wrap(ctx context.Context, doing string, err error) error {
-	var pg pgdriver.Error
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.Is(err, sql.ErrNoRows):
+	}
+	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("%s: %w", doing, accounts.ErrNotFound)
 	}
+	var pg pgdriver.Error // after the usual return: it escapes
 	unavailable, unknown := isUnavailable(err), errors.Is(err, dbconn.ErrOutcomeUnknown)
 	if errors.As(err, &pg) {
 		err = serverError(pg)

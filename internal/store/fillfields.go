@@ -19,14 +19,11 @@ import (
 // reads all accounts.
 func (s *Store) AccountFields(ctx context.Context, after int64, n int) ([]accounts.AccountFields, error) {
 	const doing = "read user fields"
-	if err := s.allowed(ctx, doing); err != nil {
-		return nil, err
-	}
 	defer s.observe(Query, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	page, err := s.accountFields(ctx, after, n)
-	return page, s.ended(ctx, doing, err)
+	return page, wrap(ctx, doing, err)
 }
 
 func (s *Store) accountFields(ctx context.Context, after int64, n int) ([]accounts.AccountFields, error) {

@@ -86,8 +86,8 @@ func (s *Store) beginScan(ctx context.Context, mark string) (p sweepRow, err err
 func (s *Store) scanPage(ctx context.Context, mark string, p sweepRow, current string, format func(hash string) string) (next sweepRow,
 	more bool, err error) {
 	var page []accountRow // without the hash if it has the current format
-	err = s.scan(ctx, "scan hashes", s.read.NewRaw(`SELECT id, foreign_hash,
-			CASE WHEN foreign_hash IS NULL AND substr(password_hash, 1, ?) = ? THEN '' ELSE password_hash END AS password_hash
+	err = s.scan(ctx, "scan hashes", s.read.NewRaw(`SELECT id,
+			CASE WHEN substr(password_hash, 1, ?) = ? THEN '' ELSE password_hash END AS password_hash
 		FROM personal_accounts WHERE id > ? ORDER BY id LIMIT ?`, len(current), current, p.Position, scanRows), &page)
 	if err != nil {
 		return p, false, err
@@ -95,7 +95,7 @@ func (s *Store) scanPage(ctx context.Context, mark string, p sweepRow, current s
 	found, next := map[string]bool{}, p
 	for _, row := range page {
 		next.Position = row.ID
-		if f := format(row.hash()); f != "" {
+		if f := format(row.PasswordHash); f != "" {
 			found[f] = true
 		}
 	}

@@ -13,17 +13,16 @@ import (
 )
 
 type identityRow struct {
-	Issuer, Subject   []byte
-	AccountID         int64
-	CredentialVersion int64
-	WithCode          bool
-	Linked            micros
+	Issuer, Subject []byte
+	AccountID       int64
+	WithCode        bool
+	Linked          micros
 }
 
 func (r *identityRow) identity() accounts.StoredIdentity {
 	return accounts.StoredIdentity{
 		Identity:  personal.Identity{Issuer: string(r.Issuer), Subject: string(r.Subject)},
-		AccountID: r.AccountID, CredentialVersion: r.CredentialVersion, WithCode: r.WithCode, Linked: r.Linked.time(),
+		AccountID: r.AccountID, WithCode: r.WithCode, Linked: r.Linked.time(),
 	}
 }
 
@@ -40,10 +39,9 @@ func (s *Store) LinkIdentity(ctx context.Context, l accounts.LinkIdentity) error
 		if err != nil {
 			return err
 		}
-		issuer, subject, version := []byte(l.Identity.Issuer), []byte(l.Identity.Subject), account.CredentialVersion
 		for range insertTries {
 			n, err := insertIdentity(ctx, tx, accounts.StoredIdentity{
-				Identity: l.Identity, AccountID: account.ID, CredentialVersion: version, WithCode: l.WithCode, Linked: s.Now(),
+				Identity: l.Identity, AccountID: account.ID, WithCode: l.WithCode, Linked: s.Now(),
 			})
 			if err != nil {
 				return err
@@ -61,24 +59,18 @@ func (s *Store) LinkIdentity(ctx context.Context, l accounts.LinkIdentity) error
 			switch {
 			case n == 0 && known.AccountID != account.ID:
 				return accounts.ErrIdentityTaken
-			case n == 0 && known.CredentialVersion == version:
+			case n == 0:
 				if !l.WithCode {
 					return nil
 				}
-				_, err := exec(ctx, tx, "UPDATE personal_identities SET with_code = TRUE WHERE issuer = ? AND subject = ?", issuer, subject)
+				_, err := exec(ctx, tx, "UPDATE personal_identities SET with_code = TRUE WHERE issuer = ? AND subject = ?",
+					[]byte(l.Identity.Issuer), []byte(l.Identity.Subject))
 				return err
-			case n != 0 && ways.Identities >= l.Max:
+			case ways.Identities >= l.Max:
 				return accounts.ErrTooManyIdentities
 			}
 			if err := l.May(account.account(), ways); err != nil {
 				return err
-			}
-			if n == 0 {
-				_, err := exec(ctx, tx, "UPDATE personal_identities SET credential_version = ?, with_code = ?, linked = ? WHERE issuer = ? AND subject = ?",
-					version, l.WithCode, at(s.Now()), issuer, subject)
-				if err != nil {
-					return err
-				}
 			}
 			return s.addJobs(ctx, tx, l.Jobs(account.account()))
 		}
@@ -88,9 +80,9 @@ func (s *Store) LinkIdentity(ctx context.Context, l accounts.LinkIdentity) error
 
 // insertIdentity stores an identity unless an account has it, and returns the number of rows.
 func insertIdentity(ctx context.Context, tx bun.Tx, i accounts.StoredIdentity) (int64, error) {
-	return exec(ctx, tx, `INSERT INTO personal_identities (issuer, subject, account_id, credential_version, with_code, linked)
-		VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		[]byte(i.Issuer), []byte(i.Subject), i.AccountID, i.CredentialVersion, i.WithCode, at(i.Linked))
+	return exec(ctx, tx, `INSERT INTO personal_identities (issuer, subject, account_id, with_code, linked)
+		VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		[]byte(i.Issuer), []byte(i.Subject), i.AccountID, i.WithCode, at(i.Linked))
 }
 
 // lockLinking locks the account whose identities are to be changed, and finds the proof of the user
@@ -115,7 +107,7 @@ func waysIn(ctx context.Context, tx bun.Tx, account accountRow) (ways accounts.W
 	return ways, err
 }
 
-const identityColumns = "i.issuer, i.subject, i.account_id, i.credential_version, i.with_code, i.linked"
+const identityColumns = "i.issuer, i.subject, i.account_id, i.with_code, i.linked"
 
 func selectIdentity(db bun.IDB, i personal.Identity) *bun.RawQuery {
 	return db.NewRaw("SELECT "+identityColumns+" FROM personal_identities i WHERE i.issuer = ? AND i.subject = ?", []byte(i.Issuer),
@@ -167,24 +159,6 @@ func (s *Store) UnlinkIdentity(ctx context.Context, u accounts.LinkIdentity) err
 		}
 		return s.addJobs(ctx, tx, u.Jobs(account.account()))
 	})
-}
-
-// carryAlong returns the statements that keep the passkeys and the identities of a locked account
-// valid whose credential version was raised by one. What was void before stays so.
-func carryAlong(tx bun.Tx, accountID int64) []schema.QueryAppender {
-	return ofWaysIn(tx, `UPDATE ? SET credential_version = credential_version + 1
-		WHERE account_id = ? AND credential_version = (SELECT credential_version - 1 FROM personal_accounts WHERE id = ?)`, accountID, accountID)
-}
-
-// keepExempt returns the statements that keep the passkeys and the identities of a locked account
-// valid that gets a first password or e-mail. Before, none was void, whatever an older version had
-// changed.
-func keepExempt(tx bun.Tx, before accounts.Account) []schema.QueryAppender {
-	if before.HasWayIn() {
-		return nil
-	}
-	return ofWaysIn(tx, `UPDATE ? SET credential_version = (SELECT credential_version FROM personal_accounts WHERE id = ?)
-		WHERE account_id = ?`, before.ID, before.ID)
 }
 
 // askForCodes returns the statements after which the account's passkeys need the code of a second

@@ -162,7 +162,6 @@ func (s *Store) FinishJobs(ctx context.Context, jobs ...outbox.Job) error {
 	if len(jobs) == 0 {
 		return nil
 	}
-	ctx = evenIfRefused(ctx)
 	var claims []any
 	for _, j := range jobs {
 		claims = append(claims, j.ID, j.Lease)
@@ -198,7 +197,7 @@ func (s *Store) FinishJobs(ctx context.Context, jobs ...outbox.Job) error {
 // RetryJob implements outbox.Store. It raises the lease, so that the worker that
 // held the old one cannot finish the job any more.
 func (s *Store) RetryJob(ctx context.Context, j outbox.Job, due time.Time) error {
-	_, err := s.exec(evenIfRefused(ctx), "retry a job", "UPDATE personal_jobs SET due = ?, lease = lease + 1 WHERE id = ? AND lease = ?",
+	_, err := s.exec(ctx, "retry a job", "UPDATE personal_jobs SET due = ?, lease = lease + 1 WHERE id = ? AND lease = ?",
 		at(due), j.ID, j.Lease)
 	return err
 }

@@ -203,12 +203,9 @@ func (s *Store) RedeemRecovery(
 			return err
 		}
 		_, err = exec(ctx, tx, `UPDATE personal_accounts
-			SET password_hash = ?, foreign_hash = NULL, credential_version = credential_version + 1, verified_key = email_key, updated = ? WHERE id = ?`,
+			SET password_hash = ?, credential_version = credential_version + 1, verified_key = email_key, updated = ? WHERE id = ?`,
 			hash, at(s.Now()), row.AccountID)
 		if err != nil {
-			return err
-		}
-		if err := execAll(ctx, tx, carryAlong(tx, row.AccountID)...); err != nil {
 			return err
 		}
 		if err := keepAddress(ctx, tx, row.AccountID, known, true); err != nil {
@@ -263,11 +260,11 @@ func (s *Store) setEmail(ctx context.Context, tx bun.Tx, before accounts.Account
 	if err != nil {
 		return err
 	}
-	return execAll(ctx, tx, append(keepExempt(tx, before),
+	return execAll(ctx, tx,
 		tx.NewRaw("DELETE FROM personal_mail_refusals WHERE account_id = ? AND email_key <> ?", before.ID, email.Key),
 		// Else they would be fully known again after a change back to the former address.
 		tx.NewRaw("UPDATE personal_places SET credential_version = NULL, email_key = '' WHERE account_id = ? AND email_key <> ?", before.ID,
-			email.Key))...)
+			email.Key))
 }
 
 // RefuseMail implements accounts.MailStore.

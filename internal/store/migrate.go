@@ -20,13 +20,13 @@ import (
 
 const (
 	// SchemaTarget is the schema version that Migrate brings a database to.
-	SchemaTarget = 14
+	SchemaTarget = 15
 	// SchemaMinimum is the oldest schema, besides an empty database, that Migrate
-	// can start from.
-	SchemaMinimum = 1
+	// can start from: that of the first release. Lower numbers were development versions.
+	SchemaMinimum = 15
 	// schemaCompatible is the lowest SchemaTarget of a program that can work on
 	// this schema. Migrations only add to the schema, so it rises seldom.
-	schemaCompatible = 1
+	schemaCompatible = 15
 
 	migrationPoll = 100 * time.Millisecond
 	// migrationLock is how long a migration waits for a lock on PostgreSQL. Meanwhile
@@ -48,8 +48,8 @@ type SchemaError struct {
 // Error names the versions and says what to do.
 func (e *SchemaError) Error() string {
 	if e.Found < SchemaMinimum {
-		return fmt.Sprintf("the database has schema version %d, and this program migrates from version %d or later: "+
-			"run a version in between first", e.Found, SchemaMinimum)
+		return fmt.Sprintf("the database has schema version %d, of a development version before 0.2.0, which releases do not read: use a new database; "+
+			"to keep the accounts, write them with `personal export` of that version and read them with `personal import` of this one", e.Found)
 	}
 	return fmt.Sprintf("the database has schema version %d, which needs a program that knows version %d; this one knows %d: "+
 		"run a newer version, or restore the backup made before the upgrade", e.Found, e.MinCompatible, SchemaTarget)
@@ -88,27 +88,6 @@ func (s *Store) CheckSchema(ctx context.Context) (found, compatible int, err err
 		compatible = max(compatible, schemaCompatible)
 	}
 	return found, compatible, err
-}
-
-// RaiseMinCompatible makes programs whose SchemaTarget is below n refuse the database from
-// now on. It does nothing if they do already, and nothing lowers it again. Several nodes
-// may call it at once. The database must have schema version n or later.
-func (s *Store) RaiseMinCompatible(ctx context.Context, n int) error {
-	found, minCompatible, err := s.SchemaVersion(ctx)
-	if err != nil || minCompatible >= n {
-		return err
-	}
-	if n > min(found, SchemaTarget) { // this program would refuse the database
-		return fmt.Errorf("raising the lowest compatible schema version to %d: the database has %d, this program knows %d", n, found,
-			SchemaTarget)
-	}
-	// Readers take the highest min_compatible of all rows.
-	raised, err := s.exec(ctx, "raise the lowest compatible schema version",
-		"UPDATE personal_schema SET min_compatible = ? WHERE version >= ? AND min_compatible < ?", n, n, n)
-	if raised > 0 {
-		s.log.InfoContext(ctx, "older plugin versions refuse this database from now on", "schema_min_compatible", n)
-	}
-	return err
 }
 
 // Migrate brings the schema to SchemaTarget, each step in its own transaction. If others
@@ -281,7 +260,7 @@ func (s *Store) migrateNext(ctx context.Context, tx bun.Tx) (done bool, err erro
 	if done, err := schemaDone(found, minCompatible); done || err != nil {
 		return done, err
 	}
-	next := found + 1
+	next := max(found+1, SchemaMinimum)
 	statements, err := s.migration(next)
 	if err != nil {
 		return false, err
@@ -289,11 +268,6 @@ func (s *Store) migrateNext(ctx context.Context, tx bun.Tx) (done bool, err erro
 	// Not through bun, which would look for placeholders in the text.
 	if _, err := tx.Tx.ExecContext(ctx, statements); err != nil {
 		return false, err
-	}
-	if next == SchemaTarget {
-		if err := createIndexes(ctx, tx); err != nil {
-			return false, err
-		}
 	}
 	_, err = exec(ctx, tx, "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (?, ?, ?)",
 		next, min(next, schemaCompatible), at(s.Now()))

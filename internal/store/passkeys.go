@@ -24,7 +24,6 @@ type passkeyRow struct {
 	BackupEligible, BackedUp bool
 	RpID, Name               string
 	Created, LastUsed        micros
-	CredentialVersion        int64
 	WithCode                 bool
 	Confirmation             []byte // NULL: of an import
 }
@@ -33,7 +32,7 @@ func newPasskeyRow(p accounts.Passkey) passkeyRow {
 	return passkeyRow{
 		AccountID: p.AccountID, CredentialID: p.CredentialID, PublicKey: p.PublicKey, SignCount: int64(p.SignCount),
 		BackupEligible: p.BackupEligible, BackedUp: p.BackedUp, RpID: p.RelyingParty, Name: p.Name,
-		Created: at(p.Created), LastUsed: at(p.LastUsed), CredentialVersion: p.CredentialVersion, WithCode: p.WithCode,
+		Created: at(p.Created), LastUsed: at(p.LastUsed), WithCode: p.WithCode,
 		Confirmation: p.Confirmation[:],
 	}
 }
@@ -46,7 +45,7 @@ func (r *passkeyRow) passkey() accounts.Passkey {
 			BackupEligible: r.BackupEligible, BackedUp: r.BackedUp,
 		},
 		RelyingParty: r.RpID, Name: r.Name, Created: r.Created.time(), LastUsed: r.LastUsed.time(),
-		CredentialVersion: r.CredentialVersion, WithCode: r.WithCode,
+		WithCode: r.WithCode,
 	}
 	copy(p.Confirmation[:], r.Confirmation)
 	return p
@@ -66,7 +65,7 @@ func (s *Store) FindPasskey(ctx context.Context, credentialID []byte, attempt [3
 		UserHandle []byte
 		Used       bool
 
-		LoginKey, Email, EmailKey, VerifiedKey, PasswordHash, ForeignHash, UnverifiedKey string
+		LoginKey, Email, EmailKey, VerifiedKey, PasswordHash, UnverifiedKey string
 
 		AccountVersion  int64
 		Disabled        bool
@@ -76,8 +75,7 @@ func (s *Store) FindPasskey(ctx context.Context, credentialID []byte, attempt [3
 	}
 	// The user fields are not read: the time would reveal how many the user has filled in.
 	err := s.scan(ctx, "find a passkey", s.read.NewRaw(`SELECT p.*, a.user_handle, a.login_key, a.email, coalesce(a.email_key, '') AS email_key,
-			coalesce(a.verified_key, '') AS verified_key, a.password_hash, coalesce(a.foreign_hash, '') AS foreign_hash,
-			coalesce(a.unverified_key, '') AS unverified_key,
+			coalesce(a.verified_key, '') AS verified_key, a.password_hash, coalesce(a.unverified_key, '') AS unverified_key,
 			a.credential_version AS account_version, a.disabled, a.two_factor_secret, a.two_factor_key, a.two_factor_step,
 			EXISTS (SELECT 1 FROM personal_used_attempts WHERE digest = ?) AS used
 		FROM personal_passkeys p JOIN personal_accounts a ON a.id = p.account_id WHERE p.credential_id = ?`, attempt[:], credentialID), &row)
@@ -86,7 +84,7 @@ func (s *Store) FindPasskey(ctx context.Context, credentialID []byte, attempt [3
 	}
 	account := accountRow{
 		ID: row.AccountID, LoginKey: row.LoginKey, Email: row.Email, EmailKey: row.EmailKey, VerifiedKey: row.VerifiedKey,
-		PasswordHash: row.PasswordHash, ForeignHash: row.ForeignHash, CredentialVersion: row.AccountVersion, Disabled: row.Disabled, UnverifiedKey: row.UnverifiedKey,
+		PasswordHash: row.PasswordHash, CredentialVersion: row.AccountVersion, Disabled: row.Disabled, UnverifiedKey: row.UnverifiedKey,
 		TwoFactorSecret: row.TwoFactorSecret, TwoFactorKey: row.TwoFactorKey, TwoFactorStep: row.TwoFactorStep,
 	}
 	p := row.passkey()
@@ -183,14 +181,15 @@ func (s *Store) FindAttempt(ctx context.Context, sessionID, credentialVersion in
 }
 
 // AddPasskey implements accounts.PasskeyStore.
-func (s *Store) AddPasskey(ctx context.Context, p accounts.Passkey, attempt accounts.AttemptUse, jobs ...accounts.NewJob) (id int64,
-	err error) {
+func (s *Store) AddPasskey(
+	ctx context.Context, p accounts.Passkey, credentialVersion int64, attempt accounts.AttemptUse, jobs ...accounts.NewJob,
+) (id int64, err error) {
 	row := newPasskeyRow(p)
 	added := func() *bun.RawQuery { // a session can use an attempt once
 		return s.write.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_passkeys WHERE id = ? AND confirmation = ?)", row.ID, row.Confirmation)
 	}
 	err = s.inTxOrFound(ctx, "add a passkey", added, func(ctx context.Context, tx bun.Tx) error {
-		if _, err := s.lockCredentials(ctx, tx, p.AccountID, p.CredentialVersion); err != nil {
+		if _, err := s.lockCredentials(ctx, tx, p.AccountID, credentialVersion); err != nil {
 			return err
 		}
 		if err := useAttempt(ctx, tx, attempt); err != nil {
@@ -235,8 +234,8 @@ func (s *Store) usePasskey(ctx context.Context, tx bun.Tx, accountID int64, u ac
 		return err
 	}
 	var before []int64
-	err := tx.NewRaw("SELECT sign_count FROM personal_passkeys WHERE id = ? AND account_id = ? AND credential_version = ?",
-		u.ID, accountID, u.CredentialVersion).Scan(ctx, &before)
+	err := tx.NewRaw("SELECT sign_count FROM personal_passkeys WHERE id = ? AND account_id = ?",
+		u.ID, accountID).Scan(ctx, &before)
 	if err != nil {
 		return err
 	}
@@ -350,14 +349,6 @@ func (s *Store) keepPasskeys(ctx context.Context, tx bun.Tx, accountID int64, re
 	}
 	n, err := exec(ctx, tx, "DELETE FROM personal_passkeys WHERE account_id = ?", accountID)
 	return int(n), 0, err
-}
-
-// liftPasskey makes a passkey of a locked account valid again and, if a code was judged, lets it
-// stand for a code. It returns whether that changed anything.
-func liftPasskey(ctx context.Context, tx bun.Tx, accountID, credentialVersion, id int64, withCode bool) (bool, error) {
-	n, err := exec(ctx, tx, `UPDATE personal_passkeys SET with_code = (?0 OR with_code AND credential_version = ?1), credential_version = ?1
-		WHERE id = ?2 AND account_id = ?3 AND (credential_version <> ?1 OR ?0 AND NOT with_code)`, withCode, credentialVersion, id, accountID)
-	return n > 0, err
 }
 
 // OtherRelyingParty implements accounts.PasskeyStore. Only a change of the settings changes what is

@@ -119,8 +119,8 @@ func TestOtherRelyingParty_ReadsTheEndsOfTheTable(t *testing.T) {
 	s, queries := planned(t)
 	s.mustDo(t, `INSERT INTO personal_accounts (login, login_key, email, password_hash, credential_version, fields, disabled, created, updated)
 			VALUES ('ada', 'ada', '', '', 1, '{}', FALSE, 1, 1)`,
-		`INSERT INTO personal_passkeys (account_id, credential_id, public_key, sign_count, backup_eligible, backed_up, rp_id, name, created, last_used, credential_version, with_code)
-			SELECT a.id, decode(lpad(to_hex(i), 32, '0'), 'hex'), '', 0, FALSE, FALSE, 'site.example', 'a passkey', i, 0, 1, FALSE
+		`INSERT INTO personal_passkeys (account_id, credential_id, public_key, sign_count, backup_eligible, backed_up, rp_id, name, created, last_used, with_code)
+			SELECT a.id, decode(lpad(to_hex(i), 32, '0'), 'hex'), '', 0, FALSE, FALSE, 'site.example', 'a passkey', i, 0, FALSE
 			FROM personal_accounts a, generate_series(1, 10000) i`, "ANALYZE personal_passkeys")
 	if other, err := s.OtherRelyingParty(t.Context(), "site.example"); err != nil || other != "" {
 		t.Fatalf("got %q, error %v; want no other", other, err)

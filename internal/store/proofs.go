@@ -30,17 +30,6 @@ func (s *Store) SetProof(ctx context.Context, accountID, sessionID int64, p acco
 		if err := s.usePasskey(ctx, tx, accountID, by.Passkey); err != nil {
 			return err
 		}
-		if by.Lift != 0 {
-			lifted, err := liftPasskey(ctx, tx, accountID, p.CredentialVersion, by.Lift, p.WithCode)
-			if err != nil {
-				return err
-			}
-			if lifted {
-				if err := s.addJobs(ctx, tx, by.OnLift()); err != nil {
-					return err
-				}
-			}
-		}
 		return s.addJobs(ctx, tx, jobs)
 	})
 }

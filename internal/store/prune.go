@@ -91,12 +91,8 @@ func (s *Store) pruneSteps(o PruneOptions) []pruneStep {
 		s.pruneExpired(o, "personal_passkey_attempts", "digest", "created", o.AttemptsBefore),
 		s.pruneExpired(o, "personal_used_attempts", "digest", "expires", s.Now().Add(-time.Hour)), // whatever the clock of another node says
 		s.pruneExpired(o, "personal_sent_mails", "digest, kind, mail_id", "created", o.MailsBefore),
-		// Earlier releases counted mails by account.
-		s.pruneExpired(o, "personal_mails", "account_id, purpose, mail_id", "created", o.MailsBefore),
 		s.pruneExpired(o, "personal_places", "account_id, place", "seen", o.AddressesBefore),
 		s.pruneExpired(o, "personal_refused_codes", "account_id, refused", "refused", o.CodesBefore),
-		// Earlier releases stored the progress of imports among the jobs.
-		s.pruneCycle(o, "personal_jobs", "kind LIKE 'import %' AND created <= ?", at(s.Now())),
 		s.pruneExpired(o, "personal_audit", "id", "time", o.AuditBefore),
 		s.pruneExpired(o, "personal_throttle", "key", "tat", s.Now()),
 		s.pruneEvents(o),

@@ -60,9 +60,9 @@ func TestPrune_FailedStepStopsNoOther(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migratedStore(t, url)
 		s.mustExpire(t)
-		s.mustDo(t, "DROP TABLE personal_sent_mails", "DROP TABLE personal_mails")
+		s.mustDo(t, "DROP TABLE personal_sent_mails", "DROP TABLE personal_refused_codes")
 		err := s.Prune(t.Context(), PruneOptions{MaxAudit: 1, MaxAuditPerAccount: 1})
-		if err == nil || !strings.Contains(err.Error(), "prune personal_sent_mails") || !strings.Contains(err.Error(), "prune personal_mails") {
+		if err == nil || !strings.Contains(err.Error(), "prune personal_sent_mails") || !strings.Contains(err.Error(), "prune personal_refused_codes") {
 			t.Errorf("got error %v, want those of both steps", err)
 		}
 		if n := s.mustCount(t, "personal_throttle"); n != 0 {
@@ -143,9 +143,8 @@ func TestPrune_VisitsNewAuditEntriesInWindows(t *testing.T) {
 func TestPrune_ExpiredSessionsNeedNoIndex(t *testing.T) {
 	s, queries := planned(t)
 	s.mustAddAccounts(t, 1)
-	s.mustDo(t, "DROP INDEX personal_sessions_last_seen", "DROP INDEX personal_sessions_created",
-		`INSERT INTO personal_sessions (account_id, selector, chain_key, newest, created, rotated, used, last_seen, address, agent)
-			SELECT a.id, int8send(i), '', '', 10, 0, 0, CASE WHEN i % 1000 = 0 THEN 1 ELSE 10 END, '', '' FROM generate_series(1, 20000) i CROSS JOIN personal_accounts a`,
+	s.mustDo(t, `INSERT INTO personal_sessions (account_id, selector, chain_key, newest, created, rotated, used, last_seen, address, agent, method)
+			SELECT a.id, int8send(i), '', '', 10, 0, 0, CASE WHEN i % 1000 = 0 THEN 1 ELSE 10 END, '', '', 'password' FROM generate_series(1, 20000) i CROSS JOIN personal_accounts a`,
 		"ANALYZE")
 	s.mustPrune(t, PruneOptions{Batch: 200, Lifetimes: accounts.Lifetimes{SeenAfter: time.UnixMicro(5), CreatedAfter: time.UnixMicro(5)}})
 	if n := s.mustCount(t, "personal_sessions"); n != 19_980 {
@@ -169,8 +168,8 @@ func TestPrune_LargeTablesTakeSeveralRounds(t *testing.T) {
 		if s.pollsLock {
 			selector = "CAST(i AS BLOB)"
 		}
-		s.mustDo(t, `INSERT INTO personal_sessions (account_id, selector, chain_key, newest, created, rotated, used, last_seen, address, agent)
-			SELECT a.id, `+selector+`, `+selector+`, `+selector+`, 10, 0, 0, CASE WHEN i < 2950 THEN 10 ELSE 1 END, '', '' FROM `+numbers(3000)+` CROSS JOIN personal_accounts a`)
+		s.mustDo(t, `INSERT INTO personal_sessions (account_id, selector, chain_key, newest, created, rotated, used, last_seen, address, agent, method)
+			SELECT a.id, `+selector+`, `+selector+`, `+selector+`, 10, 0, 0, CASE WHEN i < 2950 THEN 10 ELSE 1 END, '', '', 'password' FROM `+numbers(3000)+` CROSS JOIN personal_accounts a`)
 		o := PruneOptions{Batch: 1, Lifetimes: accounts.Lifetimes{SeenAfter: time.UnixMicro(5)}}
 		for round, want := range []int{3000, 2949, 2949} { // a round looks at 2,000 rows, one removes 51
 			s.mustPrune(t, o)

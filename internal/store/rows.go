@@ -11,7 +11,6 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
-	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
@@ -67,18 +66,16 @@ type accountRow struct {
 	Email             string
 	EmailKey          string `bun:",nullzero"` // unique, but several accounts may have none
 	PasswordHash      string
-	ForeignHash       string `bun:",nullzero"` // see password.Split
 	CredentialVersion int64
 	Fields            fieldValues
 	Disabled          bool
 	Created, Updated  micros
 
 	Locale          string
-	VerifiedKey     string `bun:",nullzero"` // not EmailKey after a change of the address by an older version
+	VerifiedKey     string `bun:",nullzero"` // the e-mail that was confirmed
 	UnverifiedEmail string
 	UnverifiedKey   string `bun:",nullzero"` // not unique
 	EraseAt         micros
-	EraseVersion    int64
 
 	TwoFactorSecret []byte `bun:",nullzero"` // nil: no second factor
 	TwoFactorKey    string
@@ -86,24 +83,23 @@ type accountRow struct {
 
 	HadSession bool `bun:",nullzero"` // a session was opened by another method than a password
 
-	LastSignIn micros `bun:",nullzero"` // NULL: none since this column exists
+	LastSignIn micros `bun:",nullzero"`
 
 	LastSeen      micros `bun:",scanonly"` // the latest of its sessions, if the query asks for it
 	RecoveryCodes []byte `bun:",scanonly"` // see dialect.codes, likewise
 }
 
-func (s *Store) newAccountRow(a accounts.Account) accountRow {
+func newAccountRow(a accounts.Account) accountRow {
 	row := accountRow{
 		Login: a.Login, LoginKey: a.LoginKey, Name: a.Name,
 		Email: a.Email.Address, EmailKey: a.Email.Key,
-		CredentialVersion: a.CredentialVersion,
-		Fields:            fieldValues(a.Fields), Disabled: a.Disabled,
+		PasswordHash: a.PasswordHash, CredentialVersion: a.CredentialVersion,
+		Fields: fieldValues(a.Fields), Disabled: a.Disabled,
 		Created: at(a.Created), Updated: at(a.Updated),
 		Locale:          a.Locale,
 		UnverifiedEmail: a.Unverified.Address, UnverifiedKey: a.Unverified.Key,
-		EraseAt: at(a.EraseAt), EraseVersion: a.EraseVersion,
+		EraseAt: at(a.EraseAt),
 	}
-	row.PasswordHash, row.ForeignHash = password.Split(a.PasswordHash, s.costs)
 	row.setTwoFactor(a.TwoFactor)
 	if a.EmailVerified {
 		row.VerifiedKey = row.EmailKey
@@ -114,20 +110,17 @@ func (s *Store) newAccountRow(a accounts.Account) accountRow {
 // verified reports whether the e-mail was confirmed.
 func (r *accountRow) verified() bool { return r.VerifiedKey != "" && r.VerifiedKey == r.EmailKey }
 
-// hash returns the password hash that counts.
-func (r *accountRow) hash() string { return password.Join(r.PasswordHash, r.ForeignHash) }
-
 func (r *accountRow) account() accounts.Account {
 	return accounts.Account{
 		ID: r.ID, Login: r.Login, LoginKey: r.LoginKey, Name: r.Name,
 		Email:        accounts.Email{Address: r.Email, Key: r.EmailKey},
-		PasswordHash: r.hash(), CredentialVersion: r.CredentialVersion,
+		PasswordHash: r.PasswordHash, CredentialVersion: r.CredentialVersion,
 		Fields: userfields.Values(r.Fields), Disabled: r.Disabled,
 		Created: r.Created.time(), Updated: r.Updated.time(),
 		Locale: r.Locale, EmailVerified: r.verified(),
 		Unverified: accounts.Email{Address: r.UnverifiedEmail, Key: r.UnverifiedKey},
-		EraseAt:    r.EraseAt.time(), EraseVersion: r.EraseVersion,
-		TwoFactor: r.twoFactor(),
+		EraseAt:    r.EraseAt.time(),
+		TwoFactor:  r.twoFactor(),
 	}
 }
 
@@ -163,8 +156,8 @@ type sessionRow struct {
 	ProofWithCode bool   `bun:",scanonly"`
 	ProofPasskey  int64  `bun:",scanonly"`
 
-	Method    string `bun:",nullzero"` // NULL: by an earlier version
-	PasskeyID int64  `bun:",nullzero"` // NULL: it was begun in another way
+	Method    string
+	PasskeyID int64 `bun:",nullzero"` // NULL: it was begun in another way
 
 	Account *accountRow `bun:"rel:belongs-to,join:account_id=id"`
 }
@@ -265,7 +258,7 @@ type auditRow struct {
 	Time               micros
 	AccountID          int64 `bun:",nullzero"` // NULL: of no account, or of a deleted one
 	Address, RequestID string
-	Actor              personal.Actor // "": written by version 0.1.0
+	Actor              personal.Actor
 	ActorName          string
 	Fields             string // the names of what was changed, separated by spaces
 	Method             string `bun:",nullzero"`

@@ -79,13 +79,10 @@ func (s *Store) TouchSession(ctx context.Context, id int64, current [32]byte, us
 }
 
 func (s *Store) writeSession(ctx context.Context, doing string, w sessionWrite) error {
-	if err := s.allowed(ctx, doing); err != nil {
-		return err
-	}
 	defer s.observe(WriteSession, time.Now())
 	span := s.startSpan(ctx, doing)
 	_, err := s.writes.do(ctx, w)
-	err = s.ended(ctx, doing, err)
+	err = wrap(ctx, doing, err)
 	endSpan(span, err)
 	return err
 }
@@ -276,9 +273,6 @@ func (s *Store) FindSession(ctx context.Context, selector token.Selector, part a
 		}
 		return row.session(), row.Account.account(), nil
 	}
-	if err := s.allowed(ctx, doing); err != nil {
-		return accounts.Session{}, accounts.Account{}, err
-	}
 	defer s.observe(FindSession, time.Now())
 	span := s.startSpan(ctx, doing)
 	var found foundSession
@@ -288,7 +282,7 @@ func (s *Store) FindSession(ctx context.Context, selector token.Selector, part a
 	} else {
 		found, err = s.finds[part].do(ctx, selector)
 	}
-	err = s.ended(ctx, doing, err)
+	err = wrap(ctx, doing, err)
 	endSpan(span, err)
 	return found.session, found.account, err
 }

@@ -66,7 +66,7 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET last_sign_in = ? WHERE id = ?", at(now), row.ID))
 		}
 		if o.Rehash != "" {
-			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET password_hash = ?, foreign_hash = NULL WHERE id = ?", o.Rehash, row.ID))
+			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET password_hash = ? WHERE id = ?", o.Rehash, row.ID))
 		}
 		if o.Known.Address != "" && !row.Fresh {
 			writes = append(writes, addKnownAddress(tx, row.accountRow, o.Known, true, o.MaxKnownAddresses, now)...)

@@ -8,7 +8,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -23,7 +22,6 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
-	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/token"
 )
@@ -40,8 +38,6 @@ type Options struct {
 	Wrap    dbconn.Wrap      // in tests, to count statements; nil: none
 
 	Observer Observer // nil: none
-
-	Costs password.Params // of new hashes, for placeholders (see password.Split); zero: those that 0.1.0 has by default
 }
 
 // Operation is a kind of work of a store.
@@ -76,13 +72,10 @@ type Store struct {
 	write, read *bun.DB
 	log         *slog.Logger
 	observer    Observer
-	costs       password.Params
 	clock       *clock
-	resumed     atomic.Bool                 // the clock was compared with the last round
-	fixed       func() time.Time            // a test's time, instead of the clock's; nil: none
-	lastYield   atomic.Int64                // when an import last left the write lock to others, in ms since 1970
-	refusal     atomic.Pointer[SchemaError] // why no call is allowed; nil: they are
-	doubts      chan struct{}               // see Doubts
+	resumed     atomic.Bool      // the clock was compared with the last round
+	fixed       func() time.Time // a test's time, instead of the clock's; nil: none
+	lastYield   atomic.Int64     // when an import last left the write lock to others, in ms since 1970
 
 	writes *batcher[sessionWrite, struct{}]
 	finds  [2]*batcher[token.Selector, foundSession] // by account part; on PostgreSQL
@@ -113,8 +106,7 @@ func openOn(ctx context.Context, pools dbconn.Pools, url string, o Options) (*St
 	d := dialectOf(pools.Kind)
 	s := &Store{
 		dialect: d, url: url, pools: pools, write: d.db(pools.Write), read: d.db(pools.Read),
-		log: o.Log, observer: o.Observer, costs: cmp.Or(o.Costs, password.Params{MemoryKiB: 19 * 1024, Time: 2, Threads: 1}), fixed: o.Clock,
-		doubts: make(chan struct{}, 1),
+		log: o.Log, observer: o.Observer, fixed: o.Clock,
 	}
 	if s.observer == nil {
 		s.observer = noObserver{}
@@ -161,10 +153,16 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Health reads one row over the connections that requests use.
+// Health reads, over the connections that requests use, which programs may work on the schema.
+// The error is a [*SchemaError] if this one may not (any more).
 func (s *Store) Health(ctx context.Context) error {
-	var version int
-	return s.scan(ctx, "check the database", s.read.NewRaw("SELECT max(version) FROM personal_schema"), &version)
+	var found, minCompatible int
+	err := s.scan(ctx, "check the database", s.read.NewRaw("SELECT max(version), max(min_compatible) FROM personal_schema"), &found, &minCompatible)
+	if err != nil {
+		return err
+	}
+	_, err = schemaDone(found, minCompatible)
+	return err
 }
 
 // observe reports an operation that began at the given time and ends now.
@@ -175,43 +173,34 @@ func (s *Store) observe(o Operation, began time.Time) { s.observer.ObserveStore(
 func (s *Store) scan(ctx context.Context, doing string, query interface {
 	Scan(ctx context.Context, dest ...any) error
 }, dest ...any) error {
-	if err := s.allowed(ctx, doing); err != nil {
-		return err
-	}
 	defer s.observe(Query, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	span := s.startSpan(ctx, doing)
-	err := s.ended(ctx, doing, query.Scan(ctx, dest...))
+	err := wrap(ctx, doing, query.Scan(ctx, dest...))
 	endSpan(span, err)
 	return err
 }
 
 // exec runs a writing statement on its own and returns how many rows it changed.
 func (s *Store) exec(ctx context.Context, doing, query string, args ...any) (int64, error) {
-	if err := s.allowed(ctx, doing); err != nil {
-		return 0, err
-	}
 	defer s.observe(Statement, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	span := s.startSpan(ctx, doing)
 	n, err := exec(ctx, s.write, query, args...)
-	err = s.ended(ctx, doing, err)
+	err = wrap(ctx, doing, err)
 	endSpan(span, err)
 	return n, err
 }
 
 // inTx runs f in one transaction, which an error rolls back.
 func (s *Store) inTx(ctx context.Context, doing string, f func(context.Context, bun.Tx) error) error {
-	if err := s.allowed(ctx, doing); err != nil {
-		return err
-	}
 	defer s.observe(Transaction, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	span := s.startSpan(ctx, doing)
-	err := s.ended(ctx, doing, s.write.RunInTx(ctx, nil, f))
+	err := wrap(ctx, doing, s.write.RunInTx(ctx, nil, f))
 	endSpan(span, err)
 	return err
 }

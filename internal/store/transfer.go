@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/schema"
@@ -131,21 +130,21 @@ func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.
 	if len(indexes) == 0 {
 		return nil
 	}
-	const columns = "id, login, login_key, name, email, email_key, password_hash, foreign_hash, credential_version, fields, disabled, created, updated, " +
-		"locale, verified_key, erase_at, erase_version"
+	const columns = "id, login, login_key, name, email, email_key, password_hash, credential_version, fields, disabled, created, updated, " +
+		"locale, verified_key, erase_at"
 	var rows []string
 	var args []any
 	var maxID int64
 	for _, i := range indexes {
-		row := s.newAccountRow(batch[i])
+		row := newAccountRow(batch[i])
 		id := any(s.nextID)
 		if batch[i].ID != 0 {
 			id = batch[i].ID
 		}
-		rows = append(rows, "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+		rows = append(rows, "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
 		args = append(args, id, row.Login, row.LoginKey, row.Name, row.Email, bun.NullZero(row.EmailKey),
-			row.PasswordHash, bun.NullZero(row.ForeignHash), row.CredentialVersion, row.Fields, row.Disabled, row.Created, row.Updated,
-			row.Locale, bun.NullZero(row.VerifiedKey), row.EraseAt, row.EraseVersion)
+			row.PasswordHash, row.CredentialVersion, row.Fields, row.Disabled, row.Created, row.Updated,
+			row.Locale, bun.NullZero(row.VerifiedKey), row.EraseAt)
 		maxID = max(maxID, batch[i].ID)
 	}
 	if maxID > 0 && s.raiseID != "" { // else the database could assign an imported id again
@@ -380,21 +379,7 @@ func (s *Store) AccountsAfter(ctx context.Context, id int64, n int) ([]transfer.
 	return page, s.addStoredWaysIn(ctx, page)
 }
 
-// owner is the part of an account that says whether its passkeys and identities are void.
-type owner struct {
-	EmailKey, PasswordHash, ForeignHash string
-	AccountVersion                      int64
-}
-
-const (
-	ownerColumns = "coalesce(a.email_key, '') AS email_key, a.password_hash, coalesce(a.foreign_hash, '') AS foreign_hash, a.credential_version AS account_version"
-	ofPage       = " w JOIN personal_accounts a ON a.id = w.account_id WHERE w.account_id BETWEEN ? AND ? ORDER BY w.account_id, "
-)
-
-func (o owner) account() accounts.Account {
-	row := accountRow{EmailKey: o.EmailKey, PasswordHash: o.PasswordHash, ForeignHash: o.ForeignHash, CredentialVersion: o.AccountVersion}
-	return row.account()
-}
+const ofPage = " w JOIN personal_accounts a ON a.id = w.account_id WHERE w.account_id BETWEEN ? AND ? ORDER BY w.account_id, "
 
 // addStoredWaysIn reads the passkeys and the identities of a page of accounts.
 func (s *Store) addStoredWaysIn(ctx context.Context, page []transfer.StoredAccount) error {
@@ -411,62 +396,52 @@ func (s *Store) addStoredWaysIn(ctx context.Context, page []transfer.StoredAccou
 	}
 	var keys []struct {
 		passkeyRow
-		owner
 		UserHandle []byte
 	}
-	err := s.scan(ctx, "read passkeys", s.read.NewRaw("SELECT w.*, a.user_handle, "+ownerColumns+" FROM personal_passkeys"+ofPage+"w.id",
+	err := s.scan(ctx, "read passkeys", s.read.NewRaw("SELECT w.*, a.user_handle FROM personal_passkeys"+ofPage+"w.id",
 		first, last), &keys)
 	if err != nil {
 		return err
 	}
 	for i := range keys {
 		if a := find(keys[i].AccountID); a != nil {
-			p := transfer.StoredPasskey{Passkey: keys[i].passkey()}
-			p.UserHandle, p.Void = keys[i].UserHandle, p.Passkey.Void(keys[i].account())
+			p := keys[i].passkey()
+			p.UserHandle = keys[i].UserHandle
 			a.Passkeys = append(a.Passkeys, p)
 		}
 	}
-	var identities []struct {
-		identityRow
-		owner
-	}
-	err = s.scan(ctx, "read identities", s.read.NewRaw("SELECT w.*, "+ownerColumns+" FROM personal_identities"+ofPage+"w.linked, w.issuer, w.subject", first, last), &identities)
+	var identities []identityRow
+	err = s.scan(ctx, "read identities", s.read.NewRaw("SELECT w.* FROM personal_identities w WHERE w.account_id BETWEEN ? AND ? ORDER BY w.account_id, w.linked, w.issuer, w.subject", first, last), &identities)
 	if err != nil {
 		return err
 	}
 	for i := range identities {
 		if a := find(identities[i].AccountID); a != nil {
-			stored := identities[i].identity()
-			a.Identities = append(a.Identities, transfer.StoredIdentity{StoredIdentity: stored, Void: stored.Void(identities[i].account())})
+			a.Identities = append(a.Identities, identities[i].identity())
 		}
 	}
 	return nil
 }
 
 // isBare is the condition for a hash that is not wrapped yet, see password.IsBare.
-const isBare = "foreign_hash LIKE '$waits$%'"
+const isBare = "password_hash LIKE '$waits$%'"
 
 // BareHashes returns the bare hashes of accounts, see transfer.BareStore.
 func (s *Store) BareHashes(ctx context.Context, ids []int64) (map[int64]string, error) {
 	var rows []accountRow
 	err := s.scan(ctx, "find bare hashes",
-		s.read.NewRaw("SELECT id, password_hash, foreign_hash FROM personal_accounts WHERE id IN (?) AND "+isBare, bun.List(ids)), &rows)
+		s.read.NewRaw("SELECT id, password_hash FROM personal_accounts WHERE id IN (?) AND "+isBare, bun.List(ids)), &rows)
 	hashes := make(map[int64]string, len(rows))
 	for _, r := range rows {
-		if hash := r.hash(); password.IsBare(hash) { // an older version may have set another password
-			hashes[r.ID] = hash
-		}
+		hashes[r.ID] = r.PasswordHash
 	}
 	return hashes, err
 }
 
 // ReplaceHash replaces a hash by one of the same password, see transfer.BareStore.
 func (s *Store) ReplaceHash(ctx context.Context, id int64, from, to string) error {
-	// The digest of the placeholder follows the hash.
-	n := utf8.RuneCountInString(from) + 1
 	return s.inTx(ctx, "replace a hash", func(ctx context.Context, tx bun.Tx) error {
-		replaced, err := exec(ctx, tx, `UPDATE personal_accounts SET foreign_hash = ? || substr(foreign_hash, ?)
-			WHERE id = ? AND substr(foreign_hash, 1, ?) = ?`, to, n, id, n, from+" ")
+		replaced, err := exec(ctx, tx, "UPDATE personal_accounts SET password_hash = ? WHERE id = ? AND password_hash = ?", to, id, from)
 		if err != nil || replaced == 0 {
 			return err
 		}
@@ -474,37 +449,11 @@ func (s *Store) ReplaceHash(ctx context.Context, id int64, from, to string) erro
 	})
 }
 
-// MisplacedLogin is an account whose login has an @ and is not its own e-mail, which
-// an earlier release allowed. Its user cannot sign in with the login.
-type MisplacedLogin struct {
-	ID    int64
-	Login string
-}
-
-// MisplacedLogins returns up to n such accounts, in the order of ids. It reads the
+// CountAccounts returns the number of accounts, and of those with a bare hash. It reads the
 // whole table.
-func (s *Store) MisplacedLogins(ctx context.Context, n int) (found []MisplacedLogin, err error) {
-	err = s.scan(ctx, "look for logins that are e-mails", s.read.NewRaw(`SELECT id, login FROM personal_accounts
-		WHERE login_key LIKE '%@%' AND login_key <> coalesce(email_key, '') ORDER BY id LIMIT ?`, n), &found)
-	return found, err
-}
-
-// foreignSchema is the first version of the schema with hashes of other systems.
-const foreignSchema = 14
-
-// CountAccounts returns the number of accounts, and of those with a bare hash, of which
-// older schemas have none. It reads the whole table.
 func (s *Store) CountAccounts(ctx context.Context) (all, bare int64, err error) {
-	found, _, err := s.SchemaVersion(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
-	condition := isBare
-	if found < foreignSchema {
-		condition = "FALSE"
-	}
 	err = s.scan(ctx, "count accounts",
-		s.read.NewRaw("SELECT count(*), count(CASE WHEN "+condition+" THEN 1 END) FROM personal_accounts"), &all, &bare)
+		s.read.NewRaw("SELECT count(*), count(CASE WHEN "+isBare+" THEN 1 END) FROM personal_accounts"), &all, &bare)
 	return all, bare, err
 }
 
@@ -515,13 +464,12 @@ type AccountStates struct {
 	Leaving     int64 // that their users have deleted, and that are not erased yet
 }
 
-// CountAccountStates returns the numbers of accounts in a database of schema 4 or later.
-// It reads the whole table.
+// CountAccountStates returns the numbers of accounts. It reads the whole table.
 func (s *Store) CountAccountStates(ctx context.Context) (n AccountStates, err error) {
 	err = s.scan(ctx, "count accounts by state", s.read.NewRaw(`SELECT
 		count(CASE WHEN email_key <> coalesce(verified_key, '') THEN 1 END),
 		count(unverified_key),
-		count(CASE WHEN erase_at > 0 AND disabled AND erase_version = credential_version THEN 1 END)
+		count(CASE WHEN erase_at > 0 AND disabled THEN 1 END)
 		FROM personal_accounts`), &n.Unconfirmed, &n.Waiting, &n.Leaving)
 	return n, err
 }

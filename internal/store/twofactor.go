@@ -71,10 +71,6 @@ func (s *Store) EnableTwoFactor(
 		if err != nil {
 			return err
 		}
-		// An older version may have switched an earlier factor off.
-		if err := execAll(ctx, tx, askForCodes(tx, p.AccountID)...); err != nil {
-			return err
-		}
 		return s.replaceRecoveryCodes(ctx, tx, p.AccountID, recoveryCodes, jobs)
 	})
 }

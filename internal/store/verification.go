@@ -35,7 +35,7 @@ func (s *Store) RedeemVerification(ctx context.Context, digest [32]byte, loginKe
 			_, err = exec(ctx, tx, "UPDATE personal_accounts SET verified_key = email_key, updated = ? WHERE id = ?", at(s.Now()), row.AccountID)
 		case row.Account.UnverifiedKey:
 			err = s.setEmail(ctx, tx, row.Account.account(), accounts.Email{Address: row.Email, Key: row.EmailKey}, true)
-		default: // an older version has changed the e-mail and kept the token
+		default:
 			err = accounts.ErrNotFound
 		}
 		if err != nil {

@@ -35,8 +35,8 @@ func Populate(t testing.TB, url string, n int, fields string) {
 			SELECT 'User' || i, 'user' || i, 'Иван Petrov ' || i, 'user' || i || '@example.org', 'user' || i || '@example.org',
 				'user' || i || '@example.org', '', 1, CAST(%s AS %s), i <= %d, 1700000000000000 + i, 1700000000000000 + i
 			FROM n ORDER BY i`, n, fields, object, DisabledOfPopulation),
-		fmt.Sprintf(`INSERT INTO personal_sessions (account_id, selector, chain_key, newest, created, rotated, used, last_seen, address, agent)
-			SELECT id, %s, %s, %[2]s, created, created, created, created, '192.0.2.1', 'Mozilla/5.0'
+		fmt.Sprintf(`INSERT INTO personal_sessions (account_id, selector, chain_key, newest, created, rotated, used, last_seen, address, agent, method)
+			SELECT id, %s, %s, %[2]s, created, created, created, created, '192.0.2.1', 'Mozilla/5.0', 'password'
 			FROM personal_accounts WHERE login_key LIKE 'user%%0'`, selector, secret),
 		"ANALYZE",
 	} {

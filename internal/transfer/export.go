@@ -26,9 +26,9 @@ type Source interface {
 // identities. These are of the same moment, or of a later one.
 type StoredAccount struct {
 	accounts.Account
-	RecoveryCodes [][32]byte       // in ascending order
-	Passkeys      []StoredPasskey  // the oldest first
-	Identities    []StoredIdentity // likewise
+	RecoveryCodes [][32]byte                // in ascending order
+	Passkeys      []accounts.Passkey        // with the account's user handle; the oldest first
+	Identities    []accounts.StoredIdentity // the oldest first
 }
 
 // exported is an account as a line of an export.
@@ -147,7 +147,7 @@ func export(a accounts.Account) (line exported, err error) {
 		Disabled: a.Disabled, Created: a.Created, Updated: a.Updated,
 		EmailVerified: a.EmailVerified, Locale: a.Locale,
 	}
-	if a.Disabled && a.EraseVersion == a.CredentialVersion {
+	if a.Deleted() {
 		line.EraseAt = a.EraseAt
 	}
 	line.Fields, err = a.Fields.Encode()

@@ -52,7 +52,7 @@ func TestExport_ImportsUnchangedIntoOtherDatabase(t *testing.T) {
 }
 
 // An account that must confirm its e-mail first would be one without an e-mail, which can
-// sign in. A deletion that an administrator has undone is none.
+// sign in.
 func TestExport_LeavesOutWhatMustNotBeImported(t *testing.T) {
 	s := openStore(t, testdb.SQLite(t))
 	waiting := accounts.Account{Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1}
@@ -60,13 +60,12 @@ func TestExport_LeavesOutWhatMustNotBeImported(t *testing.T) {
 	if _, err := s.CreateAccount(t.Context(), waiting, accounts.Session{}, func(int64) []accounts.NewJob { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	fill(t, s, accounts.Account{Login: "bob", LoginKey: "bob", PasswordHash: bcrypt, CredentialVersion: 3, EraseAt: s.Now(), EraseVersion: 2,
-		Disabled: true})
+	fill(t, s, accounts.Account{Login: "bob", LoginKey: "bob", PasswordHash: bcrypt, CredentialVersion: 3, Disabled: true})
 	if got := export(t, s); strings.Contains(got, "ada") || !strings.Contains(got, "bob") || strings.Contains(got, "erase_at") {
 		t.Errorf("got %s, want bob without a time of erasure", got)
 	}
 	leaving := accounts.Account{
-		Login: "carl", LoginKey: "carl", PasswordHash: bcrypt, CredentialVersion: 3, EraseAt: time.Unix(1_900_000_000, 0), EraseVersion: 3, Disabled: true,
+		Login: "carl", LoginKey: "carl", PasswordHash: bcrypt, CredentialVersion: 3, EraseAt: time.Unix(1_900_000_000, 0), Disabled: true,
 		EmailVerified: true, Locale: "pt-BR",
 	}
 	leaving.Email, _ = accounts.ParseEmail("carl@example.com")
@@ -119,7 +118,7 @@ func drawAccount(t *rapid.T, number int) accounts.Account {
 	}
 	a.Locale = rapid.SampledFrom([]string{"", "en", "pt-BR", "de,en"}).Draw(t, "locale")
 	if a.Disabled && rapid.Bool().Draw(t, "leaving") {
-		a.EraseAt, a.EraseVersion = time.UnixMicro(rapid.Int64Range(1, 1<<51).Draw(t, "erase at")).UTC(), 1
+		a.EraseAt = time.UnixMicro(rapid.Int64Range(1, 1<<51).Draw(t, "erase at")).UTC()
 	}
 	text := rapid.OneOf(rapid.StringOf(rapid.SampledFrom([]rune("aЖ é\"\\'<>&?$\u2028{}"))), rapid.Just(`\u0000`)) // six characters
 	if name := text.Draw(t, "name"); name != "" {
@@ -263,7 +262,7 @@ func TestExportPerson_LeavesOutAddressesAndNamesOfOthers(t *testing.T) {
 		fill(t, s, accounts.Account{ID: id, Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1})
 		own := []accounts.NewJob{
 			happenedTo(id, personal.EventRegistered, personal.ActorUser, "192.0.2.1"),
-			happenedTo(id, personal.EventSignedIn, "", "192.0.2.2"), // by version 0.1.0
+			happenedTo(id, personal.EventSignedIn, personal.ActorUser, "192.0.2.2"),
 			happenedTo(id, personal.EventEmailChanged, personal.ActorUser, "192.0.2.3"),
 			happenedTo(id, personal.EventExported, personal.ActorUser, "192.0.2.4"),
 			happenedTo(id, personal.EventProfileUpdated, personal.ActorUser, "192.0.2.5"),
@@ -272,7 +271,6 @@ func TestExportPerson_LeavesOutAddressesAndNamesOfOthers(t *testing.T) {
 			happenedTo(id, personal.EventSignInFailed, personal.ActorUser, "198.51.100.1"),
 			happenedTo(id, personal.EventRecoveryRequested, personal.ActorUser, "198.51.100.2"),
 			happenedTo(id, personal.EventEmailChanged, personal.ActorAdministrator, "198.51.100.3"),
-			happenedTo(id, personal.EventEmailChanged, "", "198.51.100.4"), // by version 0.1.0: perhaps an administrator
 			happenedTo(id, personal.EventUserUpdated, personal.ActorAdministrator, "198.51.100.5"),
 			happenedTo(id, personal.EventSessionTheft, personal.ActorSystem, "198.51.100.6"),
 		}

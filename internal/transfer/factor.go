@@ -84,10 +84,6 @@ func readFactor(value json.RawMessage) (*importedFactor, error) {
 // cannot be imported.
 func (m *Import) openFactor(f *importedFactor) (refused string) {
 	var reasons []string
-	if !m.CodesEnforced {
-		reasons = append(reasons, "two_factor: older plugin versions can run on this database and would not ask for the code: "+
-			"set two_factor.enabled = true and start a host with this version first")
-	}
 	var err error
 	if m.Keys == nil || !m.Keys.Has(f.Secret.Key) {
 		reasons = append(reasons, fmt.Sprintf("two_factor: the key %.40q encrypts the secret: give the file that has this key with --secret-key",

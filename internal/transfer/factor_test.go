@@ -97,10 +97,6 @@ func TestImport_RefusesAccountWhoseFactorCannotBeImported(t *testing.T) {
 			line, fmt.Sprintf("1: two_factor: the key %q encrypts the secret: give the file that has this key with --secret-key\n", factor.Secret.Key),
 			func(m *transfer.Import) { m.Keys = keyring(t, 1, 3) },
 		},
-		"older versions can run": {
-			line, "1: two_factor: older plugin versions can run on this database and would not ask for the code: set two_factor.enabled = true and start a host with this version first\n",
-			func(m *transfer.Import) { m.CodesEnforced = false },
-		},
 		"of another account": {strings.Replace(line, `"account_id":7`, `"account_id":8`, 1), fmt.Sprintf(wrong, 8), nil},
 		"damaged": {strings.Replace(line, base64.StdEncoding.EncodeToString(factor.Secret.Data), base64.StdEncoding.EncodeToString(damaged), 1),
 			fmt.Sprintf(wrong, 7), nil},
@@ -155,7 +151,7 @@ func TestImport_SkipsExistingAccountWithoutItsKey(t *testing.T) {
 	s := openStore(t, testdb.SQLite(t))
 	fillAda(t, s)
 	r := newRun(t, s)
-	r.Keys, r.CodesEnforced = nil, false
+	r.Keys = nil
 	if done := r.file(t, transfer.NDJSON, export(t, s)); done.Existing != 1 || done.Refused != 0 {
 		t.Errorf("got %+v, want one existing account; refused:\n%s", done, r.report.String())
 	}

@@ -83,7 +83,7 @@ type run struct {
 }
 
 func newRun(t *testing.T, s transfer.Store) *run {
-	r := &run{Import: transfer.Import{Store: s, Schema: schema(t), Wrapper: cheapHasher(t), Keys: keyring(t, 1, 2), CodesEnforced: true}}
+	r := &run{Import: transfer.Import{Store: s, Schema: schema(t), Wrapper: cheapHasher(t), Keys: keyring(t, 1, 2)}}
 	r.Refused = func(line int, reason string) error {
 		fmt.Fprintf(&r.report, "%d: %s\n", line, reason)
 		return nil

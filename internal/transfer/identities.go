@@ -11,22 +11,15 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// StoredIdentity is an identity as the database has it.
-type StoredIdentity struct {
-	accounts.StoredIdentity
-	Void bool // see [accounts.StoredIdentity.Void]
-}
-
 // exportedIdentity is an identity in a line of an export.
 type exportedIdentity struct {
 	Identity
 	WithCode bool `json:"with_code,omitempty"` // it was linked with a code of the account's second factor
-	Void     bool `json:"void,omitempty"`
 }
 
 func exportIdentities(a StoredAccount) (list []exportedIdentity) {
 	for _, i := range a.Identities {
-		list = append(list, exportedIdentity{describeIdentity(&i.StoredIdentity), i.WithCode && a.TwoFactor.On(), i.Void})
+		list = append(list, exportedIdentity{describeIdentity(&i), i.WithCode && a.TwoFactor.On()})
 	}
 	return list
 }
@@ -51,11 +44,8 @@ func readIdentities(value json.RawMessage, withFactor bool) (list []accounts.Sto
 	}
 	for n, e := range in {
 		i := accounts.StoredIdentity{
-			Identity: personal.Identity{Issuer: e.Issuer, Subject: e.Subject}, CredentialVersion: importedVersion,
+			Identity: personal.Identity{Issuer: e.Issuer, Subject: e.Subject},
 			WithCode: e.WithCode && withFactor, Linked: e.Linked.UTC().Truncate(time.Microsecond),
-		}
-		if e.Void {
-			i.CredentialVersion = voidVersion
 		}
 		err := i.Check()
 		switch {

@@ -14,16 +14,16 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// fillIdentities adds an account with id 7 and identities: one was linked with a code, one is void.
+// fillIdentities adds an account with id 7 and identities: one was linked with a code, one without.
 func fillIdentities(t *testing.T, s *store.Store, factors ...transfer.Factor) {
 	t.Helper()
 	linked := accounts.StoredIdentity{
 		Identity:  personal.Identity{Issuer: "https://op.example", Subject: "Ада <&>"},
-		AccountID: 7, CredentialVersion: 1, WithCode: true, Linked: time.UnixMicro(1_700_000_000_000_001).UTC(),
+		AccountID: 7, WithCode: true, Linked: time.UnixMicro(1_700_000_000_000_001).UTC(),
 	}
-	void := linked
-	void.Subject, void.CredentialVersion, void.WithCode, void.Linked = "ada", 0, false, linked.Linked.Add(time.Second)
-	addAda(t, s, transfer.FollowUp{Factors: factors, Identities: []accounts.StoredIdentity{linked, void}})
+	other := linked
+	other.Subject, other.WithCode, other.Linked = "ada", false, linked.Linked.Add(time.Second)
+	addAda(t, s, transfer.FollowUp{Factors: factors, Identities: []accounts.StoredIdentity{linked, other}})
 }
 
 func TestImport_IdentitiesSurviveAnExport(t *testing.T) {
@@ -40,8 +40,8 @@ func TestImport_IdentitiesSurviveAnExport(t *testing.T) {
 		if diff := cmp.Diff(line, export(t, to)) + cmp.Diff(stored(t, from), stored(t, to)); diff != "" {
 			t.Errorf("exported again, and stored (-want +got):\n%s", diff)
 		}
-		if list := stored(t, to)[0].Identities; len(list) != 2 || list[0].Void || !list[0].WithCode || !list[1].Void {
-			t.Errorf("got the identities %+v, want a valid one that was linked with a code, and a void one", list)
+		if list := stored(t, to)[0].Identities; len(list) != 2 || !list[0].WithCode || list[1].WithCode {
+			t.Errorf("got the identities %+v, want one that was linked with a code, and one without", list)
 		}
 		if done := r.file(t, transfer.NDJSON, line); done.Existing != 1 || done.Refused != 0 {
 			t.Errorf("again: got %+v, want one existing account; refused:\n%s", done, r.report.String())
@@ -104,7 +104,7 @@ func TestImport_RefusesIdentitiesOfOtherAccounts(t *testing.T) {
 		fillIdentities(t, from)
 		line := export(t, from)
 		bob := strings.NewReplacer(`"id":7,`, ``, `"login":"ada"`, `"login":"bob"`, `"subject":"ada"`, `"subject":"bob"`).Replace(line)
-		dryRun := transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: to, WaysIn: true}
+		dryRun := transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: to}
 		dry := newRun(t, dryRun)
 		if done := dry.file(t, transfer.NDJSON, line+bob); done.Imported != 1 ||
 			dry.report.String() != "2: identities: taken by an earlier row\n" {

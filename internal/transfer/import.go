@@ -106,9 +106,8 @@ func (o Outcome) reason() string {
 // with each other are found as well. It does not predict the ids that the real
 // database would assign.
 type DryRun struct {
-	Store            // the temporary database
-	Real   Conflicts // the real database; nil: it does not exist yet
-	WaysIn bool      // the real database can have passkeys and identities
+	Store           // the temporary database
+	Real  Conflicts // the real database; nil: it does not exist yet
 }
 
 // Conflicts implements [Store].
@@ -121,7 +120,7 @@ func (r DryRun) Conflicts(ctx context.Context, batch []accounts.Account) ([]Outc
 
 // Owners implements [Store].
 func (r DryRun) Owners(ctx context.Context, credentialIDs [][]byte, identities []personal.Identity) (Owners, error) {
-	if r.Real == nil || !r.WaysIn {
+	if r.Real == nil {
 		return Owners{}, nil
 	}
 	return r.Real.Owners(ctx, credentialIDs, identities)
@@ -174,8 +173,7 @@ type Import struct {
 	HashForm string // of digests whose row states no form, see [password.AdoptForm]; "": none
 
 	// Accounts with a second factor are refused unless both allow them.
-	Keys          accounts.Keyring // decrypt the secrets, and the first encrypts them; nil: none
-	CodesEnforced bool             // every plugin version that can run on the database asks for the code
+	Keys accounts.Keyring // decrypt the secrets, and the first encrypts them; nil: none
 
 	// Refused is called for each row that is not imported, in the order of the file.
 	// The reason names columns and holds no values.

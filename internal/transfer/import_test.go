@@ -106,7 +106,7 @@ func TestImport_CSV(t *testing.T) {
 			Email: accounts.Email{Address: "BOB@example.com", Key: "bob@example.com"}, CredentialVersion: 1,
 			Fields: userfields.Values{"interests": []string{"chess"}}, Disabled: true,
 			Created: time.Unix(1600000000, 0).UTC(), Updated: time.Unix(1600000000, 0).UTC(),
-			EraseAt: time.Unix(1700000000, 0).UTC(), EraseVersion: 1,
+			EraseAt: time.Unix(1700000000, 0).UTC(),
 		}, bob); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}

@@ -12,12 +12,6 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// StoredPasskey is a passkey as the database has it, with the account's user handle.
-type StoredPasskey struct {
-	accounts.Passkey
-	Void bool // see [accounts.Passkey.Void]
-}
-
 // exportedPasskeys are the passkeys of an account in a line of an export.
 type exportedPasskeys struct {
 	UserHandle []byte            `json:"user_handle"` // identifies the account to authenticators
@@ -36,7 +30,6 @@ type exportedPasskey struct {
 	Created        time.Time `json:"created"`
 	LastUsed       time.Time `json:"last_used,omitzero"`
 	WithCode       bool      `json:"with_code,omitempty"` // it needs no code of the account's second factor
-	Void           bool      `json:"void,omitempty"`
 }
 
 func exportPasskeys(a StoredAccount) *exportedPasskeys {
@@ -47,17 +40,11 @@ func exportPasskeys(a StoredAccount) *exportedPasskeys {
 	for _, p := range a.Passkeys {
 		e.Keys = append(e.Keys, exportedPasskey{
 			p.CredentialID, p.PublicKey, p.SignCount, p.BackupEligible, p.BackedUp, p.RelyingParty, p.Name, p.Created, p.LastUsed,
-			p.WithCode && a.TwoFactor.On(), p.Void,
+			p.WithCode && a.TwoFactor.On(),
 		})
 	}
 	return e
 }
-
-// The versions of an imported account's credentials, and of a passkey or an identity that is void.
-const (
-	importedVersion = 1
-	voidVersion     = 0
-)
 
 var errNoPasskeys = errors.New("passkeys: not what an export writes")
 
@@ -79,13 +66,10 @@ func readPasskeys(value json.RawMessage, withFactor bool) (list []accounts.Passk
 	for i, k := range in.Keys {
 		p := accounts.Passkey{
 			RelyingParty: k.RelyingParty, Name: k.Name, Created: k.Created.UTC().Truncate(time.Microsecond), LastUsed: k.LastUsed.UTC().Truncate(time.Microsecond),
-			CredentialVersion: importedVersion, WithCode: k.WithCode && withFactor, UserHandle: in.UserHandle,
+			WithCode: k.WithCode && withFactor, UserHandle: in.UserHandle,
 		}
 		p.CredentialID, p.PublicKey, p.SignCount, p.BackupEligible, p.BackedUp = k.CredentialID, k.PublicKey, k.SignCount, k.BackupEligible,
 			k.BackedUp
-		if k.Void {
-			p.CredentialVersion = voidVersion
-		}
 		err := p.Check()
 		switch {
 		case err != nil:

@@ -31,7 +31,7 @@ func samplePasskey(t *testing.T, credentialID string) accounts.Passkey {
 		t.Fatal(err)
 	}
 	p := accounts.Passkey{
-		AccountID: 7, RelyingParty: "site.example", Name: "Телефон <&>", Created: time.UnixMicro(1_700_000_000_000_001).UTC(), CredentialVersion: 1,
+		AccountID: 7, RelyingParty: "site.example", Name: "Телефон <&>", Created: time.UnixMicro(1_700_000_000_000_001).UTC(),
 		UserHandle: bytes.Repeat([]byte{9}, 32),
 	}
 	p.CredentialID, p.PublicKey = []byte(credentialID), key
@@ -39,14 +39,14 @@ func samplePasskey(t *testing.T, credentialID string) accounts.Passkey {
 }
 
 // fillPasskeys adds an account with id 7 and passkeys: one was used, counts, is backed up and
-// needs no code, one is void.
+// needs no code, one does.
 func fillPasskeys(t *testing.T, s *store.Store, factors ...transfer.Factor) {
 	t.Helper()
-	used, void := samplePasskey(t, "one"), samplePasskey(t, "two")
+	used, other := samplePasskey(t, "one"), samplePasskey(t, "two")
 	used.SignCount, used.BackupEligible, used.BackedUp, used.WithCode = 1<<32-1, true, true, true
 	used.LastUsed = used.Created.Add(time.Hour)
-	void.Name, void.CredentialVersion = "old", 0
-	addAda(t, s, transfer.FollowUp{Factors: factors, Passkeys: []accounts.Passkey{used, void}})
+	other.Name = "old"
+	addAda(t, s, transfer.FollowUp{Factors: factors, Passkeys: []accounts.Passkey{used, other}})
 }
 
 // addAda adds an account with what follows up.
@@ -78,8 +78,8 @@ func TestImport_PasskeysSurviveAnExport(t *testing.T) {
 		if diff := cmp.Diff(stored(t, from), stored(t, to)); diff != "" {
 			t.Errorf("stored (-want +got):\n%s", diff)
 		}
-		if list := stored(t, to)[0].Passkeys; len(list) != 2 || list[0].Void || !list[0].WithCode || !list[1].Void {
-			t.Errorf("got the passkeys %+v, want a valid one that needs no code, and a void one", list)
+		if list := stored(t, to)[0].Passkeys; len(list) != 2 || !list[0].WithCode || list[1].WithCode {
+			t.Errorf("got the passkeys %+v, want one that needs no code, and one that does", list)
 		}
 		if done := r.file(t, transfer.NDJSON, line); done.Existing != 1 || done.Refused != 0 {
 			t.Errorf("again: got %+v, want one existing account; refused:\n%s", done, r.report.String())
@@ -169,7 +169,7 @@ func TestImport_RefusesPasskeysOfOtherAccounts(t *testing.T) {
 		line := export(t, from)
 		bob := strings.NewReplacer(`"id":7,`, ``, `"login":"ada"`, `"login":"bob"`, base64.StdEncoding.EncodeToString([]byte("one")),
 			"bmV3").Replace(line)
-		dry := newRun(t, transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: to, WaysIn: true})
+		dry := newRun(t, transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: to})
 		if done := dry.file(t, transfer.NDJSON, line+bob); done.Imported != 1 || dry.report.String() != "2: passkeys: taken by an earlier row\n" {
 			t.Errorf("a dry run: got %+v\n%s", done, dry.report.String())
 		}
@@ -178,7 +178,7 @@ func TestImport_RefusesPasskeysOfOtherAccounts(t *testing.T) {
 			t.Errorf("in one file: got\n%s, want 2: %s", r.report.String(), want)
 		}
 		for name, s := range map[string]transfer.Store{
-			"existing": to, "added meanwhile": blind{to}, "dry run": transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: to, WaysIn: true},
+			"existing": to, "added meanwhile": blind{to}, "dry run": transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: to},
 		} {
 			r := newRun(t, s)
 			if done := r.file(t, transfer.NDJSON, bob); done.Refused != 1 || r.report.String() != "1: "+want {

@@ -31,9 +31,8 @@ type Report struct {
 	Fields    []FieldUse `json:"fields,omitempty"`    // of a dump: what becomes of each field
 	Proposals []string   `json:"proposals,omitempty"` // values of --map, if none is given
 
-	NotIn010 []FormatCount `json:"not_read_by_0.1.0"` // imported hashes that release 0.1.0 cannot read
-	Digits   []DigitCount  `json:"digits,omitempty"`  // hashes, also of refused rows, that are digits and do not say how they were made
-	Probed   string        `json:"probed,omitempty"`  // the form of digits that a user's password has shown
+	Digits []DigitCount `json:"digits,omitempty"` // hashes, also of refused rows, that are digits and do not say how they were made
+	Probed string       `json:"probed,omitempty"` // the form of digits that a user's password has shown
 }
 
 // FormatCount is a number of hashes with a format.
@@ -91,9 +90,6 @@ func (r *Report) imported(a accounts.Account, row origin) {
 		r.reason("no password hash: the user sets a password with a recovery mail", false, row.line)
 	default:
 		count(&r.SignIn, format)
-	}
-	if !unusable && format != password.Own {
-		count(&r.NotIn010, format)
 	}
 }
 
@@ -173,7 +169,6 @@ func (r *Report) Finish(done Progress, staged *Staged, schema *userfields.Schema
 	r.Existing = done.Existing
 	byCount := func(a, b FormatCount) int { return compareCounts(a.Users, b.Users, a.Format, b.Format) }
 	slices.SortFunc(r.SignIn, byCount)
-	slices.SortFunc(r.NotIn010, byCount)
 	slices.SortFunc(r.Cannot, func(a, b Reason) int { return compareCounts(a.Users, b.Users, a.Reason, b.Reason) })
 	if staged == nil {
 		return
@@ -293,7 +288,6 @@ func (r *Report) Write(w io.Writer) error {
 			fmt.Fprintf(&text, "           --map %s\n", p)
 		}
 	}
-	formats("hashes that release 0.1.0 cannot read after a rollback", r.NotIn010)
 	if section("hashes of hexadecimal digits", len(r.Digits)) {
 		for _, d := range r.Digits {
 			form := d.Form

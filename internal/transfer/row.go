@@ -82,7 +82,7 @@ func row(r record, schema *userfields.Schema, form string, now time.Time) (a acc
 		return v
 	}
 	var invalid personal.FieldErrors
-	a = accounts.Account{CredentialVersion: importedVersion, ID: readID(take(columnID), &invalid)}
+	a = accounts.Account{CredentialVersion: 1, ID: readID(take(columnID), &invalid)}
 	a.Email = readEmail(take(columnEmail), &invalid)
 	a.Login = readText(columnLogin, take(columnLogin), &invalid)
 	a.LoginKey = loginKey(a, &invalid)
@@ -96,11 +96,8 @@ func row(r record, schema *userfields.Schema, form string, now time.Time) (a acc
 		invalid.Add(columnEmail, personal.FieldErrorRequired)
 	}
 	a.EraseAt = readTime(columnEraseAt, take(columnEraseAt), time.Time{}, &invalid)
-	if !a.EraseAt.IsZero() {
-		a.EraseVersion = a.CredentialVersion
-		if !a.Disabled {
-			invalid.Add(columnDisabled, personal.FieldErrorRequired)
-		}
+	if !a.EraseAt.IsZero() && !a.Disabled {
+		invalid.Add(columnDisabled, personal.FieldErrorRequired)
 	}
 	var badHash error
 	salt := readText(columnSalt, take(columnSalt), &invalid)

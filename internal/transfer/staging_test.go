@@ -297,7 +297,6 @@ func TestMove_Report(t *testing.T) {
 			{Theirs: "user_nicename"}, {Theirs: "user_pass", Ours: "password_hash"}, {Theirs: "user_registered", Ours: "created"}, {Theirs: "user_url"}, {Theirs: "wp_capabilities", Values: 1},
 		},
 		Proposals: []string{"city=city", "interests=interests"},
-		NotIn010:  []transfer.FormatCount{{Format: "bcrypt", Users: 1}},
 		Digits:    []transfer.DigitCount{{Length: 32, Users: 1}},
 	}, report); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -134,7 +134,7 @@ var accountCases = []testCase{
 	}},
 	{"a query with OwnEmail finds only an account whose login is the e-mail", func(t *testing.T, w *world) {
 		owner, squatter := w.newAccount(), w.newAccount()
-		squatter.LoginKey = owner.Email.Key // as version 0.1.0 allowed
+		squatter.LoginKey = owner.Email.Key
 		w.create(squatter)
 		owner, _ = w.create(owner)
 		both := w.newAccount()

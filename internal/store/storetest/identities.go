@@ -46,8 +46,8 @@ var identityCases = []testCase{
 		second := w.linked(a.ID)
 		w.must(w.LinkIdentity(t.Context(), first)) // again
 		want := []accounts.StoredIdentity{
-			{Identity: second.Identity, AccountID: a.ID, CredentialVersion: 1, Linked: w.Now()},
-			{Identity: first.Identity, AccountID: a.ID, CredentialVersion: 1, Linked: w.Now().Add(-time.Minute)},
+			{Identity: second.Identity, AccountID: a.ID, Linked: w.Now()},
+			{Identity: first.Identity, AccountID: a.ID, Linked: w.Now().Add(-time.Minute)},
 		}
 		if diff := cmp.Diff(want, w.identities(a.ID)); diff != "" {
 			t.Errorf("identities (-want +got):\n%s", diff)
@@ -124,7 +124,7 @@ var identityCases = []testCase{
 	}},
 	{"unlinked identity ends sessions of other methods", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
-		for _, method := range append([]string{"", "oidc", "saml"}, accounts.ModuleMethods...) {
+		for _, method := range append([]string{"oidc", "saml"}, accounts.ModuleMethods...) {
 			s := w.newSession(a.ID)
 			s.Method = method
 			w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: s, CredentialVersion: 1, MaxSessions: 100}))
@@ -140,13 +140,13 @@ var identityCases = []testCase{
 		w.wantError(w.UnlinkIdentity(t.Context(), l), errRefused)
 		unknown := w.linking(a.ID)
 		w.must(w.UnlinkIdentity(t.Context(), unknown))
-		if got, kinds := len(w.sessions(a.ID)), w.kindsDue(); got != 7 || len(kinds) != 0 {
+		if got, kinds := len(w.sessions(a.ID)), w.kindsDue(); got != 6 || len(kinds) != 0 {
 			t.Fatalf("got %d sessions and jobs %v, want all and none", got, kinds)
 		}
 		l.May = unknown.May
 		w.must(w.UnlinkIdentity(t.Context(), l))
-		if got, kinds := len(w.sessions(a.ID)), w.kindsDue(); got != 5 || len(kinds) != 1 {
-			t.Errorf("got %d sessions and jobs %v, want 5 and one", got, kinds)
+		if got, kinds := len(w.sessions(a.ID)), w.kindsDue(); got != 4 || len(kinds) != 1 {
+			t.Errorf("got %d sessions and jobs %v, want 4 and one", got, kinds)
 		}
 	}},
 	{"account remembers that it had a session without a password", func(t *testing.T, w *world) {

@@ -22,7 +22,7 @@ var transferCases = []testCase{
 		name := "Ada ' \\ ? Лавлейс"
 		full, bare := w.newAccount(), w.newAccount()
 		full.Name, full.Disabled = &name, true
-		full.EmailVerified, full.Locale, full.EraseAt, full.EraseVersion = true, "pt-BR", w.Now().Add(time.Hour), 1
+		full.EmailVerified, full.Locale, full.EraseAt = true, "pt-BR", w.Now().Add(time.Hour)
 		bare.Email, bare.Fields = accounts.Email{}, nil
 		outcomes := w.add(full, bare)
 		for i, want := range []accounts.Account{full, bare} {
@@ -111,16 +111,6 @@ var transferCases = []testCase{
 			t.Errorf("got %d accounts, %v, want 1", len(all), err)
 		}
 	}},
-	{"pruning removes the notes of imports by earlier releases, and no other job", func(t *testing.T, w *world) {
-		const note = "import csv 0123abcd"
-		w.must(w.Enqueue(t.Context(), accounts.NewJob{Kind: note}))
-		w.must(w.Enqueue(t.Context(), job("mail")))
-		w.must(w.Prune(t.Context(), store.PruneOptions{}))
-		left, err := w.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{note, "mail"}, N: 10, Lease: time.Minute})
-		if err != nil || len(left) != 1 || left[0].Kind != "mail" {
-			t.Errorf("got jobs %v, %v, want the mail", left, err)
-		}
-	}},
 	{"accounts are read page by page", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		b, _ := w.createAny()
@@ -196,7 +186,7 @@ var transferCases = []testCase{
 		confirmed.EmailVerified = true
 		bare.Email = accounts.Email{}
 		for _, a := range []*accounts.Account{&enabledAgain, &leaving} {
-			a.EmailVerified, a.EraseAt, a.EraseVersion = true, w.Now(), 1
+			a.EmailVerified, a.EraseAt = true, w.Now()
 		}
 		leaving.Disabled = true
 		w.add(confirmed, bare, enabledAgain, leaving, w.newAccount(), w.newAccount())

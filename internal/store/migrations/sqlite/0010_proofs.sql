@@ -1,6 +1,0 @@
--- A proof that the user of a session has given. Without a default a session without one takes no more space.
-ALTER TABLE personal_sessions ADD COLUMN proof BLOB; -- its digest; NULL: none
-ALTER TABLE personal_sessions ADD COLUMN proof_until INTEGER;
-ALTER TABLE personal_sessions ADD COLUMN proof_version INTEGER; -- the account's credential version then: with another the proof is void
-ALTER TABLE personal_sessions ADD COLUMN proof_email_key TEXT; -- the account's e-mail then, likewise; '': none
-ALTER TABLE personal_sessions ADD COLUMN proof_with_code INTEGER; -- a code of the second factor was judged

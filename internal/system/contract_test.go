@@ -61,7 +61,6 @@ func TestContract(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled + twoFactor + links + eager,
 			flags: []string{"--trusted-proxy", "127.0.0.0/8", "--trusted-proxy", "10.0.0.0/8", "--log-level", "debug"}})
-		s.awaitTwoFactor(t)
 		s.putSchema(t, schema)
 		for _, theme := range themes {
 			t.Run(theme.name, func(t *testing.T) { theme.test(t, s) })

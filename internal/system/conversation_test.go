@@ -141,7 +141,6 @@ func (c *conversation) play(t *testing.T, alwaysOK bool, unavailable *system) {
 		o.flags = append(o.flags, "--always-200")
 	}
 	c.system = start(t, o)
-	c.awaitTwoFactor(t)
 	c.putSchema(t, schema)
 	c.playRequests(t)
 	if alwaysOK {

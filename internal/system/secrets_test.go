@@ -81,7 +81,6 @@ func TestSecretsStaySecret(t *testing.T) {
 		hidden := secrets{}
 		database = withPassword(t, database, hidden)
 		s := start(t, options{database: database, settings: cheap + links + twoFactor, flags: []string{"--log-level", "debug"}})
-		s.awaitTwoFactor(t)
 		s.putSchema(t, schema)
 		hidden.add("the admin's token", s.adminToken(t))
 		s.secretive(t, hidden)

@@ -185,7 +185,6 @@ func TestSkew_ReleasedHostRunsThisPlugin(t *testing.T) {
 	t.Run("second factors are refused", func(t *testing.T) {
 		o := options{database: testkit.SQLite(t), settings: cheap + unthrottled + twoFactor}
 		s := start(t, o)
-		s.awaitTwoFactor(t)
 		u := s.newSecured(t)
 		s.stop(t)
 		o.host = released

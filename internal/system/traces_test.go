@@ -136,7 +136,6 @@ func TestTraces_ConnectBothProcessesAndHoldNoValues(t *testing.T) {
 		hidden := secrets{}
 		database = withPassword(t, database, hidden)
 		s := start(t, options{database: database, settings: cheap + links + unthrottled + twoFactor, env: c.env()})
-		s.awaitTwoFactor(t)
 		s.putSchema(t, schema)
 		hidden.add("the admin's token", s.adminToken(t))
 		s.secretive(t, hidden)

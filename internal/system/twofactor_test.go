@@ -25,15 +25,6 @@ import (
 // twoFactor are settings under which users can switch a second factor on.
 const twoFactor = "[two_factor]\nenabled = true\nissuer = \"Example site\"\n"
 
-// awaitTwoFactor waits until users can switch a second factor on, which they can when the
-// version is settled.
-func (s *system) awaitTwoFactor(t testing.TB) {
-	t.Helper()
-	eventually(t, "users can switch a second factor on", func() bool {
-		return s.post(t, "two_factor/", params{}).Result.Code == "unauthenticated"
-	})
-}
-
 // authenticator is the app that has the secret of a second factor.
 type authenticator struct {
 	base32, uri string
@@ -499,7 +490,6 @@ func testWaysAround(t *testing.T, s *system) {
 // testGuessedCodes guesses codes with the correct password, where attempts are limited. The
 // limit over all operations and addresses is tested in internal/accounts.
 func testGuessedCodes(t *testing.T, s *system) {
-	s.awaitTwoFactor(t)
 	u := s.newSecured(t)
 	signIn := func(address, code string) *response {
 		t.Helper()
@@ -561,9 +551,6 @@ func inParallel(t *testing.T, n int, hosts []*system, c func(i int) call) map[st
 
 // testCodeWorksOnce presents a code in parallel to hosts with one database.
 func testCodeWorksOnce(t *testing.T, hosts ...*system) {
-	for _, s := range hosts {
-		s.awaitTwoFactor(t)
-	}
 	const n = 32
 	u := hosts[0].newSecured(t)
 	signIn := func(code string) call {
@@ -631,7 +618,6 @@ func TestTwoFactor_KeyOrSettingIsMissing(t *testing.T) {
 	t.Parallel()
 	o := options{database: testdb.SQLite(t), settings: cheap + unthrottled + twoFactor, data: filepath.Join(t.TempDir(), "data")}
 	s := start(t, o)
-	s.awaitTwoFactor(t)
 	u := s.newSecured(t)
 	s.stop(t)
 	wantOff := func(t *testing.T, s *system, p pair) {

@@ -420,14 +420,16 @@ func TestUser_JSONHasTheDocumentedKeys(t *testing.T) {
 			case f.Anonymous:
 				keys(prefix, inner)
 				continue
+			case name == "" || name == "-" || prefix+name == "passkeys.id": // not printed
+				continue
 			case prefix+name == "user": // as in the list
-			case inner.PkgPath() == reflect.TypeFor[listedUser]().PkgPath():
+			case inner.Kind() == reflect.Struct && inner != reflect.TypeFor[time.Time]():
 				keys(prefix+name+".", inner)
 			}
 			written[prefix+name] = true
 		}
 	}
-	keys("", reflect.TypeFor[shownUser]())
+	keys("", reflect.TypeFor[userRecord]())
 	keys("", reflect.TypeFor[explained]())
 	if diff := cmp.Diff(written, documented); diff != "" {
 		t.Errorf("keys (-written +documented):\n%s", diff)

@@ -19,20 +19,21 @@ type StoredIdentity struct {
 
 // exportedIdentity is an identity in a line of an export.
 type exportedIdentity struct {
-	Identity
+	personal.LinkedIdentity
 	WithCode bool `json:"with_code,omitempty"` // it was linked with a code of the account's second factor
-	Void     bool `json:"void,omitempty"`
 }
 
 func exportIdentities(a StoredAccount) (list []exportedIdentity) {
 	for _, i := range a.Identities {
-		list = append(list, exportedIdentity{describeIdentity(&i.StoredIdentity), i.WithCode && a.TwoFactor.On(), i.Void})
+		line := exportedIdentity{describeIdentity(&i.StoredIdentity), i.WithCode && a.TwoFactor.On()}
+		line.Void = i.Void
+		list = append(list, line)
 	}
 	return list
 }
 
-func describeIdentity(i *accounts.StoredIdentity) Identity {
-	return Identity{i.Issuer, i.Subject, i.Linked}
+func describeIdentity(i *accounts.StoredIdentity) personal.LinkedIdentity {
+	return personal.LinkedIdentity{Identity: i.Identity, Linked: i.Linked}
 }
 
 var errNoIdentities = errors.New("identities: not what an export writes")
@@ -51,7 +52,7 @@ func readIdentities(value json.RawMessage, withFactor bool) (list []accounts.Sto
 	}
 	for n, e := range in {
 		i := accounts.StoredIdentity{
-			Identity: personal.Identity{Issuer: e.Issuer, Subject: e.Subject}, CredentialVersion: importedVersion,
+			Identity: e.Identity, CredentialVersion: importedVersion,
 			WithCode: e.WithCode && withFactor, Linked: e.Linked.UTC().Truncate(time.Microsecond),
 		}
 		if e.Void {

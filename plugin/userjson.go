@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personaladmin/texts"
 )
 
 // jsonFlag chooses the form of the output. docs/user-commands.md documents the keys: they
@@ -52,7 +53,7 @@ type explainedVerdict struct {
 func explanationJSON(e personal.Explanation, who string, addresses []netip.Addr) explained {
 	out := explained{User: e.User}
 	for _, v := range e.Verdicts {
-		out.Verdicts = append(out.Verdicts, explainedVerdict{v, sentence(v), helps(v.Action, who, addresses)})
+		out.Verdicts = append(out.Verdicts, explainedVerdict{v, texts.Sentences(e.User, v), helps(v.Action, who, addresses)})
 	}
 	return out
 }

@@ -72,7 +72,6 @@ lint:
 	for file in go.mod docs/examples/*/go.mod; do (cd $$(dirname $$file) && go mod tidy -diff) || exit 1; done
 	.ci/imports
 	go run ./internal/tools/prose
-	go run ./internal/tools/lines
 	proto/generate.sh lint
 
 generate:

@@ -159,7 +159,7 @@ func TestUserRemovePasskeys_RemovesThemWithEventAndNotice(t *testing.T) {
 		}
 		settings := write(t, "settings.toml", passkeySettings)
 		if out, _ := mustCommand(t, "user", "explain", "ada", "--settings", settings); !strings.Contains(out,
-			"Passkeys that sign the user in without the password: 2.") {
+			"So many sign them in without the password: 2.") {
 			t.Errorf("user explain: got %s, want the number of passkeys", out)
 		}
 		found, err := site.store.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: "ada"})

@@ -26,6 +26,7 @@ func TestStartTracing_FollowsTheVariables(t *testing.T) {
 		{env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1"}, on: true},
 		{env: []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:1"}, on: true},
 		{env: []string{"OTEL_TRACES_EXPORTER", "console"}, on: true},
+		{env: []string{"OTEL_TRACES_EXPORTER", "otlp", "OTEL_TRACES_SAMPLER", "xray"}, on: true, complain: "OTEL_TRACES_SAMPLER"},
 		{env: []string{"OTEL_TRACES_EXPORTER", "zipkin"}, complain: "OTEL_TRACES_EXPORTER"},
 		{env: []string{"OTEL_TRACES_EXPORTER", "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"}, complain: "OTEL_EXPORTER_OTLP_PROTOCOL"},
 	} {
@@ -52,7 +53,7 @@ func TestStartTracing_LogsNoKeyOfTheCollector(t *testing.T) {
 			var log bytes.Buffer
 			spans, stop := startTracing(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug - 8})))
 			stop()
-			if spans == nil || strings.Count(log.String(), "OTEL_EXPORTER_OTLP_") != 1 || strings.Contains(log.String(), "SECRET") {
+			if spans == nil || strings.Count(log.String(), "WARN") != 1 || !strings.Contains(log.String(), "OTEL_EXPORTER_OTLP_") || strings.Contains(log.String(), "SECRET") {
 				t.Errorf("got tracing %t and the log %q, want one warning without the value", spans != nil, log.String())
 			}
 		})

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,12 +9,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personaladmin/texts"
 )
 
 type explainCommand struct {
@@ -88,7 +87,7 @@ func (c explainCommand) print(w io.Writer, e personal.Explanation, err error, wh
 		fmt.Fprintf(w, "Account %d (%q), %s\n", e.User.ID, e.User.Login, stateOf(*e.User))
 	}
 	for _, v := range e.Verdicts {
-		if _, err := fmt.Fprintf(w, "- %s\n", sentence(v)); err != nil {
+		if _, err := fmt.Fprintf(w, "- %s\n", texts.Sentences(e.User, v)); err != nil {
 			return err
 		}
 		if help := helps(v.Action, who, c.Address); help != "" {
@@ -114,72 +113,6 @@ func (c liftLimitsCommand) Run(ctx context.Context, w io.Writer) error {
 		}
 		return done(w, "No limit of account %d (%q) holds any more. Limits of an address, which all its users share, are not lifted.", a)
 	})
-}
-
-// sentence puts a verdict into words.
-func sentence(v personal.Verdict) string {
-	at := "from " + cmp.Or(v.Address, "everywhere")
-	until := func() string { return v.Until.Format(time.RFC3339) }
-	since := func() string { return v.Since.Format(time.RFC3339) }
-	switch v.Reason {
-	case personal.ReasonNoAccount:
-		return "No account has this login, e-mail or id."
-	case personal.ReasonEmailSignInOff:
-		return "The site accepts only logins: no one signs in with an e-mail (login.with_email)."
-	case personal.ReasonLoginNotEmail:
-		return "The login contains an @ and is not the e-mail of the account: no one can sign in with it."
-	case personal.ReasonDisabled:
-		return "An administrator has disabled the account."
-	case personal.ReasonDeleted:
-		return "The user has deleted the account. It is erased at " + until() + "."
-	case personal.ReasonUnverified:
-		return "The user must confirm the e-mail first. Without that the account is erased at " + until() + "."
-	case personal.ReasonNoPassword:
-		return "The account has no password yet."
-	case personal.ReasonIdentities:
-		return fmt.Sprintf("The account has no password: the user signs in with another service (%d identities).", v.Count)
-	case personal.ReasonIdentitiesVoid:
-		return fmt.Sprintf("%d identities must be linked again, after a sign-in with the password: an older version has changed the account.",
-			v.Count)
-	case personal.ReasonNoEmail:
-		return "The account has no e-mail, so no mail reaches the user."
-	case personal.ReasonLimit:
-		return fmt.Sprintf("Too many attempts: the limit %s of the account holds %s until %s.", v.Limit, at, until())
-	case personal.ReasonAddressLimit:
-		return fmt.Sprintf("Too many attempts of all users at an address: the limit %s holds %s until %s.", v.Limit, at, until())
-	case personal.ReasonMailLimit:
-		where := ""
-		if v.Address != "" {
-			where = " in the network " + v.Address
-		}
-		return fmt.Sprintf("Too many mails to the address: the next of the kind %s that is asked for%s can be sent at %s.", v.Kind, where,
-			until())
-	case personal.ReasonCodesBlocked:
-		return "Too many codes were refused: away from addresses where the user has signed in since password, e-mail or second factor last changed, only recovery codes are accepted until " + until() + "."
-	case personal.ReasonTwoFactor:
-		return fmt.Sprintf("The account has a second factor: the user needs a code of their app, or one of %d recovery codes.", v.Count)
-	case personal.ReasonTwoFactorKey:
-		return "The secret key of the second factor is missing: codes of the app are refused."
-	case personal.ReasonPasskeys:
-		return fmt.Sprintf("Passkeys that sign the user in without the password: %d.", v.Count)
-	case personal.ReasonPasskeysVoid:
-		return fmt.Sprintf("Passkeys that sign the user in only after they have proved who they are, because an older version has changed the credentials: %d.", v.Count)
-	case personal.ReasonMailWaiting:
-		return fmt.Sprintf("A mail (%s) has been waiting since %s; %d attempts so far, the next at %s.", v.Kind, since(), v.Count, until())
-	case personal.ReasonMailRefused:
-		return fmt.Sprintf("The mail relay refused a mail (%s) at %s: %q", v.Kind, since(), v.Reply)
-	case personal.ReasonFailed:
-		from := ""
-		if v.Address != "" {
-			from = " " + at
-		}
-		return fmt.Sprintf("Failed sign-ins since the last success, within a day: %d or more, the last one at %s%s.", v.Count, since(), from)
-	case personal.ReasonMissingFields:
-		return fmt.Sprintf("%d user fields need a value, which the site may ask for.", v.Count)
-	case personal.ReasonNothing:
-		return "Nothing prevents the user from signing in. If they forgot the password, send a recovery mail."
-	}
-	return string(v.Reason)
 }
 
 // helps says how to do an action that was found with some addresses; "" if there is none. The

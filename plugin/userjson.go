@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"io"
 	"net/netip"
-	"time"
 
-	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personaladmin/texts"
 )
 
 // jsonFlag chooses the form of the output. docs/user-commands.md documents the keys: they
@@ -23,111 +22,38 @@ func writeJSON(w io.Writer, object any) error {
 	return out.Encode(object)
 }
 
-// listedUser is a user of `user list`.
+// listedUser is a user of `user list`, with the user fields as an object.
 type listedUser struct {
-	ID              int64          `json:"id"`
-	Login           string         `json:"login"`
-	Name            *string        `json:"name,omitempty"`
-	Email           string         `json:"email,omitempty"`
-	EmailVerified   bool           `json:"email_verified"`
-	UnverifiedEmail string         `json:"unverified_email,omitempty"`
-	Disabled        bool           `json:"disabled"`
-	EraseAt         time.Time      `json:"erase_at,omitzero"`
-	TwoFactor       bool           `json:"two_factor"`
-	Created         time.Time      `json:"created"`
-	Updated         time.Time      `json:"updated"`
-	LastSeen        time.Time      `json:"last_seen,omitzero"`
-	LastSignIn      time.Time      `json:"last_sign_in,omitzero"`
-	Fields          map[string]any `json:"fields,omitempty"`
+	personal.User
+	Fields map[string]any `json:"fields,omitempty"`
 }
 
 func userJSON(u personal.User) listedUser {
-	listed := listedUser{
-		ID: u.ID, Login: u.Login, Name: u.Name, Email: u.Email, EmailVerified: u.EmailVerified, UnverifiedEmail: u.UnverifiedEmail,
-		Disabled: u.Disabled, EraseAt: u.EraseAt, TwoFactor: u.TwoFactor,
-		Created: u.Created, Updated: u.Updated, LastSeen: u.LastSeen, LastSignIn: u.LastSignIn,
-	}
-	if u.Fields != nil {
-		listed.Fields = map[string]any{}
-	}
+	listed := listedUser{User: u, Fields: map[string]any{}}
 	for _, f := range u.Fields {
 		listed.Fields[f.Name] = f.Value
 	}
 	return listed
 }
 
-// shownUser is what `user show` prints.
-type shownUser struct {
-	listedUser
-	Password   bool            `json:"password"`
-	Sessions   int             `json:"sessions"`
-	Passkeys   []shownPasskey  `json:"passkeys"`
-	Identities []shownIdentity `json:"identities"`
-}
-
-type shownPasskey struct {
-	Name     string    `json:"name"`
-	Created  time.Time `json:"created"`
-	LastUsed time.Time `json:"last_used,omitzero"`
-	BackedUp bool      `json:"backed_up"`
-	Void     bool      `json:"void"`
-}
-
-type shownIdentity struct {
-	Issuer  string    `json:"issuer"`
-	Subject string    `json:"subject"`
-	Linked  time.Time `json:"linked"`
-	Void    bool      `json:"void"`
-}
-
-func (r userRecord) json() shownUser {
-	shown := shownUser{
-		listedUser: userJSON(r.User), Password: !password.IsUnusable(r.account.PasswordHash), Sessions: r.sessions,
-		Passkeys: []shownPasskey{}, Identities: []shownIdentity{},
-	}
-	shown.Fields = r.account.Fields
-	for _, p := range r.passkeys {
-		shown.Passkeys = append(shown.Passkeys, shownPasskey{p.Name, p.Created, p.LastUsed, p.BackedUp, p.Void})
-	}
-	for _, i := range r.identities {
-		shown.Identities = append(shown.Identities, shownIdentity{i.Issuer, i.Subject, i.Linked, i.Void})
-	}
-	return shown
-}
-
 // explained is what `user explain` prints.
 type explained struct {
-	User     *listedUser        `json:"user,omitempty"`
+	User     *personal.User     `json:"user,omitempty"`
 	Verdicts []explainedVerdict `json:"verdicts"`
 }
 
 type explainedVerdict struct {
-	Reason  personal.Reason `json:"reason"`
-	Text    string          `json:"text"`
-	Action  personal.Action `json:"action,omitempty"`
-	Help    string          `json:"help,omitempty"`
-	Limit   string          `json:"limit,omitempty"`
-	Address string          `json:"address,omitempty"`
-	Since   time.Time       `json:"since,omitzero"`
-	Until   time.Time       `json:"until,omitzero"`
-	Kind    string          `json:"kind,omitempty"`
-	Reply   string          `json:"reply,omitempty"`
-	Count   int             `json:"count,omitempty"`
+	personal.Verdict
+	Text string `json:"text"`
+	Help string `json:"help,omitempty"`
 }
 
 // explanationJSON returns an explanation that was asked for with some addresses. The argument
 // who names the user in commands.
 func explanationJSON(e personal.Explanation, who string, addresses []netip.Addr) explained {
-	var out explained
-	if e.User != nil {
-		user := userJSON(*e.User)
-		out.User = &user
-	}
+	out := explained{User: e.User}
 	for _, v := range e.Verdicts {
-		out.Verdicts = append(out.Verdicts, explainedVerdict{
-			Reason: v.Reason, Text: sentence(v), Action: v.Action, Help: helps(v.Action, who, addresses), Limit: v.Limit,
-			Address: v.Address, Since: v.Since, Until: v.Until, Kind: v.Kind, Reply: v.Reply, Count: v.Count,
-		})
+		out.Verdicts = append(out.Verdicts, explainedVerdict{v, texts.Sentences(e.User, v), helps(v.Action, who, addresses)})
 	}
 	return out
 }

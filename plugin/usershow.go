@@ -28,21 +28,28 @@ func (c showUserCommand) Run(ctx context.Context, w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		record := userRecord{account: a}
-		var exists bool
-		if record.User, exists = users[a.ID]; !exists {
+		user, exists := users[a.ID]
+		if !exists {
 			return accounts.ErrNotFound
 		}
 		sessions, err := service.UserSessions(ctx, a.ID)
 		if err != nil {
 			return err
 		}
-		record.sessions = len(sessions)
-		if record.passkeys, record.identities, err = service.OtherWaysIn(ctx, a); err != nil {
+		passkeys, identities, err := service.OtherWaysIn(ctx, a)
+		if err != nil {
 			return err
 		}
+		for i := range passkeys {
+			passkeys[i].ID = "" // which no command takes
+		}
+		record := userRecord{
+			listedUser: listedUser{User: user, Fields: a.Fields}, Password: !password.IsUnusable(a.PasswordHash), Sessions: len(sessions),
+			Passkeys: append([]personal.Passkey{}, passkeys...), Identities: append([]personal.LinkedIdentity{}, identities...), // never null
+			hash: a.PasswordHash,
+		}
 		if c.JSON {
-			return writeJSON(w, record.json())
+			return writeJSON(w, record)
 		}
 		return record.write(w)
 	})
@@ -50,11 +57,13 @@ func (c showUserCommand) Run(ctx context.Context, w io.Writer) error {
 
 // userRecord is what is shown of a user.
 type userRecord struct {
-	personal.User
-	account    accounts.Account
-	sessions   int // how many
-	passkeys   []personal.Passkey
-	identities []personal.LinkedIdentity
+	listedUser
+	Password   bool                      `json:"password"`
+	Sessions   int                       `json:"sessions"` // how many
+	Passkeys   []personal.Passkey        `json:"passkeys"`
+	Identities []personal.LinkedIdentity `json:"identities"`
+
+	hash string // of the password
 }
 
 // write writes the record as a table.
@@ -78,9 +87,9 @@ func (r userRecord) write(w io.Writer) error {
 	if r.TwoFactor {
 		row("second factor", "on")
 	}
-	if password.IsUnusable(r.account.PasswordHash) {
+	if password.IsUnusable(r.hash) {
 		row("password", "none yet")
-	} else if name := password.Name(r.account.PasswordHash); name != password.Own {
+	} else if name := password.Name(r.hash); name != password.Own {
 		row("password", "imported ("+name+")")
 	}
 	if !r.EraseAt.IsZero() {
@@ -91,18 +100,18 @@ func (r userRecord) write(w io.Writer) error {
 	if !r.LastSignIn.IsZero() {
 		row("last sign-in", r.LastSignIn.Format(time.RFC3339)+", or up to a day later")
 	}
-	row("sessions", strconv.Itoa(r.sessions))
-	if r.sessions > 0 {
+	row("sessions", strconv.Itoa(r.Sessions))
+	if r.Sessions > 0 {
 		row("last seen", r.LastSeen.Format(time.RFC3339))
 	}
-	for _, p := range r.passkeys {
+	for _, p := range r.Passkeys {
 		row("passkey", describePasskey(p))
 	}
-	for _, i := range r.identities {
+	for _, i := range r.Identities {
 		row("identity", describeIdentity(i))
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.account.Fields)) {
-		value, err := json.Marshal(r.account.Fields[name])
+	for _, name := range slices.Sorted(maps.Keys(r.Fields)) {
+		value, err := json.Marshal(r.Fields[name])
 		if err != nil {
 			return err
 		}

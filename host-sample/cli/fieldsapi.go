@@ -37,44 +37,19 @@ const (
 
 // rehearsal says what a schema would do to the users there are.
 type rehearsal struct {
-	Accounts   int64              `json:"accounts"` // users that were checked
-	Violations int64              `json:"violations"`
-	Fillable   int64              `json:"fillable"` // of the violations, those that the defaults end
-	AtLeast    bool               `json:"at_least"` // not all users were checked
-	Examples   []rehearsalExample `json:"examples"`
-}
-
-type rehearsalExample struct {
-	UserID int64                `json:"user_id"`
-	Login  string               `json:"login"`
-	Fields personal.FieldErrors `json:"fields"`
+	personal.FieldsRehearsal
+	AtLeast  bool                       `json:"at_least"` // not all users were checked
+	Examples []personal.FieldsViolation `json:"examples"` // never null
 }
 
 func newRehearsal(found personal.FieldsRehearsal) *rehearsal {
-	r := &rehearsal{
-		Accounts: found.Accounts, Violations: found.Violations, Fillable: found.Fillable, AtLeast: !found.Complete, Examples: []rehearsalExample{},
-	}
-	for _, e := range found.Examples {
-		r.Examples = append(r.Examples, rehearsalExample(e))
-	}
-	return r
+	return &rehearsal{found, !found.Complete, append([]personal.FieldsViolation{}, found.Examples...)}
 }
 
 // refusedSchema is the response to a schema that is not saved because of the users.
 type refusedSchema struct {
 	Error string `json:"error"`
 	*rehearsal
-}
-
-// fillProgress is the response of /admin/api/user-fields/fill.
-type fillProgress struct {
-	Revision string     `json:"revision"` // empty: there was no filling
-	State    string     `json:"state"`    // running, done or superseded
-	Checked  int64      `json:"checked"`
-	Total    int64      `json:"total"`
-	Filled   int64      `json:"filled"`
-	Started  *time.Time `json:"started,omitempty"`
-	Ended    *time.Time `json:"ended,omitempty"`
 }
 
 func (a *adminAPI) getFields(w http.ResponseWriter, _ *http.Request) {
@@ -186,14 +161,7 @@ func (a *adminAPI) getFill(w http.ResponseWriter, r *http.Request) {
 		a.refuseFields(w, r, err)
 		return
 	}
-	progress := fillProgress{Revision: f.Revision, State: string(f.State), Checked: f.Checked, Total: f.Total, Filled: f.Filled}
-	if !f.Started.IsZero() {
-		progress.Started = &f.Started
-	}
-	if !f.Ended.IsZero() {
-		progress.Ended = &f.Ended
-	}
-	writeJSON(w, http.StatusOK, progress)
+	writeJSON(w, http.StatusOK, f)
 }
 
 // refuseFields responds with an error of the store or of the plugin.
@@ -208,8 +176,6 @@ func (a *adminAPI) refuseFields(w http.ResponseWriter, r *http.Request, err erro
 		writeJSON(w, http.StatusPreconditionFailed, adminError{Error: fieldstore.ErrChanged.Error()})
 	case errors.As(err, &large):
 		writeJSON(w, http.StatusRequestEntityTooLarge, adminError{Error: "the schema is larger than 256 KiB"})
-	case code == personal.CodeNotFound:
-		writeJSON(w, http.StatusNotImplemented, adminError{Error: "the running version of the plugin cannot check or fill user fields: use a newer version, or violations=ask"})
 	case code == personal.CodeUnavailable:
 		writeJSON(w, http.StatusServiceUnavailable, adminError{Error: "the plugin is not available: try again"})
 	default:

@@ -72,7 +72,7 @@ func testUserCommands(t *testing.T, s *system) {
 		if !strings.Contains(m.text, "Код действителен 7 дн.") {
 			t.Errorf("got the mail %s, want it in Russian and for 7 days", m.text)
 		}
-		run(t, "The account has no password yet.", "explain", u.login)
+		run(t, "The account has no usable password, so none is accepted.", "explain", u.login)
 		for _, password := range []string{"!", u.password} { // "!" is what the database has in place of a hash
 			s.post(t, "auth/", params{"login": u.login, "password": password}).want(t, "invalid_credentials")
 		}

@@ -185,26 +185,13 @@ type AuditSource interface {
 	AuditEntriesAfter(ctx context.Context, accountID int64, after personal.AuditEntry, n int) ([]personal.AuditEntry, error)
 }
 
-// exportedEvent is an audit entry as a line of an export.
-type exportedEvent struct {
-	Time      time.Time          `json:"time"`
-	Type      personal.EventType `json:"type"`
-	UserID    int64              `json:"user_id,omitempty"`
-	Address   string             `json:"address,omitempty"`
-	RequestID string             `json:"request_id,omitempty"`
-	Actor     personal.Actor     `json:"actor,omitempty"`
-	ActorName string             `json:"actor_name,omitempty"`
-	Fields    []string           `json:"fields,omitempty"`
-	Method    string             `json:"method,omitempty"`
-	Count     int                `json:"count,omitempty"`
-}
-
 // ExportAudit writes the audit log since a time as NDJSON, the oldest entry first.
 func ExportAudit(ctx context.Context, from AuditSource, since time.Time, w io.Writer) error {
 	out := bufio.NewWriter(w)
 	encoder := json.NewEncoder(out)
 	err := eachEvent(ctx, from, 0, since, func(e personal.Event) error {
-		return encoder.Encode(exportedEvent{e.Time, e.Type, e.UserID, e.Address, e.RequestID, e.Actor, e.ActorName, e.Fields, e.Method, e.Count})
+		e.ID = "" // which is for deliveries to the host
+		return encoder.Encode(e)
 	})
 	if err == nil {
 		err = out.Flush()
@@ -244,13 +231,6 @@ type UsageData struct {
 	NewEmails      []NewEmail     `json:"new_emails"`
 }
 
-// Identity is a user of a provider that is linked with the account.
-type Identity struct {
-	Issuer  string    `json:"issuer"`
-	Subject string    `json:"subject"`
-	Linked  time.Time `json:"linked"`
-}
-
 // KnownAddress is an address, or a network, that the user has signed in from.
 type KnownAddress struct {
 	Address  string    `json:"place"`
@@ -270,9 +250,9 @@ type person struct {
 	TwoFactor       bool               `json:"two_factor,omitempty"`       // in place of the secret
 	UnverifiedEmail string             `json:"unverified_email,omitempty"` // that must be confirmed before the first sign-in
 	Sessions        []exportedSession  `json:"sessions"`
-	Passkeys        []describedPasskey `json:"passkeys,omitempty"` // without the keys
+	Passkeys        []personal.Passkey `json:"passkeys,omitempty"` // without the keys
 	UsageData
-	Identities []Identity `json:"identities"`
+	Identities []personal.LinkedIdentity `json:"identities"`
 }
 
 type exportedSession struct {
@@ -314,7 +294,7 @@ func ExportPerson(ctx context.Context, from PersonSource, query Query, w io.Writ
 	if err != nil {
 		return fmt.Errorf("reading identities: %w", err)
 	}
-	data.Identities = []Identity{}
+	data.Identities = []personal.LinkedIdentity{}
 	for i := range identities {
 		data.Identities = append(data.Identities, describeIdentity(&identities[i]))
 	}
@@ -331,7 +311,7 @@ func ExportPerson(ctx context.Context, from PersonSource, query Query, w io.Writ
 	err = eachEvent(ctx, from, a.ID, time.Time{}, func(e personal.Event) error {
 		// Without the id, which the export holds once, and without other people's names
 		// and addresses.
-		line, err := json.Marshal(exportedEvent{Time: e.Time, Type: e.Type, Address: accounts.OwnAddress(e), RequestID: e.RequestID,
+		line, err := json.Marshal(personal.Event{Time: e.Time, Type: e.Type, Address: accounts.OwnAddress(e), RequestID: e.RequestID,
 			Actor: e.Actor, Method: e.Method, Count: e.Count})
 		out.WriteString(separator)
 		out.Write(line)

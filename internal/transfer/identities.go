@@ -13,7 +13,7 @@ import (
 
 // exportedIdentity is an identity in a line of an export.
 type exportedIdentity struct {
-	Identity
+	personal.LinkedIdentity
 	WithCode bool `json:"with_code,omitempty"` // it was linked with a code of the account's second factor
 }
 
@@ -24,8 +24,8 @@ func exportIdentities(a StoredAccount) (list []exportedIdentity) {
 	return list
 }
 
-func describeIdentity(i *accounts.StoredIdentity) Identity {
-	return Identity{i.Issuer, i.Subject, i.Linked}
+func describeIdentity(i *accounts.StoredIdentity) personal.LinkedIdentity {
+	return personal.LinkedIdentity{Identity: i.Identity, Linked: i.Linked}
 }
 
 var errNoIdentities = errors.New("identities: not what an export writes")
@@ -44,7 +44,7 @@ func readIdentities(value json.RawMessage, withFactor bool) (list []accounts.Sto
 	}
 	for n, e := range in {
 		i := accounts.StoredIdentity{
-			Identity: personal.Identity{Issuer: e.Issuer, Subject: e.Subject},
+			Identity: e.Identity,
 			WithCode: e.WithCode && withFactor, Linked: e.Linked.UTC().Truncate(time.Microsecond),
 		}
 		err := i.Check()

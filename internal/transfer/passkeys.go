@@ -86,18 +86,10 @@ func readPasskeys(value json.RawMessage, withFactor bool) (list []accounts.Passk
 	return list, nil
 }
 
-// describedPasskey is a passkey in the data of one user, as passkeys/ shows it.
-type describedPasskey struct {
-	Name     string    `json:"name"`
-	Created  time.Time `json:"created"`
-	LastUsed time.Time `json:"last_used,omitzero"`
-	BackedUp bool      `json:"backed_up"`
-}
-
 // describePasskeys describes passkeys without their keys.
-func describePasskeys(list []accounts.Passkey) (described []describedPasskey) {
+func describePasskeys(list []accounts.Passkey) (described []personal.Passkey) {
 	for _, p := range list {
-		described = append(described, describedPasskey{p.Name, p.Created, p.LastUsed, p.BackedUp})
+		described = append(described, personal.Passkey{Name: p.Name, Created: p.Created, LastUsed: p.LastUsed, BackedUp: p.BackedUp})
 	}
 	return described
 }

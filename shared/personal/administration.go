@@ -197,29 +197,28 @@ type UserPage struct {
 	Next  int64 // FindUsersRequest.After of the next page; 0 on the last page
 }
 
-// User is a user in a list.
+// User is a user in a list. Its JSON form is that of the command line; docs/user-commands.md
+// lists the keys.
 type User struct {
-	ID       int64
-	Login    string
-	Name     *string // nil if none
-	Email    string  // empty if none; an imported user may have none
-	Disabled bool
-	Created  time.Time // UTC
-	Updated  time.Time // UTC
-	LastSeen time.Time // UTC; the last use of any session that is still stored, zero if there is none
+	ID              int64     `json:"id"`
+	Login           string    `json:"login"`
+	Name            *string   `json:"name,omitempty"`             // nil if none
+	Email           string    `json:"email,omitempty"`            // empty if none; an imported user may have none
+	EmailVerified   bool      `json:"email_verified"`             // whether Email was confirmed
+	UnverifiedEmail string    `json:"unverified_email,omitempty"` // the address that they must confirm before they can sign in; empty for none
+	Disabled        bool      `json:"disabled"`
+	EraseAt         time.Time `json:"erase_at,omitzero"`  // UTC; when the account, which its user has deleted, is erased; zero if it was not deleted
+	TwoFactor       bool      `json:"two_factor"`         // whether a second factor is on
+	Created         time.Time `json:"created"`            // UTC
+	Updated         time.Time `json:"updated"`            // UTC
+	LastSeen        time.Time `json:"last_seen,omitzero"` // UTC; the last use of any session that is still stored, zero if there is none
 
 	// LastSignIn is when the user signed in last, UTC, up to a day too early: a sign-in
 	// within 24 hours of the stored one does not change it. A registration that opens a
-	// session counts. It is zero for users who have not signed in since the plugin's first
-	// version that stores it.
-	LastSignIn time.Time
+	// session counts. It is zero for users who have never signed in.
+	LastSignIn time.Time `json:"last_sign_in,omitzero"`
 
-	EmailVerified   bool      // whether Email was confirmed
-	TwoFactor       bool      // whether a second factor is on
-	UnverifiedEmail string    // the address that they must confirm before they can sign in; empty for none
-	EraseAt         time.Time // UTC; when the account, which its user has deleted, is erased; zero if it was not deleted
-
-	Fields []ProfileField // those that FindUsersRequest.Fields names, in the schema's order; else nil
+	Fields []ProfileField `json:"-"` // those that FindUsersRequest.Fields names, in the schema's order; else nil
 }
 
 // UserRecord is all data about a user that administrators may see.
@@ -315,17 +314,17 @@ type Explanation struct {
 }
 
 // Verdict is one answer to why a user cannot sign in. Only the values that its Reason
-// names are set.
+// names are set. Its JSON form is that of the command line.
 type Verdict struct {
-	Reason  Reason
-	Action  Action    // what helps; empty: nothing is needed, or only time helps
-	Limit   string    // the name of the limit
-	Address string    // an address, or for IPv6 a network; empty: everywhere, or unknown
-	Until   time.Time // UTC; zero: it does not end by itself
-	Since   time.Time // UTC; when it happened or began
-	Kind    string    // of a mail
-	Reply   string    // the mail relay's words
-	Count   int
+	Reason  Reason    `json:"reason"`
+	Action  Action    `json:"action,omitempty"`  // what helps; empty: nothing is needed, or only time helps
+	Limit   string    `json:"limit,omitempty"`   // the name of the limit
+	Address string    `json:"address,omitempty"` // an address, or for IPv6 a network; empty: everywhere, or unknown
+	Since   time.Time `json:"since,omitzero"`    // UTC; when it happened or began
+	Until   time.Time `json:"until,omitzero"`    // UTC; zero: it does not end by itself
+	Kind    string    `json:"kind,omitempty"`    // of a mail
+	Reply   string    `json:"reply,omitempty"`   // the mail relay's words
+	Count   int       `json:"count,omitempty"`
 }
 
 // Reason says why a user cannot sign in, or what else an administrator should know.
@@ -386,18 +385,18 @@ const MaxRehearsalExamples = 5
 
 // FieldsRehearsal is what a schema would find in the users there are.
 type FieldsRehearsal struct {
-	Accounts   int64             // users that were checked
-	Violations int64             // of those, users who lack a required value or have one that is refused
-	Fillable   int64             // of those, users who would violate nothing after the defaults were filled in
-	Complete   bool              // all users were checked; false: there are at least so many
-	Examples   []FieldsViolation // up to MaxRehearsalExamples
+	Accounts   int64             `json:"accounts"`   // users that were checked
+	Violations int64             `json:"violations"` // of those, users who lack a required value or have one that is refused
+	Fillable   int64             `json:"fillable"`   // of those, users who would violate nothing after the defaults were filled in
+	Complete   bool              `json:"-"`          // all users were checked; false: there are at least so many
+	Examples   []FieldsViolation `json:"examples"`   // up to MaxRehearsalExamples
 }
 
 // FieldsViolation is a user whose user fields violate a schema.
 type FieldsViolation struct {
-	UserID int64
-	Login  string
-	Fields FieldErrors // by user field
+	UserID int64       `json:"user_id"`
+	Login  string      `json:"login"`
+	Fields FieldErrors `json:"fields"` // by user field
 }
 
 // FillState is the state of a filling job.
@@ -412,11 +411,11 @@ const (
 
 // FieldsFill is the progress of a filling job.
 type FieldsFill struct {
-	Revision string // of the schema; empty: there was no job
-	State    FillState
-	Checked  int64     // users so far
-	Total    int64     // users when it began
-	Filled   int64     // users whose values were filled in
-	Started  time.Time // UTC
-	Ended    time.Time // UTC; zero while it runs
+	Revision string    `json:"revision"` // of the schema; empty: there was no job
+	State    FillState `json:"state"`
+	Checked  int64     `json:"checked"`          // users so far
+	Total    int64     `json:"total"`            // users when it began
+	Filled   int64     `json:"filled"`           // users whose values were filled in
+	Started  time.Time `json:"started,omitzero"` // UTC
+	Ended    time.Time `json:"ended,omitzero"`   // UTC; zero while it runs
 }

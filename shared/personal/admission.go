@@ -169,7 +169,7 @@ func (a *admitted) judgedFields(ctx context.Context, sent map[string]Input) (map
 	limited, cancel := context.WithTimeout(ctx, MaxJudgement)
 	defer cancel()
 	schema, err := a.Service.Fields(limited)
-	if err != nil && CodeOf(err) != CodeNotFound { // a module without this operation has no user fields
+	if err != nil {
 		return nil, err
 	}
 	seen, lists := map[string]Input{}, map[string]bool{}

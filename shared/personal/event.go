@@ -51,30 +51,30 @@ const (
 // Actor says who caused an event.
 type Actor string
 
-// The actors. Hosts must tolerate unknown actors. Events of plugin version 0.1.0 have
-// none.
+// The actors. Hosts must tolerate unknown actors.
 const (
 	ActorUser          Actor = "user"          // a caller of [Service], signed in or not, or whom [Administration.SignIn] signs in; not necessarily the account's user
 	ActorAdministrator Actor = "administrator" // a caller of [Administration]
 	ActorSystem        Actor = "system"        // the module itself
 )
 
-// Event is one thing that happened to an account. It contains no secrets.
+// Event is one thing that happened to an account. It contains no secrets. Its JSON form is
+// that of the exported audit log; docs/events.md lists the keys.
 type Event struct {
-	ID        string // unique; the same for a repeated delivery
-	Type      EventType
-	Time      time.Time // UTC
-	UserID    int64     // 0 if the event is about no account; in an [AuditEntry] also if the account was deleted since
-	Address   string    // of the client whose request caused it; empty if unknown
-	RequestID string    // of the call that caused it
-	Actor     Actor
-	ActorName string // the administrator's name, see [Call]; empty for other actors
+	ID        string    `json:"id,omitempty"` // unique; the same for a repeated delivery
+	Time      time.Time `json:"time"`         // UTC
+	Type      EventType `json:"type"`
+	UserID    int64     `json:"user_id,omitempty"`    // 0 if the event is about no account; in an [AuditEntry] also if the account was deleted since
+	Address   string    `json:"address,omitempty"`    // of the client whose request caused it; empty if unknown
+	RequestID string    `json:"request_id,omitempty"` // of the call that caused it
+	Actor     Actor     `json:"actor,omitempty"`
+	ActorName string    `json:"actor_name,omitempty"` // the administrator's name, see [Call]; empty for other actors
 
 	// Fields are the names of what was changed, "name" and user fields, sorted: of
-	// EventProfileUpdated and EventUserUpdated only. It is empty if no value was changed,
-	// and in events that earlier plugins have stored. It never has values.
-	Fields []string
+	// EventProfileUpdated and EventUserUpdated only. It is empty if no value was changed. It
+	// never has values.
+	Fields []string `json:"fields,omitempty"`
 
-	Method string // of EventSignedIn: how the user was authenticated, see Session; empty from earlier plugins
-	Count  int    // how many passkeys were removed: of EventPasskeyRemoved; how many identities: of EventIdentityUnlinked by a recovery
+	Method string `json:"method,omitempty"` // of EventSignedIn: how the user was authenticated, see Session
+	Count  int    `json:"count,omitempty"`  // how many passkeys were removed: of EventPasskeyRemoved; how many identities: of EventIdentityUnlinked by a recovery
 }

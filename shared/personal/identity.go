@@ -41,8 +41,8 @@ type OpenedSession struct {
 // MaxIdentityPart bytes of UTF-8 and compared byte by byte. An e-mail is no subject: the
 // provider may give it to another user. In FIELDS the parts are called issuer and subject.
 type Identity struct {
-	Issuer  string // the iss of the provider's ID tokens, a URL
-	Subject string // the sub of the ID token
+	Issuer  string `json:"issuer"`  // the iss of the provider's ID tokens, a URL
+	Subject string `json:"subject"` // the sub of the ID token
 }
 
 const (
@@ -58,8 +58,8 @@ const (
 // void.
 type LinkedIdentity struct {
 	Identity
-	Linked time.Time // UTC
-	Void   bool
+	Linked time.Time `json:"linked"` // UTC
+	Void   bool      `json:"void,omitempty"`
 }
 
 // LinkIdentityRequest has the parameters of [Administration.LinkIdentity].

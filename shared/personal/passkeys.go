@@ -66,14 +66,14 @@ const (
 
 // Passkey is a passkey of an account.
 type Passkey struct {
-	ID       string // not the credential id
-	Name     string
-	Created  time.Time // UTC
-	LastUsed time.Time // UTC; zero: it was not used yet
-	BackedUp bool      // the authenticator says that it is synchronised between devices
+	ID       string    `json:"id,omitempty"` // not the credential id
+	Name     string    `json:"name"`
+	Created  time.Time `json:"created"`            // UTC
+	LastUsed time.Time `json:"last_used,omitzero"` // UTC; zero: it was not used yet
+	BackedUp bool      `json:"backed_up"`          // the authenticator says that it is synchronised between devices
 	// Void: an older version has changed the account's credentials since. It signs no one in and
 	// gives no proof until the user proves who they are with the password and its ID.
-	Void bool
+	Void bool `json:"void,omitempty"`
 }
 
 // RenamePasskeyRequest has the parameters of [Service.RenamePasskey].

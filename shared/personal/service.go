@@ -60,8 +60,8 @@ type Service interface {
 	Recover(ctx context.Context, r RecoverRequest) error
 
 	// RecoverConfirm sets a new password with a mailed token and ends every session
-	// of the account. It returns the user's id, which a visitor must not see; 0 from a
-	// plugin of an older version. Codes: validation_failed, invalid_token.
+	// of the account. It returns the user's id, which a visitor must not see.
+	// Codes: validation_failed, invalid_token.
 	RecoverConfirm(ctx context.Context, r RecoverConfirmRequest) (userID int64, err error)
 
 	// Profile returns the profile of the account that the credentials identify. It may be
@@ -223,12 +223,11 @@ type Profile struct {
 	Email  string
 	Fields []ProfileField // the user fields that are not hidden, in the schema's order
 
-	EmailVerified bool // whether Email was confirmed; always false from a plugin of an older version
-	TwoFactor     bool // whether a second factor is on; likewise
+	EmailVerified bool // whether Email was confirmed
+	TwoFactor     bool // whether a second factor is on
 
 	// Missing are the names of the user fields that the user can set and that have no valid
-	// value although they need one, in the schema's order; always nil from a plugin of an
-	// older version.
+	// value although they need one, in the schema's order.
 	Missing []string
 
 	// FreshFor is how long a host may rely on a result of [Service.Profile], counted
@@ -352,7 +351,7 @@ type Session struct {
 	Address  string    // the client's address at sign-in; empty if unknown
 	Agent    string    // the client's User-Agent at sign-in, shortened; empty if unknown
 	Current  bool      // the session of the caller's credentials
-	Method   string    // [MethodPassword], [MethodPasskey], [MethodRegistration] or that of a [SignInRequest]; empty for a session that an older version opened
+	Method   string    // [MethodPassword], [MethodPasskey], [MethodRegistration] or that of a [SignInRequest]
 }
 
 // Features are the rules in force and what users can switch on. They are the same for

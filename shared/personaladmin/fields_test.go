@@ -401,11 +401,10 @@ func TestFields_UnfinishedCheckAsks(t *testing.T) {
 	wantAll(t, w.Body.String(), "None of the 100 checked users", "before it had read all users", `value="ask"`)
 }
 
-func TestFields_OlderPluginSavesUncheckedAndUnavailableOneNothing(t *testing.T) {
+func TestFields_UnavailablePluginSavesNothing(t *testing.T) {
 	b := open(t)
-	code := personal.CodeUnavailable
 	b.debt.RehearseFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsRehearsal, error) {
-		return personal.FieldsRehearsal{}, personal.NewError(code, nil)
+		return personal.FieldsRehearsal{}, personal.NewError(personal.CodeUnavailable, nil)
 	}
 	before := b.fields.Get()
 	for path, values := range map[string]url.Values{
@@ -418,12 +417,6 @@ func TestFields_OlderPluginSavesUncheckedAndUnavailableOneNothing(t *testing.T) 
 		}
 		wantAll(t, w.Body.String(), "Nothing was saved: the plugin is not responding", "nickname")
 	}
-	code = personal.CodeNotFound
-	b.do(t, "/admin/fields/new", fieldValues(b, required()))
-	page := b.page(t, "/admin/fields")
-	wantAll(t, page, `<div class="notice warn" role="status"><p>The fields have been saved. The plugin could not check`,
-		`id="listed-nickname"`)
-	wantNone(t, page, "<progress", "hx-get")
 }
 
 func TestFields_ProgressOfTheFilling(t *testing.T) {

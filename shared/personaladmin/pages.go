@@ -32,6 +32,7 @@ import (
 	"github.com/cms-personal/personal/shared/personaladmin/internal/support"
 	"github.com/cms-personal/personal/shared/personaladmin/internal/traffic"
 	"github.com/cms-personal/personal/shared/personaladmin/internal/users"
+	"github.com/cms-personal/personal/shared/personaladmin/texts"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
@@ -41,7 +42,7 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-//go:embed templates texts assets
+//go:embed templates assets
 var files embed.FS
 
 const docs = "https://github.com/cms-personal/personal/blob/main/docs/"
@@ -194,7 +195,7 @@ func newPages(api *personalhttp.Handler, c Config, sections []frame.Section) (*P
 	}
 	var site *frame.Site
 	pages, err := ui.New(ui.Options{
-		Templates: ui.Folder(files, "templates"), Texts: ui.Folder(files, "texts"), Assets: ui.Folder(files, "assets"),
+		Templates: ui.Folder(files, "templates"), Texts: texts.Files, Assets: ui.Folder(files, "assets"),
 		AssetPath: Path + "/assets/", LanguagePath: frame.LanguagePath, Locales: api.Locales(),
 		Layout: c.LayoutFunc, Style: c.Style, SiteTexts: c.Texts,
 		Origins: api.Options().Origins, Foreign: func(r *http.Request) { c.Access.Refused(r, "a page of another origin") }, Log: c.Log,

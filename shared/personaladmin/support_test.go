@@ -291,7 +291,7 @@ func TestSupport_FailuresAreShown(t *testing.T) {
 	b, f := openSupport(t)
 	values := url.Values{"user": {"42"}, "login": {"anna"}}
 	for code, status := range map[personal.Code]int{
-		personal.CodeNotFound: http.StatusNotImplemented, personal.CodeUnavailable: http.StatusServiceUnavailable,
+		personal.CodeNotFound: http.StatusNotFound, personal.CodeUnavailable: http.StatusServiceUnavailable,
 		personal.CodeTooManyAttempts: http.StatusTooManyRequests,
 	} {
 		f.err = personal.NewError(code, nil)

@@ -265,7 +265,6 @@ func TestUsers_PluginFailureLeavesOtherPages(t *testing.T) {
 		text, retry string
 	}{
 		{&personal.Error{Code: personal.CodeUnavailable, RetryAfter: time.Second}, 503, "The plugin is not responding", "1"},
-		{personal.NewError(personal.CodeNotFound, nil), 501, "Use a newer version", ""},
 		{errors.New("a secret"), 500, "Something went wrong", ""},
 	} {
 		p.err = test.err
@@ -358,19 +357,12 @@ func TestUserEmail_ErrorIsShownAtItsControl(t *testing.T) {
 	}
 }
 
-func TestUserEmail_UnknownUserAndOlderPluginDiffer(t *testing.T) {
+func TestUserEmail_FailuresAreShown(t *testing.T) {
 	p := newUsers()
 	b := openUsers(t, p)
 	change := url.Values{"email": {"anna@example.org"}}
 	if w := b.post("/admin/users/41/email", change); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "no such user") {
 		t.Errorf("an unknown user: got status %d, want 404: %s", w.Code, w.Body)
-	}
-	p.SetEmailFunc = func(context.Context, personal.SetEmailRequest) error {
-		return personal.NewError(personal.CodeNotFound, nil)
-	}
-	if w := b.post("/admin/users/42/email", change); w.Code != http.StatusNotImplemented ||
-		!strings.Contains(unbroken.ReplaceAllString(w.Body.String(), "$1"), "cannot change an e-mail") {
-		t.Errorf("an older plugin: got status %d, want 501: %s", w.Code, w.Body)
 	}
 	p.SetEmailFunc = func(context.Context, personal.SetEmailRequest) error {
 		return personal.NewError(personal.CodeUnavailable, nil)
@@ -554,13 +546,6 @@ func TestUser_OneSessionCanBeEnded(t *testing.T) {
 	wantAll(t, b.page(t, "/admin/users/42"), "The session has been ended.")
 	if want := []personal.RevokeUserSessionRequest{{UserID: 42, ID: "s1"}}; !slices.Equal(got, want) {
 		t.Errorf("got the calls %v, want %v", got, want)
-	}
-	p.RevokeUserSessionFunc = func(context.Context, personal.RevokeUserSessionRequest) error {
-		return personal.NewError(personal.CodeNotFound, nil) // an older version
-	}
-	if w := b.post("/admin/users/42/sessions/end", url.Values{"id": {"s1"}}); w.Code != http.StatusNotImplemented ||
-		!strings.Contains(w.Body.String(), "cannot end a single session") {
-		t.Errorf("of an older version: got status %d, want 501", w.Code)
 	}
 }
 

@@ -67,7 +67,7 @@ type Config struct {
 	// URL is the public URL of the site's account pages, such as https://example.com/account:
 	// http or https, without user, query and fragment. Links in mails that no setting names
 	// lead to pages below it: URL/recover, URL/email and URL/undo-delete. Without it and those
-	// settings, mails contain a code but no link. Plugins of version 0.1.0 ignore it.
+	// settings, mails contain a code but no link.
 	URL string
 
 	// Settings returns the plugin's settings file (TOML) for the version that starts, because

@@ -141,7 +141,8 @@ func TestTransient_ReachesTheJudgeOnly(t *testing.T) {
 		{"", "", nil},
 	} {
 		for _, withAdmission := range []bool{true, false} {
-			var service personal.Service = &personaltest.Service{RegisterFunc: func(ctx context.Context,
+			noFields := func(context.Context) ([]personal.Field, error) { return nil, nil }
+			var service personal.Service = &personaltest.Service{FieldsFunc: noFields, RegisterFunc: func(ctx context.Context,
 				r personal.RegisterRequest) (personal.SignedIn, error) {
 				for name := range r.Fields {
 					if name != "city" {

@@ -72,14 +72,14 @@ func WithErrorHandler(reject ErrorHandler) RequireOption {
 }
 
 // VerifiedEmail also rejects users whose e-mail is not confirmed, with 403
-// email_unverified. With a plugin of an older version these are all users.
+// email_unverified.
 func VerifiedEmail() RequireOption {
 	return func(o *requireOptions) { o.verified = true }
 }
 
 // Complete also rejects users of whom the site needs more user fields ([personal.Profile].Missing
 // is not empty), with 403 profile_incomplete. The pages with which they fill them in must do
-// without it. With a plugin of an older version everyone passes.
+// without it.
 func Complete() RequireOption {
 	return func(o *requireOptions) { o.complete = true }
 }

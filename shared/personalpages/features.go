@@ -15,29 +15,27 @@ const featuresLifetime = 5 * time.Second
 // features are what the service offers, as far as the pages know.
 type features struct {
 	personal.Features
-	told  bool // the service knows the question
 	until time.Time
 }
 
 // features returns what the service offers. If it does not tell in time, that is what it offered
-// last. A version that does not know the question offers everything, and limits that are not
-// known are zero.
+// last; before it has told once, the limits that are not known are zero.
 func (s *site) features(r *http.Request) personal.Features {
 	last := s.lastFeatures.Load()
 	if last != nil && time.Now().Before(last.until) {
 		return last.Features
 	}
-	now := features{told: true, until: time.Now().Add(featuresLifetime)}
+	now := features{until: time.Now().Add(featuresLifetime)}
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second) // a page can do without it
 	defer cancel()
 	var err error
 	now.Features, err = s.Service.Features(ctx)
 	switch {
 	case err == nil:
-	case last != nil && personal.CodeOf(err) != personal.CodeNotFound:
-		now.Features, now.told = last.Features, last.told
+	case last != nil:
+		now.Features = last.Features
 	default:
-		now.Features, now.told = personal.Features{LoginMinLength: 3, LoginMaxLength: 64, LoginWithEmail: true, TwoFactor: true}, false
+		now.Features = personal.Features{LoginMinLength: 3, LoginMaxLength: 64, LoginWithEmail: true, TwoFactor: true}
 	}
 	if r.Context().Err() == nil {
 		s.lastFeatures.Store(&now)

@@ -54,9 +54,11 @@ func TestDelete_SignsOutAndSaysHowToUndoIt(t *testing.T) {
 	m := newModule()
 	b := newBrowser(t, m)
 	b.hold(first, 0)
+	b.jar["proof"] = &http.Cookie{Name: "proof", Value: rightProof}
 	b.get("/account/delete").shows(t, 200, "erased some time later", "an e-mail that we send to anna@example.com", "danger")
 	m.profile.Email = ""
 	b.get("/account/delete").shows(t, 200, "only the administrator of the site can undo this")
+	delete(b.jar, "proof")
 	b.post("/account/delete", "password", "wrong").shows(t, 422,
 		`id="field-password-error">This is not your current password. Enter it again.`)
 	if b.jar["account"] == nil {

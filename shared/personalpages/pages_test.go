@@ -1,6 +1,7 @@
 package personalpages_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
@@ -23,6 +24,7 @@ var pages = [2][]string{
 func TestPages_BothLanguages(t *testing.T) {
 	b := newBrowser(t, newModule())
 	b.hold(first, 0)
+	b.jar["proof"] = &http.Cookie{Name: "proof", Value: rightProof}
 	for _, path := range append(pages[0], pages[1]...) {
 		english, russian := b.get(path, "Accept-Language", "en"), b.get(path, "Accept-Language", "ru")
 		english.shows(t, 200, `<html lang="en">`, "<h1>", "Skip to the content", "Sign out")
@@ -185,7 +187,8 @@ func TestAccount_ChangePasswordAndEmail(t *testing.T) {
 	if !strings.Contains(b.jar["account"].Value, second) {
 		t.Errorf("got cookie %v, want the new hash", b.jar["account"])
 	}
-	b.get("/account/password").shows(t, 200, "Your password has been changed.")
+	b.get("/account/password").leads(t, "/account/confirm?next=%2Faccount%2Fpassword")
+	b.get("/account/confirm").shows(t, 200, "Your password has been changed.")
 	b.get("/account").shows(t, 200, `<a href="/account/new-email">Change<`)
 	b.post("/account/new-email", "email", "b@example.com", "password", "p").leads(t, "/account/mailbox?sent=email")
 	b.get("/account/mailbox?sent=email").shows(t, 200, "Please confirm the change", `<a href="/account/email">Enter the code instead</a>`)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
@@ -23,8 +22,7 @@ func (p proofPages) route(mux *http.ServeMux) {
 
 // provenForm is accountForm for a form that the password, and the code of a second factor, or a
 // proof authorise. It leads to the page that asks for them, and has no controls for them while
-// there is a proof: see [site.currentPassword] and [site.withCode]. Where the plugin gives no
-// proofs, because its version is older, the form has the controls itself.
+// there is a proof: see [site.currentPassword] and [site.withCode].
 func (s *site) provenForm(mux *http.ServeMux, path string, f form) {
 	first := f.instead
 	f.instead = func(r *http.Request) string {
@@ -33,26 +31,13 @@ func (s *site) provenForm(mux *http.ServeMux, path string, f form) {
 				return path
 			}
 		}
-		if s.proofOf(r) != "" || !s.givesProofs(r) {
+		if s.proofOf(r) != "" {
 			return ""
 		}
 		return provePath + "?" + url.Values{"next": {r.URL.RequestURI()}}.Encode()
 	}
 	f.proven = true
 	s.accountForm(mux, path, f)
-}
-
-// givesProofs reports whether the service gives proofs. A version that tells what it offers does.
-// Others are asked by a request without a password, which costs the session nothing where there is
-// no such operation.
-func (s *site) givesProofs(r *http.Request) bool {
-	s.features(r)
-	if last := s.lastFeatures.Load(); last != nil && last.told {
-		return true
-	}
-	c, _ := s.session.Credentials(r)
-	_, err := s.Service.Prove(r.Context(), personal.ProveRequest{Credentials: c})
-	return personal.CodeOf(err) != personal.CodeNotFound
 }
 
 func (p proofPages) proveForm(r *http.Request) (formPage, error) {
@@ -91,14 +76,10 @@ func (p proofPages) prove(w http.ResponseWriter, r *http.Request, posted ui.Post
 		Credentials: c, Password: posted.Get("password"), Code: posted.Get("code"),
 		Attempt: posted.Get("attempt"), Credential: posted.Get("credential"),
 	})
-	switch personal.CodeOf(err) {
-	case "":
-		keepProof(w, r, proof)
-	case personal.CodeNotFound: // an older version serves now: the next page asks itself
-		p.lastFeatures.Store(nil)
-	default:
+	if err != nil {
 		return done{}, err
 	}
+	keepProof(w, r, proof)
 	return done{next: nextOf(r)}, nil
 }
 
@@ -147,25 +128,17 @@ func (s *site) currentPassword(r *http.Request, name string) []ui.Control {
 	return []ui.Control{s.passwordControl(r, name, "current_password")}
 }
 
-// refusedProof returns the page on which to show an error of a request with a proof. If the error
-// is about a password or a code that the page does not ask for, the proof does not count (any more), or an
-// older version serves, which does not know proofs: the page then asks for the password itself, and
-// keeps what was typed.
+// refusedProof returns the page on which to show an error of a request with a proof. If the proof
+// does not count any more, the page asks for the password itself, and keeps what was typed.
 func (s *site) refusedProof(w http.ResponseWriter, r *http.Request, f form, page formPage, err error) (*http.Request, formPage) {
 	var refused *personal.Error
-	if !f.proven || s.proofOf(r) == "" || !errors.As(err, &refused) {
+	if !f.proven || s.proofOf(r) == "" || !errors.As(err, &refused) || refused.FieldErrors["proof"] == "" {
 		return r, page
 	}
-	for _, name := range []string{"proof", "password", "old_password", "code"} {
-		if refused.FieldErrors[name] == "" || slices.ContainsFunc(page.Form.Controls, func(c ui.Control) bool { return c.Name == name }) {
-			continue
-		}
-		forgetProof(w, r)
-		r = withoutProof(r)
-		if own, err := f.build(r); err == nil {
-			page = own
-		}
-		break
+	forgetProof(w, r)
+	r = withoutProof(r)
+	if own, err := f.build(r); err == nil {
+		page = own
 	}
 	return r, page
 }

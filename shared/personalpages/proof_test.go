@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -123,45 +121,27 @@ func TestProof_IsAskedForOnceAndReplacesPasswordAndCode(t *testing.T) {
 	}
 }
 
-// A proof that has become void, or a version that ignores it: the page asks itself, and nothing
-// that was typed is lost.
+// A proof that has become void: the page asks itself, and nothing that was typed is lost.
 func TestProof_VoidOneMakesThePageAskItself(t *testing.T) {
 	for path, page := range provenPages {
-		for why, refuse := range map[string]func(*browser, *module){
-			"void": func(b *browser, _ *module) { b.jar["proof"] = &http.Cookie{Name: "proof", Value: "void"} },
-			"unknown to an older version": func(b *browser, m *module) {
-				old := withTwoFactor(newModule())
-				m.ProveFunc, m.ChangePasswordFunc, m.ExportFunc, m.DeleteFunc = nil, old.ChangePasswordFunc, old.ExportFunc, old.DeleteFunc
-				m.BeginTwoFactorFunc, m.RenewRecoveryCodesFunc, m.RemoveOwnTwoFactorFunc = old.BeginTwoFactorFunc, old.RenewRecoveryCodesFunc,
-					old.RemoveOwnTwoFactorFunc
-				m.ChangeEmailFunc = func(context.Context, personal.ChangeEmailRequest) error {
-					return personal.FieldErrors{"password": personal.FieldErrorRequired}.Err()
-				}
-			},
-		} {
-			t.Run(path+" "+why, func(t *testing.T) {
-				m := withProofs(withTwoFactor(newModule()))
-				m.profile.TwoFactor = page.twoFactor
-				b := newBrowser(t, m)
-				b.hold(first, 0)
-				b.jar["proof"] = &http.Cookie{Name: "proof", Value: rightProof}
-				refuse(b, m)
-				again := b.post(path, page.typed...)
-				again.shows(t, 422, `autocomplete="current-password"`)
-				if why == "void" {
-					again.shows(t, 422, "Please confirm again that it is you.")
-				}
-				if got := strings.Contains(again.body, `name="code"`); got != page.twoFactor {
-					t.Errorf("the page asks for a code: %t, want %t", got, page.twoFactor)
-				}
-				if path == "/account/new-email" {
-					again.shows(t, 422, `value="new@example.com"`)
-				}
-				if b.jar["proof"] != nil {
-					t.Error("the void proof is still in the browser")
-				}
-			})
-		}
+		t.Run(path, func(t *testing.T) {
+			m := withProofs(withTwoFactor(newModule()))
+			m.profile.TwoFactor = page.twoFactor
+			b := newBrowser(t, m)
+			b.hold(first, 0)
+			b.jar["proof"] = &http.Cookie{Name: "proof", Value: "void"}
+			again := b.post(path, page.typed...)
+			again.shows(t, 422, `autocomplete="current-password"`, "Please confirm again that it is you.")
+			if got := strings.Contains(again.body, `name="code"`); got != page.twoFactor {
+				t.Errorf("the page asks for a code: %t, want %t", got, page.twoFactor)
+			}
+			if path == "/account/new-email" {
+				again.shows(t, 422, `value="new@example.com"`)
+			}
+			if b.jar["proof"] != nil {
+				t.Error("the void proof is still in the browser")
+			}
+		})
 	}
 }
 
@@ -260,20 +240,4 @@ func TestProof_PagesDoNotTryOneToFindOutWhetherThereAreAny(t *testing.T) {
 	if asked != 0 {
 		t.Errorf("got %d requests for a proof, want none", asked)
 	}
-	m.ProveFunc, m.features = nil, nil // an older version serves now
-	b.post("/account/confirm?next=%2Faccount%2Fdelete", "password", "correct horse").leads(t, "/account/delete")
-	b.get("/account/delete").shows(t, 200, `name="password"`)
-}
-
-// With a version that gives no proofs, the page leads on, and the form asks as before.
-func TestProof_OlderVersionAsksInEachForm(t *testing.T) {
-	m := withTwoFactor(newModule())
-	b := newBrowser(t, m)
-	b.hold(first, 0)
-	b.get("/account/delete").shows(t, 200, `name="password"`)
-	b.post("/account/confirm?next=%2Faccount%2Fdelete", "password", "correct horse").leads(t, "/account/delete")
-	if diff := cmp.Diff((*http.Cookie)(nil), b.jar["proof"]); diff != "" {
-		t.Error(diff)
-	}
-	b.post("/account/delete", "password", "correct horse").leads(t, "/")
 }

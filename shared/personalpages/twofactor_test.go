@@ -239,7 +239,6 @@ func TestTwoFactor_FormsAskForTheCode(t *testing.T) {
 	b := newBrowser(t, m)
 	for _, path := range paths {
 		b.hold(first, 0)
-		b.get(path).shows(t, 200, `id="field-code" name="code"`, `autocomplete="one-time-code"`)
 		b.post(path, "code", "for"+path)
 	}
 	var want []string

@@ -3,7 +3,6 @@ package pluginrpc
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -281,25 +280,9 @@ func (c *Client) RevokeOtherSessions(ctx context.Context, pair personal.Credenti
 	return err
 }
 
-// Fields returns the user fields that are not hidden. A plugin of version 0.1.0 drops their
-// hints and pattern messages, which are then those of the host's schema.
+// Fields returns the user fields that are not hidden.
 func (c *Client) Fields(ctx context.Context) ([]personal.Field, error) {
-	fields, err := result(ctx, fieldsOf)(c.service.Fields(ctx, &personalv1.FieldsRequest{}))
-	if err != nil || c.host == nil {
-		return fields, err
-	}
-	schema, err := c.host.UserFields(ctx)
-	if err != nil {
-		return fields, nil // without these texts the fields are still right
-	}
-	for i := range fields {
-		f := &fields[i]
-		at := slices.IndexFunc(schema.Fields, func(own personal.Field) bool { return own.Name == f.Name })
-		if at >= 0 && f.Hint == nil && f.PatternMessage == nil {
-			f.Hint, f.PatternMessage = schema.Fields[at].Hint, schema.Fields[at].PatternMessage
-		}
-	}
-	return fields, nil
+	return result(ctx, fieldsOf)(c.service.Fields(ctx, &personalv1.FieldsRequest{}))
 }
 
 // Features returns what a page must know before it draws a form.
@@ -546,12 +529,8 @@ func (c *hostClient) PublishEvent(ctx context.Context, e personal.Event) error {
 	return err
 }
 
-// EraseUser tells the host that a user was erased. A host that does not know this call
-// keeps nothing about users.
+// EraseUser tells the host that a user was erased.
 func (c *hostClient) EraseUser(ctx context.Context, userID int64) error {
 	_, err := c.client.EraseUser(ctx, &personalv1.EraseUserRequest{UserId: userID})
-	if personal.CodeOf(err) == personal.CodeNotFound {
-		return nil
-	}
 	return err
 }

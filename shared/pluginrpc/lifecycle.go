@@ -34,13 +34,12 @@ type Configuration struct {
 	Settles bool
 
 	// SecretKeys encrypt what the database must not reveal: the first encrypts, all
-	// decrypt. Each has 32 bytes. There are none if the host keeps none, or is older.
+	// decrypt. Each has 32 bytes. There are none if the host keeps none.
 	SecretKeys [][]byte
 
 	// AccountURL is the public URL of the site's account pages, such as
 	// https://example.com/account: absolute, without query and fragment. Links in mails that
-	// no setting names lead to pages below it. It is empty if the host knows none, or is
-	// older; older plugins ignore it.
+	// no setting names lead to pages below it. It is empty if the host knows none.
 	AccountURL string
 }
 

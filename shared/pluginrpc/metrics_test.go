@@ -27,10 +27,6 @@ func (olderPlugin) Settle(context.Context, *personalv1.SettleRequest, ...grpc.Ca
 	return nil, status.Error(codes.Unimplemented, "unknown method Settle")
 }
 
-func (olderPlugin) Metrics(context.Context, *personalv1.MetricsRequest, ...grpc.CallOption) (*personalv1.MetricsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "unknown method Metrics")
-}
-
 func (olderPlugin) Rehearse(context.Context, *personalv1.RehearseRequest, ...grpc.CallOption) (*personalv1.RehearseResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "unknown method Rehearse")
 }
@@ -44,12 +40,6 @@ func TestRehearse_OlderPluginDoesNotSupportIt(t *testing.T) {
 func TestSettle_OlderPluginIsNoError(t *testing.T) {
 	if err := (&Connection{lifecycle: olderPlugin{}}).Settle(t.Context()); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestMetrics_OlderPluginHasNone(t *testing.T) {
-	if got, err := (&Connection{lifecycle: olderPlugin{}}).Metrics(t.Context()); got != nil || err != nil {
-		t.Errorf("got %q and error %v, want neither", got, err)
 	}
 }
 

@@ -335,7 +335,7 @@ func changedUser(o personal.Operation, request, response any) (id int64, all boo
 			}
 		}
 	case personal.ChangesAll:
-		// The result of an older plugin does not name the user, nor does one that was lost.
+		// A result that was lost does not name the user.
 		if r, ok := response.(interface{ GetUserId() int64 }); ok && r.GetUserId() != 0 {
 			return r.GetUserId(), false
 		}

@@ -570,27 +570,3 @@ func BenchmarkRefreshOverARealConnection(b *testing.B) {
 		})
 	}
 }
-
-// A plugin of version 0.1.0 returns fields without the texts that it does not know.
-func TestFields_HostAddsTextsThatAnOlderPluginDrops(t *testing.T) {
-	host := newFakeHost("1")
-	host.schema.Store(&personal.Schema{Revision: "1", Fields: []personal.Field{
-		{Name: "town", Type: personal.TypeText, Hint: personal.LocalText{"en": "Where you live."}, PatternMessage: personal.LocalText{"en": "Letters only."}},
-		{Name: "note", Type: personal.TypeText, Hint: personal.LocalText{"en": "Of the host."}},
-	}})
-	given := []personal.Field{
-		{Name: "gone", Type: personal.TypeText},
-		{Name: "town", Type: personal.TypeText},
-		{Name: "note", Type: personal.TypeText, Hint: personal.LocalText{"en": "Of the plugin."}},
-	}
-	service := serve(t, &personaltest.Service{FieldsFunc: func(context.Context) ([]personal.Field, error) { return given, nil }}, host)
-	got, err := service.Fields(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := slices.Clone(given)
-	want[1] = host.schema.Load().Fields[0]
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("fields (-want +got):\n%s", diff)
-	}
-}

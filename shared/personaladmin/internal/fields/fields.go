@@ -84,7 +84,7 @@ func (p *Pages) renderList(w http.ResponseWriter, r *http.Request, status int, m
 	switch key := ui.TakeNotice(w, r); key {
 	case noticeSaved, noticeFilling, "fields_removed", "fields_put_back":
 		page.Notice = p.site.Text(r, key)
-	case noticeNotFilling, noticeUnchecked:
+	case noticeNotFilling:
 		body.Warning = p.site.Text(r, key)
 	}
 	page.Body = body

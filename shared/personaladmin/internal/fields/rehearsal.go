@@ -42,7 +42,6 @@ const (
 	noticeSaved      = "fields_saved"
 	noticeFilling    = "fields_saved_filling"
 	noticeNotFilling = "fields_saved_not_filling"
-	noticeUnchecked  = "fields_saved_unchecked"
 )
 
 // proposal is a change that waits for the administrator's choice.
@@ -67,8 +66,8 @@ type example struct{ URL, Login string } // URL: of their page; may be empty
 var errUnavailable = errors.New("the plugin is not responding")
 
 // put saves a schema if no user violates it. Otherwise it asks what to do with the users,
-// and returns asked. If the plugin's version cannot tell, the schema is saved. The notice
-// says what happened. errUnavailable. The source is the schema as JSON.
+// and returns asked. The notice says what happened. The error is errUnavailable if the plugin
+// does not say what users there are. The source is the schema as JSON.
 func (p *Pages) put(
 	w http.ResponseWriter, r *http.Request, fields []personal.Field, source []byte, revision string,
 ) (notice string, asked bool, err error) {
@@ -81,10 +80,8 @@ func (p *Pages) put(
 		switch personal.CodeOf(err) {
 		case "":
 		case personal.CodeValidationFailed: // the store says what is wrong
-		case personal.CodeUnavailable:
-			return "", false, errUnavailable
 		default:
-			notice = noticeUnchecked
+			return "", false, errUnavailable
 		}
 		if err == nil && (found.Violations > 0 || !found.Complete) {
 			return "", true, p.ask(w, r, fields, proposal{FieldsRehearsal: found, Source: string(source), Revision: revision})

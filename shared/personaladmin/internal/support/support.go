@@ -117,8 +117,6 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request) error {
 			}
 		case personal.CodeValidationFailed:
 			status = p.refuse(r, &b.Form, err)
-		case personal.CodeNotFound:
-			return p.site.PageError(r, http.StatusNotImplemented, "support_not_offered")
 		default:
 			return p.site.PluginError(r, err)
 		}
@@ -194,8 +192,8 @@ func (p *Pages) handle(act action) func(http.ResponseWriter, *http.Request, ui.P
 			p.site.Log.InfoContext(ctx, "user helped by an administrator", "change", notice, "user_id", id, "request_id",
 				personal.CallFrom(ctx).RequestID)
 			return p.site.Redirect(w, r, q.URL(), notice)
-		case personal.CodeNotFound:
-			return p.site.PageError(r, http.StatusNotImplemented, "support_not_offered")
+		case personal.CodeNotFound: // deleted since
+			return p.site.PageError(r, http.StatusNotFound, "users_unknown")
 		}
 		return p.site.PluginError(r, err)
 	}

@@ -71,8 +71,6 @@ func (p *Pages) create(w http.ResponseWriter, r *http.Request, posted ui.Posted)
 		form := p.newForm(r)
 		form.Fill(posted)
 		return p.renderNew(w, r, p.site.RefuseForm(r, &form, err), form)
-	case personal.CodeNotFound:
-		return p.site.PageError(r, http.StatusNotImplemented, "users_new_not_offered")
 	default:
 		return p.pageError(r, err)
 	}

@@ -95,14 +95,11 @@ func (p *Pages) how(r *http.Request, method string) string {
 // endSession ends one session of a user.
 func (p *Pages) endSession(w http.ResponseWriter, r *http.Request, user personal.UserRecord, posted ui.Posted) error {
 	err := p.Administration.RevokeUserSession(r.Context(), personal.RevokeUserSessionRequest{UserID: user.ID, ID: posted.Get("id")})
-	switch personal.CodeOf(err) {
-	case "":
-		p.logChange(r, "users_session_ended", user.ID)
-		return p.done(w, r, "users_session_ended", user.ID)
-	case personal.CodeNotFound: // the user was there a moment ago
-		return p.site.PageError(r, http.StatusNotImplemented, "users_session_not_offered")
+	if err != nil {
+		return p.pageError(r, err)
 	}
-	return p.pageError(r, err)
+	p.logChange(r, "users_session_ended", user.ID)
+	return p.done(w, r, "users_session_ended", user.ID)
 }
 
 // refuse shows a form of the page again, as it was typed and with its errors.
@@ -193,12 +190,6 @@ func (p *Pages) emailForm(r *http.Request, user personal.UserRecord) ui.Form {
 func (p *Pages) saveEmail(w http.ResponseWriter, r *http.Request, user personal.UserRecord, posted ui.Posted) error {
 	if posted.Changed("email") {
 		err := p.Administration.SetEmail(r.Context(), personal.SetEmailRequest{UserID: user.ID, Email: posted.Get("email")})
-		if personal.CodeOf(err) == personal.CodeNotFound {
-			if _, err := p.Administration.User(r.Context(), user.ID); err != nil { // deleted meanwhile
-				return p.pageError(r, err)
-			}
-			return p.site.PageError(r, http.StatusNotImplemented, "users_email_not_offered")
-		}
 		if err != nil {
 			body := p.body(r, user)
 			return p.refuse(w, r, body, &body.Email, posted, err)

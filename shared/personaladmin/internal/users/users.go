@@ -71,14 +71,9 @@ func (p *Pages) Register(s *frame.Site) {
 	s.HandleForm("POST "+user+"/delete", ui.ReadForm, p.forUser(p.delete))
 }
 
-// pageError returns the error page of a call that failed. The plugin returns
-// not_found for an unknown user, and for every call if its version has no
-// administration of users; a search tells the two apart.
+// pageError returns the error page of a call that failed.
 func (p *Pages) pageError(r *http.Request, err error) error {
 	if personal.CodeOf(err) == personal.CodeNotFound {
-		if _, err := p.Administration.FindUsers(r.Context(), personal.FindUsersRequest{Limit: 1}); personal.CodeOf(err) == personal.CodeNotFound {
-			return p.site.PageError(r, http.StatusNotImplemented, "users_not_offered")
-		}
 		return p.site.PageError(r, http.StatusNotFound, "users_unknown")
 	}
 	return p.site.PluginError(r, err)

@@ -39,7 +39,7 @@ func (s *supervisor) finishBake() {
 		}
 	}
 	if s.bake.swap != nil {
-		s.bake.over = time.After(s.config.HealthInterval)
+		s.bake.over = time.After(s.limits.HealthInterval)
 	}
 }
 
@@ -150,7 +150,7 @@ func (s *supervisor) rollBack(cause error) error {
 		return errNotWarm
 	}
 	// Not PreflightTimeout: the supervisor does nothing else meanwhile.
-	refusal := within(s.work, min(s.config.PreflightTimeout, s.config.HealthTimeout), b.old, func(ctx context.Context) error {
+	refusal := within(s.work, min(s.limits.PreflightTimeout, s.limits.HealthTimeout), b.old, func(ctx context.Context) error {
 		return s.preflight(ctx, b.old, plugincatalogue.Manifest{}, nil)
 	})
 	s.mu.Lock()

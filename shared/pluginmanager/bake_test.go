@@ -133,7 +133,7 @@ func (r *swapRig) wantFallBack(t *testing.T, mode string) {
 }
 
 // atSecondCrash makes a version fail at its second crash in a row.
-func atSecondCrash(c *pluginmanager.Config) { c.CrashLimit = 2 }
+func atSecondCrash(c *pluginmanager.Config) { c.Limits().CrashLimit = 2 }
 
 func TestFallBack_VersionThatDiesInEveryStart(t *testing.T) {
 	t.Parallel()

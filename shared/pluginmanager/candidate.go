@@ -123,13 +123,13 @@ func (m *Manager) bringUpWith(ctx context.Context, entry plugincatalogue.Entry, 
 		do    func(context.Context) error
 	}
 	steps := []step{
-		{stepConfigure, m.config.ConfigureTimeout, func(ctx context.Context) error { return m.configure(ctx, p, lenient, settings) }},
-		{stepPreflight, m.config.PreflightTimeout, func(ctx context.Context) error { return m.preflight(ctx, p, old, w) }},
-		{stepMigrate, m.config.MigrateTimeout, p.Migrate},
-		{stepCheck, m.config.CheckTimeout, func(ctx context.Context) error { return m.check(ctx, p) }},
+		{stepConfigure, m.limits.ConfigureTimeout, func(ctx context.Context) error { return m.configure(ctx, p, lenient, settings) }},
+		{stepPreflight, m.limits.PreflightTimeout, func(ctx context.Context) error { return m.preflight(ctx, p, old, w) }},
+		{stepMigrate, m.limits.MigrateTimeout, p.Migrate},
+		{stepCheck, m.limits.CheckTimeout, func(ctx context.Context) error { return m.check(ctx, p) }},
 	}
 	if m.needsRehearsal(w) {
-		steps = append(steps, step{stepRehearse, m.config.RehearseTimeout, func(ctx context.Context) error { return m.rehearse(ctx, p, w) }})
+		steps = append(steps, step{stepRehearse, m.limits.RehearseTimeout, func(ctx context.Context) error { return m.rehearse(ctx, p, w) }})
 	}
 	for _, step := range steps {
 		m.beginStep(w, step.name)
@@ -198,7 +198,7 @@ func (m *Manager) find(version string) (plugincatalogue.Entry, error) {
 
 // start starts the process of p and connects to it.
 func (m *Manager) start(ctx context.Context, p *instance, binary string) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, m.config.StartTimeout)
+	ctx, cancel := context.WithTimeout(ctx, m.limits.StartTimeout)
 	defer cancel()
 	m.mu.Lock()
 	m.generation++
@@ -216,7 +216,7 @@ func (m *Manager) start(ctx context.Context, p *instance, binary string) (err er
 	}
 	p.Process, err = process.Start(ctx, process.Options{
 		Binary: binary, Manifest: p.manifest, Generation: p.generation, Host: m.config.Host, Env: env,
-		Sockets: m.run.Sockets, StartTimeout: m.config.StartTimeout, MemoryLimit: m.config.MemoryLimit,
+		Sockets: m.run.Sockets, StartTimeout: m.limits.StartTimeout, MemoryLimit: m.config.MemoryLimit,
 		Log: m.config.Log, TracerProvider: m.config.TracerProvider,
 	})
 	return err
@@ -359,9 +359,9 @@ func (m *Manager) preflight(ctx context.Context, p *instance, old plugincatalogu
 }
 
 // checkMail asks the host whether mails can be sent, if it offers that check. It
-// waits for Config.HealthTimeout at most.
+// waits for limits.HealthTimeout at most.
 func (m *Manager) checkMail(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, m.config.HealthTimeout)
+	ctx, cancel := context.WithTimeout(ctx, m.limits.HealthTimeout)
 	defer cancel()
 	host, ok := m.config.Host.(interface{ CheckMail(context.Context) error })
 	if !ok {
@@ -386,7 +386,7 @@ func (m *Manager) check(ctx context.Context, p *instance) error {
 
 // awaitHealth waits until several health checks in a row have passed. It gives up when ctx
 // ends, if the process is lost, if it says that waiting will not help, or if it leaves
-// Config.HealthFailures checks in a row unanswered, and returns why the last check failed.
+// healthFailures checks in a row unanswered, and returns why the last check failed.
 func (m *Manager) awaitHealth(ctx context.Context, p *instance) error {
 	if m.config.Debug {
 		return nil
@@ -401,7 +401,7 @@ func (m *Manager) awaitHealth(ctx context.Context, p *instance) error {
 		if silent++; !errors.Is(err, context.DeadlineExceeded) {
 			silent = 0
 		}
-		if isPermanent(err) || silent >= m.config.HealthFailures {
+		if isPermanent(err) || silent >= healthFailures {
 			return err
 		}
 		passed = 0

@@ -14,7 +14,7 @@ import (
 // frozen process.
 func endless(c *pluginmanager.Config) {
 	quickHealth(c)
-	c.Bake, c.DrainTimeout, c.CallTimeout = time.Hour, time.Hour, time.Hour
+	c.Bake, c.Limits().DrainTimeout, c.CallTimeout = time.Hour, time.Hour, time.Hour
 }
 
 func TestBake_FrozenVersionIsRolledBack(t *testing.T) {
@@ -71,7 +71,7 @@ func TestRollback_FrozenOldProcessIsStartedAnew(t *testing.T) {
 	t.Parallel()
 	r := newSwapRig(t, func(c *pluginmanager.Config) {
 		endless(c)
-		c.HealthInterval = time.Hour // only the rollback checks
+		c.Limits().HealthInterval = time.Hour // only the rollback checks
 	})
 	r.start(t)
 	old := r.Status().PID
@@ -141,7 +141,7 @@ func TestBake_VersionThatAnswersNoCallIsRolledBack(t *testing.T) {
 	t.Parallel()
 	r := newSwapRig(t, func(c *pluginmanager.Config) {
 		endless(c)
-		c.CallTimeout = 2 * c.HealthTimeout
+		c.CallTimeout = 2 * c.Limits().HealthTimeout
 	})
 	r.start(t)
 	old := r.Status().PID

@@ -61,6 +61,7 @@ var ErrStopped = errors.New("the plugin manager is stopped")
 // Manager runs one plugin. It is safe for concurrent use.
 type Manager struct {
 	config Config
+	limits limits
 	run    *process.RunDir // set by Start
 	copies *copies         // set by Start
 	kept   *accepted       // set by Start
@@ -114,8 +115,9 @@ func New(c Config) (*Manager, error) {
 	case !c.Rehearse.Valid():
 		return nil, fmt.Errorf("plugin manager: Config.Rehearse is %q: it must be refuse, warn or off", c.Rehearse)
 	}
+	c = c.withDefaults()
 	m := &Manager{
-		config: c.withDefaults(), state: StateStopped, changed: make(chan struct{}),
+		config: c, limits: *c.limits, state: StateStopped, changed: make(chan struct{}),
 		requests: make(chan func(*supervisor)), failing: make(chan struct{}, 1), events: map[EventType]int{},
 		rehearsals: map[pluginrpc.RehearsalOutcome]int{},
 	}
@@ -150,7 +152,7 @@ func (m *Manager) Start() error {
 // WaitReady returns nil as soon as a process serves, and an error when the manager
 // gives up on the version: one that wraps a [*pluginrpc.PermanentError], for bad
 // settings for example, or a [*plugincatalogue.RefusedError]. (It still tries again
-// every Config.FailureRetry.) Other failures, such as an unreachable database, may
+// every 30 seconds.) Other failures, such as an unreachable database, may
 // pass: it waits until ctx ends, and then returns the context's error and the last
 // failure.
 func (m *Manager) WaitReady(ctx context.Context) error {
@@ -178,7 +180,7 @@ func (m *Manager) WaitReady(ctx context.Context) error {
 }
 
 // Ready reports whether a request would be served now: nil if a process is live and
-// healthy. It asks the process, for Config.HealthTimeout at most.
+// healthy. It asks the process, for two seconds at most.
 func (m *Manager) Ready(ctx context.Context) error {
 	p, err := m.serving()
 	if err != nil {
@@ -259,8 +261,8 @@ func (m *Manager) Invoke(ctx context.Context, method string, args, reply any, op
 	began := time.Now()
 	err = p.Conn().Invoke(ctx, method, args, reply, opts...)
 	took := time.Since(began)
-	late = took >= m.config.HealthTimeout/2 && isServed(err)
-	failed = isVersionFailure(ctx, err, took >= m.config.HealthTimeout && !m.overloaded(p))
+	late = took >= m.limits.HealthTimeout/2 && isServed(err)
+	failed = isVersionFailure(ctx, err, took >= m.limits.HealthTimeout && !m.overloaded(p))
 
 	s, ok := status.FromError(err)
 	if err == nil || !ok || len(s.Details()) > 0 || ctx.Err() != nil { // the plugin's own result, or the caller's doing

@@ -181,7 +181,7 @@ func (m *Manager) rehearse(ctx context.Context, p *instance, w *swap) error {
 // dressRehearsal has the candidate rehearse, for three fifths of the time. An error means that it
 // has not: it wraps [errors.ErrUnsupported] if the version does not know how to.
 func (m *Manager) dressRehearsal(ctx context.Context, p *instance) ([]pluginrpc.RehearsalCheck, error) {
-	limit := m.config.RehearseTimeout * 3 / 5
+	limit := m.limits.RehearseTimeout * 3 / 5
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	result, err := p.Rehearse(ctx)

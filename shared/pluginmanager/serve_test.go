@@ -190,7 +190,7 @@ func TestInvoke_WaitsForReady(t *testing.T) {
 func TestInvoke_WaitEndsWithContext(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, hangsBefore, func(c *pluginmanager.Config) {
-		c.RestartWait, c.StartTimeout = time.Hour, time.Hour
+		c.RestartWait, c.Limits().StartTimeout = time.Hour, time.Hour
 	})
 	if err := r.Start(); err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func TestSettings_UnknownOnesAreWarningsInFallBackAndLaterStarts(t *testing.T) {
 }
 
 // atFirstCrash makes a version fail at its first crash.
-func atFirstCrash(c *pluginmanager.Config) { c.CrashLimit = 1 }
+func atFirstCrash(c *pluginmanager.Config) { c.Limits().CrashLimit = 1 }
 
 // wantStartsAgain stops the manager, as a host does that restarts, and checks that
 // another one serves 1.0.0 with settings that it does not know, until an administrator
@@ -236,7 +236,7 @@ func TestFallBack_RefusedVersionDoesNotReplaceTheOther(t *testing.T) {
 	for _, mode := range []string{refusesSettings, failsPreflight} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			r := newSwapRig(t, func(c *pluginmanager.Config) { atFirstCrash(c); c.FailureRetry = 100 * time.Millisecond })
+			r := newSwapRig(t, func(c *pluginmanager.Config) { atFirstCrash(c); c.Limits().FailureRetry = 100 * time.Millisecond })
 			r.folder.write("mode 1.0.0", mode)
 			r.folder.write("mode 2.0.0", exitsConfiguring)
 			if err := r.catalogue.SaveState(plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0"}); err != nil {

@@ -85,7 +85,7 @@ type supervisor struct {
 // supervise runs until Stop.
 func (m *Manager) supervise() {
 	defer close(m.done)
-	s := &supervisor{Manager: m, attempts: attempts{config: m.config}, tick: time.NewTicker(m.config.HealthInterval)}
+	s := &supervisor{Manager: m, attempts: attempts{limits: m.limits}, tick: time.NewTicker(m.limits.HealthInterval)}
 	defer s.tick.Stop()
 	s.setBaking("") // a host that was killed may have left a version
 	s.startActive()
@@ -300,7 +300,7 @@ func (s *supervisor) replaceActive(from, to string, cause error) bool {
 // settle tells the live process, once, that its version is settled: its background work
 // has begun, and no bake is under way. It waits while a swap is prepared, because the plugin may demand more of the database
 // afterwards than the candidate, which has passed its preflight, supports. A failure is
-// logged, and tried again after Config.FailureRetry.
+// logged, and tried again after a while.
 func (s *supervisor) settle() {
 	p := s.live
 	if p == nil || !s.activated || p.settled || s.bake.swap != nil || time.Now().Before(p.settleAt) {
@@ -312,12 +312,12 @@ func (s *supervisor) settle() {
 	if prepared {
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.work, s.config.ActivateTimeout)
+	ctx, cancel := context.WithTimeout(s.work, s.limits.ActivateTimeout)
 	defer cancel()
 	err := p.Settle(ctx)
 	if err != nil && s.work.Err() == nil {
-		p.settleAt = time.Now().Add(s.config.FailureRetry)
-		p.Log().Error("settling the plugin", "error", err, "next_try", s.config.FailureRetry)
+		p.settleAt = time.Now().Add(s.limits.FailureRetry)
+		p.Log().Error("settling the plugin", "error", err, "next_try", s.limits.FailureRetry)
 	}
 	p.settled = err == nil
 }

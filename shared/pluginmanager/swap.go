@@ -351,7 +351,7 @@ func (s *supervisor) switchTo(w *swap, p *instance) error {
 // activate starts background work. A failure does not keep the process from
 // serving; the next health check tries again.
 func (m *Manager) activate(p *instance) bool {
-	ctx, cancel := context.WithTimeout(m.work, m.config.ActivateTimeout)
+	ctx, cancel := context.WithTimeout(m.work, m.limits.ActivateTimeout)
 	defer cancel()
 	err := p.Activate(ctx)
 	if err != nil && m.work.Err() == nil {

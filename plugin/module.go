@@ -50,7 +50,7 @@ type module struct {
 	worker    *outbox.Worker
 	hasher    *password.Hasher
 	settings  settings
-	unknown   unknownKeys // settings that are ignored
+	unknown   []pluginrpc.UnknownSetting // that are ignored
 	rules     []rule
 	keys      accounts.Keyring
 	host      personal.Host
@@ -97,14 +97,12 @@ func checkMemory(limit, hashing int64) error {
 // nothing is traced.
 func builder(version func() (string, error), measured *measurements, log *slog.Logger, spans trace.TracerProvider) pluginrpc.Builder {
 	return func(ctx context.Context, c pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
-		s, unknown, err := readKnownSettings(c.Settings)
-		switch {
-		case err != nil:
+		s, unknown, err := readSettings(c.Settings)
+		if err != nil {
 			return nil, &pluginrpc.PermanentError{Reason: err.Error()}
-		case unknown != nil && !c.LenientSettings:
-			return nil, &pluginrpc.PermanentError{Reason: "settings: " + unknown.Error()}
-		case unknown != nil:
-			log.WarnContext(ctx, "settings that this version does not know are ignored", slog.Any("keys", unknown))
+		}
+		if unknown != nil {
+			log.WarnContext(ctx, "settings that this version does not know are ignored", slog.String("keys", fmt.Sprint(unknown)))
 		}
 		if err := s.linkTo(c.AccountURL); err != nil {
 			return nil, &pluginrpc.PermanentError{Reason: err.Error()}
@@ -135,8 +133,8 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		}
 		texts, err := mailtext.Load(s.Mail.Templates)
 		checked := passed("mail")
-		if err != nil { // an outage is worse than a built-in text
-			checked = pluginrpc.Check{Name: "mail", Warning: c.LenientSettings, Reason: "mail.templates: " + err.Error()}
+		if err != nil {
+			checked = pluginrpc.Check{Name: "mail", Reason: "mail.templates: " + err.Error()}
 		}
 		m := &module{
 			version: version, store: db, hasher: hasher, keys: keys, host: host, mails: texts, settings: s, unknown: unknown, texts: checked, settles: c.Settles,
@@ -236,6 +234,8 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 		Version:       version,
 		SchemaMinimum: store.SchemaMinimum,
 		SchemaTarget:  store.SchemaTarget,
+
+		UnknownSettings: m.unknown,
 	}
 	found, compatible, err := m.store.CheckSchema(ctx)
 	if store.SetupProblem(err) != "" {

@@ -131,9 +131,6 @@ func (m *module) checkSettings(ctx context.Context, found, compatible int) plugi
 			"update the host, or set " + names + " = false"}
 	}
 	var warnings []string
-	if m.unknown != nil {
-		warnings = append(warnings, m.unknown.Error())
-	}
 	if r := m.settings.Registration; !r.Enabled && r.EmailVerification == accounts.VerificationRequired {
 		warnings = append(warnings, "registration.email_verification = \"required\" works like \"optional\" without registration.enabled = true")
 	}

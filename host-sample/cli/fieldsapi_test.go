@@ -107,11 +107,9 @@ func TestUserFields_RefusesOldRevisionBeforeTheCheck(t *testing.T) {
 	}
 }
 
-// TestUserFields_WithoutTheOperations has a plugin of an older version, and one that does
-// not respond.
-func TestUserFields_WithoutTheOperations(t *testing.T) {
+func TestUserFields_FailureOfThePluginSavesNothing(t *testing.T) {
 	for code, want := range map[personal.Code]int{
-		personal.CodeNotFound: http.StatusNotImplemented, personal.CodeUnavailable: http.StatusServiceUnavailable, personal.CodeInternal: http.StatusInternalServerError,
+		personal.CodeUnavailable: http.StatusServiceUnavailable, personal.CodeInternal: http.StatusInternalServerError,
 	} {
 		s := startSite(t, signedInService(), "")
 		err := personal.NewError(code, nil)

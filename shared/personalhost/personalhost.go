@@ -67,12 +67,11 @@ type Config struct {
 	// URL is the public URL of the site's account pages, such as https://example.com/account:
 	// http or https, without user, query and fragment. Links in mails that no setting names
 	// lead to pages below it: URL/recover, URL/email and URL/undo-delete. Without it and those
-	// settings, mails contain a code but no link. Plugins of version 0.1.0 ignore it.
+	// settings, mails contain a code but no link.
 	URL string
 
-	// Settings returns the plugin's settings file (TOML) for the version that starts, because
-	// versions refuse settings that they do not know; nil for no settings. It is called at
-	// every start of a plugin process.
+	// Settings returns the plugin's settings file (TOML) for the version that starts; nil for
+	// no settings. It is called at every start of a plugin process.
 	Settings func(plugincatalogue.Manifest) ([]byte, error)
 
 	// SecretKeys returns the keys that encrypt what the database must not reveal, such as the

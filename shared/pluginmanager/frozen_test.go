@@ -64,7 +64,7 @@ func TestBake_GoesOnWhenOldProcessFreezes(t *testing.T) {
 	if s := r.Status(); s.State != pluginmanager.StateBaking || s.Version != "2.0.0" {
 		t.Errorf("got status %+v, want that 2.0.0 bakes", s)
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0", LenientSettings: true})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0"})
 }
 
 func TestRollback_FrozenOldProcessIsStartedAnew(t *testing.T) {

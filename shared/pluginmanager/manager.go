@@ -26,8 +26,8 @@
 // A version is settled when it serves and no bake is under way. The supervisor then
 // calls Settle in its process, where a version may let the database refuse older ones.
 // So every return to an older version begins with its preflight, also if its process is
-// still warm. On such a return, and on a restart, settings that the version does not know
-// are warnings.
+// still warm. A key of the settings file that no installed version knows refuses a swap that
+// an administrator asks for, and nothing else.
 //
 // The package works on Unix.
 package pluginmanager
@@ -36,7 +36,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -64,7 +63,6 @@ type Manager struct {
 	limits limits
 	run    *process.RunDir // set by Start
 	copies *copies         // set by Start
-	kept   *accepted       // set by Start
 
 	lastKeys atomic.Pointer[[][]byte] // the secret keys that a process accepted last; nil: none yet
 
@@ -142,7 +140,6 @@ func (m *Manager) Start() error {
 	}
 	m.run = run
 	m.copies = &copies{catalogue: m.config.Catalogue, dir: run.Staged}
-	m.kept = &accepted{dir: run.Settings, settings: map[string][]byte{}}
 	m.done = make(chan struct{})
 	m.transition(triggerStart)
 	go m.supervise()
@@ -205,17 +202,16 @@ func (m *Manager) serving() (*instance, error) {
 
 // DialProfiles connects to net/http/pprof of the live process, which only the host's user
 // can reach. A connection ends with its process. The error is a [*pluginrpc.PermanentError]
-// if the process serves no profiles: Options.Profiles is not set, or the version is older.
+// unless Options.Profiles is set.
 func (m *Manager) DialProfiles(ctx context.Context) (net.Conn, error) {
 	p, err := m.serving()
 	if err != nil {
 		return nil, err
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", p.profiles)
-	if p.profiles == "" || errors.Is(err, fs.ErrNotExist) {
-		return nil, &pluginrpc.PermanentError{Reason: "plugin " + p.manifest.Version + " serves no profiles"}
+	if p.profiles == "" {
+		return nil, &pluginrpc.PermanentError{Reason: "the plugin serves no profiles"}
 	}
-	return conn, err
+	return new(net.Dialer).DialContext(ctx, "unix", p.profiles)
 }
 
 // Stop refuses new calls, ends the calls under way, background work and the

@@ -225,24 +225,6 @@ func TestRehearse_TimeoutIsSkippedWithAWarning(t *testing.T) {
 	}
 }
 
-func TestRehearse_VersionWithoutItIsSwappedToAndFrom(t *testing.T) {
-	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) { strictly(c); c.Bake = -1 })
-	r.folder.write("mode 1.0.0", tooOldToRehearse)
-	r.folder.write("mode 2.0.0", tooOldToRehearse)
-	r.start(t)
-	r.use(t, "2.0.0")
-	if got := r.wantCheck(t, "rehearsal", pluginrpc.RehearsalSkipped); !strings.Contains(got.Reason, "too old") {
-		t.Errorf("got %+v, want the reason", got)
-	}
-	r.wantRehearsed(t, pluginrpc.RehearsalSkipped)
-	if err := r.Rehearse(limited(t), "1.0.0"); err != nil {
-		t.Error(err)
-	}
-	r.use(t, "1.0.0")
-	r.wantServing(t, "1.0.0")
-}
-
 func TestRehearse_NothingBlocksTheWayBack(t *testing.T) {
 	t.Parallel()
 	r := rehearseRig(t, good, func(c *pluginmanager.Config) { strictly(c); c.MinAge = time.Hour })

@@ -137,7 +137,7 @@ func TestRollback_RefusedWhenTheOldProcessRefusesTheDatabase(t *testing.T) {
 	if s := r.Status(); s.State != pluginmanager.StateBaking || s.Version != "2.0.0" || s.Previous == nil || s.Previous.PID != old {
 		t.Errorf("got status %+v, want that 2.0.0 bakes and process %d is warm", s, old)
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0", LenientSettings: true})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0"})
 	r.folder.write("preflight 1.0.0", "")
 	if err := r.Rollback(limited(t)); err != nil {
 		t.Fatal(err)
@@ -218,7 +218,7 @@ func TestBake_LostWithoutAResultOnTheOldProcess(t *testing.T) {
 			})
 			r.wantServing(t, test.want)
 			eventually(t, "the end of the old process", func() bool { return dead(old) })
-			r.wantState(t, plugincatalogue.State{Active: test.want, LenientSettings: true})
+			r.wantState(t, plugincatalogue.State{Active: test.want})
 			var refused *pluginmanager.SwapError
 			if err := r.Rollback(limited(t)); !errors.As(err, &refused) {
 				t.Errorf("got %v, want that there is no version to roll back to", err)

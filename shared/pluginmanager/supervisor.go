@@ -142,9 +142,10 @@ func (m *Manager) do(f func(*supervisor) error) error {
 func (s *supervisor) startActive() {
 	ctx, cancel := context.WithCancel(s.work)
 	s.cancelStart = cancel
+	again := s.served || s.replaced != ""
 	s.background.Go(func() {
 		defer cancel()
-		p, failure := s.bringUpActive(ctx)
+		p, failure := s.bringUpActive(ctx, again)
 		err := s.do(func(s *supervisor) error {
 			switch {
 			case ctx.Err() != nil:
@@ -271,8 +272,8 @@ func (s *supervisor) fallBack(from string, cause error) bool {
 
 // undoFallBack makes the version the active one again that a fall-back or a rollback
 // replaced, if the version in its place is refused: the database no longer supports it,
-// for example, or it is too old to ignore settings that it does not know. The version
-// that failed may work again; the one that is refused does not. It happens once.
+// for example. The version that failed may work again; the one that is refused does not.
+// It happens once.
 func (s *supervisor) undoFallBack(from string, cause error) bool {
 	to := s.replaced
 	s.replaced = ""
@@ -285,7 +286,7 @@ func (s *supervisor) replaceActive(from, to string, cause error) bool {
 	if _, err := s.find(to); err != nil || to == from || s.work.Err() != nil {
 		return false
 	}
-	if err := s.saveState(plugincatalogue.State{Active: to, LenientSettings: true}); err != nil {
+	if err := s.saveState(plugincatalogue.State{Active: to}); err != nil {
 		s.config.Log.Error("falling back to another plugin version", "version", to, "error", err)
 		return false
 	}

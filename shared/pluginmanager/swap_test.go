@@ -128,7 +128,7 @@ func (r *swapRig) wantRefused(t *testing.T, mode, step string) {
 	if s := r.Status(); s.State != pluginmanager.StateServing || s.PID != before.PID {
 		t.Errorf("got status %+v, want that process %d serves", s, before.PID)
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
 	if got := r.events.count(pluginmanager.EventSwapRefused, ""); got != refused+1 {
 		t.Errorf("got %d refused swaps, want one after %d: %v", got, refused, r.events.types())
 	}
@@ -193,7 +193,7 @@ func TestSwap_StatusListsSteps(t *testing.T) {
 			t.Errorf("got step %+v, want a duration for each but the bake", step)
 		}
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0", LenientSettings: true}) // until the bake is over
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0"}) // until the bake is over
 	if r.folder.read("quiesced") != strconv.Itoa(s.Previous.PID) || r.folder.read("active") != strconv.Itoa(s.PID) {
 		t.Error("got no handover of background work, want that the old process quiesced and the new one is active")
 	}
@@ -317,7 +317,7 @@ func TestStop_AtTheSwitchLeavesNoVersionBaking(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-result
-		r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
+		r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
 	}
 }
 

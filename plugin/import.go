@@ -24,15 +24,15 @@ type importCommand struct {
 	File   string `arg:"" type:"existingfile" help:"CSV with a header row, NDJSON, or with --from a dump."`
 	Format string `enum:",csv,ndjson" default:"" help:"csv or ndjson (default: the extension of the file)."`
 	moveFlags
-	Fields    []byte `type:"filecontent" placeholder:"FILE" help:"The host's user-fields.json, if the imported file has columns of user fields."`
-	Settings  []byte `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file, for the costs of new hashes."`
-	Wrap      string `enum:"now,later" default:"now" help:"When to wrap MD5 and other weak hashes in Argon2id: now, or later in the running plugin."`
-	HashForm  string `placeholder:"FORM" help:"How digests without a form of their own were made: md5(p.s), sha1(s.p), md5(md5(p).s), … of the password p and the salt s, or the start of a PBKDF2."`
-	DryRun    bool   `help:"Check every row, change nothing, and print a report."`
-	Probe     string `placeholder:"LOGIN" help:"Ask on the terminal for the password of this user, such as yourself, in the other system, and import only if it would be accepted. It also finds how hashes of digits were made."`
-	JSON      bool   `name:"json" help:"Print the report as JSON, and nothing else, to standard output."`
-	SecretKey string `type:"path" placeholder:"FILE" help:"The host's file of secret keys, such as DATA/secret.key, for accounts with a second factor: all its keys decrypt secrets, the first encrypts them."`
-	Report    string `placeholder:"FILE" help:"Append the refusals, one line each with the line number and the reason, to this file (default: standard error)."`
+	Fields    []byte       `type:"filecontent" placeholder:"FILE" help:"The host's user-fields.json, if the imported file has columns of user fields."`
+	Settings  settingsFile `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file, for the costs of new hashes."`
+	Wrap      string       `enum:"now,later" default:"now" help:"When to wrap MD5 and other weak hashes in Argon2id: now, or later in the running plugin."`
+	HashForm  string       `placeholder:"FORM" help:"How digests without a form of their own were made: md5(p.s), sha1(s.p), md5(md5(p).s), … of the password p and the salt s, or the start of a PBKDF2."`
+	DryRun    bool         `help:"Check every row, change nothing, and print a report."`
+	Probe     string       `placeholder:"LOGIN" help:"Ask on the terminal for the password of this user, such as yourself, in the other system, and import only if it would be accepted. It also finds how hashes of digits were made."`
+	JSON      bool         `name:"json" help:"Print the report as JSON, and nothing else, to standard output."`
+	SecretKey string       `type:"path" placeholder:"FILE" help:"The host's file of secret keys, such as DATA/secret.key, for accounts with a second factor: all its keys decrypt secrets, the first encrypts them."`
+	Report    string       `placeholder:"FILE" help:"Append the refusals, one line each with the line number and the reason, to this file (default: standard error)."`
 }
 
 // Help describes the columns.
@@ -167,7 +167,7 @@ func (c importCommand) summarise(out, stderr io.Writer, done transfer.Progress, 
 
 // job returns the import without its store, and what verifies its hashes.
 func (c importCommand) job() (*transfer.Import, *password.Hasher, error) {
-	settings, err := readSettings(c.Settings)
+	settings, _, err := readSettings(c.Settings)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -85,22 +85,16 @@ func TestMailPreview_ErrorsNameWhatExists(t *testing.T) {
 	}
 }
 
-// TestPreflight_ChecksMailTemplates shows that a version with invalid templates is
-// refused, unless the host restarts it or returns to it.
 func TestPreflight_ChecksMailTemplates(t *testing.T) {
-	for name, test := range map[string]struct {
-		content, reason string
-		lenient         bool
-	}{
-		"valid":                {"Subject: Neues Passwort\n\n{{.Token}}\n", "", false},
-		"invalid":              {"Subject: Neues Passwort\n\n{{.Tokn}}\n", "/recovery.de.txt:3:2: .Tokn does not exist", false},
-		"invalid at a restart": {"Subject: Neues Passwort\n\n{{.Tokn}}\n", "/recovery.de.txt:3:2: .Tokn does not exist", true},
+	for name, test := range map[string]struct{ content, reason string }{
+		"valid":   {"Subject: Neues Passwort\n\n{{.Token}}\n", ""},
+		"invalid": {"Subject: Neues Passwort\n\n{{.Tokn}}\n", "/recovery.de.txt:3:2: .Tokn does not exist"},
 	} {
 		dir := filepath.Dir(write(t, "recovery.de.txt", test.content))
 		version := func() (string, error) { return "1.0.0", nil }
 		m, err := builder(version, newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(), pluginrpc.Configuration{
 			DatabaseURL: "sqlite://" + filepath.Join(t.TempDir(), "personal.db"),
-			Settings:    []byte("[mail]\ntemplates = \"" + dir + "\"\n"), LenientSettings: test.lenient,
+			Settings:    []byte("[mail]\ntemplates = \"" + dir + "\"\n"),
 		}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -115,7 +109,7 @@ func TestPreflight_ChecksMailTemplates(t *testing.T) {
 				got = c
 			}
 		}
-		if got.Name == "" || got.Warning != test.lenient || got.Passed != (test.reason == "") ||
+		if got.Name == "" || got.Warning || got.Passed != (test.reason == "") ||
 			!got.Passed && !strings.HasPrefix(got.Reason, "mail.templates: "+dir+test.reason) {
 			t.Errorf("%s templates: got %+v, want the reason %q", name, got, test.reason)
 		}

@@ -173,6 +173,7 @@ func (manifestCommand) Run(w io.Writer) error {
 		Schema:   plugincatalogue.Range{Min: store.SchemaMinimum, Max: store.SchemaTarget},
 		OS:       runtime.GOOS,
 		Arch:     runtime.GOARCH,
+		Settings: knownSettings(),
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,6 +60,11 @@ func TestManifest_IsValid(t *testing.T) {
 	}
 	if err := m.Validate(); err != nil {
 		t.Fatal(err)
+	}
+	for _, key := range []string{"session", "session.idle", "throttle.guess.burst"} {
+		if !slices.Contains(m.Settings, key) {
+			t.Errorf("got settings %v, want %s among them", m.Settings, key)
+		}
 	}
 }
 

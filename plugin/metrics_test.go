@@ -102,7 +102,7 @@ func TestMeasurements_KnowEveryLimit(t *testing.T) {
 	if slices.Sort(keys); !slices.Equal(keys, names) {
 		t.Errorf("got limits %q, want %q", names, keys)
 	}
-	s, err := readSettings(nil)
+	s, _, err := readSettings(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ type module struct {
 	worker    *outbox.Worker
 	hasher    *password.Hasher
 	settings  settings
-	unknown   unknownKeys // settings that are ignored
+	unknown   []pluginrpc.UnknownSetting // that are ignored
 	keys      accounts.Keyring
 	host      personal.Host
 	mails     *mailtext.Set
@@ -93,14 +93,12 @@ func checkMemory(limit, hashing int64) error {
 // nothing is traced.
 func builder(version func() (string, error), measured *measurements, log *slog.Logger, spans trace.TracerProvider) pluginrpc.Builder {
 	return func(ctx context.Context, c pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
-		s, unknown, err := readKnownSettings(c.Settings)
-		switch {
-		case err != nil:
+		s, unknown, err := readSettings(c.Settings)
+		if err != nil {
 			return nil, &pluginrpc.PermanentError{Reason: err.Error()}
-		case unknown != nil && !c.LenientSettings:
-			return nil, &pluginrpc.PermanentError{Reason: "settings: " + unknown.Error()}
-		case unknown != nil:
-			log.WarnContext(ctx, "settings that this version does not know are ignored", slog.Any("keys", unknown))
+		}
+		if unknown != nil {
+			log.WarnContext(ctx, "settings that this version does not know are ignored", slog.String("keys", fmt.Sprint(unknown)))
 		}
 		if err := s.linkTo(c.AccountURL); err != nil {
 			return nil, &pluginrpc.PermanentError{Reason: err.Error()}
@@ -131,8 +129,8 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		}
 		texts, err := mailtext.Load(s.Mail.Templates)
 		checked := passed("mail")
-		if err != nil { // an outage is worse than a built-in text
-			checked = pluginrpc.Check{Name: "mail", Warning: c.LenientSettings, Reason: "mail.templates: " + err.Error()}
+		if err != nil {
+			checked = pluginrpc.Check{Name: "mail", Reason: "mail.templates: " + err.Error()}
 		}
 		m := &module{
 			version: version, store: db, hasher: hasher, keys: keys, host: host, mails: texts, settings: s, unknown: unknown, texts: checked,
@@ -230,6 +228,8 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 		Version:       version,
 		SchemaMinimum: store.SchemaMinimum,
 		SchemaTarget:  store.SchemaTarget,
+
+		UnknownSettings: m.unknown,
 	}
 	found, compatible, err := m.store.CheckSchema(ctx)
 	if store.SetupProblem(err) != "" {
@@ -256,9 +256,6 @@ func passed(name string) pluginrpc.Check { return pluginrpc.Check{Name: name, Pa
 // no module. schema is the version of the database's schema, 0 for none.
 func (m *module) checkSettings(ctx context.Context, schema int) pluginrpc.Check {
 	var warnings []string
-	if m.unknown != nil {
-		warnings = append(warnings, m.unknown.Error())
-	}
 	if r := m.settings.Registration; !r.Enabled && r.EmailVerification == accounts.VerificationRequired {
 		warnings = append(warnings, "registration.email_verification = \"required\" works like \"optional\" without registration.enabled = true")
 	}

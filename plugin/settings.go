@@ -15,6 +15,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/alecthomas/kong"
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
 // defaultSettings documents every key and defines the defaults.
@@ -136,52 +138,36 @@ func (d *duration) UnmarshalTOML(value []byte) error {
 	return nil
 }
 
-// readSettings returns the defaults with the changes of a settings file. Its error
-// names every invalid key.
-func readSettings(file []byte) (settings, error) {
-	s, unknown, err := readKnownSettings(file)
-	if err == nil && unknown != nil {
-		err = fmt.Errorf("settings: %w", unknown)
-	}
-	return s, err
-}
-
-// readKnownSettings is readSettings for a file that may be a newer version's: keys that
-// this version does not know are no error.
-func readKnownSettings(file []byte) (settings, unknownKeys, error) {
-	var s settings
-	if err := decodeSettings(defaultSettings, &s); err != nil {
+// readSettings returns the defaults with the changes of a settings file, and the keys of the
+// file that this version does not know. Its error names every invalid value.
+func readSettings(file []byte) (s settings, unknown []pluginrpc.UnknownSetting, err error) {
+	if _, err := decodeSettings(defaultSettings, &s); err != nil {
 		return s, nil, fmt.Errorf("default settings: %w", err)
 	}
-	var unknown unknownKeys
-	err := decodeSettings(file, &s)
-	if errors.As(err, &unknown) {
-		err = nil
-	}
+	unknown, err = decodeSettings(file, &s)
 	if err == nil {
 		err = s.check()
 	}
 	if err != nil {
-		return s, unknown, fmt.Errorf("settings: %w", err)
+		return s, nil, fmt.Errorf("settings: %w", err)
 	}
 	return s, unknown, nil
 }
 
-// unknownKeys are the keys of a settings file that this version does not know.
-type unknownKeys []string
+// settingsFile is the content of the settings file that a command is given.
+type settingsFile []byte
 
-// Error names the keys, and beside each the setting that may be meant.
-func (u unknownKeys) Error() string {
-	known := settingKeys(reflect.TypeFor[settings](), "")
-	var named []string
-	for _, key := range u {
-		if meant := closest(key, known); meant != "" {
-			key += " (did you mean " + meant + "?)"
-		}
-		named = append(named, key)
+// AfterApply warns of keys that this version does not know.
+func (f settingsFile) AfterApply(app *kong.Kong) error {
+	_, unknown, err := readSettings(f)
+	for _, key := range unknown {
+		fmt.Fprintln(app.Stderr, "unknown key in the settings file, it is ignored:", key)
 	}
-	return "unknown key: " + strings.Join(named, ", ") + " (`personal settings` prints all settings)"
+	return err
 }
+
+// knownSettings returns the keys of all settings and sections.
+func knownSettings() []string { return settingKeys(reflect.TypeFor[settings](), "") }
 
 // settingKeys returns the keys of all settings and sections in a struct.
 func settingKeys(t reflect.Type, prefix string) (keys []string) {
@@ -229,24 +215,25 @@ func edits(a, b string) int {
 	return row[len(b)]
 }
 
-// decodeSettings changes what the file sets. The error is [unknownKeys] if all that is
-// wrong are keys that this version does not know; the rest of the file is decoded then.
-func decodeSettings(file []byte, s *settings) error {
-	err := toml.NewDecoder(bytes.NewReader(file)).DisallowUnknownFields().EnableUnmarshalerInterface().Decode(s)
-	var unknown *toml.StrictMissingError
+// decodeSettings changes what the file sets, and returns the keys that this version does not
+// know.
+func decodeSettings(file []byte, s *settings) (unknown []pluginrpc.UnknownSetting, err error) {
+	err = toml.NewDecoder(bytes.NewReader(file)).DisallowUnknownFields().EnableUnmarshalerInterface().Decode(s)
+	var missing *toml.StrictMissingError
 	var wrong *toml.DecodeError
 	switch {
-	case errors.As(err, &unknown):
-		var keys unknownKeys
-		for _, e := range unknown.Errors {
-			keys = append(keys, keyName(e.Key()))
+	case errors.As(err, &missing):
+		known := knownSettings()
+		for _, e := range missing.Errors {
+			key := keyName(e.Key())
+			unknown = append(unknown, pluginrpc.UnknownSetting{Key: key, Meant: closest(key, known)})
 		}
-		return keys
+		return unknown, nil
 	case errors.As(err, &wrong):
 		line, column := wrong.Position()
-		return fmt.Errorf("%s: line %d, column %d: %s", keyName(wrong.Key()), line, column, wrong.Error())
+		return nil, fmt.Errorf("%s: line %d, column %d: %s", keyName(wrong.Key()), line, column, wrong.Error())
 	}
-	return err
+	return nil, err
 }
 
 func keyName(k toml.Key) string { return cmp.Or(strings.Join(k, "."), "file") }

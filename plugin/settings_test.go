@@ -1,18 +1,20 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/throttle"
 )
 
 func TestSettings_Defaults(t *testing.T) {
-	s, err := readSettings(nil)
-	if err != nil {
-		t.Fatal(err)
+	s, unknown, err := readSettings(nil)
+	if err != nil || unknown != nil {
+		t.Fatalf("got unknown keys %v (%v), want none", unknown, err)
 	}
 	rules := s.accounts()
 	if rules.SessionIdle != 24*time.Hour || rules.SessionAbsolute != 720*time.Hour || rules.SupersededGrace != 30*time.Second ||
@@ -48,7 +50,7 @@ func TestSettings_Defaults(t *testing.T) {
 }
 
 func TestSettings_FileChangesOnlyItsKeys(t *testing.T) {
-	s, err := readSettings([]byte("[session]\nidle = \"2h\"\n[throttle.guess]\nburst = 3\n[recovery]\nurl = \"https://cms.example/r#token={token}\"\n[password]\nwords = [\"Казань\"]"))
+	s, _, err := readSettings([]byte("[session]\nidle = \"2h\"\n[throttle.guess]\nburst = 3\n[recovery]\nurl = \"https://cms.example/r#token={token}\"\n[password]\nwords = [\"Казань\"]"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,31 +64,44 @@ func TestSettings_FileChangesOnlyItsKeys(t *testing.T) {
 
 func TestSettings_VerifyCacheIsFromZeroToAMinute(t *testing.T) {
 	for text, want := range map[string]time.Duration{"0s": 0, "60s": time.Minute} {
-		s, err := readSettings([]byte("[session]\nverify_cache = \"" + text + "\""))
+		s, _, err := readSettings([]byte("[session]\nverify_cache = \"" + text + "\""))
 		if got := s.accounts().VerifyCache; err != nil || got != want {
 			t.Errorf("%s: got %v (%v), want %v", text, got, err, want)
 		}
 	}
 }
 
-func TestSettings_UnknownKeyIsComparedWithTheKnownOnes(t *testing.T) {
+func TestSettings_UnknownKeyIsIgnoredAndComparedWithTheKnownOnes(t *testing.T) {
 	for file, want := range map[string]string{
-		"[session]\nidel = '1h'":                         "session.idel (did you mean session.idle?) (",
-		"[twofactor]\nenabled = true":                    "twofactor (did you mean two_factor?) (",
-		"twofactor.enabled = true":                       "twofactor.enabled (did you mean two_factor.enabled?) (",
-		"[two_factor]\nenable = true\n[colour]\nred = 1": "two_factor.enable (did you mean two_factor.enabled?), colour (",
+		"[session]\nidel = '1h'":                         "[session.idel (did you mean session.idle?)]",
+		"[sessions]\nidle = '1h'":                        "[sessions (did you mean session?)]",
+		"[twofactor]\nenabled = true":                    "[twofactor (did you mean two_factor?)]",
+		"twofactor.enabled = true":                       "[twofactor.enabled (did you mean two_factor.enabled?)]",
+		"[two_factor]\nenable = true\n[colour]\nred = 1": "[two_factor.enable (did you mean two_factor.enabled?) colour]",
 	} {
-		_, err := readSettings([]byte(file))
-		if err == nil || !strings.Contains(err.Error(), "unknown key: "+want) {
-			t.Errorf("%q: got error %v, want it to contain %q", file, err, want)
+		s, unknown, err := readSettings([]byte(file + "\n[login]\nwith_email = false"))
+		if got := fmt.Sprint(unknown); err != nil || got != want {
+			t.Errorf("%q: got unknown keys %s (%v), want %s", file, got, err, want)
 		}
+		if s.Login.WithEmail {
+			t.Errorf("%q: got the default of a known key, want the file's value", file)
+		}
+	}
+}
+
+func TestSettings_CommandsWarnOfUnknownKeys(t *testing.T) {
+	file := write(t, "settings.toml", "[session]\nidel = '1h'\n")
+	database := testkit.SQLite(t)
+	mustCommand(t, "migrate", "--database", database)
+	_, stderr, err := command(t, "user", "list", "--settings", file, "--database", database)
+	if err != nil || stderr != "unknown key in the settings file, it is ignored: session.idel (did you mean session.idle?)\n" {
+		t.Errorf("got %q (%v), want a warning", stderr, err)
 	}
 }
 
 func TestSettings_NamesInvalidKeys(t *testing.T) {
 	for name, test := range map[string]struct{ file, want string }{
-		"an unknown key":                 {"[session]\nidel = \"1h\"", "session.idel"},
-		"an unknown section":             {"[sessions]\nidle = \"1h\"", "sessions"},
+		"a value beside an unknown key":  {"[session]\nidel = \"1h\"\nidle = \"soon\"", "session.idle"},
 		"an invalid duration":            {"[session]\nidle = \"soon\"", "session.idle"},
 		"a number for a duration":        {"[session]\nidle = 5", `session.idle: line 2, column 8: toml: "5" is not a duration; write it like 90s, 15m or 24h`},
 		"a number that is a valid time":  {"[session]\nverify_cache = 24", `session.verify_cache: line 2, column 16: toml: "24" is not a duration; write it like 90s, 15m or 24h`},
@@ -136,7 +151,7 @@ func TestSettings_NamesInvalidKeys(t *testing.T) {
 		"invalid TOML":                   {"session {", "line 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := readSettings([]byte(test.file))
+			_, _, err := readSettings([]byte(test.file))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got error %v, want it to name %s", err, test.want)
 			}
@@ -145,7 +160,7 @@ func TestSettings_NamesInvalidKeys(t *testing.T) {
 }
 
 func TestSettings_ReportsAllInvalidKeys(t *testing.T) {
-	_, err := readSettings([]byte("[session]\nidle = \"1ms\"\nabsolute = \"1ms\"\n[password]\nmin_length = 1"))
+	_, _, err := readSettings([]byte("[session]\nidle = \"1ms\"\nabsolute = \"1ms\"\n[password]\nmin_length = 1"))
 	for _, key := range []string{"session.idle", "session.absolute", "password.min_length"} {
 		if err == nil || !strings.Contains(err.Error(), key) {
 			t.Errorf("got error %v, want it to name %s", err, key)
@@ -154,7 +169,7 @@ func TestSettings_ReportsAllInvalidKeys(t *testing.T) {
 }
 
 func TestSettings_PendingSecretsArePrunedAfterTheirLifetime(t *testing.T) {
-	s, err := readSettings(nil)
+	s, _, err := readSettings(nil)
 	now := time.Now()
 	if got, want := s.prune(now).PendingBefore, now.Add(-10*time.Minute); err != nil || !got.Equal(want) {
 		t.Errorf("got %v (error %v), want %v", got, err, want)
@@ -173,7 +188,7 @@ func TestSettings_NameOfTheSite(t *testing.T) {
 		{"[site]\nname = \"Fish\"\n[two_factor]\nissuer = \"Chips\"", "Fish", "Chips"},
 		{"[two_factor]\nissuer = \"Chips\"", "", "Chips"},
 	} {
-		s, err := readSettings([]byte(test.file))
+		s, _, err := readSettings([]byte(test.file))
 		if err != nil {
 			t.Errorf("%s: %v", test.file, err)
 			continue
@@ -204,7 +219,7 @@ func TestSettings_LinksThatNoSettingNamesAreBuiltFromTheHostsURL(t *testing.T) {
 		"empty settings":   {"[recovery]\nurl = \"\"", "https://example.com", below("https://example.com")},
 		"settings win":     {"[recovery]\nurl = \"" + own + "\"\n[deletion]\nurl = \"" + own + "\"", "https://example.com/account", partly},
 	} {
-		s, err := readSettings([]byte(test.file))
+		s, _, err := readSettings([]byte(test.file))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,14 +35,14 @@ type userCommand struct {
 // serviceFlags open the domain on a database.
 type serviceFlags struct {
 	databaseFlag
-	Settings []byte `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file (default: the defaults). Give it if it changes limits, or whether users get mails about changes."`
+	Settings settingsFile `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file (default: the defaults). Give it if it changes limits, or whether users get mails about changes."`
 }
 
 // use opens the database and calls f with the domain, for the administrator who runs the
 // command. The plugin that runs, or the next one, sends the mails and events that f stores.
 // f must not need passwords, secret keys or, without a host, user fields: the domain has none here.
 func (c serviceFlags) use(ctx context.Context, host personal.Host, f func(context.Context, *accounts.Service, *store.Store) error) error {
-	settings, err := readSettings(c.Settings)
+	settings, _, err := readSettings(c.Settings)
 	if err != nil {
 		return err
 	}

@@ -168,7 +168,6 @@ func (a *adminAPI) getFill(w http.ResponseWriter, r *http.Request) {
 func (a *adminAPI) refuseFields(w http.ResponseWriter, r *http.Request, err error) {
 	var invalid *userfields.SchemaError
 	var large *http.MaxBytesError
-	code := personal.CodeOf(err)
 	switch {
 	case errors.As(err, &invalid):
 		writeJSON(w, http.StatusUnprocessableEntity, adminError{Error: invalid.Error(), Field: invalid.Field, Reason: invalid.Problem})
@@ -176,7 +175,7 @@ func (a *adminAPI) refuseFields(w http.ResponseWriter, r *http.Request, err erro
 		writeJSON(w, http.StatusPreconditionFailed, adminError{Error: fieldstore.ErrChanged.Error()})
 	case errors.As(err, &large):
 		writeJSON(w, http.StatusRequestEntityTooLarge, adminError{Error: "the schema is larger than 256 KiB"})
-	case code == personal.CodeUnavailable:
+	case personal.CodeOf(err) == personal.CodeUnavailable:
 		writeJSON(w, http.StatusServiceUnavailable, adminError{Error: "the plugin is not available: try again"})
 	default:
 		a.log.ErrorContext(r.Context(), "user fields", "error", err)

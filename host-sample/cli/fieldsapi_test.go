@@ -107,8 +107,7 @@ func TestUserFields_RefusesOldRevisionBeforeTheCheck(t *testing.T) {
 	}
 }
 
-// TestUserFields_PluginFails has a plugin that does not respond, and one with a fault.
-func TestUserFields_PluginFails(t *testing.T) {
+func TestUserFields_FailureOfThePluginSavesNothing(t *testing.T) {
 	for code, want := range map[personal.Code]int{
 		personal.CodeUnavailable: http.StatusServiceUnavailable, personal.CodeInternal: http.StatusInternalServerError,
 	} {

@@ -89,14 +89,13 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 		Drain:       c.flags.Drain,
 		API:         c.api,
 		Manager: pluginmanager.Options{
-			MemoryLimit:  int64(c.flags.PluginMemory),
-			MinAge:       c.flags.PluginMinAge,
-			Rehearse:     pluginmanager.RehearsePolicy(c.flags.Rehearse),
-			Bake:         cmp.Or(c.flags.Bake, -1), // 0 means none
-			DrainTimeout: c.flags.Drain,
-			OnEvent:      announceDebugged(stdout, catalogue, c.flags.DebugPlugin, log),
-			Debug:        c.flags.DebugPlugin,
-			Profiles:     c.flags.Pprof != "",
+			MemoryLimit: int64(c.flags.PluginMemory),
+			MinAge:      c.flags.PluginMinAge,
+			Rehearse:    pluginmanager.RehearsePolicy(c.flags.Rehearse),
+			Bake:        cmp.Or(c.flags.Bake, -1), // 0 means none
+			OnEvent:     announceDebugged(stdout, catalogue, c.flags.DebugPlugin, log),
+			Debug:       c.flags.DebugPlugin,
+			Profiles:    c.flags.Pprof != "",
 		},
 		Log: log,
 	})

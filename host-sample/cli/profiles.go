@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
-	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
 // profilesPath is where net/http/pprof serves profiles.
@@ -112,11 +111,7 @@ func newProfiles(plugin profiler, log *slog.Logger) http.Handler {
 			DisableKeepAlives: true, // the next request may be for another process
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			code := http.StatusServiceUnavailable
-			if permanent := (*pluginrpc.PermanentError)(nil); errors.As(err, &permanent) {
-				code = http.StatusNotFound
-			}
-			http.Error(w, err.Error(), code)
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		},
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	})

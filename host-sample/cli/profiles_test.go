@@ -9,8 +9,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
 // profiled is a plugin whose profiles are served at an address, or fail.
@@ -49,10 +47,6 @@ func TestProfiles_OfThePluginAreForwarded(t *testing.T) {
 		{plugin, "http://127.0.0.1/debug/pprof/plugin/", http.StatusOK, "plugin /debug/pprof/"},
 		{plugin, "http://evil.example:6060/debug/pprof/plugin/heap", http.StatusForbidden, "loopback"},
 		{plugin, "http://evil.example:6060/debug/pprof/heap", http.StatusForbidden, "loopback"},
-		{
-			profiled{err: &pluginrpc.PermanentError{Reason: "plugin 0.1.0 serves no profiles"}},
-			"http://127.0.0.1:6060/debug/pprof/plugin/heap", http.StatusNotFound, "plugin 0.1.0 serves no profiles",
-		},
 		{
 			profiled{err: errors.New("the plugin is restarting")},
 			"http://127.0.0.1:6060/debug/pprof/plugin/heap", http.StatusServiceUnavailable, "the plugin is restarting",

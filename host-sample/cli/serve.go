@@ -66,7 +66,7 @@ type serveCommand struct {
 	SecureCookies bool `env:"PERSONAL_SECURE_COOKIES" help:"Treat every request as sent over HTTPS, for a proxy that terminates TLS and does not send X-Forwarded-Proto. Sets Secure cookies and Strict-Transport-Security."`
 
 	Bake        time.Duration `default:"60s" env:"PERSONAL_BAKE" help:"How long the old version is kept warm for a rollback after a swap (${default}); 0 stops it at once."`
-	Drain       time.Duration `default:"30s" env:"PERSONAL_DRAIN" help:"How long requests in progress may take to finish when the host stops, or when a swap stops a plugin process (${default})."`
+	Drain       time.Duration `default:"30s" env:"PERSONAL_DRAIN" help:"How long requests in progress may take to finish when the host stops (${default})."`
 	Pprof       string        `env:"PERSONAL_PPROF" placeholder:"HOST:PORT" help:"Serve Go runtime profiles of host and plugin under /debug/pprof/ at this loopback address; port 0 picks a free one. Default: none."`
 	DebugPlugin bool          `env:"PERSONAL_DEBUG_PLUGIN" help:"For development, on a loopback address: let a debugger pause the plugin. Switches off its health checks and the time limits of calls and starts, and prints the command that attaches a debugger to each plugin process."`
 	LogLevel    string        `default:"info" env:"PERSONAL_LOG_LEVEL" help:"Log level: debug, info, warn or error (${default})."`

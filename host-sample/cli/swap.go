@@ -276,6 +276,13 @@ func printStatus(w io.Writer, r pluginadmin.Report) error {
 	for _, warning := range a.Warnings {
 		fmt.Fprintf(w, "\nwarning: %s\n", warning)
 	}
+	for _, u := range a.UnknownSettings {
+		level := "error"
+		if u.KnownBy != "" {
+			level = "warning"
+		}
+		fmt.Fprintf(w, "\n%s: settings: %s\n", level, u)
+	}
 	if a.LastError != "" {
 		fmt.Fprintf(w, "\nlast error: %s\n", a.LastError)
 	}

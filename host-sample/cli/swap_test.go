@@ -249,6 +249,10 @@ func TestStatus_TextAndJSON(t *testing.T) {
 		{Name: "find", Took: time.Second, Detail: "found"}, {Name: "bake"},
 	}}
 	s.status.LastError = "it ended"
+	s.status.UnknownSettings = []pluginmanager.UnknownSetting{
+		{UnknownSetting: pluginrpc.UnknownSetting{Key: "session.idel", Meant: "session.idle"}},
+		{UnknownSetting: pluginrpc.UnknownSetting{Key: "two_moons"}, KnownBy: "1.3.0"},
+	}
 	dir := announceFake(t, s)
 	_, stdout, _ := runToEnd(t, "plugin", "status", "--data", dir)
 	want := `active  1.0.0  serving, generation 1, process 41
@@ -257,6 +261,10 @@ swap    1.0.0  from 0.9.0, step bake
 steps of the swap:
   find       1s  found
   bake       under way
+
+error: settings: unknown key: session.idel (did you mean session.idle?)
+
+warning: settings: two_moons is ignored: version 1.3.0 knows it, this one does not
 
 last error: it ended
 `

@@ -19,6 +19,7 @@ import (
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
+	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
 // adminToken reads the token of the admin API.
@@ -54,6 +55,8 @@ type pluginStatus struct {
 		State      string   `json:"state"`
 		Warnings   []string `json:"warnings"`
 		LastError  string   `json:"last_error"`
+
+		UnknownSettings []pluginmanager.UnknownSetting `json:"unknown_settings"`
 	} `json:"active"`
 	Versions []struct {
 		Version string `json:"version"`

@@ -48,8 +48,6 @@ func TestStart_InvalidSettingIsNamed(t *testing.T) {
 		flags    []string
 		cause    string
 	}{
-		"unknown section":             {"[sesion]\nidle = \"1h\"\n", nil, "sesion"},
-		"unknown key":                 {"[session]\nidel = \"1h\"\n", nil, "session.idel"},
 		"value out of range":          {"[password]\nmin_length = 4\n", nil, "password.min_length"},
 		"token in the query of a URL": {"[recovery]\nurl = \"https://site.example/?t={token}\"\n", nil, "recovery.url"},
 		"flag":                        {"", []string{"--trusted-proxy", "everybody"}, "trusted-proxy"},

@@ -5,25 +5,20 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// TestSettings_OlderVersionServesWithThoseOfANewerOne returns to a version with settings
-// that it does not know, in each way in which a host does, and has a newer version
-// enforce what older ones would not. With PERSONAL_TEST_RELEASED the older version is the
-// last release.
-func TestSettings_OlderVersionServesWithThoseOfANewerOne(t *testing.T) {
+// TestSettings_UnknownKeyRefusesSwapsNotStarts writes a key that no version knows, and one
+// that another installed version knows, into the settings file.
+func TestSettings_UnknownKeyRefusesSwapsNotStarts(t *testing.T) {
 	t.Parallel()
-	released := os.Getenv(testkit.ReleasedVariable)
-	unknown := "two_factor"
-	if released == "" {
-		unknown = "two_moons"
-	}
 	settings := filepath.Join(t.TempDir(), "settings.toml")
 	write := func(more string) {
 		t.Helper()
@@ -31,40 +26,53 @@ func TestSettings_OlderVersionServesWithThoseOfANewerOne(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("")
-	o := options{database: testdb.SQLite(t), data: filepath.Join(t.TempDir(), "data"),
-		flags: []string{"--settings", settings, "--bake", "1s"}}
-	if released != "" {
-		o.flags = append(o.flags, "--plugin", released)
+	write("[session]\nidel = \"1h\"\n")
+	s := start(t, options{database: testdb.SQLite(t), flags: []string{"--settings", settings, "--bake", "0s"}})
+	version := s.plugin(t).Active.Version
+	wantUnknown := func(when string, want ...pluginmanager.UnknownSetting) {
+		t.Helper()
+		if got := s.plugin(t).Active.UnknownSettings; !slices.Equal(got, want) {
+			t.Errorf("%s: got unknown settings %+v, want %+v", when, got, want)
+		}
 	}
-	s := start(t, o)
-	older := s.plugin(t).Active.Version
-	newer := s.installAnother(t)
-	s.swapAndSettle(t, newer)
+	typo := pluginmanager.UnknownSetting{UnknownSetting: pluginrpc.UnknownSetting{Key: "session.idel", Meant: "session.idle"}}
+	wantUnknown("start", typo)
+	if len(s.log.linesWith("level=ERROR msg=\"plugin preflight\"")) != 1 {
+		t.Error("got no error in the log, want one that names the key")
+	}
+	s.newUser(t)
+	use := fmt.Sprintf(`{"version":%q}`, version)
+	if code, body := s.ask(t, "use", use); code != http.StatusConflict || !strings.Contains(body, `"step":"preflight"`) ||
+		!strings.Contains(body, "unknown key: session.idel (did you mean session.idle?)") {
+		t.Errorf("swap: got %d %s, want a refusal that names the key", code, body)
+	}
+	write("[session]\nidle = \"1h\"\n")
+	s.use(t, version)
+	wantUnknown("mended file")
 
-	write("[" + unknown + "]\nenabled = true\n")
-	if code, body := s.ask(t, "rollback", "{}"); code != http.StatusOK {
-		t.Fatalf("rollback to %s: got %d %s", older, code, body)
+	manifest := filepath.Join(s.data, "plugins", "personal", s.installAnother(t), "manifest.json")
+	data, err := os.ReadFile(manifest)
+	if err == nil {
+		data = []byte(strings.Replace(string(data), `"settings": [`, `"settings": ["two_moons",`, 1))
+		err = os.WriteFile(manifest, data, 0o600)
 	}
-	s.awaitServing(t, older, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := pluginmanager.UnknownSetting{UnknownSetting: pluginrpc.UnknownSetting{Key: "two_moons"},
+		KnownBy: filepath.Base(filepath.Dir(manifest))}
+	write("[two_moons]\nenabled = true\n")
+	s.use(t, version)
+	wantUnknown("swap", newer)
 	before := s.plugin(t).Active.PID
 	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	s.awaitServing(t, older, before)
-	s.newUser(t)
-	if code, body := s.ask(t, "use", fmt.Sprintf(`{"version":%q}`, older)); code != http.StatusConflict || !strings.Contains(body, unknown) {
-		t.Errorf("swap to %s: got %d %s, want a refusal that names the unknown section", older, code, body)
-	}
-	if released == "" {
-		s.stop(t)
-		o.data = s.data
-		s = start(t, o)
-		s.awaitServing(t, older, 0)
-		if len(s.log.linesWith(unknown)) == 0 {
-			t.Error("got no line in the log that names the unknown section, want a warning")
-		}
-	}
+	eventually(t, "another process serves", func() bool {
+		active := s.plugin(t).Active
+		return active.State == "serving" && active.PID != before
+	})
+	wantUnknown("restart", newer)
 }
 
 // ask requests a change of the plugin through the admin API.

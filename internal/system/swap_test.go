@@ -75,12 +75,12 @@ func TestSwap_LosesNoRequest(t *testing.T) {
 func TestSwap_SignInFloodDoesNotRollBack(t *testing.T) {
 	t.Parallel()
 	proxy, database := testkit.NewFaultProxy(t, testkit.Postgres(t))
-	proxy.Delay = 50 * time.Millisecond
+	proxy.Delay = 200 * time.Millisecond
 	var log journal
 	c := moduleConfig(t)
 	c.DatabaseURL = database
 	c.Settings = func(plugincatalogue.Manifest) ([]byte, error) { return []byte(cheap + unthrottled), nil }
-	c.Manager = pluginmanager.Options{Bake: 3 * time.Second, HealthInterval: 100 * time.Millisecond, HealthTimeout: 300 * time.Millisecond}
+	c.Manager = pluginmanager.Options{Bake: 8 * time.Second}
 	c.Log = slog.New(slog.NewTextHandler(&log, nil))
 	m := openModule(t, c)
 	newer := linkAnother(t, c.Data)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
 func TestOverview_ShowsWhatVisitorsDid(t *testing.T) {
@@ -33,6 +35,19 @@ func TestOverview_ShowsWhatVisitorsDid(t *testing.T) {
 		`<p class="figure">2</p>`, `href="/admin/users/42"`, `<p class="figure">7</p>`, "1.2.3", "serving", `href="/admin/plugin"`,
 		`href="/admin/mail"`)
 	wantNoMarkup(t, page)
+}
+
+func TestOverviewAndPlugin_NameUnknownSettings(t *testing.T) {
+	b := open(t)
+	b.manager.status.UnknownSettings = []pluginmanager.UnknownSetting{
+		{UnknownSetting: pluginrpc.UnknownSetting{Key: script}}, {UnknownSetting: pluginrpc.UnknownSetting{Key: "two_moons"}, KnownBy: "1.3.0"},
+	}
+	for _, path := range []string{"/admin/overview", "/admin/plugin"} {
+		page := b.page(t, path)
+		wantAll(t, page, `<span class="badge bad">Settings file</span>`, "unknown key: ", `<span class="badge warn">Settings file</span>`,
+			"two_moons is ignored: version 1.3.0 knows it, this one does not")
+		wantNoMarkup(t, page)
+	}
 }
 
 func TestOverview_CountsManyUsersByOnePage(t *testing.T) {

@@ -70,9 +70,8 @@ type Config struct {
 	// settings, mails contain a code but no link.
 	URL string
 
-	// Settings returns the plugin's settings file (TOML) for the version that starts, because
-	// versions refuse settings that they do not know; nil for no settings. It is called at
-	// every start of a plugin process.
+	// Settings returns the plugin's settings file (TOML) for the version that starts; nil for
+	// no settings. It is called at every start of a plugin process.
 	Settings func(plugincatalogue.Manifest) ([]byte, error)
 
 	// SecretKeys returns the keys that encrypt what the database must not reveal, such as the

@@ -166,6 +166,15 @@ func TestReport_NamesWhatRunsAndWhatIsInstalled(t *testing.T) {
 	if w := f.send(http.MethodGet, "/", ""); !strings.HasSuffix(w.Body.String(), want) {
 		t.Errorf("after a rehearsal: got\n%swant\n%s", w.Body, want)
 	}
+	f.manager.status.Rehearsal = nil
+	f.manager.status.UnknownSettings = []pluginmanager.UnknownSetting{
+		{UnknownSetting: pluginrpc.UnknownSetting{Key: "session.idel", Meant: "session.idle"}},
+		{UnknownSetting: pluginrpc.UnknownSetting{Key: "two_moons"}, KnownBy: "1.3.0"},
+	}
+	want = `"unknown_settings":[{"key":"session.idel","meant":"session.idle"},{"key":"two_moons","known_by":"1.3.0"}]},"previous"`
+	if w := f.send(http.MethodGet, "/", ""); !strings.Contains(w.Body.String(), want) {
+		t.Errorf("with unknown settings: got\n%swant\n%s", w.Body, want)
+	}
 	f.manager.status = pluginmanager.Status{State: pluginmanager.StateRestarting}
 	if got := decode[pluginadmin.Report](t, f.send(http.MethodGet, "/", "")); got.Active.Version != "1.1.0" {
 		t.Errorf("while nothing serves: got active version %q, want 1.1.0", got.Active.Version)

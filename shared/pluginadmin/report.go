@@ -31,6 +31,8 @@ type Active struct {
 	Restarts   int                 `json:"restarts"`
 	LastError  string              `json:"last_error,omitempty"`
 	Warnings   []string            `json:"warnings,omitempty"` // the process is healthy nevertheless
+
+	UnknownSettings []pluginmanager.UnknownSetting `json:"unknown_settings,omitempty"` // that the process ignores
 }
 
 // Version describes an installed version.
@@ -60,6 +62,7 @@ func NewReport(m Manager, c Catalogue) (Report, error) {
 		Active: Active{
 			Version: cmp.Or(s.Version, state.Active), Generation: s.Generation, PID: s.PID, State: s.State,
 			Started: s.Started, Restarts: s.Restarts, LastError: s.LastError, Warnings: s.Warnings,
+			UnknownSettings: s.UnknownSettings,
 		},
 		Previous: s.Previous, Versions: []Version{}, Swap: s.Swap, Rehearsal: s.Rehearsal,
 	}

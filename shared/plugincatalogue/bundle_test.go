@@ -133,6 +133,7 @@ func TestBundle_InvalidIsRefusedAndLeavesNothing(t *testing.T) {
 		"an empty binary":          {of(file(Name, nil), manifest, signature), ErrTampered},
 		"a manifest without a sum": {signedAs(func(m *Manifest) { m.SHA256 = "-" }), ErrTampered},
 		"another schema range":     {signedAs(func(m *Manifest) { m.Schema.Max = 9 }), ErrTampered},
+		"other settings":           {signedAs(func(m *Manifest) { m.Settings = []string{"site"} }), ErrTampered},
 		"another version":          {signedAs(func(m *Manifest) { m.Version = "9.0.0" }), ErrTampered},
 		"a path as the version":    {signedAs(func(m *Manifest) { m.Version = "../9.0.0" }), ErrInvalid},
 		"another system":           {signedAs(func(m *Manifest) { m.OS = "plan9" }), ErrInvalid},

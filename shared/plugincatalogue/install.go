@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"syscall"
 
 	"github.com/cms-personal/personal/shared/durable"
@@ -145,7 +146,7 @@ func (c *Catalogue) draftBundle(ctx context.Context, r io.Reader, dir string) (d
 		return draft{}, err
 	}
 	own.SHA256, own.Notes = m.SHA256, m.Notes
-	if own != m {
+	if !reflect.DeepEqual(own, m) {
 		return draft{}, refuse(ErrTampered, m.Version, "the binary prints another manifest")
 	}
 	return draft{dir: dir, manifest: m, data: u.manifest, signature: u.signature}, nil

@@ -45,6 +45,8 @@ type Manifest struct {
 	Arch     string `json:"arch"`             // GOARCH
 	SHA256   string `json:"sha256,omitempty"` // of the binary, lower-case hex
 	Notes    string `json:"notes,omitempty"`  // what changed, for an administrator
+
+	Settings []string `json:"settings,omitempty"` // the keys and sections of the settings file that it knows
 }
 
 // Range is a range of integers, both ends included.

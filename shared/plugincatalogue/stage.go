@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 
 	"github.com/cms-personal/personal/shared/durable"
@@ -83,7 +84,7 @@ func (c *Catalogue) recheck(e Entry) error {
 	if err != nil {
 		return err
 	}
-	if m != e.Manifest {
+	if !reflect.DeepEqual(m, e.Manifest) {
 		return refuse(ErrTampered, e.Manifest.Version, "its manifest has changed")
 	}
 	return c.checkMinVersion(m.Version)

@@ -18,12 +18,6 @@ type State struct {
 	Active   string `json:"active"`              // the version to run; empty if none was chosen
 	LastGood string `json:"last_good,omitempty"` // the version to fall back to; empty if there is none
 	Baking   string `json:"trial,omitempty"`     // the version that bakes in a host; empty if there is none
-
-	// LenientSettings says that a host has returned to the active version, by a fall-back, a
-	// rollback or a bake that was not completed, or has begun a swap to another version. The
-	// settings may be those of that version, so later starts of a host must come up with them, too. A swap that an
-	// administrator asks for ends it once it is completed. Older hosts ignore it, and drop it when they save.
-	LenientSettings bool `json:"lenient_settings,omitempty"`
 }
 
 // LoadState returns the saved state, or the zero State if there is none.

@@ -17,7 +17,7 @@ const maxWaitingStarts = 3
 
 // attempts counts failed starts and crashes, to decide when to try again.
 type attempts struct {
-	config  Config
+	limits  limits
 	failed  int    // starts in a row that failed
 	deaths  int    // of them, how many in a row ended with the death of the process
 	crashes int    // processes of version in a row that died soon after they were ready
@@ -43,17 +43,17 @@ func (a *attempts) startFailed(err error) failure {
 	if a.deaths++; !isDeath(err) {
 		a.deaths = 0
 	}
-	f := failure{cause: err, fallBack: a.deaths >= a.config.CrashLimit || isRefused(err)}
+	f := failure{cause: err, fallBack: a.deaths >= a.limits.CrashLimit || isRefused(err)}
 	if errors.Is(err, plugincatalogue.ErrNoExec) { // which holds for every version
 		f.fallBack = false
 	}
 	if isPermanent(err) {
-		f.wait, f.refuseCalls, f.permanent = a.config.FailureRetry, true, true
+		f.wait, f.refuseCalls, f.permanent = a.limits.FailureRetry, true, true
 		return f
 	}
-	limit := a.config.BackoffMax
+	limit := a.limits.BackoffMax
 	if doublings := a.failed - 1; doublings < 16 {
-		limit = min(limit, a.config.BackoffMin<<doublings)
+		limit = min(limit, a.limits.BackoffMin<<doublings)
 	}
 	f.wait, f.refuseCalls = 1+rand.N(limit), a.failed >= maxWaitingStarts
 	return f
@@ -69,16 +69,16 @@ func (a *attempts) died(version string, err error, lived time.Duration) *failure
 	if errors.Is(err, process.ErrKilled) {
 		return nil
 	}
-	if lived >= a.config.CrashWindow {
+	if lived >= crashWindow {
 		a.crashes = 0
 		return nil
 	}
-	if a.crashes++; a.crashes < a.config.CrashLimit {
+	if a.crashes++; a.crashes < a.limits.CrashLimit {
 		return nil
 	}
 	return &failure{
-		cause: fmt.Errorf("crashed %d times in a row within %v of being ready: %w", a.crashes, a.config.CrashWindow, err),
-		wait:  a.config.FailureRetry, refuseCalls: true, permanent: true, fallBack: true,
+		cause: fmt.Errorf("crashed %d times in a row within %v of being ready: %w", a.crashes, crashWindow, err),
+		wait:  a.limits.FailureRetry, refuseCalls: true, permanent: true, fallBack: true,
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 
 func TestAttempts_FailedStartsBackOffWithinLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := attempts{config: Config{}.withDefaults()}
-		limit := a.config.BackoffMin
+		a := attempts{limits: defaultLimits}
+		limit := a.limits.BackoffMin
 		for n := range rapid.IntRange(1, 200).Draw(t, "failures") {
 			f := a.startFailed(errors.New("away"))
 			if f.wait <= 0 || f.wait > limit {
@@ -27,10 +27,10 @@ func TestAttempts_FailedStartsBackOffWithinLimits(t *testing.T) {
 			if f.permanent || f.fallBack || f.refuseCalls != (n+1 >= maxWaitingStarts) {
 				t.Fatalf("failure %d: got %+v, want a temporary failure that refuses calls from number %d on", n+1, f, maxWaitingStarts)
 			}
-			limit = min(2*limit, a.config.BackoffMax)
+			limit = min(2*limit, a.limits.BackoffMax)
 		}
 		a.succeeded()
-		if f := a.startFailed(errors.New("away")); f.wait > a.config.BackoffMin || f.refuseCalls {
+		if f := a.startFailed(errors.New("away")); f.wait > a.limits.BackoffMin || f.refuseCalls {
 			t.Fatalf("after a success: got %+v, want the shortest backoff", f)
 		}
 	})
@@ -46,19 +46,19 @@ func TestAttempts_PermanentErrorIsRetriedSlowly(t *testing.T) {
 		{&plugincatalogue.RefusedError{Kind: plugincatalogue.ErrInvalid}, true}, // for another machine, for example
 		{&plugincatalogue.RefusedError{Kind: plugincatalogue.ErrNoExec}, false}, // no version can run there
 	} {
-		a := attempts{config: Config{}.withDefaults()}
+		a := attempts{limits: defaultLimits}
 		f := a.startFailed(fmt.Errorf("starting: %w", &StepError{Step: "configure", Err: test.err}))
-		if !f.permanent || !f.refuseCalls || f.wait != a.config.FailureRetry || f.fallBack != test.fallBack {
+		if !f.permanent || !f.refuseCalls || f.wait != a.limits.FailureRetry || f.fallBack != test.fallBack {
 			t.Errorf("%v: got %+v, want a permanent failure with fallBack %v", test.err, f, test.fallBack)
 		}
 	}
 }
 
 func TestAttempts_DeathsInEveryStartFallBack(t *testing.T) {
-	a := attempts{config: Config{}.withDefaults()}
-	for n := range a.config.CrashLimit {
+	a := attempts{limits: defaultLimits}
+	for n := range a.limits.CrashLimit {
 		f := a.startFailed(&StepError{Step: "start", Err: errors.New("exit status 3")})
-		if want := n+1 == a.config.CrashLimit; f.fallBack != want {
+		if want := n+1 == a.limits.CrashLimit; f.fallBack != want {
 			t.Errorf("death %d: got fallBack %v, want %v", n+1, f.fallBack, want)
 		}
 	}
@@ -68,9 +68,9 @@ func TestAttempts_DeathsInEveryStartFallBack(t *testing.T) {
 }
 
 func TestAttempts_OnlyCrashesInARowAreACrashLoop(t *testing.T) {
-	a := attempts{config: Config{}.withDefaults()}
+	a := attempts{limits: defaultLimits}
 	died := errors.New("exit status 1")
-	young, old := a.config.CrashWindow-1, a.config.CrashWindow
+	young, old := crashWindow-1, crashWindow
 	for i, lived := range []time.Duration{young, young, young, young, old, young, young, young, young} {
 		if f := a.died("1.0.0", died, lived); f != nil {
 			t.Fatalf("death %d: got %+v, want no failure", i+1, f)
@@ -78,7 +78,7 @@ func TestAttempts_OnlyCrashesInARowAreACrashLoop(t *testing.T) {
 	}
 	for range 2 { // the first crash after the wait is one too many again
 		f := a.died("1.0.0", died, young)
-		if f == nil || !f.permanent || !f.refuseCalls || !f.fallBack || f.wait != a.config.FailureRetry || !errors.Is(f.cause, died) {
+		if f == nil || !f.permanent || !f.refuseCalls || !f.fallBack || f.wait != a.limits.FailureRetry || !errors.Is(f.cause, died) {
 			t.Errorf("got %+v, want a permanent failure", f)
 		}
 	}
@@ -88,9 +88,9 @@ func TestAttempts_OnlyCrashesInARowAreACrashLoop(t *testing.T) {
 }
 
 func TestAttempts_FullDiskIsNoPermanentError(t *testing.T) {
-	a := attempts{config: Config{}.withDefaults()}
+	a := attempts{limits: defaultLimits}
 	err := &StepError{Step: "stage", Err: &durable.FullError{Dir: "/data", Err: syscall.ENOSPC}}
-	for range 2 * a.config.CrashLimit {
+	for range 2 * a.limits.CrashLimit {
 		if f := a.startFailed(err); f.permanent || f.fallBack {
 			t.Fatalf("got %+v, want a temporary failure", f)
 		}
@@ -98,7 +98,7 @@ func TestAttempts_FullDiskIsNoPermanentError(t *testing.T) {
 }
 
 func TestAttempts_ProcessKilledFromOutsideHasNotCrashed(t *testing.T) {
-	a := attempts{config: Config{}.withDefaults()}
+	a := attempts{limits: defaultLimits}
 	for range 100 {
 		if f := a.died("1.0.0", process.ErrKilled, 0); f != nil {
 			t.Fatalf("got %+v, want no failure", f)

@@ -39,7 +39,7 @@ func (s *supervisor) finishBake() {
 		}
 	}
 	if s.bake.swap != nil {
-		s.bake.over = time.After(s.config.HealthInterval)
+		s.bake.over = time.After(s.limits.HealthInterval)
 	}
 }
 
@@ -74,7 +74,7 @@ func (s *supervisor) saveActive(b bake) error {
 	if _, err := s.find(version); err != nil {
 		return err
 	}
-	next := plugincatalogue.State{Active: version, LastGood: state.LastGood, LenientSettings: b.swap.rollback}
+	next := plugincatalogue.State{Active: version, LastGood: state.LastGood}
 	switch {
 	case state.Active == version: // a restart
 	case b.swap.rollback, b.refused, !b.worked && state.LastGood == version:
@@ -150,8 +150,8 @@ func (s *supervisor) rollBack(cause error) error {
 		return errNotWarm
 	}
 	// Not PreflightTimeout: the supervisor does nothing else meanwhile.
-	refusal := within(s.work, min(s.config.PreflightTimeout, s.config.HealthTimeout), b.old, func(ctx context.Context) error {
-		return s.preflight(ctx, b.old, plugincatalogue.Manifest{}, nil)
+	refusal := within(s.work, min(s.limits.PreflightTimeout, s.limits.HealthTimeout), b.old, func(ctx context.Context) error {
+		return s.preflight(ctx, b.old, plugincatalogue.Manifest{}, nil, true)
 	})
 	s.mu.Lock()
 	if b.old.IsLost() { // killed since it responded

@@ -33,9 +33,9 @@ func TestBake_PassedVersionBecomesActive(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wantServing(t, "1.0.0")
-	r.wantState(t, plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0", Baking: "1.0.0", LenientSettings: true})
+	r.wantState(t, plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0", Baking: "1.0.0"})
 	eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil })
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
 }
 
 func TestBake_CrashRollsBackWithoutRestart(t *testing.T) {
@@ -96,7 +96,7 @@ func TestRollback_FromRemovedVersionWithoutOldProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wantServing(t, "1.0.0")
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "1.0.0", LenientSettings: true})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "1.0.0"})
 }
 
 func TestBake_GoesOnAfterRefusedSwap(t *testing.T) {
@@ -107,7 +107,7 @@ func TestBake_GoesOnAfterRefusedSwap(t *testing.T) {
 	r.use(t, "2.0.0")
 	r.folder.write("mode 1.0.0", failsPreflight)
 	wantSwapError(t, r.Use(limited(t), "1.0.0"), "preflight")
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0", LenientSettings: true})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0"})
 	if s := r.Status(); s.State != pluginmanager.StateBaking || s.Previous == nil || s.Previous.PID != old {
 		t.Errorf("got status %+v, want that 2.0.0 bakes and process %d is warm", s, old)
 	}
@@ -129,11 +129,11 @@ func (r *swapRig) wantFallBack(t *testing.T, mode string) {
 		t.Fatal(err)
 	}
 	eventually(t, "that the last good version serves", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
 }
 
 // atSecondCrash makes a version fail at its second crash in a row.
-func atSecondCrash(c *pluginmanager.Config) { c.CrashLimit = 2 }
+func atSecondCrash(c *pluginmanager.Config) { c.Limits().CrashLimit = 2 }
 
 func TestFallBack_VersionThatDiesInEveryStart(t *testing.T) {
 	t.Parallel()
@@ -167,7 +167,7 @@ func (r *swapRig) wantRolledBack(t *testing.T, old int) {
 	if !r.events.has(pluginmanager.EventRolledBack) || r.Status().Restarts != 0 {
 		t.Errorf("got events %v and status %+v, want a rollback without restart", r.events.types(), r.Status())
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
 }
 
 func TestBake_VersionThatFailsCallsIsRolledBack(t *testing.T) {
@@ -237,7 +237,7 @@ func TestBake_GoesOnWithoutOldProcess(t *testing.T) {
 		t.Errorf("got swap %+v, want none", s.Swap)
 	}
 	r.wantOneCopy(t)
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
 }
 
 func TestUse_WorksWhileActiveVersionFails(t *testing.T) {
@@ -276,5 +276,5 @@ func TestStop_DuringBakeCompletesNothing(t *testing.T) {
 	if !dead(old) {
 		t.Error("got a living old process, want that it has ended")
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
 }

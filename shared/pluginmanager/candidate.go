@@ -1,7 +1,6 @@
 package pluginmanager
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager/internal/process"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -29,6 +27,11 @@ const (
 	// checkDatabase is the preflight check that the checks after it depend on. It may
 	// fail now and pass later.
 	checkDatabase = "database"
+	// checkTemplates is the preflight check of the templates of mails: a built-in text
+	// is better than an outage.
+	checkTemplates = "mail"
+	// checkSettings is the preflight check under which unknown settings are named.
+	checkSettings = "settings"
 )
 
 // instance is a plugin process, with the manager's view of the calls in it.
@@ -46,9 +49,10 @@ type instance struct {
 	settleAt   time.Time                // when Settle is tried again after a failure
 
 	// The manager's mutex guards what follows.
-	ready    time.Time     // when it began to serve
-	calls    int           // under way
-	idle     chan struct{} // nil while calls can enter; closed when none is under way
+	unknown  []UnknownSetting // that it ignores, by its last preflight
+	ready    time.Time        // when it began to serve
+	calls    int              // under way
+	idle     chan struct{}    // nil while calls can enter; closed when none is under way
 	tally    tally
 	overload time.Time // when it last served a call late, with many under way; see [Manager.overloaded]
 }
@@ -72,38 +76,12 @@ func (e *StepError) Unwrap() error { return e.Err }
 // it reports to the swap; nil for a start or restart. The old version, if there
 // is one, must be able to run on the schema afterwards. On an error no process is left.
 //
-// With lenient, settings that the version does not know are warnings. Version 0.1.0
-// cannot do that. It, and any version that refuses the settings all the same, is started
-// with the settings that it accepted last from this manager or an earlier one, if there
-// are any and they differ.
-func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, w *swap, lenient bool) (*instance,
+// With again, no administrator asked for this version now: the process replaces one that
+// was lost, or the host returns to the version. To refuse it would then be an outage, so
+// invalid templates of mails are a warning, and secret keys that cannot be read are those
+// that were read last.
+func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, w *swap, again bool) (*instance,
 	error) {
-	var refused []byte
-	var read bool
-	p, err := m.bringUpWith(ctx, entry, old, w, lenient, func(ctx context.Context) (_ []byte, err error) {
-		refused, err = m.readSettings(ctx, entry.Manifest)
-		read = err == nil
-		return refused, err
-	})
-	var at *StepError
-	if !lenient || !isPermanent(err) || !errors.As(err, &at) || at.Step != stepConfigure || errors.Is(err, errSecretKeys) {
-		return p, err
-	}
-	last, ok, failure := m.kept.last(entry.Manifest.Version)
-	if failure != nil {
-		m.config.Log.Error("reading the settings that a plugin version accepted last", "version", entry.Manifest.Version, "error", failure)
-	}
-	if !ok || read && bytes.Equal(last, refused) {
-		return nil, err
-	}
-	m.config.Log.Error("plugin refuses the settings, it is started with those that it accepted last", "version", entry.Manifest.Version,
-		"error", at.Err)
-	return m.bringUpWith(ctx, entry, old, w, lenient, func(context.Context) ([]byte, error) { return last, nil })
-}
-
-func (m *Manager) bringUpWith(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, w *swap, lenient bool,
-	settings func(context.Context) ([]byte, error),
-) (*instance, error) {
 	version := entry.Manifest.Version
 	m.beginStep(w, stepStage)
 	binary, release, err := m.copies.stage(ctx, entry)
@@ -123,13 +101,13 @@ func (m *Manager) bringUpWith(ctx context.Context, entry plugincatalogue.Entry, 
 		do    func(context.Context) error
 	}
 	steps := []step{
-		{stepConfigure, m.config.ConfigureTimeout, func(ctx context.Context) error { return m.configure(ctx, p, lenient, settings) }},
-		{stepPreflight, m.config.PreflightTimeout, func(ctx context.Context) error { return m.preflight(ctx, p, old, w) }},
-		{stepMigrate, m.config.MigrateTimeout, p.Migrate},
-		{stepCheck, m.config.CheckTimeout, func(ctx context.Context) error { return m.check(ctx, p) }},
+		{stepConfigure, m.limits.ConfigureTimeout, func(ctx context.Context) error { return m.configure(ctx, p, again) }},
+		{stepPreflight, m.limits.PreflightTimeout, func(ctx context.Context) error { return m.preflight(ctx, p, old, w, again) }},
+		{stepMigrate, m.limits.MigrateTimeout, p.Migrate},
+		{stepCheck, m.limits.CheckTimeout, func(ctx context.Context) error { return m.check(ctx, p) }},
 	}
 	if m.needsRehearsal(w) {
-		steps = append(steps, step{stepRehearse, m.config.RehearseTimeout, func(ctx context.Context) error { return m.rehearse(ctx, p, w) }})
+		steps = append(steps, step{stepRehearse, m.limits.RehearseTimeout, func(ctx context.Context) error { return m.rehearse(ctx, p, w) }})
 	}
 	for _, step := range steps {
 		m.beginStep(w, step.name)
@@ -155,11 +133,8 @@ func within(ctx context.Context, limit time.Duration, p *instance, do func(conte
 	return err
 }
 
-// bringUpActive brings up the version that is active on disk. Settings that it does not
-// know are errors only at the first start of a version that an administrator chose: after
-// that, and after the host has returned to it, they may have been written for another
-// version or a later swap, and refusing them would be an outage.
-func (m *Manager) bringUpActive(ctx context.Context) (*instance, error) {
+// bringUpActive brings up the version that is active on disk; for again see bringUp.
+func (m *Manager) bringUpActive(ctx context.Context, again bool) (*instance, error) {
 	state, err := m.config.Catalogue.LoadState()
 	if err == nil && state.Active == "" {
 		err = &pluginrpc.PermanentError{Reason: "no version is active"}
@@ -171,10 +146,7 @@ func (m *Manager) bringUpActive(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, &StepError{stepFind, state.Active, err}
 	}
-	m.mu.Lock()
-	restart := m.served
-	m.mu.Unlock()
-	return m.bringUp(ctx, entry, plugincatalogue.Manifest{}, nil, restart || state.LenientSettings)
+	return m.bringUp(ctx, entry, plugincatalogue.Manifest{}, nil, again)
 }
 
 // activeVersion returns the version that is active on disk, or "" if the state
@@ -198,7 +170,7 @@ func (m *Manager) find(version string) (plugincatalogue.Entry, error) {
 
 // start starts the process of p and connects to it.
 func (m *Manager) start(ctx context.Context, p *instance, binary string) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, m.config.StartTimeout)
+	ctx, cancel := context.WithTimeout(ctx, m.limits.StartTimeout)
 	defer cancel()
 	m.mu.Lock()
 	m.generation++
@@ -216,32 +188,28 @@ func (m *Manager) start(ctx context.Context, p *instance, binary string) (err er
 	}
 	p.Process, err = process.Start(ctx, process.Options{
 		Binary: binary, Manifest: p.manifest, Generation: p.generation, Host: m.config.Host, Env: env,
-		Sockets: m.run.Sockets, StartTimeout: m.config.StartTimeout, MemoryLimit: m.config.MemoryLimit,
+		Sockets: m.run.Sockets, StartTimeout: m.limits.StartTimeout, MemoryLimit: m.config.MemoryLimit,
 		Log: m.config.Log, TracerProvider: m.config.TracerProvider,
 	})
 	return err
 }
 
 // configure reads the settings and the secret keys and passes them on.
-func (m *Manager) configure(ctx context.Context, p *instance, lenient bool, read func(context.Context) ([]byte, error)) error {
-	settings, err := read(ctx)
+func (m *Manager) configure(ctx context.Context, p *instance, again bool) error {
+	settings, err := m.readSettings(ctx, p.manifest)
 	if err != nil {
 		return err
 	}
-	keys, err := m.readSecretKeys(ctx, lenient)
+	keys, err := m.readSecretKeys(ctx, again)
 	if err != nil {
 		return err
 	}
 	if err := p.Configure(ctx, pluginrpc.Configuration{
-		DatabaseURL: m.config.DatabaseURL, Settings: settings, LenientSettings: lenient, Settles: true, SecretKeys: keys,
-		AccountURL: m.config.AccountURL,
+		DatabaseURL: m.config.DatabaseURL, Settings: settings, Settles: true, SecretKeys: keys, AccountURL: m.config.AccountURL,
 	}); err != nil {
 		return err
 	}
 	m.lastKeys.Store(&keys)
-	if err := m.kept.keep(p.manifest.Version, settings); err != nil {
-		m.config.Log.Error("keeping the settings that a plugin version has accepted", "version", p.manifest.Version, "error", err)
-	}
 	return nil
 }
 
@@ -259,12 +227,9 @@ func (m *Manager) readSettings(ctx context.Context, of plugincatalogue.Manifest)
 // secretKeySize is the size of a secret key in bytes.
 const secretKeySize = 32
 
-// errSecretKeys says that earlier settings are no help: it is the keys that are wrong.
-var errSecretKeys = errors.New("the secret keys cannot be read")
-
-// readSecretKeys returns the keys for a process. If they cannot be read, a lenient start,
-// which no administrator watches, has those that a process accepted last.
-func (m *Manager) readSecretKeys(ctx context.Context, lenient bool) ([][]byte, error) {
+// readSecretKeys returns the keys for a process. If they cannot be read, a process that
+// starts again gets those that one accepted last.
+func (m *Manager) readSecretKeys(ctx context.Context, again bool) ([][]byte, error) {
 	if m.config.SecretKeys == nil {
 		return nil, nil
 	}
@@ -280,12 +245,12 @@ func (m *Manager) readSecretKeys(ctx context.Context, lenient bool) ([][]byte, e
 		return keys, nil
 	case err != nil: // no time is left for the process to start with other keys
 		return nil, fmt.Errorf("reading the secret keys: %w", err)
-	case lenient && last != nil:
+	case again && last != nil:
 		m.config.Log.Error("the secret keys cannot be read, those read last are used: repair them, another start of the host or a swap needs them",
 			"error", failure)
 		return *last, nil
 	}
-	return nil, fmt.Errorf("%w: %w", errSecretKeys, &pluginrpc.PermanentError{Reason: failure.Error()})
+	return nil, &pluginrpc.PermanentError{Reason: "the secret keys cannot be read: " + failure.Error()}
 }
 
 // await stops waiting for read when ctx ends, which err is then: a file system may not
@@ -311,11 +276,15 @@ func await[T any](ctx context.Context, read func() (T, error)) (value T, failure
 // preflight refuses a version that reports that it cannot run here, and one whose
 // schema the old version could not work on. While the database is unavailable the
 // other findings are not reliable, and the error is not permanent.
-func (m *Manager) preflight(ctx context.Context, p *instance, old plugincatalogue.Manifest, w *swap) error {
+func (m *Manager) preflight(ctx context.Context, p *instance, old plugincatalogue.Manifest, w *swap, again bool) error {
 	report, err := p.Preflight(ctx)
 	if err != nil {
 		return err
 	}
+	unknown := m.unknownSettings(report)
+	m.mu.Lock()
+	p.unknown = unknown
+	m.mu.Unlock()
 	var reasons, warnings []string
 	warn := func(check, reason string) {
 		warnings = append(warnings, check+": "+reason)
@@ -325,11 +294,21 @@ func (m *Manager) preflight(ctx context.Context, p *instance, old plugincatalogu
 	for _, c := range report.Checks {
 		switch {
 		case c.Passed:
-		case c.Warning:
+		case c.Warning, c.Name == checkTemplates && again:
 			warn(c.Name, c.Reason)
 		default:
 			reasons = append(reasons, c.Name+": "+c.Reason)
 			databaseUnavailable = databaseUnavailable || c.Name == checkDatabase
+		}
+	}
+	for _, u := range unknown {
+		switch {
+		case u.KnownBy != "":
+			warn(checkSettings, u.String())
+		case w != nil && !again:
+			reasons = append(reasons, checkSettings+": "+u.String())
+		default:
+			p.Log().Error("plugin preflight", "check", checkSettings, "reason", u.String())
 		}
 	}
 	if old.Version != "" { // while no version serves, mail is not worth the wait
@@ -358,10 +337,31 @@ func (m *Manager) preflight(ctx context.Context, p *instance, old plugincatalogu
 	return &pluginrpc.PermanentError{Reason: reason}
 }
 
+// unknownSettings returns the keys that a version ignores, each with the highest installed
+// version that knows it.
+func (m *Manager) unknownSettings(report pluginrpc.Report) (unknown []UnknownSetting) {
+	if len(report.UnknownSettings) == 0 {
+		return nil
+	}
+	installed, err := m.config.Catalogue.List()
+	if err != nil {
+		m.config.Log.Error("looking which plugin versions know a setting", "error", err)
+	}
+	for _, u := range report.UnknownSettings {
+		found := UnknownSetting{UnknownSetting: u}
+		i := slices.IndexFunc(installed, func(e plugincatalogue.Entry) bool { return slices.Contains(e.Manifest.Settings, u.Key) })
+		if i >= 0 {
+			found.KnownBy = installed[i].Manifest.Version
+		}
+		unknown = append(unknown, found)
+	}
+	return unknown
+}
+
 // checkMail asks the host whether mails can be sent, if it offers that check. It
-// waits for Config.HealthTimeout at most.
+// waits for limits.HealthTimeout at most.
 func (m *Manager) checkMail(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, m.config.HealthTimeout)
+	ctx, cancel := context.WithTimeout(ctx, m.limits.HealthTimeout)
 	defer cancel()
 	host, ok := m.config.Host.(interface{ CheckMail(context.Context) error })
 	if !ok {
@@ -371,14 +371,12 @@ func (m *Manager) checkMail(ctx context.Context) error {
 }
 
 // check waits until the process is healthy, and makes a call that visitors make and
-// that changes nothing: a failure after the switch would affect them. A version
-// that does not know the operation passes.
+// that changes nothing: a failure after the switch would affect them.
 func (m *Manager) check(ctx context.Context, p *instance) error {
 	if err := m.awaitHealth(ctx, p); err != nil {
 		return err
 	}
-	_, err := pluginrpc.NewClient(p.Conn(), m.config.Host).Fields(ctx)
-	if err != nil && personal.CodeOf(err) != personal.CodeNotFound {
+	if _, err := pluginrpc.NewClient(p.Conn(), m.config.Host).Fields(ctx); err != nil {
 		return fmt.Errorf("a first call, for the fields: %w", err)
 	}
 	return nil
@@ -386,7 +384,7 @@ func (m *Manager) check(ctx context.Context, p *instance) error {
 
 // awaitHealth waits until several health checks in a row have passed. It gives up when ctx
 // ends, if the process is lost, if it says that waiting will not help, or if it leaves
-// Config.HealthFailures checks in a row unanswered, and returns why the last check failed.
+// healthFailures checks in a row unanswered, and returns why the last check failed.
 func (m *Manager) awaitHealth(ctx context.Context, p *instance) error {
 	if m.config.Debug {
 		return nil
@@ -401,7 +399,7 @@ func (m *Manager) awaitHealth(ctx context.Context, p *instance) error {
 		if silent++; !errors.Is(err, context.DeadlineExceeded) {
 			silent = 0
 		}
-		if isPermanent(err) || silent >= m.config.HealthFailures {
+		if isPermanent(err) || silent >= healthFailures {
 			return err
 		}
 		passed = 0
@@ -461,9 +459,6 @@ func (m *Manager) sweep() {
 	}
 	if err != nil {
 		m.config.Log.Warn("removing unused copies of plugins", "error", err)
-	}
-	if err := m.kept.sweep(c.catalogue); err != nil {
-		m.config.Log.Warn("removing settings of plugins that are not installed", "error", err)
 	}
 }
 

@@ -23,8 +23,8 @@ type Config struct {
 	RunDir      string        // private to this manager; created with mode 0700 if it does not exist
 	Log         *slog.Logger  // nil for slog.Default()
 
-	// Settings returns the settings file (TOML) for the version that starts, because versions
-	// refuse settings that they do not know. It is called at every start; nil for no settings.
+	// Settings returns the settings file (TOML) for the version that starts. It is called at
+	// every start; nil for no settings.
 	Settings func(plugincatalogue.Manifest) ([]byte, error)
 
 	// SecretKeys returns the keys that encrypt what the database must not reveal, such as the
@@ -36,7 +36,7 @@ type Config struct {
 	// AccountURL is the public URL of the site's account pages, such as
 	// https://example.com/account, without query and fragment; empty for none. Plugins build
 	// the links in mails that no setting names from it: AccountURL/recover, /email and
-	// /undo-delete. A plugin refuses another URL. Older plugins ignore it.
+	// /undo-delete. A plugin refuses another URL.
 	AccountURL string
 
 	// TracerProvider makes OpenTelemetry spans of the callbacks that the plugin traces; nil
@@ -45,6 +45,8 @@ type Config struct {
 	TracerProvider trace.TracerProvider
 
 	Options
+
+	limits *limits // nil for defaultLimits
 }
 
 // Options are what a CMS may choose, also with package personalhost. A zero duration or number
@@ -55,32 +57,14 @@ type Options struct {
 	// MemoryLimit is how much memory a plugin process should use, in bytes; 0 for no limit.
 	// Go's runtime in the process aims at four fifths of it, by collecting garbage more
 	// often (GOMEMLIMIT). For a hard limit, limit the host's service or container. A plugin
-	// refuses to start with a limit below what its settings need; version 0.1.0 does not
-	// check.
+	// refuses to start with a limit below what its settings need.
 	MemoryLimit int64
 
 	RestartWait time.Duration // how long a call waits for a process: 5s
 	CallTimeout time.Duration // of a call without a deadline of its own: 30s
 
-	StartTimeout     time.Duration // from the start of a process to its handshake: 15s
-	ConfigureTimeout time.Duration // 15s
-	PreflightTimeout time.Duration // 15s
-	MigrateTimeout   time.Duration // 2m
-	CheckTimeout     time.Duration // how long a process may take to become healthy before it serves: 10s
-	ActivateTimeout  time.Duration // 5s
-
-	HealthInterval time.Duration // between health checks of a process: 1s
-	HealthTimeout  time.Duration // of a health check; a call without a response for this long counts as failed, unless the process is overloaded: 2s
-	HealthFailures int           // health checks in a row without a response that prove that a process hangs: 3
-
-	BackoffMin   time.Duration // upper limit of the first wait between failed starts: 100ms
-	BackoffMax   time.Duration // upper limit of all waits between failed starts: 10s
-	CrashWindow  time.Duration // a process that dies sooner than this after it was ready has crashed: 10s
-	CrashLimit   int           // crashes in a row that make a version fail: 5
-	FailureRetry time.Duration // between starts of a version that failed, and between attempts to settle one: 30s
-
-	RehearseTimeout time.Duration  // of the rehearsal of a version, see [Manager.Use]; what it leaves no time for is skipped: 5s
-	Rehearse        RehearsePolicy // what the result of a rehearsal decides: RehearseWarn
+	// Rehearse is what the result of a rehearsal decides, see [Manager.Use]: RehearseWarn.
+	Rehearse RehearsePolicy
 
 	// MinAge is how long the host must have had a version before an administrator's swap to it,
 	// or a rehearsal: a bundle that was published by an intruder is usually withdrawn
@@ -93,29 +77,81 @@ type Options struct {
 	Bake    time.Duration // how long the old process stays warm after a swap: 60s; negative for no bake
 	OnEvent func(Event)   // gets every event; must be safe for concurrent use, and fast; nil for none
 
-	DrainTimeout    time.Duration // for calls under way in a process that is retired: 5s
-	QuiesceTimeout  time.Duration // for its background work: 2s
-	ShutdownTimeout time.Duration // for the process to accept the request to end: 3s; go-plugin kills it 2s after that
-
 	// Profiles makes each plugin process serve its runtime profiles, see
-	// [Manager.DialProfiles]. Version 0.1.0 has none.
+	// [Manager.DialProfiles].
 	Profiles bool
 
 	// Debug is for development: a debugger may pause a plugin process for as long as a
 	// day. Processes get no health checks, and a day replaces CallTimeout and the time
-	// limits of a start, from StartTimeout to CheckTimeout. The limits for ending a
-	// process, by a swap or by Stop, still apply. A process that hangs is not replaced.
+	// limits of a start. The limits for ending a process, by a swap or by Stop, still
+	// apply. A process that hangs is not replaced.
 	Debug bool
 }
 
+// limits are what no CMS chooses. Tests set others.
+type limits struct {
+	StartTimeout     time.Duration // from the start of a process to its handshake
+	ConfigureTimeout time.Duration
+	PreflightTimeout time.Duration
+	MigrateTimeout   time.Duration
+	CheckTimeout     time.Duration // how long a process may take to become healthy before it serves
+	RehearseTimeout  time.Duration // of the rehearsal of a version; what it leaves no time for is skipped
+	ActivateTimeout  time.Duration
+
+	HealthInterval time.Duration // between health checks of a process
+	HealthTimeout  time.Duration // of a health check; a call without a response for this long counts as failed, unless the process is overloaded
+
+	BackoffMin   time.Duration // upper limit of the first wait between failed starts
+	BackoffMax   time.Duration // upper limit of all waits between failed starts
+	CrashLimit   int           // crashes in a row that make a version fail
+	FailureRetry time.Duration // between starts of a version that failed, and between attempts to settle one
+
+	DrainTimeout    time.Duration // for calls under way in a process that is retired
+	QuiesceTimeout  time.Duration // for its background work
+	ShutdownTimeout time.Duration // for the process to accept the request to end; go-plugin kills it 2s after that
+}
+
+var defaultLimits = limits{
+	StartTimeout:     15 * time.Second,
+	ConfigureTimeout: 15 * time.Second,
+	PreflightTimeout: 15 * time.Second,
+	MigrateTimeout:   2 * time.Minute,
+	CheckTimeout:     10 * time.Second,
+	RehearseTimeout:  5 * time.Second,
+	ActivateTimeout:  5 * time.Second,
+
+	HealthInterval: time.Second,
+	HealthTimeout:  2 * time.Second,
+
+	BackoffMin:   100 * time.Millisecond,
+	BackoffMax:   10 * time.Second,
+	CrashLimit:   5,
+	FailureRetry: 30 * time.Second,
+
+	DrainTimeout:    5 * time.Second,
+	QuiesceTimeout:  2 * time.Second,
+	ShutdownTimeout: 3 * time.Second,
+}
+
+const (
+	healthFailures = 3                // health checks in a row without a response that prove that a process hangs
+	crashWindow    = 10 * time.Second // a process that dies sooner than this after it was ready has crashed
+)
+
+// forDebugger returns the limits for processes that a debugger may pause.
+func (l limits) forDebugger() limits {
+	l.StartTimeout, l.ConfigureTimeout, l.PreflightTimeout = debugTimeout, debugTimeout, debugTimeout
+	l.MigrateTimeout, l.CheckTimeout, l.RehearseTimeout = debugTimeout, debugTimeout, debugTimeout
+	return l
+}
+
 func (c Config) withDefaults() Config {
+	if c.limits == nil {
+		c.limits = &defaultLimits
+	}
 	if c.Debug {
-		for _, limit := range []*time.Duration{
-			&c.CallTimeout, &c.StartTimeout, &c.ConfigureTimeout, &c.PreflightTimeout, &c.MigrateTimeout, &c.CheckTimeout,
-			&c.RehearseTimeout,
-		} {
-			*limit = debugTimeout
-		}
+		l := c.limits.forDebugger()
+		c.limits, c.CallTimeout = &l, debugTimeout
 	}
 	c.Log = tracing.WithTraceID(cmp.Or(c.Log, slog.Default()))
 	if c.Settings == nil {
@@ -127,24 +163,6 @@ func (c Config) withDefaults() Config {
 	c.Bake = cmp.Or(c.Bake, time.Minute)
 	c.RestartWait = cmp.Or(c.RestartWait, 5*time.Second)
 	c.CallTimeout = cmp.Or(c.CallTimeout, 30*time.Second)
-	c.StartTimeout = cmp.Or(c.StartTimeout, 15*time.Second)
-	c.ConfigureTimeout = cmp.Or(c.ConfigureTimeout, 15*time.Second)
-	c.PreflightTimeout = cmp.Or(c.PreflightTimeout, 15*time.Second)
-	c.MigrateTimeout = cmp.Or(c.MigrateTimeout, 2*time.Minute)
-	c.CheckTimeout = cmp.Or(c.CheckTimeout, 10*time.Second)
-	c.RehearseTimeout = cmp.Or(c.RehearseTimeout, 5*time.Second)
 	c.Rehearse = cmp.Or(c.Rehearse, RehearseWarn)
-	c.ActivateTimeout = cmp.Or(c.ActivateTimeout, 5*time.Second)
-	c.HealthInterval = cmp.Or(c.HealthInterval, time.Second)
-	c.HealthTimeout = cmp.Or(c.HealthTimeout, 2*time.Second)
-	c.HealthFailures = cmp.Or(c.HealthFailures, 3)
-	c.BackoffMin = cmp.Or(c.BackoffMin, 100*time.Millisecond)
-	c.BackoffMax = cmp.Or(c.BackoffMax, 10*time.Second)
-	c.CrashWindow = cmp.Or(c.CrashWindow, 10*time.Second)
-	c.CrashLimit = cmp.Or(c.CrashLimit, 5)
-	c.FailureRetry = cmp.Or(c.FailureRetry, 30*time.Second)
-	c.DrainTimeout = cmp.Or(c.DrainTimeout, 5*time.Second)
-	c.QuiesceTimeout = cmp.Or(c.QuiesceTimeout, 2*time.Second)
-	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, 3*time.Second)
 	return c
 }

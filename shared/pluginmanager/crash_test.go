@@ -93,9 +93,9 @@ func TestHealth_FrozenProcessIsReplaced(t *testing.T) {
 }
 
 func quickHealth(c *pluginmanager.Config) {
-	c.HealthInterval = 20 * time.Millisecond
-	c.HealthTimeout = 500 * time.Millisecond
-	c.ActivateTimeout = 500 * time.Millisecond
+	c.Limits().HealthInterval = 20 * time.Millisecond
+	c.Limits().HealthTimeout = 500 * time.Millisecond
+	c.Limits().ActivateTimeout = 500 * time.Millisecond
 }
 
 func TestHealth_SilentProcessIsReplaced(t *testing.T) {
@@ -151,7 +151,7 @@ func TestHealth_ProcessThatStaysUnhealthyIsGivenUp(t *testing.T) {
 
 func TestCrashLoop_FailsAndIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, exitsActive, func(c *pluginmanager.Config) { c.FailureRetry = 2 * time.Second })
+	r := newRig(t, exitsActive, func(c *pluginmanager.Config) { c.Limits().FailureRetry = 2 * time.Second })
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -204,9 +204,9 @@ func wantStopped(t *testing.T, r *rig) {
 func TestStop_EndsAnyProcess(t *testing.T) {
 	t.Parallel()
 	quick := func(c *pluginmanager.Config) {
-		c.DrainTimeout = 300 * time.Millisecond
-		c.QuiesceTimeout = 300 * time.Millisecond
-		c.ShutdownTimeout = 300 * time.Millisecond
+		c.Limits().DrainTimeout = 300 * time.Millisecond
+		c.Limits().QuiesceTimeout = 300 * time.Millisecond
+		c.Limits().ShutdownTimeout = 300 * time.Millisecond
 	}
 	for _, mode := range []string{ignoresShutdown, quiescesForever, hasGrandchild, hasLostGrandchild, floods} {
 		t.Run(mode, func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestStop_EndsAnyProcess(t *testing.T) {
 	t.Run("frozen, cancelled stop", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, good, func(c *pluginmanager.Config) {
-			c.DrainTimeout, c.QuiesceTimeout, c.ShutdownTimeout = time.Hour, time.Hour, time.Hour
+			c.Limits().DrainTimeout, c.Limits().QuiesceTimeout, c.Limits().ShutdownTimeout = time.Hour, time.Hour, time.Hour
 		})
 		r.start(t)
 		pid := r.Status().PID
@@ -251,7 +251,7 @@ func TestStop_EndsAnyProcess(t *testing.T) {
 	})
 	t.Run("starting", func(t *testing.T) {
 		t.Parallel()
-		r := newRig(t, hangsBefore, func(c *pluginmanager.Config) { c.StartTimeout = time.Hour })
+		r := newRig(t, hangsBefore, func(c *pluginmanager.Config) { c.Limits().StartTimeout = time.Hour })
 		if err := r.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -292,7 +292,7 @@ func TestRestart_GrandchildThatHoldsStderrDoesNotDelay(t *testing.T) {
 
 func TestStop_CallsUnderWayFinish(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, good, func(c *pluginmanager.Config) { c.DrainTimeout = generous })
+	r := newRig(t, good, func(c *pluginmanager.Config) { c.Limits().DrainTimeout = generous })
 	r.start(t)
 	result := r.callUnderWay(t)
 	stopped := make(chan error, 1)
@@ -317,7 +317,7 @@ func TestStop_CallsUnderWayFinish(t *testing.T) {
 }
 
 func TestRestart_LeaksNothing(t *testing.T) {
-	r := newRig(t, good, func(c *pluginmanager.Config) { c.CrashLimit = 100 })
+	r := newRig(t, good, func(c *pluginmanager.Config) { c.Limits().CrashLimit = 100 })
 	r.start(t)
 	restart := func() {
 		pid := r.Status().PID

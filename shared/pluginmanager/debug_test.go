@@ -13,12 +13,12 @@ import (
 const limit = 500 * time.Millisecond
 
 func impatientOnceReady(c *pluginmanager.Config) {
-	c.HealthInterval, c.HealthTimeout, c.CallTimeout, c.ActivateTimeout = limit/10, limit, limit, limit
+	c.Limits().HealthInterval, c.Limits().HealthTimeout, c.CallTimeout, c.Limits().ActivateTimeout = limit/10, limit, limit, limit
 }
 
 func impatient(c *pluginmanager.Config) {
 	impatientOnceReady(c)
-	c.StartTimeout, c.ConfigureTimeout, c.PreflightTimeout, c.MigrateTimeout, c.CheckTimeout = limit, limit, limit, limit, limit
+	c.Limits().StartTimeout, c.Limits().ConfigureTimeout, c.Limits().PreflightTimeout, c.Limits().MigrateTimeout, c.Limits().CheckTimeout = limit, limit, limit, limit, limit
 }
 
 func debugged(c *pluginmanager.Config) {

@@ -14,7 +14,7 @@ import (
 // frozen process.
 func endless(c *pluginmanager.Config) {
 	quickHealth(c)
-	c.Bake, c.DrainTimeout, c.CallTimeout = time.Hour, time.Hour, time.Hour
+	c.Bake, c.Limits().DrainTimeout, c.CallTimeout = time.Hour, time.Hour, time.Hour
 }
 
 func TestBake_FrozenVersionIsRolledBack(t *testing.T) {
@@ -64,14 +64,14 @@ func TestBake_GoesOnWhenOldProcessFreezes(t *testing.T) {
 	if s := r.Status(); s.State != pluginmanager.StateBaking || s.Version != "2.0.0" {
 		t.Errorf("got status %+v, want that 2.0.0 bakes", s)
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0", LenientSettings: true})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0"})
 }
 
 func TestRollback_FrozenOldProcessIsStartedAnew(t *testing.T) {
 	t.Parallel()
 	r := newSwapRig(t, func(c *pluginmanager.Config) {
 		endless(c)
-		c.HealthInterval = time.Hour // only the rollback checks
+		c.Limits().HealthInterval = time.Hour // only the rollback checks
 	})
 	r.start(t)
 	old := r.Status().PID
@@ -141,7 +141,7 @@ func TestBake_VersionThatAnswersNoCallIsRolledBack(t *testing.T) {
 	t.Parallel()
 	r := newSwapRig(t, func(c *pluginmanager.Config) {
 		endless(c)
-		c.CallTimeout = 2 * c.HealthTimeout
+		c.CallTimeout = 2 * c.Limits().HealthTimeout
 	})
 	r.start(t)
 	old := r.Status().PID

@@ -46,7 +46,7 @@ func (s *supervisor) examine() {
 		s.handleLoss(errHung)
 		return
 	default:
-		if s.unhealthy++; s.unhealthy >= s.config.HealthFailures {
+		if s.unhealthy++; s.unhealthy >= healthFailures {
 			s.rollBackIfBetter(errUnhealthy)
 		}
 	}
@@ -70,9 +70,9 @@ func (s *supervisor) checkCalls() {
 	}
 }
 
-// checkHealth asks a process for its health, within Config.HealthTimeout.
+// checkHealth asks a process for its health, within limits.HealthTimeout.
 func (m *Manager) checkHealth(ctx context.Context, p *instance) error {
-	ctx, cancel := context.WithTimeout(ctx, m.config.HealthTimeout)
+	ctx, cancel := context.WithTimeout(ctx, m.limits.HealthTimeout)
 	defer cancel()
 	warnings, err := p.Health(ctx)
 	if err == nil {
@@ -92,7 +92,7 @@ func (m *Manager) responds(p *instance) bool {
 	return !p.silent.Load() && !p.IsLost()
 }
 
-// hung reports whether the process leaves Config.HealthFailures health checks in a
+// hung reports whether the process leaves healthFailures health checks in a
 // row unanswered, and if not, why it is not healthy. An unhealthy response is a
 // response: an unavailable database is no reason to kill a process. With Config.Debug
 // every process counts as healthy: a debugger may have paused it.
@@ -100,7 +100,7 @@ func (m *Manager) hung(ctx context.Context, p *instance) (hung bool, unhealthy e
 	if m.config.Debug {
 		return false, nil
 	}
-	for range m.config.HealthFailures {
+	for range healthFailures {
 		err := m.checkHealth(ctx, p)
 		if err == nil || ctx.Err() != nil || p.IsLost() {
 			return false, err
@@ -116,7 +116,7 @@ func (m *Manager) hung(ctx context.Context, p *instance) (hung bool, unhealthy e
 // killIfHung checks a process that gets no calls any more, and kills it if it
 // hangs, until ctx ends.
 func (m *Manager) killIfHung(ctx context.Context, p *instance) {
-	tick := time.NewTicker(m.config.HealthInterval)
+	tick := time.NewTicker(m.limits.HealthInterval)
 	defer tick.Stop()
 	for {
 		if hung, _ := m.hung(ctx, p); hung && m.killUnlessLive(ctx, p) {
@@ -155,7 +155,7 @@ func (p *instance) lossCause(ctx context.Context) error {
 }
 
 // overloaded reports whether the process has lately, within twice
-// Config.HealthTimeout, served a call, but late: after half of Config.HealthTimeout
+// limits.HealthTimeout, served a call, but late: after half of limits.HealthTimeout
 // or more, with at least minOverload calls under way. Then the load is the reason for
 // a failed health check and for a call without a response: both queue for the same
 // database connections and processors as the late calls. The old process is no
@@ -164,7 +164,7 @@ func (p *instance) lossCause(ctx context.Context) error {
 func (m *Manager) overloaded(p *instance) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return time.Since(p.overload) <= 2*m.config.HealthTimeout
+	return time.Since(p.overload) <= 2*m.limits.HealthTimeout
 }
 
 // tally counts which of the last calls to a process failed. The zero tally is

@@ -120,18 +120,15 @@ func install(catalogue *plugincatalogue.Catalogue, version string) error {
 }
 
 func configure(f folder, catalogue *plugincatalogue.Catalogue) pluginmanager.Config {
-	return pluginmanager.Config{
+	c := pluginmanager.Config{
 		Catalogue:   catalogue,
 		Host:        host{},
 		DatabaseURL: "sqlite://" + string(f) + "/personal.db",
 		RunDir:      filepath.Join(string(f), "run"),
-		Options: pluginmanager.Options{
-			Env:         []string{pluginEnv + "=" + string(f)},
-			RestartWait: generous,
-			BackoffMax:  50 * time.Millisecond,
-			BackoffMin:  time.Millisecond,
-		},
+		Options:     pluginmanager.Options{Env: []string{pluginEnv + "=" + string(f)}, RestartWait: generous},
 	}
+	c.Limits().BackoffMin, c.Limits().BackoffMax = time.Millisecond, 50*time.Millisecond
+	return c
 }
 
 // start starts the manager and waits until it serves.
@@ -296,7 +293,7 @@ func newSwapRig(t *testing.T, change func(*pluginmanager.Config)) *swapRig {
 	f.write("mode", good)
 	r := newRigIn(t, f, catalogue, func(c *pluginmanager.Config) {
 		c.OnEvent = seen.add
-		c.ShutdownTimeout = time.Second
+		c.Limits().ShutdownTimeout = time.Second
 		if change != nil {
 			change(c)
 		}

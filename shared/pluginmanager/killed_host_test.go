@@ -203,12 +203,12 @@ func runHost(f folder) {
 func patient(c pluginmanager.Config) pluginmanager.Config {
 	c.Log = slog.New(slog.DiscardHandler)
 	for _, limit := range []*time.Duration{
-		&c.StartTimeout, &c.ConfigureTimeout, &c.PreflightTimeout, &c.MigrateTimeout, &c.CheckTimeout, &c.ActivateTimeout,
-		&c.HealthTimeout, &c.DrainTimeout, &c.QuiesceTimeout, &c.ShutdownTimeout, &c.CallTimeout,
+		&c.Limits().StartTimeout, &c.Limits().ConfigureTimeout, &c.Limits().PreflightTimeout, &c.Limits().MigrateTimeout, &c.Limits().CheckTimeout, &c.Limits().ActivateTimeout,
+		&c.Limits().HealthTimeout, &c.Limits().DrainTimeout, &c.Limits().QuiesceTimeout, &c.Limits().ShutdownTimeout, &c.CallTimeout,
 	} {
 		*limit = time.Hour
 	}
-	c.HealthInterval = 5 * time.Millisecond
+	c.Limits().HealthInterval = 5 * time.Millisecond
 	return c
 }
 

@@ -26,8 +26,8 @@
 // A version is settled when it serves and no bake is under way. The supervisor then
 // calls Settle in its process, where a version may let the database refuse older ones.
 // So every return to an older version begins with its preflight, also if its process is
-// still warm. On such a return, and on a restart, settings that the version does not know
-// are warnings.
+// still warm. A key of the settings file that no installed version knows refuses a swap that
+// an administrator asks for, and nothing else.
 //
 // The package works on Unix.
 package pluginmanager
@@ -36,7 +36,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -61,9 +60,9 @@ var ErrStopped = errors.New("the plugin manager is stopped")
 // Manager runs one plugin. It is safe for concurrent use.
 type Manager struct {
 	config Config
+	limits limits
 	run    *process.RunDir // set by Start
 	copies *copies         // set by Start
-	kept   *accepted       // set by Start
 
 	lastKeys atomic.Pointer[[][]byte] // the secret keys that a process accepted last; nil: none yet
 
@@ -114,8 +113,9 @@ func New(c Config) (*Manager, error) {
 	case !c.Rehearse.Valid():
 		return nil, fmt.Errorf("plugin manager: Config.Rehearse is %q: it must be refuse, warn or off", c.Rehearse)
 	}
+	c = c.withDefaults()
 	m := &Manager{
-		config: c.withDefaults(), state: StateStopped, changed: make(chan struct{}),
+		config: c, limits: *c.limits, state: StateStopped, changed: make(chan struct{}),
 		requests: make(chan func(*supervisor)), failing: make(chan struct{}, 1), events: map[EventType]int{},
 		rehearsals: map[pluginrpc.RehearsalOutcome]int{},
 	}
@@ -140,7 +140,6 @@ func (m *Manager) Start() error {
 	}
 	m.run = run
 	m.copies = &copies{catalogue: m.config.Catalogue, dir: run.Staged}
-	m.kept = &accepted{dir: run.Settings, settings: map[string][]byte{}}
 	m.done = make(chan struct{})
 	m.transition(triggerStart)
 	go m.supervise()
@@ -150,7 +149,7 @@ func (m *Manager) Start() error {
 // WaitReady returns nil as soon as a process serves, and an error when the manager
 // gives up on the version: one that wraps a [*pluginrpc.PermanentError], for bad
 // settings for example, or a [*plugincatalogue.RefusedError]. (It still tries again
-// every Config.FailureRetry.) Other failures, such as an unreachable database, may
+// every 30 seconds.) Other failures, such as an unreachable database, may
 // pass: it waits until ctx ends, and then returns the context's error and the last
 // failure.
 func (m *Manager) WaitReady(ctx context.Context) error {
@@ -178,7 +177,7 @@ func (m *Manager) WaitReady(ctx context.Context) error {
 }
 
 // Ready reports whether a request would be served now: nil if a process is live and
-// healthy. It asks the process, for Config.HealthTimeout at most.
+// healthy. It asks the process, for two seconds at most.
 func (m *Manager) Ready(ctx context.Context) error {
 	p, err := m.serving()
 	if err != nil {
@@ -203,17 +202,16 @@ func (m *Manager) serving() (*instance, error) {
 
 // DialProfiles connects to net/http/pprof of the live process, which only the host's user
 // can reach. A connection ends with its process. The error is a [*pluginrpc.PermanentError]
-// if the process serves no profiles: Options.Profiles is not set, or the version is older.
+// unless Options.Profiles is set.
 func (m *Manager) DialProfiles(ctx context.Context) (net.Conn, error) {
 	p, err := m.serving()
 	if err != nil {
 		return nil, err
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", p.profiles)
-	if p.profiles == "" || errors.Is(err, fs.ErrNotExist) {
-		return nil, &pluginrpc.PermanentError{Reason: "plugin " + p.manifest.Version + " serves no profiles"}
+	if p.profiles == "" {
+		return nil, &pluginrpc.PermanentError{Reason: "the plugin serves no profiles"}
 	}
-	return conn, err
+	return new(net.Dialer).DialContext(ctx, "unix", p.profiles)
 }
 
 // Stop refuses new calls, ends the calls under way, background work and the
@@ -259,8 +257,8 @@ func (m *Manager) Invoke(ctx context.Context, method string, args, reply any, op
 	began := time.Now()
 	err = p.Conn().Invoke(ctx, method, args, reply, opts...)
 	took := time.Since(began)
-	late = took >= m.config.HealthTimeout/2 && isServed(err)
-	failed = isVersionFailure(ctx, err, took >= m.config.HealthTimeout && !m.overloaded(p))
+	late = took >= m.limits.HealthTimeout/2 && isServed(err)
+	failed = isVersionFailure(ctx, err, took >= m.limits.HealthTimeout && !m.overloaded(p))
 
 	s, ok := status.FromError(err)
 	if err == nil || !ok || len(s.Details()) > 0 || ctx.Err() != nil { // the plugin's own result, or the caller's doing

@@ -27,7 +27,7 @@ type Metrics struct {
 // Metrics returns the metrics of the manager, and after them those of the live process and
 // of the process before, as long as that runs; docs/observing.md describes them. Package
 // pluginmetrics reads them for the monitoring of a CMS. Every process counts from its own
-// start. A version without metrics adds nothing.
+// start.
 //
 // It waits for a second at most, and leaves out a process that does not respond. It may be
 // called at any time.

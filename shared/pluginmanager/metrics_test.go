@@ -113,7 +113,7 @@ func TestMetrics_CountSwaps(t *testing.T) {
 
 func TestMetrics_FrozenProcessDelaysNoCollector(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, good, func(c *pluginmanager.Config) { c.HealthInterval = time.Hour })
+	r := newRig(t, good, func(c *pluginmanager.Config) { c.Limits().HealthInterval = time.Hour })
 	r.start(t)
 	pid := r.Status().PID
 	freeze(t, pid)

@@ -22,7 +22,7 @@ func TestStart_WaitsForAFolderThatAllowsExecution(t *testing.T) {
 	}
 	mount := mounttest.Tmpfs(t, syscall.MS_NOEXEC, "size=4m")
 	r := newSwapRig(t, func(c *pluginmanager.Config) {
-		c.RunDir, c.FailureRetry = filepath.Join(mount, "run"), time.Second
+		c.RunDir, c.Limits().FailureRetry = filepath.Join(mount, "run"), time.Second
 	})
 	state := plugincatalogue.State{Active: "1.0.0", LastGood: "2.0.0"}
 	if err := r.catalogue.SaveState(state); err != nil {

@@ -14,8 +14,8 @@ import (
 const floodCallers = 96
 
 func floodHealth(c *pluginmanager.Config) {
-	c.HealthInterval, c.HealthTimeout, c.ActivateTimeout = 100*time.Millisecond, time.Second, time.Second
-	c.CallTimeout = 2 * c.HealthTimeout
+	c.Limits().HealthInterval, c.Limits().HealthTimeout, c.Limits().ActivateTimeout = 100*time.Millisecond, time.Second, time.Second
+	c.CallTimeout = 2 * c.Limits().HealthTimeout
 	c.Bake = time.Hour
 }
 

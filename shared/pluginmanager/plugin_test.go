@@ -64,10 +64,17 @@ func TestMain(m *testing.M) {
 
 func printManifest() {
 	one := plugincatalogue.Range{Min: pluginrpc.ProtocolVersion, Max: pluginrpc.ProtocolVersion}
-	_ = json.NewEncoder(os.Stdout).Encode(plugincatalogue.Manifest{
+	m := plugincatalogue.Manifest{
 		Name: plugincatalogue.Name, Version: ownVersion(), Protocol: one, Schema: one, OS: runtime.GOOS, Arch: runtime.GOARCH,
-	})
+	}
+	if m.Version == "2.0.0" {
+		m.Settings = []string{newSetting}
+	}
+	_ = json.NewEncoder(os.Stdout).Encode(m)
 }
+
+// newSetting is a key of the settings file that only 2.0.0 knows.
+const newSetting = "mail.notices"
 
 // versionFlag and a version are the first argument of a plugin.
 const versionFlag = "-version="
@@ -126,9 +133,8 @@ const (
 	hangsConfiguring    = "hangs in configure"
 	exitsConfiguring    = "exits in configure"
 	refusesSettings     = "refuses the settings"
-	knowsFewerSettings  = "does not know a setting"
-	refusesNewSettings  = "refuses new settings"
 	failsPreflight      = "fails the preflight"
+	failsTemplates      = "has invalid templates of mails"
 	databaseUnavailable = "its database is unavailable"
 	preventsRollback    = "migrates to what the old one cannot work on"
 	warns               = "warns in the preflight"
@@ -225,14 +231,6 @@ func runPlugin(f folder) {
 			os.Exit(4)
 		case refusesSettings:
 			return nil, fmt.Errorf("reading the settings: %w", &pluginrpc.PermanentError{Reason: "[session] idle: no duration"})
-		case refusesNewSettings:
-			if string(c.Settings) == "new" {
-				return nil, &pluginrpc.PermanentError{Reason: "unknown: mail.notices"}
-			}
-		case knowsFewerSettings:
-			if !c.LenientSettings {
-				return nil, &pluginrpc.PermanentError{Reason: "unknown key: mail.notices"}
-			}
 		case hasGrandchild, hasLostGrandchild:
 			f.write("grandchild", strconv.Itoa(fork(stderr, mode == hasLostGrandchild)))
 		case floods:
@@ -254,9 +252,6 @@ func runPlugin(f folder) {
 			return nil, &pluginrpc.PermanentError{Reason: "the host does not settle"}
 		}
 		return &module{folder: f, version: version, mode: mode, turn: make(chan struct{}, 1)}, nil
-	}
-	if mode == tooOldToRehearse {
-		forgetRehearse()
 	}
 	pluginrpc.Serve(build, pluginrpc.ServeOptions{})
 	if mode == ignoresShutdown {
@@ -336,8 +331,8 @@ func (m *module) Preflight(context.Context) (pluginrpc.Report, error) {
 			pluginrpc.Check{Name: "database", Reason: "connection refused"})
 	case warns:
 		checks = append(checks, pluginrpc.Check{Name: "mail", Warning: true, Reason: "away"})
-	case knowsFewerSettings:
-		checks = append(checks, pluginrpc.Check{Name: "settings", Warning: true, Reason: "unknown key: mail.notices"})
+	case failsTemplates:
+		checks = append(checks, pluginrpc.Check{Name: "mail", Reason: "invalid.txt"})
 	}
 	switch m.preflightResult() {
 	case refuses:
@@ -347,6 +342,9 @@ func (m *module) Preflight(context.Context) (pluginrpc.Report, error) {
 		block()
 	}
 	report := pluginrpc.Report{Version: "1.0.0", Checks: checks}
+	if key := m.folder.read("unknown " + m.version); key != "" {
+		report.UnknownSettings = []pluginrpc.UnknownSetting{{Key: key, Meant: "session.idle"}}
+	}
 	if m.mode == preventsRollback {
 		report.SchemaCompatible = pluginrpc.ProtocolVersion + 1 // see printManifest
 	}

@@ -150,7 +150,6 @@ func (m *Manager) rehearse(ctx context.Context, p *instance, w *swap) error {
 	m.mu.Unlock()
 	checks, lost := m.dressRehearsal(ctx, p)
 	m.showRehearsal(w, checks, "")
-	unknown := errors.Is(lost, errors.ErrUnsupported)
 	if lost == nil {
 		var same pluginrpc.RehearsalCheck
 		same, lost = m.sameAnswers(ctx, p, old)
@@ -165,8 +164,6 @@ func (m *Manager) rehearse(ctx context.Context, p *instance, w *swap) error {
 	findings := describe(checks, m.config.Rehearse == RehearseRefuse)
 	m.recordRehearsal(w, outcome, findings)
 	switch {
-	case unknown:
-		return nil
 	case lost != nil && (p.IsLost() || !slices.Contains(w.ignore, IgnoreRehearsal)):
 		return lost
 	case len(findings.refusals) == 0:
@@ -179,9 +176,9 @@ func (m *Manager) rehearse(ctx context.Context, p *instance, w *swap) error {
 }
 
 // dressRehearsal has the candidate rehearse, for three fifths of the time. An error means that it
-// has not: it wraps [errors.ErrUnsupported] if the version does not know how to.
+// has not.
 func (m *Manager) dressRehearsal(ctx context.Context, p *instance) ([]pluginrpc.RehearsalCheck, error) {
-	limit := m.config.RehearseTimeout * 3 / 5
+	limit := m.limits.RehearseTimeout * 3 / 5
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	result, err := p.Rehearse(ctx)
@@ -191,8 +188,6 @@ func (m *Manager) dressRehearsal(ctx context.Context, p *instance) ([]pluginrpc.
 	switch {
 	case err == nil:
 		return result.Checks, nil
-	case errors.Is(err, errors.ErrUnsupported):
-		return none(pluginrpc.RehearsalSkipped, "plugin "+p.manifest.Version+" is too old to rehearse"), err
 	case errors.Is(err, context.DeadlineExceeded):
 		checks := none(pluginrpc.RehearsalSkipped, fmt.Sprintf("not finished within %v", limit))
 		checks[0].Interrupted = true

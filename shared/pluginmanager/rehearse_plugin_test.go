@@ -5,12 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
-	"google.golang.org/grpc"
-
-	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -19,7 +15,6 @@ import (
 // The modes of a plugin that rehearses. The note "accounts" has the lowest and the highest
 // id of its users, if it has any.
 const (
-	tooOldToRehearse  = "does not know the rehearsal"
 	failsRehearsal    = "fails a check of the rehearsal"
 	cannotRehearse    = "has an error in the rehearsal"
 	hangsRehearsing   = "hangs in the rehearsal"
@@ -34,12 +29,6 @@ const (
 
 // secretValue is in values of accounts, which the host must not show.
 const secretValue = "only-they-know"
-
-// forgetRehearse makes this process one of a version without the RPC.
-func forgetRehearse() {
-	methods := &personalv1.LifecycleService_ServiceDesc.Methods
-	*methods = slices.DeleteFunc(*methods, func(m grpc.MethodDesc) bool { return m.MethodName == "Rehearse" })
-}
 
 func (m *module) Rehearse(ctx context.Context) (pluginrpc.Rehearsal, error) {
 	m.folder.write("rehearsing "+m.version, "yes")

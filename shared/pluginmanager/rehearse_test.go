@@ -23,7 +23,7 @@ const users = "1 11"
 func rehearseRig(t *testing.T, mode string, change func(*pluginmanager.Config)) *swapRig {
 	t.Helper()
 	r := newSwapRig(t, func(c *pluginmanager.Config) {
-		c.RehearseTimeout = generous
+		c.Limits().RehearseTimeout = generous
 		if change != nil {
 			change(c)
 		}
@@ -166,7 +166,7 @@ func TestRehearse_NoiseAndNewFieldsAreNoDifference(t *testing.T) {
 	for _, mode := range []string{answersByTheClock, knowsNames} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			r := newSwapRig(t, func(c *pluginmanager.Config) { strictly(c); c.RehearseTimeout = generous })
+			r := newSwapRig(t, func(c *pluginmanager.Config) { strictly(c); c.Limits().RehearseTimeout = generous })
 			r.folder.write("accounts", users)
 			r.folder.write("mode 2.0.0", mode)
 			if mode == answersByTheClock {
@@ -213,7 +213,7 @@ func TestRehearse_TimeoutIsSkippedWithAWarning(t *testing.T) {
 	for mode, check := range map[string]string{hangsRehearsing: "rehearsal", hangsAnswering: "same_answers"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			r := rehearseRig(t, mode, func(c *pluginmanager.Config) { strictly(c); c.RehearseTimeout = 2 * time.Second })
+			r := rehearseRig(t, mode, func(c *pluginmanager.Config) { strictly(c); c.Limits().RehearseTimeout = 2 * time.Second })
 			r.use(t, "2.0.0")
 			if got := r.wantCheck(t, check, pluginrpc.RehearsalSkipped); !strings.Contains(got.Reason, "not finished within") {
 				t.Errorf("got %+v, want that its time was over", got)
@@ -223,24 +223,6 @@ func TestRehearse_TimeoutIsSkippedWithAWarning(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestRehearse_VersionWithoutItIsSwappedToAndFrom(t *testing.T) {
-	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) { strictly(c); c.Bake = -1 })
-	r.folder.write("mode 1.0.0", tooOldToRehearse)
-	r.folder.write("mode 2.0.0", tooOldToRehearse)
-	r.start(t)
-	r.use(t, "2.0.0")
-	if got := r.wantCheck(t, "rehearsal", pluginrpc.RehearsalSkipped); !strings.Contains(got.Reason, "too old") {
-		t.Errorf("got %+v, want the reason", got)
-	}
-	r.wantRehearsed(t, pluginrpc.RehearsalSkipped)
-	if err := r.Rehearse(limited(t), "1.0.0"); err != nil {
-		t.Error(err)
-	}
-	r.use(t, "1.0.0")
-	r.wantServing(t, "1.0.0")
 }
 
 func TestRehearse_NothingBlocksTheWayBack(t *testing.T) {
@@ -287,7 +269,7 @@ func TestNew_UnknownRehearsePolicyIsRefused(t *testing.T) {
 
 func TestRehearse_LostOldProcessSkipsTheComparison(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) { strictly(c); c.RehearseTimeout = generous })
+	r := newSwapRig(t, func(c *pluginmanager.Config) { strictly(c); c.Limits().RehearseTimeout = generous })
 	r.folder.write("accounts", users)
 	r.folder.write("mode 1.0.0", exitsAnswering)
 	r.start(t)
@@ -301,7 +283,11 @@ func TestRehearse_LostOldProcessSkipsTheComparison(t *testing.T) {
 
 func TestRehearse_NoProcessServes(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) { strictly(c); c.CrashLimit = 1; c.FailureRetry = time.Hour })
+	r := newSwapRig(t, func(c *pluginmanager.Config) {
+		strictly(c)
+		c.Limits().CrashLimit = 1
+		c.Limits().FailureRetry = time.Hour
+	})
 	r.folder.write("accounts", users)
 	r.folder.write("mode 1.0.0", refusesSettings)
 	if err := r.Start(); err != nil {

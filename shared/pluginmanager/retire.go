@@ -42,10 +42,10 @@ func (m *Manager) retire(p *instance) {
 }
 
 // stop asks a process to shut down and releases what belongs to it. A process that
-// does not accept the request within Config.ShutdownTimeout is killed; one that does
+// does not accept the request within limits.ShutdownTimeout is killed; one that does
 // not end within the 2 s of go-plugin afterwards is killed, too.
 func (m *Manager) stop(p *instance) {
-	p.Stop(m.hard, m.config.ShutdownTimeout)
+	p.Stop(m.hard, m.limits.ShutdownTimeout)
 	p.release()
 	m.sweep()
 	m.mu.Lock()
@@ -58,7 +58,7 @@ func (m *Manager) stop(p *instance) {
 // drain waits until no call is under way in p. A process that hangs is killed, so
 // that its calls end at once.
 func (m *Manager) drain(p *instance) {
-	ctx, cancel := context.WithTimeout(m.hard, m.config.DrainTimeout)
+	ctx, cancel := context.WithTimeout(m.hard, m.limits.DrainTimeout)
 	defer cancel()
 	m.background.Go(func() { m.killIfHung(ctx, p) })
 	select {
@@ -87,7 +87,7 @@ func (m *Manager) whenIdle(p *instance) <-chan struct{} {
 // reports false if there was no response in time, which on a busy machine proves
 // nothing.
 func (m *Manager) quiesce(p *instance) bool {
-	ctx, cancel := context.WithTimeout(m.hard, m.config.QuiesceTimeout)
+	ctx, cancel := context.WithTimeout(m.hard, m.limits.QuiesceTimeout)
 	defer cancel()
 	err := p.Quiesce(ctx)
 	if err != nil {

@@ -190,7 +190,7 @@ func TestInvoke_WaitsForReady(t *testing.T) {
 func TestInvoke_WaitEndsWithContext(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, hangsBefore, func(c *pluginmanager.Config) {
-		c.RestartWait, c.StartTimeout = time.Hour, time.Hour
+		c.RestartWait, c.Limits().StartTimeout = time.Hour, time.Hour
 	})
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
@@ -201,15 +201,15 @@ func TestInvoke_WaitEndsWithContext(t *testing.T) {
 	wantUnavailable(t, err)
 }
 
-func TestDialProfiles_OlderPluginHasNone(t *testing.T) {
+func TestDialProfiles_WithoutTheOptionThereAreNone(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, good, func(c *pluginmanager.Config) { c.Profiles = true }) // the test's plugin ignores that
+	r := newRig(t, good, nil)
 	var permanent *pluginrpc.PermanentError
 	if _, err := r.DialProfiles(limited(t)); err == nil || errors.As(err, &permanent) {
 		t.Errorf("before the start: got error %v, want one that passes", err)
 	}
 	r.start(t)
-	if _, err := r.DialProfiles(limited(t)); !errors.As(err, &permanent) || permanent.Reason != "plugin 1.0.0 serves no profiles" {
-		t.Errorf("got error %v, want that plugin 1.0.0 serves no profiles", err)
+	if _, err := r.DialProfiles(limited(t)); !errors.As(err, &permanent) || permanent.Reason != "the plugin serves no profiles" {
+		t.Errorf("got error %v, want that the plugin serves no profiles", err)
 	}
 }

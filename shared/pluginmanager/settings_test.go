@@ -2,14 +2,13 @@ package pluginmanager_test
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
+	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/cms-personal/personal/shared/durable"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -30,213 +29,157 @@ func TestSettings_DependOnTheVersion(t *testing.T) {
 	}
 }
 
-func TestSettings_UnknownOnesAreErrorsInWhatAnAdministratorAskedFor(t *testing.T) {
+// typo is a key of the settings file that no version knows.
+const typo = "session.idel"
+
+// wantUnknown checks the unknown settings of the live process; key is empty for none.
+func (r *swapRig) wantUnknown(t *testing.T, key, knownBy string) {
+	t.Helper()
+	var want []pluginmanager.UnknownSetting
+	if key != "" {
+		want = append(want, pluginmanager.UnknownSetting{
+			UnknownSetting: pluginrpc.UnknownSetting{Key: key, Meant: "session.idle"}, KnownBy: knownBy,
+		})
+	}
+	if got := r.Status().UnknownSettings; !slices.Equal(got, want) {
+		t.Errorf("got unknown settings %+v, want %+v", got, want)
+	}
+}
+
+func TestSettings_KeyThatNoVersionKnowsRefusesWhatAnAdministratorAsksFor(t *testing.T) {
 	t.Parallel()
 	r := newSwapRig(t, nil)
-	r.folder.write("mode 1.0.0", knowsFewerSettings)
+	r.start(t)
+	r.folder.write("unknown 1.0.0", typo)
+	r.folder.write("unknown 2.0.0", typo)
+	for what, err := range map[string]error{
+		"swap":             r.Use(limited(t), "2.0.0"),
+		"rehearsal":        r.Rehearse(limited(t), "2.0.0"),
+		"the same version": r.Use(limited(t), "1.0.0"),
+	} {
+		wantSwapError(t, err, "preflight")
+		if !strings.Contains(fmt.Sprint(err), "settings: unknown key: session.idel (did you mean session.idle?)") {
+			t.Errorf("%s: got %v, want that it names the key and what may be meant", what, err)
+		}
+	}
+	r.wantServing(t, "1.0.0")
+	r.wantUnknown(t, "", "")
+}
+
+func TestSettings_KeyThatNoVersionKnowsIsAnErrorInStarts(t *testing.T) {
+	t.Parallel()
+	r := newSwapRig(t, nil)
+	r.folder.write("unknown 1.0.0", typo)
+	r.start(t)
+	r.wantUnknown(t, typo, "")
+	before := r.Status().PID
+	signalProcess(t, before, syscall.SIGKILL)
+	r.awaitRestart(t, before)
+	r.wantUnknown(t, typo, "")
+	const line = `level=ERROR msg="plugin preflight"`
+	if got := strings.Count(r.log.String(), line); got != 2 || !strings.Contains(r.log.String(), "unknown key: "+typo) {
+		t.Errorf("got %d errors in the log, want one for each start that names the key", got)
+	}
+	r.folder.write("unknown 1.0.0", "")
+	r.use(t, "1.0.0")
+	r.wantUnknown(t, "", "")
+}
+
+func TestSettings_KeyOfAnotherVersionIsAWarning(t *testing.T) {
+	t.Parallel()
+	r := newSwapRig(t, nil)
+	r.folder.write("unknown 1.0.0", newSetting)
+	r.start(t)
+	r.wantUnknown(t, newSetting, "2.0.0")
+	r.use(t, "1.0.0")
+	r.wantUnknown(t, newSetting, "2.0.0")
+	const warning = "settings: mail.notices is ignored: version 2.0.0 knows it, this one does not"
+	steps := r.Status().Swap.Steps
+	i := slices.IndexFunc(steps, func(s pluginmanager.SwapStep) bool { return s.Name == "preflight" })
+	if steps[i].Detail != warning {
+		t.Errorf("got the detail %q, want %q", steps[i].Detail, warning)
+	}
+	if !strings.Contains(r.log.String(), `level=WARN msg="plugin preflight"`) ||
+		strings.Contains(r.log.String(), `level=ERROR msg="plugin preflight"`) {
+		t.Error("got no warning in the log, or an error, want a warning")
+	}
+	r.use(t, "2.0.0")
+	r.wantUnknown(t, "", "")
+}
+
+func TestSettings_KeyThatNoVersionKnowsRefusesNoReturn(t *testing.T) {
+	t.Parallel()
+	for name, back := range map[string]func(*testing.T, *swapRig){
+		"rollback": func(t *testing.T, r *swapRig) {
+			r.start(t)
+			r.use(t, "2.0.0")
+			if err := r.Rollback(limited(t)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"rollback by a swap": func(t *testing.T, r *swapRig) {
+			if err := r.catalogue.SaveState(plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0"}); err != nil {
+				t.Fatal(err)
+			}
+			r.start(t)
+			if err := r.Rollback(limited(t)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"fall-back": func(t *testing.T, r *swapRig) { r.wantFallBack(t, exitsBefore) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newSwapRig(t, atFirstCrash)
+			r.folder.write("unknown 1.0.0", typo)
+			back(t, r)
+			r.wantServing(t, "1.0.0")
+			r.wantUnknown(t, typo, "")
+		})
+	}
+}
+
+// atFirstCrash makes a version fail at its first crash.
+func atFirstCrash(c *pluginmanager.Config) { c.Limits().CrashLimit = 1 }
+
+func TestTemplates_InvalidOnesRefuseStartAndSwapNotAReturn(t *testing.T) {
+	t.Parallel()
+	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake = -1 })
+	r.folder.write("mode 1.0.0", failsTemplates)
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
 	var refusal *pluginrpc.PermanentError
-	if err := r.WaitReady(limited(t)); !errors.As(err, &refusal) || refusal.Reason != "unknown key: mail.notices" {
-		t.Errorf("first start: got %v, want that it names the unknown key", err)
+	if err := r.WaitReady(limited(t)); !errors.As(err, &refusal) || refusal.Reason != "mail: invalid.txt" {
+		t.Errorf("first start: got %v, want a refusal", err)
 	}
+	r.folder.write("mode 1.0.0", good)
+	r.use(t, "1.0.0")
 	r.use(t, "2.0.0")
-	wantSwapError(t, r.Use(limited(t), "1.0.0"), "configure")
-	r.wantServing(t, "2.0.0")
-}
-
-func TestSettings_UnknownOnesAreWarningsInRestart(t *testing.T) {
-	t.Parallel()
-	r := newSwapRig(t, nil)
-	r.start(t)
-	r.folder.write("mode 1.0.0", knowsFewerSettings)
+	eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil })
+	r.folder.write("mode 1.0.0", failsTemplates)
+	wantSwapError(t, r.Use(limited(t), "1.0.0"), "preflight")
+	if err := r.Rollback(limited(t)); err != nil {
+		t.Fatal(err)
+	}
 	before := r.Status().PID
 	signalProcess(t, before, syscall.SIGKILL)
 	r.awaitRestart(t, before)
-	if !strings.Contains(r.log.String(), "check=settings reason=\"unknown key: mail.notices\"") {
-		t.Error("got no warning in the log, want one that names the unknown key")
-	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
-}
+	r.wantServing(t, "1.0.0")
 
-func TestSettings_UnknownOnesAreWarningsInFallBackAndLaterStarts(t *testing.T) {
-	t.Parallel()
-	r := newSwapRig(t, atFirstCrash)
-	r.folder.write("mode 1.0.0", knowsFewerSettings)
+	r = newSwapRig(t, atFirstCrash)
+	r.folder.write("mode 1.0.0", failsTemplates)
 	r.wantFallBack(t, exitsBefore)
-	r.wantStartsAgain(t)
 }
 
-// atFirstCrash makes a version fail at its first crash.
-func atFirstCrash(c *pluginmanager.Config) { c.CrashLimit = 1 }
-
-// wantStartsAgain stops the manager, as a host does that restarts, and checks that
-// another one serves 1.0.0 with settings that it does not know, until an administrator
-// asks for a version again.
-func (r *swapRig) wantStartsAgain(t *testing.T) {
-	t.Helper()
-	wantStopped(t, r.rig)
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
-	next := newRigIn(t, r.folder, r.catalogue, func(c *pluginmanager.Config) { c.Bake = -1 })
-	next.start(t)
-	if s := next.Status(); s.Version != "1.0.0" {
-		t.Errorf("got status %+v, want that 1.0.0 serves", s)
-	}
-	wantSwapError(t, next.Use(limited(t), "1.0.0"), "configure")
-	r.folder.write("mode 2.0.0", good)
-	if err := next.Use(limited(t), "2.0.0"); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the end of the swap", func() bool { return next.Status().Swap == nil })
-	r.wantState(t, plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0"})
-}
-
-func TestSettings_UnknownOnesAreWarningsInRollbackBySwap(t *testing.T) {
-	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake = -1 })
-	r.start(t)
-	r.use(t, "2.0.0")
-	eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil })
-	r.folder.write("mode 1.0.0", knowsFewerSettings)
-	if err := r.Rollback(limited(t)); err != nil {
-		t.Fatal(err)
-	}
-	r.wantServing(t, "1.0.0")
-	r.wantStartsAgain(t)
-}
-
-// Version 0.1.0 refuses unknown settings always.
-func TestSettings_VersionThatRefusesThemRestartsWithThoseItAccepted(t *testing.T) {
-	t.Parallel()
-	settings := "old"
-	r := newSwapRig(t, func(c *pluginmanager.Config) {
-		c.Bake = -1
-		c.Settings = func(plugincatalogue.Manifest) ([]byte, error) { return []byte(settings), nil }
-	})
-	r.folder.write("mode 1.0.0", refusesNewSettings)
-	r.start(t)
-	settings = "new"
-	before := r.Status().PID
-	signalProcess(t, before, syscall.SIGKILL)
-	r.awaitRestart(t, before)
-	wantSwapError(t, r.Use(limited(t), "1.0.0"), "configure")
-
-	r.use(t, "2.0.0")
-	eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil })
-	if got := r.folder.read("settings"); got != "new" {
-		t.Errorf("2.0.0: got settings %q, want the new ones", got)
-	}
-	if err := r.Rollback(limited(t)); err != nil {
-		t.Fatal(err)
-	}
-	r.wantServing(t, "1.0.0")
-	if got := r.folder.read("settings"); got != "old" {
-		t.Errorf("1.0.0: got settings %q, want those that it accepts", got)
-	}
-}
-
-func TestSettings_AcceptedOnesOutliveTheHost(t *testing.T) {
-	t.Parallel()
-	for name, leave := range map[string]func(t *testing.T, next *rig){
-		"rollback": func(t *testing.T, next *rig) {
-			next.start(t)
-			if err := next.Rollback(limited(t)); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"fall-back": func(t *testing.T, next *rig) {
-			next.folder.write("mode 2.0.0", exitsConfiguring)
-			next.start(t)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			settings := "old"
-			of := func(c *pluginmanager.Config) {
-				atFirstCrash(c)
-				c.Bake = -1
-				c.Settings = func(plugincatalogue.Manifest) ([]byte, error) { return []byte(settings), nil }
-			}
-			r := newSwapRig(t, of)
-			r.folder.write("mode 1.0.0", refusesNewSettings)
-			r.start(t)
-			settings = "new"
-			r.use(t, "2.0.0")
-			eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil })
-			wantStopped(t, r.rig)
-			file := filepath.Join(r.run, "settings", "1.0.0")
-			before, err := os.Stat(file)
-			if err != nil || before.Mode() != 0o600 {
-				t.Fatalf("got file %v (%v), want one of mode 0600", before, err)
-			}
-			next := newRigIn(t, r.folder, r.catalogue, of)
-			leave(t, next)
-			if s := next.Status(); s.Version != "1.0.0" || r.folder.read("settings") != "old" {
-				t.Errorf("got status %+v with settings %q, want that 1.0.0 serves with the old ones", s, r.folder.read("settings"))
-			}
-			if after, err := os.Stat(file); err != nil || !os.SameFile(before, after) {
-				t.Errorf("got another file (%v), want that the same settings are not written again", err)
-			}
-		})
-	}
-}
-
-func TestSettings_AcceptedOnesOfRemovedVersionAreRemoved(t *testing.T) {
-	t.Parallel()
-	r := newSwapRig(t, nil)
-	settings := filepath.Join(r.run, "settings")
-	if err := os.MkdirAll(settings, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"1.5.0", "2.0.0", durable.DraftPrefix + "1"} {
-		if err := os.WriteFile(filepath.Join(settings, name), []byte("text"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r.start(t)
-	eventually(t, "files of installed versions only", func() bool {
-		files, err := os.ReadDir(settings)
-		return err == nil && len(files) == 2 && files[0].Name() == "1.0.0" && files[1].Name() == "2.0.0"
-	})
-}
-
-// A host that ends during a bake returns to the old version at its next start: the
-// settings may be those of the new one.
-func TestSettings_UnknownOnesAreWarningsAfterInterruptedBake(t *testing.T) {
-	t.Parallel()
-	for name, interrupt := range map[string]func(r *swapRig){
-		"stopped host": func(r *swapRig) {
-			r.start(t)
-			r.use(t, "2.0.0")
-			wantStopped(t, r.rig)
-		},
-		"killed host": func(r *swapRig) {
-			if err := r.catalogue.SaveState(plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0"}); err != nil {
-				t.Fatal(err)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newSwapRig(t, nil)
-			interrupt(r)
-			r.folder.write("mode 1.0.0", knowsFewerSettings)
-			next := newRigIn(t, r.folder, r.catalogue, nil)
-			next.start(t)
-			r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
-		})
-	}
-}
-
-// A version that is too old to ignore unknown settings, or that the database no longer
-// supports, is no help: the version that failed is tried again.
+// A version that refuses a setting's value, or that the database no longer supports, is no
+// help: the version that failed is tried again.
 func TestFallBack_RefusedVersionDoesNotReplaceTheOther(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{refusesSettings, failsPreflight} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			r := newSwapRig(t, func(c *pluginmanager.Config) { atFirstCrash(c); c.FailureRetry = 100 * time.Millisecond })
+			r := newSwapRig(t, func(c *pluginmanager.Config) { atFirstCrash(c); c.Limits().FailureRetry = 100 * time.Millisecond })
 			r.folder.write("mode 1.0.0", mode)
 			r.folder.write("mode 2.0.0", exitsConfiguring)
 			if err := r.catalogue.SaveState(plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0"}); err != nil {
@@ -246,7 +189,7 @@ func TestFallBack_RefusedVersionDoesNotReplaceTheOther(t *testing.T) {
 				t.Fatal(err)
 			}
 			eventually(t, "two fall-backs", func() bool { return r.events.count(pluginmanager.EventFellBack, "") == 2 })
-			r.wantState(t, plugincatalogue.State{Active: "2.0.0", LenientSettings: true})
+			r.wantState(t, plugincatalogue.State{Active: "2.0.0"})
 			r.folder.write("mode 2.0.0", good)
 			if err := r.WaitReady(limited(t)); err != nil {
 				t.Fatal(err)

@@ -24,7 +24,7 @@ func (r *rig) settled() (n int) {
 }
 
 // quickTicks has the supervisor look often whether there is something to do.
-func quickTicks(c *pluginmanager.Config) { c.HealthInterval = 10 * time.Millisecond }
+func quickTicks(c *pluginmanager.Config) { c.Limits().HealthInterval = 10 * time.Millisecond }
 
 func TestSettle_OnceAtStartAfterBakeAndAtRestart(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,7 @@ func TestSettle_OnceAtStartAfterBakeAndAtRestart(t *testing.T) {
 
 func TestSettle_FailureIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) { quickTicks(c); c.FailureRetry = 50 * time.Millisecond })
+	r := newSwapRig(t, func(c *pluginmanager.Config) { quickTicks(c); c.Limits().FailureRetry = 50 * time.Millisecond })
 	r.folder.write("settle", failsSettling)
 	r.start(t)
 	eventually(t, "three attempts", func() bool { return r.settled() >= 3 })
@@ -72,7 +72,7 @@ func TestSettle_FailureIsTriedAgain(t *testing.T) {
 
 func TestSettle_FailureIsNoBusyLoop(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) { quickTicks(c); c.FailureRetry = time.Hour })
+	r := newSwapRig(t, func(c *pluginmanager.Config) { quickTicks(c); c.Limits().FailureRetry = time.Hour })
 	r.folder.write("settle", failsSettling)
 	r.start(t)
 	eventually(t, "an attempt", func() bool { return r.settled() == 1 })
@@ -80,7 +80,7 @@ func TestSettle_FailureIsNoBusyLoop(t *testing.T) {
 		wantSwapError(t, r.Use(limited(t), "9.9.9"), "find")
 	}
 	if n := r.settled(); n != 1 {
-		t.Errorf("got %d attempts, want one per Config.FailureRetry", n)
+		t.Errorf("got %d attempts, want one per FailureRetry", n)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestSettle_WaitsWhileASwapIsPrepared(t *testing.T) {
 	t.Parallel()
 	r := newSwapRig(t, func(c *pluginmanager.Config) {
 		quickTicks(c)
-		c.FailureRetry, c.HealthTimeout, c.CheckTimeout = time.Millisecond, generous, generous
+		c.Limits().FailureRetry, c.Limits().HealthTimeout, c.Limits().CheckTimeout = time.Millisecond, generous, generous
 	})
 	r.folder.write("settle", failsSettling)
 	r.start(t)
@@ -137,7 +137,7 @@ func TestRollback_RefusedWhenTheOldProcessRefusesTheDatabase(t *testing.T) {
 	if s := r.Status(); s.State != pluginmanager.StateBaking || s.Version != "2.0.0" || s.Previous == nil || s.Previous.PID != old {
 		t.Errorf("got status %+v, want that 2.0.0 bakes and process %d is warm", s, old)
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0", LenientSettings: true})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0"})
 	r.folder.write("preflight 1.0.0", "")
 	if err := r.Rollback(limited(t)); err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestRollback_RefusedWhenTheOldProcessRefusesTheDatabase(t *testing.T) {
 
 func TestRollback_RefusedWithoutAResult(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) { c.HealthTimeout = 3 * time.Second })
+	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Limits().HealthTimeout = 3 * time.Second })
 	r.start(t)
 	r.use(t, "2.0.0")
 	r.folder.write("preflight 1.0.0", noResult)
@@ -204,7 +204,7 @@ func TestBake_LostWithoutAResultOnTheOldProcess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newSwapRig(t, func(c *pluginmanager.Config) { c.HealthTimeout = 3 * time.Second })
+			r := newSwapRig(t, func(c *pluginmanager.Config) { c.Limits().HealthTimeout = 3 * time.Second })
 			r.start(t)
 			old := r.Status().PID
 			r.use(t, "2.0.0")
@@ -218,7 +218,7 @@ func TestBake_LostWithoutAResultOnTheOldProcess(t *testing.T) {
 			})
 			r.wantServing(t, test.want)
 			eventually(t, "the end of the old process", func() bool { return dead(old) })
-			r.wantState(t, plugincatalogue.State{Active: test.want, LenientSettings: true})
+			r.wantState(t, plugincatalogue.State{Active: test.want})
 			var refused *pluginmanager.SwapError
 			if err := r.Rollback(limited(t)); !errors.As(err, &refused) {
 				t.Errorf("got %v, want that there is no version to roll back to", err)

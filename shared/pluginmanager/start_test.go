@@ -48,11 +48,11 @@ func TestStart_BadPluginIsNotServedAndStepIsNamed(t *testing.T) {
 			r := newRig(t, mode, func(c *pluginmanager.Config) {
 				switch mode {
 				case hangsBefore:
-					c.StartTimeout = 2 * time.Second
+					c.Limits().StartTimeout = 2 * time.Second
 				case neverHealthy:
-					c.CheckTimeout = 500 * time.Millisecond
+					c.Limits().CheckTimeout = 500 * time.Millisecond
 				}
-				c.ShutdownTimeout = 500 * time.Millisecond
+				c.Limits().ShutdownTimeout = 500 * time.Millisecond
 				c.RestartWait = 50 * time.Millisecond
 			})
 			if err := r.Start(); err != nil {
@@ -81,7 +81,7 @@ func TestStart_BadPluginIsNotServedAndStepIsNamed(t *testing.T) {
 
 func TestStart_WaitsForHealthWithinCheckTimeout(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, healthySoon, func(c *pluginmanager.Config) { c.CheckTimeout = generous })
+	r := newRig(t, healthySoon, func(c *pluginmanager.Config) { c.Limits().CheckTimeout = generous })
 	r.start(t)
 	if s := r.Status(); s.LastError != "" || s.Generation != 1 {
 		t.Errorf("got status %+v, want that the first process serves", s)

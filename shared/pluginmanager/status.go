@@ -37,10 +37,28 @@ type Status struct {
 
 	Warnings []string `json:"warnings,omitempty"` // of the live process, which is healthy nevertheless; for administrators
 
+	UnknownSettings []UnknownSetting `json:"unknown_settings,omitempty"` // that the live process ignores
+
 	Previous *VersionStatus `json:"previous,omitempty"` // the process before, kept warm or being retired
 	Swap     *SwapStatus    `json:"swap,omitempty"`     // from Use until the old process has ended
 
 	Rehearsal *RehearsalStatus `json:"rehearsal,omitempty"` // the one under way, or the last one since the host started
+}
+
+// UnknownSetting is a key of the settings file that a version ignores because it does not
+// know it. If another installed version knows it, that is a warning. If none does, it is an
+// error, which refuses a swap that an administrator asks for.
+type UnknownSetting struct {
+	pluginrpc.UnknownSetting
+	KnownBy string `json:"known_by,omitempty"` // the highest installed version that knows it; empty: none does
+}
+
+// String says what is wrong, for administrators.
+func (u UnknownSetting) String() string {
+	if u.KnownBy != "" {
+		return u.Key + " is ignored: version " + u.KnownBy + " knows it, this one does not"
+	}
+	return "unknown key: " + u.UnknownSetting.String()
 }
 
 // VersionStatus describes one process.
@@ -105,6 +123,7 @@ func (m *Manager) Status() Status {
 		if warnings := p.warnings.Load(); warnings != nil {
 			s.Warnings = *warnings
 		}
+		s.UnknownSettings = p.unknown
 	}
 	s.Rehearsal = m.rehearsal
 	if p := m.previous; p != nil {

@@ -85,7 +85,7 @@ type supervisor struct {
 // supervise runs until Stop.
 func (m *Manager) supervise() {
 	defer close(m.done)
-	s := &supervisor{Manager: m, attempts: attempts{config: m.config}, tick: time.NewTicker(m.config.HealthInterval)}
+	s := &supervisor{Manager: m, attempts: attempts{limits: m.limits}, tick: time.NewTicker(m.limits.HealthInterval)}
 	defer s.tick.Stop()
 	s.setBaking("") // a host that was killed may have left a version
 	s.startActive()
@@ -142,9 +142,10 @@ func (m *Manager) do(f func(*supervisor) error) error {
 func (s *supervisor) startActive() {
 	ctx, cancel := context.WithCancel(s.work)
 	s.cancelStart = cancel
+	again := s.served || s.replaced != ""
 	s.background.Go(func() {
 		defer cancel()
-		p, failure := s.bringUpActive(ctx)
+		p, failure := s.bringUpActive(ctx, again)
 		err := s.do(func(s *supervisor) error {
 			switch {
 			case ctx.Err() != nil:
@@ -271,8 +272,8 @@ func (s *supervisor) fallBack(from string, cause error) bool {
 
 // undoFallBack makes the version the active one again that a fall-back or a rollback
 // replaced, if the version in its place is refused: the database no longer supports it,
-// for example, or it is too old to ignore settings that it does not know. The version
-// that failed may work again; the one that is refused does not. It happens once.
+// for example. The version that failed may work again; the one that is refused does not.
+// It happens once.
 func (s *supervisor) undoFallBack(from string, cause error) bool {
 	to := s.replaced
 	s.replaced = ""
@@ -285,7 +286,7 @@ func (s *supervisor) replaceActive(from, to string, cause error) bool {
 	if _, err := s.find(to); err != nil || to == from || s.work.Err() != nil {
 		return false
 	}
-	if err := s.saveState(plugincatalogue.State{Active: to, LenientSettings: true}); err != nil {
+	if err := s.saveState(plugincatalogue.State{Active: to}); err != nil {
 		s.config.Log.Error("falling back to another plugin version", "version", to, "error", err)
 		return false
 	}
@@ -300,7 +301,7 @@ func (s *supervisor) replaceActive(from, to string, cause error) bool {
 // settle tells the live process, once, that its version is settled: its background work
 // has begun, and no bake is under way. It waits while a swap is prepared, because the plugin may demand more of the database
 // afterwards than the candidate, which has passed its preflight, supports. A failure is
-// logged, and tried again after Config.FailureRetry.
+// logged, and tried again after a while.
 func (s *supervisor) settle() {
 	p := s.live
 	if p == nil || !s.activated || p.settled || s.bake.swap != nil || time.Now().Before(p.settleAt) {
@@ -312,12 +313,12 @@ func (s *supervisor) settle() {
 	if prepared {
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.work, s.config.ActivateTimeout)
+	ctx, cancel := context.WithTimeout(s.work, s.limits.ActivateTimeout)
 	defer cancel()
 	err := p.Settle(ctx)
 	if err != nil && s.work.Err() == nil {
-		p.settleAt = time.Now().Add(s.config.FailureRetry)
-		p.Log().Error("settling the plugin", "error", err, "next_try", s.config.FailureRetry)
+		p.settleAt = time.Now().Add(s.limits.FailureRetry)
+		p.Log().Error("settling the plugin", "error", err, "next_try", s.limits.FailureRetry)
 	}
 	p.settled = err == nil
 }

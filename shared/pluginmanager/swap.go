@@ -79,9 +79,9 @@ type swap struct {
 // A version that is new here, neither the active nor the last good one, rehearses before the
 // switch: it does everything a user can do, on the database, which it leaves as it was, and
 // answers for accounts spread over the table as the live process does. A failed check refuses
-// the swap; [Options].Rehearse says what a difference does. A version that does not know
-// how to rehearse is not held up. The candidate judges itself: a rehearsal finds accidents,
-// not malice. ignore says what an administrator goes on in spite of.
+// the swap; [Options].Rehearse says what a difference does. The candidate judges itself: a
+// rehearsal finds accidents, not malice. ignore says what an administrator goes on in spite
+// of.
 //
 // When ctx ends, Use returns; the swap goes on.
 func (m *Manager) Use(ctx context.Context, version string, ignore ...Ignore) error {
@@ -89,8 +89,8 @@ func (m *Manager) Use(ctx context.Context, version string, ignore ...Ignore) err
 }
 
 // Rollback returns to the previous version: at once while its process is warm, if that
-// passes its preflight again, and after that by a swap to the last good version, for
-// which settings that it does not know are warnings. It waits like [Manager.Use] and
+// passes its preflight again, and after that by a swap to the last good version, which
+// unknown settings and invalid templates of mails do not refuse. It waits like [Manager.Use] and
 // returns the same errors. After such a swap there is no last good version, because
 // the one it left was not good enough.
 func (m *Manager) Rollback(ctx context.Context) error {
@@ -212,9 +212,6 @@ func (m *Manager) prepare(w *swap) (*instance, error) {
 	}
 	if err != nil {
 		return nil, err
-	}
-	if !w.status.RehearsalOnly {
-		_ = m.do(func(s *supervisor) error { return s.setLenient(w.status.To) }) // best effort: logged
 	}
 	p, err := m.bringUp(w.work, entry, m.rollbackTarget(), w, w.rollback)
 	if err != nil && errors.Is(context.Cause(w.work), errOvertaken) {
@@ -351,7 +348,7 @@ func (s *supervisor) switchTo(w *swap, p *instance) error {
 // activate starts background work. A failure does not keep the process from
 // serving; the next health check tries again.
 func (m *Manager) activate(p *instance) bool {
-	ctx, cancel := context.WithTimeout(m.work, m.config.ActivateTimeout)
+	ctx, cancel := context.WithTimeout(m.work, m.limits.ActivateTimeout)
 	defer cancel()
 	err := p.Activate(ctx)
 	if err != nil && m.work.Err() == nil {
@@ -360,30 +357,13 @@ func (m *Manager) activate(p *instance) bool {
 	return err == nil
 }
 
-// setLenient records on disk that a swap to another version has begun: the settings may
-// be written for that version, and the host may die before the switch.
-func (s *supervisor) setLenient(version string) error {
-	if s.live == nil { // a typing error may be the reason
-		return nil
-	}
-	state, err := s.config.Catalogue.LoadState()
-	if err == nil && state.Active != version && !state.LenientSettings {
-		state.LenientSettings = true
-		err = s.config.Catalogue.SaveState(state)
-	}
-	if err != nil {
-		s.config.Log.Error("recording that a swap has begun", "version", version, "error", err)
-	}
-	return err
-}
-
 // setBaking records on disk which version bakes, so that it is not removed; "" if its
 // bake ends without being completed, and the host so returns to the active version. If
 // the host dies, the next one does that.
 func (m *Manager) setBaking(version string) error {
 	state, err := m.config.Catalogue.LoadState()
 	if err == nil && state.Baking != version {
-		state.Baking, state.LenientSettings = version, state.LenientSettings || version == ""
+		state.Baking = version
 		err = m.config.Catalogue.SaveState(state)
 	}
 	if err != nil {

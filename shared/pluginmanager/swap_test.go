@@ -89,9 +89,9 @@ func TestSwap_SlowVersionIsRefusedWithoutFailedCalls(t *testing.T) {
 		step  string
 		limit func(*pluginmanager.Config) *time.Duration
 	}{
-		hangsBefore:      {"start", func(c *pluginmanager.Config) *time.Duration { return &c.StartTimeout }},
-		hangsConfiguring: {"configure", func(c *pluginmanager.Config) *time.Duration { return &c.ConfigureTimeout }},
-		neverHealthy:     {"check", func(c *pluginmanager.Config) *time.Duration { return &c.CheckTimeout }},
+		hangsBefore:      {"start", func(c *pluginmanager.Config) *time.Duration { return &c.Limits().StartTimeout }},
+		hangsConfiguring: {"configure", func(c *pluginmanager.Config) *time.Duration { return &c.Limits().ConfigureTimeout }},
+		neverHealthy:     {"check", func(c *pluginmanager.Config) *time.Duration { return &c.Limits().CheckTimeout }},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -128,7 +128,7 @@ func (r *swapRig) wantRefused(t *testing.T, mode, step string) {
 	if s := r.Status(); s.State != pluginmanager.StateServing || s.PID != before.PID {
 		t.Errorf("got status %+v, want that process %d serves", s, before.PID)
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
 	if got := r.events.count(pluginmanager.EventSwapRefused, ""); got != refused+1 {
 		t.Errorf("got %d refused swaps, want one after %d: %v", got, refused, r.events.types())
 	}
@@ -193,7 +193,7 @@ func TestSwap_StatusListsSteps(t *testing.T) {
 			t.Errorf("got step %+v, want a duration for each but the bake", step)
 		}
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0", LenientSettings: true}) // until the bake is over
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0"}) // until the bake is over
 	if r.folder.read("quiesced") != strconv.Itoa(s.Previous.PID) || r.folder.read("active") != strconv.Itoa(s.PID) {
 		t.Error("got no handover of background work, want that the old process quiesced and the new one is active")
 	}
@@ -201,7 +201,7 @@ func TestSwap_StatusListsSteps(t *testing.T) {
 
 func TestSwap_SecondIsRefusedAsBusy(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) { c.StartTimeout = time.Hour })
+	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Limits().StartTimeout = time.Hour })
 	r.start(t)
 	r.folder.write("mode 2.0.0", hangsBefore)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -253,7 +253,7 @@ func TestUse_ActiveVersionRestartsWithFreshSettings(t *testing.T) {
 
 func TestSwap_EndlessBackgroundWorkCancelsNoCall(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) { c.QuiesceTimeout = 50 * time.Millisecond })
+	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Limits().QuiesceTimeout = 50 * time.Millisecond })
 	r.folder.write("mode 1.0.0", quiescesForever)
 	r.start(t)
 	old := r.Status().PID
@@ -270,7 +270,7 @@ func TestSwap_EndlessBackgroundWorkCancelsNoCall(t *testing.T) {
 
 func TestSwap_CallsUnderWayFinishInOldProcess(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake, c.DrainTimeout = -1, generous })
+	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake, c.Limits().DrainTimeout = -1, generous })
 	r.start(t)
 	result := r.callUnderWay(t)
 	r.use(t, "2.0.0")
@@ -317,7 +317,7 @@ func TestStop_AtTheSwitchLeavesNoVersionBaking(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-result
-		r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
+		r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
 	}
 }
 

@@ -325,7 +325,6 @@ func (c *converters) configurationFromPB(source *v1.ConfigureRequest) Configurat
 	if source != nil {
 		pluginrpcConfiguration.DatabaseURL = (*source).DatabaseUrl
 		pluginrpcConfiguration.Settings = (*source).Settings
-		pluginrpcConfiguration.LenientSettings = (*source).LenientSettings
 		pluginrpcConfiguration.Settles = (*source).Settles
 		pluginrpcConfiguration.SecretKeys = (*source).SecretKeys
 		pluginrpcConfiguration.AccountURL = (*source).AccountUrl
@@ -336,7 +335,6 @@ func (c *converters) configurationToPB(source Configuration) *v1.ConfigureReques
 	var personalv1ConfigureRequest v1.ConfigureRequest
 	personalv1ConfigureRequest.DatabaseUrl = source.DatabaseURL
 	personalv1ConfigureRequest.Settings = source.Settings
-	personalv1ConfigureRequest.LenientSettings = source.LenientSettings
 	personalv1ConfigureRequest.Settles = source.Settles
 	personalv1ConfigureRequest.SecretKeys = source.SecretKeys
 	personalv1ConfigureRequest.AccountUrl = source.AccountURL
@@ -1103,6 +1101,14 @@ func (c *converters) pPersonalv1SessionToPersonalSession(source *v1.Session) per
 	}
 	return personalSession
 }
+func (c *converters) pPersonalv1UnknownSettingToPluginrpcUnknownSetting(source *v1.UnknownSetting) UnknownSetting {
+	var pluginrpcUnknownSetting UnknownSetting
+	if source != nil {
+		pluginrpcUnknownSetting.Key = (*source).Key
+		pluginrpcUnknownSetting.Meant = (*source).Meant
+	}
+	return pluginrpcUnknownSetting
+}
 func (c *converters) pPersonalv1UserToPPersonalUser(source *v1.User) *personal.User {
 	var pPersonalUser *personal.User
 	if source != nil {
@@ -1338,6 +1344,12 @@ func (c *converters) pluginrpcRehearsalCheckToPPersonalv1RehearsalCheck(source R
 	personalv1RehearsalCheck.Reason = source.Reason
 	personalv1RehearsalCheck.Interrupted = source.Interrupted
 	return &personalv1RehearsalCheck
+}
+func (c *converters) pluginrpcUnknownSettingToPPersonalv1UnknownSetting(source UnknownSetting) *v1.UnknownSetting {
+	var personalv1UnknownSetting v1.UnknownSetting
+	personalv1UnknownSetting.Key = source.Key
+	personalv1UnknownSetting.Meant = source.Meant
+	return &personalv1UnknownSetting
 }
 func (c *converters) profileFromPB(source *v1.UserProfile) personal.Profile {
 	var personalProfile personal.Profile
@@ -1651,6 +1663,12 @@ func (c *converters) reportFromPB(source *v1.PreflightResponse) Report {
 				pluginrpcReport.Checks[i] = c.pPersonalv1CheckToPluginrpcCheck((*source).Checks[i])
 			}
 		}
+		if (*source).UnknownSettings != nil {
+			pluginrpcReport.UnknownSettings = make([]UnknownSetting, len((*source).UnknownSettings))
+			for j := 0; j < len((*source).UnknownSettings); j++ {
+				pluginrpcReport.UnknownSettings[j] = c.pPersonalv1UnknownSettingToPluginrpcUnknownSetting((*source).UnknownSettings[j])
+			}
+		}
 	}
 	return pluginrpcReport
 }
@@ -1667,6 +1685,12 @@ func (c *converters) reportToPB(source Report) *v1.PreflightResponse {
 		}
 	}
 	personalv1PreflightResponse.SchemaCompatible = intToPB(source.SchemaCompatible)
+	if source.UnknownSettings != nil {
+		personalv1PreflightResponse.UnknownSettings = make([]*v1.UnknownSetting, len(source.UnknownSettings))
+		for j := 0; j < len(source.UnknownSettings); j++ {
+			personalv1PreflightResponse.UnknownSettings[j] = c.pluginrpcUnknownSettingToPPersonalv1UnknownSetting(source.UnknownSettings[j])
+		}
+	}
 	return &personalv1PreflightResponse
 }
 func (c *converters) resendVerificationFromPB(source *v1.ResendVerificationRequest) personal.ResendVerificationRequest {

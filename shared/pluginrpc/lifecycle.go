@@ -3,15 +3,12 @@ package pluginrpc
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 
 	"github.com/hashicorp/go-plugin"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
 	"github.com/cms-personal/personal/shared/personal"
@@ -22,13 +19,8 @@ import (
 // Configure call only, never on a command line or in the environment.
 type Configuration struct {
 	DatabaseURL string // sqlite://PATH or postgres://…
-	Settings    []byte // the plugin's own TOML, not read by the host; may be empty
+	Settings    []byte // the plugin's own TOML, not read by the host; may be empty; unknown keys are ignored, see [Report]
 
-	// LenientSettings makes unknown settings warnings: the plugin logs them and reports
-	// them in its preflight, and does not refuse them. A host says so when it starts a
-	// version again, falls back or switches back, since the settings may then be those of
-	// a newer version.
-	LenientSettings bool
 	// Settles says that the host calls Settle, which older hosts do not. A module that
 	// waits for it to enforce something refuses its settings otherwise.
 	Settles bool
@@ -109,6 +101,24 @@ type Report struct {
 	SchemaTarget     int     // the schema this version migrates to
 	SchemaCompatible int     // the lowest SchemaTarget of a version that can run on the migrated schema; 0 if unknown
 	Checks           []Check // in the order in which they ran
+
+	// UnknownSettings are the keys of the settings that the module ignores because it does
+	// not know them. The host decides about them: another version may know them.
+	UnknownSettings []UnknownSetting
+}
+
+// UnknownSetting is a key of the settings that a version does not know.
+type UnknownSetting struct {
+	Key   string `json:"key"`             // with its section: session.idel
+	Meant string `json:"meant,omitempty"` // the key that may be meant; empty if none is similar
+}
+
+// String names the key, and the one that may be meant.
+func (u UnknownSetting) String() string {
+	if u.Meant == "" {
+		return u.Key
+	}
+	return u.Key + " (did you mean " + u.Meant + "?)"
 }
 
 // Check is one finding of a preflight.
@@ -253,23 +263,15 @@ func (c *Connection) Health(ctx context.Context) (warnings []string, err error) 
 	return response.GetWarnings(), lifecycleError(ctx, err)
 }
 
-// Settle says that the version is settled, see [Module]. It does nothing if the plugin is
-// of a version that does not know it.
+// Settle says that the version is settled, see [Module].
 func (c *Connection) Settle(ctx context.Context) error {
 	_, err := c.lifecycle.Settle(ctx, &personalv1.SettleRequest{})
-	if status.Code(err) == codes.Unimplemented {
-		return nil
-	}
 	return lifecycleError(ctx, err)
 }
 
-// Rehearse does everything a user can do, see [Module]. The error wraps
-// [errors.ErrUnsupported] if the plugin is of a version that does not know it.
+// Rehearse does everything a user can do, see [Module].
 func (c *Connection) Rehearse(ctx context.Context) (Rehearsal, error) {
 	response, err := c.lifecycle.Rehearse(ctx, &personalv1.RehearseRequest{})
-	if status.Code(err) == codes.Unimplemented {
-		return Rehearsal{}, fmt.Errorf("rehearse: %w by this version of the plugin", errors.ErrUnsupported)
-	}
 	if err != nil {
 		return Rehearsal{}, lifecycleError(ctx, err)
 	}

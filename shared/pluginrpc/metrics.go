@@ -16,8 +16,8 @@ import (
 // defective version cannot fill the memory of the host or of what stores its metrics.
 const maxMetricsSize = 1 << 20
 
-// Metrics returns what [Module].Metrics returns in the plugin process. More
-// than 1 MiB is an error.
+// Metrics returns what [Module].Metrics returns in the plugin process. More than 1 MiB is an
+// error.
 func (c *Connection) Metrics(ctx context.Context) ([]byte, error) {
 	response, err := c.lifecycle.Metrics(ctx, &personalv1.MetricsRequest{})
 	text := response.GetText()

@@ -11,37 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
 	"github.com/cms-personal/personal/shared/personal"
 )
-
-// olderPlugin does not know these calls.
-type olderPlugin struct {
-	personalv1.LifecycleServiceClient
-}
-
-func (olderPlugin) Settle(context.Context, *personalv1.SettleRequest, ...grpc.CallOption) (*personalv1.SettleResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "unknown method Settle")
-}
-
-func (olderPlugin) Rehearse(context.Context, *personalv1.RehearseRequest, ...grpc.CallOption) (*personalv1.RehearseResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "unknown method Rehearse")
-}
-
-func TestRehearse_OlderPluginDoesNotSupportIt(t *testing.T) {
-	if _, err := (&Connection{lifecycle: olderPlugin{}}).Rehearse(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("got %v, want errors.ErrUnsupported", err)
-	}
-}
-
-func TestSettle_OlderPluginIsNoError(t *testing.T) {
-	if err := (&Connection{lifecycle: olderPlugin{}}).Settle(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
 
 // metricsPlugin returns a fixed text.
 type metricsPlugin struct {

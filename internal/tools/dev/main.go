@@ -5,7 +5,7 @@
 // (a closed terminal).
 //
 // The host gets its flags from the environment, for example PERSONAL_ADDR. Without
-// PERSONAL_BAKE and PERSONAL_DRAIN, an old plugin process ends soon after a swap.
+// PERSONAL_BAKE, an old plugin process ends soon after a swap.
 package main
 
 import (

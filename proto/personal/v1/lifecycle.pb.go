@@ -26,14 +26,12 @@ type ConfigureRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// sqlite://PATH or postgres://…
 	DatabaseUrl string `protobuf:"bytes,1,opt,name=database_url,json=databaseUrl,proto3" json:"database_url,omitempty"`
-	// The plugin's settings in TOML, which the host does not read; may be empty.
+	// The plugin's settings in TOML, which the host does not read; may be empty. The
+	// plugin ignores keys that it does not know, and reports them in its preflight.
 	Settings []byte `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`
 	// The id at go-plugin's broker under which HostService is served. The plugin must
 	// dial it within five seconds.
 	HostBrokerId uint32 `protobuf:"varint,3,opt,name=host_broker_id,json=hostBrokerId,proto3" json:"host_broker_id,omitempty"`
-	// Settings that the plugin does not know are warnings, not errors: this is a restart,
-	// a fall-back or a switch-back, and the settings may be those of a newer version.
-	LenientSettings bool `protobuf:"varint,4,opt,name=lenient_settings,json=lenientSettings,proto3" json:"lenient_settings,omitempty"`
 	// The host calls Settle.
 	Settles bool `protobuf:"varint,5,opt,name=settles,proto3" json:"settles,omitempty"`
 	// Keys of 32 bytes that encrypt what the database must not reveal: the first encrypts,
@@ -96,13 +94,6 @@ func (x *ConfigureRequest) GetHostBrokerId() uint32 {
 		return x.HostBrokerId
 	}
 	return 0
-}
-
-func (x *ConfigureRequest) GetLenientSettings() bool {
-	if x != nil {
-		return x.LenientSettings
-	}
-	return false
 }
 
 func (x *ConfigureRequest) GetSettles() bool {
@@ -216,8 +207,11 @@ type PreflightResponse struct {
 	// The minimum schema_target of a version that can run on the schema after this
 	// version's migration; 0 if unknown.
 	SchemaCompatible int64 `protobuf:"varint,6,opt,name=schema_compatible,json=schemaCompatible,proto3" json:"schema_compatible,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// The keys of the settings that the plugin does not know. It decides nothing about
+	// them: the host knows which other versions are installed.
+	UnknownSettings []*UnknownSetting `protobuf:"bytes,7,rep,name=unknown_settings,json=unknownSettings,proto3" json:"unknown_settings,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *PreflightResponse) Reset() {
@@ -292,6 +286,68 @@ func (x *PreflightResponse) GetSchemaCompatible() int64 {
 	return 0
 }
 
+func (x *PreflightResponse) GetUnknownSettings() []*UnknownSetting {
+	if x != nil {
+		return x.UnknownSettings
+	}
+	return nil
+}
+
+// UnknownSetting is a key of the settings that the plugin does not know, and ignores.
+type UnknownSetting struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// With its section: session.idel.
+	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// The key that may be meant; empty if none is similar.
+	Meant         string `protobuf:"bytes,2,opt,name=meant,proto3" json:"meant,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnknownSetting) Reset() {
+	*x = UnknownSetting{}
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnknownSetting) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnknownSetting) ProtoMessage() {}
+
+func (x *UnknownSetting) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnknownSetting.ProtoReflect.Descriptor instead.
+func (*UnknownSetting) Descriptor() ([]byte, []int) {
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *UnknownSetting) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *UnknownSetting) GetMeant() string {
+	if x != nil {
+		return x.Meant
+	}
+	return ""
+}
+
 // Check is the result of one check of a preflight.
 type Check struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -308,7 +364,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[4]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -320,7 +376,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[4]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -333,7 +389,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{4}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Check) GetName() string {
@@ -373,7 +429,7 @@ type MigrateRequest struct {
 
 func (x *MigrateRequest) Reset() {
 	*x = MigrateRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[5]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -385,7 +441,7 @@ func (x *MigrateRequest) String() string {
 func (*MigrateRequest) ProtoMessage() {}
 
 func (x *MigrateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[5]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -398,7 +454,7 @@ func (x *MigrateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateRequest.ProtoReflect.Descriptor instead.
 func (*MigrateRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{5}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{6}
 }
 
 // MigrateResponse means that the database has the schema that this version needs.
@@ -410,7 +466,7 @@ type MigrateResponse struct {
 
 func (x *MigrateResponse) Reset() {
 	*x = MigrateResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[6]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -422,7 +478,7 @@ func (x *MigrateResponse) String() string {
 func (*MigrateResponse) ProtoMessage() {}
 
 func (x *MigrateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[6]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -435,7 +491,7 @@ func (x *MigrateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateResponse.ProtoReflect.Descriptor instead.
 func (*MigrateResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{6}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{7}
 }
 
 // ActivateRequest starts background work.
@@ -447,7 +503,7 @@ type ActivateRequest struct {
 
 func (x *ActivateRequest) Reset() {
 	*x = ActivateRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[7]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -459,7 +515,7 @@ func (x *ActivateRequest) String() string {
 func (*ActivateRequest) ProtoMessage() {}
 
 func (x *ActivateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[7]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -472,7 +528,7 @@ func (x *ActivateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivateRequest.ProtoReflect.Descriptor instead.
 func (*ActivateRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{7}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{8}
 }
 
 // ActivateResponse means that background work runs.
@@ -484,7 +540,7 @@ type ActivateResponse struct {
 
 func (x *ActivateResponse) Reset() {
 	*x = ActivateResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[8]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -496,7 +552,7 @@ func (x *ActivateResponse) String() string {
 func (*ActivateResponse) ProtoMessage() {}
 
 func (x *ActivateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[8]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -509,7 +565,7 @@ func (x *ActivateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivateResponse.ProtoReflect.Descriptor instead.
 func (*ActivateResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{8}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{9}
 }
 
 // QuiesceRequest stops background work.
@@ -521,7 +577,7 @@ type QuiesceRequest struct {
 
 func (x *QuiesceRequest) Reset() {
 	*x = QuiesceRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[9]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -533,7 +589,7 @@ func (x *QuiesceRequest) String() string {
 func (*QuiesceRequest) ProtoMessage() {}
 
 func (x *QuiesceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[9]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -546,7 +602,7 @@ func (x *QuiesceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuiesceRequest.ProtoReflect.Descriptor instead.
 func (*QuiesceRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{9}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{10}
 }
 
 // QuiesceResponse means that no background work runs any more.
@@ -558,7 +614,7 @@ type QuiesceResponse struct {
 
 func (x *QuiesceResponse) Reset() {
 	*x = QuiesceResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[10]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -570,7 +626,7 @@ func (x *QuiesceResponse) String() string {
 func (*QuiesceResponse) ProtoMessage() {}
 
 func (x *QuiesceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[10]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -583,7 +639,7 @@ func (x *QuiesceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuiesceResponse.ProtoReflect.Descriptor instead.
 func (*QuiesceResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{10}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{11}
 }
 
 // HealthRequest requests the health check.
@@ -595,7 +651,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[11]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -607,7 +663,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[11]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -620,7 +676,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{11}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{12}
 }
 
 // HealthResponse means that the plugin is healthy.
@@ -634,7 +690,7 @@ type HealthResponse struct {
 
 func (x *HealthResponse) Reset() {
 	*x = HealthResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[12]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -646,7 +702,7 @@ func (x *HealthResponse) String() string {
 func (*HealthResponse) ProtoMessage() {}
 
 func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[12]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -659,7 +715,7 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{12}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *HealthResponse) GetWarnings() []string {
@@ -678,7 +734,7 @@ type SettleRequest struct {
 
 func (x *SettleRequest) Reset() {
 	*x = SettleRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[13]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -690,7 +746,7 @@ func (x *SettleRequest) String() string {
 func (*SettleRequest) ProtoMessage() {}
 
 func (x *SettleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[13]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -703,7 +759,7 @@ func (x *SettleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettleRequest.ProtoReflect.Descriptor instead.
 func (*SettleRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{13}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{14}
 }
 
 // SettleResponse means that what the settings ask for is in force.
@@ -715,7 +771,7 @@ type SettleResponse struct {
 
 func (x *SettleResponse) Reset() {
 	*x = SettleResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[14]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -727,7 +783,7 @@ func (x *SettleResponse) String() string {
 func (*SettleResponse) ProtoMessage() {}
 
 func (x *SettleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[14]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -740,7 +796,7 @@ func (x *SettleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettleResponse.ProtoReflect.Descriptor instead.
 func (*SettleResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{14}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{15}
 }
 
 // MetricsRequest requests the metrics.
@@ -752,7 +808,7 @@ type MetricsRequest struct {
 
 func (x *MetricsRequest) Reset() {
 	*x = MetricsRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -764,7 +820,7 @@ func (x *MetricsRequest) String() string {
 func (*MetricsRequest) ProtoMessage() {}
 
 func (x *MetricsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -777,7 +833,7 @@ func (x *MetricsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricsRequest.ProtoReflect.Descriptor instead.
 func (*MetricsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{15}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{16}
 }
 
 // MetricsResponse is the metrics.
@@ -792,7 +848,7 @@ type MetricsResponse struct {
 
 func (x *MetricsResponse) Reset() {
 	*x = MetricsResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -804,7 +860,7 @@ func (x *MetricsResponse) String() string {
 func (*MetricsResponse) ProtoMessage() {}
 
 func (x *MetricsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -817,7 +873,7 @@ func (x *MetricsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricsResponse.ProtoReflect.Descriptor instead.
 func (*MetricsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{16}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *MetricsResponse) GetText() []byte {
@@ -837,7 +893,7 @@ type RehearseRequest struct {
 
 func (x *RehearseRequest) Reset() {
 	*x = RehearseRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -849,7 +905,7 @@ func (x *RehearseRequest) String() string {
 func (*RehearseRequest) ProtoMessage() {}
 
 func (x *RehearseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -862,7 +918,7 @@ func (x *RehearseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RehearseRequest.ProtoReflect.Descriptor instead.
 func (*RehearseRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{17}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{18}
 }
 
 // RehearseResponse is the result of the rehearsal.
@@ -876,7 +932,7 @@ type RehearseResponse struct {
 
 func (x *RehearseResponse) Reset() {
 	*x = RehearseResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -888,7 +944,7 @@ func (x *RehearseResponse) String() string {
 func (*RehearseResponse) ProtoMessage() {}
 
 func (x *RehearseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -901,7 +957,7 @@ func (x *RehearseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RehearseResponse.ProtoReflect.Descriptor instead.
 func (*RehearseResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{18}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RehearseResponse) GetChecks() []*RehearsalCheck {
@@ -933,7 +989,7 @@ type RehearsalCheck struct {
 
 func (x *RehearsalCheck) Reset() {
 	*x = RehearsalCheck{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[19]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -945,7 +1001,7 @@ func (x *RehearsalCheck) String() string {
 func (*RehearsalCheck) ProtoMessage() {}
 
 func (x *RehearsalCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[19]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -958,7 +1014,7 @@ func (x *RehearsalCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RehearsalCheck.ProtoReflect.Descriptor instead.
 func (*RehearsalCheck) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{19}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RehearsalCheck) GetName() string {
@@ -1016,7 +1072,7 @@ type RehearsalDifference struct {
 
 func (x *RehearsalDifference) Reset() {
 	*x = RehearsalDifference{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[20]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1028,7 +1084,7 @@ func (x *RehearsalDifference) String() string {
 func (*RehearsalDifference) ProtoMessage() {}
 
 func (x *RehearsalDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[20]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1041,7 +1097,7 @@ func (x *RehearsalDifference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RehearsalDifference.ProtoReflect.Descriptor instead.
 func (*RehearsalDifference) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{20}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RehearsalDifference) GetOperation() string {
@@ -1062,26 +1118,29 @@ var File_personal_v1_lifecycle_proto protoreflect.FileDescriptor
 
 const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\n" +
-	"\x1bpersonal/v1/lifecycle.proto\x12\vpersonal.v1\"\xfe\x01\n" +
+	"\x1bpersonal/v1/lifecycle.proto\x12\vpersonal.v1\"\xd3\x01\n" +
 	"\x10ConfigureRequest\x12!\n" +
 	"\fdatabase_url\x18\x01 \x01(\tR\vdatabaseUrl\x12\x1a\n" +
 	"\bsettings\x18\x02 \x01(\fR\bsettings\x12$\n" +
-	"\x0ehost_broker_id\x18\x03 \x01(\rR\fhostBrokerId\x12)\n" +
-	"\x10lenient_settings\x18\x04 \x01(\bR\x0flenientSettings\x12\x18\n" +
+	"\x0ehost_broker_id\x18\x03 \x01(\rR\fhostBrokerId\x12\x18\n" +
 	"\asettles\x18\x05 \x01(\bR\asettles\x12\x1f\n" +
 	"\vsecret_keys\x18\x06 \x03(\fR\n" +
 	"secretKeys\x12\x1f\n" +
 	"\vaccount_url\x18\a \x01(\tR\n" +
 	"accountUrl\"\x13\n" +
 	"\x11ConfigureResponse\"\x12\n" +
-	"\x10PreflightRequest\"\xf5\x01\n" +
+	"\x10PreflightRequest\"\xbd\x02\n" +
 	"\x11PreflightResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12!\n" +
 	"\fschema_found\x18\x02 \x01(\x03R\vschemaFound\x12%\n" +
 	"\x0eschema_minimum\x18\x03 \x01(\x03R\rschemaMinimum\x12#\n" +
 	"\rschema_target\x18\x04 \x01(\x03R\fschemaTarget\x12*\n" +
 	"\x06checks\x18\x05 \x03(\v2\x12.personal.v1.CheckR\x06checks\x12+\n" +
-	"\x11schema_compatible\x18\x06 \x01(\x03R\x10schemaCompatible\"e\n" +
+	"\x11schema_compatible\x18\x06 \x01(\x03R\x10schemaCompatible\x12F\n" +
+	"\x10unknown_settings\x18\a \x03(\v2\x1b.personal.v1.UnknownSettingR\x0funknownSettings\"8\n" +
+	"\x0eUnknownSetting\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05meant\x18\x02 \x01(\tR\x05meant\"e\n" +
 	"\x05Check\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06passed\x18\x02 \x01(\bR\x06passed\x12\x18\n" +
@@ -1137,57 +1196,59 @@ func file_personal_v1_lifecycle_proto_rawDescGZIP() []byte {
 	return file_personal_v1_lifecycle_proto_rawDescData
 }
 
-var file_personal_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_personal_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_personal_v1_lifecycle_proto_goTypes = []any{
 	(*ConfigureRequest)(nil),    // 0: personal.v1.ConfigureRequest
 	(*ConfigureResponse)(nil),   // 1: personal.v1.ConfigureResponse
 	(*PreflightRequest)(nil),    // 2: personal.v1.PreflightRequest
 	(*PreflightResponse)(nil),   // 3: personal.v1.PreflightResponse
-	(*Check)(nil),               // 4: personal.v1.Check
-	(*MigrateRequest)(nil),      // 5: personal.v1.MigrateRequest
-	(*MigrateResponse)(nil),     // 6: personal.v1.MigrateResponse
-	(*ActivateRequest)(nil),     // 7: personal.v1.ActivateRequest
-	(*ActivateResponse)(nil),    // 8: personal.v1.ActivateResponse
-	(*QuiesceRequest)(nil),      // 9: personal.v1.QuiesceRequest
-	(*QuiesceResponse)(nil),     // 10: personal.v1.QuiesceResponse
-	(*HealthRequest)(nil),       // 11: personal.v1.HealthRequest
-	(*HealthResponse)(nil),      // 12: personal.v1.HealthResponse
-	(*SettleRequest)(nil),       // 13: personal.v1.SettleRequest
-	(*SettleResponse)(nil),      // 14: personal.v1.SettleResponse
-	(*MetricsRequest)(nil),      // 15: personal.v1.MetricsRequest
-	(*MetricsResponse)(nil),     // 16: personal.v1.MetricsResponse
-	(*RehearseRequest)(nil),     // 17: personal.v1.RehearseRequest
-	(*RehearseResponse)(nil),    // 18: personal.v1.RehearseResponse
-	(*RehearsalCheck)(nil),      // 19: personal.v1.RehearsalCheck
-	(*RehearsalDifference)(nil), // 20: personal.v1.RehearsalDifference
+	(*UnknownSetting)(nil),      // 4: personal.v1.UnknownSetting
+	(*Check)(nil),               // 5: personal.v1.Check
+	(*MigrateRequest)(nil),      // 6: personal.v1.MigrateRequest
+	(*MigrateResponse)(nil),     // 7: personal.v1.MigrateResponse
+	(*ActivateRequest)(nil),     // 8: personal.v1.ActivateRequest
+	(*ActivateResponse)(nil),    // 9: personal.v1.ActivateResponse
+	(*QuiesceRequest)(nil),      // 10: personal.v1.QuiesceRequest
+	(*QuiesceResponse)(nil),     // 11: personal.v1.QuiesceResponse
+	(*HealthRequest)(nil),       // 12: personal.v1.HealthRequest
+	(*HealthResponse)(nil),      // 13: personal.v1.HealthResponse
+	(*SettleRequest)(nil),       // 14: personal.v1.SettleRequest
+	(*SettleResponse)(nil),      // 15: personal.v1.SettleResponse
+	(*MetricsRequest)(nil),      // 16: personal.v1.MetricsRequest
+	(*MetricsResponse)(nil),     // 17: personal.v1.MetricsResponse
+	(*RehearseRequest)(nil),     // 18: personal.v1.RehearseRequest
+	(*RehearseResponse)(nil),    // 19: personal.v1.RehearseResponse
+	(*RehearsalCheck)(nil),      // 20: personal.v1.RehearsalCheck
+	(*RehearsalDifference)(nil), // 21: personal.v1.RehearsalDifference
 }
 var file_personal_v1_lifecycle_proto_depIdxs = []int32{
-	4,  // 0: personal.v1.PreflightResponse.checks:type_name -> personal.v1.Check
-	19, // 1: personal.v1.RehearseResponse.checks:type_name -> personal.v1.RehearsalCheck
-	20, // 2: personal.v1.RehearsalCheck.differences:type_name -> personal.v1.RehearsalDifference
-	0,  // 3: personal.v1.LifecycleService.Configure:input_type -> personal.v1.ConfigureRequest
-	2,  // 4: personal.v1.LifecycleService.Preflight:input_type -> personal.v1.PreflightRequest
-	5,  // 5: personal.v1.LifecycleService.Migrate:input_type -> personal.v1.MigrateRequest
-	7,  // 6: personal.v1.LifecycleService.Activate:input_type -> personal.v1.ActivateRequest
-	9,  // 7: personal.v1.LifecycleService.Quiesce:input_type -> personal.v1.QuiesceRequest
-	11, // 8: personal.v1.LifecycleService.Health:input_type -> personal.v1.HealthRequest
-	15, // 9: personal.v1.LifecycleService.Metrics:input_type -> personal.v1.MetricsRequest
-	13, // 10: personal.v1.LifecycleService.Settle:input_type -> personal.v1.SettleRequest
-	17, // 11: personal.v1.LifecycleService.Rehearse:input_type -> personal.v1.RehearseRequest
-	1,  // 12: personal.v1.LifecycleService.Configure:output_type -> personal.v1.ConfigureResponse
-	3,  // 13: personal.v1.LifecycleService.Preflight:output_type -> personal.v1.PreflightResponse
-	6,  // 14: personal.v1.LifecycleService.Migrate:output_type -> personal.v1.MigrateResponse
-	8,  // 15: personal.v1.LifecycleService.Activate:output_type -> personal.v1.ActivateResponse
-	10, // 16: personal.v1.LifecycleService.Quiesce:output_type -> personal.v1.QuiesceResponse
-	12, // 17: personal.v1.LifecycleService.Health:output_type -> personal.v1.HealthResponse
-	16, // 18: personal.v1.LifecycleService.Metrics:output_type -> personal.v1.MetricsResponse
-	14, // 19: personal.v1.LifecycleService.Settle:output_type -> personal.v1.SettleResponse
-	18, // 20: personal.v1.LifecycleService.Rehearse:output_type -> personal.v1.RehearseResponse
-	12, // [12:21] is the sub-list for method output_type
-	3,  // [3:12] is the sub-list for method input_type
-	3,  // [3:3] is the sub-list for extension type_name
-	3,  // [3:3] is the sub-list for extension extendee
-	0,  // [0:3] is the sub-list for field type_name
+	5,  // 0: personal.v1.PreflightResponse.checks:type_name -> personal.v1.Check
+	4,  // 1: personal.v1.PreflightResponse.unknown_settings:type_name -> personal.v1.UnknownSetting
+	20, // 2: personal.v1.RehearseResponse.checks:type_name -> personal.v1.RehearsalCheck
+	21, // 3: personal.v1.RehearsalCheck.differences:type_name -> personal.v1.RehearsalDifference
+	0,  // 4: personal.v1.LifecycleService.Configure:input_type -> personal.v1.ConfigureRequest
+	2,  // 5: personal.v1.LifecycleService.Preflight:input_type -> personal.v1.PreflightRequest
+	6,  // 6: personal.v1.LifecycleService.Migrate:input_type -> personal.v1.MigrateRequest
+	8,  // 7: personal.v1.LifecycleService.Activate:input_type -> personal.v1.ActivateRequest
+	10, // 8: personal.v1.LifecycleService.Quiesce:input_type -> personal.v1.QuiesceRequest
+	12, // 9: personal.v1.LifecycleService.Health:input_type -> personal.v1.HealthRequest
+	16, // 10: personal.v1.LifecycleService.Metrics:input_type -> personal.v1.MetricsRequest
+	14, // 11: personal.v1.LifecycleService.Settle:input_type -> personal.v1.SettleRequest
+	18, // 12: personal.v1.LifecycleService.Rehearse:input_type -> personal.v1.RehearseRequest
+	1,  // 13: personal.v1.LifecycleService.Configure:output_type -> personal.v1.ConfigureResponse
+	3,  // 14: personal.v1.LifecycleService.Preflight:output_type -> personal.v1.PreflightResponse
+	7,  // 15: personal.v1.LifecycleService.Migrate:output_type -> personal.v1.MigrateResponse
+	9,  // 16: personal.v1.LifecycleService.Activate:output_type -> personal.v1.ActivateResponse
+	11, // 17: personal.v1.LifecycleService.Quiesce:output_type -> personal.v1.QuiesceResponse
+	13, // 18: personal.v1.LifecycleService.Health:output_type -> personal.v1.HealthResponse
+	17, // 19: personal.v1.LifecycleService.Metrics:output_type -> personal.v1.MetricsResponse
+	15, // 20: personal.v1.LifecycleService.Settle:output_type -> personal.v1.SettleResponse
+	19, // 21: personal.v1.LifecycleService.Rehearse:output_type -> personal.v1.RehearseResponse
+	13, // [13:22] is the sub-list for method output_type
+	4,  // [4:13] is the sub-list for method input_type
+	4,  // [4:4] is the sub-list for extension type_name
+	4,  // [4:4] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_lifecycle_proto_init() }
@@ -1201,7 +1262,7 @@ func file_personal_v1_lifecycle_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_lifecycle_proto_rawDesc), len(file_personal_v1_lifecycle_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -81,6 +81,7 @@ type overview struct {
 	State, Tone, Version, Health string // health: why the plugin does not respond
 	Uptime                       string
 	PluginURL                    string
+	Settings                     []pluginmanager.UnknownSetting
 
 	Users    string // how many; empty if unknown
 	Newest   []newUser
@@ -109,7 +110,7 @@ func (o *Overview) read(r *http.Request) overview {
 	defer cancel()
 	p, s := &o.pages, o.Manager.Status()
 	now := overview{
-		State: p.name(r, "plugin_state_", string(s.State)), Tone: tone(s.State), Version: s.Version,
+		State: p.name(r, "plugin_state_", string(s.State)), Tone: tone(s.State), Version: s.Version, Settings: s.UnknownSettings,
 		Since: o.Counts.Since, Registered: o.Counts.registered.Load(), SignedIn: o.Counts.signedIn.Load(), Failed: o.Counts.failures.Load(),
 		PluginURL: p.site.LinkTo("plugin", path), UsersURL: p.site.LinkTo(frame.Users, frame.Path+"/users"),
 		EventsURL: p.site.LinkTo(frame.Events, frame.Path+"/events"), MailURL: p.site.LinkTo("mail", frame.Path+"/mail"),

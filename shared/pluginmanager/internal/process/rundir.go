@@ -23,14 +23,12 @@ const (
 //	RUN/lock     locked while the manager runs
 //	RUN/staged/  copies of binaries, each verified before its start; the copy of the
 //	             active version outlives the manager
-//	RUN/settings/ the settings that each version accepted last; they outlive the manager
 //	RUN/sockets  a link to the folder with the sockets, whose path must be short
 type RunDir struct {
-	Staged   string
-	Settings string
-	Sockets  string // the folder, not the link
-	link     string
-	lock     *os.File
+	Staged  string
+	Sockets string // the folder, not the link
+	link    string
+	lock    *os.File
 }
 
 // OpenRunDir creates and locks the folder and removes the sockets that an earlier
@@ -50,8 +48,7 @@ func OpenRunDir(dir string) (_ *RunDir, err error) {
 	if err := durable.Lock(lock); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s is in use by another process: %w", dir, err), lock.Close())
 	}
-	r := &RunDir{lock: lock, Staged: filepath.Join(dir, "staged"), Settings: filepath.Join(dir, "settings"),
-		link: filepath.Join(dir, "sockets")}
+	r := &RunDir{lock: lock, Staged: filepath.Join(dir, "staged"), link: filepath.Join(dir, "sockets")}
 	if err := r.fill(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -59,10 +56,8 @@ func OpenRunDir(dir string) (_ *RunDir, err error) {
 }
 
 func (r *RunDir) fill() (err error) {
-	for _, dir := range []string{r.Staged, r.Settings} {
-		if err := plugincatalogue.MakePrivate(dir); err != nil {
-			return err
-		}
+	if err := plugincatalogue.MakePrivate(r.Staged); err != nil {
+		return err
 	}
 	if stale, err := os.Readlink(r.link); err == nil {
 		if strings.HasPrefix(filepath.Base(stale), socketPrefix) {

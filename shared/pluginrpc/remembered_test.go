@@ -41,7 +41,7 @@ func (p *verifyingPlugin) Invoke(ctx context.Context, _ string, args, reply any,
 	if _, ok := args.(*personalv1.ProfileRequest); ok {
 		n := p.asked.Add(1)
 		r := reply.(*personalv1.ProfileResponse)
-		r.Profile = &personalv1.UserProfile{Login: fmt.Sprint("result ", n), FreshFor: durationpb.New(p.freshFor)}
+		r.Profile = &personalv1.Profile{Login: fmt.Sprint("result ", n), FreshFor: durationpb.New(p.freshFor)}
 	}
 	if p.respond == nil {
 		return nil

@@ -51,8 +51,7 @@ type LifecycleServiceClient interface {
 	Quiesce(ctx context.Context, in *QuiesceRequest, opts ...grpc.CallOption) (*QuiesceResponse, error)
 	// Health checks everything that a request needs by one cheap read.
 	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
-	// Metrics returns the metrics of the plugin process, counted since its start. A
-	// plugin without metrics does not implement it.
+	// Metrics returns the metrics of the plugin process, counted since its start.
 	Metrics(ctx context.Context, in *MetricsRequest, opts ...grpc.CallOption) (*MetricsResponse, error)
 	// Settle says that this version is settled: it serves, and no bake is under way, so
 	// no switch-back to an older version is planned. From now on the plugin may demand of
@@ -61,7 +60,7 @@ type LifecycleServiceClient interface {
 	Settle(ctx context.Context, in *SettleRequest, opts ...grpc.CallOption) (*SettleResponse, error)
 	// Rehearse does everything a user can do, on the real database, and leaves nothing
 	// there. It is called after Migrate, before the process serves, and may be called
-	// again. A plugin without it does not implement it.
+	// again.
 	Rehearse(ctx context.Context, in *RehearseRequest, opts ...grpc.CallOption) (*RehearseResponse, error)
 }
 
@@ -184,8 +183,7 @@ type LifecycleServiceServer interface {
 	Quiesce(context.Context, *QuiesceRequest) (*QuiesceResponse, error)
 	// Health checks everything that a request needs by one cheap read.
 	Health(context.Context, *HealthRequest) (*HealthResponse, error)
-	// Metrics returns the metrics of the plugin process, counted since its start. A
-	// plugin without metrics does not implement it.
+	// Metrics returns the metrics of the plugin process, counted since its start.
 	Metrics(context.Context, *MetricsRequest) (*MetricsResponse, error)
 	// Settle says that this version is settled: it serves, and no bake is under way, so
 	// no switch-back to an older version is planned. From now on the plugin may demand of
@@ -194,7 +192,7 @@ type LifecycleServiceServer interface {
 	Settle(context.Context, *SettleRequest) (*SettleResponse, error)
 	// Rehearse does everything a user can do, on the real database, and leaves nothing
 	// there. It is called after Migrate, before the process serves, and may be called
-	// again. A plugin without it does not implement it.
+	// again.
 	Rehearse(context.Context, *RehearseRequest) (*RehearseResponse, error)
 	mustEmbedUnimplementedLifecycleServiceServer()
 }

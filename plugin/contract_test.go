@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,12 +21,8 @@ import (
 // These tests start the built binary like a host. Clients remember no profiles:
 // TestService_ContractInProcess of package accounts has them do so.
 func TestPlugin_Contract(t *testing.T) {
-	run := personaltest.Run
-	if os.Getenv(testkit.ReleasedVariable) != "" {
-		run = personaltest.RunReleased
-	}
 	testdb.Database(t, func(t *testing.T, url string) {
-		run(t, func(t *testing.T, host personal.Host) personal.Service {
+		personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
 			return pluginrpc.NewClient(startPlugin(t, url, host), host)
 		})
 	})
@@ -62,15 +57,9 @@ func startPlugin(t *testing.T, url string, host personal.Host, further ...string
 	if err := catalogue.SaveState(plugincatalogue.State{Active: entry.Manifest.Version}); err != nil {
 		t.Fatalf("activating the plugin: %v", err)
 	}
-	settings := "[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false\n"
-	offers := entry.Manifest.Schema.Max >= twoFactorSchema // the plugin may be the last release's
-	if offers {
-		settings += "[two_factor]\nenabled = true\n"
-	}
-	if entry.Manifest.Schema.Max >= passkeySchema {
-		settings += "[passkeys]\nrp_id = \"" + personaltest.PasskeyDomain + "\"\norigins = [\"" + personaltest.PasskeyOrigin + "\"]\n"
-	}
-	settings += strings.Join(further, "")
+	settings := "[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false\n[two_factor]\nenabled = true\n" +
+		"[passkeys]\nrp_id = \"" + personaltest.PasskeyDomain + "\"\norigins = [\"" + personaltest.PasskeyOrigin + "\"]\n" +
+		strings.Join(further, "")
 	manager, err := pluginmanager.New(pluginmanager.Config{
 		Catalogue: catalogue, Host: host, DatabaseURL: url, RunDir: filepath.Join(t.TempDir(), "run"),
 		Settings:   func(plugincatalogue.Manifest) ([]byte, error) { return []byte(settings), nil },
@@ -95,7 +84,7 @@ func startPlugin(t *testing.T, url string, host personal.Host, further ...string
 	if err := manager.WaitReady(ctx); err != nil {
 		t.Fatalf("waiting for the plugin: %v", err)
 	}
-	for offers && !offersTwoFactor(ctx, pluginrpc.NewClient(manager, host)) { // until it is settled
+	for !offersTwoFactor(ctx, pluginrpc.NewClient(manager, host)) { // until it is settled
 		select {
 		case <-ctx.Done():
 			t.Fatal("the plugin does not offer second factors")

@@ -1,16 +1,10 @@
 package system
 
 import (
-	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
 
-	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
@@ -60,101 +54,4 @@ func TestTwoFactor_IsOfferedOnceSettled(t *testing.T) {
 	}
 	s.use(t, newer)
 	s.wantOffered(t, u, true) // in its bake, because older versions are refused already
-}
-
-// TestSkew_ReleasedPluginIsKeptOutBySecondFactors switches second factors on at one of
-// several nodes before the others have left the last release's plugin, which .ci/skew
-// builds, and tries each way in which a host returns to that plugin.
-func TestSkew_ReleasedPluginIsKeptOutBySecondFactors(t *testing.T) {
-	t.Parallel()
-	released := os.Getenv(testkit.ReleasedVariable)
-	if released == "" {
-		t.Skip(testkit.ReleasedVariable + " names no plugin: .ci/skew runs this test")
-	}
-	database := testkit.Postgres(t)
-	node := func(bake string) *system {
-		return start(t, options{database: database, settings: cheap + unthrottled, flags: []string{"--plugin", released, "--bake", bake}})
-	}
-	unswapped, baking, swapped := node("1h"), node("1h"), node("1s")
-	old := unswapped.plugin(t).Active.Version
-	var newer string
-	for _, s := range []*system{baking, swapped} {
-		newer = s.installAnother(t)
-		s.use(t, newer)
-	}
-	swapped.awaitServing(t, newer, 0)
-	activating := start(t, options{database: database, settings: cheap + unthrottled + twoFactor})
-	activating.awaitTwoFactor(t)
-	u := activating.newSecured(t)
-	reason := fmt.Sprintf("schema: the database has schema version %d, which needs a program that knows version 5; this one knows 1",
-		store.SchemaTarget)
-
-	for name, s := range map[string]*system{"a node in a bake": baking, "a node that asks for no second factors": swapped} {
-		t.Run("code is required at once at "+name, func(t *testing.T) { s.attempt(t, u, "").want(t, "code_required") })
-	}
-	wantRefused := func(t *testing.T, s *system, change, body string) {
-		t.Helper()
-		code, got := s.ask(t, change, body)
-		if code != http.StatusConflict || !strings.Contains(got, `"step":"preflight"`) || !strings.Contains(got, reason) {
-			t.Errorf("%s to %s: got %d %s, want a refusal that names the versions of the schema", change, old, code, got)
-		}
-		s.attempt(t, u, "").want(t, "code_required")
-	}
-	t.Run("rollback within a bake", func(t *testing.T) { wantRefused(t, baking, "rollback", "{}") })
-	t.Run("crash within a bake", func(t *testing.T) {
-		before := baking.plugin(t).Active.PID
-		signalPlugin(t, before, syscall.SIGKILL)
-		baking.awaitServing(t, newer, before)
-		baking.attempt(t, u, "").want(t, "code_required")
-	})
-	t.Run("swap", func(t *testing.T) { wantRefused(t, swapped, "use", fmt.Sprintf(`{"version":%q}`, old)) })
-	t.Run("rollback by swap", func(t *testing.T) { wantRefused(t, swapped, "rollback", "{}") })
-	t.Run("fall-back after crashes", func(t *testing.T) {
-		signIns := swapped.load(call{path: "auth/", params: params{"login": u.login, "password": u.password}})
-		last := 0
-		eventually(t, "five crashes", func() bool {
-			now := swapped.plugin(t).Active
-			if now.State == "serving" && now.PID != last {
-				last = now.PID
-				signalPlugin(t, last, syscall.SIGQUIT) // SIGKILL would be no crash
-			}
-			return len(swapped.log.linesWith(`"plugin falls back to another version" version=`+old)) > 0
-		})
-		swapped.awaitServing(t, newer, last)
-		served := signIns.seen("code_required")
-		eventually(t, "another response", func() bool { return signIns.seen("code_required") > served })
-		close(signIns.stop)
-		signIns.workers.Wait()
-		delete(signIns.codes, "code_required")
-		delete(signIns.codes, "unavailable")
-		if len(signIns.codes)+len(signIns.errs) > 0 {
-			t.Errorf("got responses %v and errors %v, want only code_required and unavailable", signIns.codes, signIns.errs)
-		}
-		if len(swapped.log.linesWith(reason)) == 0 {
-			t.Error("got no line in the log why the fall-back is refused, want the versions of the schema")
-		}
-	})
-	t.Run("another node", func(t *testing.T) {
-		wantRefusal(t, options{database: database, settings: cheap, flags: []string{"--plugin", released}}, reason)
-	})
-	t.Run("swap at a node that ran it all the time", func(t *testing.T) {
-		unswapped.installAnother(t)
-		if code, got := unswapped.ask(t, "use", fmt.Sprintf(`{"version":%q}`, newer)); code != http.StatusConflict ||
-			!strings.Contains(got, `"step":"preflight"`) {
-			t.Errorf("got %d %s, want a refusal, because %s could not take over again", code, got, old)
-		}
-	})
-	t.Run("restart at a node that ran it all the time", func(t *testing.T) {
-		unswapped.attempt(t, u, "").want(t, "") // the docs say: swap all nodes first
-		signalPlugin(t, unswapped.plugin(t).Active.PID, syscall.SIGKILL)
-		eventually(t, "the version is refused", func() bool { return len(unswapped.log.linesWith(reason)) > 0 })
-		unswapped.attempt(t, u, "").want(t, "unavailable")
-	})
-}
-
-func signalPlugin(t *testing.T, pid int, signal syscall.Signal) {
-	t.Helper()
-	if err := syscall.Kill(pid, signal); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -72,12 +72,12 @@ func TestRemembered_RemembersForFreshFor(t *testing.T) {
 		freshFor, callTakes, pause time.Duration
 		want                       int64
 	}{
-		"just before it is over":                {freshFor: time.Second, pause: time.Second - 1, want: 1},
-		"when it is over":                       {freshFor: time.Second, pause: time.Second, want: 2},
-		"counted from the beginning of a call":  {freshFor: time.Second, callTakes: time.Second / 2, pause: time.Second / 2, want: 2},
-		"slow call whose time is over at once":  {freshFor: time.Second, callTakes: time.Second, want: 2},
-		"plugin does not allow it":              {want: 2},
-		"plugin of an older version, or broken": {freshFor: -time.Second, want: 2},
+		"just before it is over":               {freshFor: time.Second, pause: time.Second - 1, want: 1},
+		"when it is over":                      {freshFor: time.Second, pause: time.Second, want: 2},
+		"counted from the beginning of a call": {freshFor: time.Second, callTakes: time.Second / 2, pause: time.Second / 2, want: 2},
+		"slow call whose time is over at once": {freshFor: time.Second, callTakes: time.Second, want: 2},
+		"plugin does not allow it":             {want: 2},
+		"negative time of a broken plugin":     {freshFor: -time.Second, want: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -221,7 +221,8 @@ func (s *serviceServer) RenewRecoveryCodes(ctx context.Context,
 	return &personalv1.RenewRecoveryCodesResponse{RecoveryCodes: codes}, err
 }
 
-func (s *serviceServer) RemoveOwnTwoFactor(ctx context.Context, in *personalv1.RemoveOwnTwoFactorRequest) (*personalv1.RemoveOwnTwoFactorResponse, error) {
+func (s *serviceServer) RemoveOwnTwoFactor(ctx context.Context,
+	in *personalv1.RemoveOwnTwoFactorRequest) (*personalv1.RemoveOwnTwoFactorResponse, error) {
 	credentials, err := s.service().RemoveOwnTwoFactor(ctx, convert.removeOwnTwoFactorFromPB(in))
 	return &personalv1.RemoveOwnTwoFactorResponse{Credentials: convert.credentialsToPB(credentials)}, err
 }

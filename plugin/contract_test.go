@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,12 +21,8 @@ import (
 // These tests start the built binary like a host. Clients remember no profiles:
 // TestService_ContractInProcess of package accounts has them do so.
 func TestPlugin_Contract(t *testing.T) {
-	run := personaltest.Run
-	if os.Getenv(testkit.ReleasedVariable) != "" {
-		run = personaltest.RunReleased
-	}
 	testdb.Database(t, func(t *testing.T, url string) {
-		run(t, func(t *testing.T, host personal.Host) personal.Service {
+		personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
 			return pluginrpc.NewClient(startPlugin(t, url, host), host)
 		})
 	})
@@ -63,7 +58,8 @@ func startPlugin(t *testing.T, url string, host personal.Host, further ...string
 		t.Fatalf("activating the plugin: %v", err)
 	}
 	settings := "[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false\n[two_factor]\nenabled = true\n" +
-		"[passkeys]\nrp_id = \"" + personaltest.PasskeyDomain + "\"\norigins = [\"" + personaltest.PasskeyOrigin + "\"]\n" + strings.Join(further, "")
+		"[passkeys]\nrp_id = \"" + personaltest.PasskeyDomain + "\"\norigins = [\"" + personaltest.PasskeyOrigin + "\"]\n" +
+		strings.Join(further, "")
 	manager, err := pluginmanager.New(pluginmanager.Config{
 		Catalogue: catalogue, Host: host, DatabaseURL: url, RunDir: filepath.Join(t.TempDir(), "run"),
 		Settings:   func(plugincatalogue.Manifest) ([]byte, error) { return []byte(settings), nil },

@@ -128,17 +128,10 @@ func describePasskey(p personal.Passkey) string {
 	} else {
 		text += ", not backed up"
 	}
-	if p.Void {
-		text += ", void until the user has confirmed it with the password"
-	}
 	return text
 }
 
 // describeIdentity describes an identity in a line.
 func describeIdentity(i personal.LinkedIdentity) string {
-	text := printable(i.Subject) + " at " + printable(i.Issuer) + ", linked " + day(i.Linked)
-	if i.Void {
-		text += ", void until the user has linked it again"
-	}
-	return text
+	return printable(i.Subject) + " at " + printable(i.Issuer) + ", linked " + day(i.Linked)
 }

@@ -2,8 +2,8 @@
 # Generates the Go code next to the .proto files, with pinned tools.
 #
 #	proto/generate.sh          write the code
-#	proto/generate.sh lint     check the .proto files, also against the last release:
-#	                           an older plugin must still work
+#	proto/generate.sh lint     check the .proto files, also against the last release, if
+#	                           there is one: an older plugin must still work
 #	proto/generate.sh release  store the current .proto files as the last release
 #
 # The tools are kept in a cache outside the repository; a second run installs
@@ -32,7 +32,7 @@ install_generator() {
 case ${1-} in
 lint)
 	"$buf_home/node_modules/.bin/buf" lint
-	exec "$buf_home/node_modules/.bin/buf" breaking --against released.binpb
+	[ ! -e released.binpb ] || "$buf_home/node_modules/.bin/buf" breaking --against released.binpb
 	;;
 release)
 	exec "$buf_home/node_modules/.bin/buf" build -o released.binpb

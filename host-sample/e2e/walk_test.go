@@ -233,9 +233,6 @@ func walkPasskeys(t *testing.T, s *site, l display) {
 		walk{name: "passkeys-rename", path: "/account/passkeys/rename?" + id},
 		walk{name: "passkeys-rename-long", path: "/account/passkeys/rename?" + id, typed: map[string]string{"name": strings.Repeat("n", 65)},
 			status: invalid},
-		walk{name: "passkeys-use-again", path: "/account/passkeys/use-again?" + id},
-		walk{name: "passkeys-use-again-wrong", path: "/account/passkeys/use-again?" + id, typed: map[string]string{"password": "wrong"},
-			status: invalid},
 		walk{name: "passkeys-remove", path: "/account/passkeys/remove?" + id},
 		walk{name: "password-with-passkeys", path: "/account/password"},
 	)

@@ -38,16 +38,6 @@ func TestService_ContractInProcess(t *testing.T) {
 	})
 }
 
-// One side knows only the protocol of the last release. (.ci/skew runs the released
-// program instead.)
-func TestService_ContractWithReleasedProtocol(t *testing.T) {
-	personaltest.RunReleased(t, func(t *testing.T, host personal.Host) personal.Service {
-		build := func(remote personal.Host) personal.Service { return newDomain(t, testdb.SQLite(t), remote) }
-		conn := pluginrpctest.NewConn(t, build, host)
-		return pluginrpc.NewClient(pluginrpctest.Released(t, conn, "../../proto/released.binpb"), host)
-	})
-}
-
 func TestService_ContractOfRequiredVerification(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		personaltest.RunRequiredVerification(t, func(t *testing.T, host personal.Host) personal.Service {

@@ -44,7 +44,7 @@ func (r *run) identities(c *check) {
 	c.is(personal.OpSessions, "method", len(list) == 1 && list[0].Method == method)
 	record, err := r.client.User(r.administer(), id)
 	c.ok(personal.OpUser, err)
-	c.is(personal.OpUser, "identities", len(record.Identities) == 1 && record.Identities[0].Identity == identity && !record.Identities[0].Void)
+	c.is(personal.OpUser, "identities", len(record.Identities) == 1 && record.Identities[0].Identity == identity)
 	c.explains(u.login, personal.ReasonIdentities, true)
 
 	unlink := personal.UnlinkIdentityRequest{Identity: identity, UserID: id}

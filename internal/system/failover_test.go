@@ -50,7 +50,7 @@ func outlive(t *testing.T, cluster *testkit.PostgresCluster, database string, af
 	var hosts []*system
 	data := ""
 	for range 3 {
-		s := start(t, options{database: database, settings: cheap + unthrottled + unverified + oldLinks, data: data})
+		s := start(t, options{database: database, settings: cheap + unthrottled + unverified + mailedLinks, data: data})
 		hosts = append(hosts, s)
 		data = filepath.Join(t.TempDir(), "data")
 		if err := os.Mkdir(data, 0o700); err != nil {

@@ -53,10 +53,10 @@ func TestMain(m *testing.M) {
 const (
 	cheap       = "[password]\nmemory_kib = 1024\ntime = 1\n"
 	unthrottled = "[throttle]\nenabled = false\n"
-	unverified  = "[registration]\nemail_verification = \"off\"\n"                       // no mail follows a registration
-	oldLinks    = "[recovery]\nurl = \"https://site.example/recover#token={token}\"\n" + // which the last release knows
+	unverified  = "[registration]\nemail_verification = \"off\"\n" // no mail follows a registration
+	mailedLinks = "[recovery]\nurl = \"https://site.example/recover#token={token}\"\n" +
 		"[email]\nurl = \"https://site.example/email#token={token}\"\n"
-	links = oldLinks +
+	links = mailedLinks +
 		"[deletion]\nurl = \"https://site.example/keep#token={token}\"\n" +
 		"[registration]\nurl = \"https://site.example/verify#token={token}\"\n"
 )
@@ -68,7 +68,6 @@ type options struct {
 	flags    []string // beside those every test needs
 	env      []string // NAME=value, likewise
 	data     string   // the data folder; empty: a new one
-	host     string   // the program of the last release; empty: the one under test
 	basePath string
 	alwaysOK bool // the host was told to send status 200 only
 }
@@ -80,7 +79,6 @@ type system struct {
 	data     string
 	database string // its URL
 	alwaysOK bool
-	released bool     // the host is that of the last release
 	log      *journal // all output of the host and, through it, of the plugin
 	process  *os.Process
 	ended    chan struct{} // closed when the process has ended; exit is set by then
@@ -223,9 +221,6 @@ func linkAnother(t testing.TB, data string) (version string) {
 func launch(t testing.TB, o options) *system {
 	t.Helper()
 	paths := testkit.Binaries(t)
-	if o.host != "" {
-		paths.Host = o.host
-	}
 	if o.data == "" {
 		o.data = filepath.Join(t.TempDir(), "data")
 	}
@@ -234,7 +229,7 @@ func launch(t testing.TB, o options) *system {
 		t.Fatal(err)
 	}
 	args := []string{"serve", "--addr", "127.0.0.1:0", "--data", o.data, "--settings", settings}
-	if o.host == "" && !slices.Contains(o.flags, "--plugin") {
+	if !slices.Contains(o.flags, "--plugin") {
 		linkPlugin(t, o.data)
 	}
 	if !installed.in(o.data) {
@@ -243,7 +238,7 @@ func launch(t testing.TB, o options) *system {
 	if o.basePath != "" {
 		args = append(args, "--base-path", o.basePath)
 	}
-	s := &system{data: o.data, database: o.database, alwaysOK: o.alwaysOK, released: o.host != "", log: &journal{}, ended: make(chan struct{}),
+	s := &system{data: o.data, database: o.database, alwaysOK: o.alwaysOK, log: &journal{}, ended: make(chan struct{}),
 		client: newClient()}
 	cmd := exec.Command(paths.Host, append(args, o.flags...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "PERSONAL_DATABASE=" + o.database}

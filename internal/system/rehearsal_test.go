@@ -124,7 +124,7 @@ var plantedFaults = []plantedFault{
 	},
 	{
 		"the name is lost between plugin and host", "shared/pluginrpc/convert_generated.go",
-		"	personalv1UserProfile.Name = source.Name\n", "	if !FAULT {\n		personalv1UserProfile.Name = source.Name\n	}\n",
+		"	personalv1Profile.Name = source.Name\n", "	if !FAULT {\n		personalv1Profile.Name = source.Name\n	}\n",
 		"register", "Register", "name",
 	},
 	{

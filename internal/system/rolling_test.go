@@ -22,22 +22,21 @@ import (
 // TestNodes_RollingSwapLosesNothing runs the commands of docs/several-nodes.md that swap
 // three hosts on one database to another version, one after the other, and back, while
 // users send each request to another node than the previous one: no request may fail, and
-// every mail and event is delivered, even if a node dies at the end. With
-// PERSONAL_TEST_RELEASED the old version is the last release.
+// every mail and event is delivered, even if a node dies at the end.
 func TestNodes_RollingSwapLosesNothing(t *testing.T) {
 	const page, next = "docs/several-nodes.md", "1.3.0"
 	blocks := blocksRunBy(t, page, "TestNodes_RollingSwapLosesNothing")
 	if len(blocks) != 4 {
 		t.Fatalf("%s has %d blocks of commands for this test, want 4: install, migrate, swap, roll back", page, len(blocks))
 	}
-	binary, old := testkit.OtherPlugin(t)
+	binary, old := testkit.AnotherBuild(t, 2)
 	database := testkit.Postgres(t)
 	control := &sandbox{dir: t.TempDir(), stopped: true}
 	var nodes []*system
 	for i := range 3 {
 		home := filepath.Join(control.dir, fmt.Sprintf("node%d", i+1))
 		node := start(t, options{
-			database: database, settings: cheap + unthrottled + oldLinks, data: filepath.Join(home, "data"),
+			database: database, settings: cheap + unthrottled + links, data: filepath.Join(home, "data"),
 			flags: []string{"--plugin", binary, "--bake", "2s"},
 		})
 		if err := os.Symlink(filepath.Dir(testkit.Binaries(t).Host), filepath.Join(home, "bin")); err != nil {

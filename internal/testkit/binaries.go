@@ -19,14 +19,6 @@ import (
 // programs host-sample and personal, such as bin after make build.
 const BinariesVariable = "PERSONAL_TEST_BINARIES"
 
-// ReleasedVariable is the environment variable with the path of the last release's
-// plugin, see .ci/skew.
-const ReleasedVariable = "PERSONAL_TEST_RELEASED"
-
-// ReleasedHostVariable is the environment variable with the path of the last release's
-// sample host, see .ci/skew.
-const ReleasedHostVariable = "PERSONAL_TEST_RELEASED_HOST"
-
 // gcFlagsVariable is the environment variable with what make test says to the compiler if it uses
 // the race detector.
 const gcFlagsVariable = "PERSONAL_TEST_GCFLAGS"
@@ -51,17 +43,6 @@ func Binaries(t testing.TB) Paths {
 		t.Fatalf("building the programs under test: %v", err)
 	}
 	return paths
-}
-
-// OtherPlugin returns a plugin of another version than the one under test, to swap with,
-// and its version: the last release's plugin if ReleasedVariable names it, else
-// AnotherBuild(t, 2).
-func OtherPlugin(t testing.TB) (binary, version string) {
-	t.Helper()
-	if released := os.Getenv(ReleasedVariable); released != "" {
-		return released, versionOf(t, released)
-	}
-	return AnotherBuild(t, 2)
 }
 
 // AnotherBuild returns a copy of the plugin under test, and its version. The copy has n more

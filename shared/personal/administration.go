@@ -335,7 +335,6 @@ type Reason string
 const (
 	ReasonNoAccount      Reason = "no_account"        // no user has the login, e-mail or id
 	ReasonEmailSignInOff Reason = "email_sign_in_off" // they enter their e-mail, and the site accepts only logins
-	ReasonLoginNotEmail  Reason = "login_not_email"   // their login is an e-mail, but not theirs: it cannot be used to sign in
 	ReasonDisabled       Reason = "disabled"          // by an administrator
 	ReasonDeleted        Reason = "deleted"           // by the user; Until: when the account is erased
 	ReasonUnverified     Reason = "unverified"        // they must confirm their e-mail first; Until: when the account is erased
@@ -349,11 +348,9 @@ const (
 	ReasonTwoFactor      Reason = "two_factor"        // a code is needed; Count: their recovery codes
 	ReasonTwoFactorKey   Reason = "two_factor_key"    // the secret key of the second factor is missing
 	ReasonPasskeys       Reason = "passkeys"          // Count: passkeys that sign them in
-	ReasonPasskeysVoid   Reason = "passkeys_void"     // Count: passkeys that sign them in only after they proved who they are (an older version has changed their credentials)
 	ReasonMailWaiting    Reason = "mail_waiting"      // Kind, Since, Until: the next attempt, Count: attempts so far
 	ReasonMailRefused    Reason = "mail_refused"      // Kind, Since, Reply
 	ReasonFailed         Reason = "failed"            // wrong passwords or codes: Count, Since: the last one, Address
-	ReasonIdentitiesVoid Reason = "identities_void"   // an older version has changed the account's credentials; Count: identities to be linked again
 	ReasonMissingFields  Reason = "missing_fields"    // Count: user fields without a valid value, which the site may ask for
 	ReasonNothing        Reason = "nothing"           // nothing prevents them from signing in
 )

@@ -52,14 +52,10 @@ const (
 	MaxIdentities = 20
 )
 
-// LinkedIdentity is an identity of an account. It is void after a version that does not know
-// identities has changed the password, the second factor or the state of the account. It signs
-// no one in until it is linked again. No identity of an account without password and e-mail is
-// void.
+// LinkedIdentity is an identity of an account.
 type LinkedIdentity struct {
 	Identity
 	Linked time.Time `json:"linked"` // UTC
-	Void   bool      `json:"void,omitempty"`
 }
 
 // LinkIdentityRequest has the parameters of [Administration.LinkIdentity].

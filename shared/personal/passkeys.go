@@ -71,9 +71,6 @@ type Passkey struct {
 	Created  time.Time `json:"created"`            // UTC
 	LastUsed time.Time `json:"last_used,omitzero"` // UTC; zero: it was not used yet
 	BackedUp bool      `json:"backed_up"`          // the authenticator says that it is synchronised between devices
-	// Void: an older version has changed the account's credentials since. It signs no one in and
-	// gives no proof until the user proves who they are with the password and its ID.
-	Void bool `json:"void,omitempty"`
 }
 
 // RenamePasskeyRequest has the parameters of [Service.RenamePasskey].

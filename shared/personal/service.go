@@ -287,7 +287,6 @@ type ProveRequest struct {
 	Credentials Credentials
 	Password    string
 	Code        string // of the second factor
-	ID          string // of a passkey that the password and a code lift; "" for none
 	Attempt     string // at which the passkey responded
 	Credential  string // the response, as JSON
 	FieldErrors FieldErrors

@@ -123,13 +123,11 @@ func TestSupport_EveryReasonHasTextsForWhatItCarries(t *testing.T) {
 		personal.ReasonCodesBlocked:   {"until"},
 		personal.ReasonTwoFactor:      {"count"},
 		personal.ReasonPasskeys:       {"count"},
-		personal.ReasonPasskeysVoid:   {"count"},
 		personal.ReasonMailWaiting:    {"kind", "since", "until", "count"},
 		personal.ReasonMailRefused:    {"kind", "since", "reply"},
 		personal.ReasonFailed:         {"count", "since", "address"},
 		personal.ReasonMissingFields:  {"count"},
 		personal.ReasonIdentities:     {"count"},
-		personal.ReasonIdentitiesVoid: {"count"},
 		"flat_battery":                {"limit", "kind", "address", "count", "since", "reply", "until"},
 	}
 	shown := map[string]string{

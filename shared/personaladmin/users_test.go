@@ -435,7 +435,7 @@ func TestUserTwoFactor_RemovalAsksFirst(t *testing.T) {
 // withPasskeys gives the user two passkeys, of which the second is void.
 func (p *fakeUsers) withPasskeys() {
 	p.user.Passkeys = []personal.Passkey{
-		{ID: "8", Name: script, Created: second(4), BackedUp: true}, {ID: "7", Name: "Phone", Created: second(1), LastUsed: second(5), Void: true},
+		{ID: "8", Name: script, Created: second(4), BackedUp: true}, {ID: "7", Name: "Phone", Created: second(1), LastUsed: second(5)},
 	}
 }
 
@@ -460,7 +460,7 @@ func TestUserIdentities_AreUnlinked(t *testing.T) {
 	wantNone(t, b.page(t, "/admin/users/42"), form)
 	p.user.Identities = []personal.LinkedIdentity{
 		{Identity: personal.Identity{Issuer: "https://op.example", Subject: script}, Linked: second(4)},
-		{Identity: personal.Identity{Issuer: "https://idp.example", Subject: "a b"}, Linked: second(1), Void: true},
+		{Identity: personal.Identity{Issuer: "https://idp.example", Subject: "a b"}, Linked: second(1)},
 	}
 	wantAll(t, b.page(t, "/admin/users/42"), form, `name="issuer" value="https://idp.example"`, `name="subject" value="a b"`)
 	wantNoMarkup(t, b.page(t, "/admin/users/42"))

@@ -398,7 +398,6 @@ type identityData struct {
 	Issuer  string `json:"issuer"`
 	Subject string `json:"subject"`
 	Linked  string `json:"linked"`
-	Void    bool   `json:"void"`
 }
 
 type knownAddressData struct {
@@ -435,7 +434,7 @@ func newExportData(e personal.Export) exportData {
 		d.KnownAddresses = append(d.KnownAddresses, knownAddressData{a.Address, formatTime(a.LastSeen)})
 	}
 	for _, i := range e.Identities {
-		d.Identities = append(d.Identities, identityData{i.Issuer, i.Subject, formatTime(i.Linked), i.Void})
+		d.Identities = append(d.Identities, identityData{i.Issuer, i.Subject, formatTime(i.Linked)})
 	}
 	for _, v := range e.Events {
 		d.Events = append(d.Events, eventData{v.Type, formatTime(v.Time), v.Address, v.Actor})

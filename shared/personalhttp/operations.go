@@ -264,7 +264,6 @@ func prove(ctx context.Context, s personal.Service, in *input) (any, error) {
 		Credentials: in.credentials,
 		Password:    in.text("password"),
 		Code:        in.text("code"),
-		ID:          in.text("id"),
 		Attempt:     in.text("attempt"),
 		Credential:  in.object("credential"),
 	}

@@ -63,8 +63,8 @@ func TestOperations_PassParametersToService(t *testing.T) {
 		{"profile", "GET", "profile/", "", "", pair},
 		{"profile saved", "POST", "profile/", asJSON, `{"name":null,"login":"x","age":"42"}`,
 			personal.UpdateProfileRequest{Credentials: pair, Fields: fields{"name": {}, "login": text("x"), "age": text("42")}}},
-		{"prove", "POST", "prove/", form, "password=a&code=b&id=c&attempt=d&credential=e&proof=f&proof=g",
-			personal.ProveRequest{Credentials: pair, Password: "a", Code: "b", ID: "c", Attempt: "d", Credential: "e"}},
+		{"prove", "POST", "prove/", form, "password=a&code=b&attempt=d&credential=e&proof=f&proof=g",
+			personal.ProveRequest{Credentials: pair, Password: "a", Code: "b", Attempt: "d", Credential: "e"}},
 		{"prove repeated", "POST", "prove/", form, "attempt=a&attempt=b", nil},
 		{"prove with a number", "POST", "prove/", asJSON, `{"password":1}`,
 			personal.ProveRequest{Credentials: pair, FieldErrors: fieldErrors{"password": personal.FieldErrorInvalidType}}},
@@ -202,7 +202,7 @@ func TestOperations_ReturnContractData(t *testing.T) {
 			Sessions:       []personal.Session{{ID: "s", Created: at, LastSeen: at, Expires: at, Address: "192.0.2.1", Agent: "A", Current: true, Method: "oidc"}},
 			Passkeys:       []personal.Passkey{{ID: "p", Name: "P", Created: at, LastUsed: at, BackedUp: true}},
 			KnownAddresses: []personal.KnownAddress{{Address: "192.0.2.1", LastSeen: at}},
-			Identities:     []personal.LinkedIdentity{{Identity: personal.Identity{Issuer: "https://op.example", Subject: "7"}, Linked: at, Void: true}},
+			Identities:     []personal.LinkedIdentity{{Identity: personal.Identity{Issuer: "https://op.example", Subject: "7"}, Linked: at}},
 			Events:         []personal.ExportedEvent{{Type: personal.EventSignedIn, Time: at, Address: "192.0.2.1", Actor: personal.ActorUser}},
 			PendingMails:   []personal.PendingMail{{Kind: "recovery", Created: at}},
 			Truncated:      true,
@@ -261,7 +261,7 @@ func TestOperations_ReturnContractData(t *testing.T) {
 			`,"sessions":[{"id":"s","created":` + utc + `,"last_seen":` + utc + `,"expires":` + utc + `,"address":"192.0.2.1","agent":"A","current":true,"method":"oidc"}]` +
 			`,"passkeys":[{"id":"p","name":"P","created":` + utc + `,"last_used":` + utc + `,"backed_up":true}]` +
 			`,"known_addresses":[{"address":"192.0.2.1","last_seen":` + utc + `}]` +
-			`,"identities":[{"issuer":"https://op.example","subject":"7","linked":` + utc + `,"void":true}]` +
+			`,"identities":[{"issuer":"https://op.example","subject":"7","linked":` + utc + `}]` +
 			`,"events":[{"type":"signed_in","time":` + utc + `,"address":"192.0.2.1","actor":"user"}]` +
 			`,"pending_mails":[{"kind":"recovery","created":` + utc + `}],"truncated":true}}`,
 	} {

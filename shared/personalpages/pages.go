@@ -63,7 +63,6 @@ const (
 	passkeysPath      = Path + "/passkeys"
 	addPasskeyPath    = Path + "/passkeys/add"
 	renamePasskeyPath = Path + "/passkeys/rename"
-	liftPasskeyPath   = Path + "/passkeys/use-again"
 	removePasskeyPath = Path + "/passkeys/remove"
 	beginPasskeyPath  = Path + "/passkeys/begin" // for the script
 

@@ -23,7 +23,6 @@ func (p passkeyPages) route(mux *http.ServeMux) {
 	mux.Handle("GET "+passkeysPath, p.requireUser(p.list))
 	p.provenForm(mux, addPasskeyPath, form{build: p.addForm, submit: p.add, instead: p.notYet})
 	p.accountForm(mux, renamePasskeyPath, form{build: p.renameForm, submit: p.rename})
-	p.accountForm(mux, liftPasskeyPath, form{build: p.liftForm, submit: p.lift})
 	p.provenForm(mux, removePasskeyPath, form{build: p.removeForm, submit: p.remove})
 }
 
@@ -114,12 +113,12 @@ func (p passkeyPages) begin(w http.ResponseWriter, r *http.Request) {
 
 // passkeyList is what the template of the list gets.
 type passkeyList struct {
-	Passkeys                  []personal.Passkey
-	Confirm                   *section // how to confirm the e-mail, which is needed first; else nil
-	Full                      string   // said if there is no room for another one; else empty
-	Add, Rename, Lift, Remove string   // paths
-	Removed                   bool     // a passkey was: the script says so to the browser
-	Begin                     string
+	Passkeys            []personal.Passkey
+	Confirm             *section // how to confirm the e-mail, which is needed first; else nil
+	Full                string   // said if there is no room for another one; else empty
+	Add, Rename, Remove string   // paths
+	Removed             bool     // a passkey was: the script says so to the browser
+	Begin               string
 }
 
 func (p passkeyPages) list(w http.ResponseWriter, r *http.Request) {
@@ -131,7 +130,7 @@ func (p passkeyPages) list(w http.ResponseWriter, r *http.Request) {
 	}
 	user, _ := personalhttp.UserFrom(r.Context())
 	body := passkeyList{
-		Passkeys: passkeys, Add: addPasskeyPath, Rename: renamePasskeyPath, Lift: liftPasskeyPath, Remove: removePasskeyPath,
+		Passkeys: passkeys, Add: addPasskeyPath, Rename: renamePasskeyPath, Remove: removePasskeyPath,
 		Removed: r.URL.Query().Has("removed"), Begin: beginPasskeyPath,
 	}
 	switch {
@@ -229,36 +228,6 @@ func (p passkeyPages) rename(_ http.ResponseWriter, r *http.Request, posted ui.P
 		Credentials: c, ID: r.URL.Query().Get("id"), Name: posted.Get("name"),
 	})
 	return done{operation: "passkeys_rename", next: passkeysPath}, err
-}
-
-// liftForm asks for the password, and the code of a second factor, to make a void passkey valid
-// again: a proof does not do that.
-func (p passkeyPages) liftForm(r *http.Request) (formPage, error) {
-	passkey, err := p.chosen(r)
-	if err != nil {
-		return formPage{}, err
-	}
-	user, _ := personalhttp.UserFrom(r.Context())
-	r = withoutProof(r)
-	return formPage{
-		Title: p.text(r, "passkey_lift"), Lead: p.text(r, "passkey_lift_lead", passkey.Name),
-		Form: ui.Form{
-			Action: passkeyURL(liftPasskeyPath, passkey.ID), Submit: p.text(r, "passkey_lift_button"), User: user.Profile.Login,
-			Controls: p.withCode(r, p.currentPassword(r, "password")...),
-		},
-		Asides: []aside{p.aside(r, "passkeys_back_question", "passkeys_back_link", passkeysPath)},
-	}, nil
-}
-
-func (p passkeyPages) lift(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	c, _ := p.session.Credentials(r)
-	proof, err := p.Service.Prove(r.Context(), personal.ProveRequest{
-		Credentials: c, Password: posted.Get("password"), Code: posted.Get("code"), ID: r.URL.Query().Get("id"),
-	})
-	if err == nil {
-		keepProof(w, r, proof)
-	}
-	return done{next: passkeysPath}, err
 }
 
 func (p passkeyPages) removeForm(r *http.Request) (formPage, error) {

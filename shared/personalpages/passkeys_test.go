@@ -331,41 +331,6 @@ func TestPasskeys_RenameAndRemove(t *testing.T) {
 	b.post("/account/passkeys/remove?id=p1").shows(t, 409, "Add an e-mail address, a password or another way to sign in first.")
 }
 
-// A passkey that an older version has made void becomes valid by the password and a code, also
-// where the browser has a proof.
-func TestPasskeys_VoidOneIsUsedAgain(t *testing.T) {
-	m := withPasskeys(withTwoFactor(newModule()))
-	m.profile.TwoFactor = true
-	void := personal.Passkey{ID: "p3", Name: "Old <phone>", Void: true}
-	m.PasskeysFunc = func(context.Context, personal.Credentials) ([]personal.Passkey, error) {
-		return []personal.Passkey{void, {ID: "p1", Name: "Laptop"}}, nil
-	}
-	prove := m.ProveFunc
-	var lifted []string
-	m.ProveFunc = func(ctx context.Context, r personal.ProveRequest) (personal.Proof, error) {
-		proof, err := prove(ctx, r)
-		if err == nil {
-			lifted = append(lifted, r.ID)
-		}
-		return proof, err
-	}
-	b := newBrowser(t, m)
-	b.hold(first, 0)
-	b.jar["proof"] = &http.Cookie{Name: "proof", Value: rightProof}
-	list := b.get("/account/passkeys")
-	list.shows(t, 200, "does not sign you in", `href="/account/passkeys/use-again?id=p3"`)
-	list.lacks(t, "use-again?id=p1")
-	const page = "/account/passkeys/use-again?id=p3"
-	b.get(page).shows(t, 200, "“Old &lt;phone&gt;” does not sign you in", `name="password"`, `name="code"`, `value="anna"`)
-	b.get("/account/passkeys/use-again?id=p9").shows(t, 404)
-	b.post(page, "password", "wrong", "code", rightCode).shows(t, 422, `id="field-password-error">`)
-	b.post(page, "password", "correct horse", "code", "000000").shows(t, 422, `id="field-code-error">`)
-	b.post(page, "password", "correct horse", "code", rightCode).leads(t, "/account/passkeys")
-	if diff := cmp.Diff([]string{"p3"}, lifted); diff != "" || b.jar["proof"] == nil {
-		t.Errorf("lifted (-want +got):\n%s\ngot the proof %v, want one", diff, b.jar["proof"])
-	}
-}
-
 func TestPasskeys_PasswordPageRemovesThem(t *testing.T) {
 	for posted, want := range map[string]bool{"true": true, "": false} {
 		m := withPasskeys(newModule())

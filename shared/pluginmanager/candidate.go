@@ -205,7 +205,7 @@ func (m *Manager) configure(ctx context.Context, p *instance, again bool) error 
 		return err
 	}
 	if err := p.Configure(ctx, pluginrpc.Configuration{
-		DatabaseURL: m.config.DatabaseURL, Settings: settings, Settles: true, SecretKeys: keys, AccountURL: m.config.AccountURL,
+		DatabaseURL: m.config.DatabaseURL, Settings: settings, SecretKeys: keys, AccountURL: m.config.AccountURL,
 	}); err != nil {
 		return err
 	}

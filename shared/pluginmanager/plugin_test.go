@@ -248,9 +248,6 @@ func runPlugin(f folder) {
 		f.write("settings", string(c.Settings))
 		f.write("account URL", c.AccountURL)
 		f.write("keys", string(bytes.Join(c.SecretKeys, []byte(" "))))
-		if !c.Settles {
-			return nil, &pluginrpc.PermanentError{Reason: "the host does not settle"}
-		}
 		return &module{folder: f, version: version, mode: mode, turn: make(chan struct{}, 1)}, nil
 	}
 	pluginrpc.Serve(build, pluginrpc.ServeOptions{})

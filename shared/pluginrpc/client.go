@@ -330,7 +330,7 @@ func (c *Client) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecover
 
 // RemoveOwnTwoFactor switches the second factor off.
 func (c *Client) RemoveOwnTwoFactor(ctx context.Context, r personal.RemoveOwnTwoFactorRequest) (personal.Credentials, error) {
-	return result(ctx, credentialsOf)(c.service.EndTwoFactor(ctx, convert.removeOwnTwoFactorToPB(r)))
+	return result(ctx, credentialsOf)(c.service.RemoveOwnTwoFactor(ctx, convert.removeOwnTwoFactorToPB(r)))
 }
 
 // BeginPasskey begins a sign-in or a proof with a passkey.
@@ -422,7 +422,7 @@ func (c *Client) RevokeUserSession(ctx context.Context, r personal.RevokeUserSes
 
 // RevokeUserSessions ends every session of a user.
 func (c *Client) RevokeUserSessions(ctx context.Context, id int64) error {
-	_, err := c.administration.EndUserSessions(ctx, &personalv1.EndUserSessionsRequest{Id: id})
+	_, err := c.administration.RevokeUserSessions(ctx, &personalv1.RevokeUserSessionsRequest{Id: id})
 	return err
 }
 
@@ -525,7 +525,7 @@ func (c *hostClient) SendMail(ctx context.Context, m personal.Mail) error {
 
 // PublishEvent passes an event to the host.
 func (c *hostClient) PublishEvent(ctx context.Context, e personal.Event) error {
-	_, err := c.client.PublishEvent(ctx, convert.eventToPB(e))
+	_, err := c.client.PublishEvent(ctx, &personalv1.PublishEventRequest{Event: convert.eventToPB(e)})
 	return err
 }
 

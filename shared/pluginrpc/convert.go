@@ -33,8 +33,8 @@ type converter interface {
 	inputsFromPB(map[string]*personalv1.Input) map[string]personal.Input
 	credentialsToPB(personal.Credentials) *personalv1.Credentials
 	credentialsFromPB(*personalv1.Credentials) personal.Credentials
-	profileToPB(personal.Profile) (*personalv1.UserProfile, error)
-	profileFromPB(*personalv1.UserProfile) personal.Profile
+	profileToPB(personal.Profile) (*personalv1.Profile, error)
+	profileFromPB(*personalv1.Profile) personal.Profile
 	sessionsToPB([]personal.Session) []*personalv1.Session
 	sessionsFromPB([]*personalv1.Session) []personal.Session
 	fieldsToPB([]personal.Field) []*personalv1.Field
@@ -45,125 +45,85 @@ type converter interface {
 
 	// The service.
 
-	// goverter:map FieldErrors Faults
 	authorizeToPB(personal.AuthorizeRequest) *personalv1.AuthorizeRequest
-	// goverter:map Faults FieldErrors
 	authorizeFromPB(*personalv1.AuthorizeRequest) personal.AuthorizeRequest
 	authorizedToPB(personal.SignedIn) (*personalv1.AuthorizeResponse, error)
 	authorizedFromPB(*personalv1.AuthorizeResponse) personal.SignedIn
 
-	// goverter:map FieldErrors Faults
 	registerToPB(personal.RegisterRequest) *personalv1.RegisterRequest
-	// goverter:map Faults FieldErrors
 	registerFromPB(*personalv1.RegisterRequest) personal.RegisterRequest
 	// goverter:ignore Unverified
 	registeredToPB(personal.SignedIn) (*personalv1.RegisterResponse, error)
 	registeredFromPB(*personalv1.RegisterResponse) personal.SignedIn
 
-	// goverter:map FieldErrors Faults
 	recoverToPB(personal.RecoverRequest) *personalv1.RecoverRequest
-	// goverter:map Faults FieldErrors
 	recoverFromPB(*personalv1.RecoverRequest) personal.RecoverRequest
 
-	// goverter:map FieldErrors Faults
 	recoverConfirmToPB(personal.RecoverConfirmRequest) *personalv1.RecoverConfirmRequest
-	// goverter:map Faults FieldErrors
 	recoverConfirmFromPB(*personalv1.RecoverConfirmRequest) personal.RecoverConfirmRequest
 
 	updateProfileToPB(personal.UpdateProfileRequest) *personalv1.UpdateProfileRequest
 	updateProfileFromPB(*personalv1.UpdateProfileRequest) personal.UpdateProfileRequest
 
-	// goverter:map FieldErrors Faults
 	proveToPB(personal.ProveRequest) *personalv1.ProveRequest
-	// goverter:map Faults FieldErrors
 	proveFromPB(*personalv1.ProveRequest) personal.ProveRequest
 	provedToPB(personal.Proof) *personalv1.ProveResponse
 	provedFromPB(*personalv1.ProveResponse) personal.Proof
 
-	// goverter:map FieldErrors Faults
 	changePasswordToPB(personal.ChangePasswordRequest) *personalv1.ChangePasswordRequest
-	// goverter:map Faults FieldErrors
 	changePasswordFromPB(*personalv1.ChangePasswordRequest) personal.ChangePasswordRequest
 
-	// goverter:map FieldErrors Faults
 	changeEmailToPB(personal.ChangeEmailRequest) *personalv1.ChangeEmailRequest
-	// goverter:map Faults FieldErrors
 	changeEmailFromPB(*personalv1.ChangeEmailRequest) personal.ChangeEmailRequest
 
-	// goverter:map FieldErrors Faults
 	confirmEmailToPB(personal.ConfirmEmailRequest) *personalv1.ConfirmEmailRequest
-	// goverter:map Faults FieldErrors
 	confirmEmailFromPB(*personalv1.ConfirmEmailRequest) personal.ConfirmEmailRequest
 
-	// goverter:map FieldErrors Faults
 	logoutToPB(personal.LogoutRequest) *personalv1.LogoutRequest
-	// goverter:map Faults FieldErrors
 	logoutFromPB(*personalv1.LogoutRequest) personal.LogoutRequest
 
-	// goverter:map FieldErrors Faults
 	revokeSessionToPB(personal.RevokeSessionRequest) *personalv1.RevokeSessionRequest
-	// goverter:map Faults FieldErrors
 	revokeSessionFromPB(*personalv1.RevokeSessionRequest) personal.RevokeSessionRequest
 
-	// goverter:map FieldErrors Faults
 	resendVerificationToPB(personal.ResendVerificationRequest) *personalv1.ResendVerificationRequest
-	// goverter:map Faults FieldErrors
 	resendVerificationFromPB(*personalv1.ResendVerificationRequest) personal.ResendVerificationRequest
 
 	featuresToPB(personal.Features) *personalv1.FeaturesResponse
 	featuresFromPB(*personalv1.FeaturesResponse) personal.Features
 
-	// goverter:map FieldErrors Faults
 	exportToPB(personal.ExportRequest) *personalv1.ExportRequest
-	// goverter:map Faults FieldErrors
 	exportFromPB(*personalv1.ExportRequest) personal.ExportRequest
 	exportedToPB(personal.Export) (*personalv1.ExportResponse, error)
 	exportedFromPB(*personalv1.ExportResponse) personal.Export
 
-	// goverter:map FieldErrors Faults
 	deleteToPB(personal.DeleteRequest) *personalv1.DeleteRequest
-	// goverter:map Faults FieldErrors
 	deleteFromPB(*personalv1.DeleteRequest) personal.DeleteRequest
 
-	// goverter:map FieldErrors Faults
 	undoDeleteToPB(personal.UndoDeleteRequest) *personalv1.UndoDeleteRequest
-	// goverter:map Faults FieldErrors
 	undoDeleteFromPB(*personalv1.UndoDeleteRequest) personal.UndoDeleteRequest
 
-	// goverter:map FieldErrors Faults
 	beginTwoFactorToPB(personal.BeginTwoFactorRequest) *personalv1.BeginTwoFactorRequest
-	// goverter:map Faults FieldErrors
 	beginTwoFactorFromPB(*personalv1.BeginTwoFactorRequest) personal.BeginTwoFactorRequest
 	begunTwoFactorToPB(personal.TwoFactorSecret) *personalv1.BeginTwoFactorResponse
 	begunTwoFactorFromPB(*personalv1.BeginTwoFactorResponse) personal.TwoFactorSecret
 
-	// goverter:map FieldErrors Faults
 	confirmTwoFactorToPB(personal.ConfirmTwoFactorRequest) *personalv1.ConfirmTwoFactorRequest
-	// goverter:map Faults FieldErrors
 	confirmTwoFactorFromPB(*personalv1.ConfirmTwoFactorRequest) personal.ConfirmTwoFactorRequest
 	confirmedTwoFactorToPB(personal.ConfirmedTwoFactor) *personalv1.ConfirmTwoFactorResponse
 	confirmedTwoFactorFromPB(*personalv1.ConfirmTwoFactorResponse) personal.ConfirmedTwoFactor
 
-	// goverter:map FieldErrors Faults
 	renewRecoveryCodesToPB(personal.RenewRecoveryCodesRequest) *personalv1.RenewRecoveryCodesRequest
-	// goverter:map Faults FieldErrors
 	renewRecoveryCodesFromPB(*personalv1.RenewRecoveryCodesRequest) personal.RenewRecoveryCodesRequest
 
-	// goverter:map FieldErrors Faults
-	removeOwnTwoFactorToPB(personal.RemoveOwnTwoFactorRequest) *personalv1.EndTwoFactorRequest
-	// goverter:map Faults FieldErrors
-	removeOwnTwoFactorFromPB(*personalv1.EndTwoFactorRequest) personal.RemoveOwnTwoFactorRequest
+	removeOwnTwoFactorToPB(personal.RemoveOwnTwoFactorRequest) *personalv1.RemoveOwnTwoFactorRequest
+	removeOwnTwoFactorFromPB(*personalv1.RemoveOwnTwoFactorRequest) personal.RemoveOwnTwoFactorRequest
 
-	// goverter:map FieldErrors Faults
 	beginPasskeyToPB(personal.BeginPasskeyRequest) *personalv1.BeginPasskeyRequest
-	// goverter:map Faults FieldErrors
 	beginPasskeyFromPB(*personalv1.BeginPasskeyRequest) personal.BeginPasskeyRequest
 	begunPasskeyToPB(personal.PasskeyAttempt) *personalv1.BeginPasskeyResponse
 	begunPasskeyFromPB(*personalv1.BeginPasskeyResponse) personal.PasskeyAttempt
 
-	// goverter:map FieldErrors Faults
 	authorizePasskeyToPB(personal.AuthorizePasskeyRequest) *personalv1.AuthorizePasskeyRequest
-	// goverter:map Faults FieldErrors
 	authorizePasskeyFromPB(*personalv1.AuthorizePasskeyRequest) personal.AuthorizePasskeyRequest
 	// goverter:autoMap SignedIn
 	authorizedPasskeyToPB(personal.PasskeySignedIn) (*personalv1.AuthorizePasskeyResponse, error)
@@ -171,30 +131,22 @@ type converter interface {
 	authorizedPasskeyFromPB(*personalv1.AuthorizePasskeyResponse) personal.PasskeySignedIn
 	signedInByPasskeyFromPB(*personalv1.AuthorizePasskeyResponse) personal.SignedIn
 
-	// goverter:map FieldErrors Faults
 	addPasskeyToPB(personal.AddPasskeyRequest) *personalv1.AddPasskeyRequest
-	// goverter:map Faults FieldErrors
 	addPasskeyFromPB(*personalv1.AddPasskeyRequest) personal.AddPasskeyRequest
 	addedPasskeyToPB(personal.PasskeyAttempt) *personalv1.AddPasskeyResponse
 	addedPasskeyFromPB(*personalv1.AddPasskeyResponse) personal.PasskeyAttempt
 
-	// goverter:map FieldErrors Faults
 	confirmPasskeyToPB(personal.ConfirmPasskeyRequest) *personalv1.ConfirmPasskeyRequest
-	// goverter:map Faults FieldErrors
 	confirmPasskeyFromPB(*personalv1.ConfirmPasskeyRequest) personal.ConfirmPasskeyRequest
 	passkeyToPB(personal.Passkey) *personalv1.Passkey
 	passkeyFromPB(*personalv1.Passkey) personal.Passkey
 	passkeysToPB([]personal.Passkey) []*personalv1.Passkey
 	passkeysFromPB([]*personalv1.Passkey) []personal.Passkey
 
-	// goverter:map FieldErrors Faults
 	renamePasskeyToPB(personal.RenamePasskeyRequest) *personalv1.RenamePasskeyRequest
-	// goverter:map Faults FieldErrors
 	renamePasskeyFromPB(*personalv1.RenamePasskeyRequest) personal.RenamePasskeyRequest
 
-	// goverter:map FieldErrors Faults
 	removePasskeyToPB(personal.RemovePasskeyRequest) *personalv1.RemovePasskeyRequest
-	// goverter:map Faults FieldErrors
 	removePasskeyFromPB(*personalv1.RemovePasskeyRequest) personal.RemovePasskeyRequest
 
 	// The administration.
@@ -220,15 +172,8 @@ type converter interface {
 	auditEntriesFromPB(*personalv1.AuditEntriesRequest) personal.AuditEntriesRequest
 	auditPageToPB(personal.AuditPage) *personalv1.AuditEntriesResponse
 	auditPageFromPB(*personalv1.AuditEntriesResponse) personal.AuditPage
-	// goverter:autoMap Event
-	auditEntryToPB(personal.AuditEntry) *personalv1.AuditEntry
-	// goverter:map . Event | auditedEvent
-	auditEntryFromPB(*personalv1.AuditEntry) personal.AuditEntry
-	auditedEventFromPB(*personalv1.AuditEntry) personal.Event
 
-	// goverter:map UserID Id
 	removeTwoFactorToPB(personal.RemoveTwoFactorRequest) *personalv1.RemoveTwoFactorRequest
-	// goverter:map Id UserID
 	removeTwoFactorFromPB(*personalv1.RemoveTwoFactorRequest) personal.RemoveTwoFactorRequest
 
 	createUserToPB(personal.CreateUserRequest) *personalv1.CreateUserRequest
@@ -268,8 +213,8 @@ type converter interface {
 	schemaFromPB(*personalv1.UserFieldsResponse) personal.Schema
 	mailToPB(personal.Mail) *personalv1.SendMailRequest
 	mailFromPB(*personalv1.SendMailRequest) personal.Mail
-	eventToPB(personal.Event) *personalv1.PublishEventRequest
-	eventFromPB(*personalv1.PublishEventRequest) personal.Event
+	eventToPB(personal.Event) *personalv1.Event
+	eventFromPB(*personalv1.Event) personal.Event
 
 	// The life cycle.
 

@@ -21,7 +21,7 @@ func (c *converters) addPasskeyFromPB(source *v1.AddPasskeyRequest) personal.Add
 		personalAddPasskeyRequest.Password = (*source).Password
 		personalAddPasskeyRequest.Code = (*source).Code
 		personalAddPasskeyRequest.Proof = (*source).Proof
-		personalAddPasskeyRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalAddPasskeyRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalAddPasskeyRequest
 }
@@ -31,7 +31,7 @@ func (c *converters) addPasskeyToPB(source personal.AddPasskeyRequest) *v1.AddPa
 	personalv1AddPasskeyRequest.Password = source.Password
 	personalv1AddPasskeyRequest.Code = source.Code
 	personalv1AddPasskeyRequest.Proof = source.Proof
-	personalv1AddPasskeyRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1AddPasskeyRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1AddPasskeyRequest
 }
 func (c *converters) addedPasskeyFromPB(source *v1.AddPasskeyResponse) personal.PasskeyAttempt {
@@ -72,37 +72,13 @@ func (c *converters) auditEntriesToPB(source personal.AuditEntriesRequest) *v1.A
 	personalv1AuditEntriesRequest.Limit = intToPB(source.Limit)
 	return &personalv1AuditEntriesRequest
 }
-func (c *converters) auditEntryFromPB(source *v1.AuditEntry) personal.AuditEntry {
-	var personalAuditEntry personal.AuditEntry
-	if source != nil {
-		personalAuditEntry.Event = auditedEvent(source)
-		personalAuditEntry.Cursor = (*source).Cursor
-	}
-	return personalAuditEntry
-}
-func (c *converters) auditEntryToPB(source personal.AuditEntry) *v1.AuditEntry {
-	var personalv1AuditEntry v1.AuditEntry
-	personalv1AuditEntry.Cursor = source.Cursor
-	personalv1AuditEntry.Id = source.Event.ID
-	personalv1AuditEntry.Type = string(source.Event.Type)
-	personalv1AuditEntry.Time = timeToPB(source.Event.Time)
-	personalv1AuditEntry.UserId = source.Event.UserID
-	personalv1AuditEntry.Address = source.Event.Address
-	personalv1AuditEntry.RequestId = source.Event.RequestID
-	personalv1AuditEntry.Actor = string(source.Event.Actor)
-	personalv1AuditEntry.ActorName = source.Event.ActorName
-	personalv1AuditEntry.Fields = source.Event.Fields
-	personalv1AuditEntry.Count = intToPB(source.Event.Count)
-	personalv1AuditEntry.Method = source.Event.Method
-	return &personalv1AuditEntry
-}
 func (c *converters) auditPageFromPB(source *v1.AuditEntriesResponse) personal.AuditPage {
 	var personalAuditPage personal.AuditPage
 	if source != nil {
 		if (*source).Entries != nil {
 			personalAuditPage.Entries = make([]personal.AuditEntry, len((*source).Entries))
 			for i := 0; i < len((*source).Entries); i++ {
-				personalAuditPage.Entries[i] = c.auditEntryFromPB((*source).Entries[i])
+				personalAuditPage.Entries[i] = c.pPersonalv1AuditEntryToPersonalAuditEntry((*source).Entries[i])
 			}
 		}
 		personalAuditPage.Next = (*source).Next
@@ -114,28 +90,11 @@ func (c *converters) auditPageToPB(source personal.AuditPage) *v1.AuditEntriesRe
 	if source.Entries != nil {
 		personalv1AuditEntriesResponse.Entries = make([]*v1.AuditEntry, len(source.Entries))
 		for i := 0; i < len(source.Entries); i++ {
-			personalv1AuditEntriesResponse.Entries[i] = c.auditEntryToPB(source.Entries[i])
+			personalv1AuditEntriesResponse.Entries[i] = c.personalAuditEntryToPPersonalv1AuditEntry(source.Entries[i])
 		}
 	}
 	personalv1AuditEntriesResponse.Next = source.Next
 	return &personalv1AuditEntriesResponse
-}
-func (c *converters) auditedEventFromPB(source *v1.AuditEntry) personal.Event {
-	var personalEvent personal.Event
-	if source != nil {
-		personalEvent.ID = (*source).Id
-		personalEvent.Type = personal.EventType((*source).Type)
-		personalEvent.Time = timeFromPB((*source).Time)
-		personalEvent.UserID = (*source).UserId
-		personalEvent.Address = (*source).Address
-		personalEvent.RequestID = (*source).RequestId
-		personalEvent.Actor = personal.Actor((*source).Actor)
-		personalEvent.ActorName = (*source).ActorName
-		personalEvent.Fields = (*source).Fields
-		personalEvent.Method = (*source).Method
-		personalEvent.Count = intFromPB((*source).Count)
-	}
-	return personalEvent
 }
 func (c *converters) authorizeFromPB(source *v1.AuthorizeRequest) personal.AuthorizeRequest {
 	var personalAuthorizeRequest personal.AuthorizeRequest
@@ -143,7 +102,7 @@ func (c *converters) authorizeFromPB(source *v1.AuthorizeRequest) personal.Autho
 		personalAuthorizeRequest.Login = (*source).Login
 		personalAuthorizeRequest.Password = (*source).Password
 		personalAuthorizeRequest.Code = (*source).Code
-		personalAuthorizeRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalAuthorizeRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalAuthorizeRequest
 }
@@ -153,7 +112,7 @@ func (c *converters) authorizePasskeyFromPB(source *v1.AuthorizePasskeyRequest) 
 		personalAuthorizePasskeyRequest.Attempt = (*source).Attempt
 		personalAuthorizePasskeyRequest.Credential = (*source).Credential
 		personalAuthorizePasskeyRequest.Code = (*source).Code
-		personalAuthorizePasskeyRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalAuthorizePasskeyRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalAuthorizePasskeyRequest
 }
@@ -162,15 +121,15 @@ func (c *converters) authorizePasskeyToPB(source personal.AuthorizePasskeyReques
 	personalv1AuthorizePasskeyRequest.Attempt = source.Attempt
 	personalv1AuthorizePasskeyRequest.Credential = source.Credential
 	personalv1AuthorizePasskeyRequest.Code = source.Code
-	personalv1AuthorizePasskeyRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1AuthorizePasskeyRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1AuthorizePasskeyRequest
 }
 func (c *converters) authorizeToPB(source personal.AuthorizeRequest) *v1.AuthorizeRequest {
 	var personalv1AuthorizeRequest v1.AuthorizeRequest
 	personalv1AuthorizeRequest.Login = source.Login
 	personalv1AuthorizeRequest.Password = source.Password
-	personalv1AuthorizeRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
 	personalv1AuthorizeRequest.Code = source.Code
+	personalv1AuthorizeRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1AuthorizeRequest
 }
 func (c *converters) authorizedFromPB(source *v1.AuthorizeResponse) personal.SignedIn {
@@ -192,22 +151,22 @@ func (c *converters) authorizedPasskeyFromPB(source *v1.AuthorizePasskeyResponse
 func (c *converters) authorizedPasskeyToPB(source personal.PasskeySignedIn) (*v1.AuthorizePasskeyResponse, error) {
 	var personalv1AuthorizePasskeyResponse v1.AuthorizePasskeyResponse
 	personalv1AuthorizePasskeyResponse.Credentials = c.credentialsToPB(source.SignedIn.Credentials)
-	pPersonalv1UserProfile, err := c.profileToPB(source.SignedIn.Profile)
+	pPersonalv1Profile, err := c.profileToPB(source.SignedIn.Profile)
 	if err != nil {
 		return nil, err
 	}
-	personalv1AuthorizePasskeyResponse.Profile = pPersonalv1UserProfile
+	personalv1AuthorizePasskeyResponse.Profile = pPersonalv1Profile
 	personalv1AuthorizePasskeyResponse.Proof = c.personalProofToPPersonalv1Proof(source.Proof)
 	return &personalv1AuthorizePasskeyResponse, nil
 }
 func (c *converters) authorizedToPB(source personal.SignedIn) (*v1.AuthorizeResponse, error) {
 	var personalv1AuthorizeResponse v1.AuthorizeResponse
 	personalv1AuthorizeResponse.Credentials = c.credentialsToPB(source.Credentials)
-	pPersonalv1UserProfile, err := c.profileToPB(source.Profile)
+	pPersonalv1Profile, err := c.profileToPB(source.Profile)
 	if err != nil {
 		return nil, err
 	}
-	personalv1AuthorizeResponse.Profile = pPersonalv1UserProfile
+	personalv1AuthorizeResponse.Profile = pPersonalv1Profile
 	return &personalv1AuthorizeResponse, nil
 }
 func (c *converters) beginPasskeyFromPB(source *v1.BeginPasskeyRequest) personal.BeginPasskeyRequest {
@@ -215,7 +174,7 @@ func (c *converters) beginPasskeyFromPB(source *v1.BeginPasskeyRequest) personal
 	if source != nil {
 		personalBeginPasskeyRequest.Credentials = c.credentialsFromPB((*source).Credentials)
 		personalBeginPasskeyRequest.Purpose = personal.PasskeyPurpose((*source).Purpose)
-		personalBeginPasskeyRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalBeginPasskeyRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalBeginPasskeyRequest
 }
@@ -223,7 +182,7 @@ func (c *converters) beginPasskeyToPB(source personal.BeginPasskeyRequest) *v1.B
 	var personalv1BeginPasskeyRequest v1.BeginPasskeyRequest
 	personalv1BeginPasskeyRequest.Credentials = c.credentialsToPB(source.Credentials)
 	personalv1BeginPasskeyRequest.Purpose = string(source.Purpose)
-	personalv1BeginPasskeyRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1BeginPasskeyRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1BeginPasskeyRequest
 }
 func (c *converters) beginTwoFactorFromPB(source *v1.BeginTwoFactorRequest) personal.BeginTwoFactorRequest {
@@ -232,7 +191,7 @@ func (c *converters) beginTwoFactorFromPB(source *v1.BeginTwoFactorRequest) pers
 		personalBeginTwoFactorRequest.Credentials = c.credentialsFromPB((*source).Credentials)
 		personalBeginTwoFactorRequest.Password = (*source).Password
 		personalBeginTwoFactorRequest.Proof = (*source).Proof
-		personalBeginTwoFactorRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalBeginTwoFactorRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalBeginTwoFactorRequest
 }
@@ -240,8 +199,8 @@ func (c *converters) beginTwoFactorToPB(source personal.BeginTwoFactorRequest) *
 	var personalv1BeginTwoFactorRequest v1.BeginTwoFactorRequest
 	personalv1BeginTwoFactorRequest.Credentials = c.credentialsToPB(source.Credentials)
 	personalv1BeginTwoFactorRequest.Password = source.Password
-	personalv1BeginTwoFactorRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
 	personalv1BeginTwoFactorRequest.Proof = source.Proof
+	personalv1BeginTwoFactorRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1BeginTwoFactorRequest
 }
 func (c *converters) begunPasskeyFromPB(source *v1.BeginPasskeyResponse) personal.PasskeyAttempt {
@@ -280,7 +239,7 @@ func (c *converters) changeEmailFromPB(source *v1.ChangeEmailRequest) personal.C
 		personalChangeEmailRequest.Email = (*source).Email
 		personalChangeEmailRequest.Code = (*source).Code
 		personalChangeEmailRequest.Proof = (*source).Proof
-		personalChangeEmailRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalChangeEmailRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalChangeEmailRequest
 }
@@ -289,9 +248,9 @@ func (c *converters) changeEmailToPB(source personal.ChangeEmailRequest) *v1.Cha
 	personalv1ChangeEmailRequest.Credentials = c.credentialsToPB(source.Credentials)
 	personalv1ChangeEmailRequest.Password = source.Password
 	personalv1ChangeEmailRequest.Email = source.Email
-	personalv1ChangeEmailRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
 	personalv1ChangeEmailRequest.Code = source.Code
 	personalv1ChangeEmailRequest.Proof = source.Proof
+	personalv1ChangeEmailRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1ChangeEmailRequest
 }
 func (c *converters) changePasswordFromPB(source *v1.ChangePasswordRequest) personal.ChangePasswordRequest {
@@ -304,7 +263,7 @@ func (c *converters) changePasswordFromPB(source *v1.ChangePasswordRequest) pers
 		personalChangePasswordRequest.Code = (*source).Code
 		personalChangePasswordRequest.Proof = (*source).Proof
 		personalChangePasswordRequest.RemovePasskeys = (*source).RemovePasskeys
-		personalChangePasswordRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalChangePasswordRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalChangePasswordRequest
 }
@@ -314,10 +273,10 @@ func (c *converters) changePasswordToPB(source personal.ChangePasswordRequest) *
 	personalv1ChangePasswordRequest.OldPassword = source.OldPassword
 	personalv1ChangePasswordRequest.Password = source.Password
 	personalv1ChangePasswordRequest.ConfirmPassword = source.ConfirmPassword
-	personalv1ChangePasswordRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
 	personalv1ChangePasswordRequest.Code = source.Code
 	personalv1ChangePasswordRequest.Proof = source.Proof
 	personalv1ChangePasswordRequest.RemovePasskeys = source.RemovePasskeys
+	personalv1ChangePasswordRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1ChangePasswordRequest
 }
 func (c *converters) configurationFromPB(source *v1.ConfigureRequest) Configuration {
@@ -325,7 +284,6 @@ func (c *converters) configurationFromPB(source *v1.ConfigureRequest) Configurat
 	if source != nil {
 		pluginrpcConfiguration.DatabaseURL = (*source).DatabaseUrl
 		pluginrpcConfiguration.Settings = (*source).Settings
-		pluginrpcConfiguration.Settles = (*source).Settles
 		pluginrpcConfiguration.SecretKeys = (*source).SecretKeys
 		pluginrpcConfiguration.AccountURL = (*source).AccountUrl
 	}
@@ -335,7 +293,6 @@ func (c *converters) configurationToPB(source Configuration) *v1.ConfigureReques
 	var personalv1ConfigureRequest v1.ConfigureRequest
 	personalv1ConfigureRequest.DatabaseUrl = source.DatabaseURL
 	personalv1ConfigureRequest.Settings = source.Settings
-	personalv1ConfigureRequest.Settles = source.Settles
 	personalv1ConfigureRequest.SecretKeys = source.SecretKeys
 	personalv1ConfigureRequest.AccountUrl = source.AccountURL
 	return &personalv1ConfigureRequest
@@ -345,15 +302,15 @@ func (c *converters) confirmEmailFromPB(source *v1.ConfirmEmailRequest) personal
 	if source != nil {
 		personalConfirmEmailRequest.Token = (*source).Token
 		personalConfirmEmailRequest.Login = (*source).Login
-		personalConfirmEmailRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalConfirmEmailRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalConfirmEmailRequest
 }
 func (c *converters) confirmEmailToPB(source personal.ConfirmEmailRequest) *v1.ConfirmEmailRequest {
 	var personalv1ConfirmEmailRequest v1.ConfirmEmailRequest
 	personalv1ConfirmEmailRequest.Token = source.Token
-	personalv1ConfirmEmailRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
 	personalv1ConfirmEmailRequest.Login = source.Login
+	personalv1ConfirmEmailRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1ConfirmEmailRequest
 }
 func (c *converters) confirmPasskeyFromPB(source *v1.ConfirmPasskeyRequest) personal.ConfirmPasskeyRequest {
@@ -363,7 +320,7 @@ func (c *converters) confirmPasskeyFromPB(source *v1.ConfirmPasskeyRequest) pers
 		personalConfirmPasskeyRequest.Attempt = (*source).Attempt
 		personalConfirmPasskeyRequest.Credential = (*source).Credential
 		personalConfirmPasskeyRequest.Name = (*source).Name
-		personalConfirmPasskeyRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalConfirmPasskeyRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalConfirmPasskeyRequest
 }
@@ -373,7 +330,7 @@ func (c *converters) confirmPasskeyToPB(source personal.ConfirmPasskeyRequest) *
 	personalv1ConfirmPasskeyRequest.Attempt = source.Attempt
 	personalv1ConfirmPasskeyRequest.Credential = source.Credential
 	personalv1ConfirmPasskeyRequest.Name = source.Name
-	personalv1ConfirmPasskeyRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1ConfirmPasskeyRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1ConfirmPasskeyRequest
 }
 func (c *converters) confirmTwoFactorFromPB(source *v1.ConfirmTwoFactorRequest) personal.ConfirmTwoFactorRequest {
@@ -381,7 +338,7 @@ func (c *converters) confirmTwoFactorFromPB(source *v1.ConfirmTwoFactorRequest) 
 	if source != nil {
 		personalConfirmTwoFactorRequest.Credentials = c.credentialsFromPB((*source).Credentials)
 		personalConfirmTwoFactorRequest.Code = (*source).Code
-		personalConfirmTwoFactorRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalConfirmTwoFactorRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalConfirmTwoFactorRequest
 }
@@ -389,7 +346,7 @@ func (c *converters) confirmTwoFactorToPB(source personal.ConfirmTwoFactorReques
 	var personalv1ConfirmTwoFactorRequest v1.ConfirmTwoFactorRequest
 	personalv1ConfirmTwoFactorRequest.Credentials = c.credentialsToPB(source.Credentials)
 	personalv1ConfirmTwoFactorRequest.Code = source.Code
-	personalv1ConfirmTwoFactorRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1ConfirmTwoFactorRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1ConfirmTwoFactorRequest
 }
 func (c *converters) confirmedTwoFactorFromPB(source *v1.ConfirmTwoFactorResponse) personal.ConfirmedTwoFactor {
@@ -402,8 +359,8 @@ func (c *converters) confirmedTwoFactorFromPB(source *v1.ConfirmTwoFactorRespons
 }
 func (c *converters) confirmedTwoFactorToPB(source personal.ConfirmedTwoFactor) *v1.ConfirmTwoFactorResponse {
 	var personalv1ConfirmTwoFactorResponse v1.ConfirmTwoFactorResponse
-	personalv1ConfirmTwoFactorResponse.RecoveryCodes = source.RecoveryCodes
 	personalv1ConfirmTwoFactorResponse.Credentials = c.credentialsToPB(source.Credentials)
+	personalv1ConfirmTwoFactorResponse.RecoveryCodes = source.RecoveryCodes
 	return &personalv1ConfirmTwoFactorResponse
 }
 func (c *converters) createUserFromPB(source *v1.CreateUserRequest) personal.CreateUserRequest {
@@ -447,7 +404,7 @@ func (c *converters) deleteFromPB(source *v1.DeleteRequest) personal.DeleteReque
 		personalDeleteRequest.Password = (*source).Password
 		personalDeleteRequest.Code = (*source).Code
 		personalDeleteRequest.Proof = (*source).Proof
-		personalDeleteRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalDeleteRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalDeleteRequest
 }
@@ -455,17 +412,17 @@ func (c *converters) deleteToPB(source personal.DeleteRequest) *v1.DeleteRequest
 	var personalv1DeleteRequest v1.DeleteRequest
 	personalv1DeleteRequest.Credentials = c.credentialsToPB(source.Credentials)
 	personalv1DeleteRequest.Password = source.Password
-	personalv1DeleteRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
 	personalv1DeleteRequest.Code = source.Code
 	personalv1DeleteRequest.Proof = source.Proof
+	personalv1DeleteRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1DeleteRequest
 }
-func (c *converters) eventFromPB(source *v1.PublishEventRequest) personal.Event {
+func (c *converters) eventFromPB(source *v1.Event) personal.Event {
 	var personalEvent personal.Event
 	if source != nil {
 		personalEvent.ID = (*source).Id
-		personalEvent.Type = personal.EventType((*source).Type)
 		personalEvent.Time = timeFromPB((*source).Time)
+		personalEvent.Type = personal.EventType((*source).Type)
 		personalEvent.UserID = (*source).UserId
 		personalEvent.Address = (*source).Address
 		personalEvent.RequestID = (*source).RequestId
@@ -477,20 +434,20 @@ func (c *converters) eventFromPB(source *v1.PublishEventRequest) personal.Event 
 	}
 	return personalEvent
 }
-func (c *converters) eventToPB(source personal.Event) *v1.PublishEventRequest {
-	var personalv1PublishEventRequest v1.PublishEventRequest
-	personalv1PublishEventRequest.Id = source.ID
-	personalv1PublishEventRequest.Type = string(source.Type)
-	personalv1PublishEventRequest.Time = timeToPB(source.Time)
-	personalv1PublishEventRequest.UserId = source.UserID
-	personalv1PublishEventRequest.Address = source.Address
-	personalv1PublishEventRequest.RequestId = source.RequestID
-	personalv1PublishEventRequest.Actor = string(source.Actor)
-	personalv1PublishEventRequest.ActorName = source.ActorName
-	personalv1PublishEventRequest.Fields = source.Fields
-	personalv1PublishEventRequest.Count = intToPB(source.Count)
-	personalv1PublishEventRequest.Method = source.Method
-	return &personalv1PublishEventRequest
+func (c *converters) eventToPB(source personal.Event) *v1.Event {
+	var personalv1Event v1.Event
+	personalv1Event.Id = source.ID
+	personalv1Event.Type = string(source.Type)
+	personalv1Event.Time = timeToPB(source.Time)
+	personalv1Event.UserId = source.UserID
+	personalv1Event.Address = source.Address
+	personalv1Event.RequestId = source.RequestID
+	personalv1Event.Actor = string(source.Actor)
+	personalv1Event.ActorName = source.ActorName
+	personalv1Event.Fields = source.Fields
+	personalv1Event.Method = source.Method
+	personalv1Event.Count = intToPB(source.Count)
+	return &personalv1Event
 }
 func (c *converters) explainFromPB(source *v1.ExplainRequest) personal.ExplainRequest {
 	var personalExplainRequest personal.ExplainRequest
@@ -551,7 +508,7 @@ func (c *converters) exportFromPB(source *v1.ExportRequest) personal.ExportReque
 		personalExportRequest.Password = (*source).Password
 		personalExportRequest.Code = (*source).Code
 		personalExportRequest.Proof = (*source).Proof
-		personalExportRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalExportRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalExportRequest
 }
@@ -559,9 +516,9 @@ func (c *converters) exportToPB(source personal.ExportRequest) *v1.ExportRequest
 	var personalv1ExportRequest v1.ExportRequest
 	personalv1ExportRequest.Credentials = c.credentialsToPB(source.Credentials)
 	personalv1ExportRequest.Password = source.Password
-	personalv1ExportRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
 	personalv1ExportRequest.Code = source.Code
 	personalv1ExportRequest.Proof = source.Proof
+	personalv1ExportRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1ExportRequest
 }
 func (c *converters) exportedFromPB(source *v1.ExportResponse) personal.Export {
@@ -604,40 +561,40 @@ func (c *converters) exportedFromPB(source *v1.ExportResponse) personal.Export {
 func (c *converters) exportedToPB(source personal.Export) (*v1.ExportResponse, error) {
 	var personalv1ExportResponse v1.ExportResponse
 	personalv1ExportResponse.UserId = source.UserID
-	pPersonalv1UserProfile, err := c.profileToPB(source.Profile)
+	pPersonalv1Profile, err := c.profileToPB(source.Profile)
 	if err != nil {
 		return nil, err
 	}
-	personalv1ExportResponse.Profile = pPersonalv1UserProfile
+	personalv1ExportResponse.Profile = pPersonalv1Profile
 	personalv1ExportResponse.Created = timeToPB(source.Created)
 	personalv1ExportResponse.Updated = timeToPB(source.Updated)
 	personalv1ExportResponse.Sessions = c.sessionsToPB(source.Sessions)
+	personalv1ExportResponse.Passkeys = c.passkeysToPB(source.Passkeys)
 	if source.KnownAddresses != nil {
 		personalv1ExportResponse.KnownAddresses = make([]*v1.KnownAddress, len(source.KnownAddresses))
 		for i := 0; i < len(source.KnownAddresses); i++ {
 			personalv1ExportResponse.KnownAddresses[i] = c.personalKnownAddressToPPersonalv1KnownAddress(source.KnownAddresses[i])
 		}
 	}
+	if source.Identities != nil {
+		personalv1ExportResponse.Identities = make([]*v1.LinkedIdentity, len(source.Identities))
+		for j := 0; j < len(source.Identities); j++ {
+			personalv1ExportResponse.Identities[j] = c.personalLinkedIdentityToPPersonalv1LinkedIdentity(source.Identities[j])
+		}
+	}
 	if source.Events != nil {
 		personalv1ExportResponse.Events = make([]*v1.ExportedEvent, len(source.Events))
-		for j := 0; j < len(source.Events); j++ {
-			personalv1ExportResponse.Events[j] = c.personalExportedEventToPPersonalv1ExportedEvent(source.Events[j])
+		for k := 0; k < len(source.Events); k++ {
+			personalv1ExportResponse.Events[k] = c.personalExportedEventToPPersonalv1ExportedEvent(source.Events[k])
 		}
 	}
 	if source.PendingMails != nil {
 		personalv1ExportResponse.PendingMails = make([]*v1.PendingMail, len(source.PendingMails))
-		for k := 0; k < len(source.PendingMails); k++ {
-			personalv1ExportResponse.PendingMails[k] = c.personalPendingMailToPPersonalv1PendingMail(source.PendingMails[k])
+		for l := 0; l < len(source.PendingMails); l++ {
+			personalv1ExportResponse.PendingMails[l] = c.personalPendingMailToPPersonalv1PendingMail(source.PendingMails[l])
 		}
 	}
 	personalv1ExportResponse.Truncated = source.Truncated
-	personalv1ExportResponse.Passkeys = c.passkeysToPB(source.Passkeys)
-	if source.Identities != nil {
-		personalv1ExportResponse.Identities = make([]*v1.LinkedIdentity, len(source.Identities))
-		for l := 0; l < len(source.Identities); l++ {
-			personalv1ExportResponse.Identities[l] = c.personalLinkedIdentityToPPersonalv1LinkedIdentity(source.Identities[l])
-		}
-	}
 	return &personalv1ExportResponse, nil
 }
 func (c *converters) featuresFromPB(source *v1.FeaturesResponse) personal.Features {
@@ -693,12 +650,14 @@ func (c *converters) fieldToPB(source personal.Field) *v1.Field {
 	personalv1Field.Name = source.Name
 	personalv1Field.Type = string(source.Type)
 	personalv1Field.Label = localTextToPB(source.Label)
+	personalv1Field.Hint = localTextToPB(source.Hint)
 	personalv1Field.Required = source.Required
 	personalv1Field.Default = defaultInput(source.Default)
 	personalv1Field.MaxLength = intToPB(source.MaxLength)
 	personalv1Field.Min = source.Min
 	personalv1Field.Max = source.Max
 	personalv1Field.Pattern = source.Pattern
+	personalv1Field.PatternMessage = localTextToPB(source.PatternMessage)
 	if source.Options != nil {
 		personalv1Field.Options = make([]*v1.Option, len(source.Options))
 		for i := 0; i < len(source.Options); i++ {
@@ -709,8 +668,6 @@ func (c *converters) fieldToPB(source personal.Field) *v1.Field {
 	personalv1Field.ReadOnly = source.ReadOnly
 	personalv1Field.Order = intToPB(source.Order)
 	personalv1Field.Group = source.Group
-	personalv1Field.Hint = localTextToPB(source.Hint)
-	personalv1Field.PatternMessage = localTextToPB(source.PatternMessage)
 	return &personalv1Field
 }
 func (c *converters) fieldsFillFromPB(source *v1.FieldsFillResponse) personal.FieldsFill {
@@ -777,14 +734,14 @@ func (c *converters) findUsersToPB(source personal.FindUsersRequest) *v1.FindUse
 	var personalv1FindUsersRequest v1.FindUsersRequest
 	personalv1FindUsersRequest.Search = source.Search
 	personalv1FindUsersRequest.State = string(source.State)
-	personalv1FindUsersRequest.After = source.After
-	personalv1FindUsersRequest.Limit = intToPB(source.Limit)
 	personalv1FindUsersRequest.Since = timeToPB(source.Since)
 	personalv1FindUsersRequest.Until = timeToPB(source.Until)
 	personalv1FindUsersRequest.Field = source.Field
 	personalv1FindUsersRequest.Value = source.Value
 	personalv1FindUsersRequest.Fields = source.Fields
 	personalv1FindUsersRequest.Oldest = source.Oldest
+	personalv1FindUsersRequest.After = source.After
+	personalv1FindUsersRequest.Limit = intToPB(source.Limit)
 	return &personalv1FindUsersRequest
 }
 func (c *converters) identityFromPB(source *v1.Identity) personal.Identity {
@@ -866,8 +823,8 @@ func (c *converters) linkIdentityToPB(source personal.LinkIdentityRequest) *v1.L
 	var personalv1LinkIdentityRequest v1.LinkIdentityRequest
 	personalv1LinkIdentityRequest.Identity = c.identityToPB(source.Identity)
 	personalv1LinkIdentityRequest.Credentials = c.credentialsToPB(source.Credentials)
-	personalv1LinkIdentityRequest.UserId = source.UserID
 	personalv1LinkIdentityRequest.Proof = source.Proof
+	personalv1LinkIdentityRequest.UserId = source.UserID
 	return &personalv1LinkIdentityRequest
 }
 func (c *converters) logoutFromPB(source *v1.LogoutRequest) personal.LogoutRequest {
@@ -875,7 +832,7 @@ func (c *converters) logoutFromPB(source *v1.LogoutRequest) personal.LogoutReque
 	if source != nil {
 		personalLogoutRequest.Credentials = c.credentialsFromPB((*source).Credentials)
 		personalLogoutRequest.All = (*source).All
-		personalLogoutRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalLogoutRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalLogoutRequest
 }
@@ -883,7 +840,7 @@ func (c *converters) logoutToPB(source personal.LogoutRequest) *v1.LogoutRequest
 	var personalv1LogoutRequest v1.LogoutRequest
 	personalv1LogoutRequest.Credentials = c.credentialsToPB(source.Credentials)
 	personalv1LogoutRequest.All = source.All
-	personalv1LogoutRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1LogoutRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1LogoutRequest
 }
 func (c *converters) mailFromPB(source *v1.SendMailRequest) personal.Mail {
@@ -917,11 +874,11 @@ func (c *converters) openedFromPB(source *v1.SignInResponse) personal.OpenedSess
 func (c *converters) openedToPB(source personal.OpenedSession) (*v1.SignInResponse, error) {
 	var personalv1SignInResponse v1.SignInResponse
 	personalv1SignInResponse.Credentials = c.credentialsToPB(source.SignedIn.Credentials)
-	pPersonalv1UserProfile, err := c.profileToPB(source.SignedIn.Profile)
+	pPersonalv1Profile, err := c.profileToPB(source.SignedIn.Profile)
 	if err != nil {
 		return nil, err
 	}
-	personalv1SignInResponse.Profile = pPersonalv1UserProfile
+	personalv1SignInResponse.Profile = pPersonalv1Profile
 	personalv1SignInResponse.Proof = c.personalProofToPPersonalv1Proof(source.Proof)
 	return &personalv1SignInResponse, nil
 }
@@ -937,11 +894,11 @@ func (c *converters) pPersonalUserToPPersonalv1User(source *personal.User) (*v1.
 		personalv1User.Created = timeToPB((*source).Created)
 		personalv1User.Updated = timeToPB((*source).Updated)
 		personalv1User.LastSeen = timeToPB((*source).LastSeen)
+		personalv1User.LastSignIn = timeToPB((*source).LastSignIn)
 		personalv1User.EmailVerified = (*source).EmailVerified
+		personalv1User.TwoFactor = (*source).TwoFactor
 		personalv1User.UnverifiedEmail = (*source).UnverifiedEmail
 		personalv1User.EraseAt = timeToPB((*source).EraseAt)
-		personalv1User.TwoFactor = (*source).TwoFactor
-		personalv1User.LastSignIn = timeToPB((*source).LastSignIn)
 		if (*source).Fields != nil {
 			personalv1User.Fields = make([]*v1.ProfileField, len((*source).Fields))
 			for i := 0; i < len((*source).Fields); i++ {
@@ -956,6 +913,14 @@ func (c *converters) pPersonalUserToPPersonalv1User(source *personal.User) (*v1.
 	}
 	return pPersonalv1User, nil
 }
+func (c *converters) pPersonalv1AuditEntryToPersonalAuditEntry(source *v1.AuditEntry) personal.AuditEntry {
+	var personalAuditEntry personal.AuditEntry
+	if source != nil {
+		personalAuditEntry.Event = c.eventFromPB((*source).Event)
+		personalAuditEntry.Cursor = (*source).Cursor
+	}
+	return personalAuditEntry
+}
 func (c *converters) pPersonalv1CheckToPluginrpcCheck(source *v1.Check) Check {
 	var pluginrpcCheck Check
 	if source != nil {
@@ -965,6 +930,14 @@ func (c *converters) pPersonalv1CheckToPluginrpcCheck(source *v1.Check) Check {
 		pluginrpcCheck.Reason = (*source).Reason
 	}
 	return pluginrpcCheck
+}
+func (c *converters) pPersonalv1DifferenceToPluginrpcDifference(source *v1.Difference) Difference {
+	var pluginrpcDifference Difference
+	if source != nil {
+		pluginrpcDifference.Operation = (*source).Operation
+		pluginrpcDifference.Field = (*source).Field
+	}
+	return pluginrpcDifference
 }
 func (c *converters) pPersonalv1ExportedEventToPersonalExportedEvent(source *v1.ExportedEvent) personal.ExportedEvent {
 	var personalExportedEvent personal.ExportedEvent
@@ -1034,7 +1007,6 @@ func (c *converters) pPersonalv1LinkedIdentityToPersonalLinkedIdentity(source *v
 	if source != nil {
 		personalLinkedIdentity.Identity = c.identityFromPB((*source).Identity)
 		personalLinkedIdentity.Linked = timeFromPB((*source).Linked)
-		personalLinkedIdentity.Void = (*source).Void
 	}
 	return personalLinkedIdentity
 }
@@ -1071,21 +1043,13 @@ func (c *converters) pPersonalv1RehearsalCheckToPluginrpcRehearsalCheck(source *
 		if (*source).Differences != nil {
 			pluginrpcRehearsalCheck.Differences = make([]Difference, len((*source).Differences))
 			for i := 0; i < len((*source).Differences); i++ {
-				pluginrpcRehearsalCheck.Differences[i] = c.pPersonalv1RehearsalDifferenceToPluginrpcDifference((*source).Differences[i])
+				pluginrpcRehearsalCheck.Differences[i] = c.pPersonalv1DifferenceToPluginrpcDifference((*source).Differences[i])
 			}
 		}
 		pluginrpcRehearsalCheck.Reason = (*source).Reason
 		pluginrpcRehearsalCheck.Interrupted = (*source).Interrupted
 	}
 	return pluginrpcRehearsalCheck
-}
-func (c *converters) pPersonalv1RehearsalDifferenceToPluginrpcDifference(source *v1.RehearsalDifference) Difference {
-	var pluginrpcDifference Difference
-	if source != nil {
-		pluginrpcDifference.Operation = (*source).Operation
-		pluginrpcDifference.Field = (*source).Field
-	}
-	return pluginrpcDifference
 }
 func (c *converters) pPersonalv1SessionToPersonalSession(source *v1.Session) personal.Session {
 	var personalSession personal.Session
@@ -1117,15 +1081,15 @@ func (c *converters) pPersonalv1UserToPPersonalUser(source *v1.User) *personal.U
 		personalUser.Login = (*source).Login
 		personalUser.Name = (*source).Name
 		personalUser.Email = (*source).Email
+		personalUser.EmailVerified = (*source).EmailVerified
+		personalUser.UnverifiedEmail = (*source).UnverifiedEmail
 		personalUser.Disabled = (*source).Disabled
+		personalUser.EraseAt = timeFromPB((*source).EraseAt)
+		personalUser.TwoFactor = (*source).TwoFactor
 		personalUser.Created = timeFromPB((*source).Created)
 		personalUser.Updated = timeFromPB((*source).Updated)
 		personalUser.LastSeen = timeFromPB((*source).LastSeen)
 		personalUser.LastSignIn = timeFromPB((*source).LastSignIn)
-		personalUser.EmailVerified = (*source).EmailVerified
-		personalUser.TwoFactor = (*source).TwoFactor
-		personalUser.UnverifiedEmail = (*source).UnverifiedEmail
-		personalUser.EraseAt = timeFromPB((*source).EraseAt)
 		if (*source).Fields != nil {
 			personalUser.Fields = make([]personal.ProfileField, len((*source).Fields))
 			for i := 0; i < len((*source).Fields); i++ {
@@ -1143,15 +1107,15 @@ func (c *converters) pPersonalv1UserToPersonalUser(source *v1.User) personal.Use
 		personalUser.Login = (*source).Login
 		personalUser.Name = (*source).Name
 		personalUser.Email = (*source).Email
+		personalUser.EmailVerified = (*source).EmailVerified
+		personalUser.UnverifiedEmail = (*source).UnverifiedEmail
 		personalUser.Disabled = (*source).Disabled
+		personalUser.EraseAt = timeFromPB((*source).EraseAt)
+		personalUser.TwoFactor = (*source).TwoFactor
 		personalUser.Created = timeFromPB((*source).Created)
 		personalUser.Updated = timeFromPB((*source).Updated)
 		personalUser.LastSeen = timeFromPB((*source).LastSeen)
 		personalUser.LastSignIn = timeFromPB((*source).LastSignIn)
-		personalUser.EmailVerified = (*source).EmailVerified
-		personalUser.TwoFactor = (*source).TwoFactor
-		personalUser.UnverifiedEmail = (*source).UnverifiedEmail
-		personalUser.EraseAt = timeFromPB((*source).EraseAt)
 		if (*source).Fields != nil {
 			personalUser.Fields = make([]personal.ProfileField, len((*source).Fields))
 			for i := 0; i < len((*source).Fields); i++ {
@@ -1168,8 +1132,8 @@ func (c *converters) pPersonalv1VerdictToPersonalVerdict(source *v1.Verdict) per
 		personalVerdict.Action = personal.Action((*source).Action)
 		personalVerdict.Limit = (*source).Limit
 		personalVerdict.Address = (*source).Address
-		personalVerdict.Until = timeFromPB((*source).Until)
 		personalVerdict.Since = timeFromPB((*source).Since)
+		personalVerdict.Until = timeFromPB((*source).Until)
 		personalVerdict.Kind = (*source).Kind
 		personalVerdict.Reply = (*source).Reply
 		personalVerdict.Count = intFromPB((*source).Count)
@@ -1184,7 +1148,6 @@ func (c *converters) passkeyFromPB(source *v1.Passkey) personal.Passkey {
 		personalPasskey.Created = timeFromPB((*source).Created)
 		personalPasskey.LastUsed = timeFromPB((*source).LastUsed)
 		personalPasskey.BackedUp = (*source).BackedUp
-		personalPasskey.Void = (*source).Void
 	}
 	return personalPasskey
 }
@@ -1195,7 +1158,6 @@ func (c *converters) passkeyToPB(source personal.Passkey) *v1.Passkey {
 	personalv1Passkey.Created = timeToPB(source.Created)
 	personalv1Passkey.LastUsed = timeToPB(source.LastUsed)
 	personalv1Passkey.BackedUp = source.BackedUp
-	personalv1Passkey.Void = source.Void
 	return &personalv1Passkey
 }
 func (c *converters) passkeysFromPB(source []*v1.Passkey) []personal.Passkey {
@@ -1217,6 +1179,12 @@ func (c *converters) passkeysToPB(source []personal.Passkey) []*v1.Passkey {
 		}
 	}
 	return pPersonalv1PasskeyList
+}
+func (c *converters) personalAuditEntryToPPersonalv1AuditEntry(source personal.AuditEntry) *v1.AuditEntry {
+	var personalv1AuditEntry v1.AuditEntry
+	personalv1AuditEntry.Event = c.eventToPB(source.Event)
+	personalv1AuditEntry.Cursor = source.Cursor
+	return &personalv1AuditEntry
 }
 func (c *converters) personalExportedEventToPPersonalv1ExportedEvent(source personal.ExportedEvent) *v1.ExportedEvent {
 	var personalv1ExportedEvent v1.ExportedEvent
@@ -1243,7 +1211,6 @@ func (c *converters) personalLinkedIdentityToPPersonalv1LinkedIdentity(source pe
 	var personalv1LinkedIdentity v1.LinkedIdentity
 	personalv1LinkedIdentity.Identity = c.identityToPB(source.Identity)
 	personalv1LinkedIdentity.Linked = timeToPB(source.Linked)
-	personalv1LinkedIdentity.Void = source.Void
 	return &personalv1LinkedIdentity
 }
 func (c *converters) personalOptionToPPersonalv1Option(source personal.Option) *v1.Option {
@@ -1286,11 +1253,11 @@ func (c *converters) personalUserToPPersonalv1User(source personal.User) (*v1.Us
 	personalv1User.Created = timeToPB(source.Created)
 	personalv1User.Updated = timeToPB(source.Updated)
 	personalv1User.LastSeen = timeToPB(source.LastSeen)
+	personalv1User.LastSignIn = timeToPB(source.LastSignIn)
 	personalv1User.EmailVerified = source.EmailVerified
+	personalv1User.TwoFactor = source.TwoFactor
 	personalv1User.UnverifiedEmail = source.UnverifiedEmail
 	personalv1User.EraseAt = timeToPB(source.EraseAt)
-	personalv1User.TwoFactor = source.TwoFactor
-	personalv1User.LastSignIn = timeToPB(source.LastSignIn)
 	if source.Fields != nil {
 		personalv1User.Fields = make([]*v1.ProfileField, len(source.Fields))
 		for i := 0; i < len(source.Fields); i++ {
@@ -1324,11 +1291,11 @@ func (c *converters) pluginrpcCheckToPPersonalv1Check(source Check) *v1.Check {
 	personalv1Check.Reason = source.Reason
 	return &personalv1Check
 }
-func (c *converters) pluginrpcDifferenceToPPersonalv1RehearsalDifference(source Difference) *v1.RehearsalDifference {
-	var personalv1RehearsalDifference v1.RehearsalDifference
-	personalv1RehearsalDifference.Operation = source.Operation
-	personalv1RehearsalDifference.Field = source.Field
-	return &personalv1RehearsalDifference
+func (c *converters) pluginrpcDifferenceToPPersonalv1Difference(source Difference) *v1.Difference {
+	var personalv1Difference v1.Difference
+	personalv1Difference.Operation = source.Operation
+	personalv1Difference.Field = source.Field
+	return &personalv1Difference
 }
 func (c *converters) pluginrpcRehearsalCheckToPPersonalv1RehearsalCheck(source RehearsalCheck) *v1.RehearsalCheck {
 	var personalv1RehearsalCheck v1.RehearsalCheck
@@ -1336,9 +1303,9 @@ func (c *converters) pluginrpcRehearsalCheckToPPersonalv1RehearsalCheck(source R
 	personalv1RehearsalCheck.Outcome = string(source.Outcome)
 	personalv1RehearsalCheck.Count = intToPB(source.Count)
 	if source.Differences != nil {
-		personalv1RehearsalCheck.Differences = make([]*v1.RehearsalDifference, len(source.Differences))
+		personalv1RehearsalCheck.Differences = make([]*v1.Difference, len(source.Differences))
 		for i := 0; i < len(source.Differences); i++ {
-			personalv1RehearsalCheck.Differences[i] = c.pluginrpcDifferenceToPPersonalv1RehearsalDifference(source.Differences[i])
+			personalv1RehearsalCheck.Differences[i] = c.pluginrpcDifferenceToPPersonalv1Difference(source.Differences[i])
 		}
 	}
 	personalv1RehearsalCheck.Reason = source.Reason
@@ -1351,7 +1318,7 @@ func (c *converters) pluginrpcUnknownSettingToPPersonalv1UnknownSetting(source U
 	personalv1UnknownSetting.Meant = source.Meant
 	return &personalv1UnknownSetting
 }
-func (c *converters) profileFromPB(source *v1.UserProfile) personal.Profile {
+func (c *converters) profileFromPB(source *v1.Profile) personal.Profile {
 	var personalProfile personal.Profile
 	if source != nil {
 		personalProfile.Login = (*source).Login
@@ -1370,26 +1337,26 @@ func (c *converters) profileFromPB(source *v1.UserProfile) personal.Profile {
 	}
 	return personalProfile
 }
-func (c *converters) profileToPB(source personal.Profile) (*v1.UserProfile, error) {
-	var personalv1UserProfile v1.UserProfile
-	personalv1UserProfile.Login = source.Login
-	personalv1UserProfile.Name = source.Name
-	personalv1UserProfile.Email = source.Email
+func (c *converters) profileToPB(source personal.Profile) (*v1.Profile, error) {
+	var personalv1Profile v1.Profile
+	personalv1Profile.Login = source.Login
+	personalv1Profile.Name = source.Name
+	personalv1Profile.Email = source.Email
 	if source.Fields != nil {
-		personalv1UserProfile.Fields = make([]*v1.ProfileField, len(source.Fields))
+		personalv1Profile.Fields = make([]*v1.ProfileField, len(source.Fields))
 		for i := 0; i < len(source.Fields); i++ {
 			pPersonalv1ProfileField, err := profileFieldToPB(source.Fields[i])
 			if err != nil {
 				return nil, err
 			}
-			personalv1UserProfile.Fields[i] = pPersonalv1ProfileField
+			personalv1Profile.Fields[i] = pPersonalv1ProfileField
 		}
 	}
-	personalv1UserProfile.FreshFor = durationToPB(source.FreshFor)
-	personalv1UserProfile.EmailVerified = source.EmailVerified
-	personalv1UserProfile.TwoFactor = source.TwoFactor
-	personalv1UserProfile.Missing = source.Missing
-	return &personalv1UserProfile, nil
+	personalv1Profile.EmailVerified = source.EmailVerified
+	personalv1Profile.TwoFactor = source.TwoFactor
+	personalv1Profile.Missing = source.Missing
+	personalv1Profile.FreshFor = durationToPB(source.FreshFor)
+	return &personalv1Profile, nil
 }
 func (c *converters) proveFromPB(source *v1.ProveRequest) personal.ProveRequest {
 	var personalProveRequest personal.ProveRequest
@@ -1397,10 +1364,9 @@ func (c *converters) proveFromPB(source *v1.ProveRequest) personal.ProveRequest 
 		personalProveRequest.Credentials = c.credentialsFromPB((*source).Credentials)
 		personalProveRequest.Password = (*source).Password
 		personalProveRequest.Code = (*source).Code
-		personalProveRequest.ID = (*source).Id
 		personalProveRequest.Attempt = (*source).Attempt
 		personalProveRequest.Credential = (*source).Credential
-		personalProveRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalProveRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalProveRequest
 }
@@ -1409,10 +1375,9 @@ func (c *converters) proveToPB(source personal.ProveRequest) *v1.ProveRequest {
 	personalv1ProveRequest.Credentials = c.credentialsToPB(source.Credentials)
 	personalv1ProveRequest.Password = source.Password
 	personalv1ProveRequest.Code = source.Code
-	personalv1ProveRequest.Id = source.ID
 	personalv1ProveRequest.Attempt = source.Attempt
 	personalv1ProveRequest.Credential = source.Credential
-	personalv1ProveRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1ProveRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1ProveRequest
 }
 func (c *converters) provedFromPB(source *v1.ProveResponse) personal.Proof {
@@ -1435,7 +1400,7 @@ func (c *converters) recoverConfirmFromPB(source *v1.RecoverConfirmRequest) pers
 		personalRecoverConfirmRequest.Token = (*source).Token
 		personalRecoverConfirmRequest.Password = (*source).Password
 		personalRecoverConfirmRequest.ConfirmPassword = (*source).ConfirmPassword
-		personalRecoverConfirmRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalRecoverConfirmRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalRecoverConfirmRequest
 }
@@ -1444,7 +1409,7 @@ func (c *converters) recoverConfirmToPB(source personal.RecoverConfirmRequest) *
 	personalv1RecoverConfirmRequest.Token = source.Token
 	personalv1RecoverConfirmRequest.Password = source.Password
 	personalv1RecoverConfirmRequest.ConfirmPassword = source.ConfirmPassword
-	personalv1RecoverConfirmRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1RecoverConfirmRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1RecoverConfirmRequest
 }
 func (c *converters) recoverFromPB(source *v1.RecoverRequest) personal.RecoverRequest {
@@ -1452,7 +1417,7 @@ func (c *converters) recoverFromPB(source *v1.RecoverRequest) personal.RecoverRe
 	if source != nil {
 		personalRecoverRequest.Login = (*source).Login
 		personalRecoverRequest.Email = (*source).Email
-		personalRecoverRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalRecoverRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalRecoverRequest
 }
@@ -1460,7 +1425,7 @@ func (c *converters) recoverToPB(source personal.RecoverRequest) *v1.RecoverRequ
 	var personalv1RecoverRequest v1.RecoverRequest
 	personalv1RecoverRequest.Login = source.Login
 	personalv1RecoverRequest.Email = source.Email
-	personalv1RecoverRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1RecoverRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1RecoverRequest
 }
 func (c *converters) registerFromPB(source *v1.RegisterRequest) personal.RegisterRequest {
@@ -1471,7 +1436,7 @@ func (c *converters) registerFromPB(source *v1.RegisterRequest) personal.Registe
 		personalRegisterRequest.ConfirmPassword = (*source).ConfirmPassword
 		personalRegisterRequest.Email = (*source).Email
 		personalRegisterRequest.Fields = c.inputsFromPB((*source).Fields)
-		personalRegisterRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalRegisterRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalRegisterRequest
 }
@@ -1482,7 +1447,7 @@ func (c *converters) registerToPB(source personal.RegisterRequest) *v1.RegisterR
 	personalv1RegisterRequest.ConfirmPassword = source.ConfirmPassword
 	personalv1RegisterRequest.Email = source.Email
 	personalv1RegisterRequest.Fields = c.inputsToPB(source.Fields)
-	personalv1RegisterRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1RegisterRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1RegisterRequest
 }
 func (c *converters) registeredFromPB(source *v1.RegisterResponse) personal.SignedIn {
@@ -1496,11 +1461,11 @@ func (c *converters) registeredFromPB(source *v1.RegisterResponse) personal.Sign
 func (c *converters) registeredToPB(source personal.SignedIn) (*v1.RegisterResponse, error) {
 	var personalv1RegisterResponse v1.RegisterResponse
 	personalv1RegisterResponse.Credentials = c.credentialsToPB(source.Credentials)
-	pPersonalv1UserProfile, err := c.profileToPB(source.Profile)
+	pPersonalv1Profile, err := c.profileToPB(source.Profile)
 	if err != nil {
 		return nil, err
 	}
-	personalv1RegisterResponse.Profile = pPersonalv1UserProfile
+	personalv1RegisterResponse.Profile = pPersonalv1Profile
 	return &personalv1RegisterResponse, nil
 }
 func (c *converters) rehearsalFromPB(source *v1.RehearseFieldsResponse) personal.FieldsRehearsal {
@@ -1555,25 +1520,25 @@ func (c *converters) rehearsedToPB(source Rehearsal) *v1.RehearseResponse {
 	}
 	return &personalv1RehearseResponse
 }
-func (c *converters) removeOwnTwoFactorFromPB(source *v1.EndTwoFactorRequest) personal.RemoveOwnTwoFactorRequest {
+func (c *converters) removeOwnTwoFactorFromPB(source *v1.RemoveOwnTwoFactorRequest) personal.RemoveOwnTwoFactorRequest {
 	var personalRemoveOwnTwoFactorRequest personal.RemoveOwnTwoFactorRequest
 	if source != nil {
 		personalRemoveOwnTwoFactorRequest.Credentials = c.credentialsFromPB((*source).Credentials)
 		personalRemoveOwnTwoFactorRequest.Password = (*source).Password
 		personalRemoveOwnTwoFactorRequest.Code = (*source).Code
 		personalRemoveOwnTwoFactorRequest.Proof = (*source).Proof
-		personalRemoveOwnTwoFactorRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalRemoveOwnTwoFactorRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalRemoveOwnTwoFactorRequest
 }
-func (c *converters) removeOwnTwoFactorToPB(source personal.RemoveOwnTwoFactorRequest) *v1.EndTwoFactorRequest {
-	var personalv1EndTwoFactorRequest v1.EndTwoFactorRequest
-	personalv1EndTwoFactorRequest.Credentials = c.credentialsToPB(source.Credentials)
-	personalv1EndTwoFactorRequest.Password = source.Password
-	personalv1EndTwoFactorRequest.Code = source.Code
-	personalv1EndTwoFactorRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
-	personalv1EndTwoFactorRequest.Proof = source.Proof
-	return &personalv1EndTwoFactorRequest
+func (c *converters) removeOwnTwoFactorToPB(source personal.RemoveOwnTwoFactorRequest) *v1.RemoveOwnTwoFactorRequest {
+	var personalv1RemoveOwnTwoFactorRequest v1.RemoveOwnTwoFactorRequest
+	personalv1RemoveOwnTwoFactorRequest.Credentials = c.credentialsToPB(source.Credentials)
+	personalv1RemoveOwnTwoFactorRequest.Password = source.Password
+	personalv1RemoveOwnTwoFactorRequest.Code = source.Code
+	personalv1RemoveOwnTwoFactorRequest.Proof = source.Proof
+	personalv1RemoveOwnTwoFactorRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
+	return &personalv1RemoveOwnTwoFactorRequest
 }
 func (c *converters) removePasskeyFromPB(source *v1.RemovePasskeyRequest) personal.RemovePasskeyRequest {
 	var personalRemovePasskeyRequest personal.RemovePasskeyRequest
@@ -1583,7 +1548,7 @@ func (c *converters) removePasskeyFromPB(source *v1.RemovePasskeyRequest) person
 		personalRemovePasskeyRequest.Password = (*source).Password
 		personalRemovePasskeyRequest.Code = (*source).Code
 		personalRemovePasskeyRequest.Proof = (*source).Proof
-		personalRemovePasskeyRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalRemovePasskeyRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalRemovePasskeyRequest
 }
@@ -1594,20 +1559,20 @@ func (c *converters) removePasskeyToPB(source personal.RemovePasskeyRequest) *v1
 	personalv1RemovePasskeyRequest.Password = source.Password
 	personalv1RemovePasskeyRequest.Code = source.Code
 	personalv1RemovePasskeyRequest.Proof = source.Proof
-	personalv1RemovePasskeyRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1RemovePasskeyRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1RemovePasskeyRequest
 }
 func (c *converters) removeTwoFactorFromPB(source *v1.RemoveTwoFactorRequest) personal.RemoveTwoFactorRequest {
 	var personalRemoveTwoFactorRequest personal.RemoveTwoFactorRequest
 	if source != nil {
-		personalRemoveTwoFactorRequest.UserID = (*source).Id
+		personalRemoveTwoFactorRequest.UserID = (*source).UserId
 		personalRemoveTwoFactorRequest.KeepPasskeys = (*source).KeepPasskeys
 	}
 	return personalRemoveTwoFactorRequest
 }
 func (c *converters) removeTwoFactorToPB(source personal.RemoveTwoFactorRequest) *v1.RemoveTwoFactorRequest {
 	var personalv1RemoveTwoFactorRequest v1.RemoveTwoFactorRequest
-	personalv1RemoveTwoFactorRequest.Id = source.UserID
+	personalv1RemoveTwoFactorRequest.UserId = source.UserID
 	personalv1RemoveTwoFactorRequest.KeepPasskeys = source.KeepPasskeys
 	return &personalv1RemoveTwoFactorRequest
 }
@@ -1617,7 +1582,7 @@ func (c *converters) renamePasskeyFromPB(source *v1.RenamePasskeyRequest) person
 		personalRenamePasskeyRequest.Credentials = c.credentialsFromPB((*source).Credentials)
 		personalRenamePasskeyRequest.ID = (*source).Id
 		personalRenamePasskeyRequest.Name = (*source).Name
-		personalRenamePasskeyRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalRenamePasskeyRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalRenamePasskeyRequest
 }
@@ -1626,7 +1591,7 @@ func (c *converters) renamePasskeyToPB(source personal.RenamePasskeyRequest) *v1
 	personalv1RenamePasskeyRequest.Credentials = c.credentialsToPB(source.Credentials)
 	personalv1RenamePasskeyRequest.Id = source.ID
 	personalv1RenamePasskeyRequest.Name = source.Name
-	personalv1RenamePasskeyRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1RenamePasskeyRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1RenamePasskeyRequest
 }
 func (c *converters) renewRecoveryCodesFromPB(source *v1.RenewRecoveryCodesRequest) personal.RenewRecoveryCodesRequest {
@@ -1636,7 +1601,7 @@ func (c *converters) renewRecoveryCodesFromPB(source *v1.RenewRecoveryCodesReque
 		personalRenewRecoveryCodesRequest.Password = (*source).Password
 		personalRenewRecoveryCodesRequest.Code = (*source).Code
 		personalRenewRecoveryCodesRequest.Proof = (*source).Proof
-		personalRenewRecoveryCodesRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalRenewRecoveryCodesRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalRenewRecoveryCodesRequest
 }
@@ -1645,8 +1610,8 @@ func (c *converters) renewRecoveryCodesToPB(source personal.RenewRecoveryCodesRe
 	personalv1RenewRecoveryCodesRequest.Credentials = c.credentialsToPB(source.Credentials)
 	personalv1RenewRecoveryCodesRequest.Password = source.Password
 	personalv1RenewRecoveryCodesRequest.Code = source.Code
-	personalv1RenewRecoveryCodesRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
 	personalv1RenewRecoveryCodesRequest.Proof = source.Proof
+	personalv1RenewRecoveryCodesRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1RenewRecoveryCodesRequest
 }
 func (c *converters) reportFromPB(source *v1.PreflightResponse) Report {
@@ -1678,13 +1643,13 @@ func (c *converters) reportToPB(source Report) *v1.PreflightResponse {
 	personalv1PreflightResponse.SchemaFound = intToPB(source.SchemaFound)
 	personalv1PreflightResponse.SchemaMinimum = intToPB(source.SchemaMinimum)
 	personalv1PreflightResponse.SchemaTarget = intToPB(source.SchemaTarget)
+	personalv1PreflightResponse.SchemaCompatible = intToPB(source.SchemaCompatible)
 	if source.Checks != nil {
 		personalv1PreflightResponse.Checks = make([]*v1.Check, len(source.Checks))
 		for i := 0; i < len(source.Checks); i++ {
 			personalv1PreflightResponse.Checks[i] = c.pluginrpcCheckToPPersonalv1Check(source.Checks[i])
 		}
 	}
-	personalv1PreflightResponse.SchemaCompatible = intToPB(source.SchemaCompatible)
 	if source.UnknownSettings != nil {
 		personalv1PreflightResponse.UnknownSettings = make([]*v1.UnknownSetting, len(source.UnknownSettings))
 		for j := 0; j < len(source.UnknownSettings); j++ {
@@ -1698,7 +1663,7 @@ func (c *converters) resendVerificationFromPB(source *v1.ResendVerificationReque
 	if source != nil {
 		personalResendVerificationRequest.Login = (*source).Login
 		personalResendVerificationRequest.Email = (*source).Email
-		personalResendVerificationRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalResendVerificationRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalResendVerificationRequest
 }
@@ -1706,7 +1671,7 @@ func (c *converters) resendVerificationToPB(source personal.ResendVerificationRe
 	var personalv1ResendVerificationRequest v1.ResendVerificationRequest
 	personalv1ResendVerificationRequest.Login = source.Login
 	personalv1ResendVerificationRequest.Email = source.Email
-	personalv1ResendVerificationRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1ResendVerificationRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1ResendVerificationRequest
 }
 func (c *converters) revokeSessionFromPB(source *v1.RevokeSessionRequest) personal.RevokeSessionRequest {
@@ -1714,7 +1679,7 @@ func (c *converters) revokeSessionFromPB(source *v1.RevokeSessionRequest) person
 	if source != nil {
 		personalRevokeSessionRequest.Credentials = c.credentialsFromPB((*source).Credentials)
 		personalRevokeSessionRequest.ID = (*source).Id
-		personalRevokeSessionRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalRevokeSessionRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalRevokeSessionRequest
 }
@@ -1722,7 +1687,7 @@ func (c *converters) revokeSessionToPB(source personal.RevokeSessionRequest) *v1
 	var personalv1RevokeSessionRequest v1.RevokeSessionRequest
 	personalv1RevokeSessionRequest.Credentials = c.credentialsToPB(source.Credentials)
 	personalv1RevokeSessionRequest.Id = source.ID
-	personalv1RevokeSessionRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1RevokeSessionRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1RevokeSessionRequest
 }
 func (c *converters) schemaFromPB(source *v1.UserFieldsResponse) personal.Schema {
@@ -1805,14 +1770,14 @@ func (c *converters) undoDeleteFromPB(source *v1.UndoDeleteRequest) personal.Und
 	var personalUndoDeleteRequest personal.UndoDeleteRequest
 	if source != nil {
 		personalUndoDeleteRequest.Token = (*source).Token
-		personalUndoDeleteRequest.FieldErrors = c.fieldErrorsFromPB((*source).Faults)
+		personalUndoDeleteRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalUndoDeleteRequest
 }
 func (c *converters) undoDeleteToPB(source personal.UndoDeleteRequest) *v1.UndoDeleteRequest {
 	var personalv1UndoDeleteRequest v1.UndoDeleteRequest
 	personalv1UndoDeleteRequest.Token = source.Token
-	personalv1UndoDeleteRequest.Faults = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1UndoDeleteRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1UndoDeleteRequest
 }
 func (c *converters) unlinkIdentityFromPB(source *v1.UnlinkIdentityRequest) personal.UnlinkIdentityRequest {
@@ -1829,8 +1794,8 @@ func (c *converters) unlinkIdentityToPB(source personal.UnlinkIdentityRequest) *
 	var personalv1UnlinkIdentityRequest v1.UnlinkIdentityRequest
 	personalv1UnlinkIdentityRequest.Identity = c.identityToPB(source.Identity)
 	personalv1UnlinkIdentityRequest.Credentials = c.credentialsToPB(source.Credentials)
-	personalv1UnlinkIdentityRequest.UserId = source.UserID
 	personalv1UnlinkIdentityRequest.Proof = source.Proof
+	personalv1UnlinkIdentityRequest.UserId = source.UserID
 	return &personalv1UnlinkIdentityRequest
 }
 func (c *converters) updateProfileFromPB(source *v1.UpdateProfileRequest) personal.UpdateProfileRequest {

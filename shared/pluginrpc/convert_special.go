@@ -133,9 +133,6 @@ func profileFieldFromPB(f *personalv1.ProfileField) personal.ProfileField {
 	return field
 }
 
-// auditedEvent converts the part of an entry of the audit log that is the event.
-func auditedEvent(e *personalv1.AuditEntry) personal.Event { return convert.auditedEventFromPB(e) }
-
 // openedSignIn converts the part of a session that the host has opened that a sign-in has, too.
 func openedSignIn(r *personalv1.SignInResponse) personal.SignedIn {
 	return personal.SignedIn{Credentials: credentialsOf(r), Profile: profileOf(r)}
@@ -150,7 +147,7 @@ func credentialsOf(r interface {
 }
 
 func profileOf(r interface {
-	GetProfile() *personalv1.UserProfile
+	GetProfile() *personalv1.Profile
 }) personal.Profile {
 	return convert.profileFromPB(r.GetProfile())
 }

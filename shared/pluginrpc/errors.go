@@ -52,10 +52,10 @@ func contractStatus(ctx context.Context, log *slog.Logger, err error) error {
 	e := asContractError(ctx, err)
 	logCause(ctx, log, e)
 	detail := &personalv1.ErrorDetail{
-		Code:      string(e.Code),
-		Fields:    convert.fieldErrorsToPB(e.FieldErrors),
-		RequestId: requestID(ctx),
-		UserId:    e.UserID,
+		Code:        string(e.Code),
+		FieldErrors: convert.fieldErrorsToPB(e.FieldErrors),
+		RequestId:   requestID(ctx),
+		UserId:      e.UserID,
 	}
 	if e.RetryAfter > 0 {
 		detail.RetryAfter = durationpb.New(e.RetryAfter)
@@ -177,7 +177,7 @@ func fromDetail(s *status.Status) *personal.Error {
 		}
 		e := &personal.Error{
 			Code:        personal.Code(d.GetCode()),
-			FieldErrors: convert.fieldErrorsFromPB(d.GetFields()),
+			FieldErrors: convert.fieldErrorsFromPB(d.GetFieldErrors()),
 			RetryAfter:  max(0, d.GetRetryAfter().AsDuration()),
 			RequestID:   d.GetRequestId(),
 			UserID:      d.GetUserId(),

@@ -41,7 +41,7 @@ func (p *verifyingPlugin) Invoke(ctx context.Context, _ string, args, reply any,
 	if _, ok := args.(*personalv1.ProfileRequest); ok {
 		n := p.asked.Add(1)
 		r := reply.(*personalv1.ProfileResponse)
-		r.Profile = &personalv1.UserProfile{Login: fmt.Sprint("result ", n), FreshFor: durationpb.New(p.freshFor)}
+		r.Profile = &personalv1.Profile{Login: fmt.Sprint("result ", n), FreshFor: durationpb.New(p.freshFor)}
 	}
 	if p.respond == nil {
 		return nil
@@ -72,12 +72,12 @@ func TestRemembered_RemembersForFreshFor(t *testing.T) {
 		freshFor, callTakes, pause time.Duration
 		want                       int64
 	}{
-		"just before it is over":                {freshFor: time.Second, pause: time.Second - 1, want: 1},
-		"when it is over":                       {freshFor: time.Second, pause: time.Second, want: 2},
-		"counted from the beginning of a call":  {freshFor: time.Second, callTakes: time.Second / 2, pause: time.Second / 2, want: 2},
-		"slow call whose time is over at once":  {freshFor: time.Second, callTakes: time.Second, want: 2},
-		"plugin does not allow it":              {want: 2},
-		"plugin of an older version, or broken": {freshFor: -time.Second, want: 2},
+		"just before it is over":               {freshFor: time.Second, pause: time.Second - 1, want: 1},
+		"when it is over":                      {freshFor: time.Second, pause: time.Second, want: 2},
+		"counted from the beginning of a call": {freshFor: time.Second, callTakes: time.Second / 2, pause: time.Second / 2, want: 2},
+		"slow call whose time is over at once": {freshFor: time.Second, callTakes: time.Second, want: 2},
+		"plugin does not allow it":             {want: 2},
+		"negative time of a broken plugin":     {freshFor: -time.Second, want: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -221,9 +221,10 @@ func (s *serviceServer) RenewRecoveryCodes(ctx context.Context,
 	return &personalv1.RenewRecoveryCodesResponse{RecoveryCodes: codes}, err
 }
 
-func (s *serviceServer) EndTwoFactor(ctx context.Context, in *personalv1.EndTwoFactorRequest) (*personalv1.EndTwoFactorResponse, error) {
+func (s *serviceServer) RemoveOwnTwoFactor(ctx context.Context,
+	in *personalv1.RemoveOwnTwoFactorRequest) (*personalv1.RemoveOwnTwoFactorResponse, error) {
 	credentials, err := s.service().RemoveOwnTwoFactor(ctx, convert.removeOwnTwoFactorFromPB(in))
-	return &personalv1.EndTwoFactorResponse{Credentials: convert.credentialsToPB(credentials)}, err
+	return &personalv1.RemoveOwnTwoFactorResponse{Credentials: convert.credentialsToPB(credentials)}, err
 }
 
 func (s *serviceServer) BeginPasskey(ctx context.Context, in *personalv1.BeginPasskeyRequest) (*personalv1.BeginPasskeyResponse, error) {
@@ -265,7 +266,7 @@ func (s *serviceServer) RemovePasskey(ctx context.Context, in *personalv1.Remove
 }
 
 // profileOrError converts a profile that was returned with err, if err is nil.
-func profileOrError(p personal.Profile, err error) (*personalv1.UserProfile, error) {
+func profileOrError(p personal.Profile, err error) (*personalv1.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -337,9 +338,9 @@ func (s *administrationServer) RevokeUserSession(ctx context.Context,
 	return &personalv1.RevokeUserSessionResponse{}, s.administration().RevokeUserSession(ctx, r)
 }
 
-func (s *administrationServer) EndUserSessions(ctx context.Context,
-	in *personalv1.EndUserSessionsRequest) (*personalv1.EndUserSessionsResponse, error) {
-	return &personalv1.EndUserSessionsResponse{}, s.administration().RevokeUserSessions(ctx, in.GetId())
+func (s *administrationServer) RevokeUserSessions(ctx context.Context,
+	in *personalv1.RevokeUserSessionsRequest) (*personalv1.RevokeUserSessionsResponse, error) {
+	return &personalv1.RevokeUserSessionsResponse{}, s.administration().RevokeUserSessions(ctx, in.GetId())
 }
 
 func (s *administrationServer) DeleteUser(ctx context.Context, in *personalv1.DeleteUserRequest) (*personalv1.DeleteUserResponse, error) {
@@ -511,7 +512,7 @@ func (s *hostServer) SendMail(ctx context.Context, in *personalv1.SendMailReques
 }
 
 func (s *hostServer) PublishEvent(ctx context.Context, in *personalv1.PublishEventRequest) (*personalv1.PublishEventResponse, error) {
-	return &personalv1.PublishEventResponse{}, s.host.PublishEvent(ctx, convert.eventFromPB(in))
+	return &personalv1.PublishEventResponse{}, s.host.PublishEvent(ctx, convert.eventFromPB(in.GetEvent()))
 }
 
 func (s *hostServer) EraseUser(ctx context.Context, in *personalv1.EraseUserRequest) (*personalv1.EraseUserResponse, error) {

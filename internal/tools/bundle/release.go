@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,7 +93,7 @@ Publish the files above. Then commit that this is the last release:
 // check returns the commit that is checked out, if it can be released as this version.
 func (r *releaseCommand) check(ctx context.Context) (commit string, err error) {
 	released, err := os.ReadFile(releasedFile)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // before the first release
 		return "", err
 	}
 	last, _, _ := strings.Cut(string(released), " ")

@@ -23,7 +23,6 @@ func releaseTree(t *testing.T) (key string) {
 	t.Chdir(t.TempDir())
 	for path, text := range map[string]string{
 		"CHANGELOG.md":   "# Changelog\n\n## 1.2.0 (2026-11-30)\n\n- Faster.\n\n## 1.1.0\n\n- First.\n",
-		".ci/released":   "1.1.0 0123456789abcdef0123456789abcdef01234567\n",
 		".ci/systems":    runtime.GOOS + "/" + runtime.GOARCH + "\n" + foreign + "\n",
 		".gitignore":     "/dist/\n",
 		"Makefile":       "sbom:\n\t@mkdir -p dist\n\t@echo '{\"linker\": \"$(STRIP)\"}' >dist/sbom-personal.json\n",
@@ -131,8 +130,11 @@ func TestRelease_RefusesBeforeItBuilds(t *testing.T) {
 	}{
 		"no key":            {args: []string{"--version", "1.2.0"}, want: "KEY"},
 		"no SemVer version": {args: []string{"--version", "v1.2.0", "--key", "KEY"}, want: "VERSION"},
-		"the last release":  {args: []string{"--version", "1.1.0", "--key", "KEY"}, want: "not later"},
-		"another version":   {args: []string{"--version", "1.3.0", "--key", "KEY"}, want: `the first section is "1.2.0 (2026-11-30)", want "1.3.0"`},
+		"the last release": {change: func(t *testing.T) {
+			write(t, ".ci/released", "1.2.0 0123456789abcdef0123456789abcdef01234567\n")
+			commit(t)
+		}, want: "not later"},
+		"another version": {args: []string{"--version", "1.3.0", "--key", "KEY"}, want: `the first section is "1.2.0 (2026-11-30)", want "1.3.0"`},
 		"changes unreleased": {change: func(t *testing.T) {
 			write(t, "CHANGELOG.md", "# Changelog\n\n## Unreleased\n\n- x\n\n## 1.2.0\n\n- x\n")
 			commit(t)

@@ -36,16 +36,16 @@ type User struct {
 	Updated  *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=updated,proto3" json:"updated,omitempty"`
 	// Absent if the user has no stored session.
 	LastSeen *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_seen,json=lastSeen,proto3" json:"last_seen,omitempty"`
-	// Whether the present address was confirmed.
-	EmailVerified bool `protobuf:"varint,9,opt,name=email_verified,json=emailVerified,proto3" json:"email_verified,omitempty"`
-	// The address that the user must confirm before they can sign in; empty for none.
-	UnverifiedEmail string `protobuf:"bytes,10,opt,name=unverified_email,json=unverifiedEmail,proto3" json:"unverified_email,omitempty"`
-	// When the user is erased, because they have deleted their account; absent for others.
-	EraseAt *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=erase_at,json=eraseAt,proto3" json:"erase_at,omitempty"`
-	// Whether a second factor is on.
-	TwoFactor bool `protobuf:"varint,12,opt,name=two_factor,json=twoFactor,proto3" json:"two_factor,omitempty"`
 	// Up to a day too early; absent if unknown.
-	LastSignIn *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=last_sign_in,json=lastSignIn,proto3" json:"last_sign_in,omitempty"`
+	LastSignIn *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=last_sign_in,json=lastSignIn,proto3" json:"last_sign_in,omitempty"`
+	// Whether the present address was confirmed.
+	EmailVerified bool `protobuf:"varint,10,opt,name=email_verified,json=emailVerified,proto3" json:"email_verified,omitempty"`
+	// Whether a second factor is on.
+	TwoFactor bool `protobuf:"varint,11,opt,name=two_factor,json=twoFactor,proto3" json:"two_factor,omitempty"`
+	// The address that the user must confirm before they can sign in; empty for none.
+	UnverifiedEmail string `protobuf:"bytes,12,opt,name=unverified_email,json=unverifiedEmail,proto3" json:"unverified_email,omitempty"`
+	// When the user is erased, because they have deleted their account; absent for others.
+	EraseAt *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=erase_at,json=eraseAt,proto3" json:"erase_at,omitempty"`
 	// Those that FindUsersRequest names, in the schema's order.
 	Fields        []*ProfileField `protobuf:"bytes,14,rep,name=fields,proto3" json:"fields,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -138,9 +138,23 @@ func (x *User) GetLastSeen() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *User) GetLastSignIn() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastSignIn
+	}
+	return nil
+}
+
 func (x *User) GetEmailVerified() bool {
 	if x != nil {
 		return x.EmailVerified
+	}
+	return false
+}
+
+func (x *User) GetTwoFactor() bool {
+	if x != nil {
+		return x.TwoFactor
 	}
 	return false
 }
@@ -159,20 +173,6 @@ func (x *User) GetEraseAt() *timestamppb.Timestamp {
 	return nil
 }
 
-func (x *User) GetTwoFactor() bool {
-	if x != nil {
-		return x.TwoFactor
-	}
-	return false
-}
-
-func (x *User) GetLastSignIn() *timestamppb.Timestamp {
-	if x != nil {
-		return x.LastSignIn
-	}
-	return nil
-}
-
 func (x *User) GetFields() []*ProfileField {
 	if x != nil {
 		return x.Fields
@@ -187,22 +187,22 @@ type FindUsersRequest struct {
 	Search string `protobuf:"bytes,1,opt,name=search,proto3" json:"search,omitempty"`
 	// "active", "disabled", "unconfirmed" or "two_factor"; empty for all.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
-	// The next value of the previous page; 0 for the first page.
-	After int64 `protobuf:"varint,3,opt,name=after,proto3" json:"after,omitempty"`
-	// Maximum number of users on the page; 0 for the plugin's default.
-	Limit int64 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
 	// Of the registration, inclusive; absent for no bound.
-	Since *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
+	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
 	// Of the registration, exclusive; absent for no bound.
-	Until *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=until,proto3" json:"until,omitempty"`
+	Until *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=until,proto3" json:"until,omitempty"`
 	// The name of a user field; empty for none.
-	Field string `protobuf:"bytes,7,opt,name=field,proto3" json:"field,omitempty"`
+	Field string `protobuf:"bytes,5,opt,name=field,proto3" json:"field,omitempty"`
 	// The value that the field must have, as text.
-	Value string `protobuf:"bytes,8,opt,name=value,proto3" json:"value,omitempty"`
+	Value string `protobuf:"bytes,6,opt,name=value,proto3" json:"value,omitempty"`
 	// The names of the user fields to return.
-	Fields []string `protobuf:"bytes,9,rep,name=fields,proto3" json:"fields,omitempty"`
+	Fields []string `protobuf:"bytes,7,rep,name=fields,proto3" json:"fields,omitempty"`
 	// Whether the oldest come first, else the newest.
-	Oldest        bool `protobuf:"varint,10,opt,name=oldest,proto3" json:"oldest,omitempty"`
+	Oldest bool `protobuf:"varint,8,opt,name=oldest,proto3" json:"oldest,omitempty"`
+	// The next value of the previous page; 0 for the first page.
+	After int64 `protobuf:"varint,9,opt,name=after,proto3" json:"after,omitempty"`
+	// Maximum number of users on the page; 0 for the plugin's default.
+	Limit         int64 `protobuf:"varint,10,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -251,20 +251,6 @@ func (x *FindUsersRequest) GetState() string {
 	return ""
 }
 
-func (x *FindUsersRequest) GetAfter() int64 {
-	if x != nil {
-		return x.After
-	}
-	return 0
-}
-
-func (x *FindUsersRequest) GetLimit() int64 {
-	if x != nil {
-		return x.Limit
-	}
-	return 0
-}
-
 func (x *FindUsersRequest) GetSince() *timestamppb.Timestamp {
 	if x != nil {
 		return x.Since
@@ -305,6 +291,20 @@ func (x *FindUsersRequest) GetOldest() bool {
 		return x.Oldest
 	}
 	return false
+}
+
+func (x *FindUsersRequest) GetAfter() int64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *FindUsersRequest) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
 }
 
 // FindUsersResponse is one page of users.
@@ -505,7 +505,7 @@ type UserResponse struct {
 	User  *User                  `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
 	// Includes hidden fields; in the schema's order.
 	Fields []*ProfileField `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty"`
-	// The newest first. A plugin without passkeys has none.
+	// The newest first.
 	Passkeys []*Passkey `protobuf:"bytes,3,rep,name=passkeys,proto3" json:"passkeys,omitempty"`
 	// The latest first.
 	Identities    []*LinkedIdentity `protobuf:"bytes,4,rep,name=identities,proto3" json:"identities,omitempty"`
@@ -1099,28 +1099,28 @@ func (*RevokeUserSessionResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{18}
 }
 
-// EndUserSessionsRequest selects the user whose sessions end.
-type EndUserSessionsRequest struct {
+// RevokeUserSessionsRequest selects the user whose sessions end.
+type RevokeUserSessionsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *EndUserSessionsRequest) Reset() {
-	*x = EndUserSessionsRequest{}
+func (x *RevokeUserSessionsRequest) Reset() {
+	*x = RevokeUserSessionsRequest{}
 	mi := &file_personal_v1_administration_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *EndUserSessionsRequest) String() string {
+func (x *RevokeUserSessionsRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*EndUserSessionsRequest) ProtoMessage() {}
+func (*RevokeUserSessionsRequest) ProtoMessage() {}
 
-func (x *EndUserSessionsRequest) ProtoReflect() protoreflect.Message {
+func (x *RevokeUserSessionsRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_personal_v1_administration_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1132,39 +1132,39 @@ func (x *EndUserSessionsRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use EndUserSessionsRequest.ProtoReflect.Descriptor instead.
-func (*EndUserSessionsRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use RevokeUserSessionsRequest.ProtoReflect.Descriptor instead.
+func (*RevokeUserSessionsRequest) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{19}
 }
 
-func (x *EndUserSessionsRequest) GetId() int64 {
+func (x *RevokeUserSessionsRequest) GetId() int64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-// EndUserSessionsResponse means that the sessions have ended.
-type EndUserSessionsResponse struct {
+// RevokeUserSessionsResponse means that the sessions have ended.
+type RevokeUserSessionsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *EndUserSessionsResponse) Reset() {
-	*x = EndUserSessionsResponse{}
+func (x *RevokeUserSessionsResponse) Reset() {
+	*x = RevokeUserSessionsResponse{}
 	mi := &file_personal_v1_administration_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *EndUserSessionsResponse) String() string {
+func (x *RevokeUserSessionsResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*EndUserSessionsResponse) ProtoMessage() {}
+func (*RevokeUserSessionsResponse) ProtoMessage() {}
 
-func (x *EndUserSessionsResponse) ProtoReflect() protoreflect.Message {
+func (x *RevokeUserSessionsResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_personal_v1_administration_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1176,8 +1176,8 @@ func (x *EndUserSessionsResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use EndUserSessionsResponse.ProtoReflect.Descriptor instead.
-func (*EndUserSessionsResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use RevokeUserSessionsResponse.ProtoReflect.Descriptor instead.
+func (*RevokeUserSessionsResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{20}
 }
 
@@ -1418,30 +1418,12 @@ func (x *AuditEntriesResponse) GetNext() int64 {
 	return 0
 }
 
-// AuditEntry is one row of the audit log: an event as in PublishEventRequest.
+// AuditEntry is one row of the audit log. Its event names no user who was deleted since.
 type AuditEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
+	Event *Event                 `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
 	// The entry's position in the log; later entries have higher cursors.
-	Cursor int64 `protobuf:"varint,1,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	// The event's id.
-	Id   string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	Type string                 `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
-	Time *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
-	// 0 if the entry is about no user or about a deleted one.
-	UserId int64 `protobuf:"varint,5,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// Empty if unknown.
-	Address   string `protobuf:"bytes,6,opt,name=address,proto3" json:"address,omitempty"`
-	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// The cause: user, administrator or system. Version 0.1.0 leaves it empty.
-	Actor string `protobuf:"bytes,8,opt,name=actor,proto3" json:"actor,omitempty"`
-	// The administrator's name; empty for other actors.
-	ActorName string `protobuf:"bytes,9,opt,name=actor_name,json=actorName,proto3" json:"actor_name,omitempty"`
-	// The names of what was changed, as in PublishEventRequest.
-	Fields []string `protobuf:"bytes,10,rep,name=fields,proto3" json:"fields,omitempty"`
-	// As in PublishEventRequest.
-	Count int64 `protobuf:"varint,11,opt,name=count,proto3" json:"count,omitempty"`
-	// As in PublishEventRequest.
-	Method        string `protobuf:"bytes,12,opt,name=method,proto3" json:"method,omitempty"`
+	Cursor        int64 `protobuf:"varint,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1476,6 +1458,13 @@ func (*AuditEntry) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{25}
 }
 
+func (x *AuditEntry) GetEvent() *Event {
+	if x != nil {
+		return x.Event
+	}
+	return nil
+}
+
 func (x *AuditEntry) GetCursor() int64 {
 	if x != nil {
 		return x.Cursor
@@ -1483,88 +1472,11 @@ func (x *AuditEntry) GetCursor() int64 {
 	return 0
 }
 
-func (x *AuditEntry) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-func (x *AuditEntry) GetType() string {
-	if x != nil {
-		return x.Type
-	}
-	return ""
-}
-
-func (x *AuditEntry) GetTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Time
-	}
-	return nil
-}
-
-func (x *AuditEntry) GetUserId() int64 {
-	if x != nil {
-		return x.UserId
-	}
-	return 0
-}
-
-func (x *AuditEntry) GetAddress() string {
-	if x != nil {
-		return x.Address
-	}
-	return ""
-}
-
-func (x *AuditEntry) GetRequestId() string {
-	if x != nil {
-		return x.RequestId
-	}
-	return ""
-}
-
-func (x *AuditEntry) GetActor() string {
-	if x != nil {
-		return x.Actor
-	}
-	return ""
-}
-
-func (x *AuditEntry) GetActorName() string {
-	if x != nil {
-		return x.ActorName
-	}
-	return ""
-}
-
-func (x *AuditEntry) GetFields() []string {
-	if x != nil {
-		return x.Fields
-	}
-	return nil
-}
-
-func (x *AuditEntry) GetCount() int64 {
-	if x != nil {
-		return x.Count
-	}
-	return 0
-}
-
-func (x *AuditEntry) GetMethod() string {
-	if x != nil {
-		return x.Method
-	}
-	return ""
-}
-
 // RemoveTwoFactorRequest names a user.
 type RemoveTwoFactorRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	Id    int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Otherwise the user's passkeys are removed, too. An older plugin keeps them.
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	UserId int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Otherwise the user's passkeys are removed, too.
 	KeepPasskeys  bool `protobuf:"varint,2,opt,name=keep_passkeys,json=keepPasskeys,proto3" json:"keep_passkeys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1600,9 +1512,9 @@ func (*RemoveTwoFactorRequest) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{26}
 }
 
-func (x *RemoveTwoFactorRequest) GetId() int64 {
+func (x *RemoveTwoFactorRequest) GetUserId() int64 {
 	if x != nil {
-		return x.Id
+		return x.UserId
 	}
 	return 0
 }
@@ -2670,7 +2582,7 @@ func (x *SignInRequest) GetAuthenticatedAt() *timestamppb.Timestamp {
 type SignInResponse struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
-	Profile     *UserProfile           `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	Profile     *Profile               `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
 	// Absent if the user was not authenticated lately enough: never log it.
 	Proof         *Proof `protobuf:"bytes,3,opt,name=proof,proto3" json:"proof,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2714,7 +2626,7 @@ func (x *SignInResponse) GetCredentials() *Credentials {
 	return nil
 }
 
-func (x *SignInResponse) GetProfile() *UserProfile {
+func (x *SignInResponse) GetProfile() *Profile {
 	if x != nil {
 		return x.Profile
 	}
@@ -2734,10 +2646,10 @@ type LinkIdentityRequest struct {
 	Identity *Identity              `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`
 	// Of the user's session; absent for a new account.
 	Credentials *Credentials `protobuf:"bytes,2,opt,name=credentials,proto3" json:"credentials,omitempty"`
-	// The new account; ignored if there are credentials.
-	UserId int64 `protobuf:"varint,3,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// A proof of the session.
-	Proof         string `protobuf:"bytes,4,opt,name=proof,proto3" json:"proof,omitempty"`
+	Proof string `protobuf:"bytes,3,opt,name=proof,proto3" json:"proof,omitempty"`
+	// The new account; ignored if there are credentials.
+	UserId        int64 `protobuf:"varint,4,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2786,18 +2698,18 @@ func (x *LinkIdentityRequest) GetCredentials() *Credentials {
 	return nil
 }
 
-func (x *LinkIdentityRequest) GetUserId() int64 {
-	if x != nil {
-		return x.UserId
-	}
-	return 0
-}
-
 func (x *LinkIdentityRequest) GetProof() string {
 	if x != nil {
 		return x.Proof
 	}
 	return ""
+}
+
+func (x *LinkIdentityRequest) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
 }
 
 // LinkIdentityResponse means that the account has the identity.
@@ -2933,10 +2845,10 @@ type UnlinkIdentityRequest struct {
 	Identity *Identity              `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`
 	// Of the user's session; absent if an administrator asks.
 	Credentials *Credentials `protobuf:"bytes,2,opt,name=credentials,proto3" json:"credentials,omitempty"`
-	// The account; ignored if there are credentials.
-	UserId int64 `protobuf:"varint,3,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// A proof of the session.
-	Proof         string `protobuf:"bytes,4,opt,name=proof,proto3" json:"proof,omitempty"`
+	Proof string `protobuf:"bytes,3,opt,name=proof,proto3" json:"proof,omitempty"`
+	// The account; ignored if there are credentials.
+	UserId        int64 `protobuf:"varint,4,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2985,18 +2897,18 @@ func (x *UnlinkIdentityRequest) GetCredentials() *Credentials {
 	return nil
 }
 
-func (x *UnlinkIdentityRequest) GetUserId() int64 {
-	if x != nil {
-		return x.UserId
-	}
-	return 0
-}
-
 func (x *UnlinkIdentityRequest) GetProof() string {
 	if x != nil {
 		return x.Proof
 	}
 	return ""
+}
+
+func (x *UnlinkIdentityRequest) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
 }
 
 // UnlinkIdentityResponse means that the account does not have the identity.
@@ -3040,7 +2952,7 @@ var File_personal_v1_administration_proto protoreflect.FileDescriptor
 
 const file_personal_v1_administration_proto_rawDesc = "" +
 	"\n" +
-	" personal/v1/administration.proto\x12\vpersonal.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1apersonal/v1/personal.proto\x1a\x18personal/v1/schema.proto\"\xbe\x04\n" +
+	" personal/v1/administration.proto\x12\vpersonal.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16personal/v1/host.proto\x1a\x1apersonal/v1/personal.proto\x1a\x18personal/v1/schema.proto\"\xbe\x04\n" +
 	"\x04User\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x14\n" +
 	"\x05login\x18\x02 \x01(\tR\x05login\x12\x17\n" +
@@ -3049,29 +2961,29 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\bdisabled\x18\x05 \x01(\bR\bdisabled\x124\n" +
 	"\acreated\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x124\n" +
 	"\aupdated\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aupdated\x127\n" +
-	"\tlast_seen\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\blastSeen\x12%\n" +
-	"\x0eemail_verified\x18\t \x01(\bR\remailVerified\x12)\n" +
-	"\x10unverified_email\x18\n" +
-	" \x01(\tR\x0funverifiedEmail\x125\n" +
-	"\berase_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\aeraseAt\x12\x1d\n" +
+	"\tlast_seen\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\blastSeen\x12<\n" +
+	"\flast_sign_in\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"lastSignIn\x12%\n" +
+	"\x0eemail_verified\x18\n" +
+	" \x01(\bR\remailVerified\x12\x1d\n" +
 	"\n" +
-	"two_factor\x18\f \x01(\bR\ttwoFactor\x12<\n" +
-	"\flast_sign_in\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"lastSignIn\x121\n" +
+	"two_factor\x18\v \x01(\bR\ttwoFactor\x12)\n" +
+	"\x10unverified_email\x18\f \x01(\tR\x0funverifiedEmail\x125\n" +
+	"\berase_at\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\aeraseAt\x121\n" +
 	"\x06fields\x18\x0e \x03(\v2\x19.personal.v1.ProfileFieldR\x06fieldsB\a\n" +
 	"\x05_name\"\xac\x02\n" +
 	"\x10FindUsersRequest\x12\x16\n" +
 	"\x06search\x18\x01 \x01(\tR\x06search\x12\x14\n" +
-	"\x05state\x18\x02 \x01(\tR\x05state\x12\x14\n" +
-	"\x05after\x18\x03 \x01(\x03R\x05after\x12\x14\n" +
-	"\x05limit\x18\x04 \x01(\x03R\x05limit\x120\n" +
-	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
-	"\x05until\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x14\n" +
-	"\x05field\x18\a \x01(\tR\x05field\x12\x14\n" +
-	"\x05value\x18\b \x01(\tR\x05value\x12\x16\n" +
-	"\x06fields\x18\t \x03(\tR\x06fields\x12\x16\n" +
-	"\x06oldest\x18\n" +
-	" \x01(\bR\x06oldest\"P\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x14\n" +
+	"\x05field\x18\x05 \x01(\tR\x05field\x12\x14\n" +
+	"\x05value\x18\x06 \x01(\tR\x05value\x12\x16\n" +
+	"\x06fields\x18\a \x03(\tR\x06fields\x12\x16\n" +
+	"\x06oldest\x18\b \x01(\bR\x06oldest\x12\x14\n" +
+	"\x05after\x18\t \x01(\x03R\x05after\x12\x14\n" +
+	"\x05limit\x18\n" +
+	" \x01(\x03R\x05limit\"P\n" +
 	"\x11FindUsersResponse\x12'\n" +
 	"\x05users\x18\x01 \x03(\v2\x11.personal.v1.UserR\x05users\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\x03R\x04next\" \n" +
@@ -3116,10 +3028,10 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x18RevokeUserSessionRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"\x1b\n" +
-	"\x19RevokeUserSessionResponse\"(\n" +
-	"\x16EndUserSessionsRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"\x19\n" +
-	"\x17EndUserSessionsResponse\"#\n" +
+	"\x19RevokeUserSessionResponse\"+\n" +
+	"\x19RevokeUserSessionsRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"\x1c\n" +
+	"\x1aRevokeUserSessionsResponse\"#\n" +
 	"\x11DeleteUserRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"\x14\n" +
 	"\x12DeleteUserResponse\"\xe6\x01\n" +
@@ -3133,26 +3045,13 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x05limit\x18\a \x01(\x03R\x05limit\"]\n" +
 	"\x14AuditEntriesResponse\x121\n" +
 	"\aentries\x18\x01 \x03(\v2\x17.personal.v1.AuditEntryR\aentries\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\x03R\x04next\"\xc5\x02\n" +
+	"\x04next\x18\x02 \x01(\x03R\x04next\"N\n" +
 	"\n" +
-	"AuditEntry\x12\x16\n" +
-	"\x06cursor\x18\x01 \x01(\x03R\x06cursor\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +
-	"\x04type\x18\x03 \x01(\tR\x04type\x12.\n" +
-	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x17\n" +
-	"\auser_id\x18\x05 \x01(\x03R\x06userId\x12\x18\n" +
-	"\aaddress\x18\x06 \x01(\tR\aaddress\x12\x1d\n" +
-	"\n" +
-	"request_id\x18\a \x01(\tR\trequestId\x12\x14\n" +
-	"\x05actor\x18\b \x01(\tR\x05actor\x12\x1d\n" +
-	"\n" +
-	"actor_name\x18\t \x01(\tR\tactorName\x12\x16\n" +
-	"\x06fields\x18\n" +
-	" \x03(\tR\x06fields\x12\x14\n" +
-	"\x05count\x18\v \x01(\x03R\x05count\x12\x16\n" +
-	"\x06method\x18\f \x01(\tR\x06method\"M\n" +
-	"\x16RemoveTwoFactorRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\x12#\n" +
+	"AuditEntry\x12(\n" +
+	"\x05event\x18\x01 \x01(\v2\x12.personal.v1.EventR\x05event\x12\x16\n" +
+	"\x06cursor\x18\x02 \x01(\x03R\x06cursor\"V\n" +
+	"\x16RemoveTwoFactorRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12#\n" +
 	"\rkeep_passkeys\x18\x02 \x01(\bR\fkeepPasskeys\"\x19\n" +
 	"\x17RemoveTwoFactorResponse\"'\n" +
 	"\x15RemovePasskeysRequest\x12\x0e\n" +
@@ -3223,16 +3122,16 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x06method\x18\x02 \x01(\tR\x06method\x12\x12\n" +
 	"\x04code\x18\x03 \x01(\tR\x04code\x12,\n" +
 	"\x12second_factor_done\x18\x04 \x01(\bR\x10secondFactorDone\x12E\n" +
-	"\x10authenticated_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x0fauthenticatedAt\"\xaa\x01\n" +
+	"\x10authenticated_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x0fauthenticatedAt\"\xa6\x01\n" +
 	"\x0eSignInResponse\x12:\n" +
-	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x122\n" +
-	"\aprofile\x18\x02 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\x12(\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12.\n" +
+	"\aprofile\x18\x02 \x01(\v2\x14.personal.v1.ProfileR\aprofile\x12(\n" +
 	"\x05proof\x18\x03 \x01(\v2\x12.personal.v1.ProofR\x05proof\"\xb3\x01\n" +
 	"\x13LinkIdentityRequest\x121\n" +
 	"\bidentity\x18\x01 \x01(\v2\x15.personal.v1.IdentityR\bidentity\x12:\n" +
-	"\vcredentials\x18\x02 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x17\n" +
-	"\auser_id\x18\x03 \x01(\x03R\x06userId\x12\x14\n" +
-	"\x05proof\x18\x04 \x01(\tR\x05proof\"\x16\n" +
+	"\vcredentials\x18\x02 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x14\n" +
+	"\x05proof\x18\x03 \x01(\tR\x05proof\x12\x17\n" +
+	"\auser_id\x18\x04 \x01(\x03R\x06userId\"\x16\n" +
 	"\x14LinkIdentityResponse\"H\n" +
 	"\x13FindIdentityRequest\x121\n" +
 	"\bidentity\x18\x01 \x01(\v2\x15.personal.v1.IdentityR\bidentity\"/\n" +
@@ -3240,10 +3139,10 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\"\xb5\x01\n" +
 	"\x15UnlinkIdentityRequest\x121\n" +
 	"\bidentity\x18\x01 \x01(\v2\x15.personal.v1.IdentityR\bidentity\x12:\n" +
-	"\vcredentials\x18\x02 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x17\n" +
-	"\auser_id\x18\x03 \x01(\x03R\x06userId\x12\x14\n" +
-	"\x05proof\x18\x04 \x01(\tR\x05proof\"\x18\n" +
-	"\x16UnlinkIdentityResponse2\xb2\x0f\n" +
+	"\vcredentials\x18\x02 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x14\n" +
+	"\x05proof\x18\x03 \x01(\tR\x05proof\x12\x17\n" +
+	"\auser_id\x18\x04 \x01(\x03R\x06userId\"\x18\n" +
+	"\x16UnlinkIdentityResponse2\xbb\x0f\n" +
 	"\x15AdministrationService\x12J\n" +
 	"\tFindUsers\x12\x1d.personal.v1.FindUsersRequest\x1a\x1e.personal.v1.FindUsersResponse\x12>\n" +
 	"\x05Users\x12\x19.personal.v1.UsersRequest\x1a\x1a.personal.v1.UsersResponse\x12;\n" +
@@ -3255,8 +3154,8 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\n" +
 	"EnableUser\x12\x1e.personal.v1.EnableUserRequest\x1a\x1f.personal.v1.EnableUserResponse\x12S\n" +
 	"\fUserSessions\x12 .personal.v1.UserSessionsRequest\x1a!.personal.v1.UserSessionsResponse\x12b\n" +
-	"\x11RevokeUserSession\x12%.personal.v1.RevokeUserSessionRequest\x1a&.personal.v1.RevokeUserSessionResponse\x12\\\n" +
-	"\x0fEndUserSessions\x12#.personal.v1.EndUserSessionsRequest\x1a$.personal.v1.EndUserSessionsResponse\x12M\n" +
+	"\x11RevokeUserSession\x12%.personal.v1.RevokeUserSessionRequest\x1a&.personal.v1.RevokeUserSessionResponse\x12e\n" +
+	"\x12RevokeUserSessions\x12&.personal.v1.RevokeUserSessionsRequest\x1a'.personal.v1.RevokeUserSessionsResponse\x12M\n" +
 	"\n" +
 	"DeleteUser\x12\x1e.personal.v1.DeleteUserRequest\x1a\x1f.personal.v1.DeleteUserResponse\x12S\n" +
 	"\fAuditEntries\x12 .personal.v1.AuditEntriesRequest\x1a!.personal.v1.AuditEntriesResponse\x12\\\n" +
@@ -3291,80 +3190,81 @@ func file_personal_v1_administration_proto_rawDescGZIP() []byte {
 
 var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_personal_v1_administration_proto_goTypes = []any{
-	(*User)(nil),                      // 0: personal.v1.User
-	(*FindUsersRequest)(nil),          // 1: personal.v1.FindUsersRequest
-	(*FindUsersResponse)(nil),         // 2: personal.v1.FindUsersResponse
-	(*UsersRequest)(nil),              // 3: personal.v1.UsersRequest
-	(*UsersResponse)(nil),             // 4: personal.v1.UsersResponse
-	(*UserRequest)(nil),               // 5: personal.v1.UserRequest
-	(*UserResponse)(nil),              // 6: personal.v1.UserResponse
-	(*UpdateUserRequest)(nil),         // 7: personal.v1.UpdateUserRequest
-	(*UpdateUserResponse)(nil),        // 8: personal.v1.UpdateUserResponse
-	(*SetEmailRequest)(nil),           // 9: personal.v1.SetEmailRequest
-	(*SetEmailResponse)(nil),          // 10: personal.v1.SetEmailResponse
-	(*DisableUserRequest)(nil),        // 11: personal.v1.DisableUserRequest
-	(*DisableUserResponse)(nil),       // 12: personal.v1.DisableUserResponse
-	(*EnableUserRequest)(nil),         // 13: personal.v1.EnableUserRequest
-	(*EnableUserResponse)(nil),        // 14: personal.v1.EnableUserResponse
-	(*UserSessionsRequest)(nil),       // 15: personal.v1.UserSessionsRequest
-	(*UserSessionsResponse)(nil),      // 16: personal.v1.UserSessionsResponse
-	(*RevokeUserSessionRequest)(nil),  // 17: personal.v1.RevokeUserSessionRequest
-	(*RevokeUserSessionResponse)(nil), // 18: personal.v1.RevokeUserSessionResponse
-	(*EndUserSessionsRequest)(nil),    // 19: personal.v1.EndUserSessionsRequest
-	(*EndUserSessionsResponse)(nil),   // 20: personal.v1.EndUserSessionsResponse
-	(*DeleteUserRequest)(nil),         // 21: personal.v1.DeleteUserRequest
-	(*DeleteUserResponse)(nil),        // 22: personal.v1.DeleteUserResponse
-	(*AuditEntriesRequest)(nil),       // 23: personal.v1.AuditEntriesRequest
-	(*AuditEntriesResponse)(nil),      // 24: personal.v1.AuditEntriesResponse
-	(*AuditEntry)(nil),                // 25: personal.v1.AuditEntry
-	(*RemoveTwoFactorRequest)(nil),    // 26: personal.v1.RemoveTwoFactorRequest
-	(*RemoveTwoFactorResponse)(nil),   // 27: personal.v1.RemoveTwoFactorResponse
-	(*RemovePasskeysRequest)(nil),     // 28: personal.v1.RemovePasskeysRequest
-	(*RemovePasskeysResponse)(nil),    // 29: personal.v1.RemovePasskeysResponse
-	(*CreateUserRequest)(nil),         // 30: personal.v1.CreateUserRequest
-	(*CreateUserResponse)(nil),        // 31: personal.v1.CreateUserResponse
-	(*ExplainRequest)(nil),            // 32: personal.v1.ExplainRequest
-	(*ExplainResponse)(nil),           // 33: personal.v1.ExplainResponse
-	(*Verdict)(nil),                   // 34: personal.v1.Verdict
-	(*LiftLimitsRequest)(nil),         // 35: personal.v1.LiftLimitsRequest
-	(*LiftLimitsResponse)(nil),        // 36: personal.v1.LiftLimitsResponse
-	(*RehearseFieldsRequest)(nil),     // 37: personal.v1.RehearseFieldsRequest
-	(*RehearseFieldsResponse)(nil),    // 38: personal.v1.RehearseFieldsResponse
-	(*FieldsViolation)(nil),           // 39: personal.v1.FieldsViolation
-	(*FillFieldsRequest)(nil),         // 40: personal.v1.FillFieldsRequest
-	(*FillFieldsResponse)(nil),        // 41: personal.v1.FillFieldsResponse
-	(*FieldsFillRequest)(nil),         // 42: personal.v1.FieldsFillRequest
-	(*FieldsFillResponse)(nil),        // 43: personal.v1.FieldsFillResponse
-	(*SignInRequest)(nil),             // 44: personal.v1.SignInRequest
-	(*SignInResponse)(nil),            // 45: personal.v1.SignInResponse
-	(*LinkIdentityRequest)(nil),       // 46: personal.v1.LinkIdentityRequest
-	(*LinkIdentityResponse)(nil),      // 47: personal.v1.LinkIdentityResponse
-	(*FindIdentityRequest)(nil),       // 48: personal.v1.FindIdentityRequest
-	(*FindIdentityResponse)(nil),      // 49: personal.v1.FindIdentityResponse
-	(*UnlinkIdentityRequest)(nil),     // 50: personal.v1.UnlinkIdentityRequest
-	(*UnlinkIdentityResponse)(nil),    // 51: personal.v1.UnlinkIdentityResponse
-	nil,                               // 52: personal.v1.UsersResponse.UsersEntry
-	nil,                               // 53: personal.v1.UpdateUserRequest.FieldsEntry
-	nil,                               // 54: personal.v1.CreateUserRequest.FieldsEntry
-	nil,                               // 55: personal.v1.FieldsViolation.FieldsEntry
-	(*timestamppb.Timestamp)(nil),     // 56: google.protobuf.Timestamp
-	(*ProfileField)(nil),              // 57: personal.v1.ProfileField
-	(*Passkey)(nil),                   // 58: personal.v1.Passkey
-	(*LinkedIdentity)(nil),            // 59: personal.v1.LinkedIdentity
-	(*Session)(nil),                   // 60: personal.v1.Session
-	(*Field)(nil),                     // 61: personal.v1.Field
-	(*Credentials)(nil),               // 62: personal.v1.Credentials
-	(*UserProfile)(nil),               // 63: personal.v1.UserProfile
-	(*Proof)(nil),                     // 64: personal.v1.Proof
-	(*Identity)(nil),                  // 65: personal.v1.Identity
-	(*Input)(nil),                     // 66: personal.v1.Input
+	(*User)(nil),                       // 0: personal.v1.User
+	(*FindUsersRequest)(nil),           // 1: personal.v1.FindUsersRequest
+	(*FindUsersResponse)(nil),          // 2: personal.v1.FindUsersResponse
+	(*UsersRequest)(nil),               // 3: personal.v1.UsersRequest
+	(*UsersResponse)(nil),              // 4: personal.v1.UsersResponse
+	(*UserRequest)(nil),                // 5: personal.v1.UserRequest
+	(*UserResponse)(nil),               // 6: personal.v1.UserResponse
+	(*UpdateUserRequest)(nil),          // 7: personal.v1.UpdateUserRequest
+	(*UpdateUserResponse)(nil),         // 8: personal.v1.UpdateUserResponse
+	(*SetEmailRequest)(nil),            // 9: personal.v1.SetEmailRequest
+	(*SetEmailResponse)(nil),           // 10: personal.v1.SetEmailResponse
+	(*DisableUserRequest)(nil),         // 11: personal.v1.DisableUserRequest
+	(*DisableUserResponse)(nil),        // 12: personal.v1.DisableUserResponse
+	(*EnableUserRequest)(nil),          // 13: personal.v1.EnableUserRequest
+	(*EnableUserResponse)(nil),         // 14: personal.v1.EnableUserResponse
+	(*UserSessionsRequest)(nil),        // 15: personal.v1.UserSessionsRequest
+	(*UserSessionsResponse)(nil),       // 16: personal.v1.UserSessionsResponse
+	(*RevokeUserSessionRequest)(nil),   // 17: personal.v1.RevokeUserSessionRequest
+	(*RevokeUserSessionResponse)(nil),  // 18: personal.v1.RevokeUserSessionResponse
+	(*RevokeUserSessionsRequest)(nil),  // 19: personal.v1.RevokeUserSessionsRequest
+	(*RevokeUserSessionsResponse)(nil), // 20: personal.v1.RevokeUserSessionsResponse
+	(*DeleteUserRequest)(nil),          // 21: personal.v1.DeleteUserRequest
+	(*DeleteUserResponse)(nil),         // 22: personal.v1.DeleteUserResponse
+	(*AuditEntriesRequest)(nil),        // 23: personal.v1.AuditEntriesRequest
+	(*AuditEntriesResponse)(nil),       // 24: personal.v1.AuditEntriesResponse
+	(*AuditEntry)(nil),                 // 25: personal.v1.AuditEntry
+	(*RemoveTwoFactorRequest)(nil),     // 26: personal.v1.RemoveTwoFactorRequest
+	(*RemoveTwoFactorResponse)(nil),    // 27: personal.v1.RemoveTwoFactorResponse
+	(*RemovePasskeysRequest)(nil),      // 28: personal.v1.RemovePasskeysRequest
+	(*RemovePasskeysResponse)(nil),     // 29: personal.v1.RemovePasskeysResponse
+	(*CreateUserRequest)(nil),          // 30: personal.v1.CreateUserRequest
+	(*CreateUserResponse)(nil),         // 31: personal.v1.CreateUserResponse
+	(*ExplainRequest)(nil),             // 32: personal.v1.ExplainRequest
+	(*ExplainResponse)(nil),            // 33: personal.v1.ExplainResponse
+	(*Verdict)(nil),                    // 34: personal.v1.Verdict
+	(*LiftLimitsRequest)(nil),          // 35: personal.v1.LiftLimitsRequest
+	(*LiftLimitsResponse)(nil),         // 36: personal.v1.LiftLimitsResponse
+	(*RehearseFieldsRequest)(nil),      // 37: personal.v1.RehearseFieldsRequest
+	(*RehearseFieldsResponse)(nil),     // 38: personal.v1.RehearseFieldsResponse
+	(*FieldsViolation)(nil),            // 39: personal.v1.FieldsViolation
+	(*FillFieldsRequest)(nil),          // 40: personal.v1.FillFieldsRequest
+	(*FillFieldsResponse)(nil),         // 41: personal.v1.FillFieldsResponse
+	(*FieldsFillRequest)(nil),          // 42: personal.v1.FieldsFillRequest
+	(*FieldsFillResponse)(nil),         // 43: personal.v1.FieldsFillResponse
+	(*SignInRequest)(nil),              // 44: personal.v1.SignInRequest
+	(*SignInResponse)(nil),             // 45: personal.v1.SignInResponse
+	(*LinkIdentityRequest)(nil),        // 46: personal.v1.LinkIdentityRequest
+	(*LinkIdentityResponse)(nil),       // 47: personal.v1.LinkIdentityResponse
+	(*FindIdentityRequest)(nil),        // 48: personal.v1.FindIdentityRequest
+	(*FindIdentityResponse)(nil),       // 49: personal.v1.FindIdentityResponse
+	(*UnlinkIdentityRequest)(nil),      // 50: personal.v1.UnlinkIdentityRequest
+	(*UnlinkIdentityResponse)(nil),     // 51: personal.v1.UnlinkIdentityResponse
+	nil,                                // 52: personal.v1.UsersResponse.UsersEntry
+	nil,                                // 53: personal.v1.UpdateUserRequest.FieldsEntry
+	nil,                                // 54: personal.v1.CreateUserRequest.FieldsEntry
+	nil,                                // 55: personal.v1.FieldsViolation.FieldsEntry
+	(*timestamppb.Timestamp)(nil),      // 56: google.protobuf.Timestamp
+	(*ProfileField)(nil),               // 57: personal.v1.ProfileField
+	(*Passkey)(nil),                    // 58: personal.v1.Passkey
+	(*LinkedIdentity)(nil),             // 59: personal.v1.LinkedIdentity
+	(*Session)(nil),                    // 60: personal.v1.Session
+	(*Event)(nil),                      // 61: personal.v1.Event
+	(*Field)(nil),                      // 62: personal.v1.Field
+	(*Credentials)(nil),                // 63: personal.v1.Credentials
+	(*Profile)(nil),                    // 64: personal.v1.Profile
+	(*Proof)(nil),                      // 65: personal.v1.Proof
+	(*Identity)(nil),                   // 66: personal.v1.Identity
+	(*Input)(nil),                      // 67: personal.v1.Input
 }
 var file_personal_v1_administration_proto_depIdxs = []int32{
 	56, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
 	56, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
 	56, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
-	56, // 3: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
-	56, // 4: personal.v1.User.last_sign_in:type_name -> google.protobuf.Timestamp
+	56, // 3: personal.v1.User.last_sign_in:type_name -> google.protobuf.Timestamp
+	56, // 4: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
 	57, // 5: personal.v1.User.fields:type_name -> personal.v1.ProfileField
 	56, // 6: personal.v1.FindUsersRequest.since:type_name -> google.protobuf.Timestamp
 	56, // 7: personal.v1.FindUsersRequest.until:type_name -> google.protobuf.Timestamp
@@ -3379,29 +3279,29 @@ var file_personal_v1_administration_proto_depIdxs = []int32{
 	56, // 16: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
 	56, // 17: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
 	25, // 18: personal.v1.AuditEntriesResponse.entries:type_name -> personal.v1.AuditEntry
-	56, // 19: personal.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	61, // 19: personal.v1.AuditEntry.event:type_name -> personal.v1.Event
 	54, // 20: personal.v1.CreateUserRequest.fields:type_name -> personal.v1.CreateUserRequest.FieldsEntry
 	0,  // 21: personal.v1.ExplainResponse.user:type_name -> personal.v1.User
 	34, // 22: personal.v1.ExplainResponse.verdicts:type_name -> personal.v1.Verdict
 	56, // 23: personal.v1.Verdict.until:type_name -> google.protobuf.Timestamp
 	56, // 24: personal.v1.Verdict.since:type_name -> google.protobuf.Timestamp
-	61, // 25: personal.v1.RehearseFieldsRequest.fields:type_name -> personal.v1.Field
+	62, // 25: personal.v1.RehearseFieldsRequest.fields:type_name -> personal.v1.Field
 	39, // 26: personal.v1.RehearseFieldsResponse.examples:type_name -> personal.v1.FieldsViolation
 	55, // 27: personal.v1.FieldsViolation.fields:type_name -> personal.v1.FieldsViolation.FieldsEntry
 	56, // 28: personal.v1.FieldsFillResponse.started:type_name -> google.protobuf.Timestamp
 	56, // 29: personal.v1.FieldsFillResponse.ended:type_name -> google.protobuf.Timestamp
 	56, // 30: personal.v1.SignInRequest.authenticated_at:type_name -> google.protobuf.Timestamp
-	62, // 31: personal.v1.SignInResponse.credentials:type_name -> personal.v1.Credentials
-	63, // 32: personal.v1.SignInResponse.profile:type_name -> personal.v1.UserProfile
-	64, // 33: personal.v1.SignInResponse.proof:type_name -> personal.v1.Proof
-	65, // 34: personal.v1.LinkIdentityRequest.identity:type_name -> personal.v1.Identity
-	62, // 35: personal.v1.LinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
-	65, // 36: personal.v1.FindIdentityRequest.identity:type_name -> personal.v1.Identity
-	65, // 37: personal.v1.UnlinkIdentityRequest.identity:type_name -> personal.v1.Identity
-	62, // 38: personal.v1.UnlinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
+	63, // 31: personal.v1.SignInResponse.credentials:type_name -> personal.v1.Credentials
+	64, // 32: personal.v1.SignInResponse.profile:type_name -> personal.v1.Profile
+	65, // 33: personal.v1.SignInResponse.proof:type_name -> personal.v1.Proof
+	66, // 34: personal.v1.LinkIdentityRequest.identity:type_name -> personal.v1.Identity
+	63, // 35: personal.v1.LinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
+	66, // 36: personal.v1.FindIdentityRequest.identity:type_name -> personal.v1.Identity
+	66, // 37: personal.v1.UnlinkIdentityRequest.identity:type_name -> personal.v1.Identity
+	63, // 38: personal.v1.UnlinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
 	0,  // 39: personal.v1.UsersResponse.UsersEntry.value:type_name -> personal.v1.User
-	66, // 40: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	66, // 41: personal.v1.CreateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	67, // 40: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	67, // 41: personal.v1.CreateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
 	1,  // 42: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
 	3,  // 43: personal.v1.AdministrationService.Users:input_type -> personal.v1.UsersRequest
 	5,  // 44: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
@@ -3411,7 +3311,7 @@ var file_personal_v1_administration_proto_depIdxs = []int32{
 	13, // 48: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
 	15, // 49: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
 	17, // 50: personal.v1.AdministrationService.RevokeUserSession:input_type -> personal.v1.RevokeUserSessionRequest
-	19, // 51: personal.v1.AdministrationService.EndUserSessions:input_type -> personal.v1.EndUserSessionsRequest
+	19, // 51: personal.v1.AdministrationService.RevokeUserSessions:input_type -> personal.v1.RevokeUserSessionsRequest
 	21, // 52: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
 	23, // 53: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
 	26, // 54: personal.v1.AdministrationService.RemoveTwoFactor:input_type -> personal.v1.RemoveTwoFactorRequest
@@ -3435,7 +3335,7 @@ var file_personal_v1_administration_proto_depIdxs = []int32{
 	14, // 72: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
 	16, // 73: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
 	18, // 74: personal.v1.AdministrationService.RevokeUserSession:output_type -> personal.v1.RevokeUserSessionResponse
-	20, // 75: personal.v1.AdministrationService.EndUserSessions:output_type -> personal.v1.EndUserSessionsResponse
+	20, // 75: personal.v1.AdministrationService.RevokeUserSessions:output_type -> personal.v1.RevokeUserSessionsResponse
 	22, // 76: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
 	24, // 77: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
 	27, // 78: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
@@ -3462,6 +3362,7 @@ func file_personal_v1_administration_proto_init() {
 	if File_personal_v1_administration_proto != nil {
 		return
 	}
+	file_personal_v1_host_proto_init()
 	file_personal_v1_personal_proto_init()
 	file_personal_v1_schema_proto_init()
 	file_personal_v1_administration_proto_msgTypes[0].OneofWrappers = []any{}

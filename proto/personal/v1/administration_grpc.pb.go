@@ -19,30 +19,30 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AdministrationService_FindUsers_FullMethodName         = "/personal.v1.AdministrationService/FindUsers"
-	AdministrationService_Users_FullMethodName             = "/personal.v1.AdministrationService/Users"
-	AdministrationService_User_FullMethodName              = "/personal.v1.AdministrationService/User"
-	AdministrationService_UpdateUser_FullMethodName        = "/personal.v1.AdministrationService/UpdateUser"
-	AdministrationService_SetEmail_FullMethodName          = "/personal.v1.AdministrationService/SetEmail"
-	AdministrationService_DisableUser_FullMethodName       = "/personal.v1.AdministrationService/DisableUser"
-	AdministrationService_EnableUser_FullMethodName        = "/personal.v1.AdministrationService/EnableUser"
-	AdministrationService_UserSessions_FullMethodName      = "/personal.v1.AdministrationService/UserSessions"
-	AdministrationService_RevokeUserSession_FullMethodName = "/personal.v1.AdministrationService/RevokeUserSession"
-	AdministrationService_EndUserSessions_FullMethodName   = "/personal.v1.AdministrationService/EndUserSessions"
-	AdministrationService_DeleteUser_FullMethodName        = "/personal.v1.AdministrationService/DeleteUser"
-	AdministrationService_AuditEntries_FullMethodName      = "/personal.v1.AdministrationService/AuditEntries"
-	AdministrationService_RemoveTwoFactor_FullMethodName   = "/personal.v1.AdministrationService/RemoveTwoFactor"
-	AdministrationService_RemovePasskeys_FullMethodName    = "/personal.v1.AdministrationService/RemovePasskeys"
-	AdministrationService_CreateUser_FullMethodName        = "/personal.v1.AdministrationService/CreateUser"
-	AdministrationService_Explain_FullMethodName           = "/personal.v1.AdministrationService/Explain"
-	AdministrationService_LiftLimits_FullMethodName        = "/personal.v1.AdministrationService/LiftLimits"
-	AdministrationService_RehearseFields_FullMethodName    = "/personal.v1.AdministrationService/RehearseFields"
-	AdministrationService_FillFields_FullMethodName        = "/personal.v1.AdministrationService/FillFields"
-	AdministrationService_FieldsFill_FullMethodName        = "/personal.v1.AdministrationService/FieldsFill"
-	AdministrationService_SignIn_FullMethodName            = "/personal.v1.AdministrationService/SignIn"
-	AdministrationService_LinkIdentity_FullMethodName      = "/personal.v1.AdministrationService/LinkIdentity"
-	AdministrationService_FindIdentity_FullMethodName      = "/personal.v1.AdministrationService/FindIdentity"
-	AdministrationService_UnlinkIdentity_FullMethodName    = "/personal.v1.AdministrationService/UnlinkIdentity"
+	AdministrationService_FindUsers_FullMethodName          = "/personal.v1.AdministrationService/FindUsers"
+	AdministrationService_Users_FullMethodName              = "/personal.v1.AdministrationService/Users"
+	AdministrationService_User_FullMethodName               = "/personal.v1.AdministrationService/User"
+	AdministrationService_UpdateUser_FullMethodName         = "/personal.v1.AdministrationService/UpdateUser"
+	AdministrationService_SetEmail_FullMethodName           = "/personal.v1.AdministrationService/SetEmail"
+	AdministrationService_DisableUser_FullMethodName        = "/personal.v1.AdministrationService/DisableUser"
+	AdministrationService_EnableUser_FullMethodName         = "/personal.v1.AdministrationService/EnableUser"
+	AdministrationService_UserSessions_FullMethodName       = "/personal.v1.AdministrationService/UserSessions"
+	AdministrationService_RevokeUserSession_FullMethodName  = "/personal.v1.AdministrationService/RevokeUserSession"
+	AdministrationService_RevokeUserSessions_FullMethodName = "/personal.v1.AdministrationService/RevokeUserSessions"
+	AdministrationService_DeleteUser_FullMethodName         = "/personal.v1.AdministrationService/DeleteUser"
+	AdministrationService_AuditEntries_FullMethodName       = "/personal.v1.AdministrationService/AuditEntries"
+	AdministrationService_RemoveTwoFactor_FullMethodName    = "/personal.v1.AdministrationService/RemoveTwoFactor"
+	AdministrationService_RemovePasskeys_FullMethodName     = "/personal.v1.AdministrationService/RemovePasskeys"
+	AdministrationService_CreateUser_FullMethodName         = "/personal.v1.AdministrationService/CreateUser"
+	AdministrationService_Explain_FullMethodName            = "/personal.v1.AdministrationService/Explain"
+	AdministrationService_LiftLimits_FullMethodName         = "/personal.v1.AdministrationService/LiftLimits"
+	AdministrationService_RehearseFields_FullMethodName     = "/personal.v1.AdministrationService/RehearseFields"
+	AdministrationService_FillFields_FullMethodName         = "/personal.v1.AdministrationService/FillFields"
+	AdministrationService_FieldsFill_FullMethodName         = "/personal.v1.AdministrationService/FieldsFill"
+	AdministrationService_SignIn_FullMethodName             = "/personal.v1.AdministrationService/SignIn"
+	AdministrationService_LinkIdentity_FullMethodName       = "/personal.v1.AdministrationService/LinkIdentity"
+	AdministrationService_FindIdentity_FullMethodName       = "/personal.v1.AdministrationService/FindIdentity"
+	AdministrationService_UnlinkIdentity_FullMethodName     = "/personal.v1.AdministrationService/UnlinkIdentity"
 )
 
 // AdministrationServiceClient is the client API for AdministrationService service.
@@ -72,8 +72,8 @@ type AdministrationServiceClient interface {
 	UserSessions(ctx context.Context, in *UserSessionsRequest, opts ...grpc.CallOption) (*UserSessionsResponse, error)
 	// RevokeUserSession ends one session of a user.
 	RevokeUserSession(ctx context.Context, in *RevokeUserSessionRequest, opts ...grpc.CallOption) (*RevokeUserSessionResponse, error)
-	// EndUserSessions ends every session of a user.
-	EndUserSessions(ctx context.Context, in *EndUserSessionsRequest, opts ...grpc.CallOption) (*EndUserSessionsResponse, error)
+	// RevokeUserSessions ends every session of a user.
+	RevokeUserSessions(ctx context.Context, in *RevokeUserSessionsRequest, opts ...grpc.CallOption) (*RevokeUserSessionsResponse, error)
 	// DeleteUser deletes a user and all their data.
 	DeleteUser(ctx context.Context, in *DeleteUserRequest, opts ...grpc.CallOption) (*DeleteUserResponse, error)
 	// AuditEntries returns one page of the audit log, newest first.
@@ -202,10 +202,10 @@ func (c *administrationServiceClient) RevokeUserSession(ctx context.Context, in 
 	return out, nil
 }
 
-func (c *administrationServiceClient) EndUserSessions(ctx context.Context, in *EndUserSessionsRequest, opts ...grpc.CallOption) (*EndUserSessionsResponse, error) {
+func (c *administrationServiceClient) RevokeUserSessions(ctx context.Context, in *RevokeUserSessionsRequest, opts ...grpc.CallOption) (*RevokeUserSessionsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(EndUserSessionsResponse)
-	err := c.cc.Invoke(ctx, AdministrationService_EndUserSessions_FullMethodName, in, out, cOpts...)
+	out := new(RevokeUserSessionsResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_RevokeUserSessions_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -379,8 +379,8 @@ type AdministrationServiceServer interface {
 	UserSessions(context.Context, *UserSessionsRequest) (*UserSessionsResponse, error)
 	// RevokeUserSession ends one session of a user.
 	RevokeUserSession(context.Context, *RevokeUserSessionRequest) (*RevokeUserSessionResponse, error)
-	// EndUserSessions ends every session of a user.
-	EndUserSessions(context.Context, *EndUserSessionsRequest) (*EndUserSessionsResponse, error)
+	// RevokeUserSessions ends every session of a user.
+	RevokeUserSessions(context.Context, *RevokeUserSessionsRequest) (*RevokeUserSessionsResponse, error)
 	// DeleteUser deletes a user and all their data.
 	DeleteUser(context.Context, *DeleteUserRequest) (*DeleteUserResponse, error)
 	// AuditEntries returns one page of the audit log, newest first.
@@ -446,8 +446,8 @@ func (UnimplementedAdministrationServiceServer) UserSessions(context.Context, *U
 func (UnimplementedAdministrationServiceServer) RevokeUserSession(context.Context, *RevokeUserSessionRequest) (*RevokeUserSessionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RevokeUserSession not implemented")
 }
-func (UnimplementedAdministrationServiceServer) EndUserSessions(context.Context, *EndUserSessionsRequest) (*EndUserSessionsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method EndUserSessions not implemented")
+func (UnimplementedAdministrationServiceServer) RevokeUserSessions(context.Context, *RevokeUserSessionsRequest) (*RevokeUserSessionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RevokeUserSessions not implemented")
 }
 func (UnimplementedAdministrationServiceServer) DeleteUser(context.Context, *DeleteUserRequest) (*DeleteUserResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteUser not implemented")
@@ -674,20 +674,20 @@ func _AdministrationService_RevokeUserSession_Handler(srv interface{}, ctx conte
 	return interceptor(ctx, in, info, handler)
 }
 
-func _AdministrationService_EndUserSessions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(EndUserSessionsRequest)
+func _AdministrationService_RevokeUserSessions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RevokeUserSessionsRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(AdministrationServiceServer).EndUserSessions(ctx, in)
+		return srv.(AdministrationServiceServer).RevokeUserSessions(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: AdministrationService_EndUserSessions_FullMethodName,
+		FullMethod: AdministrationService_RevokeUserSessions_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(AdministrationServiceServer).EndUserSessions(ctx, req.(*EndUserSessionsRequest))
+		return srv.(AdministrationServiceServer).RevokeUserSessions(ctx, req.(*RevokeUserSessionsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -988,8 +988,8 @@ var AdministrationService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _AdministrationService_RevokeUserSession_Handler,
 		},
 		{
-			MethodName: "EndUserSessions",
-			Handler:    _AdministrationService_EndUserSessions_Handler,
+			MethodName: "RevokeUserSessions",
+			Handler:    _AdministrationService_RevokeUserSessions_Handler,
 		},
 		{
 			MethodName: "DeleteUser",

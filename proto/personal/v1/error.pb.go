@@ -29,16 +29,16 @@ type ErrorDetail struct {
 	// One of the codes of the HTTP contract, section 2.
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	// Field errors: parameter name -> code of the HTTP contract, section 2.
-	Fields map[string]string `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	FieldErrors map[string]string `protobuf:"bytes,2,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The wait before a retry; absent if a retry does not help.
 	RetryAfter *durationpb.Duration `protobuf:"bytes,3,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	// The failed call's request id, which is in the logs of both processes.
 	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// The mail relay's reply; present if the host refuses a mail permanently. The code
-	// is then internal, so that an older plugin sees a failed delivery and retries.
-	MailRefused *string `protobuf:"bytes,5,opt,name=mail_refused,json=mailRefused,proto3,oneof" json:"mail_refused,omitempty"`
 	// The user whose stolen session the call has ended, or failed to end; 0 for none.
-	UserId        int64 `protobuf:"varint,6,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	UserId int64 `protobuf:"varint,5,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// The mail relay's reply; present if the host refuses a mail permanently. The code
+	// is then internal.
+	MailRefused   *string `protobuf:"bytes,6,opt,name=mail_refused,json=mailRefused,proto3,oneof" json:"mail_refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -80,9 +80,9 @@ func (x *ErrorDetail) GetCode() string {
 	return ""
 }
 
-func (x *ErrorDetail) GetFields() map[string]string {
+func (x *ErrorDetail) GetFieldErrors() map[string]string {
 	if x != nil {
-		return x.Fields
+		return x.FieldErrors
 	}
 	return nil
 }
@@ -101,13 +101,6 @@ func (x *ErrorDetail) GetRequestId() string {
 	return ""
 }
 
-func (x *ErrorDetail) GetMailRefused() string {
-	if x != nil && x.MailRefused != nil {
-		return *x.MailRefused
-	}
-	return ""
-}
-
 func (x *ErrorDetail) GetUserId() int64 {
 	if x != nil {
 		return x.UserId
@@ -115,21 +108,28 @@ func (x *ErrorDetail) GetUserId() int64 {
 	return 0
 }
 
+func (x *ErrorDetail) GetMailRefused() string {
+	if x != nil && x.MailRefused != nil {
+		return *x.MailRefused
+	}
+	return ""
+}
+
 var File_personal_v1_error_proto protoreflect.FileDescriptor
 
 const file_personal_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x17personal/v1/error.proto\x12\vpersonal.v1\x1a\x1egoogle/protobuf/duration.proto\"\xc7\x02\n" +
+	"\x17personal/v1/error.proto\x12\vpersonal.v1\x1a\x1egoogle/protobuf/duration.proto\"\xdc\x02\n" +
 	"\vErrorDetail\x12\x12\n" +
-	"\x04code\x18\x01 \x01(\tR\x04code\x12<\n" +
-	"\x06fields\x18\x02 \x03(\v2$.personal.v1.ErrorDetail.FieldsEntryR\x06fields\x12:\n" +
+	"\x04code\x18\x01 \x01(\tR\x04code\x12L\n" +
+	"\ffield_errors\x18\x02 \x03(\v2).personal.v1.ErrorDetail.FieldErrorsEntryR\vfieldErrors\x12:\n" +
 	"\vretry_after\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"retryAfter\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tR\trequestId\x12&\n" +
-	"\fmail_refused\x18\x05 \x01(\tH\x00R\vmailRefused\x88\x01\x01\x12\x17\n" +
-	"\auser_id\x18\x06 \x01(\x03R\x06userId\x1a9\n" +
-	"\vFieldsEntry\x12\x10\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\x12\x17\n" +
+	"\auser_id\x18\x05 \x01(\x03R\x06userId\x12&\n" +
+	"\fmail_refused\x18\x06 \x01(\tH\x00R\vmailRefused\x88\x01\x01\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0f\n" +
 	"\r_mail_refusedB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
@@ -149,11 +149,11 @@ func file_personal_v1_error_proto_rawDescGZIP() []byte {
 var file_personal_v1_error_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_personal_v1_error_proto_goTypes = []any{
 	(*ErrorDetail)(nil),         // 0: personal.v1.ErrorDetail
-	nil,                         // 1: personal.v1.ErrorDetail.FieldsEntry
+	nil,                         // 1: personal.v1.ErrorDetail.FieldErrorsEntry
 	(*durationpb.Duration)(nil), // 2: google.protobuf.Duration
 }
 var file_personal_v1_error_proto_depIdxs = []int32{
-	1, // 0: personal.v1.ErrorDetail.fields:type_name -> personal.v1.ErrorDetail.FieldsEntry
+	1, // 0: personal.v1.ErrorDetail.field_errors:type_name -> personal.v1.ErrorDetail.FieldErrorsEntry
 	2, // 1: personal.v1.ErrorDetail.retry_after:type_name -> google.protobuf.Duration
 	2, // [2:2] is the sub-list for method output_type
 	2, // [2:2] is the sub-list for method input_type

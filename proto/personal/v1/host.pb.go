@@ -230,32 +230,10 @@ func (*SendMailResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_host_proto_rawDescGZIP(), []int{3}
 }
 
-// PublishEventRequest is one event of an account.
+// PublishEventRequest is one event.
 type PublishEventRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Unique; the same for a repeated request.
-	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The event type: registered, signed_in, … Hosts accept types that they do not
-	// know.
-	Type   string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
-	Time   *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
-	UserId int64                  `protobuf:"varint,4,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// The client's address; empty if unknown.
-	Address string `protobuf:"bytes,5,opt,name=address,proto3" json:"address,omitempty"`
-	// Request id of the call that caused the event.
-	RequestId string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// The cause: user, administrator or system. Version 0.1.0 leaves it empty.
-	Actor string `protobuf:"bytes,7,opt,name=actor,proto3" json:"actor,omitempty"`
-	// The administrator's name as passed by the host; empty for other actors.
-	ActorName string `protobuf:"bytes,8,opt,name=actor_name,json=actorName,proto3" json:"actor_name,omitempty"`
-	// The names of changed user fields and of name, sorted, never values: of
-	// profile_updated and user_updated. Plugins before this field send none.
-	Fields []string `protobuf:"bytes,9,rep,name=fields,proto3" json:"fields,omitempty"`
-	// How many passkeys were removed: of passkey_removed. How many identities: of
-	// identity_unlinked by a recovery.
-	Count int64 `protobuf:"varint,10,opt,name=count,proto3" json:"count,omitempty"`
-	// Of signed_in: how the user was authenticated, as in Session.
-	Method        string `protobuf:"bytes,11,opt,name=method,proto3" json:"method,omitempty"`
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Event         *Event                 `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -290,81 +268,148 @@ func (*PublishEventRequest) Descriptor() ([]byte, []int) {
 	return file_personal_v1_host_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *PublishEventRequest) GetId() string {
+func (x *PublishEventRequest) GetEvent() *Event {
+	if x != nil {
+		return x.Event
+	}
+	return nil
+}
+
+// Event is one thing that happened to an account.
+type Event struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Unique; the same for a repeated request.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// The event type: registered, signed_in, … Hosts accept types that they do not
+	// know.
+	Type   string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
+	Time   *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
+	UserId int64                  `protobuf:"varint,4,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// The client's address; empty if unknown.
+	Address string `protobuf:"bytes,5,opt,name=address,proto3" json:"address,omitempty"`
+	// Request id of the call that caused the event.
+	RequestId string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// The cause: user, administrator or system.
+	Actor string `protobuf:"bytes,7,opt,name=actor,proto3" json:"actor,omitempty"`
+	// The administrator's name as passed by the host; empty for other actors.
+	ActorName string `protobuf:"bytes,8,opt,name=actor_name,json=actorName,proto3" json:"actor_name,omitempty"`
+	// The names of changed user fields and of name, sorted, never values: of
+	// profile_updated and user_updated.
+	Fields []string `protobuf:"bytes,9,rep,name=fields,proto3" json:"fields,omitempty"`
+	// Of signed_in: how the user was authenticated, as in Session.
+	Method string `protobuf:"bytes,10,opt,name=method,proto3" json:"method,omitempty"`
+	// How many passkeys were removed: of passkey_removed. How many identities: of
+	// identity_unlinked by a recovery.
+	Count         int64 `protobuf:"varint,11,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Event) Reset() {
+	*x = Event{}
+	mi := &file_personal_v1_host_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Event) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Event) ProtoMessage() {}
+
+func (x *Event) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_host_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Event.ProtoReflect.Descriptor instead.
+func (*Event) Descriptor() ([]byte, []int) {
+	return file_personal_v1_host_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Event) GetId() string {
 	if x != nil {
 		return x.Id
 	}
 	return ""
 }
 
-func (x *PublishEventRequest) GetType() string {
+func (x *Event) GetType() string {
 	if x != nil {
 		return x.Type
 	}
 	return ""
 }
 
-func (x *PublishEventRequest) GetTime() *timestamppb.Timestamp {
+func (x *Event) GetTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.Time
 	}
 	return nil
 }
 
-func (x *PublishEventRequest) GetUserId() int64 {
+func (x *Event) GetUserId() int64 {
 	if x != nil {
 		return x.UserId
 	}
 	return 0
 }
 
-func (x *PublishEventRequest) GetAddress() string {
+func (x *Event) GetAddress() string {
 	if x != nil {
 		return x.Address
 	}
 	return ""
 }
 
-func (x *PublishEventRequest) GetRequestId() string {
+func (x *Event) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
 	}
 	return ""
 }
 
-func (x *PublishEventRequest) GetActor() string {
+func (x *Event) GetActor() string {
 	if x != nil {
 		return x.Actor
 	}
 	return ""
 }
 
-func (x *PublishEventRequest) GetActorName() string {
+func (x *Event) GetActorName() string {
 	if x != nil {
 		return x.ActorName
 	}
 	return ""
 }
 
-func (x *PublishEventRequest) GetFields() []string {
+func (x *Event) GetFields() []string {
 	if x != nil {
 		return x.Fields
 	}
 	return nil
 }
 
-func (x *PublishEventRequest) GetCount() int64 {
-	if x != nil {
-		return x.Count
-	}
-	return 0
-}
-
-func (x *PublishEventRequest) GetMethod() string {
+func (x *Event) GetMethod() string {
 	if x != nil {
 		return x.Method
 	}
 	return ""
+}
+
+func (x *Event) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
 }
 
 // PublishEventResponse means that the host has accepted the event.
@@ -376,7 +421,7 @@ type PublishEventResponse struct {
 
 func (x *PublishEventResponse) Reset() {
 	*x = PublishEventResponse{}
-	mi := &file_personal_v1_host_proto_msgTypes[5]
+	mi := &file_personal_v1_host_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -388,7 +433,7 @@ func (x *PublishEventResponse) String() string {
 func (*PublishEventResponse) ProtoMessage() {}
 
 func (x *PublishEventResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_host_proto_msgTypes[5]
+	mi := &file_personal_v1_host_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -401,7 +446,7 @@ func (x *PublishEventResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishEventResponse.ProtoReflect.Descriptor instead.
 func (*PublishEventResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_host_proto_rawDescGZIP(), []int{5}
+	return file_personal_v1_host_proto_rawDescGZIP(), []int{6}
 }
 
 // EraseUserRequest names the erased user.
@@ -414,7 +459,7 @@ type EraseUserRequest struct {
 
 func (x *EraseUserRequest) Reset() {
 	*x = EraseUserRequest{}
-	mi := &file_personal_v1_host_proto_msgTypes[6]
+	mi := &file_personal_v1_host_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -426,7 +471,7 @@ func (x *EraseUserRequest) String() string {
 func (*EraseUserRequest) ProtoMessage() {}
 
 func (x *EraseUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_host_proto_msgTypes[6]
+	mi := &file_personal_v1_host_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -439,7 +484,7 @@ func (x *EraseUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseUserRequest.ProtoReflect.Descriptor instead.
 func (*EraseUserRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_host_proto_rawDescGZIP(), []int{6}
+	return file_personal_v1_host_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *EraseUserRequest) GetUserId() int64 {
@@ -458,7 +503,7 @@ type EraseUserResponse struct {
 
 func (x *EraseUserResponse) Reset() {
 	*x = EraseUserResponse{}
-	mi := &file_personal_v1_host_proto_msgTypes[7]
+	mi := &file_personal_v1_host_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -470,7 +515,7 @@ func (x *EraseUserResponse) String() string {
 func (*EraseUserResponse) ProtoMessage() {}
 
 func (x *EraseUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_host_proto_msgTypes[7]
+	mi := &file_personal_v1_host_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -483,7 +528,7 @@ func (x *EraseUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseUserResponse.ProtoReflect.Descriptor instead.
 func (*EraseUserResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_host_proto_rawDescGZIP(), []int{7}
+	return file_personal_v1_host_proto_rawDescGZIP(), []int{8}
 }
 
 var File_personal_v1_host_proto protoreflect.FileDescriptor
@@ -501,8 +546,10 @@ const file_personal_v1_host_proto_rawDesc = "" +
 	"\asubject\x18\x03 \x01(\tR\asubject\x12\x12\n" +
 	"\x04text\x18\x04 \x01(\tR\x04text\x12\x12\n" +
 	"\x04html\x18\x05 \x01(\tR\x04html\"\x12\n" +
-	"\x10SendMailResponse\"\xb6\x02\n" +
-	"\x13PublishEventRequest\x12\x0e\n" +
+	"\x10SendMailResponse\"?\n" +
+	"\x13PublishEventRequest\x12(\n" +
+	"\x05event\x18\x01 \x01(\v2\x12.personal.v1.EventR\x05event\"\xa8\x02\n" +
+	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12.\n" +
 	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x17\n" +
@@ -513,10 +560,10 @@ const file_personal_v1_host_proto_rawDesc = "" +
 	"\x05actor\x18\a \x01(\tR\x05actor\x12\x1d\n" +
 	"\n" +
 	"actor_name\x18\b \x01(\tR\tactorName\x12\x16\n" +
-	"\x06fields\x18\t \x03(\tR\x06fields\x12\x14\n" +
-	"\x05count\x18\n" +
-	" \x01(\x03R\x05count\x12\x16\n" +
-	"\x06method\x18\v \x01(\tR\x06method\"\x16\n" +
+	"\x06fields\x18\t \x03(\tR\x06fields\x12\x16\n" +
+	"\x06method\x18\n" +
+	" \x01(\tR\x06method\x12\x14\n" +
+	"\x05count\x18\v \x01(\x03R\x05count\"\x16\n" +
 	"\x14PublishEventResponse\"+\n" +
 	"\x10EraseUserRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\"\x13\n" +
@@ -540,35 +587,37 @@ func file_personal_v1_host_proto_rawDescGZIP() []byte {
 	return file_personal_v1_host_proto_rawDescData
 }
 
-var file_personal_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_personal_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_personal_v1_host_proto_goTypes = []any{
 	(*UserFieldsRequest)(nil),     // 0: personal.v1.UserFieldsRequest
 	(*UserFieldsResponse)(nil),    // 1: personal.v1.UserFieldsResponse
 	(*SendMailRequest)(nil),       // 2: personal.v1.SendMailRequest
 	(*SendMailResponse)(nil),      // 3: personal.v1.SendMailResponse
 	(*PublishEventRequest)(nil),   // 4: personal.v1.PublishEventRequest
-	(*PublishEventResponse)(nil),  // 5: personal.v1.PublishEventResponse
-	(*EraseUserRequest)(nil),      // 6: personal.v1.EraseUserRequest
-	(*EraseUserResponse)(nil),     // 7: personal.v1.EraseUserResponse
-	(*Field)(nil),                 // 8: personal.v1.Field
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*Event)(nil),                 // 5: personal.v1.Event
+	(*PublishEventResponse)(nil),  // 6: personal.v1.PublishEventResponse
+	(*EraseUserRequest)(nil),      // 7: personal.v1.EraseUserRequest
+	(*EraseUserResponse)(nil),     // 8: personal.v1.EraseUserResponse
+	(*Field)(nil),                 // 9: personal.v1.Field
+	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
 }
 var file_personal_v1_host_proto_depIdxs = []int32{
-	8, // 0: personal.v1.UserFieldsResponse.fields:type_name -> personal.v1.Field
-	9, // 1: personal.v1.PublishEventRequest.time:type_name -> google.protobuf.Timestamp
-	0, // 2: personal.v1.HostService.UserFields:input_type -> personal.v1.UserFieldsRequest
-	2, // 3: personal.v1.HostService.SendMail:input_type -> personal.v1.SendMailRequest
-	4, // 4: personal.v1.HostService.PublishEvent:input_type -> personal.v1.PublishEventRequest
-	6, // 5: personal.v1.HostService.EraseUser:input_type -> personal.v1.EraseUserRequest
-	1, // 6: personal.v1.HostService.UserFields:output_type -> personal.v1.UserFieldsResponse
-	3, // 7: personal.v1.HostService.SendMail:output_type -> personal.v1.SendMailResponse
-	5, // 8: personal.v1.HostService.PublishEvent:output_type -> personal.v1.PublishEventResponse
-	7, // 9: personal.v1.HostService.EraseUser:output_type -> personal.v1.EraseUserResponse
-	6, // [6:10] is the sub-list for method output_type
-	2, // [2:6] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	9,  // 0: personal.v1.UserFieldsResponse.fields:type_name -> personal.v1.Field
+	5,  // 1: personal.v1.PublishEventRequest.event:type_name -> personal.v1.Event
+	10, // 2: personal.v1.Event.time:type_name -> google.protobuf.Timestamp
+	0,  // 3: personal.v1.HostService.UserFields:input_type -> personal.v1.UserFieldsRequest
+	2,  // 4: personal.v1.HostService.SendMail:input_type -> personal.v1.SendMailRequest
+	4,  // 5: personal.v1.HostService.PublishEvent:input_type -> personal.v1.PublishEventRequest
+	7,  // 6: personal.v1.HostService.EraseUser:input_type -> personal.v1.EraseUserRequest
+	1,  // 7: personal.v1.HostService.UserFields:output_type -> personal.v1.UserFieldsResponse
+	3,  // 8: personal.v1.HostService.SendMail:output_type -> personal.v1.SendMailResponse
+	6,  // 9: personal.v1.HostService.PublishEvent:output_type -> personal.v1.PublishEventResponse
+	8,  // 10: personal.v1.HostService.EraseUser:output_type -> personal.v1.EraseUserResponse
+	7,  // [7:11] is the sub-list for method output_type
+	3,  // [3:7] is the sub-list for method input_type
+	3,  // [3:3] is the sub-list for extension type_name
+	3,  // [3:3] is the sub-list for extension extendee
+	0,  // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_host_proto_init() }
@@ -583,7 +632,7 @@ func file_personal_v1_host_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_host_proto_rawDesc), len(file_personal_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

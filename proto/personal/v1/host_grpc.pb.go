@@ -39,7 +39,7 @@ type HostServiceClient interface {
 	// PublishEvent reports an event to the host, at least once.
 	PublishEvent(ctx context.Context, in *PublishEventRequest, opts ...grpc.CallOption) (*PublishEventResponse, error)
 	// EraseUser tells the host, at least once, that a user was erased. A host that keeps
-	// nothing about users does nothing; an older one does not implement it.
+	// nothing about users does nothing.
 	EraseUser(ctx context.Context, in *EraseUserRequest, opts ...grpc.CallOption) (*EraseUserResponse, error)
 }
 
@@ -105,7 +105,7 @@ type HostServiceServer interface {
 	// PublishEvent reports an event to the host, at least once.
 	PublishEvent(context.Context, *PublishEventRequest) (*PublishEventResponse, error)
 	// EraseUser tells the host, at least once, that a user was erased. A host that keeps
-	// nothing about users does nothing; an older one does not implement it.
+	// nothing about users does nothing.
 	EraseUser(context.Context, *EraseUserRequest) (*EraseUserResponse, error)
 	mustEmbedUnimplementedHostServiceServer()
 }

@@ -29,18 +29,16 @@ type ConfigureRequest struct {
 	// The plugin's settings in TOML, which the host does not read; may be empty. The
 	// plugin ignores keys that it does not know, and reports them in its preflight.
 	Settings []byte `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`
-	// The id at go-plugin's broker under which HostService is served. The plugin must
-	// dial it within five seconds.
-	HostBrokerId uint32 `protobuf:"varint,3,opt,name=host_broker_id,json=hostBrokerId,proto3" json:"host_broker_id,omitempty"`
-	// The host calls Settle.
-	Settles bool `protobuf:"varint,5,opt,name=settles,proto3" json:"settles,omitempty"`
 	// Keys of 32 bytes that encrypt what the database must not reveal: the first encrypts,
 	// all decrypt. Without keys, operations that need one do not exist.
-	SecretKeys [][]byte `protobuf:"bytes,6,rep,name=secret_keys,json=secretKeys,proto3" json:"secret_keys,omitempty"`
+	SecretKeys [][]byte `protobuf:"bytes,3,rep,name=secret_keys,json=secretKeys,proto3" json:"secret_keys,omitempty"`
 	// The public URL of the site's account pages, such as https://example.com/account;
 	// absolute, without query and fragment. Links in mails that no setting names lead to
 	// pages below it: recover, email and undo-delete. Empty: there are none.
-	AccountUrl    string `protobuf:"bytes,7,opt,name=account_url,json=accountUrl,proto3" json:"account_url,omitempty"`
+	AccountUrl string `protobuf:"bytes,4,opt,name=account_url,json=accountUrl,proto3" json:"account_url,omitempty"`
+	// The id at go-plugin's broker under which HostService is served. The plugin must
+	// dial it within five seconds.
+	HostBrokerId  uint32 `protobuf:"varint,5,opt,name=host_broker_id,json=hostBrokerId,proto3" json:"host_broker_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -89,20 +87,6 @@ func (x *ConfigureRequest) GetSettings() []byte {
 	return nil
 }
 
-func (x *ConfigureRequest) GetHostBrokerId() uint32 {
-	if x != nil {
-		return x.HostBrokerId
-	}
-	return 0
-}
-
-func (x *ConfigureRequest) GetSettles() bool {
-	if x != nil {
-		return x.Settles
-	}
-	return false
-}
-
 func (x *ConfigureRequest) GetSecretKeys() [][]byte {
 	if x != nil {
 		return x.SecretKeys
@@ -115,6 +99,13 @@ func (x *ConfigureRequest) GetAccountUrl() string {
 		return x.AccountUrl
 	}
 	return ""
+}
+
+func (x *ConfigureRequest) GetHostBrokerId() uint32 {
+	if x != nil {
+		return x.HostBrokerId
+	}
+	return 0
 }
 
 // ConfigureResponse means that the module is built and HostService is connected.
@@ -202,11 +193,11 @@ type PreflightResponse struct {
 	SchemaMinimum int64 `protobuf:"varint,3,opt,name=schema_minimum,json=schemaMinimum,proto3" json:"schema_minimum,omitempty"`
 	// The schema that this version migrates to.
 	SchemaTarget int64 `protobuf:"varint,4,opt,name=schema_target,json=schemaTarget,proto3" json:"schema_target,omitempty"`
-	// The checks, in order.
-	Checks []*Check `protobuf:"bytes,5,rep,name=checks,proto3" json:"checks,omitempty"`
 	// The minimum schema_target of a version that can run on the schema after this
 	// version's migration; 0 if unknown.
-	SchemaCompatible int64 `protobuf:"varint,6,opt,name=schema_compatible,json=schemaCompatible,proto3" json:"schema_compatible,omitempty"`
+	SchemaCompatible int64 `protobuf:"varint,5,opt,name=schema_compatible,json=schemaCompatible,proto3" json:"schema_compatible,omitempty"`
+	// The checks, in order.
+	Checks []*Check `protobuf:"bytes,6,rep,name=checks,proto3" json:"checks,omitempty"`
 	// The keys of the settings that the plugin does not know. It decides nothing about
 	// them: the host knows which other versions are installed.
 	UnknownSettings []*UnknownSetting `protobuf:"bytes,7,rep,name=unknown_settings,json=unknownSettings,proto3" json:"unknown_settings,omitempty"`
@@ -272,18 +263,18 @@ func (x *PreflightResponse) GetSchemaTarget() int64 {
 	return 0
 }
 
-func (x *PreflightResponse) GetChecks() []*Check {
-	if x != nil {
-		return x.Checks
-	}
-	return nil
-}
-
 func (x *PreflightResponse) GetSchemaCompatible() int64 {
 	if x != nil {
 		return x.SchemaCompatible
 	}
 	return 0
+}
+
+func (x *PreflightResponse) GetChecks() []*Check {
+	if x != nil {
+		return x.Checks
+	}
+	return nil
 }
 
 func (x *PreflightResponse) GetUnknownSettings() []*UnknownSetting {
@@ -977,7 +968,7 @@ type RehearsalCheck struct {
 	// How many comparisons the check made.
 	Count int64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
 	// At most five of those that did not hold.
-	Differences []*RehearsalDifference `protobuf:"bytes,4,rep,name=differences,proto3" json:"differences,omitempty"`
+	Differences []*Difference `protobuf:"bytes,4,rep,name=differences,proto3" json:"differences,omitempty"`
 	// Why the check was skipped or failed, for administrators; contains no value.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	// It was skipped because time or the database ended the rehearsal, not because there was
@@ -1038,7 +1029,7 @@ func (x *RehearsalCheck) GetCount() int64 {
 	return 0
 }
 
-func (x *RehearsalCheck) GetDifferences() []*RehearsalDifference {
+func (x *RehearsalCheck) GetDifferences() []*Difference {
 	if x != nil {
 		return x.Differences
 	}
@@ -1059,8 +1050,8 @@ func (x *RehearsalCheck) GetInterrupted() bool {
 	return false
 }
 
-// RehearsalDifference is where a response was not as expected.
-type RehearsalDifference struct {
+// Difference is where a response was not as expected.
+type Difference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The operation's name in the list of operations.
 	Operation string `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
@@ -1070,20 +1061,20 @@ type RehearsalDifference struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *RehearsalDifference) Reset() {
-	*x = RehearsalDifference{}
+func (x *Difference) Reset() {
+	*x = Difference{}
 	mi := &file_personal_v1_lifecycle_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *RehearsalDifference) String() string {
+func (x *Difference) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*RehearsalDifference) ProtoMessage() {}
+func (*Difference) ProtoMessage() {}
 
-func (x *RehearsalDifference) ProtoReflect() protoreflect.Message {
+func (x *Difference) ProtoReflect() protoreflect.Message {
 	mi := &file_personal_v1_lifecycle_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1095,19 +1086,19 @@ func (x *RehearsalDifference) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use RehearsalDifference.ProtoReflect.Descriptor instead.
-func (*RehearsalDifference) Descriptor() ([]byte, []int) {
+// Deprecated: Use Difference.ProtoReflect.Descriptor instead.
+func (*Difference) Descriptor() ([]byte, []int) {
 	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{21}
 }
 
-func (x *RehearsalDifference) GetOperation() string {
+func (x *Difference) GetOperation() string {
 	if x != nil {
 		return x.Operation
 	}
 	return ""
 }
 
-func (x *RehearsalDifference) GetField() string {
+func (x *Difference) GetField() string {
 	if x != nil {
 		return x.Field
 	}
@@ -1118,25 +1109,24 @@ var File_personal_v1_lifecycle_proto protoreflect.FileDescriptor
 
 const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\n" +
-	"\x1bpersonal/v1/lifecycle.proto\x12\vpersonal.v1\"\xd3\x01\n" +
+	"\x1bpersonal/v1/lifecycle.proto\x12\vpersonal.v1\"\xb9\x01\n" +
 	"\x10ConfigureRequest\x12!\n" +
 	"\fdatabase_url\x18\x01 \x01(\tR\vdatabaseUrl\x12\x1a\n" +
-	"\bsettings\x18\x02 \x01(\fR\bsettings\x12$\n" +
-	"\x0ehost_broker_id\x18\x03 \x01(\rR\fhostBrokerId\x12\x18\n" +
-	"\asettles\x18\x05 \x01(\bR\asettles\x12\x1f\n" +
-	"\vsecret_keys\x18\x06 \x03(\fR\n" +
+	"\bsettings\x18\x02 \x01(\fR\bsettings\x12\x1f\n" +
+	"\vsecret_keys\x18\x03 \x03(\fR\n" +
 	"secretKeys\x12\x1f\n" +
-	"\vaccount_url\x18\a \x01(\tR\n" +
-	"accountUrl\"\x13\n" +
+	"\vaccount_url\x18\x04 \x01(\tR\n" +
+	"accountUrl\x12$\n" +
+	"\x0ehost_broker_id\x18\x05 \x01(\rR\fhostBrokerId\"\x13\n" +
 	"\x11ConfigureResponse\"\x12\n" +
 	"\x10PreflightRequest\"\xbd\x02\n" +
 	"\x11PreflightResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12!\n" +
 	"\fschema_found\x18\x02 \x01(\x03R\vschemaFound\x12%\n" +
 	"\x0eschema_minimum\x18\x03 \x01(\x03R\rschemaMinimum\x12#\n" +
-	"\rschema_target\x18\x04 \x01(\x03R\fschemaTarget\x12*\n" +
-	"\x06checks\x18\x05 \x03(\v2\x12.personal.v1.CheckR\x06checks\x12+\n" +
-	"\x11schema_compatible\x18\x06 \x01(\x03R\x10schemaCompatible\x12F\n" +
+	"\rschema_target\x18\x04 \x01(\x03R\fschemaTarget\x12+\n" +
+	"\x11schema_compatible\x18\x05 \x01(\x03R\x10schemaCompatible\x12*\n" +
+	"\x06checks\x18\x06 \x03(\v2\x12.personal.v1.CheckR\x06checks\x12F\n" +
 	"\x10unknown_settings\x18\a \x03(\v2\x1b.personal.v1.UnknownSettingR\x0funknownSettings\"8\n" +
 	"\x0eUnknownSetting\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -1162,15 +1152,16 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\x04text\x18\x01 \x01(\fR\x04text\"\x11\n" +
 	"\x0fRehearseRequest\"G\n" +
 	"\x10RehearseResponse\x123\n" +
-	"\x06checks\x18\x01 \x03(\v2\x1b.personal.v1.RehearsalCheckR\x06checks\"\xd2\x01\n" +
+	"\x06checks\x18\x01 \x03(\v2\x1b.personal.v1.RehearsalCheckR\x06checks\"\xc9\x01\n" +
 	"\x0eRehearsalCheck\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\x03R\x05count\x12B\n" +
-	"\vdifferences\x18\x04 \x03(\v2 .personal.v1.RehearsalDifferenceR\vdifferences\x12\x16\n" +
+	"\x05count\x18\x03 \x01(\x03R\x05count\x129\n" +
+	"\vdifferences\x18\x04 \x03(\v2\x17.personal.v1.DifferenceR\vdifferences\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12 \n" +
-	"\vinterrupted\x18\x06 \x01(\bR\vinterrupted\"I\n" +
-	"\x13RehearsalDifference\x12\x1c\n" +
+	"\vinterrupted\x18\x06 \x01(\bR\vinterrupted\"@\n" +
+	"\n" +
+	"Difference\x12\x1c\n" +
 	"\toperation\x18\x01 \x01(\tR\toperation\x12\x14\n" +
 	"\x05field\x18\x02 \x01(\tR\x05field2\x94\x05\n" +
 	"\x10LifecycleService\x12J\n" +
@@ -1198,34 +1189,34 @@ func file_personal_v1_lifecycle_proto_rawDescGZIP() []byte {
 
 var file_personal_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_personal_v1_lifecycle_proto_goTypes = []any{
-	(*ConfigureRequest)(nil),    // 0: personal.v1.ConfigureRequest
-	(*ConfigureResponse)(nil),   // 1: personal.v1.ConfigureResponse
-	(*PreflightRequest)(nil),    // 2: personal.v1.PreflightRequest
-	(*PreflightResponse)(nil),   // 3: personal.v1.PreflightResponse
-	(*UnknownSetting)(nil),      // 4: personal.v1.UnknownSetting
-	(*Check)(nil),               // 5: personal.v1.Check
-	(*MigrateRequest)(nil),      // 6: personal.v1.MigrateRequest
-	(*MigrateResponse)(nil),     // 7: personal.v1.MigrateResponse
-	(*ActivateRequest)(nil),     // 8: personal.v1.ActivateRequest
-	(*ActivateResponse)(nil),    // 9: personal.v1.ActivateResponse
-	(*QuiesceRequest)(nil),      // 10: personal.v1.QuiesceRequest
-	(*QuiesceResponse)(nil),     // 11: personal.v1.QuiesceResponse
-	(*HealthRequest)(nil),       // 12: personal.v1.HealthRequest
-	(*HealthResponse)(nil),      // 13: personal.v1.HealthResponse
-	(*SettleRequest)(nil),       // 14: personal.v1.SettleRequest
-	(*SettleResponse)(nil),      // 15: personal.v1.SettleResponse
-	(*MetricsRequest)(nil),      // 16: personal.v1.MetricsRequest
-	(*MetricsResponse)(nil),     // 17: personal.v1.MetricsResponse
-	(*RehearseRequest)(nil),     // 18: personal.v1.RehearseRequest
-	(*RehearseResponse)(nil),    // 19: personal.v1.RehearseResponse
-	(*RehearsalCheck)(nil),      // 20: personal.v1.RehearsalCheck
-	(*RehearsalDifference)(nil), // 21: personal.v1.RehearsalDifference
+	(*ConfigureRequest)(nil),  // 0: personal.v1.ConfigureRequest
+	(*ConfigureResponse)(nil), // 1: personal.v1.ConfigureResponse
+	(*PreflightRequest)(nil),  // 2: personal.v1.PreflightRequest
+	(*PreflightResponse)(nil), // 3: personal.v1.PreflightResponse
+	(*UnknownSetting)(nil),    // 4: personal.v1.UnknownSetting
+	(*Check)(nil),             // 5: personal.v1.Check
+	(*MigrateRequest)(nil),    // 6: personal.v1.MigrateRequest
+	(*MigrateResponse)(nil),   // 7: personal.v1.MigrateResponse
+	(*ActivateRequest)(nil),   // 8: personal.v1.ActivateRequest
+	(*ActivateResponse)(nil),  // 9: personal.v1.ActivateResponse
+	(*QuiesceRequest)(nil),    // 10: personal.v1.QuiesceRequest
+	(*QuiesceResponse)(nil),   // 11: personal.v1.QuiesceResponse
+	(*HealthRequest)(nil),     // 12: personal.v1.HealthRequest
+	(*HealthResponse)(nil),    // 13: personal.v1.HealthResponse
+	(*SettleRequest)(nil),     // 14: personal.v1.SettleRequest
+	(*SettleResponse)(nil),    // 15: personal.v1.SettleResponse
+	(*MetricsRequest)(nil),    // 16: personal.v1.MetricsRequest
+	(*MetricsResponse)(nil),   // 17: personal.v1.MetricsResponse
+	(*RehearseRequest)(nil),   // 18: personal.v1.RehearseRequest
+	(*RehearseResponse)(nil),  // 19: personal.v1.RehearseResponse
+	(*RehearsalCheck)(nil),    // 20: personal.v1.RehearsalCheck
+	(*Difference)(nil),        // 21: personal.v1.Difference
 }
 var file_personal_v1_lifecycle_proto_depIdxs = []int32{
 	5,  // 0: personal.v1.PreflightResponse.checks:type_name -> personal.v1.Check
 	4,  // 1: personal.v1.PreflightResponse.unknown_settings:type_name -> personal.v1.UnknownSetting
 	20, // 2: personal.v1.RehearseResponse.checks:type_name -> personal.v1.RehearsalCheck
-	21, // 3: personal.v1.RehearsalCheck.differences:type_name -> personal.v1.RehearsalDifference
+	21, // 3: personal.v1.RehearsalCheck.differences:type_name -> personal.v1.Difference
 	0,  // 4: personal.v1.LifecycleService.Configure:input_type -> personal.v1.ConfigureRequest
 	2,  // 5: personal.v1.LifecycleService.Preflight:input_type -> personal.v1.PreflightRequest
 	6,  // 6: personal.v1.LifecycleService.Migrate:input_type -> personal.v1.MigrateRequest

@@ -78,8 +78,8 @@ func (x *Credentials) GetUserHash() string {
 	return ""
 }
 
-// UserProfile is an account as its user sees it.
-type UserProfile struct {
+// Profile is an account as its user sees it.
+type Profile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Login string                 `protobuf:"bytes,1,opt,name=login,proto3" json:"login,omitempty"`
 	// Absent if the user has none.
@@ -87,34 +87,33 @@ type UserProfile struct {
 	Email string  `protobuf:"bytes,3,opt,name=email,proto3" json:"email,omitempty"`
 	// In the schema's order.
 	Fields []*ProfileField `protobuf:"bytes,4,rep,name=fields,proto3" json:"fields,omitempty"`
+	// Whether the account's present address was confirmed.
+	EmailVerified bool `protobuf:"varint,5,opt,name=email_verified,json=emailVerified,proto3" json:"email_verified,omitempty"`
+	// Whether a second factor is on.
+	TwoFactor bool `protobuf:"varint,6,opt,name=two_factor,json=twoFactor,proto3" json:"two_factor,omitempty"`
+	// Names of the user fields that the user can set and that lack a valid value.
+	Missing []string `protobuf:"bytes,7,rep,name=missing,proto3" json:"missing,omitempty"`
 	// How long a host may rely on a successful verification instead of asking again,
 	// counted from its request. Only ProfileResponse has it; absent: not at all.
-	FreshFor *durationpb.Duration `protobuf:"bytes,5,opt,name=fresh_for,json=freshFor,proto3" json:"fresh_for,omitempty"`
-	// Whether the account's present address was confirmed. An older plugin never sets it.
-	EmailVerified bool `protobuf:"varint,6,opt,name=email_verified,json=emailVerified,proto3" json:"email_verified,omitempty"`
-	// Whether a second factor is on. An older plugin never sets it.
-	TwoFactor bool `protobuf:"varint,7,opt,name=two_factor,json=twoFactor,proto3" json:"two_factor,omitempty"`
-	// Names of the user fields that the user can set and that lack a valid value. An older
-	// plugin never sets it.
-	Missing       []string `protobuf:"bytes,8,rep,name=missing,proto3" json:"missing,omitempty"`
+	FreshFor      *durationpb.Duration `protobuf:"bytes,8,opt,name=fresh_for,json=freshFor,proto3" json:"fresh_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *UserProfile) Reset() {
-	*x = UserProfile{}
+func (x *Profile) Reset() {
+	*x = Profile{}
 	mi := &file_personal_v1_personal_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *UserProfile) String() string {
+func (x *Profile) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*UserProfile) ProtoMessage() {}
+func (*Profile) ProtoMessage() {}
 
-func (x *UserProfile) ProtoReflect() protoreflect.Message {
+func (x *Profile) ProtoReflect() protoreflect.Message {
 	mi := &file_personal_v1_personal_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -126,63 +125,63 @@ func (x *UserProfile) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use UserProfile.ProtoReflect.Descriptor instead.
-func (*UserProfile) Descriptor() ([]byte, []int) {
+// Deprecated: Use Profile.ProtoReflect.Descriptor instead.
+func (*Profile) Descriptor() ([]byte, []int) {
 	return file_personal_v1_personal_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *UserProfile) GetLogin() string {
+func (x *Profile) GetLogin() string {
 	if x != nil {
 		return x.Login
 	}
 	return ""
 }
 
-func (x *UserProfile) GetName() string {
+func (x *Profile) GetName() string {
 	if x != nil && x.Name != nil {
 		return *x.Name
 	}
 	return ""
 }
 
-func (x *UserProfile) GetEmail() string {
+func (x *Profile) GetEmail() string {
 	if x != nil {
 		return x.Email
 	}
 	return ""
 }
 
-func (x *UserProfile) GetFields() []*ProfileField {
+func (x *Profile) GetFields() []*ProfileField {
 	if x != nil {
 		return x.Fields
 	}
 	return nil
 }
 
-func (x *UserProfile) GetFreshFor() *durationpb.Duration {
-	if x != nil {
-		return x.FreshFor
-	}
-	return nil
-}
-
-func (x *UserProfile) GetEmailVerified() bool {
+func (x *Profile) GetEmailVerified() bool {
 	if x != nil {
 		return x.EmailVerified
 	}
 	return false
 }
 
-func (x *UserProfile) GetTwoFactor() bool {
+func (x *Profile) GetTwoFactor() bool {
 	if x != nil {
 		return x.TwoFactor
 	}
 	return false
 }
 
-func (x *UserProfile) GetMissing() []string {
+func (x *Profile) GetMissing() []string {
 	if x != nil {
 		return x.Missing
+	}
+	return nil
+}
+
+func (x *Profile) GetFreshFor() *durationpb.Duration {
+	if x != nil {
+		return x.FreshFor
 	}
 	return nil
 }
@@ -254,7 +253,7 @@ type Session struct {
 	// Whether this is the caller's session.
 	Current bool `protobuf:"varint,7,opt,name=current,proto3" json:"current,omitempty"`
 	// How the user was authenticated: password, passkey, registration, or what the host has
-	// named; empty for a session that an older version opened.
+	// named.
 	Method        string `protobuf:"bytes,8,opt,name=method,proto3" json:"method,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -351,10 +350,10 @@ type AuthorizeRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Login    string                 `protobuf:"bytes,1,opt,name=login,proto3" json:"login,omitempty"`
 	Password string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
-	// Field errors found by the host: parameter name -> code.
-	Faults map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Of the second factor; empty if none was sent.
-	Code          string `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`
+	Code string `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	FieldErrors   map[string]string `protobuf:"bytes,4,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -403,13 +402,6 @@ func (x *AuthorizeRequest) GetPassword() string {
 	return ""
 }
 
-func (x *AuthorizeRequest) GetFaults() map[string]string {
-	if x != nil {
-		return x.Faults
-	}
-	return nil
-}
-
 func (x *AuthorizeRequest) GetCode() string {
 	if x != nil {
 		return x.Code
@@ -417,11 +409,18 @@ func (x *AuthorizeRequest) GetCode() string {
 	return ""
 }
 
+func (x *AuthorizeRequest) GetFieldErrors() map[string]string {
+	if x != nil {
+		return x.FieldErrors
+	}
+	return nil
+}
+
 // AuthorizeResponse is the new session and its user.
 type AuthorizeResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Credentials   *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
-	Profile       *UserProfile           `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	Profile       *Profile               `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -463,7 +462,7 @@ func (x *AuthorizeResponse) GetCredentials() *Credentials {
 	return nil
 }
 
-func (x *AuthorizeResponse) GetProfile() *UserProfile {
+func (x *AuthorizeResponse) GetProfile() *Profile {
 	if x != nil {
 		return x.Profile
 	}
@@ -570,7 +569,7 @@ type RegisterRequest struct {
 	// "name" and all other parameters of the request, known or not.
 	Fields map[string]*Input `protobuf:"bytes,5,rep,name=fields,proto3" json:"fields,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,6,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	FieldErrors   map[string]string `protobuf:"bytes,6,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -640,9 +639,9 @@ func (x *RegisterRequest) GetFields() map[string]*Input {
 	return nil
 }
 
-func (x *RegisterRequest) GetFaults() map[string]string {
+func (x *RegisterRequest) GetFieldErrors() map[string]string {
 	if x != nil {
-		return x.Faults
+		return x.FieldErrors
 	}
 	return nil
 }
@@ -651,7 +650,7 @@ func (x *RegisterRequest) GetFaults() map[string]string {
 type RegisterResponse struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
-	Profile     *UserProfile           `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	Profile     *Profile               `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
 	// The address must be confirmed first: there are neither a session nor a profile.
 	Unverified    bool `protobuf:"varint,3,opt,name=unverified,proto3" json:"unverified,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -695,7 +694,7 @@ func (x *RegisterResponse) GetCredentials() *Credentials {
 	return nil
 }
 
-func (x *RegisterResponse) GetProfile() *UserProfile {
+func (x *RegisterResponse) GetProfile() *Profile {
 	if x != nil {
 		return x.Profile
 	}
@@ -715,7 +714,7 @@ type RecoverRequest struct {
 	Login string                 `protobuf:"bytes,1,opt,name=login,proto3" json:"login,omitempty"`
 	Email string                 `protobuf:"bytes,2,opt,name=email,proto3" json:"email,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	FieldErrors   map[string]string `protobuf:"bytes,3,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -764,9 +763,9 @@ func (x *RecoverRequest) GetEmail() string {
 	return ""
 }
 
-func (x *RecoverRequest) GetFaults() map[string]string {
+func (x *RecoverRequest) GetFieldErrors() map[string]string {
 	if x != nil {
-		return x.Faults
+		return x.FieldErrors
 	}
 	return nil
 }
@@ -815,7 +814,7 @@ type RecoverConfirmRequest struct {
 	Password        string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
 	ConfirmPassword string                 `protobuf:"bytes,3,opt,name=confirm_password,json=confirmPassword,proto3" json:"confirm_password,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	FieldErrors   map[string]string `protobuf:"bytes,4,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -871,9 +870,9 @@ func (x *RecoverConfirmRequest) GetConfirmPassword() string {
 	return ""
 }
 
-func (x *RecoverConfirmRequest) GetFaults() map[string]string {
+func (x *RecoverConfirmRequest) GetFieldErrors() map[string]string {
 	if x != nil {
-		return x.Faults
+		return x.FieldErrors
 	}
 	return nil
 }
@@ -881,7 +880,7 @@ func (x *RecoverConfirmRequest) GetFaults() map[string]string {
 // RecoverConfirmResponse means that the new password is set.
 type RecoverConfirmResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The user whose password it is; 0 from an older plugin.
+	// The user whose password it is.
 	UserId        int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -972,7 +971,7 @@ func (x *ProfileRequest) GetCredentials() *Credentials {
 // ProfileResponse is the profile of the session's user.
 type ProfileResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Profile       *UserProfile           `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
+	Profile       *Profile               `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1007,7 +1006,7 @@ func (*ProfileResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_personal_proto_rawDescGZIP(), []int{15}
 }
 
-func (x *ProfileResponse) GetProfile() *UserProfile {
+func (x *ProfileResponse) GetProfile() *Profile {
 	if x != nil {
 		return x.Profile
 	}
@@ -1071,7 +1070,7 @@ func (x *UpdateProfileRequest) GetFields() map[string]*Input {
 // UpdateProfileResponse is the profile after the change.
 type UpdateProfileResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Profile       *UserProfile           `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
+	Profile       *Profile               `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1106,7 +1105,7 @@ func (*UpdateProfileResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_personal_proto_rawDescGZIP(), []int{17}
 }
 
-func (x *UpdateProfileResponse) GetProfile() *UserProfile {
+func (x *UpdateProfileResponse) GetProfile() *Profile {
 	if x != nil {
 		return x.Profile
 	}
@@ -1120,14 +1119,12 @@ type ProveRequest struct {
 	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
 	// Of the second factor; empty if none was sent.
 	Code string `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
-	// Of a passkey that the password and a code lift; empty for none.
-	Id string `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
 	// At which the passkey responded.
-	Attempt string `protobuf:"bytes,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt string `protobuf:"bytes,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// The response of the passkey, as JSON.
-	Credential string `protobuf:"bytes,6,opt,name=credential,proto3" json:"credential,omitempty"`
+	Credential string `protobuf:"bytes,5,opt,name=credential,proto3" json:"credential,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,7,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	FieldErrors   map[string]string `protobuf:"bytes,6,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1183,13 +1180,6 @@ func (x *ProveRequest) GetCode() string {
 	return ""
 }
 
-func (x *ProveRequest) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
 func (x *ProveRequest) GetAttempt() string {
 	if x != nil {
 		return x.Attempt
@@ -1204,9 +1194,9 @@ func (x *ProveRequest) GetCredential() string {
 	return ""
 }
 
-func (x *ProveRequest) GetFaults() map[string]string {
+func (x *ProveRequest) GetFieldErrors() map[string]string {
 	if x != nil {
-		return x.Faults
+		return x.FieldErrors
 	}
 	return nil
 }
@@ -1273,16 +1263,16 @@ type ChangePasswordRequest struct {
 	OldPassword     string                 `protobuf:"bytes,2,opt,name=old_password,json=oldPassword,proto3" json:"old_password,omitempty"`
 	Password        string                 `protobuf:"bytes,3,opt,name=password,proto3" json:"password,omitempty"`
 	ConfirmPassword string                 `protobuf:"bytes,4,opt,name=confirm_password,json=confirmPassword,proto3" json:"confirm_password,omitempty"`
-	// Field errors found by the host: parameter name -> code.
-	Faults map[string]string `protobuf:"bytes,5,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Of the second factor; empty if none was sent.
-	Code string `protobuf:"bytes,6,opt,name=code,proto3" json:"code,omitempty"`
-	// A proof in place of password and code; empty if none was sent. An older plugin ignores it.
-	Proof string `protobuf:"bytes,7,opt,name=proof,proto3" json:"proof,omitempty"`
-	// Removes all passkeys of the account. An older plugin ignores it.
-	RemovePasskeys bool `protobuf:"varint,8,opt,name=remove_passkeys,json=removePasskeys,proto3" json:"remove_passkeys,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	Code string `protobuf:"bytes,5,opt,name=code,proto3" json:"code,omitempty"`
+	// A proof in place of password and code; empty if none was sent.
+	Proof string `protobuf:"bytes,6,opt,name=proof,proto3" json:"proof,omitempty"`
+	// Removes all passkeys of the account.
+	RemovePasskeys bool `protobuf:"varint,7,opt,name=remove_passkeys,json=removePasskeys,proto3" json:"remove_passkeys,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	FieldErrors   map[string]string `protobuf:"bytes,8,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ChangePasswordRequest) Reset() {
@@ -1343,13 +1333,6 @@ func (x *ChangePasswordRequest) GetConfirmPassword() string {
 	return ""
 }
 
-func (x *ChangePasswordRequest) GetFaults() map[string]string {
-	if x != nil {
-		return x.Faults
-	}
-	return nil
-}
-
 func (x *ChangePasswordRequest) GetCode() string {
 	if x != nil {
 		return x.Code
@@ -1369,6 +1352,13 @@ func (x *ChangePasswordRequest) GetRemovePasskeys() bool {
 		return x.RemovePasskeys
 	}
 	return false
+}
+
+func (x *ChangePasswordRequest) GetFieldErrors() map[string]string {
+	if x != nil {
+		return x.FieldErrors
+	}
+	return nil
 }
 
 // ChangePasswordResponse holds new credentials for the caller's session.
@@ -1422,12 +1412,12 @@ type ChangeEmailRequest struct {
 	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
 	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
 	Email       string                 `protobuf:"bytes,3,opt,name=email,proto3" json:"email,omitempty"`
-	// Field errors found by the host: parameter name -> code.
-	Faults map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Of the second factor; empty if none was sent.
-	Code string `protobuf:"bytes,5,opt,name=code,proto3" json:"code,omitempty"`
-	// A proof in place of password and code; empty if none was sent. An older plugin ignores it.
-	Proof         string `protobuf:"bytes,6,opt,name=proof,proto3" json:"proof,omitempty"`
+	Code string `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`
+	// A proof in place of password and code; empty if none was sent.
+	Proof string `protobuf:"bytes,5,opt,name=proof,proto3" json:"proof,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	FieldErrors   map[string]string `protobuf:"bytes,6,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1483,13 +1473,6 @@ func (x *ChangeEmailRequest) GetEmail() string {
 	return ""
 }
 
-func (x *ChangeEmailRequest) GetFaults() map[string]string {
-	if x != nil {
-		return x.Faults
-	}
-	return nil
-}
-
 func (x *ChangeEmailRequest) GetCode() string {
 	if x != nil {
 		return x.Code
@@ -1502,6 +1485,13 @@ func (x *ChangeEmailRequest) GetProof() string {
 		return x.Proof
 	}
 	return ""
+}
+
+func (x *ChangeEmailRequest) GetFieldErrors() map[string]string {
+	if x != nil {
+		return x.FieldErrors
+	}
+	return nil
 }
 
 // ChangeEmailResponse means that a mail is going to be sent.
@@ -1545,10 +1535,10 @@ func (*ChangeEmailResponse) Descriptor() ([]byte, []int) {
 type ConfirmEmailRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Token string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	// Of an account that waits for the address.
+	Login string `protobuf:"bytes,2,opt,name=login,proto3" json:"login,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults map[string]string `protobuf:"bytes,2,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Of an account that waits for the address. An older plugin ignores it.
-	Login         string `protobuf:"bytes,3,opt,name=login,proto3" json:"login,omitempty"`
+	FieldErrors   map[string]string `protobuf:"bytes,3,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1590,13 +1580,6 @@ func (x *ConfirmEmailRequest) GetToken() string {
 	return ""
 }
 
-func (x *ConfirmEmailRequest) GetFaults() map[string]string {
-	if x != nil {
-		return x.Faults
-	}
-	return nil
-}
-
 func (x *ConfirmEmailRequest) GetLogin() string {
 	if x != nil {
 		return x.Login
@@ -1604,10 +1587,17 @@ func (x *ConfirmEmailRequest) GetLogin() string {
 	return ""
 }
 
+func (x *ConfirmEmailRequest) GetFieldErrors() map[string]string {
+	if x != nil {
+		return x.FieldErrors
+	}
+	return nil
+}
+
 // ConfirmEmailResponse means that the address is set.
 type ConfirmEmailResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The user whose address it is; 0 from an older plugin.
+	// The user whose address it is.
 	UserId        int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1657,7 +1647,7 @@ type LogoutRequest struct {
 	// All sessions of the account, the caller's included.
 	All bool `protobuf:"varint,2,opt,name=all,proto3" json:"all,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	FieldErrors   map[string]string `protobuf:"bytes,3,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1706,9 +1696,9 @@ func (x *LogoutRequest) GetAll() bool {
 	return false
 }
 
-func (x *LogoutRequest) GetFaults() map[string]string {
+func (x *LogoutRequest) GetFieldErrors() map[string]string {
 	if x != nil {
-		return x.Faults
+		return x.FieldErrors
 	}
 	return nil
 }
@@ -1848,7 +1838,7 @@ type RevokeSessionRequest struct {
 	// The id in SessionsResponse.
 	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	FieldErrors   map[string]string `protobuf:"bytes,3,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1897,9 +1887,9 @@ func (x *RevokeSessionRequest) GetId() string {
 	return ""
 }
 
-func (x *RevokeSessionRequest) GetFaults() map[string]string {
+func (x *RevokeSessionRequest) GetFieldErrors() map[string]string {
 	if x != nil {
-		return x.Faults
+		return x.FieldErrors
 	}
 	return nil
 }
@@ -2265,7 +2255,7 @@ type ResendVerificationRequest struct {
 	Login string                 `protobuf:"bytes,1,opt,name=login,proto3" json:"login,omitempty"`
 	Email string                 `protobuf:"bytes,2,opt,name=email,proto3" json:"email,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	FieldErrors   map[string]string `protobuf:"bytes,3,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2314,9 +2304,9 @@ func (x *ResendVerificationRequest) GetEmail() string {
 	return ""
 }
 
-func (x *ResendVerificationRequest) GetFaults() map[string]string {
+func (x *ResendVerificationRequest) GetFieldErrors() map[string]string {
 	if x != nil {
-		return x.Faults
+		return x.FieldErrors
 	}
 	return nil
 }
@@ -2363,12 +2353,12 @@ type ExportRequest struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
 	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
-	// Field errors found by the host: parameter name -> code.
-	Faults map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Of the second factor; empty if none was sent.
-	Code string `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`
-	// A proof in place of password and code; empty if none was sent. An older plugin ignores it.
-	Proof         string `protobuf:"bytes,5,opt,name=proof,proto3" json:"proof,omitempty"`
+	Code string `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
+	// A proof in place of password and code; empty if none was sent.
+	Proof string `protobuf:"bytes,4,opt,name=proof,proto3" json:"proof,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	FieldErrors   map[string]string `protobuf:"bytes,5,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2417,13 +2407,6 @@ func (x *ExportRequest) GetPassword() string {
 	return ""
 }
 
-func (x *ExportRequest) GetFaults() map[string]string {
-	if x != nil {
-		return x.Faults
-	}
-	return nil
-}
-
 func (x *ExportRequest) GetCode() string {
 	if x != nil {
 		return x.Code
@@ -2438,21 +2421,28 @@ func (x *ExportRequest) GetProof() string {
 	return ""
 }
 
+func (x *ExportRequest) GetFieldErrors() map[string]string {
+	if x != nil {
+		return x.FieldErrors
+	}
+	return nil
+}
+
 // ExportResponse is what is kept about the user. The lists are newest first.
 type ExportResponse struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	UserId         int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	Profile        *UserProfile           `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	Profile        *Profile               `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
 	Created        *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=created,proto3" json:"created,omitempty"`
 	Updated        *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=updated,proto3" json:"updated,omitempty"`
 	Sessions       []*Session             `protobuf:"bytes,5,rep,name=sessions,proto3" json:"sessions,omitempty"`
-	KnownAddresses []*KnownAddress        `protobuf:"bytes,6,rep,name=known_addresses,json=knownAddresses,proto3" json:"known_addresses,omitempty"`
-	Events         []*ExportedEvent       `protobuf:"bytes,7,rep,name=events,proto3" json:"events,omitempty"`
-	PendingMails   []*PendingMail         `protobuf:"bytes,8,rep,name=pending_mails,json=pendingMails,proto3" json:"pending_mails,omitempty"`
+	Passkeys       []*Passkey             `protobuf:"bytes,6,rep,name=passkeys,proto3" json:"passkeys,omitempty"`
+	KnownAddresses []*KnownAddress        `protobuf:"bytes,7,rep,name=known_addresses,json=knownAddresses,proto3" json:"known_addresses,omitempty"`
+	Identities     []*LinkedIdentity      `protobuf:"bytes,8,rep,name=identities,proto3" json:"identities,omitempty"`
+	Events         []*ExportedEvent       `protobuf:"bytes,9,rep,name=events,proto3" json:"events,omitempty"`
+	PendingMails   []*PendingMail         `protobuf:"bytes,10,rep,name=pending_mails,json=pendingMails,proto3" json:"pending_mails,omitempty"`
 	// Older entries were left out, because the export would be too large.
-	Truncated     bool              `protobuf:"varint,9,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	Passkeys      []*Passkey        `protobuf:"bytes,10,rep,name=passkeys,proto3" json:"passkeys,omitempty"`
-	Identities    []*LinkedIdentity `protobuf:"bytes,11,rep,name=identities,proto3" json:"identities,omitempty"`
+	Truncated     bool `protobuf:"varint,11,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2494,7 +2484,7 @@ func (x *ExportResponse) GetUserId() int64 {
 	return 0
 }
 
-func (x *ExportResponse) GetProfile() *UserProfile {
+func (x *ExportResponse) GetProfile() *Profile {
 	if x != nil {
 		return x.Profile
 	}
@@ -2522,9 +2512,23 @@ func (x *ExportResponse) GetSessions() []*Session {
 	return nil
 }
 
+func (x *ExportResponse) GetPasskeys() []*Passkey {
+	if x != nil {
+		return x.Passkeys
+	}
+	return nil
+}
+
 func (x *ExportResponse) GetKnownAddresses() []*KnownAddress {
 	if x != nil {
 		return x.KnownAddresses
+	}
+	return nil
+}
+
+func (x *ExportResponse) GetIdentities() []*LinkedIdentity {
+	if x != nil {
+		return x.Identities
 	}
 	return nil
 }
@@ -2548,20 +2552,6 @@ func (x *ExportResponse) GetTruncated() bool {
 		return x.Truncated
 	}
 	return false
-}
-
-func (x *ExportResponse) GetPasskeys() []*Passkey {
-	if x != nil {
-		return x.Passkeys
-	}
-	return nil
-}
-
-func (x *ExportResponse) GetIdentities() []*LinkedIdentity {
-	if x != nil {
-		return x.Identities
-	}
-	return nil
 }
 
 // Identity is a user as an OpenID provider names them.
@@ -2619,11 +2609,9 @@ func (x *Identity) GetSubject() string {
 
 // LinkedIdentity is an identity of an account.
 type LinkedIdentity struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	Identity *Identity              `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`
-	Linked   *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=linked,proto3" json:"linked,omitempty"`
-	// Whether it must be linked again before it signs the user in.
-	Void          bool `protobuf:"varint,3,opt,name=void,proto3" json:"void,omitempty"`
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Identity      *Identity              `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`
+	Linked        *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=linked,proto3" json:"linked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2670,13 +2658,6 @@ func (x *LinkedIdentity) GetLinked() *timestamppb.Timestamp {
 		return x.Linked
 	}
 	return nil
-}
-
-func (x *LinkedIdentity) GetVoid() bool {
-	if x != nil {
-		return x.Void
-	}
-	return false
 }
 
 // KnownAddress is an address, or a network, from which the user signed in.
@@ -2861,12 +2842,12 @@ type DeleteRequest struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
 	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
-	// Field errors found by the host: parameter name -> code.
-	Faults map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Of the second factor; empty if none was sent.
-	Code string `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`
-	// A proof in place of password and code; empty if none was sent. An older plugin ignores it.
-	Proof         string `protobuf:"bytes,5,opt,name=proof,proto3" json:"proof,omitempty"`
+	Code string `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
+	// A proof in place of password and code; empty if none was sent.
+	Proof string `protobuf:"bytes,4,opt,name=proof,proto3" json:"proof,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	FieldErrors   map[string]string `protobuf:"bytes,5,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2915,13 +2896,6 @@ func (x *DeleteRequest) GetPassword() string {
 	return ""
 }
 
-func (x *DeleteRequest) GetFaults() map[string]string {
-	if x != nil {
-		return x.Faults
-	}
-	return nil
-}
-
 func (x *DeleteRequest) GetCode() string {
 	if x != nil {
 		return x.Code
@@ -2934,6 +2908,13 @@ func (x *DeleteRequest) GetProof() string {
 		return x.Proof
 	}
 	return ""
+}
+
+func (x *DeleteRequest) GetFieldErrors() map[string]string {
+	if x != nil {
+		return x.FieldErrors
+	}
+	return nil
 }
 
 // DeleteResponse means that the account is disabled and will be erased.
@@ -2986,7 +2967,7 @@ type UndoDeleteRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Token string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,2,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	FieldErrors   map[string]string `protobuf:"bytes,2,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3028,9 +3009,9 @@ func (x *UndoDeleteRequest) GetToken() string {
 	return ""
 }
 
-func (x *UndoDeleteRequest) GetFaults() map[string]string {
+func (x *UndoDeleteRequest) GetFieldErrors() map[string]string {
 	if x != nil {
-		return x.Faults
+		return x.FieldErrors
 	}
 	return nil
 }
@@ -3085,10 +3066,10 @@ type BeginTwoFactorRequest struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
 	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
+	// A proof in place of the password; empty if none was sent.
+	Proof string `protobuf:"bytes,3,opt,name=proof,proto3" json:"proof,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// A proof in place of the password; empty if none was sent. An older plugin ignores it.
-	Proof         string `protobuf:"bytes,4,opt,name=proof,proto3" json:"proof,omitempty"`
+	FieldErrors   map[string]string `protobuf:"bytes,4,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3137,18 +3118,18 @@ func (x *BeginTwoFactorRequest) GetPassword() string {
 	return ""
 }
 
-func (x *BeginTwoFactorRequest) GetFaults() map[string]string {
-	if x != nil {
-		return x.Faults
-	}
-	return nil
-}
-
 func (x *BeginTwoFactorRequest) GetProof() string {
 	if x != nil {
 		return x.Proof
 	}
 	return ""
+}
+
+func (x *BeginTwoFactorRequest) GetFieldErrors() map[string]string {
+	if x != nil {
+		return x.FieldErrors
+	}
+	return nil
 }
 
 // BeginTwoFactorResponse is a secret for an authenticator app: never log it.
@@ -3212,7 +3193,7 @@ type ConfirmTwoFactorRequest struct {
 	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
 	Code        string                 `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	FieldErrors   map[string]string `protobuf:"bytes,3,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3261,9 +3242,9 @@ func (x *ConfirmTwoFactorRequest) GetCode() string {
 	return ""
 }
 
-func (x *ConfirmTwoFactorRequest) GetFaults() map[string]string {
+func (x *ConfirmTwoFactorRequest) GetFieldErrors() map[string]string {
 	if x != nil {
-		return x.Faults
+		return x.FieldErrors
 	}
 	return nil
 }
@@ -3271,10 +3252,10 @@ func (x *ConfirmTwoFactorRequest) GetFaults() map[string]string {
 // ConfirmTwoFactorResponse means that the second factor is on.
 type ConfirmTwoFactorResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Secrets, which are shown once.
-	RecoveryCodes []string `protobuf:"bytes,1,rep,name=recovery_codes,json=recoveryCodes,proto3" json:"recovery_codes,omitempty"`
 	// New ones for the caller's session.
-	Credentials   *Credentials `protobuf:"bytes,2,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Credentials *Credentials `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	// Secrets, which are shown once.
+	RecoveryCodes []string `protobuf:"bytes,2,rep,name=recovery_codes,json=recoveryCodes,proto3" json:"recovery_codes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3309,16 +3290,16 @@ func (*ConfirmTwoFactorResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_personal_proto_rawDescGZIP(), []int{54}
 }
 
-func (x *ConfirmTwoFactorResponse) GetRecoveryCodes() []string {
+func (x *ConfirmTwoFactorResponse) GetCredentials() *Credentials {
 	if x != nil {
-		return x.RecoveryCodes
+		return x.Credentials
 	}
 	return nil
 }
 
-func (x *ConfirmTwoFactorResponse) GetCredentials() *Credentials {
+func (x *ConfirmTwoFactorResponse) GetRecoveryCodes() []string {
 	if x != nil {
-		return x.Credentials
+		return x.RecoveryCodes
 	}
 	return nil
 }
@@ -3329,10 +3310,10 @@ type RenewRecoveryCodesRequest struct {
 	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
 	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
 	Code        string                 `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
+	// A proof in place of password and code; empty if none was sent.
+	Proof string `protobuf:"bytes,4,opt,name=proof,proto3" json:"proof,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// A proof in place of password and code; empty if none was sent. An older plugin ignores it.
-	Proof         string `protobuf:"bytes,5,opt,name=proof,proto3" json:"proof,omitempty"`
+	FieldErrors   map[string]string `protobuf:"bytes,5,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3388,18 +3369,18 @@ func (x *RenewRecoveryCodesRequest) GetCode() string {
 	return ""
 }
 
-func (x *RenewRecoveryCodesRequest) GetFaults() map[string]string {
-	if x != nil {
-		return x.Faults
-	}
-	return nil
-}
-
 func (x *RenewRecoveryCodesRequest) GetProof() string {
 	if x != nil {
 		return x.Proof
 	}
 	return ""
+}
+
+func (x *RenewRecoveryCodesRequest) GetFieldErrors() map[string]string {
+	if x != nil {
+		return x.FieldErrors
+	}
+	return nil
 }
 
 // RenewRecoveryCodesResponse means that the earlier codes are void.
@@ -3448,34 +3429,34 @@ func (x *RenewRecoveryCodesResponse) GetRecoveryCodes() []string {
 	return nil
 }
 
-// EndTwoFactorRequest carries the password and a code as proof.
-type EndTwoFactorRequest struct {
+// RemoveOwnTwoFactorRequest carries the password and a code as proof.
+type RemoveOwnTwoFactorRequest struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
 	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
 	Code        string                 `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
+	// A proof in place of password and code; empty if none was sent.
+	Proof string `protobuf:"bytes,4,opt,name=proof,proto3" json:"proof,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// A proof in place of password and code; empty if none was sent. An older plugin ignores it.
-	Proof         string `protobuf:"bytes,5,opt,name=proof,proto3" json:"proof,omitempty"`
+	FieldErrors   map[string]string `protobuf:"bytes,5,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *EndTwoFactorRequest) Reset() {
-	*x = EndTwoFactorRequest{}
+func (x *RemoveOwnTwoFactorRequest) Reset() {
+	*x = RemoveOwnTwoFactorRequest{}
 	mi := &file_personal_v1_personal_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *EndTwoFactorRequest) String() string {
+func (x *RemoveOwnTwoFactorRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*EndTwoFactorRequest) ProtoMessage() {}
+func (*RemoveOwnTwoFactorRequest) ProtoMessage() {}
 
-func (x *EndTwoFactorRequest) ProtoReflect() protoreflect.Message {
+func (x *RemoveOwnTwoFactorRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_personal_v1_personal_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -3487,48 +3468,48 @@ func (x *EndTwoFactorRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use EndTwoFactorRequest.ProtoReflect.Descriptor instead.
-func (*EndTwoFactorRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use RemoveOwnTwoFactorRequest.ProtoReflect.Descriptor instead.
+func (*RemoveOwnTwoFactorRequest) Descriptor() ([]byte, []int) {
 	return file_personal_v1_personal_proto_rawDescGZIP(), []int{57}
 }
 
-func (x *EndTwoFactorRequest) GetCredentials() *Credentials {
+func (x *RemoveOwnTwoFactorRequest) GetCredentials() *Credentials {
 	if x != nil {
 		return x.Credentials
 	}
 	return nil
 }
 
-func (x *EndTwoFactorRequest) GetPassword() string {
+func (x *RemoveOwnTwoFactorRequest) GetPassword() string {
 	if x != nil {
 		return x.Password
 	}
 	return ""
 }
 
-func (x *EndTwoFactorRequest) GetCode() string {
+func (x *RemoveOwnTwoFactorRequest) GetCode() string {
 	if x != nil {
 		return x.Code
 	}
 	return ""
 }
 
-func (x *EndTwoFactorRequest) GetFaults() map[string]string {
-	if x != nil {
-		return x.Faults
-	}
-	return nil
-}
-
-func (x *EndTwoFactorRequest) GetProof() string {
+func (x *RemoveOwnTwoFactorRequest) GetProof() string {
 	if x != nil {
 		return x.Proof
 	}
 	return ""
 }
 
-// EndTwoFactorResponse means that the second factor is off.
-type EndTwoFactorResponse struct {
+func (x *RemoveOwnTwoFactorRequest) GetFieldErrors() map[string]string {
+	if x != nil {
+		return x.FieldErrors
+	}
+	return nil
+}
+
+// RemoveOwnTwoFactorResponse means that the second factor is off.
+type RemoveOwnTwoFactorResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// New ones for the caller's session.
 	Credentials   *Credentials `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
@@ -3536,20 +3517,20 @@ type EndTwoFactorResponse struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *EndTwoFactorResponse) Reset() {
-	*x = EndTwoFactorResponse{}
+func (x *RemoveOwnTwoFactorResponse) Reset() {
+	*x = RemoveOwnTwoFactorResponse{}
 	mi := &file_personal_v1_personal_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *EndTwoFactorResponse) String() string {
+func (x *RemoveOwnTwoFactorResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*EndTwoFactorResponse) ProtoMessage() {}
+func (*RemoveOwnTwoFactorResponse) ProtoMessage() {}
 
-func (x *EndTwoFactorResponse) ProtoReflect() protoreflect.Message {
+func (x *RemoveOwnTwoFactorResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_personal_v1_personal_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -3561,12 +3542,12 @@ func (x *EndTwoFactorResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use EndTwoFactorResponse.ProtoReflect.Descriptor instead.
-func (*EndTwoFactorResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use RemoveOwnTwoFactorResponse.ProtoReflect.Descriptor instead.
+func (*RemoveOwnTwoFactorResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_personal_proto_rawDescGZIP(), []int{58}
 }
 
-func (x *EndTwoFactorResponse) GetCredentials() *Credentials {
+func (x *RemoveOwnTwoFactorResponse) GetCredentials() *Credentials {
 	if x != nil {
 		return x.Credentials
 	}
@@ -3581,10 +3562,8 @@ type Passkey struct {
 	Name    string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Created *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=created,proto3" json:"created,omitempty"`
 	// Absent if it was not used yet.
-	LastUsed *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=last_used,json=lastUsed,proto3" json:"last_used,omitempty"`
-	BackedUp bool                   `protobuf:"varint,5,opt,name=backed_up,json=backedUp,proto3" json:"backed_up,omitempty"`
-	// An older version has changed the account's credentials since: it signs no one in.
-	Void          bool `protobuf:"varint,6,opt,name=void,proto3" json:"void,omitempty"`
+	LastUsed      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=last_used,json=lastUsed,proto3" json:"last_used,omitempty"`
+	BackedUp      bool                   `protobuf:"varint,5,opt,name=backed_up,json=backedUp,proto3" json:"backed_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3654,13 +3633,6 @@ func (x *Passkey) GetBackedUp() bool {
 	return false
 }
 
-func (x *Passkey) GetVoid() bool {
-	if x != nil {
-		return x.Void
-	}
-	return false
-}
-
 // BeginPasskeyRequest says what the ceremony is for.
 type BeginPasskeyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3669,7 +3641,7 @@ type BeginPasskeyRequest struct {
 	// sign_in or prove.
 	Purpose string `protobuf:"bytes,2,opt,name=purpose,proto3" json:"purpose,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	FieldErrors   map[string]string `protobuf:"bytes,3,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3718,9 +3690,9 @@ func (x *BeginPasskeyRequest) GetPurpose() string {
 	return ""
 }
 
-func (x *BeginPasskeyRequest) GetFaults() map[string]string {
+func (x *BeginPasskeyRequest) GetFieldErrors() map[string]string {
 	if x != nil {
-		return x.Faults
+		return x.FieldErrors
 	}
 	return nil
 }
@@ -3789,7 +3761,7 @@ type AuthorizePasskeyRequest struct {
 	// Of the second factor; empty if none was sent.
 	Code string `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	FieldErrors   map[string]string `protobuf:"bytes,4,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3845,9 +3817,9 @@ func (x *AuthorizePasskeyRequest) GetCode() string {
 	return ""
 }
 
-func (x *AuthorizePasskeyRequest) GetFaults() map[string]string {
+func (x *AuthorizePasskeyRequest) GetFieldErrors() map[string]string {
 	if x != nil {
-		return x.Faults
+		return x.FieldErrors
 	}
 	return nil
 }
@@ -3856,7 +3828,7 @@ func (x *AuthorizePasskeyRequest) GetFaults() map[string]string {
 type AuthorizePasskeyResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Credentials   *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
-	Profile       *UserProfile           `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	Profile       *Profile               `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
 	Proof         *Proof                 `protobuf:"bytes,3,opt,name=proof,proto3" json:"proof,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3899,7 +3871,7 @@ func (x *AuthorizePasskeyResponse) GetCredentials() *Credentials {
 	return nil
 }
 
-func (x *AuthorizePasskeyResponse) GetProfile() *UserProfile {
+func (x *AuthorizePasskeyResponse) GetProfile() *Profile {
 	if x != nil {
 		return x.Profile
 	}
@@ -3977,7 +3949,7 @@ type AddPasskeyRequest struct {
 	// In place of password and code; empty if none was sent.
 	Proof string `protobuf:"bytes,4,opt,name=proof,proto3" json:"proof,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,5,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	FieldErrors   map[string]string `protobuf:"bytes,5,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4040,9 +4012,9 @@ func (x *AddPasskeyRequest) GetProof() string {
 	return ""
 }
 
-func (x *AddPasskeyRequest) GetFaults() map[string]string {
+func (x *AddPasskeyRequest) GetFieldErrors() map[string]string {
 	if x != nil {
-		return x.Faults
+		return x.FieldErrors
 	}
 	return nil
 }
@@ -4111,7 +4083,7 @@ type ConfirmPasskeyRequest struct {
 	Credential string `protobuf:"bytes,3,opt,name=credential,proto3" json:"credential,omitempty"`
 	Name       string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,5,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	FieldErrors   map[string]string `protobuf:"bytes,5,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4174,9 +4146,9 @@ func (x *ConfirmPasskeyRequest) GetName() string {
 	return ""
 }
 
-func (x *ConfirmPasskeyRequest) GetFaults() map[string]string {
+func (x *ConfirmPasskeyRequest) GetFieldErrors() map[string]string {
 	if x != nil {
-		return x.Faults
+		return x.FieldErrors
 	}
 	return nil
 }
@@ -4323,7 +4295,7 @@ type RenamePasskeyRequest struct {
 	Id          string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	Name        string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	FieldErrors   map[string]string `protobuf:"bytes,4,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4379,9 +4351,9 @@ func (x *RenamePasskeyRequest) GetName() string {
 	return ""
 }
 
-func (x *RenamePasskeyRequest) GetFaults() map[string]string {
+func (x *RenamePasskeyRequest) GetFieldErrors() map[string]string {
 	if x != nil {
-		return x.Faults
+		return x.FieldErrors
 	}
 	return nil
 }
@@ -4434,7 +4406,7 @@ type RemovePasskeyRequest struct {
 	// In place of password and code; empty if none was sent.
 	Proof string `protobuf:"bytes,5,opt,name=proof,proto3" json:"proof,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,6,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	FieldErrors   map[string]string `protobuf:"bytes,6,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4504,9 +4476,9 @@ func (x *RemovePasskeyRequest) GetProof() string {
 	return ""
 }
 
-func (x *RemovePasskeyRequest) GetFaults() map[string]string {
+func (x *RemovePasskeyRequest) GetFieldErrors() map[string]string {
 	if x != nil {
-		return x.Faults
+		return x.FieldErrors
 	}
 	return nil
 }
@@ -4555,17 +4527,17 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x1apersonal/v1/personal.proto\x12\vpersonal.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18personal/v1/schema.proto\"C\n" +
 	"\vCredentials\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x1b\n" +
-	"\tuser_hash\x18\x02 \x01(\tR\buserHash\"\xa6\x02\n" +
-	"\vUserProfile\x12\x14\n" +
+	"\tuser_hash\x18\x02 \x01(\tR\buserHash\"\xa2\x02\n" +
+	"\aProfile\x12\x14\n" +
 	"\x05login\x18\x01 \x01(\tR\x05login\x12\x17\n" +
 	"\x04name\x18\x02 \x01(\tH\x00R\x04name\x88\x01\x01\x12\x14\n" +
 	"\x05email\x18\x03 \x01(\tR\x05email\x121\n" +
-	"\x06fields\x18\x04 \x03(\v2\x19.personal.v1.ProfileFieldR\x06fields\x126\n" +
-	"\tfresh_for\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\bfreshFor\x12%\n" +
-	"\x0eemail_verified\x18\x06 \x01(\bR\remailVerified\x12\x1d\n" +
+	"\x06fields\x18\x04 \x03(\v2\x19.personal.v1.ProfileFieldR\x06fields\x12%\n" +
+	"\x0eemail_verified\x18\x05 \x01(\bR\remailVerified\x12\x1d\n" +
 	"\n" +
-	"two_factor\x18\a \x01(\bR\ttwoFactor\x12\x18\n" +
-	"\amissing\x18\b \x03(\tR\amissingB\a\n" +
+	"two_factor\x18\x06 \x01(\bR\ttwoFactor\x12\x18\n" +
+	"\amissing\x18\a \x03(\tR\amissing\x126\n" +
+	"\tfresh_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\bfreshForB\a\n" +
 	"\x05_name\"L\n" +
 	"\fProfileField\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
@@ -4578,138 +4550,137 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\aaddress\x18\x05 \x01(\tR\aaddress\x12\x14\n" +
 	"\x05agent\x18\x06 \x01(\tR\x05agent\x12\x18\n" +
 	"\acurrent\x18\a \x01(\bR\acurrent\x12\x16\n" +
-	"\x06method\x18\b \x01(\tR\x06method\"\xd6\x01\n" +
+	"\x06method\x18\b \x01(\tR\x06method\"\xeb\x01\n" +
 	"\x10AuthorizeRequest\x12\x14\n" +
 	"\x05login\x18\x01 \x01(\tR\x05login\x12\x1a\n" +
-	"\bpassword\x18\x02 \x01(\tR\bpassword\x12A\n" +
-	"\x06faults\x18\x03 \x03(\v2).personal.v1.AuthorizeRequest.FaultsEntryR\x06faults\x12\x12\n" +
-	"\x04code\x18\x04 \x01(\tR\x04code\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x12\n" +
+	"\x04code\x18\x03 \x01(\tR\x04code\x12Q\n" +
+	"\ffield_errors\x18\x04 \x03(\v2..personal.v1.AuthorizeRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x83\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x7f\n" +
 	"\x11AuthorizeResponse\x12:\n" +
-	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x122\n" +
-	"\aprofile\x18\x02 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\"L\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12.\n" +
+	"\aprofile\x18\x02 \x01(\v2\x14.personal.v1.ProfileR\aprofile\"L\n" +
 	"\x0eRefreshRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"M\n" +
 	"\x0fRefreshResponse\x12:\n" +
-	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"\x92\x03\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"\xa7\x03\n" +
 	"\x0fRegisterRequest\x12\x14\n" +
 	"\x05login\x18\x01 \x01(\tR\x05login\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12)\n" +
 	"\x10confirm_password\x18\x03 \x01(\tR\x0fconfirmPassword\x12\x14\n" +
 	"\x05email\x18\x04 \x01(\tR\x05email\x12@\n" +
-	"\x06fields\x18\x05 \x03(\v2(.personal.v1.RegisterRequest.FieldsEntryR\x06fields\x12@\n" +
-	"\x06faults\x18\x06 \x03(\v2(.personal.v1.RegisterRequest.FaultsEntryR\x06faults\x1aM\n" +
+	"\x06fields\x18\x05 \x03(\v2(.personal.v1.RegisterRequest.FieldsEntryR\x06fields\x12P\n" +
+	"\ffield_errors\x18\x06 \x03(\v2-.personal.v1.RegisterRequest.FieldErrorsEntryR\vfieldErrors\x1aM\n" +
 	"\vFieldsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12(\n" +
-	"\x05value\x18\x02 \x01(\v2\x12.personal.v1.InputR\x05value:\x028\x01\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\x05value\x18\x02 \x01(\v2\x12.personal.v1.InputR\x05value:\x028\x01\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa2\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9e\x01\n" +
 	"\x10RegisterResponse\x12:\n" +
-	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x122\n" +
-	"\aprofile\x18\x02 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\x12\x1e\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12.\n" +
+	"\aprofile\x18\x02 \x01(\v2\x14.personal.v1.ProfileR\aprofile\x12\x1e\n" +
 	"\n" +
 	"unverified\x18\x03 \x01(\bR\n" +
-	"unverified\"\xb8\x01\n" +
+	"unverified\"\xcd\x01\n" +
 	"\x0eRecoverRequest\x12\x14\n" +
 	"\x05login\x18\x01 \x01(\tR\x05login\x12\x14\n" +
-	"\x05email\x18\x02 \x01(\tR\x05email\x12?\n" +
-	"\x06faults\x18\x03 \x03(\v2'.personal.v1.RecoverRequest.FaultsEntryR\x06faults\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\x05email\x18\x02 \x01(\tR\x05email\x12O\n" +
+	"\ffield_errors\x18\x03 \x03(\v2,.personal.v1.RecoverRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x11\n" +
-	"\x0fRecoverResponse\"\xf7\x01\n" +
+	"\x0fRecoverResponse\"\x8c\x02\n" +
 	"\x15RecoverConfirmRequest\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12)\n" +
-	"\x10confirm_password\x18\x03 \x01(\tR\x0fconfirmPassword\x12F\n" +
-	"\x06faults\x18\x04 \x03(\v2..personal.v1.RecoverConfirmRequest.FaultsEntryR\x06faults\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\x10confirm_password\x18\x03 \x01(\tR\x0fconfirmPassword\x12V\n" +
+	"\ffield_errors\x18\x04 \x03(\v23.personal.v1.RecoverConfirmRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"1\n" +
 	"\x16RecoverConfirmResponse\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\"L\n" +
 	"\x0eProfileRequest\x12:\n" +
-	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"E\n" +
-	"\x0fProfileResponse\x122\n" +
-	"\aprofile\x18\x01 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\"\xe8\x01\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"A\n" +
+	"\x0fProfileResponse\x12.\n" +
+	"\aprofile\x18\x01 \x01(\v2\x14.personal.v1.ProfileR\aprofile\"\xe8\x01\n" +
 	"\x14UpdateProfileRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12E\n" +
 	"\x06fields\x18\x02 \x03(\v2-.personal.v1.UpdateProfileRequest.FieldsEntryR\x06fields\x1aM\n" +
 	"\vFieldsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12(\n" +
-	"\x05value\x18\x02 \x01(\v2\x12.personal.v1.InputR\x05value:\x028\x01\"K\n" +
-	"\x15UpdateProfileResponse\x122\n" +
-	"\aprofile\x18\x01 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\"\xbe\x02\n" +
+	"\x05value\x18\x02 \x01(\v2\x12.personal.v1.InputR\x05value:\x028\x01\"G\n" +
+	"\x15UpdateProfileResponse\x12.\n" +
+	"\aprofile\x18\x01 \x01(\v2\x14.personal.v1.ProfileR\aprofile\"\xc3\x02\n" +
 	"\fProveRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x12\n" +
-	"\x04code\x18\x03 \x01(\tR\x04code\x12\x0e\n" +
-	"\x02id\x18\x04 \x01(\tR\x02id\x12\x18\n" +
-	"\aattempt\x18\x05 \x01(\tR\aattempt\x12\x1e\n" +
+	"\x04code\x18\x03 \x01(\tR\x04code\x12\x18\n" +
+	"\aattempt\x18\x04 \x01(\tR\aattempt\x12\x1e\n" +
 	"\n" +
-	"credential\x18\x06 \x01(\tR\n" +
-	"credential\x12=\n" +
-	"\x06faults\x18\a \x03(\v2%.personal.v1.ProveRequest.FaultsEntryR\x06faults\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"credential\x18\x05 \x01(\tR\n" +
+	"credential\x12M\n" +
+	"\ffield_errors\x18\x06 \x03(\v2*.personal.v1.ProveRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"W\n" +
 	"\rProveResponse\x12\x14\n" +
 	"\x05proof\x18\x01 \x01(\tR\x05proof\x120\n" +
-	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\x93\x03\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xa8\x03\n" +
 	"\x15ChangePasswordRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12!\n" +
 	"\fold_password\x18\x02 \x01(\tR\voldPassword\x12\x1a\n" +
 	"\bpassword\x18\x03 \x01(\tR\bpassword\x12)\n" +
-	"\x10confirm_password\x18\x04 \x01(\tR\x0fconfirmPassword\x12F\n" +
-	"\x06faults\x18\x05 \x03(\v2..personal.v1.ChangePasswordRequest.FaultsEntryR\x06faults\x12\x12\n" +
-	"\x04code\x18\x06 \x01(\tR\x04code\x12\x14\n" +
-	"\x05proof\x18\a \x01(\tR\x05proof\x12'\n" +
-	"\x0fremove_passkeys\x18\b \x01(\bR\x0eremovePasskeys\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\x10confirm_password\x18\x04 \x01(\tR\x0fconfirmPassword\x12\x12\n" +
+	"\x04code\x18\x05 \x01(\tR\x04code\x12\x14\n" +
+	"\x05proof\x18\x06 \x01(\tR\x05proof\x12'\n" +
+	"\x0fremove_passkeys\x18\a \x01(\bR\x0eremovePasskeys\x12V\n" +
+	"\ffield_errors\x18\b \x03(\v23.personal.v1.ChangePasswordRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"T\n" +
 	"\x16ChangePasswordResponse\x12:\n" +
-	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"\xac\x02\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"\xc1\x02\n" +
 	"\x12ChangeEmailRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x14\n" +
-	"\x05email\x18\x03 \x01(\tR\x05email\x12C\n" +
-	"\x06faults\x18\x04 \x03(\v2+.personal.v1.ChangeEmailRequest.FaultsEntryR\x06faults\x12\x12\n" +
-	"\x04code\x18\x05 \x01(\tR\x04code\x12\x14\n" +
-	"\x05proof\x18\x06 \x01(\tR\x05proof\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\x05email\x18\x03 \x01(\tR\x05email\x12\x12\n" +
+	"\x04code\x18\x04 \x01(\tR\x04code\x12\x14\n" +
+	"\x05proof\x18\x05 \x01(\tR\x05proof\x12S\n" +
+	"\ffield_errors\x18\x06 \x03(\v20.personal.v1.ChangeEmailRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x15\n" +
-	"\x13ChangeEmailResponse\"\xc2\x01\n" +
+	"\x13ChangeEmailResponse\"\xd7\x01\n" +
 	"\x13ConfirmEmailRequest\x12\x14\n" +
-	"\x05token\x18\x01 \x01(\tR\x05token\x12D\n" +
-	"\x06faults\x18\x02 \x03(\v2,.personal.v1.ConfirmEmailRequest.FaultsEntryR\x06faults\x12\x14\n" +
-	"\x05login\x18\x03 \x01(\tR\x05login\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\x05token\x18\x01 \x01(\tR\x05token\x12\x14\n" +
+	"\x05login\x18\x02 \x01(\tR\x05login\x12T\n" +
+	"\ffield_errors\x18\x03 \x03(\v21.personal.v1.ConfirmEmailRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"/\n" +
 	"\x14ConfirmEmailResponse\x12\x17\n" +
-	"\auser_id\x18\x01 \x01(\x03R\x06userId\"\xd8\x01\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\"\xed\x01\n" +
 	"\rLogoutRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x10\n" +
-	"\x03all\x18\x02 \x01(\bR\x03all\x12>\n" +
-	"\x06faults\x18\x03 \x03(\v2&.personal.v1.LogoutRequest.FaultsEntryR\x06faults\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\x03all\x18\x02 \x01(\bR\x03all\x12N\n" +
+	"\ffield_errors\x18\x03 \x03(\v2+.personal.v1.LogoutRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x10\n" +
 	"\x0eLogoutResponse\"M\n" +
 	"\x0fSessionsRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"D\n" +
 	"\x10SessionsResponse\x120\n" +
-	"\bsessions\x18\x01 \x03(\v2\x14.personal.v1.SessionR\bsessions\"\xe4\x01\n" +
+	"\bsessions\x18\x01 \x03(\v2\x14.personal.v1.SessionR\bsessions\"\xf9\x01\n" +
 	"\x14RevokeSessionRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\x12E\n" +
-	"\x06faults\x18\x03 \x03(\v2-.personal.v1.RevokeSessionRequest.FaultsEntryR\x06faults\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12U\n" +
+	"\ffield_errors\x18\x03 \x03(\v22.personal.v1.RevokeSessionRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x17\n" +
 	"\x15RevokeSessionResponse\"X\n" +
@@ -4730,46 +4701,45 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\n" +
 	"two_factor\x18\a \x01(\bR\ttwoFactor\x12\x1a\n" +
 	"\bpasskeys\x18\b \x01(\bR\bpasskeys\x12@\n" +
-	"\x0edeletion_grace\x18\t \x01(\v2\x19.google.protobuf.DurationR\rdeletionGrace\"\xce\x01\n" +
+	"\x0edeletion_grace\x18\t \x01(\v2\x19.google.protobuf.DurationR\rdeletionGrace\"\xe3\x01\n" +
 	"\x19ResendVerificationRequest\x12\x14\n" +
 	"\x05login\x18\x01 \x01(\tR\x05login\x12\x14\n" +
-	"\x05email\x18\x02 \x01(\tR\x05email\x12J\n" +
-	"\x06faults\x18\x03 \x03(\v22.personal.v1.ResendVerificationRequest.FaultsEntryR\x06faults\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\x05email\x18\x02 \x01(\tR\x05email\x12Z\n" +
+	"\ffield_errors\x18\x03 \x03(\v27.personal.v1.ResendVerificationRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x1c\n" +
-	"\x1aResendVerificationResponse\"\x8c\x02\n" +
+	"\x1aResendVerificationResponse\"\xa1\x02\n" +
 	"\rExportRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
-	"\bpassword\x18\x02 \x01(\tR\bpassword\x12>\n" +
-	"\x06faults\x18\x03 \x03(\v2&.personal.v1.ExportRequest.FaultsEntryR\x06faults\x12\x12\n" +
-	"\x04code\x18\x04 \x01(\tR\x04code\x12\x14\n" +
-	"\x05proof\x18\x05 \x01(\tR\x05proof\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x12\n" +
+	"\x04code\x18\x03 \x01(\tR\x04code\x12\x14\n" +
+	"\x05proof\x18\x04 \x01(\tR\x05proof\x12N\n" +
+	"\ffield_errors\x18\x05 \x03(\v2+.personal.v1.ExportRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbf\x04\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbb\x04\n" +
 	"\x0eExportResponse\x12\x17\n" +
-	"\auser_id\x18\x01 \x01(\x03R\x06userId\x122\n" +
-	"\aprofile\x18\x02 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\x124\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12.\n" +
+	"\aprofile\x18\x02 \x01(\v2\x14.personal.v1.ProfileR\aprofile\x124\n" +
 	"\acreated\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x124\n" +
 	"\aupdated\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aupdated\x120\n" +
-	"\bsessions\x18\x05 \x03(\v2\x14.personal.v1.SessionR\bsessions\x12B\n" +
-	"\x0fknown_addresses\x18\x06 \x03(\v2\x19.personal.v1.KnownAddressR\x0eknownAddresses\x122\n" +
-	"\x06events\x18\a \x03(\v2\x1a.personal.v1.ExportedEventR\x06events\x12=\n" +
-	"\rpending_mails\x18\b \x03(\v2\x18.personal.v1.PendingMailR\fpendingMails\x12\x1c\n" +
-	"\ttruncated\x18\t \x01(\bR\ttruncated\x120\n" +
-	"\bpasskeys\x18\n" +
-	" \x03(\v2\x14.personal.v1.PasskeyR\bpasskeys\x12;\n" +
+	"\bsessions\x18\x05 \x03(\v2\x14.personal.v1.SessionR\bsessions\x120\n" +
+	"\bpasskeys\x18\x06 \x03(\v2\x14.personal.v1.PasskeyR\bpasskeys\x12B\n" +
+	"\x0fknown_addresses\x18\a \x03(\v2\x19.personal.v1.KnownAddressR\x0eknownAddresses\x12;\n" +
 	"\n" +
-	"identities\x18\v \x03(\v2\x1b.personal.v1.LinkedIdentityR\n" +
-	"identities\"<\n" +
+	"identities\x18\b \x03(\v2\x1b.personal.v1.LinkedIdentityR\n" +
+	"identities\x122\n" +
+	"\x06events\x18\t \x03(\v2\x1a.personal.v1.ExportedEventR\x06events\x12=\n" +
+	"\rpending_mails\x18\n" +
+	" \x03(\v2\x18.personal.v1.PendingMailR\fpendingMails\x12\x1c\n" +
+	"\ttruncated\x18\v \x01(\bR\ttruncated\"<\n" +
 	"\bIdentity\x12\x16\n" +
 	"\x06issuer\x18\x01 \x01(\tR\x06issuer\x12\x18\n" +
-	"\asubject\x18\x02 \x01(\tR\asubject\"\x8b\x01\n" +
+	"\asubject\x18\x02 \x01(\tR\asubject\"w\n" +
 	"\x0eLinkedIdentity\x121\n" +
 	"\bidentity\x18\x01 \x01(\v2\x15.personal.v1.IdentityR\bidentity\x122\n" +
-	"\x06linked\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06linked\x12\x12\n" +
-	"\x04void\x18\x03 \x01(\bR\x04void\"a\n" +
+	"\x06linked\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06linked\"a\n" +
 	"\fKnownAddress\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x127\n" +
 	"\tlast_seen\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\blastSeen\"\x83\x01\n" +
@@ -4780,124 +4750,123 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x05actor\x18\x04 \x01(\tR\x05actor\"W\n" +
 	"\vPendingMail\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x124\n" +
-	"\acreated\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\"\x8c\x02\n" +
+	"\acreated\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\"\xa1\x02\n" +
 	"\rDeleteRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
-	"\bpassword\x18\x02 \x01(\tR\bpassword\x12>\n" +
-	"\x06faults\x18\x03 \x03(\v2&.personal.v1.DeleteRequest.FaultsEntryR\x06faults\x12\x12\n" +
-	"\x04code\x18\x04 \x01(\tR\x04code\x12\x14\n" +
-	"\x05proof\x18\x05 \x01(\tR\x05proof\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x12\n" +
+	"\x04code\x18\x03 \x01(\tR\x04code\x12\x14\n" +
+	"\x05proof\x18\x04 \x01(\tR\x05proof\x12N\n" +
+	"\ffield_errors\x18\x05 \x03(\v2+.personal.v1.DeleteRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"G\n" +
 	"\x0eDeleteResponse\x125\n" +
-	"\berase_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\aeraseAt\"\xa8\x01\n" +
+	"\berase_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\aeraseAt\"\xbd\x01\n" +
 	"\x11UndoDeleteRequest\x12\x14\n" +
-	"\x05token\x18\x01 \x01(\tR\x05token\x12B\n" +
-	"\x06faults\x18\x02 \x03(\v2*.personal.v1.UndoDeleteRequest.FaultsEntryR\x06faults\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\x05token\x18\x01 \x01(\tR\x05token\x12R\n" +
+	"\ffield_errors\x18\x02 \x03(\v2/.personal.v1.UndoDeleteRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"-\n" +
 	"\x12UndoDeleteResponse\x12\x17\n" +
-	"\auser_id\x18\x01 \x01(\x03R\x06userId\"\x88\x02\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\"\x9d\x02\n" +
 	"\x15BeginTwoFactorRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
-	"\bpassword\x18\x02 \x01(\tR\bpassword\x12F\n" +
-	"\x06faults\x18\x03 \x03(\v2..personal.v1.BeginTwoFactorRequest.FaultsEntryR\x06faults\x12\x14\n" +
-	"\x05proof\x18\x04 \x01(\tR\x05proof\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x14\n" +
+	"\x05proof\x18\x03 \x01(\tR\x05proof\x12V\n" +
+	"\ffield_errors\x18\x04 \x03(\v23.personal.v1.BeginTwoFactorRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"B\n" +
 	"\x16BeginTwoFactorResponse\x12\x16\n" +
 	"\x06secret\x18\x01 \x01(\tR\x06secret\x12\x10\n" +
-	"\x03uri\x18\x02 \x01(\tR\x03uri\"\xee\x01\n" +
+	"\x03uri\x18\x02 \x01(\tR\x03uri\"\x83\x02\n" +
 	"\x17ConfirmTwoFactorRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x12\n" +
-	"\x04code\x18\x02 \x01(\tR\x04code\x12H\n" +
-	"\x06faults\x18\x03 \x03(\v20.personal.v1.ConfirmTwoFactorRequest.FaultsEntryR\x06faults\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\x04code\x18\x02 \x01(\tR\x04code\x12X\n" +
+	"\ffield_errors\x18\x03 \x03(\v25.personal.v1.ConfirmTwoFactorRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"}\n" +
-	"\x18ConfirmTwoFactorResponse\x12%\n" +
-	"\x0erecovery_codes\x18\x01 \x03(\tR\rrecoveryCodes\x12:\n" +
-	"\vcredentials\x18\x02 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"\xa4\x02\n" +
+	"\x18ConfirmTwoFactorResponse\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12%\n" +
+	"\x0erecovery_codes\x18\x02 \x03(\tR\rrecoveryCodes\"\xb9\x02\n" +
 	"\x19RenewRecoveryCodesRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x12\n" +
-	"\x04code\x18\x03 \x01(\tR\x04code\x12J\n" +
-	"\x06faults\x18\x04 \x03(\v22.personal.v1.RenewRecoveryCodesRequest.FaultsEntryR\x06faults\x12\x14\n" +
-	"\x05proof\x18\x05 \x01(\tR\x05proof\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\x04code\x18\x03 \x01(\tR\x04code\x12\x14\n" +
+	"\x05proof\x18\x04 \x01(\tR\x05proof\x12Z\n" +
+	"\ffield_errors\x18\x05 \x03(\v27.personal.v1.RenewRecoveryCodesRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"C\n" +
 	"\x1aRenewRecoveryCodesResponse\x12%\n" +
-	"\x0erecovery_codes\x18\x01 \x03(\tR\rrecoveryCodes\"\x98\x02\n" +
-	"\x13EndTwoFactorRequest\x12:\n" +
+	"\x0erecovery_codes\x18\x01 \x03(\tR\rrecoveryCodes\"\xb9\x02\n" +
+	"\x19RemoveOwnTwoFactorRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x12\n" +
-	"\x04code\x18\x03 \x01(\tR\x04code\x12D\n" +
-	"\x06faults\x18\x04 \x03(\v2,.personal.v1.EndTwoFactorRequest.FaultsEntryR\x06faults\x12\x14\n" +
-	"\x05proof\x18\x05 \x01(\tR\x05proof\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\x04code\x18\x03 \x01(\tR\x04code\x12\x14\n" +
+	"\x05proof\x18\x04 \x01(\tR\x05proof\x12Z\n" +
+	"\ffield_errors\x18\x05 \x03(\v27.personal.v1.RemoveOwnTwoFactorRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"R\n" +
-	"\x14EndTwoFactorResponse\x12:\n" +
-	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"\xcd\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"X\n" +
+	"\x1aRemoveOwnTwoFactorResponse\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"\xb9\x01\n" +
 	"\aPasskey\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x124\n" +
 	"\acreated\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x127\n" +
 	"\tlast_used\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\blastUsed\x12\x1b\n" +
-	"\tbacked_up\x18\x05 \x01(\bR\bbackedUp\x12\x12\n" +
-	"\x04void\x18\x06 \x01(\bR\x04void\"\xec\x01\n" +
+	"\tbacked_up\x18\x05 \x01(\bR\bbackedUp\"\x81\x02\n" +
 	"\x13BeginPasskeyRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x18\n" +
-	"\apurpose\x18\x02 \x01(\tR\apurpose\x12D\n" +
-	"\x06faults\x18\x03 \x03(\v2,.personal.v1.BeginPasskeyRequest.FaultsEntryR\x06faults\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\apurpose\x18\x02 \x01(\tR\apurpose\x12T\n" +
+	"\ffield_errors\x18\x03 \x03(\v21.personal.v1.BeginPasskeyRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"J\n" +
 	"\x14BeginPasskeyResponse\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\tR\aattempt\x12\x18\n" +
-	"\aoptions\x18\x02 \x01(\tR\aoptions\"\xec\x01\n" +
+	"\aoptions\x18\x02 \x01(\tR\aoptions\"\x81\x02\n" +
 	"\x17AuthorizePasskeyRequest\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\tR\aattempt\x12\x1e\n" +
 	"\n" +
 	"credential\x18\x02 \x01(\tR\n" +
 	"credential\x12\x12\n" +
-	"\x04code\x18\x03 \x01(\tR\x04code\x12H\n" +
-	"\x06faults\x18\x04 \x03(\v20.personal.v1.AuthorizePasskeyRequest.FaultsEntryR\x06faults\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\x04code\x18\x03 \x01(\tR\x04code\x12X\n" +
+	"\ffield_errors\x18\x04 \x03(\v25.personal.v1.AuthorizePasskeyRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb4\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb0\x01\n" +
 	"\x18AuthorizePasskeyResponse\x12:\n" +
-	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x122\n" +
-	"\aprofile\x18\x02 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\x12(\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12.\n" +
+	"\aprofile\x18\x02 \x01(\v2\x14.personal.v1.ProfileR\aprofile\x12(\n" +
 	"\x05proof\x18\x03 \x01(\v2\x12.personal.v1.ProofR\x05proof\"O\n" +
 	"\x05Proof\x12\x14\n" +
 	"\x05proof\x18\x01 \x01(\tR\x05proof\x120\n" +
-	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\x94\x02\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xa9\x02\n" +
 	"\x11AddPasskeyRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x12\n" +
 	"\x04code\x18\x03 \x01(\tR\x04code\x12\x14\n" +
-	"\x05proof\x18\x04 \x01(\tR\x05proof\x12B\n" +
-	"\x06faults\x18\x05 \x03(\v2*.personal.v1.AddPasskeyRequest.FaultsEntryR\x06faults\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\x05proof\x18\x04 \x01(\tR\x05proof\x12R\n" +
+	"\ffield_errors\x18\x05 \x03(\v2/.personal.v1.AddPasskeyRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"H\n" +
 	"\x12AddPasskeyResponse\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\tR\aattempt\x12\x18\n" +
-	"\aoptions\x18\x02 \x01(\tR\aoptions\"\xa4\x02\n" +
+	"\aoptions\x18\x02 \x01(\tR\aoptions\"\xb9\x02\n" +
 	"\x15ConfirmPasskeyRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\tR\aattempt\x12\x1e\n" +
 	"\n" +
 	"credential\x18\x03 \x01(\tR\n" +
 	"credential\x12\x12\n" +
-	"\x04name\x18\x04 \x01(\tR\x04name\x12F\n" +
-	"\x06faults\x18\x05 \x03(\v2..personal.v1.ConfirmPasskeyRequest.FaultsEntryR\x06faults\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12V\n" +
+	"\ffield_errors\x18\x05 \x03(\v23.personal.v1.ConfirmPasskeyRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"H\n" +
 	"\x16ConfirmPasskeyResponse\x12.\n" +
@@ -4905,27 +4874,27 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x0fPasskeysRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"D\n" +
 	"\x10PasskeysResponse\x120\n" +
-	"\bpasskeys\x18\x01 \x03(\v2\x14.personal.v1.PasskeyR\bpasskeys\"\xf8\x01\n" +
+	"\bpasskeys\x18\x01 \x03(\v2\x14.personal.v1.PasskeyR\bpasskeys\"\x8d\x02\n" +
 	"\x14RenamePasskeyRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\x12E\n" +
-	"\x06faults\x18\x04 \x03(\v2-.personal.v1.RenamePasskeyRequest.FaultsEntryR\x06faults\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12U\n" +
+	"\ffield_errors\x18\x04 \x03(\v22.personal.v1.RenamePasskeyRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x17\n" +
-	"\x15RenamePasskeyResponse\"\xaa\x02\n" +
+	"\x15RenamePasskeyResponse\"\xbf\x02\n" +
 	"\x14RemovePasskeyRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1a\n" +
 	"\bpassword\x18\x03 \x01(\tR\bpassword\x12\x12\n" +
 	"\x04code\x18\x04 \x01(\tR\x04code\x12\x14\n" +
-	"\x05proof\x18\x05 \x01(\tR\x05proof\x12E\n" +
-	"\x06faults\x18\x06 \x03(\v2-.personal.v1.RemovePasskeyRequest.FaultsEntryR\x06faults\x1a9\n" +
-	"\vFaultsEntry\x12\x10\n" +
+	"\x05proof\x18\x05 \x01(\tR\x05proof\x12U\n" +
+	"\ffield_errors\x18\x06 \x03(\v22.personal.v1.RemovePasskeyRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x17\n" +
-	"\x15RemovePasskeyResponse2\xd4\x14\n" +
+	"\x15RemovePasskeyResponse2\xe6\x14\n" +
 	"\x0fPersonalService\x12J\n" +
 	"\tAuthorize\x12\x1d.personal.v1.AuthorizeRequest\x1a\x1e.personal.v1.AuthorizeResponse\x12D\n" +
 	"\aRefresh\x12\x1b.personal.v1.RefreshRequest\x1a\x1c.personal.v1.RefreshResponse\x12G\n" +
@@ -4951,8 +4920,8 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"UndoDelete\x12\x1e.personal.v1.UndoDeleteRequest\x1a\x1f.personal.v1.UndoDeleteResponse\x12Y\n" +
 	"\x0eBeginTwoFactor\x12\".personal.v1.BeginTwoFactorRequest\x1a#.personal.v1.BeginTwoFactorResponse\x12_\n" +
 	"\x10ConfirmTwoFactor\x12$.personal.v1.ConfirmTwoFactorRequest\x1a%.personal.v1.ConfirmTwoFactorResponse\x12e\n" +
-	"\x12RenewRecoveryCodes\x12&.personal.v1.RenewRecoveryCodesRequest\x1a'.personal.v1.RenewRecoveryCodesResponse\x12S\n" +
-	"\fEndTwoFactor\x12 .personal.v1.EndTwoFactorRequest\x1a!.personal.v1.EndTwoFactorResponse\x12S\n" +
+	"\x12RenewRecoveryCodes\x12&.personal.v1.RenewRecoveryCodesRequest\x1a'.personal.v1.RenewRecoveryCodesResponse\x12e\n" +
+	"\x12RemoveOwnTwoFactor\x12&.personal.v1.RemoveOwnTwoFactorRequest\x1a'.personal.v1.RemoveOwnTwoFactorResponse\x12S\n" +
 	"\fBeginPasskey\x12 .personal.v1.BeginPasskeyRequest\x1a!.personal.v1.BeginPasskeyResponse\x12_\n" +
 	"\x10AuthorizePasskey\x12$.personal.v1.AuthorizePasskeyRequest\x1a%.personal.v1.AuthorizePasskeyResponse\x12M\n" +
 	"\n" +
@@ -4977,7 +4946,7 @@ func file_personal_v1_personal_proto_rawDescGZIP() []byte {
 var file_personal_v1_personal_proto_msgTypes = make([]protoimpl.MessageInfo, 101)
 var file_personal_v1_personal_proto_goTypes = []any{
 	(*Credentials)(nil),                 // 0: personal.v1.Credentials
-	(*UserProfile)(nil),                 // 1: personal.v1.UserProfile
+	(*Profile)(nil),                     // 1: personal.v1.Profile
 	(*ProfileField)(nil),                // 2: personal.v1.ProfileField
 	(*Session)(nil),                     // 3: personal.v1.Session
 	(*AuthorizeRequest)(nil),            // 4: personal.v1.AuthorizeRequest
@@ -5033,8 +5002,8 @@ var file_personal_v1_personal_proto_goTypes = []any{
 	(*ConfirmTwoFactorResponse)(nil),    // 54: personal.v1.ConfirmTwoFactorResponse
 	(*RenewRecoveryCodesRequest)(nil),   // 55: personal.v1.RenewRecoveryCodesRequest
 	(*RenewRecoveryCodesResponse)(nil),  // 56: personal.v1.RenewRecoveryCodesResponse
-	(*EndTwoFactorRequest)(nil),         // 57: personal.v1.EndTwoFactorRequest
-	(*EndTwoFactorResponse)(nil),        // 58: personal.v1.EndTwoFactorResponse
+	(*RemoveOwnTwoFactorRequest)(nil),   // 57: personal.v1.RemoveOwnTwoFactorRequest
+	(*RemoveOwnTwoFactorResponse)(nil),  // 58: personal.v1.RemoveOwnTwoFactorResponse
 	(*Passkey)(nil),                     // 59: personal.v1.Passkey
 	(*BeginPasskeyRequest)(nil),         // 60: personal.v1.BeginPasskeyRequest
 	(*BeginPasskeyResponse)(nil),        // 61: personal.v1.BeginPasskeyResponse
@@ -5051,32 +5020,32 @@ var file_personal_v1_personal_proto_goTypes = []any{
 	(*RenamePasskeyResponse)(nil),       // 72: personal.v1.RenamePasskeyResponse
 	(*RemovePasskeyRequest)(nil),        // 73: personal.v1.RemovePasskeyRequest
 	(*RemovePasskeyResponse)(nil),       // 74: personal.v1.RemovePasskeyResponse
-	nil,                                 // 75: personal.v1.AuthorizeRequest.FaultsEntry
+	nil,                                 // 75: personal.v1.AuthorizeRequest.FieldErrorsEntry
 	nil,                                 // 76: personal.v1.RegisterRequest.FieldsEntry
-	nil,                                 // 77: personal.v1.RegisterRequest.FaultsEntry
-	nil,                                 // 78: personal.v1.RecoverRequest.FaultsEntry
-	nil,                                 // 79: personal.v1.RecoverConfirmRequest.FaultsEntry
+	nil,                                 // 77: personal.v1.RegisterRequest.FieldErrorsEntry
+	nil,                                 // 78: personal.v1.RecoverRequest.FieldErrorsEntry
+	nil,                                 // 79: personal.v1.RecoverConfirmRequest.FieldErrorsEntry
 	nil,                                 // 80: personal.v1.UpdateProfileRequest.FieldsEntry
-	nil,                                 // 81: personal.v1.ProveRequest.FaultsEntry
-	nil,                                 // 82: personal.v1.ChangePasswordRequest.FaultsEntry
-	nil,                                 // 83: personal.v1.ChangeEmailRequest.FaultsEntry
-	nil,                                 // 84: personal.v1.ConfirmEmailRequest.FaultsEntry
-	nil,                                 // 85: personal.v1.LogoutRequest.FaultsEntry
-	nil,                                 // 86: personal.v1.RevokeSessionRequest.FaultsEntry
-	nil,                                 // 87: personal.v1.ResendVerificationRequest.FaultsEntry
-	nil,                                 // 88: personal.v1.ExportRequest.FaultsEntry
-	nil,                                 // 89: personal.v1.DeleteRequest.FaultsEntry
-	nil,                                 // 90: personal.v1.UndoDeleteRequest.FaultsEntry
-	nil,                                 // 91: personal.v1.BeginTwoFactorRequest.FaultsEntry
-	nil,                                 // 92: personal.v1.ConfirmTwoFactorRequest.FaultsEntry
-	nil,                                 // 93: personal.v1.RenewRecoveryCodesRequest.FaultsEntry
-	nil,                                 // 94: personal.v1.EndTwoFactorRequest.FaultsEntry
-	nil,                                 // 95: personal.v1.BeginPasskeyRequest.FaultsEntry
-	nil,                                 // 96: personal.v1.AuthorizePasskeyRequest.FaultsEntry
-	nil,                                 // 97: personal.v1.AddPasskeyRequest.FaultsEntry
-	nil,                                 // 98: personal.v1.ConfirmPasskeyRequest.FaultsEntry
-	nil,                                 // 99: personal.v1.RenamePasskeyRequest.FaultsEntry
-	nil,                                 // 100: personal.v1.RemovePasskeyRequest.FaultsEntry
+	nil,                                 // 81: personal.v1.ProveRequest.FieldErrorsEntry
+	nil,                                 // 82: personal.v1.ChangePasswordRequest.FieldErrorsEntry
+	nil,                                 // 83: personal.v1.ChangeEmailRequest.FieldErrorsEntry
+	nil,                                 // 84: personal.v1.ConfirmEmailRequest.FieldErrorsEntry
+	nil,                                 // 85: personal.v1.LogoutRequest.FieldErrorsEntry
+	nil,                                 // 86: personal.v1.RevokeSessionRequest.FieldErrorsEntry
+	nil,                                 // 87: personal.v1.ResendVerificationRequest.FieldErrorsEntry
+	nil,                                 // 88: personal.v1.ExportRequest.FieldErrorsEntry
+	nil,                                 // 89: personal.v1.DeleteRequest.FieldErrorsEntry
+	nil,                                 // 90: personal.v1.UndoDeleteRequest.FieldErrorsEntry
+	nil,                                 // 91: personal.v1.BeginTwoFactorRequest.FieldErrorsEntry
+	nil,                                 // 92: personal.v1.ConfirmTwoFactorRequest.FieldErrorsEntry
+	nil,                                 // 93: personal.v1.RenewRecoveryCodesRequest.FieldErrorsEntry
+	nil,                                 // 94: personal.v1.RemoveOwnTwoFactorRequest.FieldErrorsEntry
+	nil,                                 // 95: personal.v1.BeginPasskeyRequest.FieldErrorsEntry
+	nil,                                 // 96: personal.v1.AuthorizePasskeyRequest.FieldErrorsEntry
+	nil,                                 // 97: personal.v1.AddPasskeyRequest.FieldErrorsEntry
+	nil,                                 // 98: personal.v1.ConfirmPasskeyRequest.FieldErrorsEntry
+	nil,                                 // 99: personal.v1.RenamePasskeyRequest.FieldErrorsEntry
+	nil,                                 // 100: personal.v1.RemovePasskeyRequest.FieldErrorsEntry
 	(*durationpb.Duration)(nil),         // 101: google.protobuf.Duration
 	(*Value)(nil),                       // 102: personal.v1.Value
 	(*timestamppb.Timestamp)(nil),       // 103: google.protobuf.Timestamp
@@ -5084,97 +5053,97 @@ var file_personal_v1_personal_proto_goTypes = []any{
 	(*Input)(nil),                       // 105: personal.v1.Input
 }
 var file_personal_v1_personal_proto_depIdxs = []int32{
-	2,   // 0: personal.v1.UserProfile.fields:type_name -> personal.v1.ProfileField
-	101, // 1: personal.v1.UserProfile.fresh_for:type_name -> google.protobuf.Duration
+	2,   // 0: personal.v1.Profile.fields:type_name -> personal.v1.ProfileField
+	101, // 1: personal.v1.Profile.fresh_for:type_name -> google.protobuf.Duration
 	102, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
 	103, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
 	103, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
 	103, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
-	75,  // 6: personal.v1.AuthorizeRequest.faults:type_name -> personal.v1.AuthorizeRequest.FaultsEntry
+	75,  // 6: personal.v1.AuthorizeRequest.field_errors:type_name -> personal.v1.AuthorizeRequest.FieldErrorsEntry
 	0,   // 7: personal.v1.AuthorizeResponse.credentials:type_name -> personal.v1.Credentials
-	1,   // 8: personal.v1.AuthorizeResponse.profile:type_name -> personal.v1.UserProfile
+	1,   // 8: personal.v1.AuthorizeResponse.profile:type_name -> personal.v1.Profile
 	0,   // 9: personal.v1.RefreshRequest.credentials:type_name -> personal.v1.Credentials
 	0,   // 10: personal.v1.RefreshResponse.credentials:type_name -> personal.v1.Credentials
 	76,  // 11: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
-	77,  // 12: personal.v1.RegisterRequest.faults:type_name -> personal.v1.RegisterRequest.FaultsEntry
+	77,  // 12: personal.v1.RegisterRequest.field_errors:type_name -> personal.v1.RegisterRequest.FieldErrorsEntry
 	0,   // 13: personal.v1.RegisterResponse.credentials:type_name -> personal.v1.Credentials
-	1,   // 14: personal.v1.RegisterResponse.profile:type_name -> personal.v1.UserProfile
-	78,  // 15: personal.v1.RecoverRequest.faults:type_name -> personal.v1.RecoverRequest.FaultsEntry
-	79,  // 16: personal.v1.RecoverConfirmRequest.faults:type_name -> personal.v1.RecoverConfirmRequest.FaultsEntry
+	1,   // 14: personal.v1.RegisterResponse.profile:type_name -> personal.v1.Profile
+	78,  // 15: personal.v1.RecoverRequest.field_errors:type_name -> personal.v1.RecoverRequest.FieldErrorsEntry
+	79,  // 16: personal.v1.RecoverConfirmRequest.field_errors:type_name -> personal.v1.RecoverConfirmRequest.FieldErrorsEntry
 	0,   // 17: personal.v1.ProfileRequest.credentials:type_name -> personal.v1.Credentials
-	1,   // 18: personal.v1.ProfileResponse.profile:type_name -> personal.v1.UserProfile
+	1,   // 18: personal.v1.ProfileResponse.profile:type_name -> personal.v1.Profile
 	0,   // 19: personal.v1.UpdateProfileRequest.credentials:type_name -> personal.v1.Credentials
 	80,  // 20: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
-	1,   // 21: personal.v1.UpdateProfileResponse.profile:type_name -> personal.v1.UserProfile
+	1,   // 21: personal.v1.UpdateProfileResponse.profile:type_name -> personal.v1.Profile
 	0,   // 22: personal.v1.ProveRequest.credentials:type_name -> personal.v1.Credentials
-	81,  // 23: personal.v1.ProveRequest.faults:type_name -> personal.v1.ProveRequest.FaultsEntry
+	81,  // 23: personal.v1.ProveRequest.field_errors:type_name -> personal.v1.ProveRequest.FieldErrorsEntry
 	103, // 24: personal.v1.ProveResponse.until:type_name -> google.protobuf.Timestamp
 	0,   // 25: personal.v1.ChangePasswordRequest.credentials:type_name -> personal.v1.Credentials
-	82,  // 26: personal.v1.ChangePasswordRequest.faults:type_name -> personal.v1.ChangePasswordRequest.FaultsEntry
+	82,  // 26: personal.v1.ChangePasswordRequest.field_errors:type_name -> personal.v1.ChangePasswordRequest.FieldErrorsEntry
 	0,   // 27: personal.v1.ChangePasswordResponse.credentials:type_name -> personal.v1.Credentials
 	0,   // 28: personal.v1.ChangeEmailRequest.credentials:type_name -> personal.v1.Credentials
-	83,  // 29: personal.v1.ChangeEmailRequest.faults:type_name -> personal.v1.ChangeEmailRequest.FaultsEntry
-	84,  // 30: personal.v1.ConfirmEmailRequest.faults:type_name -> personal.v1.ConfirmEmailRequest.FaultsEntry
+	83,  // 29: personal.v1.ChangeEmailRequest.field_errors:type_name -> personal.v1.ChangeEmailRequest.FieldErrorsEntry
+	84,  // 30: personal.v1.ConfirmEmailRequest.field_errors:type_name -> personal.v1.ConfirmEmailRequest.FieldErrorsEntry
 	0,   // 31: personal.v1.LogoutRequest.credentials:type_name -> personal.v1.Credentials
-	85,  // 32: personal.v1.LogoutRequest.faults:type_name -> personal.v1.LogoutRequest.FaultsEntry
+	85,  // 32: personal.v1.LogoutRequest.field_errors:type_name -> personal.v1.LogoutRequest.FieldErrorsEntry
 	0,   // 33: personal.v1.SessionsRequest.credentials:type_name -> personal.v1.Credentials
 	3,   // 34: personal.v1.SessionsResponse.sessions:type_name -> personal.v1.Session
 	0,   // 35: personal.v1.RevokeSessionRequest.credentials:type_name -> personal.v1.Credentials
-	86,  // 36: personal.v1.RevokeSessionRequest.faults:type_name -> personal.v1.RevokeSessionRequest.FaultsEntry
+	86,  // 36: personal.v1.RevokeSessionRequest.field_errors:type_name -> personal.v1.RevokeSessionRequest.FieldErrorsEntry
 	0,   // 37: personal.v1.RevokeOtherSessionsRequest.credentials:type_name -> personal.v1.Credentials
 	104, // 38: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
 	101, // 39: personal.v1.FeaturesResponse.deletion_grace:type_name -> google.protobuf.Duration
-	87,  // 40: personal.v1.ResendVerificationRequest.faults:type_name -> personal.v1.ResendVerificationRequest.FaultsEntry
+	87,  // 40: personal.v1.ResendVerificationRequest.field_errors:type_name -> personal.v1.ResendVerificationRequest.FieldErrorsEntry
 	0,   // 41: personal.v1.ExportRequest.credentials:type_name -> personal.v1.Credentials
-	88,  // 42: personal.v1.ExportRequest.faults:type_name -> personal.v1.ExportRequest.FaultsEntry
-	1,   // 43: personal.v1.ExportResponse.profile:type_name -> personal.v1.UserProfile
+	88,  // 42: personal.v1.ExportRequest.field_errors:type_name -> personal.v1.ExportRequest.FieldErrorsEntry
+	1,   // 43: personal.v1.ExportResponse.profile:type_name -> personal.v1.Profile
 	103, // 44: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
 	103, // 45: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
 	3,   // 46: personal.v1.ExportResponse.sessions:type_name -> personal.v1.Session
-	44,  // 47: personal.v1.ExportResponse.known_addresses:type_name -> personal.v1.KnownAddress
-	45,  // 48: personal.v1.ExportResponse.events:type_name -> personal.v1.ExportedEvent
-	46,  // 49: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
-	59,  // 50: personal.v1.ExportResponse.passkeys:type_name -> personal.v1.Passkey
-	43,  // 51: personal.v1.ExportResponse.identities:type_name -> personal.v1.LinkedIdentity
+	59,  // 47: personal.v1.ExportResponse.passkeys:type_name -> personal.v1.Passkey
+	44,  // 48: personal.v1.ExportResponse.known_addresses:type_name -> personal.v1.KnownAddress
+	43,  // 49: personal.v1.ExportResponse.identities:type_name -> personal.v1.LinkedIdentity
+	45,  // 50: personal.v1.ExportResponse.events:type_name -> personal.v1.ExportedEvent
+	46,  // 51: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
 	42,  // 52: personal.v1.LinkedIdentity.identity:type_name -> personal.v1.Identity
 	103, // 53: personal.v1.LinkedIdentity.linked:type_name -> google.protobuf.Timestamp
 	103, // 54: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
 	103, // 55: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
 	103, // 56: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
 	0,   // 57: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
-	89,  // 58: personal.v1.DeleteRequest.faults:type_name -> personal.v1.DeleteRequest.FaultsEntry
+	89,  // 58: personal.v1.DeleteRequest.field_errors:type_name -> personal.v1.DeleteRequest.FieldErrorsEntry
 	103, // 59: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
-	90,  // 60: personal.v1.UndoDeleteRequest.faults:type_name -> personal.v1.UndoDeleteRequest.FaultsEntry
+	90,  // 60: personal.v1.UndoDeleteRequest.field_errors:type_name -> personal.v1.UndoDeleteRequest.FieldErrorsEntry
 	0,   // 61: personal.v1.BeginTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	91,  // 62: personal.v1.BeginTwoFactorRequest.faults:type_name -> personal.v1.BeginTwoFactorRequest.FaultsEntry
+	91,  // 62: personal.v1.BeginTwoFactorRequest.field_errors:type_name -> personal.v1.BeginTwoFactorRequest.FieldErrorsEntry
 	0,   // 63: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	92,  // 64: personal.v1.ConfirmTwoFactorRequest.faults:type_name -> personal.v1.ConfirmTwoFactorRequest.FaultsEntry
+	92,  // 64: personal.v1.ConfirmTwoFactorRequest.field_errors:type_name -> personal.v1.ConfirmTwoFactorRequest.FieldErrorsEntry
 	0,   // 65: personal.v1.ConfirmTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
 	0,   // 66: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
-	93,  // 67: personal.v1.RenewRecoveryCodesRequest.faults:type_name -> personal.v1.RenewRecoveryCodesRequest.FaultsEntry
-	0,   // 68: personal.v1.EndTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	94,  // 69: personal.v1.EndTwoFactorRequest.faults:type_name -> personal.v1.EndTwoFactorRequest.FaultsEntry
-	0,   // 70: personal.v1.EndTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
+	93,  // 67: personal.v1.RenewRecoveryCodesRequest.field_errors:type_name -> personal.v1.RenewRecoveryCodesRequest.FieldErrorsEntry
+	0,   // 68: personal.v1.RemoveOwnTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	94,  // 69: personal.v1.RemoveOwnTwoFactorRequest.field_errors:type_name -> personal.v1.RemoveOwnTwoFactorRequest.FieldErrorsEntry
+	0,   // 70: personal.v1.RemoveOwnTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
 	103, // 71: personal.v1.Passkey.created:type_name -> google.protobuf.Timestamp
 	103, // 72: personal.v1.Passkey.last_used:type_name -> google.protobuf.Timestamp
 	0,   // 73: personal.v1.BeginPasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	95,  // 74: personal.v1.BeginPasskeyRequest.faults:type_name -> personal.v1.BeginPasskeyRequest.FaultsEntry
-	96,  // 75: personal.v1.AuthorizePasskeyRequest.faults:type_name -> personal.v1.AuthorizePasskeyRequest.FaultsEntry
+	95,  // 74: personal.v1.BeginPasskeyRequest.field_errors:type_name -> personal.v1.BeginPasskeyRequest.FieldErrorsEntry
+	96,  // 75: personal.v1.AuthorizePasskeyRequest.field_errors:type_name -> personal.v1.AuthorizePasskeyRequest.FieldErrorsEntry
 	0,   // 76: personal.v1.AuthorizePasskeyResponse.credentials:type_name -> personal.v1.Credentials
-	1,   // 77: personal.v1.AuthorizePasskeyResponse.profile:type_name -> personal.v1.UserProfile
+	1,   // 77: personal.v1.AuthorizePasskeyResponse.profile:type_name -> personal.v1.Profile
 	64,  // 78: personal.v1.AuthorizePasskeyResponse.proof:type_name -> personal.v1.Proof
 	103, // 79: personal.v1.Proof.until:type_name -> google.protobuf.Timestamp
 	0,   // 80: personal.v1.AddPasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	97,  // 81: personal.v1.AddPasskeyRequest.faults:type_name -> personal.v1.AddPasskeyRequest.FaultsEntry
+	97,  // 81: personal.v1.AddPasskeyRequest.field_errors:type_name -> personal.v1.AddPasskeyRequest.FieldErrorsEntry
 	0,   // 82: personal.v1.ConfirmPasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	98,  // 83: personal.v1.ConfirmPasskeyRequest.faults:type_name -> personal.v1.ConfirmPasskeyRequest.FaultsEntry
+	98,  // 83: personal.v1.ConfirmPasskeyRequest.field_errors:type_name -> personal.v1.ConfirmPasskeyRequest.FieldErrorsEntry
 	59,  // 84: personal.v1.ConfirmPasskeyResponse.passkey:type_name -> personal.v1.Passkey
 	0,   // 85: personal.v1.PasskeysRequest.credentials:type_name -> personal.v1.Credentials
 	59,  // 86: personal.v1.PasskeysResponse.passkeys:type_name -> personal.v1.Passkey
 	0,   // 87: personal.v1.RenamePasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	99,  // 88: personal.v1.RenamePasskeyRequest.faults:type_name -> personal.v1.RenamePasskeyRequest.FaultsEntry
+	99,  // 88: personal.v1.RenamePasskeyRequest.field_errors:type_name -> personal.v1.RenamePasskeyRequest.FieldErrorsEntry
 	0,   // 89: personal.v1.RemovePasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	100, // 90: personal.v1.RemovePasskeyRequest.faults:type_name -> personal.v1.RemovePasskeyRequest.FaultsEntry
+	100, // 90: personal.v1.RemovePasskeyRequest.field_errors:type_name -> personal.v1.RemovePasskeyRequest.FieldErrorsEntry
 	105, // 91: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
 	105, // 92: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
 	4,   // 93: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
@@ -5201,7 +5170,7 @@ var file_personal_v1_personal_proto_depIdxs = []int32{
 	51,  // 114: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
 	53,  // 115: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
 	55,  // 116: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
-	57,  // 117: personal.v1.PersonalService.EndTwoFactor:input_type -> personal.v1.EndTwoFactorRequest
+	57,  // 117: personal.v1.PersonalService.RemoveOwnTwoFactor:input_type -> personal.v1.RemoveOwnTwoFactorRequest
 	60,  // 118: personal.v1.PersonalService.BeginPasskey:input_type -> personal.v1.BeginPasskeyRequest
 	62,  // 119: personal.v1.PersonalService.AuthorizePasskey:input_type -> personal.v1.AuthorizePasskeyRequest
 	65,  // 120: personal.v1.PersonalService.AddPasskey:input_type -> personal.v1.AddPasskeyRequest
@@ -5233,7 +5202,7 @@ var file_personal_v1_personal_proto_depIdxs = []int32{
 	52,  // 146: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
 	54,  // 147: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
 	56,  // 148: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
-	58,  // 149: personal.v1.PersonalService.EndTwoFactor:output_type -> personal.v1.EndTwoFactorResponse
+	58,  // 149: personal.v1.PersonalService.RemoveOwnTwoFactor:output_type -> personal.v1.RemoveOwnTwoFactorResponse
 	61,  // 150: personal.v1.PersonalService.BeginPasskey:output_type -> personal.v1.BeginPasskeyResponse
 	63,  // 151: personal.v1.PersonalService.AuthorizePasskey:output_type -> personal.v1.AuthorizePasskeyResponse
 	66,  // 152: personal.v1.PersonalService.AddPasskey:output_type -> personal.v1.AddPasskeyResponse

@@ -43,7 +43,7 @@ const (
 	PersonalService_BeginTwoFactor_FullMethodName      = "/personal.v1.PersonalService/BeginTwoFactor"
 	PersonalService_ConfirmTwoFactor_FullMethodName    = "/personal.v1.PersonalService/ConfirmTwoFactor"
 	PersonalService_RenewRecoveryCodes_FullMethodName  = "/personal.v1.PersonalService/RenewRecoveryCodes"
-	PersonalService_EndTwoFactor_FullMethodName        = "/personal.v1.PersonalService/EndTwoFactor"
+	PersonalService_RemoveOwnTwoFactor_FullMethodName  = "/personal.v1.PersonalService/RemoveOwnTwoFactor"
 	PersonalService_BeginPasskey_FullMethodName        = "/personal.v1.PersonalService/BeginPasskey"
 	PersonalService_AuthorizePasskey_FullMethodName    = "/personal.v1.PersonalService/AuthorizePasskey"
 	PersonalService_AddPasskey_FullMethodName          = "/personal.v1.PersonalService/AddPasskey"
@@ -111,8 +111,8 @@ type PersonalServiceClient interface {
 	ConfirmTwoFactor(ctx context.Context, in *ConfirmTwoFactorRequest, opts ...grpc.CallOption) (*ConfirmTwoFactorResponse, error)
 	// RenewRecoveryCodes replaces all recovery codes.
 	RenewRecoveryCodes(ctx context.Context, in *RenewRecoveryCodesRequest, opts ...grpc.CallOption) (*RenewRecoveryCodesResponse, error)
-	// EndTwoFactor switches the second factor off.
-	EndTwoFactor(ctx context.Context, in *EndTwoFactorRequest, opts ...grpc.CallOption) (*EndTwoFactorResponse, error)
+	// RemoveOwnTwoFactor switches the second factor off.
+	RemoveOwnTwoFactor(ctx context.Context, in *RemoveOwnTwoFactorRequest, opts ...grpc.CallOption) (*RemoveOwnTwoFactorResponse, error)
 	// BeginPasskey begins a sign-in or a proof with a passkey.
 	BeginPasskey(ctx context.Context, in *BeginPasskeyRequest, opts ...grpc.CallOption) (*BeginPasskeyResponse, error)
 	// AuthorizePasskey signs a user in with a passkey and opens a session.
@@ -377,10 +377,10 @@ func (c *personalServiceClient) RenewRecoveryCodes(ctx context.Context, in *Rene
 	return out, nil
 }
 
-func (c *personalServiceClient) EndTwoFactor(ctx context.Context, in *EndTwoFactorRequest, opts ...grpc.CallOption) (*EndTwoFactorResponse, error) {
+func (c *personalServiceClient) RemoveOwnTwoFactor(ctx context.Context, in *RemoveOwnTwoFactorRequest, opts ...grpc.CallOption) (*RemoveOwnTwoFactorResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(EndTwoFactorResponse)
-	err := c.cc.Invoke(ctx, PersonalService_EndTwoFactor_FullMethodName, in, out, cOpts...)
+	out := new(RemoveOwnTwoFactorResponse)
+	err := c.cc.Invoke(ctx, PersonalService_RemoveOwnTwoFactor_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -515,8 +515,8 @@ type PersonalServiceServer interface {
 	ConfirmTwoFactor(context.Context, *ConfirmTwoFactorRequest) (*ConfirmTwoFactorResponse, error)
 	// RenewRecoveryCodes replaces all recovery codes.
 	RenewRecoveryCodes(context.Context, *RenewRecoveryCodesRequest) (*RenewRecoveryCodesResponse, error)
-	// EndTwoFactor switches the second factor off.
-	EndTwoFactor(context.Context, *EndTwoFactorRequest) (*EndTwoFactorResponse, error)
+	// RemoveOwnTwoFactor switches the second factor off.
+	RemoveOwnTwoFactor(context.Context, *RemoveOwnTwoFactorRequest) (*RemoveOwnTwoFactorResponse, error)
 	// BeginPasskey begins a sign-in or a proof with a passkey.
 	BeginPasskey(context.Context, *BeginPasskeyRequest) (*BeginPasskeyResponse, error)
 	// AuthorizePasskey signs a user in with a passkey and opens a session.
@@ -613,8 +613,8 @@ func (UnimplementedPersonalServiceServer) ConfirmTwoFactor(context.Context, *Con
 func (UnimplementedPersonalServiceServer) RenewRecoveryCodes(context.Context, *RenewRecoveryCodesRequest) (*RenewRecoveryCodesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RenewRecoveryCodes not implemented")
 }
-func (UnimplementedPersonalServiceServer) EndTwoFactor(context.Context, *EndTwoFactorRequest) (*EndTwoFactorResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method EndTwoFactor not implemented")
+func (UnimplementedPersonalServiceServer) RemoveOwnTwoFactor(context.Context, *RemoveOwnTwoFactorRequest) (*RemoveOwnTwoFactorResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveOwnTwoFactor not implemented")
 }
 func (UnimplementedPersonalServiceServer) BeginPasskey(context.Context, *BeginPasskeyRequest) (*BeginPasskeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method BeginPasskey not implemented")
@@ -1090,20 +1090,20 @@ func _PersonalService_RenewRecoveryCodes_Handler(srv interface{}, ctx context.Co
 	return interceptor(ctx, in, info, handler)
 }
 
-func _PersonalService_EndTwoFactor_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(EndTwoFactorRequest)
+func _PersonalService_RemoveOwnTwoFactor_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveOwnTwoFactorRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(PersonalServiceServer).EndTwoFactor(ctx, in)
+		return srv.(PersonalServiceServer).RemoveOwnTwoFactor(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: PersonalService_EndTwoFactor_FullMethodName,
+		FullMethod: PersonalService_RemoveOwnTwoFactor_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PersonalServiceServer).EndTwoFactor(ctx, req.(*EndTwoFactorRequest))
+		return srv.(PersonalServiceServer).RemoveOwnTwoFactor(ctx, req.(*RemoveOwnTwoFactorRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1338,8 +1338,8 @@ var PersonalService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _PersonalService_RenewRecoveryCodes_Handler,
 		},
 		{
-			MethodName: "EndTwoFactor",
-			Handler:    _PersonalService_EndTwoFactor_Handler,
+			MethodName: "RemoveOwnTwoFactor",
+			Handler:    _PersonalService_RemoveOwnTwoFactor_Handler,
 		},
 		{
 			MethodName: "BeginPasskey",

@@ -332,24 +332,24 @@ type Field struct {
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Type  string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
 	// Text by BCP 47 tag.
-	Label    map[string]string `protobuf:"bytes,3,rep,name=label,proto3" json:"label,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Required bool              `protobuf:"varint,4,opt,name=required,proto3" json:"required,omitempty"`
-	// Applied at registration.
-	Default *Input `protobuf:"bytes,5,opt,name=default,proto3" json:"default,omitempty"`
-	// In characters; 0 for the limit of the type.
-	MaxLength int64    `protobuf:"varint,6,opt,name=max_length,json=maxLength,proto3" json:"max_length,omitempty"`
-	Min       *float64 `protobuf:"fixed64,7,opt,name=min,proto3,oneof" json:"min,omitempty"`
-	Max       *float64 `protobuf:"fixed64,8,opt,name=max,proto3,oneof" json:"max,omitempty"`
-	// RE2, matched against the whole value.
-	Pattern  string    `protobuf:"bytes,9,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	Options  []*Option `protobuf:"bytes,10,rep,name=options,proto3" json:"options,omitempty"`
-	Hidden   bool      `protobuf:"varint,11,opt,name=hidden,proto3" json:"hidden,omitempty"`
-	ReadOnly bool      `protobuf:"varint,12,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
-	Order    int64     `protobuf:"varint,13,opt,name=order,proto3" json:"order,omitempty"`
-	Group    string    `protobuf:"bytes,14,opt,name=group,proto3" json:"group,omitempty"`
+	Label map[string]string `protobuf:"bytes,3,rep,name=label,proto3" json:"label,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Texts by BCP 47 tag.
-	Hint           map[string]string `protobuf:"bytes,15,rep,name=hint,proto3" json:"hint,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	PatternMessage map[string]string `protobuf:"bytes,16,rep,name=pattern_message,json=patternMessage,proto3" json:"pattern_message,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Hint     map[string]string `protobuf:"bytes,4,rep,name=hint,proto3" json:"hint,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Required bool              `protobuf:"varint,5,opt,name=required,proto3" json:"required,omitempty"`
+	// Applied at registration.
+	Default *Input `protobuf:"bytes,6,opt,name=default,proto3" json:"default,omitempty"`
+	// In characters; 0 for the limit of the type.
+	MaxLength int64    `protobuf:"varint,7,opt,name=max_length,json=maxLength,proto3" json:"max_length,omitempty"`
+	Min       *float64 `protobuf:"fixed64,8,opt,name=min,proto3,oneof" json:"min,omitempty"`
+	Max       *float64 `protobuf:"fixed64,9,opt,name=max,proto3,oneof" json:"max,omitempty"`
+	// RE2, matched against the whole value.
+	Pattern        string            `protobuf:"bytes,10,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	PatternMessage map[string]string `protobuf:"bytes,11,rep,name=pattern_message,json=patternMessage,proto3" json:"pattern_message,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Options        []*Option         `protobuf:"bytes,12,rep,name=options,proto3" json:"options,omitempty"`
+	Hidden         bool              `protobuf:"varint,13,opt,name=hidden,proto3" json:"hidden,omitempty"`
+	ReadOnly       bool              `protobuf:"varint,14,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
+	Order          int64             `protobuf:"varint,15,opt,name=order,proto3" json:"order,omitempty"`
+	Group          string            `protobuf:"bytes,16,opt,name=group,proto3" json:"group,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -405,6 +405,13 @@ func (x *Field) GetLabel() map[string]string {
 	return nil
 }
 
+func (x *Field) GetHint() map[string]string {
+	if x != nil {
+		return x.Hint
+	}
+	return nil
+}
+
 func (x *Field) GetRequired() bool {
 	if x != nil {
 		return x.Required
@@ -447,6 +454,13 @@ func (x *Field) GetPattern() string {
 	return ""
 }
 
+func (x *Field) GetPatternMessage() map[string]string {
+	if x != nil {
+		return x.PatternMessage
+	}
+	return nil
+}
+
 func (x *Field) GetOptions() []*Option {
 	if x != nil {
 		return x.Options
@@ -480,20 +494,6 @@ func (x *Field) GetGroup() string {
 		return x.Group
 	}
 	return ""
-}
-
-func (x *Field) GetHint() map[string]string {
-	if x != nil {
-		return x.Hint
-	}
-	return nil
-}
-
-func (x *Field) GetPatternMessage() map[string]string {
-	if x != nil {
-		return x.PatternMessage
-	}
-	return nil
 }
 
 // Option is one value that an enum may have.
@@ -571,22 +571,22 @@ const file_personal_v1_schema_proto_rawDesc = "" +
 	"\x05Field\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x123\n" +
-	"\x05label\x18\x03 \x03(\v2\x1d.personal.v1.Field.LabelEntryR\x05label\x12\x1a\n" +
-	"\brequired\x18\x04 \x01(\bR\brequired\x12,\n" +
-	"\adefault\x18\x05 \x01(\v2\x12.personal.v1.InputR\adefault\x12\x1d\n" +
+	"\x05label\x18\x03 \x03(\v2\x1d.personal.v1.Field.LabelEntryR\x05label\x120\n" +
+	"\x04hint\x18\x04 \x03(\v2\x1c.personal.v1.Field.HintEntryR\x04hint\x12\x1a\n" +
+	"\brequired\x18\x05 \x01(\bR\brequired\x12,\n" +
+	"\adefault\x18\x06 \x01(\v2\x12.personal.v1.InputR\adefault\x12\x1d\n" +
 	"\n" +
-	"max_length\x18\x06 \x01(\x03R\tmaxLength\x12\x15\n" +
-	"\x03min\x18\a \x01(\x01H\x00R\x03min\x88\x01\x01\x12\x15\n" +
-	"\x03max\x18\b \x01(\x01H\x01R\x03max\x88\x01\x01\x12\x18\n" +
-	"\apattern\x18\t \x01(\tR\apattern\x12-\n" +
-	"\aoptions\x18\n" +
-	" \x03(\v2\x13.personal.v1.OptionR\aoptions\x12\x16\n" +
-	"\x06hidden\x18\v \x01(\bR\x06hidden\x12\x1b\n" +
-	"\tread_only\x18\f \x01(\bR\breadOnly\x12\x14\n" +
-	"\x05order\x18\r \x01(\x03R\x05order\x12\x14\n" +
-	"\x05group\x18\x0e \x01(\tR\x05group\x120\n" +
-	"\x04hint\x18\x0f \x03(\v2\x1c.personal.v1.Field.HintEntryR\x04hint\x12O\n" +
-	"\x0fpattern_message\x18\x10 \x03(\v2&.personal.v1.Field.PatternMessageEntryR\x0epatternMessage\x1a8\n" +
+	"max_length\x18\a \x01(\x03R\tmaxLength\x12\x15\n" +
+	"\x03min\x18\b \x01(\x01H\x00R\x03min\x88\x01\x01\x12\x15\n" +
+	"\x03max\x18\t \x01(\x01H\x01R\x03max\x88\x01\x01\x12\x18\n" +
+	"\apattern\x18\n" +
+	" \x01(\tR\apattern\x12O\n" +
+	"\x0fpattern_message\x18\v \x03(\v2&.personal.v1.Field.PatternMessageEntryR\x0epatternMessage\x12-\n" +
+	"\aoptions\x18\f \x03(\v2\x13.personal.v1.OptionR\aoptions\x12\x16\n" +
+	"\x06hidden\x18\r \x01(\bR\x06hidden\x12\x1b\n" +
+	"\tread_only\x18\x0e \x01(\bR\breadOnly\x12\x14\n" +
+	"\x05order\x18\x0f \x01(\x03R\x05order\x12\x14\n" +
+	"\x05group\x18\x10 \x01(\tR\x05group\x1a8\n" +
 	"\n" +
 	"LabelEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -645,10 +645,10 @@ var file_personal_v1_schema_proto_depIdxs = []int32{
 	0, // 0: personal.v1.Input.kind:type_name -> personal.v1.InputKind
 	3, // 1: personal.v1.Value.list:type_name -> personal.v1.TextList
 	6, // 2: personal.v1.Field.label:type_name -> personal.v1.Field.LabelEntry
-	1, // 3: personal.v1.Field.default:type_name -> personal.v1.Input
-	5, // 4: personal.v1.Field.options:type_name -> personal.v1.Option
-	7, // 5: personal.v1.Field.hint:type_name -> personal.v1.Field.HintEntry
-	8, // 6: personal.v1.Field.pattern_message:type_name -> personal.v1.Field.PatternMessageEntry
+	7, // 3: personal.v1.Field.hint:type_name -> personal.v1.Field.HintEntry
+	1, // 4: personal.v1.Field.default:type_name -> personal.v1.Input
+	8, // 5: personal.v1.Field.pattern_message:type_name -> personal.v1.Field.PatternMessageEntry
+	5, // 6: personal.v1.Field.options:type_name -> personal.v1.Option
 	9, // 7: personal.v1.Option.label:type_name -> personal.v1.Option.LabelEntry
 	8, // [8:8] is the sub-list for method output_type
 	8, // [8:8] is the sub-list for method input_type

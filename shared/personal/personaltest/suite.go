@@ -23,30 +23,8 @@ type Start func(t *testing.T, host personal.Host) personal.Service
 // module itself, through client and server in one process, and against a plugin process.
 //
 // It needs a store of its own and takes a few seconds, because it hashes passwords.
-func Run(t *testing.T, start Start) { run(t, start, false) }
-
-// RunReleased is [Run] for a Service of the last release, 0.1.0. It skips what that does not
-// offer: second factors, passkeys, proofs, ending all other sessions, and features.
-func RunReleased(t *testing.T, start Start) { run(t, start, true) }
-
-// RunRequiredVerification tests what differs from [Run] where accounts must confirm their
-// e-mail before the first sign-in: start returns a Service for which that is in force.
-func RunRequiredVerification(t *testing.T, start Start) {
+func Run(t *testing.T, start Start) {
 	s := newSuite(t, start)
-	testWaiting(t, s)
-	s.wantFeatures(t, personal.VerificationRequired)
-}
-
-func newSuite(t *testing.T, start Start) *suite {
-	fields := &fieldSet{}
-	fields.set(sampleFields())
-	host := &Host{UserFieldsFunc: fields.schema}
-	return &suite{service: start(t, host), host: host, fields: fields}
-}
-
-func run(t *testing.T, start Start, released bool) {
-	s := newSuite(t, start)
-	s.released = released
 	for name, test := range map[string]func(*testing.T, *suite){
 		"registration returns credentials and the whole profile":          testRegister,
 		"all field errors are reported at once":                           testAllFieldErrors,
@@ -98,13 +76,27 @@ func run(t *testing.T, start Start, released bool) {
 	}
 }
 
+// RunRequiredVerification tests what differs from [Run] where accounts must confirm their
+// e-mail before the first sign-in: start returns a Service for which that is in force.
+func RunRequiredVerification(t *testing.T, start Start) {
+	s := newSuite(t, start)
+	testWaiting(t, s)
+	s.wantFeatures(t, personal.VerificationRequired)
+}
+
+func newSuite(t *testing.T, start Start) *suite {
+	fields := &fieldSet{}
+	fields.set(sampleFields())
+	host := &Host{UserFieldsFunc: fields.schema}
+	return &suite{service: start(t, host), host: host, fields: fields}
+}
+
 // suite is the Service under test with its host.
 type suite struct {
-	released bool // the Service is of the last release
-	service  personal.Service
-	host     *Host
-	fields   *fieldSet
-	users    atomic.Int64
+	service personal.Service
+	host    *Host
+	fields  *fieldSet
+	users   atomic.Int64
 }
 
 // Password is a valid password.

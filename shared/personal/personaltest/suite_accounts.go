@@ -293,9 +293,6 @@ func testFields(t *testing.T, s *suite) {
 }
 
 func testFeatures(t *testing.T, s *suite) {
-	if s.released {
-		t.Skip("the last release does not offer them")
-	}
 	s.wantFeatures(t, personal.VerificationOptional)
 }
 

@@ -12,15 +12,11 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// explain returns the verdicts on a user. It skips the test if the module is of a version
-// that explains nothing.
+// explain returns the verdicts on a user.
 func (s *administrationSuite) explain(t *testing.T, text string) personal.Explanation {
 	t.Helper()
 	e, err := s.administration.Explain(t.Context(), personal.ExplainRequest{Login: text,
 		Addresses: []netip.Addr{netip.MustParseAddr("2001:db8::7")}})
-	if personal.CodeOf(err) == personal.CodeNotFound {
-		t.Skip("a version without explanations")
-	}
 	if err != nil {
 		t.Fatalf("explaining %q: %v", text, err)
 	}

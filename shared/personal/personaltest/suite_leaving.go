@@ -9,14 +9,10 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// delete deletes the account of a user, as they do themselves. A module of an older
-// version does not offer that, and the test ends.
+// delete deletes the account of a user, as they do themselves.
 func (s *suite) delete(t *testing.T, u user) (eraseAt time.Time) {
 	t.Helper()
 	eraseAt, err := s.service.Delete(t.Context(), personal.DeleteRequest{Credentials: u.Credentials, Password: Password})
-	if personal.CodeOf(err) == personal.CodeNotFound {
-		t.Skip("the module does not offer the deletion")
-	}
 	if err != nil {
 		t.Fatalf("deleting the account: %v", err)
 	}
@@ -48,9 +44,7 @@ func testDelete(t *testing.T, s *suite) {
 	u := s.register(t)
 	other := s.signIn(t, u.login, Password)
 	_, err := s.service.Delete(t.Context(), personal.DeleteRequest{Credentials: u.Credentials, Password: "not the password"})
-	if personal.CodeOf(err) != personal.CodeNotFound { // an older version
-		wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"password": personal.FieldErrorMismatch})
-	}
+	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"password": personal.FieldErrorMismatch})
 	if eraseAt := s.delete(t, u); time.Until(eraseAt) < time.Hour || eraseAt.Location() != time.UTC {
 		t.Errorf("got an erasure at %v, want it in 168 hours, in UTC", eraseAt)
 	}
@@ -73,9 +67,7 @@ func testDelete(t *testing.T, s *suite) {
 func testUndoDelete(t *testing.T, s *suite) {
 	u := s.register(t)
 	_, err := s.undo(t, "")
-	if personal.CodeOf(err) != personal.CodeNotFound { // an older version
-		wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"token": personal.FieldErrorRequired})
-	}
+	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"token": personal.FieldErrorRequired})
 	s.delete(t, u)
 	token := s.deletionToken(t, u)
 	wantInvalidToken(t, s.recoverConfirm, token)

@@ -105,9 +105,6 @@ func (s *suite) passkeys(t *testing.T, c personal.Credentials) []personal.Passke
 
 func testPasskeys(t *testing.T, s *suite) {
 	ctx := t.Context()
-	if s.released {
-		t.Skip("the module is of a version without passkeys")
-	}
 	unverified := s.register(t)
 	_, err := s.service.AddPasskey(ctx, personal.AddPasskeyRequest{Credentials: unverified.Credentials, Password: Password})
 	wantCode(t, err, personal.CodeEmailUnverified)

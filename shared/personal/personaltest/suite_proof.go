@@ -92,7 +92,7 @@ func testProve(t *testing.T, s *suite) {
 	}{
 		{personal.ProveRequest{}, personal.FieldErrors{"password": required, "code": required}},
 		{personal.ProveRequest{Password: Password}, personal.FieldErrors{"code": required}},
-		{personal.ProveRequest{Password: Password, Code: u.used, ID: "1"}, personal.FieldErrors{"code": mismatch}},
+		{personal.ProveRequest{Password: Password, Code: u.used}, personal.FieldErrors{"code": mismatch}},
 		{personal.ProveRequest{Password: "not the password", Code: u.code()}, personal.FieldErrors{"password": mismatch}},
 		{personal.ProveRequest{Attempt: "a", Credential: "{}"}, personal.FieldErrors{"credential": mismatch}},
 		{personal.ProveRequest{Attempt: "a"}, personal.FieldErrors{"credential": required}},

@@ -31,9 +31,6 @@ func (u *factorUser) recoveryCode() string {
 // verified creates an account with a verified e-mail, which may have a second factor.
 func (s *suite) verified(t *testing.T) user {
 	t.Helper()
-	if s.released {
-		t.Skip("the module is of a version without second factors")
-	}
 	u := s.register(t)
 	_, err := s.service.BeginTwoFactor(t.Context(), personal.BeginTwoFactorRequest{Credentials: u.Credentials, Password: Password})
 	if personal.CodeOf(err) == personal.CodeNotFound {

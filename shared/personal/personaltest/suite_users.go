@@ -181,25 +181,23 @@ func testUserSessions(t *testing.T, s *administrationSuite) {
 	if diff := cmp.Diff(want, got); diff != "" || len(got) != 2 {
 		t.Fatalf("sessions (-want +got):\n%s", diff)
 	}
-	if !s.released { // which lacks the operation
-		third := s.signIn(t, u.login, Password)
-		latest, err := s.administration.UserSessions(t.Context(), id)
-		if err != nil || len(latest) != 3 {
-			t.Fatalf("got %d sessions, error %v; want 3", len(latest), err)
-		}
-		is := func(other personal.Session) func(personal.Session) bool {
-			return func(one personal.Session) bool { return one.ID == other.ID }
-		}
-		for _, one := range latest {
-			if slices.ContainsFunc(got, is(one)) {
-				continue
-			}
-			if err := s.administration.RevokeUserSession(t.Context(), personal.RevokeUserSessionRequest{UserID: id, ID: one.ID}); err != nil {
-				t.Fatalf("revoking a session: %v", err)
-			}
-		}
-		wantSignedOut(t, s, []personal.Credentials{third})
+	third := s.signIn(t, u.login, Password)
+	latest, err := s.administration.UserSessions(t.Context(), id)
+	if err != nil || len(latest) != 3 {
+		t.Fatalf("got %d sessions, error %v; want 3", len(latest), err)
 	}
+	is := func(other personal.Session) func(personal.Session) bool {
+		return func(one personal.Session) bool { return one.ID == other.ID }
+	}
+	for _, one := range latest {
+		if slices.ContainsFunc(got, is(one)) {
+			continue
+		}
+		if err := s.administration.RevokeUserSession(t.Context(), personal.RevokeUserSessionRequest{UserID: id, ID: one.ID}); err != nil {
+			t.Fatalf("revoking a session: %v", err)
+		}
+	}
+	wantSignedOut(t, s, []personal.Credentials{third})
 	if err := s.administration.RevokeUserSessions(t.Context(), id); err != nil {
 		t.Fatalf("revoking sessions: %v", err)
 	}
@@ -268,7 +266,7 @@ func testUnknownUser(t *testing.T, s *administrationSuite) {
 			"DisableUser":           s.administration.DisableUser(t.Context(), id),
 			"EnableUser":            s.administration.EnableUser(t.Context(), id),
 			"RevokeUserSessions":    s.administration.RevokeUserSessions(t.Context(), id),
-			"RevokeUserSession":     s.administration.RevokeUserSession(t.Context(), personal.RevokeUserSessionRequest{UserID: id, ID: "1"}), // also of an older version
+			"RevokeUserSession":     s.administration.RevokeUserSession(t.Context(), personal.RevokeUserSessionRequest{UserID: id, ID: "1"}),
 			"DeleteUser":            s.administration.DeleteUser(t.Context(), id),
 		} {
 			t.Run(operation, func(t *testing.T) { wantCode(t, err, personal.CodeNotFound) })

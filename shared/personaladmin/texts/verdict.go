@@ -60,7 +60,6 @@ var reasons = map[personal.Reason]struct {
 }{
 	personal.ReasonNoAccount:      {tone: "warn", advice: true},
 	personal.ReasonEmailSignInOff: {tone: "warn", advice: true},
-	personal.ReasonLoginNotEmail:  {tone: "warn", advice: true},
 	personal.ReasonDisabled:       {tone: "warn", advice: true},
 	personal.ReasonDeleted:        {tone: "bad", carries: []string{carriesUntil}, advice: true},
 	personal.ReasonUnverified:     {tone: "warn", carries: []string{carriesUntil}},
@@ -74,11 +73,9 @@ var reasons = map[personal.Reason]struct {
 	personal.ReasonTwoFactor:      {carries: []string{carriesCount}, advice: true},
 	personal.ReasonTwoFactorKey:   {tone: "bad", advice: true},
 	personal.ReasonPasskeys:       {carries: []string{carriesCount}, advice: true, hint: true},
-	personal.ReasonPasskeysVoid:   {tone: "warn", carries: []string{carriesCount}, advice: true, hint: true},
 	personal.ReasonMailWaiting:    {tone: "warn", carries: []string{carriesKind, carriesSince, carriesCount, carriesUntil}, hint: true},
 	personal.ReasonMailRefused:    {tone: "warn", carries: []string{carriesKind, carriesSince, carriesReply}, advice: true, hint: true},
 	personal.ReasonFailed:         {tone: "warn", carries: []string{carriesCount, carriesSince, carriesAddress}, hint: true},
-	personal.ReasonIdentitiesVoid: {tone: "warn", carries: []string{carriesCount}, advice: true, hint: true},
 	personal.ReasonMissingFields:  {carries: []string{carriesCount}, hint: true},
 	personal.ReasonNothing:        {tone: "good", advice: true},
 }

@@ -146,7 +146,9 @@ func tables(t *testing.T, n int) []string {
 		`UPDATE personal_accounts SET two_factor_secret = sha256(int8send(id)), two_factor_key = 'key' || id % 3 WHERE id % 10 = 5`,
 		`INSERT INTO personal_recovery_codes (account_id, digest) SELECT id, sha256(int8send(id)) FROM personal_accounts WHERE two_factor_secret IS NOT NULL`,
 		fmt.Sprintf(`INSERT INTO personal_refused_codes (account_id, refused, blocks, noticed) SELECT id, %d, FALSE, FALSE FROM personal_accounts WHERE two_factor_secret IS NOT NULL`, now),
-		// A backlog, as an outage of the host leaves it.
+		// A backlog, as an outage of the host leaves it: events about no account and about accounts.
+		fmt.Sprintf(`INSERT INTO personal_jobs (kind, payload, created, due, attempts, lease)
+			SELECT 'event', '{}', %[1]d, %[1]d, 0, 0 FROM generate_series(1, %[2]d / 10) i`, now, n),
 		fmt.Sprintf(`INSERT INTO personal_jobs (kind, payload, created, due, attempts, lease, account_id)
 			SELECT 'event', '{}', %[1]d, %[1]d, 0, 0, i FROM generate_series(1, %[2]d::bigint / 10) i`, now, n),
 		fmt.Sprintf(`INSERT INTO personal_fill (id, revision, state, after_id, checked, total, filled, started, ended)

@@ -115,20 +115,20 @@ func TestSupport_InvalidQuestionIsShownAtItsControl(t *testing.T) {
 func TestSupport_EveryReasonHasTextsForWhatItCarries(t *testing.T) {
 	b, f := openSupport(t)
 	carries := map[personal.Reason][]string{
-		personal.ReasonDeleted:        {"until"},
-		personal.ReasonUnverified:     {"until"},
-		personal.ReasonLimit:          {"address", "until"}, // the title says which limit
-		personal.ReasonAddressLimit:   {"limit", "address", "until"},
-		personal.ReasonMailLimit:      {"kind", "address", "until"},
-		personal.ReasonCodesBlocked:   {"until"},
-		personal.ReasonTwoFactor:      {"count"},
-		personal.ReasonPasskeys:       {"count"},
-		personal.ReasonMailWaiting:    {"kind", "since", "until", "count"},
-		personal.ReasonMailRefused:    {"kind", "since", "reply"},
-		personal.ReasonFailed:         {"count", "since", "address"},
-		personal.ReasonMissingFields:  {"count"},
-		personal.ReasonIdentities:     {"count"},
-		"flat_battery":                {"limit", "kind", "address", "count", "since", "reply", "until"},
+		personal.ReasonDeleted:       {"until"},
+		personal.ReasonUnverified:    {"until"},
+		personal.ReasonLimit:         {"address", "until"}, // the title says which limit
+		personal.ReasonAddressLimit:  {"limit", "address", "until"},
+		personal.ReasonMailLimit:     {"kind", "address", "until"},
+		personal.ReasonCodesBlocked:  {"until"},
+		personal.ReasonTwoFactor:     {"count"},
+		personal.ReasonPasskeys:      {"count"},
+		personal.ReasonMailWaiting:   {"kind", "since", "until", "count"},
+		personal.ReasonMailRefused:   {"kind", "since", "reply"},
+		personal.ReasonFailed:        {"count", "since", "address"},
+		personal.ReasonMissingFields: {"count"},
+		personal.ReasonIdentities:    {"count"},
+		"flat_battery":               {"limit", "kind", "address", "count", "since", "reply", "until"},
 	}
 	shown := map[string]string{
 		"address": "192.0.2.7", "since": second(1).Format("2006-01-02T15:04:05Z"), "until": second(2).Format("2006-01-02T15:04:05Z"),

@@ -21,7 +21,6 @@ type Configuration struct {
 	DatabaseURL string // sqlite://PATH or postgres://…
 	Settings    []byte // the plugin's own TOML, not read by the host; may be empty; unknown keys are ignored, see [Report]
 
-
 	// SecretKeys encrypt what the database must not reveal: the first encrypts, all
 	// decrypt. Each has 32 bytes. There are none if the host keeps none.
 	SecretKeys [][]byte

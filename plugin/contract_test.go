@@ -62,7 +62,7 @@ func startPlugin(t *testing.T, url string, host personal.Host, further ...string
 		strings.Join(further, "")
 	manager, err := pluginmanager.New(pluginmanager.Config{
 		Catalogue: catalogue, Host: host, DatabaseURL: url, RunDir: filepath.Join(t.TempDir(), "run"),
-		Settings:   func(plugincatalogue.Manifest) ([]byte, error) { return []byte(settings), nil },
+		Settings:   func() ([]byte, error) { return []byte(settings), nil },
 		SecretKeys: func() ([][]byte, error) { return [][]byte{bytes.Repeat([]byte("k"), 32)}, nil },
 		Log:        slog.New(slog.DiscardHandler),
 	})

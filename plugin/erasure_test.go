@@ -23,8 +23,7 @@ func TestModule_ErasesInTime(t *testing.T) {
 	}
 	start := func() *module {
 		t.Helper()
-		version := func() (string, error) { return "1.0.0", nil }
-		built, err := builder(version, newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(), configuration, host)
+		built, err := builder(newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(), configuration, host)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 func TestModule_CollectsLessOftenWhileHashing(t *testing.T) {
 	const before = 50
 	defer debug.SetGCPercent(debug.SetGCPercent(before))
-	build := builder(func() (string, error) { return "1.0.0", nil }, newMeasurements(), slog.New(slog.DiscardHandler), nil)
+	build := builder(newMeasurements(), slog.New(slog.DiscardHandler), nil)
 	m, err := build(t.Context(), pluginrpc.Configuration{
 		DatabaseURL: testdb.SQLite(t), Settings: []byte("[password]\nmemory_kib = 8\ntime = 1\n"),
 	}, &personaltest.Host{})

@@ -13,7 +13,7 @@ import (
 )
 
 func TestModule_RefusesInvalidSecretKeys(t *testing.T) {
-	build := builder(nil, newMeasurements(), slog.New(slog.DiscardHandler), nil)
+	build := builder(newMeasurements(), slog.New(slog.DiscardHandler), nil)
 	_, err := build(t.Context(), pluginrpc.Configuration{
 		DatabaseURL: testdb.SQLite(t), SecretKeys: [][]byte{bytes.Repeat([]byte("k"), 32), []byte("SecretSesame")},
 	}, &personaltest.Host{})

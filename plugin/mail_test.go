@@ -91,8 +91,7 @@ func TestPreflight_ChecksMailTemplates(t *testing.T) {
 		"invalid": {"Subject: Neues Passwort\n\n{{.Tokn}}\n", "/recovery.de.txt:3:2: .Tokn does not exist"},
 	} {
 		dir := filepath.Dir(write(t, "recovery.de.txt", test.content))
-		version := func() (string, error) { return "1.0.0", nil }
-		m, err := builder(version, newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(), pluginrpc.Configuration{
+		m, err := builder(newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(), pluginrpc.Configuration{
 			DatabaseURL: "sqlite://" + filepath.Join(t.TempDir(), "personal.db"),
 			Settings:    []byte("[mail]\ntemplates = \"" + dir + "\"\n"),
 		}, nil)
@@ -126,8 +125,7 @@ func TestBuilder_LinksToTheHostsPages(t *testing.T) {
 		"https://example.com/account": "https://example.com/account/recover#token={token}",
 		"https://example.com/?a=b":    "the URL of the account pages",
 	} {
-		version := func() (string, error) { return "1.0.0", nil }
-		m, err := builder(version, newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(), pluginrpc.Configuration{
+		m, err := builder(newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(), pluginrpc.Configuration{
 			DatabaseURL: "sqlite://" + filepath.Join(t.TempDir(), "personal.db"), AccountURL: url,
 		}, nil)
 		if err != nil {

@@ -42,7 +42,7 @@ func serve() {
 	serveProfiles(log)
 	spans, stopTracing := startTracing(log)
 	measured := newMeasurements()
-	pluginrpc.Serve(builder(ownVersion, measured, log, spans), pluginrpc.ServeOptions{Logger: log, Observe: measured.operation,
+	pluginrpc.Serve(builder(measured, log, spans), pluginrpc.ServeOptions{Logger: log, Observe: measured.operation,
 		TracerProvider: spans})
 	stopTracing()
 }

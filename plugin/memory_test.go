@@ -33,7 +33,7 @@ func TestCheckMemory_RefusesLessThanHashingNeeds(t *testing.T) {
 
 func TestModule_RefusesMemoryLimitBelowItsSettings(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	build := builder(func() (string, error) { return "1.0.0", nil }, newMeasurements(), slog.New(slog.DiscardHandler), nil)
+	build := builder(newMeasurements(), slog.New(slog.DiscardHandler), nil)
 	c := pluginrpc.Configuration{DatabaseURL: testdb.SQLite(t), Settings: []byte("[password]\nmemory_kib = 65536\n")}
 	t.Setenv(pluginrpc.MemoryLimitEnv, "209715200") // 200 MiB
 	_, err := build(t.Context(), c, &personaltest.Host{})

@@ -134,7 +134,7 @@ func TestMeasurements_OutboxGauges(t *testing.T) {
 func TestModule_CountsJobsOnceInAWhile(t *testing.T) {
 	url := "sqlite://" + filepath.Join(t.TempDir(), "personal.db")
 	measured := newMeasurements()
-	built, err := builder(nil, measured, slog.New(slog.DiscardHandler), nil)(t.Context(), pluginrpc.Configuration{DatabaseURL: url}, nil)
+	built, err := builder(measured, slog.New(slog.DiscardHandler), nil)(t.Context(), pluginrpc.Configuration{DatabaseURL: url}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func BenchmarkMetrics(b *testing.B) {
 		measured.ObserveStore(operation, time.Millisecond)
 		measured.ObserveBatch(operation, 1)
 	}
-	connection := pluginrpctest.Start(b, builder(nil, measured, slog.New(slog.DiscardHandler), nil), &personaltest.Host{},
+	connection := pluginrpctest.Start(b, builder(measured, slog.New(slog.DiscardHandler), nil), &personaltest.Host{},
 		slog.New(slog.DiscardHandler))
 	configuration := pluginrpc.Configuration{DatabaseURL: "sqlite://" + filepath.Join(b.TempDir(), "personal.db")}
 	if err := errors.Join(connection.Configure(b.Context(), configuration), connection.Migrate(b.Context())); err != nil {

@@ -45,7 +45,6 @@ const healthTimeout = time.Second
 
 // module is a configured plugin process.
 type module struct {
-	version   func() (string, error)
 	service   *accounts.Service
 	store     *store.Store
 	worker    *outbox.Worker
@@ -88,10 +87,9 @@ func checkMemory(limit, hashing int64) error {
 		limit/mib, (needed+mib-1)/mib, baseMemory/mib, (hashing+mib-1)/mib)}
 }
 
-// builder returns the function that builds the module of this process. version may
-// take long; only a preflight calls it. The module counts in measured. spans is nil if
-// nothing is traced.
-func builder(version func() (string, error), measured *measurements, log *slog.Logger, spans trace.TracerProvider) pluginrpc.Builder {
+// builder returns the function that builds the module of this process. The module counts in
+// measured. spans is nil if nothing is traced.
+func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvider) pluginrpc.Builder {
 	return func(ctx context.Context, c pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
 		s, unknown, err := readSettings(c.Settings)
 		if err != nil {
@@ -133,7 +131,7 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 			checked = pluginrpc.Check{Name: "mail", Reason: "mail.templates: " + err.Error()}
 		}
 		m := &module{
-			version: version, store: db, hasher: hasher, keys: keys, host: host, mails: texts, settings: s, unknown: unknown, texts: checked,
+			store: db, hasher: hasher, keys: keys, host: host, mails: texts, settings: s, unknown: unknown, texts: checked,
 			measured: measured, log: log, learn: make(chan struct{}, 1), reseal: make(chan struct{}, 1),
 		}
 		m.worker = &outbox.Worker{
@@ -220,22 +218,11 @@ func (m *module) Administration() personal.Administration { return m.service }
 
 // Preflight implements [pluginrpc.Module].
 func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
-	version, err := m.version()
-	if err != nil {
-		return pluginrpc.Report{}, err
-	}
-	report := pluginrpc.Report{
-		Version:       version,
-		SchemaMinimum: store.SchemaMinimum,
-		SchemaTarget:  store.SchemaTarget,
-
-		UnknownSettings: m.unknown,
-	}
 	found, compatible, err := m.store.CheckSchema(ctx)
 	if store.SetupProblem(err) != "" {
 		return pluginrpc.Report{}, setupError(err) // the other findings need the database
 	}
-	report.SchemaFound, report.SchemaCompatible = found, compatible
+	report := pluginrpc.Report{SchemaCompatible: compatible, UnknownSettings: m.unknown}
 	report.Checks = []pluginrpc.Check{passed("protocol"), m.checkSettings(ctx, found)} // only a host of the same protocol calls this
 	var refused *store.SchemaError
 	switch {

@@ -52,9 +52,8 @@ func rehearsedModule(t testing.TB, url, settings string, fields ...personal.Fiel
 
 func moduleOf(t testing.TB, host personal.Host, c pluginrpc.Configuration) *module {
 	t.Helper()
-	version := func() (string, error) { return "1.0.0", nil }
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	built, err := builder(version, newMeasurements(), log, nil)(t.Context(), c, host)
+	built, err := builder(newMeasurements(), log, nil)(t.Context(), c, host)
 	if err != nil {
 		t.Fatal(err)
 	}

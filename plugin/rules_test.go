@@ -25,9 +25,8 @@ type node struct {
 
 func newNode(t *testing.T, c pluginrpc.Configuration) *node {
 	t.Helper()
-	version := func() (string, error) { return "1.0.0", nil }
 	log := &bytes.Buffer{}
-	built, err := builder(version, newMeasurements(), slog.New(slog.NewTextHandler(log, nil)), nil)(t.Context(), c, &personaltest.Host{})
+	built, err := builder(newMeasurements(), slog.New(slog.NewTextHandler(log, nil)), nil)(t.Context(), c, &personaltest.Host{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func StartManager(ctx context.Context, plugin, folder, database, settings string
 		Catalogue:   catalogue,
 		Host:        CMS{},
 		DatabaseURL: database,
-		Settings:    func(plugincatalogue.Manifest) ([]byte, error) { return []byte(settings), nil },
+		Settings:    func() ([]byte, error) { return []byte(settings), nil },
 		RunDir:      filepath.Join(folder, "run"),
 		Log:         slog.New(slog.NewTextHandler(log, nil)), // so that logging costs as much as in the sample host
 	})

@@ -26,7 +26,6 @@ import (
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
@@ -249,11 +248,11 @@ func accountURL(site, listener string, captured bool) string {
 
 // settingsSource returns the function that gives the plugin its settings at every start: the
 // current content of the file, if there is one.
-func settingsSource(file string) func(plugincatalogue.Manifest) ([]byte, error) {
+func settingsSource(file string) func() ([]byte, error) {
 	if file == "" {
 		return nil
 	}
-	return func(plugincatalogue.Manifest) ([]byte, error) {
+	return func() ([]byte, error) {
 		data, err := durable.ReadTrusted(file)
 		if err != nil {
 			return nil, fmt.Errorf("reading the plugin's settings: %w", err)

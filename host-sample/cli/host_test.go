@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/secretkeys"
 	"github.com/cms-personal/personal/shared/userfields"
 )
@@ -350,14 +349,14 @@ func TestAccountURL_OnlyCapturedMailsLinkToTheListener(t *testing.T) {
 func TestSettingsSource_FileIsReadAtEveryStart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.toml")
 	source := settingsSource(path)
-	if _, err := source(plugincatalogue.Manifest{}); err == nil {
+	if _, err := source(); err == nil {
 		t.Error("got no error for a file that does not exist")
 	}
 	for _, want := range []string{"not even TOML", "[session]\n"} {
 		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := source(plugincatalogue.Manifest{}); err != nil || string(got) != want {
+		if got, err := source(); err != nil || string(got) != want {
 			t.Errorf("got settings %q, %v, want %q", got, err, want)
 		}
 	}

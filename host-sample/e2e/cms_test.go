@@ -21,9 +21,7 @@ const policy = `<meta http-equiv="Content-Security-Policy" content="default-src 
 // settingsSource makes hashing cheap and switches two factors on.
 const settingsSource = `package main
 
-import "github.com/cms-personal/personal/shared/plugincatalogue"
-
-func settings(plugincatalogue.Manifest) ([]byte, error) {
+func settings() ([]byte, error) {
 	return []byte("[two_factor]\nenabled = true\n[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false\n"), nil
 }
 `

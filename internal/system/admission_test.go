@@ -19,7 +19,6 @@ import (
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
 // TestAdmission_RegisterDomains restricts the domains of the sample host.
@@ -79,7 +78,7 @@ func TestAdmission_NothingTransientIsKept(t *testing.T) {
 		exports, spans, log := newCollector(t), tracetest.NewSpanRecorder(), &journal{}
 		c := moduleConfig(t)
 		c.DatabaseURL = database
-		c.Settings = func(plugincatalogue.Manifest) ([]byte, error) { return []byte(cheap + unthrottled), nil }
+		c.Settings = func() ([]byte, error) { return []byte(cheap + unthrottled), nil }
 		c.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		c.Manager.Env = exports.env()
 		c.API.TracerProvider = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))

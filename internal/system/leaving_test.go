@@ -21,7 +21,6 @@ import (
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
 // testExport reads what is kept about a user.
@@ -250,7 +249,7 @@ func TestEraser_IsAskedUntilItSucceeds(t *testing.T) {
 		t.Parallel()
 		c := moduleConfig(t)
 		c.DatabaseURL = database
-		c.Settings = func(plugincatalogue.Manifest) ([]byte, error) {
+		c.Settings = func() ([]byte, error) {
 			return []byte(cheap + "[deletion]\ngrace = \"1s\"\n"), nil
 		}
 		fields, err := fieldstore.Open(filepath.Join(c.Data, "fields.json"), []byte("[]"))

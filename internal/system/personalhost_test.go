@@ -38,7 +38,7 @@ func moduleConfig(t *testing.T) personalhost.Config {
 	return personalhost.Config{
 		Data:     data,
 		Plugin:   testkit.Binaries(t).Plugin,
-		Settings: func(plugincatalogue.Manifest) ([]byte, error) { return []byte(cheap), nil },
+		Settings: func() ([]byte, error) { return []byte(cheap), nil },
 		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 }
@@ -221,7 +221,7 @@ func TestPersonalhost_FailedOpenLeavesNothing(t *testing.T) {
 	}{
 		"bad setting": {
 			func(c *personalhost.Config) {
-				c.Settings = func(plugincatalogue.Manifest) ([]byte, error) { return []byte("[session]\nlifetime = \"soon\"\n"), nil }
+				c.Settings = func() ([]byte, error) { return []byte("[session]\nidle = \"soon\"\n"), nil }
 			},
 			"",
 			func(err error) bool {
@@ -231,7 +231,7 @@ func TestPersonalhost_FailedOpenLeavesNothing(t *testing.T) {
 		},
 		"unreadable settings": {
 			func(c *personalhost.Config) {
-				c.Settings = func(plugincatalogue.Manifest) ([]byte, error) { return nil, errors.New("personal.toml is gone") }
+				c.Settings = func() ([]byte, error) { return nil, errors.New("personal.toml is gone") }
 			},
 			"",
 			func(err error) bool {

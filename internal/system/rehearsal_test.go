@@ -13,7 +13,6 @@ import (
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhost"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
@@ -224,7 +223,7 @@ func plantedPlugin(t *testing.T, version string) string {
 func rehearsingModule(t *testing.T, other, file string) *personalhost.Module {
 	t.Helper()
 	c := moduleConfig(t)
-	c.Settings = func(plugincatalogue.Manifest) ([]byte, error) {
+	c.Settings = func() ([]byte, error) {
 		return []byte(cheap + unthrottled + "[two_factor]\nenabled = true\n"), nil
 	}
 	c.Manager.Env, c.Manager.Rehearse = []string{plantedVariable + "=" + file}, pluginmanager.RehearseRefuse

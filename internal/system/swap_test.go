@@ -17,7 +17,6 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
@@ -79,7 +78,7 @@ func TestSwap_SignInFloodDoesNotRollBack(t *testing.T) {
 	var log journal
 	c := moduleConfig(t)
 	c.DatabaseURL = database
-	c.Settings = func(plugincatalogue.Manifest) ([]byte, error) { return []byte(cheap + unthrottled), nil }
+	c.Settings = func() ([]byte, error) { return []byte(cheap + unthrottled), nil }
 	c.Manager = pluginmanager.Options{Bake: 8 * time.Second}
 	c.Log = slog.New(slog.NewTextHandler(&log, nil))
 	m := openModule(t, c)

@@ -70,9 +70,9 @@ type Config struct {
 	// settings, mails contain a code but no link.
 	URL string
 
-	// Settings returns the plugin's settings file (TOML) for the version that starts; nil for
-	// no settings. It is called at every start of a plugin process.
-	Settings func(plugincatalogue.Manifest) ([]byte, error)
+	// Settings returns the plugin's settings file (TOML); nil for no settings. It is called at
+	// every start of a plugin process.
+	Settings func() ([]byte, error)
 
 	// SecretKeys returns the keys that encrypt what the database must not reveal, such as the
 	// secrets of second factors: the first encrypts, all decrypt. Each has 32 bytes. It is

@@ -196,7 +196,7 @@ func (m *Manager) start(ctx context.Context, p *instance, binary string) (err er
 
 // configure reads the settings and the secret keys and passes them on.
 func (m *Manager) configure(ctx context.Context, p *instance, again bool) error {
-	settings, err := m.readSettings(ctx, p.manifest)
+	settings, err := m.readSettings(ctx)
 	if err != nil {
 		return err
 	}
@@ -213,8 +213,8 @@ func (m *Manager) configure(ctx context.Context, p *instance, again bool) error 
 	return nil
 }
 
-func (m *Manager) readSettings(ctx context.Context, of plugincatalogue.Manifest) ([]byte, error) {
-	settings, failure, err := await(ctx, func() ([]byte, error) { return m.config.Settings(of) })
+func (m *Manager) readSettings(ctx context.Context) ([]byte, error) {
+	settings, failure, err := await(ctx, m.config.Settings)
 	if err != nil {
 		return nil, fmt.Errorf("reading the settings: %w", err)
 	}

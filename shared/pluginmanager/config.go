@@ -23,9 +23,9 @@ type Config struct {
 	RunDir      string        // private to this manager; created with mode 0700 if it does not exist
 	Log         *slog.Logger  // nil for slog.Default()
 
-	// Settings returns the settings file (TOML) for the version that starts. It is called at
-	// every start; nil for no settings.
-	Settings func(plugincatalogue.Manifest) ([]byte, error)
+	// Settings returns the settings file (TOML). It is called at every start of a process; nil
+	// for no settings.
+	Settings func() ([]byte, error)
 
 	// SecretKeys returns the keys that encrypt what the database must not reveal, such as the
 	// secrets of second factors: the first encrypts, all decrypt. Each has 32 bytes. It is
@@ -155,7 +155,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.Log = tracing.WithTraceID(cmp.Or(c.Log, slog.Default()))
 	if c.Settings == nil {
-		c.Settings = func(plugincatalogue.Manifest) ([]byte, error) { return nil, nil }
+		c.Settings = func() ([]byte, error) { return nil, nil }
 	}
 	if c.OnEvent == nil {
 		c.OnEvent = func(Event) {}

@@ -25,9 +25,9 @@ func Example() {
 		}
 		manager, err := pluginmanager.New(pluginmanager.Config{
 			Catalogue:   catalogue,
-			Host:        cms,                                                                                    // your user fields, your mail, your events
-			DatabaseURL: os.Getenv("DATABASE_URL"),                                                              // postgres://… or sqlite://data/personal.db
-			Settings:    func(plugincatalogue.Manifest) ([]byte, error) { return os.ReadFile("personal.toml") }, // recovery.url and email.url at least
+			Host:        cms,                                                            // your user fields, your mail, your events
+			DatabaseURL: os.Getenv("DATABASE_URL"),                                      // postgres://… or sqlite://data/personal.db
+			Settings:    func() ([]byte, error) { return os.ReadFile("personal.toml") }, // recovery.url and email.url at least
 			RunDir:      "data/run",
 		})
 		if err != nil {

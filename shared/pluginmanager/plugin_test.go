@@ -338,7 +338,7 @@ func (m *module) Preflight(context.Context) (pluginrpc.Report, error) {
 		m.folder.write("asked "+strconv.Itoa(os.Getpid()), "")
 		block()
 	}
-	report := pluginrpc.Report{Version: "1.0.0", Checks: checks}
+	report := pluginrpc.Report{Checks: checks}
 	if key := m.folder.read("unknown " + m.version); key != "" {
 		report.UnknownSettings = []pluginrpc.UnknownSetting{{Key: key, Meant: "session.idle"}}
 	}

@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
@@ -88,7 +87,7 @@ func TestSecretKeys_ThatCannotBeReadRefuseSwapNotRestart(t *testing.T) {
 	var settings atomic.Value
 	settings.Store("first")
 	r := newSwapRig(t, func(c *pluginmanager.Config) {
-		c.Settings = func(plugincatalogue.Manifest) ([]byte, error) { return []byte(settings.Load().(string)), nil }
+		c.Settings = func() ([]byte, error) { return []byte(settings.Load().(string)), nil }
 		c.SecretKeys = func() ([][]byte, error) {
 			if damaged.Load() {
 				return nil, errors.New("the line is not a key")

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
@@ -21,7 +20,7 @@ import (
 func TestManager_StartsServesAndStopsInOrder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, warns, func(c *pluginmanager.Config) {
-		c.Settings = func(plugincatalogue.Manifest) ([]byte, error) { return []byte("[session]"), nil }
+		c.Settings = func() ([]byte, error) { return []byte("[session]"), nil }
 	})
 	r.start(t)
 	s := r.Status()

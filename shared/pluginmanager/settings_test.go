@@ -14,21 +14,6 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-func TestSettings_DependOnTheVersion(t *testing.T) {
-	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) {
-		c.Settings = func(m plugincatalogue.Manifest) ([]byte, error) { return []byte("# of " + m.Version), nil }
-	})
-	r.start(t)
-	if got := r.folder.read("settings"); got != "# of 1.0.0" {
-		t.Errorf("start of 1.0.0: got settings %q", got)
-	}
-	r.use(t, "2.0.0")
-	if got := r.folder.read("settings"); got != "# of 2.0.0" {
-		t.Errorf("swap to 2.0.0: got settings %q", got)
-	}
-}
-
 // typo is a key of the settings file that no version knows.
 const typo = "session.idel"
 

@@ -138,7 +138,7 @@ func TestWaitReady_OtherProtocolIsPermanentErrorWithBothVersions(t *testing.T) {
 func TestWaitReady_UnreadableSettingsArePermanentError(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, good, func(c *pluginmanager.Config) {
-		c.Settings = func(plugincatalogue.Manifest) ([]byte, error) { return nil, os.ErrPermission }
+		c.Settings = func() ([]byte, error) { return nil, os.ErrPermission }
 	})
 	if err := r.Start(); err != nil {
 		t.Fatal(err)

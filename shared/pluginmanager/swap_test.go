@@ -238,7 +238,7 @@ func TestUse_ActiveVersionRestartsWithFreshSettings(t *testing.T) {
 	t.Parallel()
 	settings := "old"
 	r := newSwapRig(t, func(c *pluginmanager.Config) {
-		c.Settings = func(plugincatalogue.Manifest) ([]byte, error) { return []byte(settings), nil }
+		c.Settings = func() ([]byte, error) { return []byte(settings), nil }
 	})
 	r.start(t)
 	before := r.Status().PID

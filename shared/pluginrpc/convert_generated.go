@@ -1617,10 +1617,6 @@ func (c *converters) renewRecoveryCodesToPB(source personal.RenewRecoveryCodesRe
 func (c *converters) reportFromPB(source *v1.PreflightResponse) Report {
 	var pluginrpcReport Report
 	if source != nil {
-		pluginrpcReport.Version = (*source).Version
-		pluginrpcReport.SchemaFound = intFromPB((*source).SchemaFound)
-		pluginrpcReport.SchemaMinimum = intFromPB((*source).SchemaMinimum)
-		pluginrpcReport.SchemaTarget = intFromPB((*source).SchemaTarget)
 		pluginrpcReport.SchemaCompatible = intFromPB((*source).SchemaCompatible)
 		if (*source).Checks != nil {
 			pluginrpcReport.Checks = make([]Check, len((*source).Checks))
@@ -1639,10 +1635,6 @@ func (c *converters) reportFromPB(source *v1.PreflightResponse) Report {
 }
 func (c *converters) reportToPB(source Report) *v1.PreflightResponse {
 	var personalv1PreflightResponse v1.PreflightResponse
-	personalv1PreflightResponse.Version = source.Version
-	personalv1PreflightResponse.SchemaFound = intToPB(source.SchemaFound)
-	personalv1PreflightResponse.SchemaMinimum = intToPB(source.SchemaMinimum)
-	personalv1PreflightResponse.SchemaTarget = intToPB(source.SchemaTarget)
 	personalv1PreflightResponse.SchemaCompatible = intToPB(source.SchemaCompatible)
 	if source.Checks != nil {
 		personalv1PreflightResponse.Checks = make([]*v1.Check, len(source.Checks))

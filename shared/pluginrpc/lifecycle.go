@@ -91,11 +91,7 @@ type Lifecycle interface {
 
 // Report is the result of a preflight.
 type Report struct {
-	Version          string  // of the module
-	SchemaFound      int     // version of the database's schema; 0 for an empty database
-	SchemaMinimum    int     // the oldest schema this version can migrate from or run on
-	SchemaTarget     int     // the schema this version migrates to
-	SchemaCompatible int     // the lowest SchemaTarget of a version that can run on the migrated schema; 0 if unknown
+	SchemaCompatible int     // the lowest schema target of a version that can run on the migrated schema; 0 if unknown
 	Checks           []Check // in the order in which they ran
 
 	// UnknownSettings are the keys of the settings that the module ignores because it does

@@ -23,7 +23,6 @@ import (
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalhttp/personalhttptest"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
 // module is that of all tests, with a plugin built from this source.
@@ -46,7 +45,7 @@ func TestMain(m *testing.M) {
 		defer cancel()
 		module, err = personalhost.Open(ctx, personalhost.Config{
 			Data: filepath.Join(dir, "data"), Plugin: plugin, Host: mails, Log: slog.New(slog.DiscardHandler),
-			Settings: func(plugincatalogue.Manifest) ([]byte, error) { return []byte("[two_factor]\nenabled = true\n"), nil },
+			Settings: func() ([]byte, error) { return []byte("[two_factor]\nenabled = true\n"), nil },
 		})
 		if err != nil {
 			panic(err)

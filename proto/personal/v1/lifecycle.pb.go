@@ -185,22 +185,14 @@ func (*PreflightRequest) Descriptor() ([]byte, []int) {
 // PreflightResponse is the report.
 type PreflightResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The module's version.
-	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	// Schema version of the database; 0 for an empty database.
-	SchemaFound int64 `protobuf:"varint,2,opt,name=schema_found,json=schemaFound,proto3" json:"schema_found,omitempty"`
-	// The oldest schema that this version can migrate from or run on.
-	SchemaMinimum int64 `protobuf:"varint,3,opt,name=schema_minimum,json=schemaMinimum,proto3" json:"schema_minimum,omitempty"`
-	// The schema that this version migrates to.
-	SchemaTarget int64 `protobuf:"varint,4,opt,name=schema_target,json=schemaTarget,proto3" json:"schema_target,omitempty"`
-	// The minimum schema_target of a version that can run on the schema after this
+	// The minimum schema target of a version that can run on the schema after this
 	// version's migration; 0 if unknown.
-	SchemaCompatible int64 `protobuf:"varint,5,opt,name=schema_compatible,json=schemaCompatible,proto3" json:"schema_compatible,omitempty"`
+	SchemaCompatible int64 `protobuf:"varint,1,opt,name=schema_compatible,json=schemaCompatible,proto3" json:"schema_compatible,omitempty"`
 	// The checks, in order.
-	Checks []*Check `protobuf:"bytes,6,rep,name=checks,proto3" json:"checks,omitempty"`
+	Checks []*Check `protobuf:"bytes,2,rep,name=checks,proto3" json:"checks,omitempty"`
 	// The keys of the settings that the plugin does not know. It decides nothing about
 	// them: the host knows which other versions are installed.
-	UnknownSettings []*UnknownSetting `protobuf:"bytes,7,rep,name=unknown_settings,json=unknownSettings,proto3" json:"unknown_settings,omitempty"`
+	UnknownSettings []*UnknownSetting `protobuf:"bytes,3,rep,name=unknown_settings,json=unknownSettings,proto3" json:"unknown_settings,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -233,34 +225,6 @@ func (x *PreflightResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use PreflightResponse.ProtoReflect.Descriptor instead.
 func (*PreflightResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *PreflightResponse) GetVersion() string {
-	if x != nil {
-		return x.Version
-	}
-	return ""
-}
-
-func (x *PreflightResponse) GetSchemaFound() int64 {
-	if x != nil {
-		return x.SchemaFound
-	}
-	return 0
-}
-
-func (x *PreflightResponse) GetSchemaMinimum() int64 {
-	if x != nil {
-		return x.SchemaMinimum
-	}
-	return 0
-}
-
-func (x *PreflightResponse) GetSchemaTarget() int64 {
-	if x != nil {
-		return x.SchemaTarget
-	}
-	return 0
 }
 
 func (x *PreflightResponse) GetSchemaCompatible() int64 {
@@ -1119,15 +1083,11 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"accountUrl\x12$\n" +
 	"\x0ehost_broker_id\x18\x05 \x01(\rR\fhostBrokerId\"\x13\n" +
 	"\x11ConfigureResponse\"\x12\n" +
-	"\x10PreflightRequest\"\xbd\x02\n" +
-	"\x11PreflightResponse\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\tR\aversion\x12!\n" +
-	"\fschema_found\x18\x02 \x01(\x03R\vschemaFound\x12%\n" +
-	"\x0eschema_minimum\x18\x03 \x01(\x03R\rschemaMinimum\x12#\n" +
-	"\rschema_target\x18\x04 \x01(\x03R\fschemaTarget\x12+\n" +
-	"\x11schema_compatible\x18\x05 \x01(\x03R\x10schemaCompatible\x12*\n" +
-	"\x06checks\x18\x06 \x03(\v2\x12.personal.v1.CheckR\x06checks\x12F\n" +
-	"\x10unknown_settings\x18\a \x03(\v2\x1b.personal.v1.UnknownSettingR\x0funknownSettings\"8\n" +
+	"\x10PreflightRequest\"\xb4\x01\n" +
+	"\x11PreflightResponse\x12+\n" +
+	"\x11schema_compatible\x18\x01 \x01(\x03R\x10schemaCompatible\x12*\n" +
+	"\x06checks\x18\x02 \x03(\v2\x12.personal.v1.CheckR\x06checks\x12F\n" +
+	"\x10unknown_settings\x18\x03 \x03(\v2\x1b.personal.v1.UnknownSettingR\x0funknownSettings\"8\n" +
 	"\x0eUnknownSetting\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05meant\x18\x02 \x01(\tR\x05meant\"e\n" +

@@ -32,8 +32,7 @@ import (
 const (
 	manifestFile = "manifest.json"
 
-	// Folders of work under way begin with one of these; files with
-	// [durable.DraftPrefix], as folders of earlier versions did.
+	// Folders of work under way begin with one of these; files with [durable.DraftPrefix].
 	installPrefix = ".install-"
 	removePrefix  = ".remove-"
 	stagePrefix   = ".stage-"
@@ -303,7 +302,7 @@ func sweep(dir string) {
 
 // isStale reports whether f is a folder or file of work that ended long ago.
 func isStale(f fs.DirEntry) bool {
-	isWork := strings.HasPrefix(f.Name(), durable.DraftPrefix) && (f.IsDir() || f.Type().IsRegular())
+	isWork := strings.HasPrefix(f.Name(), durable.DraftPrefix) && f.Type().IsRegular()
 	for _, prefix := range []string{installPrefix, removePrefix, stagePrefix} {
 		isWork = isWork || f.IsDir() && strings.HasPrefix(f.Name(), prefix)
 	}

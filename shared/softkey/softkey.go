@@ -44,12 +44,6 @@ var (
 	ErrNoKey    = errors.New("the authenticator has no such passkey")
 )
 
-// Keys returns how many passkeys there are.
-func (a *Authenticator) Keys() int { return len(a.keys) }
-
-// Forget removes all passkeys.
-func (a *Authenticator) Forget() { a.keys = nil }
-
 type descriptor struct {
 	ID bytes `json:"id"`
 }

@@ -14,8 +14,8 @@ import (
 // invisible character that changes how the text around it is shown, or that makes two texts look
 // alike: see deceptive.
 //
-// A text equal to the stored one, or to an item of a stored list, is left as it is: values of
-// earlier versions and of imports stay valid. name and stored are those of the account, nil for a
+// A text equal to the stored one, or to an item of a stored list, is left as it is: imported
+// values stay valid. name and stored are those of the account, nil for a
 // new one. Clean does not change in.
 func (s *Schema) Clean(in map[string]personal.Input, name *string, stored Values, errs *personal.FieldErrors) map[string]personal.Input {
 	cleaned := maps.Clone(in)

@@ -261,7 +261,6 @@ func periodicWork(t *testing.T) map[string]work {
 			return err
 		},
 		"health":        func(ctx context.Context, db *store.Store) error { return db.Health(ctx) },
-		"health":        func(ctx context.Context, db *store.Store) error { return db.Health(ctx) },
 		"clock":         func(ctx context.Context, db *store.Store) error { return db.SyncClock(ctx) },
 		"keys in use":   func(ctx context.Context, db *store.Store) error { _, err := db.SecretKeys(ctx); return err },
 		"count secrets": func(ctx context.Context, db *store.Store) error { _, err := db.CountSecrets(ctx); return err },
@@ -269,7 +268,6 @@ func periodicWork(t *testing.T) map[string]work {
 			_, err := db.SecretsOfKey(ctx, "key1", 5000, 500)
 			return err
 		},
-		"indexes": func(ctx context.Context, db *store.Store) error { _, err := db.ReconcileIndexes(ctx); return err },
 	}
 }
 

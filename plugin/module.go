@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/mod/semver"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -242,6 +244,13 @@ func passed(name string) pluginrpc.Check { return pluginrpc.Check{Name: name, Pa
 // checkSettings is the preflight's check of settings; the values are valid, or there would be
 // no module. schema is the version of the database's schema, 0 for none.
 func (m *module) checkSettings(ctx context.Context, schema int) pluginrpc.Check {
+	if oldest := m.settings.Site.Requires; oldest != "" {
+		own, err := ownVersion()
+		if err != nil || semver.Compare("v"+own, "v"+oldest) < 0 {
+			return pluginrpc.Check{Name: "settings", Reason: fmt.Sprintf("site.requires = %q, and this is version %s: "+
+				"install a version that is not older, or remove the setting", oldest, cmp.Or(own, "unknown"))}
+		}
+	}
 	var warnings []string
 	if r := m.settings.Registration; !r.Enabled && r.EmailVerification == accounts.VerificationRequired {
 		warnings = append(warnings, "registration.email_verification = \"required\" works like \"optional\" without registration.enabled = true")

@@ -124,3 +124,19 @@ func TestHealth_VersionThatIsRefusedWhileItRuns(t *testing.T) {
 		}
 	})
 }
+
+func TestPreflight_SiteRequiresANewerVersion(t *testing.T) {
+	own := version
+	t.Cleanup(func() { version = own })
+	version = "0.2.1"
+	for requires, refused := range map[string]bool{"": false, "0.2.0": false, "0.2.1": false, "0.2.2": true, "0.3.0": true, "1.0.0-rc.1": true} {
+		n := newNode(t, pluginrpc.Configuration{DatabaseURL: testkit.SQLite(t), Settings: []byte("[site]\nrequires = \"" + requires + "\"")})
+		report, err := n.Preflight(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := refusal(report); strings.HasPrefix(got, `settings: site.requires = "`+requires+`", and this is version 0.2.1`) != refused {
+			t.Errorf("site.requires = %q: got %q, want a refusal: %t", requires, got, refused)
+		}
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
+	"golang.org/x/mod/semver"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -37,7 +38,8 @@ var defaultSettings []byte
 // settings is the settings file.
 type settings struct {
 	Site struct {
-		Name string `toml:"name"`
+		Name     string `toml:"name"`
+		Requires string `toml:"requires"`
 	} `toml:"site"`
 	Session struct {
 		Idle     duration `toml:"idle"`
@@ -254,6 +256,8 @@ func (s settings) check() error {
 	}
 	require(validName(s.Site.Name, mailtext.MaxSite), "site.name",
 		fmt.Sprintf("must have 1 to %d characters, no control characters, and no spaces at its ends, or be empty", mailtext.MaxSite))
+	require(s.Site.Requires == "" || semver.Canonical("v"+s.Site.Requires) == "v"+s.Site.Requires, "site.requires",
+		"must be a version such as 0.3.0, or empty")
 	minSecond("session.idle", s.Session.Idle)
 	minSecond("session.absolute", s.Session.Absolute)
 	minSecond("session.grace", s.Session.Grace)

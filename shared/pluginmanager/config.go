@@ -60,7 +60,6 @@ type Options struct {
 	// refuses to start with a limit below what its settings need.
 	MemoryLimit int64
 
-	RestartWait time.Duration // how long a call waits for a process: 5s
 	CallTimeout time.Duration // of a call without a deadline of its own: 30s
 
 	// Rehearse is what the result of a rehearsal decides, see [Manager.Use]: RehearseWarn.
@@ -101,6 +100,7 @@ type limits struct {
 	HealthInterval time.Duration // between health checks of a process
 	HealthTimeout  time.Duration // of a health check; a call without a response for this long counts as failed, unless the process is overloaded
 
+	RestartWait  time.Duration // how long a call waits for a process
 	BackoffMin   time.Duration // upper limit of the first wait between failed starts
 	BackoffMax   time.Duration // upper limit of all waits between failed starts
 	CrashLimit   int           // crashes in a row that make a version fail
@@ -123,6 +123,7 @@ var defaultLimits = limits{
 	HealthInterval: time.Second,
 	HealthTimeout:  2 * time.Second,
 
+	RestartWait:  5 * time.Second,
 	BackoffMin:   100 * time.Millisecond,
 	BackoffMax:   10 * time.Second,
 	CrashLimit:   5,
@@ -161,7 +162,6 @@ func (c Config) withDefaults() Config {
 		c.OnEvent = func(Event) {}
 	}
 	c.Bake = cmp.Or(c.Bake, time.Minute)
-	c.RestartWait = cmp.Or(c.RestartWait, 5*time.Second)
 	c.CallTimeout = cmp.Or(c.CallTimeout, 30*time.Second)
 	c.Rehearse = cmp.Or(c.Rehearse, RehearseWarn)
 	return c

@@ -125,9 +125,10 @@ func configure(f folder, catalogue *plugincatalogue.Catalogue) pluginmanager.Con
 		Host:        host{},
 		DatabaseURL: "sqlite://" + string(f) + "/personal.db",
 		RunDir:      filepath.Join(string(f), "run"),
-		Options:     pluginmanager.Options{Env: []string{pluginEnv + "=" + string(f)}, RestartWait: generous},
+		Options:     pluginmanager.Options{Env: []string{pluginEnv + "=" + string(f)}},
 	}
 	c.Limits().BackoffMin, c.Limits().BackoffMax = time.Millisecond, 50*time.Millisecond
+	c.Limits().RestartWait = generous
 	return c
 }
 

@@ -239,7 +239,7 @@ func (m *Manager) Stop(ctx context.Context) error {
 }
 
 // Invoke performs a unary call on the live process. While there is none it waits,
-// for Config.RestartWait at most. A call that finds no process, and one whose process
+// for five seconds at most. A call that finds no process, and one whose process
 // dies, fails with [pluginrpc.Unavailable]; it is never repeated, because it may have
 // had an effect.
 func (m *Manager) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
@@ -295,7 +295,7 @@ func (m *Manager) enter(ctx context.Context) (*instance, error) {
 			return p, err
 		}
 		if timeout == nil {
-			timeout = time.After(m.config.RestartWait)
+			timeout = time.After(m.config.limits.RestartWait)
 		}
 		select {
 		case <-changed:

@@ -177,7 +177,7 @@ func TestInvoke_CancelledCallIsNotALostProcess(t *testing.T) {
 
 func TestInvoke_WaitsForReady(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, good, func(c *pluginmanager.Config) { c.RestartWait = generous })
+	r := newRig(t, good, func(c *pluginmanager.Config) { c.Limits().RestartWait = generous })
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestInvoke_WaitsForReady(t *testing.T) {
 func TestInvoke_WaitEndsWithContext(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, hangsBefore, func(c *pluginmanager.Config) {
-		c.RestartWait, c.Limits().StartTimeout = time.Hour, time.Hour
+		c.Limits().RestartWait, c.Limits().StartTimeout = time.Hour, time.Hour
 	})
 	if err := r.Start(); err != nil {
 		t.Fatal(err)

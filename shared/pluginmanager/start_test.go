@@ -53,7 +53,7 @@ func TestStart_BadPluginIsNotServedAndStepIsNamed(t *testing.T) {
 					c.Limits().CheckTimeout = 500 * time.Millisecond
 				}
 				c.Limits().ShutdownTimeout = 500 * time.Millisecond
-				c.RestartWait = 50 * time.Millisecond
+				c.Limits().RestartWait = 50 * time.Millisecond
 			})
 			if err := r.Start(); err != nil {
 				t.Fatal(err)

@@ -120,7 +120,7 @@ func TestSettings_NamesInvalidKeys(t *testing.T) {
 		"a limit below a second":         {"[throttle.taken_email]\nevery = \"1ms\"", "throttle.taken_email.every"},
 		"a limit of more than a day":     {"[throttle.session_writes]\nevery = \"25h\"", "throttle.session_writes.every"},
 		"a negative burst":               {"[throttle.sign_in_account]\nburst = -1", "throttle.sign_in_account.burst"},
-		"a version that is none": {"[site]\nrequires = \"0.3\"", "site.requires: must be a version such as 0.3.0, or empty"},
+		"a version that is none":         {"[site]\nrequires = \"0.3\"", "site.requires: must be a version such as 0.3.0, or empty"},
 		"below the minimum length":       {"[password]\nmin_length = 4", "password.min_length"},
 		"an empty word":                  {"[password]\nwords = [\"\"]", "password.words"},
 		"a word of two characters":       {"[password]\nwords = [\"example\", \"we\"]", `password.words: "we"`},

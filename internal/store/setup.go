@@ -31,10 +31,6 @@ func SetupProblem(err error) string {
 	return ""
 }
 
-// LacksRights reports whether the role of the database URL may not do what failed
-// (SQLSTATE 42501).
-func LacksRights(err error) bool { return stateOf(err) == "42501" }
-
 // stateProblem is SetupProblem for a SQLSTATE (PostgreSQL, appendix A).
 func stateProblem(state string) string {
 	switch state {

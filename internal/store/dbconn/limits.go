@@ -12,9 +12,9 @@ import (
 // server's limits are therefore shorter: a wait for a lock ends with an error, and the
 // connection remains usable.
 type Limits struct {
-	Lock      time.Duration // wait for one lock, in a transaction; 0: none
-	Statement time.Duration // one statement, in a transaction; 0: none
-	Read      time.Duration // wait for a response, or of the server for the next statement of a transaction; 0: none
+	Lock      time.Duration // wait for one lock, in a transaction
+	Statement time.Duration // one statement, in a transaction
+	Read      time.Duration // wait for a response, or of the server for the next statement of a transaction
 
 	// PerCall also limits statements outside transactions, and all limits of the server to
 	// the time that is left until the context's deadline, so that no statement outlives
@@ -25,14 +25,10 @@ type Limits struct {
 	PerCall bool
 }
 
-// The limits for requests, for migrations, and for building indexes in the background.
-// For the latter the server limits neither statements nor idle transactions, because CREATE
-// INDEX CONCURRENTLY must be alone in its message and may take hours. The context's deadline
-// ends a wait and closes the connection.
+// The limits for requests and for migrations.
 var (
 	RequestLimits   = Limits{Lock: 5 * time.Second, Statement: 8 * time.Second, Read: 10 * time.Second, PerCall: true}
 	MigrationLimits = Limits{Lock: 5 * time.Second, Statement: 5 * time.Minute, Read: 6 * time.Minute}
-	IndexLimits     = Limits{Lock: 5 * time.Second}
 )
 
 // Waits for responses that need no work. No limit of the server ends them.

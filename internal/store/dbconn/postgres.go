@@ -230,10 +230,10 @@ func (c *conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, erro
 }
 
 // command runs a command that ends within the given time, or else gives the connection up.
-// With Read, but not PerCall, it waits as for any other response.
+// Without PerCall it waits as for any other response.
 func (c *conn) command(text string, within time.Duration) error {
 	ctx := context.Background()
-	if l := c.connector.limits; l.PerCall || l.Read == 0 {
+	if c.connector.limits.PerCall {
 		ctx = waiting{ctx, time.Now().Add(within)}
 	}
 	_, err := c.Conn.ExecContext(ctx, text, nil)

@@ -18,8 +18,8 @@ func TestPostgres_SystemGivesUpSilentConnections(t *testing.T) {
 		limits dbconn.Limits
 		want   int
 	}{
-		"requests": {dbconn.RequestLimits, 2000},
-		"indexes":  {dbconn.IndexLimits, 0}, // a lost keep-alive must not end the work of hours
+		"requests":   {dbconn.RequestLimits, 2000},
+		"migrations": {dbconn.MigrationLimits, 0}, // a lost keep-alive must not end the work of minutes
 	} {
 		conn, err := open(t, url, c.limits).Write.Conn(t.Context())
 		if err != nil {

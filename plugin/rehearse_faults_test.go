@@ -212,7 +212,7 @@ func plantedFaults() map[string]plantedFault {
 			check:      "email", op: "ChangeEmail", field: "job", together: "below the service"},
 		"an event names no fields": {
 			statements: `CREATE TRIGGER unnamed AFTER INSERT ON personal_jobs WHEN new.kind = 'event' BEGIN
-				UPDATE personal_jobs SET payload = CAST(replace(CAST(payload AS TEXT), '"Fields":["name"]', '"Fields":null') AS BLOB) WHERE id = new.id; END`,
+				UPDATE personal_jobs SET payload = CAST(replace(CAST(payload AS TEXT), '"fields":["name"]', '"fields":null') AS BLOB) WHERE id = new.id; END`,
 			check: "events", op: "UpdateProfile", field: "event profile_updated fields", together: "events"},
 		"an event is lost": {
 			statements: `CREATE TRIGGER lost_event AFTER INSERT ON personal_jobs WHEN new.kind = 'event' AND instr(CAST(new.payload AS TEXT), '"exported"') > 0

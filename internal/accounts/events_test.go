@@ -74,31 +74,6 @@ func TestEvents_OfOneUserArriveInOrder(t *testing.T) {
 	})
 }
 
-// An event of a release before [personal.Event] had fields is waiting, and in the audit log.
-func TestEvents_OfAnEarlierReleaseHaveNoFields(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		id := f.register(t, "ada").Credentials.UserID
-		f.drain(t)
-		known := len(f.host.Events())
-		want := personal.Event{ID: "old", Type: personal.EventUserUpdated, Time: f.clock.Now(), UserID: id, Actor: personal.ActorAdministrator}
-		payload := fmt.Sprintf(`{"ID":"old","Type":"user_updated","Time":%q,"UserID":%d,"Actor":"administrator"}`,
-			want.Time.Format(time.RFC3339Nano), id)
-		old := accounts.NewJob{Kind: accounts.KindEvent, AccountID: id, Payload: []byte(payload), Event: &want}
-		if err := f.store.Enqueue(t.Context(), old); err != nil {
-			t.Fatal(err)
-		}
-		f.drain(t)
-		if diff := cmp.Diff([]personal.Event{want}, f.host.Events()[known:]); diff != "" {
-			t.Errorf("delivered (-want +got):\n%s", diff)
-		}
-		page, err := f.service.AuditEntries(t.Context(), personal.AuditEntriesRequest{UserID: id, Type: personal.EventUserUpdated})
-		if err != nil || len(page.Entries) != 1 || page.Entries[0].Fields != nil {
-			t.Errorf("got entries %+v (error %v), want one without fields", page.Entries, err)
-		}
-	})
-}
-
 func wantRefused(t *testing.T, err error) {
 	t.Helper()
 	if err == nil {

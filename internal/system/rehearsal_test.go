@@ -164,8 +164,8 @@ var plantedFaults = []plantedFault{
 	},
 	{
 		"undoing a deletion does nothing", "internal/store/deletion.go",
-		"			SET disabled = FALSE, credential_version = credential_version + 1, erase_at = 0, erase_version = 0, updated = ? WHERE id = ?`,",
-		"			SET disabled = FALSE, credential_version = credential_version + 1, erase_at = 0, erase_version = 0, updated = ? WHERE id = ?`+map[bool]string{true: \" AND FALSE\"}[FAULT],",
+		"			SET disabled = FALSE, credential_version = credential_version + 1, erase_at = 0, updated = ? WHERE id = ?`,",
+		"			SET disabled = FALSE, credential_version = credential_version + 1, erase_at = 0, updated = ? WHERE id = ?`+map[bool]string{true: \" AND FALSE\"}[FAULT],",
 		"undo", "Authorize", "error_code",
 	},
 }

@@ -118,7 +118,7 @@ func TestPreflight_ChecksMailTemplates(t *testing.T) {
 	}
 }
 
-// TestBuilder_LinksToTheHostsPages shows what mails link to; an older host names no URL.
+// TestBuilder_LinksToTheHostsPages shows what mails link to, and without them if the host names no URL.
 func TestBuilder_LinksToTheHostsPages(t *testing.T) {
 	for url, want := range map[string]string{
 		"":                            "",

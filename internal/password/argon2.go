@@ -46,8 +46,8 @@ func (p Params) Validate() error {
 	return nil
 }
 
-// validateStored is Validate for stored hashes. It has no limit of the work: version
-// 0.1.0 may have made hashes beyond it.
+// validateStored is Validate for stored hashes. It has no limit of the work: an import may bring
+// hashes beyond it.
 func (p Params) validateStored() error {
 	switch minMemory := 8 * max(uint32(p.Threads), 1); {
 	case p.Threads < 1 || p.Threads > maxThreads:

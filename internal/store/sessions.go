@@ -29,8 +29,8 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 		const known = "EXISTS (SELECT 1 FROM personal_places p WHERE p.account_id = a.id AND p.seen > ?1"
 		const here = known + " AND p.place = ?0"
 		const full = here + " AND NOT p.codes_only AND " + validAddress
-		err := raw(tx, `SELECT a.*, `+full+` AND p.seen > ?2) AS fresh, `+here+` AND coalesce(p.since, p.seen) <= ?3) AS known_for_day,
-				`+known+`) AND NOT `+full+`) AND NOT `+here+` AND p.since IS NULL) AS elsewhere
+		err := raw(tx, `SELECT a.*, `+full+` AND p.seen > ?2) AS fresh, `+here+` AND p.since <= ?3) AS known_for_day,
+				`+known+`) AND NOT `+full+`) AS elsewhere
 			FROM personal_accounts a WHERE a.id = ?4 ?5`,
 			o.Known.Address, at(o.Known.After), at(s.Now().Add(-addressAccuracy)), at(s.Now().Add(-accounts.LongKnownAfter)),
 			o.Session.AccountID, s.forUpdate).Scan(ctx, &row)
@@ -88,9 +88,7 @@ type signInRow struct {
 	accountRow
 	Fresh       bool // fully known, and stored within addressAccuracy
 	KnownForDay bool // known for accounts.LongKnownAfter
-	// Elsewhere: not fully known, and the account has a known address. An address that an
-	// earlier release stored does not count as elsewhere: the upgrade would warn every user.
-	Elsewhere bool
+	Elsewhere   bool // not fully known, and the account has a known address
 }
 
 // removeSurplus returns the statement that removes the account's expired sessions and,

@@ -31,7 +31,7 @@ func TestTwoFactor_RowsEndWithSessionAndAccount(t *testing.T) {
 			"a due erasure": func(account, _ int64) error {
 				return s.EraseAccount(t.Context(), account, func(accounts.Account) bool { return true }, none)
 			},
-			"an older plugin": func(account, _ int64) error { execute(t, url, "DELETE FROM personal_accounts"); return nil },
+			"a deletion by SQL": func(account, _ int64) error { execute(t, url, "DELETE FROM personal_accounts"); return nil },
 		} {
 			account := newAccount(t, s, name)
 			session := value[int64](t, url, "SELECT max(id) FROM personal_sessions")

@@ -143,7 +143,7 @@ func TestEvents_InvalidFilterIsShownAtItsControl(t *testing.T) {
 		}
 		wantAll(t, page, `value="`+value)
 	}
-	b.events.Administration.(*personaltest.Administration).FindUsersFunc = nil // an older version
+	b.events.Administration.(*personaltest.Administration).FindUsersFunc = nil
 	if got := fieldError(b.get("/admin/events?user=anna").Body.String(), "user"); !strings.Contains(got, "Enter the id") {
 		t.Errorf("a plugin that finds no users: got the field error %q, want that the id helps", got)
 	}

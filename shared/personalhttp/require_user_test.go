@@ -281,7 +281,7 @@ func TestRequireUser_Complete(t *testing.T) {
 		status    int
 		code      personal.Code
 	}{
-		{"complete", personal.Profile{}, []personalhttp.RequireOption{personalhttp.Complete()}, 200, ""}, // also of an older plugin
+		{"complete", personal.Profile{}, []personalhttp.RequireOption{personalhttp.Complete()}, 200, ""},
 		{"incomplete", personal.Profile{Missing: []string{"city"}}, []personalhttp.RequireOption{personalhttp.Complete()}, 403, personal.CodeProfileIncomplete},
 		{"incomplete, not demanded", personal.Profile{Missing: []string{"city"}}, nil, 200, ""},
 		{

@@ -39,7 +39,7 @@ type module struct {
 	profile personal.Profile
 	updates []map[string]personal.Input
 
-	features *personal.Features // nil: of an older version, which does not tell
+	features *personal.Features // nil: those of a default site
 
 	calls []any // other requests
 }

@@ -24,9 +24,9 @@
 // any moment starts with a version that has served.
 //
 // A version is settled when it serves and no bake is under way. The supervisor then
-// calls Settle in its process, where a version may let the database refuse older ones.
-// So every return to an older version begins with its preflight, also if its process is
-// still warm. A key of the settings file that no installed version knows refuses a swap that
+// calls Settle in its process. A newer version on another node may have let the database
+// refuse older ones, so every return to an older version begins with its preflight, also if
+// its process is still warm. A key of the settings file that no installed version knows refuses a swap that
 // an administrator asks for, and nothing else.
 //
 // The package works on Unix.

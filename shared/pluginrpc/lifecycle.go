@@ -64,7 +64,8 @@ type Module interface {
 	// database does not respond, with the last known values.
 	Metrics(ctx context.Context) ([]byte, error)
 	// Settle is called when this version is settled: it serves, and no bake is under way.
-	// Only then may the module demand of the database what older versions do not support.
+	// Only then may the module store what the other process of a bake could not read, such as
+	// secrets that another first key encrypts.
 	// It may be called again, and is after an error.
 	Settle(ctx context.Context) error
 	// Rehearse does everything a user can do, on the real database, and leaves nothing there

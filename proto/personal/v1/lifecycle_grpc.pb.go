@@ -53,9 +53,8 @@ type LifecycleServiceClient interface {
 	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
 	// Metrics returns the metrics of the plugin process, counted since its start.
 	Metrics(ctx context.Context, in *MetricsRequest, opts ...grpc.CallOption) (*MetricsResponse, error)
-	// Settle says that this version is settled: it serves, and no bake is under way, so
-	// no switch-back to an older version is planned. From now on the plugin may demand of
-	// the database what older versions do not support. It is idempotent.
+	// Settle says that this version is settled: it serves, and no bake is under way. From now
+	// on the plugin may store what another process of a bake could not read. It is idempotent.
 	Settle(ctx context.Context, in *SettleRequest, opts ...grpc.CallOption) (*SettleResponse, error)
 	// Rehearse does everything a user can do, on the real database, and leaves nothing
 	// there. It is called after Migrate, before the process serves, and may be called
@@ -184,9 +183,8 @@ type LifecycleServiceServer interface {
 	Health(context.Context, *HealthRequest) (*HealthResponse, error)
 	// Metrics returns the metrics of the plugin process, counted since its start.
 	Metrics(context.Context, *MetricsRequest) (*MetricsResponse, error)
-	// Settle says that this version is settled: it serves, and no bake is under way, so
-	// no switch-back to an older version is planned. From now on the plugin may demand of
-	// the database what older versions do not support. It is idempotent.
+	// Settle says that this version is settled: it serves, and no bake is under way. From now
+	// on the plugin may store what another process of a bake could not read. It is idempotent.
 	Settle(context.Context, *SettleRequest) (*SettleResponse, error)
 	// Rehearse does everything a user can do, on the real database, and leaves nothing
 	// there. It is called after Migrate, before the process serves, and may be called

@@ -86,8 +86,13 @@ func (c explainCommand) print(w io.Writer, e personal.Explanation, err error, wh
 	if e.User != nil {
 		fmt.Fprintf(w, "Account %d (%q), %s\n", e.User.ID, e.User.Login, stateOf(*e.User))
 	}
+	shown := e.User
+	if shown != nil {
+		safe := *shown
+		safe.Login, shown = printable(safe.Login), &safe
+	}
 	for _, v := range e.Verdicts {
-		if _, err := fmt.Fprintf(w, "- %s\n", texts.Sentences(e.User, v)); err != nil {
+		if _, err := fmt.Fprintf(w, "- %s\n", texts.Sentences(shown, v)); err != nil {
 			return err
 		}
 		if help := helps(v.Action, who, c.Address); help != "" {

@@ -52,7 +52,10 @@ func stateOf(s Session, behind int64, now time.Time, grace time.Duration) hashSt
 func (s Session) supersededAt(behind int64) time.Time {
 	rotation := s.Rotations - behind + 1
 	first := slices.IndexFunc(s.Marks, func(m RotationMark) bool { return m.Count >= rotation })
-	return s.Marks[first].Time // found: the last mark counts all rotations
+	if first < 0 { // the last mark counts all rotations, unless the row is damaged
+		return s.Rotated
+	}
+	return s.Marks[first].Time
 }
 
 // rotate returns the session with its next hash, made at now.

@@ -180,9 +180,8 @@ func (s *scaleServer) open(t *testing.T, database string, o store.Options) *stor
 	return db
 }
 
-// TestScale is the gate for large databases on PostgreSQL: a change of indexes stops no
-// reader, the queries of background work stay fast and read no whole table, and users
-// pay for no growth. On a busy machine queries may exceed their limits.
+// TestScale is the gate for large databases on PostgreSQL: the queries of background work
+// stay fast and read no whole table, and users pay for no growth. On a busy machine queries may exceed their limits.
 func TestScale(t *testing.T) {
 	many := 1_000_000
 	if given := os.Getenv(scaleAccounts); given != "" {

@@ -302,13 +302,6 @@ func (r *run) profile(c *check) {
 
 // features compares what pages learn with the settings and the contract.
 func (r *run) features(c *check) {
-	verification := accounts.VerificationOff
-	switch v := r.Settings.EmailVerification; {
-	case r.requiresVerification():
-		verification = accounts.VerificationRequired
-	case v == accounts.VerificationOptional, v == accounts.VerificationRequired: // not without registration.enabled
-		verification = accounts.VerificationOptional
-	}
 	got, err := r.client.Features(r.call())
 	c.ok(personal.OpFeatures, err)
 	c.equal(personal.OpFeatures, "password.min_length", got.PasswordMinLength, r.Settings.MinPassword)
@@ -316,7 +309,7 @@ func (r *run) features(c *check) {
 	c.equal(personal.OpFeatures, "login.min_length", got.LoginMinLength, 3)
 	c.equal(personal.OpFeatures, "login.max_length", got.LoginMaxLength, 64)
 	c.equal(personal.OpFeatures, "login.with_email", got.LoginWithEmail, r.Settings.LoginWithEmail)
-	c.equal(personal.OpFeatures, "email_verification", got.EmailVerification, verification)
+	c.equal(personal.OpFeatures, "email_verification", got.EmailVerification, r.Settings.EmailVerification)
 	c.equal(personal.OpFeatures, "two_factor", got.TwoFactor, r.offersTwoFactor())
 	c.equal(personal.OpFeatures, "passkeys", got.Passkeys, r.Settings.Passkeys.ID != "")
 	c.equal(personal.OpFeatures, "deletion.grace", got.DeletionGrace, r.Settings.DeletionGrace)

@@ -174,7 +174,7 @@ type Service interface {
 	// If the account has a second factor, a code is needed as well, unless the passkey was added
 	// with one. An attempt works once.
 	// Codes: invalid_credentials for an attempt that is wrong, expired or used, and for a
-	// credential that is malformed, wrong, or void; the others of Authorize.
+	// credential that is malformed or wrong; the others of Authorize.
 	AuthorizePasskey(ctx context.Context, r AuthorizePasskeyRequest) (PasskeySignedIn, error)
 
 	// AddPasskey begins the creation of a passkey for the session's user. It lasts five minutes

@@ -131,8 +131,8 @@ func (s *supervisor) keepNew(refusal error) bool {
 // old process is not there or does not respond.
 //
 // It first repeats the preflight of the old process, because the database may have
-// changed since: another node, where the new version is settled, may have it demand what
-// the old version does not support. Calls go on with the live process meanwhile. A
+// changed since: a newer version on another node may have migrated it to a schema that the
+// old version does not support. Calls go on with the live process meanwhile. A
 // refusal is permanent, see [isPermanent]. A preflight without a result, because it takes
 // too long or the database is unavailable, is an error, too: nothing would make up for an
 // old version that works on a database that refuses it, and little is lost, because

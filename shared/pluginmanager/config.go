@@ -129,7 +129,7 @@ var defaultLimits = limits{
 	CrashLimit:   5,
 	FailureRetry: 30 * time.Second,
 
-	DrainTimeout:    5 * time.Second,
+	DrainTimeout:    30 * time.Second,
 	QuiesceTimeout:  2 * time.Second,
 	ShutdownTimeout: 3 * time.Second,
 }

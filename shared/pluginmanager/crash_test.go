@@ -123,7 +123,7 @@ func TestHealth_UnhealthyProcessIsNotReplaced(t *testing.T) {
 	}
 }
 
-// The database refuses a version once a newer one is settled elsewhere.
+// The database refuses a version once a newer one has migrated it elsewhere.
 func TestHealth_ProcessThatStaysUnhealthyIsGivenUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, refusedLater, quickHealth)

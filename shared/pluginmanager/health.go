@@ -154,7 +154,7 @@ func (p *instance) lossCause(ctx context.Context) error {
 	return p.LossCause(ctx)
 }
 
-// overloaded reports whether the process has lately, within twice
+// overloaded reports whether the process has recently, within twice
 // limits.HealthTimeout, served a call, but late: after half of limits.HealthTimeout
 // or more, with at least minOverload calls under way. Then the load is the reason for
 // a failed health check and for a call without a response: both queue for the same

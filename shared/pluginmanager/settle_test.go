@@ -84,39 +84,6 @@ func TestSettle_FailureIsNoBusyLoop(t *testing.T) {
 	}
 }
 
-// A candidate that has passed its preflight must not find a database that demands more.
-func TestSettle_WaitsWhileASwapIsPrepared(t *testing.T) {
-	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) {
-		quickTicks(c)
-		c.Limits().FailureRetry, c.Limits().HealthTimeout, c.Limits().CheckTimeout = time.Millisecond, generous, generous
-	})
-	r.folder.write("settle", failsSettling)
-	r.start(t)
-	eventually(t, "attempts", func() bool { return r.settled() >= 2 })
-	r.folder.write("mode 2.0.0", announcesCheck) // blocks until it is told to go on
-	result := make(chan error, 1)
-	go func() { result <- r.Use(limited(t), "2.0.0") }()
-	eventually(t, "a candidate that is checked", func() bool { return r.folder.read(beingChecked) != "" })
-	n := r.settled()
-	for range 100 { // which takes longer than the supervisor's health checks are apart
-		if err := r.Ready(limited(t)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := r.settled(); got != n {
-		t.Errorf("got %d attempts while the swap is prepared, want none", got-n)
-	}
-	r.folder.write(beingSilent, "yes")
-	if err := <-result; err != nil {
-		t.Fatal(err)
-	}
-	r.wantServing(t, "2.0.0")
-	if n := r.settled(); n != 0 {
-		t.Errorf("got %d calls during the bake, want none", n)
-	}
-}
-
 func TestRollback_RefusedWhenTheOldProcessRefusesTheDatabase(t *testing.T) {
 	t.Parallel()
 	r := newSwapRig(t, nil)

@@ -299,18 +299,10 @@ func (s *supervisor) replaceActive(from, to string, cause error) bool {
 }
 
 // settle tells the live process, once, that its version is settled: its background work
-// has begun, and no bake is under way. It waits while a swap is prepared, because the plugin may demand more of the database
-// afterwards than the candidate, which has passed its preflight, supports. A failure is
-// logged, and tried again after a while.
+// has begun, and no bake is under way. A failure is logged, and tried again after a while.
 func (s *supervisor) settle() {
 	p := s.live
 	if p == nil || !s.activated || p.settled || s.bake.swap != nil || time.Now().Before(p.settleAt) {
-		return
-	}
-	s.mu.Lock()
-	prepared := s.pending != nil
-	s.mu.Unlock()
-	if prepared {
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.work, s.limits.ActivateTimeout)

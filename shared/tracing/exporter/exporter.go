@@ -138,7 +138,9 @@ func (p *problems) Handle(err error) {
 func (p *problems) Error(_ error, message string, _ ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.start = append(p.start, fmt.Errorf("OTEL_EXPORTER_OTLP_… is invalid: %s", message))
+	if !p.running {
+		p.start = append(p.start, fmt.Errorf("OTEL_EXPORTER_OTLP_… is invalid: %s", message))
+	}
 }
 
 // The other methods of [logr.LogSink] have no effect: operators need no more of OpenTelemetry's log.

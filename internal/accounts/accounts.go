@@ -169,6 +169,10 @@ type Account struct {
 	EraseAt time.Time // when an account that its user has deleted is erased; zero: it was not deleted
 
 	TwoFactor TwoFactor
+
+	// When it was used; only as SearchAccounts, Accounts and Account return it.
+	LastSeen   time.Time // the latest of its sessions that are still stored; zero without any
+	LastSignIn time.Time // see personal.User
 }
 
 // Email is an address as shown and as matched.

@@ -274,8 +274,7 @@ func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePass
 		s.refund(ctx, guess)
 		return in, err
 	}
-	account := a.login()
-	if code := account.refusal(); code != "" {
+	if code := a.refusal(); code != "" {
 		if !p.needsCode(a) { // otherwise only a completed sign-in is refunded
 			s.refund(ctx, guess)
 		}
@@ -288,7 +287,7 @@ func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePass
 	text, proof := s.newProof(a)
 	proof.WithCode, proof.PasskeyID = a.TwoFactor.On(), p.ID
 	open := func(code checkedCode) (personal.SignedIn, error) {
-		return s.signIn(ctx, account, signInBy{method: personal.MethodPasskey, code: code, passkey: use, proof: proof})
+		return s.signIn(ctx, a, signInBy{method: personal.MethodPasskey, code: code, passkey: use, proof: proof})
 	}
 	var code checkedCode
 	if p.needsCode(a) {

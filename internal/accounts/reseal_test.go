@@ -56,7 +56,7 @@ func (f *fixture) account(t *testing.T, id int64) accounts.Account {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a.Account
+	return a
 }
 
 // wantSealed checks that the key encrypts the secret of each account.

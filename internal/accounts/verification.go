@@ -188,7 +188,7 @@ func (s *Service) findUnverified(ctx context.Context, r recoveryJob) (accountID 
 	switch {
 	case err != nil:
 		return 0, err
-	case found && email.Key != "" && email.Key != account.Email.Key && email.Key != account.UnverifiedKey:
+	case found && email.Key != "" && email.Key != account.Email.Key && email.Key != account.Unverified.Key:
 		return 0, nil
 	case found:
 		return account.ID, nil

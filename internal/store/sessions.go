@@ -10,7 +10,6 @@ import (
 	"github.com/uptrace/bun/schema"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/shared/personal"
 )
 
 // lastSignInAccuracy is how much later than the stored last sign-in of an account another one
@@ -29,8 +28,8 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 		const known = "EXISTS (SELECT 1 FROM personal_places p WHERE p.account_id = a.id AND p.seen > ?1"
 		const here = known + " AND p.place = ?0"
 		const full = here + " AND NOT p.codes_only AND " + validAddress
-		err := raw(tx, `SELECT a.*, `+full+` AND p.seen > ?2) AS fresh, `+here+` AND coalesce(p.since, p.seen) <= ?3) AS known_for_day,
-				`+known+`) AND NOT `+full+`) AND NOT `+here+` AND p.since IS NULL) AS elsewhere
+		err := raw(tx, `SELECT a.*, `+full+` AND p.seen > ?2) AS fresh, `+here+` AND p.since <= ?3) AS known_for_day,
+				`+known+`) AND NOT `+full+`) AS elsewhere
 			FROM personal_accounts a WHERE a.id = ?4 ?5`,
 			o.Known.Address, at(o.Known.After), at(s.Now().Add(-addressAccuracy)), at(s.Now().Add(-accounts.LongKnownAfter)),
 			o.Session.AccountID, s.forUpdate).Scan(ctx, &row)
@@ -59,9 +58,6 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 		if o.Session.Proof != (accounts.Proof{}) {
 			writes = append(writes, setProof(tx, o.Session.Proof, "selector = ?", session.Selector))
 		}
-		if o.Session.Method != personal.MethodPassword && !row.HadSession { // an account with a password is no new one anyway
-			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET had_session = TRUE WHERE id = ?", row.ID))
-		}
 		if now.Sub(row.LastSignIn.time()) >= lastSignInAccuracy {
 			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET last_sign_in = ? WHERE id = ?", at(now), row.ID))
 		}
@@ -88,9 +84,7 @@ type signInRow struct {
 	accountRow
 	Fresh       bool // fully known, and stored within addressAccuracy
 	KnownForDay bool // known for accounts.LongKnownAfter
-	// Elsewhere: not fully known, and the account has a known address. An address that an
-	// earlier release stored does not count as elsewhere: the upgrade would warn every user.
-	Elsewhere bool
+	Elsewhere   bool // not fully known, and the account has a known address
 }
 
 // removeSurplus returns the statement that removes the account's expired sessions and,

@@ -131,7 +131,7 @@ func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.
 		return nil
 	}
 	const columns = "id, login, login_key, name, email, email_key, password_hash, credential_version, fields, disabled, created, updated, " +
-		"locale, verified_key, erase_at"
+		"locale, email_verified, erase_at"
 	var rows []string
 	var args []any
 	var maxID int64
@@ -144,7 +144,7 @@ func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.
 		rows = append(rows, "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
 		args = append(args, id, row.Login, row.LoginKey, row.Name, row.Email, bun.NullZero(row.EmailKey),
 			row.PasswordHash, row.CredentialVersion, row.Fields, row.Disabled, row.Created, row.Updated,
-			row.Locale, bun.NullZero(row.VerifiedKey), row.EraseAt)
+			row.Locale, row.EmailVerified, row.EraseAt)
 		maxID = max(maxID, batch[i].ID)
 	}
 	if maxID > 0 && s.raiseID != "" { // else the database could assign an imported id again
@@ -467,7 +467,7 @@ type AccountStates struct {
 // CountAccountStates returns the numbers of accounts. It reads the whole table.
 func (s *Store) CountAccountStates(ctx context.Context) (n AccountStates, err error) {
 	err = s.scan(ctx, "count accounts by state", s.read.NewRaw(`SELECT
-		count(CASE WHEN email_key <> coalesce(verified_key, '') THEN 1 END),
+		count(CASE WHEN email_key IS NOT NULL AND NOT email_verified THEN 1 END),
 		count(unverified_key),
 		count(CASE WHEN erase_at > 0 AND disabled THEN 1 END)
 		FROM personal_accounts`), &n.Unconfirmed, &n.Waiting, &n.Leaving)

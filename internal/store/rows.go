@@ -252,5 +252,5 @@ type auditRow struct {
 	ActorName          string
 	Fields             string // the names of what was changed, separated by spaces
 	Method             string
-	Removed            int    // see personal.Event.Count
+	Removed            int // see personal.Event.Count
 }

@@ -294,7 +294,7 @@ func (s *Service) RevokeUserSessions(ctx context.Context, id int64) error {
 	if err := s.mustExist(ctx, id); err != nil {
 		return err
 	}
-	err := s.store.RevokeSessionsVoidingAddresses(ctx, id, s.event(ctx, personal.ActorAdministrator, personal.EventUserSignedOut, id))
+	err := s.store.RevokeSessions(ctx, id, true, s.event(ctx, personal.ActorAdministrator, personal.EventUserSignedOut, id))
 	return s.committed(personal.CodeNotFound, "revoking an account's sessions", err)
 }
 

@@ -251,9 +251,7 @@ func mailBudgets(lifetime time.Duration) []mailBudget {
 	}
 }
 
-// mailReservation returns the reservation of a mail under its budget. Its digests are not
-// those of earlier releases: while one of these runs beside this one, each counts its own
-// mails.
+// mailReservation returns the reservation of a mail under its budget.
 func mailReservation(key []byte, lifetime time.Duration, m budgetedMail) MailReservation {
 	table := mailBudgets(lifetime)
 	row := table[0]

@@ -11,9 +11,9 @@ import (
 
 // noticeJob informs a user of what happened to their account.
 type noticeJob struct {
-	Kind mailtext.Kind `json:"kind,omitempty"` // "": of an earlier release, which knew only email_changed
-	To   string        `json:"to,omitempty"`   // "": the address that the account has when the mail is sent
-	Time time.Time     `json:"time,omitzero"`  // when it happened; jobs of earlier releases have none
+	Kind mailtext.Kind `json:"kind"`
+	To   string        `json:"to,omitempty"` // "": the address that the account has when the mail is sent
+	Time time.Time     `json:"time"`         // when it happened
 
 	Confirmed bool `json:"confirmed,omitempty"` // To was the account's confirmed e-mail then
 	Passkeys  int  `json:"passkeys,omitempty"`  // that the account had then

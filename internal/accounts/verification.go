@@ -35,12 +35,12 @@ const MaxMismatches = 10
 // verificationRequired reports whether new accounts must confirm their e-mail before their
 // first sign-in.
 func (s *Service) verificationRequired() bool {
-	return s.settings.EmailVerification == VerificationRequired
+	return s.settings.EmailVerification == personal.VerificationRequired
 }
 
 // verifies reports whether users are asked to confirm their e-mail.
 func (s *Service) verifies() bool {
-	return s.settings.EmailVerification == VerificationOptional || s.verificationRequired()
+	return s.settings.EmailVerification == personal.VerificationOptional || s.verificationRequired()
 }
 
 // registerUnverified creates an account that waits for its e-mail to be confirmed.

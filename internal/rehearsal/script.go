@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -302,12 +301,12 @@ func (r *run) profile(c *check) {
 
 // features compares what pages learn with the settings and the contract.
 func (r *run) features(c *check) {
-	verification := accounts.VerificationOff
+	verification := personal.VerificationOff
 	switch v := r.Settings.EmailVerification; {
 	case r.requiresVerification():
-		verification = accounts.VerificationRequired
-	case v == accounts.VerificationOptional, v == accounts.VerificationRequired: // not without registration.enabled
-		verification = accounts.VerificationOptional
+		verification = personal.VerificationRequired
+	case v == personal.VerificationOptional, v == personal.VerificationRequired: // not without registration.enabled
+		verification = personal.VerificationOptional
 	}
 	got, err := r.client.Features(r.call())
 	c.ok(personal.OpFeatures, err)
@@ -490,7 +489,7 @@ func (r *run) notice(c *check, op personal.OperationName, kind mailtext.Kind, to
 
 // verification confirms the address of the other user.
 func (r *run) verification(c *check) {
-	if v := r.Settings.EmailVerification; v != accounts.VerificationOptional && v != accounts.VerificationRequired {
+	if v := r.Settings.EmailVerification; v != personal.VerificationOptional && v != personal.VerificationRequired {
 		c.skip("registration.email_verification is off")
 		return
 	}

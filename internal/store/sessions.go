@@ -160,16 +160,7 @@ func (s *Store) RevokeStolenSession(ctx context.Context, stolen accounts.Session
 
 // RevokeSessions implements accounts.SessionStore. The lock orders it with
 // sign-ins, and with others that delete the same rows in another order.
-func (s *Store) RevokeSessions(ctx context.Context, accountID int64, jobs ...accounts.NewJob) error {
-	return s.revokeSessions(ctx, accountID, false, jobs)
-}
-
-// RevokeSessionsVoidingAddresses implements accounts.SessionStore.
-func (s *Store) RevokeSessionsVoidingAddresses(ctx context.Context, accountID int64, jobs ...accounts.NewJob) error {
-	return s.revokeSessions(ctx, accountID, true, jobs)
-}
-
-func (s *Store) revokeSessions(ctx context.Context, accountID int64, void bool, jobs []accounts.NewJob) error {
+func (s *Store) RevokeSessions(ctx context.Context, accountID int64, void bool, jobs ...accounts.NewJob) error {
 	return s.inTx(ctx, "revoke all sessions", func(ctx context.Context, tx bun.Tx) error {
 		if _, err := s.lockAccount(ctx, tx, accountID); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err

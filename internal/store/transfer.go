@@ -379,8 +379,6 @@ func (s *Store) AccountsAfter(ctx context.Context, id int64, n int) ([]transfer.
 	return page, s.addStoredWaysIn(ctx, page)
 }
 
-const ofPage = " w JOIN personal_accounts a ON a.id = w.account_id WHERE w.account_id BETWEEN ? AND ? ORDER BY w.account_id, "
-
 // addStoredWaysIn reads the passkeys and the identities of a page of accounts.
 func (s *Store) addStoredWaysIn(ctx context.Context, page []transfer.StoredAccount) error {
 	if len(page) == 0 {
@@ -398,8 +396,8 @@ func (s *Store) addStoredWaysIn(ctx context.Context, page []transfer.StoredAccou
 		passkeyRow
 		UserHandle []byte
 	}
-	err := s.scan(ctx, "read passkeys", s.read.NewRaw("SELECT w.*, a.user_handle FROM personal_passkeys"+ofPage+"w.id",
-		first, last), &keys)
+	err := s.scan(ctx, "read passkeys", s.read.NewRaw(`SELECT w.*, a.user_handle FROM personal_passkeys w JOIN personal_accounts a ON a.id = w.account_id
+		WHERE w.account_id BETWEEN ? AND ? ORDER BY w.account_id, w.id`, first, last), &keys)
 	if err != nil {
 		return err
 	}
@@ -474,33 +472,12 @@ func (s *Store) CountAccountStates(ctx context.Context) (n AccountStates, err er
 	return n, err
 }
 
-// UsageData implements transfer.PersonSource. The lists are short: sign-ins and
-// requests for mails are limited.
-func (s *Store) UsageData(ctx context.Context, accountID int64) (u transfer.UsageData, err error) {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	read := func(query string) (rows []usageRow) {
-		if err == nil {
-			err = s.scan(ctx, "read the usage of an account", s.read.NewRaw(query, accountID), &rows)
-		}
-		return rows
-	}
-	known := read("SELECT place AS text, seen AS time FROM personal_places WHERE account_id = ? ORDER BY seen, place")
-	tokens := read("SELECT email AS text, expires AS time FROM personal_mail_tokens WHERE account_id = ? AND purpose = 'email' ORDER BY expires, digest")
-	signIn := read("SELECT last_sign_in AS time FROM personal_accounts WHERE id = ? AND last_sign_in IS NOT NULL")
-	if len(signIn) > 0 {
-		u.LastSignIn = signIn[0].Time.time()
-	}
-	return transfer.UsageData{
-		LastSignIn: u.LastSignIn,
-		KnownAddresses: convert(known, func(r *usageRow) transfer.KnownAddress {
-			return transfer.KnownAddress{Address: r.Text, LastSeen: r.Time.time()}
-		}),
-		NewEmails: convert(tokens, func(r *usageRow) transfer.NewEmail { return transfer.NewEmail{Email: r.Text, Expires: r.Time.time()} }),
-	}, err
-}
-
-type usageRow struct {
-	Text string
-	Time micros
+// NewEmails implements transfer.PersonSource.
+func (s *Store) NewEmails(ctx context.Context, accountID int64) ([]transfer.NewEmail, error) {
+	var rows []mailTokenRow
+	err := s.scan(ctx, "read unconfirmed addresses", s.read.NewSelect().Model(&rows).
+		Where("t.account_id = ?", accountID).Where("t.purpose = ?", accounts.PurposeEmail).Order("t.expires", "t.digest"))
+	return convert(rows, func(r *mailTokenRow) transfer.NewEmail {
+		return transfer.NewEmail{Email: r.Email, Expires: r.Expires.time()}
+	}), err
 }

@@ -367,7 +367,7 @@ var administrationCases = []testCase{
 		w.must(w.TouchSession(t.Context(), s.ID, s.Current, false))
 		a.LastSeen, a.LastSignIn = w.Now(), s.Created
 		w.wantSeen(a)
-		w.must(w.RevokeSessions(t.Context(), a.ID))
+		w.must(w.RevokeSessions(t.Context(), a.ID, false))
 		a.LastSeen = time.Time{}
 		w.wantSeen(a)
 		_, err := w.Account(t.Context(), a.ID+1)

@@ -94,7 +94,7 @@ var identityCases = []testCase{
 	{"identity is linked and unlinked with a valid proof", func(t *testing.T, w *world) {
 		a, s := w.createAny()
 		proof := accounts.Proof{Digest: digest("proof", 1), Until: w.Now().Add(time.Minute), CredentialVersion: 1, EmailKey: a.Email.Key}
-		w.must(w.SetProof(t.Context(), a.ID, s.ID, proof, accounts.ProofBy{}))
+		w.must(w.SetProof(t.Context(), a.ID, s.ID, proof, accounts.CodeUse{}, accounts.PasskeyUse{}))
 		l := w.linking(a.ID)
 		l.Proof, l.CredentialVersion = accounts.ProofUse{SessionID: s.ID, Digest: proof.Digest}, 1
 		w.must(w.LinkIdentity(t.Context(), l))
@@ -154,7 +154,7 @@ var identityCases = []testCase{
 			id := w.add(w.newAccount())[0].ID
 			if want {
 				w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(id), CredentialVersion: 1, MaxSessions: 1}))
-				w.must(w.RevokeSessions(t.Context(), id))
+				w.must(w.RevokeSessions(t.Context(), id, false))
 			}
 			l := w.linking(id)
 			l.May = func(_ accounts.Account, ways accounts.WaysIn) error {

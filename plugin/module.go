@@ -53,7 +53,7 @@ type module struct {
 	hasher    *password.Hasher
 	settings  settings
 	unknown   []pluginrpc.UnknownSetting // that are ignored
-	keys      accounts.Keyring
+	keys      *seal.Keyring
 	host      personal.Host
 	mails     *mailtext.Set
 	rehearsed func(*rehearsal.Config) // in tests, to plant faults; nil: none
@@ -252,7 +252,7 @@ func (m *module) checkSettings(ctx context.Context, schema int) pluginrpc.Check 
 		}
 	}
 	var warnings []string
-	if r := m.settings.Registration; !r.Enabled && r.EmailVerification == accounts.VerificationRequired {
+	if r := m.settings.Registration; !r.Enabled && r.EmailVerification == personal.VerificationRequired {
 		warnings = append(warnings, "registration.email_verification = \"required\" works like \"optional\" without registration.enabled = true")
 	}
 	if schema > 0 {

@@ -69,7 +69,7 @@ type settings struct {
 		URL string `toml:"url"`
 	} `toml:"email"`
 	Registration struct {
-		EmailVerification    accounts.EmailVerification `toml:"email_verification"`
+		EmailVerification    personal.EmailVerification `toml:"email_verification"`
 		Enabled              bool                       `toml:"enabled"`
 		VerificationLifetime duration                   `toml:"verification_lifetime"`
 		UnverifiedLifetime   duration                   `toml:"unverified_lifetime"`
@@ -276,8 +276,8 @@ func (s settings) check() error {
 	require(validLink(s.Recovery.URL), "recovery.url", "must be empty or an http(s) URL with {token} once, after a #")
 	require(validLink(s.Email.URL), "email.url", "must be empty or an http(s) URL with {token} once, after a #")
 	verification := s.Registration.EmailVerification
-	require(slices.Contains([]accounts.EmailVerification{accounts.VerificationOff, accounts.VerificationOptional,
-		accounts.VerificationRequired}, verification),
+	require(slices.Contains([]personal.EmailVerification{personal.VerificationOff, personal.VerificationOptional,
+		personal.VerificationRequired}, verification),
 		"registration.email_verification", "must be off, optional or required")
 	minSecond("registration.verification_lifetime", s.Registration.VerificationLifetime)
 	minSecond("registration.unverified_lifetime", s.Registration.UnverifiedLifetime)
@@ -422,11 +422,11 @@ func (s settings) accounts() accounts.Settings {
 
 // emailVerification is registration.email_verification, of which "required" takes effect with
 // registration.enabled only.
-func (s settings) emailVerification() accounts.EmailVerification {
-	if v := s.Registration.EmailVerification; v != accounts.VerificationRequired || s.Registration.Enabled {
+func (s settings) emailVerification() personal.EmailVerification {
+	if v := s.Registration.EmailVerification; v != personal.VerificationRequired || s.Registration.Enabled {
 		return v
 	}
-	return accounts.VerificationOptional
+	return personal.VerificationOptional
 }
 
 // maxReserved bounds login.reserved.

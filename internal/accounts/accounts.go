@@ -22,6 +22,7 @@ import (
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/passkey"
 	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
@@ -45,7 +46,7 @@ type Settings struct {
 	Mails              Mails         // texts of mails; nil: the built-in ones
 	LoginWithEmail     bool          // whether an e-mail is accepted as login at sign-in
 
-	EmailVerification    EmailVerification
+	EmailVerification    personal.EmailVerification
 	RegistrationURL      string        // link in mails that verify a registration, likewise
 	VerificationLifetime time.Duration // how long the token of such a mail is valid
 	UnverifiedLifetime   time.Duration // after which an account that must verify its e-mail first, and has not, is erased
@@ -55,7 +56,7 @@ type Settings struct {
 	TwoFactor            bool          // whether users can switch a second factor on; accounts that have one need its code in any case
 	TwoFactorIssuer      string        // the name of the site in authenticator apps
 	Passkeys             passkey.Site  // the relying party; without an ID there are no passkeys
-	Keys                 Keyring       // encrypts the secrets of second factors; nil: no key
+	Keys                 *seal.Keyring // encrypts the secrets of second factors; nil: no key
 
 	Throttle Throttle
 
@@ -69,16 +70,6 @@ type Settings struct {
 type Mails interface {
 	Write(k mailtext.Kind, locale string, l mailtext.Letter) (subject, text, html string, err error)
 }
-
-// EmailVerification is the type of the setting registration.email_verification.
-type EmailVerification = personal.EmailVerification
-
-// The values of the setting.
-const (
-	VerificationOff      = personal.VerificationOff
-	VerificationOptional = personal.VerificationOptional
-	VerificationRequired = personal.VerificationRequired
-)
 
 // Store keeps everything that outlives a process. Each method is one transaction:
 // it takes effect as a whole or not at all. All times are the database clock's
@@ -169,6 +160,10 @@ type Account struct {
 	EraseAt time.Time // when an account that its user has deleted is erased; zero: it was not deleted
 
 	TwoFactor TwoFactor
+
+	// When it was used; only as SearchAccounts, Accounts and Account return it.
+	LastSeen   time.Time // the latest of its sessions that are still stored; zero without any
+	LastSignIn time.Time // see personal.User
 }
 
 // Email is an address as shown and as matched.

@@ -27,9 +27,9 @@ type AdministrationStore interface {
 	// again. All pages together contain every match.
 	SearchAccounts(ctx context.Context, q AccountSearch) (AccountPage, error)
 	// Accounts returns those of the accounts that exist, in any order.
-	Accounts(ctx context.Context, ids []int64) ([]SeenAccount, error)
+	Accounts(ctx context.Context, ids []int64) ([]Account, error)
 	// Account returns an account by its id. ErrNotFound.
-	Account(ctx context.Context, id int64) (SeenAccount, error)
+	Account(ctx context.Context, id int64) (Account, error)
 	// SetEmail sets the account's e-mail as unconfirmed, or removes it if it is the zero
 	// value; the account waits for no address any more. It changes the login along if that is the old e-mail, voids every token, and stores
 	// the jobs. It calls jobs under a lock with the account before the change; an error
@@ -69,15 +69,8 @@ type AccountSearch struct {
 
 // AccountPage is one page of a search.
 type AccountPage struct {
-	Accounts []SeenAccount
+	Accounts []Account
 	Next     int64 // AccountSearch.After of the next page; 0 on the last page
-}
-
-// SeenAccount is an account with the times of its use.
-type SeenAccount struct {
-	Account
-	LastSeen   time.Time // the latest of its sessions that are still stored; zero without any
-	LastSignIn time.Time // see personal.User
 }
 
 // FindUsers implements [personal.Administration].
@@ -168,7 +161,7 @@ func checkRange(invalid *personal.FieldErrors, parameter string, n, maximum int6
 	}
 }
 
-func userOf(a SeenAccount) personal.User {
+func userOf(a Account) personal.User {
 	user := personal.User{
 		ID:       a.ID,
 		Login:    a.Login,
@@ -219,7 +212,7 @@ func (s *Service) User(ctx context.Context, id int64) (personal.UserRecord, erro
 	if err != nil {
 		return personal.UserRecord{}, failWith(personal.CodeNotFound, "finding an account", err)
 	}
-	passkeys, identities, err := s.OtherWaysIn(ctx, account.Account)
+	passkeys, identities, err := s.OtherWaysIn(ctx, account)
 	return personal.UserRecord{
 		User: userOf(account), Fields: schema.Record(account.Fields), Passkeys: passkeys, Identities: identities,
 	}, err
@@ -235,7 +228,7 @@ func (s *Service) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) 
 		return err
 	}
 	before, missing := s.store.Account(ctx, r.UserID)
-	change, err := s.profileChange(r.Fields, before.Account, schema, schema.Administer)
+	change, err := s.profileChange(r.Fields, before, schema, schema.Administer)
 	if err = cmp.Or(err, failWith(personal.CodeNotFound, "finding an account", missing)); err != nil || len(r.Fields) == 0 {
 		return err
 	}
@@ -301,7 +294,7 @@ func (s *Service) RevokeUserSessions(ctx context.Context, id int64) error {
 	if err := s.mustExist(ctx, id); err != nil {
 		return err
 	}
-	err := s.store.RevokeSessionsVoidingAddresses(ctx, id, s.event(ctx, personal.ActorAdministrator, personal.EventUserSignedOut, id))
+	err := s.store.RevokeSessions(ctx, id, true, s.event(ctx, personal.ActorAdministrator, personal.EventUserSignedOut, id))
 	return s.committed(personal.CodeNotFound, "revoking an account's sessions", err)
 }
 

@@ -18,10 +18,10 @@ const MaxSessions = 100
 
 // SignInStore finds accounts by login and opens sessions.
 type SignInStore interface {
-	// FindAccount returns the account that the query finds. It does not read the
-	// user fields: the time of a wrong password would reveal how many the user has
-	// filled in. ErrNotFound.
-	FindAccount(ctx context.Context, q AccountQuery) (LoginAccount, error)
+	// FindAccount returns what a sign-in and a recovery need of the account that the query
+	// finds: no login, of Unverified only the key, and no user fields, because the time of a
+	// wrong password would reveal how many the user has filled in. ErrNotFound.
+	FindAccount(ctx context.Context, q AccountQuery) (Account, error)
 	// OpenSession stores a session and returns its account as it was before. If the
 	// account has another credential version or is disabled, it returns ErrStale: a
 	// sign-in that was hashing while the password changed must not succeed. On the same
@@ -42,26 +42,6 @@ type AccountQuery struct {
 	OwnEmail bool // EmailKey matches only an account whose login it is, too
 }
 
-// LoginAccount is the part of an account that signing in and recovery need.
-type LoginAccount struct {
-	ID                int64
-	Email             Email
-	EmailVerified     bool
-	PasswordHash      string
-	CredentialVersion int64
-	Disabled          bool
-	UnverifiedKey     string // of the address that must be confirmed before the first sign-in; "": none
-	TwoFactor         TwoFactor
-}
-
-// login returns the part of the account that a sign-in judges.
-func (a Account) login() LoginAccount {
-	return LoginAccount{
-		ID: a.ID, Email: a.Email, EmailVerified: a.EmailVerified, PasswordHash: a.PasswordHash, CredentialVersion: a.CredentialVersion,
-		Disabled: a.Disabled, UnverifiedKey: a.Unverified.Key, TwoFactor: a.TwoFactor,
-	}
-}
-
 // finds reports whether the query finds the account.
 func (q AccountQuery) finds(a Account) bool {
 	return q.LoginKey != "" && q.LoginKey == a.LoginKey ||
@@ -70,11 +50,11 @@ func (q AccountQuery) finds(a Account) bool {
 
 // refusal is the code with which a sign-in is refused although the password is right;
 // "" if it is not.
-func (a LoginAccount) refusal() personal.Code {
+func (a Account) refusal() personal.Code {
 	switch {
 	case a.Disabled:
 		return personal.CodeAccountDisabled
-	case a.UnverifiedKey != "":
+	case a.Unverified.Key != "":
 		return personal.CodeEmailUnverified
 	}
 	return ""
@@ -188,17 +168,17 @@ func (s *Service) loginQuery(login string) AccountQuery {
 }
 
 // findAccount is the store's FindAccount, but a missing account is no error.
-func (s *Service) findAccount(ctx context.Context, q AccountQuery) (account LoginAccount, found bool, err error) {
+func (s *Service) findAccount(ctx context.Context, q AccountQuery) (account Account, found bool, err error) {
 	account, err = s.store.FindAccount(ctx, q)
 	if errors.Is(err, ErrNotFound) {
-		return LoginAccount{}, false, nil
+		return Account{}, false, nil
 	}
 	return account, err == nil, fail("finding an account", err)
 }
 
 // checkLogin returns the account of a login, even if the password is wrong, and a
 // new hash if the stored one does not meet the settings.
-func (s *Service) checkLogin(ctx context.Context, login, entered string) (account LoginAccount, rehash string, err error) {
+func (s *Service) checkLogin(ctx context.Context, login, entered string) (account Account, rehash string, err error) {
 	account, found, err := s.findAccount(ctx, s.loginQuery(login))
 	if err != nil {
 		return account, "", err
@@ -236,7 +216,7 @@ type signInBy struct {
 
 // signIn opens a session for an account whose user has shown who they are. It returns
 // ErrCodeUsed, ErrAttemptUsed and ErrStale as they are.
-func (s *Service) signIn(ctx context.Context, found LoginAccount, by signInBy) (personal.SignedIn, error) {
+func (s *Service) signIn(ctx context.Context, found Account, by signInBy) (personal.SignedIn, error) {
 	schema, err := s.userFields(ctx)
 	if err != nil {
 		return personal.SignedIn{}, err

@@ -41,7 +41,7 @@ func TestService_ContractInProcess(t *testing.T) {
 func TestService_ContractOfRequiredVerification(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		personaltest.RunRequiredVerification(t, func(t *testing.T, host personal.Host) personal.Service {
-			domain := newDomain(t, url, host, func(s *accounts.Settings) { s.EmailVerification = accounts.VerificationRequired })
+			domain := newDomain(t, url, host, func(s *accounts.Settings) { s.EmailVerification = personal.VerificationRequired })
 			domain.RequireVerification(true)
 			return domain
 		})

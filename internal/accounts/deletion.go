@@ -43,9 +43,8 @@ func (a Account) Deleted() bool { return a.Disabled && !a.EraseAt.IsZero() }
 
 // deletionJob mails the token that undoes a deletion.
 type deletionJob struct {
-	AccountID int64     `json:"account_id"`
-	Version   int64     `json:"version"` // the credential version of the deletion
-	Time      time.Time `json:"time"`    // of the deletion
+	Version int64     `json:"version"` // the credential version of the deletion
+	Time    time.Time `json:"time"`    // of the deletion
 	mailRequest
 }
 
@@ -65,7 +64,7 @@ func (s *Service) Delete(ctx context.Context, r personal.DeleteRequest) (time.Ti
 	eraseAt := now.Add(s.settings.DeletionGrace)
 	jobs := []NewJob{
 		s.event(ctx, personal.ActorUser, personal.EventDeletionRequested, id),
-		jobOf(ctx, id, KindDeletion, deletionJob{AccountID: id, Version: version + 1, Time: now, mailRequest: newMailRequest(ctx, personal.ActorUser)}),
+		jobOf(ctx, id, KindDeletion, deletionJob{Version: version + 1, Time: now, mailRequest: newMailRequest(ctx, personal.ActorUser)}),
 	}
 	err = s.store.RequestDeletion(ctx, id, version, eraseAt, code.use, append(jobs, code.jobs...)...)
 	if err := s.authorized(ctx, code, "deleting an account", err); err != nil {
@@ -76,8 +75,8 @@ func (s *Service) Delete(ctx context.Context, r personal.DeleteRequest) (time.Ti
 
 // sendDeletion mails the token that undoes a deletion, if that still stands and the
 // account has an e-mail.
-func (s *Service) sendDeletion(ctx context.Context, _ int64, r deletionJob) error {
-	account, found, err := s.jobAccount(ctx, r.AccountID)
+func (s *Service) sendDeletion(ctx context.Context, accountID int64, r deletionJob) error {
+	account, found, err := s.jobAccount(ctx, accountID)
 	if err != nil || !found {
 		return err
 	}

@@ -501,7 +501,7 @@ func leaving(f *fixture, t *testing.T, n int) (ids []int64, tokens []string) {
 }
 
 func waiting(f *fixture, t *testing.T, n int) (ids []int64, tokens []string) {
-	f.settings.EmailVerification, f.settings.VerificationLifetime = accounts.VerificationRequired, 2*f.settings.UnverifiedLifetime
+	f.settings.EmailVerification, f.settings.VerificationLifetime = personal.VerificationRequired, 2*f.settings.UnverifiedLifetime
 	f.service = f.serve(f.store, mustHasher(t, cheap))
 	f.worker.Handlers = f.service.Jobs()
 	for i := range n {

@@ -29,10 +29,9 @@ type EmailStore interface {
 
 // emailJob is a requested e-mail change.
 type emailJob struct {
-	AccountID int64  `json:"account_id"`
-	From      string `json:"from"`    // the account's e-mail key at the time of the request, "" for none
-	To        string `json:"to"`      // the new address
-	Version   int64  `json:"version"` // the account's credential version then: a new password voids the change
+	From    string `json:"from"`    // the account's e-mail key at the time of the request, "" for none
+	To      string `json:"to"`      // the new address
+	Version int64  `json:"version"` // the account's credential version then: a new password voids the change
 	mailRequest
 }
 
@@ -62,7 +61,7 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 		return err
 	}
 	change := jobOf(ctx, who.account.ID, KindEmailChange, emailJob{
-		AccountID: who.account.ID, From: who.account.Email.Key, To: email.Address, Version: who.account.CredentialVersion,
+		From: who.account.Email.Key, To: email.Address, Version: who.account.CredentialVersion,
 		mailRequest: newMailRequest(ctx, personal.ActorUser),
 	})
 	change.Replaces = true // a mistyped address may never accept its mail
@@ -81,8 +80,8 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 
 // sendEmailToken mails a token to the new address, unless the account's e-mail or
 // password has changed since the request, or the address got too many of these mails.
-func (s *Service) sendEmailToken(ctx context.Context, _ int64, r emailJob) error {
-	account, found, err := s.jobAccount(ctx, r.AccountID)
+func (s *Service) sendEmailToken(ctx context.Context, accountID int64, r emailJob) error {
+	account, found, err := s.jobAccount(ctx, accountID)
 	if err != nil || !found {
 		return err
 	}
@@ -90,9 +89,9 @@ func (s *Service) sendEmailToken(ctx context.Context, _ int64, r emailJob) error
 		return nil
 	}
 	email, _ := ParseEmail(r.To)
-	m := outgoingMail{kind: mailtext.EmailChange, request: r.mailRequest, accountID: r.AccountID, to: email}
+	m := outgoingMail{kind: mailtext.EmailChange, request: r.mailRequest, accountID: accountID, to: email}
 	return s.mailToken(ctx, m, s.settings.EmailURL, mailtext.Letter{Lifetime: s.settings.RecoveryLifetime}, MailToken{
-		AccountID: r.AccountID, Purpose: PurposeEmail, CredentialVersion: r.Version, AccountEmailKey: r.From, Email: email,
+		AccountID: accountID, Purpose: PurposeEmail, CredentialVersion: r.Version, AccountEmailKey: r.From, Email: email,
 	})
 }
 

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/store/dbconn"
@@ -94,7 +93,7 @@ func TestErasure_LeavesNoTrace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			testdb.Databases(t, func(t *testing.T, url string) {
 				f, _ := guarded(t, url)
-				f.settings.EmailVerification, f.settings.VerificationLifetime = accounts.VerificationOptional, time.Hour
+				f.settings.EmailVerification, f.settings.VerificationLifetime = personal.VerificationOptional, time.Hour
 				f.service = f.serve(f.store, mustHasher(t, cheap))
 				f.worker.Handlers = f.service.Jobs()
 				f.host.UserFieldsFunc = func(context.Context) (personal.Schema, error) {

@@ -90,8 +90,8 @@ func (s *Service) ExplainAccount(ctx context.Context, id int64, addresses []neti
 }
 
 // explain judges an account whose user enters a text at sign-in.
-func (s *Service) explain(ctx context.Context, account SeenAccount, entered string, addresses []netip.Addr) (personal.Explanation, error) {
-	a, user := account.Account, userOf(account)
+func (s *Service) explain(ctx context.Context, a Account, entered string, addresses []netip.Addr) (personal.Explanation, error) {
+	user := userOf(a)
 	from, err := s.userAddresses(ctx, a, addresses)
 	if err != nil {
 		return personal.Explanation{}, err
@@ -134,7 +134,7 @@ func (s *Service) explain(ctx context.Context, account SeenAccount, entered stri
 // findStuck finds an account by what its user enters at sign-in, or else by its e-mail,
 // by an address that it waits for, by its login, or by its id. A number is a login
 // rather than an id. entered is what the user enters: the text, or, of an id, the login.
-func (s *Service) findStuck(ctx context.Context, text string) (account SeenAccount, entered string, found bool, err error) {
+func (s *Service) findStuck(ctx context.Context, text string) (account Account, entered string, found bool, err error) {
 	email, _ := ParseEmail(text)
 	var id int64
 	for _, q := range []AccountQuery{s.loginQuery(text), {EmailKey: email.Key}, {LoginKey: cmp.Or(email.Key, text)}} {
@@ -182,16 +182,15 @@ func (s *Service) explainState(
 	default:
 		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonEmailSignInOff})
 	}
-	login := a.login()
-	if login.refusal() == personal.CodeAccountDisabled {
+	if a.refusal() == personal.CodeAccountDisabled {
 		v := personal.Verdict{Reason: personal.ReasonDisabled, Action: personal.ActionEnable}
 		if a.Deleted() {
 			v.Reason, v.Until = personal.ReasonDeleted, a.EraseAt
 		}
 		verdicts = append(verdicts, v)
-		login.Disabled = false // it may be refused for another reason, too
+		a.Disabled = false // it may be refused for another reason, too
 	}
-	if login.refusal() == personal.CodeEmailUnverified {
+	if a.refusal() == personal.CodeEmailUnverified {
 		v := personal.Verdict{Reason: personal.ReasonUnverified, Action: personal.ActionVerify, Until: s.unverifiedUntil(a)}
 		_, taken, err := s.findAccount(ctx, AccountQuery{EmailKey: a.Unverified.Key})
 		if err != nil {
@@ -432,7 +431,7 @@ func (s *Service) explainFailures(ctx context.Context, a Account) ([]personal.Ve
 		return nil, fail("reading the audit log", err)
 	}
 	v := personal.Verdict{Reason: personal.ReasonFailed, Count: len(failed), Since: failed[0].Time, Address: failed[0].Address}
-	if a.login().refusal() == "" {
+	if a.refusal() == "" {
 		v.Action = newPasswordAction(a)
 	}
 	return []personal.Verdict{v}, nil

@@ -485,7 +485,7 @@ func (s *stuck) change(f func(*accounts.Settings)) {
 func (s *stuck) requires() {
 	s.change(func(set *accounts.Settings) {
 		optional(set)
-		set.EmailVerification = accounts.VerificationRequired
+		set.EmailVerification = personal.VerificationRequired
 	})
 	s.service.RequireVerification(true)
 }

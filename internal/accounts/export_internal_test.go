@@ -1,15 +1,19 @@
 package accounts
 
-import "time"
+import (
+	"time"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
 
 // LimitRehearsal sets how long a rehearsal may take.
 func LimitRehearsal(s *Service, d time.Duration) { s.rehearsalTime = d }
 
 // RequireVerification changes the setting, which a restart of the process would do.
 func (s *Service) RequireVerification(on bool) {
-	s.settings.EmailVerification = VerificationOptional
+	s.settings.EmailVerification = personal.VerificationOptional
 	if on {
-		s.settings.EmailVerification = VerificationRequired
+		s.settings.EmailVerification = personal.VerificationRequired
 	}
 }
 

@@ -16,7 +16,7 @@ func (s *Service) Features(context.Context) (personal.Features, error) {
 		LoginMinLength:    minLogin,
 		LoginMaxLength:    maxLogin,
 		LoginWithEmail:    s.settings.LoginWithEmail,
-		EmailVerification: cmp.Or(s.settings.EmailVerification, VerificationOff),
+		EmailVerification: cmp.Or(s.settings.EmailVerification, personal.VerificationOff),
 		TwoFactor:         s.offersTwoFactor() == nil,
 		Passkeys:          s.offersPasskeys() == nil,
 		DeletionGrace:     s.settings.DeletionGrace,

@@ -14,16 +14,16 @@ import (
 // The service has no store and no host: the answer needs neither.
 func TestFeatures_AreWhatIsInForce(t *testing.T) {
 	for name, c := range map[string]struct {
-		setting       accounts.EmailVerification
+		setting       personal.EmailVerification
 		keys, offered bool
 		twoFactor     bool
 	}{
-		"nothing":                        {setting: accounts.VerificationOff},
-		"optional":                       {setting: accounts.VerificationOptional},
-		"required":                       {setting: accounts.VerificationRequired},
-		"second factor":                  {setting: accounts.VerificationOff, keys: true, offered: true, twoFactor: true},
-		"second factor, switched off":    {setting: accounts.VerificationOff, keys: true},
-		"second factor, no key encrypts": {setting: accounts.VerificationOff, offered: true},
+		"nothing":                        {setting: personal.VerificationOff},
+		"optional":                       {setting: personal.VerificationOptional},
+		"required":                       {setting: personal.VerificationRequired},
+		"second factor":                  {setting: personal.VerificationOff, keys: true, offered: true, twoFactor: true},
+		"second factor, switched off":    {setting: personal.VerificationOff, keys: true},
+		"second factor, no key encrypts": {setting: personal.VerificationOff, offered: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			settings := accounts.Settings{MinPassword: 12, EmailVerification: c.setting, DeletionGrace: 90 * time.Minute}

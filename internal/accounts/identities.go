@@ -18,12 +18,12 @@ type IdentityStore interface {
 	// account; with a proof, ErrStale if the account is disabled or its credential version has
 	// changed, and ErrProofVoid; ErrIdentityTaken; ErrTooManyIdentities; else the error of l.May.
 	LinkIdentity(ctx context.Context, l LinkIdentity) error
-	// FindIdentity returns an identity, and its account. ErrNotFound.
-	FindIdentity(ctx context.Context, i personal.Identity) (StoredIdentity, Account, error)
+	// FindIdentity returns the account that has an identity. ErrNotFound.
+	FindIdentity(ctx context.Context, i personal.Identity) (accountID int64, err error)
 	// Identities returns the account's identities, the latest first.
 	Identities(ctx context.Context, accountID int64) ([]StoredIdentity, error)
 	// UnlinkIdentity removes an identity of an account, ends every session of the account whose
-	// method is not of ModuleMethods or unknown, and stores the jobs. If the account has no such
+	// method is not of ModuleMethods, and stores the jobs. If the account has no such
 	// identity, nothing changes. Errors are those of LinkIdentity.
 	UnlinkIdentity(ctx context.Context, u LinkIdentity) error
 }
@@ -161,11 +161,8 @@ func (s *Service) FindIdentity(ctx context.Context, i personal.Identity) (userID
 	if err := checkIdentity(i).Err(); err != nil {
 		return 0, err
 	}
-	_, account, err := s.store.FindIdentity(ctx, i)
-	if err != nil {
-		return 0, failWith(personal.CodeNotFound, "finding an identity", err)
-	}
-	return account.ID, nil
+	userID, err = s.store.FindIdentity(ctx, i)
+	return userID, failWith(personal.CodeNotFound, "finding an identity", err)
 }
 
 // UnlinkIdentity implements [personal.Administration].

@@ -28,12 +28,12 @@ func (s *Service) LiftLimits(ctx context.Context, r personal.LiftLimitsRequest) 
 	if err != nil {
 		return failWith(personal.CodeNotFound, "finding an account", err)
 	}
-	from, err := s.userAddresses(ctx, account.Account, r.Addresses)
+	from, err := s.userAddresses(ctx, account, r.Addresses)
 	if err != nil {
 		return err
 	}
 	var charges []throttle.Charge
-	for _, l := range s.accountLimits(ctx, account.Account, from) {
+	for _, l := range s.accountLimits(ctx, account, from) {
 		charges = append(charges, l.Charge)
 	}
 	err = s.store.LiftLimits(ctx, r.UserID, charges, s.event(ctx, personal.ActorAdministrator, personal.EventLimitsLifted, r.UserID))

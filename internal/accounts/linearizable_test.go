@@ -144,7 +144,7 @@ func onTwoNodes(t *testing.T, adjust func(*accounts.Settings), test func(t *test
 	})
 }
 
-func withoutVerification(s *accounts.Settings) { s.EmailVerification = accounts.VerificationOff }
+func withoutVerification(s *accounts.Settings) { s.EmailVerification = personal.VerificationOff }
 
 // insist repeats what prepares a test until it succeeds.
 func insist[T any](t *testing.T, try func() (T, error)) T {

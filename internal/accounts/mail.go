@@ -113,7 +113,7 @@ func (r mailRequest) withCall(ctx context.Context) context.Context {
 
 // jobAccount returns the account that a job sends a mail about, and false if it has been
 // deleted since.
-func (s *Service) jobAccount(ctx context.Context, id int64) (account SeenAccount, found bool, err error) {
+func (s *Service) jobAccount(ctx context.Context, id int64) (account Account, found bool, err error) {
 	account, err = s.store.Account(ctx, id)
 	if errors.Is(err, ErrNotFound) {
 		return account, false, nil

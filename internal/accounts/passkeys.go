@@ -274,8 +274,7 @@ func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePass
 		s.refund(ctx, guess)
 		return in, err
 	}
-	account := a.login()
-	if code := account.refusal(); code != "" {
+	if code := a.refusal(); code != "" {
 		if !p.needsCode(a) { // otherwise only a completed sign-in is refunded
 			s.refund(ctx, guess)
 		}
@@ -288,7 +287,7 @@ func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePass
 	text, proof := s.newProof(a)
 	proof.WithCode, proof.PasskeyID = a.TwoFactor.On(), p.ID
 	open := func(code checkedCode) (personal.SignedIn, error) {
-		return s.signIn(ctx, account, signInBy{method: personal.MethodPasskey, code: code, passkey: use, proof: proof})
+		return s.signIn(ctx, a, signInBy{method: personal.MethodPasskey, code: code, passkey: use, proof: proof})
 	}
 	var code checkedCode
 	if p.needsCode(a) {
@@ -529,10 +528,11 @@ func (s *Service) ConfirmPasskey(ctx context.Context, r personal.ConfirmPasskeyR
 		return none, err
 	}
 	confirmation := chargeKey(strconv.FormatInt(who.session.ID, 10), r.Attempt, r.Credential)
-	p, err := s.newPasskey(ctx, who, r.Attempt, r.Credential)
+	p, attempt, err := s.newPasskey(ctx, who, r.Attempt, r.Credential)
 	if err == nil {
-		p.passkey.Name, p.passkey.Confirmation = r.Name, confirmation
-		p.passkey.ID, err = s.store.AddPasskey(ctx, p.passkey, a.CredentialVersion, p.attempt, s.passkeyAdded(ctx, a)...)
+		p.Name, p.Confirmation = r.Name, confirmation
+		p.ID, err = s.store.AddPasskey(ctx, p, a.CredentialVersion, attempt,
+			s.reports(ctx, personal.ActorUser, personal.EventPasskeyAdded, mailtext.PasskeyAdded, a.ID, a.Email)...)
 	}
 	if errors.Is(err, passkey.ErrInvalid) || errors.Is(err, ErrAttemptUsed) { // a repetition?
 		found, missing := s.store.ConfirmedPasskey(ctx, a.ID, confirmation)
@@ -555,32 +555,20 @@ func (s *Service) ConfirmPasskey(ctx context.Context, r personal.ConfirmPasskeyR
 	if err := s.committed(personal.CodeUnauthenticated, "storing a passkey", err); err != nil {
 		return none, err
 	}
-	return passkeyOf(p.passkey), nil
-}
-
-// createdPasskey is a passkey that an authenticator has created.
-type createdPasskey struct {
-	passkey Passkey
-	attempt AttemptUse
+	return passkeyOf(p), nil
 }
 
 // newPasskey judges the response to an attempt to add a passkey. passkey.ErrInvalid.
-func (s *Service) newPasskey(ctx context.Context, who caller, text, credential string) (c createdPasskey, err error) {
+func (s *Service) newPasskey(ctx context.Context, who caller, text, credential string) (p Passkey, use AttemptUse, err error) {
 	attempt, err := s.findAttempt(ctx, who, text, passkeyAdd)
 	if err != nil {
-		return c, err
+		return p, use, err
 	}
-	key, err := s.settings.Passkeys.Register(attempt.Challenge[:], credential)
-	if err != nil {
-		return c, err
+	p = Passkey{
+		AccountID: who.account.ID, RelyingParty: s.settings.Passkeys.ID, Created: s.store.Now(), WithCode: attempt.WithCode,
 	}
-	return createdPasskey{
-		passkey: Passkey{
-			AccountID: who.account.ID, Key: key, RelyingParty: s.settings.Passkeys.ID, Created: s.store.Now(),
-			WithCode: attempt.WithCode,
-		},
-		attempt: AttemptUse{Digest: attempt.Digest, SessionID: who.session.ID},
-	}, nil
+	p.Key, err = s.settings.Passkeys.Register(attempt.Challenge[:], credential)
+	return p, AttemptUse{Digest: attempt.Digest, SessionID: who.session.ID}, err
 }
 
 // checkPasskeyName adds the field error of a name.
@@ -659,11 +647,6 @@ func (s *Service) RemovePasskeys(ctx context.Context, id int64) error {
 		return refusal(personal.CodeLastWayIn)
 	}
 	return s.committed(personal.CodeNotFound, "removing passkeys", err)
-}
-
-// passkeyAdded are the jobs that report a passkey that was added.
-func (s *Service) passkeyAdded(ctx context.Context, a Account) []NewJob {
-	return s.reports(ctx, personal.ActorUser, personal.EventPasskeyAdded, mailtext.PasskeyAdded, a.ID, a.Email)
 }
 
 // passkeysRemoved are the jobs that report the removal of n passkeys.

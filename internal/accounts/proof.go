@@ -16,7 +16,7 @@ type ProofStore interface {
 	// session in place of an earlier one, and stores the jobs. ErrCodeUsed; ErrAttemptUsed;
 	// ErrStale if the account has another credential version than the proof, is disabled, or does
 	// not have the session (any more).
-	SetProof(ctx context.Context, accountID, sessionID int64, p Proof, by ProofBy, jobs ...NewJob) error
+	SetProof(ctx context.Context, accountID, sessionID int64, p Proof, code CodeUse, by PasskeyUse, jobs ...NewJob) error
 }
 
 // Proof is what is stored of a proof. The zero value is none.
@@ -30,12 +30,6 @@ type Proof struct {
 
 	WithCode  bool  // a code of the second factor was judged, or the passkey was added with one
 	PasskeyID int64 // of the passkey that gave it: when that is removed it is void; 0: none
-}
-
-// ProofBy is how a user has proved who they are.
-type ProofBy struct {
-	Code    CodeUse
-	Passkey PasskeyUse
 }
 
 // ProofUse is a proof that was found valid. The transaction that it authorises finds it again, or
@@ -96,7 +90,7 @@ func (s *Service) Prove(ctx context.Context, r personal.ProveRequest) (personal.
 	}
 	text, proof := s.newProof(who.account)
 	proof.WithCode, proof.PasskeyID = code.judged() || p.withCode, p.use.ID
-	err = s.store.SetProof(ctx, who.account.ID, who.session.ID, proof, ProofBy{Code: code.use, Passkey: p.use}, code.jobs...)
+	err = s.store.SetProof(ctx, who.account.ID, who.session.ID, proof, code.use, p.use, code.jobs...)
 	if errors.Is(err, ErrAttemptUsed) {
 		return personal.Proof{}, errWrongCredential()
 	}

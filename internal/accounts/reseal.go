@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+
+	"github.com/cms-personal/personal/internal/seal"
 )
 
 // resealPage is the number of secrets that ResealSecrets reads at once.
@@ -17,7 +19,7 @@ const resealPage = 500
 // of the database ends it.
 func (s *Service) ResealSecrets(ctx context.Context) error {
 	keys := s.settings.Keys
-	if keys == nil || keys.Primary() == "" {
+	if keys.Primary() == "" {
 		return nil
 	}
 	s.resealing.Lock()
@@ -46,7 +48,7 @@ func (s *Service) ResealSecrets(ctx context.Context) error {
 }
 
 // resealKey encrypts with the first key what another key encrypts.
-func (s *Service) resealKey(ctx context.Context, keys Keyring, key string) error {
+func (s *Service) resealKey(ctx context.Context, keys *seal.Keyring, key string) error {
 	resealed := 0
 	for after := int64(0); ; {
 		page, err := s.store.SecretsOfKey(ctx, key, after, resealPage)

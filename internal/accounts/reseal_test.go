@@ -34,7 +34,7 @@ func keysOf(t *testing.T, letters string) *seal.Keyring {
 
 // storeFactor stores a second factor whose secret names the account, and returns the
 // account's id.
-func (f *fixture) storeFactor(t *testing.T, login string, keys accounts.Keyring) int64 {
+func (f *fixture) storeFactor(t *testing.T, login string, keys *seal.Keyring) int64 {
 	t.Helper()
 	id := f.register(t, login).Credentials.UserID
 	sessions, err := f.store.Sessions(t.Context(), id, accounts.Lifetimes{})
@@ -56,11 +56,11 @@ func (f *fixture) account(t *testing.T, id int64) accounts.Account {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a.Account
+	return a
 }
 
 // wantSealed checks that the key encrypts the secret of each account.
-func (f *fixture) wantSealed(t *testing.T, keys accounts.Keyring, key string, ids ...int64) {
+func (f *fixture) wantSealed(t *testing.T, keys *seal.Keyring, key string, ids ...int64) {
 	t.Helper()
 	for _, id := range ids {
 		sealed := f.account(t, id).TwoFactor.Secret
@@ -72,7 +72,7 @@ func (f *fixture) wantSealed(t *testing.T, keys accounts.Keyring, key string, id
 }
 
 // resealer is the domain on a store, with a log.
-func (f *fixture) resealer(s accounts.Store, keys accounts.Keyring) (*accounts.Service, *bytes.Buffer) {
+func (f *fixture) resealer(s accounts.Store, keys *seal.Keyring) (*accounts.Service, *bytes.Buffer) {
 	settings, log := f.settings, &bytes.Buffer{}
 	settings.Keys = keys
 	return accounts.New(settings, s, nil, f.host, slog.New(slog.NewTextHandler(log, nil)), func() {}), log
@@ -147,7 +147,7 @@ func TestResealSecrets_WithoutFirstKeyDoesNothing(t *testing.T) {
 	f := newFixture(t, testdb.SQLite(t))
 	a := keysOf(t, "a")
 	id := f.storeFactor(t, "anna", a)
-	for name, keys := range map[string]accounts.Keyring{"no keyring": nil, "an empty one": keysOf(t, "")} {
+	for name, keys := range map[string]*seal.Keyring{"no keyring": nil, "an empty one": keysOf(t, "")} {
 		service, log := f.resealer(&resealStore{Store: f.store}, keys)
 		if err := service.ResealSecrets(t.Context()); err != nil || log.Len() > 0 {
 			t.Errorf("%s: got error %v and log %q, want neither", name, err, log)

@@ -40,10 +40,9 @@ type SessionStore interface {
 	// is still that of s; else ErrStale.
 	RevokeStolenSession(ctx context.Context, s Session, jobs ...NewJob) error
 	// RevokeSessions removes every session of the account, and stores the jobs if it had any.
-	RevokeSessions(ctx context.Context, accountID int64, jobs ...NewJob) error
-	// RevokeSessionsVoidingAddresses is RevokeSessions by an administrator: also, no address of
-	// the account is fully known any more, whether or not it had a session.
-	RevokeSessionsVoidingAddresses(ctx context.Context, accountID int64, jobs ...NewJob) error
+	// With voidAddresses no address of the account is fully known any more, whether or not it
+	// had a session.
+	RevokeSessions(ctx context.Context, accountID int64, voidAddresses bool, jobs ...NewJob) error
 }
 
 // AccountPart says how much of an account is read with a session.
@@ -204,7 +203,7 @@ func (s *Service) Logout(ctx context.Context, r personal.LogoutRequest) error {
 	switch {
 	case err != nil:
 	case r.All:
-		err = s.store.RevokeSessions(ctx, who.account.ID)
+		err = s.store.RevokeSessions(ctx, who.account.ID, false)
 	default:
 		err = s.store.RevokeSession(ctx, who.account.ID, who.session.ID)
 	}

@@ -30,12 +30,11 @@ func (f *fixture) recipients() (to []string) {
 func (f *fixture) imported(t *testing.T, login, email string) int64 {
 	t.Helper()
 	in := f.register(t, "imported")
-	found, err := f.store.Account(t.Context(), in.Credentials.UserID)
+	a, err := f.store.Account(t.Context(), in.Credentials.UserID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.delete(t, found.ID)
-	a := found.Account
+	f.delete(t, a.ID)
 	a.Login, a.LoginKey = login, login
 	a.Email = accounts.Email{Address: email, Key: email}
 	id, err := f.store.CreateAccount(t.Context(), a, accounts.Session{}, func(int64) []accounts.NewJob { return nil })

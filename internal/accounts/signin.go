@@ -12,7 +12,7 @@ import (
 )
 
 // ModuleMethods are the methods of the sessions that the module itself opens. All other sessions
-// were opened by SignIn, or by a version that stored no method.
+// were opened by SignIn.
 var ModuleMethods = []string{personal.MethodPassword, personal.MethodPasskey, personal.MethodRegistration}
 
 // SignIn implements [personal.Administration]. It judges like Authorize after the password. It
@@ -50,22 +50,21 @@ func checkMethod(method string) personal.FieldErrorCode {
 
 // signInUser is SignIn for an account as it is now; ErrStale if that changes.
 func (s *Service) signInUser(ctx context.Context, r personal.SignInRequest) (personal.OpenedSession, error) {
-	found, err := s.store.Account(ctx, r.UserID)
+	account, err := s.store.Account(ctx, r.UserID)
 	if err != nil {
 		return personal.OpenedSession{}, failWith(personal.CodeNotFound, "finding an account", err)
 	}
-	account := found.login()
 	if code := account.refusal(); code != "" {
 		if err := s.charge(ctx, s.signInAccount(account.ID)); err != nil { // otherwise OpenSession charges it
 			return personal.OpenedSession{}, err
 		}
-		s.failed(ctx, found.LoginKey, account.ID)
+		s.failed(ctx, account.LoginKey, account.ID)
 		return personal.OpenedSession{}, refusal(code)
 	}
 	var opened personal.OpenedSession
 	open := func(code checkedCode) (in personal.SignedIn, err error) {
 		by := signInBy{method: r.Method, code: code}
-		by.proof, opened.Proof = s.proofSince(found.Account, r.AuthenticatedAt, code)
+		by.proof, opened.Proof = s.proofSince(account, r.AuthenticatedAt, code)
 		in, err = s.signIn(ctx, account, by)
 		if errors.Is(err, ErrStale) {
 			s.refund(ctx, code.charges) // it was not used
@@ -78,11 +77,11 @@ func (s *Service) signInUser(ctx context.Context, r personal.SignInRequest) (per
 		}
 		return opened, nil
 	}
-	address, err := s.callersAddress(ctx, AccountQuery{LoginKey: found.LoginKey})
+	address, err := s.callersAddress(ctx, AccountQuery{LoginKey: account.LoginKey})
 	if err != nil {
 		return personal.OpenedSession{}, err
 	}
-	in, code, err := s.signInWithCode(ctx, caller{account: found.Account}.owner(address), r.Code, open)
+	in, code, err := s.signInWithCode(ctx, caller{account: account}.owner(address), r.Code, open)
 	if err != nil {
 		return personal.OpenedSession{}, err
 	}

@@ -27,9 +27,9 @@ type spy struct {
 	disabled bool   // every account appears disabled
 }
 
-func (s *spy) FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.LoginAccount, error) {
+func (s *spy) FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.Account, error) {
 	if s.findErr != nil {
-		return accounts.LoginAccount{}, s.findErr
+		return accounts.Account{}, s.findErr
 	}
 	a, err := s.Store.FindAccount(ctx, q)
 	a.Disabled = a.Disabled || s.disabled

@@ -87,7 +87,7 @@ const secretBytes = 20
 
 // offersTwoFactor returns not_found unless second factors can be switched on and off.
 func (s *Service) offersTwoFactor() error {
-	if !s.settings.TwoFactor || s.settings.Keys == nil || s.settings.Keys.Primary() == "" {
+	if !s.settings.TwoFactor || s.settings.Keys.Primary() == "" {
 		return refusal(personal.CodeNotFound)
 	}
 	return nil

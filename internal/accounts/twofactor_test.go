@@ -210,7 +210,7 @@ func TestTwoFactor_OperationsExistOnlyWhenOffered(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, state := range map[string]struct {
-		keys  accounts.Keyring
+		keys  *seal.Keyring
 		offer bool
 		want  personal.Code
 	}{
@@ -242,7 +242,7 @@ func TestTwoFactor_IsNeededWhateverTheSettings(t *testing.T) {
 
 	keys := f.settings.Keys
 	key, other := keys.Primary(), keyring(t)
-	for _, lost := range []accounts.Keyring{nil, other} {
+	for _, lost := range []*seal.Keyring{nil, other} {
 		var log bytes.Buffer
 		f.settings.Keys = lost
 		f.service = accounts.New(f.settings, f.store, mustHasher(t, cheap), f.host, slog.New(slog.NewTextHandler(&log, nil)), f.worker.Wake)

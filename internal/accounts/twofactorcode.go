@@ -36,18 +36,6 @@ type Sealed struct {
 	Data []byte
 }
 
-// Keyring encrypts secrets of accounts with keys that the database does not have.
-type Keyring interface {
-	// Seal encrypts with the primary key. There must be one.
-	Seal(accountID int64, secret []byte) (key string, data []byte)
-	// Open decrypts what Seal returned for the same account, with the key of that id.
-	Open(accountID int64, key string, data []byte) ([]byte, error)
-	// Primary returns the id of the key that encrypts; "" without any key.
-	Primary() string
-	// Has reports whether there is the key of that id.
-	Has(key string) bool
-}
-
 // CodeUse is a code that was found right. The transaction that it authorises uses it up,
 // or fails with ErrCodeUsed. A recovery code makes it forget the account's refused codes. A
 // proof stands for the code, too. The zero value stands for an account without a second factor.
@@ -258,7 +246,7 @@ func (s *Service) chargesOfCode(ctx context.Context, owner codeOwner) []throttle
 // hasKey reports whether there is the key of a stored secret, and logs once a minute that
 // one is missing: users cannot sign in with their apps.
 func (s *Service) hasKey(ctx context.Context, key string) bool {
-	if s.settings.Keys != nil && s.settings.Keys.Has(key) {
+	if s.settings.Keys.Has(key) {
 		return true
 	}
 	if s.keyWarnings.Take(0, oncePerMinute, s.store.Now()) == 0 {

@@ -35,12 +35,12 @@ const MaxMismatches = 10
 // verificationRequired reports whether new accounts must confirm their e-mail before their
 // first sign-in.
 func (s *Service) verificationRequired() bool {
-	return s.settings.EmailVerification == VerificationRequired
+	return s.settings.EmailVerification == personal.VerificationRequired
 }
 
 // verifies reports whether users are asked to confirm their e-mail.
 func (s *Service) verifies() bool {
-	return s.settings.EmailVerification == VerificationOptional || s.verificationRequired()
+	return s.settings.EmailVerification == personal.VerificationOptional || s.verificationRequired()
 }
 
 // registerUnverified creates an account that waits for its e-mail to be confirmed.
@@ -188,7 +188,7 @@ func (s *Service) findUnverified(ctx context.Context, r recoveryJob) (accountID 
 	switch {
 	case err != nil:
 		return 0, err
-	case found && email.Key != "" && email.Key != account.Email.Key && email.Key != account.UnverifiedKey:
+	case found && email.Key != "" && email.Key != account.Email.Key && email.Key != account.Unverified.Key:
 		return 0, nil
 	case found:
 		return account.ID, nil

@@ -18,7 +18,7 @@ import (
 )
 
 func optional(s *accounts.Settings) {
-	s.EmailVerification = accounts.VerificationOptional
+	s.EmailVerification = personal.VerificationOptional
 	s.VerificationLifetime = 24 * time.Hour
 	s.RegistrationURL = "https://cms.example/verify#token={token}"
 }
@@ -26,7 +26,7 @@ func optional(s *accounts.Settings) {
 // requiring returns a fixture in which new accounts must confirm their e-mail.
 func requiring(t testing.TB, url string, adjust ...func(*accounts.Settings)) *fixture {
 	t.Helper()
-	f := newFixture(t, url, append(adjust, optional, func(s *accounts.Settings) { s.EmailVerification = accounts.VerificationRequired })...)
+	f := newFixture(t, url, append(adjust, optional, func(s *accounts.Settings) { s.EmailVerification = personal.VerificationRequired })...)
 	f.service.RequireVerification(true)
 	return f
 }
@@ -147,7 +147,7 @@ func TestVerification_OptionalMailsATokenAndSignsIn(t *testing.T) {
 
 func TestVerification_OffMailsNothing(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url, optional, func(s *accounts.Settings) { s.EmailVerification = accounts.VerificationOff })
+		f := newFixture(t, url, optional, func(s *accounts.Settings) { s.EmailVerification = personal.VerificationOff })
 		id := f.register(t, "ada").Credentials.UserID
 		f.resend(t, "ada", "")
 		f.setEmail(t, id, "ada@example.org")
@@ -211,7 +211,7 @@ func TestVerification_RequiredAccountWaitsUntilConfirmed(t *testing.T) {
 func TestVerification_RequiredRevealsNoAddress(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
-		f.settings.EmailVerification, f.settings.VerificationLifetime = accounts.VerificationOptional, 24*time.Hour
+		f.settings.EmailVerification, f.settings.VerificationLifetime = personal.VerificationOptional, 24*time.Hour
 		f.settings.Throttle.Register.Burst, f.settings.Throttle.TakenEmail.Burst = 100, 1
 		counter := &statementCounter{}
 		f.service = f.serve(counter.open(t, f, url), h)
@@ -452,7 +452,7 @@ func TestVerification_ResendFindsOnlyTheUnconfirmed(t *testing.T) {
 
 func TestVerification_ResendHasTheLimitsOfRecovery(t *testing.T) {
 	f, _ := guarded(t, testdb.SQLite(t))
-	f.settings.EmailVerification = accounts.VerificationOptional
+	f.settings.EmailVerification = personal.VerificationOptional
 	f.settings.Throttle.Recover.Burst, f.settings.Throttle.Recover.Every = 2, time.Hour
 	f.service = f.serve(f.store, mustHasher(t, cheap))
 	ctx := at(t, "203.0.113.1")
@@ -574,7 +574,7 @@ func TestVerification_DeletionRemovesRequests(t *testing.T) {
 func TestVerification_RefusedSignInCostsWhatADisabledOneDoes(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
-		f.settings.EmailVerification = accounts.VerificationOptional
+		f.settings.EmailVerification = personal.VerificationOptional
 		f.settings.Throttle.Register.Burst, f.settings.Throttle.SignInAccount.Burst = 100, 2
 		counter := &statementCounter{}
 		f.service = f.serve(counter.open(t, f, url), h)

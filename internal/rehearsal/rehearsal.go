@@ -178,12 +178,12 @@ func Run(ctx context.Context, c Config) (pluginrpc.Rehearsal, error) {
 
 // requiresVerification reports whether a sign-in needs a verified e-mail.
 func (r *run) requiresVerification() bool {
-	return r.Settings.EmailVerification == accounts.VerificationRequired
+	return r.Settings.EmailVerification == personal.VerificationRequired
 }
 
 // offersTwoFactor reports whether users can switch a second factor on.
 func (r *run) offersTwoFactor() bool {
-	return r.Settings.TwoFactor && r.Settings.Keys != nil && r.Settings.Keys.Primary() != ""
+	return r.Settings.TwoFactor && r.Settings.Keys.Primary() != ""
 }
 
 // serve makes the service that is rehearsed, and its client.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -483,7 +482,7 @@ func (r *run) notice(c *check, op personal.OperationName, kind mailtext.Kind, to
 
 // verification confirms the address of the other user.
 func (r *run) verification(c *check) {
-	if v := r.Settings.EmailVerification; v != accounts.VerificationOptional && v != accounts.VerificationRequired {
+	if v := r.Settings.EmailVerification; v != personal.VerificationOptional && v != personal.VerificationRequired {
 		c.skip("registration.email_verification is off")
 		return
 	}

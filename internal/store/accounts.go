@@ -15,16 +15,12 @@ import (
 const insertTries = 3
 
 // FindAccount implements accounts.SignInStore.
-func (s *Store) FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.LoginAccount, error) {
+func (s *Store) FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.Account, error) {
 	var row accountRow
-	err := s.scan(ctx, "find an account", raw(s.read, `SELECT id, email, email_key, verified_key, password_hash, credential_version,
+	err := s.scan(ctx, "find an account", raw(s.read, `SELECT id, email, email_key, email_verified, password_hash, credential_version,
 			disabled, unverified_key, two_factor_secret, two_factor_key, two_factor_step FROM personal_accounts a WHERE `+matches+" LIMIT 1",
 		matchedBy(q)...), &row)
-	return accounts.LoginAccount{
-		ID: row.ID, Email: accounts.Email{Address: row.Email, Key: row.EmailKey}, EmailVerified: row.verified(),
-		PasswordHash: row.PasswordHash, CredentialVersion: row.CredentialVersion, Disabled: row.Disabled,
-		UnverifiedKey: row.UnverifiedKey, TwoFactor: row.twoFactor(),
-	}, err
+	return row.account(), err
 }
 
 // matches is the condition for the account that a query finds.

@@ -285,14 +285,14 @@ func caseVariants(text string) []string {
 }
 
 // Account implements accounts.AdministrationStore.
-func (s *Store) Account(ctx context.Context, id int64) (accounts.SeenAccount, error) {
+func (s *Store) Account(ctx context.Context, id int64) (accounts.Account, error) {
 	var row accountRow
 	err := s.scan(ctx, "find an account by its id", where(s.read, s.selectSeen(&row), "a.id = ?", id))
 	return row.seen(), err
 }
 
 // Accounts implements accounts.AdministrationStore.
-func (s *Store) Accounts(ctx context.Context, ids []int64) ([]accounts.SeenAccount, error) {
+func (s *Store) Accounts(ctx context.Context, ids []int64) ([]accounts.Account, error) {
 	var rows []accountRow
 	err := s.scan(ctx, "find accounts by their ids", s.selectSeen(&rows).Where("a.id IN (?)", bun.List(ids)))
 	return convert(rows, (*accountRow).seen), err

@@ -79,7 +79,7 @@ func TestErrors_ContextErrorIsKept(t *testing.T) {
 		if _, err := s.FindAccount(ctx, accounts.AccountQuery{LoginKey: "a"}); !errors.Is(err, context.Canceled) {
 			t.Errorf("a query: got %v, want context.Canceled", err)
 		}
-		if err := s.RevokeSessions(ctx, 1); !errors.Is(err, context.Canceled) {
+		if err := s.RevokeSessions(ctx, 1, false); !errors.Is(err, context.Canceled) {
 			t.Errorf("a transaction: got %v, want context.Canceled", err)
 		}
 		if err := s.Health(t.Context()); err != nil {

@@ -100,10 +100,9 @@ func (s *Store) lockLinking(ctx context.Context, tx bun.Tx, l accounts.LinkIdent
 
 // waysIn returns the ways into a locked account.
 func waysIn(ctx context.Context, tx bun.Tx, account accountRow) (ways accounts.WaysIn, err error) {
+	ways.Used = account.LastSignIn != 0
 	err = tx.NewRaw(`SELECT (SELECT count(*) FROM personal_passkeys WHERE account_id = ?0),
-			(SELECT count(*) FROM personal_identities WHERE account_id = ?0),
-			EXISTS (SELECT 1 FROM personal_sessions WHERE account_id = ?0)`, account.ID).Scan(ctx, &ways.Passkeys, &ways.Identities, &ways.Used)
-	ways.Used = ways.Used || account.HadSession
+			(SELECT count(*) FROM personal_identities WHERE account_id = ?0)`, account.ID).Scan(ctx, &ways.Passkeys, &ways.Identities)
 	return ways, err
 }
 
@@ -115,14 +114,10 @@ func selectIdentity(db bun.IDB, i personal.Identity) *bun.RawQuery {
 }
 
 // FindIdentity implements accounts.IdentityStore.
-func (s *Store) FindIdentity(ctx context.Context, i personal.Identity) (accounts.StoredIdentity, accounts.Account, error) {
-	const doing = "find an identity"
+func (s *Store) FindIdentity(ctx context.Context, i personal.Identity) (accountID int64, err error) {
 	var found identityRow
-	if err := s.scan(ctx, doing, selectIdentity(s.read, i), &found); err != nil {
-		return accounts.StoredIdentity{}, accounts.Account{}, err
-	}
-	account, err := s.Account(ctx, found.AccountID)
-	return found.identity(), account.Account, err
+	err = s.scan(ctx, "find an identity", selectIdentity(s.read, i), &found)
+	return found.AccountID, err
 }
 
 // Identities implements accounts.IdentityStore.
@@ -152,7 +147,7 @@ func (s *Store) UnlinkIdentity(ctx context.Context, u accounts.LinkIdentity) err
 		if err := u.May(account.account(), left); err != nil {
 			return err
 		}
-		_, err = exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ? AND method NOT IN (?)", // nor NULL
+		_, err = exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ? AND method NOT IN (?)",
 			account.ID, bun.List(accounts.ModuleMethods))
 		if err != nil {
 			return err

@@ -203,7 +203,7 @@ func (s *Store) RedeemRecovery(
 			return err
 		}
 		_, err = exec(ctx, tx, `UPDATE personal_accounts
-			SET password_hash = ?, credential_version = credential_version + 1, verified_key = email_key, updated = ? WHERE id = ?`,
+			SET password_hash = ?, credential_version = credential_version + 1, email_verified = TRUE, updated = ? WHERE id = ?`,
 			hash, at(s.Now()), row.AccountID)
 		if err != nil {
 			return err
@@ -250,10 +250,10 @@ func (s *Store) setEmail(ctx context.Context, tx bun.Tx, before accounts.Account
 	err := execOne(ctx, tx, taken, `UPDATE personal_accounts SET
 			login = CASE WHEN login_key = email_key THEN ? ELSE login END,
 			login_key = CASE WHEN login_key = email_key THEN ? ELSE login_key END,
-			email = ?, email_key = ?, verified_key = CASE WHEN ? THEN ? END, unverified_email = '', unverified_key = NULL, updated = ?
+			email = ?, email_key = ?, email_verified = ?, unverified_email = '', unverified_key = NULL, updated = ?
 		WHERE id = ? AND NOT EXISTS (SELECT 1 FROM personal_accounts other
 			WHERE other.id <> ? AND (other.email_key = ? OR other.login_key = ?))`,
-		email.Address, key, email.Address, key, verified, key, at(s.Now()), before.ID, before.ID, key, key)
+		email.Address, key, email.Address, key, verified, at(s.Now()), before.ID, before.ID, key, key)
 	if isUniqueViolation(err) {
 		return taken
 	}

@@ -65,17 +65,17 @@ func (s *Store) FindPasskey(ctx context.Context, credentialID []byte, attempt [3
 		UserHandle []byte
 		Used       bool
 
-		LoginKey, Email, EmailKey, VerifiedKey, PasswordHash, UnverifiedKey string
+		LoginKey, Email, EmailKey, PasswordHash, UnverifiedKey string
 
 		AccountVersion  int64
+		EmailVerified   bool
 		Disabled        bool
 		TwoFactorSecret []byte
 		TwoFactorKey    string
 		TwoFactorStep   int64
 	}
 	// The user fields are not read: the time would reveal how many the user has filled in.
-	err := s.scan(ctx, "find a passkey", s.read.NewRaw(`SELECT p.*, a.user_handle, a.login_key, a.email, coalesce(a.email_key, '') AS email_key,
-			coalesce(a.verified_key, '') AS verified_key, a.password_hash, coalesce(a.unverified_key, '') AS unverified_key,
+	err := s.scan(ctx, "find a passkey", s.read.NewRaw(`SELECT p.*, a.user_handle, a.login_key, a.email, a.email_key, a.email_verified, a.password_hash, a.unverified_key,
 			a.credential_version AS account_version, a.disabled, a.two_factor_secret, a.two_factor_key, a.two_factor_step,
 			EXISTS (SELECT 1 FROM personal_used_attempts WHERE digest = ?) AS used
 		FROM personal_passkeys p JOIN personal_accounts a ON a.id = p.account_id WHERE p.credential_id = ?`, attempt[:], credentialID), &row)
@@ -83,7 +83,7 @@ func (s *Store) FindPasskey(ctx context.Context, credentialID []byte, attempt [3
 		return accounts.Passkey{}, accounts.Account{}, false, err
 	}
 	account := accountRow{
-		ID: row.AccountID, LoginKey: row.LoginKey, Email: row.Email, EmailKey: row.EmailKey, VerifiedKey: row.VerifiedKey,
+		ID: row.AccountID, LoginKey: row.LoginKey, Email: row.Email, EmailKey: row.EmailKey, EmailVerified: row.EmailVerified,
 		PasswordHash: row.PasswordHash, CredentialVersion: row.AccountVersion, Disabled: row.Disabled, UnverifiedKey: row.UnverifiedKey,
 		TwoFactorSecret: row.TwoFactorSecret, TwoFactorKey: row.TwoFactorKey, TwoFactorStep: row.TwoFactorStep,
 	}

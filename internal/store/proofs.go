@@ -10,8 +10,8 @@ import (
 
 // SetProof implements accounts.ProofStore. The columns have no index, so on PostgreSQL the write
 // changes none.
-func (s *Store) SetProof(ctx context.Context, accountID, sessionID int64, p accounts.Proof, by accounts.ProofBy,
-	jobs ...accounts.NewJob) error {
+func (s *Store) SetProof(ctx context.Context, accountID, sessionID int64, p accounts.Proof, code accounts.CodeUse,
+	by accounts.PasskeyUse, jobs ...accounts.NewJob) error {
 	return s.inTx(ctx, "store a proof", func(ctx context.Context, tx bun.Tx) error {
 		if _, err := s.lockCredentials(ctx, tx, accountID, p.CredentialVersion); err != nil {
 			return err
@@ -24,10 +24,10 @@ func (s *Store) SetProof(ctx context.Context, accountID, sessionID int64, p acco
 		if err != nil {
 			return err
 		}
-		if err := s.useCode(ctx, tx, accountID, by.Code); err != nil {
+		if err := s.useCode(ctx, tx, accountID, code); err != nil {
 			return err
 		}
-		if err := s.usePasskey(ctx, tx, accountID, by.Passkey); err != nil {
+		if err := s.usePasskey(ctx, tx, accountID, by); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)

@@ -72,7 +72,7 @@ type accountRow struct {
 	Created, Updated  micros
 
 	Locale          string
-	VerifiedKey     string `bun:",nullzero"` // the e-mail that was confirmed
+	EmailVerified   bool
 	UnverifiedEmail string
 	UnverifiedKey   string `bun:",nullzero"` // not unique
 	EraseAt         micros
@@ -81,16 +81,14 @@ type accountRow struct {
 	TwoFactorKey    string
 	TwoFactorStep   int64
 
-	HadSession bool `bun:",nullzero"` // a session was opened by another method than a password
-
-	LastSignIn micros `bun:",nullzero"`
+	LastSignIn micros
 
 	LastSeen      micros `bun:",scanonly"` // the latest of its sessions, if the query asks for it
 	RecoveryCodes []byte `bun:",scanonly"` // see dialect.codes, likewise
 }
 
 func newAccountRow(a accounts.Account) accountRow {
-	row := accountRow{
+	return accountRow{
 		Login: a.Login, LoginKey: a.LoginKey, Name: a.Name,
 		Email: a.Email.Address, EmailKey: a.Email.Key,
 		PasswordHash: a.PasswordHash, CredentialVersion: a.CredentialVersion,
@@ -98,17 +96,10 @@ func newAccountRow(a accounts.Account) accountRow {
 		Created: at(a.Created), Updated: at(a.Updated),
 		Locale:          a.Locale,
 		UnverifiedEmail: a.Unverified.Address, UnverifiedKey: a.Unverified.Key,
-		EraseAt: at(a.EraseAt),
+		EraseAt: at(a.EraseAt), EmailVerified: a.EmailVerified,
+		TwoFactorSecret: a.TwoFactor.Secret.Data, TwoFactorKey: a.TwoFactor.Secret.Key, TwoFactorStep: a.TwoFactor.Step,
 	}
-	row.setTwoFactor(a.TwoFactor)
-	if a.EmailVerified {
-		row.VerifiedKey = row.EmailKey
-	}
-	return row
 }
-
-// verified reports whether the e-mail was confirmed.
-func (r *accountRow) verified() bool { return r.VerifiedKey != "" && r.VerifiedKey == r.EmailKey }
 
 func (r *accountRow) account() accounts.Account {
 	return accounts.Account{
@@ -117,7 +108,7 @@ func (r *accountRow) account() accounts.Account {
 		PasswordHash: r.PasswordHash, CredentialVersion: r.CredentialVersion,
 		Fields: userfields.Values(r.Fields), Disabled: r.Disabled,
 		Created: r.Created.time(), Updated: r.Updated.time(),
-		Locale: r.Locale, EmailVerified: r.verified(),
+		Locale: r.Locale, EmailVerified: r.EmailVerified,
 		Unverified: accounts.Email{Address: r.UnverifiedEmail, Key: r.UnverifiedKey},
 		EraseAt:    r.EraseAt.time(),
 		TwoFactor:  r.twoFactor(),
@@ -128,12 +119,11 @@ func (r *accountRow) twoFactor() accounts.TwoFactor {
 	return accounts.TwoFactor{Secret: accounts.Sealed{Key: r.TwoFactorKey, Data: r.TwoFactorSecret}, Step: r.TwoFactorStep}
 }
 
-func (r *accountRow) setTwoFactor(t accounts.TwoFactor) {
-	r.TwoFactorSecret, r.TwoFactorKey, r.TwoFactorStep = t.Secret.Data, t.Secret.Key, t.Step
-}
-
-func (r *accountRow) seen() accounts.SeenAccount {
-	return accounts.SeenAccount{Account: r.account(), LastSeen: r.LastSeen.time(), LastSignIn: r.LastSignIn.time()}
+// seen is account for a query that asks when the account was used.
+func (r *accountRow) seen() accounts.Account {
+	a := r.account()
+	a.LastSeen, a.LastSignIn = r.LastSeen.time(), r.LastSignIn.time()
+	return a
 }
 
 type sessionRow struct {
@@ -261,6 +251,6 @@ type auditRow struct {
 	Actor              personal.Actor
 	ActorName          string
 	Fields             string // the names of what was changed, separated by spaces
-	Method             string `bun:",nullzero"`
-	Removed            int    `bun:",nullzero"` // see personal.Event.Count
+	Method             string
+	Removed            int // see personal.Event.Count
 }

@@ -290,7 +290,7 @@ func (s *Store) FindSession(ctx context.Context, selector token.Selector, part a
 // findColumns are the columns that FindSession reads, except with WholeAccount.
 var findColumns = [...]string{
 	accounts.AccountState:   stateColumns,
-	accounts.AccountProfile: stateColumns + ", a.login, a.name, a.email, a.fields, coalesce(a.verified_key = a.email_key, FALSE), a.two_factor_key",
+	accounts.AccountProfile: stateColumns + ", a.login, a.name, a.email, a.fields, a.email_verified, a.two_factor_key",
 }
 
 const stateColumns = "s.selector, s.id, s.account_id, s.chain_key, s.newest, s.created, s.rotated, s.used, s.last_seen, s.rotations, s.marks, a.disabled"
@@ -360,14 +360,13 @@ func scanSessions(rows *sql.Rows, part accounts.AccountPart, f func(token.Select
 	defer rows.Close()
 	var row sessionRow
 	var account accountRow
-	var verified bool
 	var selector token.Selector
 	var chainKey token.ChainKey
 	var current [32]byte
 	into := []any{
 		fixed(selector[:]), &row.ID, &row.AccountID, fixed(chainKey[:]), fixed(current[:]),
 		(*int64)(&row.Created), (*int64)(&row.Rotated), (*int64)(&row.Used), (*int64)(&row.LastSeen), &row.Rotations, &row.Marks,
-		&account.Disabled, &account.Login, &account.Name, &account.Email, &account.Fields, &verified, &account.TwoFactorKey,
+		&account.Disabled, &account.Login, &account.Name, &account.Email, &account.Fields, &account.EmailVerified, &account.TwoFactorKey,
 	}
 	if part == accounts.AccountState {
 		into = into[:12]
@@ -379,9 +378,7 @@ func scanSessions(rows *sql.Rows, part accounts.AccountPart, f func(token.Select
 		account.ID = row.AccountID
 		session := row.session()
 		session.Selector, session.ChainKey, session.Current = selector, chainKey, current
-		found := foundSession{session, account.account()}
-		found.account.EmailVerified = verified
-		f(selector, found)
+		f(selector, foundSession{session, account.account()})
 	}
 	return rows.Err()
 }

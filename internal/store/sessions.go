@@ -10,7 +10,6 @@ import (
 	"github.com/uptrace/bun/schema"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/shared/personal"
 )
 
 // lastSignInAccuracy is how much later than the stored last sign-in of an account another one
@@ -58,9 +57,6 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 		writes := []schema.QueryAppender{removeSurplus(tx, o), tx.NewInsert().Model(&session).Returning("NULL")}
 		if o.Session.Proof != (accounts.Proof{}) {
 			writes = append(writes, setProof(tx, o.Session.Proof, "selector = ?", session.Selector))
-		}
-		if o.Session.Method != personal.MethodPassword && !row.HadSession { // an account with a password is no new one anyway
-			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET had_session = TRUE WHERE id = ?", row.ID))
 		}
 		if now.Sub(row.LastSignIn.time()) >= lastSignInAccuracy {
 			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET last_sign_in = ? WHERE id = ?", at(now), row.ID))
@@ -164,16 +160,7 @@ func (s *Store) RevokeStolenSession(ctx context.Context, stolen accounts.Session
 
 // RevokeSessions implements accounts.SessionStore. The lock orders it with
 // sign-ins, and with others that delete the same rows in another order.
-func (s *Store) RevokeSessions(ctx context.Context, accountID int64, jobs ...accounts.NewJob) error {
-	return s.revokeSessions(ctx, accountID, false, jobs)
-}
-
-// RevokeSessionsVoidingAddresses implements accounts.SessionStore.
-func (s *Store) RevokeSessionsVoidingAddresses(ctx context.Context, accountID int64, jobs ...accounts.NewJob) error {
-	return s.revokeSessions(ctx, accountID, true, jobs)
-}
-
-func (s *Store) revokeSessions(ctx context.Context, accountID int64, void bool, jobs []accounts.NewJob) error {
+func (s *Store) RevokeSessions(ctx context.Context, accountID int64, void bool, jobs ...accounts.NewJob) error {
 	return s.inTx(ctx, "revoke all sessions", func(ctx context.Context, tx bun.Tx) error {
 		if _, err := s.lockAccount(ctx, tx, accountID); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err

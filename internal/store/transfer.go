@@ -131,7 +131,7 @@ func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.
 		return nil
 	}
 	const columns = "id, login, login_key, name, email, email_key, password_hash, credential_version, fields, disabled, created, updated, " +
-		"locale, verified_key, erase_at"
+		"locale, email_verified, erase_at"
 	var rows []string
 	var args []any
 	var maxID int64
@@ -144,7 +144,7 @@ func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.
 		rows = append(rows, "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
 		args = append(args, id, row.Login, row.LoginKey, row.Name, row.Email, bun.NullZero(row.EmailKey),
 			row.PasswordHash, row.CredentialVersion, row.Fields, row.Disabled, row.Created, row.Updated,
-			row.Locale, bun.NullZero(row.VerifiedKey), row.EraseAt)
+			row.Locale, row.EmailVerified, row.EraseAt)
 		maxID = max(maxID, batch[i].ID)
 	}
 	if maxID > 0 && s.raiseID != "" { // else the database could assign an imported id again
@@ -379,8 +379,6 @@ func (s *Store) AccountsAfter(ctx context.Context, id int64, n int) ([]transfer.
 	return page, s.addStoredWaysIn(ctx, page)
 }
 
-const ofPage = " w JOIN personal_accounts a ON a.id = w.account_id WHERE w.account_id BETWEEN ? AND ? ORDER BY w.account_id, "
-
 // addStoredWaysIn reads the passkeys and the identities of a page of accounts.
 func (s *Store) addStoredWaysIn(ctx context.Context, page []transfer.StoredAccount) error {
 	if len(page) == 0 {
@@ -398,8 +396,8 @@ func (s *Store) addStoredWaysIn(ctx context.Context, page []transfer.StoredAccou
 		passkeyRow
 		UserHandle []byte
 	}
-	err := s.scan(ctx, "read passkeys", s.read.NewRaw("SELECT w.*, a.user_handle FROM personal_passkeys"+ofPage+"w.id",
-		first, last), &keys)
+	err := s.scan(ctx, "read passkeys", s.read.NewRaw(`SELECT w.*, a.user_handle FROM personal_passkeys w JOIN personal_accounts a ON a.id = w.account_id
+		WHERE w.account_id BETWEEN ? AND ? ORDER BY w.account_id, w.id`, first, last), &keys)
 	if err != nil {
 		return err
 	}
@@ -467,40 +465,19 @@ type AccountStates struct {
 // CountAccountStates returns the numbers of accounts. It reads the whole table.
 func (s *Store) CountAccountStates(ctx context.Context) (n AccountStates, err error) {
 	err = s.scan(ctx, "count accounts by state", s.read.NewRaw(`SELECT
-		count(CASE WHEN email_key <> coalesce(verified_key, '') THEN 1 END),
+		count(CASE WHEN email_key IS NOT NULL AND NOT email_verified THEN 1 END),
 		count(unverified_key),
 		count(CASE WHEN erase_at > 0 AND disabled THEN 1 END)
 		FROM personal_accounts`), &n.Unconfirmed, &n.Waiting, &n.Leaving)
 	return n, err
 }
 
-// UsageData implements transfer.PersonSource. The lists are short: sign-ins and
-// requests for mails are limited.
-func (s *Store) UsageData(ctx context.Context, accountID int64) (u transfer.UsageData, err error) {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	read := func(query string) (rows []usageRow) {
-		if err == nil {
-			err = s.scan(ctx, "read the usage of an account", s.read.NewRaw(query, accountID), &rows)
-		}
-		return rows
-	}
-	known := read("SELECT place AS text, seen AS time FROM personal_places WHERE account_id = ? ORDER BY seen, place")
-	tokens := read("SELECT email AS text, expires AS time FROM personal_mail_tokens WHERE account_id = ? AND purpose = 'email' ORDER BY expires, digest")
-	signIn := read("SELECT last_sign_in AS time FROM personal_accounts WHERE id = ? AND last_sign_in IS NOT NULL")
-	if len(signIn) > 0 {
-		u.LastSignIn = signIn[0].Time.time()
-	}
-	return transfer.UsageData{
-		LastSignIn: u.LastSignIn,
-		KnownAddresses: convert(known, func(r *usageRow) transfer.KnownAddress {
-			return transfer.KnownAddress{Address: r.Text, LastSeen: r.Time.time()}
-		}),
-		NewEmails: convert(tokens, func(r *usageRow) transfer.NewEmail { return transfer.NewEmail{Email: r.Text, Expires: r.Time.time()} }),
-	}, err
-}
-
-type usageRow struct {
-	Text string
-	Time micros
+// NewEmails implements transfer.PersonSource.
+func (s *Store) NewEmails(ctx context.Context, accountID int64) ([]transfer.NewEmail, error) {
+	var rows []mailTokenRow
+	err := s.scan(ctx, "read unconfirmed addresses", s.read.NewSelect().Model(&rows).
+		Where("t.account_id = ?", accountID).Where("t.purpose = ?", accounts.PurposeEmail).Order("t.expires", "t.digest"))
+	return convert(rows, func(r *mailTokenRow) transfer.NewEmail {
+		return transfer.NewEmail{Email: r.Email, Expires: r.Expires.time()}
+	}), err
 }

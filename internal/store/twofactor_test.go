@@ -23,7 +23,7 @@ func TestTwoFactor_RowsEndWithSessionAndAccount(t *testing.T) {
 		none := func(accounts.Account, outbox.Job) []byte { return nil }
 		for name, end := range map[string]func(account, session int64) error{
 			"a sign-out":    func(account, session int64) error { return s.RevokeSession(t.Context(), account, session) },
-			"all sign-outs": func(account, _ int64) error { return s.RevokeSessions(t.Context(), account) },
+			"all sign-outs": func(account, _ int64) error { return s.RevokeSessions(t.Context(), account, false) },
 			"a disabling":   func(account, _ int64) error { return s.SetDisabled(t.Context(), account, true) },
 			"revoke-all":    func(int64, int64) error { _, err := s.RevokeAll(t.Context()); return err },
 			"a removal":     func(account, _ int64) error { return s.RemoveTwoFactor(t.Context(), account, false, noJobs) },

@@ -32,7 +32,7 @@ func (s *Store) RedeemVerification(ctx context.Context, digest [32]byte, loginKe
 		}
 		switch row.EmailKey {
 		case row.Account.EmailKey:
-			_, err = exec(ctx, tx, "UPDATE personal_accounts SET verified_key = email_key, updated = ? WHERE id = ?", at(s.Now()), row.AccountID)
+			_, err = exec(ctx, tx, "UPDATE personal_accounts SET email_verified = TRUE, updated = ? WHERE id = ?", at(s.Now()), row.AccountID)
 		case row.Account.UnverifiedKey:
 			err = s.setEmail(ctx, tx, row.Account.account(), accounts.Email{Address: row.Email, Key: row.EmailKey}, true)
 		default:

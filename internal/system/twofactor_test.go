@@ -77,7 +77,7 @@ func (s *system) newSecured(t testing.TB) secured {
 // verifyEmail makes the e-mail of a user count as confirmed.
 func (s *system) verifyEmail(t testing.TB, u user) {
 	t.Helper()
-	execute(t, s.database, fmt.Sprintf("UPDATE personal_accounts SET verified_key = email_key WHERE id = %d", u.ID))
+	execute(t, s.database, fmt.Sprintf("UPDATE personal_accounts SET email_verified = TRUE WHERE id = %d", u.ID))
 }
 
 func (s *system) beginTwoFactor(t testing.TB, u user) authenticator {

@@ -29,11 +29,11 @@ func Populate(t testing.TB, url string, n int, fields string) {
 		selector, secret, object = "int8send(id)", "decode(repeat('00', 32), 'hex')", "jsonb"
 	}
 	for _, statement := range []string{
-		fmt.Sprintf(`INSERT INTO personal_accounts (login, login_key, name, email, email_key, verified_key,
+		fmt.Sprintf(`INSERT INTO personal_accounts (login, login_key, name, email, email_key, email_verified,
 				password_hash, credential_version, fields, disabled, created, updated)
 			WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
 			SELECT 'User' || i, 'user' || i, 'Иван Petrov ' || i, 'user' || i || '@example.org', 'user' || i || '@example.org',
-				'user' || i || '@example.org', '', 1, CAST(%s AS %s), i <= %d, 1700000000000000 + i, 1700000000000000 + i
+				TRUE, '', 1, CAST(%s AS %s), i <= %d, 1700000000000000 + i, 1700000000000000 + i
 			FROM n ORDER BY i`, n, fields, object, DisabledOfPopulation),
 		fmt.Sprintf(`INSERT INTO personal_sessions (account_id, selector, chain_key, newest, created, rotated, used, last_seen, address, agent, method)
 			SELECT id, %s, %s, %[2]s, created, created, created, created, '192.0.2.1', 'Mozilla/5.0', 'password'

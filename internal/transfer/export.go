@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -219,16 +220,12 @@ type PersonSource interface {
 	Passkeys(ctx context.Context, accountID int64) ([]accounts.Passkey, error)
 	// Identities returns the identities of an account, the latest first.
 	Identities(ctx context.Context, accountID int64) ([]accounts.StoredIdentity, error)
-	// UsageData returns the other stored data of an account, in the order of time.
-	UsageData(ctx context.Context, accountID int64) (UsageData, error)
+	// KnownAddresses returns the known addresses of an account, the last seen first.
+	KnownAddresses(ctx context.Context, accountID int64) ([]personal.KnownAddress, error)
+	// NewEmails returns the addresses that an account's user has not confirmed yet, in the order
+	// in which their confirmations expire.
+	NewEmails(ctx context.Context, accountID int64) ([]NewEmail, error)
 	AuditSource
-}
-
-// UsageData is the data that the use of an account leaves, besides sessions and events.
-type UsageData struct {
-	LastSignIn     time.Time      `json:"last_sign_in,omitzero"` // written at most once a day
-	KnownAddresses []KnownAddress `json:"places"`
-	NewEmails      []NewEmail     `json:"new_emails"`
 }
 
 // KnownAddress is an address, or a network, that the user has signed in from.
@@ -247,12 +244,14 @@ type NewEmail struct {
 // follows it; there may be too many events to hold in memory.
 type person struct {
 	exported
-	TwoFactor       bool               `json:"two_factor,omitempty"`       // in place of the secret
-	UnverifiedEmail string             `json:"unverified_email,omitempty"` // that must be confirmed before the first sign-in
-	Sessions        []exportedSession  `json:"sessions"`
-	Passkeys        []personal.Passkey `json:"passkeys,omitempty"` // without the keys
-	UsageData
-	Identities []personal.LinkedIdentity `json:"identities"`
+	TwoFactor       bool                      `json:"two_factor,omitempty"`       // in place of the secret
+	UnverifiedEmail string                    `json:"unverified_email,omitempty"` // that must be confirmed before the first sign-in
+	Sessions        []exportedSession         `json:"sessions"`
+	Passkeys        []personal.Passkey        `json:"passkeys,omitempty"`    // without the keys
+	LastSignIn      time.Time                 `json:"last_sign_in,omitzero"` // written at most once a day
+	KnownAddresses  []KnownAddress            `json:"places"`
+	NewEmails       []NewEmail                `json:"new_emails"`
+	Identities      []personal.LinkedIdentity `json:"identities"`
 }
 
 type exportedSession struct {
@@ -271,7 +270,10 @@ func ExportPerson(ctx context.Context, from PersonSource, query Query, w io.Writ
 		return fmt.Errorf("finding the account: %w", err)
 	}
 	a.PasswordHash = ""
-	data := person{TwoFactor: a.TwoFactor.On(), UnverifiedEmail: a.Unverified.Address, Sessions: []exportedSession{}}
+	data := person{
+		TwoFactor: a.TwoFactor.On(), UnverifiedEmail: a.Unverified.Address, LastSignIn: a.LastSignIn, Sessions: []exportedSession{},
+		KnownAddresses: []KnownAddress{}, Identities: []personal.LinkedIdentity{},
+	}
 	if data.exported, err = export(a); err != nil {
 		return fmt.Errorf("writing the account: %w", err)
 	}
@@ -287,14 +289,20 @@ func ExportPerson(ctx context.Context, from PersonSource, query Query, w io.Writ
 		return fmt.Errorf("reading passkeys: %w", err)
 	}
 	data.Passkeys = describePasskeys(passkeys)
-	if data.UsageData, err = from.UsageData(ctx, a.ID); err != nil {
-		return fmt.Errorf("reading known addresses and mails: %w", err)
+	known, err := from.KnownAddresses(ctx, a.ID)
+	if err != nil {
+		return fmt.Errorf("reading known addresses: %w", err)
+	}
+	for _, k := range slices.Backward(known) {
+		data.KnownAddresses = append(data.KnownAddresses, KnownAddress(k))
+	}
+	if data.NewEmails, err = from.NewEmails(ctx, a.ID); err != nil {
+		return fmt.Errorf("reading unconfirmed addresses: %w", err)
 	}
 	identities, err := from.Identities(ctx, a.ID)
 	if err != nil {
 		return fmt.Errorf("reading identities: %w", err)
 	}
-	data.Identities = []personal.LinkedIdentity{}
 	for i := range identities {
 		data.Identities = append(data.Identities, describeIdentity(&identities[i]))
 	}

@@ -85,7 +85,7 @@ func readFactor(value json.RawMessage) (*importedFactor, error) {
 func (m *Import) openFactor(f *importedFactor) (refused string) {
 	var reasons []string
 	var err error
-	if m.Keys == nil || !m.Keys.Has(f.Secret.Key) {
+	if !m.Keys.Has(f.Secret.Key) {
 		reasons = append(reasons, fmt.Sprintf("two_factor: the key %.40q encrypts the secret: give the file that has this key with --secret-key",
 			f.Secret.Key))
 	} else if f.secret, err = m.Keys.Open(f.AccountID, f.Secret.Key, f.Secret.Data); err != nil {

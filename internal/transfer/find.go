@@ -11,8 +11,8 @@ import (
 
 // AccountSource finds accounts.
 type AccountSource interface {
-	FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.LoginAccount, error)
-	Account(ctx context.Context, id int64) (accounts.SeenAccount, error)
+	FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.Account, error)
+	Account(ctx context.Context, id int64) (accounts.Account, error)
 }
 
 // Query names an account.
@@ -50,13 +50,13 @@ func FindAccount(ctx context.Context, from AccountSource, q Query) (accounts.Acc
 	numbered, err := from.Account(ctx, id)
 	switch {
 	case nameErr != nil: // no login
-		return numbered.Account, err
+		return numbered, err
 	case errors.Is(err, accounts.ErrNotFound):
 		return named, nil
 	case err != nil:
 		return accounts.Account{}, err
 	}
-	return accounts.Account{}, &AmbiguousError{q.Text, named, numbered.Account}
+	return accounts.Account{}, &AmbiguousError{q.Text, named, numbered}
 }
 
 // findNamed finds an account by its e-mail or its login.
@@ -65,7 +65,7 @@ func findNamed(ctx context.Context, from AccountSource, text string) (accounts.A
 	if key, code := accounts.LoginKey(text); code == "" {
 		login = key
 	}
-	a, err := accounts.LoginAccount{}, accounts.ErrNotFound
+	a, err := accounts.Account{}, accounts.ErrNotFound
 	if email, code := accounts.ParseEmail(text); code == "" {
 		login = email.Key
 		a, err = from.FindAccount(ctx, accounts.AccountQuery{EmailKey: email.Key})
@@ -76,6 +76,5 @@ func findNamed(ctx context.Context, from AccountSource, text string) (accounts.A
 	if err != nil {
 		return accounts.Account{}, err
 	}
-	seen, err := from.Account(ctx, a.ID)
-	return seen.Account, err
+	return from.Account(ctx, a.ID)
 }

@@ -111,7 +111,7 @@ func account(t *testing.T, s *store.Store, login string) accounts.Account {
 	if err != nil {
 		t.Fatalf("%s: %v", login, err)
 	}
-	return a.Account
+	return a
 }
 
 func export(t *testing.T, s *store.Store) string {

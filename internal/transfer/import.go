@@ -25,6 +25,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
@@ -172,8 +173,7 @@ type Import struct {
 
 	HashForm string // of digests whose row states no form, see [password.AdoptForm]; "": none
 
-	// Accounts with a second factor are refused unless both allow them.
-	Keys accounts.Keyring // decrypt the secrets, and the first encrypts them; nil: none
+	Keys *seal.Keyring // decrypt secrets of second factors, and the first encrypts them; nil: none
 
 	// Refused is called for each row that is not imported, in the order of the file.
 	// The reason names columns and holds no values.

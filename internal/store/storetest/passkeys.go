@@ -225,7 +225,7 @@ var passkeyCases = []testCase{
 		w.must(w.signInBy(a, useOf(kept, 2)))
 		proof := w.newProof(a)
 		proof.PasskeyID, p.SignCount = p.ID, p.SignCount+1
-		w.must(w.SetProof(t.Context(), a.ID, s.ID, proof, accounts.ProofBy{Passkey: useOf(p, 3)}))
+		w.must(w.SetProof(t.Context(), a.ID, s.ID, proof, accounts.CodeUse{}, useOf(p, 3)))
 		if got := w.session(s).Proof; got.PasskeyID != p.ID {
 			t.Errorf("got the proof %+v, want that of the passkey", got)
 		}

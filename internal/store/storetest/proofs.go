@@ -22,7 +22,7 @@ func (w *world) newProof(a accounts.Account) accounts.Proof {
 func (w *world) prove(a accounts.Account, s accounts.Session) accounts.ProofUse {
 	w.t.Helper()
 	p := w.newProof(a)
-	w.must(w.SetProof(w.t.Context(), a.ID, s.ID, p, accounts.ProofBy{}))
+	w.must(w.SetProof(w.t.Context(), a.ID, s.ID, p, accounts.CodeUse{}, accounts.PasskeyUse{}))
 	return accounts.ProofUse{SessionID: s.ID, Digest: p.Digest}
 }
 
@@ -42,7 +42,7 @@ var proofCases = []testCase{
 		a, s := w.createEnrolled()
 		other := w.open(a)
 		want := w.newProof(a)
-		w.must(w.SetProof(t.Context(), a.ID, s.ID, want, accounts.ProofBy{Code: step(firstStep + 1)}, job("event")))
+		w.must(w.SetProof(t.Context(), a.ID, s.ID, want, step(firstStep+1), accounts.PasskeyUse{}, job("event")))
 		wantProof := func(s accounts.Session, want accounts.Proof) {
 			t.Helper()
 			if diff := cmp.Diff(want, w.session(s).Proof); diff != "" {
@@ -66,7 +66,7 @@ var proofCases = []testCase{
 		a.Email = accounts.Email{}
 		a.TwoFactor = accounts.TwoFactor{}
 		want = w.newProof(a)
-		w.must(w.SetProof(t.Context(), a.ID, s.ID, want, accounts.ProofBy{}))
+		w.must(w.SetProof(t.Context(), a.ID, s.ID, want, accounts.CodeUse{}, accounts.PasskeyUse{}))
 		wantProof(s, want)
 	}},
 	{"a proof is stored for its session, version and an unused code only", func(t *testing.T, w *world) {
@@ -90,7 +90,7 @@ var proofCases = []testCase{
 			{a.ID, s.ID, w.newProof(a), step(firstStep), accounts.ErrCodeUsed},
 			{a.ID, s.ID, w.newProof(a), recovery(9), accounts.ErrCodeUsed},
 		} {
-			w.wantError(w.SetProof(t.Context(), refused.account, refused.session, refused.proof, accounts.ProofBy{Code: refused.code}, job("event")),
+			w.wantError(w.SetProof(t.Context(), refused.account, refused.session, refused.proof, refused.code, accounts.PasskeyUse{}, job("event")),
 				refused.want)
 		}
 		w.wantUnchanged(a, s)
@@ -101,7 +101,7 @@ var proofCases = []testCase{
 		}
 		w.must(w.SetDisabled(t.Context(), a.ID, true))
 		disabled := w.newProof(w.account(a.ID))
-		w.wantError(w.SetProof(t.Context(), a.ID, s.ID, disabled, accounts.ProofBy{}), accounts.ErrStale)
+		w.wantError(w.SetProof(t.Context(), a.ID, s.ID, disabled, accounts.CodeUse{}, accounts.PasskeyUse{}), accounts.ErrStale)
 	}},
 	{"operations succeed with a valid proof", func(t *testing.T, w *world) {
 		for _, o := range proofUses {

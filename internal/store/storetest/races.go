@@ -411,7 +411,7 @@ var raceCases = []testCase{
 					Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 3, Known: accounts.KnownAt{Address: fmt.Sprint(i)}, MaxKnownAddresses: 3,
 				})
 			case 2:
-				err = w.RevokeSessions(ctx, a.ID)
+				err = w.RevokeSessions(ctx, a.ID, false)
 			case 3:
 				err = w.TouchSession(ctx, s.ID, s.Current, true)
 			case 4:

@@ -264,14 +264,14 @@ var sessionCases = []testCase{
 		a, _ := w.createAny()
 		w.open(a)
 		b, foreign := w.createAny()
-		w.must(w.RevokeSessions(t.Context(), a.ID, job("event")))
+		w.must(w.RevokeSessions(t.Context(), a.ID, false, job("event")))
 		w.wantSessions(a.ID)
 		w.wantSessions(b.ID, foreign)
 		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
 			t.Error(diff)
 		}
-		w.must(w.RevokeSessions(t.Context(), a.ID, job("event"))) // has none
-		w.must(w.RevokeSessions(t.Context(), nobody, job("event")))
+		w.must(w.RevokeSessions(t.Context(), a.ID, false, job("event"))) // has none
+		w.must(w.RevokeSessions(t.Context(), nobody, false, job("event")))
 		if due := w.kindsDue(); len(due) > 0 {
 			t.Errorf("without a session: got jobs %v, want none", due)
 		}

@@ -111,7 +111,7 @@ var codeUses = []struct {
 		return w.RemoveOwnTwoFactor(w.t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, code, jobOf(a))
 	}},
 	{"a proof", func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error {
-		return w.SetProof(w.t.Context(), a.ID, s.ID, w.newProof(a), accounts.ProofBy{Code: code}, jobOf(a))
+		return w.SetProof(w.t.Context(), a.ID, s.ID, w.newProof(a), code, accounts.PasskeyUse{}, jobOf(a))
 	}},
 }
 
@@ -580,7 +580,7 @@ var twoFactorRaces = []testCase{
 				case 3:
 					return w.RevokeSession(t.Context(), a.ID, s.ID)
 				case 5:
-					return w.RevokeSessions(t.Context(), a.ID)
+					return w.RevokeSessions(t.Context(), a.ID, false)
 				}
 				return w.SetPendingFactor(t.Context(), p)
 			})
@@ -617,7 +617,7 @@ var twoFactorRaces = []testCase{
 				func(i int) error {
 					return proofUses[i%len(proofUses)].use(w, a, others[1], accounts.CodeUse{Proof: proof})
 				},
-				func(int) error { return w.RevokeSessions(ctx, a.ID) },
+				func(int) error { return w.RevokeSessions(ctx, a.ID, false) },
 				func(int) error {
 					return w.Reseal(ctx, a.ID, a.TwoFactor.Secret, accounts.Sealed{Key: "x", Data: []byte("x")})
 				},

@@ -35,7 +35,7 @@ var verificationCases = []testCase{
 		}
 		got, err := w.FindAccount(t.Context(), accounts.AccountQuery{EmailKey: owner.Email.Key})
 		w.must(err)
-		if got.ID != owner.ID || got.UnverifiedKey != "" {
+		if got.ID != owner.ID || got.Unverified.Key != "" {
 			t.Errorf("by the address: got %+v, want the account that has it", got)
 		}
 	}},
@@ -51,7 +51,7 @@ var verificationCases = []testCase{
 		want.ID = id
 		got, err := w.Account(t.Context(), id)
 		w.must(err)
-		if diff := cmp.Diff(want, got.Account); diff != "" || given != id {
+		if diff := cmp.Diff(want, got); diff != "" || given != id {
 			t.Errorf("got id %d for the jobs, want %d; account: %s", given, id, diff)
 		}
 		if diff := cmp.Diff([]outbox.Kind{"mail", "event"}, w.kindsDue()); diff != "" {
@@ -59,7 +59,7 @@ var verificationCases = []testCase{
 		}
 		found, err := w.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: want.LoginKey})
 		w.must(err)
-		if found.ID != id || found.UnverifiedKey != want.Unverified.Key || found.Email.Key != "" {
+		if found.ID != id || found.Unverified.Key != want.Unverified.Key || found.Email.Key != "" {
 			t.Errorf("got %+v, want an account that waits", found)
 		}
 		again := want

@@ -13,7 +13,7 @@ CREATE TABLE personal_accounts (
     name               TEXT,
     email              TEXT NOT NULL,
     email_key          TEXT UNIQUE, -- NULL: an imported account without an address
-    verified_key       TEXT, -- the address that was confirmed: email_key, or a former one; NULL: none
+    email_verified     INTEGER NOT NULL DEFAULT FALSE, -- the e-mail was confirmed
     unverified_email   TEXT NOT NULL DEFAULT '',
     unverified_key     TEXT, -- the address to confirm before the first sign-in, not unique; NULL: none
     password_hash      TEXT NOT NULL,
@@ -26,10 +26,9 @@ CREATE TABLE personal_accounts (
     two_factor_key     TEXT NOT NULL DEFAULT '', -- the id of the key that decrypts the secret
     two_factor_step    INTEGER NOT NULL DEFAULT 0, -- the last time step (RFC 6238) with a used code
     user_handle        BLOB, -- identifies the account to authenticators; random; NULL: no passkey was ever added
-    had_session        INTEGER, -- a session was opened for it without a password; NULL: none
     created            INTEGER NOT NULL,
     updated            INTEGER NOT NULL,
-    last_sign_in       INTEGER -- of a day's sign-ins the first; NULL: none. No index: a sign-in changes it
+    last_sign_in       INTEGER NOT NULL DEFAULT 0 -- of a day's sign-ins the first. No index: a sign-in changes it
 ) STRICT;
 CREATE INDEX personal_accounts_unverified ON personal_accounts (unverified_key, created) WHERE unverified_key IS NOT NULL;
 CREATE INDEX personal_accounts_erase ON personal_accounts (erase_at) WHERE erase_at > 0;
@@ -213,8 +212,8 @@ CREATE TABLE personal_audit (
     actor      TEXT NOT NULL DEFAULT '', -- user, administrator or system
     actor_name TEXT NOT NULL DEFAULT '', -- the administrator's, as the host gave it
     fields     TEXT NOT NULL DEFAULT '', -- the names of what was changed, separated by spaces; '': none
-    method     TEXT, -- of signed_in: how its user was authenticated; NULL: of other events
-    removed    INTEGER -- how many passkeys or identities were removed; NULL: of other events
+    method     TEXT NOT NULL DEFAULT '', -- of signed_in: how its user was authenticated; '': of other events
+    removed    INTEGER NOT NULL DEFAULT 0 -- how many passkeys or identities were removed; 0: of other events
 ) STRICT;
 CREATE INDEX personal_audit_time ON personal_audit (time);
 CREATE INDEX personal_audit_account_type ON personal_audit (account_id, type, id);

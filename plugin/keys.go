@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -40,7 +39,7 @@ const keysTimeout = time.Second
 
 // checkKeys is the preflight's check of secret keys on a database of the given schema. It
 // only warns: users whose key is missing have recovery codes, and no others need it.
-func (m *module) checkKeys(ctx context.Context, schema int) pluginrpc.Check {
+func (m *module) checkKeys(ctx context.Context, schema int) []pluginrpc.Check {
 	var warnings []string
 	if m.settings.TwoFactor.Enabled && m.keys.Primary() == "" {
 		warnings = append(warnings, "two_factor.enabled = true works like false without a secret key: give the host one")
@@ -61,8 +60,5 @@ func (m *module) checkKeys(ctx context.Context, schema int) pluginrpc.Check {
 				"(`personal status` counts these accounts)", key))
 		}
 	}
-	if len(warnings) > 0 {
-		return pluginrpc.Check{Name: "keys", Warning: true, Reason: strings.Join(warnings, "; ")}
-	}
-	return passed("keys")
+	return warn("keys", warnings)
 }

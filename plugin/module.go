@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,19 +48,19 @@ const healthTimeout = time.Second
 
 // module is a configured plugin process.
 type module struct {
-	service   *accounts.Service
-	store     *store.Store
-	worker    *outbox.Worker
-	hasher    *password.Hasher
-	settings  settings
-	unknown   []pluginrpc.UnknownSetting // that are ignored
-	keys      *seal.Keyring
-	host      personal.Host
-	mails     *mailtext.Set
-	rehearsed func(*rehearsal.Config) // in tests, to plant faults; nil: none
-	texts     pluginrpc.Check         // of the templates of mails
-	measured  *measurements
-	log       *slog.Logger
+	service      *accounts.Service
+	store        *store.Store
+	worker       *outbox.Worker
+	hasher       *password.Hasher
+	settings     settings
+	unknown      []pluginrpc.UnknownSetting // that are ignored
+	keys         *seal.Keyring
+	host         personal.Host
+	mails        *mailtext.Set
+	rehearsed    func(*rehearsal.Config) // in tests, to plant faults; nil: none
+	invalidTexts []pluginrpc.Check       // of the templates of mails; nil if they are valid
+	measured     *measurements
+	log          *slog.Logger
 
 	learn    chan struct{} // wakes learnFormats
 	reseal   chan struct{} // wakes resealSecrets
@@ -128,12 +129,12 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 			return nil, setupError(fmt.Errorf("opening the database: %w", err))
 		}
 		texts, err := mailtext.Load(s.Mail.Templates)
-		checked := passed("mail")
+		var invalid []pluginrpc.Check
 		if err != nil {
-			checked = pluginrpc.Check{Name: "mail", Reason: "mail.templates: " + err.Error()}
+			invalid = []pluginrpc.Check{{Name: "mail", Reason: "mail.templates: " + err.Error()}}
 		}
 		m := &module{
-			store: db, hasher: hasher, keys: keys, host: host, mails: texts, settings: s, unknown: unknown, texts: checked,
+			store: db, hasher: hasher, keys: keys, host: host, mails: texts, settings: s, unknown: unknown, invalidTexts: invalid,
 			measured: measured, log: log, learn: make(chan struct{}, 1), reseal: make(chan struct{}, 1),
 		}
 		m.worker = &outbox.Worker{
@@ -224,31 +225,25 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 	if store.SetupProblem(err) != "" {
 		return pluginrpc.Report{}, setupError(err) // the other findings need the database
 	}
-	report := pluginrpc.Report{SchemaCompatible: compatible, UnknownSettings: m.unknown}
-	report.Checks = []pluginrpc.Check{passed("protocol"), m.checkSettings(ctx, found)} // only a host of the same protocol calls this
+	checks := m.checkSettings(ctx, found)
 	var refused *store.SchemaError
-	switch {
-	case err == nil:
-		report.Checks = append(report.Checks, passed("database"), passed("schema"))
-	case errors.As(err, &refused):
-		report.Checks = append(report.Checks, passed("database"), pluginrpc.Check{Name: "schema", Reason: refused.Error()})
-	default:
-		report.Checks = append(report.Checks, pluginrpc.Check{Name: "database", Reason: err.Error()})
+	if errors.As(err, &refused) {
+		checks = append(checks, pluginrpc.Check{Name: "schema", Reason: refused.Error()})
+	} else if err != nil {
+		checks = append(checks, pluginrpc.Check{Name: "database", Reason: err.Error()})
 	}
-	report.Checks = append(report.Checks, m.texts, m.checkKeys(ctx, found))
-	return report, nil
+	checks = slices.Concat(checks, m.invalidTexts, m.checkKeys(ctx, found))
+	return pluginrpc.Report{SchemaCompatible: compatible, Checks: checks, UnknownSettings: m.unknown}, nil
 }
-
-func passed(name string) pluginrpc.Check { return pluginrpc.Check{Name: name, Passed: true} }
 
 // checkSettings is the preflight's check of settings; the values are valid, or there would be
 // no module. schema is the version of the database's schema, 0 for none.
-func (m *module) checkSettings(ctx context.Context, schema int) pluginrpc.Check {
+func (m *module) checkSettings(ctx context.Context, schema int) []pluginrpc.Check {
 	if oldest := m.settings.Site.Requires; oldest != "" {
 		own, err := ownVersion()
 		if err != nil || semver.Compare("v"+own, "v"+oldest) < 0 {
-			return pluginrpc.Check{Name: "settings", Reason: fmt.Sprintf("site.requires = %q, and this is version %s: "+
-				"install a version that is not older, or remove the setting", oldest, cmp.Or(own, "unknown"))}
+			return []pluginrpc.Check{{Name: "settings", Reason: fmt.Sprintf("site.requires = %q, and this is version %s: "+
+				"install a version that is not older, or remove the setting", oldest, cmp.Or(own, "unknown"))}}
 		}
 	}
 	var warnings []string
@@ -262,10 +257,15 @@ func (m *module) checkSettings(ctx context.Context, schema int) pluginrpc.Check 
 			warnings = append(warnings, fmt.Sprintf("passkeys.rp_id = %q, but there are passkeys of %q: these sign no one in", id, other))
 		}
 	}
-	if len(warnings) > 0 {
-		return pluginrpc.Check{Name: "settings", Warning: true, Reason: strings.Join(warnings, "; ")}
+	return warn("settings", warnings)
+}
+
+// warn returns the failed check of these warnings; nil for none.
+func warn(name string, warnings []string) []pluginrpc.Check {
+	if len(warnings) == 0 {
+		return nil
 	}
-	return passed("settings")
+	return []pluginrpc.Check{{Name: name, Warning: true, Reason: strings.Join(warnings, "; ")}}
 }
 
 // Migrate implements [pluginrpc.Module].

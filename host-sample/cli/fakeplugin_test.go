@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
@@ -108,8 +109,7 @@ func (m *fakeModule) Service() personal.Service {
 	return s
 }
 
-// Administration returns none.
-func (*fakeModule) Administration() personal.Administration { return nil }
+func (*fakeModule) Administration() personal.Administration { return &personaltest.Administration{} }
 
 func (*fakeModule) Preflight(context.Context) (pluginrpc.Report, error) {
 	return pluginrpc.Report{}, nil

@@ -118,6 +118,13 @@ func newSignedInData(s personal.SignedIn) signedInData {
 	return signedInData{newCredentialsData(s.Credentials), newProfileData(s.Profile)}
 }
 
+func newRegisteredData(s personal.SignedIn) any {
+	if s.Credentials.UserID == 0 {
+		return unverified{}
+	}
+	return newSignedInData(s)
+}
+
 // profileData is an object whose members have the order of the contract: login, name,
 // email, then the user fields in the order of the schema.
 type profileData personal.Profile
@@ -303,21 +310,31 @@ type deletedData struct {
 	EraseAt string `json:"erase_at"`
 }
 
+func newDeletedData(eraseAt time.Time) deletedData { return deletedData{formatTime(eraseAt)} }
+
 // twoFactorData is the data of two_factor/.
 type twoFactorData struct {
 	Secret string `json:"secret"`
 	URI    string `json:"uri"`
 }
 
+func newTwoFactorData(s personal.TwoFactorSecret) twoFactorData { return twoFactorData(s) }
+
 // recoveryCodesData is the data of two_factor_codes/.
 type recoveryCodesData struct {
 	RecoveryCodes []string `json:"recovery_codes"`
 }
 
+func newRecoveryCodesData(codes []string) recoveryCodesData { return recoveryCodesData{codes} }
+
 // confirmedTwoFactorData is the data of two_factor_confirm/.
 type confirmedTwoFactorData struct {
 	credentialsData
 	recoveryCodesData
+}
+
+func newConfirmedTwoFactorData(c personal.ConfirmedTwoFactor) confirmedTwoFactorData {
+	return confirmedTwoFactorData{newCredentialsData(c.Credentials), newRecoveryCodesData(c.RecoveryCodes)}
 }
 
 // passkeyAttemptData is the data of passkey_begin/ and passkeys_add/.
@@ -340,6 +357,10 @@ type passkeySignedInData struct {
 	proofData
 }
 
+func newPasskeySignedInData(s personal.PasskeySignedIn) passkeySignedInData {
+	return passkeySignedInData{newSignedInData(s.SignedIn), newProofData(s.Proof)}
+}
+
 type passkeyData struct {
 	ID       string  `json:"id"`
 	Name     string  `json:"name"`
@@ -360,6 +381,10 @@ func newPasskeyData(p personal.Passkey) passkeyData {
 // confirmedPasskeyData is the data of passkeys_add_confirm/.
 type confirmedPasskeyData struct {
 	Passkey passkeyData `json:"passkey"`
+}
+
+func newConfirmedPasskeyData(p personal.Passkey) confirmedPasskeyData {
+	return confirmedPasskeyData{newPasskeyData(p)}
 }
 
 // passkeysData is the data of passkeys/.

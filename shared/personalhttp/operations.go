@@ -45,40 +45,72 @@ type endpoint struct {
 func endpoints() []endpoint {
 	get, post := []string{http.MethodGet}, []string{http.MethodPost}
 	return []endpoint{
-		{Endpoint{personal.OpAuthorize, "auth", post}, authorize},
-		{Endpoint{personal.OpRefresh, "auth_refresh", slices.Concat(get, post)}, refresh},
-		{Endpoint{personal.OpRegister, "register", post}, register},
-		{Endpoint{personal.OpRecover, "recover", post}, recoverPassword},
-		{Endpoint{personal.OpRecoverConfirm, "recover_confirm", post}, confirmRecovery},
-		{Endpoint{personal.OpProfile, "profile", get}, profile},
-		{Endpoint{personal.OpUpdateProfile, "profile", post}, updateProfile},
-		{Endpoint{personal.OpProve, "prove", post}, prove},
-		{Endpoint{personal.OpChangePassword, "password", post}, changePassword},
-		{Endpoint{personal.OpChangeEmail, "email", post}, changeEmail},
-		{Endpoint{personal.OpConfirmEmail, "email_confirm", post}, confirmEmail},
-		{Endpoint{personal.OpLogout, "logout", post}, logout},
-		{Endpoint{personal.OpSessions, "sessions", get}, sessions},
-		{Endpoint{personal.OpRevokeSession, "sessions_revoke", post}, revokeSession},
-		{Endpoint{personal.OpRevokeOtherSessions, "sessions_revoke_others", post}, revokeOtherSessions},
+		{Endpoint{personal.OpAuthorize, "auth", post}, withData(authorize, personal.Service.Authorize, newSignedInData)},
+		{Endpoint{personal.OpRefresh, "auth_refresh", slices.Concat(get, post)}, withData(caller, personal.Service.Refresh, newCredentialsData)},
+		{Endpoint{personal.OpRegister, "register", post}, withData(register, personal.Service.Register, newRegisteredData)},
+		{Endpoint{personal.OpRecover, "recover", post}, withoutData(recoverPassword, personal.Service.Recover)},
+		{Endpoint{personal.OpRecoverConfirm, "recover_confirm", post}, withData(confirmRecovery, personal.Service.RecoverConfirm, hideID)},
+		{Endpoint{personal.OpProfile, "profile", get}, withData(caller, personal.Service.Profile, newProfileData)},
+		{Endpoint{personal.OpUpdateProfile, "profile", post}, withData(updateProfile, personal.Service.UpdateProfile, newProfileData)},
+		{Endpoint{personal.OpProve, "prove", post}, withData(prove, personal.Service.Prove, newProofData)},
+		{Endpoint{personal.OpChangePassword, "password", post}, withData(changePassword, personal.Service.ChangePassword, newCredentialsData)},
+		{Endpoint{personal.OpChangeEmail, "email", post}, withoutData(changeEmail, personal.Service.ChangeEmail)},
+		{Endpoint{personal.OpConfirmEmail, "email_confirm", post}, withData(confirmEmail, personal.Service.ConfirmEmail, hideID)},
+		{Endpoint{personal.OpLogout, "logout", post}, withoutData(logout, personal.Service.Logout)},
+		{Endpoint{personal.OpSessions, "sessions", get}, withData(caller, personal.Service.Sessions, newSessionsData)},
+		{Endpoint{personal.OpRevokeSession, "sessions_revoke", post}, withoutData(revokeSession, personal.Service.RevokeSession)},
+		{Endpoint{personal.OpRevokeOtherSessions, "sessions_revoke_others", post}, withoutData(caller, personal.Service.RevokeOtherSessions)},
 		{Endpoint{personal.OpFields, "fields", get}, fields},
 		{Endpoint{personal.OpFeatures, "features", get}, features},
-		{Endpoint{personal.OpResendVerification, "email_resend", post}, resendVerification},
-		{Endpoint{personal.OpExport, "export", post}, export},
-		{Endpoint{personal.OpDelete, "delete", post}, deleteAccount},
-		{Endpoint{personal.OpUndoDelete, "delete_undo", post}, undoDelete},
-		{Endpoint{personal.OpBeginTwoFactor, "two_factor", post}, beginTwoFactor},
-		{Endpoint{personal.OpConfirmTwoFactor, "two_factor_confirm", post}, confirmTwoFactor},
-		{Endpoint{personal.OpRenewRecoveryCodes, "two_factor_codes", post}, renewRecoveryCodes},
-		{Endpoint{personal.OpRemoveOwnTwoFactor, "two_factor_remove", post}, removeOwnTwoFactor},
-		{Endpoint{personal.OpBeginPasskey, "passkey_begin", post}, beginPasskey},
-		{Endpoint{personal.OpAuthorizePasskey, "passkey_auth", post}, authorizePasskey},
-		{Endpoint{personal.OpAddPasskey, "passkeys_add", post}, addPasskey},
-		{Endpoint{personal.OpConfirmPasskey, "passkeys_add_confirm", post}, confirmPasskey},
-		{Endpoint{personal.OpPasskeys, "passkeys", get}, passkeys},
-		{Endpoint{personal.OpRenamePasskey, "passkeys_rename", post}, renamePasskey},
-		{Endpoint{personal.OpRemovePasskey, "passkeys_remove", post}, removePasskey},
+		{Endpoint{personal.OpResendVerification, "email_resend", post}, withoutData(resendVerification, personal.Service.ResendVerification)},
+		{Endpoint{personal.OpExport, "export", post}, withData(export, personal.Service.Export, newExportData)},
+		{Endpoint{personal.OpDelete, "delete", post}, withData(deleteAccount, personal.Service.Delete, newDeletedData)},
+		{Endpoint{personal.OpUndoDelete, "delete_undo", post}, withData(undoDelete, personal.Service.UndoDelete, hideID)},
+		{Endpoint{personal.OpBeginTwoFactor, "two_factor", post}, withData(beginTwoFactor, personal.Service.BeginTwoFactor, newTwoFactorData)},
+		{Endpoint{personal.OpConfirmTwoFactor, "two_factor_confirm", post},
+			withData(confirmTwoFactor, personal.Service.ConfirmTwoFactor, newConfirmedTwoFactorData)},
+		{Endpoint{personal.OpRenewRecoveryCodes, "two_factor_codes", post},
+			withData(renewRecoveryCodes, personal.Service.RenewRecoveryCodes, newRecoveryCodesData)},
+		{Endpoint{personal.OpRemoveOwnTwoFactor, "two_factor_remove", post},
+			withData(removeOwnTwoFactor, personal.Service.RemoveOwnTwoFactor, newCredentialsData)},
+		{Endpoint{personal.OpBeginPasskey, "passkey_begin", post}, withData(beginPasskey, personal.Service.BeginPasskey, newPasskeyAttemptData)},
+		{Endpoint{personal.OpAuthorizePasskey, "passkey_auth", post},
+			withData(authorizePasskey, personal.Service.AuthorizePasskey, newPasskeySignedInData)},
+		{Endpoint{personal.OpAddPasskey, "passkeys_add", post}, withData(addPasskey, personal.Service.AddPasskey, newPasskeyAttemptData)},
+		{Endpoint{personal.OpConfirmPasskey, "passkeys_add_confirm", post},
+			withData(confirmPasskey, personal.Service.ConfirmPasskey, newConfirmedPasskeyData)},
+		{Endpoint{personal.OpPasskeys, "passkeys", get}, withData(caller, personal.Service.Passkeys, newPasskeysData)},
+		{Endpoint{personal.OpRenamePasskey, "passkeys_rename", post}, withoutData(renamePasskey, personal.Service.RenamePasskey)},
+		{Endpoint{personal.OpRemovePasskey, "passkeys_remove", post}, withoutData(removePasskey, personal.Service.RemovePasskey)},
 	}
 }
+
+// withData returns the operation that makes its request with read, calls a method of the service,
+// and responds with what show makes of the result.
+func withData[R, T, D any](read func(*input) R, call func(personal.Service, context.Context, R) (T, error), show func(T) D) operation {
+	return func(ctx context.Context, s personal.Service, in *input) (any, error) {
+		r := read(in)
+		if in.malformed != nil {
+			return nil, in.malformed
+		}
+		result, err := call(s, ctx, r)
+		return show(result), err
+	}
+}
+
+// withoutData is withData for a method without a result.
+func withoutData[R any](read func(*input) R, call func(personal.Service, context.Context, R) error) operation {
+	return func(ctx context.Context, s personal.Service, in *input) (any, error) {
+		r := read(in)
+		if in.malformed != nil {
+			return nil, in.malformed
+		}
+		return nil, call(s, ctx, r)
+	}
+}
+
+// hideID is for operations whose user's id only pages of the host need.
+func hideID(int64) any { return nil }
 
 // route is one path with the operations of its methods.
 type route struct {
@@ -186,96 +218,59 @@ func (in *input) reject(name string, kind personal.InputKind) {
 	in.fieldErrors.Add(name, personal.FieldErrorInvalidType)
 }
 
-// done stores the field errors in a request, or returns the error of a malformed
-// request. Call it after all parameters are read.
-func (in *input) done(fieldErrors *personal.FieldErrors) error {
-	*fieldErrors = in.fieldErrors
-	return in.malformed
+// invalid returns the field errors so far. It stands last in a request: Go calls the methods of an
+// expression from left to right.
+func (in *input) invalid() personal.FieldErrors { return in.fieldErrors }
+
+// The following functions make the requests of operations.
+
+func caller(in *input) personal.Credentials { return in.credentials }
+
+func authorize(in *input) personal.AuthorizeRequest {
+	return personal.AuthorizeRequest{Login: in.text("login"), Password: in.text("password"), Code: in.text("code"), FieldErrors: in.invalid()}
 }
 
-func authorize(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.AuthorizeRequest{Login: in.text("login"), Password: in.text("password"), Code: in.text("code")}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	signedIn, err := s.Authorize(ctx, r)
-	return newSignedInData(signedIn), err
-}
-
-func refresh(ctx context.Context, s personal.Service, in *input) (any, error) {
-	c, err := s.Refresh(ctx, in.credentials)
-	return newCredentialsData(c), err
-}
-
-func register(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.RegisterRequest{
+func register(in *input) personal.RegisterRequest {
+	return personal.RegisterRequest{
 		Login:           in.text("login"),
 		Password:        in.text("password"),
 		ConfirmPassword: in.text("confirm_password"),
 		Email:           in.text("email"),
 		Fields:          in.params.without("login", "password", "confirm_password", "email"),
+		FieldErrors:     in.invalid(),
 	}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	signedIn, err := s.Register(ctx, r)
-	if err == nil && signedIn.Credentials.UserID == 0 {
-		return unverified{}, nil
-	}
-	return newSignedInData(signedIn), err
 }
 
-func recoverPassword(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.RecoverRequest{Login: in.text("login"), Email: in.text("email")}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	return nil, s.Recover(ctx, r)
+func recoverPassword(in *input) personal.RecoverRequest {
+	return personal.RecoverRequest{Login: in.text("login"), Email: in.text("email"), FieldErrors: in.invalid()}
 }
 
-func confirmRecovery(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.RecoverConfirmRequest{
+func confirmRecovery(in *input) personal.RecoverConfirmRequest {
+	return personal.RecoverConfirmRequest{
 		Token:           in.text("token"),
 		Password:        in.text("password"),
 		ConfirmPassword: in.text("confirm_password"),
+		FieldErrors:     in.invalid(),
 	}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	_, err := s.RecoverConfirm(ctx, r)
-	return nil, err
 }
 
-func profile(ctx context.Context, s personal.Service, in *input) (any, error) {
-	p, err := s.Profile(ctx, in.credentials)
-	return newProfileData(p), err
+func updateProfile(in *input) personal.UpdateProfileRequest {
+	return personal.UpdateProfileRequest{Credentials: in.credentials, Fields: in.params.without()}
 }
 
-func updateProfile(ctx context.Context, s personal.Service, in *input) (any, error) {
-	p, err := s.UpdateProfile(ctx, personal.UpdateProfileRequest{
-		Credentials: in.credentials,
-		Fields:      in.params.without(),
-	})
-	return newProfileData(p), err
-}
-
-func prove(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.ProveRequest{
+func prove(in *input) personal.ProveRequest {
+	return personal.ProveRequest{
 		Credentials: in.credentials,
 		Password:    in.text("password"),
 		Code:        in.text("code"),
 		Attempt:     in.text("attempt"),
 		Credential:  in.object("credential"),
+		FieldErrors: in.invalid(),
 	}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	p, err := s.Prove(ctx, r)
-	return newProofData(p), err
 }
 
-func changePassword(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.ChangePasswordRequest{
+func changePassword(in *input) personal.ChangePasswordRequest {
+	return personal.ChangePasswordRequest{
 		Credentials:     in.credentials,
 		OldPassword:     in.text("old_password"),
 		Password:        in.text("password"),
@@ -283,61 +278,112 @@ func changePassword(ctx context.Context, s personal.Service, in *input) (any, er
 		Code:            in.text("code"),
 		Proof:           in.text("proof"),
 		RemovePasskeys:  in.boolean("remove_passkeys"),
+		FieldErrors:     in.invalid(),
 	}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	c, err := s.ChangePassword(ctx, r)
-	return newCredentialsData(c), err
 }
 
-func changeEmail(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.ChangeEmailRequest{
+func changeEmail(in *input) personal.ChangeEmailRequest {
+	return personal.ChangeEmailRequest{
 		Credentials: in.credentials,
 		Password:    in.text("password"),
 		Email:       in.text("email"),
 		Code:        in.text("code"),
 		Proof:       in.text("proof"),
+		FieldErrors: in.invalid(),
 	}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	return nil, s.ChangeEmail(ctx, r)
 }
 
-func confirmEmail(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.ConfirmEmailRequest{Token: in.text("token"), Login: in.text("login")}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
+func confirmEmail(in *input) personal.ConfirmEmailRequest {
+	return personal.ConfirmEmailRequest{Token: in.text("token"), Login: in.text("login"), FieldErrors: in.invalid()}
+}
+
+func logout(in *input) personal.LogoutRequest {
+	return personal.LogoutRequest{Credentials: in.credentials, All: in.boolean("all"), FieldErrors: in.invalid()}
+}
+
+func revokeSession(in *input) personal.RevokeSessionRequest {
+	return personal.RevokeSessionRequest{Credentials: in.credentials, ID: in.text("id"), FieldErrors: in.invalid()}
+}
+
+func resendVerification(in *input) personal.ResendVerificationRequest {
+	return personal.ResendVerificationRequest{Login: in.text("login"), Email: in.text("email"), FieldErrors: in.invalid()}
+}
+
+func export(in *input) personal.ExportRequest {
+	return personal.ExportRequest{
+		Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof"), FieldErrors: in.invalid(),
 	}
-	_, err := s.ConfirmEmail(ctx, r)
-	return nil, err
 }
 
-func logout(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.LogoutRequest{Credentials: in.credentials, All: in.boolean("all")}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
+func deleteAccount(in *input) personal.DeleteRequest {
+	return personal.DeleteRequest{
+		Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof"), FieldErrors: in.invalid(),
 	}
-	return nil, s.Logout(ctx, r)
 }
 
-func sessions(ctx context.Context, s personal.Service, in *input) (any, error) {
-	list, err := s.Sessions(ctx, in.credentials)
-	return newSessionsData(list), err
+func undoDelete(in *input) personal.UndoDeleteRequest {
+	return personal.UndoDeleteRequest{Token: in.text("token"), FieldErrors: in.invalid()}
 }
 
-func revokeSession(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.RevokeSessionRequest{Credentials: in.credentials, ID: in.text("id")}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
+func beginTwoFactor(in *input) personal.BeginTwoFactorRequest {
+	return personal.BeginTwoFactorRequest{
+		Credentials: in.credentials, Password: in.text("password"), Proof: in.text("proof"), FieldErrors: in.invalid(),
 	}
-	return nil, s.RevokeSession(ctx, r)
 }
 
-func revokeOtherSessions(ctx context.Context, s personal.Service, in *input) (any, error) {
-	return nil, s.RevokeOtherSessions(ctx, in.credentials)
+func confirmTwoFactor(in *input) personal.ConfirmTwoFactorRequest {
+	return personal.ConfirmTwoFactorRequest{Credentials: in.credentials, Code: in.text("code"), FieldErrors: in.invalid()}
 }
+
+func renewRecoveryCodes(in *input) personal.RenewRecoveryCodesRequest {
+	return personal.RenewRecoveryCodesRequest{
+		Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof"), FieldErrors: in.invalid(),
+	}
+}
+
+func removeOwnTwoFactor(in *input) personal.RemoveOwnTwoFactorRequest {
+	return personal.RemoveOwnTwoFactorRequest{
+		Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof"), FieldErrors: in.invalid(),
+	}
+}
+
+func beginPasskey(in *input) personal.BeginPasskeyRequest {
+	return personal.BeginPasskeyRequest{
+		Credentials: in.credentials, Purpose: personal.PasskeyPurpose(in.text("purpose")), FieldErrors: in.invalid(),
+	}
+}
+
+func authorizePasskey(in *input) personal.AuthorizePasskeyRequest {
+	return personal.AuthorizePasskeyRequest{
+		Attempt: in.text("attempt"), Credential: in.object("credential"), Code: in.text("code"), FieldErrors: in.invalid(),
+	}
+}
+
+func addPasskey(in *input) personal.AddPasskeyRequest {
+	return personal.AddPasskeyRequest{
+		Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof"), FieldErrors: in.invalid(),
+	}
+}
+
+func confirmPasskey(in *input) personal.ConfirmPasskeyRequest {
+	return personal.ConfirmPasskeyRequest{
+		Credentials: in.credentials, Attempt: in.text("attempt"), Credential: in.object("credential"), Name: in.text("name"),
+		FieldErrors: in.invalid(),
+	}
+}
+
+func renamePasskey(in *input) personal.RenamePasskeyRequest {
+	return personal.RenamePasskeyRequest{Credentials: in.credentials, ID: in.text("id"), Name: in.text("name"), FieldErrors: in.invalid()}
+}
+
+func removePasskey(in *input) personal.RemovePasskeyRequest {
+	return personal.RemovePasskeyRequest{
+		Credentials: in.credentials, ID: in.text("id"), Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof"),
+		FieldErrors: in.invalid(),
+	}
+}
+
+// The operations without a request.
 
 func fields(ctx context.Context, s personal.Service, in *input) (any, error) {
 	list, err := s.Fields(ctx)
@@ -347,141 +393,6 @@ func fields(ctx context.Context, s personal.Service, in *input) (any, error) {
 func features(ctx context.Context, s personal.Service, _ *input) (any, error) {
 	f, err := s.Features(ctx)
 	return newFeaturesData(f), err
-}
-
-func resendVerification(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.ResendVerificationRequest{Login: in.text("login"), Email: in.text("email")}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	return nil, s.ResendVerification(ctx, r)
-}
-
-func export(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.ExportRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof")}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	e, err := s.Export(ctx, r)
-	return newExportData(e), err
-}
-
-func deleteAccount(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.DeleteRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof")}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	eraseAt, err := s.Delete(ctx, r)
-	return deletedData{EraseAt: formatTime(eraseAt)}, err
-}
-
-func undoDelete(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.UndoDeleteRequest{Token: in.text("token")}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	_, err := s.UndoDelete(ctx, r)
-	return nil, err
-}
-
-func beginTwoFactor(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.BeginTwoFactorRequest{Credentials: in.credentials, Password: in.text("password"), Proof: in.text("proof")}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	secret, err := s.BeginTwoFactor(ctx, r)
-	return twoFactorData(secret), err
-}
-
-func confirmTwoFactor(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.ConfirmTwoFactorRequest{Credentials: in.credentials, Code: in.text("code")}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	confirmed, err := s.ConfirmTwoFactor(ctx, r)
-	return confirmedTwoFactorData{newCredentialsData(confirmed.Credentials), recoveryCodesData{confirmed.RecoveryCodes}}, err
-}
-
-func renewRecoveryCodes(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.RenewRecoveryCodesRequest{
-		Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof"),
-	}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	codes, err := s.RenewRecoveryCodes(ctx, r)
-	return recoveryCodesData{codes}, err
-}
-
-func removeOwnTwoFactor(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.RemoveOwnTwoFactorRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"),
-		Proof: in.text("proof")}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	c, err := s.RemoveOwnTwoFactor(ctx, r)
-	return newCredentialsData(c), err
-}
-
-func beginPasskey(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.BeginPasskeyRequest{Credentials: in.credentials, Purpose: personal.PasskeyPurpose(in.text("purpose"))}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	attempt, err := s.BeginPasskey(ctx, r)
-	return newPasskeyAttemptData(attempt), err
-}
-
-func authorizePasskey(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.AuthorizePasskeyRequest{Attempt: in.text("attempt"), Credential: in.object("credential"), Code: in.text("code")}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	signedIn, err := s.AuthorizePasskey(ctx, r)
-	return passkeySignedInData{newSignedInData(signedIn.SignedIn), newProofData(signedIn.Proof)}, err
-}
-
-func addPasskey(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.AddPasskeyRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof")}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	attempt, err := s.AddPasskey(ctx, r)
-	return newPasskeyAttemptData(attempt), err
-}
-
-func confirmPasskey(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.ConfirmPasskeyRequest{
-		Credentials: in.credentials, Attempt: in.text("attempt"), Credential: in.object("credential"), Name: in.text("name"),
-	}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	p, err := s.ConfirmPasskey(ctx, r)
-	return confirmedPasskeyData{newPasskeyData(p)}, err
-}
-
-func passkeys(ctx context.Context, s personal.Service, in *input) (any, error) {
-	list, err := s.Passkeys(ctx, in.credentials)
-	return newPasskeysData(list), err
-}
-
-func renamePasskey(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.RenamePasskeyRequest{Credentials: in.credentials, ID: in.text("id"), Name: in.text("name")}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	return nil, s.RenamePasskey(ctx, r)
-}
-
-func removePasskey(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.RemovePasskeyRequest{
-		Credentials: in.credentials, ID: in.text("id"), Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof"),
-	}
-	if err := in.done(&r.FieldErrors); err != nil {
-		return nil, err
-	}
-	return nil, s.RemovePasskey(ctx, r)
 }
 
 func describe(ctx context.Context, s personal.Service, in *input) (any, error) {

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
@@ -23,17 +22,17 @@ func (p accountPages) profileForm(r *http.Request) (formPage, error) {
 	if err != nil {
 		return formPage{}, err
 	}
-	user, _ := personalhttp.UserFrom(r.Context())
+	user := profileOf(r)
 	values := map[string]any{}
-	for _, f := range user.Profile.Fields {
+	for _, f := range user.Fields {
 		values[f.Name] = f.Value
 	}
-	email, unverified := p.emailState(r, user.Profile)
+	email, unverified := p.emailState(r, user)
 	change := &ui.Link{Text: p.text(r, "change"), Path: newEmailPath}
 	controls := []ui.Control{
-		{Kind: ui.KindText, Name: "login", Label: p.text(r, "login"), Value: user.Profile.Login},
+		{Kind: ui.KindText, Name: "login", Label: p.text(r, "login"), Value: user.Login},
 		{Kind: ui.KindText, Name: "email", Label: p.text(r, "email"), Value: email, Link: change},
-		p.nameControl(r, user.Profile.Name),
+		p.nameControl(r, user.Name),
 	}
 	labels := p.API.Labels(r)
 	for _, f := range fields {
@@ -42,7 +41,7 @@ func (p accountPages) profileForm(r *http.Request) (formPage, error) {
 	form := ui.Form{Action: Path, Submit: p.text(r, "save"), Controls: controls}
 	form.Remember()
 	leave := &section{
-		Title: p.text(r, "delete"), Text: p.deletion(r, user.Profile),
+		Title: p.text(r, "delete"), Text: p.deletion(r, user),
 		Link: ui.Link{Text: p.text(r, "delete_link"), Path: deletePath},
 	}
 	return formPage{Title: p.text(r, "profile"), Above: unverified, Form: form, Below: leave}, nil
@@ -54,8 +53,7 @@ func (p accountPages) saveProfile(_ http.ResponseWriter, r *http.Request, posted
 	if err != nil {
 		return done{}, err
 	}
-	c, _ := p.session.Credentials(r)
-	change := personal.UpdateProfileRequest{Credentials: c, Fields: posted.Changes(fields)}
+	change := personal.UpdateProfileRequest{Credentials: p.credentials(r), Fields: posted.Changes(fields)}
 	if len(change.Fields) > 0 {
 		_, err = p.Service.UpdateProfile(r.Context(), change)
 	}
@@ -63,7 +61,6 @@ func (p accountPages) saveProfile(_ http.ResponseWriter, r *http.Request, posted
 }
 
 func (p accountPages) passwordForm(r *http.Request) (formPage, error) {
-	user, _ := personalhttp.UserFrom(r.Context())
 	controls := p.withCode(r, append(p.currentPassword(r, "old_password"), p.newPasswordControls(r, "new_password")...)...)
 	if p.hasPasskeys(r) {
 		controls = append(controls, ui.Control{
@@ -75,7 +72,7 @@ func (p accountPages) passwordForm(r *http.Request) (formPage, error) {
 		Lead:  p.text(r, "password_lead"),
 		Form: ui.Form{
 			Action: passwordPath, Submit: p.text(r, "password_button"),
-			User:     user.Profile.Login,
+			User:     profileOf(r).Login,
 			Controls: controls,
 		},
 	}, nil
@@ -84,9 +81,8 @@ func (p accountPages) passwordForm(r *http.Request) (formPage, error) {
 // changePassword keeps this session, with new credentials, and revokes all others. If it removes the
 // passkey that began this one, the next page asks the user to sign in.
 func (p accountPages) changePassword(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	old, _ := p.session.Credentials(r)
 	c, err := p.Service.ChangePassword(r.Context(), personal.ChangePasswordRequest{
-		Credentials: old, OldPassword: posted.Get("old_password"),
+		Credentials: p.credentials(r), OldPassword: posted.Get("old_password"),
 		Password: posted.Get("password"), ConfirmPassword: posted.Get("confirm_password"),
 		Code: posted.Get("code"), Proof: p.proofOf(r), RemovePasskeys: posted.Get("remove_passkeys") == "true",
 	})
@@ -99,10 +95,10 @@ func (p accountPages) changePassword(w http.ResponseWriter, r *http.Request, pos
 }
 
 func (p accountPages) newEmailForm(r *http.Request) (formPage, error) {
-	user, _ := personalhttp.UserFrom(r.Context())
+	user := profileOf(r)
 	lead := p.text(r, "new_email_lead_none")
-	if user.Profile.Email != "" {
-		lead = p.text(r, "new_email_lead", user.Profile.Email)
+	if user.Email != "" {
+		lead = p.text(r, "new_email_lead", user.Email)
 	}
 	return formPage{
 		Title: p.text(r, "email"),
@@ -116,9 +112,8 @@ func (p accountPages) newEmailForm(r *http.Request) (formPage, error) {
 
 // changeEmail leads to the page that says to look into the new mailbox.
 func (p accountPages) changeEmail(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	c, _ := p.session.Credentials(r)
 	err := p.Service.ChangeEmail(r.Context(), personal.ChangeEmailRequest{
-		Credentials: c, Email: posted.Get("email"), Password: posted.Get("password"), Code: posted.Get("code"), Proof: p.proofOf(r),
+		Credentials: p.credentials(r), Email: posted.Get("email"), Password: posted.Get("password"), Code: posted.Get("code"), Proof: p.proofOf(r),
 	})
 	return done{next: mailboxURL("email")}, err
 }

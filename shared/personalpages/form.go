@@ -231,8 +231,7 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 	case personal.CodeUnavailable:
 		message = strings.TrimSpace(message + " " + page.Unavailable)
 	case personal.CodeEmailUnverified:
-		user, _ := personalhttp.UserFrom(r.Context())
-		if login := cmp.Or(posted.Get("login"), user.Profile.Login); login != "" {
+		if login := cmp.Or(posted.Get("login"), profileOf(r).Login); login != "" {
 			page.Below = s.resendSection(r, login, s.text(r, "resend_question"))
 		} else {
 			page.Asides = append(page.Asides, s.aside(r, "mailbox_again_question", "mailbox_again_link", verifyPath))

@@ -23,12 +23,11 @@ func (p leavingPages) route(mux *http.ServeMux) {
 }
 
 func (p leavingPages) exportForm(r *http.Request) (formPage, error) {
-	user, _ := personalhttp.UserFrom(r.Context())
 	return formPage{
 		Title: p.text(r, "data"),
 		Lead:  p.text(r, "data_lead"),
 		Form: ui.Form{
-			Action: dataPath, Submit: p.text(r, "data_button"), User: user.Profile.Login,
+			Action: dataPath, Submit: p.text(r, "data_button"), User: profileOf(r).Login,
 			Controls: p.withCode(r, p.currentPassword(r, "password")...),
 		},
 	}, nil
@@ -36,9 +35,8 @@ func (p leavingPages) exportForm(r *http.Request) (formPage, error) {
 
 // export sends what is kept about the user as a file.
 func (p leavingPages) export(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	c, _ := p.session.Credentials(r)
 	kept, err := p.Service.Export(r.Context(), personal.ExportRequest{
-		Credentials: c, Password: posted.Get("password"), Code: posted.Get("code"), Proof: p.proofOf(r),
+		Credentials: p.credentials(r), Password: posted.Get("password"), Code: posted.Get("code"), Proof: p.proofOf(r),
 	})
 	if err != nil {
 		return done{}, err
@@ -72,12 +70,12 @@ func (s *site) deletion(r *http.Request, user personal.Profile) string {
 }
 
 func (p leavingPages) deleteForm(r *http.Request) (formPage, error) {
-	user, _ := personalhttp.UserFrom(r.Context())
+	user := profileOf(r)
 	return formPage{
 		Title: p.text(r, "delete"),
-		Lead:  p.deletion(r, user.Profile),
+		Lead:  p.deletion(r, user),
 		Form: ui.Form{
-			Action: deletePath, Submit: p.text(r, "delete_button"), User: user.Profile.Login, Danger: true,
+			Action: deletePath, Submit: p.text(r, "delete_button"), User: user.Login, Danger: true,
 			Controls: p.withCode(r, p.currentPassword(r, "password")...),
 		},
 		Asides: []aside{p.aside(r, "data_question", "data_link", dataPath)},
@@ -87,9 +85,8 @@ func (p leavingPages) deleteForm(r *http.Request) (formPage, error) {
 // delete signs out: every session of the account has ended. The notice on the next page
 // says so: a page with an address could be linked to, and would scare any visitor.
 func (p leavingPages) delete(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	c, _ := p.session.Credentials(r)
 	_, err := p.Service.Delete(r.Context(), personal.DeleteRequest{
-		Credentials: c, Password: posted.Get("password"), Code: posted.Get("code"), Proof: p.proofOf(r),
+		Credentials: p.credentials(r), Password: posted.Get("password"), Code: posted.Get("code"), Proof: p.proofOf(r),
 	})
 	if err != nil {
 		return done{}, err

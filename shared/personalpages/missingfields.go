@@ -88,8 +88,7 @@ func (p missingFieldsPages) save(_ http.ResponseWriter, r *http.Request, posted 
 	if err != nil || len(fields) == 0 {
 		return done{next: nextOf(r)}, err
 	}
-	c, _ := p.session.Credentials(r)
-	request := personal.UpdateProfileRequest{Credentials: c, Fields: map[string]personal.Input{}}
+	request := personal.UpdateProfileRequest{Credentials: p.credentials(r), Fields: map[string]personal.Input{}}
 	for _, f := range fields {
 		request.Fields[f.Name] = ui.FieldInput(f, posted.Field(f))
 	}

@@ -274,6 +274,18 @@ func (s *site) nav(r *http.Request, signedIn bool) (links []ui.Link) {
 		ui.Link{Text: s.text(r, "sign_out"), Path: signOutPath, Post: true})
 }
 
+// credentials returns those of the visitor's session, the zero pair if there is none.
+func (s *site) credentials(r *http.Request) personal.Credentials {
+	c, _ := s.session.Credentials(r)
+	return c
+}
+
+// profileOf returns the profile of a visitor whose session the service has verified, zero for others.
+func profileOf(r *http.Request) personal.Profile {
+	user, _ := personalhttp.UserFrom(r.Context())
+	return user.Profile
+}
+
 // accountNav is the navigation of the account's pages. The profile links to the others.
 func (s *site) accountNav(r *http.Request) []ui.Link {
 	links := []ui.Link{
@@ -283,7 +295,7 @@ func (s *site) accountNav(r *http.Request) []ui.Link {
 	if s.features(r).Passkeys {
 		links = append(links, ui.Link{Text: s.text(r, "passkeys"), Path: passkeysPath})
 	}
-	if user, _ := personalhttp.UserFrom(r.Context()); user.Profile.TwoFactor || s.features(r).TwoFactor {
+	if profileOf(r).TwoFactor || s.features(r).TwoFactor {
 		links = append(links, ui.Link{Text: s.text(r, "two_factor"), Path: twoFactorPath})
 	}
 	return append(links,

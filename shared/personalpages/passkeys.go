@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
@@ -79,7 +78,7 @@ func (p passkeyPages) begin(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	c, _ := p.session.Credentials(r)
+	c := p.credentials(r)
 	var attempt personal.PasskeyAttempt
 	var err error
 	if purpose := posted.Get("purpose"); purpose == passkeyAdd {
@@ -122,20 +121,19 @@ type passkeyList struct {
 }
 
 func (p passkeyPages) list(w http.ResponseWriter, r *http.Request) {
-	c, _ := p.session.Credentials(r)
-	passkeys, err := p.Service.Passkeys(r.Context(), c)
+	passkeys, err := p.Service.Passkeys(r.Context(), p.credentials(r))
 	if err != nil {
 		p.refuse(w, r, err)
 		return
 	}
-	user, _ := personalhttp.UserFrom(r.Context())
+	user := profileOf(r)
 	body := passkeyList{
 		Passkeys: passkeys, Add: addPasskeyPath, Rename: renamePasskeyPath, Remove: removePasskeyPath,
 		Removed: r.URL.Query().Has("removed"), Begin: beginPasskeyPath,
 	}
 	switch {
-	case p.unconfirmed(r, user.Profile):
-		body.Confirm = p.confirmFirst(r, user.Profile)
+	case p.unconfirmed(r, user):
+		body.Confirm = p.confirmFirst(r, user)
 	case len(passkeys) >= personal.MaxPasskeys:
 		body.Full = p.API.Explain(r, personal.NewError(personal.CodeTooManyPasskeys, nil)).Message
 	}
@@ -147,8 +145,7 @@ func (p passkeyPages) list(w http.ResponseWriter, r *http.Request) {
 // notYet returns the list if the user cannot add a passkey now: it says why, before they are
 // asked who they are.
 func (p passkeyPages) notYet(r *http.Request) string {
-	user, _ := personalhttp.UserFrom(r.Context())
-	if !p.features(r).Passkeys || p.unconfirmed(r, user.Profile) {
+	if !p.features(r).Passkeys || p.unconfirmed(r, profileOf(r)) {
 		return passkeysPath
 	}
 	return ""
@@ -181,9 +178,8 @@ func (p passkeyPages) passkeyName(r *http.Request, name string) ui.Control {
 }
 
 func (p passkeyPages) add(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	c, _ := p.session.Credentials(r)
 	_, err := p.Service.ConfirmPasskey(r.Context(), personal.ConfirmPasskeyRequest{
-		Credentials: c, Attempt: posted.Get("attempt"), Credential: posted.Get("credential"), Name: posted.Get("name"),
+		Credentials: p.credentials(r), Attempt: posted.Get("attempt"), Credential: posted.Get("credential"), Name: posted.Get("name"),
 	})
 	return done{operation: "passkeys_add_confirm", next: passkeysPath}, err
 }
@@ -191,8 +187,7 @@ func (p passkeyPages) add(_ http.ResponseWriter, r *http.Request, posted ui.Post
 // chosen returns the passkey that the query of a page names. A page of one that is gone does not
 // exist.
 func (p passkeyPages) chosen(r *http.Request) (personal.Passkey, error) {
-	c, _ := p.session.Credentials(r)
-	passkeys, err := p.Service.Passkeys(r.Context(), c)
+	passkeys, err := p.Service.Passkeys(r.Context(), p.credentials(r))
 	if err != nil {
 		return personal.Passkey{}, err
 	}
@@ -223,9 +218,8 @@ func (p passkeyPages) renameForm(r *http.Request) (formPage, error) {
 }
 
 func (p passkeyPages) rename(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	c, _ := p.session.Credentials(r)
 	err := p.Service.RenamePasskey(r.Context(), personal.RenamePasskeyRequest{
-		Credentials: c, ID: r.URL.Query().Get("id"), Name: posted.Get("name"),
+		Credentials: p.credentials(r), ID: r.URL.Query().Get("id"), Name: posted.Get("name"),
 	})
 	return done{operation: "passkeys_rename", next: passkeysPath}, err
 }
@@ -235,11 +229,10 @@ func (p passkeyPages) removeForm(r *http.Request) (formPage, error) {
 	if err != nil {
 		return formPage{}, err
 	}
-	user, _ := personalhttp.UserFrom(r.Context())
 	return formPage{
 		Title: p.text(r, "passkey_remove"), Lead: p.text(r, "passkey_remove_lead", passkey.Name),
 		Form: ui.Form{
-			Action: passkeyURL(removePasskeyPath, passkey.ID), Submit: p.text(r, "passkey_remove_button"), Danger: true, User: user.Profile.Login,
+			Action: passkeyURL(removePasskeyPath, passkey.ID), Submit: p.text(r, "passkey_remove_button"), Danger: true, User: profileOf(r).Login,
 			Controls: p.withCode(r, p.currentPassword(r, "password")...),
 		},
 		Asides: []aside{p.aside(r, "passkeys_back_question", "passkeys_back_link", passkeysPath)},
@@ -248,9 +241,8 @@ func (p passkeyPages) removeForm(r *http.Request) (formPage, error) {
 
 // remove ends the session if the passkey began it: the list then leads to the sign-in.
 func (p passkeyPages) remove(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	c, _ := p.session.Credentials(r)
 	err := p.Service.RemovePasskey(r.Context(), personal.RemovePasskeyRequest{
-		Credentials: c, ID: r.URL.Query().Get("id"), Password: posted.Get("password"), Code: posted.Get("code"), Proof: p.proofOf(r),
+		Credentials: p.credentials(r), ID: r.URL.Query().Get("id"), Password: posted.Get("password"), Code: posted.Get("code"), Proof: p.proofOf(r),
 	})
 	return done{operation: "passkeys_remove", next: passkeysPath + "?removed=true"}, err
 }
@@ -260,8 +252,7 @@ func (s *site) hasPasskeys(r *http.Request) bool {
 	if !s.features(r).Passkeys {
 		return false
 	}
-	c, _ := s.session.Credentials(r)
-	passkeys, err := s.Service.Passkeys(r.Context(), c)
+	passkeys, err := s.Service.Passkeys(r.Context(), s.credentials(r))
 	return err == nil && len(passkeys) > 0
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
@@ -41,13 +40,12 @@ func (s *site) provenForm(mux *http.ServeMux, path string, f form) {
 }
 
 func (p proofPages) proveForm(r *http.Request) (formPage, error) {
-	user, _ := personalhttp.UserFrom(r.Context())
 	action := url.URL{Path: provePath, RawQuery: nextQuery(r).Encode()}
 	r = withoutProof(r) // to give another one
 	page := formPage{
 		Title: p.text(r, "prove"), Lead: p.text(r, "prove_lead"),
 		Form: ui.Form{
-			Action: action.String(), Submit: p.text(r, "prove_button"), User: user.Profile.Login,
+			Action: action.String(), Submit: p.text(r, "prove_button"), User: profileOf(r).Login,
 			Controls: p.withCode(r, p.currentPassword(r, "password")...),
 		},
 	}
@@ -71,9 +69,8 @@ func (p proofPages) codeOfPasskey(r *http.Request, page formPage, posted ui.Post
 }
 
 func (p proofPages) prove(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	c, _ := p.session.Credentials(r)
 	proof, err := p.Service.Prove(r.Context(), personal.ProveRequest{
-		Credentials: c, Password: posted.Get("password"), Code: posted.Get("code"),
+		Credentials: p.credentials(r), Password: posted.Get("password"), Code: posted.Get("code"),
 		Attempt: posted.Get("attempt"), Credential: posted.Get("credential"),
 	})
 	if err != nil {

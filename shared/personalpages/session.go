@@ -24,26 +24,18 @@ func (s *site) requireUser(next http.HandlerFunc, options ...personalhttp.Requir
 // in are asked to sign in, and return to the page afterwards. The cookie is kept,
 // because another tab may have replaced it meanwhile.
 func (s *site) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	x := s.API.Explain(r, err)
-	switch x.Code {
-	case personal.CodeUnauthenticated:
-	case personal.CodeProfileIncomplete:
-		next := Path
-		if r.Method == http.MethodGet {
-			next = r.URL.RequestURI()
-		}
-		ui.Redirect(w, r, demandedURL(next))
-		return
-	case personal.CodeEmailUnverified:
-		s.problem(w, r, x, s.text(r, "confirm_email"), &ui.Link{Text: s.text(r, "confirm_email_button"), Path: Path})
-		return
-	default:
-		s.problem(w, r, x, "", nil)
-		return
-	}
-	next := Path
+	x, next := s.API.Explain(r, err), Path
 	if r.Method == http.MethodGet {
 		next = r.URL.RequestURI()
 	}
-	ui.Redirect(w, r, SignInPath+"?"+url.Values{"next": {next}}.Encode())
+	switch x.Code {
+	case personal.CodeUnauthenticated:
+		ui.Redirect(w, r, SignInPath+"?"+url.Values{"next": {next}}.Encode())
+	case personal.CodeProfileIncomplete:
+		ui.Redirect(w, r, demandedURL(next))
+	case personal.CodeEmailUnverified:
+		s.problem(w, r, x, s.text(r, "confirm_email"), &ui.Link{Text: s.text(r, "confirm_email_button"), Path: Path})
+	default:
+		s.problem(w, r, x, "", nil)
+	}
 }

@@ -30,8 +30,7 @@ type session struct {
 }
 
 func (p sessionPages) list(w http.ResponseWriter, r *http.Request) {
-	c, _ := p.session.Credentials(r)
-	list, err := p.Service.Sessions(r.Context(), c)
+	list, err := p.Service.Sessions(r.Context(), p.credentials(r))
 	if err != nil {
 		p.refuse(w, r, err)
 		return
@@ -59,8 +58,7 @@ func (p sessionPages) revoke(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	c, _ := p.session.Credentials(r)
-	if err := p.Service.RevokeSession(r.Context(), personal.RevokeSessionRequest{Credentials: c, ID: posted.Get("id")}); err != nil {
+	if err := p.Service.RevokeSession(r.Context(), personal.RevokeSessionRequest{Credentials: p.credentials(r), ID: posted.Get("id")}); err != nil {
 		p.refuse(w, r, err)
 		return
 	}
@@ -73,8 +71,7 @@ func (p sessionPages) revokeOthers(w http.ResponseWriter, r *http.Request) {
 	if _, ok := p.readPosted(w, r); !ok {
 		return
 	}
-	c, _ := p.session.Credentials(r)
-	if err := p.Service.RevokeOtherSessions(r.Context(), c); err != nil {
+	if err := p.Service.RevokeOtherSessions(r.Context(), p.credentials(r)); err != nil {
 		p.refuse(w, r, err)
 		return
 	}
@@ -102,8 +99,7 @@ func (s *site) lastSignIn(r *http.Request) any {
 		return nil // the page is more important
 	}
 	last := lastSignIn{page.Entries[1].Event, othersPath}
-	c, _ := s.session.Credentials(r)
-	if sessions, err := s.Service.Sessions(r.Context(), c); err == nil && len(sessions) == 1 {
+	if sessions, err := s.Service.Sessions(r.Context(), s.credentials(r)); err == nil && len(sessions) == 1 {
 		last.Others = ""
 	}
 	return last

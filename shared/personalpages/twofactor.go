@@ -67,8 +67,8 @@ func (p twoFactorPages) overview(w http.ResponseWriter, r *http.Request) {
 // notYet returns the overview if the user cannot switch a second factor on now: it says why,
 // before a password is asked.
 func (p twoFactorPages) notYet(r *http.Request) string {
-	user, _ := personalhttp.UserFrom(r.Context())
-	if user.Profile.TwoFactor || !p.features(r).TwoFactor || p.unconfirmed(r, user.Profile) {
+	user := profileOf(r)
+	if user.TwoFactor || !p.features(r).TwoFactor || p.unconfirmed(r, user) {
 		return twoFactorPath
 	}
 	return ""
@@ -88,7 +88,6 @@ func (p twoFactorPages) codesLeft(r *http.Request, user personalhttp.User) (int,
 }
 
 func (p twoFactorPages) beginForm(r *http.Request) (formPage, error) {
-	user, _ := personalhttp.UserFrom(r.Context())
 	lead := "two_factor_begin_lead"
 	if p.proofOf(r) != "" {
 		lead = "two_factor_off_lead"
@@ -97,7 +96,7 @@ func (p twoFactorPages) beginForm(r *http.Request) (formPage, error) {
 		Title: p.text(r, "two_factor_begin"), NotOffered: p.text(r, "two_factor_not_offered"),
 		Lead: p.text(r, lead),
 		Form: ui.Form{
-			Action: beginPath, Submit: p.text(r, "two_factor_begin_button"), User: user.Profile.Login,
+			Action: beginPath, Submit: p.text(r, "two_factor_begin_button"), User: profileOf(r).Login,
 			Controls: p.currentPassword(r, "password"),
 		},
 	}, nil
@@ -106,9 +105,8 @@ func (p twoFactorPages) beginForm(r *http.Request) (formPage, error) {
 // begin sends the page of the new secret. It does not redirect: only this response has
 // the secret.
 func (p twoFactorPages) begin(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	c, _ := p.session.Credentials(r)
 	secret, err := p.Service.BeginTwoFactor(r.Context(), personal.BeginTwoFactorRequest{
-		Credentials: c, Password: posted.Get("password"), Proof: p.proofOf(r),
+		Credentials: p.credentials(r), Password: posted.Get("password"), Proof: p.proofOf(r),
 	})
 	if personal.CodeOf(err) == personal.CodeTwoFactorOn { // in another tab
 		return done{next: twoFactorPath}, nil
@@ -158,8 +156,7 @@ func (p twoFactorPages) confirmPage(r *http.Request, uri string) (formPage, erro
 
 // confirm sends the recovery codes. It does not redirect: only this response has them.
 func (p twoFactorPages) confirm(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	c, _ := p.session.Credentials(r)
-	confirmed, err := p.Service.ConfirmTwoFactor(r.Context(), personal.ConfirmTwoFactorRequest{Credentials: c, Code: posted.Get("code")})
+	confirmed, err := p.Service.ConfirmTwoFactor(r.Context(), personal.ConfirmTwoFactorRequest{Credentials: p.credentials(r), Code: posted.Get("code")})
 	switch personal.CodeOf(err) {
 	case "":
 		p.session.Set(w, r, confirmed.Credentials)
@@ -181,9 +178,8 @@ func (p twoFactorPages) codesForm(r *http.Request) (formPage, error) {
 }
 
 func (p twoFactorPages) renewCodes(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	c, _ := p.session.Credentials(r)
 	codes, err := p.Service.RenewRecoveryCodes(r.Context(), personal.RenewRecoveryCodesRequest{
-		Credentials: c, Password: posted.Get("password"), Code: posted.Get("code"), Proof: p.proofOf(r),
+		Credentials: p.credentials(r), Password: posted.Get("password"), Code: posted.Get("code"), Proof: p.proofOf(r),
 	})
 	if err != nil {
 		return done{}, err
@@ -199,9 +195,8 @@ func (p twoFactorPages) endForm(r *http.Request) (formPage, error) {
 }
 
 func (p twoFactorPages) end(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	old, _ := p.session.Credentials(r)
 	c, err := p.Service.RemoveOwnTwoFactor(r.Context(), personal.RemoveOwnTwoFactorRequest{
-		Credentials: old, Password: posted.Get("password"), Code: posted.Get("code"), Proof: p.proofOf(r),
+		Credentials: p.credentials(r), Password: posted.Get("password"), Code: posted.Get("code"), Proof: p.proofOf(r),
 	})
 	if err != nil {
 		return done{}, err
@@ -213,7 +208,6 @@ func (p twoFactorPages) end(w http.ResponseWriter, r *http.Request, posted ui.Po
 
 // passwordAndCode is a page that asks for the password and a code, unless there is a proof.
 func (p twoFactorPages) passwordAndCode(r *http.Request, key, path string) formPage {
-	user, _ := personalhttp.UserFrom(r.Context())
 	controls := p.currentPassword(r, "password")
 	if len(controls) > 0 {
 		controls = append(controls, p.codeControl(r, "code_any"))
@@ -222,7 +216,7 @@ func (p twoFactorPages) passwordAndCode(r *http.Request, key, path string) formP
 		Title: p.text(r, key), NotOffered: p.text(r, "two_factor_not_offered"),
 		Lead: p.text(r, key+"_lead"),
 		Form: ui.Form{
-			Action: path, Submit: p.text(r, key+"_button"), User: user.Profile.Login,
+			Action: path, Submit: p.text(r, key+"_button"), User: profileOf(r).Login,
 			Controls: controls,
 		},
 	}
@@ -240,8 +234,7 @@ type recoveryCodes struct {
 func (p twoFactorPages) showCodes(w http.ResponseWriter, r *http.Request, operation string, codes []string) {
 	page := p.page(w, r)
 	page.Notice = p.API.Confirm(r, operation)
-	user, _ := personalhttp.UserFrom(r.Context())
-	text := p.text(r, "recovery_codes") + ": " + user.Profile.Login + "\n\n" + strings.Join(codes, "\n") + "\n"
+	text := p.text(r, "recovery_codes") + ": " + profileOf(r).Login + "\n\n" + strings.Join(codes, "\n") + "\n"
 	file := template.URL("data:text/plain;charset=utf-8," + url.PathEscape(text)) // which escapes all but letters and a few signs
 	page.SubNav, page.Body = p.accountNav(r), recoveryCodes{codes, file, twoFactorPath}
 	p.send(w, r, http.StatusOK, "recovery-codes", page)
@@ -258,7 +251,7 @@ func (s *site) codeControl(r *http.Request, key string) ui.Control {
 // withCode adds the control of the code to those of a form if the signed-in user has a
 // second factor, unless there is a proof.
 func (s *site) withCode(r *http.Request, controls ...ui.Control) []ui.Control {
-	if user, _ := personalhttp.UserFrom(r.Context()); user.Profile.TwoFactor && s.proofOf(r) == "" {
+	if profileOf(r).TwoFactor && s.proofOf(r) == "" {
 		controls = append(controls, s.codeControl(r, "code_any"))
 	}
 	return controls

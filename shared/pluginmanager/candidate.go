@@ -293,7 +293,6 @@ func (m *Manager) preflight(ctx context.Context, p *instance, old plugincatalogu
 	databaseUnavailable := false
 	for _, c := range report.Checks {
 		switch {
-		case c.Passed:
 		case c.Warning, c.Name == checkTemplates && again:
 			warn(c.Name, c.Reason)
 		default:

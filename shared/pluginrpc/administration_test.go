@@ -13,8 +13,6 @@ import (
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/pluginrpc"
-	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
 )
 
 // wantNoAdministration checks that every operation returns not_found.
@@ -31,15 +29,6 @@ func wantNoAdministration(t *testing.T, conn grpc.ClientConnInterface) {
 		if _, err := callOperation(t.Context(), client, m, request); personal.CodeOf(err) != personal.CodeNotFound {
 			t.Errorf("%s: got %v, want not_found", m.Name, err)
 		}
-	}
-}
-
-func TestAdministration_ModuleWithoutOneIsNotFound(t *testing.T) {
-	serviceAlone := struct{ personal.Service }{fixed(nil)}
-	conn := pluginrpctest.NewConn(t, func(personal.Host) personal.Service { return serviceAlone }, newFakeHost("1"))
-	wantNoAdministration(t, conn)
-	if _, err := pluginrpc.NewClient(conn, newFakeHost("1")).Profile(t.Context(), pair); err != nil {
-		t.Errorf("the service of the same module: %v", err)
 	}
 }
 

@@ -925,7 +925,6 @@ func (c *converters) pPersonalv1CheckToPluginrpcCheck(source *v1.Check) Check {
 	var pluginrpcCheck Check
 	if source != nil {
 		pluginrpcCheck.Name = (*source).Name
-		pluginrpcCheck.Passed = (*source).Passed
 		pluginrpcCheck.Warning = (*source).Warning
 		pluginrpcCheck.Reason = (*source).Reason
 	}
@@ -1286,7 +1285,6 @@ func (c *converters) personalVerdictToPPersonalv1Verdict(source personal.Verdict
 func (c *converters) pluginrpcCheckToPPersonalv1Check(source Check) *v1.Check {
 	var personalv1Check v1.Check
 	personalv1Check.Name = source.Name
-	personalv1Check.Passed = source.Passed
 	personalv1Check.Warning = source.Warning
 	personalv1Check.Reason = source.Reason
 	return &personalv1Check

@@ -3,7 +3,6 @@ package pluginrpc
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -60,30 +59,16 @@ func localTextToPB(texts personal.LocalText) map[string]string { return texts }
 
 func localTextFromPB(texts map[string]string) personal.LocalText { return texts }
 
-// inputKinds are the protobuf values of personal.InputKind.
-var inputKinds = [...]personalv1.InputKind{
-	personal.InputUnset:    personalv1.InputKind_INPUT_KIND_UNSPECIFIED,
-	personal.InputText:     personalv1.InputKind_INPUT_KIND_TEXT,
-	personal.InputNumber:   personalv1.InputKind_INPUT_KIND_NUMBER,
-	personal.InputBoolean:  personalv1.InputKind_INPUT_KIND_BOOLEAN,
-	personal.InputList:     personalv1.InputKind_INPUT_KIND_LIST,
-	personal.InputRepeated: personalv1.InputKind_INPUT_KIND_REPEATED,
-	personal.InputOther:    personalv1.InputKind_INPUT_KIND_OTHER,
-}
+// The kinds of input have the same numbers in both worlds. A kind that this version does not know
+// is InputOther, which is valid for no field.
 
-func inputKindToPB(kind personal.InputKind) personalv1.InputKind {
-	if 0 <= kind && int(kind) < len(inputKinds) {
-		return inputKinds[kind]
-	}
-	return personalv1.InputKind_INPUT_KIND_OTHER
-}
+func inputKindToPB(kind personal.InputKind) personalv1.InputKind { return personalv1.InputKind(kind) }
 
-// inputKindFromPB returns InputOther, which is valid for no field, for an unknown kind.
 func inputKindFromPB(kind personalv1.InputKind) personal.InputKind {
-	if i := slices.Index(inputKinds[:], kind); i >= 0 {
-		return personal.InputKind(i)
+	if kind < 0 || kind > personalv1.InputKind_INPUT_KIND_OTHER {
+		return personal.InputOther
 	}
-	return personal.InputOther
+	return personal.InputKind(kind)
 }
 
 // defaultInput returns nil for a field without a default. As a parameter, an unset input is

@@ -202,8 +202,6 @@ func lifecycleError(ctx context.Context, err error) error {
 	switch s.Code() {
 	case codes.FailedPrecondition:
 		return &PermanentError{Reason: s.Message()}
-	case codes.Unimplemented:
-		return &PermanentError{Reason: "the plugin does not know this step: " + s.Message()}
 	case codes.DeadlineExceeded: // the plugin may notice it before the host does
 		return fmt.Errorf("%w: %s", context.DeadlineExceeded, s.Message())
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
@@ -63,8 +64,10 @@ type module struct {
 func (m *module) Service() personal.Service { return m.service }
 
 func (m *module) Administration() personal.Administration {
-	a, _ := m.service.(personal.Administration)
-	return a
+	if a, ok := m.service.(personal.Administration); ok {
+		return a
+	}
+	return &personaltest.Administration{}
 }
 
 func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {

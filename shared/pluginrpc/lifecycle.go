@@ -41,8 +41,7 @@ type Builder func(ctx context.Context, c Configuration, host personal.Host) (Mod
 type Module interface {
 	// Service returns the service that handles visitors' requests.
 	Service() personal.Service
-	// Administration returns the operations that the host offers to administrators. If it is
-	// nil, each of them returns personal.CodeNotFound.
+	// Administration returns the operations that the host offers to administrators.
 	Administration() personal.Administration
 	// Preflight reports whether this version can run here. It changes nothing.
 	Preflight(ctx context.Context) (Report, error)
@@ -77,23 +76,10 @@ type Module interface {
 	Close() error
 }
 
-// Lifecycle is how a host drives a plugin process: the module's life cycle as
-// seen from the host. A [Connection] implements it.
-type Lifecycle interface {
-	Configure(ctx context.Context, c Configuration) error
-	Preflight(ctx context.Context) (Report, error)
-	Migrate(ctx context.Context) error
-	Activate(ctx context.Context) error
-	Quiesce(ctx context.Context) error
-	Health(ctx context.Context) (warnings []string, err error)
-	Settle(ctx context.Context) error
-	Rehearse(ctx context.Context) (Rehearsal, error)
-}
-
 // Report is the result of a preflight.
 type Report struct {
 	SchemaCompatible int     // the lowest schema target of a version that can run on the migrated schema; 0 if unknown
-	Checks           []Check // in the order in which they ran
+	Checks           []Check // those that failed, in the order in which they ran
 
 	// UnknownSettings are the keys of the settings that the module ignores because it does
 	// not know them. The host decides about them: another version may know them.
@@ -114,11 +100,10 @@ func (u UnknownSetting) String() string {
 	return u.Key + " (did you mean " + u.Meant + "?)"
 }
 
-// Check is one finding of a preflight.
+// Check is a check of a preflight that failed.
 type Check struct {
-	Name    string // protocol, schema, settings, database or mail
-	Passed  bool
-	Warning bool   // failed, but not a reason to refuse the version
+	Name    string // settings, database, schema, mail or keys
+	Warning bool   // not a reason to refuse the version
 	Reason  string // why it failed; contains no secret
 }
 
@@ -164,7 +149,7 @@ type PermanentError struct{ Reason string }
 // Error returns the reason.
 func (r *PermanentError) Error() string { return r.Reason }
 
-// Connection is a host's connection to one plugin process.
+// Connection is a host's connection to one plugin process, and drives its life cycle, see [Module].
 //
 // Errors of its lifecycle calls are meant for an administrator. A [*PermanentError]
 // says that another process of the same version fails as well. An error wraps
@@ -180,8 +165,6 @@ type Connection struct {
 	callbacks  atomic.Int64
 	configured atomic.Bool
 }
-
-var _ Lifecycle = (*Connection)(nil)
 
 // Conn returns the connection for [NewClient].
 func (c *Connection) Conn() grpc.ClientConnInterface { return c.conn }

@@ -63,16 +63,16 @@ func TestPreflight_ReturnsWholeReport(t *testing.T) {
 }
 
 // steps are the steps of the lifecycle without a result.
-var steps = map[string]func(pluginrpc.Lifecycle, context.Context) error{
-	"Migrate":  pluginrpc.Lifecycle.Migrate,
-	"Activate": pluginrpc.Lifecycle.Activate,
-	"Quiesce":  pluginrpc.Lifecycle.Quiesce,
-	"Health": func(l pluginrpc.Lifecycle, ctx context.Context) error {
+var steps = map[string]func(*pluginrpc.Connection, context.Context) error{
+	"Migrate":  (*pluginrpc.Connection).Migrate,
+	"Activate": (*pluginrpc.Connection).Activate,
+	"Quiesce":  (*pluginrpc.Connection).Quiesce,
+	"Health": func(l *pluginrpc.Connection, ctx context.Context) error {
 		_, err := l.Health(ctx)
 		return err
 	},
-	"Settle": pluginrpc.Lifecycle.Settle,
-	"Rehearse": func(l pluginrpc.Lifecycle, ctx context.Context) error {
+	"Settle": (*pluginrpc.Connection).Settle,
+	"Rehearse": func(l *pluginrpc.Connection, ctx context.Context) error {
 		_, err := l.Rehearse(ctx)
 		return err
 	},

@@ -30,12 +30,10 @@ func (c *Connection) Metrics(ctx context.Context) ([]byte, error) {
 	return text, nil
 }
 
-// Metrics implements the RPC. Only a module that is built has metrics.
+// Metrics implements the RPC.
 func (s *lifecycleServer) Metrics(ctx context.Context, _ *personalv1.MetricsRequest) (*personalv1.MetricsResponse, error) {
-	return withModule(s, func(m Module) (*personalv1.MetricsResponse, error) {
-		text, err := m.Metrics(ctx)
-		return &personalv1.MetricsResponse{Text: text}, err
-	})
+	text, err := s.module().Metrics(ctx)
+	return &personalv1.MetricsResponse{Text: text}, err
 }
 
 // Outcome classifies how an operation ended.

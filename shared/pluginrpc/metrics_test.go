@@ -57,7 +57,7 @@ func TestObserver_IsToldOutcomesOfOperations(t *testing.T) {
 	call(&serviceServer{}, service+"Authorize", personal.NewError(personal.CodeUnavailable, nil))
 	call(&serviceServer{}, service+"Authorize", context.Canceled)
 	call(&serviceServer{}, service+"Profile", errors.New("a bug"))
-	call(&administrationServer{}, "/personal.v1.AdministrationService/User", nil) // the module has none
+	call(&administrationServer{}, "/personal.v1.AdministrationService/User", personal.NewError(personal.CodeNotFound, nil))
 	call(&lifecycleServer{}, "/personal.v1.LifecycleService/Health", nil)
 	want := []string{
 		"Refresh ok", "Refresh refused", "Authorize refused", "Authorize unavailable", "Authorize unavailable",

@@ -127,8 +127,8 @@ type process struct {
 type parts struct {
 	module         Module
 	service        personal.Service
-	administration personal.Administration // nil if the module offers none
-	host           io.Closer               // the connection to the host
+	administration personal.Administration
+	host           io.Closer // the connection to the host
 }
 
 // harden changes what the process inherited. SIGPIPE is ignored because standard
@@ -211,13 +211,11 @@ func (p *process) configure(ctx context.Context, c Configuration, conn *grpc.Cli
 // go-plugin's own services pass unchanged.
 func (p *process) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	i := interceptor{log: p.log, tracer: p.tracer, status: contractStatus}
-	require, observe := (*process).requireModule, p.observe
+	observe := p.observe
 	switch info.Server.(type) {
-	case *serviceServer:
-	case *administrationServer:
-		require = (*process).requireAdministration
+	case *serviceServer, *administrationServer:
 	case *lifecycleServer:
-		i.status, require, observe = lifecycleStatus, (*process).requireNothing, nil
+		i.status, observe = lifecycleStatus, nil
 	default:
 		return next(ctx, request)
 	}
@@ -227,35 +225,13 @@ func (p *process) intercept(ctx context.Context, request any, info *grpc.UnarySe
 			return nil, &personal.Error{Code: personal.CodeUnavailable, RetryAfter: defaultRetryAfter}
 		}
 		defer p.calls.leave()
-		if err := require(p); err != nil {
-			return nil, err
+		if p.parts.Load() == nil && info.FullMethod != personalv1.LifecycleService_Configure_FullMethodName {
+			return nil, &personal.Error{Code: personal.CodeUnavailable, RetryAfter: defaultRetryAfter, Cause: errNotConfigured}
 		}
 		return next(ctx, request)
 	})
 	observe.call(info.FullMethod, err, time.Since(began))
 	return response, err
-}
-
-// requireNothing lets a lifecycle call pass: the call checks its own needs.
-func (p *process) requireNothing() error { return nil }
-
-// requireModule fails with unavailable until there is a module.
-func (p *process) requireModule() error {
-	if p.parts.Load() == nil {
-		return &personal.Error{Code: personal.CodeUnavailable, RetryAfter: defaultRetryAfter, Cause: errNotConfigured}
-	}
-	return nil
-}
-
-// requireAdministration also fails with not_found if the module has no administration.
-func (p *process) requireAdministration() error {
-	if err := p.requireModule(); err != nil {
-		return err
-	}
-	if p.parts.Load().administration == nil {
-		return personal.NewError(personal.CodeNotFound, nil)
-	}
-	return nil
 }
 
 // close waits for running calls, whose contexts are already cancelled, and closes the

@@ -80,20 +80,28 @@ func panicText(p any) string {
 }
 
 // serviceServer serves the service of a process. Its methods run only if there is
-// one, see process.requireModule.
+// one, see process.intercept.
 type serviceServer struct {
 	personalv1.UnimplementedPersonalServiceServer
 	process *process
 }
 
+// respond returns a function that takes the two results of an operation and converts that of a
+// success. The conversion fails for a value that no user field has.
+func respond[T, PB any](convert func(T) (PB, error)) func(T, error) (PB, error) {
+	return func(result T, err error) (PB, error) {
+		if err != nil {
+			var none PB
+			return none, err
+		}
+		return convert(result)
+	}
+}
+
 func (s *serviceServer) service() personal.Service { return s.process.parts.Load().service }
 
 func (s *serviceServer) Authorize(ctx context.Context, in *personalv1.AuthorizeRequest) (*personalv1.AuthorizeResponse, error) {
-	signedIn, err := s.service().Authorize(ctx, convert.authorizeFromPB(in))
-	if err != nil {
-		return nil, err
-	}
-	return convert.authorizedToPB(signedIn)
+	return respond(convert.authorizedToPB)(s.service().Authorize(ctx, convert.authorizeFromPB(in)))
 }
 
 func (s *serviceServer) Refresh(ctx context.Context, in *personalv1.RefreshRequest) (*personalv1.RefreshResponse, error) {
@@ -123,12 +131,12 @@ func (s *serviceServer) RecoverConfirm(ctx context.Context, in *personalv1.Recov
 }
 
 func (s *serviceServer) Profile(ctx context.Context, in *personalv1.ProfileRequest) (*personalv1.ProfileResponse, error) {
-	profile, err := profileOrError(s.service().Profile(ctx, convert.credentialsFromPB(in.GetCredentials())))
+	profile, err := respond(convert.profileToPB)(s.service().Profile(ctx, convert.credentialsFromPB(in.GetCredentials())))
 	return &personalv1.ProfileResponse{Profile: profile}, err
 }
 
 func (s *serviceServer) UpdateProfile(ctx context.Context, in *personalv1.UpdateProfileRequest) (*personalv1.UpdateProfileResponse, error) {
-	profile, err := profileOrError(s.service().UpdateProfile(ctx, convert.updateProfileFromPB(in)))
+	profile, err := respond(convert.profileToPB)(s.service().UpdateProfile(ctx, convert.updateProfileFromPB(in)))
 	return &personalv1.UpdateProfileResponse{Profile: profile}, err
 }
 
@@ -186,11 +194,7 @@ func (s *serviceServer) ResendVerification(ctx context.Context,
 }
 
 func (s *serviceServer) Export(ctx context.Context, in *personalv1.ExportRequest) (*personalv1.ExportResponse, error) {
-	export, err := s.service().Export(ctx, convert.exportFromPB(in))
-	if err != nil {
-		return nil, err
-	}
-	return convert.exportedToPB(export)
+	return respond(convert.exportedToPB)(s.service().Export(ctx, convert.exportFromPB(in)))
 }
 
 func (s *serviceServer) Delete(ctx context.Context, in *personalv1.DeleteRequest) (*personalv1.DeleteResponse, error) {
@@ -234,11 +238,7 @@ func (s *serviceServer) BeginPasskey(ctx context.Context, in *personalv1.BeginPa
 
 func (s *serviceServer) AuthorizePasskey(ctx context.Context, in *personalv1.AuthorizePasskeyRequest) (*personalv1.AuthorizePasskeyResponse,
 	error) {
-	signedIn, err := s.service().AuthorizePasskey(ctx, convert.authorizePasskeyFromPB(in))
-	if err != nil {
-		return nil, err
-	}
-	return convert.authorizedPasskeyToPB(signedIn)
+	return respond(convert.authorizedPasskeyToPB)(s.service().AuthorizePasskey(ctx, convert.authorizePasskeyFromPB(in)))
 }
 
 func (s *serviceServer) AddPasskey(ctx context.Context, in *personalv1.AddPasskeyRequest) (*personalv1.AddPasskeyResponse, error) {
@@ -265,16 +265,7 @@ func (s *serviceServer) RemovePasskey(ctx context.Context, in *personalv1.Remove
 	return &personalv1.RemovePasskeyResponse{}, s.service().RemovePasskey(ctx, convert.removePasskeyFromPB(in))
 }
 
-// profileOrError converts a profile that was returned with err, if err is nil.
-func profileOrError(p personal.Profile, err error) (*personalv1.Profile, error) {
-	if err != nil {
-		return nil, err
-	}
-	return convert.profileToPB(p)
-}
-
-// administrationServer serves the administration of a process. Its methods run only
-// if there is one, see process.requireAdministration.
+// administrationServer serves the administration of a process, like serviceServer.
 type administrationServer struct {
 	personalv1.UnimplementedAdministrationServiceServer
 	process *process
@@ -285,28 +276,16 @@ func (s *administrationServer) administration() personal.Administration {
 }
 
 func (s *administrationServer) FindUsers(ctx context.Context, in *personalv1.FindUsersRequest) (*personalv1.FindUsersResponse, error) {
-	page, err := s.administration().FindUsers(ctx, convert.findUsersFromPB(in))
-	if err != nil {
-		return nil, err
-	}
-	return convert.userPageToPB(page)
+	return respond(convert.userPageToPB)(s.administration().FindUsers(ctx, convert.findUsersFromPB(in)))
 }
 
 func (s *administrationServer) Users(ctx context.Context, in *personalv1.UsersRequest) (*personalv1.UsersResponse, error) {
-	found, err := s.administration().Users(ctx, in.GetIds())
-	if err != nil {
-		return nil, err
-	}
-	users, err := convert.usersToPB(found)
+	users, err := respond(convert.usersToPB)(s.administration().Users(ctx, in.GetIds()))
 	return &personalv1.UsersResponse{Users: users}, err
 }
 
 func (s *administrationServer) User(ctx context.Context, in *personalv1.UserRequest) (*personalv1.UserResponse, error) {
-	record, err := s.administration().User(ctx, in.GetId())
-	if err != nil {
-		return nil, err
-	}
-	return convert.userRecordToPB(record)
+	return respond(convert.userRecordToPB)(s.administration().User(ctx, in.GetId()))
 }
 
 func (s *administrationServer) UpdateUser(ctx context.Context, in *personalv1.UpdateUserRequest) (*personalv1.UpdateUserResponse, error) {
@@ -369,11 +348,7 @@ func (s *administrationServer) CreateUser(ctx context.Context, in *personalv1.Cr
 }
 
 func (s *administrationServer) Explain(ctx context.Context, in *personalv1.ExplainRequest) (*personalv1.ExplainResponse, error) {
-	explanation, err := s.administration().Explain(ctx, convert.explainFromPB(in))
-	if err != nil {
-		return nil, err
-	}
-	return convert.explanationToPB(explanation)
+	return respond(convert.explanationToPB)(s.administration().Explain(ctx, convert.explainFromPB(in)))
 }
 
 func (s *administrationServer) LiftLimits(ctx context.Context, in *personalv1.LiftLimitsRequest) (*personalv1.LiftLimitsResponse, error) {
@@ -396,11 +371,7 @@ func (s *administrationServer) FieldsFill(ctx context.Context, _ *personalv1.Fie
 }
 
 func (s *administrationServer) SignIn(ctx context.Context, in *personalv1.SignInRequest) (*personalv1.SignInResponse, error) {
-	opened, err := s.administration().SignIn(ctx, convert.signInFromPB(in))
-	if err != nil {
-		return nil, err
-	}
-	return convert.openedToPB(opened)
+	return respond(convert.openedToPB)(s.administration().SignIn(ctx, convert.signInFromPB(in)))
 }
 
 func (s *administrationServer) LinkIdentity(ctx context.Context, in *personalv1.LinkIdentityRequest) (*personalv1.LinkIdentityResponse,
@@ -419,12 +390,15 @@ func (s *administrationServer) UnlinkIdentity(ctx context.Context,
 	return &personalv1.UnlinkIdentityResponse{}, s.administration().UnlinkIdentity(ctx, convert.unlinkIdentityFromPB(in))
 }
 
-// lifecycleServer lets the host drive the module of a process.
+// lifecycleServer lets the host drive the module of a process. All methods but Configure run only
+// if there is one, see process.intercept.
 type lifecycleServer struct {
 	personalv1.UnimplementedLifecycleServiceServer
 	process *process
 	broker  *plugin.GRPCBroker
 }
+
+func (s *lifecycleServer) module() Module { return s.process.parts.Load().module }
 
 // Configure dials the host before anything else, because the broker forgets the
 // host's address after a few seconds.
@@ -444,56 +418,34 @@ func (s *lifecycleServer) Configure(ctx context.Context, in *personalv1.Configur
 }
 
 func (s *lifecycleServer) Preflight(ctx context.Context, _ *personalv1.PreflightRequest) (*personalv1.PreflightResponse, error) {
-	return withModule(s, func(m Module) (*personalv1.PreflightResponse, error) {
-		report, err := m.Preflight(ctx)
-		return convert.reportToPB(report), err
-	})
+	report, err := s.module().Preflight(ctx)
+	return convert.reportToPB(report), err
 }
 
 func (s *lifecycleServer) Migrate(ctx context.Context, _ *personalv1.MigrateRequest) (*personalv1.MigrateResponse, error) {
-	return withModule(s, func(m Module) (*personalv1.MigrateResponse, error) {
-		return &personalv1.MigrateResponse{}, m.Migrate(ctx)
-	})
+	return &personalv1.MigrateResponse{}, s.module().Migrate(ctx)
 }
 
 func (s *lifecycleServer) Activate(ctx context.Context, _ *personalv1.ActivateRequest) (*personalv1.ActivateResponse, error) {
-	return withModule(s, func(m Module) (*personalv1.ActivateResponse, error) {
-		return &personalv1.ActivateResponse{}, m.Activate(ctx)
-	})
+	return &personalv1.ActivateResponse{}, s.module().Activate(ctx)
 }
 
 func (s *lifecycleServer) Quiesce(ctx context.Context, _ *personalv1.QuiesceRequest) (*personalv1.QuiesceResponse, error) {
-	return withModule(s, func(m Module) (*personalv1.QuiesceResponse, error) {
-		return &personalv1.QuiesceResponse{}, m.Quiesce(ctx)
-	})
+	return &personalv1.QuiesceResponse{}, s.module().Quiesce(ctx)
 }
 
 func (s *lifecycleServer) Health(ctx context.Context, _ *personalv1.HealthRequest) (*personalv1.HealthResponse, error) {
-	return withModule(s, func(m Module) (*personalv1.HealthResponse, error) {
-		warnings, err := m.Health(ctx)
-		return &personalv1.HealthResponse{Warnings: warnings}, err
-	})
+	warnings, err := s.module().Health(ctx)
+	return &personalv1.HealthResponse{Warnings: warnings}, err
 }
 
 func (s *lifecycleServer) Settle(ctx context.Context, _ *personalv1.SettleRequest) (*personalv1.SettleResponse, error) {
-	return withModule(s, func(m Module) (*personalv1.SettleResponse, error) {
-		return &personalv1.SettleResponse{}, m.Settle(ctx)
-	})
+	return &personalv1.SettleResponse{}, s.module().Settle(ctx)
 }
 
 func (s *lifecycleServer) Rehearse(ctx context.Context, _ *personalv1.RehearseRequest) (*personalv1.RehearseResponse, error) {
-	return withModule(s, func(m Module) (*personalv1.RehearseResponse, error) {
-		rehearsal, err := m.Rehearse(ctx)
-		return convert.rehearsedToPB(rehearsal), err
-	})
-}
-
-func withModule[T any](s *lifecycleServer, step func(Module) (T, error)) (T, error) {
-	if p := s.process.parts.Load(); p != nil {
-		return step(p.module)
-	}
-	var none T
-	return none, errNotConfigured
+	rehearsal, err := s.module().Rehearse(ctx)
+	return convert.rehearsedToPB(rehearsal), err
 }
 
 // hostServer serves the callbacks of a plugin.

@@ -188,7 +188,7 @@ type PreflightResponse struct {
 	// The minimum schema target of a version that can run on the schema after this
 	// version's migration; 0 if unknown.
 	SchemaCompatible int64 `protobuf:"varint,1,opt,name=schema_compatible,json=schemaCompatible,proto3" json:"schema_compatible,omitempty"`
-	// The checks, in order.
+	// The checks that failed, in order.
 	Checks []*Check `protobuf:"bytes,2,rep,name=checks,proto3" json:"checks,omitempty"`
 	// The keys of the settings that the plugin does not know. It decides nothing about
 	// them: the host knows which other versions are installed.
@@ -303,16 +303,15 @@ func (x *UnknownSetting) GetMeant() string {
 	return ""
 }
 
-// Check is the result of one check of a preflight.
+// Check is a check of a preflight that failed.
 type Check struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// protocol, schema, settings, database, mail
-	Name   string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Passed bool   `protobuf:"varint,2,opt,name=passed,proto3" json:"passed,omitempty"`
-	// The check failed, but the version can run.
-	Warning bool `protobuf:"varint,3,opt,name=warning,proto3" json:"warning,omitempty"`
+	// settings, database, schema, mail or keys
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The version can run nevertheless.
+	Warning bool `protobuf:"varint,2,opt,name=warning,proto3" json:"warning,omitempty"`
 	// Why the check failed; contains no secret.
-	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -352,13 +351,6 @@ func (x *Check) GetName() string {
 		return x.Name
 	}
 	return ""
-}
-
-func (x *Check) GetPassed() bool {
-	if x != nil {
-		return x.Passed
-	}
-	return false
 }
 
 func (x *Check) GetWarning() bool {
@@ -1090,12 +1082,11 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\x10unknown_settings\x18\x03 \x03(\v2\x1b.personal.v1.UnknownSettingR\x0funknownSettings\"8\n" +
 	"\x0eUnknownSetting\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05meant\x18\x02 \x01(\tR\x05meant\"e\n" +
+	"\x05meant\x18\x02 \x01(\tR\x05meant\"M\n" +
 	"\x05Check\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06passed\x18\x02 \x01(\bR\x06passed\x12\x18\n" +
-	"\awarning\x18\x03 \x01(\bR\awarning\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x10\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\awarning\x18\x02 \x01(\bR\awarning\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x10\n" +
 	"\x0eMigrateRequest\"\x11\n" +
 	"\x0fMigrateResponse\"\x11\n" +
 	"\x0fActivateRequest\"\x12\n" +

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
@@ -129,8 +130,10 @@ type bareModule struct{ service personal.Service }
 func (m bareModule) Service() personal.Service { return m.service }
 
 func (m bareModule) Administration() personal.Administration {
-	a, _ := m.service.(personal.Administration)
-	return a
+	if a, ok := m.service.(personal.Administration); ok {
+		return a
+	}
+	return &personaltest.Administration{}
 }
 
 func (m bareModule) Preflight(context.Context) (pluginrpc.Report, error) {

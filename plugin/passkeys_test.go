@@ -239,7 +239,7 @@ func TestUser_CommandsKeepTheLastWayIn(t *testing.T) {
 		mustCommand(t, "import", write(t, "ada.csv", verifiedAda))
 		device := site.addPasskey(t, "", "Phone")
 		site.enrol(t)
-		execute(t, url, "UPDATE personal_accounts SET password_hash = '!', email = '', email_key = NULL, verified_key = NULL")
+		execute(t, url, "UPDATE personal_accounts SET password_hash = '!', email = '', email_key = NULL, email_verified = FALSE")
 		for _, verb := range []string{"remove-passkeys", "remove-two-factor"} {
 			_, _, err := command(t, "user", verb, "ada")
 			if err == nil || !strings.Contains(err.Error(), "set an e-mail on the admin page of the user first; nothing was changed") {

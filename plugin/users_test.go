@@ -551,7 +551,7 @@ func TestCommands_RefuseDatabaseOfOlderSchema(t *testing.T) {
 	t.Setenv("PERSONAL_DATABASE", "sqlite://"+path)
 	for _, args := range [][]string{{"export"}, {"user", "remove-two-factor", "ada"}} {
 		_, _, err := command(t, args...)
-		if want := "the database has schema version 0, this command needs 14: run `personal migrate`"; err == nil ||
+		if want := "the database has schema version 0, this command needs 15: run `personal migrate`"; err == nil ||
 			!strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: got %v, want %s", args, err, want)
 		}

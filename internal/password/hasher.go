@@ -72,9 +72,6 @@ func (h *Hasher) TuneMemory() { h.collector = newCollector(h.params, h.queue.par
 // fast and safe for concurrent use. Call it once, before any other method.
 func (h *Hasher) ObserveQueue(f func(waited time.Duration, err error)) { h.queue.observe = f }
 
-// Params returns the costs of new hashes.
-func (h *Hasher) Params() Params { return h.params }
-
 // Load returns how many hashings run and how many callers wait.
 func (h *Hasher) Load() (running, waiting int) {
 	h.queue.mu.Lock()

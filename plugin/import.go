@@ -71,8 +71,7 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 	}
 	defer file.Close()
 	var staged *transfer.Staged
-	find := func() (transfer.RowHash, error) { return job.FindHash(file, format, c.Probe) }
-	run := func(ctx context.Context) (transfer.Progress, error) { return job.Run(ctx, file, format) }
+	var in transfer.Input = transfer.File{ReadSeeker: file, Format: format}
 	if c.From != "" {
 		var release func()
 		staged, release, err = c.stage(ctx, file, size, job.Schema, stderr.Writer)
@@ -80,15 +79,10 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 			return stopped(err)
 		}
 		defer release()
-		size = staged.Total
-		find = func() (transfer.RowHash, error) { return job.FindStagedHash(ctx, staged, c.Probe) }
-		run = func(ctx context.Context) (transfer.Progress, error) { return job.RunStaged(ctx, staged) }
+		in, size = staged, staged.Total
 	}
 	if c.Probe != "" {
-		row, err := find()
-		if err == nil {
-			_, err = file.Seek(0, io.SeekStart)
-		}
+		row, err := job.FindHash(ctx, in, c.Probe)
 		if err != nil {
 			return fmt.Errorf("--probe: %w", err)
 		}
@@ -99,7 +93,7 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 	var done transfer.Progress
 	err = c.withStore(ctx, func(s transfer.Store) (err error) {
 		job.Store = s
-		done, err = c.importRows(ctx, job, size, stderr.Writer, run)
+		done, err = c.importRows(ctx, job, in, size, stderr.Writer)
 		return err
 	})
 	err = stopped(err)
@@ -149,7 +143,7 @@ func (c importCommand) summarise(out, stderr io.Writer, done transfer.Progress, 
 		to := json.NewEncoder(out)
 		to.SetIndent("", "  ")
 		to.SetEscapeHTML(false)
-		return to.Encode(job.Report)
+		return to.Encode(&job.Report)
 	}
 	verb := "imported"
 	if c.DryRun {
@@ -198,8 +192,7 @@ func (c importCommand) job() (*transfer.Import, *password.Hasher, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("--secret-key: %w", err)
 	}
-	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", HashForm: c.HashForm, Keys: keyring,
-		Report: &transfer.Report{}}, hasher, nil
+	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", HashForm: c.HashForm, Keys: keyring}, hasher, nil
 }
 
 // withStore calls use with the database, or in a dry run with a temporary one that
@@ -263,7 +256,7 @@ func (c importCommand) openFile() (*os.File, int64, error) {
 // importRows runs the import, shows its progress and reports refused rows and changed logins.
 // size is the offset at the end.
 func (c importCommand) importRows(
-	ctx context.Context, job *transfer.Import, size int64, stderr io.Writer, run func(context.Context) (transfer.Progress, error),
+	ctx context.Context, job *transfer.Import, in transfer.Input, size int64, stderr io.Writer,
 ) (done transfer.Progress, err error) {
 	report := stderr
 	if c.Report != "" { // it holds no values but changed logins
@@ -287,7 +280,7 @@ func (c importCommand) importRows(
 		_, err := fmt.Fprintf(report, "line %d: the login %q becomes %q\n", number, from, to)
 		return err
 	}
-	return run(ctx)
+	return job.Run(ctx, in)
 }
 
 // progressLine is a line on a terminal that is overwritten with the progress.

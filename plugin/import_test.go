@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -340,13 +341,15 @@ func TestStatus_CountsAccounts(t *testing.T) {
 	})
 }
 
-func TestImport_FlagNamesEverySystem(t *testing.T) {
+func TestImport_FlagNamesSystems(t *testing.T) {
 	out, _ := mustCommand(t, "import", "--help")
-	if want := strings.Join(transfer.SystemNames(), ", "); !strings.Contains(strings.ReplaceAll(strings.Join(strings.Fields(out), " "), " or ",
+	from, _ := reflect.TypeFor[moveFlags]().FieldByName("From")
+	systems := strings.Split(from.Tag.Get("enum"), ",")[1:]
+	if want := strings.Join(systems, ", "); !strings.Contains(strings.ReplaceAll(strings.Join(strings.Fields(out), " "), " or ",
 		", "), want) {
 		t.Errorf("got %s\nwant the systems %s", out, want)
 	}
-	for _, system := range transfer.SystemNames() {
+	for _, system := range systems {
 		_, _, err := command(t, "import", "--from", system, write(t, "dump", "x"))
 		if err == nil || !strings.HasPrefix(err.Error(), "line 1: ") {
 			t.Errorf("%s: got %v, want an error of the dump's first line", system, err)

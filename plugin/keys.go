@@ -14,24 +14,9 @@ import (
 const resealEvery = time.Hour
 
 func (m *module) resealSecrets(ctx context.Context) {
-	var tick <-chan time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-m.reseal:
-		case <-tick:
-		}
-		tick = time.After(resealEvery)
+	m.reseal.each(ctx, resealEvery, func() {
 		m.logFailure(ctx, "encrypting the secrets of second factors with the first secret key", m.service.ResealSecrets(ctx))
-	}
-}
-
-func (m *module) wakeResealing() {
-	select {
-	case m.reseal <- struct{}{}:
-	default:
-	}
+	})
 }
 
 // keysTimeout leaves time for the rest of the preflight of a rollback, which has 2 s.

@@ -134,8 +134,11 @@ func newMeasurements() *measurements {
 		metrics.Read(heap)
 		return float64(heap[0].Value.Uint64())
 	})
-	for _, limit := range limitNames { // so that an alert sees the first attempt
-		m.rejected.WithLabelValues(limit)
+	for _, l := range (settings{}).limits() { // so that an alert sees the first attempt
+		m.rejected.WithLabelValues(l.Name)
+	}
+	for _, name := range []string{"export", "code"} { // limits without a setting
+		m.rejected.WithLabelValues(name)
 	}
 	for _, d := range mailtext.Descriptions() {
 		m.suppressed.WithLabelValues(string(d.Kind))

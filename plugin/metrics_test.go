@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/personalhost/pluginmetrics"
 	"github.com/cms-personal/personal/shared/pluginmanager"
@@ -91,25 +91,18 @@ func TestMeasurements_OfTheProcessAreThoseInTheDocs(t *testing.T) {
 }
 
 func TestMeasurements_KnowEveryLimit(t *testing.T) {
-	section, _ := reflect.TypeFor[settings]().FieldByName("Throttle")
-	keys := []string{"export", "code"} // they have no setting
-	for i := range section.Type.NumField() {
-		if field := section.Type.Field(i); field.Type == reflect.TypeFor[limit]() {
-			keys = append(keys, field.Tag.Get("toml"))
-		}
-	}
-	names := slices.Sorted(slices.Values(limitNames))
-	if slices.Sort(keys); !slices.Equal(keys, names) {
-		t.Errorf("got limits %q, want %q", names, keys)
-	}
 	s, _, err := readSettings(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits := reflect.ValueOf(s.accounts().Throttle)
-	for i := range limits.NumField() {
-		if l := limits.Field(i); l.Kind() == reflect.Struct && !slices.Contains(names, l.FieldByName("Name").String()) {
-			t.Errorf("limit %s has the name %q, want a key of the settings", limits.Type().Field(i).Name, l.FieldByName("Name"))
+	text, err := newMeasurements().text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field, l := range reflect.ValueOf(s.accounts().Throttle).Fields() {
+		limit, ok := l.Interface().(throttle.Limit)
+		if ok && (limit.Burst == 0 || !strings.Contains(string(text), `personal_plugin_rejected_attempts_total{limit="`+limit.Name+`"} 0`)) {
+			t.Errorf("limit %s: got %+v, want a limit that is counted by the key of its setting", field.Name, limit)
 		}
 	}
 }

@@ -62,9 +62,9 @@ type module struct {
 	measured     *measurements
 	log          *slog.Logger
 
-	learn    chan struct{} // wakes learnFormats
-	reseal   chan struct{} // wakes resealSecrets
-	stopBase func()        // stops the work that inactive processes do, too
+	learn    wakeUp // of learnFormats
+	reseal   wakeUp // of resealSecrets
+	stopBase func() // stops the work that inactive processes do, too
 
 	mu       sync.Mutex
 	active   bool
@@ -135,7 +135,7 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 		}
 		m := &module{
 			store: db, hasher: hasher, keys: keys, host: host, mails: texts, settings: s, unknown: unknown, invalidTexts: invalid,
-			measured: measured, log: log, learn: make(chan struct{}, 1), reseal: make(chan struct{}, 1),
+			measured: measured, log: log, learn: make(wakeUp, 1), reseal: make(wakeUp, 1),
 		}
 		m.worker = &outbox.Worker{
 			Store: db, Log: log, Observe: measured.job, TracerProvider: spans,
@@ -182,35 +182,20 @@ func (m *module) syncClock(ctx context.Context) {
 // of a failed sign-in does not reveal the format of the account's hash. It begins
 // when the schema exists. The plugin serves while it measures.
 func (m *module) learnFormats(ctx context.Context) {
-	var tick <-chan time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-m.learn:
-		case <-tick:
-		}
+	m.learn.each(ctx, formatsEvery, func() {
 		formats, err := m.store.Formats(ctx)
 		if err == nil {
 			m.hasher.Measure(ctx, formats)
 		}
 		m.logFailure(ctx, "reading the formats of stored hashes", err)
-		tick = time.After(formatsEvery)
-	}
-}
-
-func (m *module) wakeLearning() {
-	select {
-	case m.learn <- struct{}{}:
-	default:
-	}
+	})
 }
 
 // scanFormats stores the formats of all hashes, once a day.
 func (m *module) scanFormats(ctx context.Context) {
 	err := m.store.ScanFormats(ctx, m.settings.password().Format(), password.Format)
 	m.logFailure(ctx, "scanning stored hashes for their formats", err)
-	m.wakeLearning()
+	m.learn.wake()
 }
 
 // Service implements [pluginrpc.Module].
@@ -273,13 +258,13 @@ func (m *module) Migrate(ctx context.Context) error {
 	if err := m.store.Migrate(ctx); err != nil {
 		return setupError(err)
 	}
-	m.wakeLearning()
+	m.learn.wake()
 	return nil
 }
 
 // Settle implements [pluginrpc.Module].
 func (m *module) Settle(context.Context) error {
-	m.wakeResealing()
+	m.reseal.wake()
 	return nil
 }
 
@@ -382,6 +367,31 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 		case <-ticker.C:
 			f()
 		}
+	}
+}
+
+// wakeUp starts work that is repeated from then on. It holds one value at most.
+type wakeUp chan struct{}
+
+func (w wakeUp) wake() {
+	select {
+	case w <- struct{}{}:
+	default:
+	}
+}
+
+// each calls f when it is woken, and from then on an interval after each call, until ctx ends.
+func (w wakeUp) each(ctx context.Context, interval time.Duration, f func()) {
+	var tick <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w:
+		case <-tick:
+		}
+		f()
+		tick = time.After(interval)
 	}
 }
 

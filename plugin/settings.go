@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"iter"
 	"net/url"
 	"path/filepath"
 	"reflect"
@@ -294,23 +295,12 @@ func (s settings) check() error {
 			invalid = append(invalid, fmt.Errorf("passkeys.%w", err))
 		}
 	}
-	checkLimit := func(key string, l limit) {
-		between("throttle."+key+".burst", l.Burst, 1, 100_000)
-		minSecond("throttle."+key+".every", l.Every)
-		require(time.Duration(l.Every) <= 24*time.Hour, "throttle."+key+".every", "must be 24h or shorter")
+	for _, l := range s.limits() {
+		key := "throttle." + l.Name
+		between(key+".burst", l.Burst, 1, 100_000)
+		minSecond(key+".every", duration(l.Every))
+		require(l.Every <= 24*time.Hour, key+".every", "must be 24h or shorter")
 	}
-	checkLimit("guess", s.Throttle.Guess)
-	checkLimit("guess_address", s.Throttle.GuessAddress)
-	checkLimit("guess_account", s.Throttle.GuessAccount)
-	checkLimit("sign_in_address", s.Throttle.SignInAddress)
-	checkLimit("sign_in_account", s.Throttle.SignInAccount)
-	checkLimit("session_writes", s.Throttle.SessionWrites)
-	checkLimit("register", s.Throttle.Register)
-	checkLimit("register_invalid", s.Throttle.RegisterInvalid)
-	checkLimit("taken_email", s.Throttle.TakenEmail)
-	checkLimit("recover", s.Throttle.Recover)
-	checkLimit("recover_all", s.Throttle.RecoverAll)
-	checkLimit("confirm", s.Throttle.Confirm)
 	require(time.Duration(s.Audit.Retention) >= time.Hour, "audit.retention",
 		"must be 1h or longer: events wait for the host for this time, too")
 	between("audit.most", s.Audit.MaxEntries, 1000, 1_000_000_000)
@@ -402,21 +392,29 @@ func (s settings) accounts() accounts.Settings {
 		Site:                 s.Site.Name,
 		Passkeys:             passkey.Site{ID: s.Passkeys.RPID, Name: s.Site.Name, Origins: s.Passkeys.Origins},
 
-		Throttle: accounts.Throttle{
-			Enabled:         s.Throttle.Enabled,
-			Guess:           s.Throttle.Guess.limit("guess"),
-			GuessAddress:    s.Throttle.GuessAddress.limit("guess_address"),
-			GuessAccount:    s.Throttle.GuessAccount.limit("guess_account"),
-			SignInAddress:   s.Throttle.SignInAddress.limit("sign_in_address"),
-			SignInAccount:   s.Throttle.SignInAccount.limit("sign_in_account"),
-			SessionWrites:   s.Throttle.SessionWrites.limit("session_writes"),
-			Register:        s.Throttle.Register.limit("register"),
-			RegisterInvalid: s.Throttle.RegisterInvalid.limit("register_invalid"),
-			TakenEmail:      s.Throttle.TakenEmail.limit("taken_email"),
-			Recover:         s.Throttle.Recover.limit("recover"),
-			RecoverAll:      s.Throttle.RecoverAll.limit("recover_all"),
-			Confirm:         s.Throttle.Confirm.limit("confirm"),
-		},
+		Throttle: s.throttle(),
+	}
+}
+
+// throttle returns the rate limits of the accounts service, which has them in fields of the same
+// names as the section.
+func (s settings) throttle() accounts.Throttle {
+	t := accounts.Throttle{Enabled: s.Throttle.Enabled}
+	for field, l := range s.limits() {
+		reflect.ValueOf(&t).Elem().FieldByName(field).Set(reflect.ValueOf(l))
+	}
+	return t
+}
+
+// limits are the limits of the section throttle by their fields; each has its key as name.
+func (s settings) limits() iter.Seq2[string, throttle.Limit] {
+	return func(yield func(string, throttle.Limit) bool) {
+		for field, value := range reflect.ValueOf(s.Throttle).Fields() {
+			l, ok := value.Interface().(limit)
+			if ok && !yield(field.Name, throttle.Limit{Burst: l.Burst, Every: time.Duration(l.Every), Name: field.Tag.Get("toml")}) {
+				return
+			}
+		}
 	}
 }
 
@@ -460,17 +458,4 @@ func (s settings) prune(now time.Time) store.PruneOptions {
 // password returns the costs of new hashes.
 func (s settings) password() password.Params {
 	return password.Params{MemoryKiB: s.Password.MemoryKiB, Time: s.Password.Time, Threads: s.Password.Threads}
-}
-
-// limitNames are the keys of all limits in the section throttle, and the names of those
-// without a setting.
-var limitNames = []string{
-	"guess", "guess_address", "guess_account", "sign_in_address", "sign_in_account", "session_writes",
-	"register", "register_invalid", "taken_email", "recover", "recover_all", "confirm",
-	"export", "code",
-}
-
-// limit returns the limit of a key of the section throttle.
-func (l limit) limit(key string) throttle.Limit {
-	return throttle.Limit{Burst: l.Burst, Every: time.Duration(l.Every), Name: key}
 }

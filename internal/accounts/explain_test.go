@@ -99,7 +99,7 @@ func (s *stuck) imports(t *testing.T, login, hash string) {
 		Progress: func(transfer.Progress) {},
 	}
 	file := fmt.Sprintf("login,email,password_hash\n%s,%s,%s\n", login, s.email(), hash)
-	if _, err := m.Run(t.Context(), strings.NewReader(file), transfer.CSV); err != nil {
+	if _, err := m.Run(t.Context(), transfer.File{ReadSeeker: strings.NewReader(file), Format: transfer.CSV}); err != nil {
 		t.Fatal(err)
 	}
 	found, err := s.store.FindAccount(t.Context(), accounts.AccountQuery{EmailKey: s.email()})

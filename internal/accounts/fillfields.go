@@ -46,82 +46,43 @@ const (
 	rehearsalPage = 2000 // accounts that are read at once
 )
 
-// RehearseFields implements [personal.Administration]. It reads and judges at the same
-// time. It returns when the time is up even if the database hangs.
-func (s *Service) RehearseFields(ctx context.Context, fields []personal.Field) (personal.FieldsRehearsal, error) {
+// RehearseFields implements [personal.Administration].
+func (s *Service) RehearseFields(ctx context.Context, fields []personal.Field) (r personal.FieldsRehearsal, err error) {
 	schema, err := userfields.Compile(fields)
 	if err != nil {
-		return personal.FieldsRehearsal{}, personal.FieldErrors{"fields": personal.FieldErrorInvalidFormat}.Err()
+		return r, personal.FieldErrors{"fields": personal.FieldErrorInvalidFormat}.Err()
 	}
 	const doing = "rehearsing user fields"
-	limited, cancel := context.WithTimeout(ctx, s.rehearsalTime)
-	defer cancel()
-	var r personal.FieldsRehearsal
 	damaged := 0
 	defer func() {
 		if damaged > 0 {
 			s.log.WarnContext(ctx, "user fields that cannot be read count as violations", slog.Int("accounts", damaged))
 		}
 	}()
-	pages := s.readFields(limited)
-	for {
-		var page fieldsPage
-		more := false
-		select {
-		case page, more = <-pages:
-		case <-limited.Done():
-		}
-		switch {
-		case ctx.Err() != nil:
-			return personal.FieldsRehearsal{}, fail(doing, ctx.Err())
-		case limited.Err() != nil:
-			return r, nil
-		case !more:
-			r.Complete = true
-			return r, nil
-		case page.err != nil:
-			return personal.FieldsRehearsal{}, fail(doing, page.err)
-		}
-		for _, a := range page.accounts {
+	limited, cancel := context.WithTimeout(ctx, s.rehearsalTime)
+	defer cancel()
+	for after := int64(0); !r.Complete; {
+		page, err := s.store.AccountFields(limited, after, rehearsalPage)
+		for _, a := range page {
 			if limited.Err() != nil {
-				return r, nil
+				break
 			}
 			if !rehearse(&r, schema, a) {
 				damaged++
 			}
+			after = a.ID
 		}
+		switch {
+		case ctx.Err() != nil:
+			return personal.FieldsRehearsal{}, fail(doing, ctx.Err())
+		case limited.Err() != nil: // the time is up
+			return r, nil
+		case err != nil:
+			return personal.FieldsRehearsal{}, fail(doing, err)
+		}
+		r.Complete = len(page) < rehearsalPage
 	}
-}
-
-// fieldsPage is a page of accounts, or why it could not be read.
-type fieldsPage struct {
-	accounts []AccountFields
-	err      error
-}
-
-// readFields reads all accounts in pages until ctx ends or a read fails, and then closes
-// the channel.
-func (s *Service) readFields(ctx context.Context) <-chan fieldsPage {
-	pages := make(chan fieldsPage)
-	go func() {
-		defer close(pages)
-		for after := int64(0); ; {
-			accounts, err := s.store.AccountFields(ctx, after, rehearsalPage)
-			if err == nil && len(accounts) == 0 {
-				return
-			}
-			select {
-			case pages <- fieldsPage{accounts, err}:
-			case <-ctx.Done():
-				return
-			}
-			if err != nil || len(accounts) < rehearsalPage {
-				return
-			}
-			after = accounts[len(accounts)-1].ID
-		}
-	}()
-	return pages
+	return r, nil
 }
 
 // rehearse adds an account to the figures. It returns false if its user fields cannot be

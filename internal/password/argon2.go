@@ -27,28 +27,15 @@ const (
 	maxMemoryKiB = 256 * 1024
 	maxTime      = 16
 	maxThreads   = 16
-	maxWork      = 4 * maxMemoryKiB // memory times passes of a hash to be made or imported: one to two seconds
+	maxWork      = 4 * maxMemoryKiB // memory times passes: one to two seconds
 )
 
 // LowestParams returns the lowest costs that Validate allows, for hashes that are not kept.
 func LowestParams() Params { return Params{MemoryKiB: 8, Time: 1, Threads: 1} }
 
-// Validate returns an error that names the parameter beyond the limits of hashes to
-// be made or imported: memory_kib 8 per thread … 262144, time 1 … 16, threads
+// Validate returns an error that names the parameter beyond the limits of hashes: memory_kib 8 per thread … 262144, time 1 … 16, threads
 // 1 … 16, and memory_kib times time 1048576 at most.
 func (p Params) Validate() error {
-	if err := p.validateStored(); err != nil {
-		return err
-	}
-	if p.MemoryKiB*p.Time > maxWork {
-		return fmt.Errorf("memory_kib: %d times %d passes (time) are more than %d", p.MemoryKiB, p.Time, maxWork)
-	}
-	return nil
-}
-
-// validateStored is Validate for stored hashes. It has no limit of the work: an import may bring
-// hashes beyond it.
-func (p Params) validateStored() error {
 	switch minMemory := 8 * max(uint32(p.Threads), 1); {
 	case p.Threads < 1 || p.Threads > maxThreads:
 		return fmt.Errorf("threads: %d is not in 1 … %d", p.Threads, maxThreads)
@@ -56,6 +43,8 @@ func (p Params) validateStored() error {
 		return fmt.Errorf("time: %d is not in 1 … %d", p.Time, maxTime)
 	case p.MemoryKiB < minMemory || p.MemoryKiB > maxMemoryKiB:
 		return fmt.Errorf("memory_kib: %d is not in %d … %d", p.MemoryKiB, minMemory, maxMemoryKiB)
+	case p.MemoryKiB*p.Time > maxWork:
+		return fmt.Errorf("memory_kib: %d times %d passes (time) are more than %d", p.MemoryKiB, p.Time, maxWork)
 	}
 	return nil
 }
@@ -172,7 +161,7 @@ func readArgon2(encoded string) (h argon2Hash, err error) {
 	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.params.MemoryKiB, &h.params.Time, &h.params.Threads); err != nil {
 		return h, errors.New("invalid costs")
 	}
-	if err := h.params.validateStored(); err != nil {
+	if err := h.params.Validate(); err != nil {
 		return h, err
 	}
 	if h.salt, err = decode(parts[4], minSaltBytes, maxSaltBytes); err != nil {

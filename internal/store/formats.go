@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -15,16 +16,14 @@ import (
 
 const (
 	scanEvery = 24 * time.Hour
-	// scanMark begins the row of the last scan. The current format, which the scan
-	// skips, follows it: when the current format changes, a new scan is due.
-	scanMark = "scan "
-	scanRows = 10_000 // accounts read in one query
+	scanRows  = 10_000        // accounts read in one query
+	scanned   = math.MaxInt64 // the position of a scan that is done
 )
 
 // Formats returns the formats on the list.
 func (s *Store) Formats(ctx context.Context) (formats []string, err error) {
 	err = s.scan(ctx, "read the formats of hashes",
-		s.read.NewRaw("SELECT format FROM personal_hash_formats WHERE format NOT LIKE ? ORDER BY format", scanMark+"%"), &formats)
+		s.read.NewRaw("SELECT format FROM personal_hash_formats ORDER BY format"), &formats)
 	return formats, err
 }
 
@@ -49,71 +48,58 @@ func (s *Store) ScanFormats(ctx context.Context, current string, format func(has
 	if may, err := s.mayDelete(ctx); err != nil || !may { // a wrong time would remove formats just found
 		return err
 	}
-	mark := scanMark + current
-	var due bool
-	err := s.scan(ctx, "read when hashes were scanned",
-		s.read.NewRaw("SELECT NOT EXISTS (SELECT 1 FROM personal_hash_formats WHERE format = ? AND seen > ?)",
-			mark, at(s.Now().Add(-scanEvery))), &due)
-	if err != nil || !due {
-		return err
-	}
-	begin, err := s.beginScan(ctx, mark)
-	for p, more := begin, true; err == nil && more; {
-		p, more, err = s.scanPage(ctx, mark, p, current, format)
+	step := "scan " + current // when the current format changes, a new scan is due
+	p, err := s.beginScan(ctx, step)
+	for err == nil && p.Position != scanned {
+		p, err = s.scanPage(ctx, step, p, current, format)
 	}
 	return err
 }
 
 // beginScan returns how far the current scan is. It begins one if there is none, or if that
-// took a day.
-func (s *Store) beginScan(ctx context.Context, mark string) (p sweepRow, err error) {
+// began a day ago.
+func (s *Store) beginScan(ctx context.Context, step string) (p sweepRow, err error) {
 	err = s.inTx(ctx, "begin to scan hashes", func(ctx context.Context, tx bun.Tx) error {
 		now := s.Now()
 		_, err := exec(ctx, tx, `INSERT INTO personal_sweeps (step, position, began) VALUES (?, 0, ?)
 			ON CONFLICT (step) DO UPDATE SET position = 0, began = excluded.began WHERE personal_sweeps.began <= ?`,
-			mark, at(now), at(now.Add(-scanEvery)))
+			step, at(now), at(now.Add(-scanEvery)))
 		if err != nil {
 			return err
 		}
-		p, err = sweepPosition(ctx, tx, mark)
+		p, err = sweepPosition(ctx, tx, step)
 		return err
 	})
 	return p, err
 }
 
 // scanPage reads the hashes after a position and notes their formats, and after the last
-// page that the scan is done.
-func (s *Store) scanPage(ctx context.Context, mark string, p sweepRow, current string, format func(hash string) string) (next sweepRow,
-	more bool, err error) {
+// page that the scan is done. It returns the next position.
+func (s *Store) scanPage(ctx context.Context, step string, p sweepRow, current string, format func(hash string) string) (sweepRow, error) {
 	var page []accountRow // without the hash if it has the current format
-	err = s.scan(ctx, "scan hashes", s.read.NewRaw(`SELECT id,
+	err := s.scan(ctx, "scan hashes", s.read.NewRaw(`SELECT id,
 			CASE WHEN substr(password_hash, 1, ?) = ? THEN '' ELSE password_hash END AS password_hash
 		FROM personal_accounts WHERE id > ? ORDER BY id LIMIT ?`, len(current), current, p.Position, scanRows), &page)
 	if err != nil {
-		return p, false, err
+		return p, err
 	}
-	found, next := map[string]bool{}, p
+	found, next := map[string]bool{}, sweepRow{Position: scanned, Began: p.Began}
 	for _, row := range page {
-		next.Position = row.ID
 		if f := format(row.PasswordHash); f != "" {
 			found[f] = true
 		}
 	}
-	more = len(page) == scanRows
+	if len(page) == scanRows {
+		next.Position = page[scanRows-1].ID
+	}
 	err = s.inTx(ctx, "store the formats of hashes", func(ctx context.Context, tx bun.Tx) error {
 		n, err := exec(ctx, tx, "UPDATE personal_sweeps SET position = ? WHERE step = ? AND position = ? AND began = ?",
-			next.Position, mark, p.Position, p.Began)
+			next.Position, step, p.Position, p.Began)
 		if err != nil || n == 0 { // another node goes on
-			more = false
+			next.Position = scanned
 			return err
 		}
-		if err := noteFormats(ctx, tx, slices.Sorted(maps.Keys(found)), s.Now()); err != nil || more {
-			return err
-		}
-		if err := noteFormats(ctx, tx, []string{mark}, p.Began.time()); err != nil {
-			return err
-		}
-		if _, err := exec(ctx, tx, "DELETE FROM personal_sweeps WHERE step = ?", mark); err != nil {
+		if err := noteFormats(ctx, tx, slices.Sorted(maps.Keys(found)), s.Now()); err != nil || next.Position != scanned {
 			return err
 		}
 		// Formats that an import has added since the scan began remain, even if its
@@ -121,5 +107,5 @@ func (s *Store) scanPage(ctx context.Context, mark string, p sweepRow, current s
 		_, err = exec(ctx, tx, "DELETE FROM personal_hash_formats WHERE seen < ?", at(p.Began.time().Add(-operationTimeout)))
 		return err
 	})
-	return next, more, err
+	return next, err
 }

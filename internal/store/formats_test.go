@@ -54,7 +54,7 @@ func TestFormats_AreListedByImportsAndADailyScan(t *testing.T) {
 		add("eve", "no format")
 		want()
 		scan("current:")
-		want("slow") // stored by a release without the list
+		want("slow")
 		add("kim", "slower:1", "slower")
 		want("slow", "slower")
 		scans = 0

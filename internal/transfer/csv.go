@@ -19,6 +19,7 @@ import (
 // import.
 type records interface {
 	next() (record, error)
+	close() error
 }
 
 // record is one row of a file.
@@ -145,6 +146,8 @@ func (c *csvRecords) readHeader(schema *userfields.Schema) error {
 	c.header = header
 	return nil
 }
+
+func (*csvRecords) close() error { return nil }
 
 func (c *csvRecords) next() (record, error) {
 	values, invalid, err := c.parse()

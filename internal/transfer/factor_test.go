@@ -159,7 +159,7 @@ func TestImport_SkipsExistingAccountWithoutItsKey(t *testing.T) {
 
 func TestImport_RefusesColumnOfFactorInCSV(t *testing.T) {
 	r := newRun(t, openStore(t, testdb.SQLite(t)))
-	_, err := r.Run(t.Context(), strings.NewReader("login,password_hash,two_factor\nada,"+bcrypt+",\n"), transfer.CSV)
+	_, err := r.Run(t.Context(), transfer.File{ReadSeeker: strings.NewReader("login,password_hash,two_factor\nada," + bcrypt + ",\n"), Format: transfer.CSV})
 	if want := "column two_factor: CSV cannot hold second factors: import NDJSON, as export writes it"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -88,13 +88,14 @@ func newRun(t *testing.T, s transfer.Store) *run {
 		fmt.Fprintf(&r.report, "%d: %s\n", line, reason)
 		return nil
 	}
+	r.Renamed = func(int, string, string) error { return nil }
 	r.Progress = func(p transfer.Progress) { r.shown = append(r.shown, p) }
 	return r
 }
 
 func (r *run) file(t *testing.T, format transfer.Format, text string) transfer.Progress {
 	t.Helper()
-	done, err := r.Run(t.Context(), strings.NewReader(text), format)
+	done, err := r.Run(t.Context(), transfer.File{ReadSeeker: strings.NewReader(text), Format: format})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -178,13 +178,11 @@ type Import struct {
 	// Refused is called for each row that is not imported, in the order of the file.
 	// The reason names columns and holds no values.
 	Refused func(line int, reason string) error
-	// Renamed is called for each imported row whose login is not that of the file; nil: it does not
-	// matter.
+	// Renamed is called for each imported row whose login is not that of the file.
 	Renamed func(line int, from, to string) error
 	// Progress is called at the start and after each batch.
 	Progress func(Progress)
-	// Report counts what becomes of the rows; nil: nothing does.
-	Report *Report
+	Report   Report // counts what becomes of the rows
 }
 
 // Progress is the state of a running import.
@@ -238,35 +236,36 @@ func (b *batch) leaveOut(row origin, o Outcome) {
 	b.refused = append(b.refused, refusal{row, o.reason()})
 }
 
-// Run imports a file and returns the final state. Rows before an error are imported.
-func (m *Import) Run(ctx context.Context, file io.Reader, format Format) (done Progress, err error) {
-	from, err := m.open(file, format)
-	if err != nil {
-		return done, err
-	}
-	return m.run(ctx, from)
+// Input is what is imported: a [File], or [Staged].
+type Input interface {
+	// records returns the rows from the first one. form is that of hashes whose row states none.
+	records(ctx context.Context, schema *userfields.Schema, form string) (records, error)
 }
 
-// open returns the records of a file.
-func (m *Import) open(file io.Reader, format Format) (records, error) {
-	if format == CSV {
-		return newCSV(file, m.Schema)
-	}
-	return newNDJSON(file, m.Schema), nil
+// File is a file of rows.
+type File struct {
+	io.ReadSeeker
+	Format Format
 }
 
-// RunStaged imports the users of a dump and returns the final state. Their offsets are numbers of
-// users.
-func (m *Import) RunStaged(ctx context.Context, s *Staged) (done Progress, err error) {
-	from, err := s.records(ctx, m.HashForm)
+func (f File) records(_ context.Context, schema *userfields.Schema, _ string) (records, error) {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("reading the file: %w", err)
+	}
+	if f.Format == CSV {
+		return newCSV(f, schema)
+	}
+	return newNDJSON(f, schema), nil
+}
+
+// Run imports the rows and returns the final state. Those before an error are imported. Offsets are
+// numbers of bytes of a file, or of users of a dump.
+func (m *Import) Run(ctx context.Context, in Input) (done Progress, err error) {
+	from, err := in.records(ctx, m.Schema, m.HashForm)
 	if err != nil {
 		return done, err
 	}
 	defer from.close()
-	return m.run(ctx, from)
-}
-
-func (m *Import) run(ctx context.Context, from records) (done Progress, err error) {
 	m.Progress(done)
 	batches := make(chan batch, 1) // one is read while another is stored
 	work, working := errgroup.WithContext(ctx)
@@ -430,7 +429,7 @@ func (m *Import) add(ctx context.Context, b batch, done *Progress) error {
 			}
 			done.Imported++
 			m.Report.imported(b.accounts[i], b.rows[i])
-			if row := b.rows[i]; row.renamed != "" && m.Renamed != nil {
+			if row := b.rows[i]; row.renamed != "" {
 				if err := m.Renamed(row.line, row.renamed, b.accounts[i].Login); err != nil {
 					return fmt.Errorf("reporting a changed login: %w", err)
 				}

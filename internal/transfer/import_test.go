@@ -61,7 +61,7 @@ func TestImport_FormOfADigest(t *testing.T) {
 
 func TestImport_ReportOfDigits(t *testing.T) {
 	r := newRun(t, openStore(t, testdb.SQLite(t)))
-	r.HashForm, r.Report = "pbkdf2-sha256$i=64000", &transfer.Report{}
+	r.HashForm = "pbkdf2-sha256$i=64000"
 	r.file(t, transfer.CSV, "login,password_hash,password_salt\n"+
 		"long,"+strings.Repeat("0a", 32)+",Zr8aQ\n"+
 		"short,"+strings.Repeat("0a", 16)+",\n")
@@ -240,7 +240,7 @@ func TestImport_RefusesUnreadableFile(t *testing.T) {
 		"an endless header":  {strings.Repeat("x", 2<<20), "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := newRun(t, openStore(t, testdb.SQLite(t))).Run(t.Context(), strings.NewReader(test.file), transfer.CSV)
+			_, err := newRun(t, openStore(t, testdb.SQLite(t))).Run(t.Context(), transfer.File{ReadSeeker: strings.NewReader(test.file), Format: transfer.CSV})
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want it to contain %q", err, test.want)
 			}
@@ -326,7 +326,7 @@ func TestImport_RerunAfterCancelImportsRest(t *testing.T) {
 				cancel(errCut)
 			}
 		}
-		cut, err := first.Run(ctx, strings.NewReader(file), transfer.CSV)
+		cut, err := first.Run(ctx, transfer.File{ReadSeeker: strings.NewReader(file), Format: transfer.CSV})
 		if !errors.Is(err, context.Canceled) || cut.Imported < 1500 || cut.Imported >= n*9/10 {
 			t.Fatalf("got %+v, %v, want context.Canceled and a part of the rows", cut, err)
 		}
@@ -410,7 +410,7 @@ func TestImport_RowsBeforeOpenQuoteAreImported(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		const n = 2500
-		done, err := newRun(t, s).Run(t.Context(), strings.NewReader(rows(n, bcrypt)+"\"anna,anna@example.com,,"+bcrypt+"\n"), transfer.CSV)
+		done, err := newRun(t, s).Run(t.Context(), transfer.File{ReadSeeker: strings.NewReader(rows(n, bcrypt) + "\"anna,anna@example.com,," + bcrypt + "\n"), Format: transfer.CSV})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("line %d: a quote is opened and not closed", n+2)) {
 			t.Errorf("got %v, want an error on line %d", err, n+2)
 		}
@@ -547,7 +547,7 @@ func TestImport_UserFieldWithTheNameOfAColumn(t *testing.T) {
 			t.Errorf("%s: got locale %q and fields %v, want locale %q and the user field", login, a.Locale, a.Fields, want)
 		}
 	}
-	_, err = r.Run(t.Context(), strings.NewReader("login,password_hash,locale\n"), transfer.CSV)
+	_, err = r.Run(t.Context(), transfer.File{ReadSeeker: strings.NewReader("login,password_hash,locale\n"), Format: transfer.CSV})
 	if want := `column "locale": ` + how; err == nil || err.Error() != want {
 		t.Errorf("CSV: got %v, want %s", err, want)
 	}

@@ -24,6 +24,8 @@ func newNDJSON(file io.Reader, schema *userfields.Schema) *jsonRecords {
 	return &jsonRecords{lines: newLines(file), fields: fieldNames(schema)}
 }
 
+func (*jsonRecords) close() error { return nil }
+
 func (j *jsonRecords) next() (record, error) {
 	for {
 		line, err := j.lines.next()

@@ -215,7 +215,7 @@ func TestImport_AccountWithPasskeysAlone(t *testing.T) {
 
 func TestImport_RefusesColumnOfPasskeysInCSV(t *testing.T) {
 	r := newRun(t, openStore(t, testdb.SQLite(t)))
-	_, err := r.Run(t.Context(), strings.NewReader("login,password_hash,passkeys\nada,"+bcrypt+",\n"), transfer.CSV)
+	_, err := r.Run(t.Context(), transfer.File{ReadSeeker: strings.NewReader("login,password_hash,passkeys\nada," + bcrypt + ",\n"), Format: transfer.CSV})
 	if want := "column passkeys: CSV cannot hold passkeys: import NDJSON, as export writes it"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

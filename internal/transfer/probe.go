@@ -18,25 +18,12 @@ var ErrNoRow = errors.New("no row has this login or e-mail")
 
 // FindHash returns the hash of the first row with a login, or with an e-mail. The error is
 // [ErrNoRow] if there is none.
-func (m *Import) FindHash(file io.Reader, format Format, login string) (RowHash, error) {
-	from, err := m.open(file, format)
-	if err != nil {
-		return RowHash{}, err
-	}
-	return findHash(from, login)
-}
-
-// FindStagedHash is FindHash for a dump.
-func (m *Import) FindStagedHash(ctx context.Context, s *Staged, login string) (RowHash, error) {
-	from, err := s.records(ctx, m.HashForm)
+func (m *Import) FindHash(ctx context.Context, in Input, login string) (RowHash, error) {
+	from, err := in.records(ctx, m.Schema, m.HashForm)
 	if err != nil {
 		return RowHash{}, err
 	}
 	defer from.close()
-	return findHash(from, login)
-}
-
-func findHash(from records, login string) (RowHash, error) {
 	for {
 		r, err := from.next()
 		if errors.Is(err, io.EOF) {

@@ -72,11 +72,8 @@ const (
 	maxLines   = 20 // of a reason
 )
 
-// imported counts an imported account. It is safe to call on a nil receiver.
+// imported counts an imported account.
 func (r *Report) imported(a accounts.Account, row origin) {
-	if r == nil {
-		return
-	}
 	r.Imported++
 	r.digits(row)
 	if row.renamed != "" {
@@ -96,11 +93,8 @@ func (r *Report) imported(a accounts.Account, row origin) {
 // owner is the part of a reason that differs from row to row.
 var owner = regexp.MustCompile(`account \d+`)
 
-// refused counts a refused row. It is safe to call on a nil receiver.
+// refused counts a refused row.
 func (r *Report) refused(of refusal) {
-	if r == nil {
-		return
-	}
 	r.Refused++
 	r.digits(of.row)
 	r.reason(owner.ReplaceAllString(of.reason, "an existing account"), true, of.row.line)

@@ -27,7 +27,7 @@ import (
 
 // Move says how the users of another system come from its dump.
 type Move struct {
-	System string  // one of SystemNames
+	System string  // as --from names it
 	Prefix *string // of the tables; nil: the one that the dump has
 	Logins Logins
 	NewIDs bool     // the database chooses the ids; else they are those of the dump
@@ -532,9 +532,9 @@ func (s *Staged) sources() []string {
 	return list
 }
 
-// records returns the users of the dump, in its order. form is that of hashes for which the system
-// states none; "": the system does.
-func (s *Staged) records(ctx context.Context, form string) (*stagedRecords, error) {
+// records implements [Input]: the users of the dump, in its order. form is that of hashes for which
+// the system states none; "": the system does.
+func (s *Staged) records(ctx context.Context, _ *userfields.Schema, form string) (records, error) {
 	of := func(select1 string) string {
 		return "(SELECT " + select1 + " FROM attributes WHERE user = users." + s.system.required[0] + " AND key = ?)"
 	}

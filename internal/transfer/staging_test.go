@@ -46,17 +46,16 @@ func move(t *testing.T, s *store.Store, m transfer.Move, file io.Reader) (*run, 
 	}
 	r := newRun(t, s)
 	r.Later = true
-	r.Import.Report = &transfer.Report{}
 	r.Renamed = func(line int, from, to string) error {
 		fmt.Fprintf(&r.report, "%d: %s becomes %s\n", line, from, to)
 		return nil
 	}
-	done, err := r.RunStaged(t.Context(), staged)
+	done, err := r.Run(t.Context(), staged)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Import.Report.Finish(done, staged, r.Schema)
-	return r, r.Import.Report
+	return r, &r.Import.Report
 }
 
 func open(t *testing.T, name string) io.Reader {
@@ -213,7 +212,7 @@ func TestMove_ChoosesThePrefix(t *testing.T) {
 			}
 			s := openStore(t, testkit.SQLite(t))
 			r := newRun(t, s)
-			if _, err := r.RunStaged(t.Context(), staged); err != nil {
+			if _, err := r.Run(t.Context(), staged); err != nil {
 				t.Fatal(err)
 			}
 			account(t, s, test.want)
@@ -356,7 +355,7 @@ func TestMove_IsResumed(t *testing.T) {
 				stop()
 			}
 		}
-		first, err := r.RunStaged(ctx, staged)
+		first, err := r.Run(ctx, staged)
 		if err == nil || first.Imported == 0 || first.Imported == n {
 			t.Fatalf("got %+v, %v, want an interrupted import", first, err)
 		}

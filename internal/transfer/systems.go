@@ -134,14 +134,6 @@ var systems = []system{
 	},
 }
 
-// SystemNames returns the names of the systems whose users can be imported from their dumps.
-func SystemNames() (names []string) {
-	for _, s := range systems {
-		names = append(names, s.name)
-	}
-	return names
-}
-
 func findSystem(name string) *system {
 	if i := slices.IndexFunc(systems, func(s system) bool { return s.name == name }); i >= 0 {
 		return &systems[i]

@@ -144,8 +144,7 @@ type Administration interface {
 	LinkIdentity(ctx context.Context, r LinkIdentityRequest) error
 
 	// FindIdentity returns the id of the user to whom an identity is linked. Codes: not_found
-	// for an identity of no account, and for one that is void (see [LinkedIdentity]);
-	// validation_failed.
+	// for an identity of no account; validation_failed.
 	FindIdentity(ctx context.Context, i Identity) (userID int64, err error)
 
 	// UnlinkIdentity removes an identity from its account, for the user with a proof or for an

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"strings"
 
 	"github.com/cms-personal/personal/bench/harness"
 )
@@ -44,11 +43,8 @@ func quotient(name string, of func(harness.Sample) float64, a, b harness.Key) ro
 	return row{name: name, value: func(r harness.Round) float64 { return r.Value(a, of) / r.Value(b, of) }}
 }
 
-// goalBase is the commit for which there are goals.
-const goalBase = "a40618a"
-
 // goals returns the values that have a goal.
-func (c *comparison) goals() []row {
+func goals() []row {
 	var all []row
 	for _, on := range []string{sqlite, postgres} {
 		all = append(all, quotient("RequireUser page / bare page, "+on, harness.Rate, key(figureRequire, on), key(figureBare, on)).atLeast(0.85))
@@ -57,14 +53,6 @@ func (c *comparison) goals() []row {
 		quotient("RequireUser page, "+sqlite+uncached+" / PocketBase's record view", harness.Rate, key(figureRequire, sqlite+uncached),
 			key(figureProfile, pocketBaseTitle)).atLeast(2),
 		quotient("refresh, "+sqlite+" / PocketBase", harness.Rate, key(figureRefresh, sqlite), key(figureRefresh, pocketBaseTitle)).atLeast(1))
-	if strings.HasPrefix(c.options.base, goalBase) {
-		before := postgres + c.baseSuffix()
-		all = append(all,
-			quotient("refresh, "+postgres+" / the same"+c.baseSuffix(), harness.Rate, key(figureRefresh, postgres),
-				key(figureRefresh, before)).atLeast(2.2),
-			quotient("profile, "+postgres+" / the same"+c.baseSuffix(), harness.Rate, key(figureProfile, postgres),
-				key(figureProfile, before)).atLeast(1.8))
-	}
 	signIn := func(on string) row {
 		return quotient("sign-in / bare Argon2id, "+on, harness.Rate, key(figureSignIn, on), key(figureSignIn, argon2Title))
 	}
@@ -146,7 +134,7 @@ func (c *comparison) print(w io.Writer, rounds []harness.Round) {
 			fmt.Fprintf(w, line, figure, subject, median(harness.Rate), median(harness.P50), median(harness.P99), median(harness.Memory))
 		}
 	}
-	printRows(w, "values with a goal", c.goals(), rounds)
+	printRows(w, "values with a goal", goals(), rounds)
 	rest := others("")
 	if o.base != "" {
 		rest = append(toBase(c.baseSuffix()), append(rest, others(c.baseSuffix())...)...)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 
@@ -91,14 +90,12 @@ const manyAccounts = 10_000
 // manyUsers generates the users of figureMany in a database without accounts, and
 // returns the measurement.
 func (c *comparison) manyUsers(ctx context.Context, addr, url string) (func(context.Context) (harness.Sample, error), error) {
-	d := harness.Data{Accounts: manyAccounts, SessionsEach: 1}
-	numbers := d.Sample(int(d.Accounts))
-	if err := errors.Join(d.Load(ctx, url), harness.Touched(ctx, url, numbers)); err != nil {
+	if err := harness.Generate(ctx, url, manyAccounts); err != nil {
 		return nil, err
 	}
-	each := len(numbers) / c.options.callers.all
+	each := manyAccounts / c.options.callers.all
 	l := harness.Load{Addr: addr, Callers: c.options.callers.all, Request: func(caller, _ int) []byte {
-		return harness.Message("GET", guarded, d.Credentials(numbers[caller*each+rand.IntN(each)]).Header(), "")
+		return harness.Message("GET", guarded, harness.Credentials(int64(1+caller*each+rand.IntN(each))).Header(), "")
 	}}
 	return func(ctx context.Context) (harness.Sample, error) {
 		return l.Drive(ctx, c.span)

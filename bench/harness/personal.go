@@ -56,17 +56,6 @@ func (s *Process) Memory(ctx context.Context) (float64, error) {
 	return pss(pids...)
 }
 
-// NoVerifyCache returns the line for the section [session] of the settings with which
-// hosts of a source tree remember no profile. It is empty for a tree that does
-// not know the setting: its hosts remember none.
-func NoVerifyCache(tree string) (string, error) {
-	known, err := os.ReadFile(filepath.Join(tree, "plugin", "settings.toml"))
-	if err != nil || !strings.Contains(string(known), "verify_cache") {
-		return "", err
-	}
-	return "verify_cache = \"0s\"\n", nil
-}
-
 // Session holds the credentials of a signed-in user.
 type Session struct {
 	ID   int64  `json:"user_id"`

@@ -121,9 +121,9 @@ func (s *testSite) Ready(context.Context) error {
 
 func (s *testSite) Status() pluginmanager.Status {
 	if s.down {
-		return pluginmanager.Status{State: pluginmanager.StateRestarting, Restarts: 2, LastError: "lost"}
+		return pluginmanager.Status{Active: pluginmanager.Active{State: pluginmanager.StateRestarting, Restarts: 2, LastError: "lost"}}
 	}
-	return pluginmanager.Status{State: pluginmanager.StateServing, Version: "1.2.3", Generation: 7, PID: 99}
+	return pluginmanager.Status{Active: pluginmanager.Active{State: pluginmanager.StateServing, Version: "1.2.3", Generation: 7, PID: 99}}
 }
 
 // Metrics returns metrics of the manager, of a process, and of a defective one.

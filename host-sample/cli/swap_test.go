@@ -155,7 +155,7 @@ func announceFake(t *testing.T, manager pluginadmin.Manager) string {
 func newSwapper() *swapper {
 	return &swapper{
 		seen:   make(chan struct{}),
-		status: pluginmanager.Status{State: pluginmanager.StateServing, Version: "1.0.0", Generation: 1, PID: 41},
+		status: pluginmanager.Status{Active: pluginmanager.Active{State: pluginmanager.StateServing, Version: "1.0.0", Generation: 1, PID: 41}},
 	}
 }
 

@@ -91,7 +91,7 @@ func openWithBox(t *testing.T, box mailbox.Box) *browser {
 		locale: "en", administrator: "administrator", cookies: map[string]*http.Cookie{}, fields: store, audit: audit,
 		counts: &plugin.Counts{Since: time.Now()}, overviewUsers: &personaltest.Administration{},
 		manager: &fakeManager{status: pluginmanager.Status{
-			State: pluginmanager.StateServing, Version: "1.2.3", Generation: 3, PID: 4242, Started: time.Now().Add(-3 * time.Hour),
+			Active: pluginmanager.Active{State: pluginmanager.StateServing, Version: "1.2.3", Generation: 3, PID: 4242, Started: time.Now().Add(-3 * time.Hour)},
 		}},
 		catalogue: &fakeCatalogue{},
 		users:     &users.Pages{Administration: &personaltest.Administration{}, Schema: func(context.Context) (personal.Schema, error) { return store.Get().Schema, nil }},

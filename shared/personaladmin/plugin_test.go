@@ -66,7 +66,7 @@ func TestPlugin_UptimeHasItsTwoLargestUnits(t *testing.T) {
 
 func TestPlugin_UnhealthyPluginIsShownWithReason(t *testing.T) {
 	b := open(t)
-	b.manager.status = pluginmanager.Status{State: pluginmanager.StateFailed, LastError: "no database"}
+	b.manager.status = pluginmanager.Status{Active: pluginmanager.Active{State: pluginmanager.StateFailed, LastError: "no database"}}
 	b.manager.notReady = errors.New("the plugin is failed: " + script)
 	b.catalogue.unfit = &plugincatalogue.RefusedError{Kind: plugincatalogue.ErrUnsigned}
 	page := b.page(t, "/admin/plugin")

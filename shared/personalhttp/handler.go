@@ -310,7 +310,7 @@ func notPrintableASCII(r rune) bool { return r < ' ' || r > '~' }
 func (h *Handler) logFailure(r *http.Request, e *personal.Error) {
 	level := slog.LevelError
 	switch {
-	case e.Code == personal.CodeUnavailable && r.Context().Err() != nil:
+	case e.Code == personal.CodeUnavailable && errors.Is(r.Context().Err(), context.Canceled):
 		level = slog.LevelDebug // the caller hung up
 	case e.Code == personal.CodeUnavailable:
 		level = slog.LevelWarn

@@ -102,7 +102,7 @@ type fixture struct {
 func newFixture() *fixture {
 	return &fixture{
 		manager: &fakeManager{status: pluginmanager.Status{
-			State: pluginmanager.StateServing, Version: "1.1.0", Generation: 3, PID: 42,
+			Active: pluginmanager.Active{State: pluginmanager.StateServing, Version: "1.1.0", Generation: 3, PID: 42},
 		}},
 		catalogue: &fakeCatalogue{install: func(r io.Reader) error {
 			_, err := io.Copy(io.Discard, r)
@@ -146,7 +146,7 @@ func TestReport_NamesWhatRunsAndWhatIsInstalled(t *testing.T) {
 	}
 	moment := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	f.manager.status = pluginmanager.Status{
-		State: pluginmanager.StateBaking, Version: "1.1.0", Generation: 4, PID: 43,
+		Active:   pluginmanager.Active{State: pluginmanager.StateBaking, Version: "1.1.0", Generation: 4, PID: 43},
 		Previous: &pluginmanager.VersionStatus{Version: "1.0.0", Generation: 3, PID: 42, State: pluginmanager.StateDraining},
 		Swap:     &pluginmanager.SwapStatus{From: "1.0.0", To: "1.1.0", Step: "bake", Started: moment, Steps: []pluginmanager.SwapStep{}},
 	}
@@ -175,7 +175,7 @@ func TestReport_NamesWhatRunsAndWhatIsInstalled(t *testing.T) {
 	if w := f.send(http.MethodGet, "/", ""); !strings.Contains(w.Body.String(), want) {
 		t.Errorf("with unknown settings: got\n%swant\n%s", w.Body, want)
 	}
-	f.manager.status = pluginmanager.Status{State: pluginmanager.StateRestarting}
+	f.manager.status = pluginmanager.Status{Active: pluginmanager.Active{State: pluginmanager.StateRestarting}}
 	if got := decode[pluginadmin.Report](t, f.send(http.MethodGet, "/", "")); got.Active.Version != "1.1.0" {
 		t.Errorf("while nothing serves: got active version %q, want 1.1.0", got.Active.Version)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
@@ -12,27 +11,12 @@ import (
 
 // Report is the response of GET, and of a change that succeeded.
 type Report struct {
-	Active   Active                       `json:"active"`
+	Active   pluginmanager.Active         `json:"active"`   // while no process serves, with the version to be started
 	Previous *pluginmanager.VersionStatus `json:"previous"` // null unless its process still exists
 	Versions []Version                    `json:"versions"` // the highest first
 	Swap     *pluginmanager.SwapStatus    `json:"swap"`     // null unless one is under way, or a rehearsal
 
 	Rehearsal *pluginmanager.RehearsalStatus `json:"rehearsal,omitempty"` // the one under way, or the last one since the host started
-}
-
-// Active describes the process that serves, or, while there is none, the version to
-// be started.
-type Active struct {
-	Version    string              `json:"version"`
-	Generation int                 `json:"generation"`
-	PID        int                 `json:"pid"`
-	State      pluginmanager.State `json:"state"`
-	Started    time.Time           `json:"started,omitzero"` // when it began to serve
-	Restarts   int                 `json:"restarts"`
-	LastError  string              `json:"last_error,omitempty"`
-	Warnings   []string            `json:"warnings,omitempty"` // the process is healthy nevertheless
-
-	UnknownSettings []pluginmanager.UnknownSetting `json:"unknown_settings,omitempty"` // that the process ignores
 }
 
 // Version describes an installed version.
@@ -58,14 +42,8 @@ func NewReport(m Manager, c Catalogue) (Report, error) {
 		return Report{}, err
 	}
 	s := m.Status()
-	report := Report{
-		Active: Active{
-			Version: cmp.Or(s.Version, state.Active), Generation: s.Generation, PID: s.PID, State: s.State,
-			Started: s.Started, Restarts: s.Restarts, LastError: s.LastError, Warnings: s.Warnings,
-			UnknownSettings: s.UnknownSettings,
-		},
-		Previous: s.Previous, Versions: []Version{}, Swap: s.Swap, Rehearsal: s.Rehearsal,
-	}
+	s.Active.Version = cmp.Or(s.Version, state.Active)
+	report := Report{Active: s.Active, Previous: s.Previous, Versions: []Version{}, Swap: s.Swap, Rehearsal: s.Rehearsal}
 	for _, e := range entries {
 		v, err := newVersion(c, e)
 		if err != nil {

@@ -27,22 +27,26 @@ func (s State) Serves() bool { return s == StateServing || s == StateBaking }
 
 // Status describes a manager at one moment.
 type Status struct {
-	State      State     `json:"state"`
-	Version    string    `json:"version,omitempty"`    // of the live process; zero, like the next three, if there is none
-	Generation int       `json:"generation,omitempty"` // rises with every process started
-	PID        int       `json:"pid,omitempty"`
-	Started    time.Time `json:"started,omitzero"`     // when it began to serve
-	Restarts   int       `json:"restarts"`             // processes that replaced one that was lost
-	LastError  string    `json:"last_error,omitempty"` // why the last process failed or was lost; for administrators
-
-	Warnings []string `json:"warnings,omitempty"` // of the live process, which is healthy nevertheless; for administrators
-
-	UnknownSettings []UnknownSetting `json:"unknown_settings,omitempty"` // that the live process ignores
+	Active
 
 	Previous *VersionStatus `json:"previous,omitempty"` // the process before, kept warm or being retired
 	Swap     *SwapStatus    `json:"swap,omitempty"`     // from Use until the old process has ended
 
 	Rehearsal *RehearsalStatus `json:"rehearsal,omitempty"` // the one under way, or the last one since the host started
+}
+
+// Active describes what serves.
+type Active struct {
+	Version    string    `json:"version"`    // of the live process; zero, like the next two, if there is none
+	Generation int       `json:"generation"` // rises with every process started
+	PID        int       `json:"pid"`
+	State      State     `json:"state"`
+	Started    time.Time `json:"started,omitzero"`     // when the live process began to serve; zero if there is none
+	Restarts   int       `json:"restarts"`             // processes that replaced one that was lost
+	LastError  string    `json:"last_error,omitempty"` // why the last process failed or was lost; for administrators
+	Warnings   []string  `json:"warnings,omitempty"`   // of the live process, which is healthy nevertheless; for administrators
+
+	UnknownSettings []UnknownSetting `json:"unknown_settings,omitempty"` // that the live process ignores
 }
 
 // UnknownSetting is a key of the settings file that a version ignores because it does not
@@ -114,7 +118,7 @@ type SwapStep struct {
 func (m *Manager) Status() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := Status{State: m.state, Restarts: m.restarts}
+	s := Status{Active: Active{State: m.state, Restarts: m.restarts}}
 	if m.lastErr != nil {
 		s.LastError = m.lastErr.Error()
 	}

@@ -3,7 +3,6 @@
 package events
 
 import (
-	"context"
 	"maps"
 	"net/http"
 	"slices"
@@ -212,10 +211,8 @@ func parseTime(text string, end bool) (time.Time, bool) {
 func (p *Pages) findUser(r *http.Request, typed string) (id int64, problem string) {
 	number, err := strconv.ParseInt(typed, 10, 64)
 	isID := err == nil && number > 0
-	ctx, cancel := context.WithTimeout(r.Context(), auditTimeout)
-	defer cancel()
 	// A user who matches as a whole is on the first page.
-	page, err := p.Administration.FindUsers(ctx, personal.FindUsersRequest{Search: typed})
+	page, err := p.Administration.FindUsers(r.Context(), personal.FindUsersRequest{Search: typed})
 	if err != nil && personal.CodeOf(err) != personal.CodeValidationFailed && !isID {
 		return 0, "events_users_unavailable"
 	}
@@ -353,9 +350,7 @@ func (p *Pages) users(r *http.Request, events []event) map[int64]personal.User {
 	if len(ids) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), auditTimeout)
-	defer cancel()
-	users, _ := p.Administration.Users(ctx, ids) // the events are more important
+	users, _ := p.Administration.Users(r.Context(), ids) // the events are more important
 	return users
 }
 

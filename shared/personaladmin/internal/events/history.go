@@ -1,7 +1,6 @@
 package events
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -39,11 +38,9 @@ func (p *Pages) history(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	b := historyBody{ID: s.UserID, Form: s.form, Events: frame.NewLivePart(events)}
-	ctx, cancel := context.WithTimeout(r.Context(), auditTimeout)
-	defer cancel()
 	login := strconv.FormatInt(s.UserID, 10)
 	b.Page = p.site.LinkTo(frame.Users, frame.Path+"/users")
-	switch user, err := p.Administration.User(ctx, s.UserID); personal.CodeOf(err) {
+	switch user, err := p.Administration.User(r.Context(), s.UserID); personal.CodeOf(err) {
 	case "":
 		b.User, login = &user.User, user.Login
 		b.Page = p.site.LinkTo(frame.Users, frame.Path+"/users/"+strconv.FormatInt(s.UserID, 10))

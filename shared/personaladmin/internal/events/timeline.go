@@ -14,10 +14,6 @@ import (
 const (
 	pageSize = 50 // events on a page
 
-	// auditTimeout bounds the call to the plugin for a page, so that an
-	// administrator does not wait for a plugin that hangs.
-	auditTimeout = 15 * time.Second
-
 	// pluginPrefix marks the types of plugin events among those of account events.
 	pluginPrefix = "plugin_"
 )
@@ -127,7 +123,5 @@ func (p *Pages) auditEntries(ctx context.Context, f filter, from position) (pers
 			r.Until = end
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
-	defer cancel()
 	return p.Administration.AuditEntries(ctx, r)
 }

@@ -26,10 +26,6 @@ type Administration interface {
 	FieldsFill(ctx context.Context) (personal.FieldsFill, error)
 }
 
-// timeout bounds the calls to the plugin for one request: a rehearsal takes up to 10
-// seconds.
-const timeout = 15 * time.Second
-
 // What happens to users whose values the new schema refuses. The administrator chooses
 // once they have seen how many these are.
 const (
@@ -74,9 +70,7 @@ func (p *Pages) put(
 	notice = noticeSaved
 	current := p.schema()
 	if revision == current.Revision && canViolate(current.Fields, fields) {
-		ctx, cancel := context.WithTimeout(r.Context(), timeout)
-		defer cancel()
-		found, err := p.Administration.RehearseFields(ctx, fields)
+		found, err := p.Administration.RehearseFields(r.Context(), fields)
 		switch personal.CodeOf(err) {
 		case "":
 		case personal.CodeValidationFailed: // the store says what is wrong
@@ -172,10 +166,8 @@ func (p *Pages) choose(w http.ResponseWriter, r *http.Request, posted ui.Posted)
 	}
 	notice := noticeSaved
 	if choice == choiceDefault {
-		ctx, cancel := context.WithTimeout(r.Context(), timeout)
-		defer cancel()
 		notice = noticeFilling
-		if err := p.Administration.FillFields(ctx, set.Schema.Revision); err != nil {
+		if err := p.Administration.FillFields(r.Context(), set.Schema.Revision); err != nil {
 			p.site.Log.WarnContext(r.Context(), "the filling of user fields did not start", "error", err)
 			notice = noticeNotFilling
 		}

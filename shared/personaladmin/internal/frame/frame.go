@@ -4,6 +4,7 @@
 package frame
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -107,9 +109,29 @@ func (s *Site) HasSection(name string) bool {
 	return slices.ContainsFunc(s.options.Sections, func(o Section) bool { return o.Name() == name })
 }
 
-// Handle adds a route for administrators only. An error of the handler is shown as
-// a page: a [PageError] as it says; any other is logged and shown as status 500.
+// callTimeout bounds the calls to the plugin for one request, so that an administrator does not
+// wait for a plugin that hangs. A rehearsal of user fields takes up to 10 seconds.
+const callTimeout = 15 * time.Second
+
+// bounded returns a request whose context ends after callTimeout.
+func bounded(r *http.Request) (*http.Request, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
+	return r.WithContext(ctx), cancel
+}
+
+// Handle adds a route for administrators only, with 15 seconds for its calls to the plugin. An
+// error of the handler is shown as a page: a [PageError] as it says; any other is logged and shown
+// as status 500.
 func (s *Site) Handle(pattern string, handle func(http.ResponseWriter, *http.Request) error) {
+	s.HandleUpload(pattern, func(w http.ResponseWriter, r *http.Request) error {
+		r, cancel := bounded(r)
+		defer cancel()
+		return handle(w, r)
+	})
+}
+
+// HandleUpload is [Site.Handle] for an upload, which may take long.
+func (s *Site) HandleUpload(pattern string, handle func(http.ResponseWriter, *http.Request) error) {
 	s.routes = append(s.routes, pattern)
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		name, err := s.options.Guard(r)
@@ -135,7 +157,7 @@ func (s *Site) HandleForm(
 	pattern string, read func(http.ResponseWriter, *http.Request) (ui.Posted, error),
 	handle func(http.ResponseWriter, *http.Request, ui.Posted) error,
 ) {
-	s.Handle(pattern, func(w http.ResponseWriter, r *http.Request) error {
+	s.HandleUpload(pattern, func(w http.ResponseWriter, r *http.Request) error {
 		posted, err := read(w, r)
 		var large *http.MaxBytesError
 		switch {
@@ -144,6 +166,8 @@ func (s *Site) HandleForm(
 		case err != nil:
 			return &PageError{Status: http.StatusBadRequest}
 		}
+		r, cancel := bounded(r) // a slow client takes none of the time
+		defer cancel()
 		return handle(w, r, posted)
 	})
 }

@@ -67,7 +67,7 @@ func (p *Pages) Register(s *frame.Site) {
 	s.HandleForm("POST "+path+"/rehearse", ui.ReadForm, p.rehearse)
 	s.Handle("POST "+path+"/rollback", p.rollBack)
 	s.HandleForm("POST "+path+"/remove", ui.ReadForm, p.remove)
-	s.Handle("POST "+path+"/install", p.install)
+	s.HandleUpload("POST "+path+"/install", p.install)
 	s.HandleForm("POST "+path+"/dismiss", ui.ReadForm, p.dismiss)
 }
 

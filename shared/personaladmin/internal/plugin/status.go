@@ -15,7 +15,7 @@ import (
 type status struct {
 	Every     string // polling interval, as htmx writes it
 	Summary   string // one sentence for screen readers
-	Active    pluginadmin.Active
+	Active    pluginmanager.Active
 	State     string // in words
 	Tone      string // of the state: the class of its badge; may be empty
 	Uptime    string // empty while no process serves

@@ -8,20 +8,13 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personaladmin/internal/frame"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
-const (
-	path = frame.Path + "/support"
-
-	// timeout bounds the calls to the plugin for one request, so that an
-	// administrator does not wait for a plugin that hangs.
-	timeout = 15 * time.Second
-)
+const path = frame.Path + "/support"
 
 // Pages is the page of support.
 type Pages struct {
@@ -94,8 +87,6 @@ type body struct {
 }
 
 func (p *Pages) show(w http.ResponseWriter, r *http.Request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), timeout)
-	defer cancel()
 	query := r.URL.Query()
 	q, ok := newQuestion(query.Get("login"), strings.Join(query["address"], " "))
 	notice := p.site.Notice(w, r, "support_enabled", "support_deletion_undone", "support_disabled", "support_verification_sent",
@@ -106,7 +97,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request) error {
 	case !ok:
 		status = p.refuse(r, &b.Form, personal.FieldErrors{"addresses": personal.FieldErrorInvalidFormat}.Err())
 	case q.Login != "":
-		e, err := p.Administration.Explain(ctx, personal.ExplainRequest{Login: q.Login, Addresses: q.Addresses})
+		e, err := p.Administration.Explain(r.Context(), personal.ExplainRequest{Login: q.Login, Addresses: q.Addresses})
 		switch personal.CodeOf(err) {
 		case "":
 			p.answer(r, &b, q, e)
@@ -167,8 +158,7 @@ type action func(ctx context.Context, user personal.User, q question) (notice st
 // handle returns the handler of an action's button, which leads back to the question.
 func (p *Pages) handle(act action) func(http.ResponseWriter, *http.Request, ui.Posted) error {
 	return func(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
-		ctx, cancel := context.WithTimeout(r.Context(), timeout)
-		defer cancel()
+		ctx := r.Context()
 		q, ok := newQuestion(posted.Get("login"), posted.Get("address"))
 		id, err := strconv.ParseInt(posted.Get("user"), 10, 64)
 		if !ok || err != nil {

@@ -183,9 +183,7 @@ func (p *Pages) undo(w http.ResponseWriter, r *http.Request, posted ui.Posted) e
 	if !ok || posted.Get("action") != last.key || len(last.undo) == 0 {
 		return p.site.Redirect(w, r, listPath, "users_undo_late")
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), timeout)
-	defer cancel()
-	o := p.act(w, r.WithContext(ctx), actions()[last.action.undo], last.back, last.undo)
+	o := p.act(w, r, actions()[last.action.undo], last.back, last.undo)
 	return p.site.Redirect(w, r, o.back, outcomeNotice)
 }
 

@@ -2,7 +2,6 @@ package users
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"strings"
 
@@ -57,14 +56,11 @@ func (p *Pages) newForm(r *http.Request) ui.Form {
 
 // create adds a user. Fields that show their default still are left to the plugin.
 func (p *Pages) create(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
-	ctx, cancel := context.WithTimeout(r.Context(), timeout)
-	defer cancel()
-	r = r.WithContext(ctx)
 	request := personal.CreateUserRequest{
 		Login: posted.Get("login"), Email: posted.Get("email"), Fields: posted.Changes(p.settableFields(r)),
 		Invite: posted.Get(inviteControl) == "true", Locale: posted.Get(languageControl),
 	}
-	id, err := p.Administration.CreateUser(ctx, request)
+	id, err := p.Administration.CreateUser(r.Context(), request)
 	switch personal.CodeOf(err) {
 	case "":
 	case personal.CodeValidationFailed, personal.CodeMalformedRequest, personal.CodeAlreadyExists:

@@ -1,7 +1,6 @@
 package users
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -110,8 +109,6 @@ func (s search) request() (r personal.FindUsersRequest, faulty []string) {
 }
 
 func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), timeout)
-	defer cancel()
 	s := searchOf(r.URL.Query().Get)
 	request, faulty := s.request()
 	fields := p.settableFields(r)
@@ -123,7 +120,7 @@ func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
 	var page personal.UserPage
 	var err error
 	if len(faulty) == 0 {
-		page, err = p.Administration.FindUsers(ctx, request)
+		page, err = p.Administration.FindUsers(r.Context(), request)
 	} else {
 		refused := personal.FieldErrors{}
 		for _, name := range faulty {
@@ -137,7 +134,7 @@ func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
 	case personal.CodeValidationFailed:
 		status = p.refuseSearch(r, &body, err, faulty)
 	default:
-		return p.pageError(r.WithContext(ctx), err)
+		return p.pageError(r, err)
 	}
 	show := indexOf(fields, s["show"])
 	if show >= 0 {

@@ -1,7 +1,6 @@
 package users
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -26,9 +25,7 @@ func (p *Pages) changeSelected(w http.ResponseWriter, r *http.Request, posted ui
 	case posted.Get("do") == "delete":
 		return p.site.Redirect(w, r, listPath+"/delete?"+selection(back, ids).Encode(), "")
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), timeout)
-	defer cancel()
-	p.act(w, r.WithContext(ctx), a, back.url(), ids)
+	p.act(w, r, a, back.url(), ids)
 	return p.site.Redirect(w, r, back.url(), outcomeNotice)
 }
 
@@ -95,17 +92,15 @@ func (p *Pages) renderDeletion(w http.ResponseWriter, r *http.Request, status in
 
 // deletionBody reads the users of the page. It leaves out those who are gone.
 func (p *Pages) deletionBody(r *http.Request, found search, ids []int64) (*deletionBody, error) {
-	ctx, cancel := context.WithTimeout(r.Context(), timeout)
-	defer cancel()
 	body := &deletionBody{Back: found.url()}
 	var left []int64
 	for _, id := range ids {
-		user, err := p.Administration.User(ctx, id)
+		user, err := p.Administration.User(r.Context(), id)
 		switch {
 		case err == nil:
 			body.Users, left = append(body.Users, user.User), append(left, id)
 		case personal.CodeOf(err) != personal.CodeNotFound:
-			return nil, p.pageError(r.WithContext(ctx), err)
+			return nil, p.pageError(r, err)
 		}
 	}
 	body.Form = ui.Form{
@@ -134,8 +129,6 @@ func (p *Pages) deleteSelected(w http.ResponseWriter, r *http.Request, posted ui
 		body.Form.Refuse(p.site.Text(r, "users_none_deleted"), map[string]string{"count": p.site.Text(r, "users_other_count")})
 		return p.renderDeletion(w, r, http.StatusUnprocessableEntity, body)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), timeout)
-	defer cancel()
-	p.act(w, r.WithContext(ctx), actions()["delete"], found.url(), ids)
+	p.act(w, r, actions()["delete"], found.url(), ids)
 	return p.site.Redirect(w, r, found.url(), outcomeNotice)
 }

@@ -1,7 +1,6 @@
 package users
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -25,9 +24,7 @@ func (p *Pages) forID(handle func(w http.ResponseWriter, r *http.Request, id int
 		if err != nil || id < 1 {
 			return p.site.PageError(r, http.StatusNotFound, "users_unknown")
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), timeout)
-		defer cancel()
-		return handle(w, r.WithContext(ctx), id, posted)
+		return handle(w, r, id, posted)
 	}
 }
 

@@ -5,7 +5,6 @@ package users
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personaladmin/internal/frame"
@@ -14,13 +13,8 @@ import (
 
 const (
 	listPath = frame.Path + "/users"
-
-	// timeout bounds the calls to the plugin for one request, so that an
-	// administrator does not wait for a plugin that hangs.
-	timeout = 15 * time.Second
+	pageSize = 50 // users on a page
 )
-
-const pageSize = 50 // users on a page
 
 // Pages are the pages of users.
 type Pages struct {

@@ -2,13 +2,11 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
@@ -60,11 +58,6 @@ func refusal(r pluginrpc.Report) string {
 	return ""
 }
 
-// warns reports whether a preflight has a warning with the text.
-func warns(r pluginrpc.Report, text string) bool {
-	return slices.ContainsFunc(r.Checks, func(c pluginrpc.Check) bool { return c.Warning && strings.Contains(c.Reason, text) })
-}
-
 func TestSettings_UnknownOnesAreReported(t *testing.T) {
 	n := newNode(t, pluginrpc.Configuration{
 		DatabaseURL: testkit.SQLite(t), Settings: []byte("[login]\nwith_phone = true\n[two_moons]\nenabled = true"),
@@ -97,30 +90,6 @@ func TestRules_AreInForceFromTheFirstRequest(t *testing.T) {
 		})
 		if err != nil || in.Credentials != (personal.Credentials{}) {
 			t.Errorf("got %+v, error %v; want no session before the e-mail is verified", in, err)
-		}
-	})
-}
-
-// A newer version may raise min_compatible while this one runs.
-func TestHealth_VersionThatIsRefusedWhileItRuns(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
-		n := newNode(t, pluginrpc.Configuration{DatabaseURL: url})
-		n.begin(t)
-		pools, err := dbconn.Open(url, dbconn.RequestLimits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer pools.Close()
-		if _, err := n.Health(t.Context()); err != nil {
-			t.Errorf("before: got health %v", err)
-		}
-		if _, err := pools.Write.ExecContext(t.Context(), "UPDATE personal_schema SET min_compatible = 99"); err != nil {
-			t.Fatal(err)
-		}
-		var permanent *pluginrpc.PermanentError
-		if _, err := n.Health(t.Context()); !errors.As(err, &permanent) || !strings.Contains(permanent.Reason, "version 99") ||
-			!strings.Contains(permanent.Reason, "run a newer version") {
-			t.Errorf("got health %v, want a permanent error that names the version and says what to do", err)
 		}
 	})
 }

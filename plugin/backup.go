@@ -7,7 +7,7 @@ import (
 	"io"
 	"io/fs"
 
-	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/store/dbconn"
 )
 
 type backupCommand struct {
@@ -31,7 +31,7 @@ func (c backupCommand) Run(ctx context.Context, w io.Writer) error {
 	defer db.Close()
 	err = db.BackUp(ctx, c.File)
 	switch {
-	case errors.Is(err, store.ErrNotSQLite):
+	case errors.Is(err, dbconn.ErrNotSQLite):
 		return errors.New("this command copies SQLite databases; for PostgreSQL use: " +
 			"(umask 077 && pg_dump --format=custom --table='personal_*' --file=FILE --dbname=DATABASE) (docs/backup.md describes backup and restore)")
 	case errors.Is(err, fs.ErrExist):

@@ -23,6 +23,7 @@ import (
 	"github.com/cms-personal/personal/internal/rehearsal"
 	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -121,7 +122,7 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 		hasher.TuneMemory()
 		hasher.ObserveQueue(measured.hashing)
 		db, err := store.Open(ctx, c.DatabaseURL, store.Options{Log: log, Observer: measured})
-		var wrong *store.URLError
+		var wrong *dbconn.URLError
 		if errors.As(err, &wrong) {
 			return nil, &pluginrpc.PermanentError{Reason: "database: " + wrong.Error()}
 		}

@@ -24,14 +24,6 @@ type showUserCommand struct {
 // Run prints an account. Its password hash and its secrets are left out.
 func (c showUserCommand) Run(ctx context.Context, w io.Writer) error {
 	return c.change(ctx, func(ctx context.Context, service *accounts.Service, a accounts.Account) error {
-		users, err := service.Users(ctx, []int64{a.ID})
-		if err != nil {
-			return err
-		}
-		user, exists := users[a.ID]
-		if !exists {
-			return accounts.ErrNotFound
-		}
 		sessions, err := service.UserSessions(ctx, a.ID)
 		if err != nil {
 			return err
@@ -44,7 +36,7 @@ func (c showUserCommand) Run(ctx context.Context, w io.Writer) error {
 			passkeys[i].ID = "" // which no command takes
 		}
 		record := userRecord{
-			listedUser: listedUser{User: user, Fields: a.Fields}, Password: !password.IsUnusable(a.PasswordHash), Sessions: len(sessions),
+			listedUser: listedUser{User: accounts.UserOf(a), Fields: a.Fields}, Password: !password.IsUnusable(a.PasswordHash), Sessions: len(sessions),
 			Passkeys: append([]personal.Passkey{}, passkeys...), Identities: append([]personal.LinkedIdentity{}, identities...), // never null
 			hash: a.PasswordHash,
 		}

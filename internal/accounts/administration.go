@@ -92,7 +92,7 @@ func (s *Service) FindUsers(ctx context.Context, r personal.FindUsersRequest) (p
 	}
 	page := personal.UserPage{Users: make([]personal.User, 0, len(found.Accounts)), Next: found.Next}
 	for _, a := range found.Accounts {
-		user := userOf(a)
+		user := UserOf(a)
 		if len(r.Fields) > 0 {
 			user.Fields = slices.DeleteFunc(schema.Record(a.Fields), func(f personal.ProfileField) bool {
 				return !slices.Contains(r.Fields, f.Name)
@@ -161,7 +161,8 @@ func checkRange(invalid *personal.FieldErrors, parameter string, n, maximum int6
 	}
 }
 
-func userOf(a Account) personal.User {
+// UserOf returns an account as administrators see it, without user fields.
+func UserOf(a Account) personal.User {
 	user := personal.User{
 		ID:       a.ID,
 		Login:    a.Login,
@@ -197,7 +198,7 @@ func (s *Service) Users(ctx context.Context, ids []int64) (map[int64]personal.Us
 		return nil, fail("finding accounts by their ids", err)
 	}
 	for _, a := range found {
-		users[a.ID] = userOf(a)
+		users[a.ID] = UserOf(a)
 	}
 	return users, nil
 }
@@ -214,7 +215,7 @@ func (s *Service) User(ctx context.Context, id int64) (personal.UserRecord, erro
 	}
 	passkeys, identities, err := s.OtherWaysIn(ctx, account)
 	return personal.UserRecord{
-		User: userOf(account), Fields: schema.Record(account.Fields), Passkeys: passkeys, Identities: identities,
+		User: UserOf(account), Fields: schema.Record(account.Fields), Passkeys: passkeys, Identities: identities,
 	}, err
 }
 

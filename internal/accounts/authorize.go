@@ -68,7 +68,6 @@ type OpenSession struct {
 	MaxSessions       int    // sessions the account may have, including this one
 	Lifetimes         Lifetimes
 	Known             KnownAt
-	MaxKnownAddresses int
 	OnNewAddress      func() []NewJob // stored if the account has known addresses, and this one is not fully known
 	Locale            string          // "": unknown
 	Code              CodeUse         // used up, if the session is opened; ErrCodeUsed if it was used before
@@ -231,7 +230,6 @@ func (s *Service) signIn(ctx context.Context, found Account, by signInBy) (perso
 		MaxSessions:       MaxSessions,
 		Lifetimes:         s.settings.Lifetimes(session.Created),
 		Known:             s.knownAt(ctx),
-		MaxKnownAddresses: MaxKnownAddresses,
 		OnNewAddress: func() []NewJob {
 			return s.notice(ctx, personal.ActorUser, mailtext.NewAddress, found.ID, found.Email.Address)
 		},

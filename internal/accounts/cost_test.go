@@ -15,6 +15,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit/race"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
@@ -215,7 +216,7 @@ func (c *statementCounter) take() []string {
 // open opens another store on the fixture's database, and counts its statements.
 func (c *statementCounter) open(t *testing.T, f *fixture, url string) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), url, store.Options{Clock: f.clock.Now, Log: slog.New(slog.DiscardHandler), Wrap: c.wrap})
+	s, err := store.Open(t.Context(), url, store.Options{Clock: f.clock.Now, Log: slog.New(slog.DiscardHandler), Wraps: []dbconn.Wrap{c.wrap}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func (s *Service) ExplainAccount(ctx context.Context, id int64, addresses []neti
 
 // explain judges an account whose user enters a text at sign-in.
 func (s *Service) explain(ctx context.Context, a Account, entered string, addresses []netip.Addr) (personal.Explanation, error) {
-	user := userOf(a)
+	user := UserOf(a)
 	from, err := s.userAddresses(ctx, a, addresses)
 	if err != nil {
 		return personal.Explanation{}, err

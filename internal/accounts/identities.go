@@ -35,7 +35,6 @@ type LinkIdentity struct {
 	Proof             ProofUse // of the user who asks; zero: the host asks
 	CredentialVersion int64    // with a proof
 	WithCode          bool     // the proof was given by a code
-	Max               int      // identities that the account may have
 	// May decides under a lock of the account, by its ways in: when an identity is linked those
 	// before, when one is removed those after. Jobs returns what is stored. Neither may use the
 	// store.
@@ -81,7 +80,6 @@ func (s *Service) LinkIdentity(ctx context.Context, r personal.LinkIdentityReque
 	if err != nil {
 		return err
 	}
-	l.Max = personal.MaxIdentities
 	if l.Proof != (ProofUse{}) {
 		l.May = func(Account, WaysIn) error { return nil }
 	}

@@ -25,7 +25,7 @@ func (f *fixture) link(t *testing.T, id int64, name string) { f.linkBy(t, id, na
 func (f *fixture) linkBy(t *testing.T, id int64, name string, code bool) {
 	t.Helper()
 	must(t, f.store.LinkIdentity(t.Context(), accounts.LinkIdentity{
-		Identity: subject(name), AccountID: id, Max: personal.MaxIdentities, WithCode: code,
+		Identity: subject(name), AccountID: id, WithCode: code,
 		May: func(accounts.Account, accounts.WaysIn) error { return nil }, Jobs: func(accounts.Account) []accounts.NewJob { return nil },
 	}))
 }
@@ -281,7 +281,7 @@ func TestLinkIdentity_AccountHasTwenty(t *testing.T) {
 			f.link(t, id, fmt.Sprint(i))
 		}
 		f.link(t, id, "7") // it is linked already
-		err := f.store.LinkIdentity(t.Context(), accounts.LinkIdentity{Identity: subject("21"), AccountID: id, Max: personal.MaxIdentities})
+		err := f.store.LinkIdentity(t.Context(), accounts.LinkIdentity{Identity: subject("21"), AccountID: id})
 		if !errors.Is(err, accounts.ErrTooManyIdentities) {
 			t.Errorf("got %v, want %v", err, accounts.ErrTooManyIdentities)
 		}

@@ -14,9 +14,9 @@ type KnownAddressStore interface {
 	// no such account, or the address was not used since the given time.
 	KnownAddress(ctx context.Context, q AccountQuery, address string, since time.Time) (KnownAddress, error)
 	// AddKnownAddress stores, at most once a day, that the account's user is at the address.
-	// It is fully known if full is set; else that stays as it is. Of more addresses than the
-	// limit, the ones unused for longest are removed. A missing account is no error.
-	AddKnownAddress(ctx context.Context, accountID int64, at KnownAt, full bool, limit int) error
+	// It is fully known if full is set; else that stays as it is. Of more addresses than
+	// MaxKnownAddresses, the ones unused for longest are removed. A missing account is no error.
+	AddKnownAddress(ctx context.Context, accountID int64, at KnownAt, full bool) error
 }
 
 // KnownAt names the caller's address in the form in which known addresses are stored.
@@ -75,7 +75,7 @@ func (s *Service) addKnownAddress(ctx context.Context, accountID int64, full boo
 	if at.Address == "" {
 		return
 	}
-	if err := s.store.AddKnownAddress(context.WithoutCancel(ctx), accountID, at, full, MaxKnownAddresses); err != nil {
+	if err := s.store.AddKnownAddress(context.WithoutCancel(ctx), accountID, at, full); err != nil {
 		s.log.WarnContext(ctx, "a known address could not be stored", slog.Any("error", err))
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 )
 
@@ -24,9 +23,6 @@ const (
 )
 
 const keyIDSize = 8 // in bytes; hexadecimal in a key id
-
-// ErrNoKey says that the key that sealed a secret is not among the keys of this process.
-var ErrNoKey = errors.New("no secret key has the id")
 
 // Keyring seals with its first key and opens with all of them. A Keyring without keys is
 // valid; it is nil or empty. Methods are safe for concurrent use.
@@ -102,12 +98,12 @@ func (k *Keyring) Seal(accountID int64, secret []byte) (key string, data []byte)
 	return k.primary, aead.Seal(nil, nil, secret, associated(accountID))
 }
 
-// Open returns the secret that Seal encrypted for the account. The error wraps [ErrNoKey]
-// if the key with this id is not there. Any other error says that the data are damaged or
-// belong to another account or key.
+// Open returns the secret that Seal encrypted for the account. The error says that
+// the key with this id is not there, or that the data are damaged or belong to another account or
+// key.
 func (k *Keyring) Open(accountID int64, key string, data []byte) ([]byte, error) {
 	if !k.Has(key) {
-		return nil, fmt.Errorf("%w %q", ErrNoKey, key)
+		return nil, fmt.Errorf("no secret key has the id %q", key)
 	}
 	secret, err := k.ciphers[key].Open(nil, nil, data, associated(accountID))
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"strings"
 	"testing"
 
@@ -37,8 +36,8 @@ func wantOpens(t *testing.T, k *seal.Keyring, key string, data []byte) {
 
 func wantDamaged(t *testing.T, k *seal.Keyring, accountID int64, key string, data []byte) {
 	t.Helper()
-	if got, err := k.Open(accountID, key, data); err == nil || errors.Is(err, seal.ErrNoKey) || got != nil {
-		t.Errorf("got %q, error %v, want an error that is not ErrNoKey", got, err)
+	if got, err := k.Open(accountID, key, data); err == nil || strings.Contains(err.Error(), "no secret key") || got != nil {
+		t.Errorf("got %q, error %v, want an error of the data", got, err)
 	}
 }
 
@@ -82,8 +81,8 @@ func TestOpen_WrongKey(t *testing.T) {
 	key, data := a.Seal(account, secret)
 	wantDamaged(t, both, account, idB, data)
 	for name, k := range map[string]*seal.Keyring{"another key": keyring(t, keyB), "no keys": keyring(t), "nil": nil} {
-		if _, err := k.Open(account, key, data); !errors.Is(err, seal.ErrNoKey) || !strings.Contains(err.Error(), key) {
-			t.Errorf("%s: got %v, want ErrNoKey with the key's id", name, err)
+		if _, err := k.Open(account, key, data); err == nil || err.Error() != `no secret key has the id "`+key+`"` {
+			t.Errorf("%s: got %v, want an error with the key's id", name, err)
 		}
 	}
 }

@@ -129,7 +129,7 @@ func (s *Store) UpdateProfile(
 // version. So no session of the old password survives.
 func (s *Store) ReplacePassword(
 	ctx context.Context, before accounts.Account, hash string, keep accounts.KeptSession, code accounts.CodeUse,
-	removePasskeys bool, jobs func(removed, left int) []accounts.NewJob,
+	withPasskeys bool, jobs func(removed, left int) []accounts.NewJob,
 ) error {
 	replaced := func() *bun.RawQuery { return s.hasHash(before.ID, hash) } // the session may have ended with its passkey
 	return s.inTxOrFound(ctx, "replace a password", replaced, func(ctx context.Context, tx bun.Tx) error {
@@ -149,7 +149,13 @@ func (s *Store) ReplacePassword(
 		if err := forgetRefusedCodes(ctx, tx, before.ID); err != nil {
 			return err
 		}
-		removed, left, err := s.keepPasskeys(ctx, tx, before.ID, removePasskeys)
+		removed, left := 0, 0
+		if after := before; withPasskeys {
+			after.PasswordHash = hash
+			removed, err = removePasskeys(ctx, tx, after, "TRUE")
+		} else {
+			left, err = countPasskeys(ctx, tx, before.ID)
+		}
 		if err != nil {
 			return err
 		}

@@ -203,7 +203,7 @@ const validAddress = "p.credential_version = a.credential_version AND p.email_ke
 const addressAccuracy = 24 * time.Hour
 
 // AddKnownAddress implements accounts.KnownAddressStore.
-func (s *Store) AddKnownAddress(ctx context.Context, accountID int64, known accounts.KnownAt, full bool, limit int) error {
+func (s *Store) AddKnownAddress(ctx context.Context, accountID int64, known accounts.KnownAt, full bool) error {
 	now := s.Now()
 	var fresh bool
 	err := s.scan(ctx, "look for a known address", raw(s.read, `SELECT EXISTS (SELECT 1 FROM personal_places p
@@ -220,13 +220,13 @@ func (s *Store) AddKnownAddress(ctx context.Context, accountID int64, known acco
 		if err != nil {
 			return err
 		}
-		return execAll(ctx, tx, addKnownAddress(tx, row, known, full, limit, now)...)
+		return execAll(ctx, tx, addKnownAddress(tx, row, known, full, now)...)
 	})
 }
 
 // addKnownAddress returns the statements that store a known address of a locked account.
 // An address that had expired is known since now.
-func addKnownAddress(tx bun.Tx, a accountRow, known accounts.KnownAt, full bool, limit int, now time.Time) []schema.QueryAppender {
+func addKnownAddress(tx bun.Tx, a accountRow, known accounts.KnownAt, full bool, now time.Time) []schema.QueryAppender {
 	var version *int64
 	if full {
 		version = &a.CredentialVersion
@@ -241,7 +241,7 @@ func addKnownAddress(tx bun.Tx, a accountRow, known accounts.KnownAt, full bool,
 			a.ID, known.Address, at(now), version, a.EmailKey, at(known.After), full),
 		tx.NewRaw(`DELETE FROM personal_places WHERE account_id = ? AND place NOT IN (
 			SELECT place FROM personal_places WHERE account_id = ? ORDER BY seen DESC, place LIMIT ?)`,
-			a.ID, a.ID, limit),
+			a.ID, a.ID, accounts.MaxKnownAddresses),
 	}
 }
 

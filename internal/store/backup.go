@@ -11,11 +11,8 @@ import (
 	"github.com/cms-personal/personal/internal/transfer"
 )
 
-// ErrNotSQLite is the error of BackUp on PostgreSQL.
-var ErrNotSQLite = dbconn.ErrNotSQLite
-
-// BackUp copies a SQLite database to a new file, see [dbconn.Pools.CopyTo]. Its time is
-// limited by ctx alone.
+// BackUp copies a SQLite database to a new file, see [dbconn.Pools.CopyTo], whose errors
+// it returns. Its time is limited by ctx alone.
 func (s *Store) BackUp(ctx context.Context, path string) error {
 	return s.pools.CopyTo(ctx, path)
 }
@@ -34,21 +31,17 @@ func (s *Store) RevokeAll(ctx context.Context) (r Revoked, err error) {
 	}
 	defer func() { _ = pools.Close() }()
 	err = s.db(pools.Write).RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) (err error) {
-		for _, step := range []struct {
-			removed *int64
-			query   string
-			args    []any
-		}{
-			{&r.Mails, "DELETE FROM personal_jobs WHERE kind NOT IN (?)", // also the mails of a newer version
-				[]any{bun.List(append([]outbox.Kind{transfer.KindWrap}, accounts.RetriedWhileStored...))}},
-			{&r.Tokens, "DELETE FROM personal_mail_tokens", nil},
-			{&r.Sessions, "DELETE FROM personal_sessions", nil},
-		} {
-			if *step.removed, err = exec(ctx, tx, step.query, step.args...); err != nil {
-				return err
-			}
+		r.Mails, err = exec(ctx, tx, "DELETE FROM personal_jobs WHERE kind NOT IN (?)", // also the mails of a newer version
+			bun.List(append([]outbox.Kind{transfer.KindWrap}, accounts.RetriedWhileStored...)))
+		if err == nil {
+			r.Tokens, err = exec(ctx, tx, "DELETE FROM personal_mail_tokens")
 		}
-		_, err = exec(ctx, tx, "UPDATE personal_places SET credential_version = NULL")
+		if err == nil {
+			r.Sessions, err = exec(ctx, tx, "DELETE FROM personal_sessions")
+		}
+		if err == nil {
+			_, err = exec(ctx, tx, "UPDATE personal_places SET credential_version = NULL")
+		}
 		return err
 	})
 	if err != nil {

@@ -15,9 +15,6 @@ import (
 	"github.com/cms-personal/personal/internal/store/dbconn"
 )
 
-// URLError says what is wrong with a database URL. It holds no part of the URL.
-type URLError = dbconn.URLError
-
 // ServerError is an error that PostgreSQL reported.
 type ServerError struct {
 	State      string // SQLSTATE

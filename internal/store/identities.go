@@ -66,7 +66,7 @@ func (s *Store) LinkIdentity(ctx context.Context, l accounts.LinkIdentity) error
 				_, err := exec(ctx, tx, "UPDATE personal_identities SET with_code = TRUE WHERE issuer = ? AND subject = ?",
 					[]byte(l.Identity.Issuer), []byte(l.Identity.Subject))
 				return err
-			case ways.Identities >= l.Max:
+			case ways.Identities >= personal.MaxIdentities:
 				return accounts.ErrTooManyIdentities
 			}
 			if err := l.May(account.account(), ways); err != nil {

@@ -64,32 +64,18 @@ func (s *Store) FindPasskey(ctx context.Context, credentialID []byte, attempt [3
 		passkeyRow
 		UserHandle []byte
 		Used       bool
-
-		LoginKey, Email, EmailKey, PasswordHash, UnverifiedKey string
-
-		AccountVersion  int64
-		EmailVerified   bool
-		Disabled        bool
-		TwoFactorSecret []byte
-		TwoFactorKey    string
-		TwoFactorStep   int64
+		Account    accountRow `bun:"embed:a_"`
 	}
 	// The user fields are not read: the time would reveal how many the user has filled in.
-	err := s.scan(ctx, "find a passkey", s.read.NewRaw(`SELECT p.*, a.user_handle, a.login_key, a.email, a.email_key, a.email_verified, a.password_hash, a.unverified_key,
-			a.credential_version AS account_version, a.disabled, a.two_factor_secret, a.two_factor_key, a.two_factor_step,
+	err := s.scan(ctx, "find a passkey", s.read.NewRaw(`SELECT p.*, a.user_handle, a.id AS a_id, a.login_key AS a_login_key, a.email AS a_email,
+			a.email_key AS a_email_key, a.email_verified AS a_email_verified, a.password_hash AS a_password_hash,
+			a.unverified_key AS a_unverified_key, a.credential_version AS a_credential_version, a.disabled AS a_disabled,
+			a.two_factor_secret AS a_two_factor_secret, a.two_factor_key AS a_two_factor_key, a.two_factor_step AS a_two_factor_step,
 			EXISTS (SELECT 1 FROM personal_used_attempts WHERE digest = ?) AS used
 		FROM personal_passkeys p JOIN personal_accounts a ON a.id = p.account_id WHERE p.credential_id = ?`, attempt[:], credentialID), &row)
-	if err != nil {
-		return accounts.Passkey{}, accounts.Account{}, false, err
-	}
-	account := accountRow{
-		ID: row.AccountID, LoginKey: row.LoginKey, Email: row.Email, EmailKey: row.EmailKey, EmailVerified: row.EmailVerified,
-		PasswordHash: row.PasswordHash, CredentialVersion: row.AccountVersion, Disabled: row.Disabled, UnverifiedKey: row.UnverifiedKey,
-		TwoFactorSecret: row.TwoFactorSecret, TwoFactorKey: row.TwoFactorKey, TwoFactorStep: row.TwoFactorStep,
-	}
 	p := row.passkey()
 	p.UserHandle = row.UserHandle
-	return p, account.account(), row.Used, nil
+	return p, row.Account.account(), row.Used, err
 }
 
 // AddAttempt implements accounts.PasskeyStore.
@@ -335,20 +321,6 @@ func dropBegun(tx bun.Tx, accountID int64) []schema.QueryAppender {
 		tx.NewRaw("DELETE FROM personal_passkey_attempts"+ofAccount, accountID),
 		tx.NewRaw("DELETE FROM personal_pending_factors"+ofAccount, accountID),
 	}
-}
-
-// keepPasskeys removes all passkeys of a locked account whose credential version was raised, and
-// ends the caller's session if one of them began it, or keeps them. All other sessions have ended.
-func (s *Store) keepPasskeys(ctx context.Context, tx bun.Tx, accountID int64, remove bool) (removed, left int, err error) {
-	if !remove {
-		left, err = countPasskeys(ctx, tx, accountID)
-		return 0, left, err
-	}
-	if _, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ? AND passkey_id IS NOT NULL", accountID); err != nil {
-		return 0, 0, err
-	}
-	n, err := exec(ctx, tx, "DELETE FROM personal_passkeys WHERE account_id = ?", accountID)
-	return int(n), 0, err
 }
 
 // OtherRelyingParty implements accounts.PasskeyStore. Only a change of the settings changes what is

@@ -35,11 +35,7 @@ type RehearsalOptions struct {
 // On SQLite others cannot write meanwhile. After 200 ms of that, or if it does not get the
 // writer, the transaction ends with [ErrWriterNeeded].
 func (s *Store) Rehearsal(ctx context.Context, o RehearsalOptions) (*Store, error) {
-	var wraps []dbconn.Wrap
-	if o.Wrap != nil {
-		wraps = append(wraps, o.Wrap)
-	}
-	pools, err := dbconn.OpenRehearsal(ctx, s.url, dbconn.RehearsalOptions{Hold: maxHold, Copy: o.Copy}, wraps...)
+	pools, err := dbconn.OpenRehearsal(ctx, s.url, dbconn.RehearsalOptions{Hold: maxHold, Copy: o.Copy}, o.Wraps...)
 	if err != nil {
 		return nil, wrap(ctx, "begin a rehearsal", err)
 	}

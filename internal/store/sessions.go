@@ -65,7 +65,7 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET password_hash = ? WHERE id = ?", o.Rehash, row.ID))
 		}
 		if o.Known.Address != "" && !row.Fresh {
-			writes = append(writes, addKnownAddress(tx, row.accountRow, o.Known, true, o.MaxKnownAddresses, now)...)
+			writes = append(writes, addKnownAddress(tx, row.accountRow, o.Known, true, now)...)
 		}
 		writes = append(writes, insertJobs(tx, o.Jobs, now)...)
 		if o.Known.Address != "" && row.Elsewhere && o.OnNewAddress != nil && row.EmailKey != "" {

@@ -35,7 +35,7 @@ type Options struct {
 	Clock   func() time.Time // in tests, instead of the database's
 	Machine Machine          // in tests, the clocks of this machine; zero: the real ones
 	Log     *slog.Logger     // nil: slog's default
-	Wrap    dbconn.Wrap      // in tests, to count statements; nil: none
+	Wraps   []dbconn.Wrap    // in tests, to count statements
 
 	Observer Observer // nil: none
 }
@@ -88,13 +88,9 @@ var (
 
 // Open connects to the database of a URL (for the forms see package dbconn) and
 // measures its time. It changes nothing in the database, but
-// creates a missing SQLite file. An invalid URL is a *URLError.
+// creates a missing SQLite file. An invalid URL is a [*dbconn.URLError].
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
-	var wraps []dbconn.Wrap
-	if o.Wrap != nil {
-		wraps = append(wraps, o.Wrap)
-	}
-	pools, err := dbconn.Open(url, dbconn.RequestLimits, wraps...)
+	pools, err := dbconn.Open(url, dbconn.RequestLimits, o.Wraps...)
 	if err != nil {
 		return nil, err
 	}

@@ -236,7 +236,7 @@ func TestExportPerson_HoldsEverythingButTheHash(t *testing.T) {
 // leaveTraces stores a known address and an unconfirmed e-mail of an account.
 func leaveTraces(t *testing.T, s *store.Store, id int64) {
 	t.Helper()
-	if err := s.AddKnownAddress(t.Context(), id, accounts.KnownAt{Address: "2001:db8::/64"}, true, 9); err != nil {
+	if err := s.AddKnownAddress(t.Context(), id, accounts.KnownAt{Address: "2001:db8::/64"}, true); err != nil {
 		t.Fatal(err)
 	}
 	pending := accounts.MailToken{

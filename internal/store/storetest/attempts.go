@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -82,8 +83,8 @@ var attemptCases = []testCase{
 		a, _ := w.createAny()
 		b, _ := w.createAny()
 		added := w.Now()
-		w.must(w.AddKnownAddress(t.Context(), a.ID, accounts.KnownAt{Address: "192.0.2.1"}, true, 5))
-		w.must(w.AddKnownAddress(t.Context(), nobody, accounts.KnownAt{Address: "192.0.2.1"}, true, 5))
+		w.must(w.AddKnownAddress(t.Context(), a.ID, accounts.KnownAt{Address: "192.0.2.1"}, true))
+		w.must(w.AddKnownAddress(t.Context(), nobody, accounts.KnownAt{Address: "192.0.2.1"}, true))
 		w.pass(time.Hour)
 		for _, c := range []struct {
 			q       accounts.AccountQuery
@@ -119,8 +120,12 @@ var attemptCases = []testCase{
 				t.Error(diff)
 			}
 		}
-		for _, address := range []string{"1", "2", "3", "1", "4"} {
-			w.must(w.AddKnownAddress(t.Context(), a.ID, accounts.KnownAt{Address: address}, true, 3))
+		addresses := []string{"1", "2", "3"}
+		for i := range accounts.MaxKnownAddresses - 3 {
+			addresses = append(addresses, fmt.Sprint("other ", i))
+		}
+		for _, address := range append(addresses, "1", "4") {
+			w.must(w.AddKnownAddress(t.Context(), a.ID, accounts.KnownAt{Address: address}, true))
 			w.pass(25 * time.Hour)
 		}
 		wantKnown("1", "3", "4")
@@ -132,7 +137,7 @@ var attemptCases = []testCase{
 		signIn := func(address string) time.Time {
 			t.Helper()
 			w.must(w.OpenSession(t.Context(), accounts.OpenSession{
-				Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 100, Known: accounts.KnownAt{Address: address}, MaxKnownAddresses: 2,
+				Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 100, Known: accounts.KnownAt{Address: address},
 			}))
 			return w.Now()
 		}
@@ -151,9 +156,9 @@ var attemptCases = []testCase{
 		wantSeen("1", false, signIn("1")) // not written again
 		w.pass(time.Hour)
 		wantSeen("1", true, signIn("1"))
-		for _, address := range []string{"2", "3"} {
+		for i := range accounts.MaxKnownAddresses {
 			w.pass(time.Hour)
-			signIn(address)
+			signIn(fmt.Sprint(i + 2))
 		}
 		wantSeen("1", false, first)
 		wantSeen("2", true, first)

@@ -17,11 +17,11 @@ var exportCases = []testCase{
 		other, _ := w.createAny()
 		var want []personal.KnownAddress
 		for _, address := range []string{"192.0.2.2", "192.0.2.1", "2001:db8::/64"} {
-			w.must(w.AddKnownAddress(t.Context(), a.ID, accounts.KnownAt{Address: address}, true, 9))
+			w.must(w.AddKnownAddress(t.Context(), a.ID, accounts.KnownAt{Address: address}, true))
 			want = append([]personal.KnownAddress{{Address: address, LastSeen: w.Now()}}, want...)
 			w.pass(time.Hour)
 		}
-		w.must(w.AddKnownAddress(t.Context(), other.ID, accounts.KnownAt{Address: "198.51.100.1"}, true, 9))
+		w.must(w.AddKnownAddress(t.Context(), other.ID, accounts.KnownAt{Address: "198.51.100.1"}, true))
 		got, err := w.KnownAddresses(t.Context(), a.ID)
 		w.must(err)
 		if diff := cmp.Diff(want, got); diff != "" {

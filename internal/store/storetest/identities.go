@@ -15,7 +15,7 @@ import (
 // linking returns what links a new identity with an account.
 func (w *world) linking(account int64) accounts.LinkIdentity {
 	return accounts.LinkIdentity{
-		Identity: personal.Identity{Issuer: "https://op.example", Subject: fmt.Sprint("subject ", w.number())}, AccountID: account, Max: 3,
+		Identity: personal.Identity{Issuer: "https://op.example", Subject: fmt.Sprint("subject ", w.number())}, AccountID: account,
 		May:  func(accounts.Account, accounts.WaysIn) error { return nil },
 		Jobs: func(accounts.Account) []accounts.NewJob { return []accounts.NewJob{job("event")} },
 	}
@@ -82,13 +82,13 @@ var identityCases = []testCase{
 			return errRefused
 		}
 		w.wantError(w.LinkIdentity(t.Context(), l), errRefused)
-		for range 3 {
+		for range personal.MaxIdentities {
 			w.linked(a.ID)
 		}
 		w.kindsDue()
 		w.wantError(w.LinkIdentity(t.Context(), w.linking(a.ID)), accounts.ErrTooManyIdentities)
-		if got, kinds := w.identities(a.ID), w.kindsDue(); len(got) != 3 || len(kinds) != 0 {
-			t.Errorf("got %d identities and jobs %v, want 3 and none", len(got), kinds)
+		if got, kinds := w.identities(a.ID), w.kindsDue(); len(got) != personal.MaxIdentities || len(kinds) != 0 {
+			t.Errorf("got %d identities and jobs %v, want %d and none", len(got), kinds, personal.MaxIdentities)
 		}
 	}},
 	{"identity is linked and unlinked with a valid proof", func(t *testing.T, w *world) {
@@ -187,10 +187,13 @@ var identityRaces = []testCase{
 		}
 	}},
 	{"concurrent identities: an account gets as many as it may", func(t *testing.T, w *world) {
-		const n = 8
+		const n, left = 8, 3
 		a, _ := w.createAny()
+		for range personal.MaxIdentities - left {
+			w.linked(a.ID)
+		}
 		errs := atOnce(n, func(int) error { return w.LinkIdentity(t.Context(), w.linking(a.ID)) })
-		if won, lost := count(errs, nil), count(errs, accounts.ErrTooManyIdentities); won != 3 || lost != n-3 || len(w.identities(a.ID)) != 3 {
+		if won, lost := count(errs, nil), count(errs, accounts.ErrTooManyIdentities); won != left || lost != n-left || len(w.identities(a.ID)) != personal.MaxIdentities {
 			t.Errorf("got %v, want three identities", errs)
 		}
 	}},

@@ -408,7 +408,7 @@ var raceCases = []testCase{
 			switch i % 14 {
 			case 0, 1:
 				err = w.OpenSession(ctx, accounts.OpenSession{
-					Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 3, Known: accounts.KnownAt{Address: fmt.Sprint(i)}, MaxKnownAddresses: 3,
+					Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 3, Known: accounts.KnownAt{Address: fmt.Sprint(i)},
 				})
 			case 2:
 				err = w.RevokeSessions(ctx, a.ID, false)
@@ -431,7 +431,7 @@ var raceCases = []testCase{
 					err = w.DeleteAccount(ctx, a.ID, removed, job("event"))
 				}
 			case 11:
-				err = w.AddKnownAddress(ctx, a.ID, accounts.KnownAt{Address: fmt.Sprint(i)}, true, 3)
+				err = w.AddKnownAddress(ctx, a.ID, accounts.KnownAt{Address: fmt.Sprint(i)}, true)
 			case 12:
 				e := personal.Event{ID: fmt.Sprint(i), Type: personal.EventSignInFailed, Time: w.Now(), UserID: a.ID}
 				err = w.Charge(ctx, []throttle.Charge{limited(1, 1000, time.Second)}, w.Now(),

@@ -89,7 +89,7 @@ var codeUses = []struct {
 	{"a sign-in", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
 		return w.OpenSession(w.t.Context(), accounts.OpenSession{
 			Session: w.newSession(a.ID), CredentialVersion: a.CredentialVersion, MaxSessions: 9, Code: code, Rehash: "stronger",
-			Known: accounts.KnownAt{Address: "192.0.2.1"}, MaxKnownAddresses: 1, Locale: "ru", Jobs: []accounts.NewJob{jobOf(a)},
+			Known: accounts.KnownAt{Address: "192.0.2.1"}, Locale: "ru", Jobs: []accounts.NewJob{jobOf(a)},
 		})
 	}},
 	{"a change of password", func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error {

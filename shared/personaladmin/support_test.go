@@ -224,7 +224,7 @@ func TestSupport_ActionIsAButtonBesideItsVerdict(t *testing.T) {
 		b.locale = "en"
 	}
 	f.verdicts = []personal.Verdict{{Reason: personal.ReasonNoAccount, Action: personal.ActionCreate}}
-	wantAll(t, b.page(t, "/admin/support?login=anna@example.com"), `href="/admin/users/new?email=anna%40example.com"`)
+	wantAll(t, b.page(t, "/admin/support?login=anna@example.com"), `href="/admin/users/new?login=anna%40example.com"`)
 }
 
 func TestSupport_HintAloneSaysThatNothingRefusesASignIn(t *testing.T) {

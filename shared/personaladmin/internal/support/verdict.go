@@ -58,7 +58,7 @@ func (p *Pages) addAction(r *http.Request, v *verdict, q question, user *persona
 	switch action {
 	case "":
 	case personal.ActionCreate:
-		link(createURL(q.Login), false)
+		link(frame.URL("/admin/users/new", "login", q.Login), false)
 	case personal.ActionEnable:
 		post("enable")
 	case personal.ActionVerify:
@@ -84,13 +84,4 @@ func (p *Pages) button(r *http.Request, label, action string, q question, userID
 	return &button{Label: p.site.Text(r, label), URL: path + "/" + action, Form: []ui.Hidden{
 		{Name: "user", Value: strconv.FormatInt(userID, 10)}, {Name: "login", Value: q.Login}, {Name: "address", Value: q.Typed},
 	}}
-}
-
-// createURL returns the URL of the page that creates a user.
-func createURL(login string) string {
-	name := "login"
-	if strings.Contains(login, "@") { // no login has one
-		name = "email"
-	}
-	return frame.URL("/admin/users/new", name, login)
 }

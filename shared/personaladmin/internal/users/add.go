@@ -26,8 +26,8 @@ func (p *Pages) renderNew(w http.ResponseWriter, r *http.Request, status int, fo
 // newForm is the form of a new user. A link may bring a login or an e-mail.
 func (p *Pages) newForm(r *http.Request) ui.Form {
 	text := func(key string) string { return p.site.Text(r, key) }
-	login, email := r.URL.Query().Get("login"), r.URL.Query().Get("email")
-	if email == "" && strings.Contains(login, "@") {
+	login, email := r.URL.Query().Get("login"), ""
+	if strings.Contains(login, "@") { // no login has one
 		login, email = "", login
 	}
 	var languages []ui.Choice

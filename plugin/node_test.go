@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/internal/testkit"
-	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
@@ -75,23 +74,6 @@ func TestSettings_UnknownOnesAreReported(t *testing.T) {
 			t.Errorf("got %+v, want that the settings are valid", check)
 		}
 	}
-}
-
-func TestRules_AreInForceFromTheFirstRequest(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
-		n := newNode(t, pluginrpc.Configuration{DatabaseURL: url, SecretKeys: oneKey, Settings: []byte(
-			"[registration]\nemail_verification = \"required\"\nenabled = true\n[two_factor]\nenabled = true")})
-		n.begin(t)
-		if f, err := n.service.Features(t.Context()); err != nil || f.EmailVerification != personal.VerificationRequired || !f.TwoFactor {
-			t.Errorf("got %+v, error %v; want both rules", f, err)
-		}
-		in, err := n.service.Register(t.Context(), personal.RegisterRequest{
-			Login: "anna", Email: "anna@example.org", Password: personaltest.Password, ConfirmPassword: personaltest.Password,
-		})
-		if err != nil || in.Credentials != (personal.Credentials{}) {
-			t.Errorf("got %+v, error %v; want no session before the e-mail is verified", in, err)
-		}
-	})
 }
 
 func TestPreflight_SiteRequiresANewerVersion(t *testing.T) {

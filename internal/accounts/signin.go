@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cms-personal/personal/internal/token"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -108,8 +107,7 @@ func (s *Service) proofSince(a Account, authenticated time.Time, code checkedCod
 	if !until.After(now) {
 		return Proof{}, personal.Proof{}
 	}
-	text, digest := token.NewMailToken()
-	return Proof{
-		Digest: digest, Until: until, CredentialVersion: a.CredentialVersion, EmailKey: a.Email.Key, WithCode: code.use != CodeUse{},
-	}, personal.Proof{Proof: text, Until: until.UTC()}
+	text, proof := s.newProof(a)
+	proof.Until, proof.WithCode = until, code.judged()
+	return proof, personal.Proof{Proof: text, Until: until.UTC()}
 }

@@ -142,21 +142,16 @@ func (s *Service) confirmVerification(ctx context.Context, r personal.ConfirmEma
 	}
 	err = s.store.RedeemVerification(ctx, digest, key, s.event(ctx, personal.ActorUser, personal.EventEmailVerified, account.ID))
 	if errors.Is(err, ErrOtherLogin) {
-		return 0, wrongLogin(r).Err()
+		code := personal.FieldErrorMismatch
+		if r.Login == "" {
+			code = cmp.Or(r.FieldErrors["login"], personal.FieldErrorRequired)
+		}
+		return 0, personal.FieldErrors{"login": code}.Err()
 	}
 	if err := s.committed(personal.CodeInvalidToken, "redeeming a verification token", err); err != nil {
 		return 0, err
 	}
 	return account.ID, nil
-}
-
-// wrongLogin is the field error of a login that is not the account's.
-func wrongLogin(r personal.ConfirmEmailRequest) personal.FieldErrors {
-	code := personal.FieldErrorMismatch
-	if r.Login == "" {
-		code = cmp.Or(r.FieldErrors["login"], personal.FieldErrorRequired)
-	}
-	return personal.FieldErrors{"login": code}
 }
 
 // ResendVerification implements [personal.Service], by the rules and limits of Recover.

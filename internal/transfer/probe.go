@@ -13,11 +13,8 @@ type RowHash struct {
 	Hash, Salt, Form string
 }
 
-// ErrNoRow means that no row has a login.
-var ErrNoRow = errors.New("no row has this login or e-mail")
-
-// FindHash returns the hash of the first row with a login, or with an e-mail. The error is
-// [ErrNoRow] if there is none.
+// FindHash returns the hash of the first row with a login, or with an e-mail. It is an error if
+// there is none.
 func (m *Import) FindHash(ctx context.Context, in Input, login string) (RowHash, error) {
 	from, err := in.records(ctx, m.Schema, m.HashForm)
 	if err != nil {
@@ -27,7 +24,7 @@ func (m *Import) FindHash(ctx context.Context, in Input, login string) (RowHash,
 	for {
 		r, err := from.next()
 		if errors.Is(err, io.EOF) {
-			return RowHash{}, ErrNoRow
+			return RowHash{}, errors.New("no row has this login or e-mail")
 		}
 		if err != nil {
 			return RowHash{}, err

@@ -60,11 +60,6 @@ func refusal(r pluginrpc.Report) string {
 	return ""
 }
 
-// warns reports whether a preflight has a warning with the text.
-func warns(r pluginrpc.Report, text string) bool {
-	return slices.ContainsFunc(r.Checks, func(c pluginrpc.Check) bool { return c.Warning && strings.Contains(c.Reason, text) })
-}
-
 func TestSettings_UnknownOnesAreReported(t *testing.T) {
 	n := newNode(t, pluginrpc.Configuration{
 		DatabaseURL: testkit.SQLite(t), Settings: []byte("[login]\nwith_phone = true\n[two_moons]\nenabled = true"),

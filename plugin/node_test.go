@@ -12,8 +12,6 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-var oneKey = [][]byte{bytes.Repeat([]byte("k"), 32)}
-
 // node is the module of a process.
 type node struct {
 	*module

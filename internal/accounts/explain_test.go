@@ -468,9 +468,6 @@ var situations = map[string]struct {
 	}, func(t *testing.T, s *stuck) { must(t, s.service.DisableUser(t.Context(), s.id)) }},
 }
 
-// bcryptHash is of another password.
-const bcryptHash = "$2y$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy"
-
 // change replaces the service by one with other settings, on the same store.
 func (s *stuck) change(f func(*accounts.Settings)) {
 	before := s.settings

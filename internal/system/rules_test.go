@@ -12,23 +12,14 @@ import (
 // keepBusy occupies all processors until the test ends.
 func keepBusy(t *testing.T) {
 	t.Helper()
-	ended := make(chan struct{})
 	var busy sync.WaitGroup
 	for range 4 * runtime.NumCPU() {
 		busy.Go(func() {
-			for {
-				select {
-				case <-ended:
-					return
-				default:
-				}
+			for t.Context().Err() == nil {
 			}
 		})
 	}
-	t.Cleanup(func() {
-		close(ended)
-		busy.Wait()
-	})
+	t.Cleanup(busy.Wait)
 }
 
 // TestRules_AreInForceFromTheFirstRequest sends requests from the moment in which a host listens, on a

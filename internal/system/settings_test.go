@@ -81,20 +81,3 @@ func (s *system) ask(t *testing.T, change, body string) (code int, response stri
 	got, response := s.admin(t, http.MethodPost, "plugin/"+change, body, "Content-Type", jsonType)
 	return got.StatusCode, response
 }
-
-// swapAndSettle swaps to a version and waits for the end of its bake.
-func (s *system) swapAndSettle(t *testing.T, version string) {
-	t.Helper()
-	s.use(t, version)
-	s.awaitServing(t, version, 0)
-}
-
-// awaitServing waits until a version serves in another process than before, and does not
-// bake.
-func (s *system) awaitServing(t *testing.T, version string, before int) {
-	t.Helper()
-	eventually(t, version+" serves", func() bool {
-		active := s.plugin(t).Active
-		return active.Version == version && active.State == "serving" && active.PID != before
-	})
-}

@@ -255,7 +255,7 @@ func serveLive(t testing.TB, m *module) {
 	_, err = m.service.Authorize(ctx, personal.AuthorizeRequest{Login: "live", Password: "wrong"})
 	expect("Authorize", err, personal.CodeInvalidCredentials)
 	_, err = m.service.Authorize(ctx, personal.AuthorizeRequest{Login: "live", Password: password})
-	expect("Authorize", err, "")
+	expect("Authorize", err, personal.CodeEmailUnverified)
 	expect("Recover", m.service.Recover(ctx, personal.RecoverRequest{Login: "User8"}), "")
 	expect("DisableUser", m.service.DisableUser(ctx, 25), "")
 	expect("DeleteUser", m.service.DeleteUser(ctx, 26), "")

@@ -33,8 +33,9 @@ const (
 // LowestParams returns the lowest costs that Validate allows, for hashes that are not kept.
 func LowestParams() Params { return Params{MemoryKiB: 8, Time: 1, Threads: 1} }
 
-// Validate returns an error that names the parameter beyond the limits of hashes: memory_kib 8 per thread … 262144, time 1 … 16, threads
-// 1 … 16, and memory_kib times time 1048576 at most.
+// Validate returns an error that names the parameter beyond the limits of hashes:
+// memory_kib 8 per thread … 262144, time 1 … 16, threads 1 … 16, and memory_kib times
+// time 1048576 at most.
 func (p Params) Validate() error {
 	switch minMemory := 8 * max(uint32(p.Threads), 1); {
 	case p.Threads < 1 || p.Threads > maxThreads:

@@ -167,7 +167,7 @@ func TestAdopt_RefusesHashesOutsideLimits(t *testing.T) {
 		"$2y$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkR",
 		"$wp$2y$31$WhyxBDhSo/YsdMropMgla.QkyuKoFDnW1GX/uk6MQu5kvNFoYYq5S",
 		"$argon2i$v=19$m=64,t=99,p=1$" + salt16 + "$" + key32,
-		"$argon2id$v=19$m=65537,t=16,p=1$" + salt16 + "$" + key32, // valid if stored
+		"$argon2id$v=19$m=65537,t=16,p=1$" + salt16 + "$" + key32,
 		withinPrefix + "v=19$m=65537,t=16,p=1$" + salt16 + "$" + key32 + "$$digest$md5(p)$$",
 		"$argon2i$v=19$m=262144,t=5,p=1$" + salt16 + "$" + key32,
 		"$P$4fEAVu23ObjBkUbr6.1RaiASnSr9u9/", "$P$RfEAVu23ObjBkUbr6.1RaiASnSr9u9/", "$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9", "$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9*",

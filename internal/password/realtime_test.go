@@ -13,7 +13,7 @@ import (
 
 // TestVerify_FailuresTakeTheSameTime compares real times of failures with a foreign
 // hash and without an account. Other work on the machine disturbs them, so each
-// format has several attempts. Cases of one format share a measurement until an attempt fails. The
+// format has many attempts. Cases of one format share a measurement until an attempt fails. The
 // costs of foreign hashes are low; what counts is whether they are above or below those of new ones.
 func TestVerify_FailuresTakeTheSameTime(t *testing.T) {
 	small := Params{MemoryKiB: 1024, Time: 1, Threads: 1}
@@ -71,7 +71,7 @@ func TestVerify_FailuresTakeTheSameTime(t *testing.T) {
 			const limit = 1.35
 			var ratio float64
 			of := measured{test.params, Format(test.encoded)}
-			for range 6 {
+			for range 30 {
 				h := hashers[of]
 				if h == nil {
 					h = newHasher(t, test.params)

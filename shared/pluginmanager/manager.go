@@ -295,7 +295,7 @@ func (m *Manager) enter(ctx context.Context) (*instance, error) {
 			return p, err
 		}
 		if timeout == nil {
-			timeout = time.After(m.config.limits.RestartWait)
+			timeout = time.After(m.limits.RestartWait)
 		}
 		select {
 		case <-changed:

@@ -122,6 +122,19 @@ var (
 	ErrUnavailable = errors.New("database unavailable")
 )
 
+// MaxAhead is how far after the database's clock a time may lie at which something happened,
+// because the clocks of nodes, and of providers, differ a little. A later one is false: the clock
+// was wrong when it was stored. It counts as no time.
+const MaxAhead = throttle.Slack
+
+// isFalse reports whether a time at which something happened is false.
+func isFalse(t, now time.Time) bool { return t.After(now.Add(MaxAhead)) }
+
+// lasts reports whether what lives for a lifetime from its creation is valid at now.
+func lasts(created time.Time, lifetime time.Duration, now time.Time) bool {
+	return !isFalse(created, now) && now.Before(created.Add(lifetime))
+}
+
 // TakenError says which unique value belongs to another account: the login, or, if
 // the login is free, the e-mail. Only charges were written.
 type TakenError struct{ Login, Email bool }

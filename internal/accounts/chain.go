@@ -47,6 +47,27 @@ func stateOf(s Session, behind int64, now time.Time, grace time.Duration) hashSt
 	return stolen
 }
 
+// truthful returns the session with now in place of its times that are false, and whether there are
+// any. So a session that was used while the clock was ahead goes on as if all of that happened now.
+func (s Session) truthful(now time.Time) (Session, bool) {
+	mended := false
+	mend := func(t *time.Time) {
+		if isFalse(*t, now) {
+			*t, mended = now, true
+		}
+	}
+	for _, t := range []*time.Time{&s.Created, &s.Rotated, &s.Used, &s.LastSeen} {
+		mend(t)
+	}
+	if slices.ContainsFunc(s.Marks, func(m RotationMark) bool { return isFalse(m.Time, now) }) {
+		s.Marks = slices.Clone(s.Marks)
+		for i := range s.Marks {
+			mend(&s.Marks[i].Time)
+		}
+	}
+	return s, mended
+}
+
 // supersededAt returns when the hash that is behind the current one by that many
 // rotations was superseded, or a time up to 1/32 of a grace period later.
 func (s Session) supersededAt(behind int64) time.Time {
@@ -60,6 +81,7 @@ func (s Session) supersededAt(behind int64) time.Time {
 
 // rotate returns the session with its next hash, made at now.
 func (s Session) rotate(digest [32]byte, now time.Time, grace time.Duration) Session {
+	s, _ = s.truthful(now)     // the clock may have returned since the session was read
 	if now.Before(s.Rotated) { // nodes' clocks differ a little
 		now = s.Rotated
 	}

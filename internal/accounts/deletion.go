@@ -80,7 +80,7 @@ func (s *Service) sendDeletion(ctx context.Context, accountID int64, r deletionJ
 	if err != nil || !found {
 		return err
 	}
-	lifetime := account.EraseAt.Sub(s.store.Now())
+	lifetime := min(account.EraseAt.Sub(s.store.Now()), s.settings.DeletionGrace)
 	if !account.Deleted() || account.CredentialVersion != r.Version || account.Email.Key == "" || lifetime <= 0 {
 		return nil
 	}

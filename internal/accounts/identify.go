@@ -20,6 +20,7 @@ type caller struct {
 	secret  token.Secret // the session's current secret; to be returned, never stored
 	read    time.Time    // the time that hash is for, before the session was read
 	stored  bool         // the database knows that the session is in use, see touch
+	mended  bool         // the session has now in place of stored times that are false
 }
 
 // identify returns the caller of an operation, with a part of their account. It writes
@@ -31,22 +32,25 @@ func (s *Service) identify(ctx context.Context, c personal.Credentials, part Acc
 	if err != nil {
 		return caller{}, err
 	}
-	who.stored = s.touch(ctx, &who.session, who.hash, now)
+	who.stored = s.touch(ctx, &who, now)
 	return who, nil
 }
 
 // touch stores that a session is in use, if that is news, and reports whether the
-// database knows it. A failure does not matter to the caller: a full disk must not
+// database knows it. It is also what replaces false times. A failure does not matter to the caller: a full disk must not
 // sign all users out. It favours the user: the predecessor of a hash whose first use
 // is unknown stays valid.
-func (s *Service) touch(ctx context.Context, session *Session, hash hashState, now time.Time) bool {
-	firstUse := hash == current && session.Used.IsZero()
-	if !firstUse && now.Sub(session.LastSeen) < s.settings.seenEvery() {
+func (s *Service) touch(ctx context.Context, who *caller, now time.Time) bool {
+	touch := SessionTouch{ID: who.session.ID, Current: who.session.Current, Used: who.hash == current && who.session.Used.IsZero()}
+	if who.mended {
+		touch.Marks = who.session.Marks
+	}
+	if !touch.Used && !who.mended && now.Sub(who.session.LastSeen) < s.settings.seenEvery() {
 		return true
 	}
-	err := s.store.TouchSession(ctx, session.ID, session.Current, firstUse)
+	err := s.store.TouchSession(ctx, touch)
 	if err == nil {
-		session.LastSeen = now
+		who.session.LastSeen = now
 		return true
 	}
 	if s.useWarnings.Take(0, oncePerMinute, now) == 0 {
@@ -85,6 +89,7 @@ func (s *Service) readCaller(ctx context.Context, c personal.Credentials, part A
 	if err != nil {
 		return caller{}, failWith(personal.CodeUnauthenticated, "finding a session", err)
 	}
+	session, mended := session.truthful(now)
 	if account.ID != c.UserID || !s.settings.Lifetimes(now).Alive(session) || session.Rotations >= MaxRotations {
 		return caller{}, refusal(personal.CodeUnauthenticated)
 	}
@@ -100,7 +105,7 @@ func (s *Service) readCaller(ctx context.Context, c personal.Credentials, part A
 		return caller{}, err
 	}
 	return caller{account: account, session: session, hash: stateOf(session, behind, now, s.settings.SupersededGrace), secret: currentSecret,
-		read: now}, nil
+		read: now, mended: mended}, nil
 }
 
 // shortWalk is how many steps along a hash chain cost next to nothing. Hashes that

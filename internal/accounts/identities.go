@@ -109,12 +109,12 @@ func (s *Service) changeIdentity(ctx context.Context, c identityChange, may func
 			return l, err
 		}
 		require(&invalid, "proof", c.proof)
-		if !who.proves(c.proof, s.store.Now()) {
+		if !s.proves(who, c.proof) {
 			invalid.Add("proof", personal.FieldErrorMismatch)
 		}
 		by = personal.ActorUser
 		l.AccountID, l.CredentialVersion = who.account.ID, who.account.CredentialVersion
-		l.Proof, l.WithCode = ProofUse{SessionID: who.session.ID, Digest: who.session.Proof.Digest}, who.session.Proof.WithCode
+		l.Proof, l.WithCode = s.proofUse(who), who.session.Proof.WithCode
 	}
 	l.Jobs = func(a Account) []NewJob { return s.reports(ctx, by, c.event, c.notice, a.ID, a.Email) }
 	return l, invalid.Err()

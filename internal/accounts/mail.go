@@ -22,9 +22,9 @@ type MailStore interface {
 	// PurposeDeletion: unless by a deletion that stands), or has the address
 	// of a PurposeVerification neither as its e-mail nor as its Unverified one.
 	AddMailToken(ctx context.Context, t MailToken) error
-	// FindMailToken returns the account of a token that is neither void nor
-	// expired. ErrNotFound.
-	FindMailToken(ctx context.Context, p MailPurpose, digest [32]byte) (Account, error)
+	// FindMailToken returns the account of a token that is neither void nor expired, whose
+	// creation is not false, and which ends at most maxLifetime after it. ErrNotFound.
+	FindMailToken(ctx context.Context, p MailPurpose, digest [32]byte, maxLifetime time.Duration) (Account, error)
 	// RefuseMail stores the jobs, and what the relay said about a mail in place of what it
 	// said before, if the address is the account's e-mail or the one that it waits for.
 	RefuseMail(ctx context.Context, r MailRefusal, jobs ...NewJob) error
@@ -190,12 +190,25 @@ func (s *Service) send(ctx context.Context, m outgoingMail, l mailtext.Letter) e
 	return nil
 }
 
+// maxLifetime is the longest that tokens of a purpose live.
+func (s Settings) maxLifetime(p MailPurpose) time.Duration {
+	switch p {
+	case PurposeVerification:
+		return s.VerificationLifetime
+	case PurposeDeletion:
+		return s.DeletionGrace
+	case PurposeRecovery: // an invitation is one
+		return max(s.RecoveryLifetime, s.InvitationLifetime)
+	}
+	return s.RecoveryLifetime
+}
+
 // findMailToken finds the account of a token as it was mailed.
 func (s *Service) findMailToken(ctx context.Context, p MailPurpose, text string) ([32]byte, Account, error) {
 	digest, ok := token.MailDigest(text)
 	if !ok {
 		return digest, Account{}, refusal(personal.CodeInvalidToken)
 	}
-	account, err := s.store.FindMailToken(ctx, p, digest)
+	account, err := s.store.FindMailToken(ctx, p, digest, s.settings.maxLifetime(p))
 	return digest, account, failWith(personal.CodeInvalidToken, "finding a mailed token", err)
 }

@@ -309,7 +309,7 @@ func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePass
 	if err != nil {
 		return personal.PasskeySignedIn{}, err
 	}
-	in.Proof = personal.Proof{Proof: text, Until: proof.Until.UTC()}
+	in.Proof = personal.Proof{Proof: text, Until: s.provedUntil(proof)}
 	return in, nil
 }
 
@@ -322,7 +322,7 @@ func (s *Service) checkPasskey(ctx context.Context, attempt, credential string) 
 	}
 	challenge, expires, sealed := passkey.Open(key, attempt)
 	assertion, err := passkey.ParseAssertion(credential)
-	if err != nil || !sealed || !s.store.Now().Before(expires) {
+	if err != nil || !sealed || !lasts(expires.Add(-passkey.AttemptLifetime), passkey.AttemptLifetime, s.store.Now()) {
 		return p, a, use, refusal(personal.CodeInvalidCredentials)
 	}
 	digest := sha256.Sum256(challenge[:])

@@ -117,7 +117,7 @@ func (s *Service) confirmIdentity(ctx context.Context, who caller, invalid *pers
 	if e.proof != "" {
 		delete(*invalid, e.parameter)
 		delete(*invalid, "code")
-		if !who.proves(e.proof, s.store.Now()) {
+		if !s.proves(who, e.proof) {
 			invalid.Add("proof", personal.FieldErrorMismatch)
 		}
 		return false, nil

@@ -21,8 +21,8 @@ type ProofStore interface {
 
 // Proof is what is stored of a proof. The zero value is none.
 type Proof struct {
-	Digest [32]byte
-	Until  time.Time
+	Digest  [32]byte
+	Created time.Time // it ends ProofLifetime later
 
 	// The account's when the proof was given: with others it is void.
 	CredentialVersion int64
@@ -37,6 +37,7 @@ type Proof struct {
 type ProofUse struct {
 	SessionID int64
 	Digest    [32]byte
+	After     time.Time // a proof that was created until then has ended
 }
 
 // ErrProofVoid means that a proof was replaced, has ended, or was given for another e-mail. Its
@@ -44,11 +45,21 @@ type ProofUse struct {
 var ErrProofVoid = errors.New("the proof is void")
 
 // proves reports whether a text is the valid proof of the caller's session.
-func (who caller) proves(text string, now time.Time) bool {
+func (s *Service) proves(who caller, text string) bool {
 	digest, ok := token.MailDigest(text)
 	p := who.session.Proof
-	return ok && subtle.ConstantTimeCompare(digest[:], p.Digest[:]) == 1 && now.Before(p.Until) &&
+	return ok && subtle.ConstantTimeCompare(digest[:], p.Digest[:]) == 1 && lasts(p.Created, s.settings.ProofLifetime, s.store.Now()) &&
 		p.CredentialVersion == who.account.CredentialVersion && p.EmailKey == who.account.Email.Key
+}
+
+// proofUse returns the caller's proof, which was found valid.
+func (s *Service) proofUse(who caller) ProofUse {
+	return ProofUse{SessionID: who.session.ID, Digest: who.session.Proof.Digest, After: s.store.Now().Add(-s.settings.ProofLifetime)}
+}
+
+// provedUntil returns when a proof ends.
+func (s *Service) provedUntil(p Proof) time.Time {
+	return p.Created.Add(s.settings.ProofLifetime).UTC()
 }
 
 // evidence is what a request has to show that the session's user makes it. If there is a proof,
@@ -97,13 +108,13 @@ func (s *Service) Prove(ctx context.Context, r personal.ProveRequest) (personal.
 	if err := s.authorized(ctx, code, "storing a proof", err); err != nil {
 		return personal.Proof{}, err
 	}
-	return personal.Proof{Proof: text, Until: proof.Until.UTC()}, nil
+	return personal.Proof{Proof: text, Until: s.provedUntil(proof)}, nil
 }
 
 // newProof returns a proof of an account's user, and its text.
 func (s *Service) newProof(a Account) (text string, p Proof) {
 	text, digest := token.NewMailToken()
 	return text, Proof{
-		Digest: digest, Until: s.store.Now().Add(s.settings.ProofLifetime), CredentialVersion: a.CredentialVersion, EmailKey: a.Email.Key,
+		Digest: digest, Created: s.store.Now(), CredentialVersion: a.CredentialVersion, EmailKey: a.Email.Key,
 	}
 }

@@ -50,11 +50,11 @@ type failing struct {
 	touch, revoke error
 }
 
-func (s *failing) TouchSession(ctx context.Context, id int64, current [32]byte, used bool) error {
+func (s *failing) TouchSession(ctx context.Context, t accounts.SessionTouch) error {
 	if s.touch != nil {
 		return s.touch
 	}
-	return s.Store.TouchSession(ctx, id, current, used)
+	return s.Store.TouchSession(ctx, t)
 }
 
 func (s *failing) RevokeStolenSession(ctx context.Context, session accounts.Session, jobs ...accounts.NewJob) error {

@@ -135,8 +135,8 @@ func tables(t *testing.T, n int) []string {
 			SELECT i, substr(sha256(int8send(i)), 1, 8), sha256(int8send(-i)), sha256(int8send(i)), t, t, t, t, '192.0.2.1', 'Mozilla/5.0 (X11; Linux x86_64)', 'password'
 			FROM (SELECT i, %d - i * 7907 %% 80000 * 1000000 AS t FROM generate_series(1, %d::bigint) i) s`, now, n),
 		fmt.Sprintf(`INSERT INTO personal_throttle (key, tat) SELECT sha256(int8send(i)), %d + i %% 3600 * 1000000 FROM generate_series(1, %d::bigint) i`, now, n),
-		fmt.Sprintf(`INSERT INTO personal_mail_tokens (digest, account_id, purpose, credential_version, email, email_key, expires)
-			SELECT sha256(int8send(i)), i, 'recover', 1, '', '', %d + i %% 1800 * 1000000 FROM generate_series(1, %d::bigint / 10) i`, now, n),
+		fmt.Sprintf(`INSERT INTO personal_mail_tokens (digest, account_id, purpose, credential_version, email, email_key, created, expires)
+			SELECT sha256(int8send(i)), i, 'recover', 1, '', '', %[1]d, %[1]d + i %% 1800 * 1000000 FROM generate_series(1, %[2]d::bigint / 10) i`, now, n),
 		fmt.Sprintf(`INSERT INTO personal_audit (event_id, type, time, account_id, address, request_id, actor)
 			SELECT i, (ARRAY['signed_in', 'signed_out', 'password_changed'])[1 + i %% 3], %d - (%[2]d - i) * 1000, i, '192.0.2.1', '', 'user'
 			FROM generate_series(1, %[2]d::bigint) i`, now, n),

@@ -18,15 +18,14 @@ type SessionStore interface {
 	// account. It reads Address, Agent, Method and Proof only with the whole account. ErrNotFound.
 	FindSession(ctx context.Context, s token.Selector, part AccountPart) (Session, Account, error)
 	// RotateSession stores what a rotation changes of a session (Current, Rotated,
-	// Used, LastSeen, Rotations, Marks), if its current digest is still that of s; else
-	// ErrStale. It calls rotated with the time of the write to get the changed session,
+	// Used, LastSeen, Rotations, Marks), and a Created that is false, if its current digest is
+	// still that of s; else ErrStale. It calls rotated with the time of the write to get the changed session,
 	// and again if the write is repeated; rotated must not use the store. If ctx ends
 	// first, the write may still happen.
 	RotateSession(ctx context.Context, s Session, rotated func(now time.Time) Session) error
-	// TouchSession sets LastSeen to the time of the write. If used is set, it also
-	// stores that time as the first use of the current hash, if the digest has not
-	// changed and is unused.
-	TouchSession(ctx context.Context, id int64, current [32]byte, used bool) error
+	// TouchSession sets LastSeen to the time of the write, and likewise Created, Rotated and
+	// Used where they are false. A missing session is no error.
+	TouchSession(ctx context.Context, t SessionTouch) error
 	// Sessions returns the account's sessions that are alive by the given limits, the
 	// last used first.
 	Sessions(ctx context.Context, accountID int64, l Lifetimes) ([]Session, error)
@@ -76,6 +75,15 @@ type Session struct {
 	PasskeyID int64          // of the passkey that began it; 0: none
 }
 
+// SessionTouch says that a session is in use. Used and Marks count only if the current digest has
+// not changed.
+type SessionTouch struct {
+	ID      int64
+	Current [32]byte
+	Used    bool           // the current hash was used: its first use is stored, if it has none
+	Marks   []RotationMark // in place of the stored ones; nil leaves these
+}
+
 // Lifetimes are the limits for sessions that are alive: last seen after SeenAfter
 // and created after CreatedAfter.
 type Lifetimes struct{ SeenAfter, CreatedAfter time.Time }
@@ -108,7 +116,7 @@ func (s *Service) Refresh(ctx context.Context, c personal.Credentials) (personal
 		if who.hash == superseded {
 			// A response was lost, or a request repeated: every caller gets the same
 			// current hash, and nothing is rotated.
-			s.touch(ctx, &who.session, who.hash, now)
+			s.touch(ctx, &who, now)
 			return credentials(who.account.ID, who.session.Selector, who.secret), nil
 		}
 		next := who.secret.Next(who.session.ChainKey)
@@ -145,6 +153,7 @@ func (s *Service) sessionsOf(ctx context.Context, accountID, current int64) ([]p
 	}
 	sessions := make([]personal.Session, 0, len(stored))
 	for _, session := range stored {
+		session, _ = session.truthful(s.store.Now())
 		sessions = append(sessions, personal.Session{
 			ID:       strconv.FormatInt(session.ID, 10),
 			Created:  session.Created,

@@ -89,25 +89,18 @@ func (s *Service) signInUser(ctx context.Context, r personal.SignInRequest) (per
 	return opened, nil
 }
 
-// maxAhead is how far the clock of a provider may be ahead of the database's.
-const maxAhead = time.Minute
-
 // proofSince returns a proof that a user gave when they were authenticated, as it is stored and as
 // they get it; none if that is too long ago, or unknown. It was given by a code only if one was
 // judged here.
 func (s *Service) proofSince(a Account, authenticated time.Time, code checkedCode) (Proof, personal.Proof) {
 	now := s.store.Now()
-	if authenticated.IsZero() || authenticated.After(now.Add(maxAhead)) {
+	if authenticated.IsZero() || !lasts(authenticated, s.settings.ProofLifetime, now) {
 		return Proof{}, personal.Proof{}
 	}
 	if authenticated.After(now) {
 		authenticated = now
 	}
-	until := authenticated.Add(s.settings.ProofLifetime)
-	if !until.After(now) {
-		return Proof{}, personal.Proof{}
-	}
 	text, proof := s.newProof(a)
-	proof.Until, proof.WithCode = until, code.judged()
-	return proof, personal.Proof{Proof: text, Until: until.UTC()}
+	proof.Created, proof.WithCode = authenticated, code.judged()
+	return proof, personal.Proof{Proof: text, Until: s.provedUntil(proof)}
 }

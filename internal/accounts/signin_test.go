@@ -65,9 +65,9 @@ func (s *spy) OpenSession(ctx context.Context, o accounts.OpenSession) (accounts
 	return a, err
 }
 
-func (s *spy) TouchSession(ctx context.Context, id int64, current [32]byte, used bool) error {
+func (s *spy) TouchSession(ctx context.Context, t accounts.SessionTouch) error {
 	s.touches++
-	return s.Store.TouchSession(ctx, id, current, used)
+	return s.Store.TouchSession(ctx, t)
 }
 
 // hasher counts calls and lets a test act while a hash is computed.

@@ -150,7 +150,7 @@ func requireCode(invalid *personal.FieldErrors, a Account, e evidence) {
 // proof, which was found valid, it returns that.
 func (s *Service) confirmCode(ctx context.Context, who caller, address KnownAddress, e evidence) (checkedCode, error) {
 	if e.proof != "" {
-		return checkedCode{use: CodeUse{Proof: ProofUse{SessionID: who.session.ID, Digest: who.session.Proof.Digest}}}, nil
+		return checkedCode{use: CodeUse{Proof: s.proofUse(who)}}, nil
 	}
 	if !who.account.TwoFactor.On() {
 		return checkedCode{}, nil

@@ -162,7 +162,7 @@ func TestVerification_TokenExpires(t *testing.T) {
 	f.drain(t)
 	f.clock.Advance(24*time.Hour - time.Second)
 	digest, _ := token.MailDigest(f.tokens()[0])
-	if _, err := f.store.FindMailToken(t.Context(), accounts.PurposeVerification, digest); err != nil {
+	if _, err := f.store.FindMailToken(t.Context(), accounts.PurposeVerification, digest, f.settings.VerificationLifetime); err != nil {
 		t.Fatalf("before the end of its lifetime: %v", err)
 	}
 	f.clock.Advance(time.Second)

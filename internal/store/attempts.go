@@ -149,9 +149,8 @@ func charge(ctx context.Context, tx bun.Tx, c throttle.Charge, now time.Time) (w
 	every, whole := c.Limit.Every, time.Duration(c.Limit.Burst)*c.Limit.Every
 	var next micros
 	err = raw(tx, `INSERT INTO personal_throttle (key, tat) VALUES (?0, ?1 + ?2) ON CONFLICT (key) DO UPDATE
-		SET tat = CASE WHEN personal_throttle.tat < ?1 THEN ?1 WHEN personal_throttle.tat > ?3 THEN ?4
-			ELSE personal_throttle.tat END + ?2 RETURNING tat`,
-		c.Key[:], at(now), every.Microseconds(), at(now.Add(whole+throttle.Slack)), at(now.Add(whole-every))).Scan(ctx, &next)
+		SET tat = CASE WHEN personal_throttle.tat BETWEEN ?1 AND ?3 THEN personal_throttle.tat ELSE ?1 END + ?2 RETURNING tat`,
+		c.Key[:], at(now), every.Microseconds(), at(now.Add(whole+throttle.Slack))).Scan(ctx, &next)
 	return c.Limit.Wait(next.time(), now), err
 }
 
@@ -162,9 +161,10 @@ func (s *Store) Refund(ctx context.Context, charges []throttle.Charge) error {
 		now := at(s.Now())
 		var writes []schema.QueryAppender
 		for _, c := range inOrder(charges) {
-			writes = append(writes,
-				tx.NewRaw("UPDATE personal_throttle SET tat = tat - ? WHERE key = ?", c.Limit.Every.Microseconds(), c.Key[:]),
-				tx.NewRaw("DELETE FROM personal_throttle WHERE key = ? AND tat <= ?", c.Key[:], now))
+			writes = append(writes, tx.NewRaw("UPDATE personal_throttle SET tat = tat - ? WHERE key = ?", c.Limit.Every.Microseconds(), c.Key[:]))
+			if s.DeletionHeld() == 0 { // else Prune does it
+				writes = append(writes, tx.NewRaw("DELETE FROM personal_throttle WHERE key = ? AND tat <= ?", c.Key[:], now))
+			}
 		}
 		return execAll(ctx, tx, writes...)
 	})
@@ -186,8 +186,8 @@ func (s *Store) KnownAddress(ctx context.Context, q accounts.AccountQuery, addre
 	}
 	err := s.scan(ctx, "look for a known address", raw(s.read, `SELECT p.since, p.codes_only AS only,
 			coalesce(`+validAddress+`, FALSE) AS valid
-		FROM personal_places p JOIN personal_accounts a ON a.id = p.account_id WHERE p.place = ? AND p.seen > ? AND `+matches,
-		append([]any{address, at(since)}, matchedBy(q)...)...), &rows)
+		FROM personal_places p JOIN personal_accounts a ON a.id = p.account_id WHERE p.place = ? AND p.seen > ? AND p.seen <= ? AND `+matches,
+		append([]any{address, at(since), s.latest()}, matchedBy(q)...)...), &rows)
 	if err != nil || len(rows) == 0 {
 		return accounts.KnownAddress{}, err
 	}
@@ -207,8 +207,8 @@ func (s *Store) AddKnownAddress(ctx context.Context, accountID int64, known acco
 	now := s.Now()
 	var fresh bool
 	err := s.scan(ctx, "look for a known address", raw(s.read, `SELECT EXISTS (SELECT 1 FROM personal_places p
-			JOIN personal_accounts a ON a.id = p.account_id WHERE a.id = ? AND p.place = ? AND p.seen > ? AND (NOT ? OR NOT p.codes_only AND `+validAddress+`))`,
-		accountID, known.Address, at(now.Add(-addressAccuracy)), full), &fresh)
+			JOIN personal_accounts a ON a.id = p.account_id WHERE a.id = ? AND p.place = ? AND p.seen > ? AND p.seen <= ? AND (NOT ? OR NOT p.codes_only AND `+validAddress+`))`,
+		accountID, known.Address, at(now.Add(-addressAccuracy)), s.latest(), full), &fresh)
 	if err != nil || fresh {
 		return err
 	}
@@ -220,13 +220,13 @@ func (s *Store) AddKnownAddress(ctx context.Context, accountID int64, known acco
 		if err != nil {
 			return err
 		}
-		return execAll(ctx, tx, addKnownAddress(tx, row, known, full, now)...)
+		return execAll(ctx, tx, s.addKnownAddress(tx, row, known, full, now)...)
 	})
 }
 
 // addKnownAddress returns the statements that store a known address of a locked account.
-// An address that had expired is known since now.
-func addKnownAddress(tx bun.Tx, a accountRow, known accounts.KnownAt, full bool, now time.Time) []schema.QueryAppender {
+// An address that had expired, or whose last sign-in is false, is known since now.
+func (s *Store) addKnownAddress(tx bun.Tx, a accountRow, known accounts.KnownAt, full bool, now time.Time) []schema.QueryAppender {
 	var version *int64
 	if full {
 		version = &a.CredentialVersion
@@ -234,27 +234,27 @@ func addKnownAddress(tx bun.Tx, a accountRow, known accounts.KnownAt, full bool,
 	return []schema.QueryAppender{
 		tx.NewRaw(`INSERT INTO personal_places (account_id, place, seen, since, credential_version, email_key) VALUES (?0, ?1, ?2, ?2, ?3, ?4)
 			ON CONFLICT (account_id, place) DO UPDATE SET seen = excluded.seen,
-				since = CASE WHEN personal_places.seen > ?5 THEN personal_places.since ELSE excluded.since END,
+				since = CASE WHEN personal_places.seen > ?5 AND personal_places.seen <= ?7 THEN personal_places.since ELSE excluded.since END,
 				credential_version = CASE WHEN ?6 THEN excluded.credential_version ELSE personal_places.credential_version END,
 				email_key = CASE WHEN ?6 THEN excluded.email_key ELSE personal_places.email_key END,
 				codes_only = CASE WHEN ?6 THEN FALSE ELSE personal_places.codes_only END`,
-			a.ID, known.Address, at(now), version, a.EmailKey, at(known.After), full),
+			a.ID, known.Address, at(now), version, a.EmailKey, at(known.After), full, s.latest()),
 		tx.NewRaw(`DELETE FROM personal_places WHERE account_id = ? AND place NOT IN (
-			SELECT place FROM personal_places WHERE account_id = ? ORDER BY seen DESC, place LIMIT ?)`,
-			a.ID, a.ID, accounts.MaxKnownAddresses),
+			SELECT place FROM personal_places WHERE account_id = ? ORDER BY CASE WHEN seen > ? THEN 0 ELSE seen END DESC, place LIMIT ?)`,
+			a.ID, a.ID, s.latest(), accounts.MaxKnownAddresses),
 	}
 }
 
 // keepAddress keeps what an address is to a locked account whose credential version was
 // raised by one; for codes alone if only is set.
-func keepAddress(ctx context.Context, tx bun.Tx, accountID int64, known accounts.KnownAt, only bool) error {
+func (s *Store) keepAddress(ctx context.Context, tx bun.Tx, accountID int64, known accounts.KnownAt, only bool) error {
 	if known.Address == "" {
 		return nil
 	}
 	_, err := exec(ctx, tx, `UPDATE personal_places SET credential_version = credential_version + 1, codes_only = (codes_only OR ?)
-		WHERE account_id = ? AND place = ? AND seen > ? AND EXISTS (SELECT 1 FROM personal_accounts a WHERE a.id = personal_places.account_id
+		WHERE account_id = ? AND place = ? AND seen > ? AND seen <= ? AND EXISTS (SELECT 1 FROM personal_accounts a WHERE a.id = personal_places.account_id
 			AND a.credential_version = personal_places.credential_version + 1 AND coalesce(a.email_key, '') = personal_places.email_key)`,
-		only, accountID, known.Address, at(known.After))
+		only, accountID, known.Address, at(known.After), s.latest())
 	return err
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
+
+	"github.com/cms-personal/personal/internal/accounts"
 )
 
 const (
@@ -185,6 +187,10 @@ func (s *Store) Now() time.Time {
 	}
 	return s.clock.now().UTC().Truncate(time.Microsecond)
 }
+
+// latest is the latest time at which something can have happened: a later one that is stored is
+// false (see [accounts.MaxAhead]). So "column > ? AND column <= ?" asks what has happened since a time.
+func (s *Store) latest() micros { return at(s.Now().Add(accounts.MaxAhead)) }
 
 // SyncClock measures the database's clock, and notices clocks that jumped. Call it every
 // minute. With a test's clock it does nothing.

@@ -64,7 +64,7 @@ func (s *Store) DueErasures(ctx context.Context, unverifiedBefore time.Time, aft
 	return ids, err
 }
 
-// EraseAccount implements accounts.DeletionStore. It waits for no lock: the other
+// EraseAccount implements accounts.DeletionStore. While deletion is held none is due. It waits for no lock: the other
 // transaction may be the erasure of another node, or prevent this one.
 func (s *Store) EraseAccount(
 	ctx context.Context, id int64, due func(accounts.Account) bool, remains func(accounts.Account, outbox.Job) []byte, jobs ...accounts.NewJob,
@@ -75,7 +75,7 @@ func (s *Store) EraseAccount(
 		if err != nil {
 			return err
 		}
-		if a := row.account(); due(a) {
+		if a := row.account(); s.DeletionHeld() == 0 && due(a) {
 			return s.eraseLocked(ctx, tx, a, remains, jobs)
 		}
 		return accounts.ErrStale

@@ -41,7 +41,7 @@ func (s *Store) SentMails(ctx context.Context, digests [][32]byte, after time.Ti
 		return nil, nil
 	}
 	var rows []sentMailRow
-	err := s.scan(ctx, "read sent mails", selectSentMails(s.read, digests, after), &rows)
+	err := s.scan(ctx, "read sent mails", s.selectSentMails(s.read, digests, after), &rows)
 	return convert(rows, (*sentMailRow).mail), err
 }
 
@@ -56,7 +56,9 @@ func (s *Store) LastEvent(ctx context.Context, accountID int64, types ...persona
 		if err != nil {
 			return time.Time{}, err
 		}
-		last = max(last, when)
+		if when <= s.latest() {
+			last = max(last, when)
+		}
 	}
 	return last.time(), nil
 }

@@ -62,8 +62,8 @@ func (s *Store) beginScan(ctx context.Context, step string) (p sweepRow, err err
 	err = s.inTx(ctx, "begin to scan hashes", func(ctx context.Context, tx bun.Tx) error {
 		now := s.Now()
 		_, err := exec(ctx, tx, `INSERT INTO personal_sweeps (step, position, began) VALUES (?, 0, ?)
-			ON CONFLICT (step) DO UPDATE SET position = 0, began = excluded.began WHERE personal_sweeps.began <= ?`,
-			step, at(now), at(now.Add(-scanEvery)))
+			ON CONFLICT (step) DO UPDATE SET position = 0, began = excluded.began WHERE personal_sweeps.began NOT BETWEEN ? AND ?`,
+			step, at(now), at(now.Add(-scanEvery))+1, s.latest())
 		if err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (s *Store) scanPage(ctx context.Context, step string, p sweepRow, current s
 			next.Position = scanned
 			return err
 		}
-		if err := noteFormats(ctx, tx, slices.Sorted(maps.Keys(found)), s.Now()); err != nil || next.Position != scanned {
+		if err := noteFormats(ctx, tx, slices.Sorted(maps.Keys(found)), s.Now()); err != nil || next.Position != scanned || s.DeletionHeld() > 0 {
 			return err
 		}
 		// Formats that an import has added since the scan began remain, even if its

@@ -73,6 +73,11 @@ const dueOfKind = `SELECT id, due FROM personal_jobs j WHERE kind = kinds.column
 		ORDER BY front.account_id, front.kind, front.id LIMIT 1))
 	ORDER BY due, id LIMIT ? + 0`
 
+// overdue selects, for a row of kinds, jobs that an outbox has put off by more than it ever does: they
+// were claimed, postponed or retried while the clock was ahead.
+const overdue = `SELECT id, due FROM personal_jobs j WHERE kind = kinds.column1 AND due > ? AND lease > 0 AND created <= ?
+	ORDER BY due DESC LIMIT ? + 0`
+
 // ClaimJobs implements outbox.Store. It skips rows that another claim has locked,
 // and every job behind another one of its kind and account, because those run one
 // after another.
@@ -83,6 +88,11 @@ const dueOfKind = `SELECT id, due FROM personal_jobs j WHERE kind = kinds.column
 // each row. It looks up the front job of each account and kind in the index that has this
 // order. NOT EXISTS would make PostgreSQL join all jobs of an account with each other, and
 // ORDER BY id alone could make it walk all jobs.
+//
+// The statement also finds the jobs that would wait because the clock was ahead when they were stored, and all later
+// ones of their account behind them. One whose creation is false waits from now what it was to wait,
+// one that was put off until a false time as long as a run may still take. It loses its attempts, which tells it
+// from a claimed one.
 func (s *Store) ClaimJobs(ctx context.Context, claims ...outbox.Claim) ([]outbox.Job, error) {
 	// One deadline for all statements: the leases run meanwhile.
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
@@ -93,33 +103,45 @@ func (s *Store) ClaimJobs(ctx context.Context, claims ...outbox.Claim) ([]outbox
 	if s.clock.hasStepped(longestRun) { // jobs that run may seem due
 		return nil, nil
 	}
-	now := s.Now()
+	const few = 50 // jobs of the future in one claim: for more PostgreSQL may read the whole table
+	now, latest := s.Now(), s.latest()
 	var due []string
 	var args []any
 	for _, c := range claims {
 		if len(c.Kinds) == 0 || c.N < 1 {
 			continue
 		}
-		args = append(args, at(now.Add(c.Lease)))
-		for _, k := range c.Kinds {
-			args = append(args, k)
+		of := func(each, part string, until time.Time, values ...any) {
+			args = append(args, at(until))
+			for _, k := range c.Kinds {
+				args = append(args, k)
+			}
+			args = append(args, values...)
+			due = append(due, "SELECT id, CAST(? AS BIGINT) AS until, "+each+" AS runs FROM (SELECT due.id FROM (VALUES (?)"+
+				strings.Repeat(", (?)", len(c.Kinds)-1)+") AS kinds CROSS JOIN "+fmt.Sprintf(s.eachKind, part+string(s.skipLocked))+
+				" ORDER BY due.due, due.id LIMIT ? + 0) AS claim")
 		}
-		args = append(args, at(now), c.N, c.N)
-		due = append(due, "SELECT id, CAST(? AS BIGINT) AS until FROM (SELECT due.id FROM (VALUES (?)"+strings.Repeat(", (?)", len(c.Kinds)-1)+
-			") AS kinds CROSS JOIN "+fmt.Sprintf(s.eachKind, dueOfKind+string(s.skipLocked))+" ORDER BY due.due, due.id LIMIT ? + 0) AS claim")
+		of("1", dueOfKind, now.Add(c.Lease), at(now), c.N, c.N)
+		of("0", overdue, now.Add(longestRun), at(now.Add(postponeFor+accounts.MaxAhead)), latest, few, few)
 	}
 	if len(due) == 0 {
 		return nil, nil
 	}
+	due = append(due, `SELECT id, until, 0 FROM (SELECT id, ? + due - created AS until FROM personal_jobs
+		WHERE created > ? AND due > ? ORDER BY created DESC LIMIT ? + 0`+string(s.skipLocked)+") AS future")
+	args = append(args, at(now), latest, at(now), few)
+	args = append(args, latest, at(now))
 	var rows []jobRow
 	err := s.scan(ctx, "claim jobs", raw(s.write, "WITH claimed AS MATERIALIZED ("+strings.Join(due, " UNION ALL ")+`)
-		UPDATE personal_jobs SET due = claimed.until, attempts = attempts + 1, lease = lease + 1
+		UPDATE personal_jobs SET due = claimed.until, attempts = (attempts + 1) * claimed.runs, lease = lease + claimed.runs,
+			created = CASE WHEN created > ? THEN ? ELSE created END
 		FROM claimed WHERE personal_jobs.id = claimed.id RETURNING *, EXISTS (
 			SELECT 1 FROM personal_jobs behind WHERE behind.account_id = personal_jobs.account_id
 			AND behind.kind = personal_jobs.kind AND behind.id > personal_jobs.id) AS followed`, args...), &rows)
 	if err != nil {
 		return nil, err
 	}
+	rows = slices.DeleteFunc(rows, func(r jobRow) bool { return r.Attempts == 0 }) // they wait
 	slices.SortFunc(rows, func(a, b jobRow) int { return cmp.Compare(a.ID, b.ID) })
 	jobs := convert(rows, (*jobRow).job)
 	for _, j := range jobs {
@@ -133,24 +155,24 @@ func (s *Store) ClaimJobs(ctx context.Context, claims ...outbox.Claim) ([]outbox
 	return jobs, nil
 }
 
+// postponeFor is the longest that a job is put off: longer than the longest backoff of a claimed one.
+const postponeFor = 15 * time.Minute
+
 // postpone makes the jobs behind a claimed one due later, because otherwise each claim
 // would examine every due one of them. FinishJobs makes the next one due; it
 // cannot have run before the claim returns. If it never runs, the jobs become due
-// by themselves after postponeFor. If the next job is postponed already, only jobs
+// by themselves after postponeFor, and, put off until a false time, with the next claim. If the next job is postponed already, only jobs
 // behind all postponed ones are updated. It waits for no lock: eraseJobs may hold one of
 // these rows and want another; a row that it skips only costs the next claims time.
 func (s *Store) postpone(ctx context.Context, j outbox.Job, now time.Time) error {
-	const (
-		postponeFor = 15 * time.Minute // longer than the longest backoff of the claimed job
-		limit       = 50_000           // jobs postponed at once, in about a second
-	)
+	const limit = 50_000 // jobs postponed at once, in about a second
 	_, err := s.exec(ctx, "postpone jobs", `WITH behind AS NOT MATERIALIZED (SELECT id, due FROM personal_jobs WHERE account_id = ? AND id >= ? AND kind = ?),
 		free AS MATERIALIZED (
 			SELECT id FROM personal_jobs WHERE account_id = ? AND kind = ? AND due <= ? AND id > CASE
 				WHEN (SELECT due FROM behind WHERE id > ? ORDER BY id LIMIT 1) <= ? THEN ?
 				ELSE (SELECT id FROM behind WHERE due > ? ORDER BY id DESC LIMIT 1) END
 			ORDER BY id LIMIT ? + 0 ?)
-		UPDATE personal_jobs SET due = ? WHERE id IN (SELECT id FROM free)`,
+		UPDATE personal_jobs SET due = ?, lease = lease + 1 WHERE id IN (SELECT id FROM free)`,
 		j.AccountID, j.ID, j.Kind, j.AccountID, j.Kind, at(now), j.ID, at(now), j.ID, at(now), limit, s.skipLocked, at(now.Add(postponeFor)))
 	return err
 }

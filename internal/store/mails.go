@@ -30,7 +30,7 @@ func (s *Store) ReserveMail(ctx context.Context, r accounts.MailReservation, job
 			return err
 		}
 		now := s.Now() // the lock may have taken long
-		way, err := grantMail(ctx, tx, r, now)
+		way, err := s.grantMail(ctx, tx, r, now)
 		if err != nil || way == nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (s *Store) ReserveMail(ctx context.Context, r accounts.MailReservation, job
 }
 
 // grantMail returns the way that grants a mail, nil for none.
-func grantMail(ctx context.Context, tx bun.Tx, r accounts.MailReservation, now time.Time) (*accounts.MailWay, error) {
+func (s *Store) grantMail(ctx context.Context, tx bun.Tx, r accounts.MailReservation, now time.Time) (*accounts.MailWay, error) {
 	waits := map[[32]byte]time.Duration{}
 	if rates := r.Rates(); len(rates) > 0 {
 		var rows []tatRow
@@ -58,7 +58,7 @@ func grantMail(ctx context.Context, tx bun.Tx, r accounts.MailReservation, now t
 	}
 	var rows []sentMailRow
 	if digests := r.Digests(); len(digests) > 0 {
-		if err := selectSentMails(tx, digests, now.Add(-accounts.MailWindow)).Scan(ctx, &rows); err != nil {
+		if err := s.selectSentMails(tx, digests, now.Add(-accounts.MailWindow)).Scan(ctx, &rows); err != nil {
 			return nil, err
 		}
 	}
@@ -77,10 +77,10 @@ func (r *sentMailRow) mail() accounts.SentMail {
 
 // selectSentMails selects the mails that count for one of the digests and were reserved
 // after a time, the latest first. They are few: limits of a day bound their number.
-func selectSentMails(db bun.IDB, digests [][32]byte, after time.Time) *bun.RawQuery {
+func (s *Store) selectSentMails(db bun.IDB, digests [][32]byte, after time.Time) *bun.RawQuery {
 	keys := keyList(convert(digests, func(d *[32]byte) []byte { return d[:] }))
-	return raw(db, "SELECT digest, created FROM personal_sent_mails WHERE digest IN (?) AND created > ? ORDER BY created DESC",
-		keys, at(after))
+	return raw(db, "SELECT digest, created FROM personal_sent_mails WHERE digest IN (?) AND created > ? AND created <= ? ORDER BY created DESC",
+		keys, at(after), s.latest())
 }
 
 // countMail counts a granted mail for its mailbox, by which a repetition is recognised,
@@ -164,25 +164,27 @@ func (s *Store) AddMailToken(ctx context.Context, t accounts.MailToken) error {
 		}
 		_, err = tx.NewInsert().Model(&mailTokenRow{
 			Digest: t.Digest[:], AccountID: t.AccountID, Purpose: t.Purpose, CredentialVersion: t.CredentialVersion,
-			Email: t.Email.Address, EmailKey: t.Email.Key, Expires: at(t.Expires),
+			Email: t.Email.Address, EmailKey: t.Email.Key, Created: at(s.Now()), Expires: at(t.Expires),
 		}).Exec(ctx)
 		return err
 	})
 }
 
 // FindMailToken implements accounts.MailStore.
-func (s *Store) FindMailToken(ctx context.Context, p accounts.MailPurpose, digest [32]byte) (accounts.Account, error) {
+func (s *Store) FindMailToken(ctx context.Context, p accounts.MailPurpose, digest [32]byte, maxLifetime time.Duration) (accounts.Account, error) {
 	var row mailTokenRow
-	if err := s.scan(ctx, "find a mail token", s.selectMailToken(s.read, &row, p, digest)); err != nil {
+	query := s.selectMailToken(s.read, &row, p, digest).Where("t.expires - t.created <= ?", maxLifetime.Microseconds())
+	if err := s.scan(ctx, "find a mail token", query); err != nil {
 		return accounts.Account{}, err
 	}
 	return row.Account.account(), nil
 }
 
-// selectMailToken selects a token that has not expired, and its account.
+// selectMailToken selects a token that has not expired and whose creation is not false, and its
+// account.
 func (s *Store) selectMailToken(db bun.IDB, row *mailTokenRow, p accounts.MailPurpose, digest [32]byte) *bun.SelectQuery {
-	return where(db, db.NewSelect().Model(row).Relation("Account"), "t.digest = ? AND t.purpose = ? AND t.expires > ?",
-		digest[:], p, at(s.Now()))
+	return where(db, db.NewSelect().Model(row).Relation("Account"), "t.digest = ? AND t.purpose = ? AND t.expires > ? AND t.created <= ?",
+		digest[:], p, at(s.Now()), s.latest())
 }
 
 // RedeemRecovery implements accounts.RecoveryStore. No session survives it, for
@@ -208,7 +210,7 @@ func (s *Store) RedeemRecovery(
 		if err != nil {
 			return err
 		}
-		if err := keepAddress(ctx, tx, row.AccountID, known, true); err != nil {
+		if err := s.keepAddress(ctx, tx, row.AccountID, known, true); err != nil {
 			return err
 		}
 		if _, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ?", row.AccountID); err != nil {

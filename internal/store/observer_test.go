@@ -64,7 +64,7 @@ func TestObserver_IsToldEachOperation(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, _ = s.FindSession(t.Context(), token.Selector{}, accounts.AccountState) // there is none
-		if err := s.TouchSession(t.Context(), 1, [32]byte{}, true); err != nil {
+		if err := s.TouchSession(t.Context(), accounts.SessionTouch{ID: 1, Used: true}); err != nil {
 			t.Fatal(err)
 		}
 		batches := map[store.Operation]int{store.WriteSession: 1}

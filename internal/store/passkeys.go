@@ -93,8 +93,8 @@ func (s *Store) addAttempt(ctx context.Context, tx bun.Tx, a accounts.PasskeyAtt
 		return err
 	}
 	_, err = exec(ctx, tx, `DELETE FROM personal_passkey_attempts WHERE session_id = ?0 AND digest NOT IN (
-		SELECT digest FROM personal_passkey_attempts WHERE session_id = ?0 ORDER BY created DESC, digest LIMIT ?1 + 0)`, a.SessionID,
-		accounts.MaxAttempts)
+		SELECT digest FROM personal_passkey_attempts WHERE session_id = ?0
+		ORDER BY CASE WHEN created > ?2 THEN 0 ELSE created END DESC, digest LIMIT ?1 + 0)`, a.SessionID, accounts.MaxAttempts, s.latest())
 	return err
 }
 
@@ -150,8 +150,8 @@ func (s *Store) FindAttempt(ctx context.Context, sessionID, credentialVersion in
 	}
 	err = s.scan(ctx, "find an attempt", s.read.NewRaw(`SELECT coalesce(p.purpose, '') AS purpose, p.challenge, coalesce(p.with_code, FALSE) AS with_code
 		FROM personal_sessions s LEFT JOIN personal_passkey_attempts p
-			ON p.session_id = s.id AND p.digest = ? AND p.credential_version = ? AND p.created > ?
-		WHERE s.id = ?`, digest[:], credentialVersion, at(after), sessionID), &row)
+			ON p.session_id = s.id AND p.digest = ? AND p.credential_version = ? AND p.created > ? AND p.created <= ?
+		WHERE s.id = ?`, digest[:], credentialVersion, at(after), s.latest(), sessionID), &row)
 	switch {
 	case errors.Is(err, accounts.ErrNotFound):
 		return a, accounts.ErrStale

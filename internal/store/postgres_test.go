@@ -43,7 +43,7 @@ func TestSessionWrites_LockedSessionDoesNotDelayOthers(t *testing.T) {
 			return err
 		}
 		if n%4 == 1 {
-			return s.TouchSession(ctx, session.ID, session.Current, true)
+			return s.TouchSession(ctx, accounts.SessionTouch{ID: session.ID, Current: session.Current, Used: true})
 		}
 		return s.RotateSession(ctx, session, func(now time.Time) accounts.Session {
 			session.Current, session.Rotated = [32]byte{1}, now

@@ -36,20 +36,20 @@ func (s *Store) SetProof(ctx context.Context, accountID, sessionID int64, p acco
 
 // setProof returns the statement that stores the proof of the session that fulfils a condition.
 func setProof(tx bun.Tx, p accounts.Proof, condition string, args ...any) *bun.RawQuery {
-	values := []any{p.Digest[:], at(p.Until), p.CredentialVersion, p.EmailKey, p.WithCode, bun.NullZero(p.PasskeyID)}
+	values := []any{p.Digest[:], at(p.Created), p.CredentialVersion, p.EmailKey, p.WithCode, bun.NullZero(p.PasskeyID)}
 	return tx.NewRaw(`UPDATE personal_sessions
-		SET proof = ?, proof_until = ?, proof_version = ?, proof_email_key = ?, proof_with_code = ?, proof_passkey = ? WHERE `+condition,
+		SET proof = ?, proof_created = ?, proof_version = ?, proof_email_key = ?, proof_with_code = ?, proof_passkey = ? WHERE `+condition,
 		append(values, args...)...)
 }
 
 // findProof returns accounts.ErrProofVoid unless a session of a locked account still has the proof,
-// which has not ended, and the account the e-mail for which it was given; accounts.ErrStale if the
+// which has not ended and was not created at a false time, and the account the e-mail for which it was given; accounts.ErrStale if the
 // session has ended. The session cannot end before the transaction.
 func (s *Store) findProof(ctx context.Context, tx bun.Tx, accountID int64, p accounts.ProofUse) error {
 	var valid bool
-	err := tx.NewRaw(`SELECT coalesce(s.proof = ? AND s.proof_until > ? AND s.proof_email_key = coalesce(a.email_key, ''), FALSE)
+	err := tx.NewRaw(`SELECT coalesce(s.proof = ? AND s.proof_created > ? AND s.proof_created <= ? AND s.proof_email_key = coalesce(a.email_key, ''), FALSE)
 		FROM personal_sessions s JOIN personal_accounts a ON a.id = s.account_id WHERE s.id = ? AND s.account_id = ? ?`,
-		p.Digest[:], at(s.Now()), p.SessionID, accountID, s.keep).Scan(ctx, &valid)
+		p.Digest[:], at(p.After), s.latest(), p.SessionID, accountID, s.keep).Scan(ctx, &valid)
 	if err == nil && !valid {
 		return accounts.ErrProofVoid
 	}

@@ -30,7 +30,7 @@ type PruneOptions struct {
 }
 
 // Prune removes expired sessions, mailed tokens and pending second factors, mails and attempts
-// that no longer count, old known addresses and audit entries, and events that
+// that no longer count, tokens, factors and attempts whose creation is false, old known addresses and audit entries, and events that
 // the host has not taken for too long. It does so in steps, each in short transactions that
 // skip locked rows, so others hardly wait for it. A step that has much to do leaves the
 // rest to the next call. One that fails does not stop the others; the error holds those of
@@ -87,8 +87,11 @@ func (s *Store) pruneSteps(o PruneOptions) []pruneStep {
 	steps := []pruneStep{
 		s.pruneCycle(o, "personal_sessions", "last_seen <= ? OR created <= ?", at(o.Lifetimes.SeenAfter), at(o.Lifetimes.CreatedAfter)),
 		s.pruneExpired(o, "personal_mail_tokens", "digest", "expires", s.Now()),
+		s.pruneFalse(o, "personal_mail_tokens", "digest"),
 		s.pruneExpired(o, "personal_pending_factors", "session_id", "created", o.PendingBefore),
+		s.pruneFalse(o, "personal_pending_factors", "session_id"),
 		s.pruneExpired(o, "personal_passkey_attempts", "digest", "created", o.AttemptsBefore),
+		s.pruneFalse(o, "personal_passkey_attempts", "digest"),
 		s.pruneExpired(o, "personal_used_attempts", "digest", "expires", s.Now().Add(-time.Hour)), // whatever the clock of another node says
 		s.pruneExpired(o, "personal_sent_mails", "digest, kind, mail_id", "created", o.MailsBefore),
 		s.pruneExpired(o, "personal_places", "account_id, place", "seen", o.AddressesBefore),
@@ -174,8 +177,18 @@ func setSweepPosition(ctx context.Context, tx bun.Tx, step string, row sweepRow)
 
 // pruneExpired removes rows whose time has come. An index of the column finds them.
 func (s *Store) pruneExpired(o PruneOptions, table, key, column string, until time.Time) pruneStep {
-	return pruneStep{doing: "prune " + table, parts: pruneParts, part: func(ctx context.Context, tx bun.Tx, _ int64) (pruned, error) {
-		n, err := s.remove(ctx, tx, o.Batch, table, key, column+" <= ?", at(until))
+	return s.pruneWhere(o, "prune "+table, table, key, column+" <= ?", at(until))
+}
+
+// pruneFalse removes rows that count for nothing because their creation is false. An index of
+// created finds them.
+func (s *Store) pruneFalse(o PruneOptions, table, key string) pruneStep {
+	return s.pruneWhere(o, "prune "+table+" of the future", table, key, "created > ?", s.latest())
+}
+
+func (s *Store) pruneWhere(o PruneOptions, doing, table, key, condition string, value micros) pruneStep {
+	return pruneStep{doing: doing, parts: pruneParts, part: func(ctx context.Context, tx bun.Tx, _ int64) (pruned, error) {
+		n, err := s.remove(ctx, tx, o.Batch, table, key, condition, value)
 		return pruned{removed: n, more: n == int64(o.Batch)}, err
 	}}
 }

@@ -140,7 +140,7 @@ type sessionRow struct {
 
 	// Of a proof, if the query asks for it; NULL: none.
 	Proof         []byte `bun:",scanonly"`
-	ProofUntil    micros `bun:",scanonly"`
+	ProofCreated  micros `bun:",scanonly"`
 	ProofVersion  int64  `bun:",scanonly"`
 	ProofEmailKey string `bun:",scanonly"`
 	ProofWithCode bool   `bun:",scanonly"`
@@ -176,7 +176,7 @@ func (r *sessionRow) session() accounts.Session {
 	copy(s.Current[:], r.Current)
 	if r.Proof != nil {
 		s.Proof = accounts.Proof{
-			Until: r.ProofUntil.time(), CredentialVersion: r.ProofVersion, EmailKey: r.ProofEmailKey, WithCode: r.ProofWithCode,
+			Created: r.ProofCreated.time(), CredentialVersion: r.ProofVersion, EmailKey: r.ProofEmailKey, WithCode: r.ProofWithCode,
 			PasskeyID: r.ProofPasskey,
 		}
 		copy(s.Proof.Digest[:], r.Proof)
@@ -215,7 +215,7 @@ type mailTokenRow struct {
 	Purpose           accounts.MailPurpose
 	CredentialVersion int64
 	Email, EmailKey   string
-	Expires           micros
+	Created, Expires  micros
 
 	Account *accountRow `bun:"rel:belongs-to,join:account_id=id"`
 }

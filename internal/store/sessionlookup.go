@@ -26,14 +26,15 @@ import (
 
 // sessionWrite is a rotation or a touch.
 type sessionWrite struct {
-	session accounts.Session // as its caller has read it; of a touch: ID and Current
+	session accounts.Session // as its caller has read it; of a touch: ID, Current and Marks
 	rotated func(now time.Time) accounts.Session
 	used    bool // of a touch: the current hash was used
 }
 
-// written holds the values that a sessionWrite stores. newest is nil for a touch.
+// written holds the values that a sessionWrite stores. newest is nil for a touch, and marks for one
+// that leaves them.
 type written struct {
-	before                  []byte // the digest that must still be current, for a rotation or a first use
+	before                  []byte // the digest that must still be current, for a rotation, a first use and marks
 	newest, marks           []byte
 	rotated, used, lastSeen micros // used of a touch: 0 if the hash was not used
 	rotations               int64
@@ -44,6 +45,9 @@ func (w sessionWrite) at(now time.Time) written {
 		touch := written{before: w.session.Current[:], lastSeen: at(now)}
 		if w.used {
 			touch.used = at(now)
+		}
+		if w.session.Marks != nil {
+			touch.marks = encodeMarks(w.session.Marks)
 		}
 		return touch
 	}
@@ -74,8 +78,10 @@ func (s *Store) RotateSession(ctx context.Context, session accounts.Session, rot
 }
 
 // TouchSession implements accounts.SessionStore.
-func (s *Store) TouchSession(ctx context.Context, id int64, current [32]byte, used bool) error {
-	return s.writeSession(ctx, "touch a session", sessionWrite{session: accounts.Session{ID: id, Current: current}, used: used})
+func (s *Store) TouchSession(ctx context.Context, t accounts.SessionTouch) error {
+	return s.writeSession(ctx, "touch a session", sessionWrite{
+		session: accounts.Session{ID: t.ID, Current: t.Current, Marks: t.Marks}, used: t.Used,
+	})
 }
 
 func (s *Store) writeSession(ctx context.Context, doing string, w sessionWrite) error {
@@ -110,12 +116,17 @@ func (s *Store) newWrites() *batcher[sessionWrite, struct{}] {
 	return b
 }
 
-// The statements of single writes, with ? as placeholder. Append anyID or unlockedID.
+// The statements of single writes, with ? as placeholder. Append anyID or unlockedID. A false time
+// becomes that of the write, see [accounts.MaxAhead].
 const (
-	rotateSession = `UPDATE personal_sessions SET newest = ?, rotated = ?, used = ?, last_seen = ?, rotations = ?, marks = ?
+	rotateSession = `UPDATE personal_sessions SET newest = ?, rotated = ?, used = ?, last_seen = ?, rotations = ?, marks = ?,
+			created = CASE WHEN created > ? THEN ? ELSE created END
 		WHERE newest = ? AND id = `
-	touchSession = `UPDATE personal_sessions
-		SET last_seen = ?, used = CASE WHEN ? <> 0 AND newest = ? AND used = 0 THEN ? ELSE used END WHERE id = `
+	touchSession = `UPDATE personal_sessions SET last_seen = ?,
+			created = CASE WHEN created > ? THEN ? ELSE created END, rotated = CASE WHEN rotated > ? THEN ? ELSE rotated END,
+			used = CASE WHEN used > ? THEN ? WHEN ? <> 0 AND newest = ? AND used = 0 THEN ? ELSE used END,
+			marks = CASE WHEN newest = ? THEN coalesce(?, marks) ELSE marks END
+		WHERE id = `
 
 	anyID      = "?"
 	unlockedID = "(SELECT id FROM personal_sessions WHERE id = ? FOR UPDATE SKIP LOCKED)" // of PostgreSQL
@@ -125,10 +136,17 @@ const (
 // and its arguments.
 func (w sessionWrite) statement(now time.Time) (query string, args []any) {
 	c := w.at(now)
+	latest, instead := int64(at(now.Add(accounts.MaxAhead))), int64(at(now))
 	if w.rotated == nil {
-		return touchSession, []any{int64(c.lastSeen), int64(c.used), c.before, int64(c.used), w.session.ID}
+		var marks any // a nil []byte would be an empty one
+		if c.marks != nil {
+			marks = c.marks
+		}
+		return touchSession, []any{int64(c.lastSeen), latest, instead, latest, instead,
+			latest, instead, int64(c.used), c.before, int64(c.used), c.before, marks, w.session.ID}
 	}
-	return rotateSession, []any{c.newest, int64(c.rotated), int64(c.used), int64(c.lastSeen), c.rotations, c.marks, c.before, w.session.ID}
+	return rotateSession, []any{c.newest, int64(c.rotated), int64(c.used), int64(c.lastSeen), c.rotations, c.marks, latest, instead, c.before,
+		w.session.ID}
 }
 
 // writeAlone makes one write in a transaction of its own, which limits how long it
@@ -197,7 +215,8 @@ func (s *Store) writePostgres(ctx context.Context, writes []sessionWrite) ([]res
 		marks.bytes(c.marks)
 	}
 	rows, err := s.pools.Write.QueryContext(ctx, writeSessions, id.literal(), before.literal(), newest.literal(),
-		rotated.literal(), used.literal(), lastSeen.literal(), rotations.literal(), marks.literal())
+		rotated.literal(), used.literal(), lastSeen.literal(), rotations.literal(), marks.literal(),
+		int64(at(now.Add(accounts.MaxAhead))), int64(at(now)))
 	if err != nil {
 		return nil, err
 	}
@@ -226,11 +245,13 @@ const writeSessions = `WITH locked AS (
 		SELECT id FROM personal_sessions WHERE id = ANY ($1::bigint[]) FOR UPDATE SKIP LOCKED)
 	UPDATE personal_sessions s SET
 		newest = coalesce(n.newest, s.newest),
-		rotated = CASE WHEN n.newest IS NULL THEN s.rotated ELSE n.rotated END,
-		used = CASE WHEN n.newest IS NOT NULL OR n.used <> 0 AND s.newest = n.before AND s.used = 0 THEN n.used ELSE s.used END,
+		created = CASE WHEN s.created > $9 THEN $10 ELSE s.created END,
+		rotated = CASE WHEN n.newest IS NOT NULL THEN n.rotated WHEN s.rotated > $9 THEN $10 ELSE s.rotated END,
+		used = CASE WHEN n.newest IS NOT NULL OR n.used <> 0 AND s.newest = n.before AND s.used = 0 THEN n.used
+			WHEN s.used > $9 THEN $10 ELSE s.used END,
 		last_seen = n.last_seen,
 		rotations = CASE WHEN n.newest IS NULL THEN s.rotations ELSE n.rotations END,
-		marks = coalesce(n.marks, s.marks)
+		marks = CASE WHEN s.newest = n.before THEN coalesce(n.marks, s.marks) ELSE s.marks END
 	FROM locked, unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bytea[])
 		AS n (id, before, newest, rotated, used, last_seen, rotations, marks)
 	WHERE s.id = locked.id AND n.id = locked.id AND (n.newest IS NULL OR s.newest = n.before)

@@ -25,14 +25,14 @@ const lastSignInAccuracy = 24 * time.Hour
 func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (account accounts.Account, err error) {
 	err = s.inTx(ctx, "open a session", func(ctx context.Context, tx bun.Tx) error {
 		var row signInRow
-		const known = "EXISTS (SELECT 1 FROM personal_places p WHERE p.account_id = a.id AND p.seen > ?1"
+		const known = "EXISTS (SELECT 1 FROM personal_places p WHERE p.account_id = a.id AND p.seen > ?1 AND p.seen <= ?5"
 		const here = known + " AND p.place = ?0"
 		const full = here + " AND NOT p.codes_only AND " + validAddress
 		err := raw(tx, `SELECT a.*, `+full+` AND p.seen > ?2) AS fresh, `+here+` AND p.since <= ?3) AS known_for_day,
 				`+known+`) AND NOT `+full+`) AS elsewhere
-			FROM personal_accounts a WHERE a.id = ?4 ?5`,
+			FROM personal_accounts a WHERE a.id = ?4 ?6`,
 			o.Known.Address, at(o.Known.After), at(s.Now().Add(-addressAccuracy)), at(s.Now().Add(-accounts.LongKnownAfter)),
-			o.Session.AccountID, s.forUpdate).Scan(ctx, &row)
+			o.Session.AccountID, s.latest(), s.forUpdate).Scan(ctx, &row)
 		if err != nil {
 			return staleIfMissing(err)
 		}
@@ -51,21 +51,21 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 			return err
 		}
 		session := newSessionRow(o.Session)
-		if s.DeletionHeld() > 0 {
+		if s.fixed == nil && !s.resumed.Load() || s.DeletionHeld() > 0 { // before the first round a jump may be unknown
 			o.Lifetimes = accounts.Lifetimes{} // a wrong time would end sessions for good
 		}
-		writes := []schema.QueryAppender{removeSurplus(tx, o), tx.NewInsert().Model(&session).Returning("NULL")}
+		writes := []schema.QueryAppender{s.removeSurplus(tx, o), tx.NewInsert().Model(&session).Returning("NULL")}
 		if o.Session.Proof != (accounts.Proof{}) {
 			writes = append(writes, setProof(tx, o.Session.Proof, "selector = ?", session.Selector))
 		}
-		if now.Sub(row.LastSignIn.time()) >= lastSignInAccuracy {
+		if now.Sub(row.LastSignIn.time()) >= lastSignInAccuracy || row.LastSignIn > s.latest() {
 			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET last_sign_in = ? WHERE id = ?", at(now), row.ID))
 		}
 		if o.Rehash != "" {
 			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET password_hash = ? WHERE id = ?", o.Rehash, row.ID))
 		}
 		if o.Known.Address != "" && !row.Fresh {
-			writes = append(writes, addKnownAddress(tx, row.accountRow, o.Known, true, now)...)
+			writes = append(writes, s.addKnownAddress(tx, row.accountRow, o.Known, true, now)...)
 		}
 		writes = append(writes, insertJobs(tx, o.Jobs, now)...)
 		if o.Known.Address != "" && row.Elsewhere && o.OnNewAddress != nil && row.EmailKey != "" {
@@ -88,12 +88,13 @@ type signInRow struct {
 }
 
 // removeSurplus returns the statement that removes the account's expired sessions and,
-// of the others, those unused for longest, so that one more fits.
-func removeSurplus(tx bun.Tx, o accounts.OpenSession) schema.QueryAppender {
+// of the others, those unused for longest, so that one more fits. Those whose last use is false come
+// first.
+func (s *Store) removeSurplus(tx bun.Tx, o accounts.OpenSession) schema.QueryAppender {
 	return tx.NewRaw(`DELETE FROM personal_sessions WHERE account_id = ?0 AND id NOT IN (
 			SELECT id FROM personal_sessions WHERE account_id = ?0 AND last_seen > ?1 AND created > ?2
-			ORDER BY last_seen DESC, id DESC LIMIT ?3)`,
-		o.Session.AccountID, at(o.Lifetimes.SeenAfter), at(o.Lifetimes.CreatedAfter), max(o.MaxSessions-1, 0))
+			ORDER BY CASE WHEN last_seen > ?4 THEN 0 ELSE last_seen END DESC, id DESC LIMIT ?3)`,
+		o.Session.AccountID, at(o.Lifetimes.SeenAfter), at(o.Lifetimes.CreatedAfter), max(o.MaxSessions-1, 0), s.latest())
 }
 
 // Sessions implements accounts.SessionStore.

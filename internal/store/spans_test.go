@@ -134,7 +134,7 @@ func TestSpans_OfABatchBelongToTheirCallers(t *testing.T) {
 			mu.Lock()
 			above[span.SpanContext().SpanID()] = true
 			mu.Unlock()
-			if err := s.TouchSession(ctx, int64(i), [32]byte{}, true); err != nil {
+			if err := s.TouchSession(ctx, accounts.SessionTouch{ID: int64(i), Used: true}); err != nil {
 				t.Error(err)
 			}
 		})

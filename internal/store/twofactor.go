@@ -45,7 +45,7 @@ func (s *Store) lockCredentials(ctx context.Context, tx bun.Tx, accountID, crede
 func (s *Store) PendingFactor(ctx context.Context, sessionID, credentialVersion int64, after time.Time) (secret accounts.Sealed,
 	err error) {
 	err = s.scan(ctx, "find a pending second factor", s.read.NewRaw(`SELECT secret_key, secret FROM personal_pending_factors
-		WHERE session_id = ? AND credential_version = ? AND created > ?`, sessionID, credentialVersion, at(after)), &secret.Key, &secret.Data)
+		WHERE session_id = ? AND credential_version = ? AND created > ? AND created <= ?`, sessionID, credentialVersion, at(after), s.latest()), &secret.Key, &secret.Data)
 	return secret, err
 }
 
@@ -63,7 +63,7 @@ func (s *Store) EnableTwoFactor(
 			return err
 		}
 		// Sessions first, then what depends on them: Prune locks them in this order, too.
-		if err := keepOnly(ctx, tx, p.AccountID, keep); err != nil {
+		if err := s.keepOnly(ctx, tx, p.AccountID, keep); err != nil {
 			return err
 		}
 		err = execOne(ctx, tx, accounts.ErrStale, "DELETE FROM personal_pending_factors WHERE session_id = ? AND credential_version = ? AND secret = ?",
@@ -124,7 +124,7 @@ func (s *Store) RemoveOwnTwoFactor(
 		if err := s.removeFactor(ctx, tx, accountID, 1); err != nil {
 			return err
 		}
-		if err := keepOnly(ctx, tx, accountID, keep); err != nil {
+		if err := s.keepOnly(ctx, tx, accountID, keep); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)

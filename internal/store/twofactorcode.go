@@ -46,8 +46,8 @@ func (s *Store) CountRefusedCode(ctx context.Context, accountID int64, r account
 		var earlier int
 		var blocks, noticed bool
 		err := tx.NewRaw(`SELECT count(*), count(CASE WHEN blocks THEN 1 END) > 0, count(CASE WHEN noticed AND refused > ? THEN 1 END) > 0
-			FROM personal_refused_codes WHERE account_id = ? AND refused > ?`,
-			at(now.Add(-r.NoticeEvery)), accountID, at(now.Add(-r.Window))).Scan(ctx, &earlier, &blocks, &noticed)
+			FROM personal_refused_codes WHERE account_id = ? AND refused > ? AND refused <= ?`,
+			at(now.Add(-r.NoticeEvery)), accountID, at(now.Add(-r.Window)), s.latest()).Scan(ctx, &earlier, &blocks, &noticed)
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,8 @@ func (s *Store) CodesBlockedUntil(ctx context.Context, accountID int64, r accoun
 		Blocks  bool
 	}
 	err := s.scan(ctx, "look for a block of codes", raw(s.read, `SELECT refused, blocks FROM personal_refused_codes
-		WHERE account_id = ? AND refused > ? ORDER BY refused DESC, blocks DESC LIMIT 1`, accountID, at(s.Now().Add(-r.Window))), &rows)
+		WHERE account_id = ? AND refused > ? AND refused <= ? ORDER BY refused DESC, blocks DESC LIMIT 1`,
+		accountID, at(s.Now().Add(-r.Window)), s.latest()), &rows)
 	if err != nil || len(rows) == 0 || !rows[0].Blocks {
 		return time.Time{}, err
 	}

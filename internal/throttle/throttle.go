@@ -24,8 +24,7 @@ import (
 // charged: its TAT may be that of a later attempt which was stored first.
 //
 // A TAT further ahead than attempts can move it is left from a clock that was set
-// back, or from another limit. Then one attempt is allowed, and the TAT is set to
-// that of an exhausted burst.
+// back, or from another limit. It counts for nothing.
 type Limit struct {
 	Burst int
 	Every time.Duration
@@ -51,12 +50,8 @@ func (l Limit) Wait(next, now time.Time) time.Duration {
 // to store and no wait; if not, the TAT unchanged and the wait until an attempt is
 // allowed.
 func (l Limit) Take(tat, now time.Time) (next time.Time, wait time.Duration) {
-	whole := l.whole()
-	switch {
-	case tat.Before(now):
+	if tat.Before(now) || tat.After(now.Add(l.whole()+Slack)) {
 		tat = now
-	case tat.After(now.Add(whole + Slack)):
-		tat = now.Add(whole - l.Every)
 	}
 	next = tat.Add(l.Every)
 	if wait = l.Wait(next, now); wait > 0 {
@@ -84,7 +79,7 @@ func (c Charge) All() Charge {
 type Memory struct {
 	mu    sync.Mutex
 	tats  map[int64]time.Time
-	sweep time.Time // when expired entries are next removed
+	swept time.Time // when expired entries were last removed
 }
 
 // Take charges one attempt of the key at now. It returns 0 if the attempt is
@@ -95,9 +90,9 @@ func (m *Memory) Take(key int64, l Limit, now time.Time) (wait time.Duration) {
 	if m.tats == nil {
 		m.tats = map[int64]time.Time{}
 	}
-	if now.After(m.sweep) {
+	if now.Sub(m.swept).Abs() > time.Minute {
 		maps.DeleteFunc(m.tats, func(_ int64, tat time.Time) bool { return tat.Before(now) })
-		m.sweep = now.Add(time.Minute)
+		m.swept = now
 	}
 	m.tats[key], wait = l.Take(m.tats[key], now)
 	return wait

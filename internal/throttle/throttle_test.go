@@ -35,8 +35,8 @@ func TestLimit_ResetsImpossibleTAT(t *testing.T) {
 		if wait != 0 {
 			t.Errorf("TAT %v ahead: got wait %v, want none", ahead, wait)
 		}
-		if _, wait = limit.Take(tat, now); wait != limit.Every {
-			t.Errorf("TAT %v ahead, second attempt: got wait %v, want %v", ahead, wait, limit.Every)
+		if want := now.Add(limit.Every); !tat.Equal(want) {
+			t.Errorf("TAT %v ahead: got the TAT %v after an attempt, want that of the first one, %v", ahead, tat, want)
 		}
 	}
 	// A TAT that is ahead by the difference of two clocks counts in full.

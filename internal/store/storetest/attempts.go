@@ -171,6 +171,7 @@ var attemptCases = []testCase{
 		w.pass(-48 * time.Hour)
 		c.Limit.Burst = 2 // with another limit
 		w.wantWait(0, []throttle.Charge{c})
+		w.wantWait(0, []throttle.Charge{c})
 		w.wantWait(10*time.Second, []throttle.Charge{c})
 	}},
 }

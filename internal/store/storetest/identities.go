@@ -93,10 +93,10 @@ var identityCases = []testCase{
 	}},
 	{"identity is linked and unlinked with a valid proof", func(t *testing.T, w *world) {
 		a, s := w.createAny()
-		proof := accounts.Proof{Digest: digest("proof", 1), Until: w.Now().Add(time.Minute), CredentialVersion: 1, EmailKey: a.Email.Key}
+		proof := accounts.Proof{Digest: digest("proof", 1), Created: w.Now(), CredentialVersion: 1, EmailKey: a.Email.Key}
 		w.must(w.SetProof(t.Context(), a.ID, s.ID, proof, accounts.CodeUse{}, accounts.PasskeyUse{}))
 		l := w.linking(a.ID)
-		l.Proof, l.CredentialVersion = accounts.ProofUse{SessionID: s.ID, Digest: proof.Digest}, 1
+		l.Proof, l.CredentialVersion = accounts.ProofUse{SessionID: s.ID, Digest: proof.Digest, After: w.Now().Add(-time.Minute)}, 1
 		w.must(w.LinkIdentity(t.Context(), l))
 		void, stale := l, l
 		void.Proof.Digest, stale.CredentialVersion = digest("proof", 2), 2
@@ -115,7 +115,7 @@ var identityCases = []testCase{
 	{"session begins with a proof", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		s := w.newSession(a.ID)
-		s.Proof = accounts.Proof{Digest: digest("proof", 1), Until: w.Now().Add(time.Minute), WithCode: true, CredentialVersion: 1,
+		s.Proof = accounts.Proof{Digest: digest("proof", 1), Created: w.Now(), WithCode: true, CredentialVersion: 1,
 			EmailKey: a.Email.Key}
 		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: s, CredentialVersion: 1, MaxSessions: 100}))
 		if diff := cmp.Diff(s.Proof, w.session(s).Proof); diff != "" {

@@ -13,7 +13,7 @@ import (
 // newProof returns a proof of the account's user.
 func (w *world) newProof(a accounts.Account) accounts.Proof {
 	return accounts.Proof{
-		Digest: digest("proof", w.number()), Until: w.Now().Add(5 * time.Minute),
+		Digest: digest("proof", w.number()), Created: w.Now(),
 		CredentialVersion: a.CredentialVersion, EmailKey: a.Email.Key, WithCode: a.TwoFactor.On(),
 	}
 }

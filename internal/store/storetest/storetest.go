@@ -61,6 +61,7 @@ func RunAlone(t *testing.T, open Open) {
 		{"user fields", fieldsCases},
 		{"transfer", transferCases},
 		{"pruning", pruneCases},
+		{"times", timeCases},
 	}...)
 }
 
@@ -193,6 +194,16 @@ func (w *world) sessions(account int64) []accounts.Session {
 func (w *world) OpenSession(ctx context.Context, o accounts.OpenSession) error {
 	_, err := w.Store.OpenSession(ctx, o)
 	return err
+}
+
+// TouchSession is the store's, without marks.
+func (w *world) TouchSession(ctx context.Context, id int64, current [32]byte, used bool) error {
+	return w.Store.TouchSession(ctx, accounts.SessionTouch{ID: id, Current: current, Used: used})
+}
+
+// FindMailToken is the store's, for tokens that live for 30 minutes at most.
+func (w *world) FindMailToken(ctx context.Context, p accounts.MailPurpose, digest [32]byte) (accounts.Account, error) {
+	return w.Store.FindMailToken(ctx, p, digest, 30*time.Minute)
 }
 
 // open opens one more session of the account, with a high limit.

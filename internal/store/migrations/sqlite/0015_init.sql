@@ -57,7 +57,7 @@ CREATE TABLE personal_sessions (
     passkey_id      INTEGER, -- of the passkey that began it; NULL: none
     -- A proof that the user of the session has given.
     proof           BLOB, -- its digest; NULL: none
-    proof_until     INTEGER,
+    proof_created   INTEGER,
     proof_version   INTEGER, -- the account's credential version then: with another the proof is void
     proof_email_key TEXT, -- the account's e-mail then, likewise; '': none
     proof_with_code INTEGER, -- a code of the second factor was judged
@@ -154,10 +154,12 @@ CREATE TABLE personal_mail_tokens (
     email              TEXT NOT NULL,
     email_key          TEXT NOT NULL,
     mismatches         INTEGER NOT NULL DEFAULT 0, -- wrong logins that were presented with the token
+    created            INTEGER NOT NULL,
     expires            INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX personal_mail_tokens_account ON personal_mail_tokens (account_id);
 CREATE INDEX personal_mail_tokens_expires ON personal_mail_tokens (expires);
+CREATE INDEX personal_mail_tokens_created ON personal_mail_tokens (created);
 
 CREATE TABLE personal_sent_mails ( -- mails that count towards a limit
     digest  BLOB NOT NULL, -- of the address, with a key of personal_keys
@@ -197,7 +199,7 @@ CREATE TABLE personal_jobs (
     lease      INTEGER NOT NULL,
     account_id INTEGER -- NULL: of no account; no reference, as the end of an account is told too
 ) STRICT;
-CREATE INDEX personal_jobs_due ON personal_jobs (due);
+CREATE INDEX personal_jobs_created ON personal_jobs (created);
 CREATE INDEX personal_jobs_account ON personal_jobs (account_id, kind, id);
 CREATE INDEX personal_jobs_kind ON personal_jobs (kind, due, id);
 

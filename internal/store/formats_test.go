@@ -74,5 +74,15 @@ func TestFormats_AreListedByImportsAndADailyScan(t *testing.T) {
 		}
 		scan("slow:")
 		want("current")
+
+		const jump = 365 * 24 * time.Hour // of a clock that returns
+		now = now.Add(jump)
+		scan("slow:")
+		now = now.Add(-jump)
+		scans = 0
+		scan("slow:")
+		if scans == 0 {
+			t.Error("got no scan after one in the future, want one")
+		}
 	})
 }

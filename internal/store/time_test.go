@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
+	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/internal/token"
 )
 
@@ -168,4 +170,69 @@ func TestTime_NewProcessNoticesAJumpBeforeIt(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What removes rows by their time, but not in a round, waits for the first round too, and while deletion
+// is held.
+func TestTime_OperationsRemoveNothingWhileTheClockMayBeWrong(t *testing.T) {
+	testdb.Databases(t, func(t *testing.T, url string) {
+		n := newNode(t, url)
+		now := n.Now()
+		account := accounts.Account{LoginKey: "anna", CredentialVersion: 1, Disabled: true, EraseAt: now}
+		id, err := n.CreateAccount(t.Context(), account, accounts.Session{Created: now, LastSeen: now}, func(int64) []accounts.NewJob { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		selector := byte(0)
+		// signIn removes the sessions that seem expired, and returns how many there were and are.
+		signIn := func(n *node) (before, after int) {
+			t.Helper()
+			execute(t, url, "UPDATE personal_accounts SET disabled = (1 = 0)")
+			count := func() int {
+				all, err := n.Sessions(t.Context(), id, accounts.Lifetimes{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return len(all)
+			}
+			before = count()
+			selector++
+			if _, err := n.OpenSession(t.Context(), accounts.OpenSession{
+				Session:           accounts.Session{AccountID: id, Selector: token.Selector{selector}, Created: now, LastSeen: now},
+				CredentialVersion: 1, MaxSessions: 100, Lifetimes: accounts.Lifetimes{SeenAfter: now.Add(time.Hour)},
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return before, count()
+		}
+		if before, after := signIn(n); after != before+1 {
+			t.Errorf("before the first round: got %d sessions after %d, want one more", after, before)
+		}
+		n.round(t, time.Hour)
+		if before, after := signIn(n); after != 1 {
+			t.Errorf("after the first round: got %d sessions after %d, want 1", after, before)
+		}
+		n.jumped.Store(int64(time.Hour))
+		if err := n.SyncClock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if before, after := signIn(n); after != before+1 {
+			t.Errorf("while deletion is held: got %d sessions after %d, want one more", after, before)
+		}
+		due := func(accounts.Account) bool { return true }
+		err = n.EraseAccount(t.Context(), id, due, func(accounts.Account, outbox.Job) []byte { return nil })
+		if !errors.Is(err, accounts.ErrStale) {
+			t.Errorf("erasing while deletion is held: got %v, want %v", err, accounts.ErrStale)
+		}
+		charge := []throttle.Charge{{Limit: throttle.Limit{Burst: 1, Every: time.Minute}}}
+		if err := n.Charge(t.Context(), charge, n.Now().Add(-2*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Refund(t.Context(), charge); err != nil {
+			t.Fatal(err)
+		}
+		if rows := value[int](t, url, "SELECT count(*) FROM personal_throttle"); rows != 1 {
+			t.Errorf("a refund while deletion is held: got %d rows, want 1", rows)
+		}
+	})
 }

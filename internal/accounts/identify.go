@@ -36,10 +36,10 @@ func (s *Service) identify(ctx context.Context, c personal.Credentials, part Acc
 	return who, nil
 }
 
-// touch stores that a session is in use, if that is news, and reports whether the
-// database knows it. It is also what replaces false times. A failure does not matter to the caller: a full disk must not
-// sign all users out. It favours the user: the predecessor of a hash whose first use
-// is unknown stays valid.
+// touch stores that a session is in use, if that is news or the session has false times, which
+// it replaces. It reports whether the database knows the use. A failure does not matter to the
+// caller: a full disk must not sign all users out. It favours the user: the predecessor of a
+// hash whose first use is unknown stays valid.
 func (s *Service) touch(ctx context.Context, who *caller, now time.Time) bool {
 	touch := SessionTouch{ID: who.session.ID, Current: who.session.Current, Used: who.hash == current && who.session.Used.IsZero()}
 	if who.mended {

@@ -18,10 +18,10 @@ type SessionStore interface {
 	// account. It reads Address, Agent, Method and Proof only with the whole account. ErrNotFound.
 	FindSession(ctx context.Context, s token.Selector, part AccountPart) (Session, Account, error)
 	// RotateSession stores what a rotation changes of a session (Current, Rotated,
-	// Used, LastSeen, Rotations, Marks), and a Created that is false, if its current digest is
-	// still that of s; else ErrStale. It calls rotated with the time of the write to get the changed session,
-	// and again if the write is repeated; rotated must not use the store. If ctx ends
-	// first, the write may still happen.
+	// Used, LastSeen, Rotations, Marks), and the time of the write as a Created that is false, if
+	// its current digest is still that of s; else ErrStale. It calls rotated with the time of
+	// the write to get the changed session, and again if the write is repeated; rotated must
+	// not use the store. If ctx ends first, the write may still happen.
 	RotateSession(ctx context.Context, s Session, rotated func(now time.Time) Session) error
 	// TouchSession sets LastSeen to the time of the write, and likewise Created, Rotated and
 	// Used where they are false. A missing session is no error.

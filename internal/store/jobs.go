@@ -89,10 +89,10 @@ const overdue = `SELECT id, due FROM personal_jobs j WHERE kind = kinds.column1 
 // order. NOT EXISTS would make PostgreSQL join all jobs of an account with each other, and
 // ORDER BY id alone could make it walk all jobs.
 //
-// The statement also finds the jobs that would wait because the clock was ahead when they were stored, and all later
-// ones of their account behind them. One whose creation is false waits from now what it was to wait,
-// one that was put off until a false time as long as a run may still take. It loses its attempts, which tells it
-// from a claimed one.
+// The statement also finds jobs that wait because the clock was ahead, and hold up all later ones of
+// their account. One whose creation is false waits from now what it was to wait. One that was
+// put off until a false time waits as long as it may still run. They lose their attempts, which
+// tells them from claimed ones.
 func (s *Store) ClaimJobs(ctx context.Context, claims ...outbox.Claim) ([]outbox.Job, error) {
 	// One deadline for all statements: the leases run meanwhile.
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
@@ -161,7 +161,8 @@ const postponeFor = 15 * time.Minute
 // postpone makes the jobs behind a claimed one due later, because otherwise each claim
 // would examine every due one of them. FinishJobs makes the next one due; it
 // cannot have run before the claim returns. If it never runs, the jobs become due
-// by themselves after postponeFor, and, put off until a false time, with the next claim. If the next job is postponed already, only jobs
+// by themselves after postponeFor. The raised lease tells them from jobs that wait since
+// their creation. If the next job is postponed already, only jobs
 // behind all postponed ones are updated. It waits for no lock: eraseJobs may hold one of
 // these rows and want another; a row that it skips only costs the next claims time.
 func (s *Store) postpone(ctx context.Context, j outbox.Job, now time.Time) error {

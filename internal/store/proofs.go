@@ -43,8 +43,8 @@ func setProof(tx bun.Tx, p accounts.Proof, condition string, args ...any) *bun.R
 }
 
 // findProof returns accounts.ErrProofVoid unless a session of a locked account still has the proof,
-// which has not ended and was not created at a false time, and the account the e-mail for which it was given; accounts.ErrStale if the
-// session has ended. The session cannot end before the transaction.
+// which has not ended and whose creation is not false, and the account the e-mail for which it was
+// given; accounts.ErrStale if the session has ended. The session cannot end before the transaction.
 func (s *Store) findProof(ctx context.Context, tx bun.Tx, accountID int64, p accounts.ProofUse) error {
 	var valid bool
 	err := tx.NewRaw(`SELECT coalesce(s.proof = ? AND s.proof_created > ? AND s.proof_created <= ? AND s.proof_email_key = coalesce(a.email_key, ''), FALSE)

@@ -184,6 +184,7 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 	c.api = personalhttp.Options{
 		BasePath: f.BasePath, DefaultLocale: f.Locale, TrustedProxies: proxies,
 		ForwardedHeader: f.ForwardedHeader, CORSOrigins: f.CORSOrigin, Origins: f.Origin, AlwaysOK: f.Always200,
+		AlwaysHTTPS: f.SecureCookies,
 	}
 	if f.DebugPlugin {
 		c.api.Timeout = debugCallTimeout

@@ -122,10 +122,12 @@ func (h *Handler) OverHTTPS(r *http.Request) bool {
 
 // SecureURL returns the address of a page at the site's URL if that is https and the visitor has
 // requested the page over plain HTTP, else "". It is plain HTTP if a trusted proxy sends http in
-// the headers of [Handler.OverHTTPS], or if the visitor's own connection is not encrypted. Nothing
-// shows that of visitors on this machine (see [Handler.FromLoopback]), behind a proxy that does
-// not send the scheme or is not trusted, and with [Options.AlwaysHTTPS]. A browser that sends
-// Sec-Fetch-Site uses HTTPS, so it is behind a proxy if its connection here is not encrypted.
+// the headers of [Handler.OverHTTPS], or if the request comes from no proxy and not from this
+// machine (see [Handler.FromLoopback]), without TLS. A missing header proves nothing: behind a
+// proxy that does not send the scheme, or is not trusted, it is "", as with [Options.AlwaysHTTPS].
+//
+// A proxy that adds no header at all cannot be distinguished from a visitor. So who leads a browser
+// there must see to it that this happens once, as personalweb.Guard does.
 func (h *Handler) SecureURL(r *http.Request) string {
 	if h.secure == nil || h.options.AlwaysHTTPS || !h.clients.OverHTTP(r) {
 		return ""

@@ -20,7 +20,8 @@ import (
 //
 // A request over plain HTTP on a site whose URL is https (see [personalhttp.Handler.SecureURL]) is
 // led there if it is a GET or HEAD, and rejected otherwise, with the code refused and that
-// address. Over HTTPS, cookies with these names, as [SetCookie] got them, are deleted if the
+// address. A browser is led once: it gets a cookie that it sends over HTTPS only, and is served if
+// it comes back with that, because a proxy hides how. Over HTTPS, cookies with these names, as [SetCookie] got them, are deleted if the
 // browser sends them without the prefix __Host-.
 //
 // The guard is for the pages: the API, in front of it, has its own.
@@ -32,9 +33,13 @@ func Guard(api *personalhttp.Handler, reject personalhttp.ErrorHandler, cookies 
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			to, err := api.SecureURL(r), p.Check(r)
+			if to != "" && CookieValue(api, r, ledCookie) != "" {
+				to = ""
+			}
 			switch {
 			case to != "" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 				w.Header().Set("Cache-Control", "no-store")
+				SetCookie(api, w, r, http.Cookie{Name: ledCookie, Value: "yes"})
 				http.Redirect(w, r, to, http.StatusSeeOther)
 				return
 			case to != "":
@@ -56,6 +61,9 @@ func Guard(api *personalhttp.Handler, reject personalhttp.ErrorHandler, cookies 
 		})
 	}
 }
+
+// ledCookie is that of a browser that was led from plain HTTP to HTTPS.
+const ledCookie = "https"
 
 // RequireField is an option of [personalhttp.Handler.RequireUser] and the like for pages of
 // some users only: it rejects users whose user field does not have one of the values, with 403

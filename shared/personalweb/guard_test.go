@@ -65,14 +65,21 @@ func TestGuard_LeadsFromPlainHTTPToTheSite(t *testing.T) {
 	})
 	served := false
 	page := guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served = true }))
+	send := func(method, scheme string, cookies ...*http.Cookie) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, "http://site.example/page?a=b", nil)
+		r.RemoteAddr = "10.0.0.1:99"
+		r.Header.Set("X-Forwarded-Proto", scheme)
+		for _, c := range cookies {
+			r.AddCookie(c)
+		}
+		w := httptest.NewRecorder()
+		served = false
+		page.ServeHTTP(w, r)
+		return w
+	}
 	for method, want := range map[string]int{"GET": 303, "HEAD": 303, "POST": 403, "DELETE": 403} {
 		for scheme, want := range map[string]int{"http": want, "https": 200, "": 200} {
-			r := httptest.NewRequest(method, "http://site.example/page?a=b", nil)
-			r.RemoteAddr = "10.0.0.1:99"
-			r.Header.Set("X-Forwarded-Proto", scheme)
-			w := httptest.NewRecorder()
-			served = false
-			page.ServeHTTP(w, r)
+			w := send(method, scheme)
 			if w.Code != want || served != (want == 200) {
 				t.Errorf("%s, a proxy sends %q: got %d, served %t, want %d", method, scheme, w.Code, served, want)
 			}
@@ -84,6 +91,20 @@ func TestGuard_LeadsFromPlainHTTPToTheSite(t *testing.T) {
 				t.Errorf("%s: got %s, want a sentence with %s", method, w.Body, to)
 			}
 		}
+	}
+	// A browser that uses HTTPS, but not as far as the proxy says, would be led for ever.
+	led := send("GET", "http").Result().Cookies()
+	if len(led) != 1 || led[0].Name != "__Host-https" || !led[0].Secure {
+		t.Fatalf("got cookies %v, want one that browsers send over HTTPS only", led)
+	}
+	for _, method := range []string{"GET", "POST"} {
+		if w := send(method, "http", led...); w.Code != 200 || !served {
+			t.Errorf("%s, led before: got %d, want 200", method, w.Code)
+		}
+	}
+	planted := &http.Cookie{Name: "https", Value: "yes"} // by another host of the domain
+	if w := send("GET", "http", planted); w.Code != 303 {
+		t.Errorf("GET with a cookie without the prefix: got %d, want 303", w.Code)
 	}
 }
 

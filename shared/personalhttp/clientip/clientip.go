@@ -146,10 +146,9 @@ func (c *Resolver) OverHTTPS(r *http.Request) bool {
 }
 
 // OverHTTP reports whether the client's connection is known not to be encrypted: a trusted proxy
-// sends http in these headers, or the client itself has sent the request, without TLS. It is
-// unknown, and OverHTTP false, of clients on this machine (see [Resolver.FromLoopback]) and behind
-// a proxy that does not send the scheme or is not trusted. Any header of a proxy shows one, a
-// Unix socket, and Sec-Fetch-Site, which browsers send over HTTPS only (W3C Fetch Metadata).
+// sends http in these headers, or the request comes from neither a proxy nor this machine (see
+// [Resolver.FromLoopback]), without TLS. Any header of a proxy, or a Unix socket, shows that there
+// is one.
 func (c *Resolver) OverHTTP(r *http.Request) bool {
 	switch {
 	case r.TLS != nil || c.FromLoopback(r):
@@ -157,7 +156,7 @@ func (c *Resolver) OverHTTP(r *http.Request) bool {
 	case c.FromTrustedProxy(r):
 		return sentScheme(r.Header) == "http"
 	}
-	return parseNode(r.RemoteAddr).IsValid() && !isForwarded(r.Header) && r.Header.Get("Sec-Fetch-Site") == ""
+	return parseNode(r.RemoteAddr).IsValid() && !isForwarded(r.Header)
 }
 
 // sentScheme returns the scheme that a proxy sends, in lower case; "" if it sends none, several,

@@ -220,8 +220,6 @@ func TestOverHTTPS_TrustedProxiesOnly(t *testing.T) {
 	}
 }
 
-// Who cannot be shown to use plain HTTP does not count as using it: being led to HTTPS again and
-// again would be worse.
 func TestOverHTTP_NeedsToBeKnown(t *testing.T) {
 	const proxy, stranger = "10.0.0.1:1234", "192.0.2.1:99"
 	for name, c := range map[string]struct {
@@ -231,12 +229,10 @@ func TestOverHTTP_NeedsToBeKnown(t *testing.T) {
 	}{
 		"direct":                                   {stranger, nil, true},
 		"direct, in the local network":             {"192.168.1.7:99", nil, true},
-		"direct, a browser over HTTPS":             {stranger, []string{"Sec-Fetch-Site", "none"}, false},
 		"loopback":                                 {"127.0.0.1:99", nil, false},
 		"loopback, IPv6":                           {"[::1]:99", nil, false},
 		"Unix socket":                              {"@", nil, false},
 		"trusted proxy that sends http":            {proxy, []string{"X-Forwarded-Proto", "http"}, true},
-		"trusted proxy, a browser all the same":    {proxy, []string{"X-Forwarded-Proto", "http", "Sec-Fetch-Site", "none"}, true},
 		"trusted proxy, Forwarded":                 {proxy, []string{"Forwarded", "for=192.0.2.7;proto=HTTP"}, true},
 		"trusted proxy, both say http":             {proxy, []string{"X-Forwarded-Proto", "http", "Forwarded", "proto=http"}, true},
 		"trusted proxy that sends https":           {proxy, []string{"X-Forwarded-Proto", "https"}, false},

@@ -19,10 +19,12 @@ import (
 // [personalhttp.Options].Origins.
 //
 // A request over plain HTTP on a site whose URL is https (see [personalhttp.Handler.SecureURL]) is
-// led there if it is a GET or HEAD, and rejected otherwise, with the code refused and that
-// address. A browser is led once: it gets a cookie that it sends over HTTPS only, and is served if
-// it comes back with that, because a proxy hides how. Over HTTPS, cookies with these names, as [SetCookie] got them, are deleted if the
-// browser sends them without the prefix __Host-.
+// led there if it is a GET or HEAD, and rejected otherwise, with the code refused and a message
+// that names the address. A browser is led once: it gets a cookie that it sends over HTTPS only. If
+// it comes back with it, it uses HTTPS, which a proxy hides, and is served.
+//
+// Over HTTPS, cookies with the given names, as [SetCookie] got them, are deleted if the browser
+// sends them without the prefix __Host-.
 //
 // The guard is for the pages: the API, in front of it, has its own.
 func Guard(api *personalhttp.Handler, reject personalhttp.ErrorHandler, cookies ...string) func(http.Handler) http.Handler {

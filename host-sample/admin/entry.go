@@ -26,10 +26,9 @@ const command = "host-sample admin-link"
 
 // EntryOptions configure [NewEntry].
 type EntryOptions struct {
-	Guard   *Guard
-	API     *personalhttp.Handler // knows which clients are on this machine
-	Origins []string              // see [ui.Options]
-	Log     *slog.Logger
+	Guard *Guard
+	API   *personalhttp.Handler
+	Log   *slog.Logger
 }
 
 // Entry has the pages on which administrators sign in and out.
@@ -44,12 +43,11 @@ func NewEntry(o EntryOptions) (*Entry, error) {
 	pages, err := ui.New(ui.Options{
 		Templates: ui.Folder(files, "templates"), Texts: ui.Folder(files, "texts"),
 		AssetPath: EnterPath + "/assets/", LanguagePath: personalpages.LanguagePath,
-		Origins: o.Origins, Foreign: o.Guard.foreignPost, Log: o.Log,
+		API: o.API, Cookies: []string{cookieName}, Foreign: o.Guard.foreignPost, Log: o.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("entry of administrators: %w", err)
 	}
-	o.Guard.fromLoopback = o.API.FromLoopback
 	e := &Entry{pages: pages, guard: o.Guard}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+EnterPath, e.showLink)

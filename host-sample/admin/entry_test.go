@@ -23,7 +23,7 @@ func openEntry(t *testing.T) (http.Handler, *Sessions) {
 		t.Fatal(err)
 	}
 	sessions := NewSessions()
-	e, err := NewEntry(EntryOptions{Guard: NewGuard(sessions, personaladmin.NewAccessLog(log), "example.com"), API: api, Log: log})
+	e, err := NewEntry(EntryOptions{Guard: NewGuard(sessions, api, personaladmin.NewAccessLog(log), "example.com"), API: api, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

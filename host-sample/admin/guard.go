@@ -17,7 +17,8 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personaladmin"
-	"github.com/cms-personal/personal/shared/personalweb/ui"
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalweb"
 )
 
 // Lifetimes of sign-in links and sessions.
@@ -120,16 +121,15 @@ func (s *Sessions) add(grants map[digest]*grant, limit int) string {
 // the origin of posts: the pages do.
 type Guard struct {
 	sessions *Sessions
+	api      *personalhttp.Handler // knows which clients are on this machine, and who uses HTTPS
 	log      *personaladmin.AccessLog
 	hosts    []string // accepted besides loopback names; lower case, without a port
-
-	fromLoopback func(*http.Request) bool // whether the client is on this machine
 }
 
 // NewGuard returns a guard that accepts these host names (without a port) and, from
 // clients on this machine, localhost and loopback addresses.
-func NewGuard(s *Sessions, log *personaladmin.AccessLog, hosts ...string) *Guard {
-	g := &Guard{sessions: s, log: log, fromLoopback: func(*http.Request) bool { return false }} // until New knows better
+func NewGuard(s *Sessions, api *personalhttp.Handler, log *personaladmin.AccessLog, hosts ...string) *Guard {
+	g := &Guard{sessions: s, api: api, log: log}
 	for _, h := range hosts {
 		g.hosts = append(g.hosts, strings.ToLower(h))
 	}
@@ -143,7 +143,7 @@ func (g *Guard) ownHost(r *http.Request) bool {
 		return true
 	}
 	address, err := netip.ParseAddr(host)
-	return (host == "localhost" || err == nil && address.IsLoopback()) && g.fromLoopback(r)
+	return (host == "localhost" || err == nil && address.IsLoopback()) && g.api.FromLoopback(r)
 }
 
 // administrator is the actor in the events of changes: the sample does not tell
@@ -155,7 +155,7 @@ func (g *Guard) Admit(r *http.Request) (name string, err error) {
 	switch {
 	case !g.ownHost(r):
 		return "", errForeignHost
-	case !g.sessions.valid(cookie(r)):
+	case !g.sessions.valid(g.cookie(r)):
 		return "", errors.New("no valid administrator session")
 	}
 	return administrator, nil
@@ -196,21 +196,21 @@ func (g *Guard) signIn(w http.ResponseWriter, r *http.Request, code string) bool
 		return false
 	}
 	g.log.Granted(r, "administrator signed in")
-	setCookie(w, r, token, int(sessionLife.Seconds()))
+	g.setCookie(w, r, token, int(sessionLife.Seconds()))
 	return true
 }
 
 // signOut revokes the session and deletes its cookie.
 func (g *Guard) signOut(w http.ResponseWriter, r *http.Request) {
-	g.sessions.revoke(cookie(r))
+	g.sessions.revoke(g.cookie(r))
 	g.log.Granted(r, "administrator signed out")
-	setCookie(w, r, "", -1)
+	g.setCookie(w, r, "", -1)
 }
 
 const cookieName = "admin"
 
-func cookie(r *http.Request) string { return ui.CookieValue(r, cookieName) }
+func (g *Guard) cookie(r *http.Request) string { return personalweb.CookieValue(g.api, r, cookieName) }
 
-func setCookie(w http.ResponseWriter, r *http.Request, token string, maxAge int) {
-	ui.SetCookie(w, r, http.Cookie{Name: cookieName, Value: token, MaxAge: maxAge, SameSite: http.SameSiteStrictMode})
+func (g *Guard) setCookie(w http.ResponseWriter, r *http.Request, token string, maxAge int) {
+	personalweb.SetCookie(g.api, w, r, http.Cookie{Name: cookieName, Value: token, MaxAge: maxAge, SameSite: http.SameSiteStrictMode})
 }

@@ -177,18 +177,16 @@ func (h *host) newHandler(metrics *metrics) (http.Handler, error) {
 		adminAPI: &adminAPI{
 			token: sha256.Sum256([]byte(h.token)), fields: h.callbacks.Fields, users: client, plugin: m.Admin(), link: h.adminLink, record: access, log: h.log,
 		},
-		guard: admin.NewGuard(h.sessions, access, c.flags.AdminHost...),
+		guard: admin.NewGuard(h.sessions, m.API(), access, c.flags.AdminHost...),
 		adminPages: func(entry *admin.Entry) (http.Handler, error) {
 			return personaladmin.New(m, personaladmin.Config{
 				Guard: entry.Admit, Refuse: http.HandlerFunc(entry.Refuse), Versions: true, Texts: site.Texts(), Nav: entry.Nav, Access: access, Log: h.log,
 			})
 		},
-		metrics:     metrics,
-		origins:     c.api.Origins,
-		apiURL:      h.siteURL + c.api.BasePath,
-		siteURL:     h.siteURL,
-		alwaysHTTPS: c.flags.SecureCookies,
-		log:         h.log,
+		metrics: metrics,
+		apiURL:  h.siteURL + c.api.BasePath,
+		siteURL: h.siteURL,
+		log:     h.log,
 	})
 }
 

@@ -16,24 +16,23 @@ import (
 	"github.com/cms-personal/personal/shared/personalhost/pluginmetrics"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalpages"
+	"github.com/cms-personal/personal/shared/personalweb"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
 // handlerOptions are what the routes need.
 type handlerOptions struct {
-	api         *personalhttp.Handler
-	module      personalpages.Module
-	adminPages  adminPages
-	plugin      pluginState
-	adminAPI    *adminAPI
-	guard       *admin.Guard // of the admin pages
-	metrics     *metrics
-	origins     []string // the site's own
-	apiURL      string   // without /api/v1/personal/
-	siteURL     string   // at which browsers on this machine open the site
-	alwaysHTTPS bool     // a proxy terminates TLS for every browser
-	log         *slog.Logger
+	api        *personalhttp.Handler
+	module     personalpages.Module
+	adminPages adminPages
+	plugin     pluginState
+	adminAPI   *adminAPI
+	guard      *admin.Guard // of the admin pages
+	metrics    *metrics
+	apiURL     string // without /api/v1/personal/
+	siteURL    string // at which browsers on this machine open the site
+	log        *slog.Logger
 }
 
 // adminPages makes the admin pages, given where administrators enter.
@@ -49,7 +48,7 @@ type pluginState interface {
 // newHandler returns the handler of everything that the CMS serves.
 func newHandler(o handlerOptions) (http.Handler, error) {
 	api, metrics := o.api, o.metrics
-	entry, err := admin.NewEntry(admin.EntryOptions{Guard: o.guard, API: api, Origins: o.origins, Log: o.log})
+	entry, err := admin.NewEntry(admin.EntryOptions{Guard: o.guard, API: api, Log: o.log})
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +56,7 @@ func newHandler(o handlerOptions) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages, err := site.New(site.Options{Module: o.module, APIURL: o.apiURL, Origins: o.origins, Log: o.log})
+	pages, err := site.New(site.Options{Module: o.module, APIURL: o.apiURL, Log: o.log})
 	if err != nil {
 		return nil, err
 	}
@@ -83,11 +82,7 @@ func newHandler(o handlerOptions) (http.Handler, error) {
 		metrics.count(routeOf(r), status, took)
 	})
 
-	all := ui.StayWithHTTPS(api.Front(onlyClean(named(o.siteURL, pages.WithCall(measured)))))
-	if o.alwaysHTTPS {
-		return ui.BehindHTTPS(all), nil
-	}
-	return ui.BehindProxy(api.OverHTTPS, all), nil
+	return personalweb.StayWithHTTPS(api, api.Front(onlyClean(named(o.siteURL, pages.WithCall(measured))))), nil
 }
 
 // onlyClean responds with 400 to paths with needless escapes, such as /%6detrics, which

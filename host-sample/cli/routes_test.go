@@ -72,7 +72,7 @@ func startSite(t *testing.T, service personal.Service, basePath string, proxies 
 		adminAPI: &adminAPI{
 			token: sha256.Sum256([]byte(adminToken)), fields: s.fields, users: &s.administration, plugin: plugin, link: noLink, record: record, log: quietLog(),
 		},
-		guard:      admin.NewGuard(admin.NewSessions(), record),
+		guard:      admin.NewGuard(admin.NewSessions(), api, record),
 		adminPages: func(entry *admin.Entry) (http.Handler, error) { return http.HandlerFunc(entry.Refuse), nil },
 		metrics:    metrics,
 		apiURL:     "http://127.0.0.1:8080" + basePath,

@@ -34,7 +34,7 @@ import (
 // serveCommand holds the flags of serve as they were given.
 type serveCommand struct {
 	Addr     string `default:"127.0.0.1:8080" env:"PERSONAL_ADDR" placeholder:"HOST:PORT" help:"Address to listen on; port 0 picks a free one (${default})."`
-	URL      string `name:"url" env:"PERSONAL_URL" placeholder:"URL" help:"The site's own public URL, such as https://www.example.com: links in mails that no setting names lead to its pages below /account. By default the address that it listens on if mails are captured, else none."`
+	URL      string `name:"url" env:"PERSONAL_URL" placeholder:"URL" help:"The site's own public URL, such as https://www.example.com: links in mails that no setting names lead to its pages below /account. If it is https, all visitors count as using HTTPS, and pages lead those who do not to it. By default the address that it listens on if mails are captured, else none."`
 	Data     string `default:"./data" env:"PERSONAL_DATA" placeholder:"DIR" help:"The data folder, created if missing (${default})."`
 	Database string `env:"PERSONAL_DATABASE" placeholder:"URL" help:"sqlite://PATH or postgres://…, by default sqlite://DATA/personal.db. Set a URL with a password in the environment only."`
 
@@ -63,7 +63,7 @@ type serveCommand struct {
 
 	RegisterDomains []string `sep:"none" env:"PERSONAL_REGISTER_DOMAINS" placeholder:"DOMAIN" help:"The only domains whose e-mail addresses can be registered, or become those of an account; repeated, or separated by commas. Subdomains are domains of their own. Administrators are not restricted. An e-mail proves its domain only with the setting registration.email_verification = required. Default: all domains."`
 
-	SecureCookies bool `env:"PERSONAL_SECURE_COOKIES" help:"Treat every request as sent over HTTPS, for a proxy that terminates TLS and does not send X-Forwarded-Proto. Sets Secure cookies and Strict-Transport-Security."`
+	SecureCookies bool `env:"PERSONAL_SECURE_COOKIES" help:"Treat every request as sent over HTTPS, for a proxy that terminates TLS and does not send X-Forwarded-Proto, where --url is not https or the proxy adds no header at all. Sets Secure cookies and Strict-Transport-Security."`
 
 	Bake        time.Duration `default:"60s" env:"PERSONAL_BAKE" help:"How long the old version is kept warm for a rollback after a swap (${default}); 0 stops it at once."`
 	Drain       time.Duration `default:"30s" env:"PERSONAL_DRAIN" help:"How long requests in progress may take to finish when the host stops (${default})."`
@@ -184,6 +184,7 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 	c.api = personalhttp.Options{
 		BasePath: f.BasePath, DefaultLocale: f.Locale, TrustedProxies: proxies,
 		ForwardedHeader: f.ForwardedHeader, CORSOrigins: f.CORSOrigin, Origins: f.Origin, AlwaysOK: f.Always200,
+		AlwaysHTTPS: f.SecureCookies,
 	}
 	if f.DebugPlugin {
 		c.api.Timeout = debugCallTimeout

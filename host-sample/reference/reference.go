@@ -23,15 +23,9 @@ var embedded embed.FS
 // Path is the path of the page.
 const Path = "/reference"
 
-// API is what the page describes.
-type API interface {
-	Document(r *http.Request) ([]byte, error) // openapi.json
-	Explain(r *http.Request, err error) personalhttp.ErrorResponse
-}
-
 // Options are what the page needs.
 type Options struct {
-	API API
+	API *personalhttp.Handler // is what the page describes
 	Log *slog.Logger
 }
 
@@ -39,7 +33,7 @@ type Options struct {
 func New(o Options) (http.Handler, error) {
 	pages, err := ui.New(ui.Options{
 		Templates: ui.Folder(embedded, "templates"), Texts: ui.Folder(embedded, "texts"), Assets: ui.Folder(embedded, "assets"),
-		AssetPath: Path + "/assets/", LanguagePath: personalpages.LanguagePath, Log: o.Log,
+		AssetPath: Path + "/assets/", LanguagePath: personalpages.LanguagePath, API: o.API, Log: o.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the API reference: %w", err)
@@ -56,14 +50,14 @@ func New(o Options) (http.Handler, error) {
 			pages.Problem(w, r, ui.Problem{Status: x.Status, Message: x.Message, Retry: true})
 			return
 		}
-		pages.Render(w, r, http.StatusOK, "reference", ui.Page{Wide: true, Body: newBody(d, origin(r))})
+		pages.Render(w, r, http.StatusOK, "reference", ui.Page{Wide: true, Body: newBody(d, origin(o.API, r))})
 	})
 	return pages.Handler(mux), nil
 }
 
 // origin returns the origin of the site as the visitor's browser sees it.
-func origin(r *http.Request) string {
-	if ui.OverHTTPS(r) {
+func origin(api *personalhttp.Handler, r *http.Request) string {
+	if api.OverHTTPS(r) {
 		return "https://" + r.Host
 	}
 	return "http://" + r.Host

@@ -29,10 +29,9 @@ func Texts() fs.FS { return ui.Folder(files, "replaced") }
 
 // Options are what the pages need.
 type Options struct {
-	Module  personalpages.Module
-	APIURL  string   // of the API without a final slash, shown to developers
-	Origins []string // see [ui.Options]
-	Log     *slog.Logger
+	Module personalpages.Module
+	APIURL string // of the API without a final slash, shown to developers
+	Log    *slog.Logger
 }
 
 // Site serves all pages for visitors.
@@ -51,7 +50,7 @@ func New(o Options) (*Site, error) {
 	var err error
 	s.pages, err = ui.New(ui.Options{
 		Templates: ui.Folder(files, "templates"), Texts: texts, AssetPath: "/assets/", LanguagePath: personalpages.LanguagePath,
-		Origins: o.Origins, Log: o.Log,
+		API: o.Module.API(), Log: o.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -266,6 +266,9 @@ func TestMail_ByRelay(t *testing.T) {
 		flags: []string{"--url", "https://site.example/", "--smtp", "smtp://" + r.listener.Addr().String(), "--mail-from", "accounts@cms.example"},
 	})
 	u := s.newUser(t)
+	for _, scheme := range []string{"", "https", "http"} { // no proxy is named
+		testHTTPS(t, s.url, scheme, u.login, u.password)
+	}
 	s.post(t, "recover/", params{"login": u.login}).want(t, "")
 	var m message
 	eventually(t, "the recovery mail arrives at the relay", func() bool {

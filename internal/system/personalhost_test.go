@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -139,6 +140,7 @@ func TestPersonalhost_ServesInFrontOfARouterUntilClosed(t *testing.T) {
 	c := moduleConfig(t)
 	c.Data = t.TempDir() // where Config.Plugin is not installed yet
 	c.Manager = pluginmanager.Options{OnEvent: events.add}
+	c.API.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	ctx, cancel := context.WithCancel(t.Context())
 	m, err := personalhost.Open(ctx, c)
 	if err != nil {
@@ -158,6 +160,7 @@ func TestPersonalhost_ServesInFrontOfARouterUntilClosed(t *testing.T) {
 	if status, body := post(t, server.URL+"/api/v1/personal/register/", registration); status != http.StatusOK {
 		t.Fatalf("register: got %d %s, want 200", status, body)
 	}
+	testHTTPS(t, servePages(t, m), "https", "anna", "correct horse")
 	for path, want := range map[string]int{"/hello": http.StatusUnauthorized, "/versions/": http.StatusOK, "/versions/events": http.StatusOK,
 		"/nothing": http.StatusNotFound} {
 		response, err := http.Get(server.URL + path)
@@ -196,7 +199,16 @@ func TestPersonalhost_ServesInFrontOfARouterUntilClosed(t *testing.T) {
 	}
 
 	c.Plugin = "" // the version is installed
+	c.URL = "https://site.example/account"
 	again := openModule(t, c)
+	pagesURL := servePages(t, again)
+	testHTTPS(t, pagesURL, "", "anna", "correct horse") // the proxy does not send it
+	for method, want := range map[string]int{http.MethodGet: http.StatusSeeOther, http.MethodPost: http.StatusForbidden} {
+		plain := page(t, method, pagesURL+"/account/sign-in?next=%2F", "", "http", "")
+		if to := plain.Header.Get("Location"); plain.StatusCode != want || want == http.StatusSeeOther && to != "https://site.example/account/sign-in?next=%2F" {
+			t.Errorf("%s over plain HTTP: got %d to %q, want %d", method, plain.StatusCode, to, want)
+		}
+	}
 	rest := httptest.NewServer(again.Front(nil))
 	defer rest.Close()
 	if status, body := post(t, rest.URL+"/api/v1/personal/auth/", "login=anna&password=correct+horse"); status != http.StatusOK {

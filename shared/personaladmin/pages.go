@@ -198,7 +198,7 @@ func newPages(api *personalhttp.Handler, c Config, sections []frame.Section) (*P
 		Templates: ui.Folder(files, "templates"), Texts: texts.Files, Assets: ui.Folder(files, "assets"),
 		AssetPath: Path + "/assets/", LanguagePath: frame.LanguagePath, Locales: api.Locales(),
 		Layout: c.LayoutFunc, Style: c.Style, SiteTexts: c.Texts,
-		Origins: api.Options().Origins, Foreign: func(r *http.Request) { c.Access.Refused(r, "a page of another origin") }, Log: c.Log,
+		API: api, Cookies: []string{frame.KeptCookie}, Foreign: func(r *http.Request) { c.Access.Refused(r, "a page of another origin") }, Log: c.Log,
 		Unrouted: func(r *http.Request, problem *ui.Problem) { site.Unrouted(r, problem) },
 	})
 	if err != nil {
@@ -210,9 +210,9 @@ func newPages(api *personalhttp.Handler, c Config, sections []frame.Section) (*P
 		})
 	}
 	site = frame.New(frame.Options{
-		Pages: pages, API: api, Guard: c.Guard, Refused: c.Access.Refused, Refuse: c.Refuse, Nav: c.Nav, Sections: sections, Docs: cmp.Or(c.Docs, docs), Log: c.Log,
+		Pages: pages, Guard: c.Guard, Refused: c.Access.Refused, Refuse: c.Refuse, Nav: c.Nav, Sections: sections, Docs: cmp.Or(c.Docs, docs), Log: c.Log,
 	})
-	return &Pages{site: site, handler: pages.Prepared(api, site.Handler())}, nil
+	return &Pages{site: site, handler: pages.Prepared(site.Handler())}, nil
 }
 
 // ServeHTTP serves the pages, and an error page for any other path.

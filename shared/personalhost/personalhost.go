@@ -67,7 +67,8 @@ type Config struct {
 	// URL is the public URL of the site's account pages, such as https://example.com/account:
 	// http or https, without user, query and fragment. Links in mails that no setting names
 	// lead to pages below it: URL/recover, URL/email and URL/undo-delete. Without it and those
-	// settings, mails contain a code but no link.
+	// settings, mails contain a code but no link. If it is https, cookies are for HTTPS only, and
+	// pages lead visitors who do not use it there, see [personalhttp.Options].URL.
 	URL string
 
 	// Settings returns the plugin's settings file (TOML); nil for no settings. It is called at
@@ -243,6 +244,7 @@ func (c *Config) complete() (err error) {
 	}
 	c.Log = tracing.WithTraceID(cmp.Or(c.Log, slog.Default()))
 	c.API.Log = cmp.Or(c.API.Log, c.Log)
+	c.API.URL = cmp.Or(c.API.URL, c.URL)
 	return nil
 }
 

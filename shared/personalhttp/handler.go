@@ -59,6 +59,7 @@ type Handler struct {
 	clients  *clientip.Resolver
 	cors     cors
 	origins  *http.CrossOriginProtection
+	secure   *url.URL        // of the site; nil unless it is https
 	tracer   trace.Tracer    // nil: none
 	ended    context.Context // one that has ended
 }
@@ -88,6 +89,9 @@ func New(service personal.Service, o Options) (*Handler, error) {
 		cors:    newCORS(o.CORSOrigins),
 		origins: origins,
 	}
+	if site, _ := url.Parse(o.URL); site.Scheme == "https" {
+		h.secure = site
+	}
 	var end context.CancelFunc
 	h.ended, end = context.WithCancel(context.Background())
 	end()
@@ -104,15 +108,33 @@ func New(service personal.Service, o Options) (*Handler, error) {
 // address are ten times as wide for such requests. The log names the first sender.
 func (h *Handler) UntrustedProxy() bool { return h.clients.UntrustedProxy() }
 
-// OverHTTPS reports whether the browser's connection to the site is encrypted:
-// either TLS terminates here, or a trusted proxy (see [Options.TrustedProxies])
+// OverHTTPS reports whether the visitor uses HTTPS: the site's URL is https (see
+// [Options.URL]), TLS terminates here, or a trusted proxy (see [Options.TrustedProxies])
 // sends X-Forwarded-Proto: https or the proto parameter of Forwarded. Each of the
 // two headers that is present must have exactly one value: of several values the
 // first may come from a client. Headers of other senders are ignored.
 //
-// It is for the host's own pages, their cookies and Strict-Transport-Security.
+// It decides about every cookie and link of pages, and about Strict-Transport-Security.
 // The API is the same over both schemes.
-func (h *Handler) OverHTTPS(r *http.Request) bool { return h.clients.OverHTTPS(r) }
+func (h *Handler) OverHTTPS(r *http.Request) bool {
+	return h.options.AlwaysHTTPS || h.secure != nil || h.clients.OverHTTPS(r)
+}
+
+// SecureURL returns the address of a page at the site's URL if that is https and the visitor has
+// requested the page over plain HTTP, else "". It is plain HTTP if a trusted proxy sends http in
+// the headers of [Handler.OverHTTPS], or if the request comes from no proxy and not from this
+// machine (see [Handler.FromLoopback]), without TLS. A missing header proves nothing: behind a
+// proxy that does not send the scheme, or is not trusted, it is "", as with [Options.AlwaysHTTPS].
+//
+// A proxy that adds no header at all cannot be distinguished from a visitor. So who leads a browser
+// there must see to it that this happens once, as personalweb.Guard does.
+func (h *Handler) SecureURL(r *http.Request) string {
+	if h.secure == nil || h.options.AlwaysHTTPS || !h.clients.OverHTTP(r) {
+		return ""
+	}
+	page := url.URL{Scheme: "https", Host: h.secure.Host, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery}
+	return page.String()
+}
 
 // FromLoopback reports whether the client is on this machine. A request with a header of a
 // proxy, such as X-Forwarded-For or X-Real-IP, counts only if its sender is a trusted proxy

@@ -1,7 +1,9 @@
 package personalhttp_test
 
 import (
+	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -122,6 +124,10 @@ func TestFront_PassesOtherPathsUnchanged(t *testing.T) {
 
 func TestNew_RejectsInvalidOptions(t *testing.T) {
 	for name, o := range map[string]personalhttp.Options{
+		"URL without a scheme":       {URL: "www.example.com"},
+		"URL without a host":         {URL: "https:///account"},
+		"URL of another scheme":      {URL: "ftp://www.example.com"},
+		"URL that cannot be read":    {URL: "https://www.example.com/%"},
 		"base path without slash":    {BasePath: "x"},
 		"base path with final slash": {BasePath: "/x/"},
 		"base path of a slash":       {BasePath: "/"},
@@ -192,17 +198,69 @@ func TestCall_ClientAddress(t *testing.T) {
 	}
 }
 
-func TestOverHTTPS_TrustedProxy(t *testing.T) {
-	for sender, want := range map[string]bool{"10.0.0.1:1": true, "192.0.2.1:1": false} {
-		h, err := personalhttp.New(noService(), personalhttp.Options{TrustedProxies: prefixes("10.0.0.0/8"), Log: quiet()})
+func TestOverHTTPS_URLOrConnection(t *testing.T) {
+	const proxy, stranger, local = "10.0.0.1:1", "192.0.2.1:1", "127.0.0.1:1"
+	const page = "https://www.example.com:8443/a%2Fb?c=d"
+	for name, tt := range map[string]struct {
+		url    string
+		always bool
+		sender string
+		scheme string // that the sender says; "" for nothing
+		https  bool
+		secure string
+	}{
+		"no URL, trusted proxy, https":    {"", false, proxy, "https", true, ""},
+		"no URL, trusted proxy, http":     {"", false, proxy, "http", false, ""},
+		"no URL, trusted proxy, silent":   {"", false, proxy, "", false, ""},
+		"no URL, another sender, https":   {"", false, stranger, "https", false, ""},
+		"no URL, direct":                  {"", false, stranger, "", false, ""},
+		"no URL, always":                  {"", true, stranger, "", true, ""},
+		"http URL, trusted proxy, https":  {"http://localhost:8080/account", false, proxy, "https", true, ""},
+		"http URL, loopback":              {"http://localhost:8080/account", false, local, "", false, ""},
+		"https URL, trusted proxy, https": {"HTTPS://www.example.com:8443/account", false, proxy, "https", true, ""},
+		"https URL, trusted proxy, http":  {"https://www.example.com:8443/account", false, proxy, "http", true, page},
+		"https URL, silent proxy":         {"https://www.example.com:8443/account", false, proxy, "", true, ""},
+		"https URL, unnamed proxy, https": {"https://www.example.com:8443/account", false, stranger, "https", true, ""},
+		"https URL, unnamed proxy, http":  {"https://www.example.com:8443/account", false, stranger, "http", true, ""},
+		"https URL, direct":               {"https://www.example.com:8443", false, stranger, "", true, page},
+		"https URL, direct, always":       {"https://www.example.com:8443", true, stranger, "", true, ""},
+		"https URL, loopback":             {"https://www.example.com:8443", false, local, "", true, ""},
+	} {
+		h, err := personalhttp.New(noService(), personalhttp.Options{URL: tt.url, AlwaysHTTPS: tt.always, TrustedProxies: prefixes("10.0.0.0/8"), Log: quiet()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		r.RemoteAddr = sender
-		r.Header.Set("X-Forwarded-Proto", "https")
-		if got := h.OverHTTPS(r); got != want {
-			t.Errorf("request from %s: got %t, want %t", sender, got, want)
+		r := httptest.NewRequest(http.MethodGet, "http://other.example/a%2Fb?c=d", nil)
+		r.RemoteAddr = tt.sender
+		if tt.scheme != "" {
+			r.Header.Set("X-Forwarded-Proto", tt.scheme)
+		}
+		if got, secure := h.OverHTTPS(r), h.SecureURL(r); got != tt.https || secure != tt.secure {
+			t.Errorf("%s: got HTTPS %t and %q, want %t and %q", name, got, secure, tt.https, tt.secure)
+		}
+		if r.TLS = (&tls.ConnectionState{}); !h.OverHTTPS(r) || h.SecureURL(r) != "" {
+			t.Errorf("%s, TLS connection: want HTTPS", name)
+		}
+	}
+}
+
+// A request line can have a URL that is no path: a browser is not led to another host by it.
+func TestSecureURL_IsOfTheSite(t *testing.T) {
+	h, err := personalhttp.New(noService(), personalhttp.Options{URL: "https://www.example.com", Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[string]string{
+		"http:.evil.example": "https://www.example.com", "http://evil.example/a": "https://www.example.com/a",
+		"//evil.example/a": "https://www.example.com//evil.example/a", "*": "https://www.example.com/*",
+	} {
+		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + target + " HTTP/1.1\r\nHost: evil.example\r\n\r\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.RemoteAddr = "192.0.2.1:1"
+		if got := h.SecureURL(r); got != want {
+			t.Errorf("%s: got %q, want %q", target, got, want)
 		}
 	}
 }

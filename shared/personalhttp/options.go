@@ -47,6 +47,16 @@ type Options struct {
 	// codes alone. personalhost sets it.
 	UserFields func(context.Context) (personal.Schema, error)
 
+	// URL is the public URL of the site, of which scheme and host count; personalhost sets it to
+	// that of its Config. If it is https, all visitors count as using HTTPS, also behind a proxy
+	// that does not say so, and pages lead those who do not use it there, see
+	// [Handler.OverHTTPS] and [Handler.SecureURL]. It may be empty.
+	URL string
+
+	// AlwaysHTTPS makes every request count as sent over HTTPS: TLS terminates at a proxy that
+	// leaves no trace in requests, or there is no URL.
+	AlwaysHTTPS bool
+
 	// TrustedProxies are the senders whose ForwardedHeader and X-Forwarded-Proto are
 	// believed (HTTP contract, section 5, and [Handler.OverHTTPS]).
 	TrustedProxies []netip.Prefix
@@ -141,6 +151,9 @@ func (o Options) check() error {
 	}
 	errs = append(errs, checkOrigins("CORS origin", o.CORSOrigins), checkOrigins("origin", o.Origins))
 	errs = append(errs, checkTransient(o.Transient))
+	if u, err := url.Parse(o.URL); err != nil || o.URL != "" && (u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
+		errs = append(errs, fmt.Errorf("URL %q is not an http(s) URL such as https://www.example.com", o.URL))
+	}
 	if o.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("timeout %s is negative", o.Timeout))
 	}

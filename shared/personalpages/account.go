@@ -90,7 +90,7 @@ func (p accountPages) changePassword(w http.ResponseWriter, r *http.Request, pos
 		return done{}, err
 	}
 	p.session.Set(w, r, c)
-	forgetProof(w, r)
+	p.forgetProof(w, r)
 	return done{operation: "password", next: passwordPath}, nil
 }
 

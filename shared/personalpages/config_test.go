@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -50,9 +51,93 @@ func mountedBehind(t *testing.T, o personalhttp.Options, s personal.Service, c p
 		_, signedIn := pages.Viewer(r)
 		fmt.Fprintln(w, "signed in:", signedIn)
 	})))
-	b.handler = api.Front(mux)
+	b.handler, b.api = api.Front(mux), api
 	b.anyPolicy = true
 	return b
+}
+
+// A site may give requests their call before the pages get them. However they are mounted, all
+// cookies are for HTTPS if the visitor uses it, and others are not read.
+func TestMount_CookiesAreForHTTPS(t *testing.T) {
+	for name, tt := range map[string]struct {
+		options personalhttp.Options
+		scheme  string // that the proxy sends
+	}{
+		"a trusted proxy sends https": {personalhttp.Options{TrustedProxies: proxy}, "https"},
+		"https URL, no proxy named":   {personalhttp.Options{URL: "https://site.example/account"}, "https"},
+		"https URL, a silent proxy":   {personalhttp.Options{URL: "https://site.example/account", TrustedProxies: proxy}, ""},
+	} {
+		for mount, withCall := range map[string]bool{"in front": false, "behind WithCall": true} {
+			t.Run(name+", "+mount, func(t *testing.T) {
+				m := newModule()
+				m.ProveFunc = func(context.Context, personal.ProveRequest) (personal.Proof, error) {
+					return personal.Proof{Proof: rightProof, Until: time.Now().Add(time.Minute)}, nil
+				}
+				m.RegisterFunc = func(context.Context, personal.RegisterRequest) (personal.SignedIn, error) {
+					return personal.SignedIn{}, nil
+				}
+				b := mountedBehind(t, tt.options, m, personalpages.Config{})
+				if withCall {
+					b.handler = b.api.WithCall(b.handler)
+				}
+				b.headers = []string{"X-Forwarded-Proto", tt.scheme, "X-Forwarded-For", "203.0.113.7"}
+
+				b.hold(first, 0) // another host of the domain can set this one
+				b.get("/account").leads(t, "/account/sign-in?next=%2Faccount")
+				if b.jar["account"] != nil {
+					t.Error("the cookie without the prefix is not deleted")
+				}
+				b.post("/account/register", "login", "bert", "password", "correct horse", "confirm_password", "correct horse", "email", "b@example.com")
+				m.AuthorizeFunc = func(_ context.Context, r personal.AuthorizeRequest) (personal.SignedIn, error) {
+					if r.Code == "" {
+						return personal.SignedIn{}, personal.NewError(personal.CodeCodeRequired, nil)
+					}
+					return personal.SignedIn{Credentials: personal.Credentials{UserID: 42, UserHash: first}, Profile: m.profile}, nil
+				}
+				b.post("/account/sign-in", "login", "anna", "password", "correct horse").leads(t, "/account/sign-in/code")
+				b.wantSecure(t, "registered", "sign_in")
+				b.post("/account/sign-in/code", "code", "123456").leads(t, "/account")
+				b.post("/account/confirm", "password", "correct horse").leads(t, "/account")
+				b.post("/account/language", "language", "ru", "next", "/account").leads(t, "/account")
+				b.wantSecure(t, "account", "notice", "proof", "language")
+				b.get("/account").shows(t, 200, "anna")
+			})
+		}
+	}
+}
+
+// wantSecure expects cookies of these names, and all that there are, to be for HTTPS.
+func (b *browser) wantSecure(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if b.jar["__Host-"+name] == nil {
+			t.Errorf("got no cookie __Host-%s", name)
+		}
+	}
+	for name, c := range b.jar {
+		if !strings.HasPrefix(name, "__Host-") || !c.Secure || !c.HttpOnly || c.Path != "/" || c.Domain != "" {
+			t.Errorf("got %v, want a cookie for HTTPS and this host alone", c)
+		}
+	}
+}
+
+// Every page, also one of the site's own behind the guards.
+func TestMount_PlainHTTPLeadsToTheURL(t *testing.T) {
+	b := mountedBehind(t, personalhttp.Options{
+		URL: "https://site.example/account", TrustedProxies: proxy,
+	}, newModule(), personalpages.Config{})
+	b.headers = []string{"X-Forwarded-Proto", "http"}
+	for _, path := range []string{"/account/sign-in?next=%2Forders", "/account/nowhere", "/orders", "/"} {
+		b.get(path).leads(t, "https://site.example"+path)
+		clear(b.jar) // browsers do not send it over plain HTTP
+	}
+	b.post("/account/sign-in", "login", "anna", "password", "correct horse").shows(t, 403, "Please open https://site.example/account/sign-in")
+	if len(b.jar) > 0 {
+		t.Errorf("got cookies %v, want none", b.jar)
+	}
+	if status := b.get("/api/v1/personal/fields/").StatusCode; status != 200 {
+		t.Errorf("the API: got %d, want 200", status)
+	}
 }
 
 func TestConfig_LayoutOfTheSite(t *testing.T) {

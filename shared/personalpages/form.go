@@ -119,7 +119,7 @@ func (s *site) submit(f form) http.HandlerFunc {
 			return
 		}
 		if d.operation != "" {
-			ui.LeaveNotice(w, r, d.operation)
+			s.pages.LeaveNotice(w, r, d.operation)
 		}
 		if d.next != "" {
 			ui.Redirect(w, r, d.next)

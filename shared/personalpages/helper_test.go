@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
@@ -186,6 +187,7 @@ func (c connected) Administration() personal.Administration { return c.administr
 type browser struct {
 	t       *testing.T
 	handler http.Handler
+	api     *personalhttp.Handler // of some sites
 	jar     map[string]*http.Cookie
 	headers []string // sent with every request: pairs of name and value
 	log     *strings.Builder
@@ -194,11 +196,14 @@ type browser struct {
 	anyPolicy bool // responses may lack a Content-Security-Policy
 }
 
+// proxy is trusted, and sends what browsers of tests send.
+var proxy = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}
+
 func newBrowser(t *testing.T, s personal.Service) *browser {
 	t.Helper()
 	b := &browser{t: t, jar: map[string]*http.Cookie{}, log: &strings.Builder{}}
 	log := slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	api, err := personalhttp.New(s, personalhttp.Options{Log: log})
+	api, err := personalhttp.New(s, personalhttp.Options{TrustedProxies: proxy, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

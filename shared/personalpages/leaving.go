@@ -92,7 +92,7 @@ func (p leavingPages) delete(w http.ResponseWriter, r *http.Request, posted ui.P
 		return done{}, err
 	}
 	p.session.Clear(w, r)
-	forgetProof(w, r)
+	p.forgetProof(w, r)
 	return done{operation: "delete", next: p.Home}, nil
 }
 

@@ -159,9 +159,7 @@ func New(m Module, c Config) (*Pages, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	if c.Session.Scheme == nil {
-		c.Session.Scheme = ui.SchemeOf
-	}
+	c.Session.Name = cmp.Or(c.Session.Name, personalweb.DefaultName)
 	c.Session.Log = cmp.Or(c.Session.Log, c.Log)
 	if c.Layout != nil {
 		var err error
@@ -173,9 +171,9 @@ func New(m Module, c Config) (*Pages, error) {
 		Templates: ui.Folder(files, "templates"), Texts: ui.Folder(files, "texts"), Assets: ui.Folder(files, "assets"),
 		AssetPath: assetsPath, LanguagePath: LanguagePath, Locales: m.API().Locales(),
 		Layout: c.LayoutFunc, Style: c.Style, SiteTexts: c.Texts, SiteTemplates: c.Templates,
-		Origins: m.API().Options().Origins, Log: c.Log,
+		API: m.API(), Cookies: []string{c.Session.Name, signInCookie, proofCookie, registeredCookie}, Log: c.Log,
 	})
-	signIns, errSeal := newSignInSealer()
+	signIns, errSeal := newSignInSealer(m.API())
 	session, errSession := personalweb.NewSession(m.API(), m.Service(), c.Session)
 	if err := errors.Join(errPages, errSeal, errSession); err != nil {
 		return nil, fmt.Errorf("account pages: %w", err)
@@ -232,7 +230,7 @@ func (p *Pages) Viewer(r *http.Request) (personal.Profile, bool) { return p.site
 // the visitor has chosen on these, as [personalhttp.Handler.WithCall] does.
 func (p *Pages) WithCall(next http.Handler) http.Handler { return p.site.prepared(next) }
 
-func (s *site) prepared(next http.Handler) http.Handler { return s.pages.Prepared(s.API, next) }
+func (s *site) prepared(next http.Handler) http.Handler { return s.pages.Prepared(next) }
 
 func (s *site) text(r *http.Request, key string, args ...any) string {
 	return s.pages.Text(r, key, args...)
@@ -248,7 +246,7 @@ func (s *site) page(w http.ResponseWriter, r *http.Request) ui.Page {
 // previous page has left, and after a sign-in where the previous sign-in came from.
 func (s *site) pageFor(w http.ResponseWriter, r *http.Request, signedIn bool) ui.Page {
 	p := ui.Page{Nav: s.nav(r, signedIn)}
-	switch done := ui.TakeNotice(w, r); {
+	switch done := s.pages.TakeNotice(w, r); {
 	case done == noPendingFactor || done == codesBlocked:
 		p.Notice = s.text(r, done)
 	default:

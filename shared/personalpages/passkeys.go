@@ -94,7 +94,7 @@ func (p passkeyPages) begin(w http.ResponseWriter, r *http.Request) {
 		status, answer = x.Status, passkeyAnswer{Message: p.withWait(r, x)}
 		_, unproven := x.FieldErrors["password"] // without a proof
 		if _, void := x.FieldErrors["proof"]; void || unproven {
-			forgetProof(w, r)
+			p.forgetProof(w, r)
 			answer.Reload = true
 		}
 		answer.Reload = answer.Reload || x.Code == personal.CodeUnauthenticated

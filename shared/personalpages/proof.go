@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalweb"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
@@ -76,7 +77,7 @@ func (p proofPages) prove(w http.ResponseWriter, r *http.Request, posted ui.Post
 	if err != nil {
 		return done{}, err
 	}
-	keepProof(w, r, proof)
+	p.keepProof(w, r, proof)
 	return done{next: nextOf(r)}, nil
 }
 
@@ -88,17 +89,17 @@ const proofCookie = "proof"
 // ahead of the database's: a proof that has ended is refused.
 const minProofCookie = time.Minute
 
-func keepProof(w http.ResponseWriter, r *http.Request, p personal.Proof) {
+func (s *site) keepProof(w http.ResponseWriter, r *http.Request, p personal.Proof) {
 	life := max(time.Until(p.Until), minProofCookie)
-	ui.SetCookie(w, r, http.Cookie{
+	personalweb.SetCookie(s.API, w, r, http.Cookie{
 		Name: proofCookie, Value: p.Proof, MaxAge: int(life / time.Second), SameSite: http.SameSiteStrictMode,
 	})
 }
 
 // forgetProof deletes the cookie of a proof that is void, or of another session.
-func forgetProof(w http.ResponseWriter, r *http.Request) {
-	if ui.CookieValue(r, proofCookie) != "" {
-		ui.SetCookie(w, r, http.Cookie{Name: proofCookie, MaxAge: -1, SameSite: http.SameSiteStrictMode})
+func (s *site) forgetProof(w http.ResponseWriter, r *http.Request) {
+	if personalweb.CookieValue(s.API, r, proofCookie) != "" {
+		personalweb.SetCookie(s.API, w, r, http.Cookie{Name: proofCookie, MaxAge: -1, SameSite: http.SameSiteStrictMode})
 	}
 }
 
@@ -114,7 +115,7 @@ func (s *site) proofOf(r *http.Request) string {
 	if r.Context().Value(noProofKey{}) != nil {
 		return ""
 	}
-	return ui.CookieValue(r, proofCookie)
+	return personalweb.CookieValue(s.API, r, proofCookie)
 }
 
 // currentPassword is the control of the password, unless there is a proof.
@@ -132,7 +133,7 @@ func (s *site) refusedProof(w http.ResponseWriter, r *http.Request, f form, page
 	if !f.proven || s.proofOf(r) == "" || !errors.As(err, &refused) || refused.FieldErrors["proof"] == "" {
 		return r, page
 	}
-	forgetProof(w, r)
+	s.forgetProof(w, r)
 	r = withoutProof(r)
 	if own, err := f.build(r); err == nil {
 		page = own

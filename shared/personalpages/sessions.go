@@ -62,7 +62,7 @@ func (p sessionPages) revoke(w http.ResponseWriter, r *http.Request) {
 		p.refuse(w, r, err)
 		return
 	}
-	ui.LeaveNotice(w, r, "sessions_revoke")
+	p.pages.LeaveNotice(w, r, "sessions_revoke")
 	ui.Redirect(w, r, sessionsPath)
 }
 
@@ -75,7 +75,7 @@ func (p sessionPages) revokeOthers(w http.ResponseWriter, r *http.Request) {
 		p.refuse(w, r, err)
 		return
 	}
-	ui.LeaveNotice(w, r, "sessions_revoke_others")
+	p.pages.LeaveNotice(w, r, "sessions_revoke_others")
 	ui.Redirect(w, r, sessionsPath)
 }
 

@@ -98,9 +98,9 @@ func (s *site) signedIn(w http.ResponseWriter, r *http.Request, by personal.Pass
 	in := by.SignedIn
 	s.session.SignIn(w, r, in.Credentials)
 	if by.Proof.Proof != "" {
-		keepProof(w, r, by.Proof)
+		s.keepProof(w, r, by.Proof)
 	} else {
-		forgetProof(w, r)
+		s.forgetProof(w, r)
 	}
 	next := nextOf(r)
 	if s.AfterSignIn != nil {
@@ -162,11 +162,11 @@ func (p signInPages) register(w http.ResponseWriter, r *http.Request, posted ui.
 		next = p.AfterRegister(w, r, in)
 	}
 	if in.Credentials.UserID == 0 { // they must verify their e-mail first
-		rememberRegistered(w, r, request.Login)
+		p.rememberRegistered(w, r, request.Login)
 		return done{next: cmp.Or(next, mailboxURL("unverified"))}, nil
 	}
 	p.session.SignIn(w, r, in.Credentials)
-	forgetProof(w, r)
+	p.forgetProof(w, r)
 	return done{operation: "register", next: cmp.Or(next, nextOf(r))}, nil
 }
 
@@ -180,7 +180,7 @@ func (p signInPages) signOut(w http.ResponseWriter, r *http.Request) {
 		p.problem(w, r, p.API.Explain(r, err), "", nil)
 		return
 	}
-	forgetProof(w, r)
-	ui.LeaveNotice(w, r, "logout")
+	p.forgetProof(w, r)
+	p.pages.LeaveNotice(w, r, "logout")
 	ui.Redirect(w, r, p.Home)
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalweb"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
@@ -125,16 +127,19 @@ type signInStep struct {
 
 // signInSealer keeps [signInStep] in the visitor's browser. Its key lasts as long as the
 // process: after a restart, and on another node, the visitor starts again.
-type signInSealer struct{ aead cipher.AEAD }
+type signInSealer struct {
+	api  *personalhttp.Handler
+	aead cipher.AEAD
+}
 
 // signInCookie is sent to all pages, because only then it may have the prefix that keeps
-// other hosts of the domain from setting it (see [ui.SetCookie]).
+// other hosts of the domain from setting it (see [personalweb.SetCookie]).
 const signInCookie = "sign_in"
 
 // signInLifetime is the longest time between the two pages of a sign-in.
 const signInLifetime = 5 * time.Minute
 
-func newSignInSealer() (signInSealer, error) {
+func newSignInSealer(api *personalhttp.Handler) (signInSealer, error) {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	block, err := aes.NewCipher(key)
@@ -142,7 +147,7 @@ func newSignInSealer() (signInSealer, error) {
 		return signInSealer{}, err
 	}
 	aead, err := cipher.NewGCMWithRandomNonce(block)
-	return signInSealer{aead}, err
+	return signInSealer{api, aead}, err
 }
 
 func (s signInSealer) seal(w http.ResponseWriter, r *http.Request, in signInStep) {
@@ -151,7 +156,7 @@ func (s signInSealer) seal(w http.ResponseWriter, r *http.Request, in signInStep
 	if err != nil {
 		panic(err) // the type has no value that fails
 	}
-	ui.SetCookie(w, r, http.Cookie{
+	personalweb.SetCookie(s.api, w, r, http.Cookie{
 		Name: signInCookie, Value: base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, plain, nil)),
 		MaxAge: int(signInLifetime / time.Second), SameSite: http.SameSiteStrictMode,
 	})
@@ -159,7 +164,7 @@ func (s signInSealer) seal(w http.ResponseWriter, r *http.Request, in signInStep
 
 // open returns false if the request has no valid step, or an expired one.
 func (s signInSealer) open(r *http.Request) (in signInStep, ok bool) {
-	sealed, err := base64.RawURLEncoding.DecodeString(ui.CookieValue(r, signInCookie))
+	sealed, err := base64.RawURLEncoding.DecodeString(personalweb.CookieValue(s.api, r, signInCookie))
 	if err != nil {
 		return in, false
 	}
@@ -171,5 +176,5 @@ func (s signInSealer) open(r *http.Request) (in signInStep, ok bool) {
 }
 
 func (s signInSealer) forget(w http.ResponseWriter, r *http.Request) {
-	ui.SetCookie(w, r, http.Cookie{Name: signInCookie, MaxAge: -1})
+	personalweb.SetCookie(s.api, w, r, http.Cookie{Name: signInCookie, MaxAge: -1})
 }

@@ -9,11 +9,18 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/personalhttp"
 )
 
 func TestSignInSealer_ExpiresAndHidesThePassword(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := newSignInSealer()
+		api, err := personalhttp.New(&personaltest.Service{}, personalhttp.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := newSignInSealer(api)
 		if err != nil {
 			t.Fatal(err)
 		}

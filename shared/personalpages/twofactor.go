@@ -160,7 +160,7 @@ func (p twoFactorPages) confirm(w http.ResponseWriter, r *http.Request, posted u
 	switch personal.CodeOf(err) {
 	case "":
 		p.session.Set(w, r, confirmed.Credentials)
-		forgetProof(w, r)
+		p.forgetProof(w, r)
 		p.showCodes(w, r, "two_factor_confirm", confirmed.RecoveryCodes)
 		return done{}, nil
 	case personal.CodeTwoFactorOn, personal.CodeTwoFactorOff: // a reload after success, or a secret that has expired
@@ -202,7 +202,7 @@ func (p twoFactorPages) end(w http.ResponseWriter, r *http.Request, posted ui.Po
 		return done{}, err
 	}
 	p.session.Set(w, r, c)
-	forgetProof(w, r)
+	p.forgetProof(w, r)
 	return done{operation: "two_factor_remove", next: twoFactorPath}, nil
 }
 

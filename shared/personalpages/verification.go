@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalweb"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
@@ -26,15 +27,15 @@ const registeredCookie = "registered"
 // confirm later type it.
 const registeredLifetime = 60 * 60
 
-func rememberRegistered(w http.ResponseWriter, r *http.Request, login string) {
+func (s *site) rememberRegistered(w http.ResponseWriter, r *http.Request, login string) {
 	value := base64.RawURLEncoding.EncodeToString([]byte(login)) // it may have any letters
-	ui.SetCookie(w, r, http.Cookie{Name: registeredCookie, Value: value, MaxAge: registeredLifetime})
+	personalweb.SetCookie(s.API, w, r, http.Cookie{Name: registeredCookie, Value: value, MaxAge: registeredLifetime})
 }
 
-// registeredLogin returns the login of [rememberRegistered], empty if there is none.
+// registeredLogin returns the login of [site.rememberRegistered], empty if there is none.
 // Visitors can make one up.
-func registeredLogin(r *http.Request) string {
-	login, err := base64.RawURLEncoding.DecodeString(ui.CookieValue(r, registeredCookie))
+func (s *site) registeredLogin(r *http.Request) string {
+	login, err := base64.RawURLEncoding.DecodeString(personalweb.CookieValue(s.API, r, registeredCookie))
 	if err != nil || !utf8.Valid(login) {
 		return ""
 	}
@@ -105,7 +106,7 @@ func (p verificationPages) confirmForm(r *http.Request) (formPage, error) {
 		again = p.aside(r, "no_code_question", "no_code_account", Path)
 	}
 	controls := []ui.Control{p.tokenControl(r)}
-	registered := registeredLogin(r)
+	registered := p.registeredLogin(r)
 	needed := p.features(r).EmailVerification // "" if unknown
 	waits := !signedIn && (registered != "" || needed == "" || needed == personal.VerificationRequired)
 	if waits || r.Method == http.MethodPost { // accounts from before a change of the setting wait, too: the refusal says so
@@ -125,8 +126,8 @@ func (p verificationPages) confirmForm(r *http.Request) (formPage, error) {
 // confirm leads to the account, or to the sign-in.
 func (p verificationPages) confirm(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	_, err := p.Service.ConfirmEmail(r.Context(), personal.ConfirmEmailRequest{Token: tokenOf(posted), Login: posted.Get("login")})
-	if err == nil && registeredLogin(r) != "" {
-		ui.SetCookie(w, r, http.Cookie{Name: registeredCookie, MaxAge: -1})
+	if err == nil && p.registeredLogin(r) != "" {
+		personalweb.SetCookie(p.API, w, r, http.Cookie{Name: registeredCookie, MaxAge: -1})
 	}
 	next := SignInPath
 	if _, ok := p.session.Credentials(r); ok {

@@ -71,10 +71,7 @@ func newSite(service personal.Service) (http.Handler, error) {
 		}
 		http.Redirect(w, r, "/sign-in?"+url.Values{"next": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
 	}
-	guard, err := personalweb.Guard(problem)
-	if err != nil {
-		return nil, err
-	}
+	guard := personalweb.Guard(api, problem, personalweb.DefaultName)
 	fromCookie := personalhttp.WithExtractor(session.Credentials)
 
 	pages := http.NewServeMux()

@@ -15,28 +15,57 @@ import (
 // OPTIONS that a browser sends for a page of another origin (see
 // [http.CrossOriginProtection]). reject responds to them; its error has the code
 // cross_origin, which [personalhttp.Handler.Explain] explains with 403. Forms need no
-// token, and GET must change nothing.
+// token, and GET must change nothing. The site's own origins are those of
+// [personalhttp.Options].Origins.
 //
-// origins are the exact origins of the site itself, such as https://www.example.com. They
-// are needed only behind a proxy that changes the Host header; the error names one that is
-// invalid. The guard is for the pages: the API, in front of it, has its own.
-func Guard(reject personalhttp.ErrorHandler, origins ...string) (func(http.Handler) http.Handler, error) {
+// A request over plain HTTP on a site whose URL is https (see [personalhttp.Handler.SecureURL]) is
+// led there if it is a GET or HEAD, and rejected otherwise, with the code refused and a message
+// that names the address. A browser is led once: it gets a cookie that it sends over HTTPS only. If
+// it comes back with it, it uses HTTPS, which a proxy hides, and is served.
+//
+// Over HTTPS, cookies with the given names, as [SetCookie] got them, are deleted if the browser
+// sends them without the prefix __Host-.
+//
+// The guard is for the pages: the API, in front of it, has its own.
+func Guard(api *personalhttp.Handler, reject personalhttp.ErrorHandler, cookies ...string) func(http.Handler) http.Handler {
 	p := http.NewCrossOriginProtection()
-	for _, origin := range origins {
-		if err := p.AddTrustedOrigin(origin); err != nil {
-			return nil, fmt.Errorf("personalweb: guard: %w", err)
-		}
+	for _, origin := range api.Options().Origins {
+		_ = p.AddTrustedOrigin(origin) // personalhttp.New has accepted it
 	}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if err := p.Check(r); err != nil {
+			to, err := api.SecureURL(r), p.Check(r)
+			if to != "" && CookieValue(api, r, ledCookie) != "" {
+				to = ""
+			}
+			switch {
+			case to != "" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+				w.Header().Set("Cache-Control", "no-store")
+				SetCookie(api, w, r, http.Cookie{Name: ledCookie, Value: "yes"})
+				http.Redirect(w, r, to, http.StatusSeeOther)
+				return
+			case to != "":
+				reject(w, r, personal.Refuse(personal.LocalText{
+					"en": "This was sent without encryption. Please open " + to,
+					"ru": "Данные отправлены без шифрования. Откройте " + to,
+				}))
+				return
+			case err != nil:
 				reject(w, r, personal.NewError(personal.CodeCrossOrigin, err))
 				return
 			}
+			if api.OverHTTPS(r) {
+				for _, name := range cookies {
+					deleteSent(w, r, named(http.Cookie{Name: name}, false))
+				}
+			}
 			next.ServeHTTP(w, r)
 		})
-	}, nil
+	}
 }
+
+// ledCookie is that of a browser that was led from plain HTTP to HTTPS.
+const ledCookie = "https"
 
 // RequireField is an option of [personalhttp.Handler.RequireUser] and the like for pages of
 // some users only: it rejects users whose user field does not have one of the values, with 403

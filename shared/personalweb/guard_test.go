@@ -5,7 +5,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
@@ -15,13 +19,11 @@ import (
 
 func TestGuard_RefusesPostsOfOtherOrigins(t *testing.T) {
 	var code personal.Code
-	guard, err := personalweb.Guard(func(w http.ResponseWriter, _ *http.Request, err error) {
-		code = personal.CodeOf(err)
-		w.WriteHeader(http.StatusForbidden)
-	}, "https://www.example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
+	guard := personalweb.Guard(newAPI(t, personalhttp.Options{Origins: []string{"https://www.example.com"}}),
+		func(w http.ResponseWriter, _ *http.Request, err error) {
+			code = personal.CodeOf(err)
+			w.WriteHeader(http.StatusForbidden)
+		})
 	page := guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	for condition, tt := range map[string]struct {
 		method  string
@@ -55,9 +57,70 @@ func TestGuard_RefusesPostsOfOtherOrigins(t *testing.T) {
 	}
 }
 
-func TestGuard_InvalidOriginIsAnError(t *testing.T) {
-	if _, err := personalweb.Guard(nil, "www.example.com"); err == nil {
-		t.Error("got no error")
+func TestGuard_LeadsFromPlainHTTPToTheSite(t *testing.T) {
+	api := newAPI(t, personalhttp.Options{URL: "https://www.example.com/account", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+	guard := personalweb.Guard(api, func(w http.ResponseWriter, r *http.Request, err error) {
+		x := api.Explain(r, err)
+		http.Error(w, x.Message, x.Status)
+	})
+	served := false
+	page := guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served = true }))
+	send := func(method, scheme string, cookies ...*http.Cookie) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, "http://site.example/page?a=b", nil)
+		r.RemoteAddr = "10.0.0.1:99"
+		r.Header.Set("X-Forwarded-Proto", scheme)
+		for _, c := range cookies {
+			r.AddCookie(c)
+		}
+		w := httptest.NewRecorder()
+		served = false
+		page.ServeHTTP(w, r)
+		return w
+	}
+	for method, want := range map[string]int{"GET": 303, "HEAD": 303, "POST": 403, "DELETE": 403} {
+		for scheme, want := range map[string]int{"http": want, "https": 200, "": 200} {
+			w := send(method, scheme)
+			if w.Code != want || served != (want == 200) {
+				t.Errorf("%s, a proxy sends %q: got %d, served %t, want %d", method, scheme, w.Code, served, want)
+			}
+			const to = "https://www.example.com/page?a=b"
+			switch {
+			case want == 303 && (w.Header().Get("Location") != to || w.Header().Get("Cache-Control") != "no-store"):
+				t.Errorf("%s: got %v, want an uncached redirect to %s", method, w.Header(), to)
+			case want == 403 && !strings.Contains(w.Body.String(), "Please open "+to):
+				t.Errorf("%s: got %s, want a sentence with %s", method, w.Body, to)
+			}
+		}
+	}
+	// A browser that uses HTTPS, but not as far as the proxy says, would be led for ever.
+	led := send("GET", "http").Result().Cookies()
+	if len(led) != 1 || led[0].Name != "__Host-https" || !led[0].Secure {
+		t.Fatalf("got cookies %v, want one that browsers send over HTTPS only", led)
+	}
+	for _, method := range []string{"GET", "POST"} {
+		if w := send(method, "http", led...); w.Code != 200 || !served {
+			t.Errorf("%s, led before: got %d, want 200", method, w.Code)
+		}
+	}
+	planted := &http.Cookie{Name: "https", Value: "yes"} // by another host of the domain
+	if w := send("GET", "http", planted); w.Code != 303 {
+		t.Errorf("GET with a cookie without the prefix: got %d, want 303", w.Code)
+	}
+}
+
+// What a browser has kept since the site had no HTTPS could be sent without encryption.
+func TestGuard_DeletesCookiesOfPlainHTTP(t *testing.T) {
+	page := personalweb.Guard(newAPI(t, personalhttp.Options{}), nil, "account", "proof")(http.NotFoundHandler())
+	for url, want := range map[string][]string{
+		"https://site.example/": {"account=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"}, "http://site.example/": nil,
+	} {
+		r := httptest.NewRequest("GET", url, nil)
+		r.Header.Set("Cookie", "account=1; __Host-account=2; own=3")
+		w := httptest.NewRecorder()
+		page.ServeHTTP(w, r)
+		if diff := cmp.Diff(want, w.Header().Values("Set-Cookie")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", url, diff)
+		}
 	}
 }
 

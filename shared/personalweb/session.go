@@ -41,10 +41,6 @@ type SessionOptions struct {
 	// the browser earlier. The service may end the session before.
 	Life time.Duration
 
-	// Scheme returns the scheme of a browser's connection. If nil it is HTTPS where
-	// [personalhttp.Handler.OverHTTPS] says so.
-	Scheme func(*http.Request) Scheme
-
 	Log *slog.Logger // [slog.Default] if nil
 }
 
@@ -58,6 +54,7 @@ type SessionOptions struct {
 // use ends the session.
 type Session struct {
 	options SessionOptions
+	api     *personalhttp.Handler
 	service personal.Service
 }
 
@@ -68,21 +65,13 @@ func NewSession(api *personalhttp.Handler, service personal.Service, o SessionOp
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	if o.Scheme == nil {
-		o.Scheme = func(r *http.Request) Scheme {
-			if api.OverHTTPS(r) {
-				return HTTPS
-			}
-			return HTTP
-		}
-	}
 	if err := (&http.Cookie{Name: o.Name}).Valid(); err != nil || strings.HasPrefix(o.Name, "__") {
 		return nil, fmt.Errorf("personalweb: session: Name %q cannot be that of a cookie, to which __Host- is added over HTTPS", o.Name)
 	}
 	if o.Life < time.Second {
 		return nil, errors.New("personalweb: session: Life is less than 1s")
 	}
-	return &Session{o, service}, nil
+	return &Session{o, api, service}, nil
 }
 
 // Credentials returns those of a request; false if the cookie is missing or malformed. The
@@ -94,7 +83,7 @@ func (s *Session) Credentials(r *http.Request) (personal.Credentials, bool) {
 
 // read also returns when the credentials were issued, which visitors can forge.
 func (s *Session) read(r *http.Request) (c personal.Credentials, issued time.Time, ok bool) {
-	parts := strings.Split(CookieValue(r, s.options.Scheme(r), s.options.Name), ".")
+	parts := strings.Split(CookieValue(s.api, r, s.options.Name), ".")
 	if len(parts) != 3 {
 		return c, issued, false
 	}
@@ -118,7 +107,7 @@ func (s *Session) Clear(w http.ResponseWriter, r *http.Request) { s.send(w, r, "
 
 func (s *Session) send(w http.ResponseWriter, r *http.Request, value string, maxAge int) {
 	w.Header().Set("Cache-Control", "no-store")
-	SetCookie(w, r, s.options.Scheme(r), http.Cookie{Name: s.options.Name, Value: value, MaxAge: maxAge})
+	SetCookie(s.api, w, r, http.Cookie{Name: s.options.Name, Value: value, MaxAge: maxAge})
 }
 
 // SignIn stores the credentials of a new session and ends the browser's previous one,

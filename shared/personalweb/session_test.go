@@ -3,6 +3,7 @@ package personalweb_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -30,15 +31,21 @@ func newSession(t *testing.T, s personal.Service, o personalweb.SessionOptions) 
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	api, err := personalhttp.New(s, personalhttp.Options{Log: o.Log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, err := personalweb.NewSession(api, s, o)
+	session, err := personalweb.NewSession(newAPI(t, personalhttp.Options{}), s, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return session
+}
+
+func newAPI(t *testing.T, o personalhttp.Options) *personalhttp.Handler {
+	t.Helper()
+	o.Log = slog.New(slog.DiscardHandler)
+	api, err := personalhttp.New(&personaltest.Service{}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api
 }
 
 // holding returns a request with a cookie of the given age.
@@ -50,16 +57,14 @@ func holding(method string, c personal.Credentials, age time.Duration) *http.Req
 }
 
 func TestSession_CookieAttributes(t *testing.T) {
-	always := func(*http.Request) personalweb.Scheme { return personalweb.AlwaysHTTPS }
 	for condition, tt := range map[string]struct {
 		url     string
 		options personalweb.SessionOptions
 		want    string // with the hash
 	}{
-		"plain HTTP":      {"http://site.example/", personalweb.SessionOptions{}, "account=42.%s.; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax"},
-		"TLS":             {"https://site.example/", personalweb.SessionOptions{}, "__Host-account=42.%s.; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax"},
-		"HTTPS by config": {"http://site.example/", personalweb.SessionOptions{Scheme: always}, "__Host-account=42.%s.; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax"},
-		"options":         {"http://site.example/", personalweb.SessionOptions{Name: "me", Life: 90 * time.Minute}, "me=42.%s.; Path=/; Max-Age=5400; HttpOnly; SameSite=Lax"},
+		"plain HTTP": {"http://site.example/", personalweb.SessionOptions{}, "account=42.%s.; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax"},
+		"TLS":        {"https://site.example/", personalweb.SessionOptions{}, "__Host-account=42.%s.; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax"},
+		"options":    {"http://site.example/", personalweb.SessionOptions{Name: "me", Life: 90 * time.Minute}, "me=42.%s.; Path=/; Max-Age=5400; HttpOnly; SameSite=Lax"},
 	} {
 		t.Run(condition, func(t *testing.T) {
 			s := newSession(t, &personaltest.Service{}, tt.options)
@@ -194,14 +199,13 @@ func TestSession_Refresh(t *testing.T) {
 }
 
 func TestSession_SchemeMayChange(t *testing.T) {
-	scheme := personalweb.HTTP
 	s := newSession(t, &personaltest.Service{LogoutFunc: func(context.Context, personal.LogoutRequest) error { return nil }},
-		personalweb.SessionOptions{Scheme: func(*http.Request) personalweb.Scheme { return scheme }})
+		personalweb.SessionOptions{})
 	r := holding("POST", ann, 0)
 	if _, ok := s.Credentials(r); !ok {
 		t.Error("plain HTTP: got no credentials")
 	}
-	scheme = personalweb.HTTPS // another host of the domain can have set the cookie
+	r.TLS = &tls.ConnectionState{} // another host of the domain can have set the cookie
 	if _, ok := s.Credentials(r); ok {
 		t.Error("HTTPS: a cookie without the prefix was accepted")
 	}

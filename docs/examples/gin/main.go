@@ -37,7 +37,13 @@ func site(api *personalhttp.Handler) http.Handler {
 	router.Use(gin.Recovery())
 	members := router.Group("/", requireUser(api))
 	members.GET("/account", account)
-	return api.Front(api.WithCall(router)) // WithCall: requireUser's spans cannot see the status of the page
+	return inFront(api, router)
+}
+
+// inFront serves the API before the router, and gives all other requests their call: requireUser's
+// spans cannot see the status of the page.
+func inFront(api *personalhttp.Handler, router http.Handler) http.Handler {
+	return api.Front(api.WithCall(router))
 }
 
 // requireUser returns RequireUser as a middleware of gin.

@@ -6,7 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cms-personal/personal/shared/personalweb/ui"
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalweb"
 )
 
 // attempt is a sign-in that has begun. It belongs to one browser, by a cookie.
@@ -28,6 +29,7 @@ const (
 
 // attempts are kept in memory: on several nodes, a browser must stay at one.
 type attempts struct {
+	api *personalhttp.Handler
 	mu  sync.Mutex
 	all map[string]attempt
 }
@@ -51,7 +53,7 @@ func (s *attempts) put(w http.ResponseWriter, r *http.Request, a attempt) (store
 	if stored = len(s.all) < maxAttempts; stored {
 		s.all[key] = a
 		// Lax: the provider's page leads back here.
-		ui.SetCookie(w, r, http.Cookie{Name: attemptCookie, Value: key, MaxAge: int(attemptLifetime / time.Second)})
+		personalweb.SetCookie(s.api, w, r, http.Cookie{Name: attemptCookie, Value: key, MaxAge: int(attemptLifetime / time.Second)})
 	}
 	return stored
 }
@@ -60,7 +62,7 @@ func (s *attempts) put(w http.ResponseWriter, r *http.Request, a attempt) (store
 func (s *attempts) of(r *http.Request) (attempt, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a, ok := s.all[ui.CookieValue(r, attemptCookie)]
+	a, ok := s.all[personalweb.CookieValue(s.api, r, attemptCookie)]
 	return a, ok && time.Now().Before(a.expires)
 }
 
@@ -76,7 +78,7 @@ func (s *attempts) take(r *http.Request, state string) (attempt, bool) {
 
 // remove reports whether this call has removed the attempt.
 func (s *attempts) remove(r *http.Request) bool {
-	key := ui.CookieValue(r, attemptCookie)
+	key := personalweb.CookieValue(s.api, r, attemptCookie)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ok := s.all[key]
@@ -86,7 +88,7 @@ func (s *attempts) remove(r *http.Request) bool {
 
 // try counts a try of a registration; false if there were too many.
 func (s *attempts) try(r *http.Request) bool {
-	key := ui.CookieValue(r, attemptCookie)
+	key := personalweb.CookieValue(s.api, r, attemptCookie)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a, ok := s.all[key]

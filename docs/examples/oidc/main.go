@@ -78,11 +78,7 @@ func newSite(module *personalhost.Module, admission *personal.Admission, p provi
 	if err != nil {
 		return nil, err
 	}
-	single, err := newSignOn(module, account, admission, p)
-	if err != nil {
-		return nil, err
-	}
-	return site(module.API(), account, single), nil
+	return site(module.API(), account, newSignOn(module, account, admission, p)), nil
 }
 
 func site(api *personalhttp.Handler, account, single http.Handler) http.Handler {

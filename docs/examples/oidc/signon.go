@@ -42,15 +42,11 @@ type signOn struct {
 //go:embed signon.html
 var pages string
 
-func newSignOn(m personalpages.Module, account *personalpages.Pages, admission *personal.Admission, p provider) (http.Handler, error) {
+func newSignOn(m personalpages.Module, account *personalpages.Pages, admission *personal.Admission, p provider) http.Handler {
 	s := &signOn{
 		api: m.API(), service: m.Service(), administration: m.Administration(), account: account, admission: admission,
-		party: &relyingParty{provider: p}, attempts: attempts{all: map[string]attempt{}},
+		party: &relyingParty{provider: p}, attempts: attempts{api: m.API(), all: map[string]attempt{}},
 		pages: template.Must(template.New("").Parse(pages)),
-	}
-	guard, err := personalweb.Guard(s.problem)
-	if err != nil {
-		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+startPath, s.start)
@@ -61,7 +57,7 @@ func newSignOn(m personalpages.Module, account *personalpages.Pages, admission *
 	mux.HandleFunc("POST "+codePath, s.enterCode)
 	mux.Handle("GET "+linkPath, account.RequireUser(http.HandlerFunc(s.askForPassword)))
 	mux.Handle("POST "+linkPath, account.RequireUser(http.HandlerFunc(s.link)))
-	return account.WithCall(guard(mux)), nil
+	return account.WithCall(personalweb.Guard(m.API(), s.problem, attemptCookie)(mux))
 }
 
 // start leads to the provider.

@@ -138,29 +138,40 @@ func isForwarded(h http.Header) bool {
 	return false
 }
 
-// OverHTTPS reports whether the client's connection is encrypted: it is the request's
-// own TLS connection, or a trusted proxy sends X-Forwarded-Proto: https or the proto
+// OverHTTPS reports whether the client's connection is known to be encrypted: it is the
+// request's own TLS connection, or a trusted proxy sends X-Forwarded-Proto: https or the proto
 // parameter of Forwarded. Each of the two that is present must have exactly one value.
 func (c *Resolver) OverHTTPS(r *http.Request) bool {
-	if r.TLS != nil || !c.trusts(parseNode(r.RemoteAddr)) {
-		return r.TLS != nil
+	return r.TLS != nil || c.FromTrustedProxy(r) && sentScheme(r.Header) == "https"
+}
+
+// OverHTTP reports whether the client's connection is known not to be encrypted: a trusted proxy
+// sends http in these headers, or the request comes from neither a proxy nor this machine (see
+// [Resolver.FromLoopback]), without TLS. Any header of a proxy, or a Unix socket, shows that there
+// is one.
+func (c *Resolver) OverHTTP(r *http.Request) bool {
+	switch {
+	case r.TLS != nil || c.FromLoopback(r):
+		return false
+	case c.FromTrustedProxy(r):
+		return sentScheme(r.Header) == "http"
 	}
-	schemes := listValues(r.Header.Values("X-Forwarded-Proto"))
-	forwarded := forwardedValues(r.Header.Values(Forwarded), "proto")
+	return parseNode(r.RemoteAddr).IsValid() && !isForwarded(r.Header)
+}
+
+// sentScheme returns the scheme that a proxy sends, in lower case; "" if it sends none, several,
+// or two that differ.
+func sentScheme(h http.Header) string {
+	schemes := listValues(h.Values("X-Forwarded-Proto"))
+	forwarded := forwardedValues(h.Values(Forwarded), "proto")
 	if !slices.ContainsFunc(forwarded, func(scheme string) bool { return scheme != "" }) {
 		forwarded = nil // Forwarded without proto says nothing about the scheme
 	}
-	switch {
-	case len(schemes) == 0:
-		return isHTTPS(forwarded)
-	case len(forwarded) == 0:
-		return isHTTPS(schemes)
+	all := slices.Concat(schemes, forwarded)
+	if len(all) == 0 || len(schemes) > 1 || len(forwarded) > 1 || !strings.EqualFold(all[0], all[len(all)-1]) {
+		return ""
 	}
-	return isHTTPS(schemes) && isHTTPS(forwarded)
-}
-
-func isHTTPS(schemes []string) bool {
-	return len(schemes) == 1 && strings.EqualFold(schemes[0], "https")
+	return strings.ToLower(all[0])
 }
 
 // isPrivate reports whether a sender is in a private network. The zero Addr, of a

@@ -220,6 +220,48 @@ func TestOverHTTPS_TrustedProxiesOnly(t *testing.T) {
 	}
 }
 
+func TestOverHTTP_NeedsToBeKnown(t *testing.T) {
+	const proxy, stranger = "10.0.0.1:1234", "192.0.2.1:99"
+	for name, c := range map[string]struct {
+		remote  string
+		headers []string // pairs of name and value
+		want    bool
+	}{
+		"direct":                                   {stranger, nil, true},
+		"direct, in the local network":             {"192.168.1.7:99", nil, true},
+		"loopback":                                 {"127.0.0.1:99", nil, false},
+		"loopback, IPv6":                           {"[::1]:99", nil, false},
+		"Unix socket":                              {"@", nil, false},
+		"trusted proxy that sends http":            {proxy, []string{"X-Forwarded-Proto", "http"}, true},
+		"trusted proxy, Forwarded":                 {proxy, []string{"Forwarded", "for=192.0.2.7;proto=HTTP"}, true},
+		"trusted proxy, both say http":             {proxy, []string{"X-Forwarded-Proto", "http", "Forwarded", "proto=http"}, true},
+		"trusted proxy that sends https":           {proxy, []string{"X-Forwarded-Proto", "https"}, false},
+		"trusted proxy that sends nothing":         {proxy, nil, false},
+		"trusted proxy, the address alone":         {proxy, []string{"X-Forwarded-For", "192.0.2.7"}, false},
+		"trusted proxy, an empty scheme":           {proxy, []string{"X-Forwarded-Proto", ""}, false},
+		"trusted proxy, several schemes":           {proxy, []string{"X-Forwarded-Proto", "http, http"}, false},
+		"trusted proxy, both disagree":             {proxy, []string{"X-Forwarded-Proto", "http", "Forwarded", "proto=https"}, false},
+		"trusted proxy and a client on loopback":   {proxy, []string{"X-Forwarded-Proto", "http", "X-Forwarded-For", "127.0.0.1"}, false},
+		"untrusted proxy that sends http":          {stranger, []string{"X-Forwarded-Proto", "http"}, false},
+		"untrusted proxy that sends https":         {stranger, []string{"X-Forwarded-Proto", "https"}, false},
+		"untrusted proxy that sends only its name": {stranger, []string{"Via", "1.1 x"}, false},
+		"untrusted proxy on loopback":              {"127.0.0.1:99", []string{"X-Forwarded-For", "192.0.2.7"}, false},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = c.remote
+		for i := 0; i < len(c.headers); i += 2 {
+			r.Header.Set(c.headers[i], c.headers[i+1])
+		}
+		client := resolver(t, trusted, "", &bytes.Buffer{})
+		if got := client.OverHTTP(r); got != c.want {
+			t.Errorf("%s: got %t, want %t", name, got, c.want)
+		}
+		if r.TLS = (&tls.ConnectionState{}); client.OverHTTP(r) {
+			t.Errorf("%s, TLS connection: got true, want false", name)
+		}
+	}
+}
+
 // The hop that a proxy adds counts, whatever a client sends before it. On a line that
 // the client made unreadable the proxy itself counts.
 func FuzzForwarded(f *testing.F) {

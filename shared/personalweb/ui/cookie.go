@@ -6,18 +6,9 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalweb"
 )
-
-// SetCookie is [personalweb.SetCookie] with the scheme of the request, see [SchemeOf].
-func SetCookie(w http.ResponseWriter, r *http.Request, c http.Cookie) {
-	personalweb.SetCookie(w, r, SchemeOf(r), c)
-}
-
-// CookieValue is [personalweb.CookieValue] with the scheme of the request.
-func CookieValue(r *http.Request, name string) string {
-	return personalweb.CookieValue(r, SchemeOf(r), name)
-}
 
 const noticeCookie = "notice"
 
@@ -25,18 +16,18 @@ var noticeCode = regexp.MustCompile(`\A[a-z][a-z_]{0,40}\z`)
 
 // LeaveNotice makes the next page show what just succeeded. The code is kept in the
 // browser for up to a minute.
-func LeaveNotice(w http.ResponseWriter, r *http.Request, code string) {
-	SetCookie(w, r, http.Cookie{Name: noticeCookie, Value: code, MaxAge: 60})
+func (p *Pages) LeaveNotice(w http.ResponseWriter, r *http.Request, code string) {
+	personalweb.SetCookie(p.API, w, r, http.Cookie{Name: noticeCookie, Value: code, MaxAge: 60})
 }
 
-// TakeNotice returns and deletes the code of [LeaveNotice], empty if there is none.
+// TakeNotice returns and deletes the code of [Pages.LeaveNotice], empty if there is none.
 // Visitors can make up codes: use it only as a key of known texts.
-func TakeNotice(w http.ResponseWriter, r *http.Request) string {
-	code := CookieValue(r, noticeCookie)
+func (p *Pages) TakeNotice(w http.ResponseWriter, r *http.Request) string {
+	code := personalweb.CookieValue(p.API, r, noticeCookie)
 	if code == "" {
 		return ""
 	}
-	SetCookie(w, r, http.Cookie{Name: noticeCookie, MaxAge: -1})
+	personalweb.SetCookie(p.API, w, r, http.Cookie{Name: noticeCookie, MaxAge: -1})
 	if !noticeCode.MatchString(code) {
 		return ""
 	}
@@ -49,8 +40,13 @@ const languageCookie = "language"
 // instead of those that their browser requests.
 func (p *Pages) RememberedLanguage(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if chosen := CookieValue(r, languageCookie); slices.Contains(p.Locales, chosen) {
-			r = r.Clone(r.Context())
+		if chosen := personalweb.CookieValue(p.API, r, languageCookie); slices.Contains(p.Locales, chosen) {
+			ctx := r.Context()
+			if call := personal.CallFrom(ctx); call.RequestID != "" { // made by a handler in front
+				call.Locale, call.Languages = chosen, ""
+				ctx = personal.WithCall(ctx, call)
+			}
+			r = r.Clone(ctx)
 			r.Header.Set("Accept-Language", chosen)
 		}
 		next.ServeHTTP(w, r)
@@ -68,7 +64,7 @@ func (p *Pages) SwitchLanguage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if chosen := posted.Get("language"); slices.Contains(p.Locales, chosen) {
-		SetCookie(w, r, http.Cookie{Name: languageCookie, Value: chosen, MaxAge: 365 * 24 * 60 * 60})
+		personalweb.SetCookie(p.API, w, r, http.Cookie{Name: languageCookie, Value: chosen, MaxAge: 365 * 24 * 60 * 60})
 	}
 	Redirect(w, r, personalweb.LocalPath(posted.Get("next"), "/"))
 }

@@ -19,7 +19,7 @@ func TestTemplateLayout_PutsThePageIntoTheSitesBlocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := set()
+	o := set(t)
 	o.Layout, o.Style = layout, "/own.css"
 	o.SiteTexts = fstest.MapFS{"en.json": {Data: []byte(`{"hello":"Hello & welcome"}`)}}
 	pages, err := ui.New(o)
@@ -50,7 +50,7 @@ func TestTemplateLayout_PutsThePageIntoTheSitesBlocks(t *testing.T) {
 }
 
 func TestLayout_FailureIsAPlainError(t *testing.T) {
-	o := set()
+	o := set(t)
 	o.Layout = func(io.Writer, *http.Request, ui.Content) error { return io.ErrUnexpectedEOF }
 	pages, err := ui.New(o)
 	if err != nil {
@@ -80,7 +80,7 @@ func TestSiteTexts_AreChecked(t *testing.T) {
 		"no JSON":                            {files: map[string]string{"en.json": "{\n\"hello\": Hi}"}, want: "en.json: line 2, column 10"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := set()
+			o := set(t)
 			o.Locales = tt.locales
 			files := fstest.MapFS{}
 			for name, text := range tt.files {
@@ -96,7 +96,7 @@ func TestSiteTexts_AreChecked(t *testing.T) {
 }
 
 func TestSiteTemplates_AreChecked(t *testing.T) {
-	o := set()
+	o := set(t)
 	o.SiteTemplates = fstest.MapFS{"page.html": {Data: []byte(`{{define "main"}}{{t "none"}}{{end}}`)}}
 	if _, err := ui.New(o); err == nil || !strings.Contains(err.Error(), "page.html") || !strings.Contains(err.Error(), `"none"`) {
 		t.Errorf("got error %v, want the file and the text that does not exist", err)

@@ -62,8 +62,9 @@ type Options struct {
 	AssetPath    string // where assets are served; with a slash at both ends
 	LanguagePath string // where [Pages.SwitchLanguage] is served
 
-	Origins []string            // of the site itself, whose posts are accepted also where a proxy changes Host
-	Foreign func(*http.Request) // called for refused posts from pages of other origins; may be nil
+	API     *personalhttp.Handler // knows the site's origins, and who uses HTTPS
+	Cookies []string              // names of the cookies of these pages, see [personalweb.Guard]
+	Foreign func(*http.Request)   // called for refused posts from pages of other origins; may be nil
 
 	// Unrouted completes the error page of a path or method that has no route; may be nil.
 	Unrouted func(r *http.Request, problem *Problem)
@@ -101,15 +102,7 @@ func New(o Options) (*Pages, error) {
 		return nil, fmt.Errorf("pages: %w", err)
 	}
 	p := &Pages{Options: o, languages: map[string]translation{}, assets: assets}
-	reject := func(w http.ResponseWriter, r *http.Request, _ error) {
-		if o.Foreign != nil {
-			o.Foreign(r)
-		}
-		p.Problem(w, r, Problem{Status: http.StatusForbidden, Message: p.Text(r, "problem_origin")})
-	}
-	if p.guard, err = personalweb.Guard(reject, o.Origins...); err != nil {
-		return nil, fmt.Errorf("pages: %w", err)
-	}
+	p.guard = personalweb.Guard(o.API, p.reject, append(slices.Clone(o.Cookies), noticeCookie)...)
 	for _, locale := range o.Locales {
 		templates, err := p.listPages(locale, texts)
 		if err != nil {
@@ -121,6 +114,18 @@ func New(o Options) (*Pages, error) {
 		return nil, fmt.Errorf("pages: %w", err)
 	}
 	return p, nil
+}
+
+// reject responds to what the guard refuses.
+func (p *Pages) reject(w http.ResponseWriter, r *http.Request, err error) {
+	x := p.API.Explain(r, err)
+	if x.Code == personal.CodeCrossOrigin {
+		x.Message = p.Text(r, "problem_origin")
+		if p.Foreign != nil {
+			p.Foreign(r)
+		}
+	}
+	p.Problem(w, r, Problem{Status: x.Status, Message: x.Message})
 }
 
 // checkSiteTemplates parses the site's templates, which no test of ours has seen.
@@ -212,18 +217,10 @@ type Link struct {
 	Post bool // a button that posts, for actions that change something
 }
 
-// Prepared gives requests what pages need: their [personal.Call], in the visitor's language, and
-// the scheme of their cookies. Requests that have a call already, by a handler in front, are
-// passed on.
-func (p *Pages) Prepared(api *personalhttp.Handler, next http.Handler) http.Handler {
-	prepared := BehindProxy(api.OverHTTPS, p.RememberedLanguage(api.WithCall(next)))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if personal.CallFrom(r.Context()).RequestID != "" {
-			next.ServeHTTP(w, r)
-			return
-		}
-		prepared.ServeHTTP(w, r)
-	})
+// Prepared gives requests what pages need: their [personal.Call], in the visitor's language. A
+// call that a handler in front has made is kept.
+func (p *Pages) Prepared(next http.Handler) http.Handler {
+	return p.RememberedLanguage(p.API.WithCall(next))
 }
 
 // Has reports whether there is a page of this name.

@@ -18,26 +18,40 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/personaladmin/texts"
+	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
 // set returns the options of a set with one page, which shows a form.
-func set() ui.Options {
+func set(t *testing.T) ui.Options {
+	t.Helper()
 	return ui.Options{
 		Templates: fstest.MapFS{"page.html": {Data: []byte(
 			`{{define "title"}}{{t "hello"}}{{end}}{{define "main"}}{{template "form" .}}{{end}}` +
 				`{{define "part"}}<b>{{.}}</b>{{end}}`)}},
 		Texts:     fstest.MapFS{"en.json": {Data: []byte(`{"hello":"Hello"}`)}, "ru.json": {Data: []byte(`{"hello":"Привет"}`)}},
 		AssetPath: "/assets/",
-		Origins:   []string{"https://www.example.com"},
+		API:       newAPI(t),
 		Log:       slog.New(slog.DiscardHandler),
 	}
 }
 
+func newAPI(t *testing.T) *personalhttp.Handler {
+	t.Helper()
+	api, err := personalhttp.New(&personaltest.Service{}, personalhttp.Options{
+		Origins: []string{"https://www.example.com"}, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api
+}
+
 func newPages(t *testing.T) *ui.Pages {
 	t.Helper()
-	p, err := ui.New(set())
+	p, err := ui.New(set(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +120,7 @@ func TestPages_RefuseMissingParts(t *testing.T) {
 		},
 		"the kind of an asset": func(o *ui.Options) { o.Assets = fstest.MapFS{"a.exe": {}} },
 	} {
-		o := set()
+		o := set(t)
 		change(&o)
 		p, err := ui.New(o)
 		if err == nil {
@@ -130,7 +144,7 @@ func TestPages_OwnSetsAreValid(t *testing.T) {
 			return os.DirFS(filepath.Join(root, name, part))
 		}
 		p, err := ui.New(ui.Options{
-			Templates: folder("templates"), Texts: folder("texts"), Assets: folder("assets"), AssetPath: "/", Log: slog.New(slog.DiscardHandler),
+			Templates: folder("templates"), Texts: folder("texts"), Assets: folder("assets"), AssetPath: "/", API: newAPI(t), Log: slog.New(slog.DiscardHandler),
 		})
 		if err == nil {
 			err = p.Check()
@@ -307,101 +321,51 @@ func TestLanguage_IsRemembered(t *testing.T) {
 	}
 }
 
-func TestCookies_SecureWithHostPrefixOverHTTPS(t *testing.T) {
-	pages := newPages(t)
-	give := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ui.SetCookie(w, r, http.Cookie{Name: "a", Value: "new", MaxAge: 5})
-		ui.SetCookie(w, r, http.Cookie{Name: "b", MaxAge: -1, SameSite: http.SameSiteStrictMode})
-		ui.LeaveNotice(w, r, "profile")
-		pages.SwitchLanguage(w, r)
-	})
-	for name, tt := range map[string]struct {
-		handler        http.Handler
-		url            string
-		prefix, secure string
-	}{
-		"plain HTTP":                {give, "http://site.example/", "", ""},
-		"TLS":                       {give, "https://site.example/", "__Host-", "; Secure"},
-		"TLS terminates at a proxy": {ui.BehindHTTPS(give), "http://site.example/", "__Host-", "; Secure"},
-		"a proxy sends https":       {ui.BehindProxy(says(true), give), "http://site.example/", "__Host-", "; Secure"},
-		"a proxy sends http":        {ui.BehindProxy(says(false), give), "http://site.example/", "", ""},
-	} {
-		r := httptest.NewRequest("POST", tt.url, strings.NewReader("language=ru"))
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+func TestPrepared_RememberedLanguageAlsoBehindACall(t *testing.T) {
+	pages, api := newPages(t), newAPI(t)
+	var call personal.Call
+	page := pages.Prepared(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { call = personal.CallFrom(r.Context()) }))
+	for name, handler := range map[string]http.Handler{"alone": page, "behind a call": api.WithCall(page)} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Cookie", "language=ru")
+		r.Header.Set("Accept-Language", "de, en")
 		w := httptest.NewRecorder()
-		tt.handler.ServeHTTP(w, r)
-		want := []string{
-			tt.prefix + "a=new; Path=/; Max-Age=5; HttpOnly" + tt.secure + "; SameSite=Lax",
-			tt.prefix + "b=; Path=/; Max-Age=0; HttpOnly" + tt.secure + "; SameSite=Strict",
-			tt.prefix + "notice=profile; Path=/; Max-Age=60; HttpOnly" + tt.secure + "; SameSite=Lax",
-			tt.prefix + "language=ru; Path=/; Max-Age=31536000; HttpOnly" + tt.secure + "; SameSite=Lax",
-		}
-		if diff := cmp.Diff(want, w.Header().Values("Set-Cookie")); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+		handler.ServeHTTP(w, r)
+		if call.Locale != "ru" || call.Languages != "" || call.RequestID != w.Header().Get("X-Request-Id") {
+			t.Errorf("%s: got %+v, want one call, in Russian", name, call)
 		}
 	}
 }
 
-// says returns a function that gives the same result for every request.
-func says(https bool) func(*http.Request) bool {
-	return func(*http.Request) bool { return https }
-}
-
-func TestCookies_SchemeMayChange(t *testing.T) {
-	const own, plain = "__Host-a=own", "a=plain"
-	var got string
-	read := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		got = ui.CookieValue(r, "a")
-		ui.SetCookie(w, r, http.Cookie{Name: "a", Value: "new", MaxAge: 5})
-	})
-	const (
-		secure   = "__Host-a=new; Path=/; Max-Age=5; HttpOnly; Secure; SameSite=Lax"
-		bare     = "a=new; Path=/; Max-Age=5; HttpOnly; SameSite=Lax"
-		noSecure = "__Host-a=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Lax"
-		noBare   = "a=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"
-	)
-	for name, tt := range map[string]struct {
-		handler http.Handler
-		sent    string
-		value   string
-		set     []string
-	}{
-		"detected HTTPS, both":         {ui.BehindProxy(says(true), read), plain + "; " + own, "own", []string{secure, noBare}},
-		"detected HTTPS, plain":        {ui.BehindProxy(says(true), read), plain, "", []string{secure, noBare}},
-		"detected HTTPS, prefixed":     {ui.BehindProxy(says(true), read), own, "own", []string{secure}},
-		"no longer detected, both":     {ui.BehindProxy(says(false), read), plain + "; " + own, "own", []string{bare, noSecure}},
-		"no longer detected, prefixed": {ui.BehindProxy(says(false), read), own, "own", []string{bare, noSecure}},
-		"no longer detected, plain":    {ui.BehindProxy(says(false), read), plain, "plain", []string{bare}},
-		"always HTTPS, both":           {ui.BehindHTTPS(read), plain + "; " + own, "own", []string{secure}},
-		"always HTTPS, plain":          {ui.BehindHTTPS(read), plain, "", []string{secure}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := httptest.NewRequest("GET", "http://site.example/", nil)
-			r.Header.Set("Cookie", tt.sent)
-			w := httptest.NewRecorder()
-			tt.handler.ServeHTTP(w, r)
-			if got != tt.value {
-				t.Errorf("got value %q, want %q", got, tt.value)
-			}
-			if diff := cmp.Diff(tt.set, w.Header().Values("Set-Cookie")); diff != "" {
-				t.Errorf("Set-Cookie (-want +got):\n%s", diff)
-			}
-		})
+func TestPages_OwnCookiesAreSecureOverHTTPS(t *testing.T) {
+	pages := newPages(t)
+	r := httptest.NewRequest("POST", "https://site.example/", strings.NewReader("language=ru"))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	pages.LeaveNotice(w, r, "profile")
+	pages.SwitchLanguage(w, r)
+	want := []string{
+		"__Host-notice=profile; Path=/; Max-Age=60; HttpOnly; Secure; SameSite=Lax",
+		"__Host-language=ru; Path=/; Max-Age=31536000; HttpOnly; Secure; SameSite=Lax",
+	}
+	if diff := cmp.Diff(want, w.Header().Values("Set-Cookie")); diff != "" {
+		t.Errorf("Set-Cookie (-want +got):\n%s", diff)
 	}
 }
 
 func TestNotice_IsShownOnce(t *testing.T) {
 	w := httptest.NewRecorder()
-	ui.LeaveNotice(w, httptest.NewRequest("POST", "/", nil), "profile")
+	pages := newPages(t)
+	pages.LeaveNotice(w, httptest.NewRequest("POST", "/", nil), "profile")
 	r := httptest.NewRequest("GET", "/", nil)
 	r.AddCookie(w.Result().Cookies()[0])
 	w = httptest.NewRecorder()
-	if got := ui.TakeNotice(w, r); got != "profile" || w.Result().Cookies()[0].MaxAge >= 0 {
+	if got := pages.TakeNotice(w, r); got != "profile" || w.Result().Cookies()[0].MaxAge >= 0 {
 		t.Errorf("got %q, %v, want profile and a deleted cookie", got, w.Result().Cookies())
 	}
 	r = httptest.NewRequest("GET", "/", nil)
 	r.AddCookie(&http.Cookie{Name: "notice", Value: "Made-Up"})
-	if got := ui.TakeNotice(httptest.NewRecorder(), r); got != "" {
+	if got := pages.TakeNotice(httptest.NewRecorder(), r); got != "" {
 		t.Errorf("got %q, want none", got)
 	}
 }

@@ -81,7 +81,7 @@ func (p *Pages) renderList(w http.ResponseWriter, r *http.Request, status int, m
 		body.Removed = last
 	}
 	page := ui.Page{Live: fill.Refresh}
-	switch key := ui.TakeNotice(w, r); key {
+	switch key := p.site.TakeNotice(w, r); key {
 	case noticeSaved, noticeFilling, "fields_removed", "fields_put_back":
 		page.Notice = p.site.Text(r, key)
 	case noticeNotFilling:

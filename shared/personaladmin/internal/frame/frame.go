@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
@@ -29,7 +28,6 @@ const Path = "/admin"
 // Options configure [New].
 type Options struct {
 	Pages    *ui.Pages
-	API      *personalhttp.Handler                // explains errors of the plugin and chooses labels
 	Guard    func(*http.Request) (string, error)  // returns the administrator's name
 	Refused  func(r *http.Request, reason string) // is told of refused requests, for the log
 	Refuse   http.Handler                         // responds to them
@@ -50,7 +48,6 @@ type Section interface {
 // Site is what all admin pages share.
 type Site struct {
 	*ui.Pages
-	API *personalhttp.Handler
 	Log *slog.Logger
 
 	options Options
@@ -61,7 +58,7 @@ type Site struct {
 
 // New returns a site with the routes of the sections. Its front page leads to the first one.
 func New(o Options) *Site {
-	s := &Site{Pages: o.Pages, API: o.API, Log: o.Log, options: o, kept: newKept(), mux: http.NewServeMux()}
+	s := &Site{Pages: o.Pages, Log: o.Log, options: o, kept: newKept(), mux: http.NewServeMux()}
 	front := func(w http.ResponseWriter, r *http.Request) error {
 		return s.Redirect(w, r, Path+"/"+o.Sections[0].Name(), "")
 	}
@@ -245,7 +242,7 @@ func (s *Site) Render(w http.ResponseWriter, r *http.Request, status int, name s
 // can end with it.
 func (s *Site) Redirect(w http.ResponseWriter, r *http.Request, path, notice string) error {
 	if notice != "" {
-		ui.LeaveNotice(w, r, notice)
+		s.LeaveNotice(w, r, notice)
 	}
 	ui.Redirect(w, r, path)
 	return nil
@@ -254,7 +251,7 @@ func (s *Site) Redirect(w http.ResponseWriter, r *http.Request, path, notice str
 // Notice returns the text of the notice that [Site.Redirect] has left, empty unless
 // its key is one of these: browsers can send any key.
 func (s *Site) Notice(w http.ResponseWriter, r *http.Request, keys ...string) string {
-	if key := ui.TakeNotice(w, r); slices.Contains(keys, key) {
+	if key := s.TakeNotice(w, r); slices.Contains(keys, key) {
 		return s.Text(r, key)
 	}
 	return ""

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/personalweb/ui"
+	"github.com/cms-personal/personal/shared/personalweb"
 )
 
+// KeptCookie is the cookie of [Site.Keep].
+const KeptCookie = "admin_kept"
+
 const (
-	keptCookie = "admin_kept"
-	keptFor    = 12 * time.Hour
-	maxKept    = 256 // values; at the bound, the oldest one makes room
+	keptFor = 12 * time.Hour
+	maxKept = 256 // values; at the bound, the oldest one makes room
 )
 
 // kept holds what administrators have just done, in memory, by the digest of a random token
@@ -65,15 +67,15 @@ func (k *kept) put(token, administrator string, value any) {
 // Keep stores a value for the request's administrator in this browser, in place of the
 // previous one: what they have just done, for [Site.Kept]. A restart of the host forgets it.
 func (s *Site) Keep(w http.ResponseWriter, r *http.Request, value any) {
-	token := ui.CookieValue(r, keptCookie)
+	token := personalweb.CookieValue(s.API, r, KeptCookie)
 	if administrator := personal.CallFrom(r.Context()).Administrator; token == "" || s.kept.get(token, administrator) == nil {
 		token = rand.Text() // never one that someone else has chosen
 	}
-	ui.SetCookie(w, r, http.Cookie{Name: keptCookie, Value: token, MaxAge: int(keptFor.Seconds()), SameSite: http.SameSiteStrictMode})
+	personalweb.SetCookie(s.API, w, r, http.Cookie{Name: KeptCookie, Value: token, MaxAge: int(keptFor.Seconds()), SameSite: http.SameSiteStrictMode})
 	s.kept.put(token, personal.CallFrom(r.Context()).Administrator, value)
 }
 
 // Kept returns what [Site.Keep] has stored last, nil if nothing. Callers must not change it.
 func (s *Site) Kept(r *http.Request) any {
-	return s.kept.get(ui.CookieValue(r, keptCookie), personal.CallFrom(r.Context()).Administrator)
+	return s.kept.get(personalweb.CookieValue(s.API, r, KeptCookie), personal.CallFrom(r.Context()).Administrator)
 }

@@ -146,7 +146,7 @@ func (p *Pages) reason(r *http.Request, err error) string {
 	return ""
 }
 
-// Keys of notices that [ui.LeaveNotice] carries, besides those of texts.
+// Keys of notices that [ui.Pages.LeaveNotice] carries, besides those of texts.
 const outcomeNotice = "users_outcome" // that of the last action
 
 // change returns the handler of an action's button on the page of a user.
@@ -200,7 +200,7 @@ type report struct {
 // texts that the page may show; each of bad says that nothing was done.
 func (p *Pages) page(w http.ResponseWriter, r *http.Request, body any, keys, bad []string) ui.Page {
 	page := ui.Page{Body: body}
-	key := ui.TakeNotice(w, r)
+	key := p.site.TakeNotice(w, r)
 	o, ok := p.site.Kept(r).(*outcome)
 	switch {
 	case key == outcomeNotice && ok:

@@ -109,7 +109,8 @@ type Administration interface {
 	// Codes: validation_failed, not_found.
 	LiftLimits(ctx context.Context, r LiftLimitsRequest) error
 
-	// RehearseFields counts the users whose user fields would violate the given fields. It
+	// RehearseFields counts the users whose user fields would violate the given fields, and
+	// those who keep a value of a field that these make read-only. It
 	// changes nothing, and stops after 10 seconds. Codes: validation_failed, with the field
 	// error invalid_format of fields, if the fields are invalid.
 	RehearseFields(ctx context.Context, fields []Field) (FieldsRehearsal, error)
@@ -385,6 +386,7 @@ type FieldsRehearsal struct {
 	Violations int64             `json:"violations"` // of those, users who lack a required value or have one that is refused
 	Fillable   int64             `json:"fillable"`   // of those, users who would violate nothing after the defaults were filled in
 	Complete   bool              `json:"-"`          // all users were checked; false: there are at least so many
+	Kept       map[string]int64  `json:"-"`          // users who have a value of a field that becomes read-only, by its name: they may have typed it
 	Examples   []FieldsViolation `json:"examples"`   // up to MaxRehearsalExamples
 }
 

@@ -1473,6 +1473,7 @@ func (c *converters) rehearsalFromPB(source *v1.RehearseFieldsResponse) personal
 		personalFieldsRehearsal.Violations = (*source).Violations
 		personalFieldsRehearsal.Fillable = (*source).Fillable
 		personalFieldsRehearsal.Complete = (*source).Complete
+		personalFieldsRehearsal.Kept = (*source).Kept
 		if (*source).Examples != nil {
 			personalFieldsRehearsal.Examples = make([]personal.FieldsViolation, len((*source).Examples))
 			for i := 0; i < len((*source).Examples); i++ {
@@ -1494,6 +1495,7 @@ func (c *converters) rehearsalToPB(source personal.FieldsRehearsal) *v1.Rehearse
 			personalv1RehearseFieldsResponse.Examples[i] = c.personalFieldsViolationToPPersonalv1FieldsViolation(source.Examples[i])
 		}
 	}
+	personalv1RehearseFieldsResponse.Kept = source.Kept
 	return &personalv1RehearseFieldsResponse
 }
 func (c *converters) rehearsedFromPB(source *v1.RehearseResponse) Rehearsal {

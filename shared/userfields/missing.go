@@ -2,6 +2,7 @@ package userfields
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -134,4 +135,18 @@ func (f *field) checkItem(text string) personal.FieldErrorCode {
 		return code
 	}
 	return f.checkRules(text)
+}
+
+// BecomeReadOnly returns the names of the fields that a new schema makes read-only, and that
+// visitors see. They keep what is stored, which users may have typed: also values of before a
+// field was hidden, or removed.
+func BecomeReadOnly(before, after []personal.Field) (names []string) {
+	shown := func(f personal.Field) bool { return f.ReadOnly && !f.Hidden }
+	for _, f := range after {
+		same := func(b personal.Field) bool { return b.Name == f.Name && shown(b) }
+		if shown(f) && !slices.ContainsFunc(before, same) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }

@@ -1,6 +1,7 @@
 package userfields
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -149,4 +150,18 @@ func BecomeReadOnly(before, after []personal.Field) (names []string) {
 		}
 	}
 	return names
+}
+
+// CheckReadOnly returns an error unless a field is in the profiles of users and only administrators
+// set it. The fields must be valid: invalid ones are not in force.
+func CheckReadOnly(fields []personal.Field, name string) error {
+	if _, err := Compile(fields); err != nil {
+		return err
+	}
+	for _, f := range fields {
+		if f.Name == name && f.ReadOnly && !f.Hidden {
+			return nil
+		}
+	}
+	return fmt.Errorf("the user field %s must be read_only and not hidden: otherwise users could set it themselves", name)
 }

@@ -1733,6 +1733,7 @@ func (c *converters) setEmailToPB(source personal.SetEmailRequest) *v1.SetEmailR
 func (c *converters) signInFromPB(source *v1.SignInRequest) personal.SignInRequest {
 	var personalSignInRequest personal.SignInRequest
 	if source != nil {
+		personalSignInRequest.Identity = c.identityFromPB((*source).Identity)
 		personalSignInRequest.UserID = (*source).UserId
 		personalSignInRequest.Method = (*source).Method
 		personalSignInRequest.Code = (*source).Code
@@ -1748,6 +1749,7 @@ func (c *converters) signInToPB(source personal.SignInRequest) *v1.SignInRequest
 	personalv1SignInRequest.Code = source.Code
 	personalv1SignInRequest.SecondFactorDone = source.SecondFactorDone
 	personalv1SignInRequest.AuthenticatedAt = timeToPB(source.AuthenticatedAt)
+	personalv1SignInRequest.Identity = c.identityToPB(source.Identity)
 	return &personalv1SignInRequest
 }
 func (c *converters) signedInByPasskeyFromPB(source *v1.AuthorizePasskeyResponse) personal.SignedIn {

@@ -2508,8 +2508,9 @@ func (x *FieldsFillResponse) GetEnded() *timestamppb.Timestamp {
 
 // SignInRequest names a user whom the host has authenticated.
 type SignInRequest struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	UserId int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 0 with an identity.
+	UserId int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// How: up to 32 characters of a to z, 0 to 9 and _.
 	Method string `protobuf:"bytes,2,opt,name=method,proto3" json:"method,omitempty"`
 	// Of the second factor; empty if none was sent.
@@ -2518,8 +2519,10 @@ type SignInRequest struct {
 	SecondFactorDone bool `protobuf:"varint,4,opt,name=second_factor_done,json=secondFactorDone,proto3" json:"second_factor_done,omitempty"`
 	// When the host has authenticated the user; absent if unknown.
 	AuthenticatedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=authenticated_at,json=authenticatedAt,proto3" json:"authenticated_at,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The identity whose account signs in.
+	Identity      *Identity `protobuf:"bytes,6,opt,name=identity,proto3" json:"identity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SignInRequest) Reset() {
@@ -2583,6 +2586,13 @@ func (x *SignInRequest) GetSecondFactorDone() bool {
 func (x *SignInRequest) GetAuthenticatedAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.AuthenticatedAt
+	}
+	return nil
+}
+
+func (x *SignInRequest) GetIdentity() *Identity {
+	if x != nil {
+		return x.Identity
 	}
 	return nil
 }
@@ -3129,13 +3139,14 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x05total\x18\x04 \x01(\x03R\x05total\x12\x16\n" +
 	"\x06filled\x18\x05 \x01(\x03R\x06filled\x124\n" +
 	"\astarted\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x120\n" +
-	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\"\xc9\x01\n" +
+	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\"\xfc\x01\n" +
 	"\rSignInRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x16\n" +
 	"\x06method\x18\x02 \x01(\tR\x06method\x12\x12\n" +
 	"\x04code\x18\x03 \x01(\tR\x04code\x12,\n" +
 	"\x12second_factor_done\x18\x04 \x01(\bR\x10secondFactorDone\x12E\n" +
-	"\x10authenticated_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x0fauthenticatedAt\"\xa6\x01\n" +
+	"\x10authenticated_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x0fauthenticatedAt\x121\n" +
+	"\bidentity\x18\x06 \x01(\v2\x15.personal.v1.IdentityR\bidentity\"\xa6\x01\n" +
 	"\x0eSignInResponse\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12.\n" +
 	"\aprofile\x18\x02 \x01(\v2\x14.personal.v1.ProfileR\aprofile\x12(\n" +
@@ -3267,10 +3278,10 @@ var file_personal_v1_administration_proto_goTypes = []any{
 	(*Session)(nil),                    // 61: personal.v1.Session
 	(*Event)(nil),                      // 62: personal.v1.Event
 	(*Field)(nil),                      // 63: personal.v1.Field
-	(*Credentials)(nil),                // 64: personal.v1.Credentials
-	(*Profile)(nil),                    // 65: personal.v1.Profile
-	(*Proof)(nil),                      // 66: personal.v1.Proof
-	(*Identity)(nil),                   // 67: personal.v1.Identity
+	(*Identity)(nil),                   // 64: personal.v1.Identity
+	(*Credentials)(nil),                // 65: personal.v1.Credentials
+	(*Profile)(nil),                    // 66: personal.v1.Profile
+	(*Proof)(nil),                      // 67: personal.v1.Proof
 	(*Input)(nil),                      // 68: personal.v1.Input
 }
 var file_personal_v1_administration_proto_depIdxs = []int32{
@@ -3306,70 +3317,71 @@ var file_personal_v1_administration_proto_depIdxs = []int32{
 	57, // 29: personal.v1.FieldsFillResponse.started:type_name -> google.protobuf.Timestamp
 	57, // 30: personal.v1.FieldsFillResponse.ended:type_name -> google.protobuf.Timestamp
 	57, // 31: personal.v1.SignInRequest.authenticated_at:type_name -> google.protobuf.Timestamp
-	64, // 32: personal.v1.SignInResponse.credentials:type_name -> personal.v1.Credentials
-	65, // 33: personal.v1.SignInResponse.profile:type_name -> personal.v1.Profile
-	66, // 34: personal.v1.SignInResponse.proof:type_name -> personal.v1.Proof
-	67, // 35: personal.v1.LinkIdentityRequest.identity:type_name -> personal.v1.Identity
-	64, // 36: personal.v1.LinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
-	67, // 37: personal.v1.FindIdentityRequest.identity:type_name -> personal.v1.Identity
-	67, // 38: personal.v1.UnlinkIdentityRequest.identity:type_name -> personal.v1.Identity
-	64, // 39: personal.v1.UnlinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
-	0,  // 40: personal.v1.UsersResponse.UsersEntry.value:type_name -> personal.v1.User
-	68, // 41: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	68, // 42: personal.v1.CreateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	1,  // 43: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
-	3,  // 44: personal.v1.AdministrationService.Users:input_type -> personal.v1.UsersRequest
-	5,  // 45: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
-	7,  // 46: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
-	9,  // 47: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
-	11, // 48: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
-	13, // 49: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
-	15, // 50: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
-	17, // 51: personal.v1.AdministrationService.RevokeUserSession:input_type -> personal.v1.RevokeUserSessionRequest
-	19, // 52: personal.v1.AdministrationService.RevokeUserSessions:input_type -> personal.v1.RevokeUserSessionsRequest
-	21, // 53: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
-	23, // 54: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
-	26, // 55: personal.v1.AdministrationService.RemoveTwoFactor:input_type -> personal.v1.RemoveTwoFactorRequest
-	28, // 56: personal.v1.AdministrationService.RemovePasskeys:input_type -> personal.v1.RemovePasskeysRequest
-	30, // 57: personal.v1.AdministrationService.CreateUser:input_type -> personal.v1.CreateUserRequest
-	32, // 58: personal.v1.AdministrationService.Explain:input_type -> personal.v1.ExplainRequest
-	35, // 59: personal.v1.AdministrationService.LiftLimits:input_type -> personal.v1.LiftLimitsRequest
-	37, // 60: personal.v1.AdministrationService.RehearseFields:input_type -> personal.v1.RehearseFieldsRequest
-	40, // 61: personal.v1.AdministrationService.FillFields:input_type -> personal.v1.FillFieldsRequest
-	42, // 62: personal.v1.AdministrationService.FieldsFill:input_type -> personal.v1.FieldsFillRequest
-	44, // 63: personal.v1.AdministrationService.SignIn:input_type -> personal.v1.SignInRequest
-	46, // 64: personal.v1.AdministrationService.LinkIdentity:input_type -> personal.v1.LinkIdentityRequest
-	48, // 65: personal.v1.AdministrationService.FindIdentity:input_type -> personal.v1.FindIdentityRequest
-	50, // 66: personal.v1.AdministrationService.UnlinkIdentity:input_type -> personal.v1.UnlinkIdentityRequest
-	2,  // 67: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
-	4,  // 68: personal.v1.AdministrationService.Users:output_type -> personal.v1.UsersResponse
-	6,  // 69: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
-	8,  // 70: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
-	10, // 71: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
-	12, // 72: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
-	14, // 73: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
-	16, // 74: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
-	18, // 75: personal.v1.AdministrationService.RevokeUserSession:output_type -> personal.v1.RevokeUserSessionResponse
-	20, // 76: personal.v1.AdministrationService.RevokeUserSessions:output_type -> personal.v1.RevokeUserSessionsResponse
-	22, // 77: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
-	24, // 78: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
-	27, // 79: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
-	29, // 80: personal.v1.AdministrationService.RemovePasskeys:output_type -> personal.v1.RemovePasskeysResponse
-	31, // 81: personal.v1.AdministrationService.CreateUser:output_type -> personal.v1.CreateUserResponse
-	33, // 82: personal.v1.AdministrationService.Explain:output_type -> personal.v1.ExplainResponse
-	36, // 83: personal.v1.AdministrationService.LiftLimits:output_type -> personal.v1.LiftLimitsResponse
-	38, // 84: personal.v1.AdministrationService.RehearseFields:output_type -> personal.v1.RehearseFieldsResponse
-	41, // 85: personal.v1.AdministrationService.FillFields:output_type -> personal.v1.FillFieldsResponse
-	43, // 86: personal.v1.AdministrationService.FieldsFill:output_type -> personal.v1.FieldsFillResponse
-	45, // 87: personal.v1.AdministrationService.SignIn:output_type -> personal.v1.SignInResponse
-	47, // 88: personal.v1.AdministrationService.LinkIdentity:output_type -> personal.v1.LinkIdentityResponse
-	49, // 89: personal.v1.AdministrationService.FindIdentity:output_type -> personal.v1.FindIdentityResponse
-	51, // 90: personal.v1.AdministrationService.UnlinkIdentity:output_type -> personal.v1.UnlinkIdentityResponse
-	67, // [67:91] is the sub-list for method output_type
-	43, // [43:67] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	64, // 32: personal.v1.SignInRequest.identity:type_name -> personal.v1.Identity
+	65, // 33: personal.v1.SignInResponse.credentials:type_name -> personal.v1.Credentials
+	66, // 34: personal.v1.SignInResponse.profile:type_name -> personal.v1.Profile
+	67, // 35: personal.v1.SignInResponse.proof:type_name -> personal.v1.Proof
+	64, // 36: personal.v1.LinkIdentityRequest.identity:type_name -> personal.v1.Identity
+	65, // 37: personal.v1.LinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
+	64, // 38: personal.v1.FindIdentityRequest.identity:type_name -> personal.v1.Identity
+	64, // 39: personal.v1.UnlinkIdentityRequest.identity:type_name -> personal.v1.Identity
+	65, // 40: personal.v1.UnlinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
+	0,  // 41: personal.v1.UsersResponse.UsersEntry.value:type_name -> personal.v1.User
+	68, // 42: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	68, // 43: personal.v1.CreateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	1,  // 44: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
+	3,  // 45: personal.v1.AdministrationService.Users:input_type -> personal.v1.UsersRequest
+	5,  // 46: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
+	7,  // 47: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
+	9,  // 48: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
+	11, // 49: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
+	13, // 50: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
+	15, // 51: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
+	17, // 52: personal.v1.AdministrationService.RevokeUserSession:input_type -> personal.v1.RevokeUserSessionRequest
+	19, // 53: personal.v1.AdministrationService.RevokeUserSessions:input_type -> personal.v1.RevokeUserSessionsRequest
+	21, // 54: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
+	23, // 55: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
+	26, // 56: personal.v1.AdministrationService.RemoveTwoFactor:input_type -> personal.v1.RemoveTwoFactorRequest
+	28, // 57: personal.v1.AdministrationService.RemovePasskeys:input_type -> personal.v1.RemovePasskeysRequest
+	30, // 58: personal.v1.AdministrationService.CreateUser:input_type -> personal.v1.CreateUserRequest
+	32, // 59: personal.v1.AdministrationService.Explain:input_type -> personal.v1.ExplainRequest
+	35, // 60: personal.v1.AdministrationService.LiftLimits:input_type -> personal.v1.LiftLimitsRequest
+	37, // 61: personal.v1.AdministrationService.RehearseFields:input_type -> personal.v1.RehearseFieldsRequest
+	40, // 62: personal.v1.AdministrationService.FillFields:input_type -> personal.v1.FillFieldsRequest
+	42, // 63: personal.v1.AdministrationService.FieldsFill:input_type -> personal.v1.FieldsFillRequest
+	44, // 64: personal.v1.AdministrationService.SignIn:input_type -> personal.v1.SignInRequest
+	46, // 65: personal.v1.AdministrationService.LinkIdentity:input_type -> personal.v1.LinkIdentityRequest
+	48, // 66: personal.v1.AdministrationService.FindIdentity:input_type -> personal.v1.FindIdentityRequest
+	50, // 67: personal.v1.AdministrationService.UnlinkIdentity:input_type -> personal.v1.UnlinkIdentityRequest
+	2,  // 68: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
+	4,  // 69: personal.v1.AdministrationService.Users:output_type -> personal.v1.UsersResponse
+	6,  // 70: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
+	8,  // 71: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
+	10, // 72: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
+	12, // 73: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
+	14, // 74: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
+	16, // 75: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
+	18, // 76: personal.v1.AdministrationService.RevokeUserSession:output_type -> personal.v1.RevokeUserSessionResponse
+	20, // 77: personal.v1.AdministrationService.RevokeUserSessions:output_type -> personal.v1.RevokeUserSessionsResponse
+	22, // 78: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
+	24, // 79: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
+	27, // 80: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
+	29, // 81: personal.v1.AdministrationService.RemovePasskeys:output_type -> personal.v1.RemovePasskeysResponse
+	31, // 82: personal.v1.AdministrationService.CreateUser:output_type -> personal.v1.CreateUserResponse
+	33, // 83: personal.v1.AdministrationService.Explain:output_type -> personal.v1.ExplainResponse
+	36, // 84: personal.v1.AdministrationService.LiftLimits:output_type -> personal.v1.LiftLimitsResponse
+	38, // 85: personal.v1.AdministrationService.RehearseFields:output_type -> personal.v1.RehearseFieldsResponse
+	41, // 86: personal.v1.AdministrationService.FillFields:output_type -> personal.v1.FillFieldsResponse
+	43, // 87: personal.v1.AdministrationService.FieldsFill:output_type -> personal.v1.FieldsFillResponse
+	45, // 88: personal.v1.AdministrationService.SignIn:output_type -> personal.v1.SignInResponse
+	47, // 89: personal.v1.AdministrationService.LinkIdentity:output_type -> personal.v1.LinkIdentityResponse
+	49, // 90: personal.v1.AdministrationService.FindIdentity:output_type -> personal.v1.FindIdentityResponse
+	51, // 91: personal.v1.AdministrationService.UnlinkIdentity:output_type -> personal.v1.UnlinkIdentityResponse
+	68, // [68:92] is the sub-list for method output_type
+	44, // [44:68] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_administration_proto_init() }

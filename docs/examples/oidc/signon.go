@@ -187,7 +187,7 @@ func (s *signOn) create(ctx context.Context, who person, login, email string) er
 	if features.EmailVerification == personal.VerificationRequired { // this would open a session before the e-mail is confirmed
 		return personal.Refuse(personal.LocalText{"en": "Please register on this site first. Then sign in here and link."})
 	}
-	err = s.admission.Judge(ctx, personal.AdmissionRequest{Operation: personal.OpRegister, Login: login, Email: email})
+	err = s.admission.Judge(ctx, personal.AdmissionRequest{Operation: personal.OpRegister, Method: method, Login: login, Email: email})
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,11 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,10 +43,16 @@ type rehearsal struct {
 	personal.FieldsRehearsal
 	AtLeast  bool                       `json:"at_least"` // not all users were checked
 	Examples []personal.FieldsViolation `json:"examples"` // never null
+	Warnings []string                   `json:"warnings,omitempty"`
 }
 
 func newRehearsal(found personal.FieldsRehearsal) *rehearsal {
-	return &rehearsal{found, !found.Complete, append([]personal.FieldsViolation{}, found.Examples...)}
+	r := &rehearsal{found, !found.Complete, append([]personal.FieldsViolation{}, found.Examples...), nil}
+	for _, name := range slices.Sorted(maps.Keys(found.Kept)) {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s becomes read-only and keeps the values of %d users, who may have typed them: "+
+			"check these before a page trusts them", name, found.Kept[name]))
+	}
+	return r
 }
 
 // refusedSchema is the response to a schema that is not saved because of the users.

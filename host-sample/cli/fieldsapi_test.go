@@ -173,6 +173,17 @@ func TestUserFieldsRehearsal_SavesNothing(t *testing.T) {
 	}
 }
 
+func TestUserFieldsRehearsal_WarnsOfValuesThatUsersTyped(t *testing.T) {
+	s, _ := debtors(t)
+	s.administration.RehearseFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsRehearsal, error) {
+		return personal.FieldsRehearsal{Accounts: 3, Complete: true, Kept: map[string]int64{"role": 2}}, nil
+	}
+	a := s.admin(t, http.MethodPost, fieldsPath+"/rehearsal", `[{"name":"role","type":"text","read_only":true}]`)
+	if want := `"warnings":["role becomes read-only and keeps the values of 2 users, who may have typed them`; !strings.Contains(a.body, want) {
+		t.Errorf("got %s, want %s", a.body, want)
+	}
+}
+
 func TestUserFieldsFill_Progress(t *testing.T) {
 	s, _ := debtors(t)
 	const none = `{"revision":"","state":"","checked":0,"total":0,"filled":0}` + "\n"

@@ -23,8 +23,8 @@ type SignInStore interface {
 	// wrong password would reveal how many the user has filled in. ErrNotFound.
 	FindAccount(ctx context.Context, q AccountQuery) (Account, error)
 	// OpenSession stores a session and returns its account as it was before. If the
-	// account has another credential version or is disabled, it returns ErrStale: a
-	// sign-in that was hashing while the password changed must not succeed. On the same
+	// account has another credential version, is disabled, or does not have the Identity, it
+	// returns ErrStale: a sign-in that was hashing while the password changed must not succeed. On the same
 	// condition a non-empty Rehash replaces the password hash, without raising the
 	// version. It removes the account's expired sessions, and those unused for longest
 	// above MaxSessions. In the same transaction it stores the known address, see
@@ -68,10 +68,11 @@ type OpenSession struct {
 	MaxSessions       int    // sessions the account may have, including this one
 	Lifetimes         Lifetimes
 	Known             KnownAt
-	OnNewAddress      func() []NewJob // stored if the account has known addresses, and this one is not fully known
-	Locale            string          // "": unknown
-	Code              CodeUse         // used up, if the session is opened; ErrCodeUsed if it was used before
-	Passkey           PasskeyUse      // likewise; ErrAttemptUsed if its attempt was used before
+	OnNewAddress      func() []NewJob   // stored if the account has known addresses, and this one is not fully known
+	Locale            string            // "": unknown
+	Code              CodeUse           // used up, if the session is opened; ErrCodeUsed if it was used before
+	Passkey           PasskeyUse        // likewise; ErrAttemptUsed if its attempt was used before
+	Identity          personal.Identity // which the account must have; zero: none
 	Charges           []throttle.Charge
 	Jobs              []NewJob
 }
@@ -206,11 +207,12 @@ func (s *Service) checkLogin(ctx context.Context, login, entered string) (accoun
 
 // signInBy is how a user has shown who they are.
 type signInBy struct {
-	method  string // see [personal.Session]
-	rehash  string // the new hash of the password; "" leaves the stored one
-	code    checkedCode
-	passkey PasskeyUse
-	proof   Proof // of the session
+	method   string // see [personal.Session]
+	rehash   string // the new hash of the password; "" leaves the stored one
+	code     checkedCode
+	passkey  PasskeyUse
+	identity personal.Identity // zero: none
+	proof    Proof             // of the session
 }
 
 // signIn opens a session for an account whose user has shown who they are. It returns
@@ -233,11 +235,12 @@ func (s *Service) signIn(ctx context.Context, found Account, by signInBy) (perso
 		OnNewAddress: func() []NewJob {
 			return s.notice(ctx, personal.ActorUser, mailtext.NewAddress, found.ID, found.Email.Address)
 		},
-		Locale:  mailLocale(ctx),
-		Code:    by.code.use,
-		Passkey: by.passkey,
-		Charges: s.signInAccount(found.ID),
-		Jobs:    append([]NewJob{signedIn}, by.code.jobs...),
+		Locale:   mailLocale(ctx),
+		Code:     by.code.use,
+		Passkey:  by.passkey,
+		Identity: by.identity,
+		Charges:  s.signInAccount(found.ID),
+		Jobs:     append([]NewJob{signedIn}, by.code.jobs...),
 	})
 	if errors.Is(err, ErrCodeUsed) || errors.Is(err, ErrAttemptUsed) || errors.Is(err, ErrStale) {
 		return personal.SignedIn{}, err

@@ -53,6 +53,11 @@ func (s *Service) RehearseFields(ctx context.Context, fields []personal.Field) (
 		return r, personal.FieldErrors{"fields": personal.FieldErrorInvalidFormat}.Err()
 	}
 	const doing = "rehearsing user fields"
+	present, err := s.userFields(ctx)
+	if err != nil {
+		return r, err
+	}
+	kept := userfields.BecomeReadOnly(present.Fields(), fields)
 	damaged := 0
 	defer func() {
 		if damaged > 0 {
@@ -67,7 +72,7 @@ func (s *Service) RehearseFields(ctx context.Context, fields []personal.Field) (
 			if limited.Err() != nil {
 				break
 			}
-			if !rehearse(&r, schema, a) {
+			if !rehearse(&r, schema, kept, a) {
 				damaged++
 			}
 			after = a.ID
@@ -87,12 +92,20 @@ func (s *Service) RehearseFields(ctx context.Context, fields []personal.Field) (
 
 // rehearse adds an account to the figures. It returns false if its user fields cannot be
 // read: this counts as a violation without an example.
-func rehearse(r *personal.FieldsRehearsal, schema *userfields.Schema, a AccountFields) bool {
+func rehearse(r *personal.FieldsRehearsal, schema *userfields.Schema, kept []string, a AccountFields) bool {
 	r.Accounts++
 	values, err := userfields.DecodeValues(a.Fields)
 	if err != nil {
 		r.Violations++
 		return false
+	}
+	for _, name := range kept {
+		if values[name] != nil {
+			if r.Kept == nil {
+				r.Kept = map[string]int64{}
+			}
+			r.Kept[name]++
+		}
 	}
 	violations := schema.Violations(values)
 	if len(violations) == 0 {

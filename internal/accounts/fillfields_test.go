@@ -95,6 +95,34 @@ func TestRehearseFields_CountsViolations(t *testing.T) {
 	})
 }
 
+// A field that becomes read-only keeps what is stored, whatever it was before.
+func TestRehearseFields_CountsValuesThatReadOnlyFieldsKeep(t *testing.T) {
+	f := newFixture(t, testdb.SQLite(t))
+	for i, values := range []userfields.Values{{"role": "editor", "level": int64(3)}, {"role": ""}, {"role": nil}, {}} {
+		f.storeFields(t, f.register(t, fmt.Sprintf("user%d", i)).Credentials.UserID, values)
+	}
+	role, level := personal.Field{Name: "role", Type: personal.TypeText}, personal.Field{Name: "level", Type: personal.TypeInteger, Hidden: true}
+	readOnly := []personal.Field{role, {Name: "level", Type: personal.TypeInteger, ReadOnly: true}}
+	readOnly[0].ReadOnly = true
+	both := map[string]int64{"role": 2, "level": 1}
+	for i, tt := range []struct {
+		before, after []personal.Field
+		want          map[string]int64
+	}{
+		{[]personal.Field{role, level}, readOnly, both},
+		{nil, readOnly, both}, // they were removed once
+		{readOnly[:1], readOnly, map[string]int64{"level": 1}},
+		{readOnly, readOnly, nil},
+		{readOnly, []personal.Field{role, level}, nil},
+	} {
+		f.setFields(fmt.Sprint("schema ", i), tt.before)
+		got, err := f.service.RehearseFields(t.Context(), tt.after)
+		if diff := cmp.Diff(tt.want, got.Kept); err != nil || diff != "" {
+			t.Errorf("%+v after %+v: got %v (-want +got):\n%s", tt.after, tt.before, err, diff)
+		}
+	}
+}
+
 func checkFieldError(t *testing.T, err error, parameter string, code personal.FieldErrorCode) {
 	t.Helper()
 	var e *personal.Error

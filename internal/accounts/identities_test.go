@@ -156,6 +156,40 @@ func TestSignIn_ChangeMeanwhileIsJudgedAgain(t *testing.T) {
 	})
 }
 
+// A recovery, for example, may remove the identity while its user signs in with it.
+func TestSignIn_IdentityThatIsRemovedMeanwhileOpensNoSession(t *testing.T) {
+	testdb.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		changes := &changingAccounts{Store: f.store}
+		f.service = f.serve(changes, h)
+		id, other := f.register(t, "ada").Credentials.UserID, f.register(t, "bob").Credentials.UserID
+		signIn := func() (int64, error) {
+			in, err := f.service.SignIn(at(t, home), personal.SignInRequest{Identity: subject("ada"), Method: method})
+			return in.Credentials.UserID, err
+		}
+		remove := func() { f.exec(t, "DELETE FROM personal_identities") }
+		for name, happens := range map[string]func(){
+			"removed": remove,
+			"removed by a recovery": func() {
+				remove()
+				f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET credential_version = credential_version + 1 WHERE id = %d", id))
+			},
+		} {
+			f.link(t, id, "ada")
+			changes.left, changes.happens = 1, happens
+			_, err := signIn()
+			if personal.CodeOf(err) != personal.CodeNotFound {
+				t.Errorf("%s: got %v, want not_found", name, err)
+			}
+		}
+		f.link(t, id, "ada")
+		changes.left, changes.happens = 1, func() { remove(); f.link(t, other, "ada") }
+		if got, err := signIn(); err != nil || got != other {
+			t.Errorf("linked with another account: got user %d, %v; want %d", got, err, other)
+		}
+	})
+}
+
 func (r *resident) removeFactorByAdministrator() {
 	r.administer(func(ctx context.Context, id int64) error {
 		return r.f.service.RemoveTwoFactor(ctx, personal.RemoveTwoFactorRequest{UserID: id})

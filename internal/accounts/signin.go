@@ -19,6 +19,12 @@ var ModuleMethods = []string{personal.MethodPassword, personal.MethodPasskey, pe
 // their password is.
 func (s *Service) SignIn(ctx context.Context, r personal.SignInRequest) (personal.OpenedSession, error) {
 	var invalid personal.FieldErrors
+	if r.Identity != (personal.Identity{}) {
+		if r.UserID != 0 {
+			return personal.OpenedSession{}, personal.NewError(personal.CodeMalformedRequest, errors.New("both a user id and an identity"))
+		}
+		invalid = checkIdentity(r.Identity)
+	}
 	check(&invalid, "method", checkMethod(r.Method))
 	if err := invalid.Err(); err != nil {
 		return personal.OpenedSession{}, err
@@ -47,9 +53,16 @@ func checkMethod(method string) personal.FieldErrorCode {
 	return ""
 }
 
-// signInUser is SignIn for an account as it is now; ErrStale if that changes.
+// signInUser is SignIn for an account as it is now; ErrStale if that changes, or loses the identity.
 func (s *Service) signInUser(ctx context.Context, r personal.SignInRequest) (personal.OpenedSession, error) {
-	account, err := s.store.Account(ctx, r.UserID)
+	id := r.UserID
+	if r.Identity != (personal.Identity{}) {
+		var err error
+		if id, err = s.FindIdentity(ctx, r.Identity); err != nil {
+			return personal.OpenedSession{}, err
+		}
+	}
+	account, err := s.store.Account(ctx, id)
 	if err != nil {
 		return personal.OpenedSession{}, failWith(personal.CodeNotFound, "finding an account", err)
 	}
@@ -62,7 +75,7 @@ func (s *Service) signInUser(ctx context.Context, r personal.SignInRequest) (per
 	}
 	var opened personal.OpenedSession
 	open := func(code checkedCode) (in personal.SignedIn, err error) {
-		by := signInBy{method: r.Method, code: code}
+		by := signInBy{method: r.Method, identity: r.Identity, code: code}
 		by.proof, opened.Proof = s.proofSince(account, r.AuthenticatedAt, code)
 		in, err = s.signIn(ctx, account, by)
 		if errors.Is(err, ErrStale) {

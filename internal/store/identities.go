@@ -113,6 +113,16 @@ func selectIdentity(db bun.IDB, i personal.Identity) *bun.RawQuery {
 		[]byte(i.Subject))
 }
 
+// hasIdentity returns ErrStale if a locked account does not have an identity.
+func hasIdentity(ctx context.Context, tx bun.Tx, accountID int64, i personal.Identity) error {
+	var found identityRow
+	err := selectIdentity(tx, i).Scan(ctx, &found)
+	if err == nil && found.AccountID != accountID {
+		return accounts.ErrStale
+	}
+	return staleIfMissing(err)
+}
+
 // FindIdentity implements accounts.IdentityStore.
 func (s *Store) FindIdentity(ctx context.Context, i personal.Identity) (accountID int64, err error) {
 	var found identityRow

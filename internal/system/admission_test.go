@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -83,7 +84,8 @@ func TestAdmission_NothingTransientIsKept(t *testing.T) {
 		c.Manager.Env = exports.env()
 		c.API.TracerProvider = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
 		c.API.Transient = []string{"captcha"}
-		c.Admission = &personal.Admission{Concurrent: 2, Judge: func(ctx context.Context, r personal.AdmissionRequest) error {
+		const slots = 2 // of the tests' address
+		c.Admission = &personal.Admission{Concurrent: 8 * slots, Judge: func(ctx context.Context, r personal.AdmissionRequest) error {
 			sent := personal.TransientFrom(ctx)["captcha"]
 			if seen := fmt.Sprintf("%#v %#v", r, personal.CallFrom(ctx)); strings.Contains(seen, "correct") || strings.Contains(seen, token) {
 				t.Errorf("the Judge sees %s, want no password, and the token in the context only", seen)
@@ -110,7 +112,7 @@ func TestAdmission_NothingTransientIsKept(t *testing.T) {
 		api := server.URL + "/api/v1/personal/"
 		calls := map[string]string{
 			"register/": registration, "auth/": "login=anna&password=correct+horse", "recover/": "login=anna", "email_resend/": "login=anna",
-			"email/": "email=b@mail.example&password=correct+horse",
+			"email/": "email=b@mail.example&password=correct+horse", "passkey_auth/": "attempt=a&credential=b",
 		}
 		want := func(path, decision string, status int, code string) {
 			t.Helper()
@@ -127,6 +129,7 @@ func TestAdmission_NothingTransientIsKept(t *testing.T) {
 		}
 		want("auth/", "Passes", http.StatusUnauthorized, "invalid_credentials") // none of the requests above registered anna
 		want("email/", "Passes", http.StatusUnauthorized, "unauthenticated")
+		want("passkey_auth/", "Passes", http.StatusNotFound, "not_found") // this site has no passkeys
 		want("register/", "Passes", http.StatusOK, `"user_id"`)
 		for _, path := range []string{"auth/", "recover/", "email_resend/"} {
 			want(path, "Passes", http.StatusOK, "MESSAGE")
@@ -138,6 +141,13 @@ func TestAdmission_NothingTransientIsKept(t *testing.T) {
 		page := personal.WithTransient(t.Context(), map[string]string{"captcha": token + "Passes"})
 		if _, err := m.Service().Authorize(page, personal.AuthorizeRequest{Login: "anna", Password: "correct horse"}); err != nil {
 			t.Errorf("in process: %v", err)
+		}
+		signIn := personal.SignInRequest{Identity: personal.Identity{Issuer: "https://provider.example", Subject: "anna"}, Method: "oidc"}
+		if _, err := m.Administration().SignIn(t.Context(), signIn); personal.CodeOf(err) != personal.CodeValidationFailed {
+			t.Errorf("single sign-on without the token: got %v, want the Judge's field error", err)
+		}
+		if _, err := m.Administration().SignIn(page, signIn); personal.CodeOf(err) != personal.CodeNotFound {
+			t.Errorf("single sign-on: got %v, want the module's not_found", err)
 		}
 		anna, err := m.Client().Authorize(page, personal.AuthorizeRequest{Login: "anna", Password: "correct horse"}) // not judged
 		if err != nil {
@@ -157,7 +167,7 @@ func TestAdmission_NothingTransientIsKept(t *testing.T) {
 				ended <- response.StatusCode
 			}()
 		}
-		for range c.Admission.Concurrent {
+		for range slots {
 			select {
 			case <-hanging:
 			case status := <-ended:
@@ -218,4 +228,64 @@ func TestAdmission_NothingTransientIsKept(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestAdmission_OneAddressLeavesOthersTheirSlots floods a slow Judge from one address.
+func TestAdmission_OneAddressLeavesOthersTheirSlots(t *testing.T) {
+	t.Parallel()
+	const flood, slots, waiting, honest = 100, 8, 64, 20
+	hanging, release := make(chan struct{}, flood), make(chan struct{})
+	c := moduleConfig(t)
+	c.API.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	c.Admission = &personal.Admission{Judge: func(_ context.Context, r personal.AdmissionRequest) error {
+		if r.Login == "slow" {
+			hanging <- struct{}{}
+			<-release // whatever becomes of the context
+		}
+		return nil
+	}}
+	server := httptest.NewServer(openModule(t, c).Front(nil))
+	t.Cleanup(server.Close)
+	request := func(address, login string) (status int) {
+		r, err := http.NewRequest(http.MethodPost, server.URL+"/api/v1/personal/recover/", strings.NewReader("login="+login))
+		if err != nil {
+			return 0
+		}
+		r.Header.Set("Content-Type", formType)
+		r.Header.Set("X-Forwarded-For", address)
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return 0
+		}
+		_ = response.Body.Close()
+		return response.StatusCode
+	}
+	ended := make(chan int, flood)
+	for range flood {
+		go func() { ended <- request("203.0.113.1", "slow") }()
+	}
+	for range slots {
+		<-hanging
+	}
+	for range flood - slots - waiting {
+		if status := <-ended; status != http.StatusServiceUnavailable {
+			t.Errorf("a request of the flood: got %d, want 503", status)
+		}
+	}
+	others := make(chan int, honest)
+	for i := range honest {
+		go func() { others <- request(fmt.Sprintf("198.51.100.%d", i), "anna") }()
+	}
+	for range honest {
+		if status := <-others; status != http.StatusOK {
+			t.Errorf("recover/ from another address: got %d, want 200", status)
+		}
+	}
+	if n := len(hanging); n != 0 {
+		t.Errorf("got %d requests of one address judged at once, want %d", slots+n, slots)
+	}
+	close(release)
+	for range slots + waiting {
+		<-ended
+	}
 }

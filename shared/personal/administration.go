@@ -92,6 +92,7 @@ type Administration interface {
 	// fields may be missing; defaults apply to fields that are not set. With Invite the user
 	// gets a mail with a token for [Service.RecoverConfirm], with which they choose a password
 	// and confirm their e-mail. Without it, they set one by [Service.Recover].
+	// The e-mail is the user's at once, also where a verified e-mail is required.
 	// Codes: malformed_request, validation_failed, already_exists.
 	CreateUser(ctx context.Context, r CreateUserRequest) (id int64, err error)
 
@@ -109,7 +110,8 @@ type Administration interface {
 	// Codes: validation_failed, not_found.
 	LiftLimits(ctx context.Context, r LiftLimitsRequest) error
 
-	// RehearseFields counts the users whose user fields would violate the given fields. It
+	// RehearseFields counts the users whose user fields would violate the given fields, and
+	// those who keep a value of a field that these make read-only. It
 	// changes nothing, and stops after 10 seconds. Codes: validation_failed, with the field
 	// error invalid_format of fields, if the fields are invalid.
 	RehearseFields(ctx context.Context, fields []Field) (FieldsRehearsal, error)
@@ -129,9 +131,12 @@ type Administration interface {
 
 	// SignIn opens a session for a user whom the host has authenticated itself. The address
 	// and the agent of the [Call] are the user's. It asks for the code of a second factor as
-	// [Service.Authorize] does, unless SecondFactorDone is set. Codes: validation_failed,
-	// not_found, account_disabled, email_unverified, code_required, invalid_code,
-	// codes_blocked.
+	// [Service.Authorize] does, unless SecondFactorDone is set. Codes: malformed_request with both
+	// a user id and an identity; validation_failed, not_found for an identity of no account, too;
+	// account_disabled, email_unverified, code_required, invalid_code, codes_blocked.
+	//
+	// Where a verified e-mail is required, do not offer a registration by CreateUser, LinkIdentity
+	// and SignIn: it opens a session with an e-mail that is not confirmed, and takes the address.
 	SignIn(ctx context.Context, r SignInRequest) (OpenedSession, error)
 
 	// LinkIdentity links the identity of a user at a provider to their account, which a session
@@ -143,8 +148,9 @@ type Administration interface {
 	// too_many_identities.
 	LinkIdentity(ctx context.Context, r LinkIdentityRequest) error
 
-	// FindIdentity returns the id of the user to whom an identity is linked. Codes: not_found
-	// for an identity of no account; validation_failed.
+	// FindIdentity returns the id of the user to whom an identity is linked, to be shown: that may
+	// have changed when the id is used, so SignIn takes the identity itself. Codes: not_found for
+	// an identity of no account; validation_failed.
 	FindIdentity(ctx context.Context, i Identity) (userID int64, err error)
 
 	// UnlinkIdentity removes an identity from its account, for the user with a proof or for an
@@ -385,6 +391,7 @@ type FieldsRehearsal struct {
 	Violations int64             `json:"violations"` // of those, users who lack a required value or have one that is refused
 	Fillable   int64             `json:"fillable"`   // of those, users who would violate nothing after the defaults were filled in
 	Complete   bool              `json:"-"`          // all users were checked; false: there are at least so many
+	Kept       map[string]int64  `json:"-"`          // users who have a value of a field that becomes read-only, by its name: they may have typed it
 	Examples   []FieldsViolation `json:"examples"`   // up to MaxRehearsalExamples
 }
 

@@ -23,8 +23,9 @@ const defaultConcurrent = 64
 
 // Admission is the site's own say in who registers and signs in: a captcha, invite codes,
 // accepted e-mail domains (HTTP contract, section 1, admission). It judges requests
-// before the module sees them, in the host's process. Administrators' operations are not
-// judged. Set the fields before the first call of Wrap.
+// before the module sees them, in the host's process: every operation that opens a session
+// or sends a mail for a visitor, see [Operation.Judged]. Set the fields before the first call
+// of Wrap.
 type Admission struct {
 	// Judge decides on one request. It is required, and called concurrently. It returns
 	//   - nil: the request goes on to the module, which may still refuse it;
@@ -42,8 +43,10 @@ type Admission struct {
 	Judge func(ctx context.Context, r AdmissionRequest) error
 
 	// Concurrent is the maximum number of judgements of one operation at once, of each
-	// wrapped service; 64 if it is 0 or less. Further requests of that operation wait for a
-	// free slot. Other operations do not.
+	// wrapped service; 64 if it is 0 or less. An IPv4 address, or the /48 of an IPv6 address,
+	// has an eighth of them at most, and all shared and unknown addresses together have half of
+	// them. Further requests of that operation wait for a free slot, 64 of one source at most:
+	// others are unavailable at once. Other operations do not wait.
 	Concurrent int
 }
 
@@ -51,9 +54,16 @@ type Admission struct {
 // checked yet, and "" for those that are missing or no texts. It never has a password, a
 // token, a code or credentials, and belongs to the Judge alone.
 type AdmissionRequest struct {
-	Operation OperationName // one that is Judged, see [Operation]
-	Login     string        // a login; for [OpAuthorize] a login or an e-mail address
-	Email     string        // for [OpChangeEmail], also without a valid session, the new address
+	Operation OperationName // one that is judged, see [Operation.Judged]
+
+	// Method is how the user of the session that the operation opens is authenticated, as in
+	// [Session]; "" if it opens none. With [MethodPasskey], and with a method of the host's own
+	// ([OpSignIn]), no session is opened without a key or a provider, so that a captcha, for
+	// example, is not needed.
+	Method string
+
+	Login string // a login; for [OpAuthorize] a login or an e-mail address; "" for [OpAuthorizePasskey] and [OpSignIn]
+	Email string // for [OpChangeEmail], also without a valid session, the new address
 	// Fields are those of a registration: "name" and the user fields that users can see.
 	// Other parameters, which the module refuses, are left out.
 	Fields map[string]Input
@@ -83,41 +93,83 @@ func TransientFrom(ctx context.Context) map[string]string {
 	return maps.Clone(parameters)
 }
 
-// Wrap returns a service that judges the operations that are Judged, see [Operation], before
-// it calls s, without the transient parameters. All other operations are those of s. A nil
-// Admission admits everyone: Wrap returns s itself. Wrap panics if Judge or s is nil.
+// Wrap returns a service that judges the operations of [Operation.Judged] before it calls s,
+// without the transient parameters. All other operations are those of s. A nil Admission
+// admits everyone: Wrap returns s itself. Wrap panics if Judge or s is nil.
 func (a *Admission) Wrap(s Service) Service {
 	if a == nil {
 		return s
 	}
-	if a.Judge == nil || s == nil {
-		panic("personal: Admission.Wrap needs a Judge and a service")
+	if s == nil {
+		panic("personal: Admission.Wrap needs a service")
+	}
+	return &admitted{s, a.gate()}
+}
+
+// WrapAdministration is Wrap for the operations of administrators. It judges
+// [Administration.SignIn] where the call is a visitor's: in a context whose
+// [Call].Administrator is empty.
+func (a *Admission) WrapAdministration(s Administration) Administration {
+	if a == nil {
+		return s
+	}
+	if s == nil {
+		panic("personal: Admission.WrapAdministration needs an administration")
+	}
+	return &admittedAdministration{s, a.gate()}
+}
+
+// gate judges requests.
+type gate struct {
+	judge func(context.Context, AdmissionRequest) error
+	slots map[OperationName]*slots
+}
+
+func (a *Admission) gate() gate {
+	if a.Judge == nil {
+		panic("personal: an Admission needs a Judge")
 	}
 	concurrent := a.Concurrent
 	if concurrent <= 0 {
 		concurrent = defaultConcurrent
 	}
-	judged := &admitted{Service: s, judge: a.Judge, slots: map[OperationName]chan struct{}{}}
+	g := gate{a.Judge, map[OperationName]*slots{}}
 	for _, o := range operations {
-		if o.Judged {
-			judged.slots[o.Name] = make(chan struct{}, concurrent)
+		if o.Judged() {
+			g.slots[o.Name] = newSlots(concurrent)
 		}
 	}
-	return judged
+	return g
 }
 
 // admitted is a service behind an Admission.
 type admitted struct {
 	Service
-	judge func(context.Context, AdmissionRequest) error
-	slots map[OperationName]chan struct{} // with an element for each judgement under way
+	gate
+}
+
+// admittedAdministration is an administration behind an Admission.
+type admittedAdministration struct {
+	Administration
+	gate
+}
+
+// SignIn implements [Administration].
+func (a *admittedAdministration) SignIn(ctx context.Context, r SignInRequest) (OpenedSession, error) {
+	if CallFrom(ctx).Administrator == "" {
+		var err error
+		if ctx, err = a.admit(ctx, AdmissionRequest{Operation: OpSignIn, Method: r.Method}); err != nil {
+			return OpenedSession{}, err
+		}
+	}
+	return a.Administration.SignIn(ctx, r)
 }
 
 // Register implements [Service].
 func (a *admitted) Register(ctx context.Context, r RegisterRequest) (SignedIn, error) {
 	fields, err := a.judgedFields(ctx, r.Fields)
 	if err == nil {
-		ctx, err = a.admit(ctx, AdmissionRequest{Operation: OpRegister, Login: r.Login, Email: r.Email, Fields: fields})
+		ctx, err = a.admit(ctx, AdmissionRequest{Operation: OpRegister, Method: MethodRegistration, Login: r.Login, Email: r.Email, Fields: fields})
 	}
 	if err != nil {
 		return SignedIn{}, err
@@ -127,11 +179,20 @@ func (a *admitted) Register(ctx context.Context, r RegisterRequest) (SignedIn, e
 
 // Authorize implements [Service].
 func (a *admitted) Authorize(ctx context.Context, r AuthorizeRequest) (SignedIn, error) {
-	ctx, err := a.admit(ctx, AdmissionRequest{Operation: OpAuthorize, Login: r.Login})
+	ctx, err := a.admit(ctx, AdmissionRequest{Operation: OpAuthorize, Method: MethodPassword, Login: r.Login})
 	if err != nil {
 		return SignedIn{}, err
 	}
 	return a.Service.Authorize(ctx, r)
+}
+
+// AuthorizePasskey implements [Service].
+func (a *admitted) AuthorizePasskey(ctx context.Context, r AuthorizePasskeyRequest) (PasskeySignedIn, error) {
+	ctx, err := a.admit(ctx, AdmissionRequest{Operation: OpAuthorizePasskey, Method: MethodPasskey})
+	if err != nil {
+		return PasskeySignedIn{}, err
+	}
+	return a.Service.AuthorizePasskey(ctx, r)
 }
 
 // Recover implements [Service].
@@ -195,17 +256,18 @@ func (a *admitted) judgedFields(ctx context.Context, sent map[string]Input) (map
 // admit waits for a decision. If that is nil, it returns the context for the module, which
 // has no transient parameters. The Judge runs in a goroutine of its own, which gives its
 // slot back when the Judge returns, however late.
-func (a *admitted) admit(ctx context.Context, r AdmissionRequest) (context.Context, error) {
+func (g gate) admit(ctx context.Context, r AdmissionRequest) (context.Context, error) {
 	if !isText(r) {
 		return nil, NewError(CodeMalformedRequest, errors.New("a text is not valid UTF-8"))
 	}
 	limited, cancel := context.WithTimeout(ctx, MaxJudgement)
 	defer cancel()
-	slots := a.slots[r.Operation]
-	select {
-	case slots <- struct{}{}:
-	case <-limited.Done():
-		return nil, noDecision(ctx, fmt.Sprintf("all %d slots for judgements were taken for %s", cap(slots), MaxJudgement))
+	slots, from := g.slots[r.Operation], sourceOf(CallFrom(ctx))
+	switch err := slots.enter(limited, from); {
+	case errors.Is(err, errCrowded):
+		return nil, undecided(err)
+	case err != nil:
+		return nil, noDecision(ctx, fmt.Sprintf("all slots for judgements of this source were taken for %s", MaxJudgement))
 	}
 	decision := make(chan error, 1)
 	go func() {
@@ -214,10 +276,10 @@ func (a *admitted) admit(ctx context.Context, r AdmissionRequest) (context.Conte
 			if v := recover(); v != nil {
 				err = undecided(&judgePanic{value: v, stack: debug.Stack()})
 			}
-			<-slots
+			slots.leave(from)
 			decision <- err
 		}()
-		err = decisionOf(a.judge(limited, r))
+		err = decisionOf(g.judge(limited, r))
 	}()
 	select {
 	case err := <-decision:
@@ -244,7 +306,7 @@ func isText(r AdmissionRequest) bool {
 			return false
 		}
 	}
-	return !invalid(r.Login) && !invalid(r.Email)
+	return !invalid(r.Method) && !invalid(r.Login) && !invalid(r.Email)
 }
 
 // decisionOf returns what the caller gets for a Judge's error.

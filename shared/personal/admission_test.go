@@ -22,9 +22,21 @@ import (
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 )
 
-// module is a service that counts the calls of operations, and keeps the last context.
-type module struct {
+// operator offers the operations of both interfaces.
+type operator interface {
+	personal.Service
+	personal.Administration
+}
+
+// fake fakes both.
+type fake struct {
 	personaltest.Service
+	personaltest.Administration
+}
+
+// module is one that counts the calls of operations, and keeps the last context.
+type module struct {
+	fake
 	judged, others atomic.Int32
 	last           atomic.Pointer[context.Context]
 }
@@ -39,6 +51,14 @@ func newModule() *module {
 	m.AuthorizeFunc = func(ctx context.Context, _ personal.AuthorizeRequest) (personal.SignedIn, error) {
 		in(ctx)
 		return personal.SignedIn{}, nil
+	}
+	m.AuthorizePasskeyFunc = func(ctx context.Context, _ personal.AuthorizePasskeyRequest) (personal.PasskeySignedIn, error) {
+		in(ctx)
+		return personal.PasskeySignedIn{}, nil
+	}
+	m.SignInFunc = func(ctx context.Context, _ personal.SignInRequest) (personal.OpenedSession, error) {
+		in(ctx)
+		return personal.OpenedSession{}, nil
 	}
 	m.RecoverFunc = func(ctx context.Context, _ personal.RecoverRequest) error { in(ctx); return nil }
 	m.ChangeEmailFunc = func(ctx context.Context, _ personal.ChangeEmailRequest) error { in(ctx); return nil }
@@ -61,8 +81,8 @@ func newModule() *module {
 const secret = "SECRET"
 
 // operations are calls of each operation that is judged, with all its parameters.
-var operations = map[personal.OperationName]func(context.Context, personal.Service) error{
-	personal.OpRegister: func(ctx context.Context, s personal.Service) error {
+var operations = map[personal.OperationName]func(context.Context, operator) error{
+	personal.OpRegister: func(ctx context.Context, s operator) error {
 		_, err := s.Register(ctx, personal.RegisterRequest{
 			Login: "anna", Email: "anna@example.com", Password: secret, ConfirmPassword: secret,
 			Fields: map[string]personal.Input{
@@ -73,29 +93,50 @@ var operations = map[personal.OperationName]func(context.Context, personal.Servi
 		})
 		return err
 	},
-	personal.OpAuthorize: func(ctx context.Context, s personal.Service) error {
+	personal.OpAuthorize: func(ctx context.Context, s operator) error {
 		_, err := s.Authorize(ctx, personal.AuthorizeRequest{Login: "anna", Password: secret, Code: secret})
 		return err
 	},
-	personal.OpRecover: func(ctx context.Context, s personal.Service) error {
+	personal.OpAuthorizePasskey: func(ctx context.Context, s operator) error {
+		_, err := s.AuthorizePasskey(ctx, personal.AuthorizePasskeyRequest{Attempt: secret, Credential: secret, Code: secret})
+		return err
+	},
+	personal.OpSignIn: func(ctx context.Context, s operator) error {
+		_, err := s.SignIn(ctx, personal.SignInRequest{UserID: 7, Method: "oidc", Code: secret})
+		return err
+	},
+	personal.OpRecover: func(ctx context.Context, s operator) error {
 		return s.Recover(ctx, personal.RecoverRequest{Login: "anna", Email: "anna@example.com"})
 	},
-	personal.OpChangeEmail: func(ctx context.Context, s personal.Service) error {
+	personal.OpChangeEmail: func(ctx context.Context, s operator) error {
 		return s.ChangeEmail(ctx, personal.ChangeEmailRequest{
 			Credentials: personal.Credentials{UserID: 7, UserHash: secret}, Email: "anna@example.com", Password: secret, Code: secret,
 		})
 	},
-	personal.OpResendVerification: func(ctx context.Context, s personal.Service) error {
+	personal.OpResendVerification: func(ctx context.Context, s operator) error {
 		return s.ResendVerification(ctx, personal.ResendVerificationRequest{Login: "anna", Email: "anna@example.com"})
 	},
 }
 
-// wrap returns the module behind a Judge.
-func wrap(m personal.Service, judge func(context.Context, personal.AdmissionRequest) error) personal.Service {
-	return (&personal.Admission{Judge: judge, Concurrent: 2}).Wrap(m)
+// wrap returns the module behind a Judge. Callers whose address is unknown have two slots.
+func wrap(m operator, judge func(context.Context, personal.AdmissionRequest) error) operator {
+	return admission{4, judge}.wrap(m)
 }
 
-func register(ctx context.Context, s personal.Service) error {
+type admission struct {
+	concurrent int
+	judge      func(context.Context, personal.AdmissionRequest) error
+}
+
+func (a admission) wrap(m operator) operator {
+	of := &personal.Admission{Judge: a.judge, Concurrent: a.concurrent}
+	return struct {
+		personal.Service
+		personal.Administration
+	}{of.Wrap(m), of.WrapAdministration(m)}
+}
+
+func register(ctx context.Context, s operator) error {
 	return operations[personal.OpRegister](ctx, s)
 }
 
@@ -111,8 +152,8 @@ func wantUnavailable(t *testing.T, err error) {
 
 func TestAdmission_JudgesTheOperationsOfTheList(t *testing.T) {
 	for _, o := range personal.Operations() {
-		if _, tested := operations[o.Name]; tested != o.Judged {
-			t.Errorf("%s: got Judged %t in personal.Operations, and %t here: correct one, and whether Admission.Wrap judges it", o.Name, o.Judged,
+		if _, tested := operations[o.Name]; tested != o.Judged() {
+			t.Errorf("%s: got Judged %t in personal.Operations, and %t here: correct one, and whether Admission judges it", o.Name, o.Judged(),
 				tested)
 		}
 	}
@@ -135,7 +176,7 @@ func TestAdmission_JudgesTheOperationsOfTheList(t *testing.T) {
 
 func TestAdmission_OtherOperationsAreNotJudged(t *testing.T) {
 	noFields := func(context.Context) ([]personal.Field, error) { return nil, nil }
-	s := wrap(&personaltest.Service{FieldsFunc: noFields}, func(_ context.Context, r personal.AdmissionRequest) error {
+	s := wrap(&fake{Service: personaltest.Service{FieldsFunc: noFields}}, func(_ context.Context, r personal.AdmissionRequest) error {
 		if operations[r.Operation] == nil {
 			t.Errorf("judged %q", r.Operation)
 		}
@@ -159,6 +200,41 @@ func TestAdmission_OtherOperationsAreNotJudged(t *testing.T) {
 	}
 	if refused != len(operations) {
 		t.Errorf("%d operations were judged, want %d", refused, len(operations))
+	}
+}
+
+func TestAdmission_JudgeLearnsTheMethod(t *testing.T) {
+	got := map[personal.OperationName]string{}
+	s := wrap(newModule(), func(_ context.Context, r personal.AdmissionRequest) error {
+		got[r.Operation] = r.Method
+		return nil
+	})
+	want := map[personal.OperationName]string{}
+	for operation, call := range operations {
+		if err := call(t.Context(), s); err != nil {
+			t.Error(err)
+		}
+		want[operation] = ""
+	}
+	want[personal.OpRegister], want[personal.OpAuthorize] = personal.MethodRegistration, personal.MethodPassword
+	want[personal.OpAuthorizePasskey], want[personal.OpSignIn] = personal.MethodPasskey, "oidc"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("methods (-want +got):\n%s", diff)
+	}
+}
+
+func TestAdmission_SignInByAnAdministratorIsNotJudged(t *testing.T) {
+	m := newModule()
+	s := wrap(m, func(context.Context, personal.AdmissionRequest) error { return personal.Refuse(nil) })
+	call := operations[personal.OpSignIn]
+	err := call(personal.WithCall(t.Context(), personal.Call{Administrator: "eve"}), s)
+	if err != nil || m.judged.Load() != 1 {
+		t.Errorf("got %v, %d calls of the module, want success", err, m.judged.Load())
+	}
+	for _, visitor := range []context.Context{t.Context(), personal.WithCall(t.Context(), personal.Call{RequestID: "r"})} {
+		if err := call(visitor, s); personal.CodeOf(err) != personal.CodeRefused || m.judged.Load() != 1 {
+			t.Errorf("a visitor's call: got %v, want refused", err)
+		}
 	}
 }
 
@@ -189,7 +265,7 @@ func TestAdmissionRequest_HasNoOtherMembers(t *testing.T) {
 	for f := range reflect.TypeFor[personal.AdmissionRequest]().Fields() {
 		got = append(got, f.Name)
 	}
-	if want := []string{"Operation", "Login", "Email", "Fields"}; !slices.Equal(got, want) {
+	if want := []string{"Operation", "Method", "Login", "Email", "Fields"}; !slices.Equal(got, want) {
 		t.Errorf("got members %v, want %v", got, want)
 	}
 }
@@ -377,6 +453,117 @@ func TestAdmission_ConcurrentBoundsJudgements(t *testing.T) {
 	})
 }
 
+// from returns a context of a call.
+func from(t *testing.T, address string, shared bool) context.Context {
+	c := personal.Call{Shared: shared}
+	if address != "" {
+		c.Address = netip.MustParseAddr(address)
+	}
+	return personal.WithCall(t.Context(), c)
+}
+
+// Of 200 requests of one source as many are judged as it has slots, 64 wait, and the others fail at
+// once. Requests of other sources are judged at once.
+func TestAdmission_SourceLeavesOthersTheirSlots(t *testing.T) {
+	const requests, waiting = 200, 64
+	for source, tt := range map[string]struct {
+		address func(i int) string
+		shared  bool
+		slots   int
+	}{
+		"IPv4 address":               {func(int) string { return "192.0.2.1" }, false, 8},
+		"IPv4 address in IPv6":       {func(i int) string { return []string{"192.0.2.1", "::ffff:192.0.2.1", "64:ff9b::192.0.2.1"}[i%3] }, false, 8},
+		"/48 of IPv6":                {func(i int) string { return fmt.Sprintf("2001:db8:1:%x::%x", i, i) }, false, 8},
+		"shared address":             {func(int) string { return "10.0.0.1" }, true, 32},
+		"addresses that are unknown": {func(int) string { return "" }, false, 32},
+	} {
+		t.Run(source, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var running, refused atomic.Int32
+				s := admission{0, func(ctx context.Context, r personal.AdmissionRequest) error {
+					if r.Login == "slow" {
+						running.Add(1)
+						<-ctx.Done()
+					}
+					return nil
+				}}.wrap(newModule())
+				began := time.Now()
+				for i := range requests {
+					go func() {
+						if err := s.Recover(from(t, tt.address(i), tt.shared), personal.RecoverRequest{Login: "slow"}); time.Since(began) == 0 {
+							wantUnavailable(t, err)
+							refused.Add(1)
+						}
+					}()
+				}
+				synctest.Wait()
+				if got := int(running.Load()); got != tt.slots || int(refused.Load()) != requests-waiting-tt.slots {
+					t.Errorf("got %d judged and %d refused at once, want %d and %d", got, refused.Load(), tt.slots, requests-waiting-tt.slots)
+				}
+				for i := range 20 {
+					err := s.Recover(from(t, fmt.Sprintf("198.51.100.%d", i), false), personal.RecoverRequest{Login: "anna"})
+					if err != nil || time.Since(began) != 0 {
+						t.Errorf("another address: got %v after %s, want nil at once", err, time.Since(began))
+					}
+				}
+				time.Sleep(2 * personal.MaxJudgement)
+			})
+		})
+	}
+}
+
+// Several shared addresses have half of the slots together.
+func TestAdmission_SharedSourcesLeaveOthersHalfOfTheSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running atomic.Int32
+		s := admission{0, func(ctx context.Context, _ personal.AdmissionRequest) error {
+			running.Add(1)
+			<-ctx.Done()
+			return nil
+		}}.wrap(newModule())
+		for i := range 60 {
+			go func() {
+				_ = s.Recover(from(t, []string{"", "10.0.0.1", "10.0.0.2"}[i%3], true), personal.RecoverRequest{})
+			}()
+		}
+		synctest.Wait()
+		if n := running.Load(); n != 32 {
+			t.Errorf("got %d judgements, want 32", n)
+		}
+		time.Sleep(2 * personal.MaxJudgement)
+	})
+}
+
+func TestAdmission_SourcesThatWaitAreServedInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		judged, end := make(chan string, 100), make(chan struct{})
+		s := admission{16, func(_ context.Context, r personal.AdmissionRequest) error {
+			judged <- r.Login
+			<-end
+			return nil
+		}}.wrap(newModule())
+		request := func(address, login string) {
+			go func() { _ = s.Recover(from(t, address, false), personal.RecoverRequest{Login: login}) }()
+			synctest.Wait()
+		}
+		for i := range 16 { // two for each address
+			request(fmt.Sprintf("192.0.2.%d", i/2), "first")
+			<-judged
+		}
+		request("198.51.100.1", "one")
+		request("198.51.100.1", "two")
+		request("198.51.100.2", "other")
+		for _, want := range []string{"one", "other", "two"} {
+			end <- struct{}{}
+			if got := <-judged; got != want {
+				t.Errorf("got %q judged, want %q", got, want)
+			}
+		}
+		close(end)
+		synctest.Wait()
+	})
+}
+
 func TestAdmission_HangingOperationLeavesOthersTheirPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModule()
@@ -495,6 +682,9 @@ func TestAdmission_NilAdmitsEveryone(t *testing.T) {
 	m := newModule()
 	if s := (*personal.Admission)(nil).Wrap(m); s != personal.Service(m) {
 		t.Errorf("got %T, want the service itself", s)
+	}
+	if a := (*personal.Admission)(nil).WrapAdministration(m); a != personal.Administration(m) {
+		t.Errorf("got %T, want the administration itself", a)
 	}
 	for _, a := range []*personal.Admission{{}, {Concurrent: 1}} {
 		func() {

@@ -13,9 +13,13 @@ const (
 const MaxMethod = 32
 
 // SignInRequest has the parameters of [Administration.SignIn]. In FIELDS they are called
-// method.
+// method, issuer and subject.
 type SignInRequest struct {
-	UserID int64
+	// Identity is that with which the user came from a provider: their account is found in the
+	// transaction that opens the session, so that an identity that was removed meanwhile opens
+	// none. Zero: UserID counts, for methods without identities.
+	Identity Identity
+	UserID   int64 // 0 with an Identity
 
 	// Method names how the host has authenticated the user, such as "oidc": up to MaxMethod
 	// characters of a to z, 0 to 9 and _, and none of the module's own methods. Session and

@@ -86,10 +86,15 @@ type Operation struct {
 	Name           OperationName
 	Administration bool   // it is one of [Administration], else of [Service]
 	Credentials    bool   // it needs the credentials of a session
-	Judged         bool   // an [Admission] judges it
+	Opens          bool   // it opens a session
+	Mails          bool   // it mails for its caller to a mailbox that need not be the caller's; notices do not count
 	Repeatable     bool   // a caller that got no response may repeat it: that does no more than the first call
 	Changes        Change // if it succeeds, or its outcome is unknown
 }
+
+// Judged reports whether an [Admission] judges the operation: it opens a session, or sends a mail
+// for a visitor.
+func (o Operation) Judged() bool { return o.Opens || o.Mails }
 
 // Operations returns the list of all operations of [Service] and [Administration]. Everything
 // that goes over all operations reads it.
@@ -97,17 +102,17 @@ func Operations() []Operation { return slices.Clone(operations) }
 
 var operations = []Operation{
 	// It may remove the user's session that was unused for longest.
-	{Name: OpAuthorize, Judged: true, Changes: ChangesNamedUser},
+	{Name: OpAuthorize, Opens: true, Changes: ChangesNamedUser},
 	// The superseded hash stays valid for the grace period, which no Profile.FreshFor exceeds.
 	{Name: OpRefresh, Credentials: true, Repeatable: true, Changes: ChangesNothing},
-	{Name: OpRegister, Judged: true, Changes: ChangesNothing},
-	{Name: OpRecover, Judged: true, Changes: ChangesNothing},
+	{Name: OpRegister, Opens: true, Mails: true, Changes: ChangesNothing},
+	{Name: OpRecover, Mails: true, Changes: ChangesNothing},
 	{Name: OpRecoverConfirm, Changes: ChangesAll},
 	{Name: OpProfile, Credentials: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpUpdateProfile, Credentials: true, Repeatable: true, Changes: ChangesCaller},
 	{Name: OpProve, Credentials: true, Changes: ChangesNothing},
 	{Name: OpChangePassword, Credentials: true, Changes: ChangesCaller},
-	{Name: OpChangeEmail, Credentials: true, Judged: true, Changes: ChangesNothing},
+	{Name: OpChangeEmail, Credentials: true, Mails: true, Changes: ChangesNothing},
 	{Name: OpConfirmEmail, Changes: ChangesAll},
 	{Name: OpLogout, Credentials: true, Changes: ChangesCaller},
 	{Name: OpSessions, Credentials: true, Repeatable: true, Changes: ChangesNothing},
@@ -115,7 +120,7 @@ var operations = []Operation{
 	{Name: OpRevokeOtherSessions, Credentials: true, Repeatable: true, Changes: ChangesCaller},
 	{Name: OpFields, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpFeatures, Repeatable: true, Changes: ChangesNothing},
-	{Name: OpResendVerification, Judged: true, Changes: ChangesNothing},
+	{Name: OpResendVerification, Mails: true, Changes: ChangesNothing},
 	{Name: OpExport, Credentials: true, Changes: ChangesNothing},
 	{Name: OpDelete, Credentials: true, Changes: ChangesCaller},
 	{Name: OpUndoDelete, Changes: ChangesAll},
@@ -124,7 +129,7 @@ var operations = []Operation{
 	{Name: OpRenewRecoveryCodes, Credentials: true, Changes: ChangesNothing},
 	{Name: OpRemoveOwnTwoFactor, Credentials: true, Changes: ChangesCaller},
 	{Name: OpBeginPasskey, Repeatable: true, Changes: ChangesNothing}, // credentials for a proof only
-	{Name: OpAuthorizePasskey, Changes: ChangesNamedUser},
+	{Name: OpAuthorizePasskey, Opens: true, Changes: ChangesNamedUser},
 	{Name: OpAddPasskey, Credentials: true, Changes: ChangesNothing},
 	{Name: OpConfirmPasskey, Credentials: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpPasskeys, Credentials: true, Repeatable: true, Changes: ChangesNothing},
@@ -152,7 +157,7 @@ var operations = []Operation{
 	// A job changes the users later.
 	{Name: OpFillFields, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpFieldsFill, Administration: true, Repeatable: true, Changes: ChangesNothing},
-	{Name: OpSignIn, Administration: true, Changes: ChangesNamedUser}, // as OpAuthorize
+	{Name: OpSignIn, Administration: true, Opens: true, Changes: ChangesNamedUser}, // as OpAuthorize
 	{Name: OpLinkIdentity, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
 	{Name: OpFindIdentity, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpUnlinkIdentity, Administration: true, Repeatable: true, Changes: ChangesNamedUser},

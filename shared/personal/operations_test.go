@@ -41,10 +41,42 @@ func TestOperations_AreTheMethodsOfTheContract(t *testing.T) {
 func TestOperations_RowsAreConsistent(t *testing.T) {
 	for _, o := range personal.Operations() {
 		switch {
-		case o.Administration && (o.Credentials || o.Judged):
-			t.Errorf("%s: operations of administrators take no credentials and are not judged", o.Name)
+		case o.Administration && o.Credentials:
+			t.Errorf("%s: operations of administrators take no credentials", o.Name)
 		case o.Changes == personal.ChangesCaller && !o.Credentials:
 			t.Errorf("%s: without credentials there is no caller to change", o.Name)
 		}
 	}
+}
+
+// An operation opens a session, so that an [personal.Admission] judges it, if it returns the
+// credentials of one and was not called with those of a session.
+func TestOperations_OpensIsWhatReturnsNewCredentials(t *testing.T) {
+	interfaces := map[bool]reflect.Type{false: reflect.TypeFor[personal.Service](), true: reflect.TypeFor[personal.Administration]()}
+	for _, o := range personal.Operations() {
+		m, ok := interfaces[o.Administration].MethodByName(string(o.Name))
+		if !ok {
+			continue // another test says so
+		}
+		opens := !o.Credentials && hasCredentials(m.Type.Out(0))
+		if o.Opens != opens {
+			t.Errorf("%s: got Opens %t, want %t: correct its row in shared/personal/operations.go, and judge it in Admission", o.Name, o.Opens, opens)
+		}
+	}
+}
+
+// hasCredentials reports whether a type contains credentials.
+func hasCredentials(t reflect.Type) bool {
+	if t == reflect.TypeFor[personal.Credentials]() {
+		return true
+	}
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	for f := range t.Fields() {
+		if hasCredentials(f.Type) {
+			return true
+		}
+	}
+	return false
 }

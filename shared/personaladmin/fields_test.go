@@ -374,10 +374,9 @@ func TestFields_ChangesThatCannotViolateAreSavedUnchecked(t *testing.T) {
 	edit(url.Values{"label_en": {"Nick"}, "hint_en": {"Short."}, "pattern_message_en": {"Small letters."}, "group": {"about"}, "order": {"15"},
 		"default": {"guest"}})
 	b.do(t, "/admin/fields/move", url.Values{"down": {"phone"}, "revision": {b.fields.Get().Schema.Revision}})
-	edit(url.Values{"read_only": {"true"}})
 	b.do(t, "/admin/fields/remove", url.Values{"name": {"nickname"}, "revision": {b.fields.Get().Schema.Revision}})
 	if len(*asked) != 1 {
-		t.Errorf("label, place, default, read-only, removal: got %d checks, want none", len(*asked)-1)
+		t.Errorf("label, place, default, removal: got %d checks, want none", len(*asked)-1)
 	}
 	b.do(t, "/admin/fields/new", fieldValues(b, nil)) // values of the removed field may be stored
 	for _, more := range []url.Values{{"max_length": {"3"}}, {"pattern": {"[a-z]+"}}, {"type": {"link"}, "pattern": {""}}} {
@@ -386,6 +385,34 @@ func TestFields_ChangesThatCannotViolateAreSavedUnchecked(t *testing.T) {
 		if len(*asked) != before+1 {
 			t.Errorf("%v: got %d checks, want 1", more, len(*asked)-before)
 		}
+	}
+}
+
+// A field that becomes read-only keeps what users typed.
+func TestFields_WarnsOfValuesThatUsersTyped(t *testing.T) {
+	b := open(t)
+	kept := map[string]int64{}
+	b.debt.RehearseFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsRehearsal, error) {
+		return personal.FieldsRehearsal{Accounts: 40, Complete: true, Kept: kept}, nil
+	}
+	b.do(t, "/admin/fields/new", fieldValues(b, url.Values{"label_en": {"Nick"}}))
+	before := b.fields.Get()
+	kept["nickname"] = 7
+	values := shownValues(t, b.page(t, "/admin/fields/edit/nickname"))
+	values.Set("read_only", "true")
+	values.Set("do", "save")
+	w := b.post("/admin/fields/edit/nickname", values)
+	page := w.Body.String()
+	if w.Code != http.StatusOK || b.fields.Get() != before {
+		t.Fatalf("got status %d, want 200 and nothing saved: %s", w.Code, page)
+	}
+	wantAll(t, page, "Nothing is saved yet", "Nick becomes read-only and keeps the values of 7 users, who may have typed them", `value="ask">Save<`)
+	if strings.Contains(page, "checked users") {
+		t.Errorf("got %s, want nothing about violations", page)
+	}
+	b.do(t, "/admin/fields/choose", url.Values{"source": {hidden(page, "source")}, "revision": {hidden(page, "revision")}, "violations": {"ask"}})
+	if f := b.fields.Get().Schema.Fields[0]; f.Name != "nickname" || !f.ReadOnly {
+		t.Errorf("got %+v, want it saved once the administrator has chosen that", f)
 	}
 }
 

@@ -32,6 +32,7 @@ type Module struct {
 	api       *personalhttp.Handler
 	client    *pluginrpc.Client
 	service   personal.Service
+	users     personal.Administration
 	manager   *pluginmanager.Manager
 	catalogue *plugincatalogue.Catalogue
 	uploads   *pluginadmin.Uploads // nil without keys
@@ -68,13 +69,14 @@ func (m *Module) API() *personalhttp.Handler { return m.api }
 // them. Pages of the CMS for visitors call them in process.
 func (m *Module) Service() personal.Service { return m.service }
 
-// Client returns the operations for users ([personal.Service]), which Config.Admission does
-// not judge here, and for administrators ([personal.Administration]). Use this client only:
-// it notices its own changes at once.
+// Client returns the operations for users ([personal.Service]) and for administrators
+// ([personal.Administration]), which Config.Admission does not judge here. Use no other client:
+// this one notices its own changes at once.
 func (m *Module) Client() *pluginrpc.Client { return m.client }
 
-// Administration returns the operations for administrators; it is the client.
-func (m *Module) Administration() personal.Administration { return m.client }
+// Administration returns the operations for administrators. [Config.Admission] judges SignIn, unless
+// [personal.Call].Administrator is set.
+func (m *Module) Administration() personal.Administration { return m.users }
 
 // Admin returns the JSON API for plugin versions, see [pluginadmin.New]. It does not
 // authenticate: mount it behind an access control of the CMS. A request that waits for a

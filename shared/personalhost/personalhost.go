@@ -93,8 +93,8 @@ type Config struct {
 	// from the first event on.
 	Connected func(*Module)
 
-	// Admission judges who registers and signs in, over the API and by Module.Service; nil
-	// admits everyone. Name the parameters that it alone gets in API.Transient.
+	// Admission judges who registers and signs in, over the API and by Module.Service and
+	// Module.Administration; nil admits everyone. Name the parameters that it alone gets in API.Transient.
 	Admission *personal.Admission
 
 	// API configures the HTTP API. No user field may have a name of its Transient: New
@@ -333,7 +333,7 @@ func (c *Config) connect(events *pluginadmin.EventLog) (*Module, error) {
 		client: pluginrpc.NewClient(manager, c.Host), manager: manager, catalogue: c.Catalogue, events: events,
 		drain: cmp.Or(c.Drain, drainTime), log: c.Log, host: c.Host,
 	}
-	m.service = c.Admission.Wrap(m.client)
+	m.service, m.users = c.Admission.Wrap(m.client), c.Admission.WrapAdministration(m.client)
 	if c.API.UserFields == nil {
 		c.API.UserFields = c.Host.UserFields
 	}

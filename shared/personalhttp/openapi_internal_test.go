@@ -311,7 +311,7 @@ func TestOpenAPI_DescribesContractParametersAndCodes(t *testing.T) {
 		if len(row.parameters) > 0 {
 			codes += " validation_failed"
 		}
-		if operation.Judged {
+		if operation.Judged() {
 			codes += " refused"
 		}
 		if method == "post" {

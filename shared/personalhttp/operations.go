@@ -124,7 +124,7 @@ type route struct {
 func newRoutes() map[string]*route {
 	judged := map[personal.OperationName]bool{}
 	for _, o := range personal.Operations() {
-		judged[o.Name] = o.Judged
+		judged[o.Name] = o.Judged()
 	}
 	routes := map[string]*route{}
 	describing := endpoint{Endpoint{Path: "openapi.json", Methods: []string{http.MethodGet}}, describe}

@@ -55,7 +55,7 @@ type requireOptions struct {
 	reject   ErrorHandler
 	verified bool
 	complete bool
-	demands  []func(User) error
+	demands  []func(context.Context, *Handler, User) error
 }
 
 // WithExtractor takes the credentials from elsewhere than [FromHeaders] does, for
@@ -85,8 +85,9 @@ func Complete() RequireOption {
 }
 
 // Demand also rejects users for whom demand returns an error, with that error. Demands are
-// made after those of [VerifiedEmail] and [Complete], in the order of the options.
-func Demand(demand func(User) error) RequireOption {
+// made after those of [VerifiedEmail] and [Complete], in the order of the options. The handler
+// is that of RequireUser, whose [Handler.Options] have the user fields in force, for example.
+func Demand(demand func(ctx context.Context, h *Handler, u User) error) RequireOption {
 	return func(o *requireOptions) { o.demands = append(o.demands, demand) }
 }
 
@@ -135,7 +136,7 @@ func (h *Handler) withUser(next http.Handler, optional bool, options []RequireOp
 		switch {
 		case err == nil:
 			p.r = p.r.WithContext(context.WithValue(p.r.Context(), userKey{}, user))
-			err = o.demand(user)
+			err = o.demand(p.r.Context(), h, user)
 		case optional && personal.CodeOf(err) == personal.CodeUnauthenticated:
 			err = nil
 		}
@@ -148,7 +149,7 @@ func (h *Handler) withUser(next http.Handler, optional bool, options []RequireOp
 }
 
 // demand returns an error for a user who may not see the page.
-func (o *requireOptions) demand(u User) error {
+func (o *requireOptions) demand(ctx context.Context, h *Handler, u User) error {
 	switch {
 	case o.verified && !u.Profile.EmailVerified:
 		return personal.NewError(personal.CodeEmailUnverified, nil)
@@ -156,7 +157,7 @@ func (o *requireOptions) demand(u User) error {
 		return personal.NewError(personal.CodeProfileIncomplete, nil)
 	}
 	for _, demand := range o.demands {
-		if err := demand(u); err != nil {
+		if err := demand(ctx, h, u); err != nil {
 			return err
 		}
 	}

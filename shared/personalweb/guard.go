@@ -1,14 +1,17 @@
 package personalweb
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/userfields"
 )
 
 // Guard returns a middleware that refuses forged requests: those other than GET, HEAD and
@@ -73,12 +76,33 @@ const ledCookie = "https"
 // example. A value is compared as text: that of an enum is its option, that of a boolean true
 // or false.
 //
+// The field must be read-only and not hidden in the user fields in force in this host
+// ([personalhttp.Options].UserFields): any other one is set by users themselves, or in no
+// profile. Otherwise everyone is rejected, and the log says why, once for each revision.
+//
 // It reads the profile that RequireUser has verified the request with. So an administrator's
 // change through the same client counts from the next request on, and any other within the
-// setting session.verify_cache. The field is read-only, so that users cannot change it
-// themselves, and not hidden: a profile does not have hidden ones, and everyone is rejected.
+// setting session.verify_cache.
 func RequireField(name string, values ...string) personalhttp.RequireOption {
-	return personalhttp.Demand(func(u personalhttp.User) error {
+	var last atomic.Pointer[trust]
+	return personalhttp.Demand(func(ctx context.Context, api *personalhttp.Handler, u personalhttp.User) error {
+		var schema personal.Schema
+		var err error
+		if read := api.Options().UserFields; read != nil {
+			if schema, err = read(ctx); err != nil {
+				return personal.NewError(personal.CodeUnavailable, err)
+			}
+		}
+		t := last.Load()
+		if t == nil || t.revision != schema.Revision {
+			t = &trust{schema.Revision, userfields.CheckReadOnly(schema.Fields, name)}
+			if before := last.Swap(t); t.err != nil && (before == nil || before.revision != t.revision) {
+				api.Options().Log.ErrorContext(ctx, "a page refuses everyone", "error", t.err)
+			}
+		}
+		if t.err != nil {
+			return personal.NewError(personal.CodeRefused, t.err)
+		}
 		for _, f := range u.Profile.Fields {
 			if f.Name == name && f.Value != nil && slices.Contains(values, fmt.Sprint(f.Value)) {
 				return nil
@@ -86,6 +110,12 @@ func RequireField(name string, values ...string) personalhttp.RequireOption {
 		}
 		return personal.NewError(personal.CodeRefused, fmt.Errorf("the user field %s has none of the values that the page demands", name))
 	})
+}
+
+// trust is why pages must not trust a user field; err is nil if they may.
+type trust struct {
+	revision string // of the user fields
+	err      error
 }
 
 // LocalPath returns a path from a request, such as the page to return to after the

@@ -1,6 +1,7 @@
 package personalweb_test
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
@@ -124,12 +125,24 @@ func TestGuard_DeletesCookiesOfPlainHTTP(t *testing.T) {
 	}
 }
 
-func TestRequireField_PassesUsersWithTheValue(t *testing.T) {
-	fields := []personal.ProfileField{}
+// guardedPage is a page for some users, of a site with user fields.
+type guardedPage struct {
+	schema  personal.Schema
+	profile []personal.ProfileField // of its visitor
+	log     bytes.Buffer
+	page    func(personalhttp.RequireOption) http.Handler
+	code    personal.Code // of the last rejection
+}
+
+func newGuardedPage(t *testing.T, fields ...personal.Field) *guardedPage {
+	p := &guardedPage{schema: personal.Schema{Revision: "1", Fields: fields}}
 	service := &personaltest.Service{ProfileFunc: func(context.Context, personal.Credentials) (personal.Profile, error) {
-		return personal.Profile{Fields: fields}, nil
+		return personal.Profile{Fields: p.profile}, nil
 	}}
-	api, err := personalhttp.New(service, personalhttp.Options{Log: slog.New(slog.DiscardHandler)})
+	api, err := personalhttp.New(service, personalhttp.Options{
+		Log:        slog.New(slog.NewTextHandler(&p.log, nil)),
+		UserFields: func(context.Context) (personal.Schema, error) { return p.schema, nil },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,16 +150,35 @@ func TestRequireField_PassesUsersWithTheValue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var code personal.Code
 	reject := func(w http.ResponseWriter, r *http.Request, err error) {
 		x := api.Explain(r, err)
-		code = x.Code
+		p.code = x.Code
 		w.WriteHeader(x.Status)
 	}
-	page := func(option personalhttp.RequireOption) http.Handler {
+	p.page = func(option personalhttp.RequireOption) http.Handler {
 		ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 		return api.RequireUser(ok, personalhttp.WithExtractor(session.Credentials), personalhttp.WithErrorHandler(reject), option)
 	}
+	return p
+}
+
+// get requests the page as a signed-in user.
+func (p *guardedPage) get(option personalhttp.RequireOption) (status int) {
+	p.code = ""
+	w := httptest.NewRecorder()
+	p.page(option).ServeHTTP(w, holding(http.MethodGet, ann, 0))
+	return w.Code
+}
+
+// role is a field that only administrators set.
+func role() personal.Field {
+	options := []personal.Option{{Value: "editor"}, {Value: "chief"}, {Value: "author"}}
+	return personal.Field{Name: "role", Type: personal.TypeEnum, Options: options, ReadOnly: true}
+}
+
+func TestRequireField_PassesUsersWithTheValue(t *testing.T) {
+	p := newGuardedPage(t, role(), personal.Field{Name: "staff", Type: personal.TypeBoolean, ReadOnly: true},
+		personal.Field{Name: "city", Type: personal.TypeText})
 	editors := personalweb.RequireField("role", "editor", "chief")
 	for condition, tt := range map[string]struct {
 		option personalhttp.RequireOption
@@ -165,18 +197,54 @@ func TestRequireField_PassesUsersWithTheValue(t *testing.T) {
 		"a boolean that is false":             {personalweb.RequireField("staff", "true"), []personal.ProfileField{{Name: "staff", Value: false}}, 403},
 	} {
 		t.Run(condition, func(t *testing.T) {
-			code, fields = "", tt.fields
-			w := httptest.NewRecorder()
-			page(tt.option).ServeHTTP(w, holding(http.MethodGet, ann, 0))
-			if w.Code != tt.want || (code == personal.CodeRefused) != (tt.want == 403) {
-				t.Errorf("got %d %q, want %d", w.Code, code, tt.want)
+			p.profile = tt.fields
+			if got := p.get(tt.option); got != tt.want || (p.code == personal.CodeRefused) != (tt.want == 403) {
+				t.Errorf("got %d %q, want %d", got, p.code, tt.want)
 			}
 		})
 	}
 	w := httptest.NewRecorder()
-	if page(editors).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/page", nil)); w.Code != http.StatusUnauthorized ||
-		code != personal.CodeUnauthenticated {
-		t.Errorf("a visitor: got %d %q, want 401", w.Code, code)
+	if p.page(editors).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/page", nil)); w.Code != http.StatusUnauthorized ||
+		p.code != personal.CodeUnauthenticated {
+		t.Errorf("a visitor: got %d %q, want 401", w.Code, p.code)
+	}
+}
+
+// A field that users can set is no role, whatever it says. One log line for each schema says so.
+func TestRequireField_RefusesEveryoneUnlessTheFieldIsReadOnly(t *testing.T) {
+	writable, hidden, invalid := role(), role(), role()
+	writable.ReadOnly, hidden.Hidden, invalid.Options = false, true, nil
+	for condition, fields := range map[string][]personal.Field{
+		"users can set it":       {writable},
+		"hidden":                 {hidden},
+		"there is no such field": nil,
+		"the fields are invalid": {invalid},
+	} {
+		t.Run(condition, func(t *testing.T) {
+			p := newGuardedPage(t, fields...)
+			p.profile = []personal.ProfileField{{Name: "role", Value: "editor"}}
+			editors := personalweb.RequireField("role", "editor")
+			wantLines := func(want int) {
+				t.Helper()
+				if got := strings.Count(p.log.String(), "a page refuses everyone"); got != want {
+					t.Errorf("got %d lines in the log, want %d:\n%s", got, want, &p.log)
+				}
+			}
+			for range 3 {
+				if got := p.get(editors); got != 403 || p.code != personal.CodeRefused {
+					t.Errorf("got %d %q, want 403 refused", got, p.code)
+				}
+			}
+			wantLines(1)
+			p.schema.Revision = "2"
+			p.get(editors)
+			wantLines(2)
+			p.schema = personal.Schema{Revision: "3", Fields: []personal.Field{role()}}
+			if got := p.get(editors); got != 204 {
+				t.Errorf("a field that is read-only since: got %d, want 204", got)
+			}
+			wantLines(2)
+		})
 	}
 }
 

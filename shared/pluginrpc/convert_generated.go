@@ -1473,6 +1473,7 @@ func (c *converters) rehearsalFromPB(source *v1.RehearseFieldsResponse) personal
 		personalFieldsRehearsal.Violations = (*source).Violations
 		personalFieldsRehearsal.Fillable = (*source).Fillable
 		personalFieldsRehearsal.Complete = (*source).Complete
+		personalFieldsRehearsal.Kept = (*source).Kept
 		if (*source).Examples != nil {
 			personalFieldsRehearsal.Examples = make([]personal.FieldsViolation, len((*source).Examples))
 			for i := 0; i < len((*source).Examples); i++ {
@@ -1494,6 +1495,7 @@ func (c *converters) rehearsalToPB(source personal.FieldsRehearsal) *v1.Rehearse
 			personalv1RehearseFieldsResponse.Examples[i] = c.personalFieldsViolationToPPersonalv1FieldsViolation(source.Examples[i])
 		}
 	}
+	personalv1RehearseFieldsResponse.Kept = source.Kept
 	return &personalv1RehearseFieldsResponse
 }
 func (c *converters) rehearsedFromPB(source *v1.RehearseResponse) Rehearsal {
@@ -1731,6 +1733,7 @@ func (c *converters) setEmailToPB(source personal.SetEmailRequest) *v1.SetEmailR
 func (c *converters) signInFromPB(source *v1.SignInRequest) personal.SignInRequest {
 	var personalSignInRequest personal.SignInRequest
 	if source != nil {
+		personalSignInRequest.Identity = c.identityFromPB((*source).Identity)
 		personalSignInRequest.UserID = (*source).UserId
 		personalSignInRequest.Method = (*source).Method
 		personalSignInRequest.Code = (*source).Code
@@ -1746,6 +1749,7 @@ func (c *converters) signInToPB(source personal.SignInRequest) *v1.SignInRequest
 	personalv1SignInRequest.Code = source.Code
 	personalv1SignInRequest.SecondFactorDone = source.SecondFactorDone
 	personalv1SignInRequest.AuthenticatedAt = timeToPB(source.AuthenticatedAt)
+	personalv1SignInRequest.Identity = c.identityToPB(source.Identity)
 	return &personalv1SignInRequest
 }
 func (c *converters) signedInByPasskeyFromPB(source *v1.AuthorizePasskeyResponse) personal.SignedIn {

@@ -1,7 +1,9 @@
 package userfields
 
 import (
+	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -134,4 +136,32 @@ func (f *field) checkItem(text string) personal.FieldErrorCode {
 		return code
 	}
 	return f.checkRules(text)
+}
+
+// BecomeReadOnly returns the names of the fields that a new schema makes read-only, and that
+// visitors see. They keep what is stored, which users may have typed: also values of before a
+// field was hidden, or removed.
+func BecomeReadOnly(before, after []personal.Field) (names []string) {
+	shown := func(f personal.Field) bool { return f.ReadOnly && !f.Hidden }
+	for _, f := range after {
+		same := func(b personal.Field) bool { return b.Name == f.Name && shown(b) }
+		if shown(f) && !slices.ContainsFunc(before, same) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// CheckReadOnly returns an error unless a field is in the profiles of users and only administrators
+// set it. The fields must be valid: invalid ones are not in force.
+func CheckReadOnly(fields []personal.Field, name string) error {
+	if _, err := Compile(fields); err != nil {
+		return err
+	}
+	for _, f := range fields {
+		if f.Name == name && f.ReadOnly && !f.Hidden {
+			return nil
+		}
+	}
+	return fmt.Errorf("the user field %s must be read_only and not hidden: otherwise users could set it themselves", name)
 }

@@ -58,7 +58,9 @@ func TestCaptcha_AsksTheProvider(t *testing.T) {
 			t.Error("a broken provider lets in")
 		}
 	}
-	want(t, "a sign-in", captcha.Judge(t.Context(), request(personal.OpAuthorize, "")), "", "")
+	for _, operation := range []personal.OperationName{personal.OpAuthorize, personal.OpAuthorizePasskey, personal.OpSignIn} {
+		want(t, string(operation), captcha.Judge(t.Context(), request(operation, "")), "", "")
+	}
 
 	provider.Close()
 	err := captcha.Judge(with("unreachable"), request(personal.OpRegister, "anna@example.com"))

@@ -22,10 +22,11 @@ type Captcha struct {
 	Log    *slog.Logger
 }
 
-// Judge asks the provider. It leaves sign-ins to the rate limits of the module, and changes
-// of the e-mail to the password.
+// Judge asks the provider. It leaves sign-ins to the rate limits of the module, to keys and to
+// providers, and changes of the e-mail to the password.
 func (c *Captcha) Judge(ctx context.Context, r personal.AdmissionRequest) error {
-	if r.Operation == personal.OpAuthorize || r.Operation == personal.OpChangeEmail {
+	switch r.Operation {
+	case personal.OpAuthorize, personal.OpAuthorizePasskey, personal.OpSignIn, personal.OpChangeEmail:
 		return nil
 	}
 	token := personal.TransientFrom(ctx)["captcha"]

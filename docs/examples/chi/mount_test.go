@@ -22,6 +22,7 @@ import (
 	"github.com/cms-personal/personal/shared/personalhttp/personalhttptest"
 	"github.com/cms-personal/personal/shared/personalpages"
 	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/userfields"
 )
 
 func TestMount(t *testing.T) {
@@ -31,7 +32,20 @@ func TestMount(t *testing.T) {
 
 // siteOver returns the whole site over a service.
 func siteOver(t *testing.T, service personal.Service) http.Handler {
-	api, err := personalhttp.New(service, personalhttp.Options{Log: slog.New(slog.DiscardHandler)})
+	source, err := os.ReadFile("user-fields.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields, _, err := userfields.ParseJSON(source) // RequireField looks whether "role" is read-only
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := personalhttp.New(service, personalhttp.Options{
+		Log: slog.New(slog.DiscardHandler),
+		UserFields: func(context.Context) (personal.Schema, error) {
+			return personal.Schema{Revision: "1", Fields: fields}, nil
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ type attempt struct {
 	next                   string // the page to return to
 	state, nonce, verifier string // until the provider has responded
 	who                    person // since then
-	userID                 int64  // whose code is asked for; 0: no account has the identity
+	known                  bool   // an account has the identity: its code is asked for
 	tries                  int    // of a registration
 }
 

@@ -99,23 +99,16 @@ func (s *signOn) callback(w http.ResponseWriter, r *http.Request) {
 // identity, every visitor gets the same choice, whatever e-mail the provider has named: accounts
 // with that e-mail are not looked for.
 func (s *signOn) signIn(w http.ResponseWriter, r *http.Request, a attempt, code string) {
-	id, err := s.administration.FindIdentity(r.Context(), a.who.Identity)
-	if personal.CodeOf(err) == personal.CodeNotFound {
-		a.userID = 0
-		s.keep(w, r, a, choosePath)
-		return
-	}
-	var in personal.OpenedSession
-	if err == nil {
-		a.userID = id
-		in, err = s.administration.SignIn(r.Context(), personal.SignInRequest{UserID: id, Method: method, Code: code,
-			AuthenticatedAt: a.who.Authenticated})
-	}
+	in, err := s.administration.SignIn(r.Context(), personal.SignInRequest{Identity: a.who.Identity, Method: method, Code: code,
+		AuthenticatedAt: a.who.Authenticated})
+	a.known = personal.CodeOf(err) != personal.CodeNotFound
 	switch personal.CodeOf(err) {
 	case "":
 		s.attempts.remove(r)
 		s.account.Session().SignIn(w, r, in.Credentials)
 		ui.Redirect(w, r, a.next)
+	case personal.CodeNotFound:
+		s.keep(w, r, a, choosePath)
 	case personal.CodeCodeRequired:
 		s.keep(w, r, a, codePath)
 	case personal.CodeInvalidCode, personal.CodeCodesBlocked:
@@ -156,7 +149,7 @@ func (s *signOn) choose(w http.ResponseWriter, r *http.Request) {
 // account with that identity.
 func (s *signOn) pending(w http.ResponseWriter, r *http.Request) (attempt, bool) {
 	a, ok := s.attempts.of(r)
-	if !ok || a.who.Subject == "" || a.userID != 0 {
+	if !ok || a.who.Subject == "" || a.known {
 		s.startAgain(w, r)
 		return attempt{}, false
 	}
@@ -183,7 +176,15 @@ func (s *signOn) register(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *signOn) create(ctx context.Context, who person, login, email string) error {
-	if err := s.admission.Judge(ctx, personal.AdmissionRequest{Operation: personal.OpRegister, Login: login, Email: email}); err != nil {
+	features, err := s.service.Features(ctx)
+	if err != nil {
+		return err
+	}
+	if features.EmailVerification == personal.VerificationRequired { // this would open a session before the e-mail is confirmed
+		return personal.Refuse(personal.LocalText{"en": "Please register on this site first. Then sign in here and link."})
+	}
+	err = s.admission.Judge(ctx, personal.AdmissionRequest{Operation: personal.OpRegister, Method: method, Login: login, Email: email})
+	if err != nil {
 		return err
 	}
 	if email == "" {
@@ -206,7 +207,7 @@ func (s *signOn) create(ctx context.Context, who person, login, email string) er
 }
 
 func (s *signOn) askForCode(w http.ResponseWriter, r *http.Request) {
-	if a, ok := s.attempts.of(r); !ok || a.userID == 0 {
+	if a, ok := s.attempts.of(r); !ok || !a.known {
 		s.startAgain(w, r)
 		return
 	}
@@ -215,7 +216,7 @@ func (s *signOn) askForCode(w http.ResponseWriter, r *http.Request) {
 
 func (s *signOn) enterCode(w http.ResponseWriter, r *http.Request) {
 	a, ok := s.attempts.of(r)
-	if !ok || a.userID == 0 {
+	if !ok || !a.known {
 		s.startAgain(w, r)
 		return
 	}

@@ -149,6 +149,22 @@ var identityCases = []testCase{
 			t.Errorf("got %d sessions and jobs %v, want 4 and one", got, kinds)
 		}
 	}},
+	{"session by an identity is one of the account that has it", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		b, _ := w.createAny()
+		l := w.linked(a.ID)
+		open := func(account int64, i personal.Identity) error {
+			return w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(account), CredentialVersion: 1, MaxSessions: 100, Identity: i})
+		}
+		w.must(open(a.ID, l.Identity))
+		w.wantError(open(b.ID, l.Identity), accounts.ErrStale)
+		w.wantError(open(a.ID, w.linking(a.ID).Identity), accounts.ErrStale)
+		w.must(w.UnlinkIdentity(t.Context(), l))
+		w.wantError(open(a.ID, l.Identity), accounts.ErrStale)
+		if got := len(w.sessions(a.ID)); got != 2 {
+			t.Errorf("got %d sessions, want the first one and that by the identity", got)
+		}
+	}},
 	{"account remembers that it had a session", func(t *testing.T, w *world) {
 		for _, want := range []bool{false, true} {
 			id := w.add(w.newAccount())[0].ID
@@ -184,6 +200,34 @@ var identityRaces = []testCase{
 		})
 		if won, lost := count(errs, nil), count(errs, accounts.ErrIdentityTaken); won != 1 || lost != n-1 {
 			t.Errorf("got %v, want one account that gets the identity", errs)
+		}
+	}},
+	{"concurrent sign-in and removal of an identity: no session is left", func(t *testing.T, w *world) {
+		for range rounds {
+			links := make([]accounts.LinkIdentity, contenders/2)
+			for i := range links {
+				a, _ := w.createAny()
+				links[i] = w.linked(a.ID)
+			}
+			errs := atOnce(contenders, func(i int) error {
+				l := links[i/2]
+				if i%2 == 0 {
+					return w.UnlinkIdentity(t.Context(), l)
+				}
+				s := w.newSession(l.AccountID)
+				s.Method = "oidc"
+				err := w.OpenSession(t.Context(), accounts.OpenSession{Session: s, CredentialVersion: 1, MaxSessions: 100, Identity: l.Identity})
+				if errors.Is(err, accounts.ErrStale) {
+					return nil
+				}
+				return err
+			})
+			w.must(errors.Join(errs...))
+			for _, l := range links {
+				if got := len(w.sessions(l.AccountID)); got != 1 {
+					t.Errorf("got %d sessions, want the first one", got)
+				}
+			}
 		}
 	}},
 	{"concurrent identities: an account gets as many as it may", func(t *testing.T, w *world) {

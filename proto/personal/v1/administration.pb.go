@@ -2146,7 +2146,9 @@ type RehearseFieldsResponse struct {
 	// Whether all users were checked; if not, there are at least so many.
 	Complete bool `protobuf:"varint,4,opt,name=complete,proto3" json:"complete,omitempty"`
 	// Five at most.
-	Examples      []*FieldsViolation `protobuf:"bytes,5,rep,name=examples,proto3" json:"examples,omitempty"`
+	Examples []*FieldsViolation `protobuf:"bytes,5,rep,name=examples,proto3" json:"examples,omitempty"`
+	// The users who have a value of a field that becomes read-only, by its name.
+	Kept          map[string]int64 `protobuf:"bytes,6,rep,name=kept,proto3" json:"kept,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2212,6 +2214,13 @@ func (x *RehearseFieldsResponse) GetComplete() bool {
 func (x *RehearseFieldsResponse) GetExamples() []*FieldsViolation {
 	if x != nil {
 		return x.Examples
+	}
+	return nil
+}
+
+func (x *RehearseFieldsResponse) GetKept() map[string]int64 {
+	if x != nil {
+		return x.Kept
 	}
 	return nil
 }
@@ -2499,8 +2508,9 @@ func (x *FieldsFillResponse) GetEnded() *timestamppb.Timestamp {
 
 // SignInRequest names a user whom the host has authenticated.
 type SignInRequest struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	UserId int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 0 with an identity.
+	UserId int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// How: up to 32 characters of a to z, 0 to 9 and _.
 	Method string `protobuf:"bytes,2,opt,name=method,proto3" json:"method,omitempty"`
 	// Of the second factor; empty if none was sent.
@@ -2509,8 +2519,10 @@ type SignInRequest struct {
 	SecondFactorDone bool `protobuf:"varint,4,opt,name=second_factor_done,json=secondFactorDone,proto3" json:"second_factor_done,omitempty"`
 	// When the host has authenticated the user; absent if unknown.
 	AuthenticatedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=authenticated_at,json=authenticatedAt,proto3" json:"authenticated_at,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The identity whose account signs in.
+	Identity      *Identity `protobuf:"bytes,6,opt,name=identity,proto3" json:"identity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SignInRequest) Reset() {
@@ -2574,6 +2586,13 @@ func (x *SignInRequest) GetSecondFactorDone() bool {
 func (x *SignInRequest) GetAuthenticatedAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.AuthenticatedAt
+	}
+	return nil
+}
+
+func (x *SignInRequest) GetIdentity() *Identity {
+	if x != nil {
+		return x.Identity
 	}
 	return nil
 }
@@ -3089,7 +3108,7 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\taddresses\x18\x02 \x03(\tR\taddresses\"\x14\n" +
 	"\x12LiftLimitsResponse\"C\n" +
 	"\x15RehearseFieldsRequest\x12*\n" +
-	"\x06fields\x18\x01 \x03(\v2\x12.personal.v1.FieldR\x06fields\"\xc6\x01\n" +
+	"\x06fields\x18\x01 \x03(\v2\x12.personal.v1.FieldR\x06fields\"\xc2\x02\n" +
 	"\x16RehearseFieldsResponse\x12\x1a\n" +
 	"\baccounts\x18\x01 \x01(\x03R\baccounts\x12\x1e\n" +
 	"\n" +
@@ -3097,7 +3116,11 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"violations\x12\x1a\n" +
 	"\bfillable\x18\x03 \x01(\x03R\bfillable\x12\x1a\n" +
 	"\bcomplete\x18\x04 \x01(\bR\bcomplete\x128\n" +
-	"\bexamples\x18\x05 \x03(\v2\x1c.personal.v1.FieldsViolationR\bexamples\"\xbd\x01\n" +
+	"\bexamples\x18\x05 \x03(\v2\x1c.personal.v1.FieldsViolationR\bexamples\x12A\n" +
+	"\x04kept\x18\x06 \x03(\v2-.personal.v1.RehearseFieldsResponse.KeptEntryR\x04kept\x1a7\n" +
+	"\tKeptEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xbd\x01\n" +
 	"\x0fFieldsViolation\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x14\n" +
 	"\x05login\x18\x02 \x01(\tR\x05login\x12@\n" +
@@ -3116,13 +3139,14 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x05total\x18\x04 \x01(\x03R\x05total\x12\x16\n" +
 	"\x06filled\x18\x05 \x01(\x03R\x06filled\x124\n" +
 	"\astarted\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x120\n" +
-	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\"\xc9\x01\n" +
+	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\"\xfc\x01\n" +
 	"\rSignInRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x16\n" +
 	"\x06method\x18\x02 \x01(\tR\x06method\x12\x12\n" +
 	"\x04code\x18\x03 \x01(\tR\x04code\x12,\n" +
 	"\x12second_factor_done\x18\x04 \x01(\bR\x10secondFactorDone\x12E\n" +
-	"\x10authenticated_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x0fauthenticatedAt\"\xa6\x01\n" +
+	"\x10authenticated_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x0fauthenticatedAt\x121\n" +
+	"\bidentity\x18\x06 \x01(\v2\x15.personal.v1.IdentityR\bidentity\"\xa6\x01\n" +
 	"\x0eSignInResponse\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12.\n" +
 	"\aprofile\x18\x02 \x01(\v2\x14.personal.v1.ProfileR\aprofile\x12(\n" +
@@ -3188,7 +3212,7 @@ func file_personal_v1_administration_proto_rawDescGZIP() []byte {
 	return file_personal_v1_administration_proto_rawDescData
 }
 
-var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_personal_v1_administration_proto_goTypes = []any{
 	(*User)(nil),                       // 0: personal.v1.User
 	(*FindUsersRequest)(nil),           // 1: personal.v1.FindUsersRequest
@@ -3245,116 +3269,119 @@ var file_personal_v1_administration_proto_goTypes = []any{
 	nil,                                // 52: personal.v1.UsersResponse.UsersEntry
 	nil,                                // 53: personal.v1.UpdateUserRequest.FieldsEntry
 	nil,                                // 54: personal.v1.CreateUserRequest.FieldsEntry
-	nil,                                // 55: personal.v1.FieldsViolation.FieldsEntry
-	(*timestamppb.Timestamp)(nil),      // 56: google.protobuf.Timestamp
-	(*ProfileField)(nil),               // 57: personal.v1.ProfileField
-	(*Passkey)(nil),                    // 58: personal.v1.Passkey
-	(*LinkedIdentity)(nil),             // 59: personal.v1.LinkedIdentity
-	(*Session)(nil),                    // 60: personal.v1.Session
-	(*Event)(nil),                      // 61: personal.v1.Event
-	(*Field)(nil),                      // 62: personal.v1.Field
-	(*Credentials)(nil),                // 63: personal.v1.Credentials
-	(*Profile)(nil),                    // 64: personal.v1.Profile
-	(*Proof)(nil),                      // 65: personal.v1.Proof
-	(*Identity)(nil),                   // 66: personal.v1.Identity
-	(*Input)(nil),                      // 67: personal.v1.Input
+	nil,                                // 55: personal.v1.RehearseFieldsResponse.KeptEntry
+	nil,                                // 56: personal.v1.FieldsViolation.FieldsEntry
+	(*timestamppb.Timestamp)(nil),      // 57: google.protobuf.Timestamp
+	(*ProfileField)(nil),               // 58: personal.v1.ProfileField
+	(*Passkey)(nil),                    // 59: personal.v1.Passkey
+	(*LinkedIdentity)(nil),             // 60: personal.v1.LinkedIdentity
+	(*Session)(nil),                    // 61: personal.v1.Session
+	(*Event)(nil),                      // 62: personal.v1.Event
+	(*Field)(nil),                      // 63: personal.v1.Field
+	(*Identity)(nil),                   // 64: personal.v1.Identity
+	(*Credentials)(nil),                // 65: personal.v1.Credentials
+	(*Profile)(nil),                    // 66: personal.v1.Profile
+	(*Proof)(nil),                      // 67: personal.v1.Proof
+	(*Input)(nil),                      // 68: personal.v1.Input
 }
 var file_personal_v1_administration_proto_depIdxs = []int32{
-	56, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
-	56, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
-	56, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
-	56, // 3: personal.v1.User.last_sign_in:type_name -> google.protobuf.Timestamp
-	56, // 4: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
-	57, // 5: personal.v1.User.fields:type_name -> personal.v1.ProfileField
-	56, // 6: personal.v1.FindUsersRequest.since:type_name -> google.protobuf.Timestamp
-	56, // 7: personal.v1.FindUsersRequest.until:type_name -> google.protobuf.Timestamp
+	57, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
+	57, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
+	57, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
+	57, // 3: personal.v1.User.last_sign_in:type_name -> google.protobuf.Timestamp
+	57, // 4: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
+	58, // 5: personal.v1.User.fields:type_name -> personal.v1.ProfileField
+	57, // 6: personal.v1.FindUsersRequest.since:type_name -> google.protobuf.Timestamp
+	57, // 7: personal.v1.FindUsersRequest.until:type_name -> google.protobuf.Timestamp
 	0,  // 8: personal.v1.FindUsersResponse.users:type_name -> personal.v1.User
 	52, // 9: personal.v1.UsersResponse.users:type_name -> personal.v1.UsersResponse.UsersEntry
 	0,  // 10: personal.v1.UserResponse.user:type_name -> personal.v1.User
-	57, // 11: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
-	58, // 12: personal.v1.UserResponse.passkeys:type_name -> personal.v1.Passkey
-	59, // 13: personal.v1.UserResponse.identities:type_name -> personal.v1.LinkedIdentity
+	58, // 11: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
+	59, // 12: personal.v1.UserResponse.passkeys:type_name -> personal.v1.Passkey
+	60, // 13: personal.v1.UserResponse.identities:type_name -> personal.v1.LinkedIdentity
 	53, // 14: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
-	60, // 15: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
-	56, // 16: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
-	56, // 17: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
+	61, // 15: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
+	57, // 16: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
+	57, // 17: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
 	25, // 18: personal.v1.AuditEntriesResponse.entries:type_name -> personal.v1.AuditEntry
-	61, // 19: personal.v1.AuditEntry.event:type_name -> personal.v1.Event
+	62, // 19: personal.v1.AuditEntry.event:type_name -> personal.v1.Event
 	54, // 20: personal.v1.CreateUserRequest.fields:type_name -> personal.v1.CreateUserRequest.FieldsEntry
 	0,  // 21: personal.v1.ExplainResponse.user:type_name -> personal.v1.User
 	34, // 22: personal.v1.ExplainResponse.verdicts:type_name -> personal.v1.Verdict
-	56, // 23: personal.v1.Verdict.until:type_name -> google.protobuf.Timestamp
-	56, // 24: personal.v1.Verdict.since:type_name -> google.protobuf.Timestamp
-	62, // 25: personal.v1.RehearseFieldsRequest.fields:type_name -> personal.v1.Field
+	57, // 23: personal.v1.Verdict.until:type_name -> google.protobuf.Timestamp
+	57, // 24: personal.v1.Verdict.since:type_name -> google.protobuf.Timestamp
+	63, // 25: personal.v1.RehearseFieldsRequest.fields:type_name -> personal.v1.Field
 	39, // 26: personal.v1.RehearseFieldsResponse.examples:type_name -> personal.v1.FieldsViolation
-	55, // 27: personal.v1.FieldsViolation.fields:type_name -> personal.v1.FieldsViolation.FieldsEntry
-	56, // 28: personal.v1.FieldsFillResponse.started:type_name -> google.protobuf.Timestamp
-	56, // 29: personal.v1.FieldsFillResponse.ended:type_name -> google.protobuf.Timestamp
-	56, // 30: personal.v1.SignInRequest.authenticated_at:type_name -> google.protobuf.Timestamp
-	63, // 31: personal.v1.SignInResponse.credentials:type_name -> personal.v1.Credentials
-	64, // 32: personal.v1.SignInResponse.profile:type_name -> personal.v1.Profile
-	65, // 33: personal.v1.SignInResponse.proof:type_name -> personal.v1.Proof
-	66, // 34: personal.v1.LinkIdentityRequest.identity:type_name -> personal.v1.Identity
-	63, // 35: personal.v1.LinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
-	66, // 36: personal.v1.FindIdentityRequest.identity:type_name -> personal.v1.Identity
-	66, // 37: personal.v1.UnlinkIdentityRequest.identity:type_name -> personal.v1.Identity
-	63, // 38: personal.v1.UnlinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
-	0,  // 39: personal.v1.UsersResponse.UsersEntry.value:type_name -> personal.v1.User
-	67, // 40: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	67, // 41: personal.v1.CreateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	1,  // 42: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
-	3,  // 43: personal.v1.AdministrationService.Users:input_type -> personal.v1.UsersRequest
-	5,  // 44: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
-	7,  // 45: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
-	9,  // 46: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
-	11, // 47: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
-	13, // 48: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
-	15, // 49: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
-	17, // 50: personal.v1.AdministrationService.RevokeUserSession:input_type -> personal.v1.RevokeUserSessionRequest
-	19, // 51: personal.v1.AdministrationService.RevokeUserSessions:input_type -> personal.v1.RevokeUserSessionsRequest
-	21, // 52: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
-	23, // 53: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
-	26, // 54: personal.v1.AdministrationService.RemoveTwoFactor:input_type -> personal.v1.RemoveTwoFactorRequest
-	28, // 55: personal.v1.AdministrationService.RemovePasskeys:input_type -> personal.v1.RemovePasskeysRequest
-	30, // 56: personal.v1.AdministrationService.CreateUser:input_type -> personal.v1.CreateUserRequest
-	32, // 57: personal.v1.AdministrationService.Explain:input_type -> personal.v1.ExplainRequest
-	35, // 58: personal.v1.AdministrationService.LiftLimits:input_type -> personal.v1.LiftLimitsRequest
-	37, // 59: personal.v1.AdministrationService.RehearseFields:input_type -> personal.v1.RehearseFieldsRequest
-	40, // 60: personal.v1.AdministrationService.FillFields:input_type -> personal.v1.FillFieldsRequest
-	42, // 61: personal.v1.AdministrationService.FieldsFill:input_type -> personal.v1.FieldsFillRequest
-	44, // 62: personal.v1.AdministrationService.SignIn:input_type -> personal.v1.SignInRequest
-	46, // 63: personal.v1.AdministrationService.LinkIdentity:input_type -> personal.v1.LinkIdentityRequest
-	48, // 64: personal.v1.AdministrationService.FindIdentity:input_type -> personal.v1.FindIdentityRequest
-	50, // 65: personal.v1.AdministrationService.UnlinkIdentity:input_type -> personal.v1.UnlinkIdentityRequest
-	2,  // 66: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
-	4,  // 67: personal.v1.AdministrationService.Users:output_type -> personal.v1.UsersResponse
-	6,  // 68: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
-	8,  // 69: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
-	10, // 70: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
-	12, // 71: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
-	14, // 72: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
-	16, // 73: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
-	18, // 74: personal.v1.AdministrationService.RevokeUserSession:output_type -> personal.v1.RevokeUserSessionResponse
-	20, // 75: personal.v1.AdministrationService.RevokeUserSessions:output_type -> personal.v1.RevokeUserSessionsResponse
-	22, // 76: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
-	24, // 77: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
-	27, // 78: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
-	29, // 79: personal.v1.AdministrationService.RemovePasskeys:output_type -> personal.v1.RemovePasskeysResponse
-	31, // 80: personal.v1.AdministrationService.CreateUser:output_type -> personal.v1.CreateUserResponse
-	33, // 81: personal.v1.AdministrationService.Explain:output_type -> personal.v1.ExplainResponse
-	36, // 82: personal.v1.AdministrationService.LiftLimits:output_type -> personal.v1.LiftLimitsResponse
-	38, // 83: personal.v1.AdministrationService.RehearseFields:output_type -> personal.v1.RehearseFieldsResponse
-	41, // 84: personal.v1.AdministrationService.FillFields:output_type -> personal.v1.FillFieldsResponse
-	43, // 85: personal.v1.AdministrationService.FieldsFill:output_type -> personal.v1.FieldsFillResponse
-	45, // 86: personal.v1.AdministrationService.SignIn:output_type -> personal.v1.SignInResponse
-	47, // 87: personal.v1.AdministrationService.LinkIdentity:output_type -> personal.v1.LinkIdentityResponse
-	49, // 88: personal.v1.AdministrationService.FindIdentity:output_type -> personal.v1.FindIdentityResponse
-	51, // 89: personal.v1.AdministrationService.UnlinkIdentity:output_type -> personal.v1.UnlinkIdentityResponse
-	66, // [66:90] is the sub-list for method output_type
-	42, // [42:66] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	55, // 27: personal.v1.RehearseFieldsResponse.kept:type_name -> personal.v1.RehearseFieldsResponse.KeptEntry
+	56, // 28: personal.v1.FieldsViolation.fields:type_name -> personal.v1.FieldsViolation.FieldsEntry
+	57, // 29: personal.v1.FieldsFillResponse.started:type_name -> google.protobuf.Timestamp
+	57, // 30: personal.v1.FieldsFillResponse.ended:type_name -> google.protobuf.Timestamp
+	57, // 31: personal.v1.SignInRequest.authenticated_at:type_name -> google.protobuf.Timestamp
+	64, // 32: personal.v1.SignInRequest.identity:type_name -> personal.v1.Identity
+	65, // 33: personal.v1.SignInResponse.credentials:type_name -> personal.v1.Credentials
+	66, // 34: personal.v1.SignInResponse.profile:type_name -> personal.v1.Profile
+	67, // 35: personal.v1.SignInResponse.proof:type_name -> personal.v1.Proof
+	64, // 36: personal.v1.LinkIdentityRequest.identity:type_name -> personal.v1.Identity
+	65, // 37: personal.v1.LinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
+	64, // 38: personal.v1.FindIdentityRequest.identity:type_name -> personal.v1.Identity
+	64, // 39: personal.v1.UnlinkIdentityRequest.identity:type_name -> personal.v1.Identity
+	65, // 40: personal.v1.UnlinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
+	0,  // 41: personal.v1.UsersResponse.UsersEntry.value:type_name -> personal.v1.User
+	68, // 42: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	68, // 43: personal.v1.CreateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	1,  // 44: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
+	3,  // 45: personal.v1.AdministrationService.Users:input_type -> personal.v1.UsersRequest
+	5,  // 46: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
+	7,  // 47: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
+	9,  // 48: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
+	11, // 49: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
+	13, // 50: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
+	15, // 51: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
+	17, // 52: personal.v1.AdministrationService.RevokeUserSession:input_type -> personal.v1.RevokeUserSessionRequest
+	19, // 53: personal.v1.AdministrationService.RevokeUserSessions:input_type -> personal.v1.RevokeUserSessionsRequest
+	21, // 54: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
+	23, // 55: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
+	26, // 56: personal.v1.AdministrationService.RemoveTwoFactor:input_type -> personal.v1.RemoveTwoFactorRequest
+	28, // 57: personal.v1.AdministrationService.RemovePasskeys:input_type -> personal.v1.RemovePasskeysRequest
+	30, // 58: personal.v1.AdministrationService.CreateUser:input_type -> personal.v1.CreateUserRequest
+	32, // 59: personal.v1.AdministrationService.Explain:input_type -> personal.v1.ExplainRequest
+	35, // 60: personal.v1.AdministrationService.LiftLimits:input_type -> personal.v1.LiftLimitsRequest
+	37, // 61: personal.v1.AdministrationService.RehearseFields:input_type -> personal.v1.RehearseFieldsRequest
+	40, // 62: personal.v1.AdministrationService.FillFields:input_type -> personal.v1.FillFieldsRequest
+	42, // 63: personal.v1.AdministrationService.FieldsFill:input_type -> personal.v1.FieldsFillRequest
+	44, // 64: personal.v1.AdministrationService.SignIn:input_type -> personal.v1.SignInRequest
+	46, // 65: personal.v1.AdministrationService.LinkIdentity:input_type -> personal.v1.LinkIdentityRequest
+	48, // 66: personal.v1.AdministrationService.FindIdentity:input_type -> personal.v1.FindIdentityRequest
+	50, // 67: personal.v1.AdministrationService.UnlinkIdentity:input_type -> personal.v1.UnlinkIdentityRequest
+	2,  // 68: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
+	4,  // 69: personal.v1.AdministrationService.Users:output_type -> personal.v1.UsersResponse
+	6,  // 70: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
+	8,  // 71: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
+	10, // 72: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
+	12, // 73: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
+	14, // 74: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
+	16, // 75: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
+	18, // 76: personal.v1.AdministrationService.RevokeUserSession:output_type -> personal.v1.RevokeUserSessionResponse
+	20, // 77: personal.v1.AdministrationService.RevokeUserSessions:output_type -> personal.v1.RevokeUserSessionsResponse
+	22, // 78: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
+	24, // 79: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
+	27, // 80: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
+	29, // 81: personal.v1.AdministrationService.RemovePasskeys:output_type -> personal.v1.RemovePasskeysResponse
+	31, // 82: personal.v1.AdministrationService.CreateUser:output_type -> personal.v1.CreateUserResponse
+	33, // 83: personal.v1.AdministrationService.Explain:output_type -> personal.v1.ExplainResponse
+	36, // 84: personal.v1.AdministrationService.LiftLimits:output_type -> personal.v1.LiftLimitsResponse
+	38, // 85: personal.v1.AdministrationService.RehearseFields:output_type -> personal.v1.RehearseFieldsResponse
+	41, // 86: personal.v1.AdministrationService.FillFields:output_type -> personal.v1.FillFieldsResponse
+	43, // 87: personal.v1.AdministrationService.FieldsFill:output_type -> personal.v1.FieldsFillResponse
+	45, // 88: personal.v1.AdministrationService.SignIn:output_type -> personal.v1.SignInResponse
+	47, // 89: personal.v1.AdministrationService.LinkIdentity:output_type -> personal.v1.LinkIdentityResponse
+	49, // 90: personal.v1.AdministrationService.FindIdentity:output_type -> personal.v1.FindIdentityResponse
+	51, // 91: personal.v1.AdministrationService.UnlinkIdentity:output_type -> personal.v1.UnlinkIdentityResponse
+	68, // [68:92] is the sub-list for method output_type
+	44, // [44:68] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_administration_proto_init() }
@@ -3372,7 +3399,7 @@ func file_personal_v1_administration_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_administration_proto_rawDesc), len(file_personal_v1_administration_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   56,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -53,6 +53,7 @@ func RunAdministration(t *testing.T, start StartAdministration) {
 		"limits are lifted with an event":                          testLiftLimits,
 		"user fields are rehearsed, missed and filled in":          testMissingFields,
 		"host opens a session by a method of its own":              testSignIn,
+		"host opens a session by an identity":                      testSignInByIdentity,
 		"host's sign-in asks for a code":                           testSignInWithCode,
 		"host's sign-in of a moment ago is a proof":                testSignInProof,
 		"first identity of a new account is linked by its id":      testFirstIdentity,

@@ -42,6 +42,14 @@ func testMissingFields(t *testing.T, s *administrationSuite) {
 			t.Errorf("got example %+v, want a user without country and street", e)
 		}
 	}
+	readOnly := sampleFields()
+	for i := range readOnly {
+		readOnly[i].Required, readOnly[i].ReadOnly = false, readOnly[i].Name == "city"
+	}
+	r, err = s.administration.RehearseFields(t.Context(), readOnly)
+	if err != nil || len(r.Kept) != 1 || r.Kept["city"] < 1 {
+		t.Errorf("got %+v, %v; want the number of users who keep a city", r, err)
+	}
 	wantMissing("after a rehearsal")
 	_, err = s.administration.RehearseFields(t.Context(), []personal.Field{{Name: "login", Type: personal.TypeText}})
 	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"fields": personal.FieldErrorInvalidFormat})

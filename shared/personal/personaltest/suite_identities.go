@@ -45,9 +45,9 @@ func (s *administrationSuite) visitor(t *testing.T, email bool) (u user, i perso
 	if err != nil {
 		t.Fatalf("linking the first identity: %v", err)
 	}
-	in, err := s.signInBy(t, personal.SignInRequest{UserID: id, Method: method})
-	if err != nil {
-		t.Fatalf("signing in: %v", err)
+	in, err := s.signInBy(t, personal.SignInRequest{Identity: i, Method: method})
+	if err != nil || in.Credentials.UserID != id {
+		t.Fatalf("signing in: got user %d, %v; want %d", in.Credentials.UserID, err, id)
 	}
 	return user{login, address, in.SignedIn}, i
 }
@@ -115,6 +115,48 @@ func testSignIn(t *testing.T, s *administrationSuite) {
 	} {
 		_, err := s.signInBy(t, personal.SignInRequest{UserID: id, Method: name})
 		wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"method": want})
+	}
+}
+
+// An identity signs in whoever has it now, or no one.
+func testSignInByIdentity(t *testing.T, s *administrationSuite) {
+	u, i := s.visitor(t, true)
+	id := u.Credentials.UserID
+	signIn := func(i personal.Identity, id int64) error {
+		in, err := s.signInBy(t, personal.SignInRequest{Identity: i, UserID: id, Method: method})
+		if err == nil && in.Credentials.UserID != u.Credentials.UserID {
+			t.Errorf("got user %d, want %d", in.Credentials.UserID, u.Credentials.UserID)
+		}
+		return err
+	}
+	wantCode(t, signIn(i, id), personal.CodeMalformedRequest)
+	wantCode(t, signIn(i, id+1000), personal.CodeMalformedRequest)
+	wantCode(t, signIn(s.newIdentity(), 0), personal.CodeNotFound)
+	wantCode(t, signIn(personal.Identity{}, 0), personal.CodeNotFound)
+	wantFieldErrors(t, signIn(personal.Identity{Subject: strings.Repeat("x", 256)}, 0), personal.CodeValidationFailed,
+		personal.FieldErrors{"issuer": personal.FieldErrorRequired, "subject": personal.FieldErrorTooLong})
+	if err := signIn(personal.Identity{}, id); err != nil {
+		t.Errorf("by the user id alone: got %v", err)
+	}
+	err := s.administration.UnlinkIdentity(t.Context(), personal.UnlinkIdentityRequest{Identity: i, UserID: id})
+	if err != nil {
+		t.Fatalf("unlinking: %v", err)
+	}
+	wantCode(t, signIn(i, 0), personal.CodeNotFound)
+	for range 5 { // whichever comes first, no session is left
+		u, i := s.visitor(t, true)
+		opened := make([]personal.OpenedSession, 2)
+		errs := together(2, func(n int) error {
+			if n == 0 {
+				return s.administration.UnlinkIdentity(t.Context(), personal.UnlinkIdentityRequest{Identity: i, UserID: u.Credentials.UserID})
+			}
+			var err error
+			opened[n], err = s.signInBy(t, personal.SignInRequest{Identity: i, Method: method})
+			return err
+		})
+		if errs[0] != nil || errs[1] != nil && personal.CodeOf(errs[1]) != personal.CodeNotFound || s.alive(t, opened[1].Credentials) {
+			t.Errorf("together: unlinking: %v, signing in: %v; want no session left", errs[0], errs[1])
+		}
 	}
 }
 
@@ -235,6 +277,8 @@ func testRecoveredIdentity(t *testing.T, s *administrationSuite) {
 		t.Fatalf("recovering: %v", err)
 	}
 	s.wantIdentity(t, i, 0)
+	_, err := s.signInBy(t, personal.SignInRequest{Identity: i, Method: method})
+	wantCode(t, err, personal.CodeNotFound)
 	if s.alive(t, u.Credentials) {
 		t.Error("a session is still valid after the recovery")
 	}

@@ -44,9 +44,10 @@ const (
 type proposal struct {
 	personal.FieldsRehearsal
 	Reasons  []reason
-	Defaults bool   // a required field has a default, which can be filled in
-	Source   string // of the schema, as JSON
-	Revision string // of the schema that it replaces
+	Warnings []string // of fields that become read-only
+	Defaults bool     // a required field has a default, which can be filled in
+	Source   string   // of the schema, as JSON
+	Revision string   // of the schema that it replaces
 }
 
 // reason is why the schema would refuse values of users, with some of them.
@@ -61,7 +62,8 @@ type example struct{ URL, Login string } // URL: of their page; may be empty
 // saved.
 var errUnavailable = errors.New("the plugin is not responding")
 
-// put saves a schema if no user violates it. Otherwise it asks what to do with the users,
+// put saves a schema if no user violates it, or keeps a value of a field that it makes read-only.
+// Otherwise it asks what to do with the users,
 // and returns asked. The notice says what happened. The error is errUnavailable if the plugin
 // does not say what users there are. The source is the schema as JSON.
 func (p *Pages) put(
@@ -69,7 +71,7 @@ func (p *Pages) put(
 ) (notice string, asked bool, err error) {
 	notice = noticeSaved
 	current := p.schema()
-	if revision == current.Revision && canViolate(current.Fields, fields) {
+	if revision == current.Revision && (canViolate(current.Fields, fields) || len(userfields.BecomeReadOnly(current.Fields, fields)) > 0) {
 		found, err := p.Administration.RehearseFields(r.Context(), fields)
 		switch personal.CodeOf(err) {
 		case "":
@@ -77,7 +79,7 @@ func (p *Pages) put(
 		default:
 			return "", false, errUnavailable
 		}
-		if err == nil && (found.Violations > 0 || !found.Complete) {
+		if err == nil && (found.Violations > 0 || !found.Complete || len(found.Kept) > 0) {
 			return "", true, p.ask(w, r, fields, proposal{FieldsRehearsal: found, Source: string(source), Revision: revision})
 		}
 	}
@@ -129,6 +131,11 @@ func (p *proposal) add(label, why string, user example) {
 // ask shows what saving a schema would do, and lets the administrator choose.
 func (p *Pages) ask(w http.ResponseWriter, r *http.Request, fields []personal.Field, body proposal) error {
 	labels := p.site.API.Labels(r)
+	for _, f := range fields {
+		if n := body.Kept[f.Name]; n > 0 {
+			body.Warnings = append(body.Warnings, p.site.Text(r, "fields_kept", labels(f.Label, f.Name), n))
+		}
+	}
 	for _, v := range body.FieldsRehearsal.Examples {
 		user := example{p.site.LinkTo(frame.Users, frame.Path+"/users/"+strconv.FormatInt(v.UserID, 10)), v.Login}
 		reasons := p.site.API.ExplainFields(r, v.Fields, fields)

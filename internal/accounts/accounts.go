@@ -94,6 +94,7 @@ type Store interface {
 	CodeStore
 	PasskeyStore
 	IdentityStore
+	WayInStore
 	ExportStore
 	AdministrationStore
 	ExplainStore
@@ -271,6 +272,8 @@ func fail(doing string, err error) error {
 			e.FieldErrors.Add("email", personal.FieldErrorTaken)
 		}
 		return e
+	case errors.Is(err, ErrLastWayIn):
+		return refusal(personal.CodeLastWayIn)
 	case errors.Is(err, ErrUnavailable), errors.Is(err, password.ErrBusy),
 		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &personal.Error{Code: personal.CodeUnavailable, RetryAfter: retryAfter, Cause: cause}

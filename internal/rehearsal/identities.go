@@ -61,6 +61,10 @@ func (r *run) identities(c *check) {
 			return e.Type == event && e.UserID == id
 		}))
 	}
+	c.ok(personal.OpResetAccess, r.client.ResetAccess(r.administer(), personal.ResetAccessRequest{UserID: id, Email: u.email}))
+	_, err = r.client.SignIn(r.call(), personal.SignInRequest{UserID: id, Method: method})
+	c.refused(personal.OpSignIn, err, personal.CodeEmailUnverified, "", "")
+	r.notice(c, personal.OpResetAccess, mailtext.AccessReset, u.email)
 	c.ok(personal.OpDeleteUser, r.client.DeleteUser(r.administer(), id))
 	r.gone(c, personal.OpDeleteUser, u)
 	r.ownIdentity(c, identity)

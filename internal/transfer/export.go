@@ -50,7 +50,7 @@ type exported struct {
 
 	TwoFactor  *exportedFactor    `json:"two_factor,omitempty"`
 	Passkeys   *exportedPasskeys  `json:"passkeys,omitempty"`
-	Identities []exportedIdentity `json:"identities,omitempty"`
+	Identities []personal.LinkedIdentity `json:"identities,omitempty"`
 }
 
 // Exported counts what an export of all accounts contains.

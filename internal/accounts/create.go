@@ -71,8 +71,8 @@ func (s *Service) created(ctx context.Context, id int64, a Account, invite bool)
 // whose access they have reset.
 type invitationJob struct {
 	Kind     mailtext.Kind `json:"kind,omitempty"` // mailtext.Recovery: their access was reset; "": an invitation
-	Version  int64  `json:"version"`   // the account's credential version when an administrator invited the user
-	EmailKey string `json:"email_key"` // of the address that they are invited at
+	Version  int64         `json:"version"`        // the account's credential version when an administrator invited the user
+	EmailKey string        `json:"email_key"`      // of the address that they are invited at
 	mailRequest
 }
 

@@ -156,9 +156,9 @@ func TestSignIn_ChangeMeanwhileIsJudgedAgain(t *testing.T) {
 // What raises the credential version keeps identities, but for the operations that remove other ways in.
 func TestIdentity_OutlivesChangesOfTheAccount(t *testing.T) {
 	for name, do := range map[string]func(r *resident){
-		"password":     func(r *resident) { r.changePassword(home) },
-		"factor on":    func(r *resident) { r.confirmFactor(home) },
-		"factor off":   func(r *resident) { r.confirmFactor(home); r.removeFactor(home) },
+		"password":   func(r *resident) { r.changePassword(home) },
+		"factor on":  func(r *resident) { r.confirmFactor(home) },
+		"factor off": func(r *resident) { r.confirmFactor(home); r.removeFactor(home) },
 		"disabled and enabled": func(r *resident) {
 			r.administer(r.f.service.DisableUser)
 			r.administer(r.f.service.EnableUser)

@@ -79,7 +79,7 @@ func newUsers() *fakeUsers {
 	}
 	p.RemoveOtherWaysInFunc = do("remove other ways")
 	p.ResetAccessFunc = func(ctx context.Context, r personal.ResetAccessRequest) error {
-		return do("reset to " + r.Email)(ctx, r.UserID)
+		return do("reset to "+r.Email)(ctx, r.UserID)
 	}
 	p.UnlinkIdentityFunc = func(ctx context.Context, r personal.UnlinkIdentityRequest) error {
 		return do(fmt.Sprintf("unlink %s at %s", r.Identity.Subject, r.Identity.Issuer))(ctx, r.UserID)

@@ -139,9 +139,12 @@ var wayInCases = []testCase{
 	}},
 	{"reset leaves an address alone", func(t *testing.T, w *world) {
 		for name, state := range map[string]func(accounts.Account) accounts.Account{
-			"enabled":  func(a accounts.Account) accounts.Account { return a },
-			"disabled": func(a accounts.Account) accounts.Account { w.must(w.SetDisabled(t.Context(), a.ID, true)); return w.account(a.ID) },
-			"deleted":  w.requestDeletion,
+			"enabled": func(a accounts.Account) accounts.Account { return a },
+			"disabled": func(a accounts.Account) accounts.Account {
+				w.must(w.SetDisabled(t.Context(), a.ID, true))
+				return w.account(a.ID)
+			},
+			"deleted": w.requestDeletion,
 		} {
 			a, s := w.createEnrolled()
 			p := w.addPasskey(a, s)

@@ -91,7 +91,7 @@ func TestCommands_CarryPasskeysToAnotherDatabase(t *testing.T) {
 		}
 		site.wantPasskey(t, device, "", personal.CodeCodeRequired)
 		site.wantPasskey(t, device, recoveryCodes[0], "")
-		mustCommand(t, "user", "remove-two-factor", "ada", "--keep-passkeys")
+		mustCommand(t, "user", "remove-two-factor", "ada", "--keep-other-ways-in")
 		site.wantPasskey(t, device, "", "")
 	})
 }
@@ -140,7 +140,7 @@ func TestUserUnlinkIdentity_UnlinksItWithEventAndNotice(t *testing.T) {
 	})
 }
 
-func TestUserRemovePasskeys_RemovesThemWithEventAndNotice(t *testing.T) {
+func TestUserRemoveOtherWaysIn_RemovesThemWithEventAndNotice(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		t.Setenv("PERSONAL_DATABASE", url)
 		_, keys := newKeyFile(t)
@@ -174,8 +174,8 @@ func TestUserRemovePasskeys_RemovesThemWithEventAndNotice(t *testing.T) {
 			return len(list)
 		}
 		before := sessions()
-		out, _ := mustCommand(t, "user", "remove-passkeys", "ada")
-		want := fmt.Sprintf("The passkeys of account %d (\"ada\") are removed, and the sessions that they began have ended; passkeys: 2.\n",
+		out, _ := mustCommand(t, "user", "remove-other-ways-in", "ada")
+		want := fmt.Sprintf("The other ways into account %d (\"ada\") are removed, and the sessions that they began have ended; passkeys: 2, identities: 0.\n",
 			found.ID)
 		if out != want {
 			t.Errorf("got %s, want %s", out, want)
@@ -198,13 +198,13 @@ func TestUserRemovePasskeys_RemovesThemWithEventAndNotice(t *testing.T) {
 		if log, _ := mustCommand(t, "audit"); !strings.Contains(log, `"type":"passkey_removed"`) || !strings.Contains(log, `"count":2}`) {
 			t.Errorf("audit: got %s, want the number of removed passkeys", log)
 		}
-		if out, _ := mustCommand(t, "user", "remove-passkeys", "ada"); !strings.HasSuffix(out, "has no passkeys. Nothing was changed.\n") {
+		if out, _ := mustCommand(t, "user", "remove-other-ways-in", "ada"); !strings.HasSuffix(out, "has no passkeys and no identities. Nothing was changed.\n") {
 			t.Errorf("again: got %s, want that there are none", out)
 		}
 	})
 }
 
-func TestUserRemoveTwoFactor_RemovesPasskeysUnlessToldToKeepThem(t *testing.T) {
+func TestUserRemoveTwoFactor_RemovesOtherWaysUnlessToldToKeepThem(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		t.Setenv("PERSONAL_DATABASE", url)
 		_, keys := newKeyFile(t)
@@ -216,8 +216,8 @@ func TestUserRemoveTwoFactor_RemovesPasskeysUnlessToldToKeepThem(t *testing.T) {
 			want  string
 			after personal.Code
 		}{
-			{[]string{"--keep-passkeys"}, "ended. Passkeys that it keeps: 1.\n", ""},
-			{nil, "ended. Passkeys that are removed, too: 1.\n", personal.CodeInvalidCredentials},
+			{[]string{"--keep-other-ways-in"}, "ended. Kept: passkeys: 1, identities: 0.\n", ""},
+			{nil, "ended. Removed, too: passkeys: 1, identities: 0.\n", personal.CodeInvalidCredentials},
 			{nil, "ended.\n", personal.CodeInvalidCredentials},
 		} {
 			site.enrol(t)
@@ -240,14 +240,25 @@ func TestUser_CommandsKeepTheLastWayIn(t *testing.T) {
 		device := site.addPasskey(t, "", "Phone")
 		site.enrol(t)
 		execute(t, url, "UPDATE personal_accounts SET password_hash = '!', email = '', email_key = NULL, email_verified = FALSE")
-		for _, verb := range []string{"remove-passkeys", "remove-two-factor"} {
+		for _, verb := range []string{"remove-other-ways-in", "remove-two-factor"} {
 			_, _, err := command(t, "user", verb, "ada")
-			if err == nil || !strings.Contains(err.Error(), "set an e-mail on the admin page of the user first; nothing was changed") {
+			if err == nil || !strings.Contains(err.Error(), "use user reset instead; nothing was changed") {
 				t.Errorf("%s: got %v, want what to do first", verb, err)
 			}
 		}
-		mustCommand(t, "user", "remove-two-factor", "ada", "--keep-passkeys")
+		mustCommand(t, "user", "remove-two-factor", "ada", "--keep-other-ways-in")
 		site.wantPasskey(t, device, "", "")
+		if _, _, err := command(t, "user", "reset", "ada", "--email", "ada"); err == nil || !strings.Contains(err.Error(), "--email") {
+			t.Errorf("reset with an invalid e-mail: got %v, want the flag", err)
+		}
+		out, _ := mustCommand(t, "user", "reset", "ada", "--email", "ada@new.example")
+		if !strings.HasSuffix(out, "is reset: its user gets a mail to set a new password, and until then nothing signs in.\n") {
+			t.Errorf("reset: got %s", out)
+		}
+		site.wantPasskey(t, device, "", personal.CodeInvalidCredentials)
+		if log, _ := mustCommand(t, "audit"); !strings.Contains(log, `"type":"access_reset"`) {
+			t.Errorf("audit: got %s, want the reset", log)
+		}
 	})
 }
 

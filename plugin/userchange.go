@@ -179,14 +179,14 @@ func (c deleteUserCommand) Run(ctx context.Context, w io.Writer, stderr errorWri
 
 type removeTwoFactorCommand struct {
 	userFlags
-	KeepPasskeys bool `help:"Keep the passkeys of the user (default: they are removed, too)."`
+	KeepOtherWaysIn bool `help:"Keep the passkeys and identities of the user (default: they are removed, too)."`
 }
 
 // Help says what happens and what to do first.
 func (removeTwoFactorCommand) Help() string {
 	return `First verify that it is the user who asks: docs/supporting-users.md says how. Afterwards they sign in with the password alone, and can
-switch a second factor on again. Their recovery codes are void. Their passkeys are removed, because a thief may have added some: keep them with
---keep-passkeys only if all are surely in the user's hands. The audit log names the operating system's user who ran the command.`
+switch a second factor on again. Their recovery codes are void. Their passkeys and identities are removed, because a thief may have added some:
+keep them with --keep-other-ways-in only if all are surely the user's. The audit log names the operating system's user who ran the command.`
 }
 
 // Run removes a second factor.
@@ -195,46 +195,78 @@ func (c removeTwoFactorCommand) Run(ctx context.Context, w io.Writer) error {
 		if !a.TwoFactor.On() {
 			return unchanged(w, a, "has no second factor")
 		}
-		passkeys, _, err := service.OtherWaysIn(ctx, a)
+		ways, err := countWays(ctx, service, a)
 		if err != nil {
 			return err
 		}
-		if err := service.RemoveTwoFactor(ctx, personal.RemoveTwoFactorRequest{UserID: a.ID, KeepPasskeys: c.KeepPasskeys}); err != nil {
+		if err := service.RemoveTwoFactor(ctx, personal.RemoveTwoFactorRequest{UserID: a.ID, KeepOtherWaysIn: c.KeepOtherWaysIn}); err != nil {
 			return lastWayIn(err, a)
 		}
 		also := ""
-		if n := len(passkeys); n > 0 && c.KeepPasskeys {
-			also = fmt.Sprintf(" Passkeys that it keeps: %d.", n)
-		} else if n > 0 {
-			also = fmt.Sprintf(" Passkeys that are removed, too: %d.", n)
+		if ways != "" && c.KeepOtherWaysIn {
+			also = " Kept: " + ways + "."
+		} else if ways != "" {
+			also = " Removed, too: " + ways + "."
 		}
 		return done(w, "The second factor of account %d (%q) and its recovery codes are removed, and all its sessions have ended."+also, a)
 	})
 }
 
-type removePasskeysCommand struct{ userFlags }
-
-// Help says what happens and what to do first.
-func (removePasskeysCommand) Help() string {
-	return `First verify that it is the user who asks: docs/supporting-users.md says how. Afterwards they sign in with the password, and the code of their
-second factor if they have one; without a password they need a recovery mail. They can add passkeys again. The audit log names the operating
-system's user who ran the command.`
+// countWays returns the numbers of an account's other ways in; "" for none.
+func countWays(ctx context.Context, service *accounts.Service, a accounts.Account) (string, error) {
+	passkeys, identities, err := service.OtherWaysIn(ctx, a)
+	if err != nil || len(passkeys)+len(identities) == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("passkeys: %d, identities: %d", len(passkeys), len(identities)), nil
 }
 
-// Run removes the passkeys.
-func (c removePasskeysCommand) Run(ctx context.Context, w io.Writer) error {
+type removeOtherWaysInCommand struct{ userFlags }
+
+// Help says what happens and what to do first.
+func (removeOtherWaysInCommand) Help() string {
+	return `First verify that it is the user who asks: docs/supporting-users.md says how. Afterwards they sign in with the password, and the code of their
+second factor if they have one; without a password they need a recovery mail. They can add passkeys and link identities again. The audit log
+names the operating system's user who ran the command.`
+}
+
+// Run removes the passkeys and the identities.
+func (c removeOtherWaysInCommand) Run(ctx context.Context, w io.Writer) error {
 	return c.change(ctx, func(ctx context.Context, service *accounts.Service, a accounts.Account) error {
-		passkeys, _, err := service.OtherWaysIn(ctx, a)
+		ways, err := countWays(ctx, service, a)
 		if err != nil {
 			return err
 		}
-		if len(passkeys) == 0 {
-			return unchanged(w, a, "has no passkeys")
+		if ways == "" {
+			return unchanged(w, a, "has no passkeys and no identities")
 		}
-		if err := service.RemovePasskeys(ctx, a.ID); err != nil {
+		if err := service.RemoveOtherWaysIn(ctx, a.ID); err != nil {
 			return lastWayIn(err, a)
 		}
-		return done(w, "The passkeys of account %d (%q) are removed, and the sessions that they began have ended; passkeys: "+strconv.Itoa(len(passkeys))+".", a)
+		return done(w, "The other ways into account %d (%q) are removed, and the sessions that they began have ended; "+ways+".", a)
+	})
+}
+
+type resetUserCommand struct {
+	userFlags
+	Email string `required:"" help:"The e-mail that the user can read now. It may be the present one."`
+}
+
+// Help says what happens and what to do first.
+func (resetUserCommand) Help() string {
+	return `Ends a take-over. First verify that it is the user who asks: docs/supporting-users.md says how. Password, second factor, passkeys, identities,
+sessions and known addresses are removed, and the account is enabled. The user gets a mail to set a new password; until they have done so nothing
+signs in. The old address gets a notice. The plugin that runs on the database sends both, or the next one that starts.`
+}
+
+// Run resets the access of a user.
+func (c resetUserCommand) Run(ctx context.Context, w io.Writer) error {
+	return c.change(ctx, func(ctx context.Context, service *accounts.Service, a accounts.Account) error {
+		err := service.ResetAccess(ctx, personal.ResetAccessRequest{UserID: a.ID, Email: c.Email})
+		if err != nil {
+			return fmt.Errorf("nothing was changed: %w", fieldErrors(err, func(name string) string { return "--" + name }))
+		}
+		return done(w, "The access to account %d (%q) is reset: its user gets a mail to set a new password, and until then nothing signs in.", a)
 	})
 }
 
@@ -271,8 +303,8 @@ func (c unlinkIdentityCommand) Run(ctx context.Context, w io.Writer) error {
 // lastWayIn says what to do first if an account would be left without a way to sign in.
 func lastWayIn(err error, a accounts.Account) error {
 	if personal.CodeOf(err) == personal.CodeLastWayIn {
-		return fmt.Errorf("account %d (%q) has neither a password nor an e-mail, and no one could sign in to it any more: "+
-			"set an e-mail on the admin page of the user first; nothing was changed", a.ID, a.Login)
+		return fmt.Errorf("account %d (%q) has neither a password nor a verified e-mail, and no one could sign in to it any more: "+
+			"use user reset instead; nothing was changed", a.ID, a.Login)
 	}
 	return err
 }

@@ -16,20 +16,21 @@ import (
 
 // userCommand groups the commands about users.
 type userCommand struct {
-	Create          createUserCommand      `cmd:"" help:"Create a user without a password, and invite them by mail if you like."`
-	List            listUsersCommand       `cmd:"" help:"List users, the newest first."`
-	Show            showUserCommand        `cmd:"" help:"Print what is stored about a user."`
-	Explain         explainCommand         `cmd:"" help:"Say why a user cannot sign in, and what helps."`
-	Set             setUserCommand         `cmd:"" help:"Set user fields of a user, also those that only administrators may set."`
-	Recover         recoverUserCommand     `cmd:"" help:"Send a user a mail to set a new password."`
-	Disable         disableUserCommand     `cmd:"" help:"Prevent a user from signing in, and end their sessions."`
-	Enable          enableUserCommand      `cmd:"" help:"Let a disabled user sign in again. This also undoes a deletion by the user."`
-	RevokeSessions  revokeSessionsCommand  `cmd:"" name:"sign-out" help:"End all sessions of a user."`
-	Delete          deleteUserCommand      `cmd:"" help:"Delete a user and all their data at once."`
-	LiftLimits      liftLimitsCommand      `cmd:"" help:"Lift the limits of attempts that hold for a user."`
-	RemoveTwoFactor removeTwoFactorCommand `cmd:"" help:"Remove the second factor of a user who has lost it, with their passkeys, and end their sessions."`
-	RemovePasskeys  removePasskeysCommand  `cmd:"" help:"Remove all passkeys of a user, and end the sessions that they began."`
-	UnlinkIdentity  unlinkIdentityCommand  `cmd:"" help:"Unlink an identity of a user at a provider, and end the sessions that the site has opened for them."`
+	Create            createUserCommand        `cmd:"" help:"Create a user without a password, and invite them by mail if you like."`
+	List              listUsersCommand         `cmd:"" help:"List users, the newest first."`
+	Show              showUserCommand          `cmd:"" help:"Print what is stored about a user."`
+	Explain           explainCommand           `cmd:"" help:"Say why a user cannot sign in, and what helps."`
+	Set               setUserCommand           `cmd:"" help:"Set user fields of a user, also those that only administrators may set."`
+	Recover           recoverUserCommand       `cmd:"" help:"Send a user a mail to set a new password."`
+	Disable           disableUserCommand       `cmd:"" help:"Prevent a user from signing in, and end their sessions."`
+	Enable            enableUserCommand        `cmd:"" help:"Let a disabled user sign in again. This also undoes a deletion by the user."`
+	RevokeSessions    revokeSessionsCommand    `cmd:"" name:"sign-out" help:"End all sessions of a user."`
+	Delete            deleteUserCommand        `cmd:"" help:"Delete a user and all their data at once."`
+	LiftLimits        liftLimitsCommand        `cmd:"" help:"Lift the limits of attempts that hold for a user."`
+	RemoveTwoFactor   removeTwoFactorCommand   `cmd:"" help:"Remove the second factor of a user who has lost it, with their passkeys and identities, and end their sessions."`
+	RemoveOtherWaysIn removeOtherWaysInCommand `cmd:"" help:"Remove all passkeys and identities of a user, and end the sessions that they began."`
+	Reset             resetUserCommand         `cmd:"" help:"End a take-over: only a recovery at the given e-mail opens the account."`
+	UnlinkIdentity    unlinkIdentityCommand    `cmd:"" help:"Unlink an identity of a user at a provider, and end the sessions that the site has opened for them."`
 }
 
 // serviceFlags open the domain on a database.

@@ -252,7 +252,7 @@ func TestUser_DigitsThatNameTwoUsersAreRefused(t *testing.T) {
 	mustCommand(t, "import", write(t, "users.csv", dump))
 	const both = `"500" is the login of account 7, and the id of account 500 ("anna"): repeat the command with --login or --id; nothing was done`
 	for _, verb := range []string{"user show", "user recover", "user disable", "user enable", "user sign-out", "user delete --yes",
-		"user lift-limits", "user remove-two-factor", "user remove-passkeys", "user unlink-identity --issuer a --subject b", "export --user"} {
+		"user lift-limits", "user remove-two-factor", "user remove-other-ways-in", "user reset --email a@example.com", "user unlink-identity --issuer a --subject b", "export --user"} {
 		args := append(strings.Fields(verb), "500")
 		if out, _, err := command(t, args...); err == nil || !strings.Contains(err.Error(), both) || out != "" {
 			t.Errorf("%q: got %q, error %v, want %s", args, out, err, both)

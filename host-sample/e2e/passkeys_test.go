@@ -244,7 +244,7 @@ func TestPasskeys_ProveThenChangeTheEmail(t *testing.T) {
 	p.see("Check your mailbox")
 
 	p.open("/account/password")
-	p.see("Remove all my passkeys")
+	p.see("Remove everything else that signs me in")
 	p.signOut()
 	key.confirm(false)
 	p.signIn("anna", password)

@@ -39,7 +39,7 @@ type Settings struct {
 	PasswordWords      []string      // words of the site, see [password.Policy]
 	ReservedLogins     []string      // mapped logins (see [LoginKey]) that users may not register
 	RecoveryLifetime   time.Duration // how long the token of a recovery is valid, and that of an e-mail change
-	InvitationLifetime time.Duration // how long the token of an invitation is valid
+	InvitationLifetime time.Duration // how long the token of an invitation is valid, and that of a reset
 	RecoveryURL        string        // link in recovery mails, with the placeholder {token}; "" for no link
 	EmailURL           string        // link in e-mail confirmations, likewise
 	Site               string        // the site's name in mails; "" for none
@@ -94,6 +94,7 @@ type Store interface {
 	CodeStore
 	PasskeyStore
 	IdentityStore
+	WayInStore
 	ExportStore
 	AdministrationStore
 	ExplainStore
@@ -284,6 +285,8 @@ func fail(doing string, err error) error {
 			e.FieldErrors.Add("email", personal.FieldErrorTaken)
 		}
 		return e
+	case errors.Is(err, ErrLastWayIn):
+		return refusal(personal.CodeLastWayIn)
 	case errors.Is(err, ErrUnavailable), errors.Is(err, password.ErrBusy),
 		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &personal.Error{Code: personal.CodeUnavailable, RetryAfter: retryAfter, Cause: cause}

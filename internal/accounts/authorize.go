@@ -48,13 +48,13 @@ func (q AccountQuery) finds(a Account) bool {
 		q.EmailKey != "" && q.EmailKey == a.Email.Key && (!q.OwnEmail || a.LoginKey == a.Email.Key)
 }
 
-// refusal is the code with which a sign-in is refused although the password is right;
-// "" if it is not.
+// refusal is the code with which a sign-in is refused although the user was authenticated;
+// "" if it is not. Of an account whose access was reset the host may still authenticate the user.
 func (a Account) refusal() personal.Code {
 	switch {
 	case a.Disabled:
 		return personal.CodeAccountDisabled
-	case a.Unverified.Key != "":
+	case a.Unverified.Key != "", a.PasswordHash == password.AwaitsRecovery:
 		return personal.CodeEmailUnverified
 	}
 	return ""

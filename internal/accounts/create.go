@@ -67,10 +67,12 @@ func (s *Service) created(ctx context.Context, id int64, a Account, invite bool)
 	return jobs
 }
 
-// invitationJob is a mail that lets a new user choose a password.
+// invitationJob is a mail that lets a user choose a password whom an administrator has created, or
+// whose access they have reset.
 type invitationJob struct {
-	Version  int64  `json:"version"`   // the account's credential version when an administrator invited the user
-	EmailKey string `json:"email_key"` // of the address that they are invited at
+	Kind     mailtext.Kind `json:"kind,omitempty"` // mailtext.Recovery: their access was reset; "": an invitation
+	Version  int64         `json:"version"`        // the account's credential version when an administrator invited the user
+	EmailKey string        `json:"email_key"`      // of the address that they are invited at
 	mailRequest
 }
 
@@ -85,8 +87,8 @@ func (s *Service) sendInvitation(ctx context.Context, accountID int64, r invitat
 		return nil
 	}
 	r.Locale = cmp.Or(account.Locale, r.Locale)
-	letter := mailtext.Letter{Lifetime: s.settings.InvitationLifetime}
-	m := outgoingMail{kind: mailtext.Invitation, request: r.mailRequest, accountID: accountID, to: account.Email}
+	letter := mailtext.Letter{Lifetime: s.settings.InvitationLifetime, Reset: r.Kind != ""}
+	m := outgoingMail{kind: cmp.Or(r.Kind, mailtext.Invitation), request: r.mailRequest, accountID: accountID, to: account.Email}
 	return s.mailToken(ctx, m, s.settings.RecoveryURL, letter, MailToken{
 		AccountID: accountID, Purpose: PurposeRecovery, CredentialVersion: r.Version, AccountEmailKey: r.EmailKey,
 	})

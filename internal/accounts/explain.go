@@ -111,7 +111,7 @@ func (s *Service) explain(ctx context.Context, a Account, entered string, addres
 		},
 		func() ([]personal.Verdict, error) { return s.explainCodes(ctx, a) },
 		func() ([]personal.Verdict, error) { return s.explainFactor(ctx, a) },
-		func() ([]personal.Verdict, error) { return explainPasskeys(passkeys), nil },
+		func() ([]personal.Verdict, error) { return explainOtherWays(passkeys, identities), nil },
 		func() ([]personal.Verdict, error) { return s.explainMails(ctx, a, from) },
 		func() ([]personal.Verdict, error) {
 			return s.limitVerdicts(ctx, s.addressLimits(ctx, from, s.recoverAddress, s.confirmAddress))
@@ -190,7 +190,7 @@ func (s *Service) explainState(
 		verdicts = append(verdicts, v)
 		a.Disabled = false // it may be refused for another reason, too
 	}
-	if a.refusal() == personal.CodeEmailUnverified {
+	if a.Unverified.Key != "" {
 		v := personal.Verdict{Reason: personal.ReasonUnverified, Action: personal.ActionVerify, Until: s.unverifiedUntil(a)}
 		_, taken, err := s.findAccount(ctx, AccountQuery{EmailKey: a.Unverified.Key})
 		if err != nil {
@@ -201,12 +201,7 @@ func (s *Service) explainState(
 		}
 		verdicts = append(verdicts, v)
 	}
-	switch {
-	case password.Verifiable(a.PasswordHash):
-	case len(identities) > 0:
-		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonIdentities, Count: len(identities)})
-	case len(passkeys) > 0:
-	default:
+	if !password.Verifiable(a.PasswordHash) && len(identities) == 0 && len(passkeys) == 0 {
 		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonNoPassword, Action: newPasswordAction(a)})
 	}
 	if a.TwoFactor.On() && s.settings.Keys != nil && !s.hasKey(ctx, a.TwoFactor.Secret.Key) { // a command has no keys
@@ -245,13 +240,17 @@ func (s *Service) explainFactor(ctx context.Context, a Account) ([]personal.Verd
 		fail("counting recovery codes", err)
 }
 
-// explainPasskeys counts the passkeys that sign the user in. What keeps the user out otherwise may
-// not concern passkeys.
-func explainPasskeys(passkeys []personal.Passkey) []personal.Verdict {
-	if len(passkeys) == 0 {
-		return nil
+// explainOtherWays counts the other ways in that sign the user in. What keeps the user out otherwise
+// may not concern them.
+func explainOtherWays(passkeys []personal.Passkey, identities []personal.LinkedIdentity) (verdicts []personal.Verdict) {
+	for _, v := range []personal.Verdict{
+		{Reason: personal.ReasonPasskeys, Count: len(passkeys)}, {Reason: personal.ReasonIdentities, Count: len(identities)},
+	} {
+		if v.Count > 0 {
+			verdicts = append(verdicts, v)
+		}
 	}
-	return []personal.Verdict{{Reason: personal.ReasonPasskeys, Count: len(passkeys)}}
+	return verdicts
 }
 
 // explainMails returns what keeps mails from reaching the user.

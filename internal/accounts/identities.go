@@ -22,9 +22,9 @@ type IdentityStore interface {
 	FindIdentity(ctx context.Context, i personal.Identity) (accountID int64, err error)
 	// Identities returns the account's identities, the latest first.
 	Identities(ctx context.Context, accountID int64) ([]StoredIdentity, error)
-	// UnlinkIdentity removes an identity of an account, ends every session of the account whose
-	// method is not of ModuleMethods, and stores the jobs. If the account has no such
-	// identity, nothing changes. Errors are those of LinkIdentity.
+	// UnlinkIdentity removes an identity of an account, as RemoveOtherWaysIn does with all, and
+	// stores the jobs. If the account has no such identity, nothing changes. ErrLastWayIn;
+	// ErrNotFound, ErrStale and ErrProofVoid as LinkIdentity.
 	UnlinkIdentity(ctx context.Context, u LinkIdentity) error
 }
 
@@ -34,26 +34,22 @@ type LinkIdentity struct {
 	AccountID         int64
 	Proof             ProofUse // of the user who asks; zero: the host asks
 	CredentialVersion int64    // with a proof
-	WithCode          bool     // the proof was given by a code
-	// May decides under a lock of the account, by its ways in: when an identity is linked those
-	// before, when one is removed those after. Jobs returns what is stored. Neither may use the
-	// store.
+	// May decides under a lock of the account whether an identity is linked, by its ways in
+	// before. Jobs returns what is stored. Neither may use the store.
 	May  func(Account, WaysIn) error
 	Jobs func(Account) []NewJob
 }
 
 // WaysIn are the ways into an account besides a password and a recovery by mail.
 type WaysIn struct {
-	Passkeys   int
-	Identities int
-	Used       bool // there is or was a session
+	OtherWays
+	Used bool // there is or was a session
 }
 
 // StoredIdentity is an identity of an account.
 type StoredIdentity struct {
 	personal.Identity
 	AccountID int64
-	WithCode  bool // it was linked with a code of the second factor in force
 	Linked    time.Time
 }
 
@@ -75,55 +71,50 @@ var (
 
 // LinkIdentity implements [personal.Administration].
 func (s *Service) LinkIdentity(ctx context.Context, r personal.LinkIdentityRequest) error {
-	change := identityChange{r.Identity, r.Credentials, r.Proof, r.UserID, personal.EventIdentityLinked, mailtext.IdentityLinked}
-	l, err := s.changeIdentity(ctx, change, mayLinkFirst)
+	l, by, err := s.changeIdentity(ctx, r.Identity, r.Credentials, r.Proof, r.UserID, s.mayEnrol)
 	if err != nil {
 		return err
 	}
+	l.May = mayLinkFirst
 	if l.Proof != (ProofUse{}) {
 		l.May = func(Account, WaysIn) error { return nil }
+	}
+	l.Jobs = func(a Account) []NewJob {
+		return s.reports(ctx, by, personal.EventIdentityLinked, mailtext.IdentityLinked, a.ID, a.Email)
 	}
 	return s.changedIdentity(ctx, l, "linking an identity", s.store.LinkIdentity(ctx, l))
 }
 
-// identityChange is a request to link or unlink an identity, and what reports it.
-type identityChange struct {
-	identity personal.Identity
-	user     personal.Credentials // zero: the host asks for userID
-	proof    string
-	userID   int64
-	event    personal.EventType
-	notice   mailtext.Kind
-}
-
-// changeIdentity checks the request of a user, or of the host for one.
-func (s *Service) changeIdentity(ctx context.Context, c identityChange, may func(Account, WaysIn) error) (LinkIdentity, error) {
-	l, by := LinkIdentity{Identity: c.identity, AccountID: c.userID, May: may}, personal.ActorAdministrator
-	invalid := checkIdentity(c.identity)
-	if c.user != (personal.Credentials{}) {
-		who, err := s.identifyWrite(ctx, c.user, WholeAccount)
-		if err == nil && c.event == personal.EventIdentityLinked {
-			err = s.mayEnrol(who.account)
+// changeIdentity checks a request to link or unlink an identity: of a user whom may does not
+// refuse, or, without credentials, of the host for the user with an id. It returns the change
+// without May and Jobs, and who asks.
+func (s *Service) changeIdentity(ctx context.Context, i personal.Identity, user personal.Credentials, proof string, userID int64,
+	may func(Account) error) (l LinkIdentity, by personal.Actor, err error) {
+	l, by = LinkIdentity{Identity: i, AccountID: userID}, personal.ActorAdministrator
+	invalid := checkIdentity(i)
+	if user != (personal.Credentials{}) {
+		who, err := s.identifyWrite(ctx, user, WholeAccount)
+		if err == nil {
+			err = may(who.account)
 		}
 		if err != nil {
-			return l, err
+			return l, by, err
 		}
-		require(&invalid, "proof", c.proof)
-		if !s.proves(who, c.proof) {
+		require(&invalid, "proof", proof)
+		if !s.proves(who, proof) {
 			invalid.Add("proof", personal.FieldErrorMismatch)
 		}
 		by = personal.ActorUser
 		l.AccountID, l.CredentialVersion = who.account.ID, who.account.CredentialVersion
-		l.Proof, l.WithCode = s.proofUse(who), who.session.Proof.WithCode
+		l.Proof = s.proofUse(who)
 	}
-	l.Jobs = func(a Account) []NewJob { return s.reports(ctx, by, c.event, c.notice, a.ID, a.Email) }
-	return l, invalid.Err()
+	return l, by, invalid.Err()
 }
 
 // mayLinkFirst allows a first identity without a proof, for an account that no one can have
 // signed in to.
 func mayLinkFirst(a Account, ways WaysIn) error {
-	if password.IsUnusable(a.PasswordHash) && ways == (WaysIn{}) {
+	if a.PasswordHash == password.Unusable && ways == (WaysIn{}) {
 		return nil
 	}
 	return personal.FieldErrors{"proof": personal.FieldErrorRequired}.Err()
@@ -165,36 +156,10 @@ func (s *Service) FindIdentity(ctx context.Context, i personal.Identity) (userID
 
 // UnlinkIdentity implements [personal.Administration].
 func (s *Service) UnlinkIdentity(ctx context.Context, r personal.UnlinkIdentityRequest) error {
-	change := identityChange{r.Identity, r.Credentials, r.Proof, r.UserID, personal.EventIdentityUnlinked, mailtext.IdentityUnlinked}
-	u, err := s.changeIdentity(ctx, change, mayUnlink)
+	u, by, err := s.changeIdentity(ctx, r.Identity, r.Credentials, r.Proof, r.UserID, func(Account) error { return nil })
 	if err != nil {
 		return err
 	}
+	u.Jobs = func(a Account) []NewJob { return s.waysRemoved(ctx, by, a, OtherWays{Identities: 1}) }
 	return s.changedIdentity(ctx, u, "unlinking an identity", s.store.UnlinkIdentity(ctx, u))
-}
-
-// mayUnlink keeps an account from losing its last way in.
-func mayUnlink(a Account, left WaysIn) error {
-	if !a.HasWayIn() && left.Passkeys == 0 && left.Identities == 0 {
-		return refusal(personal.CodeLastWayIn)
-	}
-	return nil
-}
-
-// OtherWaysIn returns the passkeys of an account, whether or not the site has passkeys, and its
-// identities, each the latest first.
-func (s *Service) OtherWaysIn(ctx context.Context, a Account) (passkeys []personal.Passkey, identities []personal.LinkedIdentity,
-	err error) {
-	keys, err := s.store.Passkeys(ctx, a.ID)
-	if err != nil {
-		return nil, nil, fail("reading passkeys", err)
-	}
-	stored, err := s.store.Identities(ctx, a.ID)
-	if err != nil {
-		return nil, nil, fail("reading identities", err)
-	}
-	for _, i := range stored {
-		identities = append(identities, personal.LinkedIdentity{Identity: i.Identity, Linked: i.Linked})
-	}
-	return passkeysOf(keys), identities, nil
 }

@@ -19,13 +19,10 @@ func subject(name string) personal.Identity {
 }
 
 // link stores that an identity is an account's.
-func (f *fixture) link(t *testing.T, id int64, name string) { f.linkBy(t, id, name, false) }
-
-// linkBy is link with a proof by a code, or not.
-func (f *fixture) linkBy(t *testing.T, id int64, name string, code bool) {
+func (f *fixture) link(t *testing.T, id int64, name string) {
 	t.Helper()
 	must(t, f.store.LinkIdentity(t.Context(), accounts.LinkIdentity{
-		Identity: subject(name), AccountID: id, WithCode: code,
+		Identity: subject(name), AccountID: id,
 		May: func(accounts.Account, accounts.WaysIn) error { return nil }, Jobs: func(accounts.Account) []accounts.NewJob { return nil },
 	}))
 }
@@ -190,19 +187,12 @@ func TestSignIn_IdentityThatIsRemovedMeanwhileOpensNoSession(t *testing.T) {
 	})
 }
 
-func (r *resident) removeFactorByAdministrator() {
-	r.administer(func(ctx context.Context, id int64) error {
-		return r.f.service.RemoveTwoFactor(ctx, personal.RemoveTwoFactorRequest{UserID: id})
-	})
-}
-
-// Each operation that raises the credential version keeps identities, but a recovery.
+// What raises the credential version keeps identities, but for the operations that remove other ways in.
 func TestIdentity_OutlivesChangesOfTheAccount(t *testing.T) {
 	for name, do := range map[string]func(r *resident){
-		"password":     func(r *resident) { r.changePassword(home) },
-		"factor on":    func(r *resident) { r.confirmFactor(home) },
-		"factor off":   func(r *resident) { r.confirmFactor(home); r.removeFactor(home) },
-		"factor taken": func(r *resident) { r.confirmFactor(home); r.removeFactorByAdministrator() },
+		"password":   func(r *resident) { r.changePassword(home) },
+		"factor on":  func(r *resident) { r.confirmFactor(home) },
+		"factor off": func(r *resident) { r.confirmFactor(home); r.removeFactor(home) },
 		"disabled and enabled": func(r *resident) {
 			r.administer(r.f.service.DisableUser)
 			r.administer(r.f.service.EnableUser)
@@ -230,61 +220,6 @@ func TestIdentity_OutlivesChangesOfTheAccount(t *testing.T) {
 			})
 		})
 	}
-}
-
-// With a second factor, a recovery keeps what was linked with a code of it.
-func TestRecovery_RemovesIdentities(t *testing.T) {
-	for name, test := range map[string]struct {
-		before func(r *resident)
-		kept   bool
-		count  int
-	}{
-		"no factor": {func(*resident) {}, false, 2},
-		"factor":    {func(r *resident) { r.confirmFactor(home); r.withCode("coded") }, true, 1},
-		"another factor": {func(r *resident) {
-			r.confirmFactor(home)
-			r.withCode("coded")
-			r.removeFactor(home)
-			r.confirmFactor(home)
-		}, false, 2},
-		"factor taken since": {func(r *resident) { r.confirmFactor(home); r.withCode("coded"); r.takeFactor() }, false, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			testdb.Database(t, func(t *testing.T, url string) {
-				f := offering(t, url)
-				r := &resident{&factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}, t}
-				f.link(t, r.in.UserID, "plain")
-				f.link(t, r.in.UserID, "coded")
-				test.before(r)
-				r.recover(home)
-				f.wantFound(t, "plain", false)
-				f.wantFound(t, "coded", test.kept)
-				f.drain(t)
-				var counts []int
-				for _, e := range f.host.Events() {
-					if e.Type == personal.EventIdentityUnlinked {
-						counts = append(counts, e.Count)
-					}
-				}
-				if len(counts) != 1 || counts[0] != test.count {
-					t.Errorf("got events with the counts %v, want one with %d", counts, test.count)
-				}
-			})
-		})
-	}
-}
-
-// withCode makes an identity one that was linked with a code.
-func (r *resident) withCode(name string) {
-	r.t.Helper()
-	r.f.linkBy(r.t, r.in.UserID, name, true)
-}
-
-// takeFactor has an administrator remove the factor.
-func (r *resident) takeFactor() {
-	r.t.Helper()
-	r.removeFactorByAdministrator()
-	r.secret = ""
 }
 
 func TestUnlinkIdentity_EndsTheSessionsOfSignIn(t *testing.T) {
@@ -322,31 +257,5 @@ func TestLinkIdentity_AccountHasTwenty(t *testing.T) {
 		f.wantFound(t, "21", false)
 		must(t, f.service.UnlinkIdentity(t.Context(), personal.UnlinkIdentityRequest{Identity: subject("7"), UserID: id}))
 		f.link(t, id, "21")
-	})
-}
-
-// Whether an identity was linked with a code, the proof says that linked it.
-func TestLinkIdentity_KeepsWhetherACodeWasJudged(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := offering(t, url)
-		u := f.enrol(t, "ada")
-		link := func(c personal.Credentials, name, proof string) {
-			t.Helper()
-			must(t, f.service.LinkIdentity(t.Context(), personal.LinkIdentityRequest{Identity: subject(name), Credentials: c, Proof: proof}))
-		}
-		link(u.in, "by a code", f.prove(t, t.Context(), u.in, u.code()).Proof)
-		request := personal.SignInRequest{UserID: u.in.UserID, Method: method, SecondFactorDone: true, AuthenticatedAt: f.clock.Now()}
-		in, err := f.service.SignIn(t.Context(), request)
-		must(t, err)
-		link(in.Credentials, "by the host", in.Proof.Proof)
-		link(in.Credentials, "by a code since", in.Proof.Proof)
-		request.SecondFactorDone, request.Code = false, u.next()
-		in, err = f.service.SignIn(t.Context(), request)
-		must(t, err)
-		link(in.Credentials, "by a code since", in.Proof.Proof)
-		(&resident{u, t}).recover(home)
-		f.wantFound(t, "by a code", true)
-		f.wantFound(t, "by a code since", true)
-		f.wantFound(t, "by the host", false)
 	})
 }

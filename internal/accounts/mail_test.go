@@ -174,11 +174,11 @@ func TestMailedTokens_ReturnTheUser(t *testing.T) {
 	}
 	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
 	tokens := f.tokens()
-	id, err = f.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{
+	recovered, err := f.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{
 		Token: tokens[len(tokens)-1], Password: otherPassword, ConfirmPassword: otherPassword,
 	})
-	if err != nil || id != in.UserID {
-		t.Errorf("recovery: got user %d, %v; want %d", id, err, in.UserID)
+	if err != nil || recovered.UserID != in.UserID {
+		t.Errorf("recovery: got user %d, %v; want %d", recovered.UserID, err, in.UserID)
 	}
 }
 

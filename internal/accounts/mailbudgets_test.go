@@ -194,6 +194,7 @@ func TestMailBudgets_NoOperationFloodsAnAddress(t *testing.T) {
 		"cloned passkeys":                  {mailtext.PasskeyCloned, newFixture, noticeAgain(mailtext.PasskeyCloned), 36, 5 * time.Minute, notices},
 		"links with other services":        {mailtext.IdentityLinked, newFixture, noticeAgain(mailtext.IdentityLinked), 36, 5 * time.Minute, notices},
 		"removals of such links":           {mailtext.IdentityUnlinked, newFixture, noticeAgain(mailtext.IdentityUnlinked), 36, 5 * time.Minute, notices},
+		"resets of access":                 {mailtext.AccessReset, newFixture, noticeAgain(mailtext.AccessReset), 36, 5 * time.Minute, notices},
 		"deletions":                        {mailtext.Deletion, requiring, deleteAgain, 36, 5 * time.Minute, peaks{time.Hour: 5, 24 * time.Hour: 10}},
 		"verifications of an account":      {mailtext.Verification, requiring, verifyAgain, 48, 5 * time.Minute, peaks{time.Minute: 1, time.Hour: 5, 24 * time.Hour: 15}},
 		"registrations":                    {mailtext.Verification, requiring, registerAgain, 48, 5 * time.Minute, strangers},

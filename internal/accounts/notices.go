@@ -16,7 +16,9 @@ type noticeJob struct {
 	Time time.Time     `json:"time"`         // when it happened
 
 	Confirmed bool `json:"confirmed,omitempty"` // To was the account's confirmed e-mail then
-	Passkeys  int  `json:"passkeys,omitempty"`  // that the account had then
+
+	Removed OtherWays `json:"removed,omitzero"` // by what happened
+	Left    OtherWays `json:"left,omitzero"`    // that the account had then
 	mailRequest
 }
 
@@ -67,5 +69,8 @@ func (s *Service) sendNotice(ctx context.Context, accountID int64, n noticeJob) 
 	n.Locale = cmp.Or(account.Locale, n.Locale)
 	confirmed := n.Confirmed || account.EmailVerified && account.Email.Key == to.Key
 	m := outgoingMail{kind: n.Kind, request: n.mailRequest, accountID: accountID, to: to, own: ownMailbox(to, confirmed)}
-	return s.mailPlain(ctx, m, mailtext.Letter{Time: n.Time, Address: n.Address, Passkeys: n.Passkeys})
+	return s.mailPlain(ctx, m, mailtext.Letter{
+		Time: n.Time, Address: n.Address, Passkeys: n.Left.Passkeys, Identities: n.Left.Identities,
+		RemovedPasskeys: n.Removed.Passkeys, RemovedIdentities: n.Removed.Identities,
+	})
 }

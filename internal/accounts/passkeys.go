@@ -16,7 +16,6 @@ import (
 
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/passkey"
-	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/internal/token"
 	"github.com/cms-personal/personal/shared/personal"
@@ -52,13 +51,9 @@ type PasskeyStore interface {
 	// RenamePasskey renames a passkey of the account; a missing one is no error.
 	RenamePasskey(ctx context.Context, accountID, id int64, name string) error
 	// RemovePasskey uses up the code and stores its jobs. If the account has the passkey, it
-	// removes that, ends the sessions that it began, voids the proofs that it gave, and stores
-	// the other jobs. ErrLastWayIn; ErrCodeUsed; ErrProofVoid; ErrStale if the credential version
+	// removes that, as RemoveOtherWaysIn does with all, and stores the other jobs. ErrLastWayIn; ErrCodeUsed; ErrProofVoid; ErrStale if the credential version
 	// has changed or the account is disabled.
 	RemovePasskey(ctx context.Context, accountID, credentialVersion, id int64, code CodeUse, codeJobs []NewJob, jobs ...NewJob) error
-	// RemovePasskeys removes all passkeys as RemovePasskey does. It requests the jobs, with the
-	// account and how many there were, unless there was none. ErrNotFound; ErrLastWayIn.
-	RemovePasskeys(ctx context.Context, accountID int64, jobs func(before Account, n int) []NewJob) error
 
 	// OtherRelyingParty returns an RP ID that is not the given one, of the oldest or the newest
 	// passkeys; "" if there is none.
@@ -148,10 +143,6 @@ func (p Passkey) Check() error {
 
 // userHandleSize is the length of user handles in bytes.
 const userHandleSize = 32
-
-// HasWayIn reports whether the account can be signed in to, or recovered, without a passkey or
-// an identity.
-func (a Account) HasWayIn() bool { return a.Email.Key != "" || password.Verifiable(a.PasswordHash) }
 
 // needsCode reports whether a sign-in or a proof with the passkey needs a code.
 func (p Passkey) needsCode(a Account) bool { return a.TwoFactor.On() && !p.WithCode }
@@ -631,34 +622,6 @@ func (s *Service) RemovePasskey(ctx context.Context, r personal.RemovePasskeyReq
 	}
 	a := who.account
 	err = s.store.RemovePasskey(ctx, a.ID, a.CredentialVersion, parseID(r.ID), code.use, code.jobs,
-		s.passkeysRemoved(ctx, personal.ActorUser, a, 1)...)
-	if errors.Is(err, ErrLastWayIn) {
-		return refusal(personal.CodeLastWayIn)
-	}
+		s.waysRemoved(ctx, personal.ActorUser, a, OtherWays{Passkeys: 1})...)
 	return s.authorized(ctx, code, "removing a passkey", err)
-}
-
-// RemovePasskeys implements [personal.Administration].
-func (s *Service) RemovePasskeys(ctx context.Context, id int64) error {
-	err := s.store.RemovePasskeys(ctx, id, func(before Account, n int) []NewJob {
-		return s.passkeysRemoved(ctx, personal.ActorAdministrator, before, n)
-	})
-	if errors.Is(err, ErrLastWayIn) {
-		return refusal(personal.CodeLastWayIn)
-	}
-	return s.committed(personal.CodeNotFound, "removing passkeys", err)
-}
-
-// passkeysRemoved are the jobs that report the removal of n passkeys.
-func (s *Service) passkeysRemoved(ctx context.Context, by personal.Actor, a Account, n int) []NewJob {
-	jobs := []NewJob{s.passkeysRemovedEvent(ctx, by, a.ID, n)}
-	if a.Email.Key != "" {
-		jobs = append(jobs, s.notice(ctx, by, mailtext.PasskeyRemoved, a.ID, a.Email.Address)...)
-	}
-	return jobs
-}
-
-// passkeysRemovedEvent reports the removal of n passkeys without a notice.
-func (s *Service) passkeysRemovedEvent(ctx context.Context, by personal.Actor, accountID int64, n int) NewJob {
-	return s.eventJob(ctx, personal.Event{Type: personal.EventPasskeyRemoved, UserID: accountID, Actor: by, Count: n})
 }

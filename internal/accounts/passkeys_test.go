@@ -198,7 +198,7 @@ func TestPasskey_UnknownOneCostsTheSameStatements(t *testing.T) {
 		f.service = accounts.New(f.settings, counter.open(t, f, url), h, f.host, slog.New(slog.NewTextHandler(&logged, nil)), f.worker.Wake)
 		u := f.passkeyUser(t, "ada")
 		removed := f.passkeyUser(t, "eve")
-		if err := f.service.RemovePasskeys(t.Context(), removed.in.UserID); err != nil {
+		if err := f.service.RemoveOtherWaysIn(t.Context(), removed.in.UserID); err != nil {
 			t.Fatal(err)
 		}
 		wrong := u.request(t, "")
@@ -300,13 +300,13 @@ func TestPasskey_EventsAndNotices(t *testing.T) {
 		u.add(t, t.Context(), "")
 		u.add(t, t.Context(), "")
 		admin := personal.WithCall(t.Context(), personal.Call{Administrator: "root"})
-		if err := f.service.RemovePasskeys(admin, u.in.UserID); err != nil {
+		if err := f.service.RemoveOtherWaysIn(admin, u.in.UserID); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.service.RemovePasskeys(admin, u.in.UserID); err != nil { // there are none
+		if err := f.service.RemoveOtherWaysIn(admin, u.in.UserID); err != nil { // there are none
 			t.Fatal(err)
 		}
-		wantCode(t, f.service.RemovePasskeys(admin, u.in.UserID+99), personal.CodeNotFound)
+		wantCode(t, f.service.RemoveOtherWaysIn(admin, u.in.UserID+99), personal.CodeNotFound)
 		want := []personal.EventType{
 			personal.EventRegistered, personal.EventPasskeyAdded, personal.EventSignedIn, personal.EventPasskeyCloned, personal.EventSignedIn,
 			personal.EventSignedIn, personal.EventPasskeyRemoved, personal.EventPasskeyAdded, personal.EventPasskeyAdded, personal.EventPasskeyRemoved,
@@ -341,7 +341,7 @@ func TestPasskey_LastWayInStays(t *testing.T) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
 		f.exec(t, "UPDATE personal_accounts SET password_hash = '', email = '', email_key = NULL")
-		if err := f.service.RemovePasskeys(t.Context(), u.in.UserID); personal.CodeOf(err) != personal.CodeLastWayIn {
+		if err := f.service.RemoveOtherWaysIn(t.Context(), u.in.UserID); personal.CodeOf(err) != personal.CodeLastWayIn {
 			t.Errorf("removing the last way in: got %v, want %s", err, personal.CodeLastWayIn)
 		}
 		in, err := u.signIn(t, t.Context(), "")
@@ -351,24 +351,6 @@ func TestPasskey_LastWayInStays(t *testing.T) {
 		remove := personal.RemovePasskeyRequest{Credentials: in.Credentials, ID: u.added.ID, Proof: in.Proof.Proof}
 		wantCode(t, f.service.RemovePasskey(t.Context(), remove), personal.CodeLastWayIn)
 		u.wantSignIn(t, "", "")
-	})
-}
-
-func TestPasskey_AdministratorWhoRemovesTheFactorRemovesPasskeysToo(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := withPasskeys(t, url)
-		for login, keep := range map[string]bool{"ada": true, "eve": false} {
-			u := f.enrol(t, login)
-			p := &passkeyUser{f: f, in: u.in}
-			p.add(t, t.Context(), u.next())
-			if err := f.service.RemoveTwoFactor(t.Context(), personal.RemoveTwoFactorRequest{UserID: u.in.UserID, KeepPasskeys: keep}); err != nil {
-				t.Fatal(err)
-			}
-			record, err := f.service.User(t.Context(), u.in.UserID)
-			if got := len(record.Passkeys) == 1; err != nil || got != keep {
-				t.Errorf("got %d passkeys, error %v; want that they are kept: %t", len(record.Passkeys), err, keep)
-			}
-		}
 	})
 }
 

@@ -15,12 +15,13 @@ type PasswordStore interface {
 	// ReplacePassword sets the hash of an account, which is given as it was read, raises the
 	// credential version, voids the account's mailed tokens, ends every session but keep, whose
 	// secrets it replaces (the id and the creation stay), keeps what the caller's address is to
-	// the account, forgets refused codes, removes all passkeys, and the kept session if one
-	// of them began it, or keeps them valid, and stores the jobs, which it requests with the numbers of passkeys that were removed and are left.
+	// the account, forgets refused codes, and keeps the other ways in valid or removes them as
+	// RemoveOtherWaysIn does, also the kept session if one of them began it. It stores the jobs,
+	// which it requests with what was removed and is left.
 	// ErrStale if the credential version has changed, the account is disabled, or the session
 	// has ended; ErrCodeUsed; ErrProofVoid.
 	ReplacePassword(ctx context.Context, before Account, hash string, keep KeptSession, code CodeUse,
-		removePasskeys bool, jobs func(removed, left int) []NewJob) error
+		removeOtherWays bool, jobs func(removed, left OtherWays) []NewJob) error
 }
 
 // KeptSession is the caller's session, which an operation keeps while it ends all others.
@@ -37,7 +38,7 @@ func (s *Service) keepSession(ctx context.Context, who caller) (KeptSession, tok
 }
 
 // ChangePassword implements [personal.Service]. The caller's session continues with
-// fresh secrets, so that its former hashes are void, unless a passkey began it that is removed.
+// fresh secrets, so that its former hashes are void, unless another way in began it that is removed.
 func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordRequest) (personal.Credentials, error) {
 	e := evidence{"old_password", r.OldPassword, r.Code, r.Proof}
 	who, attempt, err := s.identifyGuess(ctx, r.Credentials, e.guess(), nil)
@@ -67,16 +68,14 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 	}
 	keep, secret := s.keepSession(ctx, who)
 	a := who.account
-	err = s.store.ReplacePassword(ctx, a, hash, keep, code.use, r.RemovePasskeys, func(removed, left int) []NewJob {
+	err = s.store.ReplacePassword(ctx, a, hash, keep, code.use, r.RemoveOtherWaysIn, func(removed, left OtherWays) []NewJob {
 		jobs := append([]NewJob{s.event(ctx, personal.ActorUser, personal.EventPasswordChanged, a.ID)}, code.jobs...)
-		if removed > 0 {
-			jobs = append(jobs, s.passkeysRemovedEvent(ctx, personal.ActorUser, a.ID, removed))
-		}
+		jobs = append(jobs, s.waysRemovedEvents(ctx, personal.ActorUser, a.ID, removed)...)
 		if a.Email.Key == "" {
 			return jobs
 		}
 		return append(jobs, s.noticeJobs(ctx, personal.ActorUser, a.ID,
-			noticeJob{Kind: mailtext.PasswordChanged, To: a.Email.Address, Passkeys: left})...)
+			noticeJob{Kind: mailtext.PasswordChanged, To: a.Email.Address, Left: left})...)
 	})
 	if err := s.authorized(ctx, code, "replacing a password", err); err != nil {
 		return personal.Credentials{}, err

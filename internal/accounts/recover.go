@@ -16,15 +16,11 @@ import (
 type RecoveryStore interface {
 	// RedeemRecovery uses up a recovery token: it sets the hash, raises the credential
 	// version, confirms the e-mail, voids every token and ends every session of the
-	// account, removes its passkeys and identities, with a second factor only those that were
-	// added without a code of it, and stores the jobs, which it requests with the number of
-	// these. An address that was fully known until then is so for codes alone. ErrNotFound if
+	// account, removes its other ways in, and stores the jobs, which it requests with what
+	// was removed. The second factor stays. An address that was fully known until then is so for codes alone. ErrNotFound if
 	// the token is void, expired or unknown by now, or the account disabled.
-	RedeemRecovery(ctx context.Context, digest [32]byte, hash string, at KnownAt, jobs func(Removed) []NewJob) error
+	RedeemRecovery(ctx context.Context, digest [32]byte, hash string, at KnownAt, jobs func(removed OtherWays) []NewJob) error
 }
-
-// Removed counts what a recovery has removed.
-type Removed struct{ Passkeys, Identities int }
 
 // recoveryJob is a request for a mail to an account that has not been looked up yet: a
 // recovery, or another verification mail.
@@ -104,7 +100,14 @@ func (s *Service) sendRecovery(ctx context.Context, r recoveryJob) error {
 	m := outgoingMail{
 		kind: mailtext.Recovery, request: r.mailRequest, accountID: account.ID, to: account.Email, own: ownMailbox(account.Email, account.EmailVerified), verified: account.EmailVerified,
 	}
-	return s.mailToken(ctx, m, s.settings.RecoveryURL, mailtext.Letter{Lifetime: s.settings.RecoveryLifetime}, MailToken{
+	passkeys, identities, err := s.OtherWaysIn(ctx, account)
+	if err != nil {
+		return err
+	}
+	letter := mailtext.Letter{
+		Lifetime: s.settings.RecoveryLifetime, Passkeys: len(passkeys), Identities: len(identities), Providers: personal.Providers(identities),
+	}
+	return s.mailToken(ctx, m, s.settings.RecoveryURL, letter, MailToken{
 		AccountID: account.ID, Purpose: PurposeRecovery, CredentialVersion: account.CredentialVersion, AccountEmailKey: account.Email.Key,
 	}, event)
 }
@@ -119,46 +122,42 @@ func (s *Service) requestQuery(r recoveryJob, email Email) AccountQuery {
 
 // RecoverConfirm implements [personal.Service]. It checks the password before the
 // token, so that a weak password does not use up the token.
-func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) (userID int64, err error) {
+func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) (recovered personal.Recovered, err error) {
 	if err := s.chargeConfirmation(ctx); err != nil {
-		return 0, err
+		return recovered, err
 	}
 	invalid := maps.Clone(r.FieldErrors)
 	require(&invalid, "token", r.Token)
+	if r.Preview {
+		return s.previewRecovery(ctx, r.Token, invalid)
+	}
 	s.newPassword(&invalid, r.Password, r.ConfirmPassword)
 	if err := invalid.Err(); err != nil {
-		return 0, err
+		return recovered, err
 	}
 	digest, account, err := s.findMailToken(ctx, PurposeRecovery, r.Token)
 	if err != nil {
-		return 0, err
+		return recovered, err
 	}
 	prepared := s.newPassword(&invalid, r.Password, r.ConfirmPassword, identifiersOf(account)...)
 	if err := invalid.Err(); err != nil {
-		return 0, err
+		return recovered, err
 	}
 	hash, err := s.hasher.Hash(ctx, hashSource(ctx), prepared)
 	if err != nil {
-		return 0, fail("hashing a password", err)
+		return recovered, fail("hashing a password", err)
 	}
 	jobs := []NewJob{s.event(ctx, personal.ActorUser, personal.EventRecovered, account.ID)}
-	if !password.IsUnusable(account.PasswordHash) { // otherwise they choose their first password
-		jobs = s.reports(ctx, personal.ActorUser, personal.EventRecovered, mailtext.Recovered, account.ID, account.Email)
-	}
 	if !account.EmailVerified { // the token has reached it
 		jobs = append(jobs, s.event(ctx, personal.ActorUser, personal.EventEmailVerified, account.ID))
 	}
-	err = s.store.RedeemRecovery(ctx, digest, hash, s.knownAt(ctx), func(r Removed) []NewJob {
-		all := slices.Clip(jobs)
-		if r.Passkeys > 0 {
-			all = append(all, s.passkeysRemovedEvent(ctx, personal.ActorUser, account.ID, r.Passkeys))
+	err = s.store.RedeemRecovery(ctx, digest, hash, s.knownAt(ctx), func(removed OtherWays) []NewJob {
+		all := append(slices.Clip(jobs), s.waysRemovedEvents(ctx, personal.ActorUser, account.ID, removed)...)
+		if password.IsUnusable(account.PasswordHash) && removed.None() { // they choose their first password
+			return all
 		}
-		if r.Identities > 0 {
-			all = append(all, s.eventJob(ctx, personal.Event{
-				Type: personal.EventIdentityUnlinked, UserID: account.ID, Actor: personal.ActorUser, Count: r.Identities,
-			}))
-		}
-		return all
+		return append(all, s.noticeJobs(ctx, personal.ActorUser, account.ID,
+			noticeJob{Kind: mailtext.Recovered, To: account.Email.Address, Removed: removed})...)
 	})
 	// With a second factor it needs a sign-in, because the caller may only have got hold of the
 	// mailbox.
@@ -166,7 +165,23 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 		s.addKnownAddress(ctx, account.ID, false) // so that others' guesses do not lock the user out here
 	}
 	if err := s.committed(personal.CodeInvalidToken, "redeeming a recovery token", err); err != nil {
-		return 0, err
+		return recovered, err
 	}
-	return account.ID, nil
+	return personal.Recovered{UserID: account.ID}, nil
+}
+
+// previewRecovery returns what a recovery with the token would remove. Only who can complete it
+// can ask.
+func (s *Service) previewRecovery(ctx context.Context, text string, invalid personal.FieldErrors) (preview personal.Recovered, err error) {
+	delete(invalid, "password")
+	delete(invalid, "confirm_password")
+	if err := invalid.Err(); err != nil {
+		return preview, err
+	}
+	_, account, err := s.findMailToken(ctx, PurposeRecovery, text)
+	if err != nil {
+		return preview, err
+	}
+	passkeys, identities, err := s.OtherWaysIn(ctx, account)
+	return personal.Recovered{UserID: account.ID, Passkeys: len(passkeys), Providers: personal.Providers(identities)}, err
 }

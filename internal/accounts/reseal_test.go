@@ -187,7 +187,7 @@ func TestResealSecrets_LeavesAFactorThatHasChanged(t *testing.T) {
 	s := &resealStore{Store: f.store}
 	s.before = func(id int64) error {
 		if id == removed {
-			return f.store.RemoveTwoFactor(t.Context(), id, false, func(accounts.Account, int) []accounts.NewJob { return nil })
+			return f.store.RemoveTwoFactor(t.Context(), id, false, func(accounts.Account, accounts.OtherWays, accounts.OtherWays) []accounts.NewJob { return nil })
 		}
 		return nil
 	}

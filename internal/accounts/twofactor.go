@@ -3,7 +3,6 @@ package accounts
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -36,15 +35,17 @@ type TwoFactorStore interface {
 	ReplaceRecoveryCodes(ctx context.Context, accountID, credentialVersion int64, code CodeUse, recoveryCodes [][32]byte, jobs ...NewJob) error
 	// RemoveOwnTwoFactor uses up the code, removes the second factor and the recovery codes,
 	// raises the credential version, ends every session but keep, as ReplacePassword does,
-	// voids the account's mailed tokens, and stores the jobs.
-	// Errors are those of ReplaceRecoveryCodes.
-	RemoveOwnTwoFactor(ctx context.Context, accountID, credentialVersion int64, keep KeptSession, code CodeUse, jobs ...NewJob) error
-	// RemoveTwoFactor removes the second factor, the recovery codes and, unless it keeps them, the passkeys, and ends every
+	// voids the account's mailed tokens, and stores the jobs, which it requests with the other
+	// ways in that are left. Errors are those of ReplaceRecoveryCodes.
+	RemoveOwnTwoFactor(ctx context.Context, accountID, credentialVersion int64, keep KeptSession, code CodeUse,
+		jobs func(left OtherWays) []NewJob) error
+	// RemoveTwoFactor removes the second factor, the recovery codes and, unless it keeps them, the other ways in, and ends every
 	// session; no address is fully known any more. It keeps the credential version, because
 	// a deletion by the user depends on it. It stores the jobs, which it requests under a lock with the account before the
-	// change and the number of passkeys that were removed. An account without a second factor stays as it is. ErrNotFound;
+	// change and what was removed and is left. An account without a second factor stays as it is. ErrNotFound;
 	// ErrLastWayIn.
-	RemoveTwoFactor(ctx context.Context, accountID int64, keepPasskeys bool, jobs func(before Account, passkeys int) []NewJob) error
+	RemoveTwoFactor(ctx context.Context, accountID int64, keepOtherWays bool,
+		jobs func(before Account, removed, left OtherWays) []NewJob) error
 
 	// CountSecrets returns how many secrets of second factors each key encrypts, in the
 	// order of key ids.
@@ -229,9 +230,10 @@ func (s *Service) RemoveOwnTwoFactor(ctx context.Context, r personal.RemoveOwnTw
 		return personal.Credentials{}, err
 	}
 	a := who.account
-	jobs := s.reports(ctx, personal.ActorUser, personal.EventTwoFactorOff, mailtext.TwoFactorOff, a.ID, a.Email)
 	keep, secret := s.keepSession(ctx, who)
-	err = s.store.RemoveOwnTwoFactor(ctx, a.ID, a.CredentialVersion, keep, code.use, append(jobs, code.jobs...)...)
+	err = s.store.RemoveOwnTwoFactor(ctx, a.ID, a.CredentialVersion, keep, code.use, func(left OtherWays) []NewJob {
+		return append(s.factorRemoved(ctx, personal.ActorUser, a, OtherWays{}, left), code.jobs...)
+	})
 	if err := s.authorized(ctx, code, "ending a second factor", err); err != nil {
 		return personal.Credentials{}, err
 	}
@@ -267,15 +269,18 @@ func (s *Service) authorizeChange(
 
 // RemoveTwoFactor implements [personal.Administration].
 func (s *Service) RemoveTwoFactor(ctx context.Context, r personal.RemoveTwoFactorRequest) error {
-	err := s.store.RemoveTwoFactor(ctx, r.UserID, r.KeepPasskeys, func(before Account, passkeys int) []NewJob {
-		jobs := s.reports(ctx, personal.ActorAdministrator, personal.EventTwoFactorOff, mailtext.TwoFactorOff, r.UserID, before.Email)
-		if passkeys > 0 {
-			jobs = append(jobs, s.passkeysRemoved(ctx, personal.ActorAdministrator, before, passkeys)...)
-		}
-		return jobs
+	err := s.store.RemoveTwoFactor(ctx, r.UserID, r.KeepOtherWaysIn, func(before Account, removed, left OtherWays) []NewJob {
+		return s.factorRemoved(ctx, personal.ActorAdministrator, before, removed, left)
 	})
-	if errors.Is(err, ErrLastWayIn) {
-		return refusal(personal.CodeLastWayIn)
-	}
 	return s.committed(personal.CodeNotFound, "removing a second factor", err)
+}
+
+// factorRemoved are the jobs that report the removal of a second factor, and of other ways in with it.
+func (s *Service) factorRemoved(ctx context.Context, by personal.Actor, a Account, removed, left OtherWays) []NewJob {
+	jobs := append([]NewJob{s.event(ctx, by, personal.EventTwoFactorOff, a.ID)}, s.waysRemovedEvents(ctx, by, a.ID, removed)...)
+	if a.Email.Key == "" {
+		return jobs
+	}
+	return append(jobs, s.noticeJobs(ctx, by, a.ID,
+		noticeJob{Kind: mailtext.TwoFactorOff, To: a.Email.Address, Removed: removed, Left: left})...)
 }

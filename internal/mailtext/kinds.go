@@ -32,6 +32,7 @@ const (
 	PasskeyCloned       Kind = "passkey_cloned"
 	IdentityLinked      Kind = "identity_linked"
 	IdentityUnlinked    Kind = "identity_unlinked"
+	AccessReset         Kind = "access_reset"
 	Invitation          Kind = "invitation"
 )
 
@@ -60,7 +61,13 @@ const (
 	EraseAt Field = "EraseAt"
 	Site    Field = "Site"
 
-	Passkeys Field = "Passkeys"
+	Reset Field = "Reset"
+
+	Passkeys          Field = "Passkeys"
+	Identities        Field = "Identities"
+	Providers         Field = "Providers"
+	RemovedPasskeys   Field = "RemovedPasskeys"
+	RemovedIdentities Field = "RemovedIdentities"
 )
 
 // Meaning says what the field contains.
@@ -86,6 +93,16 @@ func (f Field) Meaning() string {
 		return "the name of the site; empty if the settings have none"
 	case Passkeys:
 		return "how many passkeys the account has now"
+	case Identities:
+		return "how many identities at providers, such as Google, the account has now"
+	case Providers:
+		return "the hosts of these providers, like accounts.google.com, op.example (2)"
+	case RemovedPasskeys:
+		return "how many passkeys were removed"
+	case RemovedIdentities:
+		return "how many identities at providers were removed"
+	case Reset:
+		return "true if an administrator has reset the access to the account, so that it has no password now"
 	}
 	return ""
 }
@@ -93,19 +110,21 @@ func (f Field) Meaning() string {
 // Descriptions returns all kinds.
 func Descriptions() []Description {
 	return []Description{
-		{Recovery, "to the user who asked to set a new password", []Field{Token, Link, Minutes, Hours, Site}},
+		{Recovery, "to the user who asked to set a new password, or whose access an administrator has reset",
+			[]Field{Token, Link, Minutes, Hours, Days, Reset, Passkeys, Identities, Providers, Site}},
 		{Invitation, "to a user whom an administrator has created, to choose a password", []Field{Token, Link, Minutes, Hours, Days, Site}},
 		{EmailChange, "to the new address that a user entered for their account", []Field{Token, Link, Minutes, Hours, Site}},
 		{Verification, "to the address of an account, to prove that it is the user's", []Field{Token, Link, Minutes, Hours, Time, Address, Site}},
 		{RegistrationAttempt, "to the owner of an address with which someone tried to register again", []Field{Time, Address, Site}},
-		{PasswordChanged, "after the password was changed", []Field{Passkeys, Time, Address, Site}},
-		{Recovered, "after a new password was set by recovery", []Field{Time, Address, Site}},
+		{PasswordChanged, "after the password was changed", []Field{Passkeys, Identities, Time, Address, Site}},
+		{Recovered, "after a new password was set by recovery", []Field{RemovedPasskeys, RemovedIdentities, Time, Address, Site}},
 		{EmailChanged, "to the old address, after the e-mail of the account was changed", []Field{Time, Address, Site}},
 		{NewAddress, "after a sign-in from an IP address where none was completed since password, e-mail or second factor last changed", []Field{Time, Address, Site}},
 		{SessionTheft, "after a session was ended because its hash was used twice", []Field{Time, Address, Site}},
 		{Deletion, "after a user asked to delete their account", []Field{Token, Link, EraseAt, Time, Address, Site}},
 		{TwoFactorOn, "after a second factor was switched on", []Field{Time, Address, Site}},
-		{TwoFactorOff, "after the second factor was removed, by the user or an administrator", []Field{Time, Address, Site}},
+		{TwoFactorOff, "after the second factor was removed, by the user or an administrator",
+			[]Field{RemovedPasskeys, RemovedIdentities, Passkeys, Identities, Time, Address, Site}},
 		{RecoveryCodes, "after the recovery codes were replaced by new ones", []Field{Time, Address, Site}},
 		{RecoveryCodeUsed, "after a recovery code was used in place of a code of the app", []Field{Time, Address, Site}},
 		{CodeRefused, "after wrong codes were entered with the correct password, at most once a day", []Field{Time, Address, Site}},
@@ -113,7 +132,8 @@ func Descriptions() []Description {
 		{PasskeyRemoved, "after passkeys were removed, by the user or an administrator", []Field{Time, Address, Site}},
 		{PasskeyCloned, "after the counter of a passkey went back: there may be a copy of it", []Field{Time, Address, Site}},
 		{IdentityLinked, "after the account was linked with one of another service, which signs the user in from then on", []Field{Time, Address, Site}},
-		{IdentityUnlinked, "after such a link was removed, by the user or an administrator", []Field{Time, Address, Site}},
+		{IdentityUnlinked, "after such links were removed, by the user or an administrator", []Field{Time, Address, Site}},
+		{AccessReset, "to the old address, after an administrator has reset the access to the account", []Field{Time, Address, Site}},
 	}
 }
 
@@ -136,20 +156,27 @@ type Letter struct {
 	Time     time.Time
 	Address  netip.Addr // the zero value if unknown
 	EraseAt  time.Time
-	Passkeys int // of the account
+	Reset    bool // see the field
+
+	Passkeys, Identities               int      // of the account
+	Providers                          []string // of the identities
+	RemovedPasskeys, RemovedIdentities int
 }
 
 // values are the fields as templates see them.
 type values struct {
-	Site, Token, Link, Time, Address, EraseAt string
-	Minutes, Hours, Days, Passkeys            int
+	Site, Token, Link, Time, Address, EraseAt, Providers     string
+	Minutes, Hours, Days                                     int
+	Passkeys, Identities, RemovedPasskeys, RemovedIdentities int
+	Reset                                                    bool
 }
 
 func (l Letter) values() values {
 	v := values{
 		Site: l.Site, Token: l.Token, Link: l.Link, Time: minute(l.Time), EraseAt: minute(l.EraseAt),
-		Passkeys: l.Passkeys,
-		Minutes:  int(l.Lifetime / time.Minute), Hours: int(l.Lifetime / time.Hour), Days: int(l.Lifetime / (24 * time.Hour)),
+		Passkeys: l.Passkeys, Identities: l.Identities, Providers: strings.Join(l.Providers, ", "),
+		RemovedPasskeys: l.RemovedPasskeys, RemovedIdentities: l.RemovedIdentities, Reset: l.Reset,
+		Minutes: int(l.Lifetime / time.Minute), Hours: int(l.Lifetime / time.Hour), Days: int(l.Lifetime / (24 * time.Hour)),
 	}
 	if l.Address.IsValid() {
 		v.Address = l.Address.String()
@@ -168,7 +195,8 @@ func Sample() Letter {
 	happened := time.Date(2026, time.March, 31, 14, 5, 0, 0, time.UTC)
 	return Letter{
 		Site: "Example", Token: sampleToken, Link: "https://site.example/account#token=" + sampleToken, Lifetime: 24 * time.Hour,
-		Time: happened, Address: netip.MustParseAddr("203.0.113.7"), EraseAt: happened.AddDate(0, 0, 7), Passkeys: 2,
+		Time: happened, Address: netip.MustParseAddr("203.0.113.7"), EraseAt: happened.AddDate(0, 0, 7),
+		Passkeys: 2, Identities: 1, Providers: []string{"accounts.google.com"}, RemovedPasskeys: 2, RemovedIdentities: 1,
 	}
 }
 
@@ -176,16 +204,17 @@ func Sample() Letter {
 const MaxSite = 64
 
 // samples returns letters that lead through the branches of a template: with a link, an
-// address, passkeys and a name of the site, and without, and with lifetimes of days, hours, minutes and
-// seconds.
+// address, a name of the site and other ways in, and without, with lifetimes of days, hours, minutes and
+// seconds, and after a reset.
 func samples() []Letter {
 	full := Sample()
 	full.Site = strings.Repeat("m", MaxSite)
 	bare := full
-	bare.Site, bare.Link, bare.Address, bare.Lifetime, bare.Passkeys = "", "", netip.Addr{}, 30*time.Minute, 0
+	bare.Site, bare.Link, bare.Address, bare.Lifetime = "", "", netip.Addr{}, 30*time.Minute
+	bare.Passkeys, bare.Identities, bare.Providers, bare.RemovedPasskeys, bare.RemovedIdentities = 0, 0, nil, 0, 0
 	long, short, unlinked, nowhere, nameless := full, full, full, full, full
-	long.Lifetime = 7 * 24 * time.Hour
-	short.Lifetime, short.Passkeys = time.Second, 1
+	long.Lifetime, long.Reset, long.Passkeys, long.RemovedPasskeys = 7*24*time.Hour, true, 0, 0
+	short.Lifetime, short.Passkeys, short.Identities, short.Providers, short.RemovedIdentities = time.Second, 1, 0, nil, 0
 	unlinked.Link = ""
 	nowhere.Address = netip.Addr{}
 	nameless.Site = ""

@@ -138,6 +138,9 @@ func ldap(parts []string) (string, bool) {
 // store is returned unchanged. The error is [ErrBadHash] with the reason, and what to do if hashes of
 // that system cannot be taken; it has no part of the hash.
 func Adopt(foreign string) (encoded string, err error) {
+	if foreign == AwaitsRecovery {
+		return foreign, nil
+	}
 	if strings.HasPrefix(foreign, Unusable) { // Django appends random letters
 		return Unusable, nil
 	}

@@ -171,6 +171,10 @@ func Name(encoded string) string {
 // no password opens the account until the user recovers one by mail.
 const Unusable = "!"
 
+// AwaitsRecovery is stored in place of Unusable for an account that nothing opens until its user
+// recovers a password by mail.
+const AwaitsRecovery = "!recovery"
+
 // Verifiable reports whether a password can match a stored hash: it has a known format,
 // and is not unusable.
 func Verifiable(encoded string) bool {
@@ -179,10 +183,10 @@ func Verifiable(encoded string) bool {
 }
 
 // IsUnusable reports whether no password matches a stored hash.
-func IsUnusable(encoded string) bool { return encoded == Unusable }
+func IsUnusable(encoded string) bool { return encoded == Unusable || encoded == AwaitsRecovery }
 
 func parseUnusable(encoded string) (stored, error) {
-	if encoded != Unusable {
+	if !IsUnusable(encoded) {
 		return stored{}, fmt.Errorf("%w: text follows the %s", ErrBadHash, Unusable)
 	}
 	return stored{format: Unusable, matches: func(string) bool { return false }}, nil

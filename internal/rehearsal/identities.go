@@ -47,15 +47,19 @@ func (r *run) identities(c *check) {
 	c.is(personal.OpUser, "identities", len(record.Identities) == 1 && record.Identities[0].Identity == identity)
 	c.explains(u.login, personal.ReasonIdentities, true)
 
-	unlink := personal.UnlinkIdentityRequest{Identity: identity, UserID: id}
-	c.ok(personal.OpUnlinkIdentity, r.client.UnlinkIdentity(r.administer(), unlink))
+	unlink := personal.UnlinkIdentityRequest{Identity: identity, UserID: id} // the e-mail is not verified
+	c.refused(personal.OpUnlinkIdentity, r.client.UnlinkIdentity(r.administer(), unlink), personal.CodeLastWayIn, "", "")
+	c.valid(in.Credentials)
+	c.ok(personal.OpResetAccess, r.client.ResetAccess(r.administer(), personal.ResetAccessRequest{UserID: id, Email: u.email}))
 	c.void(in.Credentials)
 	_, err = r.client.FindIdentity(r.call(), identity)
 	c.refused(personal.OpFindIdentity, err, personal.CodeNotFound, "", "")
+	_, err = r.client.SignIn(r.call(), personal.SignInRequest{UserID: id, Method: method})
+	c.refused(personal.OpSignIn, err, personal.CodeEmailUnverified, "", "")
 	c.explains(u.login, personal.ReasonNoPassword, true)
-	r.notice(c, personal.OpUnlinkIdentity, mailtext.IdentityUnlinked, u.email)
+	r.notice(c, personal.OpResetAccess, mailtext.AccessReset, u.email)
 	for event, op := range map[personal.EventType]personal.OperationName{
-		personal.EventIdentityLinked: personal.OpLinkIdentity, personal.EventIdentityUnlinked: personal.OpUnlinkIdentity,
+		personal.EventIdentityLinked: personal.OpLinkIdentity, personal.EventAccessReset: personal.OpResetAccess,
 	} {
 		c.is(op, "event "+string(event), slices.ContainsFunc(r.sink.events, func(e personal.Event) bool {
 			return e.Type == event && e.UserID == id
@@ -81,5 +85,8 @@ func (r *run) ownIdentity(c *check, identity personal.Identity) {
 	c.ok(personal.OpUnlinkIdentity, r.client.UnlinkIdentity(r.call(),
 		personal.UnlinkIdentityRequest{Identity: identity, Credentials: r.user.pair, Proof: link.Proof}))
 	c.valid(r.user.pair)
-	r.work(c, personal.OpUnlinkIdentity)
+	r.notice(c, personal.OpUnlinkIdentity, mailtext.IdentityUnlinked, r.user.email)
+	c.is(personal.OpUnlinkIdentity, "event "+string(personal.EventIdentityUnlinked), slices.ContainsFunc(r.sink.events, func(e personal.Event) bool {
+		return e.Type == personal.EventIdentityUnlinked && e.UserID == r.user.id
+	}))
 }

@@ -31,6 +31,7 @@ var causes = map[mailtext.Kind]personal.OperationName{
 	mailtext.PasskeyCloned:       personal.OpAuthorizePasskey,
 	mailtext.IdentityLinked:      personal.OpLinkIdentity,
 	mailtext.IdentityUnlinked:    personal.OpUnlinkIdentity,
+	mailtext.AccessReset:         personal.OpResetAccess,
 }
 
 // mails writes every mail in every language: those of the rehearsal, and samples of the kinds

@@ -54,11 +54,11 @@ func (r *run) passkeys(c *check) {
 	c.refused(personal.OpAuthorizePasskey, err, personal.CodeInvalidCredentials, "", "")
 
 	r.addPasskey(c, &softkey.Authenticator{Origin: device.Origin}, "Rehearsal")
-	c.ok(personal.OpRemovePasskeys, r.client.RemovePasskeys(r.administer(), u.id))
+	c.ok(personal.OpRemoveOtherWaysIn, r.client.RemoveOtherWaysIn(r.administer(), u.id))
 	list, err = r.client.Passkeys(r.call(), u.pair)
 	c.ok(personal.OpPasskeys, err)
-	c.equal(personal.OpRemovePasskeys, "passkeys", len(list), 0)
-	r.work(c, personal.OpRemovePasskeys)
+	c.equal(personal.OpRemoveOtherWaysIn, "passkeys", len(list), 0)
+	r.work(c, personal.OpRemoveOtherWaysIn)
 }
 
 // addPasskey adds a passkey of a device to the rehearsed user.

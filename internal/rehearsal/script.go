@@ -543,10 +543,10 @@ func (r *run) recovery(c *check) {
 	_, err := r.client.RecoverConfirm(r.call(), request)
 	c.refused(personal.OpRecoverConfirm, err, personal.CodeInvalidToken, "", "")
 	request.Token = token
-	id, err := r.client.RecoverConfirm(r.call(), request)
+	recovered, err := r.client.RecoverConfirm(r.call(), request)
 	c.ok(personal.OpRecoverConfirm, err)
 	r.user.password, r.user.verified = wanted, true
-	c.equal(personal.OpRecoverConfirm, "user_id", id, r.user.id)
+	c.equal(personal.OpRecoverConfirm, "user_id", recovered.UserID, r.user.id)
 	_, err = r.client.RecoverConfirm(r.call(), request)
 	c.refused(personal.OpRecoverConfirm, err, personal.CodeInvalidToken, "", "")
 	c.void(before.pair)

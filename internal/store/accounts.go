@@ -129,9 +129,9 @@ func (s *Store) UpdateProfile(
 // version. So no session of the old password survives.
 func (s *Store) ReplacePassword(
 	ctx context.Context, before accounts.Account, hash string, keep accounts.KeptSession, code accounts.CodeUse,
-	withPasskeys bool, jobs func(removed, left int) []accounts.NewJob,
+	removeOtherWays bool, jobs func(removed, left accounts.OtherWays) []accounts.NewJob,
 ) error {
-	replaced := func() *bun.RawQuery { return s.hasHash(before.ID, hash) } // the session may have ended with its passkey
+	replaced := func() *bun.RawQuery { return s.hasHash(before.ID, hash) } // the session may have ended with what began it
 	return s.inTxOrFound(ctx, "replace a password", replaced, func(ctx context.Context, tx bun.Tx) error {
 		err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_accounts
 			SET password_hash = ?, credential_version = credential_version + 1, updated = ?
@@ -149,12 +149,11 @@ func (s *Store) ReplacePassword(
 		if err := forgetRefusedCodes(ctx, tx, before.ID); err != nil {
 			return err
 		}
-		removed, left := 0, 0
-		if after := before; withPasskeys {
-			after.PasswordHash = hash
-			removed, err = removePasskeys(ctx, tx, after, "TRUE")
+		var removed, left accounts.OtherWays
+		if removeOtherWays {
+			removed, left, err = removeOtherWaysIn(ctx, tx, before.ID, wayIn{all: true})
 		} else {
-			left, err = countPasskeys(ctx, tx, before.ID)
+			left, err = otherWays(ctx, tx, before.ID)
 		}
 		if err != nil {
 			return err

@@ -6,7 +6,6 @@ import (
 	"errors"
 
 	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/schema"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/shared/personal"
@@ -15,14 +14,13 @@ import (
 type identityRow struct {
 	Issuer, Subject []byte
 	AccountID       int64
-	WithCode        bool
 	Linked          micros
 }
 
 func (r *identityRow) identity() accounts.StoredIdentity {
 	return accounts.StoredIdentity{
 		Identity:  personal.Identity{Issuer: string(r.Issuer), Subject: string(r.Subject)},
-		AccountID: r.AccountID, WithCode: r.WithCode, Linked: r.Linked.time(),
+		AccountID: r.AccountID, Linked: r.Linked.time(),
 	}
 }
 
@@ -35,14 +33,12 @@ func (s *Store) LinkIdentity(ctx context.Context, l accounts.LinkIdentity) error
 		if err != nil {
 			return err
 		}
-		ways, err := waysIn(ctx, tx, account)
-		if err != nil {
+		ways := accounts.WaysIn{Used: account.LastSignIn != 0}
+		if ways.OtherWays, err = otherWays(ctx, tx, account.ID); err != nil {
 			return err
 		}
 		for range insertTries {
-			n, err := insertIdentity(ctx, tx, accounts.StoredIdentity{
-				Identity: l.Identity, AccountID: account.ID, WithCode: l.WithCode, Linked: s.Now(),
-			})
+			n, err := insertIdentity(ctx, tx, accounts.StoredIdentity{Identity: l.Identity, AccountID: account.ID, Linked: s.Now()})
 			if err != nil {
 				return err
 			}
@@ -60,12 +56,7 @@ func (s *Store) LinkIdentity(ctx context.Context, l accounts.LinkIdentity) error
 			case n == 0 && known.AccountID != account.ID:
 				return accounts.ErrIdentityTaken
 			case n == 0:
-				if !l.WithCode {
-					return nil
-				}
-				_, err := exec(ctx, tx, "UPDATE personal_identities SET with_code = TRUE WHERE issuer = ? AND subject = ?",
-					[]byte(l.Identity.Issuer), []byte(l.Identity.Subject))
-				return err
+				return nil
 			case ways.Identities >= personal.MaxIdentities:
 				return accounts.ErrTooManyIdentities
 			}
@@ -80,9 +71,8 @@ func (s *Store) LinkIdentity(ctx context.Context, l accounts.LinkIdentity) error
 
 // insertIdentity stores an identity unless an account has it, and returns the number of rows.
 func insertIdentity(ctx context.Context, tx bun.Tx, i accounts.StoredIdentity) (int64, error) {
-	return exec(ctx, tx, `INSERT INTO personal_identities (issuer, subject, account_id, with_code, linked)
-		VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		[]byte(i.Issuer), []byte(i.Subject), i.AccountID, i.WithCode, at(i.Linked))
+	return exec(ctx, tx, "INSERT INTO personal_identities (issuer, subject, account_id, linked) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+		[]byte(i.Issuer), []byte(i.Subject), i.AccountID, at(i.Linked))
 }
 
 // lockLinking locks the account whose identities are to be changed, and finds the proof of the user
@@ -98,15 +88,7 @@ func (s *Store) lockLinking(ctx context.Context, tx bun.Tx, l accounts.LinkIdent
 	return account, s.findProof(ctx, tx, l.AccountID, l.Proof)
 }
 
-// waysIn returns the ways into a locked account.
-func waysIn(ctx context.Context, tx bun.Tx, account accountRow) (ways accounts.WaysIn, err error) {
-	ways.Used = account.LastSignIn != 0
-	err = tx.NewRaw(`SELECT (SELECT count(*) FROM personal_passkeys WHERE account_id = ?0),
-			(SELECT count(*) FROM personal_identities WHERE account_id = ?0)`, account.ID).Scan(ctx, &ways.Passkeys, &ways.Identities)
-	return ways, err
-}
-
-const identityColumns = "i.issuer, i.subject, i.account_id, i.with_code, i.linked"
+const identityColumns = "i.issuer, i.subject, i.account_id, i.linked"
 
 func selectIdentity(db bun.IDB, i personal.Identity) *bun.RawQuery {
 	return db.NewRaw("SELECT "+identityColumns+" FROM personal_identities i WHERE i.issuer = ? AND i.subject = ?", []byte(i.Issuer),
@@ -145,46 +127,10 @@ func (s *Store) UnlinkIdentity(ctx context.Context, u accounts.LinkIdentity) err
 		if err != nil {
 			return err
 		}
-		n, err := exec(ctx, tx, "DELETE FROM personal_identities WHERE issuer = ? AND subject = ? AND account_id = ?",
-			[]byte(u.Identity.Issuer), []byte(u.Identity.Subject), account.ID)
-		if err != nil || n == 0 {
-			return err
-		}
-		left, err := waysIn(ctx, tx, account)
-		if err != nil {
-			return err
-		}
-		if err := u.May(account.account(), left); err != nil {
-			return err
-		}
-		_, err = exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ? AND method NOT IN (?)",
-			account.ID, bun.List(accounts.ModuleMethods))
-		if err != nil {
+		removed, _, err := removeWaysButLast(ctx, tx, account.account(), wayIn{identity: u.Identity})
+		if err != nil || removed.None() {
 			return err
 		}
 		return s.addJobs(ctx, tx, u.Jobs(account.account()))
 	})
-}
-
-// askForCodes returns the statements after which the account's passkeys need the code of a second
-// factor, and no identity counts as linked with one: the factor of then is not in force any more.
-func askForCodes(tx bun.Tx, accountID int64) []schema.QueryAppender {
-	return ofWaysIn(tx, "UPDATE ? SET with_code = FALSE WHERE account_id = ? AND with_code", accountID)
-}
-
-// ofWaysIn returns a statement for each table of ways in.
-func ofWaysIn(tx bun.Tx, query string, args ...any) []schema.QueryAppender {
-	var all []schema.QueryAppender
-	for _, table := range []bun.Ident{"personal_passkeys", "personal_identities"} {
-		all = append(all, tx.NewRaw(query, append([]any{table}, args...)...))
-	}
-	return all
-}
-
-// removeAtRecovery removes the ways in of a table from an account whose password is recovered, and
-// returns their number. With a second factor those stay that were added with a code of it, which a
-// thief of the mailbox does not have.
-func removeAtRecovery(ctx context.Context, tx bun.Tx, table bun.Ident, account accountRow) (int, error) {
-	n, err := exec(ctx, tx, "DELETE FROM ? WHERE account_id = ? AND NOT (with_code AND ?)", table, account.ID, account.TwoFactorSecret != nil)
-	return int(n), err
 }

@@ -190,7 +190,7 @@ func (s *Store) selectMailToken(db bun.IDB, row *mailTokenRow, p accounts.MailPu
 // RedeemRecovery implements accounts.RecoveryStore. No session survives it, for
 // the reason given at ReplacePassword.
 func (s *Store) RedeemRecovery(
-	ctx context.Context, digest [32]byte, hash string, known accounts.KnownAt, jobs func(accounts.Removed) []accounts.NewJob,
+	ctx context.Context, digest [32]byte, hash string, known accounts.KnownAt, jobs func(removed accounts.OtherWays) []accounts.NewJob,
 ) error {
 	var accountID int64
 	replaced := func() *bun.RawQuery { return s.hasHash(accountID, hash) }
@@ -200,10 +200,6 @@ func (s *Store) RedeemRecovery(
 			return err
 		}
 		accountID = row.AccountID
-		var removed accounts.Removed
-		if removed.Identities, err = removeAtRecovery(ctx, tx, "personal_identities", *row.Account); err != nil {
-			return err
-		}
 		_, err = exec(ctx, tx, `UPDATE personal_accounts
 			SET password_hash = ?, credential_version = credential_version + 1, email_verified = TRUE, updated = ? WHERE id = ?`,
 			hash, at(s.Now()), row.AccountID)
@@ -216,7 +212,8 @@ func (s *Store) RedeemRecovery(
 		if _, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ?", row.AccountID); err != nil {
 			return err
 		}
-		if removed.Passkeys, err = removeAtRecovery(ctx, tx, "personal_passkeys", *row.Account); err != nil {
+		removed, _, err := removeOtherWaysIn(ctx, tx, row.AccountID, wayIn{all: true})
+		if err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs(removed))

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/schema"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/passkey"
@@ -128,16 +127,11 @@ func (s *Store) BeginPasskey(
 
 // fitsPasskey returns accounts.ErrTooManyPasskeys unless a locked account may have another one.
 func fitsPasskey(ctx context.Context, tx bun.Tx, accountID int64) error {
-	n, err := countPasskeys(ctx, tx, accountID)
-	if err == nil && n >= personal.MaxPasskeys {
+	ways, err := otherWays(ctx, tx, accountID)
+	if err == nil && ways.Passkeys >= personal.MaxPasskeys {
 		return accounts.ErrTooManyPasskeys
 	}
 	return err
-}
-
-func countPasskeys(ctx context.Context, tx bun.Tx, accountID int64) (n int, err error) {
-	err = tx.NewRaw("SELECT count(*) FROM personal_passkeys WHERE account_id = ?", accountID).Scan(ctx, &n)
-	return n, err
 }
 
 // FindAttempt implements accounts.PasskeyStore.
@@ -265,62 +259,12 @@ func (s *Store) RemovePasskey(
 		if err := s.addJobs(ctx, tx, codeJobs); err != nil {
 			return err
 		}
-		n, err := removePasskeys(ctx, tx, row.account(), "id = ?", id)
-		if err != nil || n == 0 {
+		removed, _, err := removeWaysButLast(ctx, tx, row.account(), wayIn{passkey: id})
+		if err != nil || removed.None() {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)
 	})
-}
-
-// RemovePasskeys implements accounts.PasskeyStore.
-func (s *Store) RemovePasskeys(ctx context.Context, accountID int64, jobs func(before accounts.Account, n int) []accounts.NewJob) error {
-	return s.inTx(ctx, "remove passkeys", func(ctx context.Context, tx bun.Tx) error {
-		row, err := s.lockAccount(ctx, tx, accountID)
-		if err != nil {
-			return err
-		}
-		n, err := removePasskeys(ctx, tx, row.account(), "TRUE")
-		if err != nil || n == 0 {
-			return err
-		}
-		return s.addJobs(ctx, tx, jobs(row.account(), n))
-	})
-}
-
-// removePasskeys removes the passkeys of a locked account that fulfil a condition, ends the
-// sessions that they began, and voids the proofs that they gave. It returns how many there were.
-// accounts.ErrLastWayIn.
-func removePasskeys(ctx context.Context, tx bun.Tx, a accounts.Account, condition string, args ...any) (n int, err error) {
-	var ids []int64
-	err = tx.NewRaw("SELECT id FROM personal_passkeys WHERE account_id = ? AND "+condition, append([]any{a.ID}, args...)...).Scan(ctx, &ids)
-	if err != nil || len(ids) == 0 {
-		return 0, err
-	}
-	if !a.HasWayIn() {
-		left := 0
-		err := tx.NewRaw(`SELECT (SELECT count(*) FROM personal_passkeys WHERE account_id = ?0) +
-			(SELECT count(*) FROM personal_identities WHERE account_id = ?0)`, a.ID).Scan(ctx, &left)
-		if err != nil || left == len(ids) {
-			return 0, cmp.Or(err, accounts.ErrLastWayIn)
-		}
-	}
-	// Sessions first, then what depends on them: Prune locks them in this order, too.
-	return len(ids), execAll(ctx, tx, append([]schema.QueryAppender{
-		tx.NewRaw("DELETE FROM personal_sessions WHERE account_id = ? AND passkey_id IN (?)", a.ID, bun.List(ids)),
-		tx.NewRaw("UPDATE personal_sessions SET proof = NULL WHERE account_id = ? AND proof_passkey IN (?)", a.ID, bun.List(ids)),
-		tx.NewRaw("DELETE FROM personal_passkeys WHERE id IN (?)", bun.List(ids)),
-	}, dropBegun(tx, a.ID)...)...)
-}
-
-// dropBegun returns the statements that drop what proofs have begun in the sessions of an account and
-// not finished: adding a passkey, and switching a second factor on.
-func dropBegun(tx bun.Tx, accountID int64) []schema.QueryAppender {
-	const ofAccount = " WHERE session_id IN (SELECT id FROM personal_sessions WHERE account_id = ?)"
-	return []schema.QueryAppender{
-		tx.NewRaw("DELETE FROM personal_passkey_attempts"+ofAccount, accountID),
-		tx.NewRaw("DELETE FROM personal_pending_factors"+ofAccount, accountID),
-	}
 }
 
 // OtherRelyingParty implements accounts.PasskeyStore. Only a change of the settings changes what is

@@ -112,7 +112,8 @@ func (s *Store) ReplaceRecoveryCodes(
 
 // RemoveOwnTwoFactor implements accounts.TwoFactorStore.
 func (s *Store) RemoveOwnTwoFactor(
-	ctx context.Context, accountID, credentialVersion int64, keep accounts.KeptSession, code accounts.CodeUse, jobs ...accounts.NewJob,
+	ctx context.Context, accountID, credentialVersion int64, keep accounts.KeptSession, code accounts.CodeUse,
+	jobs func(left accounts.OtherWays) []accounts.NewJob,
 ) error {
 	return s.inTx(ctx, "end a second factor", func(ctx context.Context, tx bun.Tx) error {
 		if _, err := s.lockCredentials(ctx, tx, accountID, credentialVersion); err != nil {
@@ -127,22 +128,28 @@ func (s *Store) RemoveOwnTwoFactor(
 		if err := s.keepOnly(ctx, tx, accountID, keep); err != nil {
 			return err
 		}
-		return s.addJobs(ctx, tx, jobs)
+		left, err := otherWays(ctx, tx, accountID)
+		if err != nil {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs(left))
 	})
 }
 
 // removeFactor removes the factor of a locked account and its recovery codes, and raises
-// the credential version by the given number. No passkey and no identity counts as added with a code any more.
+// the credential version by the given number. No passkey stands for a code any more.
 func (s *Store) removeFactor(ctx context.Context, tx bun.Tx, accountID, raise int64) error {
-	return execAll(ctx, tx, append(askForCodes(tx, accountID),
+	return execAll(ctx, tx,
+		tx.NewRaw("UPDATE personal_passkeys SET with_code = FALSE WHERE account_id = ? AND with_code", accountID),
 		tx.NewRaw(`UPDATE personal_accounts SET two_factor_secret = NULL, two_factor_key = '', two_factor_step = 0,
 			credential_version = credential_version + ?, updated = ? WHERE id = ?`, raise, at(s.Now()), accountID),
-		removeRecoveryCodes(tx, accountID))...)
+		removeRecoveryCodes(tx, accountID))
 }
 
 // RemoveTwoFactor implements accounts.TwoFactorStore.
 func (s *Store) RemoveTwoFactor(
-	ctx context.Context, accountID int64, keepPasskeys bool, jobs func(before accounts.Account, passkeys int) []accounts.NewJob,
+	ctx context.Context, accountID int64, keepOtherWays bool,
+	jobs func(before accounts.Account, removed, left accounts.OtherWays) []accounts.NewJob,
 ) error {
 	return s.inTx(ctx, "remove a second factor", func(ctx context.Context, tx bun.Tx) error {
 		row, err := s.lockAccount(ctx, tx, accountID)
@@ -153,14 +160,18 @@ func (s *Store) RemoveTwoFactor(
 			return err
 		}
 		err = execAll(ctx, tx, voidAddresses(tx, accountID), tx.NewRaw("DELETE FROM personal_sessions WHERE account_id = ?", accountID))
-		removed := 0
-		if err == nil && !keepPasskeys {
-			removed, err = removePasskeys(ctx, tx, row.account(), "TRUE")
+		var removed, left accounts.OtherWays
+		switch {
+		case err != nil:
+		case keepOtherWays:
+			left, err = otherWays(ctx, tx, accountID)
+		default:
+			removed, left, err = removeWaysButLast(ctx, tx, row.account(), wayIn{all: true})
 		}
 		if err != nil {
 			return err
 		}
-		return s.addJobs(ctx, tx, jobs(row.account(), removed))
+		return s.addJobs(ctx, tx, jobs(row.account(), removed, left))
 	})
 }
 

@@ -97,4 +97,4 @@ func TestSecretKeys_ReadsOneAccountPerKey(t *testing.T) {
 	}
 }
 
-func noJobs(accounts.Account, int) []accounts.NewJob { return nil }
+func noJobs(accounts.Account, accounts.OtherWays, accounts.OtherWays) []accounts.NewJob { return nil }

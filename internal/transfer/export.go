@@ -48,9 +48,9 @@ type exported struct {
 	Locale        string    `json:"locale,omitempty"`
 	EraseAt       time.Time `json:"erase_at,omitzero"` // its user has deleted the account
 
-	TwoFactor  *exportedFactor    `json:"two_factor,omitempty"`
-	Passkeys   *exportedPasskeys  `json:"passkeys,omitempty"`
-	Identities []exportedIdentity `json:"identities,omitempty"`
+	TwoFactor  *exportedFactor           `json:"two_factor,omitempty"`
+	Passkeys   *exportedPasskeys         `json:"passkeys,omitempty"`
+	Identities []personal.LinkedIdentity `json:"identities,omitempty"`
 }
 
 // Exported counts what an export of all accounts contains.

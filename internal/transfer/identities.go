@@ -11,15 +11,9 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// exportedIdentity is an identity in a line of an export.
-type exportedIdentity struct {
-	personal.LinkedIdentity
-	WithCode bool `json:"with_code,omitempty"` // it was linked with a code of the account's second factor
-}
-
-func exportIdentities(a StoredAccount) (list []exportedIdentity) {
+func exportIdentities(a StoredAccount) (list []personal.LinkedIdentity) {
 	for _, i := range a.Identities {
-		list = append(list, exportedIdentity{describeIdentity(&i), i.WithCode && a.TwoFactor.On()})
+		list = append(list, describeIdentity(&i))
 	}
 	return list
 }
@@ -31,11 +25,11 @@ func describeIdentity(i *accounts.StoredIdentity) personal.LinkedIdentity {
 var errNoIdentities = errors.New("identities: not what an export writes")
 
 // readIdentities reads the identities of a row. Rules and errors are those of readPasskeys.
-func readIdentities(value json.RawMessage, withFactor bool) (list []accounts.StoredIdentity, err error) {
+func readIdentities(value json.RawMessage) (list []accounts.StoredIdentity, err error) {
 	if value == nil || string(value) == "null" {
 		return nil, nil
 	}
-	var in []exportedIdentity
+	var in []personal.LinkedIdentity
 	if !decodeExported(value, &in) || len(in) == 0 {
 		return nil, errNoIdentities
 	}
@@ -44,8 +38,7 @@ func readIdentities(value json.RawMessage, withFactor bool) (list []accounts.Sto
 	}
 	for n, e := range in {
 		i := accounts.StoredIdentity{
-			Identity: e.Identity,
-			WithCode: e.WithCode && withFactor, Linked: e.Linked.UTC().Truncate(time.Microsecond),
+			Identity: e.Identity, Linked: e.Linked.UTC().Truncate(time.Microsecond),
 		}
 		err := i.Check()
 		switch {

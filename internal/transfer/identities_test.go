@@ -14,15 +14,15 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// fillIdentities adds an account with id 7 and identities: one was linked with a code, one without.
+// fillIdentities adds an account with id 7 and two identities.
 func fillIdentities(t *testing.T, s *store.Store, factors ...transfer.Factor) {
 	t.Helper()
 	linked := accounts.StoredIdentity{
 		Identity:  personal.Identity{Issuer: "https://op.example", Subject: "Ада <&>"},
-		AccountID: 7, WithCode: true, Linked: time.UnixMicro(1_700_000_000_000_001).UTC(),
+		AccountID: 7, Linked: time.UnixMicro(1_700_000_000_000_001).UTC(),
 	}
 	other := linked
-	other.Subject, other.WithCode, other.Linked = "ada", false, linked.Linked.Add(time.Second)
+	other.Subject, other.Linked = "ada", linked.Linked.Add(time.Second)
 	addAda(t, s, transfer.FollowUp{Factors: factors, Identities: []accounts.StoredIdentity{linked, other}})
 }
 
@@ -40,8 +40,8 @@ func TestImport_IdentitiesSurviveAnExport(t *testing.T) {
 		if diff := cmp.Diff(line, export(t, to)) + cmp.Diff(stored(t, from), stored(t, to)); diff != "" {
 			t.Errorf("exported again, and stored (-want +got):\n%s", diff)
 		}
-		if list := stored(t, to)[0].Identities; len(list) != 2 || !list[0].WithCode || list[1].WithCode {
-			t.Errorf("got the identities %+v, want one that was linked with a code, and one without", list)
+		if list := stored(t, to)[0].Identities; len(list) != 2 {
+			t.Errorf("got the identities %+v, want two", list)
 		}
 		if done := r.file(t, transfer.NDJSON, line); done.Existing != 1 || done.Refused != 0 {
 			t.Errorf("again: got %+v, want one existing account; refused:\n%s", done, r.report.String())
@@ -52,8 +52,8 @@ func TestImport_IdentitiesSurviveAnExport(t *testing.T) {
 			t.Errorf("without a second factor: got %+v, want one account; refused:\n%s", done, r.report.String())
 		}
 		all := stored(t, to)
-		if last := all[len(all)-1]; last.TwoFactor.On() || len(last.Identities) != 2 || last.Identities[0].WithCode {
-			t.Errorf("without a second factor: got %+v, want that no identity counts as linked with a code", last)
+		if last := all[len(all)-1]; last.TwoFactor.On() || len(last.Identities) != 2 {
+			t.Errorf("without a second factor: got %+v, want both identities", last)
 		}
 	})
 }

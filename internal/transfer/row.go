@@ -117,7 +117,7 @@ func row(r record, schema *userfields.Schema, form string, now time.Time) (a acc
 	var badFactor, badPasskeys, badIdentities error
 	o.factor, badFactor = readFactor(r.factor)
 	o.passkeys, badPasskeys = readPasskeys(r.keys, o.factor != nil)
-	o.identities, badIdentities = readIdentities(r.identities, o.factor != nil)
+	o.identities, badIdentities = readIdentities(r.identities)
 	if password.IsUnusable(a.PasswordHash) && a.Email.Key == "" && len(o.passkeys) == 0 &&
 		len(o.identities) == 0 { // no one could ever sign in
 		invalid.Add(columnEmail, personal.FieldErrorRequired)

@@ -78,15 +78,24 @@ type Administration interface {
 	// matches few entries reads the whole log. Codes: validation_failed.
 	AuditEntries(ctx context.Context, r AuditEntriesRequest) (AuditPage, error)
 
-	// RemoveTwoFactor switches a user's second factor off, removes their passkeys unless
-	// KeepPasskeys is set, and ends every session of the user. It succeeds for a user without a
-	// second factor, and changes nothing then. Codes: not_found; last_way_in if the account would
-	// have no password, no e-mail and no passkey.
+	// RemoveTwoFactor switches a user's second factor off, removes their passkeys and identities
+	// unless KeepOtherWaysIn is set, and ends every session of the user. It succeeds for a user
+	// without a second factor, and changes nothing then. Codes: not_found; last_way_in if the account
+	// would have no password, no verified e-mail, no passkey and no identity.
 	RemoveTwoFactor(ctx context.Context, r RemoveTwoFactorRequest) error
 
-	// RemovePasskeys removes all passkeys of a user and ends the sessions that these began. It
-	// succeeds for a user without any. Codes: not_found; last_way_in.
-	RemovePasskeys(ctx context.Context, id int64) error
+	// RemoveOtherWaysIn removes all passkeys and identities of a user, and ends the sessions that
+	// these began. It succeeds for a user without any. Codes: not_found; last_way_in if the account
+	// has neither password nor verified e-mail.
+	RemoveOtherWaysIn(ctx context.Context, id int64) error
+
+	// ResetAccess ends a take-over of an account. It sets the e-mail, which is not verified, as
+	// SetEmail does; removes password, second factor, passkeys, identities, sessions, mailed tokens
+	// and known addresses, with all that they have begun; enables the account; and mails a token for
+	// [Service.RecoverConfirm] that is valid as long as one of an invitation. Until a recovery
+	// is completed nothing signs in: SignIn is email_unverified. The old address gets a notice.
+	// Codes: validation_failed, already_exists, not_found.
+	ResetAccess(ctx context.Context, r ResetAccessRequest) error
 
 	// CreateUser creates a user without a password and returns their id. Required user
 	// fields may be missing; defaults apply to fields that are not set. With Invite the user
@@ -156,7 +165,7 @@ type Administration interface {
 	// UnlinkIdentity removes an identity from its account, for the user with a proof or for an
 	// administrator, and ends every session of the account that SignIn has opened. It succeeds if the account does not have the identity.
 	// Codes: unauthenticated, validation_failed, not_found, last_way_in if the account has
-	// neither password nor e-mail and could not be signed in to any more.
+	// neither password nor verified e-mail, and nothing else signs in to it.
 	UnlinkIdentity(ctx context.Context, r UnlinkIdentityRequest) error
 }
 
@@ -242,8 +251,15 @@ type RevokeUserSessionRequest struct {
 
 // RemoveTwoFactorRequest has the parameters of [Administration.RemoveTwoFactor].
 type RemoveTwoFactorRequest struct {
-	UserID       int64
-	KeepPasskeys bool // else they are removed, too
+	UserID          int64
+	KeepOtherWaysIn bool // else passkeys and identities are removed, too
+}
+
+// ResetAccessRequest has the parameters of [Administration.ResetAccess]. In FIELDS the address is
+// called email.
+type ResetAccessRequest struct {
+	UserID int64
+	Email  string // valid as at registration; it may be the present one
 }
 
 // UpdateUserRequest has the parameters of [Administration.UpdateUser].
@@ -343,8 +359,8 @@ const (
 	ReasonDisabled       Reason = "disabled"          // by an administrator
 	ReasonDeleted        Reason = "deleted"           // by the user; Until: when the account is erased
 	ReasonUnverified     Reason = "unverified"        // they must confirm their e-mail first; Until: when the account is erased
-	ReasonNoPassword     Reason = "no_password"       // created or imported without one, and no identity signs them in
-	ReasonIdentities     Reason = "identities"        // they have no password, and sign in with a provider; Count: identities
+	ReasonNoPassword     Reason = "no_password"       // created or imported without one, or their access was reset, and nothing else signs them in
+	ReasonIdentities     Reason = "identities"        // Count: identities at providers that sign them in
 	ReasonNoEmail        Reason = "no_email"          // no mail can reach them
 	ReasonLimit          Reason = "limit"             // of the account: Limit, Address, Until
 	ReasonAddressLimit   Reason = "address_limit"     // of all users at an address: Limit, Address, Until

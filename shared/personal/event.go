@@ -36,14 +36,15 @@ const (
 	EventRecoveryCodeUsed EventType = "recovery_code_used" // instead of a code of the second factor
 
 	EventPasskeyAdded     EventType = "passkey_added"
-	EventPasskeyRemoved   EventType = "passkey_removed"   // one or several, see Event.Count: by the user, by an administrator, or by a recovery
+	EventPasskeyRemoved   EventType = "passkey_removed"   // see Event.Count: by the user, by an administrator, or by a recovery
 	EventPasskeyCloned    EventType = "passkey_cloned"    // its counter went back: there may be a copy of it
 	EventIdentityLinked   EventType = "identity_linked"   // by the user, or for a new user by the host
-	EventIdentityUnlinked EventType = "identity_unlinked" // by the user or by an administrator; by a recovery, once for all, see Event.Count
+	EventIdentityUnlinked EventType = "identity_unlinked" // likewise
 
 	EventUserCreated   EventType = "user_created"    // this type and the following: by an administrator
 	EventUserInvited   EventType = "user_invited"    // to choose a password
 	EventUserSignedOut EventType = "user_signed_out" // every session was ended; by ActorUser every session but the caller's
+	EventAccessReset   EventType = "access_reset"    // only a recovery at the e-mail that was set opens the account
 	EventLimitsLifted  EventType = "limits_lifted"
 	EventFieldsFilled  EventType = "fields_filled" // defaults of user fields are being filled in (UserID is 0)
 )
@@ -76,5 +77,5 @@ type Event struct {
 	Fields []string `json:"fields,omitempty"`
 
 	Method string `json:"method,omitempty"` // of EventSignedIn: how the user was authenticated, see Session
-	Count  int    `json:"count,omitempty"`  // how many passkeys were removed: of EventPasskeyRemoved; how many identities: of EventIdentityUnlinked by a recovery
+	Count  int    `json:"count,omitempty"`  // how many passkeys or identities were removed: of EventPasskeyRemoved and EventIdentityUnlinked
 }

@@ -1,6 +1,14 @@
 package personal
 
-import "time"
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
 
 // The methods by which the module itself opens sessions, as in [Session] and [Event].
 const (
@@ -60,6 +68,36 @@ const (
 type LinkedIdentity struct {
 	Identity
 	Linked time.Time `json:"linked"` // UTC
+}
+
+// Provider is the name by which people know the issuer: the host of its URL. An issuer that is no
+// URL is its own name, without control characters.
+func (i Identity) Provider() string {
+	if u, err := url.Parse(i.Issuer); err == nil && u.Host != "" {
+		return u.Hostname()
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, i.Issuer)
+}
+
+// Providers returns the names of the providers of identities, sorted; one with several identities
+// is followed by their number, such as "op.example (2)".
+func Providers(identities []LinkedIdentity) []string {
+	count := map[string]int{}
+	for _, i := range identities {
+		count[i.Provider()]++
+	}
+	names := slices.Sorted(maps.Keys(count))
+	for i, name := range names {
+		if n := count[name]; n > 1 {
+			names[i] = fmt.Sprintf("%s (%d)", name, n)
+		}
+	}
+	return names
 }
 
 // LinkIdentityRequest has the parameters of [Administration.LinkIdentity].

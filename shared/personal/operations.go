@@ -56,7 +56,8 @@ const (
 	OpDeleteUser         OperationName = "DeleteUser"
 	OpAuditEntries       OperationName = "AuditEntries"
 	OpRemoveTwoFactor    OperationName = "RemoveTwoFactor"
-	OpRemovePasskeys     OperationName = "RemovePasskeys"
+	OpRemoveOtherWaysIn  OperationName = "RemoveOtherWaysIn"
+	OpResetAccess        OperationName = "ResetAccess"
 	OpCreateUser         OperationName = "CreateUser"
 	OpExplain            OperationName = "Explain"
 	OpLiftLimits         OperationName = "LiftLimits"
@@ -149,7 +150,8 @@ var operations = []Operation{
 	{Name: OpDeleteUser, Administration: true, Changes: ChangesNamedUser},
 	{Name: OpAuditEntries, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpRemoveTwoFactor, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
-	{Name: OpRemovePasskeys, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
+	{Name: OpRemoveOtherWaysIn, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
+	{Name: OpResetAccess, Administration: true, Changes: ChangesNamedUser},
 	{Name: OpCreateUser, Administration: true, Changes: ChangesNothing},
 	{Name: OpExplain, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpLiftLimits, Administration: true, Repeatable: true, Changes: ChangesNothing},

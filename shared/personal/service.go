@@ -59,10 +59,10 @@ type Service interface {
 	// an account matches. Codes: validation_failed.
 	Recover(ctx context.Context, r RecoverRequest) error
 
-	// RecoverConfirm sets a new password with a mailed token and ends every session
-	// of the account. It returns the user's id, which a visitor must not see.
-	// Codes: validation_failed, invalid_token.
-	RecoverConfirm(ctx context.Context, r RecoverConfirmRequest) (userID int64, err error)
+	// RecoverConfirm sets a new password with a mailed token, ends every session of the
+	// account, and removes its passkeys and identities. The second factor stays. With Preview it
+	// returns what it would remove, and changes nothing. Codes: validation_failed, invalid_token.
+	RecoverConfirm(ctx context.Context, r RecoverConfirmRequest) (Recovered, error)
 
 	// Profile returns the profile of the account that the credentials identify. It may be
 	// a remembered one if ctx is of [AllowRemembered].
@@ -95,7 +95,7 @@ type Service interface {
 
 	// ConfirmEmail changes the account's e-mail to the address that the token was
 	// mailed to, or confirms it if it is that address already, as after a
-	// registration. It returns the user's id as RecoverConfirm does.
+	// registration. It returns the user's id, which a visitor must not see.
 	// For an account that waits for the address (see Register), Login must be its
 	// login: else the field error of login is required, or mismatch, neither of which
 	// uses the token up. The tenth mismatch voids it.
@@ -273,7 +273,17 @@ type RecoverConfirmRequest struct {
 	Token           string
 	Password        string
 	ConfirmPassword string
+	Preview         bool // only Token counts, and stays valid; not a parameter of the HTTP API
 	FieldErrors     FieldErrors
+}
+
+// Recovered is the result of [Service.RecoverConfirm].
+type Recovered struct {
+	UserID int64 // a visitor must not see it
+
+	// Of a preview: the other ways in that the recovery would remove.
+	Passkeys  int
+	Providers []string // of the identities, see [Providers]
 }
 
 // UpdateProfileRequest has the parameters of [Service.UpdateProfile].
@@ -300,14 +310,14 @@ type Proof struct {
 
 // ChangePasswordRequest has the parameters of [Service.ChangePassword].
 type ChangePasswordRequest struct {
-	Credentials     Credentials
-	OldPassword     string
-	Password        string
-	ConfirmPassword string
-	Code            string // of the second factor
-	Proof           string // instead of OldPassword and Code
-	RemovePasskeys  bool   // removes all passkeys of the account, and ends the sessions that they began
-	FieldErrors     FieldErrors
+	Credentials       Credentials
+	OldPassword       string
+	Password          string
+	ConfirmPassword   string
+	Code              string // of the second factor
+	Proof             string // instead of OldPassword and Code
+	RemoveOtherWaysIn bool   // removes all passkeys and identities of the account, and ends the sessions that they began
+	FieldErrors       FieldErrors
 }
 
 // ChangeEmailRequest has the parameters of [Service.ChangeEmail].

@@ -75,9 +75,12 @@ func newUsers() *fakeUsers {
 	p.DisableUserFunc, p.EnableUserFunc = do("disable"), do("enable")
 	p.RevokeUserSessionsFunc, p.DeleteUserFunc = do("revoke"), do("delete")
 	p.RemoveTwoFactorFunc = func(ctx context.Context, r personal.RemoveTwoFactorRequest) error {
-		return do(fmt.Sprintf("remove two-factor, keep passkeys %t", r.KeepPasskeys))(ctx, r.UserID)
+		return do(fmt.Sprintf("remove two-factor, keep other ways %t", r.KeepOtherWaysIn))(ctx, r.UserID)
 	}
-	p.RemovePasskeysFunc = do("remove passkeys")
+	p.RemoveOtherWaysInFunc = do("remove other ways")
+	p.ResetAccessFunc = func(ctx context.Context, r personal.ResetAccessRequest) error {
+		return do("reset to "+r.Email)(ctx, r.UserID)
+	}
 	p.UnlinkIdentityFunc = func(ctx context.Context, r personal.UnlinkIdentityRequest) error {
 		return do(fmt.Sprintf("unlink %s at %s", r.Identity.Subject, r.Identity.Issuer))(ctx, r.UserID)
 	}
@@ -424,7 +427,7 @@ func TestUserTwoFactor_RemovalAsksFirst(t *testing.T) {
 		t.Errorf("got %v before the confirmation, want nothing", p.done)
 	}
 	b.do(t, "/admin/users/42/two-factor", nil)
-	if diff := cmp.Diff([]string{"remove two-factor, keep passkeys false"}, p.done); diff != "" {
+	if diff := cmp.Diff([]string{"remove two-factor, keep other ways false"}, p.done); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 	if w := b.post("/admin/users/41/two-factor", nil); w.Code != http.StatusNotFound {
@@ -439,16 +442,16 @@ func (p *fakeUsers) withPasskeys() {
 	}
 }
 
-func TestUserTwoFactor_RemovalKeepsPasskeysOnRequest(t *testing.T) {
+func TestUserTwoFactor_RemovalKeepsOtherWaysOnRequest(t *testing.T) {
 	p := newUsers()
 	p.user.TwoFactor = true
 	b := openUsers(t, p)
-	const keep = `name="keep_passkeys" type="checkbox"`
+	const keep = `name="keep_other_ways_in" type="checkbox"`
 	wantNone(t, b.page(t, "/admin/users/42/two-factor"), keep)
 	p.withPasskeys()
-	wantAll(t, b.page(t, "/admin/users/42/two-factor"), keep, "passkeys are removed too, 2 in all")
-	b.do(t, "/admin/users/42/two-factor", url.Values{"keep_passkeys": {"true"}})
-	if diff := cmp.Diff([]string{"remove two-factor, keep passkeys true"}, p.done); diff != "" {
+	wantAll(t, b.page(t, "/admin/users/42/two-factor"), keep, "passkeys: 2, links with other services: 0.")
+	b.do(t, "/admin/users/42/two-factor", url.Values{"keep_other_ways_in": {"true"}})
+	if diff := cmp.Diff([]string{"remove two-factor, keep other ways true"}, p.done); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 }
@@ -474,58 +477,85 @@ func TestUserIdentities_AreUnlinked(t *testing.T) {
 		return personal.NewError(personal.CodeLastWayIn, nil)
 	}
 	b.post("/admin/users/42/identities", identity)
-	wantAll(t, b.page(t, "/admin/users/42"), `role="alert"`, "could not sign in any more: set an e-mail first")
+	wantAll(t, b.page(t, "/admin/users/42"), `role="alert"`, "could not sign in any more: reset the access instead")
 }
 
 func TestUserPasskeys_AreListed(t *testing.T) {
 	p := newUsers()
 	b := openUsers(t, p)
-	const link = `href="/admin/users/42/passkeys"`
-	wantNone(t, b.page(t, "/admin/users/42"), link)
-	wantNone(t, b.page(t, "/admin/users/42/passkeys"), "button danger")
 	p.withPasskeys()
-	for _, path := range []string{"/admin/users/42", "/admin/users/42/passkeys"} {
-		_, list, _ := strings.Cut(b.page(t, path), "<bdi>&lt;script")
-		first, last, _ := strings.Cut(list, "<bdi>Phone</bdi>")
-		wantAll(t, first, second(4).Format(time.RFC3339), "Backed up:", "Last used: —")
-		wantAll(t, last, second(1).Format(time.RFC3339), second(5).Format(time.RFC3339), "Not backed up:")
-		wantNoMarkup(t, b.page(t, path))
-	}
-	wantAll(t, b.page(t, "/admin/users/42"), link)
+	page := b.page(t, "/admin/users/42")
+	_, list, _ := strings.Cut(page, "<bdi>&lt;script")
+	first, last, _ := strings.Cut(list, "<bdi>Phone</bdi>")
+	wantAll(t, first, second(4).Format(time.RFC3339), "Backed up:", "Last used: —")
+	wantAll(t, last, second(1).Format(time.RFC3339), second(5).Format(time.RFC3339), "Not backed up:")
+	wantNoMarkup(t, page)
 }
 
-func TestUserPasskeys_RemovalAsksFirst(t *testing.T) {
+func TestUserOtherWays_RemovalAsksFirst(t *testing.T) {
 	p := newUsers()
-	p.withPasskeys()
 	b := openUsers(t, p)
-	wantAll(t, b.page(t, "/admin/users/42/passkeys"),
-		"docs/supporting-users.md", "without a password they need a recovery mail", `action="/admin/users/42/passkeys"`)
+	const link = `href="/admin/users/42/ways-in"`
+	wantNone(t, b.page(t, "/admin/users/42"), link)
+	wantNone(t, b.page(t, "/admin/users/42/ways-in"), "button danger")
+	p.withPasskeys()
+	p.user.Identities = []personal.LinkedIdentity{{Identity: personal.Identity{Issuer: "https://op.example", Subject: "a"}, Linked: second(4)}}
+	wantAll(t, b.page(t, "/admin/users/42"), link)
+	wantAll(t, b.page(t, "/admin/users/42/ways-in"), "docs/supporting-users.md", "passkeys: 2, links with other services: 1.",
+		"without a password they need a recovery mail", `action="/admin/users/42/ways-in"`)
 	if len(p.done) > 0 {
 		t.Errorf("got %v before the confirmation, want nothing", p.done)
 	}
-	b.do(t, "/admin/users/42/passkeys", nil)
-	if diff := cmp.Diff([]string{"remove passkeys"}, p.done); diff != "" {
+	b.do(t, "/admin/users/42/ways-in", nil)
+	if diff := cmp.Diff([]string{"remove other ways"}, p.done); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
-	if w := b.post("/admin/users/41/passkeys", nil); w.Code != http.StatusNotFound {
+	if w := b.post("/admin/users/41/ways-in", nil); w.Code != http.StatusNotFound {
 		t.Errorf("an unknown user: got status %d, want 404", w.Code)
 	}
 }
 
 // What would lock the user out is refused, and their page says what to do first.
-func TestUserPasskeys_LastWayInIsExplained(t *testing.T) {
+func TestUserOtherWays_LastWayInIsExplained(t *testing.T) {
 	p := newUsers()
 	p.withPasskeys()
 	lastWayIn := personal.NewError(personal.CodeLastWayIn, nil)
-	p.RemovePasskeysFunc = func(context.Context, int64) error { return lastWayIn }
+	p.RemoveOtherWaysInFunc = func(context.Context, int64) error { return lastWayIn }
 	p.RemoveTwoFactorFunc = func(context.Context, personal.RemoveTwoFactorRequest) error { return lastWayIn }
-	for _, path := range []string{"passkeys", "two-factor"} {
+	for _, path := range []string{"ways-in", "two-factor"} {
 		b := openUsers(t, p)
 		w := b.post("/admin/users/42/"+path, nil)
 		if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/admin/users/42" {
 			t.Fatalf("%s: got %d to %s, want 303 to the user's page", path, w.Code, w.Header().Get("Location"))
 		}
-		wantAll(t, b.page(t, "/admin/users/42"), `role="alert"`, "could not sign in any more: set an e-mail first")
+		wantAll(t, b.page(t, "/admin/users/42"), `role="alert"`, "could not sign in any more: reset the access instead")
+	}
+}
+
+func TestUserReset_AsksForTheEmail(t *testing.T) {
+	p := newUsers()
+	b := openUsers(t, p)
+	wantAll(t, b.page(t, "/admin/users/42"), `href="/admin/users/42/reset"`)
+	page := b.page(t, "/admin/users/42/reset")
+	wantAll(t, page, "docs/incident-response.md", `action="/admin/users/42/reset"`, `name="email" type="email"`)
+	wantNone(t, page, p.user.Email)
+	if len(p.done) > 0 {
+		t.Errorf("got %v before the confirmation, want nothing", p.done)
+	}
+	b.do(t, "/admin/users/42/reset", url.Values{"email": {"ada@new.example"}})
+	if diff := cmp.Diff([]string{"reset to ada@new.example"}, p.done); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	wantAll(t, b.page(t, "/admin/users/42"), "The access is reset.")
+	p.ResetAccessFunc = func(context.Context, personal.ResetAccessRequest) error {
+		return &personal.Error{Code: personal.CodeAlreadyExists, FieldErrors: personal.FieldErrors{"email": personal.FieldErrorTaken}}
+	}
+	w := b.post("/admin/users/42/reset", url.Values{"email": {"eve@example.com"}})
+	if w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), `value="eve@example.com"`) {
+		t.Errorf("a taken e-mail: got %d, want 409 and the form as it was typed", w.Code)
+	}
+	if w := b.post("/admin/users/41/reset", url.Values{"email": {"ada@new.example"}}); w.Code != http.StatusNotFound {
+		t.Errorf("an unknown user: got status %d, want 404", w.Code)
 	}
 }
 

@@ -132,13 +132,15 @@ func lifelike(fail error) *personaltest.Service {
 	signedIn := personal.SignedIn{Credentials: credentials, Profile: profile}
 	sessions := []personal.Session{{ID: "1", Created: now, LastSeen: now, Expires: now, Current: true}}
 	return &personaltest.Service{
-		AuthorizeFunc:      func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) { return signedIn, fail },
-		RefreshFunc:        func(context.Context, personal.Credentials) (personal.Credentials, error) { return credentials, fail },
-		RegisterFunc:       func(context.Context, personal.RegisterRequest) (personal.SignedIn, error) { return signedIn, fail },
-		RecoverFunc:        func(context.Context, personal.RecoverRequest) error { return fail },
-		RecoverConfirmFunc: func(context.Context, personal.RecoverConfirmRequest) (int64, error) { return 0, fail },
-		ProfileFunc:        func(context.Context, personal.Credentials) (personal.Profile, error) { return profile, fail },
-		UpdateProfileFunc:  func(context.Context, personal.UpdateProfileRequest) (personal.Profile, error) { return profile, fail },
+		AuthorizeFunc: func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) { return signedIn, fail },
+		RefreshFunc:   func(context.Context, personal.Credentials) (personal.Credentials, error) { return credentials, fail },
+		RegisterFunc:  func(context.Context, personal.RegisterRequest) (personal.SignedIn, error) { return signedIn, fail },
+		RecoverFunc:   func(context.Context, personal.RecoverRequest) error { return fail },
+		RecoverConfirmFunc: func(context.Context, personal.RecoverConfirmRequest) (personal.Recovered, error) {
+			return personal.Recovered{}, fail
+		},
+		ProfileFunc:       func(context.Context, personal.Credentials) (personal.Profile, error) { return profile, fail },
+		UpdateProfileFunc: func(context.Context, personal.UpdateProfileRequest) (personal.Profile, error) { return profile, fail },
 		ChangePasswordFunc: func(context.Context, personal.ChangePasswordRequest) (personal.Credentials, error) {
 			return credentials, fail
 		},

@@ -110,7 +110,7 @@ func withoutData[R any](read func(*input) R, call func(personal.Service, context
 }
 
 // hideID is for operations whose user's id only pages of the host need.
-func hideID(int64) any { return nil }
+func hideID[T any](T) any { return nil }
 
 // route is one path with the operations of its methods.
 type route struct {
@@ -271,14 +271,14 @@ func prove(in *input) personal.ProveRequest {
 
 func changePassword(in *input) personal.ChangePasswordRequest {
 	return personal.ChangePasswordRequest{
-		Credentials:     in.credentials,
-		OldPassword:     in.text("old_password"),
-		Password:        in.text("password"),
-		ConfirmPassword: in.text("confirm_password"),
-		Code:            in.text("code"),
-		Proof:           in.text("proof"),
-		RemovePasskeys:  in.boolean("remove_passkeys"),
-		FieldErrors:     in.invalid(),
+		Credentials:       in.credentials,
+		OldPassword:       in.text("old_password"),
+		Password:          in.text("password"),
+		ConfirmPassword:   in.text("confirm_password"),
+		Code:              in.text("code"),
+		Proof:             in.text("proof"),
+		RemoveOtherWaysIn: in.boolean("remove_other_ways_in"),
+		FieldErrors:       in.invalid(),
 	}
 }
 

@@ -62,11 +62,9 @@ func (p accountPages) saveProfile(_ http.ResponseWriter, r *http.Request, posted
 
 func (p accountPages) passwordForm(r *http.Request) (formPage, error) {
 	controls := p.withCode(r, append(p.currentPassword(r, "old_password"), p.newPasswordControls(r, "new_password")...)...)
-	if p.hasPasskeys(r) {
-		controls = append(controls, ui.Control{
-			Kind: ui.KindCheckbox, Name: "remove_passkeys", Label: p.text(r, "remove_passkeys"), Hint: p.text(r, "hint_remove_passkeys"),
-		})
-	}
+	controls = append(controls, ui.Control{ // whether or not the visitor knows of any: a thief may have added one
+		Kind: ui.KindCheckbox, Name: "remove_other_ways_in", Label: p.text(r, "remove_ways"), Hint: p.text(r, "hint_remove_ways"),
+	})
 	return formPage{
 		Title: p.text(r, "password"),
 		Lead:  p.text(r, "password_lead"),
@@ -78,13 +76,13 @@ func (p accountPages) passwordForm(r *http.Request) (formPage, error) {
 	}, nil
 }
 
-// changePassword keeps this session, with new credentials, and revokes all others. If it removes the
-// passkey that began this one, the next page asks the user to sign in.
+// changePassword keeps this session, with new credentials, and revokes all others. If it removes
+// what began this one, the next page asks the user to sign in.
 func (p accountPages) changePassword(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	c, err := p.Service.ChangePassword(r.Context(), personal.ChangePasswordRequest{
 		Credentials: p.credentials(r), OldPassword: posted.Get("old_password"),
 		Password: posted.Get("password"), ConfirmPassword: posted.Get("confirm_password"),
-		Code: posted.Get("code"), Proof: p.proofOf(r), RemovePasskeys: posted.Get("remove_passkeys") == "true",
+		Code: posted.Get("code"), Proof: p.proofOf(r), RemoveOtherWaysIn: posted.Get("remove_other_ways_in") == "true",
 	})
 	if err != nil {
 		return done{}, err

@@ -37,9 +37,10 @@ type done struct {
 
 // formPage is what the template of a form gets.
 type formPage struct {
-	Title string
-	Lead  string   // may be empty; a page with a lead and no button is just that
-	Above *section // a form above the page's own; may be nil
+	Title   string
+	Lead    string   // may be empty; a page with a lead and no button is just that
+	Preview string   // path at which the script asks for a better lead; empty for none
+	Above   *section // a form above the page's own; may be nil
 
 	Enrolment *enrolment // a secret above the form that confirms it; may be nil
 
@@ -68,7 +69,7 @@ type section struct {
 // aside is a question below a form, with a link.
 type aside struct {
 	Text string
-	Link ui.Link
+	Link ui.Link // with an empty Path there is none
 }
 
 // publicForm routes a form that everyone may use.

@@ -111,11 +111,16 @@ func newModule() *module {
 		return personal.Credentials{UserID: 42, UserHash: second}, m.record(r)
 	}
 	m.RecoverFunc = func(_ context.Context, r personal.RecoverRequest) error { return m.record(r) }
-	m.RecoverConfirmFunc = func(_ context.Context, r personal.RecoverConfirmRequest) (int64, error) {
-		if r.Token != "good" {
-			return 0, personal.NewError(personal.CodeInvalidToken, nil)
+	m.RecoverConfirmFunc = func(_ context.Context, r personal.RecoverConfirmRequest) (personal.Recovered, error) {
+		switch {
+		case r.Token == "bare" && r.Preview:
+			return personal.Recovered{UserID: 42}, nil
+		case r.Token != "good":
+			return personal.Recovered{}, personal.NewError(personal.CodeInvalidToken, nil)
+		case r.Preview:
+			return personal.Recovered{UserID: 42, Passkeys: 2, Providers: []string{"accounts.google.com"}}, nil
 		}
-		return 42, m.record(r)
+		return personal.Recovered{UserID: 42}, m.record(r)
 	}
 	m.ChangeEmailFunc = func(_ context.Context, r personal.ChangeEmailRequest) error { return m.record(r) }
 	m.ConfirmEmailFunc = func(_ context.Context, r personal.ConfirmEmailRequest) (int64, error) { return 42, m.record(r) }

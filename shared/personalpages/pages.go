@@ -43,8 +43,9 @@ const (
 const (
 	forgotPath   = Path + "/forgot"
 	mailboxPath  = Path + "/mailbox"
-	recoverPath  = Path + "/recover" // linked from mails
-	confirmPath  = Path + "/email"   // linked from mails
+	recoverPath  = Path + "/recover"         // linked from mails
+	previewPath  = Path + "/recover/preview" // for the script
+	confirmPath  = Path + "/email"           // linked from mails
 	verifyPath   = Path + "/verify"
 	provePath    = Path + "/confirm"
 	passwordPath = Path + "/password"

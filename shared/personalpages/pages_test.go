@@ -177,6 +177,20 @@ func TestRecover_SetsPassword(t *testing.T) {
 	}
 }
 
+// Only the code opens what a recovery would remove, and asking changes nothing.
+func TestRecover_PreviewSaysWhatIsRemoved(t *testing.T) {
+	m := newModule()
+	b := newBrowser(t, m)
+	b.get("/account/recover").shows(t, 200, `data-preview="/account/recover/preview"`, "everything else that signs in to your account is removed")
+	b.post("/account/recover/preview", "token", " good ").shows(t, 200, "will be removed: passkeys (2), accounts.google.com. If you can still sign in")
+	b.post("/account/recover/preview", "token", "bare").shows(t, 200, `{"lead":""}`)
+	b.post("/account/recover/preview", "token", "bad").shows(t, 422, "{}")
+	b.send("POST", "/account/recover/preview", url.Values{"token": {"good"}}, "Sec-Fetch-Site", "cross-site").lacks(t, "accounts.google.com")
+	if len(m.calls) != 0 {
+		t.Errorf("got requests %v, want none", m.calls)
+	}
+}
+
 func TestAccount_ChangePasswordAndEmail(t *testing.T) {
 	m := newModule()
 	b := newBrowser(t, m)

@@ -99,9 +99,14 @@ func (p passkeyPages) begin(w http.ResponseWriter, r *http.Request) {
 		}
 		answer.Reload = answer.Reload || x.Code == personal.CodeUnauthenticated
 	}
+	p.answer(w, r, status, answer)
+}
+
+// answer sends a script what it asked for, as JSON.
+func (s *site) answer(w http.ResponseWriter, r *http.Request, status int, answer any) {
 	body, err := json.Marshal(answer)
-	if err != nil { // the options are not JSON
-		p.Log.ErrorContext(r.Context(), "options of a passkey", "error", err)
+	if err != nil { // the options of a passkey are not JSON
+		s.Log.ErrorContext(r.Context(), "answering a script", "error", err)
 		status, body = http.StatusInternalServerError, []byte("{}")
 	}
 	w.Header().Set("Content-Type", "application/json")

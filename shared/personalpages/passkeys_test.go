@@ -115,7 +115,7 @@ func TestPasskeys_OfferedOnlyWhereTheSiteHasThem(t *testing.T) {
 		pages["/account/password"] = b.get("/account/password")
 		for path, mark := range map[string]string{
 			"/account/sign-in": `autocomplete="username webauthn"`, "/account": `href="/account/passkeys"`,
-			"/account/confirm": `data-passkey="prove"`, "/account/password": `name="remove_passkeys"`,
+			"/account/confirm": `data-passkey="prove"`,
 		} {
 			pages[path].shows(t, 200)
 			if got := strings.Contains(pages[path].body, mark); got != has {
@@ -328,20 +328,21 @@ func TestPasskeys_RenameAndRemove(t *testing.T) {
 	m.RemovePasskeyFunc = func(context.Context, personal.RemovePasskeyRequest) error {
 		return personal.NewError(personal.CodeLastWayIn, nil)
 	}
-	b.post("/account/passkeys/remove?id=p1").shows(t, 409, "Add an e-mail address, a password or another way to sign in first.")
+	b.post("/account/passkeys/remove?id=p1").shows(t, 409, "Verify an e-mail address, or add a password or another way to sign in first.")
 }
 
-func TestPasskeys_PasswordPageRemovesThem(t *testing.T) {
+func TestPassword_RemovesOtherWaysInOnRequest(t *testing.T) {
 	for posted, want := range map[string]bool{"true": true, "": false} {
 		m := withPasskeys(newModule())
 		b := newBrowser(t, m)
 		b.hold(first, 0)
 		b.jar["proof"] = &http.Cookie{Name: "proof", Value: rightProof}
-		b.post("/account/password", "password", "a new password", "confirm_password", "a new password", "remove_passkeys", posted).leads(t,
+		b.get("/account/password").shows(t, 200, `name="remove_other_ways_in"`)
+		b.post("/account/password", "password", "a new password", "confirm_password", "a new password", "remove_other_ways_in", posted).leads(t,
 			"/account/password")
 		got, ok := m.calls[0].(personal.ChangePasswordRequest)
-		if !ok || got.RemovePasskeys != want {
-			t.Errorf("posted %q: got %+v, want RemovePasskeys %t", posted, m.calls, want)
+		if !ok || got.RemoveOtherWaysIn != want {
+			t.Errorf("posted %q: got %+v, want RemoveOtherWaysIn %t", posted, m.calls, want)
 		}
 	}
 }

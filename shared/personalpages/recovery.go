@@ -3,6 +3,7 @@ package personalpages
 import (
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
@@ -15,6 +16,7 @@ type recoveryPages struct{ *site }
 func (p recoveryPages) route(mux *http.ServeMux) {
 	p.publicForm(mux, forgotPath, form{build: p.forgotForm, submit: p.sendMail})
 	p.publicForm(mux, recoverPath, form{build: p.recoverForm, submit: p.setPassword})
+	mux.HandleFunc("POST "+previewPath, p.preview)
 	mux.Handle("GET "+mailboxPath, p.public(p.show(form{build: p.mailbox, either: true})))
 }
 
@@ -72,14 +74,43 @@ func (p recoveryPages) sendMail(_ http.ResponseWriter, r *http.Request, posted u
 // because mail scanners open links too.
 func (p recoveryPages) recoverForm(r *http.Request) (formPage, error) {
 	return formPage{
-		Title:  p.text(r, "recover"),
-		Script: true,
+		Title:   p.text(r, "recover"),
+		Lead:    p.text(r, "recover_lead"),
+		Preview: previewPath,
+		Script:  true,
 		Form: ui.Form{
 			Action: recoverPath, Submit: p.text(r, "recover_button"),
 			Controls: append([]ui.Control{p.tokenControl(r)}, p.newPasswordControls(r, "new_password")...),
 		},
 		Asides: []aside{p.aside(r, "no_code_question", "no_code_link", forgotPath)},
 	}, nil
+}
+
+// preview answers the script with what the recovery would remove, in place of the page's lead: only
+// the code names the account.
+func (p recoveryPages) preview(w http.ResponseWriter, r *http.Request) {
+	posted, ok := p.readPosted(w, r)
+	if !ok {
+		return
+	}
+	preview, err := p.Service.RecoverConfirm(r.Context(), personal.RecoverConfirmRequest{Token: tokenOf(posted), Preview: true})
+	if err != nil {
+		x := p.API.Explain(r, err)
+		setRetryAfter(w, x)
+		p.answer(w, r, x.Status, struct{}{})
+		return
+	}
+	var answer struct {
+		Lead string `json:"lead"` // empty: nothing would be removed
+	}
+	removed := preview.Providers
+	if preview.Passkeys > 0 {
+		removed = append([]string{p.text(r, "recover_passkeys", preview.Passkeys)}, removed...)
+	}
+	if len(removed) > 0 {
+		answer.Lead = p.text(r, "recover_removes", strings.Join(removed, ", "))
+	}
+	p.answer(w, r, http.StatusOK, answer)
 }
 
 // setPassword revokes every session of the account and leads to the sign-in.

@@ -85,9 +85,10 @@ func (p codePages) codeForm(r *http.Request) (formPage, error) {
 		other = p.aside(r, "have_app_question", "have_app_link", at(false))
 	}
 	page := formPage{
-		Title:  p.text(r, "sign_in_code"),
-		Form:   ui.Form{Action: at(recovery), Submit: p.text(r, "sign_in_button"), Controls: []ui.Control{code}},
-		Asides: []aside{other, p.aside(r, "sign_in_other_question", "sign_in_other_link", SignInPath)},
+		Title: p.text(r, "sign_in_code"),
+		Form:  ui.Form{Action: at(recovery), Submit: p.text(r, "sign_in_button"), Controls: []ui.Control{code}},
+		Asides: []aside{other, p.aside(r, "sign_in_other_question", "sign_in_other_link", SignInPath),
+			{Text: p.text(r, "factor_unknown")}}, // a thief's factor outlives a recovery
 	}
 	if !recovery { // it may be the secret key that is missing, which recovery codes do not need
 		page.Unavailable = p.text(r, "recovery_code_helps")

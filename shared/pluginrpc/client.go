@@ -220,9 +220,8 @@ func (c *Client) Recover(ctx context.Context, r personal.RecoverRequest) error {
 }
 
 // RecoverConfirm sets a new password by a mailed token.
-func (c *Client) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) (int64, error) {
-	response, err := c.service.RecoverConfirm(ctx, convert.recoverConfirmToPB(r))
-	return response.GetUserId(), err
+func (c *Client) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) (personal.Recovered, error) {
+	return result(ctx, convert.recoveredFromPB)(c.service.RecoverConfirm(ctx, convert.recoverConfirmToPB(r)))
 }
 
 // askProfile asks the plugin for the profile, see [Client.Profile].
@@ -443,9 +442,15 @@ func (c *Client) RemoveTwoFactor(ctx context.Context, r personal.RemoveTwoFactor
 	return err
 }
 
-// RemovePasskeys removes all passkeys of a user.
-func (c *Client) RemovePasskeys(ctx context.Context, id int64) error {
-	_, err := c.administration.RemovePasskeys(ctx, &personalv1.RemovePasskeysRequest{Id: id})
+// RemoveOtherWaysIn removes all passkeys and identities of a user.
+func (c *Client) RemoveOtherWaysIn(ctx context.Context, id int64) error {
+	_, err := c.administration.RemoveOtherWaysIn(ctx, &personalv1.RemoveOtherWaysInRequest{Id: id})
+	return err
+}
+
+// ResetAccess ends a take-over of a user's account.
+func (c *Client) ResetAccess(ctx context.Context, r personal.ResetAccessRequest) error {
+	_, err := c.administration.ResetAccess(ctx, convert.resetAccessToPB(r))
 	return err
 }
 

@@ -61,6 +61,8 @@ type converter interface {
 
 	recoverConfirmToPB(personal.RecoverConfirmRequest) *personalv1.RecoverConfirmRequest
 	recoverConfirmFromPB(*personalv1.RecoverConfirmRequest) personal.RecoverConfirmRequest
+	recoveredToPB(personal.Recovered) *personalv1.RecoverConfirmResponse
+	recoveredFromPB(*personalv1.RecoverConfirmResponse) personal.Recovered
 
 	updateProfileToPB(personal.UpdateProfileRequest) *personalv1.UpdateProfileRequest
 	updateProfileFromPB(*personalv1.UpdateProfileRequest) personal.UpdateProfileRequest
@@ -175,6 +177,9 @@ type converter interface {
 
 	removeTwoFactorToPB(personal.RemoveTwoFactorRequest) *personalv1.RemoveTwoFactorRequest
 	removeTwoFactorFromPB(*personalv1.RemoveTwoFactorRequest) personal.RemoveTwoFactorRequest
+
+	resetAccessToPB(personal.ResetAccessRequest) *personalv1.ResetAccessRequest
+	resetAccessFromPB(*personalv1.ResetAccessRequest) personal.ResetAccessRequest
 
 	createUserToPB(personal.CreateUserRequest) *personalv1.CreateUserRequest
 	createUserFromPB(*personalv1.CreateUserRequest) personal.CreateUserRequest

@@ -262,7 +262,7 @@ func (c *converters) changePasswordFromPB(source *v1.ChangePasswordRequest) pers
 		personalChangePasswordRequest.ConfirmPassword = (*source).ConfirmPassword
 		personalChangePasswordRequest.Code = (*source).Code
 		personalChangePasswordRequest.Proof = (*source).Proof
-		personalChangePasswordRequest.RemovePasskeys = (*source).RemovePasskeys
+		personalChangePasswordRequest.RemoveOtherWaysIn = (*source).RemoveOtherWaysIn
 		personalChangePasswordRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalChangePasswordRequest
@@ -275,7 +275,7 @@ func (c *converters) changePasswordToPB(source personal.ChangePasswordRequest) *
 	personalv1ChangePasswordRequest.ConfirmPassword = source.ConfirmPassword
 	personalv1ChangePasswordRequest.Code = source.Code
 	personalv1ChangePasswordRequest.Proof = source.Proof
-	personalv1ChangePasswordRequest.RemovePasskeys = source.RemovePasskeys
+	personalv1ChangePasswordRequest.RemoveOtherWaysIn = source.RemoveOtherWaysIn
 	personalv1ChangePasswordRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1ChangePasswordRequest
 }
@@ -1398,6 +1398,7 @@ func (c *converters) recoverConfirmFromPB(source *v1.RecoverConfirmRequest) pers
 		personalRecoverConfirmRequest.Token = (*source).Token
 		personalRecoverConfirmRequest.Password = (*source).Password
 		personalRecoverConfirmRequest.ConfirmPassword = (*source).ConfirmPassword
+		personalRecoverConfirmRequest.Preview = (*source).Preview
 		personalRecoverConfirmRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalRecoverConfirmRequest
@@ -1408,6 +1409,7 @@ func (c *converters) recoverConfirmToPB(source personal.RecoverConfirmRequest) *
 	personalv1RecoverConfirmRequest.Password = source.Password
 	personalv1RecoverConfirmRequest.ConfirmPassword = source.ConfirmPassword
 	personalv1RecoverConfirmRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1RecoverConfirmRequest.Preview = source.Preview
 	return &personalv1RecoverConfirmRequest
 }
 func (c *converters) recoverFromPB(source *v1.RecoverRequest) personal.RecoverRequest {
@@ -1425,6 +1427,22 @@ func (c *converters) recoverToPB(source personal.RecoverRequest) *v1.RecoverRequ
 	personalv1RecoverRequest.Email = source.Email
 	personalv1RecoverRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1RecoverRequest
+}
+func (c *converters) recoveredFromPB(source *v1.RecoverConfirmResponse) personal.Recovered {
+	var personalRecovered personal.Recovered
+	if source != nil {
+		personalRecovered.UserID = (*source).UserId
+		personalRecovered.Passkeys = intFromPB((*source).Passkeys)
+		personalRecovered.Providers = (*source).Providers
+	}
+	return personalRecovered
+}
+func (c *converters) recoveredToPB(source personal.Recovered) *v1.RecoverConfirmResponse {
+	var personalv1RecoverConfirmResponse v1.RecoverConfirmResponse
+	personalv1RecoverConfirmResponse.UserId = source.UserID
+	personalv1RecoverConfirmResponse.Passkeys = intToPB(source.Passkeys)
+	personalv1RecoverConfirmResponse.Providers = source.Providers
+	return &personalv1RecoverConfirmResponse
 }
 func (c *converters) registerFromPB(source *v1.RegisterRequest) personal.RegisterRequest {
 	var personalRegisterRequest personal.RegisterRequest
@@ -1566,14 +1584,14 @@ func (c *converters) removeTwoFactorFromPB(source *v1.RemoveTwoFactorRequest) pe
 	var personalRemoveTwoFactorRequest personal.RemoveTwoFactorRequest
 	if source != nil {
 		personalRemoveTwoFactorRequest.UserID = (*source).UserId
-		personalRemoveTwoFactorRequest.KeepPasskeys = (*source).KeepPasskeys
+		personalRemoveTwoFactorRequest.KeepOtherWaysIn = (*source).KeepOtherWaysIn
 	}
 	return personalRemoveTwoFactorRequest
 }
 func (c *converters) removeTwoFactorToPB(source personal.RemoveTwoFactorRequest) *v1.RemoveTwoFactorRequest {
 	var personalv1RemoveTwoFactorRequest v1.RemoveTwoFactorRequest
 	personalv1RemoveTwoFactorRequest.UserId = source.UserID
-	personalv1RemoveTwoFactorRequest.KeepPasskeys = source.KeepPasskeys
+	personalv1RemoveTwoFactorRequest.KeepOtherWaysIn = source.KeepOtherWaysIn
 	return &personalv1RemoveTwoFactorRequest
 }
 func (c *converters) renamePasskeyFromPB(source *v1.RenamePasskeyRequest) personal.RenamePasskeyRequest {
@@ -1665,6 +1683,20 @@ func (c *converters) resendVerificationToPB(source personal.ResendVerificationRe
 	personalv1ResendVerificationRequest.Email = source.Email
 	personalv1ResendVerificationRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1ResendVerificationRequest
+}
+func (c *converters) resetAccessFromPB(source *v1.ResetAccessRequest) personal.ResetAccessRequest {
+	var personalResetAccessRequest personal.ResetAccessRequest
+	if source != nil {
+		personalResetAccessRequest.UserID = (*source).UserId
+		personalResetAccessRequest.Email = (*source).Email
+	}
+	return personalResetAccessRequest
+}
+func (c *converters) resetAccessToPB(source personal.ResetAccessRequest) *v1.ResetAccessRequest {
+	var personalv1ResetAccessRequest v1.ResetAccessRequest
+	personalv1ResetAccessRequest.UserId = source.UserID
+	personalv1ResetAccessRequest.Email = source.Email
+	return &personalv1ResetAccessRequest
 }
 func (c *converters) revokeSessionFromPB(source *v1.RevokeSessionRequest) personal.RevokeSessionRequest {
 	var personalRevokeSessionRequest personal.RevokeSessionRequest

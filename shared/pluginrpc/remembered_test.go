@@ -492,6 +492,8 @@ func TestRemembered_OperationsVoidProfiles(t *testing.T) {
 						return personal.Profile{Login: "anna", FreshFor: time.Hour}, nil
 					case outcome.err != nil:
 						return nil, outcome.err
+					case o.Name == personal.OpRecoverConfirm:
+						return personal.Recovered{UserID: outcome.userID}, nil
 					case o.Changes == personal.ChangesAll:
 						return outcome.userID, nil
 					}

@@ -126,8 +126,8 @@ func (s *serviceServer) Recover(ctx context.Context, in *personalv1.RecoverReque
 
 func (s *serviceServer) RecoverConfirm(ctx context.Context, in *personalv1.RecoverConfirmRequest) (*personalv1.RecoverConfirmResponse,
 	error) {
-	userID, err := s.service().RecoverConfirm(ctx, convert.recoverConfirmFromPB(in))
-	return &personalv1.RecoverConfirmResponse{UserId: userID}, err
+	recovered, err := s.service().RecoverConfirm(ctx, convert.recoverConfirmFromPB(in))
+	return convert.recoveredToPB(recovered), err
 }
 
 func (s *serviceServer) Profile(ctx context.Context, in *personalv1.ProfileRequest) (*personalv1.ProfileResponse, error) {
@@ -331,9 +331,13 @@ func (s *administrationServer) RemoveTwoFactor(ctx context.Context,
 	return &personalv1.RemoveTwoFactorResponse{}, s.administration().RemoveTwoFactor(ctx, convert.removeTwoFactorFromPB(in))
 }
 
-func (s *administrationServer) RemovePasskeys(ctx context.Context,
-	in *personalv1.RemovePasskeysRequest) (*personalv1.RemovePasskeysResponse, error) {
-	return &personalv1.RemovePasskeysResponse{}, s.administration().RemovePasskeys(ctx, in.GetId())
+func (s *administrationServer) RemoveOtherWaysIn(ctx context.Context,
+	in *personalv1.RemoveOtherWaysInRequest) (*personalv1.RemoveOtherWaysInResponse, error) {
+	return &personalv1.RemoveOtherWaysInResponse{}, s.administration().RemoveOtherWaysIn(ctx, in.GetId())
+}
+
+func (s *administrationServer) ResetAccess(ctx context.Context, in *personalv1.ResetAccessRequest) (*personalv1.ResetAccessResponse, error) {
+	return &personalv1.ResetAccessResponse{}, s.administration().ResetAccess(ctx, convert.resetAccessFromPB(in))
 }
 
 func (s *administrationServer) AuditEntries(ctx context.Context, in *personalv1.AuditEntriesRequest) (*personalv1.AuditEntriesResponse,

@@ -218,6 +218,16 @@ var tokenLine = regexp.MustCompile(`(?m)^([A-Za-z0-9_-]{43})\r?$`)
 // token returns that of the mail to an address whose subject begins with a text.
 func (w *world) token(email, subject string) string {
 	w.t.Helper()
+	if found := tokenLine.FindStringSubmatch(w.mail(email, subject)); found != nil {
+		return found[1]
+	}
+	w.t.Fatalf("the mail to %s has no token", email)
+	return ""
+}
+
+// mail returns the text of the mail to an address whose subject begins with a text.
+func (w *world) mail(email, subject string) string {
+	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
 	defer cancel()
 	for n := 1; ; n++ {
@@ -227,8 +237,8 @@ func (w *world) token(email, subject string) string {
 		}
 		n = len(all)
 		for _, m := range all {
-			if found := tokenLine.FindStringSubmatch(m.Text); m.To == email && strings.HasPrefix(m.Subject, subject) && found != nil {
-				return found[1]
+			if m.To == email && strings.HasPrefix(m.Subject, subject) {
+				return m.Text
 			}
 		}
 	}

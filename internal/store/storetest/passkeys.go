@@ -87,7 +87,7 @@ var passkeyCases = []testCase{
 				return w.SetEmail(t.Context(), a.ID, email, func(accounts.Account) ([]accounts.NewJob, error) { return nil, nil })
 			},
 		} {
-			a, s := w.createAny()
+			a, s := w.createWithPassword()
 			attempt := w.newAttempt(a, s)
 			secret := accounts.Sealed{Key: "k", Data: []byte("secret")}
 			w.must(w.SetPendingFactor(t.Context(), accounts.PendingFactor{AccountID: a.ID, SessionID: s.ID, CredentialVersion: a.CredentialVersion,
@@ -189,7 +189,7 @@ var passkeyCases = []testCase{
 		w.wantError(err, accounts.ErrStale)
 	}},
 	{"a use stores the counter and uses its sealed attempt up", func(t *testing.T, w *world) {
-		a, s := w.createAny()
+		a, s := w.createWithPassword()
 		p := w.addPasskey(a, s)
 		errs := atOnce(8, func(int) error { return w.signInBy(a, useOf(p, 1)) })
 		if count(errs, nil) != 1 || count(errs, accounts.ErrAttemptUsed) != 7 {
@@ -209,7 +209,7 @@ var passkeyCases = []testCase{
 		if w.must(err); !used {
 			t.Error("a used attempt is not found to be used")
 		}
-		w.must(w.RemovePasskeys(t.Context(), a.ID, func(accounts.Account, int) []accounts.NewJob { return nil }))
+		w.must(w.RemovePasskey(t.Context(), a.ID, a.CredentialVersion, p.ID, accounts.CodeUse{}, nil))
 		w.wantError(w.signInBy(a, useOf(p, 4)), accounts.ErrAttemptUsed)
 		w.pass(time.Hour)
 		w.must(w.Prune(t.Context(), store.PruneOptions{AttemptsBefore: w.Now()}))
@@ -219,7 +219,7 @@ var passkeyCases = []testCase{
 		}
 	}},
 	{"a removal ends the sessions that the passkey began and voids its proofs", func(t *testing.T, w *world) {
-		a, s := w.createAny()
+		a, s := w.createWithPassword()
 		p, kept := w.addPasskey(a, s), w.addPasskey(a, s)
 		w.must(w.signInBy(a, useOf(p, 1)))
 		w.must(w.signInBy(a, useOf(kept, 2)))
@@ -250,8 +250,6 @@ var passkeyCases = []testCase{
 			w.onlyPasskey(a).ID != kept.ID {
 			t.Errorf("sessions by method (-want +got):\n%s", diff)
 		}
-		w.must(w.SetEmail(t.Context(), a.ID, accounts.Email{}, func(accounts.Account) ([]accounts.NewJob, error) { return nil, nil }))
-		w.wantError(remove(a, kept.ID), accounts.ErrLastWayIn)
 		a.CredentialVersion++
 		w.wantError(remove(a, kept.ID), accounts.ErrStale)
 	}},
@@ -265,7 +263,7 @@ var passkeyCases = []testCase{
 				return w.RequestDeletion(t.Context(), a.ID, a.CredentialVersion, w.Now().Add(time.Hour), accounts.CodeUse{})
 			},
 			"the end of the factor": func(a accounts.Account, s accounts.Session) error {
-				return w.RemoveOwnTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, accounts.CodeUse{})
+				return w.RemoveOwnTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, accounts.CodeUse{}, removing())
 			},
 		} {
 			a, s := w.createEnrolled()
@@ -277,38 +275,6 @@ var passkeyCases = []testCase{
 			}
 			if wantCode := name != "the end of the factor"; got.WithCode != wantCode {
 				t.Errorf("%s: got that the passkey stands for a code: %t, want %t", name, got.WithCode, wantCode)
-			}
-		}
-	}},
-	{"a recovery removes passkeys that were added without a code", func(t *testing.T, w *world) {
-		for _, factor := range []bool{false, true} {
-			a, s := w.createAny()
-			if factor {
-				a, s = w.createEnrolled()
-			}
-			w.addPasskey(a, s)
-			without := w.newPasskey(a)
-			without.WithCode = false
-			_, err := w.AddPasskey(t.Context(), without, a.CredentialVersion, use(w.newAttempt(a, s)))
-			w.must(err)
-			n := w.number()
-			w.must(w.AddMailToken(t.Context(), accounts.MailToken{
-				Digest: digest("token", n), AccountID: a.ID, Purpose: accounts.PurposeRecovery, CredentialVersion: a.CredentialVersion,
-				AccountEmailKey: a.Email.Key, Expires: w.Now().Add(time.Hour),
-			}))
-			removed := -1
-			w.must(w.RedeemRecovery(t.Context(), digest("token", n), "second hash", accounts.KnownAt{}, func(r accounts.Removed) []accounts.NewJob {
-				removed = r.Passkeys
-				return nil
-			}))
-			list, err := w.Passkeys(t.Context(), a.ID)
-			w.must(err)
-			left := 0
-			if factor {
-				left = 1
-			}
-			if removed != 2-left || len(list) != left {
-				t.Errorf("factor %t: removed %d passkeys and left %+v, want %d left", factor, removed, list, left)
 			}
 		}
 	}},

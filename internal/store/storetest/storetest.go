@@ -54,6 +54,7 @@ func RunAlone(t *testing.T, open Open) {
 		{"proofs", proofCases},
 		{"passkeys", passkeyCases},
 		{"identities", identityCases},
+		{"other ways in", wayInCases},
 		{"attempts", attemptCases},
 		{"jobs", jobCases},
 		{"exports", exportCases},
@@ -173,6 +174,17 @@ func (w *world) createAny() (accounts.Account, accounts.Session) {
 	return w.create(w.newAccount())
 }
 
+// passwordHash is a hash that some password matches.
+const passwordHash = "$argon2id$v=19$m=8,t=1,p=1$MDEyMzQ1Njc$SXQgaXMgbm90IGEgcGFzcw"
+
+// createWithPassword creates an account that keeps a way in.
+func (w *world) createWithPassword() (accounts.Account, accounts.Session) {
+	w.t.Helper()
+	a := w.newAccount()
+	a.PasswordHash = passwordHash
+	return w.create(a)
+}
+
 func (w *world) account(id int64) accounts.Account {
 	w.t.Helper()
 	a, err := w.UpdateProfile(w.t.Context(), id, func(*accounts.Account) []accounts.NewJob { return nil })
@@ -272,9 +284,10 @@ func (w *world) wantTaken(got error, want accounts.TakenError) {
 	}
 }
 
-// removing returns the jobs of a recovery, whatever it removes.
-func removing(jobs ...accounts.NewJob) func(accounts.Removed) []accounts.NewJob {
-	return func(accounts.Removed) []accounts.NewJob { return jobs }
+// removing returns the jobs of a recovery, or of the removal of a second factor by its user, whatever
+// they remove and leave.
+func removing(jobs ...accounts.NewJob) func(accounts.OtherWays) []accounts.NewJob {
+	return func(accounts.OtherWays) []accounts.NewJob { return jobs }
 }
 
 func noJobs(int64) []accounts.NewJob { return nil }
@@ -326,6 +339,11 @@ func removed(_ accounts.Account, j outbox.Job) []byte {
 // recovered and changed return the jobs of a recovery and of a change of the password, whatever
 // becomes of passkeys.
 
-func changed(jobs ...accounts.NewJob) func(removed, left int) []accounts.NewJob {
-	return func(int, int) []accounts.NewJob { return jobs }
+func changed(jobs ...accounts.NewJob) func(removed, left accounts.OtherWays) []accounts.NewJob {
+	return func(accounts.OtherWays, accounts.OtherWays) []accounts.NewJob { return jobs }
+}
+
+// ended returns the jobs of an administrator's removal of a second factor, whatever it removes.
+func ended(jobs ...accounts.NewJob) func(before accounts.Account, removed, left accounts.OtherWays) []accounts.NewJob {
+	return func(accounts.Account, accounts.OtherWays, accounts.OtherWays) []accounts.NewJob { return jobs }
 }

@@ -108,7 +108,7 @@ var codeUses = []struct {
 		return w.ReplaceRecoveryCodes(w.t.Context(), a.ID, a.CredentialVersion, code, codes(10), jobOf(a))
 	}},
 	{"the end of the factor", func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error {
-		return w.RemoveOwnTwoFactor(w.t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, code, jobOf(a))
+		return w.RemoveOwnTwoFactor(w.t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, code, removing(jobOf(a)))
 	}},
 	{"a proof", func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error {
 		return w.SetProof(w.t.Context(), a.ID, s.ID, w.newProof(a), code, accounts.PasskeyUse{}, jobOf(a))
@@ -249,19 +249,19 @@ var twoFactorCases = []testCase{
 		a, s := w.createEnrolled()
 		for _, version := range []int64{a.CredentialVersion - 1, a.CredentialVersion + 1} {
 			w.wantError(w.ReplaceRecoveryCodes(t.Context(), a.ID, version, recovery(0), codes(10), job("event")), accounts.ErrStale)
-			w.wantError(w.RemoveOwnTwoFactor(t.Context(), a.ID, version, accounts.KeptSession{Session: s}, step(firstStep+1), job("event")),
+			w.wantError(w.RemoveOwnTwoFactor(t.Context(), a.ID, version, accounts.KeptSession{Session: s}, step(firstStep+1), removing(job("event"))),
 				accounts.ErrStale)
 			w.wantError(w.ChargeExport(t.Context(), a.ID, version, nil, step(firstStep+1), job("event")), accounts.ErrStale)
 		}
 		w.wantError(w.ReplaceRecoveryCodes(t.Context(), nobody, 1, recovery(0), codes(10), job("event")), accounts.ErrStale)
-		w.wantError(w.RemoveOwnTwoFactor(t.Context(), nobody, 1, accounts.KeptSession{Session: s}, recovery(0), job("event")), accounts.ErrStale)
+		w.wantError(w.RemoveOwnTwoFactor(t.Context(), nobody, 1, accounts.KeptSession{Session: s}, recovery(0), removing(job("event"))), accounts.ErrStale)
 		w.wantUnchanged(a, s)
 		w.must(codeUses[0].use(w, a, s, recovery(0)))
 		w.kindsDue()
 		w.must(w.SetDisabled(t.Context(), a.ID, true))
 		a = w.account(a.ID)
 		w.wantError(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, recovery(1), codes(10), job("event")), accounts.ErrStale)
-		w.wantError(w.RemoveOwnTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, recovery(1), job("event")),
+		w.wantError(w.RemoveOwnTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, recovery(1), removing(job("event"))),
 			accounts.ErrStale)
 		w.wantUnchanged(a)
 	}},
@@ -272,7 +272,7 @@ var twoFactorCases = []testCase{
 		w.addToken(a, accounts.PurposeRecovery, 1)
 		w.pass(time.Minute)
 		s = w.renewed(s)
-		w.must(w.RemoveOwnTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, step(firstStep+1), job("event")))
+		w.must(w.RemoveOwnTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, step(firstStep+1), removing(job("event"))))
 		before := a
 		a.CredentialVersion, a.Updated, a.TwoFactor = a.CredentialVersion+1, w.Now(), accounts.TwoFactor{}
 		w.wantAfter(a, s)
@@ -291,7 +291,7 @@ var twoFactorCases = []testCase{
 		w.pass(time.Minute)
 		var seen []accounts.Account
 		remove := func(id int64) error {
-			return w.RemoveTwoFactor(t.Context(), id, false, func(before accounts.Account, _ int) []accounts.NewJob {
+			return w.RemoveTwoFactor(t.Context(), id, false, func(before accounts.Account, _, _ accounts.OtherWays) []accounts.NewJob {
 				seen = append(seen, before)
 				return []accounts.NewJob{job("event")}
 			})
@@ -323,7 +323,7 @@ var twoFactorCases = []testCase{
 		a, _ := w.createEnrolled()
 		a = w.requestDeletion(a)
 		w.addToken(a, accounts.PurposeDeletion, 1)
-		w.must(w.RemoveTwoFactor(t.Context(), a.ID, false, func(accounts.Account, int) []accounts.NewJob { return nil }))
+		w.must(w.RemoveTwoFactor(t.Context(), a.ID, false, ended()))
 		if got := w.account(a.ID); !got.Deleted() || got.TwoFactor.On() {
 			t.Errorf("got %+v, want it deleted and without a factor", got)
 		}
@@ -607,7 +607,7 @@ var twoFactorRaces = []testCase{
 					return w.EnableTwoFactor(ctx, w.newPending(a, s), firstStep, codes(0), accounts.KeptSession{Session: s})
 				},
 				func(int) error {
-					return w.RemoveTwoFactor(ctx, a.ID, false, func(accounts.Account, int) []accounts.NewJob { return []accounts.NewJob{job("event")} })
+					return w.RemoveTwoFactor(ctx, a.ID, false, ended(job("event")))
 				},
 				func(i int) error { return w.SetDisabled(ctx, a.ID, i%2 == 0, job("event")) },
 				func(i int) error {

@@ -1476,10 +1476,10 @@ func (x *AuditEntry) GetCursor() int64 {
 type RemoveTwoFactorRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	UserId int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// Otherwise the user's passkeys are removed, too.
-	KeepPasskeys  bool `protobuf:"varint,2,opt,name=keep_passkeys,json=keepPasskeys,proto3" json:"keep_passkeys,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Otherwise the user's passkeys and identities are removed, too.
+	KeepOtherWaysIn bool `protobuf:"varint,2,opt,name=keep_other_ways_in,json=keepOtherWaysIn,proto3" json:"keep_other_ways_in,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *RemoveTwoFactorRequest) Reset() {
@@ -1519,9 +1519,9 @@ func (x *RemoveTwoFactorRequest) GetUserId() int64 {
 	return 0
 }
 
-func (x *RemoveTwoFactorRequest) GetKeepPasskeys() bool {
+func (x *RemoveTwoFactorRequest) GetKeepOtherWaysIn() bool {
 	if x != nil {
-		return x.KeepPasskeys
+		return x.KeepOtherWaysIn
 	}
 	return false
 }
@@ -1563,28 +1563,28 @@ func (*RemoveTwoFactorResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{27}
 }
 
-// RemovePasskeysRequest names a user.
-type RemovePasskeysRequest struct {
+// RemoveOtherWaysInRequest names a user.
+type RemoveOtherWaysInRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *RemovePasskeysRequest) Reset() {
-	*x = RemovePasskeysRequest{}
+func (x *RemoveOtherWaysInRequest) Reset() {
+	*x = RemoveOtherWaysInRequest{}
 	mi := &file_personal_v1_administration_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *RemovePasskeysRequest) String() string {
+func (x *RemoveOtherWaysInRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*RemovePasskeysRequest) ProtoMessage() {}
+func (*RemoveOtherWaysInRequest) ProtoMessage() {}
 
-func (x *RemovePasskeysRequest) ProtoReflect() protoreflect.Message {
+func (x *RemoveOtherWaysInRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_personal_v1_administration_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1596,39 +1596,39 @@ func (x *RemovePasskeysRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use RemovePasskeysRequest.ProtoReflect.Descriptor instead.
-func (*RemovePasskeysRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use RemoveOtherWaysInRequest.ProtoReflect.Descriptor instead.
+func (*RemoveOtherWaysInRequest) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{28}
 }
 
-func (x *RemovePasskeysRequest) GetId() int64 {
+func (x *RemoveOtherWaysInRequest) GetId() int64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-// RemovePasskeysResponse means that the user has no passkeys.
-type RemovePasskeysResponse struct {
+// RemoveOtherWaysInResponse means that the user has no passkeys and no identities.
+type RemoveOtherWaysInResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *RemovePasskeysResponse) Reset() {
-	*x = RemovePasskeysResponse{}
+func (x *RemoveOtherWaysInResponse) Reset() {
+	*x = RemoveOtherWaysInResponse{}
 	mi := &file_personal_v1_administration_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *RemovePasskeysResponse) String() string {
+func (x *RemoveOtherWaysInResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*RemovePasskeysResponse) ProtoMessage() {}
+func (*RemoveOtherWaysInResponse) ProtoMessage() {}
 
-func (x *RemovePasskeysResponse) ProtoReflect() protoreflect.Message {
+func (x *RemoveOtherWaysInResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_personal_v1_administration_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1640,9 +1640,99 @@ func (x *RemovePasskeysResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use RemovePasskeysResponse.ProtoReflect.Descriptor instead.
-func (*RemovePasskeysResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use RemoveOtherWaysInResponse.ProtoReflect.Descriptor instead.
+func (*RemoveOtherWaysInResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{29}
+}
+
+// ResetAccessRequest names a user, and their e-mail from now on.
+type ResetAccessRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	UserId        int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	Email         string                 `protobuf:"bytes,2,opt,name=email,proto3" json:"email,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetAccessRequest) Reset() {
+	*x = ResetAccessRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetAccessRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetAccessRequest) ProtoMessage() {}
+
+func (x *ResetAccessRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetAccessRequest.ProtoReflect.Descriptor instead.
+func (*ResetAccessRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *ResetAccessRequest) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
+func (x *ResetAccessRequest) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+// ResetAccessResponse means that the access was reset.
+type ResetAccessResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetAccessResponse) Reset() {
+	*x = ResetAccessResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetAccessResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetAccessResponse) ProtoMessage() {}
+
+func (x *ResetAccessResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetAccessResponse.ProtoReflect.Descriptor instead.
+func (*ResetAccessResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{31}
 }
 
 // CreateUserRequest describes the user to create.
@@ -1663,7 +1753,7 @@ type CreateUserRequest struct {
 
 func (x *CreateUserRequest) Reset() {
 	*x = CreateUserRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[30]
+	mi := &file_personal_v1_administration_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1675,7 +1765,7 @@ func (x *CreateUserRequest) String() string {
 func (*CreateUserRequest) ProtoMessage() {}
 
 func (x *CreateUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[30]
+	mi := &file_personal_v1_administration_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1688,7 +1778,7 @@ func (x *CreateUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateUserRequest.ProtoReflect.Descriptor instead.
 func (*CreateUserRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{30}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CreateUserRequest) GetLogin() string {
@@ -1736,7 +1826,7 @@ type CreateUserResponse struct {
 
 func (x *CreateUserResponse) Reset() {
 	*x = CreateUserResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[31]
+	mi := &file_personal_v1_administration_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1748,7 +1838,7 @@ func (x *CreateUserResponse) String() string {
 func (*CreateUserResponse) ProtoMessage() {}
 
 func (x *CreateUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[31]
+	mi := &file_personal_v1_administration_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1761,7 +1851,7 @@ func (x *CreateUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateUserResponse.ProtoReflect.Descriptor instead.
 func (*CreateUserResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{31}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CreateUserResponse) GetId() int64 {
@@ -1784,7 +1874,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[32]
+	mi := &file_personal_v1_administration_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1796,7 +1886,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[32]
+	mi := &file_personal_v1_administration_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1809,7 +1899,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{32}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ExplainRequest) GetLogin() string {
@@ -1839,7 +1929,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[33]
+	mi := &file_personal_v1_administration_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1851,7 +1941,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[33]
+	mi := &file_personal_v1_administration_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1864,7 +1954,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{33}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ExplainResponse) GetUser() *User {
@@ -1907,7 +1997,7 @@ type Verdict struct {
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_personal_v1_administration_proto_msgTypes[34]
+	mi := &file_personal_v1_administration_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1919,7 +2009,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[34]
+	mi := &file_personal_v1_administration_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1932,7 +2022,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{34}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Verdict) GetReason() string {
@@ -2010,7 +2100,7 @@ type LiftLimitsRequest struct {
 
 func (x *LiftLimitsRequest) Reset() {
 	*x = LiftLimitsRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[35]
+	mi := &file_personal_v1_administration_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2022,7 +2112,7 @@ func (x *LiftLimitsRequest) String() string {
 func (*LiftLimitsRequest) ProtoMessage() {}
 
 func (x *LiftLimitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[35]
+	mi := &file_personal_v1_administration_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2035,7 +2125,7 @@ func (x *LiftLimitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LiftLimitsRequest.ProtoReflect.Descriptor instead.
 func (*LiftLimitsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{35}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *LiftLimitsRequest) GetUserId() int64 {
@@ -2061,7 +2151,7 @@ type LiftLimitsResponse struct {
 
 func (x *LiftLimitsResponse) Reset() {
 	*x = LiftLimitsResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[36]
+	mi := &file_personal_v1_administration_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2073,7 +2163,7 @@ func (x *LiftLimitsResponse) String() string {
 func (*LiftLimitsResponse) ProtoMessage() {}
 
 func (x *LiftLimitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[36]
+	mi := &file_personal_v1_administration_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2086,7 +2176,7 @@ func (x *LiftLimitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LiftLimitsResponse.ProtoReflect.Descriptor instead.
 func (*LiftLimitsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{36}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{38}
 }
 
 // RehearseFieldsRequest is a schema that the host has not put into force.
@@ -2099,7 +2189,7 @@ type RehearseFieldsRequest struct {
 
 func (x *RehearseFieldsRequest) Reset() {
 	*x = RehearseFieldsRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[37]
+	mi := &file_personal_v1_administration_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2111,7 +2201,7 @@ func (x *RehearseFieldsRequest) String() string {
 func (*RehearseFieldsRequest) ProtoMessage() {}
 
 func (x *RehearseFieldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[37]
+	mi := &file_personal_v1_administration_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2124,7 +2214,7 @@ func (x *RehearseFieldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RehearseFieldsRequest.ProtoReflect.Descriptor instead.
 func (*RehearseFieldsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{37}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RehearseFieldsRequest) GetFields() []*Field {
@@ -2155,7 +2245,7 @@ type RehearseFieldsResponse struct {
 
 func (x *RehearseFieldsResponse) Reset() {
 	*x = RehearseFieldsResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[38]
+	mi := &file_personal_v1_administration_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2167,7 +2257,7 @@ func (x *RehearseFieldsResponse) String() string {
 func (*RehearseFieldsResponse) ProtoMessage() {}
 
 func (x *RehearseFieldsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[38]
+	mi := &file_personal_v1_administration_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2180,7 +2270,7 @@ func (x *RehearseFieldsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RehearseFieldsResponse.ProtoReflect.Descriptor instead.
 func (*RehearseFieldsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{38}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RehearseFieldsResponse) GetAccounts() int64 {
@@ -2238,7 +2328,7 @@ type FieldsViolation struct {
 
 func (x *FieldsViolation) Reset() {
 	*x = FieldsViolation{}
-	mi := &file_personal_v1_administration_proto_msgTypes[39]
+	mi := &file_personal_v1_administration_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2250,7 +2340,7 @@ func (x *FieldsViolation) String() string {
 func (*FieldsViolation) ProtoMessage() {}
 
 func (x *FieldsViolation) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[39]
+	mi := &file_personal_v1_administration_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2263,7 +2353,7 @@ func (x *FieldsViolation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldsViolation.ProtoReflect.Descriptor instead.
 func (*FieldsViolation) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{39}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *FieldsViolation) GetUserId() int64 {
@@ -2298,7 +2388,7 @@ type FillFieldsRequest struct {
 
 func (x *FillFieldsRequest) Reset() {
 	*x = FillFieldsRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[40]
+	mi := &file_personal_v1_administration_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2310,7 +2400,7 @@ func (x *FillFieldsRequest) String() string {
 func (*FillFieldsRequest) ProtoMessage() {}
 
 func (x *FillFieldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[40]
+	mi := &file_personal_v1_administration_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2323,7 +2413,7 @@ func (x *FillFieldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FillFieldsRequest.ProtoReflect.Descriptor instead.
 func (*FillFieldsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{40}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *FillFieldsRequest) GetRevision() string {
@@ -2342,7 +2432,7 @@ type FillFieldsResponse struct {
 
 func (x *FillFieldsResponse) Reset() {
 	*x = FillFieldsResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[41]
+	mi := &file_personal_v1_administration_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2354,7 +2444,7 @@ func (x *FillFieldsResponse) String() string {
 func (*FillFieldsResponse) ProtoMessage() {}
 
 func (x *FillFieldsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[41]
+	mi := &file_personal_v1_administration_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2367,7 +2457,7 @@ func (x *FillFieldsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FillFieldsResponse.ProtoReflect.Descriptor instead.
 func (*FillFieldsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{41}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{43}
 }
 
 // FieldsFillRequest requests the progress of the last filling.
@@ -2379,7 +2469,7 @@ type FieldsFillRequest struct {
 
 func (x *FieldsFillRequest) Reset() {
 	*x = FieldsFillRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[42]
+	mi := &file_personal_v1_administration_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2391,7 +2481,7 @@ func (x *FieldsFillRequest) String() string {
 func (*FieldsFillRequest) ProtoMessage() {}
 
 func (x *FieldsFillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[42]
+	mi := &file_personal_v1_administration_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2404,7 +2494,7 @@ func (x *FieldsFillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldsFillRequest.ProtoReflect.Descriptor instead.
 func (*FieldsFillRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{42}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{44}
 }
 
 // FieldsFillResponse is the progress of the last filling.
@@ -2429,7 +2519,7 @@ type FieldsFillResponse struct {
 
 func (x *FieldsFillResponse) Reset() {
 	*x = FieldsFillResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[43]
+	mi := &file_personal_v1_administration_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2441,7 +2531,7 @@ func (x *FieldsFillResponse) String() string {
 func (*FieldsFillResponse) ProtoMessage() {}
 
 func (x *FieldsFillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[43]
+	mi := &file_personal_v1_administration_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2454,7 +2544,7 @@ func (x *FieldsFillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldsFillResponse.ProtoReflect.Descriptor instead.
 func (*FieldsFillResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{43}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *FieldsFillResponse) GetRevision() string {
@@ -2527,7 +2617,7 @@ type SignInRequest struct {
 
 func (x *SignInRequest) Reset() {
 	*x = SignInRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[44]
+	mi := &file_personal_v1_administration_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2539,7 +2629,7 @@ func (x *SignInRequest) String() string {
 func (*SignInRequest) ProtoMessage() {}
 
 func (x *SignInRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[44]
+	mi := &file_personal_v1_administration_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2552,7 +2642,7 @@ func (x *SignInRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignInRequest.ProtoReflect.Descriptor instead.
 func (*SignInRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{44}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SignInRequest) GetUserId() int64 {
@@ -2610,7 +2700,7 @@ type SignInResponse struct {
 
 func (x *SignInResponse) Reset() {
 	*x = SignInResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[45]
+	mi := &file_personal_v1_administration_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2622,7 +2712,7 @@ func (x *SignInResponse) String() string {
 func (*SignInResponse) ProtoMessage() {}
 
 func (x *SignInResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[45]
+	mi := &file_personal_v1_administration_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2635,7 +2725,7 @@ func (x *SignInResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignInResponse.ProtoReflect.Descriptor instead.
 func (*SignInResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{45}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SignInResponse) GetCredentials() *Credentials {
@@ -2675,7 +2765,7 @@ type LinkIdentityRequest struct {
 
 func (x *LinkIdentityRequest) Reset() {
 	*x = LinkIdentityRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[46]
+	mi := &file_personal_v1_administration_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2687,7 +2777,7 @@ func (x *LinkIdentityRequest) String() string {
 func (*LinkIdentityRequest) ProtoMessage() {}
 
 func (x *LinkIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[46]
+	mi := &file_personal_v1_administration_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2700,7 +2790,7 @@ func (x *LinkIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkIdentityRequest.ProtoReflect.Descriptor instead.
 func (*LinkIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{46}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *LinkIdentityRequest) GetIdentity() *Identity {
@@ -2740,7 +2830,7 @@ type LinkIdentityResponse struct {
 
 func (x *LinkIdentityResponse) Reset() {
 	*x = LinkIdentityResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[47]
+	mi := &file_personal_v1_administration_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2752,7 +2842,7 @@ func (x *LinkIdentityResponse) String() string {
 func (*LinkIdentityResponse) ProtoMessage() {}
 
 func (x *LinkIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[47]
+	mi := &file_personal_v1_administration_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2765,7 +2855,7 @@ func (x *LinkIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkIdentityResponse.ProtoReflect.Descriptor instead.
 func (*LinkIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{47}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{49}
 }
 
 // FindIdentityRequest names an identity.
@@ -2778,7 +2868,7 @@ type FindIdentityRequest struct {
 
 func (x *FindIdentityRequest) Reset() {
 	*x = FindIdentityRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[48]
+	mi := &file_personal_v1_administration_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2790,7 +2880,7 @@ func (x *FindIdentityRequest) String() string {
 func (*FindIdentityRequest) ProtoMessage() {}
 
 func (x *FindIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[48]
+	mi := &file_personal_v1_administration_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2803,7 +2893,7 @@ func (x *FindIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindIdentityRequest.ProtoReflect.Descriptor instead.
 func (*FindIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{48}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *FindIdentityRequest) GetIdentity() *Identity {
@@ -2823,7 +2913,7 @@ type FindIdentityResponse struct {
 
 func (x *FindIdentityResponse) Reset() {
 	*x = FindIdentityResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[49]
+	mi := &file_personal_v1_administration_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2835,7 +2925,7 @@ func (x *FindIdentityResponse) String() string {
 func (*FindIdentityResponse) ProtoMessage() {}
 
 func (x *FindIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[49]
+	mi := &file_personal_v1_administration_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2848,7 +2938,7 @@ func (x *FindIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindIdentityResponse.ProtoReflect.Descriptor instead.
 func (*FindIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{49}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *FindIdentityResponse) GetUserId() int64 {
@@ -2874,7 +2964,7 @@ type UnlinkIdentityRequest struct {
 
 func (x *UnlinkIdentityRequest) Reset() {
 	*x = UnlinkIdentityRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[50]
+	mi := &file_personal_v1_administration_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2886,7 +2976,7 @@ func (x *UnlinkIdentityRequest) String() string {
 func (*UnlinkIdentityRequest) ProtoMessage() {}
 
 func (x *UnlinkIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[50]
+	mi := &file_personal_v1_administration_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2899,7 +2989,7 @@ func (x *UnlinkIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlinkIdentityRequest.ProtoReflect.Descriptor instead.
 func (*UnlinkIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{50}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *UnlinkIdentityRequest) GetIdentity() *Identity {
@@ -2939,7 +3029,7 @@ type UnlinkIdentityResponse struct {
 
 func (x *UnlinkIdentityResponse) Reset() {
 	*x = UnlinkIdentityResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[51]
+	mi := &file_personal_v1_administration_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2951,7 +3041,7 @@ func (x *UnlinkIdentityResponse) String() string {
 func (*UnlinkIdentityResponse) ProtoMessage() {}
 
 func (x *UnlinkIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[51]
+	mi := &file_personal_v1_administration_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2964,7 +3054,7 @@ func (x *UnlinkIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlinkIdentityResponse.ProtoReflect.Descriptor instead.
 func (*UnlinkIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{51}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{53}
 }
 
 var File_personal_v1_administration_proto protoreflect.FileDescriptor
@@ -3068,14 +3158,18 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\n" +
 	"AuditEntry\x12(\n" +
 	"\x05event\x18\x01 \x01(\v2\x12.personal.v1.EventR\x05event\x12\x16\n" +
-	"\x06cursor\x18\x02 \x01(\x03R\x06cursor\"V\n" +
+	"\x06cursor\x18\x02 \x01(\x03R\x06cursor\"^\n" +
 	"\x16RemoveTwoFactorRequest\x12\x17\n" +
-	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12#\n" +
-	"\rkeep_passkeys\x18\x02 \x01(\bR\fkeepPasskeys\"\x19\n" +
-	"\x17RemoveTwoFactorResponse\"'\n" +
-	"\x15RemovePasskeysRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"\x18\n" +
-	"\x16RemovePasskeysResponse\"\x82\x02\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12+\n" +
+	"\x12keep_other_ways_in\x18\x02 \x01(\bR\x0fkeepOtherWaysIn\"\x19\n" +
+	"\x17RemoveTwoFactorResponse\"*\n" +
+	"\x18RemoveOtherWaysInRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"\x1b\n" +
+	"\x19RemoveOtherWaysInResponse\"C\n" +
+	"\x12ResetAccessRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x14\n" +
+	"\x05email\x18\x02 \x01(\tR\x05email\"\x15\n" +
+	"\x13ResetAccessResponse\"\x82\x02\n" +
 	"\x11CreateUserRequest\x12\x14\n" +
 	"\x05login\x18\x01 \x01(\tR\x05login\x12\x14\n" +
 	"\x05email\x18\x02 \x01(\tR\x05email\x12B\n" +
@@ -3166,7 +3260,7 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\vcredentials\x18\x02 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x14\n" +
 	"\x05proof\x18\x03 \x01(\tR\x05proof\x12\x17\n" +
 	"\auser_id\x18\x04 \x01(\x03R\x06userId\"\x18\n" +
-	"\x16UnlinkIdentityResponse2\xbb\x0f\n" +
+	"\x16UnlinkIdentityResponse2\x96\x10\n" +
 	"\x15AdministrationService\x12J\n" +
 	"\tFindUsers\x12\x1d.personal.v1.FindUsersRequest\x1a\x1e.personal.v1.FindUsersResponse\x12>\n" +
 	"\x05Users\x12\x19.personal.v1.UsersRequest\x1a\x1a.personal.v1.UsersResponse\x12;\n" +
@@ -3183,8 +3277,9 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\n" +
 	"DeleteUser\x12\x1e.personal.v1.DeleteUserRequest\x1a\x1f.personal.v1.DeleteUserResponse\x12S\n" +
 	"\fAuditEntries\x12 .personal.v1.AuditEntriesRequest\x1a!.personal.v1.AuditEntriesResponse\x12\\\n" +
-	"\x0fRemoveTwoFactor\x12#.personal.v1.RemoveTwoFactorRequest\x1a$.personal.v1.RemoveTwoFactorResponse\x12Y\n" +
-	"\x0eRemovePasskeys\x12\".personal.v1.RemovePasskeysRequest\x1a#.personal.v1.RemovePasskeysResponse\x12M\n" +
+	"\x0fRemoveTwoFactor\x12#.personal.v1.RemoveTwoFactorRequest\x1a$.personal.v1.RemoveTwoFactorResponse\x12b\n" +
+	"\x11RemoveOtherWaysIn\x12%.personal.v1.RemoveOtherWaysInRequest\x1a&.personal.v1.RemoveOtherWaysInResponse\x12P\n" +
+	"\vResetAccess\x12\x1f.personal.v1.ResetAccessRequest\x1a .personal.v1.ResetAccessResponse\x12M\n" +
 	"\n" +
 	"CreateUser\x12\x1e.personal.v1.CreateUserRequest\x1a\x1f.personal.v1.CreateUserResponse\x12D\n" +
 	"\aExplain\x12\x1b.personal.v1.ExplainRequest\x1a\x1c.personal.v1.ExplainResponse\x12M\n" +
@@ -3212,7 +3307,7 @@ func file_personal_v1_administration_proto_rawDescGZIP() []byte {
 	return file_personal_v1_administration_proto_rawDescData
 }
 
-var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
+var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_personal_v1_administration_proto_goTypes = []any{
 	(*User)(nil),                       // 0: personal.v1.User
 	(*FindUsersRequest)(nil),           // 1: personal.v1.FindUsersRequest
@@ -3242,93 +3337,95 @@ var file_personal_v1_administration_proto_goTypes = []any{
 	(*AuditEntry)(nil),                 // 25: personal.v1.AuditEntry
 	(*RemoveTwoFactorRequest)(nil),     // 26: personal.v1.RemoveTwoFactorRequest
 	(*RemoveTwoFactorResponse)(nil),    // 27: personal.v1.RemoveTwoFactorResponse
-	(*RemovePasskeysRequest)(nil),      // 28: personal.v1.RemovePasskeysRequest
-	(*RemovePasskeysResponse)(nil),     // 29: personal.v1.RemovePasskeysResponse
-	(*CreateUserRequest)(nil),          // 30: personal.v1.CreateUserRequest
-	(*CreateUserResponse)(nil),         // 31: personal.v1.CreateUserResponse
-	(*ExplainRequest)(nil),             // 32: personal.v1.ExplainRequest
-	(*ExplainResponse)(nil),            // 33: personal.v1.ExplainResponse
-	(*Verdict)(nil),                    // 34: personal.v1.Verdict
-	(*LiftLimitsRequest)(nil),          // 35: personal.v1.LiftLimitsRequest
-	(*LiftLimitsResponse)(nil),         // 36: personal.v1.LiftLimitsResponse
-	(*RehearseFieldsRequest)(nil),      // 37: personal.v1.RehearseFieldsRequest
-	(*RehearseFieldsResponse)(nil),     // 38: personal.v1.RehearseFieldsResponse
-	(*FieldsViolation)(nil),            // 39: personal.v1.FieldsViolation
-	(*FillFieldsRequest)(nil),          // 40: personal.v1.FillFieldsRequest
-	(*FillFieldsResponse)(nil),         // 41: personal.v1.FillFieldsResponse
-	(*FieldsFillRequest)(nil),          // 42: personal.v1.FieldsFillRequest
-	(*FieldsFillResponse)(nil),         // 43: personal.v1.FieldsFillResponse
-	(*SignInRequest)(nil),              // 44: personal.v1.SignInRequest
-	(*SignInResponse)(nil),             // 45: personal.v1.SignInResponse
-	(*LinkIdentityRequest)(nil),        // 46: personal.v1.LinkIdentityRequest
-	(*LinkIdentityResponse)(nil),       // 47: personal.v1.LinkIdentityResponse
-	(*FindIdentityRequest)(nil),        // 48: personal.v1.FindIdentityRequest
-	(*FindIdentityResponse)(nil),       // 49: personal.v1.FindIdentityResponse
-	(*UnlinkIdentityRequest)(nil),      // 50: personal.v1.UnlinkIdentityRequest
-	(*UnlinkIdentityResponse)(nil),     // 51: personal.v1.UnlinkIdentityResponse
-	nil,                                // 52: personal.v1.UsersResponse.UsersEntry
-	nil,                                // 53: personal.v1.UpdateUserRequest.FieldsEntry
-	nil,                                // 54: personal.v1.CreateUserRequest.FieldsEntry
-	nil,                                // 55: personal.v1.RehearseFieldsResponse.KeptEntry
-	nil,                                // 56: personal.v1.FieldsViolation.FieldsEntry
-	(*timestamppb.Timestamp)(nil),      // 57: google.protobuf.Timestamp
-	(*ProfileField)(nil),               // 58: personal.v1.ProfileField
-	(*Passkey)(nil),                    // 59: personal.v1.Passkey
-	(*LinkedIdentity)(nil),             // 60: personal.v1.LinkedIdentity
-	(*Session)(nil),                    // 61: personal.v1.Session
-	(*Event)(nil),                      // 62: personal.v1.Event
-	(*Field)(nil),                      // 63: personal.v1.Field
-	(*Identity)(nil),                   // 64: personal.v1.Identity
-	(*Credentials)(nil),                // 65: personal.v1.Credentials
-	(*Profile)(nil),                    // 66: personal.v1.Profile
-	(*Proof)(nil),                      // 67: personal.v1.Proof
-	(*Input)(nil),                      // 68: personal.v1.Input
+	(*RemoveOtherWaysInRequest)(nil),   // 28: personal.v1.RemoveOtherWaysInRequest
+	(*RemoveOtherWaysInResponse)(nil),  // 29: personal.v1.RemoveOtherWaysInResponse
+	(*ResetAccessRequest)(nil),         // 30: personal.v1.ResetAccessRequest
+	(*ResetAccessResponse)(nil),        // 31: personal.v1.ResetAccessResponse
+	(*CreateUserRequest)(nil),          // 32: personal.v1.CreateUserRequest
+	(*CreateUserResponse)(nil),         // 33: personal.v1.CreateUserResponse
+	(*ExplainRequest)(nil),             // 34: personal.v1.ExplainRequest
+	(*ExplainResponse)(nil),            // 35: personal.v1.ExplainResponse
+	(*Verdict)(nil),                    // 36: personal.v1.Verdict
+	(*LiftLimitsRequest)(nil),          // 37: personal.v1.LiftLimitsRequest
+	(*LiftLimitsResponse)(nil),         // 38: personal.v1.LiftLimitsResponse
+	(*RehearseFieldsRequest)(nil),      // 39: personal.v1.RehearseFieldsRequest
+	(*RehearseFieldsResponse)(nil),     // 40: personal.v1.RehearseFieldsResponse
+	(*FieldsViolation)(nil),            // 41: personal.v1.FieldsViolation
+	(*FillFieldsRequest)(nil),          // 42: personal.v1.FillFieldsRequest
+	(*FillFieldsResponse)(nil),         // 43: personal.v1.FillFieldsResponse
+	(*FieldsFillRequest)(nil),          // 44: personal.v1.FieldsFillRequest
+	(*FieldsFillResponse)(nil),         // 45: personal.v1.FieldsFillResponse
+	(*SignInRequest)(nil),              // 46: personal.v1.SignInRequest
+	(*SignInResponse)(nil),             // 47: personal.v1.SignInResponse
+	(*LinkIdentityRequest)(nil),        // 48: personal.v1.LinkIdentityRequest
+	(*LinkIdentityResponse)(nil),       // 49: personal.v1.LinkIdentityResponse
+	(*FindIdentityRequest)(nil),        // 50: personal.v1.FindIdentityRequest
+	(*FindIdentityResponse)(nil),       // 51: personal.v1.FindIdentityResponse
+	(*UnlinkIdentityRequest)(nil),      // 52: personal.v1.UnlinkIdentityRequest
+	(*UnlinkIdentityResponse)(nil),     // 53: personal.v1.UnlinkIdentityResponse
+	nil,                                // 54: personal.v1.UsersResponse.UsersEntry
+	nil,                                // 55: personal.v1.UpdateUserRequest.FieldsEntry
+	nil,                                // 56: personal.v1.CreateUserRequest.FieldsEntry
+	nil,                                // 57: personal.v1.RehearseFieldsResponse.KeptEntry
+	nil,                                // 58: personal.v1.FieldsViolation.FieldsEntry
+	(*timestamppb.Timestamp)(nil),      // 59: google.protobuf.Timestamp
+	(*ProfileField)(nil),               // 60: personal.v1.ProfileField
+	(*Passkey)(nil),                    // 61: personal.v1.Passkey
+	(*LinkedIdentity)(nil),             // 62: personal.v1.LinkedIdentity
+	(*Session)(nil),                    // 63: personal.v1.Session
+	(*Event)(nil),                      // 64: personal.v1.Event
+	(*Field)(nil),                      // 65: personal.v1.Field
+	(*Identity)(nil),                   // 66: personal.v1.Identity
+	(*Credentials)(nil),                // 67: personal.v1.Credentials
+	(*Profile)(nil),                    // 68: personal.v1.Profile
+	(*Proof)(nil),                      // 69: personal.v1.Proof
+	(*Input)(nil),                      // 70: personal.v1.Input
 }
 var file_personal_v1_administration_proto_depIdxs = []int32{
-	57, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
-	57, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
-	57, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
-	57, // 3: personal.v1.User.last_sign_in:type_name -> google.protobuf.Timestamp
-	57, // 4: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
-	58, // 5: personal.v1.User.fields:type_name -> personal.v1.ProfileField
-	57, // 6: personal.v1.FindUsersRequest.since:type_name -> google.protobuf.Timestamp
-	57, // 7: personal.v1.FindUsersRequest.until:type_name -> google.protobuf.Timestamp
+	59, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
+	59, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
+	59, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
+	59, // 3: personal.v1.User.last_sign_in:type_name -> google.protobuf.Timestamp
+	59, // 4: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
+	60, // 5: personal.v1.User.fields:type_name -> personal.v1.ProfileField
+	59, // 6: personal.v1.FindUsersRequest.since:type_name -> google.protobuf.Timestamp
+	59, // 7: personal.v1.FindUsersRequest.until:type_name -> google.protobuf.Timestamp
 	0,  // 8: personal.v1.FindUsersResponse.users:type_name -> personal.v1.User
-	52, // 9: personal.v1.UsersResponse.users:type_name -> personal.v1.UsersResponse.UsersEntry
+	54, // 9: personal.v1.UsersResponse.users:type_name -> personal.v1.UsersResponse.UsersEntry
 	0,  // 10: personal.v1.UserResponse.user:type_name -> personal.v1.User
-	58, // 11: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
-	59, // 12: personal.v1.UserResponse.passkeys:type_name -> personal.v1.Passkey
-	60, // 13: personal.v1.UserResponse.identities:type_name -> personal.v1.LinkedIdentity
-	53, // 14: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
-	61, // 15: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
-	57, // 16: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
-	57, // 17: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
+	60, // 11: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
+	61, // 12: personal.v1.UserResponse.passkeys:type_name -> personal.v1.Passkey
+	62, // 13: personal.v1.UserResponse.identities:type_name -> personal.v1.LinkedIdentity
+	55, // 14: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
+	63, // 15: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
+	59, // 16: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
+	59, // 17: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
 	25, // 18: personal.v1.AuditEntriesResponse.entries:type_name -> personal.v1.AuditEntry
-	62, // 19: personal.v1.AuditEntry.event:type_name -> personal.v1.Event
-	54, // 20: personal.v1.CreateUserRequest.fields:type_name -> personal.v1.CreateUserRequest.FieldsEntry
+	64, // 19: personal.v1.AuditEntry.event:type_name -> personal.v1.Event
+	56, // 20: personal.v1.CreateUserRequest.fields:type_name -> personal.v1.CreateUserRequest.FieldsEntry
 	0,  // 21: personal.v1.ExplainResponse.user:type_name -> personal.v1.User
-	34, // 22: personal.v1.ExplainResponse.verdicts:type_name -> personal.v1.Verdict
-	57, // 23: personal.v1.Verdict.until:type_name -> google.protobuf.Timestamp
-	57, // 24: personal.v1.Verdict.since:type_name -> google.protobuf.Timestamp
-	63, // 25: personal.v1.RehearseFieldsRequest.fields:type_name -> personal.v1.Field
-	39, // 26: personal.v1.RehearseFieldsResponse.examples:type_name -> personal.v1.FieldsViolation
-	55, // 27: personal.v1.RehearseFieldsResponse.kept:type_name -> personal.v1.RehearseFieldsResponse.KeptEntry
-	56, // 28: personal.v1.FieldsViolation.fields:type_name -> personal.v1.FieldsViolation.FieldsEntry
-	57, // 29: personal.v1.FieldsFillResponse.started:type_name -> google.protobuf.Timestamp
-	57, // 30: personal.v1.FieldsFillResponse.ended:type_name -> google.protobuf.Timestamp
-	57, // 31: personal.v1.SignInRequest.authenticated_at:type_name -> google.protobuf.Timestamp
-	64, // 32: personal.v1.SignInRequest.identity:type_name -> personal.v1.Identity
-	65, // 33: personal.v1.SignInResponse.credentials:type_name -> personal.v1.Credentials
-	66, // 34: personal.v1.SignInResponse.profile:type_name -> personal.v1.Profile
-	67, // 35: personal.v1.SignInResponse.proof:type_name -> personal.v1.Proof
-	64, // 36: personal.v1.LinkIdentityRequest.identity:type_name -> personal.v1.Identity
-	65, // 37: personal.v1.LinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
-	64, // 38: personal.v1.FindIdentityRequest.identity:type_name -> personal.v1.Identity
-	64, // 39: personal.v1.UnlinkIdentityRequest.identity:type_name -> personal.v1.Identity
-	65, // 40: personal.v1.UnlinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
+	36, // 22: personal.v1.ExplainResponse.verdicts:type_name -> personal.v1.Verdict
+	59, // 23: personal.v1.Verdict.until:type_name -> google.protobuf.Timestamp
+	59, // 24: personal.v1.Verdict.since:type_name -> google.protobuf.Timestamp
+	65, // 25: personal.v1.RehearseFieldsRequest.fields:type_name -> personal.v1.Field
+	41, // 26: personal.v1.RehearseFieldsResponse.examples:type_name -> personal.v1.FieldsViolation
+	57, // 27: personal.v1.RehearseFieldsResponse.kept:type_name -> personal.v1.RehearseFieldsResponse.KeptEntry
+	58, // 28: personal.v1.FieldsViolation.fields:type_name -> personal.v1.FieldsViolation.FieldsEntry
+	59, // 29: personal.v1.FieldsFillResponse.started:type_name -> google.protobuf.Timestamp
+	59, // 30: personal.v1.FieldsFillResponse.ended:type_name -> google.protobuf.Timestamp
+	59, // 31: personal.v1.SignInRequest.authenticated_at:type_name -> google.protobuf.Timestamp
+	66, // 32: personal.v1.SignInRequest.identity:type_name -> personal.v1.Identity
+	67, // 33: personal.v1.SignInResponse.credentials:type_name -> personal.v1.Credentials
+	68, // 34: personal.v1.SignInResponse.profile:type_name -> personal.v1.Profile
+	69, // 35: personal.v1.SignInResponse.proof:type_name -> personal.v1.Proof
+	66, // 36: personal.v1.LinkIdentityRequest.identity:type_name -> personal.v1.Identity
+	67, // 37: personal.v1.LinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
+	66, // 38: personal.v1.FindIdentityRequest.identity:type_name -> personal.v1.Identity
+	66, // 39: personal.v1.UnlinkIdentityRequest.identity:type_name -> personal.v1.Identity
+	67, // 40: personal.v1.UnlinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
 	0,  // 41: personal.v1.UsersResponse.UsersEntry.value:type_name -> personal.v1.User
-	68, // 42: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	68, // 43: personal.v1.CreateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	70, // 42: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	70, // 43: personal.v1.CreateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
 	1,  // 44: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
 	3,  // 45: personal.v1.AdministrationService.Users:input_type -> personal.v1.UsersRequest
 	5,  // 46: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
@@ -3342,43 +3439,45 @@ var file_personal_v1_administration_proto_depIdxs = []int32{
 	21, // 54: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
 	23, // 55: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
 	26, // 56: personal.v1.AdministrationService.RemoveTwoFactor:input_type -> personal.v1.RemoveTwoFactorRequest
-	28, // 57: personal.v1.AdministrationService.RemovePasskeys:input_type -> personal.v1.RemovePasskeysRequest
-	30, // 58: personal.v1.AdministrationService.CreateUser:input_type -> personal.v1.CreateUserRequest
-	32, // 59: personal.v1.AdministrationService.Explain:input_type -> personal.v1.ExplainRequest
-	35, // 60: personal.v1.AdministrationService.LiftLimits:input_type -> personal.v1.LiftLimitsRequest
-	37, // 61: personal.v1.AdministrationService.RehearseFields:input_type -> personal.v1.RehearseFieldsRequest
-	40, // 62: personal.v1.AdministrationService.FillFields:input_type -> personal.v1.FillFieldsRequest
-	42, // 63: personal.v1.AdministrationService.FieldsFill:input_type -> personal.v1.FieldsFillRequest
-	44, // 64: personal.v1.AdministrationService.SignIn:input_type -> personal.v1.SignInRequest
-	46, // 65: personal.v1.AdministrationService.LinkIdentity:input_type -> personal.v1.LinkIdentityRequest
-	48, // 66: personal.v1.AdministrationService.FindIdentity:input_type -> personal.v1.FindIdentityRequest
-	50, // 67: personal.v1.AdministrationService.UnlinkIdentity:input_type -> personal.v1.UnlinkIdentityRequest
-	2,  // 68: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
-	4,  // 69: personal.v1.AdministrationService.Users:output_type -> personal.v1.UsersResponse
-	6,  // 70: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
-	8,  // 71: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
-	10, // 72: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
-	12, // 73: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
-	14, // 74: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
-	16, // 75: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
-	18, // 76: personal.v1.AdministrationService.RevokeUserSession:output_type -> personal.v1.RevokeUserSessionResponse
-	20, // 77: personal.v1.AdministrationService.RevokeUserSessions:output_type -> personal.v1.RevokeUserSessionsResponse
-	22, // 78: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
-	24, // 79: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
-	27, // 80: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
-	29, // 81: personal.v1.AdministrationService.RemovePasskeys:output_type -> personal.v1.RemovePasskeysResponse
-	31, // 82: personal.v1.AdministrationService.CreateUser:output_type -> personal.v1.CreateUserResponse
-	33, // 83: personal.v1.AdministrationService.Explain:output_type -> personal.v1.ExplainResponse
-	36, // 84: personal.v1.AdministrationService.LiftLimits:output_type -> personal.v1.LiftLimitsResponse
-	38, // 85: personal.v1.AdministrationService.RehearseFields:output_type -> personal.v1.RehearseFieldsResponse
-	41, // 86: personal.v1.AdministrationService.FillFields:output_type -> personal.v1.FillFieldsResponse
-	43, // 87: personal.v1.AdministrationService.FieldsFill:output_type -> personal.v1.FieldsFillResponse
-	45, // 88: personal.v1.AdministrationService.SignIn:output_type -> personal.v1.SignInResponse
-	47, // 89: personal.v1.AdministrationService.LinkIdentity:output_type -> personal.v1.LinkIdentityResponse
-	49, // 90: personal.v1.AdministrationService.FindIdentity:output_type -> personal.v1.FindIdentityResponse
-	51, // 91: personal.v1.AdministrationService.UnlinkIdentity:output_type -> personal.v1.UnlinkIdentityResponse
-	68, // [68:92] is the sub-list for method output_type
-	44, // [44:68] is the sub-list for method input_type
+	28, // 57: personal.v1.AdministrationService.RemoveOtherWaysIn:input_type -> personal.v1.RemoveOtherWaysInRequest
+	30, // 58: personal.v1.AdministrationService.ResetAccess:input_type -> personal.v1.ResetAccessRequest
+	32, // 59: personal.v1.AdministrationService.CreateUser:input_type -> personal.v1.CreateUserRequest
+	34, // 60: personal.v1.AdministrationService.Explain:input_type -> personal.v1.ExplainRequest
+	37, // 61: personal.v1.AdministrationService.LiftLimits:input_type -> personal.v1.LiftLimitsRequest
+	39, // 62: personal.v1.AdministrationService.RehearseFields:input_type -> personal.v1.RehearseFieldsRequest
+	42, // 63: personal.v1.AdministrationService.FillFields:input_type -> personal.v1.FillFieldsRequest
+	44, // 64: personal.v1.AdministrationService.FieldsFill:input_type -> personal.v1.FieldsFillRequest
+	46, // 65: personal.v1.AdministrationService.SignIn:input_type -> personal.v1.SignInRequest
+	48, // 66: personal.v1.AdministrationService.LinkIdentity:input_type -> personal.v1.LinkIdentityRequest
+	50, // 67: personal.v1.AdministrationService.FindIdentity:input_type -> personal.v1.FindIdentityRequest
+	52, // 68: personal.v1.AdministrationService.UnlinkIdentity:input_type -> personal.v1.UnlinkIdentityRequest
+	2,  // 69: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
+	4,  // 70: personal.v1.AdministrationService.Users:output_type -> personal.v1.UsersResponse
+	6,  // 71: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
+	8,  // 72: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
+	10, // 73: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
+	12, // 74: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
+	14, // 75: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
+	16, // 76: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
+	18, // 77: personal.v1.AdministrationService.RevokeUserSession:output_type -> personal.v1.RevokeUserSessionResponse
+	20, // 78: personal.v1.AdministrationService.RevokeUserSessions:output_type -> personal.v1.RevokeUserSessionsResponse
+	22, // 79: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
+	24, // 80: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
+	27, // 81: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
+	29, // 82: personal.v1.AdministrationService.RemoveOtherWaysIn:output_type -> personal.v1.RemoveOtherWaysInResponse
+	31, // 83: personal.v1.AdministrationService.ResetAccess:output_type -> personal.v1.ResetAccessResponse
+	33, // 84: personal.v1.AdministrationService.CreateUser:output_type -> personal.v1.CreateUserResponse
+	35, // 85: personal.v1.AdministrationService.Explain:output_type -> personal.v1.ExplainResponse
+	38, // 86: personal.v1.AdministrationService.LiftLimits:output_type -> personal.v1.LiftLimitsResponse
+	40, // 87: personal.v1.AdministrationService.RehearseFields:output_type -> personal.v1.RehearseFieldsResponse
+	43, // 88: personal.v1.AdministrationService.FillFields:output_type -> personal.v1.FillFieldsResponse
+	45, // 89: personal.v1.AdministrationService.FieldsFill:output_type -> personal.v1.FieldsFillResponse
+	47, // 90: personal.v1.AdministrationService.SignIn:output_type -> personal.v1.SignInResponse
+	49, // 91: personal.v1.AdministrationService.LinkIdentity:output_type -> personal.v1.LinkIdentityResponse
+	51, // 92: personal.v1.AdministrationService.FindIdentity:output_type -> personal.v1.FindIdentityResponse
+	53, // 93: personal.v1.AdministrationService.UnlinkIdentity:output_type -> personal.v1.UnlinkIdentityResponse
+	69, // [69:94] is the sub-list for method output_type
+	44, // [44:69] is the sub-list for method input_type
 	44, // [44:44] is the sub-list for extension type_name
 	44, // [44:44] is the sub-list for extension extendee
 	0,  // [0:44] is the sub-list for field type_name
@@ -3399,7 +3498,7 @@ func file_personal_v1_administration_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_administration_proto_rawDesc), len(file_personal_v1_administration_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   57,
+			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -32,7 +32,8 @@ const (
 	AdministrationService_DeleteUser_FullMethodName         = "/personal.v1.AdministrationService/DeleteUser"
 	AdministrationService_AuditEntries_FullMethodName       = "/personal.v1.AdministrationService/AuditEntries"
 	AdministrationService_RemoveTwoFactor_FullMethodName    = "/personal.v1.AdministrationService/RemoveTwoFactor"
-	AdministrationService_RemovePasskeys_FullMethodName     = "/personal.v1.AdministrationService/RemovePasskeys"
+	AdministrationService_RemoveOtherWaysIn_FullMethodName  = "/personal.v1.AdministrationService/RemoveOtherWaysIn"
+	AdministrationService_ResetAccess_FullMethodName        = "/personal.v1.AdministrationService/ResetAccess"
 	AdministrationService_CreateUser_FullMethodName         = "/personal.v1.AdministrationService/CreateUser"
 	AdministrationService_Explain_FullMethodName            = "/personal.v1.AdministrationService/Explain"
 	AdministrationService_LiftLimits_FullMethodName         = "/personal.v1.AdministrationService/LiftLimits"
@@ -80,8 +81,10 @@ type AdministrationServiceClient interface {
 	AuditEntries(ctx context.Context, in *AuditEntriesRequest, opts ...grpc.CallOption) (*AuditEntriesResponse, error)
 	// RemoveTwoFactor switches a user's second factor off.
 	RemoveTwoFactor(ctx context.Context, in *RemoveTwoFactorRequest, opts ...grpc.CallOption) (*RemoveTwoFactorResponse, error)
-	// RemovePasskeys removes all passkeys of a user.
-	RemovePasskeys(ctx context.Context, in *RemovePasskeysRequest, opts ...grpc.CallOption) (*RemovePasskeysResponse, error)
+	// RemoveOtherWaysIn removes all passkeys and identities of a user.
+	RemoveOtherWaysIn(ctx context.Context, in *RemoveOtherWaysInRequest, opts ...grpc.CallOption) (*RemoveOtherWaysInResponse, error)
+	// ResetAccess ends a take-over: only a recovery at the given e-mail opens the account.
+	ResetAccess(ctx context.Context, in *ResetAccessRequest, opts ...grpc.CallOption) (*ResetAccessResponse, error)
 	// CreateUser creates a user without a password.
 	CreateUser(ctx context.Context, in *CreateUserRequest, opts ...grpc.CallOption) (*CreateUserResponse, error)
 	// Explain says why a user cannot sign in, and what helps.
@@ -242,10 +245,20 @@ func (c *administrationServiceClient) RemoveTwoFactor(ctx context.Context, in *R
 	return out, nil
 }
 
-func (c *administrationServiceClient) RemovePasskeys(ctx context.Context, in *RemovePasskeysRequest, opts ...grpc.CallOption) (*RemovePasskeysResponse, error) {
+func (c *administrationServiceClient) RemoveOtherWaysIn(ctx context.Context, in *RemoveOtherWaysInRequest, opts ...grpc.CallOption) (*RemoveOtherWaysInResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(RemovePasskeysResponse)
-	err := c.cc.Invoke(ctx, AdministrationService_RemovePasskeys_FullMethodName, in, out, cOpts...)
+	out := new(RemoveOtherWaysInResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_RemoveOtherWaysIn_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *administrationServiceClient) ResetAccess(ctx context.Context, in *ResetAccessRequest, opts ...grpc.CallOption) (*ResetAccessResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResetAccessResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_ResetAccess_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -387,8 +400,10 @@ type AdministrationServiceServer interface {
 	AuditEntries(context.Context, *AuditEntriesRequest) (*AuditEntriesResponse, error)
 	// RemoveTwoFactor switches a user's second factor off.
 	RemoveTwoFactor(context.Context, *RemoveTwoFactorRequest) (*RemoveTwoFactorResponse, error)
-	// RemovePasskeys removes all passkeys of a user.
-	RemovePasskeys(context.Context, *RemovePasskeysRequest) (*RemovePasskeysResponse, error)
+	// RemoveOtherWaysIn removes all passkeys and identities of a user.
+	RemoveOtherWaysIn(context.Context, *RemoveOtherWaysInRequest) (*RemoveOtherWaysInResponse, error)
+	// ResetAccess ends a take-over: only a recovery at the given e-mail opens the account.
+	ResetAccess(context.Context, *ResetAccessRequest) (*ResetAccessResponse, error)
 	// CreateUser creates a user without a password.
 	CreateUser(context.Context, *CreateUserRequest) (*CreateUserResponse, error)
 	// Explain says why a user cannot sign in, and what helps.
@@ -458,8 +473,11 @@ func (UnimplementedAdministrationServiceServer) AuditEntries(context.Context, *A
 func (UnimplementedAdministrationServiceServer) RemoveTwoFactor(context.Context, *RemoveTwoFactorRequest) (*RemoveTwoFactorResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RemoveTwoFactor not implemented")
 }
-func (UnimplementedAdministrationServiceServer) RemovePasskeys(context.Context, *RemovePasskeysRequest) (*RemovePasskeysResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method RemovePasskeys not implemented")
+func (UnimplementedAdministrationServiceServer) RemoveOtherWaysIn(context.Context, *RemoveOtherWaysInRequest) (*RemoveOtherWaysInResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveOtherWaysIn not implemented")
+}
+func (UnimplementedAdministrationServiceServer) ResetAccess(context.Context, *ResetAccessRequest) (*ResetAccessResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResetAccess not implemented")
 }
 func (UnimplementedAdministrationServiceServer) CreateUser(context.Context, *CreateUserRequest) (*CreateUserResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CreateUser not implemented")
@@ -746,20 +764,38 @@ func _AdministrationService_RemoveTwoFactor_Handler(srv interface{}, ctx context
 	return interceptor(ctx, in, info, handler)
 }
 
-func _AdministrationService_RemovePasskeys_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(RemovePasskeysRequest)
+func _AdministrationService_RemoveOtherWaysIn_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveOtherWaysInRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(AdministrationServiceServer).RemovePasskeys(ctx, in)
+		return srv.(AdministrationServiceServer).RemoveOtherWaysIn(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: AdministrationService_RemovePasskeys_FullMethodName,
+		FullMethod: AdministrationService_RemoveOtherWaysIn_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(AdministrationServiceServer).RemovePasskeys(ctx, req.(*RemovePasskeysRequest))
+		return srv.(AdministrationServiceServer).RemoveOtherWaysIn(ctx, req.(*RemoveOtherWaysInRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdministrationService_ResetAccess_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResetAccessRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).ResetAccess(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_ResetAccess_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).ResetAccess(ctx, req.(*ResetAccessRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1004,8 +1040,12 @@ var AdministrationService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _AdministrationService_RemoveTwoFactor_Handler,
 		},
 		{
-			MethodName: "RemovePasskeys",
-			Handler:    _AdministrationService_RemovePasskeys_Handler,
+			MethodName: "RemoveOtherWaysIn",
+			Handler:    _AdministrationService_RemoveOtherWaysIn_Handler,
+		},
+		{
+			MethodName: "ResetAccess",
+			Handler:    _AdministrationService_ResetAccess_Handler,
 		},
 		{
 			MethodName: "CreateUser",

@@ -298,8 +298,7 @@ type Event struct {
 	Fields []string `protobuf:"bytes,9,rep,name=fields,proto3" json:"fields,omitempty"`
 	// Of signed_in: how the user was authenticated, as in Session.
 	Method string `protobuf:"bytes,10,opt,name=method,proto3" json:"method,omitempty"`
-	// How many passkeys were removed: of passkey_removed. How many identities: of
-	// identity_unlinked by a recovery.
+	// How many passkeys or identities were removed: of passkey_removed and identity_unlinked.
 	Count         int64 `protobuf:"varint,11,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

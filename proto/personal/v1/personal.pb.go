@@ -814,7 +814,9 @@ type RecoverConfirmRequest struct {
 	Password        string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
 	ConfirmPassword string                 `protobuf:"bytes,3,opt,name=confirm_password,json=confirmPassword,proto3" json:"confirm_password,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	FieldErrors   map[string]string `protobuf:"bytes,4,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	FieldErrors map[string]string `protobuf:"bytes,4,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Only the token counts, and nothing is changed.
+	Preview       bool `protobuf:"varint,5,opt,name=preview,proto3" json:"preview,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -877,11 +879,22 @@ func (x *RecoverConfirmRequest) GetFieldErrors() map[string]string {
 	return nil
 }
 
-// RecoverConfirmResponse means that the new password is set.
+func (x *RecoverConfirmRequest) GetPreview() bool {
+	if x != nil {
+		return x.Preview
+	}
+	return false
+}
+
+// RecoverConfirmResponse means that the new password is set, or says what setting it would remove.
 type RecoverConfirmResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The user whose password it is.
-	UserId        int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	UserId int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Of a preview: the passkeys.
+	Passkeys int64 `protobuf:"varint,2,opt,name=passkeys,proto3" json:"passkeys,omitempty"`
+	// Of a preview: the names of the providers of the identities.
+	Providers     []string `protobuf:"bytes,3,rep,name=providers,proto3" json:"providers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -921,6 +934,20 @@ func (x *RecoverConfirmResponse) GetUserId() int64 {
 		return x.UserId
 	}
 	return 0
+}
+
+func (x *RecoverConfirmResponse) GetPasskeys() int64 {
+	if x != nil {
+		return x.Passkeys
+	}
+	return 0
+}
+
+func (x *RecoverConfirmResponse) GetProviders() []string {
+	if x != nil {
+		return x.Providers
+	}
+	return nil
 }
 
 // ProfileRequest identifies the caller's session.
@@ -1267,8 +1294,8 @@ type ChangePasswordRequest struct {
 	Code string `protobuf:"bytes,5,opt,name=code,proto3" json:"code,omitempty"`
 	// A proof in place of password and code; empty if none was sent.
 	Proof string `protobuf:"bytes,6,opt,name=proof,proto3" json:"proof,omitempty"`
-	// Removes all passkeys of the account.
-	RemovePasskeys bool `protobuf:"varint,7,opt,name=remove_passkeys,json=removePasskeys,proto3" json:"remove_passkeys,omitempty"`
+	// Removes all passkeys and identities of the account.
+	RemoveOtherWaysIn bool `protobuf:"varint,7,opt,name=remove_other_ways_in,json=removeOtherWaysIn,proto3" json:"remove_other_ways_in,omitempty"`
 	// Field errors found by the host: parameter name -> code.
 	FieldErrors   map[string]string `protobuf:"bytes,8,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
@@ -1347,9 +1374,9 @@ func (x *ChangePasswordRequest) GetProof() string {
 	return ""
 }
 
-func (x *ChangePasswordRequest) GetRemovePasskeys() bool {
+func (x *ChangePasswordRequest) GetRemoveOtherWaysIn() bool {
 	if x != nil {
-		return x.RemovePasskeys
+		return x.RemoveOtherWaysIn
 	}
 	return false
 }
@@ -4592,17 +4619,20 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x11\n" +
-	"\x0fRecoverResponse\"\x8c\x02\n" +
+	"\x0fRecoverResponse\"\xa6\x02\n" +
 	"\x15RecoverConfirmRequest\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12)\n" +
 	"\x10confirm_password\x18\x03 \x01(\tR\x0fconfirmPassword\x12V\n" +
-	"\ffield_errors\x18\x04 \x03(\v23.personal.v1.RecoverConfirmRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\ffield_errors\x18\x04 \x03(\v23.personal.v1.RecoverConfirmRequest.FieldErrorsEntryR\vfieldErrors\x12\x18\n" +
+	"\apreview\x18\x05 \x01(\bR\apreview\x1a>\n" +
 	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"1\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"k\n" +
 	"\x16RecoverConfirmResponse\x12\x17\n" +
-	"\auser_id\x18\x01 \x01(\x03R\x06userId\"L\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x1a\n" +
+	"\bpasskeys\x18\x02 \x01(\x03R\bpasskeys\x12\x1c\n" +
+	"\tproviders\x18\x03 \x03(\tR\tproviders\"L\n" +
 	"\x0eProfileRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"A\n" +
 	"\x0fProfileResponse\x12.\n" +
@@ -4629,15 +4659,15 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"W\n" +
 	"\rProveResponse\x12\x14\n" +
 	"\x05proof\x18\x01 \x01(\tR\x05proof\x120\n" +
-	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xa8\x03\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xb0\x03\n" +
 	"\x15ChangePasswordRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12!\n" +
 	"\fold_password\x18\x02 \x01(\tR\voldPassword\x12\x1a\n" +
 	"\bpassword\x18\x03 \x01(\tR\bpassword\x12)\n" +
 	"\x10confirm_password\x18\x04 \x01(\tR\x0fconfirmPassword\x12\x12\n" +
 	"\x04code\x18\x05 \x01(\tR\x04code\x12\x14\n" +
-	"\x05proof\x18\x06 \x01(\tR\x05proof\x12'\n" +
-	"\x0fremove_passkeys\x18\a \x01(\bR\x0eremovePasskeys\x12V\n" +
+	"\x05proof\x18\x06 \x01(\tR\x05proof\x12/\n" +
+	"\x14remove_other_ways_in\x18\a \x01(\bR\x11removeOtherWaysIn\x12V\n" +
 	"\ffield_errors\x18\b \x03(\v23.personal.v1.ChangePasswordRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
 	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +

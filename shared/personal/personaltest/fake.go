@@ -20,7 +20,7 @@ type Service struct {
 	RefreshFunc             func(context.Context, personal.Credentials) (personal.Credentials, error)
 	RegisterFunc            func(context.Context, personal.RegisterRequest) (personal.SignedIn, error)
 	RecoverFunc             func(context.Context, personal.RecoverRequest) error
-	RecoverConfirmFunc      func(context.Context, personal.RecoverConfirmRequest) (int64, error)
+	RecoverConfirmFunc      func(context.Context, personal.RecoverConfirmRequest) (personal.Recovered, error)
 	ProfileFunc             func(context.Context, personal.Credentials) (personal.Profile, error)
 	UpdateProfileFunc       func(context.Context, personal.UpdateProfileRequest) (personal.Profile, error)
 	ProveFunc               func(context.Context, personal.ProveRequest) (personal.Proof, error)
@@ -91,7 +91,7 @@ func (s *Service) Recover(ctx context.Context, r personal.RecoverRequest) error 
 }
 
 // RecoverConfirm calls RecoverConfirmFunc.
-func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) (int64, error) {
+func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) (personal.Recovered, error) {
 	return call(ctx, s.RecoverConfirmFunc, r)
 }
 
@@ -252,7 +252,8 @@ type Administration struct {
 	DeleteUserFunc         func(context.Context, int64) error
 	AuditEntriesFunc       func(context.Context, personal.AuditEntriesRequest) (personal.AuditPage, error)
 	RemoveTwoFactorFunc    func(context.Context, personal.RemoveTwoFactorRequest) error
-	RemovePasskeysFunc     func(context.Context, int64) error
+	RemoveOtherWaysInFunc  func(context.Context, int64) error
+	ResetAccessFunc        func(context.Context, personal.ResetAccessRequest) error
 	CreateUserFunc         func(context.Context, personal.CreateUserRequest) (int64, error)
 	ExplainFunc            func(context.Context, personal.ExplainRequest) (personal.Explanation, error)
 	LiftLimitsFunc         func(context.Context, personal.LiftLimitsRequest) error
@@ -333,9 +334,14 @@ func (a *Administration) RemoveTwoFactor(ctx context.Context, r personal.RemoveT
 	return callNoResult(ctx, a.RemoveTwoFactorFunc, r)
 }
 
-// RemovePasskeys calls RemovePasskeysFunc.
-func (a *Administration) RemovePasskeys(ctx context.Context, id int64) error {
-	return callNoResult(ctx, a.RemovePasskeysFunc, id)
+// RemoveOtherWaysIn calls RemoveOtherWaysInFunc.
+func (a *Administration) RemoveOtherWaysIn(ctx context.Context, id int64) error {
+	return callNoResult(ctx, a.RemoveOtherWaysInFunc, id)
+}
+
+// ResetAccess calls ResetAccessFunc.
+func (a *Administration) ResetAccess(ctx context.Context, r personal.ResetAccessRequest) error {
+	return callNoResult(ctx, a.ResetAccessFunc, r)
 }
 
 // CreateUser calls CreateUserFunc.

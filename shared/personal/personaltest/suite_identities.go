@@ -245,8 +245,16 @@ func testUnlinkIdentity(t *testing.T, s *administrationSuite) {
 	}
 	s.wantIdentity(t, only, bare.Credentials.UserID)
 
-	u, i := s.visitor(t, true)
+	u := s.verified(t)
 	id := u.Credentials.UserID
+	i, err := s.linked(t, u, s.prove(t, u.Credentials, ""))
+	if err != nil {
+		t.Fatalf("linking: %v", err)
+	}
+	in, err := s.signInBy(t, personal.SignInRequest{UserID: id, Method: method})
+	if err != nil {
+		t.Fatalf("signing in: %v", err)
+	}
 	for _, unknown := range []personal.Identity{s.newIdentity(), only} {
 		if err := unlink(unknown, id); err != nil {
 			t.Errorf("unlinking an identity that the account does not have: %v", err)
@@ -259,7 +267,7 @@ func testUnlinkIdentity(t *testing.T, s *administrationSuite) {
 		t.Fatalf("unlinking: %v", err)
 	}
 	s.wantIdentity(t, i, 0)
-	if s.alive(t, u.Credentials) {
+	if s.alive(t, in.Credentials) {
 		t.Error("a session that the host has opened is still valid")
 	}
 	s.awaitEvents(t, id, personal.EventIdentityUnlinked)

@@ -23,9 +23,9 @@ func testRecovery(t *testing.T, s *suite) {
 		t.Fatal("requesting a recovery ended a session")
 	}
 	confirm := func(token, password string) error {
-		id, err := s.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{Token: token, Password: password,
+		recovered, err := s.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{Token: token, Password: password,
 			ConfirmPassword: password})
-		wantUserOf(t, u, id, err)
+		wantUserOf(t, u, recovered.UserID, err)
 		return err
 	}
 	wantFieldErrors(t, confirm(token, "short"), personal.CodeValidationFailed, personal.FieldErrors{"password": personal.FieldErrorTooShort})
@@ -185,8 +185,9 @@ func testChangeEmail(t *testing.T, s *suite) {
 
 // recoverConfirm and confirmEmail redeem a token.
 func (s *suite) recoverConfirm(ctx context.Context, token string) (int64, error) {
-	return s.service.RecoverConfirm(ctx, personal.RecoverConfirmRequest{Token: token, Password: Password + "!",
+	recovered, err := s.service.RecoverConfirm(ctx, personal.RecoverConfirmRequest{Token: token, Password: Password + "!",
 		ConfirmPassword: Password + "!"})
+	return recovered.UserID, err
 }
 
 func (s *suite) confirmEmail(ctx context.Context, token string) (int64, error) {

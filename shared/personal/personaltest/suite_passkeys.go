@@ -412,14 +412,14 @@ func testPasskeyPassword(t *testing.T, s *suite) {
 	if err != nil {
 		t.Fatalf("changing the password: %v", err)
 	}
-	if mail := s.mailAbout(t, u.email, "Your password was changed"); !strings.Contains(mail.Text, "sign in to your account: 1.") {
+	if mail := s.mailAbout(t, u.email, "Your password was changed"); !strings.Contains(mail.Text, "signs in to your account: passkeys: 1.") {
 		t.Errorf("got the notice %q, want that it counts the passkeys", mail.Text)
 	}
 	if _, err := s.passkeySignIn(t, d, ""); err != nil {
 		t.Errorf("signing in after a change of the password: %v", err)
 	}
 	change = personal.ChangePasswordRequest{Credentials: pair, OldPassword: Password + "!", Password: Password, ConfirmPassword: Password,
-		RemovePasskeys: true}
+		RemoveOtherWaysIn: true}
 	if pair, err = s.service.ChangePassword(ctx, change); err != nil {
 		t.Fatalf("changing the password and removing the passkeys: %v", err)
 	}
@@ -437,7 +437,7 @@ func testPasskeyPassword(t *testing.T, s *suite) {
 		t.Fatalf("signing in: %v", err)
 	}
 	change = personal.ChangePasswordRequest{Credentials: in.Credentials, Proof: in.Proof.Proof, Password: Password + "!",
-		ConfirmPassword: Password + "!", RemovePasskeys: true}
+		ConfirmPassword: Password + "!", RemoveOtherWaysIn: true}
 	if pair, err = s.service.ChangePassword(ctx, change); err != nil {
 		t.Fatalf("changing the password and removing the passkey that began the session: %v", err)
 	}
@@ -459,11 +459,18 @@ func testPasskeyRecovery(t *testing.T, s *suite) {
 	s.switchOn(t, &f)
 	with, _ := s.addPasskey(t, f.Credentials, f.recoveryCode())
 	s.recoverAccount(t, f.user)
-	if _, err := s.passkeySignIn(t, with, ""); err != nil {
-		t.Errorf("signing in after a recovery with a passkey that was added with a code: %v", err)
+	for _, d := range []*softkey.Authenticator{without, with} {
+		if _, err := s.passkeySignIn(t, d, f.recoveryCode()); personal.CodeOf(err) != personal.CodeInvalidCredentials {
+			t.Errorf("signing in after a recovery with a second factor: got %v, want %s", err, personal.CodeInvalidCredentials)
+		}
 	}
-	if _, err := s.passkeySignIn(t, without, f.recoveryCode()); personal.CodeOf(err) != personal.CodeInvalidCredentials {
-		t.Errorf("signing in after a recovery with one that was not: got %v, want %s", err, personal.CodeInvalidCredentials)
+	_, err := s.authorize(t, f.login, Password, "")
+	wantCode(t, err, personal.CodeCodeRequired) // the factor stays
+	if mail := s.mailAbout(t, f.email, "Set a new password"); !strings.Contains(mail.Text, "removed from your account: 2 passkeys.") {
+		t.Errorf("got the mail %q, want that it says what will be removed", mail.Text)
+	}
+	if mail := s.mailAbout(t, f.email, "A new password was set"); !strings.Contains(mail.Text, "no longer signs in: passkeys: 2.") {
+		t.Errorf("got the notice %q, want that it counts what was removed", mail.Text)
 	}
 }
 
@@ -513,41 +520,4 @@ func testPasskeyRace(t *testing.T, s *suite) {
 	if codes[0] != "" || codes[1] != personal.CodeInvalidCredentials || codes[31] != personal.CodeInvalidCredentials {
 		t.Errorf("got %q, want one success, and %s for the others", codes, personal.CodeInvalidCredentials)
 	}
-}
-
-func testRemovePasskeys(t *testing.T, s *administrationSuite) {
-	u := s.verified(t)
-	id := u.Credentials.UserID
-	d, added := s.addPasskey(t, u.Credentials, "")
-	in, err := s.passkeySignIn(t, d, "")
-	if err != nil {
-		t.Fatalf("signing in: %v", err)
-	}
-	if list := s.record(t, id).Passkeys; len(list) != 1 || list[0].ID != added.ID || list[0].Name != added.Name {
-		t.Errorf("got the passkeys %+v in the record, want %+v", list, added)
-	}
-	for range 2 { // without passkeys it changes nothing
-		if err := s.administration.RemovePasskeys(t.Context(), id); err != nil {
-			t.Fatalf("removing all passkeys: %v", err)
-		}
-	}
-	if len(s.record(t, id).Passkeys) != 0 || s.alive(t, in.Credentials) || !s.alive(t, u.Credentials) {
-		t.Error("after the removal: want no passkeys, and that only the session which one began has ended")
-	}
-	_, err = s.passkeySignIn(t, d, "")
-	wantCode(t, err, personal.CodeInvalidCredentials)
-
-	for _, keep := range []bool{true, false} { // a removed second factor takes them along, unless they are kept
-		f := factorUser{user: s.verified(t)}
-		s.switchOn(t, &f)
-		d, _ := s.addPasskey(t, f.Credentials, f.recoveryCode())
-		r := personal.RemoveTwoFactorRequest{UserID: f.Credentials.UserID, KeepPasskeys: keep}
-		if err := s.administration.RemoveTwoFactor(t.Context(), r); err != nil {
-			t.Fatalf("removing a second factor: %v", err)
-		}
-		if _, err := s.passkeySignIn(t, d, ""); (err == nil) != keep {
-			t.Errorf("signing in after the second factor was removed, passkeys kept %t: got %v", keep, err)
-		}
-	}
-	s.awaitEvents(t, id, personal.EventPasskeyAdded, personal.EventPasskeyRemoved)
 }

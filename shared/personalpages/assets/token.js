@@ -1,8 +1,24 @@
 // Moves the code in a mail's link from the address into its field. The code follows
 // the #, so that no server logs it; the script also removes it from the browser's
-// history. It is sent only when the visitor submits the form. The field is in <details>,
-// which the script closes: the visitor need not see the code.
+// history. It is sent when the visitor submits the form, and on the page of a recovery to ask
+// what that would remove. The field is in <details>, which the script closes: the visitor need not
+// see the code.
 "use strict";
+
+// preview replaces the lead of the page by what the site says about the code, if it is valid.
+const preview = async (token) => {
+  const lead = document.querySelector("[data-preview]");
+  if (!lead) return;
+  try {
+    const response = await fetch(lead.dataset.preview, { method: "POST", body: new URLSearchParams({ token }) });
+    if (!response.ok) return;
+    const answer = await response.json();
+    lead.textContent = answer.lead;
+    lead.hidden = answer.lead === "";
+  } catch {
+    // The lead says it without numbers.
+  }
+};
 
 const takeToken = () => {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
@@ -14,6 +30,7 @@ const takeToken = () => {
     next?.focus();
   }
   history.replaceState(null, "", location.pathname + location.search);
+  preview(token);
 };
 
 takeToken();

@@ -106,7 +106,6 @@ CREATE TABLE personal_identities ( -- of users at providers
     issuer     BYTEA NOT NULL,
     subject    BYTEA NOT NULL,
     account_id BIGINT NOT NULL REFERENCES personal_accounts ON DELETE CASCADE,
-    with_code  BOOLEAN NOT NULL, -- it was linked with a code of the present second factor
     linked     BIGINT NOT NULL,
     PRIMARY KEY (issuer, subject)
 );

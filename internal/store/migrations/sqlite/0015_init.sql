@@ -104,7 +104,6 @@ CREATE TABLE personal_identities ( -- of users at providers
     issuer     BLOB NOT NULL,
     subject    BLOB NOT NULL,
     account_id INTEGER NOT NULL REFERENCES personal_accounts ON DELETE CASCADE,
-    with_code  INTEGER NOT NULL, -- it was linked with a code of the present second factor
     linked     INTEGER NOT NULL,
     PRIMARY KEY (issuer, subject)
 ) STRICT;

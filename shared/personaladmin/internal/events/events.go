@@ -285,6 +285,7 @@ var eventTypes = []eventType{
 	{string(personal.EventUserCreated), "good"},
 	{string(personal.EventUserInvited), ""},
 	{string(personal.EventUserSignedOut), "warn"},
+	{string(personal.EventAccessReset), "warn"},
 	{string(personal.EventLimitsLifted), ""},
 	{string(personal.EventFieldsFilled), ""},
 	{pluginPrefix + string(pluginmanager.EventSwapBegun), ""},

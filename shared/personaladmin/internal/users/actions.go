@@ -39,17 +39,17 @@ func actions() map[string]action {
 		"sign_out":   {notice: "users_sessions_ended", warning: "users_final", apply: calls(personal.Administration.RevokeUserSessions)},
 		"recovery":   {notice: "users_recovery_sent", warning: "users_final", apply: (*Pages).sendRecovery},
 		"two_factor": {notice: "users_two_factor_removed", warning: "users_final", apply: removeTwoFactor(false)},
-		"two_factor_keeping_passkeys": {
+		"two_factor_keeping_ways": {
 			notice: "users_two_factor_removed", warning: "users_final", apply: removeTwoFactor(true),
 		},
-		"passkeys": {notice: "users_passkeys_removed", warning: "users_final", apply: calls(personal.Administration.RemovePasskeys)},
-		"delete":   {notice: "users_deleted", warning: "users_final", apply: calls(personal.Administration.DeleteUser)},
+		"ways_in": {notice: "users_ways_removed", warning: "users_final", apply: calls(personal.Administration.RemoveOtherWaysIn)},
+		"delete":  {notice: "users_deleted", warning: "users_final", apply: calls(personal.Administration.DeleteUser)},
 	}
 }
 
-func removeTwoFactor(keepPasskeys bool) func(*Pages, context.Context, int64) error {
+func removeTwoFactor(keepOtherWays bool) func(*Pages, context.Context, int64) error {
 	return calls(func(a personal.Administration, ctx context.Context, id int64) error {
-		return a.RemoveTwoFactor(ctx, personal.RemoveTwoFactorRequest{UserID: id, KeepPasskeys: keepPasskeys})
+		return a.RemoveTwoFactor(ctx, personal.RemoveTwoFactorRequest{UserID: id, KeepOtherWaysIn: keepOtherWays})
 	})
 }
 

@@ -76,7 +76,7 @@ func (p *Pages) render(w http.ResponseWriter, r *http.Request, status int, body 
 	for _, one := range sessions {
 		body.Sessions = append(body.Sessions, session{one, ui.Device(one.Agent), p.how(r, one.Method)})
 	}
-	page := p.page(w, r, body, []string{"users_saved", "users_email_saved", "users_created", "users_invited", "users_session_ended"}, nil)
+	page := p.page(w, r, body, []string{"users_saved", "users_email_saved", "users_created", "users_invited", "users_session_ended", "users_reset_done"}, nil)
 	return p.site.Render(w, r, status, "user", page)
 }
 
@@ -201,32 +201,66 @@ func (p *Pages) saveEmail(w http.ResponseWriter, r *http.Request, user personal.
 func (p *Pages) confirmRemoval(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
 	form := ui.Form{Action: userURL(user.ID, "/two-factor"), Submit: p.site.Text(r, "users_two_factor_remove"), Danger: true,
 		Cancel: userURL(user.ID, "")}
-	if len(user.Passkeys) > 0 {
+	if len(user.Passkeys)+len(user.Identities) > 0 {
 		form.Controls = []ui.Control{{
-			Kind: ui.KindCheckbox, Name: keepPasskeys, Label: p.site.Text(r, "users_passkeys_keep"), Hint: p.site.Text(r, "users_passkeys_keep_hint"),
+			Kind: ui.KindCheckbox, Name: keepWays, Label: p.site.Text(r, "users_ways_keep"), Hint: p.site.Text(r, "users_ways_keep_hint"),
 		}}
 	}
 	return p.site.Render(w, r, http.StatusOK, "usertwofactor", ui.Page{Body: confirmationBody{user, form,
 		p.site.Doc("supporting-users.md#a-user-has-lost-their-phone")}})
 }
 
-// keepPasskeys is the control that keeps passkeys when the second factor is removed.
-const keepPasskeys = "keep_passkeys"
+// keepWays is the control that keeps other ways in when the second factor is removed.
+const keepWays = "keep_other_ways_in"
 
 func (p *Pages) removeFactor(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
 	name := "two_factor"
-	if posted.Get(keepPasskeys) == "true" {
-		name = "two_factor_keeping_passkeys"
+	if posted.Get(keepWays) == "true" {
+		name = "two_factor_keeping_ways"
 	}
 	return p.change(name)(w, r, posted)
 }
 
-// confirmPasskeys asks before all passkeys are removed, for the reason of confirmRemoval.
-func (p *Pages) confirmPasskeys(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
-	form := ui.Form{Action: userURL(user.ID, "/passkeys"), Submit: p.site.Text(r, "users_passkeys_remove"), Danger: true,
+// confirmWays asks before all other ways in are removed, for the reason of confirmRemoval.
+func (p *Pages) confirmWays(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
+	form := ui.Form{Action: userURL(user.ID, "/ways-in"), Submit: p.site.Text(r, "users_ways_remove"), Danger: true,
 		Cancel: userURL(user.ID, "")}
-	return p.site.Render(w, r, http.StatusOK, "userpasskeys", ui.Page{Body: confirmationBody{user, form,
+	return p.site.Render(w, r, http.StatusOK, "userways", ui.Page{Body: confirmationBody{user, form,
 		p.site.Doc("supporting-users.md#a-user-has-lost-a-passkey")}})
+}
+
+// confirmReset asks for the e-mail before the access is reset, for the reason of confirmRemoval.
+func (p *Pages) confirmReset(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
+	return p.renderReset(w, r, http.StatusOK, user, p.resetForm(r))
+}
+
+func (p *Pages) renderReset(w http.ResponseWriter, r *http.Request, status int, user personal.UserRecord, form ui.Form) error {
+	form.Action, form.Cancel = userURL(user.ID, "/reset"), userURL(user.ID, "")
+	return p.site.Render(w, r, status, "userreset", ui.Page{Body: confirmationBody{user, form,
+		p.site.Doc("incident-response.md#an-account-was-taken-over")}})
+}
+
+// resetForm is empty: the present e-mail may be the thief's.
+func (p *Pages) resetForm(r *http.Request) ui.Form {
+	return ui.Form{Submit: p.site.Text(r, "users_reset"), Danger: true, Controls: []ui.Control{{
+		Name: "email", Type: "email", Label: p.site.Text(r, "users_email"), Hint: p.site.Text(r, "users_reset_hint"),
+		Required: true, Autocomplete: "off",
+	}}}
+}
+
+func (p *Pages) reset(w http.ResponseWriter, r *http.Request, user personal.UserRecord, posted ui.Posted) error {
+	err := p.Administration.ResetAccess(r.Context(), personal.ResetAccessRequest{UserID: user.ID, Email: posted.Get("email")})
+	switch personal.CodeOf(err) {
+	case "":
+		p.logChange(r, "users_reset_done", user.ID)
+		return p.done(w, r, "users_reset_done", user.ID)
+	case personal.CodeValidationFailed, personal.CodeAlreadyExists:
+		form := p.resetForm(r)
+		form.Fill(posted)
+		status := p.site.RefuseForm(r, &form, err)
+		return p.renderReset(w, r, status, user, form)
+	}
+	return p.pageError(r, err)
 }
 
 // confirmationBody is the body of a page that asks before a change.

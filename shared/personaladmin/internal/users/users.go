@@ -48,12 +48,13 @@ func (p *Pages) Register(s *frame.Site) {
 		"GET " + user:                 p.forUser(p.show),
 		"GET " + user + "/delete":     p.forUser(p.confirmDeletion),
 		"GET " + user + "/two-factor": p.forUser(p.confirmRemoval),
-		"GET " + user + "/passkeys":   p.forUser(p.confirmPasskeys),
+		"GET " + user + "/ways-in":    p.forUser(p.confirmWays),
+		"GET " + user + "/reset":      p.forUser(p.confirmReset),
 		"POST " + user + "/disable":   p.change("disable"),
 		"POST " + user + "/enable":    p.change("enable"),
 		"POST " + user + "/recovery":  p.change("recovery"),
 		"POST " + user + "/sessions":  p.change("sign_out"),
-		"POST " + user + "/passkeys":  p.change("passkeys"),
+		"POST " + user + "/ways-in":   p.change("ways_in"),
 	} {
 		s.Handle(pattern, func(w http.ResponseWriter, r *http.Request) error { return handle(w, r, ui.Posted{}) })
 	}
@@ -62,6 +63,7 @@ func (p *Pages) Register(s *frame.Site) {
 	s.HandleForm("POST "+user+"/email", ui.ReadForm, p.forUser(p.saveEmail))
 	s.HandleForm("POST "+user+"/two-factor", ui.ReadForm, p.removeFactor)
 	s.HandleForm("POST "+user+"/identities", ui.ReadForm, p.unlinkIdentity)
+	s.HandleForm("POST "+user+"/reset", ui.ReadForm, p.forUser(p.reset))
 	s.HandleForm("POST "+user+"/delete", ui.ReadForm, p.forUser(p.delete))
 }
 

@@ -91,7 +91,7 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 		}
 	}
 	var done transfer.Progress
-	err = c.withStore(ctx, func(s transfer.Store) (err error) {
+	err = c.withStore(ctx, hasher, func(s transfer.Store) (err error) {
 		job.Store = s
 		done, err = c.importRows(ctx, job, in, size, stderr.Writer)
 		return err
@@ -196,15 +196,16 @@ func (c importCommand) job() (*transfer.Import, *password.Hasher, error) {
 }
 
 // withStore calls use with the database, or in a dry run with a temporary one that
-// looks for conflicts in the real one, if that exists.
-func (c importCommand) withStore(ctx context.Context, use func(transfer.Store) error) error {
+// looks for conflicts in the real one, if that exists. Then it lays the classes of the hashes, also of an
+// import that was stopped.
+func (c importCommand) withStore(ctx context.Context, hasher *password.Hasher, use func(transfer.Store) error) error {
 	if !c.DryRun {
 		db, err := c.openMigrated(ctx)
 		if err != nil {
 			return err
 		}
 		defer db.Close()
-		return use(db)
+		return errors.Join(use(db), db.UpdateClasses(context.WithoutCancel(ctx), hasher, true))
 	}
 	folder, err := os.MkdirTemp("", "personal-dry-run-")
 	if err != nil {

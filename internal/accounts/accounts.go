@@ -174,7 +174,7 @@ type Email struct{ Address, Key string }
 type Hasher interface {
 	Hash(ctx context.Context, from password.Source, prepared string) (string, error)
 	Verify(ctx context.Context, from password.Source, encoded, entered string) (password.Result, error)
-	VerifyDummy(ctx context.Context, from password.Source, entered string) error
+	VerifyDummy(ctx context.Context, from password.Source, digest uint32, entered string) error
 }
 
 // Service is the domain. Use [New] to make one; the zero value does not work.
@@ -194,6 +194,7 @@ type Service struct {
 
 	mailKey digestKey
 	sealKey digestKey // see attemptKey
+	drawKey digestKey // see verifyPassword
 
 	rehearsalTime time.Duration // of RehearseFields; a test shortens it
 

@@ -218,9 +218,11 @@ CREATE TABLE personal_audit (
 CREATE INDEX personal_audit_time ON personal_audit (time);
 CREATE INDEX personal_audit_account_type ON personal_audit (account_id, type, id);
 
-CREATE TABLE personal_hash_formats (
-    format TEXT PRIMARY KEY, -- what of a stored password hash determines how long it takes to verify
-    seen   INTEGER NOT NULL -- when an import or a scan last met it
+CREATE TABLE personal_hash_classes ( -- which digests of a login without a password draw the work of which stored hashes
+    start INTEGER PRIMARY KEY, -- the first of the digests
+    class TEXT NOT NULL, -- a hash that no password matches, with the format and the costs
+    width INTEGER NOT NULL, -- how many digests draw it
+    laid  INTEGER NOT NULL -- how many of them have drawn it
 ) STRICT;
 
 CREATE TABLE personal_fill ( -- the last job that fills in defaults of user fields: one row at most

@@ -13,9 +13,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/password"
-	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/internal/transfer"
-	"github.com/cms-personal/personal/shared/secretkeys"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -182,15 +180,9 @@ func (c importCommand) job() (*transfer.Import, *password.Hasher, error) {
 	if _, err := password.FormDigits(c.HashForm); c.HashForm != "" && err != nil {
 		return nil, nil, fmt.Errorf("--hash-form: %w", err)
 	}
-	var keys [][]byte
-	if c.SecretKey != "" {
-		if keys, err = secretkeys.ReadFile(c.SecretKey); err != nil {
-			return nil, nil, fmt.Errorf("--secret-key: %w", err)
-		}
-	}
-	keyring, err := seal.New(keys)
+	keyring, err := readKeyring(c.SecretKey)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--secret-key: %w", err)
+		return nil, nil, err
 	}
 	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", HashForm: c.HashForm, Keys: keyring}, hasher, nil
 }

@@ -1,15 +1,10 @@
 package accounts
 
 import (
-	"cmp"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"maps"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/password"
@@ -206,34 +201,6 @@ func (s *Service) checkLogin(ctx context.Context, login, entered string) (accoun
 		return account, "", nil
 	}
 	return account, rehash, fail("rehashing a password", err)
-}
-
-// typed returns the mapped form of a text that was typed as login; if it cannot be mapped, its beginning.
-func (s *Service) typed(login string) string {
-	q := s.loginQuery(login)
-	if mapped := cmp.Or(q.LoginKey, q.EmailKey); mapped != "" {
-		return mapped
-	}
-	if utf8.RuneCountInString(login) > maxEmail {
-		login = string([]rune(login)[:maxEmail])
-	}
-	return login
-}
-
-// verifyPassword compares a password with a hash. Without a usable one it does the work of a class of stored
-// hashes that the login, mapped, draws (HTTP contract, section 3, auth).
-func (s *Service) verifyPassword(ctx context.Context, hash, login, entered string) (password.Result, error) {
-	// Never replaced: with another key a login would draw another class, which no stored hash does.
-	key, err := s.siteKey(ctx, &s.drawKey, "draw of classes")
-	if err != nil {
-		return password.Result{}, err
-	}
-	if !password.IsUnusable(hash) {
-		return s.hasher.Verify(ctx, hashSource(ctx), hash, entered)
-	}
-	digest := hmac.New(sha256.New, key)
-	digest.Write([]byte(login))
-	return password.Result{}, s.hasher.VerifyDummy(ctx, hashSource(ctx), binary.BigEndian.Uint32(digest.Sum(nil)), entered)
 }
 
 // signInBy is how a user has shown who they are.

@@ -184,7 +184,8 @@ CREATE INDEX personal_throttle_tat ON personal_throttle (tat);
 
 CREATE TABLE personal_keys (
     name  TEXT PRIMARY KEY,
-    value BLOB NOT NULL
+    value BLOB NOT NULL,
+    secret_key TEXT NOT NULL DEFAULT '' -- the id of the secret key that encrypts the value; '': none
 ) STRICT;
 
 CREATE TABLE personal_jobs (

@@ -67,14 +67,14 @@ func (c serviceFlags) use(ctx context.Context, host personal.Host, f func(contex
 	return f(personal.WithCall(ctx, personal.Call{Administrator: operatorName()}), service, db)
 }
 
-// readKeyring returns the keys of a file, without a name none.
+// readKeyring returns the keys of a file; nil without a name.
 func readKeyring(file string) (*seal.Keyring, error) {
-	var keys [][]byte
-	var err error
-	if file != "" {
-		if keys, err = secretkeys.ReadFile(file); err != nil {
-			return nil, fmt.Errorf("--secret-key: %w", err)
-		}
+	if file == "" {
+		return nil, nil
+	}
+	keys, err := secretkeys.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--secret-key: %w", err)
 	}
 	keyring, err := seal.New(keys)
 	if err != nil {

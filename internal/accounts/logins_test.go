@@ -2,7 +2,6 @@ package accounts_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -191,7 +190,7 @@ func TestRecover_WaitingRequestsAreOpenedByNodesThatMay(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, j := range jobs {
-				if err := s.Jobs()[j.Kind](context.WithoutCancel(t.Context()), j); err != nil {
+				if s.Jobs()[j.Kind](t.Context(), j) != nil {
 					failed++
 					err = f.store.RetryJob(t.Context(), j, f.clock.Now())
 				} else {

@@ -173,7 +173,7 @@ func (c auditCommand) Run(ctx context.Context, w io.Writer) error {
 	return transfer.ExportAudit(ctx, db, since, w)
 }
 
-// writeSecretCounts writes how many accounts have a second factor, and which keys they need.
+// writeSecretCounts writes how many accounts have a second factor, and which keys they and the login key need.
 func writeSecretCounts(ctx context.Context, db *store.Store, text *strings.Builder) error {
 	counts, err := db.CountSecrets(ctx)
 	if err != nil {
@@ -185,7 +185,14 @@ func writeSecretCounts(ctx context.Context, db *store.Store, text *strings.Build
 	}
 	fmt.Fprintf(text, "factors   %d accounts with a second factor\n", all)
 	for _, c := range counts {
-		fmt.Fprintf(text, "          %d encrypted with the secret key %s\n", c.Accounts, c.Key)
+		if c.Accounts > 0 {
+			fmt.Fprintf(text, "          %d encrypted with the secret key %s\n", c.Accounts, c.Key)
+		}
+	}
+	for _, c := range counts {
+		if c.LoginKey {
+			fmt.Fprintf(text, "logins    counted under a key that the secret key %s encrypts\n", c.Key)
+		}
 	}
 	return nil
 }

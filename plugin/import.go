@@ -13,9 +13,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/password"
-	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/internal/transfer"
-	"github.com/cms-personal/personal/shared/secretkeys"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -91,7 +89,7 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 		}
 	}
 	var done transfer.Progress
-	err = c.withStore(ctx, func(s transfer.Store) (err error) {
+	err = c.withStore(ctx, hasher, func(s transfer.Store) (err error) {
 		job.Store = s
 		done, err = c.importRows(ctx, job, in, size, stderr.Writer)
 		return err
@@ -182,29 +180,24 @@ func (c importCommand) job() (*transfer.Import, *password.Hasher, error) {
 	if _, err := password.FormDigits(c.HashForm); c.HashForm != "" && err != nil {
 		return nil, nil, fmt.Errorf("--hash-form: %w", err)
 	}
-	var keys [][]byte
-	if c.SecretKey != "" {
-		if keys, err = secretkeys.ReadFile(c.SecretKey); err != nil {
-			return nil, nil, fmt.Errorf("--secret-key: %w", err)
-		}
-	}
-	keyring, err := seal.New(keys)
+	keyring, err := readKeyring(c.SecretKey)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--secret-key: %w", err)
+		return nil, nil, err
 	}
 	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", HashForm: c.HashForm, Keys: keyring}, hasher, nil
 }
 
 // withStore calls use with the database, or in a dry run with a temporary one that
-// looks for conflicts in the real one, if that exists.
-func (c importCommand) withStore(ctx context.Context, use func(transfer.Store) error) error {
+// looks for conflicts in the real one, if that exists. Then it lays the classes of the hashes, also of an
+// import that was stopped.
+func (c importCommand) withStore(ctx context.Context, hasher *password.Hasher, use func(transfer.Store) error) error {
 	if !c.DryRun {
 		db, err := c.openMigrated(ctx)
 		if err != nil {
 			return err
 		}
 		defer db.Close()
-		return use(db)
+		return errors.Join(use(db), db.UpdateClasses(context.WithoutCancel(ctx), hasher, true))
 	}
 	folder, err := os.MkdirTemp("", "personal-dry-run-")
 	if err != nil {

@@ -15,7 +15,7 @@ const resealEvery = time.Hour
 
 func (m *module) resealSecrets(ctx context.Context) {
 	m.reseal.each(ctx, resealEvery, func() {
-		m.logFailure(ctx, "encrypting the secrets of second factors with the first secret key", m.service.ResealSecrets(ctx))
+		m.logFailure(ctx, "encrypting secrets with the first secret key", m.service.ResealSecrets(ctx))
 	})
 }
 
@@ -41,8 +41,8 @@ func (m *module) checkKeys(ctx context.Context, schema int) []pluginrpc.Check {
 	for _, key := range used {
 		if !m.keys.Has(key) {
 			warnings = append(warnings, fmt.Sprintf("the secret key %s is missing: users whose second factor it encrypts "+
-				"can sign in with recovery codes only; add it to the keys of the host "+
-				"(`personal status` counts these accounts)", key))
+				"can sign in with recovery codes only, and without the key of logins each process counts passwords for itself; "+
+				"add it to the keys of the host (`personal status` shows what it encrypts)", key))
 		}
 	}
 	return warn("keys", warnings)

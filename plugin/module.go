@@ -30,14 +30,14 @@ import (
 )
 
 // The intervals of background work. Every process measures its clock against the
-// database's and reads the stored formats of hashes. Active ones also prune, erase
-// accounts, scan stored hashes, and encrypt secrets again.
+// database's and reads what all share. Active ones also prune, erase
+// accounts, count stored hashes, and encrypt secrets again.
 const (
-	syncEvery    = time.Minute
-	formatsEvery = time.Minute
-	pruneEvery   = time.Minute
-	eraseEvery   = time.Minute // more often if the settings erase accounts sooner
-	scanEvery    = time.Hour   // the store scans once a day
+	syncEvery  = time.Minute
+	learnEvery = time.Minute
+	pruneEvery = time.Minute
+	eraseEvery = time.Minute // more often if the settings erase accounts sooner
+	countEvery = time.Hour   // the store counts hashes once a day
 )
 
 // fillLease is short: when a process is killed, the next one continues its filling job
@@ -63,7 +63,7 @@ type module struct {
 	measured     *measurements
 	log          *slog.Logger
 
-	learn    wakeUp // of learnFormats
+	learn    wakeUp // of learnShared
 	reseal   wakeUp // of resealSecrets
 	stopBase func() // stops the work that inactive processes do, too
 
@@ -150,7 +150,7 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 		m.worker.Handlers = m.service.Jobs()
 		maps.Copy(m.worker.Handlers, m.service.FillJobs())
 		m.worker.Handlers[transfer.KindWrap] = (&transfer.Wrapping{Store: db, Wrapper: hasher, Log: log}).Do
-		m.stopBase = start(m.syncClock, m.learnFormats)
+		m.stopBase = start(m.syncClock, m.learnShared)
 		return m, nil
 	}
 }
@@ -179,23 +179,25 @@ func (m *module) syncClock(ctx context.Context) {
 	every(ctx, syncEvery, func() { m.logFailure(ctx, "measuring the database's clock", m.store.SyncClock(ctx)) })
 }
 
-// learnFormats tells the hasher which formats of hashes are stored, so that the time
-// of a failed sign-in does not reveal the format of the account's hash. It begins
-// when the schema exists. The plugin serves while it measures.
-func (m *module) learnFormats(ctx context.Context) {
-	m.learn.each(ctx, formatsEvery, func() {
-		formats, err := m.store.Formats(ctx)
-		if err == nil {
-			m.hasher.Measure(ctx, formats)
-		}
-		m.logFailure(ctx, "reading the formats of stored hashes", err)
-	})
+// learnShared reads now and then what all processes share, once the schema exists.
+func (m *module) learnShared(ctx context.Context) {
+	m.learn.each(ctx, learnEvery, func() { m.readShared(ctx) })
 }
 
-// scanFormats stores the formats of all hashes, once a day.
-func (m *module) scanFormats(ctx context.Context) {
-	err := m.store.ScanFormats(ctx, m.settings.password().Format(), password.Format)
-	m.logFailure(ctx, "scanning stored hashes for their formats", err)
+// readShared reads the login key, and which digests of a login without a password do the work of which
+// stored hashes.
+func (m *module) readShared(ctx context.Context) {
+	m.logFailure(ctx, "logins are counted under a key of this process: reading their key", m.service.ReadLoginKey(ctx))
+	intervals, err := m.store.Classes(ctx)
+	if err == nil {
+		m.hasher.SetClasses(intervals)
+	}
+	m.logFailure(ctx, "reading the classes of stored hashes", err)
+}
+
+// countHashes counts all hashes by class, once a day.
+func (m *module) countHashes(ctx context.Context) {
+	m.logFailure(ctx, "counting stored hashes by class", m.store.UpdateClasses(ctx, m.hasher, false))
 	m.learn.wake()
 }
 
@@ -259,6 +261,7 @@ func (m *module) Migrate(ctx context.Context) error {
 	if err := m.store.Migrate(ctx); err != nil {
 		return setupError(err)
 	}
+	m.readShared(ctx)
 	m.learn.wake()
 	return nil
 }
@@ -287,11 +290,11 @@ func (m *module) Activate(context.Context) error {
 			m.logFailure(ctx, "erasing accounts", m.service.EraseDue(ctx))
 		})
 	}
-	scan := func(ctx context.Context) {
-		m.scanFormats(ctx)
-		every(ctx, scanEvery, func() { m.scanFormats(ctx) })
+	count := func(ctx context.Context) {
+		m.countHashes(ctx)
+		every(ctx, countEvery, func() { m.countHashes(ctx) })
 	}
-	m.active, m.stopWork = true, start(m.worker.Run, prune, erase, scan, m.resealSecrets)
+	m.active, m.stopWork = true, start(m.worker.Run, prune, erase, count, m.resealSecrets)
 	return nil
 }
 
@@ -319,6 +322,14 @@ func (m *module) Health(ctx context.Context) ([]string, error) {
 	if held := m.store.DeletionHeld(); held > 0 {
 		warnings = append(warnings, fmt.Sprintf("clocks disagree: one has jumped, or no plugin has run for an hour; removing and erasing go on in %d minutes, even if the time is still wrong: "+
 			"correct the time of this machine or of the database before that", int(math.Ceil(held.Minutes()))))
+	}
+	if !m.service.HasLoginKey() {
+		reason := "the secret key that encrypts their key is missing"
+		if m.keys.Primary() == "" {
+			reason = "the host has no secret key"
+		}
+		warnings = append(warnings, "logins are counted under a key of this process, because "+reason+
+			": limits of passwords begin again with each start, and each node has its own")
 	}
 	err := m.store.Health(ctx)
 	if refused, ok := errors.AsType[*store.SchemaError](err); ok {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
@@ -54,8 +53,5 @@ func TestModule_IsReadyBeforeForeignFormatsAreMeasured(t *testing.T) {
 	}
 	if err := m.Activate(t.Context()); err != nil {
 		t.Error(err)
-	}
-	if floor := m.hasher.Floor(); floor != 0 && floor != 2*time.Second { // the formats may have been read by now
-		t.Errorf("got a floor of %v, want 0s or 2s: the format is measured later", floor)
 	}
 }

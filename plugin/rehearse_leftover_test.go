@@ -262,7 +262,7 @@ func serveLive(t testing.TB, m *module) {
 	expect("FillFields", m.service.FillFields(ctx, "1"), "")
 	expect("EraseDue", m.service.EraseDue(ctx), "")
 	expect("Prune", m.store.Prune(ctx, m.settings.prune(m.store.Now())), "")
-	expect("ScanFormats", m.store.ScanFormats(ctx, "none", func(string) string { return "" }), "")
+	expect("UpdateClasses", m.store.UpdateClasses(ctx, m.hasher, true), "")
 	handlers := m.service.Jobs()
 	jobs, err := m.store.ClaimJobs(ctx, outbox.Claim{Kinds: []outbox.Kind{accounts.KindEvent, accounts.KindRecovery,
 		accounts.KindVerification}, N: 100, Lease: time.Minute})

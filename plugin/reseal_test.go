@@ -68,7 +68,7 @@ func TestModule_EncryptsSecretsWithTheFirstKeyOnceSettled(t *testing.T) {
 		}
 		return fmt.Sprint(counts)
 	}
-	if got, want := count(), fmt.Sprintf("[{%s 1}]", keyID(t, "a")); got != want {
+	if got, want := count(), fmt.Sprintf("[{%s 0 true} {%s 1 false}]", keyID(t, "b"), keyID(t, "a")); got != want {
 		t.Errorf("before the version is settled: got %s, want %s", got, want)
 	}
 	if err := m.Settle(t.Context()); err != nil {
@@ -76,7 +76,7 @@ func TestModule_EncryptsSecretsWithTheFirstKeyOnceSettled(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	for want := fmt.Sprintf("[{%s 1}]", keyID(t, "b")); count() != want; {
+	for want := fmt.Sprintf("[{%s 1 true}]", keyID(t, "b")); count() != want; {
 		select {
 		case <-ctx.Done():
 			t.Fatalf("got %s, want %s", count(), want)

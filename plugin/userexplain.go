@@ -35,6 +35,7 @@ whether the secret key of a second factor is missing, or which user fields the s
 // login of one user and the id of another one gets the verdicts on both.
 func (c explainCommand) Run(ctx context.Context, w io.Writer) error {
 	return c.use(ctx, nil, func(ctx context.Context, service *accounts.Service, db *store.Store) error {
+		hidden := hiddenLimits(service, "looked at")
 		byName := func() (personal.Explanation, error) {
 			return service.Explain(ctx, personal.ExplainRequest{Login: c.User, Addresses: c.Address})
 		}
@@ -46,19 +47,19 @@ func (c explainCommand) Run(ctx context.Context, w io.Writer) error {
 		switch {
 		case errors.As(err, &two):
 			e, err := byName()
-			if err := c.print(w, e, err, shellWord(c.User)+" --login"); err != nil {
+			if err := c.print(w, e, err, shellWord(c.User)+" --login", hidden); err != nil {
 				return err
 			}
 			e, err = byID(two.ID)
-			return c.print(w, e, err, c.User+" --id")
+			return c.print(w, e, err, c.User+" --id", hidden)
 		case c.ID && err == nil:
 			e, err := byID(found)
-			return c.print(w, e, err, c.User+" --id")
+			return c.print(w, e, err, c.User+" --id", hidden)
 		case errors.Is(err, accounts.ErrNotFound) && (c.ID || c.Login && isID(c.User)): // Explain would take an id
 			return errNoAccount
 		}
 		e, err := byName() // which also finds an account that waits for its e-mail to be confirmed
-		return c.print(w, e, err, shellWord(c.User))
+		return c.print(w, e, err, shellWord(c.User), hidden)
 	})
 }
 
@@ -69,19 +70,22 @@ func isID(text string) bool {
 
 var errNoAccount = errors.New("there is no such account")
 
-// print prints an explanation. The argument who names the user in commands.
-func (c explainCommand) print(w io.Writer, e personal.Explanation, err error, who string) error {
+// print prints an explanation. The argument who names the user in commands, and hidden what was not looked at.
+func (c explainCommand) print(w io.Writer, e personal.Explanation, err error, who, hidden string) error {
 	if err != nil {
 		return flagErrors(err)
 	}
 	if c.JSON {
-		if err := writeJSON(w, explanationJSON(e, who, c.Address)); err != nil {
+		if err := writeJSON(w, explanationJSON(e, who, c.Address, hidden)); err != nil {
 			return err
 		}
 		if e.User == nil {
 			return errNoAccount
 		}
 		return nil
+	}
+	if e.User != nil && hidden != "" {
+		defer fmt.Fprintln(w, hidden)
 	}
 	if e.User != nil {
 		fmt.Fprintf(w, "Account %d (%q), %s\n", e.User.ID, e.User.Login, stateOf(*e.User))
@@ -115,6 +119,9 @@ func (c liftLimitsCommand) Run(ctx context.Context, w io.Writer) error {
 	return c.change(ctx, func(ctx context.Context, service *accounts.Service, a accounts.Account) error {
 		if err := service.LiftLimits(ctx, personal.LiftLimitsRequest{UserID: a.ID, Addresses: c.Address}); err != nil {
 			return err
+		}
+		if hidden := hiddenLimits(service, "lifted"); hidden != "" {
+			return done(w, "The other limits of account %d (%q) are lifted. "+hidden+" Limits of an address, which all its users share, are not lifted.", a)
 		}
 		return done(w, "No limit of account %d (%q) holds any more. Limits of an address, which all its users share, are not lifted.", a)
 	})

@@ -40,6 +40,7 @@ func userJSON(u personal.User) listedUser {
 type explained struct {
 	User     *personal.User     `json:"user,omitempty"`
 	Verdicts []explainedVerdict `json:"verdicts"`
+	Hidden   string             `json:"hidden,omitempty"` // the limits that were not looked at
 }
 
 type explainedVerdict struct {
@@ -50,8 +51,8 @@ type explainedVerdict struct {
 
 // explanationJSON returns an explanation that was asked for with some addresses. The argument
 // who names the user in commands.
-func explanationJSON(e personal.Explanation, who string, addresses []netip.Addr) explained {
-	out := explained{User: e.User}
+func explanationJSON(e personal.Explanation, who string, addresses []netip.Addr, hidden string) explained {
+	out := explained{User: e.User, Hidden: hidden}
 	for _, v := range e.Verdicts {
 		out.Verdicts = append(out.Verdicts, explainedVerdict{v, texts.Sentences(e.User, v), helps(v.Action, who, addresses)})
 	}

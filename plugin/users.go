@@ -8,9 +8,11 @@ import (
 	"os/user"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/secretkeys"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -36,12 +38,13 @@ type userCommand struct {
 // serviceFlags open the domain on a database.
 type serviceFlags struct {
 	databaseFlag
-	Settings settingsFile `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file (default: the defaults). Give it if it changes limits, or whether users get mails about changes."`
+	SecretKey string       `type:"path" placeholder:"FILE" help:"The host's file of secret keys, such as DATA/secret.key. Give it if the command is about limits, which count typed logins under a key."`
+	Settings  settingsFile `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file (default: the defaults). Give it if it changes limits, or whether users get mails about changes."`
 }
 
 // use opens the database and calls f with the domain, for the administrator who runs the
 // command. The plugin that runs, or the next one, sends the mails and events that f stores.
-// f must not need passwords, secret keys or, without a host, user fields: the domain has none here.
+// f must not need passwords or, without a host, user fields: the domain has none here.
 func (c serviceFlags) use(ctx context.Context, host personal.Host, f func(context.Context, *accounts.Service, *store.Store) error) error {
 	settings, _, err := readSettings(c.Settings)
 	if err != nil {
@@ -52,8 +55,41 @@ func (c serviceFlags) use(ctx context.Context, host personal.Host, f func(contex
 		return err
 	}
 	defer db.Close()
-	service := accounts.New(settings.accounts(), db, nil, host, slog.New(slog.DiscardHandler), func() {})
+	rules := settings.accounts()
+	if rules.Keys, err = readKeyring(c.SecretKey); err != nil {
+		return err
+	}
+	service := accounts.New(rules, db, nil, host, slog.New(slog.DiscardHandler), func() {})
+	if c.SecretKey != "" {
+		if err := service.ReadLoginKey(ctx); err != nil {
+			return err
+		}
+	}
 	return f(personal.WithCall(ctx, personal.Call{Administrator: operatorName()}), service, db)
+}
+
+// readKeyring returns the keys of a file; nil without a name.
+func readKeyring(file string) (*seal.Keyring, error) {
+	if file == "" {
+		return nil, nil
+	}
+	keys, err := secretkeys.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--secret-key: %w", err)
+	}
+	keyring, err := seal.New(keys)
+	if err != nil {
+		return nil, fmt.Errorf("--secret-key: %w", err)
+	}
+	return keyring, nil
+}
+
+// hiddenLimits says which limits a command does not see; "" if it sees all.
+func hiddenLimits(service *accounts.Service, verb string) string {
+	if service.HasLoginKey() {
+		return ""
+	}
+	return "The limits guess and guess_account are not " + verb + ": they count typed logins under a key, which --secret-key opens, or which each process has for itself."
 }
 
 // fieldsFlag names the user fields of the site.

@@ -206,7 +206,7 @@ func TestUser_CommandsChangeOneAccount(t *testing.T) {
 			{"enable 1", "is enabled already"},
 			{"recover anna", `Account 1 ("anna") gets a recovery mail, unless`},
 			{"sign-out anna", "has no sessions. Nothing was changed."},
-			{"lift-limits anna --address 192.0.2.1,2001:db8::1", `No limit of account 1 ("anna") holds any more.`},
+			{"lift-limits anna --address 192.0.2.1,2001:db8::1", `The limits guess and guess_account are not lifted`},
 			{"show anna", "anna@example.com"},
 			{"list --search nna", "anna@example.com"},
 			{"list --limit 1", "2   bob"},

@@ -163,8 +163,8 @@ type readiness struct {
 
 const untrustedProxyWarning = "a request probably came through a proxy that is not trusted, so that visitors share its address: see the log, and set --trusted-proxy"
 
-// readyz reports whether the plugin serves. The reason why it does not is shown to
-// administrators only.
+// readyz reports whether the plugin serves, and what its health check warns of. The reason why it does not
+// serve is shown to administrators only.
 func readyz(plugin pluginState, untrustedProxy func() bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := plugin.Ready(r.Context())
@@ -174,9 +174,11 @@ func readyz(plugin pluginState, untrustedProxy func() bool) http.HandlerFunc {
 			code = http.StatusServiceUnavailable
 		}
 		response := readiness{Ready: err == nil, State: s.State, Version: s.Version, Generation: s.Generation, PID: s.PID}
+		warnings := s.Warnings
 		if untrustedProxy() {
-			response.Warning = untrustedProxyWarning
+			warnings = append([]string{untrustedProxyWarning}, warnings...)
 		}
+		response.Warning = strings.Join(warnings, "; ")
 		w.Header().Set("Cache-Control", "no-store")
 		writeJSON(w, code, response)
 	}

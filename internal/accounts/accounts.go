@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -56,7 +57,7 @@ type Settings struct {
 	TwoFactor            bool          // whether users can switch a second factor on; accounts that have one need its code in any case
 	TwoFactorIssuer      string        // the name of the site in authenticator apps
 	Passkeys             passkey.Site  // the relying party; without an ID there are no passkeys
-	Keys                 *seal.Keyring // encrypts the secrets of second factors; nil: no key
+	Keys                 *seal.Keyring // encrypts the secrets of second factors, and the login key; nil: no key
 
 	Throttle Throttle
 
@@ -86,6 +87,7 @@ type Store interface {
 	PasswordStore
 	MailStore
 	MailLimitStore
+	LoginKeyStore
 	RecoveryStore
 	EmailStore
 	DeletionStore
@@ -188,7 +190,7 @@ type Email struct{ Address, Key string }
 type Hasher interface {
 	Hash(ctx context.Context, from password.Source, prepared string) (string, error)
 	Verify(ctx context.Context, from password.Source, encoded, entered string) (password.Result, error)
-	VerifyDummy(ctx context.Context, from password.Source, entered string) error
+	VerifyDummy(ctx context.Context, from password.Source, digest uint32, entered string) error
 }
 
 // Service is the domain. Use [New] to make one; the zero value does not work.
@@ -200,7 +202,7 @@ type Service struct {
 	host     personal.Host
 	schema   schemaCache
 	log      *slog.Logger
-	logKey   [32]byte // key of digests in the log
+	logKey   [32]byte // key of digests in the log, which ends with the process
 	wake     func()   // wakes the outbox worker after a job was stored
 
 	rejected   func(limit string)       // see CountRejections
@@ -208,6 +210,10 @@ type Service struct {
 
 	mailKey digestKey
 	sealKey digestKey // see attemptKey
+	drawKey digestKey // see verifyPassword
+
+	loginKey   atomic.Pointer[[]byte] // see ReadLoginKey; nil: logKey counts typed logins
+	requestKey digestKey              // see sealRequest
 
 	rehearsalTime time.Duration // of RehearseFields; a test shortens it
 

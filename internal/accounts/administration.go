@@ -14,6 +14,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
@@ -315,29 +316,35 @@ func (s *Service) mustExist(ctx context.Context, id int64) error {
 
 // DeleteUser implements [personal.Administration].
 func (s *Service) DeleteUser(ctx context.Context, id int64) error {
-	err := s.store.DeleteAccount(ctx, id, s.remains, s.erased(ctx, personal.ActorAdministrator, id)...)
+	keys, err := s.requestKeys(ctx)
+	if err != nil {
+		return err
+	}
+	err = s.store.DeleteAccount(ctx, id, s.remains(keys), s.erased(ctx, personal.ActorAdministrator, id)...)
 	return s.committed(personal.CodeNotFound, "deleting an account", err)
 }
 
-// remains returns the payload that is left of a waiting job when the account is
+// remains returns a function that returns the payload that is left of a waiting job when the account is
 // deleted, nil for none. Of an event it is what happened, which the host has not
-// received yet; mails are dropped. A request for a mail to another account is left as it is.
-func (s *Service) remains(a Account, j outbox.Job) []byte {
-	switch j.Kind {
-	case KindEvent:
-		var e personal.Event
-		if json.Unmarshal(j.Payload, &e) != nil {
-			return nil
+// received yet; mails are dropped. A request for a mail to another account, or one that the keys do not
+// open, is left as it is.
+func (s *Service) remains(keys *seal.Keyring) func(Account, outbox.Job) []byte {
+	return func(a Account, j outbox.Job) []byte {
+		switch j.Kind {
+		case KindEvent:
+			var e personal.Event
+			if json.Unmarshal(j.Payload, &e) != nil {
+				return nil
+			}
+			e.Address, e.RequestID = "", ""
+			return newJob(KindEvent, e).Payload
+		case KindRecovery, KindResend:
+			if r, err := readRequest(keys, j.Payload); err != nil || !s.names(r, a) {
+				return j.Payload
+			}
 		}
-		e.Address, e.RequestID = "", ""
-		return newJob(KindEvent, e).Payload
-	case KindRecovery, KindResend:
-		var r recoveryJob
-		if json.Unmarshal(j.Payload, &r) != nil || !s.names(r, a) {
-			return j.Payload
-		}
+		return nil
 	}
-	return nil
 }
 
 // names reports whether a waiting request holds the account's login or e-mail, or the

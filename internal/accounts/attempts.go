@@ -1,10 +1,10 @@
 package accounts
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
+	"hash"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -64,7 +64,7 @@ func (s *Service) guess(ctx context.Context, q AccountQuery, typed string, verif
 	if !s.settings.Throttle.Enabled {
 		return attempt{}, nil
 	}
-	target := cmp.Or(q.LoginKey, q.EmailKey, typed)
+	target := s.typed(typed)
 	address, err := s.callersAddress(ctx, q)
 	if err != nil {
 		return attempt{}, err
@@ -73,7 +73,7 @@ func (s *Service) guess(ctx context.Context, q AccountQuery, typed string, verif
 	if address.Known() || target == "" {
 		// Not limited (a zero limit allows everything), but with a key and a query all the
 		// same: the response time must not reveal whose known address this is.
-		charges = append(charges, s.limit(throttle.Limit{}, "guess at a known address", source(ctx), target)...)
+		charges = append(charges, s.limitTyped(throttle.Limit{}, "guess at a known address", source(ctx), target)...)
 	} else {
 		charges = append(charges, s.guessOf(target)...)
 	}
@@ -86,13 +86,13 @@ func (s *Service) guess(ctx context.Context, q AccountQuery, typed string, verif
 
 // guessAt charges a password for a login or e-mail at the caller's address.
 func (s *Service) guessAt(ctx context.Context, target string) []throttle.Charge {
-	return s.limit(s.settings.Throttle.Guess, "guess", source(ctx), target)
+	return s.limitTyped(s.settings.Throttle.Guess, "guess", source(ctx), target)
 }
 
 // guessOf charges a password for a login or e-mail, entered at an address that is not a
 // known one of the account.
 func (s *Service) guessOf(target string) []throttle.Charge {
-	return s.limit(s.settings.Throttle.GuessAccount, "guess of", target)
+	return s.limitTyped(s.settings.Throttle.GuessAccount, "guess of", target)
 }
 
 // guessAddress charges a password, or a hash of no session, to the caller's address.
@@ -121,6 +121,14 @@ func (s *Service) limit(l throttle.Limit, key ...string) []throttle.Charge {
 		return nil
 	}
 	return []throttle.Charge{{Key: chargeKey(key...), Limit: l}}
+}
+
+// limitTyped is limit for a key that contains a typed login.
+func (s *Service) limitTyped(l throttle.Limit, key ...string) []throttle.Charge {
+	if !s.settings.Throttle.Enabled {
+		return nil
+	}
+	return []throttle.Charge{{Key: s.typedKey(key...), Limit: l}}
 }
 
 // perAddress charges an attempt to the caller's address. An unknown address is not
@@ -319,10 +327,10 @@ func fromNAT64(address netip.Addr) netip.Addr {
 	return netip.AddrFrom4([4]byte(bytes[12:]))
 }
 
-// chargeKey is a digest of what an attempt is counted against: nothing that a user
-// typed is stored.
-func chargeKey(parts ...string) [32]byte {
-	h := sha256.New()
+// chargeKey is a digest of what an attempt is counted against.
+func chargeKey(parts ...string) [32]byte { return digestOf(sha256.New(), parts) }
+
+func digestOf(h hash.Hash, parts []string) [32]byte {
 	for _, part := range parts {
 		h.Write([]byte(strconv.Itoa(len(part))))
 		h.Write([]byte{':'})

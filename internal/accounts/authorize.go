@@ -183,12 +183,11 @@ func (s *Service) checkLogin(ctx context.Context, login, entered string) (accoun
 	if err != nil {
 		return account, "", err
 	}
-	var result password.Result
+	hash := password.Unusable
 	if found {
-		result, err = s.hasher.Verify(ctx, hashSource(ctx), account.PasswordHash, entered)
-	} else {
-		err = s.hasher.VerifyDummy(ctx, hashSource(ctx), entered)
+		hash = account.PasswordHash
 	}
+	result, err := s.verifyPassword(ctx, hash, s.typed(login), entered)
 	switch {
 	case err != nil:
 		return account, "", fail("verifying a password", err)

@@ -149,7 +149,11 @@ func (s *Service) EraseDue(ctx context.Context) error {
 // EraseIfDue erases one account if its time has come, and reports whether it did. It does
 // nothing to one that another node erases, or that was undone, enabled or verified meanwhile.
 func (s *Service) EraseIfDue(ctx context.Context, id int64) (erased bool, err error) {
-	err = s.store.EraseAccount(ctx, id, s.erasable, s.remains, s.erased(ctx, personal.ActorSystem, id)...)
+	keys, err := s.requestKeys(ctx)
+	if err != nil {
+		return false, err
+	}
+	err = s.store.EraseAccount(ctx, id, s.erasable, s.remains(keys), s.erased(ctx, personal.ActorSystem, id)...)
 	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrStale) {
 		return false, nil
 	}

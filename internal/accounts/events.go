@@ -1,7 +1,6 @@
 package accounts
 
 import (
-	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -72,8 +71,7 @@ var (
 // and a digest of the login with a key that lasts as long as the process: people
 // type passwords into the login field.
 func (s *Service) failed(ctx context.Context, login string, accountID int64) {
-	q := s.loginQuery(login)
-	target := cmp.Or(q.LoginKey, q.EmailKey, login)
+	target := s.typed(login)
 	digest := hmac.New(sha256.New, s.logKey[:])
 	digest.Write([]byte(target))
 	s.log.InfoContext(ctx, "authentication failed", address(ctx), slog.String("identifier", hex.EncodeToString(digest.Sum(nil)[:8])))
@@ -97,7 +95,7 @@ func address(ctx context.Context) slog.Attr {
 // up. A failure is only logged.
 func (s *Service) report(ctx context.Context, t personal.EventType, accountID int64, target string) (sent bool) {
 	err := s.store.Charge(context.WithoutCancel(ctx), []throttle.Charge{
-		{Key: chargeKey("note", string(t), source(ctx), target), Limit: reportsEach},
+		{Key: s.typedKey("note", string(t), source(ctx), target), Limit: reportsEach},
 		{Key: chargeKey(s.shared("note", string(t))...), Limit: reportsAll},
 	}, s.store.Now(), s.event(ctx, personal.ActorUser, t, accountID))
 	var limited *WaitError

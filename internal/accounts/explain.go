@@ -3,7 +3,6 @@ package accounts
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/netip"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -284,12 +284,16 @@ func (s *Service) waitingMails(ctx context.Context, a Account) (verdicts []perso
 	if err != nil {
 		return nil, fail("reading waiting mails", err)
 	}
+	keys, err := s.requestKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, kind := range []outbox.Kind{KindRecovery, KindResend} {
 		requests, err := s.store.WaitingRequests(ctx, kind, maxRequestsLooked)
 		if err != nil {
 			return nil, fail("reading waiting requests", err)
 		}
-		jobs = append(jobs, slices.DeleteFunc(requests, func(j outbox.Job) bool { return !s.requestMeans(j, a) })...)
+		jobs = append(jobs, slices.DeleteFunc(requests, func(j outbox.Job) bool { return !s.requestMeans(keys, j, a) })...)
 	}
 	for _, j := range jobs {
 		kind := mailKind(j)
@@ -314,9 +318,9 @@ func (s *Service) waitingMails(ctx context.Context, a Account) (verdicts []perso
 }
 
 // requestMeans reports whether a waiting request for a mail finds the account.
-func (s *Service) requestMeans(j outbox.Job, a Account) bool {
-	var r recoveryJob
-	if json.Unmarshal(j.Payload, &r) != nil {
+func (s *Service) requestMeans(keys *seal.Keyring, j outbox.Job, a Account) bool {
+	r, err := readRequest(keys, j.Payload)
+	if err != nil {
 		return false
 	}
 	email, _ := ParseEmail(r.Email)

@@ -66,14 +66,14 @@ func jobOf(ctx context.Context, accountID int64, k outbox.Kind, payload any) New
 func (s *Service) Jobs() map[outbox.Kind]outbox.Handler {
 	return map[outbox.Kind]outbox.Handler{
 		KindEvent:       handler(s.publish),
-		KindRecovery:    handler(s.lookedUp(s.sendRecovery)),
+		KindRecovery:    s.lookedUp(s.sendRecovery),
 		KindEmailChange: handler(s.sendEmailToken),
 		KindNotice:      handler(s.sendNotice),
 		KindDeletion:    handler(s.sendDeletion),
 		KindErasure:     handler(s.eraseInHost),
 
 		KindVerification: handler(s.sendVerification),
-		KindResend:       handler(s.lookedUp(s.resendVerification)),
+		KindResend:       s.lookedUp(s.resendVerification),
 		KindInvitation:   handler(s.sendInvitation),
 	}
 }

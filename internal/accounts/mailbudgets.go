@@ -390,6 +390,13 @@ func (s *Service) mailKeyOf(ctx context.Context, candidate []byte) ([]byte, erro
 	return s.mailKey.get(ctx, s.store, strings.Join(s.shared("mail digests"), " "), candidate)
 }
 
+// siteKey returns the key of a name, which the first call of the site makes.
+func (s *Service) siteKey(ctx context.Context, k *digestKey, name string) ([]byte, error) {
+	candidate := make([]byte, sha256.Size)
+	_, _ = rand.Read(candidate) // it never fails
+	return k.get(ctx, s.store, strings.Join(s.shared(name), " "), candidate)
+}
+
 // digestKey is a key that all nodes read from the database once.
 type digestKey struct{ value atomic.Pointer[[]byte] }
 

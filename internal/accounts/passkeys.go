@@ -229,9 +229,7 @@ func (s *Service) beginSignIn(ctx context.Context) (begun personal.PasskeyAttemp
 
 // attemptKey returns the key that seals attempts, which all processes of the site share.
 func (s *Service) attemptKey(ctx context.Context) ([]byte, error) {
-	candidate := make([]byte, sha256.Size)
-	_, _ = rand.Read(candidate) // it never fails
-	key, err := s.sealKey.get(ctx, s.store, strings.Join(s.shared("passkey attempts"), " "), candidate)
+	key, err := s.siteKey(ctx, &s.sealKey, "passkey attempts")
 	return key, fail("reading the key of attempts", err)
 }
 

@@ -125,7 +125,7 @@ func (s *Service) confirmIdentity(ctx context.Context, who caller, invalid *pers
 		invalid.Add(e.parameter, personal.FieldErrorRequired)
 		return false, nil
 	}
-	result, err := s.hasher.Verify(ctx, hashSource(ctx), who.account.PasswordHash, e.password)
+	result, err := s.verifyPassword(ctx, who.account.PasswordHash, who.account.LoginKey, e.password)
 	if err != nil {
 		return false, fail("verifying a password", err)
 	}

@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"unicode/utf8"
@@ -25,8 +26,9 @@ type RecoveryStore interface {
 // recoveryJob is a request for a mail to an account that has not been looked up yet: a
 // recovery, or another verification mail.
 type recoveryJob struct {
-	Login string `json:"login,omitempty"`
-	Email string `json:"email,omitempty"`
+	typedRequest `json:"-"`
+	Key          string `json:"key"` // that encrypts what was typed, see sealRequest
+	Typed        []byte `json:"typed"`
 	mailRequest
 }
 
@@ -49,7 +51,10 @@ func (s *Service) requestMail(ctx context.Context, kind outbox.Kind, login, emai
 		if personal.CallFrom(ctx).Administrator != "" { // an administrator asks for the user
 			by = personal.ActorAdministrator
 		}
-		err = s.store.Enqueue(ctx, jobOf(ctx, 0, kind, recoveryJob{Login: login, Email: email, mailRequest: newMailRequest(ctx, by)}))
+		job := recoveryJob{mailRequest: newMailRequest(ctx, by)}
+		if job.Key, job.Typed, err = s.sealRequest(ctx, typedRequest{Login: login, Email: email}); err == nil {
+			err = s.store.Enqueue(ctx, jobOf(ctx, 0, kind, job))
+		}
 	}
 	if err != nil {
 		s.refund(ctx, s.waitingRecovery())
@@ -78,8 +83,16 @@ func requestErrors(login, email string, malformed personal.FieldErrors) personal
 
 // lookedUp returns a function that runs a request, which then no longer counts as
 // waiting. If it fails it is retried, and still counts.
-func (s *Service) lookedUp(send func(context.Context, recoveryJob) error) func(context.Context, int64, recoveryJob) error {
-	return func(ctx context.Context, _ int64, r recoveryJob) error {
+func (s *Service) lookedUp(send func(context.Context, recoveryJob) error) outbox.Handler {
+	return func(ctx context.Context, j outbox.Job) error {
+		keys, err := s.requestKeys(ctx)
+		if err != nil {
+			return err
+		}
+		r, err := readRequest(keys, j.Payload)
+		if err != nil {
+			return fmt.Errorf("reading a job of kind %s: %w", j.Kind, err)
+		}
 		if err := send(r.withCall(ctx), r); err != nil {
 			return err
 		}

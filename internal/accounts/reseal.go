@@ -11,7 +11,7 @@ import (
 // resealPage is the number of secrets that ResealSecrets reads at once.
 const resealPage = 500
 
-// ResealSecrets encrypts the secrets of second factors that another key encrypts with the
+// ResealSecrets encrypts the login key, and the secrets of second factors, that another key encrypts with the
 // first key, so that the other key is no longer needed. It leaves and logs secrets whose
 // key is missing, once per key, and those that are damaged. Without a first key it does
 // nothing. It writes one secret at a time and only over the one that it has read: it may
@@ -24,6 +24,9 @@ func (s *Service) ResealSecrets(ctx context.Context) error {
 	}
 	s.resealing.Lock()
 	defer s.resealing.Unlock()
+	if err := s.resealLoginKey(ctx, keys); err != nil {
+		return err
+	}
 	counts, err := s.store.CountSecrets(ctx)
 	if err != nil {
 		return err
@@ -41,7 +44,7 @@ func (s *Service) ResealSecrets(ctx context.Context) error {
 			}
 			s.missingKeys[c.Key] = true
 			s.log.ErrorContext(ctx, "the secret key of second factors is missing: their users can sign in with recovery codes only",
-				slog.String("key", c.Key), slog.Int64("accounts", c.Accounts))
+				slog.String("key", c.Key), slog.Int64("accounts", c.Accounts), slog.Bool("logins", c.LoginKey))
 		}
 	}
 	return nil

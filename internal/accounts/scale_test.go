@@ -239,9 +239,9 @@ func periodicWork(t *testing.T) map[string]work {
 			})
 		},
 		"count jobs for metrics": func(ctx context.Context, db *store.Store) error { _, err := db.JobBacklog(ctx); return err },
-		"formats of hashes":      func(ctx context.Context, db *store.Store) error { _, err := db.Formats(ctx); return err },
-		"scan of hashes": func(ctx context.Context, db *store.Store) error {
-			return db.ScanFormats(ctx, cheap.Format(), password.Format)
+		"classes of hashes":      func(ctx context.Context, db *store.Store) error { _, err := db.Classes(ctx); return err },
+		"count of hashes": func(ctx context.Context, db *store.Store) error {
+			return db.UpdateClasses(ctx, hasher, false)
 		},
 		"fill in user fields": func(ctx context.Context, db *store.Store) error {
 			run, err := db.LastFill(ctx)

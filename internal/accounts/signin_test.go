@@ -95,9 +95,9 @@ func (h *hasher) Verify(ctx context.Context, from password.Source, encoded, ente
 	return result, err
 }
 
-func (h *hasher) VerifyDummy(ctx context.Context, from password.Source, entered string) error {
+func (h *hasher) VerifyDummy(ctx context.Context, from password.Source, digest uint32, entered string) error {
 	h.dummies++
-	return h.Hasher.VerifyDummy(ctx, from, entered)
+	return h.Hasher.VerifyDummy(ctx, from, digest, entered)
 }
 
 // spied is a fixture whose service uses spies as store and hasher.
@@ -406,5 +406,65 @@ func TestRegister_ReservedLoginIsTakenInAnyCase(t *testing.T) {
 	f.register(t, "admins")
 	if _, err := f.signIn("root", goodPassword); err != nil {
 		t.Errorf("signing in with a login that was reserved later: %v", err)
+	}
+}
+
+// What finds no hash does the same work as what finds one, in every operation that verifies a password.
+func TestSignIn_WithoutAHashDoesTheWorkOfAClass(t *testing.T) {
+	f := newFixture(t, testdb.SQLite(t))
+	h := mustHasher(t, cheap)
+	f.service = f.serve(f.store, h)
+	in, none := f.register(t, "ada"), f.register(t, "none")
+	f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET password_hash = '!' WHERE id = %d", none.Credentials.UserID))
+	var work []string
+	h.ObserveWork(func(class string, length int) { work = append(work, fmt.Sprint(length, " ", class)) })
+	done := func(f func() error) string {
+		t.Helper()
+		work = nil
+		if err := f(); err == nil {
+			t.Error("got a success")
+		}
+		return fmt.Sprint(work)
+	}
+	change := func(c personal.Credentials, entered string) func() error {
+		return func() error {
+			_, err := f.service.ChangePassword(t.Context(), personal.ChangePasswordRequest{
+				Credentials: c, OldPassword: entered, Password: otherPassword, ConfirmPassword: otherPassword})
+			return err
+		}
+	}
+	signIn := func(login, entered string) func() error {
+		return func() error { _, err := f.signIn(login, entered); return err }
+	}
+	for _, hash := range []string{
+		"", // that of new ones
+		"$2y$04$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy",
+		"$waits$$digest$md5(p)$$3cb4e732631f47e6eb961f34554b7cde",
+		"$argon2id$v=19$m=16,t=1,p=1$c2FsdHNhbHRzYWx0c2FsdA$MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY",
+	} {
+		if hash != "" {
+			class, _ := h.Class(hash)
+			h.SetClasses([]password.Interval{{Class: class, Width: password.Space, Laid: password.Space}})
+			f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET password_hash = '%s' WHERE id = %d", hash, in.Credentials.UserID))
+		}
+		for _, entered := range []string{"wrong", "cafe\u0301", "a\ttab"} {
+			want := done(signIn("ada", entered))
+			if want == "[]" {
+				t.Errorf("%q: got no work", hash)
+			}
+			for name, call := range map[string]func() error{
+				"an unknown login":                         signIn("eve", entered),
+				"an unknown e-mail":                        signIn("eve@example.com", entered),
+				"what is no login":                         signIn("a b", entered),
+				"an account without a password":            signIn("none", entered),
+				"its e-mail":                               signIn("none@example.com", entered),
+				"a change of a password":                   change(in.Credentials, entered),
+				"a change of the password that is missing": change(none.Credentials, entered),
+			} {
+				if got := done(call); got != want {
+					t.Errorf("%.10q, entered %q, %s: got the work %s, known %s", hash, entered, name, got, want)
+				}
+			}
+		}
 	}
 }

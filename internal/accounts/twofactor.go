@@ -47,8 +47,8 @@ type TwoFactorStore interface {
 	RemoveTwoFactor(ctx context.Context, accountID int64, keepOtherWays bool,
 		jobs func(before Account, removed, left OtherWays) []NewJob) error
 
-	// CountSecrets returns how many secrets of second factors each key encrypts, in the
-	// order of key ids.
+	// CountSecrets returns how many secrets of second factors, and whether the login key, each
+	// key encrypts, in the order of key ids.
 	CountSecrets(ctx context.Context) ([]SecretCount, error)
 	// SecretsOfKey returns up to n secrets of second factors that the key encrypts, of
 	// accounts with an id above after, in the order of these.
@@ -73,10 +73,11 @@ type AccountSecret struct {
 	Secret    Sealed
 }
 
-// SecretCount is how many accounts have a second factor whose secret a key encrypts.
+// SecretCount is what a key encrypts.
 type SecretCount struct {
 	Key      string
-	Accounts int64
+	Accounts int64 // with a second factor whose secret it is
+	LoginKey bool
 }
 
 // PendingFactorLifetime is how long a secret waits to be confirmed (HTTP contract, section

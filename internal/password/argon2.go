@@ -6,15 +6,13 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 
 	"golang.org/x/crypto/argon2"
 )
 
 // Params are the costs of Argon2id (RFC 9106). A hash with other costs is due for
-// replacement: lower costs are weaker, and higher ones make every failed verification
-// take as long as theirs, see [Hasher.Measure].
+// replacement.
 type Params struct {
 	MemoryKiB uint32 // memory of one hashing, in KiB
 	Time      uint32 // passes over the memory
@@ -50,40 +48,8 @@ func (p Params) Validate() error {
 	return nil
 }
 
-// Format returns the format of hashes that are made with the costs, see [Format].
+// Format returns how the hashes begin that are made with the costs.
 func (p Params) Format() string { return argon2Hash{function: argon2id, params: p}.format() }
-
-// upTo returns the costs of a hashing that, after one with p, makes both together
-// take as long as one with the current costs; zero if p takes that long itself.
-func (p Params) upTo(current Params) Params {
-	short := current.duration() - p.duration()
-	if short <= 0 {
-		return Params{}
-	}
-	return current.withMemory(short * float64(current.lanes()) / float64(current.Time))
-}
-
-// part returns the costs of a hashing that takes a fraction, at most 1, of the time
-// of one with p; zero if the fraction is not positive.
-func (p Params) part(fraction float64) Params {
-	if fraction <= 0 {
-		return Params{}
-	}
-	return p.withMemory(fraction * float64(p.MemoryKiB))
-}
-
-func (p Params) withMemory(kib float64) Params {
-	p.MemoryKiB = max(uint32(kib), 8*uint32(p.Threads))
-	return p
-}
-
-// duration returns how long a hashing takes, in passes over a KiB: in Argon2 every
-// pass over every block costs the same, and lanes are computed in parallel.
-func (p Params) duration() float64 {
-	return float64(p.MemoryKiB) * float64(p.Time) / float64(p.lanes())
-}
-
-func (p Params) lanes() int { return min(int(p.Threads), runtime.GOMAXPROCS(0)) }
 
 // The sizes of new hashes, and the limits of stored ones.
 const (
@@ -137,7 +103,7 @@ func (h argon2Hash) String() string {
 }
 
 func (h argon2Hash) stored() stored {
-	s := stored{format: h.format(), matches: h.matches, argon2: &h.params}
+	s := stored{class: masked(h.String(), len(h.format())), matches: h.matches}
 	if h.function == argon2id {
 		s.made = &h
 	}

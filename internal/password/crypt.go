@@ -1,7 +1,6 @@
 package password
 
 import (
-	"crypto/md5"
 	"crypto/sha256"
 	"crypto/sha512"
 	"fmt"
@@ -37,12 +36,6 @@ func (s stored) upToCryptBytes() stored {
 		part, all := cryptBytes(password)
 		return want(part) && all
 	}
-	if blocks := s.blocks; blocks != nil {
-		s.blocks = func(password string) int {
-			part, _ := cryptBytes(password)
-			return blocks(part)
-		}
-	}
 	return s
 }
 
@@ -60,17 +53,15 @@ func parseDrupal(encoded string) (stored, error) {
 		return stored{}, err
 	}
 	of := len(encoded) - len(plain)
-	s := summed(encoded[:of+4], encoded, of+phpassHead, 1<<cost, func(password string) string {
+	s := summed(encoded, of+4, of+phpassHead, 1<<cost, func(password string) string {
 		return phpass(sha512.New(), cost, plain[4:phpassHead], password)[:drupalLength-phpassHead]
 	})
-	s.blocks = func(password string) int { return (sha512.Size+len(password)+16)/sha512.BlockSize + 1 }
 	if of == 0 {
 		return s.upToCryptBytes(), nil
 	}
 	sum, want := s.sum, encoded[of+phpassHead:]
 	s.sum = func(password string) string { return sum(digests["md5"].hex(password)) }
 	s.matches = func(password string) bool { return equal(s.sum(password), want) }
-	s.blocks = nil
 	return s, nil
 }
 
@@ -90,12 +81,9 @@ func parseMD5Crypt(encoded string) (stored, error) {
 		return stored{}, fmt.Errorf("%w: not an MD5 crypt", ErrBadHash)
 	}
 	const rounds = 1000
-	s := summed("$1$", encoded, len(encoded)-len(parts[2]), rounds, func(password string) string {
+	s := summed(encoded, len("$1$"), len(encoded)-len(parts[2]), rounds, func(password string) string {
 		return string(crypt.KeyMD5Crypt([]byte(password), []byte(parts[1])))
 	})
-	s.blocks = func(password string) int {
-		return (md5.Size+len(password)*13/7+len(parts[1])*2/3+9)/md5.BlockSize + 1
-	}
 	return s.upToCryptBytes(), nil
 }
 
@@ -113,22 +101,17 @@ func parseSHACrypt(encoded string) (stored, error) {
 	if rounds < minSHACryptRounds || rounds > maxSHACryptRounds {
 		return stored{}, fmt.Errorf("%w: rounds are not in %d … %d", ErrBadHash, minSHACryptRounds, maxSHACryptRounds)
 	}
-	newHash, size, block, length := sha256.New, sha256.Size, sha256.BlockSize, 43
+	newHash, length := sha256.New, 43
 	if parts[1] == "6" {
-		newHash, size, block, length = sha512.New, sha512.Size, sha512.BlockSize, 86
+		newHash, length = sha512.New, 86
 	}
 	if parts[4] != "" && len(parts[4]) != length {
 		return stored{}, fmt.Errorf("%w: the sum is too short or too long", ErrBadHash)
 	}
 	salt := parts[3]
-	class := costClass(rounds, minWork-1, maxSHACryptRounds)
-	s := summed(fmt.Sprintf("$%s$rounds=%d$", parts[1], class), encoded, len(encoded)-len(parts[4]), rounds, func(password string) string {
+	settings := len(encoded) - len(parts[4])
+	s := summed(encoded, strings.LastIndex(encoded[:settings-1], "$")+1, settings, rounds, func(password string) string {
 		return string(crypt.KeySHACrypt(newHash, []byte(password), []byte(salt), rounds))
 	})
-	s.share = float64(rounds) / float64(class)
-	s.blocks = func(password string) int { // of each round, and of the password as often as it has bytes
-		n := len(password)
-		return rounds*((size+n*13/7+len(salt)*2/3+block/8+1)/block+1) + n*n/block
-	}
 	return s.upToCryptBytes(), nil
 }

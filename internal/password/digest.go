@@ -166,9 +166,10 @@ func parseDigest(encoded string) (stored, error) {
 	case f.salts && len(salt) == 0:
 		return stored{}, fmt.Errorf("%w: the salt of the form %s is missing", ErrBadHash, parts[1])
 	}
-	s := summed(digestPrefix, encoded, len(encoded)-len(parts[3]), digestWork, func(password string) string {
+	s := summed(encoded, 0, len(encoded)-len(parts[3]), digestWork, func(password string) string {
 		return f.sum(password, string(salt))
 	})
+	s.class = newDigest(md5Form, "", "") // form and salt matter little beside an Argon2
 	if s.name = parts[1]; s.name == md5Form {
 		s.name = "MD5"
 	}

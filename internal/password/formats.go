@@ -1,9 +1,7 @@
 package password
 
 import (
-	"cmp"
 	"fmt"
-	"math/bits"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,16 +9,10 @@ import (
 
 // stored is a parsed hash of any format.
 type stored struct {
-	format  string                     // see [Format]
+	class   string                     // see [Hasher.Class]
 	name    string                     // see [Name]
 	matches func(password string) bool // does the whole work for every password
-	argon2  *Params                    // the costs, if a comparison is one Argon2 or little more; nil for other formats
 	made    *argon2Hash                // the hash, if it has the format of new ones; nil for other formats
-	within  bool                       // an Argon2id of a hash with work that argon2 does not count
-	// blocks returns the work of a comparison in any unit; nil if it is the same for
-	// every password.
-	blocks func(password string) int
-	share  float64 // of the work of its format, which may stand for more rounds, see costClass; 0 stands for 1
 
 	// work is that of a comparison with a short password, in SHA-256 of one block. A hash
 	// with less than minWork is wrapped, see [Hasher.Wrap]. 0 stands for enough.
@@ -34,11 +26,22 @@ type stored struct {
 // minWork is the work of a hash that is stored as it is.
 const minWork = 10_000
 
-// summed returns a hash whose text is its settings and then its sum.
-func summed(format, encoded string, settings int, work int, sum func(password string) string) stored {
+// masked returns the class of a hash: its text, of which all after the costs, but for
+// separators, is zero.
+func masked(encoded string, costs int) string {
+	return encoded[:costs] + strings.Map(func(r rune) rune {
+		if r == '$' || r == '=' {
+			return r
+		}
+		return 'A'
+	}, encoded[costs:])
+}
+
+// summed returns a hash whose text is its costs, the rest of its settings, and then its sum.
+func summed(encoded string, costs, settings, work int, sum func(password string) string) stored {
 	want := encoded[settings:]
 	return stored{
-		format: format, work: work, settings: encoded[:settings], sum: sum,
+		class: masked(encoded, costs), work: work, settings: encoded[:settings], sum: sum,
 		matches: func(password string) bool { return equal(sum(password), want) },
 	}
 }
@@ -46,30 +49,6 @@ func summed(format, encoded string, settings int, work int, sum func(password st
 // current reports whether the hash is one that would be made with p.
 func (s stored) current(p Params) bool {
 	return s.made != nil && s.made.params == p && len(s.made.salt) >= saltBytes && len(s.made.key) >= keyBytes
-}
-
-// effort returns how long a comparison takes with the password, as a fraction of
-// that of its format with the longest.
-func (s stored) effort(password string) float64 {
-	effort := 1.0
-	if s.blocks != nil {
-		effort = float64(s.blocks(password)) / float64(s.blocks(longest))
-	}
-	return effort * cmp.Or(s.share, 1)
-}
-
-// costClass returns the rounds that stand for n in a format: n rounded up to three binary digits, but
-// not beyond a limit that n does not exceed. Without classes, systems that choose the number at random
-// would bring more formats than can be measured.
-func costClass(n int, limits ...int) int {
-	unit := 1 << max(bits.Len(uint(n))-3, 0)
-	class := (n + unit - 1) / unit * unit
-	for _, limit := range limits {
-		if n <= limit {
-			class = min(class, limit)
-		}
-	}
-	return class
 }
 
 // maxEncoded is more bytes than any hash within the limits has.
@@ -146,14 +125,6 @@ func parseUnsummed(encoded string) (stored, error) {
 	return stored{}, fmt.Errorf("%w: unknown format", ErrBadHash)
 }
 
-// Format returns the part of a stored hash that determines how long a comparison
-// takes: its text up to the salt, such as "$2y$12$", or another text that stands for the
-// same work. It is "" if the hash is invalid.
-func Format(encoded string) string {
-	s, _ := parse(encoded)
-	return s.format
-}
-
 // Own is the name of the format of new hashes.
 const Own = "Argon2id"
 
@@ -189,5 +160,5 @@ func parseUnusable(encoded string) (stored, error) {
 	if !IsUnusable(encoded) {
 		return stored{}, fmt.Errorf("%w: text follows the %s", ErrBadHash, Unusable)
 	}
-	return stored{format: Unusable, matches: func(string) bool { return false }}, nil
+	return stored{matches: func(string) bool { return false }}, nil
 }

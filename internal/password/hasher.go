@@ -6,14 +6,15 @@
 // canonical passwords. It also verifies hashes that other systems made, which [Adopt]
 // imports, wrapped if they are weak (wrap.go): formats.go lists the stored formats,
 // foreignformats.go those of other systems. A Hasher serves the sources of requests in
-// turn (queue.go), and makes every failed verification take as long as one with the
-// slowest stored format (timing.go). Errors never hold a password or a hash.
+// turn (queue.go). Where there is no hash it does the work of a stored one (classes.go).
+// Errors never hold a password or a hash.
 package password
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -35,8 +36,9 @@ type Hasher struct {
 	params    Params
 	queue     *queue
 	dummy     argon2Hash
-	timings   *timings
-	collector *collector // nil: the process's memory is left alone
+	drawn     atomic.Pointer[[]drawn]
+	collector *collector                     // nil: the process's memory is left alone
+	compared  func(class string, length int) // see ObserveWork
 }
 
 // Result is the outcome of a verification.
@@ -57,7 +59,9 @@ func New(p Params, parallel int) (*Hasher, error) {
 	}
 	// The key is random, so no password matches the dummy.
 	dummy := argon2Hash{function: argon2id, params: p, salt: random(saltBytes), key: random(keyBytes)}
-	return &Hasher{params: p, queue: newQueue(parallel), dummy: dummy, timings: newTimings(dummy)}, nil
+	h := &Hasher{params: p, queue: newQueue(parallel), dummy: dummy, compared: func(string, int) {}}
+	h.SetClasses(nil)
+	return h, nil
 }
 
 // TuneMemory makes the process collect garbage less often while passwords are hashed,
@@ -71,6 +75,14 @@ func (h *Hasher) TuneMemory() { h.collector = newCollector(h.params, h.queue.par
 // nil, [ErrBusy] or the error of the context. The wait is 0 if a turn was free. f must be
 // fast and safe for concurrent use. Call it once, before any other method.
 func (h *Hasher) ObserveQueue(f func(waited time.Duration, err error)) { h.queue.observe = f }
+
+// ObserveWork makes the hasher call f before each comparison, with the class of the hash (see
+// [Hasher.Class]), of which new ones have one, too, and the length of the password: equal ones
+// are equal work. f must be fast and safe for concurrent use. Call it once, before any other method.
+func (h *Hasher) ObserveWork(f func(class string, length int)) { h.compared = f }
+
+// Format returns how new hashes begin.
+func (h *Hasher) Format() string { return h.params.Format() }
 
 // Load returns how many hashings run and how many callers wait.
 func (h *Hasher) Load() (running, waiting int) {
@@ -102,50 +114,38 @@ func (h *Hasher) Hash(ctx context.Context, from Source, prepared string) (encode
 
 // Verify compares a password, as the user entered it, with a stored hash. The error
 // is [ErrBadHash], without any computation, if the hash is invalid.
-//
-// A mismatch takes at least as long as with a new hash, and [Hasher.Floor] for each
-// form of the password; the time in the queue does not count. If ctx ends meanwhile,
-// Verify returns the mismatch at once and no error: callers must charge the attempt
-// even if the client has disconnected.
 func (h *Hasher) Verify(ctx context.Context, from Source, encoded, entered string) (Result, error) {
 	s, err := parse(encoded)
 	if err != nil {
 		return Result{}, fmt.Errorf("verifying a password: %w", err)
 	}
+	if IsBare(encoded) {
+		s = s.asWrapped(encoded, h.params)
+	}
 	return h.compare(ctx, from, s, entered)
 }
 
-// VerifyDummy does the work of Verify for an account that does not exist, and
-// takes as long, so that the time of a response does not reveal whether one does.
-func (h *Hasher) VerifyDummy(ctx context.Context, from Source, entered string) error {
-	_, err := h.compare(ctx, from, h.dummy.stored(), entered)
+// VerifyDummy does the work of Verify where there is no hash: for an account that does not
+// exist, or has no password. It is that of a hash of the class that the digest draws, see
+// [Hasher.SetClasses].
+func (h *Hasher) VerifyDummy(ctx context.Context, from Source, digest uint32, entered string) error {
+	_, err := h.compare(ctx, from, h.draw(digest), entered)
 	return err
 }
 
-// compare waits for a turn, compares the entered password, and delays a failure to
-// the floor after the turn has ended.
-func (h *Hasher) compare(ctx context.Context, from Source, s stored, entered string) (Result, error) {
-	var began time.Time
-	var result Result
-	var forms int
-	err := h.run(ctx, from, func() {
-		began = time.Now()
-		result, forms = h.try(s, entered)
-	})
-	if err != nil {
+// compare waits for a turn and compares the entered password.
+func (h *Hasher) compare(ctx context.Context, from Source, s stored, entered string) (result Result, err error) {
+	if err := h.run(ctx, from, func() { result = h.try(s, entered) }); err != nil {
 		return Result{}, fmt.Errorf("verifying a password: %w", err)
-	}
-	if !result.Match {
-		h.hold(ctx, began, forms)
 	}
 	return result, nil
 }
 
 // try compares every form of the entered password that a hash may have been made of:
 // the canonical one, of which all our hashes are, and the bytes as entered, which
-// other systems hash. It returns the number of forms. That depends on the password
-// alone, so it reveals nothing about the account.
-func (h *Hasher) try(s stored, entered string) (result Result, tried int) {
+// other systems hash. Their number depends on the password alone, so it reveals nothing
+// about the account.
+func (h *Hasher) try(s stored, entered string) Result {
 	prepared, preparable := Canonical(entered)
 	var forms []string
 	if preparable {
@@ -158,25 +158,10 @@ func (h *Hasher) try(s stored, entered string) (result Result, tried int) {
 		s, forms = h.dummy.stored(), []string{""}
 	}
 	for _, form := range forms {
+		h.compared(s.class, len(form))
 		if s.matches(form) {
-			return Result{Match: true, Rehash: preparable && (form != prepared || !s.current(h.params))}, len(forms)
-		}
-		if missing := h.missing(s, form); missing != (Params{}) {
-			rest := h.dummy
-			rest.params = missing
-			rest.matches(form)
+			return Result{Match: true, Rehash: preparable && (form != prepared || !s.current(h.params))}
 		}
 	}
-	return Result{}, len(forms)
-}
-
-// missing returns the costs of an Argon2id that makes a failed comparison take as
-// long as one with a new hash; zero if the comparison takes that long itself. Within
-// the Argon2 family they are computed, of a wrapped hash for its Argon2 alone (the floor covers the
-// rest). For other formats they follow from the measured time. Without a measurement they are the full costs.
-func (h *Hasher) missing(s stored, form string) Params {
-	if s.argon2 != nil {
-		return s.argon2.upTo(h.params)
-	}
-	return h.params.part(1 - h.timings.part(s.format)*s.effort(form))
+	return Result{}
 }

@@ -41,7 +41,7 @@ func parseBcrypt(encoded string) (stored, error) {
 	if err != nil || cost < bcrypt.MinCost || cost > maxBcryptCost {
 		return stored{}, fmt.Errorf("%w: cost is not in %d … %d", ErrBadHash, bcrypt.MinCost, maxBcryptCost)
 	}
-	return stored{format: encoded[:len("$2y$12$")], matches: func(password string) bool {
+	return stored{class: masked(encoded, len("$2y$12$")), matches: func(password string) bool {
 		return bcrypt.CompareHashAndPassword([]byte(encoded), []byte(password)) == nil
 	}}, nil
 }
@@ -55,7 +55,7 @@ func parseWordPress(encoded string) (stored, error) {
 		return s, err
 	}
 	inner := s.matches
-	return stored{format: "$wp" + s.format, matches: func(password string) bool {
+	return stored{class: "$wp" + s.class, matches: func(password string) bool {
 		mac := hmac.New(sha512.New384, []byte("wp-sha384"))
 		mac.Write([]byte(trimPHP(password)))
 		return inner(base64.StdEncoding.EncodeToString(mac.Sum(nil)))
@@ -70,7 +70,7 @@ func parseBcryptSHA256(encoded string) (stored, error) {
 		return s, err
 	}
 	inner := s.matches
-	return stored{format: "bcrypt_sha256$" + s.format, matches: func(password string) bool {
+	return stored{class: "bcrypt_sha256$" + s.class, matches: func(password string) bool {
 		return inner(digests["sha256"].hex(password))
 	}}, nil
 }
@@ -100,10 +100,8 @@ func parsePhpBB(encoded string) (stored, error) {
 		return stored{}, fmt.Errorf("%w: cost is too high", ErrBadHash)
 	}
 	return stored{
-		format:  encoded[:len("$phpbb$2y$10$9$")],
+		class:   masked(encoded, len("$phpbb$2y$10$9$")),
 		matches: func(password string) bool { return outer.matches(inner.sum(password)) },
-		// A round of bcrypt takes about as long as 600 blocks of MD5.
-		blocks: func(password string) int { return inner.blocks(password)*rounds + 600<<cost },
 	}, nil
 }
 
@@ -144,7 +142,7 @@ func parsePhpass(encoded string) (stored, error) {
 	}
 	trims := encoded[1] == 'P'
 	sum := func(password string) string { return phpass(md5.New(), cost, encoded[4:phpassHead], password) }
-	s := summed(encoded[:4], encoded, phpassHead, 1<<cost, func(password string) string {
+	s := summed(encoded, 4, phpassHead, 1<<cost, func(password string) string {
 		if trims {
 			password = trimPHP(password)
 		}
@@ -154,13 +152,6 @@ func parsePhpass(encoded string) (stored, error) {
 		s.matches = func(password string) bool {
 			return exact(password) || trimPHP(password) != password && equal(sum(password), encoded[phpassHead:])
 		}
-	}
-	s.blocks = func(password string) int { // of MD5 in a round, which hashes a sum and the password
-		n := (md5.Size+len(password)+8)/md5.BlockSize + 1
-		if trimmed := trimPHP(password); trims && trimmed != password {
-			n += (md5.Size+len(trimmed)+8)/md5.BlockSize + 1
-		}
-		return n
 	}
 	return s, nil
 }
@@ -208,8 +199,7 @@ func parsePBKDF2(encoded string) (stored, error) {
 	if len(parts[3]) > 2*maxSaltBytes {
 		return stored{}, fmt.Errorf("%w: the salt is too long", ErrBadHash)
 	}
-	return newPBKDF2(encoded, len(encoded)-len(parts[4]), "pbkdf2_"+parts[1]+"$%d$", parts[1], parts[2], []byte(parts[3]), size,
-		base64.StdEncoding)
+	return newPBKDF2(encoded, parts[3], parts[4], parts[1], parts[2], []byte(parts[3]), size, base64.StdEncoding)
 }
 
 var pbkdf2PHCForm = regexp.MustCompile(`\A\$pbkdf2-(sha1|sha256|sha512)\$i=([1-9][0-9]{0,6}),l=([1-9][0-9]{0,2})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)?\z`)
@@ -231,12 +221,12 @@ func parsePBKDF2PHC(encoded string) (stored, error) {
 	case len(salt) > 2*maxSaltBytes || size < minKeyBytes || size > 2*maxKeyBytes || len(want) != size && parts[5] != "":
 		return stored{}, fmt.Errorf("%w: salt or sum is too short or too long", ErrBadHash)
 	}
-	return newPBKDF2(encoded, len(encoded)-len(parts[5]), "$pbkdf2-"+parts[1]+"$i=%d$", parts[1], parts[2], salt, size, base64.RawStdEncoding)
+	return newPBKDF2(encoded, parts[4], parts[5], parts[1], parts[2], salt, size, base64.RawStdEncoding)
 }
 
-// newPBKDF2 returns a PBKDF2 whose format is %d, in a text, for its iterations.
+// newPBKDF2 returns a PBKDF2 whose text ends with those of its salt and its sum.
 func newPBKDF2(
-	encoded string, settings int, format, digest, count string, salt []byte, size int, encoding *base64.Encoding,
+	encoded, saltText, sumText, digest, count string, salt []byte, size int, encoding *base64.Encoding,
 ) (stored, error) {
 	d := digests[digest]
 	blocks := (size-1)/d.new().Size() + 1
@@ -244,13 +234,12 @@ func newPBKDF2(
 	if most := maxPBKDF2Iterations[digest] / blocks; err != nil || iterations > most {
 		return stored{}, fmt.Errorf("%w: iterations are not in 1 … %d", ErrBadHash, most)
 	}
-	class := costClass(iterations*blocks, minWork/2-1, maxPBKDF2Iterations[digest])
-	s := summed(fmt.Sprintf(format, class), encoded, settings, 2*iterations*blocks, func(password string) string { // an HMAC hashes twice
+	settings := len(encoded) - len(sumText)
+	costs := settings - len("$") - len(saltText)
+	return summed(encoded, costs, settings, 2*iterations*blocks, func(password string) string { // an HMAC hashes twice
 		sum, _ := pbkdf2.Key(d.new, password, salt, iterations, size)
 		return encoding.EncodeToString(sum)
-	})
-	s.share = float64(iterations*blocks) / float64(class)
-	return s, nil
+	}), nil
 }
 
 // The limits of a scrypt: its memory is 128·N·r bytes, its work N·r·p, of which the
@@ -278,7 +267,7 @@ func parseScryptPHC(encoded string) (stored, error) {
 	if saltErr != nil || sumErr != nil {
 		return stored{}, fmt.Errorf("%w: not base64", ErrBadHash)
 	}
-	return newScrypt(1<<ln, r, p, salt, sum)
+	return newScrypt(masked(encoded, len("$scrypt$")+len(parts[2])+len("$")), 1<<ln, r, p, salt, sum)
 }
 
 // parseScryptDjango parses a scrypt as Django writes it: scrypt$N$SALT$r$p$SUM, the
@@ -298,10 +287,11 @@ func parseScryptDjango(encoded string) (stored, error) {
 	if err != nil {
 		return stored{}, fmt.Errorf("%w: not base64", ErrBadHash)
 	}
-	return newScrypt(n, r, p, []byte(parts[2]), sum)
+	class := strings.Join([]string{parts[0], parts[1], masked(parts[2], 0), parts[3], parts[4], masked(parts[5], 0)}, "$")
+	return newScrypt(class, n, r, p, []byte(parts[2]), sum)
 }
 
-func newScrypt(n, r, p uint32, salt, want []byte) (stored, error) {
+func newScrypt(class string, n, r, p uint32, salt, want []byte) (stored, error) {
 	switch memory, work := 128*uint64(n)*uint64(r), uint64(n)*uint64(r)*uint64(p); {
 	case n < 2 || bits.OnesCount32(n) != 1 || r < 1 || p < 1 || r > 64 || p > 64:
 		return stored{}, fmt.Errorf("%w: costs that no scrypt has", ErrBadHash)
@@ -313,7 +303,7 @@ func newScrypt(n, r, p uint32, salt, want []byte) (stored, error) {
 		return stored{}, fmt.Errorf("%w: salt or sum is too short or too long", ErrBadHash)
 	}
 	return stored{
-		format: fmt.Sprintf("$scrypt$ln=%d,r=%d,p=%d$", bits.TrailingZeros32(n), r, p),
+		class: class,
 		matches: func(password string) bool {
 			sum, err := scrypt.Key([]byte(password), salt, int(n), int(r), int(p), len(want))
 			return err == nil && equal(sum, want)

@@ -14,23 +14,22 @@ const (
 	waitingPrefix = "$waits$"
 )
 
-// splitWithin splits a wrapped hash, or the format of one, after some parts of its Argon2id: version,
-// costs, salt and key.
-func splitWithin(encoded string, parts int) (outer, within string, ok bool) {
-	rest, ok := strings.CutPrefix(encoded, withinPrefix)
+// splitWithin splits a wrapped hash after its Argon2id.
+func splitWithin(encoded string) (outer, settings string) {
+	rest := strings.TrimPrefix(encoded, withinPrefix)
 	end := 0
-	for range parts {
+	for range 4 { // version, costs, salt and key
 		i := strings.IndexByte(rest[end:], '$')
 		if i < 0 {
-			return "", "", false
+			return "", ""
 		}
 		end += i + 1
 	}
-	return rest[:end], rest[end:], ok
+	return rest[:end], rest[end:]
 }
 
 func parseWithin(encoded string) (stored, error) {
-	outer, settings, _ := splitWithin(encoded, 4)
+	outer, settings := splitWithin(encoded)
 	s, err := parseArgon2("$" + argon2id + "$" + strings.TrimSuffix(outer, "$"))
 	if err != nil {
 		return s, err
@@ -40,14 +39,30 @@ func parseWithin(encoded string) (stored, error) {
 		return stored{}, fmt.Errorf("%w: not the settings of a hash that is wrapped", ErrBadHash)
 	}
 	argon2 := s.matches
-	s.format, s.made, s.within, s.name = withinFormat(s.format, inner.format), nil, inner.work > digestWork, inner.name
+	s.class, s.made, s.name = withinClass(s.made.params, inner.class), nil, inner.name
 	s.matches = func(password string) bool { return argon2(inner.sum(password)) }
 	return s, nil
 }
 
-// withinFormat returns the format of a wrapped hash: that of the Argon2id and that of the hash within.
-func withinFormat(outer, inner string) string {
-	return withinPrefix + strings.TrimPrefix(outer, "$"+argon2id+"$") + inner
+// withinClass returns the class of a wrapped hash: the costs of the Argon2id, and the class of the hash
+// within.
+func withinClass(p Params, inner string) string {
+	return withinPrefix + strings.TrimPrefix(p.Format(), "$"+argon2id+"$") + zeroSalt + "$" + zeroSum + "$" + inner
+}
+
+// asWrapped returns a hash that waits to be wrapped as one whose comparison does the same work as after
+// that.
+func (s stored) asWrapped(encoded string, p Params) stored {
+	want := strings.TrimPrefix(strings.TrimPrefix(encoded, waitingPrefix), s.settings)
+	outer := argon2Hash{function: argon2id, params: p, salt: make([]byte, saltBytes)}
+	inner, _ := ofSettings(s.settings)
+	s.class = withinClass(p, inner.class)
+	s.matches = func(password string) bool {
+		sum := s.sum(password)
+		outer.derive(sum, keyBytes)
+		return equal(sum, want)
+	}
+	return s
 }
 
 // ofSettings returns the weak hash that has the settings and any sum.

@@ -101,6 +101,30 @@ func countMail(ctx context.Context, tx bun.Tx, r accounts.MailReservation, way a
 	return err
 }
 
+// SealedKey implements accounts.LoginKeyStore.
+func (s *Store) SealedKey(ctx context.Context, name string, candidate accounts.Sealed) (key accounts.Sealed, err error) {
+	const doing = "read an encrypted key"
+	if candidate.Key != "" {
+		_, err = s.exec(ctx, doing, "INSERT INTO personal_keys (name, value, secret_key) VALUES (?, ?, ?) ON CONFLICT (name) DO NOTHING",
+			name, candidate.Data, candidate.Key)
+		if err != nil {
+			return key, err
+		}
+	}
+	err = s.scan(ctx, doing, s.write.NewRaw("SELECT secret_key, value FROM personal_keys WHERE name = ?", name), &key.Key, &key.Data)
+	return key, err
+}
+
+// ResealKey implements accounts.LoginKeyStore.
+func (s *Store) ResealKey(ctx context.Context, name string, from, to accounts.Sealed) error {
+	n, err := s.exec(ctx, "encrypt a key with another key", "UPDATE personal_keys SET value = ?, secret_key = ? WHERE name = ? AND value = ?",
+		to.Data, to.Key, name, from.Data)
+	if err == nil && n == 0 {
+		return accounts.ErrStale
+	}
+	return err
+}
+
 // Key implements accounts.MailLimitStore.
 func (s *Store) Key(ctx context.Context, name string, candidate []byte) (key []byte, err error) {
 	const doing = "read a key"

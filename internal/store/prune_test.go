@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -190,53 +189,6 @@ func TestPrune_LargeTablesTakeSeveralRounds(t *testing.T) {
 		}
 		if n := s.mustCount(t, "personal_sessions"); n != 2948 {
 			t.Errorf("got %d sessions, want that the first one was removed, too", n)
-		}
-	})
-}
-
-func TestScanFormats_GoesOnWhereAnotherNodeStopped(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
-		s := migratedStore(t, url)
-		s.mustAddAccounts(t, 25_000)
-		s.mustDo(t, "UPDATE personal_accounts SET password_hash = 'rare:' WHERE id = (SELECT min(id) FROM personal_accounts)")
-		ctx, stop := context.WithCancel(t.Context())
-		visited := 0
-		format := func(hash string) string {
-			if visited++; visited == 10_001 {
-				stop()
-			}
-			before, _, _ := strings.Cut(hash, ":")
-			return before
-		}
-		if err := s.ScanFormats(ctx, "current:", format); err == nil {
-			t.Fatal("got no error of a scan that was stopped")
-		}
-		visited = 20_000
-		if err := migratedStore(t, url).ScanFormats(t.Context(), "current:", format); err != nil {
-			t.Fatal(err)
-		}
-		formats, err := s.Formats(t.Context())
-		if got := visited - 20_000; err != nil || got != 15_000 || fmt.Sprint(formats) != "[old rare]" {
-			t.Errorf("got %d hashes visited, formats %q, error %v, want the other 15,000, and both formats", got, formats, err)
-		}
-	})
-}
-
-func TestScanFormats_EndsWhenAnotherNodeScans(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
-		s, other := migratedStore(t, url), migratedStore(t, url)
-		s.mustAddAccounts(t, 15_000)
-		visited := 0
-		err := s.ScanFormats(t.Context(), "current:", func(string) string {
-			if visited++; visited == 1 {
-				if err := other.ScanFormats(t.Context(), "current:", func(string) string { return "" }); err != nil {
-					t.Error(err)
-				}
-			}
-			return "found"
-		})
-		if err != nil || visited != scanRows {
-			t.Errorf("got %d hashes visited, error %v, want the first page only", visited, err)
 		}
 	})
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/uptrace/bun/schema"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -53,7 +52,7 @@ func (s *Store) AddAccounts(
 			if err := addIdentities(ctx, tx, follow.Identities, outcomes); err != nil {
 				return err
 			}
-			if err := noteFormats(ctx, tx, follow.Formats, s.Now()); err != nil {
+			if err := setSweepPosition(ctx, tx, importing, sweepRow{Position: 1, Began: at(s.Now())}); err != nil {
 				return err
 			}
 			return s.addJobs(ctx, tx, follow.Jobs)
@@ -438,13 +437,8 @@ func (s *Store) BareHashes(ctx context.Context, ids []int64) (map[int64]string, 
 
 // ReplaceHash replaces a hash by one of the same password, see transfer.BareStore.
 func (s *Store) ReplaceHash(ctx context.Context, id int64, from, to string) error {
-	return s.inTx(ctx, "replace a hash", func(ctx context.Context, tx bun.Tx) error {
-		replaced, err := exec(ctx, tx, "UPDATE personal_accounts SET password_hash = ? WHERE id = ? AND password_hash = ?", to, id, from)
-		if err != nil || replaced == 0 {
-			return err
-		}
-		return noteFormats(ctx, tx, []string{password.Format(to)}, s.Now())
-	})
+	_, err := s.exec(ctx, "replace a hash", "UPDATE personal_accounts SET password_hash = ? WHERE id = ? AND password_hash = ?", to, id, from)
+	return err
 }
 
 // CountAccounts returns the number of accounts, and of those with a bare hash. It reads the

@@ -179,17 +179,21 @@ func (s *Store) RemoveTwoFactor(
 // that holds no other accounts.
 func (s *Store) CountSecrets(ctx context.Context) ([]accounts.SecretCount, error) {
 	var counts []accounts.SecretCount
-	err := s.scan(ctx, "count secrets by key", s.read.NewRaw(`SELECT two_factor_key AS "key", count(*) AS accounts
-		FROM personal_accounts WHERE two_factor_secret IS NOT NULL GROUP BY two_factor_key ORDER BY two_factor_key`), &counts)
+	err := s.scan(ctx, "count secrets by key", s.read.NewRaw(`SELECT "key", CAST(sum(accounts) AS BIGINT) AS accounts, sum(logins) > 0 AS login_key FROM (
+			SELECT two_factor_key AS "key", count(*) AS accounts, 0 AS logins
+				FROM personal_accounts WHERE two_factor_secret IS NOT NULL GROUP BY two_factor_key
+			UNION ALL SELECT secret_key, 0, 1 FROM personal_keys WHERE secret_key <> '') AS used
+		GROUP BY "key" ORDER BY "key"`), &counts)
 	return counts, err
 }
 
-// SecretKeys returns the keys that encrypt secrets of second factors, in order. It looks up
+// SecretKeys returns the keys that encrypt secrets of second factors, and the login key, in order. It looks up
 // one account of each key, while CountSecrets reads the secrets of all.
 func (s *Store) SecretKeys(ctx context.Context) (keys []string, err error) {
 	const next = "(SELECT two_factor_key FROM personal_accounts WHERE two_factor_secret IS NOT NULL AND two_factor_key > %s ORDER BY two_factor_key, id LIMIT 1)"
 	err = s.scan(ctx, "read the keys of secrets", s.read.NewRaw("WITH RECURSIVE keys (name) AS (SELECT "+fmt.Sprintf(next, "''")+
-		" UNION ALL SELECT "+fmt.Sprintf(next, "keys.name")+" FROM keys WHERE name IS NOT NULL) SELECT name FROM keys WHERE name IS NOT NULL"),
+		" UNION ALL SELECT "+fmt.Sprintf(next, "keys.name")+" FROM keys WHERE name IS NOT NULL) SELECT name FROM keys WHERE name IS NOT NULL"+
+		" UNION SELECT secret_key FROM personal_keys WHERE secret_key <> '' ORDER BY 1"),
 		&keys)
 	return keys, err
 }

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -61,8 +60,7 @@ type Owners struct {
 
 // FollowUp is what is stored in the transaction of a batch.
 type FollowUp struct {
-	Jobs    []accounts.NewJob
-	Formats []string // of the added hashes, see [password.Format]
+	Jobs []accounts.NewJob
 
 	// Of added accounts, which have none yet.
 	Factors    []Factor
@@ -469,16 +467,11 @@ type wrapPayload struct {
 // the second factors, passkeys and identities of the added accounts.
 func (m *Import) followUp(b batch, outcomes []Outcome) (f FollowUp) {
 	var bare []int64
-	formats := map[string]bool{}
 	for i, o := range outcomes {
 		if o.ID == 0 {
 			continue
 		}
-		hash := b.accounts[i].PasswordHash
-		if format := password.Format(hash); format != "" {
-			formats[format] = true
-		}
-		if password.IsBare(hash) {
+		if password.IsBare(b.accounts[i].PasswordHash) {
 			bare = append(bare, o.ID)
 		}
 		if imported := b.rows[i].factor; imported != nil {
@@ -493,7 +486,6 @@ func (m *Import) followUp(b batch, outcomes []Outcome) (f FollowUp) {
 			f.Identities = append(f.Identities, identity)
 		}
 	}
-	f.Formats = slices.Sorted(maps.Keys(formats))
 	slices.Sort(bare)
 	for ids := range slices.Chunk(bare, wrapsPerJob) {
 		payload, _ := json.Marshal(wrapPayload{IDs: ids}) // cannot fail
@@ -507,8 +499,7 @@ type BareStore interface {
 	// BareHashes returns the bare hashes of accounts, by their ids.
 	BareHashes(ctx context.Context, ids []int64) (map[int64]string, error)
 	// ReplaceHash replaces the hash of an account if the account still has the hash
-	// from, and notes the format of the new one. Both hashes are of the same password, so the
-	// credential version stays.
+	// from. Both hashes are of the same password, so the credential version stays.
 	ReplaceHash(ctx context.Context, id int64, from, to string) error
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
@@ -26,6 +27,8 @@ type Store interface {
 	transferStore
 	Prune(ctx context.Context, o store.PruneOptions) error
 	SecretKeys(ctx context.Context) ([]string, error)
+	Classes(ctx context.Context) ([]password.Interval, error)
+	UpdateClasses(ctx context.Context, h *password.Hasher, imported bool) error
 }
 
 // Open returns a store on an empty database with the schema in place, closed
@@ -61,6 +64,7 @@ func RunAlone(t *testing.T, open Open) {
 		{"explanations", explainCases},
 		{"user fields", fieldsCases},
 		{"transfer", transferCases},
+		{"classes", classCases},
 		{"pruning", pruneCases},
 		{"times", timeCases},
 	}...)

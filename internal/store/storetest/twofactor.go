@@ -387,14 +387,28 @@ var twoFactorCases = []testCase{
 			w.must(w.EnableTwoFactor(t.Context(), p, firstStep, codes(0), accounts.KeptSession{Session: s}))
 			want[key] = append(want[key], accounts.AccountSecret{AccountID: a.ID, Secret: p.Secret})
 		}
-		counts, err := w.CountSecrets(t.Context())
+		_, err := w.SealedKey(t.Context(), "logins", accounts.Sealed{Key: "c", Data: []byte("sealed")})
 		w.must(err)
-		if diff := cmp.Diff([]accounts.SecretCount{{Key: "a", Accounts: 2}, {Key: "b", Accounts: 3}}, counts); diff != "" {
-			t.Error(diff)
+		_, err = w.Key(t.Context(), "another", []byte("as it is"))
+		w.must(err)
+		wantCounts := func(want ...accounts.SecretCount) {
+			t.Helper()
+			counts, err := w.CountSecrets(t.Context())
+			w.must(err)
+			if diff := cmp.Diff(want, counts); diff != "" {
+				t.Error(diff)
+			}
+			used, err := w.SecretKeys(t.Context())
+			w.must(err)
+			for i, c := range want {
+				if len(used) != len(want) || used[i] != c.Key {
+					t.Fatalf("got keys %q, want those of %v", used, want)
+				}
+			}
 		}
-		if used, err := w.SecretKeys(t.Context()); err != nil || !cmp.Equal(used, []string{"a", "b"}) {
-			t.Errorf("got keys %q, error %v, want a and b", used, err)
-		}
+		wantCounts(accounts.SecretCount{Key: "a", Accounts: 2}, accounts.SecretCount{Key: "b", Accounts: 3}, accounts.SecretCount{Key: "c", LoginKey: true})
+		w.must(w.ResealKey(t.Context(), "logins", accounts.Sealed{Key: "c", Data: []byte("sealed")}, accounts.Sealed{Key: "b", Data: []byte("again")}))
+		wantCounts(accounts.SecretCount{Key: "a", Accounts: 2}, accounts.SecretCount{Key: "b", Accounts: 3, LoginKey: true})
 		page := func(after int64, n int) []accounts.AccountSecret {
 			found, err := w.SecretsOfKey(t.Context(), "b", after, n)
 			w.must(err)
@@ -405,6 +419,21 @@ var twoFactorCases = []testCase{
 		}
 		if diff := cmp.Diff(want["b"][1:2], page(want["b"][0].AccountID, 1)); diff != "" {
 			t.Errorf("a page: %s", diff)
+		}
+	}},
+	{"an encrypted key is made once, and encrypted again only if it is still the same", func(t *testing.T, w *world) {
+		_, err := w.SealedKey(t.Context(), "logins", accounts.Sealed{})
+		w.wantError(err, accounts.ErrNotFound)
+		first, other := accounts.Sealed{Key: "a", Data: []byte("first")}, accounts.Sealed{Key: "b", Data: []byte("other")}
+		for _, candidate := range []accounts.Sealed{first, other, {}} {
+			if got, err := w.SealedKey(t.Context(), "logins", candidate); err != nil || !cmp.Equal(got, first) {
+				t.Errorf("got %+v, error %v, want the first", got, err)
+			}
+		}
+		w.wantError(w.ResealKey(t.Context(), "logins", other, first), accounts.ErrStale)
+		w.must(w.ResealKey(t.Context(), "logins", first, other))
+		if got, err := w.SealedKey(t.Context(), "logins", first); err != nil || !cmp.Equal(got, other) {
+			t.Errorf("got %+v, error %v, want the other", got, err)
 		}
 	}},
 	{"a secret is encrypted again only if it is still the same", func(t *testing.T, w *world) {

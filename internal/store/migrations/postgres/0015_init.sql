@@ -187,7 +187,8 @@ CREATE INDEX personal_throttle_tat ON personal_throttle (tat);
 
 CREATE TABLE personal_keys (
     name  TEXT PRIMARY KEY,
-    value BYTEA NOT NULL
+    value BYTEA NOT NULL,
+    secret_key TEXT NOT NULL DEFAULT '' -- the id of the secret key that encrypts the value; '': none
 );
 
 CREATE TABLE personal_jobs (
@@ -221,9 +222,11 @@ CREATE TABLE personal_audit (
 CREATE INDEX personal_audit_time ON personal_audit (time);
 CREATE INDEX personal_audit_account_type ON personal_audit (account_id, type, id);
 
-CREATE TABLE personal_hash_formats (
-    format TEXT PRIMARY KEY, -- what of a stored password hash determines how long it takes to verify
-    seen   BIGINT NOT NULL -- when an import or a scan last met it
+CREATE TABLE personal_hash_classes ( -- which digests of a login without a password draw the work of which stored hashes
+    start BIGINT PRIMARY KEY, -- the first of the digests
+    class TEXT NOT NULL, -- a hash that no password matches, with the format and the costs
+    width BIGINT NOT NULL, -- how many digests draw it
+    laid  BIGINT NOT NULL -- how many of them have drawn it
 );
 
 CREATE TABLE personal_fill ( -- the last job that fills in defaults of user fields: one row at most

@@ -187,7 +187,7 @@ func (m *module) learnShared(ctx context.Context) {
 // readShared reads the login key, and which digests of a login without a password do the work of which
 // stored hashes.
 func (m *module) readShared(ctx context.Context) {
-	m.logFailure(ctx, "logins are counted under a key of this process: reading their key", m.service.ReadLoginKey(ctx))
+	m.logFailure(ctx, "reading the login key", m.service.ReadLoginKey(ctx, true))
 	intervals, err := m.store.Classes(ctx)
 	if err == nil {
 		m.hasher.SetClasses(intervals)
@@ -324,7 +324,7 @@ func (m *module) Health(ctx context.Context) ([]string, error) {
 			"correct the time of this machine or of the database before that", int(math.Ceil(held.Minutes()))))
 	}
 	if !m.service.HasLoginKey() {
-		reason := "the secret key that encrypts their key is missing"
+		reason := "the secret key that encrypts the login key is missing"
 		if m.keys.Primary() == "" {
 			reason = "the host has no secret key"
 		}

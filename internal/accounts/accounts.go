@@ -133,9 +133,9 @@ const MaxAhead = throttle.Slack
 // isFalse reports whether a time at which something happened is false.
 func isFalse(t, now time.Time) bool { return t.After(now.Add(MaxAhead)) }
 
-// lasts reports whether what lives for a lifetime from its creation is valid at now.
-func lasts(created time.Time, lifetime time.Duration, now time.Time) bool {
-	return !isFalse(created, now) && now.Before(created.Add(lifetime))
+// lasts reports whether what lives for a lifetime since its creation is valid at now.
+func lasts(since time.Time, lifetime time.Duration, now time.Time) bool {
+	return !isFalse(since, now) && now.Before(since.Add(lifetime))
 }
 
 // TakenError says which unique value belongs to another account: the login, or, if

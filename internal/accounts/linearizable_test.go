@@ -457,8 +457,12 @@ func TestLinearizable_LimitOfWrongPasswordsHoldsOnTwoNodes(t *testing.T) {
 	limit := func(s *accounts.Settings) {
 		withoutVerification(s)
 		s.Throttle = accounts.Throttle{Enabled: true, Guess: throttle.Limit{Burst: burst, Every: time.Hour}}
+		s.Keys = secretKeys(t, "a") // so that both nodes count under one login key
 	}
 	onTwoNodes(t, limit, func(t *testing.T, n nodes) {
+		for _, s := range n.services {
+			insist(t, func() (struct{}, error) { return struct{}{}, s.ReadLoginKey(t.Context(), true) })
+		}
 		login := n.loginOf(n.register("emil"))
 		var judged atomic.Int64
 		var all sync.WaitGroup

@@ -38,12 +38,16 @@ func (s *Service) loginKeyName() string { return strings.Join(s.shared("logins")
 
 // ReadLoginKey reads the login key, which the first node with a secret key makes. A service that has not read
 // it, because it has no secret key or not the right one, counts under a key of its own, and works otherwise.
-// Call it before requests, and now and then: another node may make the key, or encrypt it again.
-func (s *Service) ReadLoginKey(ctx context.Context) error {
+// Call it before requests, and now and then: another node may make the key. With mayMake it makes the key if
+// there is none.
+func (s *Service) ReadLoginKey(ctx context.Context, mayMake bool) error {
+	if s.HasLoginKey() { // it stays the same, also if another node encrypts it again
+		return nil
+	}
 	var candidate Sealed
 	keys, made := s.settings.Keys, make([]byte, seal.KeySize)
 	_, _ = rand.Read(made) // it never fails
-	if keys.Primary() != "" {
+	if mayMake && keys.Primary() != "" {
 		candidate.Key, candidate.Data = keys.Seal(noAccount, made)
 	}
 	stored, err := s.store.SealedKey(ctx, s.loginKeyName(), candidate)
@@ -52,8 +56,6 @@ func (s *Service) ReadLoginKey(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("reading the login key: %w", err)
-	case s.loginKey.Load() != nil: // one that another node encrypts again stays the same
-		return nil
 	}
 	key, err := keys.Open(noAccount, stored.Key, stored.Data)
 	if err != nil {
@@ -77,7 +79,7 @@ func (s *Service) resealLoginKey(ctx context.Context, keys *seal.Keyring) error 
 	}
 	key, err := keys.Open(noAccount, stored.Key, stored.Data)
 	if err != nil {
-		s.log.ErrorContext(ctx, "the key for counting logins is damaged: remove it from personal_keys", slog.Any("error", err))
+		s.log.ErrorContext(ctx, "the login key is damaged: remove it from personal_keys", slog.Any("error", err))
 		return nil
 	}
 	var to Sealed
@@ -106,7 +108,9 @@ func (s *Service) typedKey(parts ...string) [32]byte {
 	if shared := s.loginKey.Load(); shared != nil {
 		key = *shared
 	}
-	return digestOf(hmac.New(sha256.New, key), parts)
+	digest := hmac.New(sha256.New, key)
+	digest.Write(appendParts(nil, parts))
+	return [32]byte(digest.Sum(nil))
 }
 
 // verifyPassword compares a password with a hash. Without a usable one it does the work of a class of stored

@@ -18,9 +18,10 @@ var silent = []string{"KindEvent", "KindErasure", "KindFill", "KindNotice"}
 
 // unjudgedMails are operations that mail although no admission judges them.
 var unjudgedMails = map[string]string{
-	"Delete":     "the caller has proved to be the user, and the mail goes to the user's own e-mail",
-	"CreateUser": "an administrator invites",
-	"SetEmail":   "an administrator sets the e-mail",
+	"Delete":      "the caller has proved to be the user, and the mail goes to the user's own e-mail",
+	"CreateUser":  "an administrator invites",
+	"SetEmail":    "an administrator sets the e-mail",
+	"ResetAccess": "an administrator resets the access",
 }
 
 // A new operation that stores a job which mails must be in the list as one that mails: then an

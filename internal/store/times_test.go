@@ -28,7 +28,7 @@ var timeColumns = map[string]string{
 	"personal_accounts.last_sign_in": mended, "personal_accounts.credential_version": noTime, "personal_accounts.two_factor_step": noTime,
 	"personal_audit.time": used, "personal_audit.removed": noTime,
 	"personal_fill.started": identifies, "personal_fill.ended": used, "personal_fill.checked": noTime, "personal_fill.total": noTime,
-	"personal_fill.filled": noTime, "personal_hash_classes.start": noTime, "personal_hash_classes.width": noTime,
+	"personal_fill.filled": noTime, "personal_hash_classes.start": noTime, "personal_hash_classes.width": noTime, "personal_hash_classes.laid": noTime,
 	"personal_identities.linked": used,
 	"personal_jobs.created":      mended, "personal_jobs.due": end, "personal_jobs.attempts": noTime, "personal_jobs.lease": noTime,
 	"personal_mail_refusals.time":  used,

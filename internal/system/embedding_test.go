@@ -238,7 +238,7 @@ func TestEmbedding_FullProgramWorks(t *testing.T) {
 	}{
 		{"/app/hello", []string{"User-Id", "1", "User-Hash", found[1]}, http.StatusOK, "Hello, anna!"},
 		{"/app/hello", nil, http.StatusUnauthorized, "You are not signed in"},
-		{"/hello", []string{"Cookie", "account=1." + found[1] + ".1"}, http.StatusOK, "Hello, anna!"},
+		{"/hello", []string{"Cookie", "__Host-account=1." + found[1] + ".1"}, http.StatusOK, "Hello, anna!"},
 		{"/hello", nil, http.StatusOK, "<title>Sign in – My CMS</title>"}, // after a redirect
 		{"/account/register", nil, http.StatusOK, "City"},
 		{"/admin/users", []string{"Authorization", "Bearer 0123456789"}, http.StatusOK, "1 anna"},

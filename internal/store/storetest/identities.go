@@ -141,7 +141,7 @@ var identityCases = []testCase{
 		}
 	}},
 	{"session by an identity is one of the account that has it", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
+		a, _ := w.createWithPassword()
 		b, _ := w.createAny()
 		l := w.linked(a.ID)
 		open := func(account int64, i personal.Identity) error {
@@ -197,7 +197,7 @@ var identityRaces = []testCase{
 		for range rounds {
 			links := make([]accounts.LinkIdentity, contenders/2)
 			for i := range links {
-				a, _ := w.createAny()
+				a, _ := w.createWithPassword()
 				links[i] = w.linked(a.ID)
 			}
 			errs := atOnce(contenders, func(i int) error {

@@ -120,8 +120,16 @@ func testSignIn(t *testing.T, s *administrationSuite) {
 
 // An identity signs in whoever has it now, or no one.
 func testSignInByIdentity(t *testing.T, s *administrationSuite) {
-	u, i := s.visitor(t, true)
+	u := s.verified(t)
 	id := u.Credentials.UserID
+	link := func() personal.Identity {
+		i, err := s.linked(t, u, s.prove(t, u.Credentials, ""))
+		if err != nil {
+			t.Fatalf("linking: %v", err)
+		}
+		return i
+	}
+	i := link()
 	signIn := func(i personal.Identity, id int64) error {
 		in, err := s.signInBy(t, personal.SignInRequest{Identity: i, UserID: id, Method: method})
 		if err == nil && in.Credentials.UserID != u.Credentials.UserID {
@@ -144,11 +152,11 @@ func testSignInByIdentity(t *testing.T, s *administrationSuite) {
 	}
 	wantCode(t, signIn(i, 0), personal.CodeNotFound)
 	for range 5 { // whichever comes first, no session is left
-		u, i := s.visitor(t, true)
+		i := link()
 		opened := make([]personal.OpenedSession, 2)
 		errs := together(2, func(n int) error {
 			if n == 0 {
-				return s.administration.UnlinkIdentity(t.Context(), personal.UnlinkIdentityRequest{Identity: i, UserID: u.Credentials.UserID})
+				return s.administration.UnlinkIdentity(t.Context(), personal.UnlinkIdentityRequest{Identity: i, UserID: id})
 			}
 			var err error
 			opened[n], err = s.signInBy(t, personal.SignInRequest{Identity: i, Method: method})

@@ -41,7 +41,7 @@ func (m *module) checkKeys(ctx context.Context, schema int) []pluginrpc.Check {
 	for _, key := range used {
 		if !m.keys.Has(key) {
 			warnings = append(warnings, fmt.Sprintf("the secret key %s is missing: users whose second factor it encrypts "+
-				"can sign in with recovery codes only, and without the key of logins each process counts passwords for itself; "+
+				"can sign in with recovery codes only, and without the login key each process counts passwords for itself; "+
 				"add it to the keys of the host (`personal status` shows what it encrypts)", key))
 		}
 	}

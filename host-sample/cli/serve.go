@@ -34,7 +34,7 @@ import (
 // serveCommand holds the flags of serve as they were given.
 type serveCommand struct {
 	Addr     string `default:"127.0.0.1:8080" env:"PERSONAL_ADDR" placeholder:"HOST:PORT" help:"Address to listen on; port 0 picks a free one (${default})."`
-	URL      string `name:"url" env:"PERSONAL_URL" placeholder:"URL" help:"The site's own public URL, such as https://www.example.com: links in mails that no setting names lead to its pages below /account. If it is https, all visitors count as using HTTPS, and pages lead those who do not to it. By default the address that it listens on if mails are captured, else none."`
+	URL      string `name:"url" env:"PERSONAL_URL" placeholder:"URL" help:"The site's own public URL, such as https://www.example.com: links in mails that no setting names lead to its pages below /account. If it is https, cookies are for HTTPS only, and pages redirect plain HTTP to it. By default the address that it listens on if mails are captured, else none."`
 	Data     string `default:"./data" env:"PERSONAL_DATA" placeholder:"DIR" help:"The data folder, created if missing (${default})."`
 	Database string `env:"PERSONAL_DATABASE" placeholder:"URL" help:"sqlite://PATH or postgres://…, by default sqlite://DATA/personal.db. Set a URL with a password in the environment only."`
 

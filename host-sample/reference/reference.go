@@ -25,7 +25,7 @@ const Path = "/reference"
 
 // Options are what the page needs.
 type Options struct {
-	API *personalhttp.Handler // is what the page describes
+	API *personalhttp.Handler // what the page describes
 	Log *slog.Logger
 }
 

@@ -183,7 +183,7 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 	return personal.Recovered{UserID: account.ID}, nil
 }
 
-// previewRecovery returns what a recovery with the token would remove. Only who can complete it
+// previewRecovery returns what a recovery with the token would remove. Only the holder of the token
 // can ask.
 func (s *Service) previewRecovery(ctx context.Context, text string, invalid personal.FieldErrors) (preview personal.Recovered, err error) {
 	delete(invalid, "password")

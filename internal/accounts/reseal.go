@@ -43,7 +43,7 @@ func (s *Service) ResealSecrets(ctx context.Context) error {
 				s.missingKeys = map[string]bool{}
 			}
 			s.missingKeys[c.Key] = true
-			s.log.ErrorContext(ctx, "the secret key of second factors is missing: their users can sign in with recovery codes only",
+			s.log.ErrorContext(ctx, "a secret key is missing: second factors that it encrypts need recovery codes, and a login key that it encrypts is not used",
 				slog.String("key", c.Key), slog.Int64("accounts", c.Accounts), slog.Bool("logins", c.LoginKey))
 		}
 	}

@@ -57,11 +57,8 @@ var waysIn = []way{
 		return err
 	}},
 	{"identity", []string{method}, func(t *testing.T, c *takeOver, code string) error {
-		id, err := c.f.service.FindIdentity(t.Context(), subject("thief"))
-		if err != nil {
-			return err
-		}
-		return c.f.signInBy(t.Context(), id, code)
+		_, err := c.f.service.SignIn(t.Context(), personal.SignInRequest{Identity: subject("thief"), Method: method, Code: code})
+		return err
 	}},
 }
 

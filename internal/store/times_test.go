@@ -16,7 +16,7 @@ const (
 	end        = "when something is due or ends"
 	counted    = "when something happened; a false one counts as none"
 	mended     = "when something happened; the next write replaces a false one"
-	used       = "when something happened that stays, whatever the time" // nothing is decided by it
+	used       = "when something happened that stays, whatever the time" // it decides at most when a row is removed
 	compared   = "when something happened; only its distance from now counts, in either direction"
 	identifies = "when something happened; it is only compared for equality"
 )

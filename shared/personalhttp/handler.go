@@ -126,8 +126,8 @@ func (h *Handler) OverHTTPS(r *http.Request) bool {
 // machine (see [Handler.FromLoopback]), without TLS. A missing header proves nothing: behind a
 // proxy that does not send the scheme, or is not trusted, it is "", as with [Options.AlwaysHTTPS].
 //
-// A proxy that adds no header at all cannot be distinguished from a visitor. So who leads a browser
-// there must see to it that this happens once, as personalweb.Guard does.
+// A proxy that adds no header at all cannot be distinguished from a visitor. Redirect a
+// browser there only once, as personalweb.Guard does.
 func (h *Handler) SecureURL(r *http.Request) string {
 	if h.secure == nil || h.options.AlwaysHTTPS || !h.clients.OverHTTP(r) {
 		return ""

@@ -53,8 +53,8 @@ type Options struct {
 	// [Handler.OverHTTPS] and [Handler.SecureURL]. It may be empty.
 	URL string
 
-	// AlwaysHTTPS makes every request count as sent over HTTPS: TLS terminates at a proxy that
-	// leaves no trace in requests, or there is no URL.
+	// AlwaysHTTPS makes every request count as sent over HTTPS: for a site without an https URL,
+	// or behind a proxy that adds no header.
 	AlwaysHTTPS bool
 
 	// TrustedProxies are the senders whose ForwardedHeader and X-Forwarded-Proto are

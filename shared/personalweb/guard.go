@@ -23,8 +23,8 @@ import (
 //
 // A request over plain HTTP on a site whose URL is https (see [personalhttp.Handler.SecureURL]) is
 // led there if it is a GET or HEAD, and rejected otherwise, with the code refused and a message
-// that names the address. A browser is led once: it gets a cookie that it sends over HTTPS only. If
-// it comes back with it, it uses HTTPS, which a proxy hides, and is served.
+// that names the address. A browser is led once: it gets a cookie that it sends over HTTPS only. One
+// that sends the cookie uses HTTPS, whatever the proxy says, and is served.
 //
 // Over HTTPS, cookies with the given names, as [SetCookie] got them, are deleted if the browser
 // sends them without the prefix __Host-.

@@ -137,7 +137,7 @@ var wayInCases = []testCase{
 			}
 		}
 	}},
-	{"reset leaves an address alone", func(t *testing.T, w *world) {
+	{"reset leaves only the e-mail", func(t *testing.T, w *world) {
 		for name, state := range map[string]func(accounts.Account) accounts.Account{
 			"enabled": func(a accounts.Account) accounts.Account { return a },
 			"disabled": func(a accounts.Account) accounts.Account {

@@ -67,7 +67,7 @@ func Run(t *testing.T, start Start) {
 		"wrong attempts and passkeys are refused":                         testPasskeyRefusals,
 		"passkey needs a code unless it was added with one":               testPasskeySecondFactor,
 		"password change keeps passkeys or removes them":                  testPasskeyPassword,
-		"recovery removes passkeys that were added without a code":        testPasskeyRecovery,
+		"recovery removes all passkeys":                                   testPasskeyRecovery,
 		"passkeys of a user are limited":                                  testPasskeyNumber,
 		"attempt in concurrent sign-ins opens one session":                testPasskeyRace,
 		"passed deadline is an error":                                     testDeadline,

@@ -31,7 +31,7 @@ func TestHealth_SaysThatLoginsAreCountedForTheProcess(t *testing.T) {
 		return strings.Join(all, "; ")
 	}
 	for _, step := range []struct{ letters, want string }{
-		{"", "because the host has no secret key"}, {"a", ""}, {"ba", ""}, {"c", "because the secret key that encrypts their key is missing"},
+		{"", "because the host has no secret key"}, {"a", ""}, {"ba", ""}, {"c", "because the secret key that encrypts the login key is missing"},
 	} {
 		if got := warnings(step.letters); step.want == "" && got != "" || !strings.Contains(got, step.want) {
 			t.Errorf("with keys %q: got the warnings %q, want %q", step.letters, got, step.want)

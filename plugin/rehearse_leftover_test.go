@@ -224,25 +224,32 @@ func TestRehearse_LeavesNothingWhenKilled(t *testing.T) {
 // TestRehearse_HoldsUpNoOne does everything that the process that serves does, while the
 // transaction of a rehearsal is open, with a time limit that is shorter than the rehearsal.
 func TestRehearse_HoldsUpNoOne(t *testing.T) {
-	url := testdb.Postgres(t)
-	m, live := populated(t, url), rehearsedModule(t, url, everythingOn, everyField()...)
-	var once sync.Once
-	pause(m, func(context.Context) {
-		once.Do(func() { serveLive(t, live) })
-	})
-	if others, _ := rehearse(t, m); len(others) > 0 {
-		t.Errorf("got %+v, want that all checks pass", others)
+	const attempts = 5 // a busy machine may be too slow for the limit; what is held up is so each time
+	for attempt := 1; ; attempt++ {
+		url := testdb.Postgres(t)
+		m, live := populated(t, url), rehearsedModule(t, url, everythingOn, everyField()...)
+		var once sync.Once
+		var heldUp []string
+		pause(m, func(context.Context) {
+			once.Do(func() { heldUp = serveLive(t, live) })
+		})
+		others, _ := rehearse(t, m)
+		if len(heldUp) == 0 && len(others) == 0 {
+			return
+		}
+		if attempt == attempts {
+			t.Fatalf("got %+v, want that all checks pass; while another version rehearses:\n%s", others, strings.Join(heldUp, "\n"))
+		}
 	}
 }
 
-// serveLive makes calls to a module and runs its background work.
-func serveLive(t testing.TB, m *module) {
+// serveLive makes calls to a module, runs its background work, and returns what failed.
+func serveLive(t testing.TB, m *module) (failed []string) {
 	ctx, cancel := context.WithTimeout(personal.WithCall(t.Context(), personal.Call{RequestID: "live"}), 1500*time.Millisecond)
 	defer cancel()
 	expect := func(doing string, err error, code personal.Code) {
-		t.Helper()
 		if got := personal.CodeOf(err); got != code {
-			t.Errorf("%s while another version rehearses: got %v, want code %q", doing, err, code)
+			failed = append(failed, fmt.Sprintf("%s: got %v, want code %q", doing, err, code))
 		}
 	}
 	fields := map[string]personal.Input{
@@ -272,8 +279,9 @@ func serveLive(t testing.TB, m *module) {
 	}
 	expect("FinishJobs", m.store.FinishJobs(ctx, jobs...), "")
 	if len(jobs) == 0 {
-		t.Error("no job was claimed")
+		failed = append(failed, "no job was claimed")
 	}
+	return failed
 }
 
 func TestRehearse_LeavesSQLitesWriterToOthers(t *testing.T) {

@@ -81,9 +81,16 @@ func TestTime_JumpOfOneNodesClockHarmsNothing(t *testing.T) {
 		if err := right.RequestDeletion(t.Context(), gone, 1, right.Now().Add(idle), accounts.CodeUse{}); err != nil {
 			t.Fatal(err)
 		}
-		if jobs, err := right.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{"leased"}, Lease: 2 * time.Minute, N: 1}); err != nil ||
-			len(jobs) != 1 {
-			t.Fatalf("got jobs %v, error %v, want the one", jobs, err)
+		// On a busy machine a measurement of the database's clock may put off by milliseconds what is due.
+		var leased []outbox.Job
+		for try := 0; len(leased) == 0 && try < 1000; try++ {
+			leased, err = right.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{"leased"}, Lease: 2 * time.Minute, N: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(leased) != 1 {
+			t.Fatalf("got jobs %v, want the one", leased)
 		}
 		for i, jump := range jumps {
 			wrong.jumped.Store(int64(jump))

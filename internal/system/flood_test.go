@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/race"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
@@ -170,45 +167,6 @@ func floodedFromOneAddress(t *testing.T, database, settings string, pause time.D
 	t.Logf("%d of 15 sign-ins from other addresses succeeded, median %v; the attacker was refused %d times", f.served, f.took[len(f.took)/2],
 		f.refused)
 	return f
-}
-
-// TestSignIn_ImportedHashTakesAsLongAsUnknownLogin compares wrong passwords of an
-// account with a slow imported hash, of one with a hash of ours, and of an unknown
-// login.
-func TestSignIn_ImportedHashTakesAsLongAsUnknownLogin(t *testing.T) {
-	const slow = "$2b$12$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy"
-	database := testdb.SQLite(t)
-	file := filepath.Join(t.TempDir(), "users.csv")
-	if err := os.WriteFile(file, []byte("login,email,password_hash\nimported,imported@mail.example,"+slow+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	importing := exec.CommandContext(t.Context(), testkit.Binaries(t).Plugin, "import", file)
-	importing.Env = append(os.Environ(), "PERSONAL_DATABASE="+database)
-	if out, err := importing.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	s := start(t, options{database: database, settings: unthrottled})
-	own, unknown := s.newUser(t).login, unique()
-	took := map[string][]time.Duration{}
-	for i := range 4 {
-		for _, login := range []string{"imported", own, unknown} {
-			began := time.Now()
-			s.post(t, "auth/", params{"login": login, "password": "wrong wrong"}).want(t, "invalid_credentials")
-			if i > 0 { // the plugin measures the formats in the first round
-				took[login] = append(took[login], time.Since(began))
-			}
-		}
-	}
-	middle := func(login string) float64 {
-		slices.Sort(took[login])
-		return float64(took[login][len(took[login])/2])
-	}
-	for _, login := range []string{"imported", own} {
-		// About 9 without the plugin's compensation. A busy machine needs some room.
-		if ratio := middle(login) / middle(unknown); ratio < 0.5 || ratio > 2 {
-			t.Errorf("%s takes %.2f times as long as an unknown login, want 0.5 to 2", login, ratio)
-		}
-	}
 }
 
 // TestHalfSentRequests_AreCutAndDoNotBlock sends parts of headers and of bodies, and

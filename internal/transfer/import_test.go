@@ -428,9 +428,9 @@ func TestWrapping_WrapsImportedMD5(t *testing.T) {
 		if all, bare, err := s.CountAccounts(t.Context()); err != nil || all != 180 || bare != 180 {
 			t.Fatalf("got %d bare of %d, %v, want all of 180", bare, all, err)
 		}
-		jobs, err := s.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{transfer.KindWrap}, N: 100, Lease: time.Minute})
-		if err != nil || len(jobs) != 2 {
-			t.Fatalf("got %d jobs, %v, want 2", len(jobs), err)
+		jobs := claimWrapping(t, s)
+		if len(jobs) != 2 {
+			t.Fatalf("got %d jobs, want 2", len(jobs))
 		}
 		wrapping := transfer.Wrapping{Store: s, Wrapper: cheapHasher(t), Log: slog.New(slog.DiscardHandler)}
 		for _, j := range append(jobs, jobs[0]) { // one of them repeated
@@ -469,12 +469,26 @@ func TestWrapping_LeavesAHashThatCannotBeRead(t *testing.T) {
 	})
 }
 
+// claimWrapping claims the jobs of an import. They are due, but a measurement of the database's clock on a
+// busy machine may put that some milliseconds off.
+func claimWrapping(t *testing.T, s *store.Store) (jobs []outbox.Job) {
+	t.Helper()
+	for try := 0; len(jobs) == 0 && try < 1000; try++ {
+		var err error
+		jobs, err = s.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{transfer.KindWrap}, N: 100, Lease: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return jobs
+}
+
 // wrapAll does the jobs of an import.
 func wrapAll(t *testing.T, s *store.Store, log slog.Handler) {
 	t.Helper()
-	jobs, err := s.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{transfer.KindWrap}, N: 100, Lease: time.Minute})
-	if err != nil || len(jobs) != 1 {
-		t.Fatalf("got %d jobs, %v, want 1", len(jobs), err)
+	jobs := claimWrapping(t, s)
+	if len(jobs) != 1 {
+		t.Fatalf("got %d jobs, want 1", len(jobs))
 	}
 	wrapping := transfer.Wrapping{Store: s, Wrapper: cheapHasher(t), Log: slog.New(log)}
 	if err := wrapping.Do(t.Context(), jobs[0]); err != nil {

@@ -95,14 +95,16 @@ func lockImport(ctx context.Context, tx bun.Tx) (row sweepRow, err error) {
 	return row, err
 }
 
-// countClasses counts the hashes that a password can match, by class.
+// countClasses counts the hashes that a password can match, by class. Accounts that wait for their e-mail do
+// not count: anyone can make them, and so shrink the share of a class.
 func (s *Store) countClasses(ctx context.Context, h *password.Hasher) (map[string]int64, error) {
 	counts, current := map[string]int64{}, h.Format()
 	for position := int64(0); ; {
 		var page []accountRow // without the hash if it begins like new ones
 		err := s.scan(ctx, "count hashes", s.read.NewRaw(`SELECT id,
 				CASE WHEN substr(password_hash, 1, ?) = ? THEN '' ELSE password_hash END AS password_hash
-			FROM personal_accounts WHERE id > ? ORDER BY id LIMIT ?`, len(current), current, position, countRows), &page)
+			FROM personal_accounts WHERE id > ? AND (unverified_key IS NULL OR email_key IS NOT NULL) ORDER BY id LIMIT ?`,
+			len(current), current, position, countRows), &page)
 		if err != nil {
 			return nil, err
 		}

@@ -184,7 +184,7 @@ func TestRecover_PreviewSaysWhatIsRemoved(t *testing.T) {
 	b.get("/account/recover").shows(t, 200, `data-preview="/account/recover/preview"`, "everything else that signs in to your account is removed")
 	b.post("/account/recover/preview", "token", " good ").shows(t, 200, "will be removed: passkeys (2), accounts.google.com. If you can still sign in")
 	b.post("/account/recover/preview", "token", "bare").shows(t, 200, `{"lead":""}`)
-	b.post("/account/recover/preview", "token", "bad").shows(t, 422, "{}")
+	b.post("/account/recover/preview", "token", "bad").shows(t, 204, "")
 	b.send("POST", "/account/recover/preview", url.Values{"token": {"good"}}, "Sec-Fetch-Site", "cross-site").lacks(t, "accounts.google.com")
 	if len(m.calls) != 0 {
 		t.Errorf("got requests %v, want none", m.calls)

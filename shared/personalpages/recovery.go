@@ -86,7 +86,7 @@ func (p recoveryPages) recoverForm(r *http.Request) (formPage, error) {
 	}, nil
 }
 
-// preview answers the script with what the recovery would remove, in place of the page's lead: only
+// preview responds to the script with what the recovery would remove, in place of the page's lead: only
 // the code names the account.
 func (p recoveryPages) preview(w http.ResponseWriter, r *http.Request) {
 	posted, ok := p.readPosted(w, r)
@@ -94,6 +94,10 @@ func (p recoveryPages) preview(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	preview, err := p.Service.RecoverConfirm(r.Context(), personal.RecoverConfirmRequest{Token: tokenOf(posted), Preview: true})
+	if personal.CodeOf(err) == personal.CodeInvalidToken { // the page says so when the form is sent
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
 	if err != nil {
 		x := p.API.Explain(r, err)
 		setRetryAfter(w, x)

@@ -11,7 +11,7 @@ const preview = async (token) => {
   if (!lead) return;
   try {
     const response = await fetch(lead.dataset.preview, { method: "POST", body: new URLSearchParams({ token }) });
-    if (!response.ok) return;
+    if (response.status !== 200) return;
     const answer = await response.json();
     lead.textContent = answer.lead;
     lead.hidden = answer.lead === "";

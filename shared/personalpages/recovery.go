@@ -95,6 +95,7 @@ func (p recoveryPages) preview(w http.ResponseWriter, r *http.Request) {
 	}
 	preview, err := p.Service.RecoverConfirm(r.Context(), personal.RecoverConfirmRequest{Token: tokenOf(posted), Preview: true})
 	if personal.CodeOf(err) == personal.CodeInvalidToken { // the page says so when the form is sent
+		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}

@@ -45,9 +45,10 @@ func (s *Service) ReadLoginKey(ctx context.Context, mayMake bool) error {
 		return nil
 	}
 	var candidate Sealed
-	keys, made := s.settings.Keys, make([]byte, seal.KeySize)
-	_, _ = rand.Read(made) // it never fails
+	keys := s.settings.Keys
 	if mayMake && keys.Primary() != "" {
+		made := make([]byte, seal.KeySize)
+		_, _ = rand.Read(made) // it never fails
 		candidate.Key, candidate.Data = keys.Seal(noAccount, made)
 	}
 	stored, err := s.store.SealedKey(ctx, s.loginKeyName(), candidate)

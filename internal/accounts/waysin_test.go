@@ -27,7 +27,7 @@ type takeOver struct {
 	owner    personal.Credentials // zero: the owner has no session
 	thief    personal.Credentials
 	device   *softkey.Authenticator
-	factor   *factor // nil: nobody's
+	factor   *factor // nil: there is none
 	thiefs   bool    // the factor is the thief's
 	password string  // the owner's
 }
@@ -64,7 +64,7 @@ var waysIn = []way{
 
 // remedies are all operations against a take-over. Each is called with the means of its actor, and
 // reports whether that was possible. remains is what it leaves to the thief, in the order of waysIn and
-// then their session, with the factor of nobody, of the owner, and of the thief; "": impossible.
+// then their session, without a factor, with that of the owner, and with that of the thief; "": impossible.
 var remedies = []struct {
 	name    string
 	by      personal.OperationName // what it shows; "": several operations
@@ -194,7 +194,7 @@ func (c *takeOver) recover(t *testing.T) bool {
 	return true
 }
 
-// takenOver returns an account with the factor of "nobody", the "owner" or the "thief".
+// takenOver returns an account with the factor of the "owner" or the "thief", or with none ("nobody").
 func takenOver(t *testing.T, factorOf string) *takeOver {
 	f := withPasskeys(t, testdb.SQLite(t))
 	c := &takeOver{f: f, owner: f.register(t, "ada").Credentials, password: goodPassword}

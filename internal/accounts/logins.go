@@ -24,7 +24,7 @@ import (
 // LoginKeyStore keeps the login key.
 type LoginKeyStore interface {
 	// SealedKey returns the encrypted key of that name. The first call with a candidate, on whichever
-	// node, stores it. ErrNotFound without a candidate, which has no Key, if none is stored.
+	// node, stores it. ErrNotFound without a candidate, which has no Data, if none is stored.
 	SealedKey(ctx context.Context, name string, candidate Sealed) (Sealed, error)
 	// ResealKey replaces an encrypted key by another encryption of it. ErrStale if another one is stored.
 	ResealKey(ctx context.Context, name string, from, to Sealed) error

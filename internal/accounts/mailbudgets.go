@@ -392,6 +392,9 @@ func (s *Service) mailKeyOf(ctx context.Context, candidate []byte) ([]byte, erro
 
 // siteKey returns the key of a name, which the first call of the site makes.
 func (s *Service) siteKey(ctx context.Context, k *digestKey, name string) ([]byte, error) {
+	if key := k.value.Load(); key != nil { // each sign-in asks: no candidate is made then
+		return *key, nil
+	}
 	candidate := make([]byte, sha256.Size)
 	_, _ = rand.Read(candidate) // it never fails
 	return k.get(ctx, s.store, strings.Join(s.shared(name), " "), candidate)

@@ -103,14 +103,15 @@ func countMail(ctx context.Context, tx bun.Tx, r accounts.MailReservation, way a
 
 // SealedKey implements accounts.LoginKeyStore.
 func (s *Store) SealedKey(ctx context.Context, name string, candidate accounts.Sealed) (key accounts.Sealed, err error) {
-	const doing = "read an encrypted key"
-	if candidate.Key != "" {
+	const doing = "read a key"
+	if candidate.Data != nil {
 		_, err = s.exec(ctx, doing, "INSERT INTO personal_keys (name, value, secret_key) VALUES (?, ?, ?) ON CONFLICT (name) DO NOTHING",
 			name, candidate.Data, candidate.Key)
 		if err != nil {
 			return key, err
 		}
 	}
+	// In a statement of its own, which sees what another node has inserted in the meantime.
 	err = s.scan(ctx, doing, s.write.NewRaw("SELECT secret_key, value FROM personal_keys WHERE name = ?", name), &key.Key, &key.Data)
 	return key, err
 }
@@ -125,18 +126,10 @@ func (s *Store) ResealKey(ctx context.Context, name string, from, to accounts.Se
 	return err
 }
 
-// Key implements accounts.MailLimitStore.
-func (s *Store) Key(ctx context.Context, name string, candidate []byte) (key []byte, err error) {
-	const doing = "read a key"
-	if candidate != nil {
-		_, err = s.exec(ctx, doing, "INSERT INTO personal_keys (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING", name, candidate)
-		if err != nil {
-			return nil, err
-		}
-	}
-	// In a statement of its own, which sees what another node has inserted meanwhile.
-	err = s.scan(ctx, doing, s.write.NewRaw("SELECT value FROM personal_keys WHERE name = ?", name), &key)
-	return key, err
+// Key implements accounts.MailLimitStore. No secret key encrypts the value.
+func (s *Store) Key(ctx context.Context, name string, candidate []byte) ([]byte, error) {
+	key, err := s.SealedKey(ctx, name, accounts.Sealed{Data: candidate})
+	return key.Data, err
 }
 
 // RequestEmail implements accounts.EmailStore.

@@ -184,10 +184,10 @@ func (m *module) learnShared(ctx context.Context) {
 	m.learn.each(ctx, learnEvery, func() { m.readShared(ctx) })
 }
 
-// readShared reads the login key, and which digests of a login without a password do the work of which
-// stored hashes.
+// readShared reads the keys that sign-ins need, and which digests of a login without a password do
+// the work of which stored hashes.
 func (m *module) readShared(ctx context.Context) {
-	m.logFailure(ctx, "reading the login key", m.service.ReadLoginKey(ctx, true))
+	m.logFailure(ctx, "reading the keys of the site", m.service.ReadKeys(ctx, true))
 	intervals, err := m.store.Classes(ctx)
 	if err == nil {
 		m.hasher.SetClasses(intervals)

@@ -61,7 +61,7 @@ func (c serviceFlags) use(ctx context.Context, host personal.Host, f func(contex
 	}
 	service := accounts.New(rules, db, nil, host, slog.New(slog.DiscardHandler), func() {})
 	if c.SecretKey != "" {
-		if err := service.ReadLoginKey(ctx, false); err != nil {
+		if err := service.ReadKeys(ctx, false); err != nil {
 			return err
 		}
 	}

@@ -210,9 +210,9 @@ type Service struct {
 
 	mailKey digestKey
 	sealKey digestKey // see attemptKey
-	drawKey digestKey // see verifyPassword
+	drawKey digestKey // see keyOfDraws
 
-	loginKey   atomic.Pointer[[]byte] // see ReadLoginKey; nil: logKey counts typed logins
+	loginKey   atomic.Pointer[[]byte] // see ReadKeys; nil: logKey counts typed logins
 	requestKey digestKey              // see sealRequest
 
 	rehearsalTime time.Duration // of RehearseFields; a test shortens it

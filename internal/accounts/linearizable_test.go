@@ -461,7 +461,7 @@ func TestLinearizable_LimitOfWrongPasswordsHoldsOnTwoNodes(t *testing.T) {
 	}
 	onTwoNodes(t, limit, func(t *testing.T, n nodes) {
 		for _, s := range n.services {
-			insist(t, func() (struct{}, error) { return struct{}{}, s.ReadLoginKey(t.Context(), true) })
+			insist(t, func() (struct{}, error) { return struct{}{}, s.ReadKeys(t.Context(), true) })
 		}
 		login := n.loginOf(n.register("emil"))
 		var judged atomic.Int64

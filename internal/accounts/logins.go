@@ -36,11 +36,20 @@ const noAccount = 0
 // loginKeyName names the login key in the store.
 func (s *Service) loginKeyName() string { return strings.Join(s.shared("logins"), " ") }
 
-// ReadLoginKey reads the login key, which the first node with a secret key makes. A service that has not read
+// ReadKeys reads the keys that each sign-in needs, so that the first ones do not wait for the database. With
+// mayMake it makes those that no node has made. Call it before requests, and now and then.
+func (s *Service) ReadKeys(ctx context.Context, mayMake bool) error {
+	if mayMake {
+		if _, err := s.keyOfDraws(ctx); err != nil {
+			return fmt.Errorf("reading the key of draws: %w", err)
+		}
+	}
+	return s.readLoginKey(ctx, mayMake)
+}
+
+// readLoginKey reads the login key, which the first node with a secret key makes. A service that has not read
 // it, because it has no secret key or not the right one, counts under a key of its own, and works otherwise.
-// Call it before requests, and now and then: another node may make the key. With mayMake it makes the key if
-// there is none.
-func (s *Service) ReadLoginKey(ctx context.Context, mayMake bool) error {
+func (s *Service) readLoginKey(ctx context.Context, mayMake bool) error {
 	if s.HasLoginKey() { // it stays the same, also if another node encrypts it again
 		return nil
 	}
@@ -117,8 +126,7 @@ func (s *Service) typedKey(parts ...string) [32]byte {
 // verifyPassword compares a password with a hash. Without a usable one it does the work of a class of stored
 // hashes, which the mapped login draws (HTTP contract, section 3, auth).
 func (s *Service) verifyPassword(ctx context.Context, hash, login, entered string) (password.Result, error) {
-	// Never replaced: with another key a login would draw another class, which no stored hash does.
-	key, err := s.siteKey(ctx, &s.drawKey, "draw of classes")
+	key, err := s.keyOfDraws(ctx)
 	if err != nil {
 		return password.Result{}, err
 	}
@@ -128,6 +136,12 @@ func (s *Service) verifyPassword(ctx context.Context, hash, login, entered strin
 	digest := hmac.New(sha256.New, key)
 	digest.Write([]byte(login))
 	return password.Result{}, s.hasher.VerifyDummy(ctx, hashSource(ctx), binary.BigEndian.Uint32(digest.Sum(nil)), entered)
+}
+
+// keyOfDraws returns the key with which logins draw classes. It is never replaced: with another one a login
+// would draw another class, which no stored hash does.
+func (s *Service) keyOfDraws(ctx context.Context) ([]byte, error) {
+	return s.siteKey(ctx, &s.drawKey, "draw of classes")
 }
 
 // typedRequest is what a visitor has typed who asks for a mail.

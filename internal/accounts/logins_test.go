@@ -45,7 +45,7 @@ func (f *fixture) node(t *testing.T, letters string) *accounts.Service {
 	settings := f.settings
 	settings.Keys = secretKeys(t, letters)
 	s := accounts.New(settings, f.store, mustHasher(t, cheap), f.host, slog.New(slog.DiscardHandler), f.worker.Wake)
-	if err := s.ReadLoginKey(t.Context(), true); err != nil {
+	if err := s.ReadKeys(t.Context(), true); err != nil {
 		t.Logf("reading the login key: %v", err)
 	}
 	return s

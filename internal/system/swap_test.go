@@ -95,16 +95,26 @@ func TestSwap_SignInFloodDoesNotRollBack(t *testing.T) {
 	proxy.Next(slices.Repeat([]testkit.Fault{testkit.DelayRequest}, 100_000)...)
 	ctx, stop := context.WithCancel(t.Context())
 	var flood sync.WaitGroup
-	for range 100 {
-		flood.Go(func() {
-			for ctx.Err() == nil {
-				_, err := m.Service().Authorize(ctx, personal.AuthorizeRequest{Login: "anna", Password: "correct horse"})
-				if err != nil && ctx.Err() == nil && personal.CodeOf(err) != personal.CodeUnavailable {
-					t.Errorf("sign-in: %v", err)
+	served := make(chan struct{}, 1)
+	callers := func(n int) {
+		for range n {
+			flood.Go(func() {
+				for ctx.Err() == nil {
+					_, err := m.Service().Authorize(ctx, personal.AuthorizeRequest{Login: "anna", Password: "correct horse"})
+					if err != nil && ctx.Err() == nil && personal.CodeOf(err) != personal.CodeUnavailable {
+						t.Errorf("sign-in: %v", err)
+					}
+					select {
+					case served <- struct{}{}:
+					default:
+					}
 				}
-			}
-		})
+			})
+		}
 	}
+	callers(30) // a process that has served no call is not overloaded, so the others come after the first
+	<-served
+	callers(70)
 	eventually(t, "the bake ends", func() bool { return m.Manager().Status().State != pluginmanager.StateBaking })
 	if status := m.Manager().Status(); status.Version != newer || status.Generation != 2 {
 		t.Errorf("got version %s of generation %d, want %s of generation 2", status.Version, status.Generation, newer)

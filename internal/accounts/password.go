@@ -75,7 +75,7 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 			return jobs
 		}
 		return append(jobs, s.noticeJobs(ctx, personal.ActorUser, a.ID,
-			noticeJob{Kind: mailtext.PasswordChanged, To: a.Email.Address, Left: left})...)
+			noticeJob{Kind: mailtext.PasswordChanged, To: a.Email.Address, Removed: removed, Left: left})...)
 	})
 	if err := s.authorized(ctx, code, "replacing a password", err); err != nil {
 		return personal.Credentials{}, err

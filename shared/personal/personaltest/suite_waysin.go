@@ -134,6 +134,10 @@ func testPasswordOtherWays(t *testing.T, s *administrationSuite) {
 		t.Error("the session goes on although the identity that began it was removed")
 	}
 	s.wantCounts(t, pair.UserID, personal.ActorUser)
+	s.awaitMail(t, 1, w.email, func(m personal.Mail) bool {
+		return m.Subject == "Your password was changed" &&
+			strings.Contains(m.Text, "no longer signs in: passkeys: 1, links with other services: 1.") && !strings.Contains(m.Text, "still signs in")
+	})
 	s.signIn(t, w.login, Password)
 }
 

@@ -136,6 +136,16 @@ func (h *Handler) SecureURL(r *http.Request) string {
 	return page.String()
 }
 
+// RefusePlain returns the decision that refuses a request over plain HTTP: 403 refused, with a
+// message that names the address of [Handler.SecureURL].
+func (h *Handler) RefusePlain(to string) error {
+	message := personal.LocalText{}
+	for locale, t := range h.locales.texts {
+		message[locale] = t["refused.plain_http"] + " " + to
+	}
+	return personal.Refuse(message)
+}
+
 // FromLoopback reports whether the client is on this machine. A request with a header of a
 // proxy, such as X-Forwarded-For or X-Real-IP, counts only if its sender is a trusted proxy
 // (see [Options.TrustedProxies]) that names a loopback address as the client. A proxy that

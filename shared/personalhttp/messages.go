@@ -21,6 +21,7 @@ var messageFiles embed.FS
 //	success.OPERATION               after a POST, by the route's name; other operations have no message
 //	success.unverified              after a registration whose e-mail must be confirmed first
 //	code.CODE
+//	refused.plain_http              a request without encryption; the address to use follows
 //	field.OPERATION.PARAMETER.CODE  a parameter that means something else in this operation
 //	field.PARAMETER.CODE            a parameter of the contract
 //	type.TYPE.CODE                  a user field of the type

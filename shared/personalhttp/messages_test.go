@@ -53,7 +53,7 @@ func TestMessages_CompleteForEveryCode(t *testing.T) {
 	}
 	for locale, x := range l.texts {
 		seen := map[string]string{}
-		for _, key := range append(required, "field.other") {
+		for _, key := range append(required, "refused.plain_http", "field.other") {
 			if other, repeated := seen[x[key]]; x[key] == "" || repeated {
 				t.Errorf("%s: %s: got text %q, want one that no other code has, such as %s", locale, key, x[key], other)
 			}

@@ -22,15 +22,16 @@ import (
 // [personalhttp.Options].Origins.
 //
 // A request over plain HTTP on a site whose URL is https (see [personalhttp.Handler.SecureURL]) is
-// led there if it is a GET or HEAD, and rejected otherwise, with the code refused and a message
-// that names the address. A browser is led once: it gets a cookie that it sends over HTTPS only. One
+// led there if it is a GET or HEAD, and rejected otherwise (see [personalhttp.Handler.RefusePlain]).
+// A browser is led once: it gets a cookie that it sends over HTTPS only. One
 // that sends the cookie uses HTTPS, whatever the proxy says, and is served.
 //
-// Over HTTPS, cookies with the given names, as [SetCookie] got them, are deleted if the browser
+// Over HTTPS, cookies with the given names, as [SetCookie] got them, and its own are deleted if the browser
 // sends them without the prefix __Host-.
 //
 // The guard is for the pages: the API, in front of it, has its own.
 func Guard(api *personalhttp.Handler, reject personalhttp.ErrorHandler, cookies ...string) func(http.Handler) http.Handler {
+	cookies = append(slices.Clone(cookies), ledCookie)
 	p := http.NewCrossOriginProtection()
 	for _, origin := range api.Options().Origins {
 		_ = p.AddTrustedOrigin(origin) // personalhttp.New has accepted it
@@ -48,10 +49,7 @@ func Guard(api *personalhttp.Handler, reject personalhttp.ErrorHandler, cookies 
 				http.Redirect(w, r, to, http.StatusSeeOther)
 				return
 			case to != "":
-				reject(w, r, personal.Refuse(personal.LocalText{
-					"en": "This was sent without encryption. Please open " + to,
-					"ru": "Данные отправлены без шифрования. Откройте " + to,
-				}))
+				reject(w, r, api.RefusePlain(to))
 				return
 			case err != nil:
 				reject(w, r, personal.NewError(personal.CodeCrossOrigin, err))

@@ -68,7 +68,26 @@ func Lay(intervals []Interval, counts map[string]int64, grow bool) []Interval {
 			}
 		}
 	}
-	return slices.DeleteFunc(intervals, func(l Interval) bool { return l.Laid == 0 })
+	return joined(intervals)
+}
+
+// joined joins neighbours that draw the same: imports that are repeated would add intervals without end.
+func joined(intervals []Interval) (all []Interval) {
+	for _, l := range intervals {
+		if l.Laid == 0 {
+			continue
+		}
+		if n := len(all); n > 0 {
+			last := &all[n-1]
+			if last.Start+last.Laid == l.Start && (l.Width == 0 || last.Class == l.Class && last.Width == last.Laid) {
+				last.Width += l.Width
+				last.Laid += l.Laid
+				continue
+			}
+		}
+		all = append(all, l)
+	}
+	return all
 }
 
 // shares returns how many digests draw each class but that of new hashes.

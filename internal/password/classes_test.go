@@ -259,3 +259,20 @@ func TestLay_TextsDrawByShare(t *testing.T) {
 		}
 	}
 }
+
+// A CMS may import daily, for years.
+func TestLay_RepeatedImportsDoNotAddIntervalsWithoutEnd(t *testing.T) {
+	var intervals []Interval
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		counts := map[string]int64{"": 1000 + random.Int64N(1000)}
+		for i := range 70 {
+			counts[fmt.Sprint("rounds ", i)] = random.Int64N(1000)
+		}
+		intervals = Lay(intervals, counts, true)
+		wellLaid(t, intervals)
+	}
+	if most := 20 * maxClasses; len(intervals) > most {
+		t.Errorf("got %d intervals after 200 imports, want %d at most", len(intervals), most)
+	}
+}

@@ -19,8 +19,8 @@ type wayIn struct {
 }
 
 // removeOtherWaysIn removes other ways into a locked account, ends the sessions that they began,
-// voids the proofs that they gave, and drops what proofs have begun. Of identities it ends every
-// session that the host has opened. It returns what was removed and what is left.
+// voids the proofs that they gave, and drops what proofs have begun, which may become a way in. Of
+// identities it ends every session that the host has opened. It returns what was removed and what is left.
 func removeOtherWaysIn(ctx context.Context, tx bun.Tx, accountID int64, which wayIn) (removed, left accounts.OtherWays, err error) {
 	left, err = otherWays(ctx, tx, accountID)
 	if err != nil {
@@ -35,7 +35,7 @@ func removeOtherWaysIn(ctx context.Context, tx bun.Tx, accountID int64, which wa
 	const identities = "FROM personal_identities WHERE account_id = ? AND (? OR issuer = ? AND subject = ?)"
 	err = tx.NewRaw("SELECT count(*) "+identities, accountID, which.all, issuer, subject).Scan(ctx, &removed.Identities)
 	removed.Passkeys = len(ids)
-	if err != nil || removed.None() {
+	if err != nil || removed.None() && !which.all {
 		return removed, left, err
 	}
 	left.Passkeys -= removed.Passkeys

@@ -48,7 +48,7 @@ func stateOf(s Session, behind int64, now time.Time, grace time.Duration) hashSt
 }
 
 // truthful returns the session with now in place of its times that are false, and whether there are
-// any. So a session that was used while the clock was ahead goes on as if all of that happened now.
+// any. So a session that was used while the clock was ahead continues as if all of that happened now.
 func (s Session) truthful(now time.Time) (Session, bool) {
 	mended := false
 	mend := func(t *time.Time) {

@@ -51,8 +51,8 @@ type PasskeyStore interface {
 	// RenamePasskey renames a passkey of the account; a missing one is no error.
 	RenamePasskey(ctx context.Context, accountID, id int64, name string) error
 	// RemovePasskey uses up the code and stores its jobs. If the account has the passkey, it
-	// removes that, as RemoveOtherWaysIn does with all, and stores the other jobs. ErrLastWayIn; ErrCodeUsed; ErrProofVoid; ErrStale if the credential version
-	// has changed or the account is disabled.
+	// removes that, as RemoveOtherWaysIn does with all, and stores the other jobs. ErrLastWayIn;
+	// ErrCodeUsed; ErrProofVoid; ErrStale if the credential version has changed or the account is disabled.
 	RemovePasskey(ctx context.Context, accountID, credentialVersion, id int64, code CodeUse, codeJobs []NewJob, jobs ...NewJob) error
 
 	// OtherRelyingParty returns an RP ID that is not the given one, of the oldest or the newest

@@ -18,8 +18,8 @@ type RecoveryStore interface {
 	// RedeemRecovery uses up a recovery token: it sets the hash, raises the credential
 	// version, confirms the e-mail, voids every token and ends every session of the
 	// account, removes its other ways in, and stores the jobs, which it requests with what
-	// was removed. The second factor stays. An address that was fully known until then is so for codes alone. ErrNotFound if
-	// the token is void, expired or unknown by now, or the account disabled.
+	// was removed. The second factor stays. An address that was fully known until then is so for
+	// codes alone. ErrNotFound if the token is void, expired or unknown by now, or the account disabled.
 	RedeemRecovery(ctx context.Context, digest [32]byte, hash string, at KnownAt, jobs func(removed OtherWays) []NewJob) error
 }
 

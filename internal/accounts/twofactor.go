@@ -39,10 +39,10 @@ type TwoFactorStore interface {
 	// ways in that are left. Errors are those of ReplaceRecoveryCodes.
 	RemoveOwnTwoFactor(ctx context.Context, accountID, credentialVersion int64, keep KeptSession, code CodeUse,
 		jobs func(left OtherWays) []NewJob) error
-	// RemoveTwoFactor removes the second factor, the recovery codes and, unless it keeps them, the other ways in, and ends every
-	// session; no address is fully known any more. It keeps the credential version, because
-	// a deletion by the user depends on it. It stores the jobs, which it requests under a lock with the account before the
-	// change and what was removed and is left. An account without a second factor stays as it is. ErrNotFound;
+	// RemoveTwoFactor removes the second factor, the recovery codes and, unless it keeps them, the
+	// other ways in, and ends every session; no address is fully known any more. It keeps the
+	// credential version, because a deletion by the user depends on it. It stores the jobs, which it
+	// requests under a lock with the account before the change and what was removed and is left. An account without a second factor stays as it is. ErrNotFound;
 	// ErrLastWayIn.
 	RemoveTwoFactor(ctx context.Context, accountID int64, keepOtherWays bool,
 		jobs func(before Account, removed, left OtherWays) []NewJob) error

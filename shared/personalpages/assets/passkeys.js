@@ -45,10 +45,10 @@ class Refusal extends Error {}
 // when it is loaded again.
 const begin = async (what, signal) => {
   const response = await fetch(beginPath, { method: "POST", body: new URLSearchParams({ purpose: what }), signal });
-  const answer = await response.json();
-  if (answer.reload && purpose === what) location.replace(location.pathname + location.search); // also after a post
-  if (!response.ok) throw new Refusal(answer.message);
-  return answer;
+  const result = await response.json();
+  if (result.reload && purpose === what) location.replace(location.pathname + location.search); // also after a post
+  if (!response.ok) throw new Refusal(result.message);
+  return result;
 };
 
 let running = new AbortController(); // the ceremony of the page: there is one at a time

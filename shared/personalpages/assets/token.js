@@ -12,9 +12,9 @@ const preview = async (token) => {
   try {
     const response = await fetch(lead.dataset.preview, { method: "POST", body: new URLSearchParams({ token }) });
     if (response.status !== 200) return;
-    const answer = await response.json();
-    lead.textContent = answer.lead;
-    lead.hidden = answer.lead === "";
+    const result = await response.json();
+    lead.textContent = result.lead;
+    lead.hidden = result.lead === "";
   } catch {
     // The lead says it without numbers.
   }

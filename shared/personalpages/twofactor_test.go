@@ -269,7 +269,8 @@ func TestSignIn_SecondPageAsksForTheCode(t *testing.T) {
 	if b.jar["account"] != nil {
 		t.Error("got a session before the code")
 	}
-	b.get(codePath).shows(t, 200, "Enter your code", `autocomplete="one-time-code"`, `inputmode="numeric"`, "recovery=true")
+	b.get(codePath).shows(t, 200, "Enter your code", `autocomplete="one-time-code"`, `inputmode="numeric"`, "recovery=true",
+		"ask the site’s administrator to reset the access")
 	b.get(codePath+"&recovery=true").shows(t, 200, "Recovery code", "A code from the app works here, too.")
 	b.post(codePath, "code", "").shows(t, 401, "Please enter the code that your authenticator app shows")
 	b.post(codePath, "code", "654321").shows(t, 401, "This code is wrong or has been used.")

@@ -15,7 +15,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -114,15 +113,8 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 	if err != nil {
 		return nil, err
 	}
-	// The API's handler has shorter limits of its own.
-	h.server = &http.Server{
-		Handler:        handler,
-		ReadTimeout:    time.Minute,
-		WriteTimeout:   2 * time.Minute,
-		MaxHeaderBytes: 32 << 10,
-	}
+	h.server = &http.Server{Handler: handler, MaxHeaderBytes: 32 << 10}
 	if c.flags.DebugPlugin {
-		h.server.ReadTimeout, h.server.WriteTimeout = 0, 0 // either would end a request while the plugin is paused
 		log.Warn("--debug-plugin is for development: the plugin gets no health checks, and calls have no time limits")
 	}
 	return h, nil

@@ -148,8 +148,8 @@ func TestConfig_LayoutOfTheSite(t *testing.T) {
 	b.hold(first, 0)
 	own := b.get("/account")
 	own.shows(t, 200, "<nav>anna</nav>", `id="field-login"`, `<div class="personal" lang="en">`)
-	if policy := own.Header.Get("Content-Security-Policy"); policy != "" {
-		t.Errorf("got the policy %q, want that the site sends its own", policy)
+	if policies := own.Header.Values("Content-Security-Policy"); len(policies) != 2 || policies[1] != "frame-ancestors 'none'" {
+		t.Errorf("got the policies %q, want two beside the site's own", policies)
 	}
 	for _, not := range []string{" style=", "onclick=", "<style", "<script>"} {
 		if strings.Contains(own.body, not) {

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -18,6 +20,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalpages"
+	"github.com/cms-personal/personal/shared/personalweb"
 )
 
 // mounted returns a browser on the pages alone, as a CMS mounts them.
@@ -285,5 +288,31 @@ func TestConfig_ErrorsNameWhatIsWrong(t *testing.T) {
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("got error %v, want %s", err, want)
 		}
+	}
+}
+
+func TestPages_NoPostLeadsToAnotherOrigin(t *testing.T) {
+	source, err := os.ReadFile("pages.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := func(http.ResponseWriter, *http.Request, personal.SignedIn) string { return "https://evil.example/" }
+	redirects := 0
+	for _, path := range regexp.MustCompile(`= Path \+ "(/[a-z/-]+)"`).FindAllStringSubmatch(string(source), -1) {
+		for _, hooks := range []personalpages.Config{{}, {AfterRegister: elsewhere, AfterSignIn: elsewhere, Home: "//evil.example"}} {
+			m := newModule()
+			b := mounted(t, m, hooks)
+			b.hold(first, 0)
+			w := b.post("/account"+path[1]+"?next=//evil.example", "next", "//evil.example", "login", "anna", "email", "anna@example.com", "token", "good",
+				"password", "correct horse", "old_password", "correct horse", "confirm_password", "correct horse", "language", "ru", "id", "2", "code", "123456")
+			if to := w.Header.Get("Location"); to != personalweb.LocalPath(to, "") {
+				t.Errorf("%s: got a redirect to %q", path[1], to)
+			} else if to != "" {
+				redirects++
+			}
+		}
+	}
+	if redirects < 20 {
+		t.Errorf("got %d redirects, want those of most pages", redirects)
 	}
 }

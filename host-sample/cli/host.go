@@ -252,7 +252,7 @@ func settingsSource(file string) func() ([]byte, error) {
 }
 
 // adminLink returns a single-use link to the admin pages.
-func (h *host) adminLink() string { return h.siteURL + "/admin/enter?code=" + h.sessions.NewCode() }
+func (h *host) adminLink() string { return h.siteURL + "/admin/enter#code=" + h.sessions.NewCode() }
 
 // printAddresses prints where everything is. The link to the admin pages is for a terminal
 // only: other output ends in a journal or a container's log, whose readers are not all

@@ -269,7 +269,7 @@ func TestGuard_LoopbackNameNeedsLocalClient(t *testing.T) {
 func TestGuard_PollsOfAnOpenTabAreNoUse(t *testing.T) {
 	for condition, polls := range map[string]bool{"a script polls": true, "the administrator works": false} {
 		sessions, now := newSessions()
-		guard := NewGuard(sessions, personaladmin.NewAccessLog(slog.New(slog.DiscardHandler)), "example.com")
+		guard := newGuard(sessions, io.Discard, "example.com")
 		token, _ := sessions.redeem(sessions.NewCode())
 		admitted := true
 		for range 5 {

@@ -118,7 +118,7 @@ func TestHandler_PoliciesOfFramesAndForms(t *testing.T) {
 			o.Layout, o.FormAction, o.BaseURI, o.FrameAncestors = layout, "'self' https://search.example", "'self'", "https://a.example https://b.example"
 		}, []string{"img-src *", "form-action 'self' https://search.example; base-uri 'self'", "frame-ancestors https://a.example https://b.example"}},
 	} {
-		o := set()
+		o := set(t)
 		tt.change(&o)
 		pages, err := ui.New(o)
 		if err != nil {
@@ -136,7 +136,7 @@ func TestHandler_PoliciesOfFramesAndForms(t *testing.T) {
 		func(o *ui.Options) { o.FrameAncestors = "'self'; script-src *" },
 		func(o *ui.Options) { o.Layout, o.BaseURI = layout, "'self', default-src *" },
 	} {
-		o := set()
+		o := set(t)
 		change(&o)
 		if _, err := ui.New(o); err == nil {
 			t.Errorf("%q, %q, %q: got no error", o.FrameAncestors, o.FormAction, o.BaseURI)

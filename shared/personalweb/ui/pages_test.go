@@ -445,7 +445,7 @@ func TestRedirect_IsTheOnlyOne(t *testing.T) {
 
 func TestPages_LinksToThemselvesStayOnTheSite(t *testing.T) {
 	var layout []string
-	o := set()
+	o := set(t)
 	o.Layout = func(w io.Writer, r *http.Request, c ui.Content) error {
 		layout = append(layout, c.Path)
 		_, err := io.WriteString(w, string(c.Body))

@@ -113,7 +113,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 	if err != nil {
 		return nil, err
 	}
-	h.server = &http.Server{Handler: handler, MaxHeaderBytes: 32 << 10}
+	h.server = &http.Server{Handler: handler}
 	if c.flags.DebugPlugin {
 		log.Warn("--debug-plugin is for development: the plugin gets no health checks, and calls have no time limits")
 	}

@@ -29,6 +29,7 @@ func defaultLimits() limits {
 func (m *Module) limit(server *http.Server, l net.Listener) net.Listener {
 	server.ReadHeaderTimeout = cmp.Or(server.ReadHeaderTimeout, 10*time.Second)
 	server.IdleTimeout = cmp.Or(server.IdleTimeout, 2*time.Minute)
+	server.MaxHeaderBytes = cmp.Or(server.MaxHeaderBytes, 32<<10)
 	server.Handler = m.limitBodies(server, server.Handler)
 	return &listener{l, m.limits}
 }

@@ -242,3 +242,24 @@ func TestServeOn_HijackedConnectionHasNoLimits(t *testing.T) {
 		}
 	})
 }
+
+func TestServeOn_LimitsHeaders(t *testing.T) {
+	for condition, tt := range map[string]struct {
+		limit, want int
+	}{
+		"by default":            {0, http.StatusRequestHeaderFieldsTooLarge},
+		"a server with a limit": {1 << 20, http.StatusOK},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := serveLimited(t, &http.Server{MaxHeaderBytes: tt.limit, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})})
+			c := s.open("GET / HTTP/1.1\r\nHost: x\r\n")
+			go func() { _, _ = io.WriteString(c, "X: "+strings.Repeat("x", 64<<10)+"\r\n\r\n") }()
+			response := bufio.NewReader(c)
+			r, err := http.ReadResponse(response, nil)
+			if err != nil || r.StatusCode != tt.want {
+				t.Errorf("%s: got response %v, error %v, want %d", condition, r, err, tt.want)
+			}
+			_, _ = io.Copy(io.Discard, response) // until the server has closed the connection
+		})
+	}
+}

@@ -144,8 +144,8 @@ func (m *Module) Serve(ctx context.Context, server *http.Server) error {
 // module. It returns nil then. It stops in the same way, and returns the error, if the
 // server fails.
 //
-// Slow clients have limits. ServeOn sets ReadHeaderTimeout (10 s), IdleTimeout (2 min) and
-// ErrorLog where they are zero. A body must come within 30 s, unless ReadTimeout is set, and
+// Clients have limits. ServeOn sets ReadHeaderTimeout (10 s), IdleTimeout (2 min), MaxHeaderBytes
+// (32 KiB) and ErrorLog where they are zero. A body must come within 30 s, unless ReadTimeout is set, and
 // within 2 s once the server stops. A client that takes nothing of a response for 30 s is cut
 // off, and so is one that has not taken it within 10 minutes, or within WriteTimeout. A handler
 // for long uploads or downloads replaces the limit of the body and the 10 minutes by deadlines of

@@ -423,7 +423,8 @@ func TestRedirect_APostLeadsToNoOtherOrigin(t *testing.T) {
 	}
 }
 
-// Pages redirect by [ui.Redirect] alone, so that what holds for it holds for every page.
+// Pages redirect by [ui.Redirect] alone, so that what holds for it holds for every page. The guard
+// leads a GET to the site's own URL.
 func TestRedirect_IsTheOnlyOne(t *testing.T) {
 	for _, folder := range []string{"../..", "../../../host-sample"} {
 		err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
@@ -432,7 +433,7 @@ func TestRedirect_IsTheOnlyOne(t *testing.T) {
 			}
 			source, err := os.ReadFile(path)
 			redirects := strings.Count(string(source), "http.Redirect(") + strings.Count(string(source), `Set("Location"`)
-			if want := map[string]int{"../ui/handler.go": 1, "../../personalweb/ui/handler.go": 1}[path]; redirects != want {
+			if want := map[string]int{"../../personalweb/guard.go": 1, "../../personalweb/ui/handler.go": 1}[path]; redirects != want {
 				t.Errorf("%s: got %d redirects, want %d", path, redirects, want)
 			}
 			return err

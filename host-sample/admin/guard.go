@@ -157,7 +157,7 @@ func (g *Guard) Admit(r *http.Request) (name string, err error) {
 	switch {
 	case !g.ownHost(r):
 		return "", errForeignHost
-	case !g.sessions.valid(g.cookie(r), !personaladmin.IsPoll(r)):
+	case !g.sessions.valid(g.cookie(r), !personalhttp.IsPoll(r)):
 		return "", errors.New("no valid administrator session")
 	}
 	return administrator, nil

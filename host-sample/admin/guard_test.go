@@ -277,7 +277,7 @@ func TestGuard_PollsOfAnOpenTabAreNoUse(t *testing.T) {
 			r := httptest.NewRequest("GET", "/admin/overview/now", nil)
 			r.AddCookie(&http.Cookie{Name: cookieName, Value: token})
 			if polls {
-				r.Header.Set("HX-Request", "true")
+				r.Header.Set("Personal-Poll", "true")
 			}
 			_, err := guard.Admit(r)
 			admitted = err == nil

@@ -296,7 +296,8 @@ func TestRender_LivePagesLoadHTMX(t *testing.T) {
 		w := httptest.NewRecorder()
 		newPages(t).Render(w, httptest.NewRequest("GET", "/", nil), 200, "page", ui.Page{Live: live, Body: ui.Form{}})
 		if got := strings.Contains(w.Body.String(), "/assets/htmx.min."); got != live ||
-			strings.Contains(w.Body.String(), `"allowEval":false`) != live {
+			strings.Contains(w.Body.String(), `"allowEval":false`) != live ||
+			strings.Contains(w.Body.String(), `hx-headers='{"Personal-Poll":"true"}'`) != live {
 			t.Errorf("live %t: got %s", live, w.Body)
 		}
 	}

@@ -165,6 +165,9 @@ func TestConfig_LayoutOfTheSite(t *testing.T) {
 func TestConfig_OwnPagesAndHome(t *testing.T) {
 	b := mounted(t, newModule(), personalpages.Config{Home: "/welcome"})
 	b.get("/orders").leads(t, "/account/sign-in?next=%2Forders")
+	if poll := b.get("/orders", "Personal-Poll", "true"); poll.StatusCode != 401 || poll.Header.Get("HX-Refresh") != "true" {
+		t.Errorf("a poll without a session: got status %d and headers %v, want 401 and that the open page reloads", poll.StatusCode, poll.Header)
+	}
 	if page := b.get("/"); page.body != "signed in: false\n" {
 		t.Errorf("got %q", page.body)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
-//go:embed templates texts
+//go:embed templates texts assets
 var files embed.FS
 
 // Paths of the entry.
@@ -41,7 +41,7 @@ type Entry struct {
 // NewEntry returns the pages.
 func NewEntry(o EntryOptions) (*Entry, error) {
 	pages, err := ui.New(ui.Options{
-		Templates: ui.Folder(files, "templates"), Texts: ui.Folder(files, "texts"),
+		Templates: ui.Folder(files, "templates"), Texts: ui.Folder(files, "texts"), Assets: ui.Folder(files, "assets"),
 		AssetPath: EnterPath + "/assets/", LanguagePath: personalpages.LanguagePath,
 		API: o.API, Cookies: []string{cookieName}, Foreign: o.Guard.foreignPost, Log: o.Log,
 	})
@@ -57,10 +57,10 @@ func NewEntry(o EntryOptions) (*Entry, error) {
 	return e, nil
 }
 
-// showLink shows the page that a sign-in link leads to. It spends no code: programs
-// may open the link before its reader does.
+// showLink shows the page that a sign-in link leads to. A script takes the code from the link's
+// fragment, which no server gets.
 func (e *Entry) showLink(w http.ResponseWriter, r *http.Request) {
-	e.pages.Render(w, r, http.StatusOK, "enter", ui.Page{Body: struct{ Action, Code string }{EnterPath, r.URL.Query().Get("code")}})
+	e.pages.Render(w, r, http.StatusOK, "enter", ui.Page{Body: struct{ Action string }{EnterPath}})
 }
 
 func (e *Entry) signIn(w http.ResponseWriter, r *http.Request) {

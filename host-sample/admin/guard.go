@@ -79,9 +79,9 @@ func (s *Sessions) redeem(code string) (token string, ok bool) {
 	return s.add(s.sessions, maxSessions), true
 }
 
-// valid reports whether a token belongs to a session that has not expired, and
-// restarts the idle time of the session.
-func (s *Sessions) valid(token string) bool {
+// valid reports whether a token belongs to a session that has not expired. Being used restarts
+// the idle time of the session.
+func (s *Sessions) valid(token string, used bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -89,7 +89,9 @@ func (s *Sessions) valid(token string) bool {
 	if session == nil || now.Sub(session.used) >= sessionIdle || now.Sub(session.created) >= sessionLife {
 		return false
 	}
-	session.used = now
+	if used {
+		session.used = now
+	}
 	return true
 }
 
@@ -155,7 +157,7 @@ func (g *Guard) Admit(r *http.Request) (name string, err error) {
 	switch {
 	case !g.ownHost(r):
 		return "", errForeignHost
-	case !g.sessions.valid(g.cookie(r)):
+	case !g.sessions.valid(g.cookie(r), !personalhttp.IsPoll(r)):
 		return "", errors.New("no valid administrator session")
 	}
 	return administrator, nil

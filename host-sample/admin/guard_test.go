@@ -30,19 +30,19 @@ func TestSessions_CodeIsSingleUse(t *testing.T) {
 	s, _ := newSessions()
 	code := s.NewCode()
 	token, ok := s.redeem(code)
-	if !ok || !s.valid(token) {
+	if !ok || !s.valid(token, true) {
 		t.Fatal("a new code: got no valid session, want one")
 	}
 	if _, ok := s.redeem(code); ok {
 		t.Error("a spent code: got a session, want none")
 	}
 	for _, wrong := range []string{"", code, "x"} {
-		if s.valid(wrong) {
+		if s.valid(wrong, true) {
 			t.Errorf("token %q: got a valid session, want none", wrong)
 		}
 	}
 	s.revoke(token)
-	if s.valid(token) {
+	if s.valid(token, true) {
 		t.Error("a revoked session: got valid, want invalid")
 	}
 }
@@ -57,7 +57,7 @@ func TestSessions_CodesAndSessionsExpire(t *testing.T) {
 
 	token, _ := s.redeem(s.NewCode())
 	*now = now.Add(sessionIdle)
-	if s.valid(token) {
+	if s.valid(token, true) {
 		t.Error("an idle session: got valid, want expired")
 	}
 
@@ -65,12 +65,12 @@ func TestSessions_CodesAndSessionsExpire(t *testing.T) {
 	start := *now
 	for now.Sub(start) < sessionLife-time.Hour {
 		*now = now.Add(time.Hour)
-		if !s.valid(token) {
+		if !s.valid(token, true) {
 			t.Fatalf("a session in use has expired after %v, want %v", now.Sub(start), sessionLife)
 		}
 	}
 	*now = now.Add(time.Hour)
-	if s.valid(token) {
+	if s.valid(token, true) {
 		t.Errorf("a session in use is valid after %v, want expired", sessionLife)
 	}
 }
@@ -262,6 +262,28 @@ func TestGuard_LoopbackNameNeedsLocalClient(t *testing.T) {
 		}
 		if got := g.signIn(httptest.NewRecorder(), r, s.NewCode()); got != want {
 			t.Errorf("%s: signing in through a proxy: got %t, want %t", url, got, want)
+		}
+	}
+}
+
+func TestGuard_PollsOfAnOpenTabAreNoUse(t *testing.T) {
+	for condition, polls := range map[string]bool{"a script polls": true, "the administrator works": false} {
+		sessions, now := newSessions()
+		guard := newGuard(sessions, io.Discard, "example.com")
+		token, _ := sessions.redeem(sessions.NewCode())
+		admitted := true
+		for range 5 {
+			*now = now.Add(sessionIdle / 4)
+			r := httptest.NewRequest("GET", "/admin/overview/now", nil)
+			r.AddCookie(&http.Cookie{Name: cookieName, Value: token})
+			if polls {
+				r.Header.Set("Personal-Poll", "true")
+			}
+			_, err := guard.Admit(r)
+			admitted = err == nil
+		}
+		if admitted == polls {
+			t.Errorf("%s: admitted after %v: %t, want %t", condition, 5*sessionIdle/4, admitted, !polls)
 		}
 	}
 }

@@ -24,9 +24,12 @@ func openCatalogue(pluginsDir string, log *slog.Logger, opts ...plugincatalogue.
 // trust makes a catalogue accept only plugins signed with the keys in these files,
 // if any file is named. An empty name, from an empty variable for example, is an
 // error: it must not turn the check of signatures off.
-func trust(keyFiles []string) (plugincatalogue.Option, error) {
+func trust(keyFiles []string) ([]plugincatalogue.Option, error) {
+	if len(keyFiles) == 0 {
+		return nil, nil
+	}
 	keys, err := plugincatalogue.ReadKeys(keyFiles...)
-	return plugincatalogue.WithKeys(keys), err
+	return []plugincatalogue.Option{plugincatalogue.WithKeys(keys)}, err
 }
 
 // choosePlugin installs the given binary or bundle, unless the path is empty, and

@@ -15,7 +15,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -114,15 +113,8 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 	if err != nil {
 		return nil, err
 	}
-	// The API's handler has shorter limits of its own.
-	h.server = &http.Server{
-		Handler:        handler,
-		ReadTimeout:    time.Minute,
-		WriteTimeout:   2 * time.Minute,
-		MaxHeaderBytes: 32 << 10,
-	}
+	h.server = &http.Server{Handler: handler}
 	if c.flags.DebugPlugin {
-		h.server.ReadTimeout, h.server.WriteTimeout = 0, 0 // either would end a request while the plugin is paused
 		log.Warn("--debug-plugin is for development: the plugin gets no health checks, and calls have no time limits")
 	}
 	return h, nil
@@ -260,7 +252,7 @@ func settingsSource(file string) func() ([]byte, error) {
 }
 
 // adminLink returns a single-use link to the admin pages.
-func (h *host) adminLink() string { return h.siteURL + "/admin/enter?code=" + h.sessions.NewCode() }
+func (h *host) adminLink() string { return h.siteURL + "/admin/enter#code=" + h.sessions.NewCode() }
 
 // printAddresses prints where everything is. The link to the admin pages is for a terminal
 // only: other output ends in a journal or a container's log, whose readers are not all

@@ -38,7 +38,7 @@ func (p *pluginCommand) open(out output) (*plugincatalogue.Catalogue, error) {
 		return nil, &flagError{"plugin-key", err}
 	}
 	if p.Plugins != "" {
-		return openCatalogue(p.Plugins, out.log(), trusted)
+		return openCatalogue(p.Plugins, out.log(), trusted...)
 	}
 	dir, err := absolute(p.Data)
 	if err != nil {
@@ -47,7 +47,7 @@ func (p *pluginCommand) open(out output) (*plugincatalogue.Catalogue, error) {
 	if err := durable.MakeFolder(dir, out.log()); err != nil {
 		return nil, &flagError{"data", err}
 	}
-	return openCatalogue(filepath.Join(dir, "plugins"), out.log(), trusted)
+	return openCatalogue(filepath.Join(dir, "plugins"), out.log(), trusted...)
 }
 
 type pluginInstall struct {

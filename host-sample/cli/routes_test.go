@@ -110,7 +110,7 @@ func TestHandler_PassesMountTest(t *testing.T) {
 
 const oneField = `[{"name":"nickname","type":"text"}]`
 
-func noLink() string { return "http://127.0.0.1:8080/admin/enter?code=x" }
+func noLink() string { return "http://127.0.0.1:8080/admin/enter#code=x" }
 
 func (s *testSite) Ready(context.Context) error {
 	if s.down {

@@ -41,7 +41,7 @@ type serveCommand struct {
 	Plugins      string        `env:"PERSONAL_PLUGINS" placeholder:"DIR" help:"The folder of the plugin catalogue, by default DATA/plugins."`
 	Plugin       string        `env:"PERSONAL_PLUGIN" placeholder:"FILE" help:"Install this plugin binary or bundle, and activate it if no version is active yet."`
 	PluginKey    []string      `sep:"none" env:"PERSONAL_PLUGIN_KEY" placeholder:"FILE" help:"Minisign public keys, one per line: only plugins signed with one of them are installed and started. May be repeated."`
-	PluginFloor  string        `env:"PERSONAL_PLUGIN_FLOOR" placeholder:"VERSION" help:"The lowest plugin version that may be started, or installed from a bundle: lower versions are refused even if they are signed."`
+	PluginFloor  *string       `env:"PERSONAL_PLUGIN_FLOOR" placeholder:"VERSION" help:"The lowest plugin version that may be started, or installed from a bundle: lower versions are refused even if they are signed."`
 	PluginMinAge time.Duration `default:"0s" name:"plugin-min-age" env:"PERSONAL_PLUGIN_MIN_AGE" placeholder:"72h" help:"For how long the host must have had a version before plugin use and plugin rehearse accept it without --now: bundles that an intruder publishes are usually withdrawn within days. Restarts, rollbacks and returns to versions that have served are exempt (${default}, no minimum)."`
 	Rehearse     string        `default:"warn" env:"PERSONAL_REHEARSE" placeholder:"POLICY" help:"What a swap does with the rehearsal of a new version: warn refuses the swap if a check fails, refuse also if an answer differs from that of the running version, off makes none (${default})."`
 	PluginMemory memorySize    `env:"PERSONAL_PLUGIN_MEMORY" placeholder:"SIZE" help:"The soft memory limit of each plugin process, such as 512MiB; during a swap there are two processes. The plugin collects garbage more often to keep to it. For a hard limit, limit the service or the container. Default: none."`
@@ -143,9 +143,9 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 	c.pluginsDir = cmp.Or(f.Plugins, filepath.Join(c.dataDir, "plugins"))
 	keys, err := trust(f.PluginKey)
 	check("plugin-key", err)
-	c.pluginTrust = append(c.pluginTrust, keys)
-	if f.PluginFloor != "" {
-		minVersion, err := plugincatalogue.WithMinVersion(f.PluginFloor)
+	c.pluginTrust = keys
+	if f.PluginFloor != nil {
+		minVersion, err := plugincatalogue.WithMinVersion(*f.PluginFloor)
 		check("plugin-floor", err)
 		c.pluginTrust = append(c.pluginTrust, minVersion)
 	}

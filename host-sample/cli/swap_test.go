@@ -384,7 +384,7 @@ func TestUploads_NeedSignedBundle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	catalogue, err := openCatalogue(t.TempDir(), quietLog(), trusted)
+	catalogue, err := openCatalogue(t.TempDir(), quietLog(), trusted...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,15 +37,15 @@ func (s *Service) identify(ctx context.Context, c personal.Credentials, part Acc
 }
 
 // touch stores that a session is in use, if that is news or the session has false times, which
-// it replaces. It reports whether the database knows the use. A failure does not matter to the
-// caller: a full disk must not sign all users out. It favours the user: the predecessor of a
-// hash whose first use is unknown stays valid.
+// it replaces. Of a poll it stores the first use of a hash only. It reports whether the database
+// knows the use. A failure does not matter to the caller: a full disk must not sign all users out.
+// It favours the user: the predecessor of a hash whose first use is unknown stays valid.
 func (s *Service) touch(ctx context.Context, who *caller, now time.Time) bool {
 	touch := SessionTouch{ID: who.session.ID, Current: who.session.Current, Used: who.hash == current && who.session.Used.IsZero()}
 	if who.mended {
 		touch.Marks = who.session.Marks
 	}
-	if !touch.Used && !who.mended && now.Sub(who.session.LastSeen) < s.settings.seenEvery() {
+	if !touch.Used && !who.mended && (personal.CallFrom(ctx).Poll || now.Sub(who.session.LastSeen) < s.settings.seenEvery()) {
 		return true
 	}
 	err := s.store.TouchSession(ctx, touch)

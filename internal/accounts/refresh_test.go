@@ -240,6 +240,22 @@ func TestRefresh_HonestClientIsNeverSignedOut(t *testing.T) {
 	})
 }
 
+func TestProfile_PollsAreNoUseOfTheSession(t *testing.T) {
+	f := newFixture(t, testdb.SQLite(t))
+	for login, tt := range map[string]struct {
+		poll bool
+		want personal.Code
+	}{"ada": {false, ""}, "bob": {true, personal.CodeUnauthenticated}} {
+		in := f.register(t, login).Credentials
+		ctx, err := personal.WithCall(t.Context(), personal.Call{Poll: tt.poll}), error(nil)
+		for range 6 { // the first one counts: it uses a new hash
+			f.clock.Advance(f.settings.SessionIdle / 4)
+			_, err = f.service.Profile(ctx, in)
+		}
+		wantCode(t, err, tt.want)
+	}
+}
+
 func TestRefresh_RacesAreChargedOnce(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)

@@ -118,7 +118,7 @@ func disable(t testing.TB, database, login string) {
 }
 
 // adminLink requests a link to the admin pages from the running host. It returns the
-// link's path with its query, and the code in it.
+// link's path and fragment, and the code in it.
 func (s *system) adminLink(t testing.TB) (path, code string) {
 	t.Helper()
 	out, err := exec.Command(testkit.Binaries(t).Host, "admin-link", "--data", s.data).Output()
@@ -208,7 +208,7 @@ func testLoopbackName(t *testing.T, s *system) {
 }
 
 // printedLink is part of the link that a host prints, on a terminal only.
-const printedLink = "/admin/enter?code="
+const printedLink = "/admin/enter#code="
 
 // testNoAdminLink checks that a host without a terminal prints no link, but the command for one.
 func testNoAdminLink(t *testing.T, s *system) {

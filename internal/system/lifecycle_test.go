@@ -84,6 +84,16 @@ func TestStart_SecondHostOnSameDataIsRefused(t *testing.T) {
 		wantRefusal(t, options{database: database, settings: cheap, data: s.data}, "--data")
 		u := s.newUser(t)
 		pid := s.plugin(t).Active.PID
+		for _, path := range []string{"/account/sign-in", "/admin/enter", "/"} { // the stop does not wait for their bodies
+			slow, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer slow.Close()
+			fmt.Fprintf(slow, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"+
+				"Content-Length: 100\r\nExpect: 100-continue\r\n\r\n", path)
+			_, _ = bufio.NewReader(slow).ReadString('\n') // its handler reads the body, or has refused it
+		}
 		s.stop(t)
 		if !isGone(pid) {
 			t.Error("the host has stopped and its plugin has not")

@@ -16,6 +16,10 @@ type Call struct {
 	Shared    bool       // the address is probably that of a proxy with many clients
 	Agent     string     // the client's User-Agent, at most 255 characters
 
+	// Poll says that the script of an open page calls to keep it up to date, and not a person. Such a
+	// call is no use of a session, whose idle time goes on.
+	Poll bool
+
 	// SchemaRevision is the revision of the host's [Schema] when the host sent the call
 	// to a module in another process; empty elsewhere.
 	SchemaRevision string

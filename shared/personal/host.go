@@ -2,6 +2,7 @@ package personal
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"unicode"
 )
@@ -19,7 +20,8 @@ type Host interface {
 	// responsible for the mail. After an error the module retries later, so the host
 	// may get the same ID twice. Return a [*MailRefusedError], wrapped or not, if
 	// the relay permanently refuses the recipient or the mail: the module then stops
-	// retrying and reports [EventMailRefused]. Other errors are retried for 24 hours.
+	// retrying and reports [EventMailRefused]. Other errors are retried for 24 hours. Errors are
+	// logged: they name no mailbox, and do not repeat the relay's words.
 	SendMail(ctx context.Context, m Mail) error
 
 	// PublishEvent accepts an event. Events are delivered at least once, and those of
@@ -80,5 +82,14 @@ func NewMailRefusedError(reply string) *MailRefusedError {
 	return &MailRefusedError{Reason: clean}
 }
 
-// Error describes the refusal for a log.
-func (e *MailRefusedError) Error() string { return "mail refused permanently: " + e.Reason }
+// replyCodes are the reply code and the enhanced code at the beginning of a reply (RFC 3463).
+var replyCodes = regexp.MustCompile(`\A[245][0-9]{2}( [245]\.[0-9]{1,3}\.[0-9]{1,3})?\b`)
+
+// Error describes the refusal for a log: by the codes of the reply, whose words often name the
+// mailbox.
+func (e *MailRefusedError) Error() string {
+	if codes := replyCodes.FindString(e.Reason); codes != "" {
+		return "mail refused permanently: " + codes
+	}
+	return "mail refused permanently"
+}

@@ -96,11 +96,12 @@ type Config struct {
 	// the server.
 	Versions bool
 
-	// Layout, LayoutFunc, Style and Texts are as in personalpages.Config.
-	Layout     *template.Template
-	LayoutFunc ui.Layout
-	Style      string
-	Texts      fs.FS
+	// These are as in personalpages.Config.
+	Layout                              *template.Template
+	LayoutFunc                          ui.Layout
+	FrameAncestors, FormAction, BaseURI string
+	Style                               string
+	Texts                               fs.FS
 
 	// Nav returns the site's links in the pages' own layout, such as one to sign out; none if nil.
 	Nav func(r *http.Request) []ui.Link
@@ -197,7 +198,7 @@ func newPages(api *personalhttp.Handler, c Config, sections []frame.Section) (*P
 	pages, err := ui.New(ui.Options{
 		Templates: ui.Folder(files, "templates"), Texts: texts.Files, Assets: ui.Folder(files, "assets"),
 		AssetPath: Path + "/assets/", LanguagePath: frame.LanguagePath, Locales: api.Locales(),
-		Layout: c.LayoutFunc, Style: c.Style, SiteTexts: c.Texts,
+		Layout: c.LayoutFunc, FrameAncestors: c.FrameAncestors, FormAction: c.FormAction, BaseURI: c.BaseURI, Style: c.Style, SiteTexts: c.Texts,
 		API: api, Cookies: []string{frame.KeptCookie}, Foreign: func(r *http.Request) { c.Access.Refused(r, "a page of another origin") }, Log: c.Log,
 		Unrouted: func(r *http.Request, problem *ui.Problem) { site.Unrouted(r, problem) },
 	})

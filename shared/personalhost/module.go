@@ -40,6 +40,7 @@ type Module struct {
 	admin     http.Handler
 	host      personal.Host
 	drain     time.Duration
+	limits    limits
 	log       *slog.Logger
 	stopping  context.Context // ends when the module stops
 	stop      context.CancelFunc
@@ -143,16 +144,21 @@ func (m *Module) Serve(ctx context.Context, server *http.Server) error {
 // module. It returns nil then. It stops in the same way, and returns the error, if the
 // server fails.
 //
-// ServeOn sets ReadHeaderTimeout (10 s), IdleTimeout (2 min) and ErrorLog where they are
-// zero. If Handler is nil, it serves the API alone. The API limits the time for reading
-// its request bodies itself. ServeOn does not use TLS, which terminates at a proxy.
+// Clients have limits. ServeOn sets ReadHeaderTimeout (10 s), IdleTimeout (2 min), MaxHeaderBytes
+// (32 KiB) and ErrorLog where they are zero. A body must come within 30 s, unless ReadTimeout is set, and
+// within 2 s once the server stops. A client that takes nothing of a response for 30 s is cut
+// off, and so is one that has not taken it within 10 minutes, or within WriteTimeout. A handler
+// for long uploads or downloads replaces the limit of the body and the 10 minutes by deadlines of
+// its own, see [http.ResponseController].
+//
+// If Handler is nil, ServeOn serves the API alone. It does not use TLS, which terminates at a
+// proxy.
 func (m *Module) ServeOn(ctx context.Context, listener net.Listener, server *http.Server) (err error) {
 	defer func() { err = errors.Join(err, m.Close()) }()
 	if server.Handler == nil {
 		server.Handler = m.Front(nil)
 	}
-	server.ReadHeaderTimeout = cmp.Or(server.ReadHeaderTimeout, 10*time.Second)
-	server.IdleTimeout = cmp.Or(server.IdleTimeout, 2*time.Minute)
+	listener = m.limit(server, listener)
 	server.ErrorLog = cmp.Or(server.ErrorLog, slog.NewLogLogger(m.log.Handler(), slog.LevelWarn))
 	serving := make(chan error, 1)
 	go func() { serving <- server.Serve(listener) }()

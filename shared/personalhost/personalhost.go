@@ -331,7 +331,7 @@ func (c *Config) connect(events *pluginadmin.EventLog) (*Module, error) {
 	}
 	m := &Module{
 		client: pluginrpc.NewClient(manager, c.Host), manager: manager, catalogue: c.Catalogue, events: events,
-		drain: cmp.Or(c.Drain, drainTime), log: c.Log, host: c.Host,
+		drain: cmp.Or(c.Drain, drainTime), limits: defaultLimits(), log: c.Log, host: c.Host,
 	}
 	m.service, m.users = c.Admission.Wrap(m.client), c.Admission.WrapAdministration(m.client)
 	if c.API.UserFields == nil {

@@ -285,11 +285,11 @@ func (h *Handler) withCall(ctx context.Context, w http.ResponseWriter, r *http.R
 	c := personal.CallFrom(ctx)
 	if c.RequestID == "" {
 		address, shared := h.clients.Client(r)
-		locale, languages := h.locales.choose(r)
+		language := h.locales.choose(r)
 		c = personal.Call{
 			RequestID: requestID(r),
-			Locale:    locale,
-			Languages: languages,
+			Locale:    language.locale,
+			Languages: language.languages,
 			Address:   address,
 			Shared:    shared,
 			Agent:     cleanAgent(r.UserAgent()),

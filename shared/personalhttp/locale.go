@@ -16,9 +16,12 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// maxAcceptLanguage bounds the Accept-Language header, in bytes. A longer one, which
-// no browser sends, is ignored.
-const maxAcceptLanguage = 1 << 10
+// The bounds of an Accept-Language header: it counts for its first tags, and not at all if they
+// are longer than any that a browser sends. What a tag costs depends on the site's languages.
+const (
+	maxLanguageTags   = 10
+	maxAcceptLanguage = 1 << 10 // bytes
+)
 
 // languages is a set of languages to choose from.
 type languages struct {
@@ -77,10 +80,16 @@ type locales struct {
 	// headers with the same slot replace each other.
 	seed    maphash.Seed
 	choices [256]atomic.Pointer[choice]
+	none    choice // without a header
 }
 
-// choice is what [locales.choose] returns for a value of Accept-Language.
-type choice struct{ header, locale, languages string }
+// choice is what a value of Accept-Language means.
+type choice struct {
+	header    string
+	locale    string         // of messages
+	languages string         // that the caller prefers to the built-in one of mails; "" for none: a site may have messages in a language without mails
+	preferred []language.Tag // the caller's, best first; none if the header is malformed
+}
 
 // newLocales returns the languages of the built-in messages, and of the site's own, which may
 // be nil.
@@ -105,6 +114,7 @@ func newLocales(fallback string, own fs.FS) (*locales, error) {
 	if l.fallback, ok = l.supported.best(host); !ok {
 		return nil, fmt.Errorf("default locale %q: messages exist in %s only", fallback, strings.Join(l.supported.keys, ", "))
 	}
+	l.none.locale = l.fallback
 	return l, nil
 }
 
@@ -116,18 +126,21 @@ func (h *Handler) Locales() []string {
 	return append([]string{l.fallback}, rest...)
 }
 
-// choose returns the locale of messages for the caller, and the languages that they prefer to
-// the built-in one of mails, "" for none: a site may have messages in a language without mails.
-func (l *locales) choose(r *http.Request) (locale, languages string) {
+// choose returns what the caller's Accept-Language means. It is parsed once in a request: the
+// second time it is known.
+func (l *locales) choose(r *http.Request) *choice {
 	header := acceptLanguage(r)
 	if header == "" {
-		return l.fallback, ""
+		return &l.none
 	}
 	place := &l.choices[maphash.String(l.seed, header)%uint64(len(l.choices))]
 	if known := place.Load(); known != nil && known.header == header {
-		return known.locale, known.languages
+		return known
 	}
-	preferred := acceptedLanguages(r)
+	preferred, _, err := language.ParseAcceptLanguage(header)
+	if err != nil {
+		preferred = nil
+	}
 	locale, ok := l.supported.best(preferred...)
 	if !ok {
 		locale = l.fallback
@@ -136,9 +149,9 @@ func (l *locales) choose(r *http.Request) (locale, languages string) {
 	if !ok {
 		readable = l.fallback
 	}
-	languages = preferredTo(readable, preferred)
-	place.Store(&choice{strings.Clone(header), locale, languages})
-	return locale, languages
+	made := &choice{strings.Clone(header), locale, preferredTo(readable, preferred), preferred}
+	place.Store(made)
+	return made
 }
 
 // maxLanguages is the length of the list that [preferredTo] returns, in bytes.
@@ -176,16 +189,6 @@ func (h *Handler) texts(r *http.Request) texts {
 	return h.locales.texts[h.locales.fallback]
 }
 
-// acceptedLanguages returns the caller's languages, best first, or none if the header
-// is malformed.
-func acceptedLanguages(r *http.Request) []language.Tag {
-	tags, _, err := language.ParseAcceptLanguage(acceptLanguage(r))
-	if err != nil {
-		return nil
-	}
-	return tags
-}
-
 // labelSets are the sets of languages in which labels exist, by their keys. They are
 // kept, because making a matcher takes longer than all else that a response needs.
 // Labels come from the host, so there are few sets; when there are maxLabelSets, all are
@@ -197,9 +200,8 @@ type labelSets struct {
 
 const maxLabelSets = 100
 
-// of returns the set of the keys, which are sorted.
-func (s *labelSets) of(keys []string) languages {
-	id := strings.Join(keys, ",")
+// of returns the set of the keys, which are sorted, and joined are the id.
+func (s *labelSets) of(id string, keys []string) languages {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	set, ok := s.sets[id]
@@ -213,9 +215,18 @@ func (s *labelSets) of(keys []string) languages {
 	return set
 }
 
-// acceptLanguage returns the header, or "" if it is too long.
+// acceptLanguage returns the first tags of the header, or "" if they are too long.
 func acceptLanguage(r *http.Request) string {
-	header := strings.Join(r.Header.Values("Accept-Language"), ",")
+	lines := r.Header.Values("Accept-Language")
+	header := strings.Join(lines[:min(len(lines), maxLanguageTags)], ",")
+	for end, tags := 0, 0; end < len(header); end++ {
+		if header[end] != ',' {
+			continue
+		}
+		if tags++; tags == maxLanguageTags {
+			header = header[:end]
+		}
+	}
 	if len(header) > maxAcceptLanguage {
 		return ""
 	}
@@ -224,16 +235,13 @@ func acceptLanguage(r *http.Request) string {
 
 // labels chooses the language of the host's own texts for one caller. Labels and
 // messages may exist in different languages, so each label is matched with the
-// caller's whole Accept-Language.
+// caller's Accept-Language, but once for all that exist in the same languages.
 type labels struct {
-	locales   *locales
-	request   *http.Request
-	parsed    bool
-	preferred []language.Tag // the caller's, best first; set once parsed
+	locales *locales
+	request *http.Request
+	chosen  map[string]string // language by the languages of a label; nil: none was chosen yet
 }
 
-// labels returns the labels for a caller. Most requests choose none, so the header is
-// not parsed yet.
 func (l *locales) labels(r *http.Request) *labels { return &labels{locales: l, request: r} }
 
 // Labels returns a function that chooses a label's text for the caller, as the API
@@ -250,16 +258,21 @@ func (l *labels) choose(label personal.LocalText, fallback string) string {
 	if len(keys) == 0 {
 		return fallback
 	}
-	if !l.parsed {
-		l.preferred, l.parsed = acceptedLanguages(l.request), true
+	id := strings.Join(keys, ",")
+	key, ok := l.chosen[id]
+	if ok {
+		return label[key]
 	}
-	set := l.locales.labelSets.of(keys)
-	key, ok := set.best(l.preferred...)
-	if !ok {
+	set := l.locales.labelSets.of(id, keys)
+	if key, ok = set.best(l.locales.choose(l.request).preferred...); !ok {
 		key, ok = set.best(l.locales.host)
 	}
 	if !ok {
 		key = keys[0]
 	}
+	if l.chosen == nil {
+		l.chosen = map[string]string{}
+	}
+	l.chosen[id] = key
 	return label[key]
 }

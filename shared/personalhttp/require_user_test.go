@@ -223,6 +223,32 @@ func TestRequireUser_LetsTheServiceRememberWithinTheTimeout(t *testing.T) {
 	}
 }
 
+func TestRequireUser_PollsAreMarked(t *testing.T) {
+	for condition, tt := range map[string]struct {
+		method, header string
+		want           bool
+	}{
+		"a poll":        {"GET", "true", true},
+		"a page":        {"GET", "", false},
+		"another value": {"GET", "yes", false},
+		"a post":        {"POST", "true", false},
+	} {
+		var calls []personal.Call
+		h, err := personalhttp.New(annOnly(&calls), personalhttp.Options{Log: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest(tt.method, "/page", nil)
+		r.Header.Set("User-Id", "42")
+		r.Header.Set("User-Hash", hash)
+		r.Header.Set("Personal-Poll", tt.header)
+		h.WithCall(h.RequireUser(http.NotFoundHandler())).ServeHTTP(httptest.NewRecorder(), r)
+		if len(calls) != 1 || calls[0].Poll != tt.want {
+			t.Errorf("%s: got the calls %+v, want one with Poll %t", condition, calls, tt.want)
+		}
+	}
+}
+
 // A service may hand its context to a goroutine that outlives the call.
 func TestRequireUser_ContextOfTheVerificationEnds(t *testing.T) {
 	var kept context.Context

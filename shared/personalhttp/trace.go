@@ -112,7 +112,18 @@ func (h *Handler) startPage(w http.ResponseWriter, r *http.Request) page {
 		}
 	}
 	p.r = h.withCall(ctx, p.w, r)
+	if c := personal.CallFrom(p.r.Context()); IsPoll(r) && !c.Poll {
+		c.Poll = true
+		p.r = p.r.WithContext(personal.WithCall(p.r.Context(), c))
+	}
 	return p
+}
+
+// IsPoll reports whether the script of an open page sends a request to keep the page up to date, and
+// not a person: a GET with the header Personal-Poll: true. Sessions that end without use do not
+// count it as one.
+func IsPoll(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.Header.Get("Personal-Poll") == "true"
 }
 
 // serve passes the request on.

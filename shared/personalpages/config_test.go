@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -18,6 +20,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalpages"
+	"github.com/cms-personal/personal/shared/personalweb"
 )
 
 // mounted returns a browser on the pages alone, as a CMS mounts them.
@@ -154,8 +157,8 @@ func TestConfig_LayoutOfTheSite(t *testing.T) {
 	b.hold(first, 0)
 	own := b.get("/account")
 	own.shows(t, 200, "<nav>anna</nav>", `id="field-login"`, `<div class="personal" lang="en">`)
-	if policy := own.Header.Get("Content-Security-Policy"); policy != "" {
-		t.Errorf("got the policy %q, want that the site sends its own", policy)
+	if policies := own.Header.Values("Content-Security-Policy"); len(policies) != 2 || policies[1] != "frame-ancestors 'none'" {
+		t.Errorf("got the policies %q, want two beside the site's own", policies)
 	}
 	for _, not := range []string{" style=", "onclick=", "<style", "<script>"} {
 		if strings.Contains(own.body, not) {
@@ -168,6 +171,9 @@ func TestConfig_LayoutOfTheSite(t *testing.T) {
 func TestConfig_OwnPagesAndHome(t *testing.T) {
 	b := mounted(t, newModule(), personalpages.Config{Home: "/welcome"})
 	b.get("/orders").leads(t, "/account/sign-in?next=%2Forders")
+	if poll := b.get("/orders", "Personal-Poll", "true"); poll.StatusCode != 401 || poll.Header.Get("HX-Refresh") != "true" {
+		t.Errorf("a poll without a session: got status %d and headers %v, want 401 and that the open page reloads", poll.StatusCode, poll.Header)
+	}
 	if page := b.get("/"); page.body != "signed in: false\n" {
 		t.Errorf("got %q", page.body)
 	}
@@ -291,5 +297,31 @@ func TestConfig_ErrorsNameWhatIsWrong(t *testing.T) {
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("got error %v, want %s", err, want)
 		}
+	}
+}
+
+func TestPages_NoPostLeadsToAnotherOrigin(t *testing.T) {
+	source, err := os.ReadFile("pages.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := func(http.ResponseWriter, *http.Request, personal.SignedIn) string { return "https://evil.example/" }
+	redirects := 0
+	for _, path := range regexp.MustCompile(`= Path \+ "(/[a-z/-]+)"`).FindAllStringSubmatch(string(source), -1) {
+		for _, hooks := range []personalpages.Config{{}, {AfterRegister: elsewhere, AfterSignIn: elsewhere, Home: "//evil.example"}} {
+			m := newModule()
+			b := mounted(t, m, hooks)
+			b.hold(first, 0)
+			w := b.post("/account"+path[1]+"?next=//evil.example", "next", "//evil.example", "login", "anna", "email", "anna@example.com", "token", "good",
+				"password", "correct horse", "old_password", "correct horse", "confirm_password", "correct horse", "language", "ru", "id", "2", "code", "123456")
+			if to := w.Header.Get("Location"); to != personalweb.LocalPath(to, "") {
+				t.Errorf("%s: got a redirect to %q", path[1], to)
+			} else if to != "" {
+				redirects++
+			}
+		}
+	}
+	if redirects < 20 {
+		t.Errorf("got %d redirects, want those of most pages", redirects)
 	}
 }

@@ -156,6 +156,9 @@ func (s *site) keepTyped(f form) personalhttp.ErrorHandler {
 		}
 		// What the form shows of the account is unknown now.
 		page.Lead, page.Below = "", nil
+		if page.Enrolment != nil { // nor whether the visitor has a session
+			page.Enrolment.drawn = ""
+		}
 		page.Form.Controls = slices.DeleteFunc(page.Form.Controls, func(c ui.Control) bool { return c.Kind == ui.KindText })
 		s.showAgain(w, r, f, page, posted, refusal)
 	}

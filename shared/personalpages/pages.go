@@ -87,10 +87,15 @@ type Config struct {
 	// Layout is the site's own: a template with the blocks "title", "head" and "body", see
 	// [ui.TemplateLayout]. LayoutFunc is a layout that is no template. Without either the pages
 	// have a layout of their own. With the site's layout the site sends the
-	// Content-Security-Policy; the pages need no more than script-src 'self', style-src 'self'
-	// and, for passkeys, connect-src 'self'.
+	// Content-Security-Policy for what it loads; the pages need no more than script-src 'self',
+	// style-src 'self' and, for passkeys, connect-src 'self'.
 	Layout     *template.Template
 	LayoutFunc ui.Layout
+
+	// FrameAncestors are the sources of the Content-Security-Policy that may frame the pages;
+	// 'none' if empty. FormAction and BaseURI are where the forms and the <base> of the site's
+	// layout may lead; 'self' and 'none' if empty. These policies hold beside the site's own.
+	FrameAncestors, FormAction, BaseURI string
 
 	// Style is the URL of the style sheet that the pages load; their own if empty.
 	Style string
@@ -113,7 +118,8 @@ type Config struct {
 
 	// AfterRegister and AfterSignIn are called before the response to a registration or a
 	// sign-in is sent, and may set cookies. Credentials are zero after a registration whose
-	// e-mail must be confirmed first. If next is not empty, the visitor is led there.
+	// e-mail must be confirmed first. If next is not empty, it is the path on this site to which
+	// the visitor is led.
 	AfterRegister, AfterSignIn func(w http.ResponseWriter, r *http.Request, in personal.SignedIn) (next string)
 
 	// Block returns what a page shows below its own content, empty for nothing. The pages have
@@ -171,7 +177,7 @@ func New(m Module, c Config) (*Pages, error) {
 	pages, errPages := ui.New(ui.Options{
 		Templates: ui.Folder(files, "templates"), Texts: ui.Folder(files, "texts"), Assets: ui.Folder(files, "assets"),
 		AssetPath: assetsPath, LanguagePath: LanguagePath, Locales: m.API().Locales(),
-		Layout: c.LayoutFunc, Style: c.Style, SiteTexts: c.Texts, SiteTemplates: c.Templates,
+		Layout: c.LayoutFunc, FrameAncestors: c.FrameAncestors, FormAction: c.FormAction, BaseURI: c.BaseURI, Style: c.Style, SiteTexts: c.Texts, SiteTemplates: c.Templates,
 		API: m.API(), Cookies: []string{c.Session.Name, signInCookie, proofCookie, registeredCookie}, Log: c.Log,
 	})
 	signIns, errSeal := newSignInSealer(m.API())

@@ -28,12 +28,15 @@ func (s *site) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Method == http.MethodGet {
 		next = r.URL.RequestURI()
 	}
-	switch x.Code {
-	case personal.CodeUnauthenticated:
+	switch {
+	case personalhttp.IsPoll(r) && (x.Code == personal.CodeUnauthenticated || x.Code == personal.CodeProfileIncomplete):
+		w.Header().Set("HX-Refresh", "true") // the open page must not show the other one as its part
+		s.problem(w, r, x, "", nil)
+	case x.Code == personal.CodeUnauthenticated:
 		ui.Redirect(w, r, SignInPath+"?"+url.Values{"next": {next}}.Encode())
-	case personal.CodeProfileIncomplete:
+	case x.Code == personal.CodeProfileIncomplete:
 		ui.Redirect(w, r, demandedURL(next))
-	case personal.CodeEmailUnverified:
+	case x.Code == personal.CodeEmailUnverified:
 		s.problem(w, r, x, s.text(r, "confirm_email"), &ui.Link{Text: s.text(r, "confirm_email_button"), Path: Path})
 	default:
 		s.problem(w, r, x, "", nil)

@@ -261,25 +261,36 @@ func (s *site) withCode(r *http.Request, controls ...ui.Control) []ui.Control {
 type enrolment struct {
 	Link   template.URL // the otpauth URI
 	Secret string       // in groups of four characters
-	QR     qrCode       // of the URI
+	drawn  string       // what the QR code says; empty for none
+}
+
+// maxSecret bounds the secret of an app, in characters; those of the module have 32.
+const maxSecret = 128
+
+// maxDrawn bounds the text of a QR code, in bytes: drawing takes long, and the text comes back in a
+// form. Only the longest logins and names of sites need more, and have no QR code.
+const maxDrawn = 512
+
+// QR draws the QR code for the template, nil if there is none.
+func (e *enrolment) QR() (*qrCode, error) {
+	if e.drawn == "" || len(e.drawn) > maxDrawn {
+		return nil, nil
+	}
+	return newQRCode(e.drawn)
 }
 
 // newEnrolment returns the enrolment of an otpauth URI. The URI may come from a form, so
 // it may have no other scheme: the page links to it.
 func newEnrolment(uri string) (*enrolment, error) {
 	u, err := url.Parse(uri)
-	if err != nil || u.Scheme != "otpauth" || u.Host != "totp" || u.Query().Get("secret") == "" {
+	if err != nil || u.Scheme != "otpauth" || u.Host != "totp" || u.Query().Get("secret") == "" || len(u.Query().Get("secret")) > maxSecret {
 		return nil, errors.New("not an otpauth URI of a time-based code") // url.Parse would quote the secret
-	}
-	code, err := newQRCode(uri)
-	if err != nil {
-		return nil, err
 	}
 	var groups []string
 	for group := range slices.Chunk([]byte(u.Query().Get("secret")), 4) {
 		groups = append(groups, string(group))
 	}
-	return &enrolment{Link: template.URL(uri), Secret: strings.Join(groups, " "), QR: code}, nil
+	return &enrolment{Link: template.URL(uri), Secret: strings.Join(groups, " "), drawn: uri}, nil
 }
 
 // qrCode is a QR code (ISO/IEC 18004) as the path of an SVG picture, one unit for each
@@ -292,11 +303,11 @@ type qrCode struct {
 // quietZone is the width of the light border that scanners need, in modules.
 const quietZone = 4
 
-// newQRCode returns the QR code of a text of up to 2331 bytes.
-func newQRCode(text string) (qrCode, error) {
+// newQRCode returns the QR code of a text.
+func newQRCode(text string) (*qrCode, error) {
 	code, err := qr.Encode(text, qr.M, qr.Auto)
 	if err != nil {
-		return qrCode{}, fmt.Errorf("drawing a QR code: %w", err) // the library's errors do not quote the text
+		return nil, fmt.Errorf("drawing a QR code: %w", err) // the library's errors do not quote the text
 	}
 	dark := func(x, y int) bool { return code.At(x, y) == color.Black }
 	var path strings.Builder
@@ -312,5 +323,5 @@ func newQRCode(text string) (qrCode, error) {
 			}
 		}
 	}
-	return qrCode{Size: size + 2*quietZone, Path: path.String()}, nil
+	return &qrCode{Size: size + 2*quietZone, Path: path.String()}, nil
 }

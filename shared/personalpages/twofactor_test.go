@@ -177,6 +177,24 @@ func TestTwoFactor_ConfirmRefusesOtherLinks(t *testing.T) {
 	}
 }
 
+func TestTwoFactor_DrawsWhatIsShown(t *testing.T) {
+	m := withTwoFactor(newModule())
+	b := newBrowser(t, m)
+	b.hold(first, 0)
+	for size, drawn := range map[int]bool{512: true, 513: false, 4000: false} {
+		uri := "otpauth://totp/" + strings.Repeat("a", size-len("otpauth://totp/?secret=JBSWY3DP")) + "?secret=JBSWY3DP"
+		page := b.post("/account/two-factor/confirm", "uri", uri, "code", "1")
+		page.shows(t, 422, "JBSW Y3DP")
+		if shown := strings.Contains(page.body, "<svg") && strings.Contains(page.body, "Scan this QR code"); shown != drawn {
+			t.Errorf("%d bytes: got a QR code: %t, want %t", size, shown, drawn)
+		}
+	}
+	m.down = true // so that nothing has been checked
+	page := b.post("/account/two-factor/confirm", "uri", secretURI, "code", "1")
+	page.shows(t, 503, "JBSW Y3DP")
+	page.lacks(t, "<svg")
+}
+
 func TestTwoFactor_NewCodesAndSwitchingOff(t *testing.T) {
 	m := withTwoFactor(newModule())
 	m.profile.TwoFactor = true

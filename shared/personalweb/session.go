@@ -49,9 +49,9 @@ type SessionOptions struct {
 // do when a link in a mail is followed. It is safe for concurrent use.
 //
 // Pages need no refresh: each view of a page behind RequireUser or OptionalUser counts as
-// use, which extends the session by the setting session.idle, until session.absolute.
-// [Session.Refresh] rotates the hash: a stolen copy of the old one is then refused, and its
-// use ends the session.
+// use, which extends the session by the setting session.idle, until session.absolute. Polls
+// ([personalhttp.IsPoll]) do not count. [Session.Refresh] rotates the hash: a stolen copy of
+// the old one is then refused, and its use ends the session.
 type Session struct {
 	options SessionOptions
 	api     *personalhttp.Handler
@@ -143,13 +143,13 @@ func (s *Session) end(r *http.Request, c personal.Credentials, all bool) error {
 }
 
 // Refresh rotates credentials that are older than five minutes, and sends the new ones with
-// the page. Call it for a signed-in user before the page is written; it ignores requests
-// other than GET. The page itself uses the old ones: the service accepts them until the new
-// ones have been used, so a lost response does not end the session. If the rotation fails,
-// the old ones remain valid and the next page tries again.
+// the page. Call it for a signed-in user before the page is written; it ignores polls, and
+// requests other than GET. The page itself uses the old ones: the service accepts them until
+// the new ones have been used, so a lost response does not end the session. If the rotation
+// fails, the old ones remain valid and the next page tries again.
 func (s *Session) Refresh(w http.ResponseWriter, r *http.Request) {
 	old, issued, ok := s.read(r)
-	if age := time.Since(issued); !ok || r.Method != http.MethodGet || 0 <= age && age < refreshAfter {
+	if age := time.Since(issued); !ok || r.Method != http.MethodGet || personalhttp.IsPoll(r) || 0 <= age && age < refreshAfter {
 		return
 	}
 	next, err := s.service.Refresh(r.Context(), old)

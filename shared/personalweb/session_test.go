@@ -194,8 +194,11 @@ func TestSession_Refresh(t *testing.T) {
 			}
 		})
 	}
-	s := newSession(t, &personaltest.Service{}, personalweb.SessionOptions{})
-	s.Refresh(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)) // no session
+	s := newSession(t, &personaltest.Service{}, personalweb.SessionOptions{}) // which is not asked
+	s.Refresh(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))   // no session
+	poll := holding("GET", ann, time.Hour)
+	poll.Header.Set("Personal-Poll", "true")
+	s.Refresh(httptest.NewRecorder(), poll)
 }
 
 func TestSession_SchemeMayChange(t *testing.T) {

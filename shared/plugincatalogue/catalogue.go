@@ -91,6 +91,7 @@ type Catalogue struct {
 	dir        string
 	keys       []minisign.PublicKey // if there are none, signatures are not checked
 	minVersion string               // the lowest version to stage; empty for any
+	invalid    error                // of an option
 	log        *slog.Logger
 }
 
@@ -99,9 +100,13 @@ type Option func(*Catalogue)
 
 // WithKeys makes the catalogue accept only versions whose manifest is signed by one
 // of these keys: when a version is installed, and again each time it is staged.
-// Without keys, or with an empty list, signatures are not checked.
+// With an empty list Open fails. Without this option signatures are not checked.
 func WithKeys(keys []minisign.PublicKey) Option {
-	return func(c *Catalogue) { c.keys = append(c.keys, keys...) }
+	return func(c *Catalogue) {
+		if c.keys = append(c.keys, keys...); len(keys) == 0 {
+			c.invalid = errors.New("the list of keys is empty: without keys no signature could be checked")
+		}
+	}
 }
 
 // WithMinVersion makes the catalogue refuse to stage versions below this one, and to
@@ -131,8 +136,11 @@ func Open(dir string, opts ...Option) (*Catalogue, error) {
 	for _, opt := range opts {
 		opt(c)
 	}
-	var err error
-	if c.dir, err = filepath.Abs(dir); err == nil {
+	err := c.invalid
+	if err == nil {
+		c.dir, err = filepath.Abs(dir)
+	}
+	if err == nil {
 		err = c.checkFileAccess()
 	}
 	if err != nil {

@@ -236,7 +236,19 @@ func TestStage_RefusesVersionsBelowMinVersion(t *testing.T) {
 	}
 }
 
+func TestOpen_WithoutKeysToCheckFails(t *testing.T) {
+	key, _ := keyPair(t)
+	for _, opts := range [][]Option{{WithKeys(nil)}, {WithKeys([]minisign.PublicKey{})}, {WithKeys([]minisign.PublicKey{key}), WithKeys(nil)}} {
+		if c, err := Open(t.TempDir(), opts...); err == nil {
+			t.Errorf("got a catalogue that needs signatures: %t, want an error", c.NeedsSignatures())
+		}
+	}
+}
+
 func TestWithMinVersion_RefusesInvalidVersion(t *testing.T) {
+	if _, err := WithMinVersion(""); err == nil {
+		t.Error("an empty one: got no error")
+	}
 	if _, err := WithMinVersion("v1"); err == nil {
 		t.Error("got no error, want one")
 	}

@@ -47,7 +47,7 @@ func Example() {
 		}
 		pages := http.NewServeMux()
 		pages.Handle("/account/", api.RequireUser(account)) // your page, for signed-in users
-		server := &http.Server{Addr: ":8080", ReadHeaderTimeout: 10 * time.Second, Handler: api.Front(pages)}
+		server := &http.Server{Addr: ":8080", ReadTimeout: 30 * time.Second, Handler: api.Front(pages)}
 		stopped := make(chan error, 1)
 		context.AfterFunc(ctx, func() { stopped <- server.Shutdown(context.WithoutCancel(ctx)) })
 		if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {

@@ -110,6 +110,8 @@ func New(c Config) (*Manager, error) {
 		return nil, errors.New("plugin manager: Config.RunDir is missing")
 	case c.MemoryLimit < 0:
 		return nil, errors.New("plugin manager: Config.MemoryLimit is negative")
+	case c.MinAge < 0:
+		return nil, errors.New("plugin manager: Config.MinAge is negative")
 	case !c.Rehearse.Valid():
 		return nil, fmt.Errorf("plugin manager: Config.Rehearse is %q: it must be refuse, warn or off", c.Rehearse)
 	}

@@ -61,11 +61,15 @@ func TestMemory_SoftLimitIsKeptWithoutCollections(t *testing.T) {
 	}
 }
 
-func TestNew_RefusesNegativeMemoryLimit(t *testing.T) {
+func TestNew_RefusesNegativeLimits(t *testing.T) {
 	t.Parallel()
 	c := configure(folder(t.TempDir()), sharedCatalogue(t))
 	c.MemoryLimit = -1
 	if _, err := pluginmanager.New(c); err == nil || !strings.Contains(err.Error(), "MemoryLimit") {
+		t.Errorf("got %v, want an error that names the field", err)
+	}
+	c.MemoryLimit, c.MinAge = 0, -1
+	if _, err := pluginmanager.New(c); err == nil || !strings.Contains(err.Error(), "MinAge") {
 		t.Errorf("got %v, want an error that names the field", err)
 	}
 }

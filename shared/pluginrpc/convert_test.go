@@ -39,7 +39,7 @@ func TestInputKinds_AreThoseOfProtobuf(t *testing.T) {
 func TestOutgoing_KeepsItsMetadataKeys(t *testing.T) {
 	ctx := personal.WithCall(t.Context(), personal.Call{
 		RequestID: "r", Locale: "ru", Languages: "de,ru", Address: netip.MustParseAddr("192.0.2.1"), Shared: true, Agent: "Browser/1",
-		Administrator: "Ada",
+		Administrator: "Ada", Poll: true,
 	})
 	got, _ := metadata.FromOutgoingContext(outgoing(ctx, "1"))
 	want := metadata.MD{
@@ -51,6 +51,7 @@ func TestOutgoing_KeepsItsMetadataKeys(t *testing.T) {
 		"personal-agent-bin":          {"Browser/1"},
 		"personal-revision-bin":       {"1"},
 		"personal-administrator-bin":  {"Ada"},
+		"personal-poll-bin":           {"1"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("metadata (-want +got):\n%s", diff)

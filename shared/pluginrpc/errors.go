@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/textproto"
+	"regexp"
+	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -76,7 +80,7 @@ func callbackStatus(ctx context.Context, log *slog.Logger, err error) error {
 		return contractStatus(ctx, log, err)
 	}
 	reason := personal.NewMailRefusedError(refused.Reason).Reason
-	log.WarnContext(ctx, "mail refused permanently", "reason", reason)
+	log.WarnContext(ctx, "call failed", "error", refused.Error()) // which has no words of the relay
 	return newStatus(codes.Internal, string(personal.CodeInternal), &personalv1.ErrorDetail{
 		Code:        string(personal.CodeInternal),
 		RequestId:   requestID(ctx),
@@ -109,7 +113,20 @@ func logCause(ctx context.Context, log *slog.Logger, e *personal.Error) {
 	case e.Code == personal.CodeUnavailable:
 		level = slog.LevelWarn
 	}
-	log.Log(ctx, level, "call failed", "code", string(e.Code), "error", e.Cause.Error())
+	log.Log(ctx, level, "call failed", "code", string(e.Code), "error", withoutMailboxes(e.Cause))
+}
+
+var mailbox = regexp.MustCompile(`[^\s<>"'(),;]+@[^\s<>"'(),;]+`)
+
+// withoutMailboxes returns the text of an error for the log. A CMS may send mails by a library whose
+// errors have the relay's reply.
+func withoutMailboxes(err error) string {
+	text := err.Error()
+	var reply *textproto.Error
+	if errors.As(err, &reply) {
+		text = strings.ReplaceAll(text, reply.Error(), strconv.Itoa(reply.Code))
+	}
+	return mailbox.ReplaceAllString(text, "[mailbox]")
 }
 
 // lifecycleStatus converts the error of a lifecycle call to the status that crosses

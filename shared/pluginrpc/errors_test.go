@@ -1,8 +1,12 @@
 package pluginrpc
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/textproto"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/status"
@@ -30,5 +34,21 @@ func TestContractStatus_ModulesRefusalDoesNotCross(t *testing.T) {
 	err := contractError(t.Context(), contractStatus(t.Context(), slog.New(slog.DiscardHandler), refused))
 	if personal.CodeOf(err) != personal.CodeInternal || errors.As(err, &refused) {
 		t.Errorf("got %v, want %s and no refusal", err, personal.CodeInternal)
+	}
+}
+
+func TestCallback_LogHasNoMailboxAndNoReply(t *testing.T) {
+	reply := &textproto.Error{Code: 450, Msg: "4.2.0 greylisted, marker <anna@example.com>"}
+	for condition, err := range map[string]error{
+		"a temporary refusal":              fmt.Errorf("sending to anna@example.com: %w", reply),
+		"one as the cause":                 personal.NewError(personal.CodeUnavailable, fmt.Errorf("RCPT TO:<anna@example.com>: %w", reply)),
+		"a permanent one":                  fmt.Errorf("mail 17: %w", personal.NewMailRefusedError("550 5.1.1 marker <anna@example.com>")),
+		"a permanent one without the code": personal.NewMailRefusedError("marker: anna@example.com"),
+	} {
+		var log bytes.Buffer
+		_ = callbackStatus(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), err)
+		if text := log.String(); !strings.Contains(text, "call failed") || strings.Contains(text, "anna@") || strings.Contains(text, "marker") {
+			t.Errorf("%s: got log %q, want the failure without mailbox and reply", condition, text)
+		}
 	}
 }

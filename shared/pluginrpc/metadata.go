@@ -17,6 +17,7 @@ import (
 const (
 	keyAddress = "personal-address-bin"
 	keyShared  = "personal-address-shared-bin" // "1", or absent
+	keyPoll    = "personal-poll-bin"           // likewise
 )
 
 // maxSpan bounds the texts of W3C Trace Context, in characters. Those of this module are
@@ -34,10 +35,10 @@ type callText struct {
 }
 
 // maxCallKeys is how many keys the metadata of a call without a span has at most.
-const maxCallKeys = 8
+const maxCallKeys = 9
 
 // callTexts returns the texts of c.
-func callTexts(c *personal.Call) [maxCallKeys - 2]callText {
+func callTexts(c *personal.Call) [maxCallKeys - 3]callText {
 	return [...]callText{
 		{"personal-request-id-bin", 128, &c.RequestID},
 		{"personal-locale-bin", 64, &c.Locale},
@@ -69,6 +70,9 @@ func outgoing(ctx context.Context, revision string) context.Context {
 	if call.Shared {
 		set(keyShared, "1")
 	}
+	if call.Poll {
+		set(keyPoll, "1")
+	}
 	if call.Address.IsValid() {
 		set(keyAddress, call.Address.String())
 	}
@@ -96,6 +100,7 @@ func incoming(ctx context.Context) context.Context {
 		*t.value = read(t.key, t.max)
 	}
 	call.Shared = read(keyShared, 1) == "1"
+	call.Poll = read(keyPoll, 1) == "1"
 	call.Address, _ = netip.ParseAddr(read(keyAddress, maxAddress)) // the zero Addr on an error
 	span := tracing.Context{Parent: read(tracing.ParentKey, maxSpan), State: read(tracing.StateKey, maxSpan)}
 	return personal.WithCall(span.Join(ctx), call)

@@ -316,8 +316,8 @@ func TestCall_CrossesAsMetadata(t *testing.T) {
 	tests := map[string]struct{ sent, want personal.Call }{
 		"empty call": {},
 		"full call": {
-			personal.Call{RequestID: "r", Locale: "ru", Languages: "de,ru", Address: netip.MustParseAddr("2001:db8::1"), Agent: "Browser/1", Shared: true, SchemaRevision: "0"},
-			personal.Call{RequestID: "r", Locale: "ru", Languages: "de,ru", Address: netip.MustParseAddr("2001:db8::1"), Agent: "Browser/1", Shared: true},
+			personal.Call{RequestID: "r", Locale: "ru", Languages: "de,ru", Address: netip.MustParseAddr("2001:db8::1"), Agent: "Browser/1", Shared: true, Poll: true, SchemaRevision: "0"},
+			personal.Call{RequestID: "r", Locale: "ru", Languages: "de,ru", Address: netip.MustParseAddr("2001:db8::1"), Agent: "Browser/1", Shared: true, Poll: true},
 		},
 		"texts that are invalid in headers": {
 			personal.Call{RequestID: "r\r\nx: y", Agent: "обозреватель\x00\n"},

@@ -1,8 +1,14 @@
 package main
 
 import (
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"hash/maphash"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -12,89 +18,125 @@ import (
 
 // attempt is a sign-in that has begun. It belongs to one browser, by a cookie.
 type attempt struct {
-	expires                time.Time
-	next                   string // the page to return to
-	state, nonce, verifier string // until the provider has responded
-	who                    person // since then
-	known                  bool   // an account has the identity: its code is asked for
-	tries                  int    // of a registration
+	Expires                time.Time
+	Next                   string // the page to return to
+	State, Nonce, Verifier string // until the provider has responded
+	Who                    person // since then
+	Known                  bool   // an account has the identity: its code is asked for
 }
 
 const (
 	attemptCookie   = "sso"
 	attemptLifetime = 10 * time.Minute
-	maxAttempts     = 10000
-	maxTries        = 5
+	maxAttempts     = 5    // of a browser; the oldest one makes room
+	maxCookie       = 3800 // bytes of the value; browsers keep 4096 with the rest
 )
 
-// attempts are kept in memory: on several nodes, a browser must stay at one.
+// attempts are in a cookie of each browser, sealed: visitors take no room here. The key lasts as
+// long as the process; several nodes need one that they share.
 type attempts struct {
-	api *personalhttp.Handler
-	mu  sync.Mutex
-	all map[string]attempt
+	api  *personalhttp.Handler
+	aead cipher.AEAD
+}
+
+func newAttempts(api *personalhttp.Handler) (attempts, error) {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return attempts{}, err
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	return attempts{api, aead}, err
 }
 
 func newSecret() string { return rand.Text() }
 
-// put stores an attempt under a new key, which the browser gets; the former key is void.
-func (s *attempts) put(w http.ResponseWriter, r *http.Request, a attempt) (stored bool) {
-	s.remove(r)
-	key, now := newSecret(), time.Now()
-	a.expires = now.Add(attemptLifetime)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.all) >= maxAttempts {
-		for old, a := range s.all {
-			if now.After(a.expires) {
-				delete(s.all, old)
-			}
+// of returns the attempts of a browser, the newest one last.
+func (s attempts) of(r *http.Request) (all []attempt) {
+	sealed, err := base64.RawURLEncoding.DecodeString(personalweb.CookieValue(s.api, r, attemptCookie))
+	if err != nil {
+		return nil
+	}
+	plain, err := s.aead.Open(nil, nil, sealed, []byte(attemptCookie))
+	if err != nil || json.Unmarshal(plain, &all) != nil {
+		return nil
+	}
+	kept := all[:0]
+	for _, a := range all {
+		if time.Now().Before(a.Expires) {
+			kept = append(kept, a)
 		}
 	}
-	if stored = len(s.all) < maxAttempts; stored {
-		s.all[key] = a
-		// Lax: the provider's page leads back here.
-		personalweb.SetCookie(s.api, w, r, http.Cookie{Name: attemptCookie, Value: key, MaxAge: int(attemptLifetime / time.Second)})
+	return kept
+}
+
+// put replaces the attempts of a browser.
+func (s attempts) put(w http.ResponseWriter, r *http.Request, all []attempt) {
+	c := http.Cookie{Name: attemptCookie, MaxAge: -1}
+	for all = all[max(0, len(all)-maxAttempts):]; len(all) > 0; all = all[1:] {
+		plain, err := json.Marshal(all)
+		if err != nil {
+			panic(err) // the type has no value that fails
+		}
+		c.Value = base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, plain, []byte(attemptCookie)))
+		if len(c.Value) <= maxCookie {
+			c.MaxAge = int(attemptLifetime / time.Second)
+			break
+		}
 	}
-	return stored
+	personalweb.SetCookie(s.api, w, r, c) // Lax: the provider's page leads back here
 }
 
-// of returns the attempt of a browser; false if it has none.
-func (s *attempts) of(r *http.Request) (attempt, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a, ok := s.all[personalweb.CookieValue(s.api, r, attemptCookie)]
-	return a, ok && time.Now().Before(a.expires)
-}
-
-// take returns the attempt that a response with a state is about, and removes it: a second
-// response finds none. A forged response does not end an attempt.
-func (s *attempts) take(r *http.Request, state string) (attempt, bool) {
-	a, ok := s.of(r)
-	if !ok || a.state == "" || !equal(a.state, state) {
-		return attempt{}, false
+// find returns the newest attempt for which is returns true, and the others.
+func find(all []attempt, is func(attempt) bool) (a attempt, others []attempt, ok bool) {
+	for i := len(all) - 1; i >= 0; i-- {
+		if is(all[i]) {
+			return all[i], append(append(others, all[:i]...), all[i+1:]...), true
+		}
 	}
-	return a, s.remove(r)
+	return attempt{}, all, false
 }
 
-// remove reports whether this call has removed the attempt.
-func (s *attempts) remove(r *http.Request) bool {
-	key := personalweb.CookieValue(s.api, r, attemptCookie)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ok := s.all[key]
-	delete(s.all, key)
-	return ok
-}
+const (
+	maxTries  = 30 // of registrations, for an identity and for a network
+	triesTime = time.Hour
+)
 
-// try counts a try of a registration; false if there were too many.
-func (s *attempts) try(r *http.Request) bool {
-	key := personalweb.CookieValue(s.api, r, attemptCookie)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a, ok := s.all[key]
-	if a.tries++; !ok || a.tries > maxTries {
-		return false
+// tries count registrations, so that no provider account finds out which logins and e-mails are
+// taken. They take the same room whoever comes: keys that share a place share the limit.
+type tries struct {
+	seed   maphash.Seed
+	mu     sync.Mutex
+	counts [1 << 12]struct {
+		since time.Time
+		n     int
 	}
-	s.all[key] = a
+}
+
+// allow counts a try for each key, up to the first that had too many, and reports whether none had.
+func (t *tries) allow(keys ...string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	for _, key := range keys {
+		c := &t.counts[maphash.String(t.seed, key)%uint64(len(t.counts))]
+		if now.Sub(c.since) >= triesTime {
+			c.since, c.n = now, 0
+		}
+		if c.n >= maxTries {
+			return false
+		}
+		c.n++
+	}
 	return true
+}
+
+// network is an IPv4 address, or the /48 of an IPv6 address, which a site usually gets.
+func network(address netip.Addr) string {
+	if address = address.Unmap(); address.Is6() {
+		prefix, _ := address.Prefix(48)
+		return prefix.String()
+	}
+	return address.String()
 }

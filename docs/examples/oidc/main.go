@@ -78,7 +78,11 @@ func newSite(module *personalhost.Module, admission *personal.Admission, p provi
 	if err != nil {
 		return nil, err
 	}
-	return site(module.API(), account, newSignOn(module, account, admission, p)), nil
+	single, err := newSignOn(module, account, admission, p)
+	if err != nil {
+		return nil, err
+	}
+	return site(module.API(), account, single), nil
 }
 
 func site(api *personalhttp.Handler, account, single http.Handler) http.Handler {

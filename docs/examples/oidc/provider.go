@@ -74,8 +74,8 @@ func (p *relyingParty) begin(ctx context.Context, a *attempt) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	a.state, a.nonce, a.verifier = newSecret(), newSecret(), oauth2.GenerateVerifier()
-	return config.AuthCodeURL(a.state, oidc.Nonce(a.nonce), oauth2.S256ChallengeOption(a.verifier)), nil
+	a.State, a.Nonce, a.Verifier = newSecret(), newSecret(), oauth2.GenerateVerifier()
+	return config.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), nil
 }
 
 // person is a user as the provider has authenticated them.
@@ -99,7 +99,7 @@ func (p *relyingParty) finish(ctx context.Context, a attempt, response url.Value
 	if refused := response.Get("error"); refused != "" {
 		return person{}, fmt.Errorf("the provider has refused: %q", refused)
 	}
-	token, err := config.Exchange(ctx, response.Get("code"), oauth2.VerifierOption(a.verifier))
+	token, err := config.Exchange(ctx, response.Get("code"), oauth2.VerifierOption(a.Verifier))
 	if err != nil {
 		return person{}, err
 	}
@@ -108,7 +108,7 @@ func (p *relyingParty) finish(ctx context.Context, a attempt, response url.Value
 	if err != nil {
 		return person{}, err
 	}
-	if !equal(id.Nonce, a.nonce) {
+	if !equal(id.Nonce, a.Nonce) {
 		return person{}, errors.New("the ID token is of another attempt")
 	}
 	var claims struct {

@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
+	"hash/maphash"
 	"html/template"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -24,6 +27,9 @@ const (
 	codePath     = "/sso/code"
 )
 
+// maxNext bounds the path to return to, which is in a cookie, in bytes.
+const maxNext = 300
+
 // method is how these users sign in, for the list of their sessions and for events.
 const method = "oidc"
 
@@ -36,16 +42,21 @@ type signOn struct {
 	admission      *personal.Admission // says who may register
 	party          *relyingParty
 	attempts       attempts
+	tries          tries
 	pages          *template.Template
 }
 
 //go:embed signon.html
 var pages string
 
-func newSignOn(m personalpages.Module, account *personalpages.Pages, admission *personal.Admission, p provider) http.Handler {
+func newSignOn(m personalpages.Module, account *personalpages.Pages, admission *personal.Admission, p provider) (http.Handler, error) {
+	attempts, err := newAttempts(m.API())
+	if err != nil {
+		return nil, err
+	}
 	s := &signOn{
 		api: m.API(), service: m.Service(), administration: m.Administration(), account: account, admission: admission,
-		party: &relyingParty{provider: p}, attempts: attempts{api: m.API(), all: map[string]attempt{}},
+		party: &relyingParty{provider: p}, attempts: attempts, tries: tries{seed: maphash.MakeSeed()},
 		pages: template.Must(template.New("").Parse(pages)),
 	}
 	mux := http.NewServeMux()
@@ -57,30 +68,36 @@ func newSignOn(m personalpages.Module, account *personalpages.Pages, admission *
 	mux.HandleFunc("POST "+codePath, s.enterCode)
 	mux.Handle("GET "+linkPath, account.RequireUser(http.HandlerFunc(s.askForPassword)))
 	mux.Handle("POST "+linkPath, account.RequireUser(http.HandlerFunc(s.link)))
-	return account.WithCall(personalweb.Guard(m.API(), s.problem, attemptCookie)(mux))
+	return account.WithCall(personalweb.Guard(m.API(), s.problem, attemptCookie)(mux)), nil
 }
 
-// start leads to the provider.
+// start leads to the provider. Pages of other sites start nothing: they would push out what the
+// visitor has begun.
 func (s *signOn) start(w http.ResponseWriter, r *http.Request) {
+	if mode := r.Header.Get("Sec-Fetch-Mode"); r.Header.Get("Sec-Fetch-Site") == "cross-site" || mode != "" && mode != "navigate" {
+		s.startAgain(w, r)
+		return
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
-	a := attempt{next: personalweb.LocalPath(r.URL.Query().Get("next"), personalpages.Path)}
+	a := attempt{Expires: time.Now().Add(attemptLifetime), Next: personalweb.LocalPath(r.URL.Query().Get("next"), personalpages.Path)}
+	if len(a.Next) > maxNext {
+		a.Next = personalpages.Path
+	}
 	at, err := s.party.begin(ctx, &a)
 	if err != nil {
 		s.refuse(w, r, http.StatusServiceUnavailable, s.party.name+" does not respond. Please try again later.", err)
 		return
 	}
-	if !s.attempts.put(w, r, a) {
-		s.refuse(w, r, http.StatusServiceUnavailable, "Too many people are signing in. Please try again later.", nil)
-		return
-	}
+	s.attempts.put(w, r, append(s.attempts.of(r), a))
 	http.Redirect(w, r, at, http.StatusSeeOther)
 }
 
-// callback takes the provider's response.
+// callback takes the provider's response. The attempt ends with it: a second response finds none,
+// and a forged one ends none.
 func (s *signOn) callback(w http.ResponseWriter, r *http.Request) {
 	response := r.URL.Query()
-	a, ok := s.attempts.take(r, response.Get("state"))
+	a, others, ok := find(s.attempts.of(r), func(a attempt) bool { return a.State != "" && equal(a.State, response.Get("state")) })
 	if !ok {
 		s.startAgain(w, r)
 		return
@@ -89,28 +106,29 @@ func (s *signOn) callback(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	who, err := s.party.finish(ctx, a, response)
 	if err != nil {
+		s.attempts.put(w, r, others)
 		s.refuse(w, r, http.StatusBadRequest, s.party.name+" has not signed you in.", err)
 		return
 	}
-	s.signIn(w, r, attempt{next: a.next, who: who}, "")
+	_, others, _ = find(others, attempt.waits) // the latest person counts
+	s.signIn(w, r, attempt{Expires: time.Now().Add(attemptLifetime), Next: a.Next, Who: who}, others, "")
 }
 
 // signIn opens a session for the user whom the provider has authenticated. If no account has the
 // identity, every visitor gets the same choice, whatever e-mail the provider has named: accounts
 // with that e-mail are not looked for.
-func (s *signOn) signIn(w http.ResponseWriter, r *http.Request, a attempt, code string) {
-	in, err := s.administration.SignIn(r.Context(), personal.SignInRequest{Identity: a.who.Identity, Method: method, Code: code,
-		AuthenticatedAt: a.who.Authenticated})
-	a.known = personal.CodeOf(err) != personal.CodeNotFound
+func (s *signOn) signIn(w http.ResponseWriter, r *http.Request, a attempt, others []attempt, code string) {
+	in, err := s.administration.SignIn(r.Context(), personal.SignInRequest{Identity: a.Who.Identity, Method: method, Code: code,
+		AuthenticatedAt: a.Who.Authenticated})
+	a.Known = personal.CodeOf(err) != personal.CodeNotFound
 	switch personal.CodeOf(err) {
 	case "":
-		s.attempts.remove(r)
 		s.account.Session().SignIn(w, r, in.Credentials)
-		ui.Redirect(w, r, a.next)
+		s.keep(w, r, others, a.Next)
 	case personal.CodeNotFound:
-		s.keep(w, r, a, choosePath)
+		s.keep(w, r, append(others, a), choosePath)
 	case personal.CodeCodeRequired:
-		s.keep(w, r, a, codePath)
+		s.keep(w, r, append(others, a), codePath)
 	case personal.CodeInvalidCode, personal.CodeCodesBlocked:
 		s.show(w, r, "code", form{Refused: s.api.Explain(r, err)})
 	default:
@@ -118,12 +136,9 @@ func (s *signOn) signIn(w http.ResponseWriter, r *http.Request, a attempt, code 
 	}
 }
 
-// keep stores an attempt that the provider has responded to, and leads to the page that goes on.
-func (s *signOn) keep(w http.ResponseWriter, r *http.Request, a attempt, path string) {
-	if !s.attempts.put(w, r, a) {
-		s.startAgain(w, r)
-		return
-	}
+// keep stores the attempts, and leads to the page that goes on.
+func (s *signOn) keep(w http.ResponseWriter, r *http.Request, all []attempt, path string) {
+	s.attempts.put(w, r, all)
 	ui.Redirect(w, r, path)
 }
 
@@ -140,39 +155,41 @@ type form struct {
 
 // choose offers to link the identity with an account, and to register.
 func (s *signOn) choose(w http.ResponseWriter, r *http.Request) {
-	if a, ok := s.pending(w, r); ok {
-		s.show(w, r, "choose", form{Who: a.who, Login: a.who.Name, Email: a.who.Email})
+	if a, _, ok := s.pending(w, r); ok {
+		s.show(w, r, "choose", form{Who: a.Who, Login: a.Who.Name, Email: a.Who.Email})
 	}
 }
 
 // pending returns the attempt of a visitor whom the provider has authenticated, and who has no
-// account with that identity.
-func (s *signOn) pending(w http.ResponseWriter, r *http.Request) (attempt, bool) {
-	a, ok := s.attempts.of(r)
-	if !ok || a.who.Subject == "" || a.known {
+// account with that identity, and the others of that browser.
+func (s *signOn) pending(w http.ResponseWriter, r *http.Request) (a attempt, others []attempt, ok bool) {
+	if a, others, ok = find(s.attempts.of(r), attempt.waits); !ok || a.Known {
 		s.startAgain(w, r)
-		return attempt{}, false
+		return attempt{}, nil, false
 	}
-	return a, true
+	return a, others, true
 }
+
+// waits reports whether the provider has authenticated the visitor.
+func (a attempt) waits() bool { return a.Who.Subject != "" }
 
 // register creates a user, links the identity, and signs them in. The e-mail is not verified,
 // whatever the provider says: the user gets a mail to confirm it.
 func (s *signOn) register(w http.ResponseWriter, r *http.Request) {
-	a, ok := s.pending(w, r)
+	a, others, ok := s.pending(w, r)
 	if !ok {
 		return
 	}
-	if !s.attempts.try(r) { // else one provider account could find out which logins and e-mails are taken
-		s.problem(w, r, &personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: attemptLifetime})
+	if who, _ := json.Marshal(a.Who.Identity); !s.tries.allow(string(who), network(personal.CallFrom(r.Context()).Address)) {
+		s.problem(w, r, &personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: triesTime})
 		return
 	}
 	login, email := r.PostFormValue("login"), r.PostFormValue("email")
-	if err := s.create(r.Context(), a.who, login, email); err != nil {
-		s.show(w, r, "choose", form{Who: a.who, Login: login, Email: email, Refused: s.api.Explain(r, err)})
+	if err := s.create(r.Context(), a.Who, login, email); err != nil {
+		s.show(w, r, "choose", form{Who: a.Who, Login: login, Email: email, Refused: s.api.Explain(r, err)})
 		return
 	}
-	s.signIn(w, r, a, "")
+	s.signIn(w, r, a, others, "")
 }
 
 func (s *signOn) create(ctx context.Context, who person, login, email string) error {
@@ -207,7 +224,7 @@ func (s *signOn) create(ctx context.Context, who person, login, email string) er
 }
 
 func (s *signOn) askForCode(w http.ResponseWriter, r *http.Request) {
-	if a, ok := s.attempts.of(r); !ok || !a.known {
+	if a, _, ok := find(s.attempts.of(r), attempt.waits); !ok || !a.Known {
 		s.startAgain(w, r)
 		return
 	}
@@ -215,26 +232,26 @@ func (s *signOn) askForCode(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *signOn) enterCode(w http.ResponseWriter, r *http.Request) {
-	a, ok := s.attempts.of(r)
-	if !ok || !a.known {
+	a, others, ok := find(s.attempts.of(r), attempt.waits)
+	if !ok || !a.Known {
 		s.startAgain(w, r)
 		return
 	}
-	s.signIn(w, r, a, r.PostFormValue("code")) // which finds the account again
+	s.signIn(w, r, a, others, r.PostFormValue("code")) // which finds the account again
 }
 
 // askForPassword asks a signed-in user to confirm that the identity becomes theirs.
 func (s *signOn) askForPassword(w http.ResponseWriter, r *http.Request) {
-	if a, ok := s.pending(w, r); ok {
+	if a, _, ok := s.pending(w, r); ok {
 		user, _ := personalhttp.UserFrom(r.Context())
-		s.show(w, r, "link", form{Who: a.who, Code: user.Profile.TwoFactor})
+		s.show(w, r, "link", form{Who: a.Who, Code: user.Profile.TwoFactor})
 	}
 }
 
 // link links the identity with the account of the session. The session alone is not enough: it may
 // be stolen, or left open.
 func (s *signOn) link(w http.ResponseWriter, r *http.Request) {
-	a, ok := s.pending(w, r)
+	a, others, ok := s.pending(w, r)
 	if !ok {
 		return
 	}
@@ -242,16 +259,15 @@ func (s *signOn) link(w http.ResponseWriter, r *http.Request) {
 	proof, err := s.service.Prove(r.Context(), personal.ProveRequest{Credentials: pair, Password: r.PostFormValue("password"),
 		Code: r.PostFormValue("code")})
 	if err == nil {
-		err = s.administration.LinkIdentity(r.Context(), personal.LinkIdentityRequest{Identity: a.who.Identity, Credentials: pair,
+		err = s.administration.LinkIdentity(r.Context(), personal.LinkIdentityRequest{Identity: a.Who.Identity, Credentials: pair,
 			Proof: proof.Proof})
 	}
 	if err != nil {
 		user, _ := personalhttp.UserFrom(r.Context())
-		s.show(w, r, "link", form{Who: a.who, Code: user.Profile.TwoFactor, Refused: s.api.Explain(r, err)})
+		s.show(w, r, "link", form{Who: a.Who, Code: user.Profile.TwoFactor, Refused: s.api.Explain(r, err)})
 		return
 	}
-	s.attempts.remove(r)
-	ui.Redirect(w, r, a.next)
+	s.keep(w, r, others, a.Next)
 }
 
 func (s *signOn) show(w http.ResponseWriter, r *http.Request, name string, f form) {

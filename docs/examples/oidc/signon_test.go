@@ -309,7 +309,11 @@ func TestSignOn_AdmissionDecidesWhoRegisters(t *testing.T) {
 	w.refuses.Store(false)
 	taken := name("bob")
 	w.register(taken, taken+"@example.com", false)
-	for range maxTries - 1 {
+	for i := range maxTries - 1 {
+		if i%10 == 0 { // neither a new attempt nor another browser begins anew
+			b = w.browser()
+			b.get(startPath)
+		}
 		b.post(registerPath, url.Values{"login": {taken}, "email": {login + "@example.com"}})
 		b.want(409, registerPath)
 	}
@@ -419,9 +423,11 @@ func TestSignOn_RefusesOtherResponses(t *testing.T) {
 		"a response to another browser": func(w *world, b *browser) {
 			b.get(w.browser().response())
 		},
-		"a response to another attempt": func(w *world, b *browser) {
+		"a response to an attempt that others have pushed out": func(w *world, b *browser) {
 			first := b.response()
-			b.response()
+			for range maxAttempts {
+				b.response()
+			}
 			b.get(first)
 		},
 		"a code of another attempt": func(w *world, b *browser) { // PKCE
@@ -478,6 +484,54 @@ func TestSignOn_ForgedResponseEndsNoAttempt(t *testing.T) {
 	b.want(400, callbackPath)
 	b.get(response)
 	b.want(200, choosePath)
+}
+
+func TestSignOn_AttemptsOfSeveralTabs(t *testing.T) {
+	w := newWorld(t)
+	login := name("ada")
+	w.provider.is(login, "")
+	b := w.browser()
+	first := b.response()
+	for range maxAttempts - 1 {
+		b.response()
+	}
+	b.get(first)
+	b.want(200, choosePath)
+	b.get(first) // a second time
+	b.want(400, callbackPath)
+}
+
+func TestSignOn_VisitorsDoNotKeepOthersFromStarting(t *testing.T) {
+	w := newWorld(t)
+	w.provider.is(name("ada"), "")
+	for range 50 {
+		w.browser().response()
+	}
+	b := w.browser()
+	b.get(startPath)
+	b.want(200, choosePath)
+}
+
+func TestAttempts_FitIntoACookie(t *testing.T) {
+	api, err := personalhttp.New(&personaltest.Service{}, personalhttp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newAttempts(api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := attempt{Expires: time.Now().Add(time.Minute), Next: "/" + strings.Repeat("<", maxNext-1), State: "s"}
+	for _, all := range [][]attempt{{long, long, long, long, long, long, {Expires: long.Expires, State: "last"}}, {{Expires: long.Expires.Add(-time.Hour), State: "expired"}, long}} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
+		s.put(w, r, all)
+		c := w.Result().Cookies()[0]
+		r.AddCookie(c)
+		got := s.of(r)
+		if len(c.Value) > maxCookie || len(got) == 0 || got[len(got)-1].State != all[len(all)-1].State || got[0].State == "expired" {
+			t.Errorf("got %d bytes with %d attempts, want the newest ones", len(c.Value), len(got))
+		}
+	}
 }
 
 var values = regexp.MustCompile(`value="[^"]*"|Welcome, [^<]*`)

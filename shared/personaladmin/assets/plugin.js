@@ -48,7 +48,10 @@ const startChart = (root) => {
   };
   const poll = async () => {
     try {
-      const response = await fetch(`${root.dataset.url}?since=${traffic.until}`, { signal: AbortSignal.timeout(5000) });
+      const response = await fetch(`${root.dataset.url}?since=${traffic.until}`, {
+        headers: { "Personal-Poll": "true" },
+        signal: AbortSignal.timeout(5000),
+      });
       if (response.status === 401) {
         say(root.dataset.over);
         return false;

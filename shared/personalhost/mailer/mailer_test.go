@@ -244,6 +244,34 @@ func TestSMTP_ErrorContainsNoSecrets(t *testing.T) {
 	}
 }
 
+func TestSMTP_ErrorsHaveNoWordsOfTheRelay(t *testing.T) {
+	const words = "greylisted, anna@example.com comes back as https://relay.example/marker"
+	for step, codes := range map[string]string{
+		"AUTH": "454 4.7.0", "MAIL": "451 4.7.1", "RCPT": "450 4.2.0", "DATA": "451 4.3.0", "content": "451 4.7.1",
+		"RCPT for good": "550 5.1.1", "content for good": "554 5.7.1",
+	} {
+		relay := startRelay(t)
+		at, _, _ := strings.Cut(step, " ")
+		relay.replies, relay.extensions = map[string]string{at: codes + " " + words}, []string{"ENHANCEDSTATUSCODES"}
+		sender, err := NewSMTP("smtp://cms@example.org:hunter2@"+relay.addr, parsedFrom(t))
+		if err == nil {
+			err = sender.Send(t.Context(), sample())
+		}
+		if err == nil || strings.Contains(err.Error(), "@") || strings.Contains(err.Error(), "marker") || !strings.Contains(err.Error(), codes) {
+			t.Errorf("%s: got error %v, want the codes %s and none of the relay's words", step, err, codes)
+		}
+	}
+	relay := startRelay(t)
+	relay.replies = map[string]string{"AUTH": "535 5.7.8 " + words}
+	sender, err := NewSMTP("smtp://cms@example.org:hunter2@"+relay.addr, parsedFrom(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sender.Check(t.Context()); err == nil || strings.Contains(err.Error(), "@") || strings.Contains(err.Error(), "marker") {
+		t.Errorf("the check: got error %v, want none of the relay's words", err)
+	}
+}
+
 func TestSMTP_PermanentRefusals(t *testing.T) {
 	const enhanced = "ENHANCEDSTATUSCODES"
 	for name, test := range map[string]struct {

@@ -3,10 +3,13 @@ package mailer
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/mail"
+	"net/textproto"
 	"net/url"
 	"regexp"
 	"slices"
@@ -105,19 +108,50 @@ func (s *SMTP) Send(ctx context.Context, m personal.Mail) error {
 		return nil
 	}
 	if refused := refusal(err, m); refused != nil {
-		err = refused
+		return fmt.Errorf("sending a mail: %w", refused)
 	}
-	return fmt.Errorf("sending a mail: %w", err)
+	return fmt.Errorf("sending a mail: %w", withoutReply(err))
 }
 
 // Check connects to the relay and signs in.
 func (s *SMTP) Check(ctx context.Context) error {
 	conversation, err := s.client.DialToSMTPClientWithContext(ctx)
 	if err != nil {
-		return fmt.Errorf("connecting to the relay: %w", err)
+		return fmt.Errorf("connecting to the relay: %w", withoutReply(err))
 	}
 	_ = s.client.CloseWithSMTPClient(conversation) // the check has succeeded
 	return nil
+}
+
+// withoutReply returns an error for the log. It says what failed, but has no words of the relay and
+// no address: relays name mailboxes in what they say, and go-mail repeats both.
+func withoutReply(err error) error {
+	var send *gomail.SendError
+	var reply *textproto.Error
+	var network *net.OpError
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return context.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		return context.DeadlineExceeded
+	case errors.As(err, &send) && send.ErrorCode() != 0:
+		return fmt.Errorf("%v: the relay replied %d %s", send.Reason, send.ErrorCode(), enhancedCode(send, replyOf(send)))
+	case errors.As(err, &send):
+		return fmt.Errorf("%v: the connection failed", send.Reason)
+	case errors.As(err, &reply):
+		return fmt.Errorf("the relay replied %d %s", reply.Code, enhancedPrefix(reply.Msg))
+	case errors.As(err, &network):
+		return network
+	case errors.As(err, &certificate):
+		return certificate
+	case errors.As(err, &record):
+		return errors.New("the relay does not speak TLS at this port")
+	case errors.Is(err, io.EOF):
+		return errors.New("the relay closed the connection")
+	}
+	return errors.New("the relay cannot be used: check that it offers STARTTLS, and a way to sign in if the URL has a user")
 }
 
 // refusal returns a [*personal.MailRefusedError] if the relay refuses the mail
@@ -158,6 +192,11 @@ func enhancedCode(failure *gomail.SendError, reply string) string {
 	if code := failure.EnhancedStatusCode(); code != "" {
 		return code
 	}
+	return enhancedPrefix(reply)
+}
+
+// enhancedPrefix returns the enhanced code at the beginning of a reply, empty if there is none.
+func enhancedPrefix(reply string) string {
 	words := strings.Fields(reply)
 	if len(words) == 0 || !enhancedForm.MatchString(words[0]) {
 		return ""

@@ -46,7 +46,7 @@ class Refusal extends Error {}
 const begin = async (what, signal) => {
   const response = await fetch(beginPath, { method: "POST", body: new URLSearchParams({ purpose: what }), signal });
   const result = await response.json();
-  if (result.reload && purpose === what) location.replace(location.pathname + location.search); // also after a post
+  if (result.reload && purpose === what) location.replace(location.origin + location.pathname + location.search); // also after a post
   if (!response.ok) throw new Refusal(result.message);
   return result;
 };

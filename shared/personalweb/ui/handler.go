@@ -1,28 +1,58 @@
 package ui
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/cms-personal/personal/shared/personalweb"
 )
 
-// policy lets a page load what this site serves and nothing else. Pages contain no
-// inline scripts or styles.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+// ownPolicy lets a page in the layout of this package load what this site serves and nothing
+// else. Pages contain no inline scripts or styles.
+const ownPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+
+// completePolicy checks the options for the Content-Security-Policy and completes them.
+func (o *Options) completePolicy() error {
+	if o.Layout == nil && (o.FormAction != "" || o.BaseURI != "") {
+		return errors.New("FormAction and BaseURI are for the layout of a site")
+	}
+	for name, option := range map[string]struct {
+		sources  *string
+		fallback string
+	}{"FrameAncestors": {&o.FrameAncestors, "'none'"}, "FormAction": {&o.FormAction, "'self'"}, "BaseURI": {&o.BaseURI, "'none'"}} {
+		if *option.sources = cmp.Or(*option.sources, option.fallback); strings.ContainsAny(*option.sources, ",;\r\n") {
+			return fmt.Errorf("%s is not a list of sources with spaces between them", name)
+		}
+	}
+	return nil
+}
+
+// setPolicy sends the Content-Security-Policy. That of a site, which knows what its layout loads,
+// holds beside it.
+func (p *Pages) setPolicy(header http.Header) {
+	policy := "form-action " + p.FormAction + "; base-uri " + p.BaseURI
+	if p.Layout == nil {
+		header.Set("Content-Security-Policy", ownPolicy+policy)
+	} else {
+		header.Add("Content-Security-Policy", policy)
+	}
+	header.Add("Content-Security-Policy", "frame-ancestors "+p.FrameAncestors)
+}
 
 // Handler serves the routes of mux and the assets. It adds the security headers to
-// every response, but no Content-Security-Policy with the layout of a site. It
-// refuses posts from pages of other origins, and sends error pages
+// every response. It refuses posts from pages of other origins, and sends error pages
 // for unknown paths and methods.
 func (p *Pages) Handler(mux *http.ServeMux) http.Handler {
 	mux.Handle("GET "+p.assets.path, p.assets)
 	checked := p.checkAddress(p.guard(p.errorsAsPages(mux)))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
-		if p.Layout == nil { // else the site knows what its layout loads
-			header.Set("Content-Security-Policy", policy)
-		}
+		p.setPolicy(header)
 		header.Set("Cross-Origin-Opener-Policy", "same-origin")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
@@ -86,8 +116,12 @@ type statusOnly struct {
 func (s *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
 func (s *statusOnly) WriteHeader(status int)      { s.status = status }
 
-// Redirect leads to another page of this site by GET.
+// Redirect leads to another page of this site by GET. From a post it leads to no other origin, but
+// to the front page instead: what was posted may have secrets.
 func Redirect(w http.ResponseWriter, r *http.Request, path string) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		path = personalweb.LocalPath(path, "/")
+	}
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, path, http.StatusSeeOther)
 }

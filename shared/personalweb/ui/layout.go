@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalweb"
 )
 
 // Content is a page for the layout of a site.
@@ -89,12 +90,12 @@ func (l laidOut) Current(link Link) string {
 
 // layOut writes a page in its layout.
 func (p *Pages) layOut(b *bytes.Buffer, t *template.Template, r *http.Request, page Page) error {
-	l := laidOut{Page: page, Path: r.URL.RequestURI(), LanguagePath: p.LanguagePath, Style: p.Style, at: r.URL.Path}
+	l := laidOut{Page: page, Path: personalweb.LocalPath(r.URL.RequestURI(), "/"), LanguagePath: p.LanguagePath, Style: p.Style, at: r.URL.Path}
 	if page.Below != "" {
 		l.at = page.Below + "/"
 	}
 	if len(l.Path) > maxReturn {
-		l.Path = r.URL.EscapedPath()
+		l.Path = personalweb.LocalPath(r.URL.EscapedPath(), "/")
 	}
 	if p.Layout == nil {
 		return t.ExecuteTemplate(b, "layout", l)

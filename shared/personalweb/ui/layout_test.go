@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -40,7 +41,7 @@ func TestTemplateLayout_PutsThePageIntoTheSitesBlocks(t *testing.T) {
 			t.Errorf("want %s in the page:\n%s", want, body)
 		}
 	}
-	if strings.Contains(body, "site-header") || w.Header().Get("Content-Security-Policy") != "" {
+	if strings.Contains(body, "site-header") || strings.Contains(w.Header().Get("Content-Security-Policy"), "default-src") {
 		t.Errorf("got this package's layout or policy: %v\n%s", w.Header(), body)
 	}
 	if _, err := ui.TemplateLayout(template.Must(template.New("").Parse(`{{block "title" .}}{{end}}{{block "head" .}}{{end}}`))); err == nil ||
@@ -100,5 +101,45 @@ func TestSiteTemplates_AreChecked(t *testing.T) {
 	o.SiteTemplates = fstest.MapFS{"page.html": {Data: []byte(`{{define "main"}}{{t "none"}}{{end}}`)}}
 	if _, err := ui.New(o); err == nil || !strings.Contains(err.Error(), "page.html") || !strings.Contains(err.Error(), `"none"`) {
 		t.Errorf("got error %v, want the file and the text that does not exist", err)
+	}
+}
+
+func TestHandler_PoliciesOfFramesAndForms(t *testing.T) {
+	const own, forms = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; ", "form-action 'self'; base-uri 'none'"
+	layout := func(io.Writer, *http.Request, ui.Content) error { return nil }
+	for condition, tt := range map[string]struct {
+		change func(*ui.Options)
+		want   []string
+	}{
+		"the package's layout": {func(*ui.Options) {}, []string{own + forms, "frame-ancestors 'none'"}},
+		"framed by its site":   {func(o *ui.Options) { o.FrameAncestors = "'self'" }, []string{own + forms, "frame-ancestors 'self'"}},
+		"a site's layout":      {func(o *ui.Options) { o.Layout = layout }, []string{"img-src *", forms, "frame-ancestors 'none'"}},
+		"with a search elsewhere": {func(o *ui.Options) {
+			o.Layout, o.FormAction, o.BaseURI, o.FrameAncestors = layout, "'self' https://search.example", "'self'", "https://a.example https://b.example"
+		}, []string{"img-src *", "form-action 'self' https://search.example; base-uri 'self'", "frame-ancestors https://a.example https://b.example"}},
+	} {
+		o := set(t)
+		tt.change(&o)
+		pages, err := ui.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		w.Header().Set("Content-Security-Policy", "img-src *") // of the site
+		pages.Handler(http.NewServeMux()).ServeHTTP(w, httptest.NewRequest("GET", "/page", nil))
+		if got := w.Header().Values("Content-Security-Policy"); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %q, want %q", condition, got, tt.want)
+		}
+	}
+	for _, change := range []func(*ui.Options){
+		func(o *ui.Options) { o.FormAction = "'self'" }, // without a layout
+		func(o *ui.Options) { o.FrameAncestors = "'self'; script-src *" },
+		func(o *ui.Options) { o.Layout, o.BaseURI = layout, "'self', default-src *" },
+	} {
+		o := set(t)
+		change(&o)
+		if _, err := ui.New(o); err == nil {
+			t.Errorf("%q, %q, %q: got no error", o.FrameAncestors, o.FormAction, o.BaseURI)
+		}
 	}
 }

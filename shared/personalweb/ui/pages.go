@@ -58,6 +58,10 @@ type Options struct {
 	Layout Layout // the site's; this package's if nil
 	Style  string // URL of the style sheet in place of this package's; empty for that
 
+	// Sources of the Content-Security-Policy: who may frame the pages ('none' if empty), and, in the
+	// layout of a site, where its forms ('self') and its <base> ('none') may lead.
+	FrameAncestors, FormAction, BaseURI string
+
 	Assets       fs.FS  // scripts and pictures beside this package's; may be nil
 	AssetPath    string // where assets are served; with a slash at both ends
 	LanguagePath string // where [Pages.SwitchLanguage] is served
@@ -90,6 +94,9 @@ type translation struct {
 // invalid. A template is parsed when it is first shown, because most processes show
 // few pages; for the errors in templates see [Pages.Check].
 func New(o Options) (*Pages, error) {
+	if err := o.completePolicy(); err != nil {
+		return nil, fmt.Errorf("pages: %w", err)
+	}
 	assets, err := newAssets(o.AssetPath, Folder(shared, "assets"), o.Assets)
 	if err != nil {
 		return nil, fmt.Errorf("pages: %w", err)
@@ -294,7 +301,7 @@ func (p *Pages) Problem(w http.ResponseWriter, r *http.Request, problem Problem)
 	body.Title = cmp.Or(problem.Title, p.Text(r, problemTitle(problem.Status)))
 	body.Message, body.Link, body.Back = problem.Message, problem.Link, problem.Back
 	if problem.Retry && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
-		body.Retry = r.URL.RequestURI()
+		body.Retry = personalweb.LocalPath(r.URL.RequestURI(), "")
 	}
 	p.Render(w, r, problem.Status, problemPage, Page{Nav: problem.Nav, SubNav: problem.SubNav, Wide: problem.Wide, Body: body})
 }

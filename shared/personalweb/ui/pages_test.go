@@ -296,7 +296,8 @@ func TestRender_LivePagesLoadHTMX(t *testing.T) {
 		w := httptest.NewRecorder()
 		newPages(t).Render(w, httptest.NewRequest("GET", "/", nil), 200, "page", ui.Page{Live: live, Body: ui.Form{}})
 		if got := strings.Contains(w.Body.String(), "/assets/htmx.min."); got != live ||
-			strings.Contains(w.Body.String(), `"allowEval":false`) != live {
+			strings.Contains(w.Body.String(), `"allowEval":false`) != live ||
+			strings.Contains(w.Body.String(), `hx-headers='{"Personal-Poll":"true"}'`) != live {
 			t.Errorf("live %t: got %s", live, w.Body)
 		}
 	}
@@ -402,5 +403,74 @@ func TestReadForm_RefusesUnreadableBody(t *testing.T) {
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if form, err := ui.ReadForm(httptest.NewRecorder(), r); err != nil || form.Get("a") != "" || form.Get("c") != "d\ne" {
 		t.Errorf("got %v, %v, want the body with LF", form, err)
+	}
+}
+
+// elsewhere are paths of requests, and of forms, that browsers would read as another site.
+var elsewhere = []string{"//evil.example/page", "//evil.example/page?a=b", `/\evil.example/`, "///evil.example", "https://evil.example/", "evil.example"}
+
+func TestRedirect_APostLeadsToNoOtherOrigin(t *testing.T) {
+	for _, path := range elsewhere {
+		w := httptest.NewRecorder()
+		ui.Redirect(w, httptest.NewRequest("POST", "/page", nil), path)
+		if to := w.Header().Get("Location"); to != "/" {
+			t.Errorf("%s: got a redirect to %q, want /", path, to)
+		}
+	}
+	w := httptest.NewRecorder()
+	ui.Redirect(w, httptest.NewRequest("POST", "/page", nil), "/account?a=b")
+	if to := w.Header().Get("Location"); to != "/account?a=b" {
+		t.Errorf("got a redirect to %q, want the path", to)
+	}
+}
+
+// Pages redirect by [ui.Redirect] alone, so that what holds for it holds for every page. The guard
+// leads a GET to the site's own URL.
+func TestRedirect_IsTheOnlyOne(t *testing.T) {
+	for _, folder := range []string{"../..", "../../../host-sample"} {
+		err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			source, err := os.ReadFile(path)
+			redirects := strings.Count(string(source), "http.Redirect(") + strings.Count(string(source), `Set("Location"`)
+			if want := map[string]int{"../../personalweb/guard.go": 1, "../../personalweb/ui/handler.go": 1}[path]; redirects != want {
+				t.Errorf("%s: got %d redirects, want %d", path, redirects, want)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestPages_LinksToThemselvesStayOnTheSite(t *testing.T) {
+	var layout []string
+	o := set(t)
+	o.Layout = func(w io.Writer, r *http.Request, c ui.Content) error {
+		layout = append(layout, c.Path)
+		_, err := io.WriteString(w, string(c.Body))
+		return err
+	}
+	embedded, err := ui.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"//evil.example/page", "//evil.example/page?" + strings.Repeat("a", 2000)} {
+		for _, pages := range []*ui.Pages{newPages(t), embedded} {
+			w := httptest.NewRecorder()
+			r := inLocale(httptest.NewRequest("GET", "/", nil), "en")
+			r.URL.Path, r.URL.RawQuery, _ = strings.Cut(path, "?")
+			pages.Problem(w, r, ui.Problem{Status: http.StatusServiceUnavailable, Retry: true})
+			if body := w.Body.String(); strings.Contains(body, "evil.example") {
+				t.Errorf("%.40s: want no link to another site in the page:\n%s", path, body)
+			}
+		}
+	}
+	for _, path := range layout {
+		if path != "/" {
+			t.Errorf("got path %q for the layout, want /", path)
+		}
 	}
 }

@@ -298,26 +298,30 @@ func URL(path string, parameters ...string) string {
 }
 
 // LivePart is a part of a page that htmx asks for every few seconds.
-type LivePart struct {
-	Digest string // of Data
-	Data   any
-}
+type LivePart struct{ Data any }
 
-// NewLivePart returns a part that shows a value, which JSON must be able to encode.
-func NewLivePart(data any) LivePart {
-	encoded, err := json.Marshal(data)
+// NewLivePart returns a part that shows a value.
+func NewLivePart(data any) LivePart { return LivePart{data} }
+
+// Digest identifies the value, for the template. Of what JSON cannot encode there is an error page.
+func (p LivePart) Digest() (string, error) {
+	encoded, err := json.Marshal(p.Data)
 	if err != nil {
-		panic(err) // the type is not for JSON: a mistake in the program
+		return "", fmt.Errorf("the digest of a part of a page: %w", err)
 	}
 	sum := sha256.Sum256(encoded)
-	return LivePart{Digest: hex.EncodeToString(sum[:8]), Data: data}
+	return hex.EncodeToString(sum[:8]), nil
 }
 
 // RenderPart sends a part of a page, or status 204 if the browser shows the same
 // data already: the page then keeps its focus and what is unfolded.
 func (s *Site) RenderPart(w http.ResponseWriter, r *http.Request, page, template string, data any) error {
 	part := NewLivePart(data)
-	if r.URL.Query().Get("seen") == part.Digest {
+	digest, err := part.Digest()
+	if err != nil {
+		return err
+	}
+	if r.URL.Query().Get("seen") == digest {
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusNoContent)
 		return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
+	"strings"
 
 	"github.com/cms-personal/personal/shared/personaladmin/internal/frame"
 	"github.com/cms-personal/personal/shared/personaladmin/internal/mailbox"
@@ -95,9 +96,8 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request) error {
 		return p.pageError(r, err)
 	}
 	// The page shows the mail's HTML in a frame, which comes from this site.
-	header := w.Header()
-	if policy := header.Get("Content-Security-Policy"); policy != "" {
-		header.Set("Content-Security-Policy", policy+"; frame-src 'self'")
+	if policies := w.Header().Values("Content-Security-Policy"); len(policies) > 0 && strings.HasPrefix(policies[0], "default-src ") {
+		policies[0] += "; frame-src 'self'"
 	}
 	return p.site.Render(w, r, http.StatusOK, "mail", ui.Page{Body: mailBody{Mail: m, Text: linkify(m.Text)}})
 }

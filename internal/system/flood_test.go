@@ -169,42 +169,45 @@ func floodedFromOneAddress(t *testing.T, database, settings string, pause time.D
 	return f
 }
 
-// TestHalfSentRequests_AreCutAndDoNotBlock sends parts of headers and of bodies, and
-// then nothing more.
+// TestHalfSentRequests_AreCutAndDoNotBlock sends parts of headers and of bodies, to the API and to
+// pages, and then nothing more.
 func TestHalfSentRequests_AreCutAndDoNotBlock(t *testing.T) {
 	t.Parallel()
-	const each = 150
+	const each = 120
 	s := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled})
 	u := s.newUser(t)
 	host, err := url.Parse(s.url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	head := "POST /api/v1/personal/auth/ HTTP/1.1\r\nHost: " + host.Host + "\r\nContent-Type: application/json\r\n"
+	const api, form, body = "/api/v1/personal/auth/", "application/x-www-form-urlencoded", "Content-Length: 100\r\n\r\nlogin="
+	began := time.Now()
 	var conns []net.Conn
-	for i := range 2 * each {
-		conn, err := net.Dial("tcp", host.Host)
-		if err != nil {
-			t.Fatal(err)
+	for _, half := range []struct{ path, kind, rest string }{
+		{api, "application/json", body}, {api, form, ""}, {"/account/sign-in", form, body}, {"/admin/enter", form, body}, {"/", form, body},
+	} {
+		for range each / 2 {
+			conn, err := net.Dial("tcp", host.Host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\n%s", half.path, host.Host, half.kind, half.rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			conns = append(conns, conn)
 		}
-		defer conn.Close()
-		half := head
-		if i < each {
-			half += "Content-Length: 100\r\n\r\n{\"login\":"
-		}
-		if _, err := io.WriteString(conn, half); err != nil {
-			t.Fatal(err)
-		}
-		conns = append(conns, conn)
 	}
 	for range 20 {
-		began := time.Now()
+		asked := time.Now()
 		s.wantAlive(t, "a session beside half-sent requests", u.pair)
 		s.signIn(t, u)
-		if took := time.Since(began); took > 5*time.Second {
+		if took := time.Since(asked); took > 5*time.Second {
 			t.Errorf("two calls take %v, want 5s at most", took)
 		}
 	}
+	var ofAPI time.Duration // until its connections are cut
 	for i, conn := range conns {
 		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
@@ -216,6 +219,12 @@ func TestHalfSentRequests_AreCutAndDoNotBlock(t *testing.T) {
 		if bytes.Contains(received, []byte(" 200 ")) {
 			t.Fatalf("connection %d: got %s", i, received)
 		}
+		if i < each {
+			ofAPI = time.Since(began)
+		}
+	}
+	if took := time.Since(began); took > ofAPI*3/2 {
+		t.Errorf("bodies for pages are cut after %v, those for the API after %v, want about the same", took, ofAPI)
 	}
 	s.wantAlive(t, "a session afterwards", u.pair)
 }

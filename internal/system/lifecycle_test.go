@@ -95,6 +95,9 @@ func TestStart_SecondHostOnSameDataIsRefused(t *testing.T) {
 			_, _ = bufio.NewReader(slow).ReadString('\n') // its handler reads the body, or has refused it
 		}
 		s.stop(t)
+		if strings.Contains(s.log.String(), "cutting off requests") {
+			t.Error("the stop has waited for slow bodies until the end of its drain")
+		}
 		if !isGone(pid) {
 			t.Error("the host has stopped and its plugin has not")
 		}

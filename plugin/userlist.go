@@ -59,17 +59,20 @@ func (c listUsersCommand) Run(ctx context.Context, w io.Writer) error {
 	}
 	return c.use(ctx, host, func(ctx context.Context, service *accounts.Service, _ *store.Store) error {
 		table := newUserTable(w, c.JSON)
-		shown := map[int64]bool{} // a later page may repeat a user
+		first := map[int64]bool{} // the users of the first page of a search: a later one may repeat them
+		shown := 0
 		for {
 			page, err := service.FindUsers(ctx, r)
 			if err != nil {
 				return listErrors(err)
 			}
 			for _, u := range page.Users {
-				if shown[u.ID] || c.Limit > 0 && len(shown) == c.Limit {
+				if first[u.ID] || c.Limit > 0 && shown == c.Limit {
 					continue
 				}
-				shown[u.ID] = true
+				if shown++; c.Search != "" && r.After == 0 {
+					first[u.ID] = true
+				}
 				if err := table.add(u); err != nil {
 					return err
 				}
@@ -77,7 +80,7 @@ func (c listUsersCommand) Run(ctx context.Context, w io.Writer) error {
 			if err := table.flush(); err != nil {
 				return err
 			}
-			if r.After = page.Next; r.After == 0 || c.Limit > 0 && len(shown) == c.Limit {
+			if r.After = page.Next; r.After == 0 || c.Limit > 0 && shown == c.Limit {
 				return nil
 			}
 		}

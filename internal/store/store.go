@@ -149,11 +149,15 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Health reads, over the connections that requests use, which programs may work on the schema.
-// The error is a [*SchemaError] if this one may not (any more).
+// Health reads, over the connections that requests use, which programs may work on the schema,
+// and values of accounts and sessions, as requests do. The error is a [*SchemaError] if this one may not (any more).
 func (s *Store) Health(ctx context.Context) error {
 	var found, minCompatible int
-	err := s.scan(ctx, "check the database", s.read.NewRaw("SELECT max(version), max(min_compatible) FROM personal_schema"), &found, &minCompatible)
+	var hash sql.NullString
+	var selector []byte
+	err := s.scan(ctx, "check the database", s.read.NewRaw(`SELECT max(version), max(min_compatible),
+		(SELECT password_hash FROM personal_accounts LIMIT 1), (SELECT selector FROM personal_sessions LIMIT 1) FROM personal_schema`),
+		&found, &minCompatible, &hash, &selector)
 	if err != nil {
 		return err
 	}

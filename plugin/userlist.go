@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,15 +120,17 @@ func (m *moment) UnmarshalText(text []byte) error {
 
 // userTable writes users as lines of a table, or of JSON.
 type userTable struct {
+	out   *bufio.Writer
 	table *tabwriter.Writer
 	json  *json.Encoder // nil: a table
 }
 
 func newUserTable(w io.Writer, asJSON bool) userTable {
+	out := bufio.NewWriter(w) // else each cell is a system call
 	if asJSON {
-		return userTable{json: json.NewEncoder(w)}
+		return userTable{out: out, json: json.NewEncoder(out)}
 	}
-	t := userTable{table: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+	t := userTable{out: out, table: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
 	fmt.Fprintln(t.table, "ID\tLOGIN\tE-MAIL\tSTATE\tREGISTERED\tLAST SEEN")
 	return t
 }
@@ -142,10 +145,12 @@ func (t userTable) add(u personal.User) error {
 }
 
 func (t userTable) flush() error {
-	if t.json != nil {
-		return nil
+	if t.table != nil {
+		if err := t.table.Flush(); err != nil {
+			return err
+		}
 	}
-	return t.table.Flush()
+	return t.out.Flush()
 }
 
 // stateOf says in a word or two whether a user can sign in.

@@ -132,7 +132,7 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 		if err != nil {
 			return nil, setupError(fmt.Errorf("opening the database: %w", err))
 		}
-		lock, err := dbconn.LockForHost(ctx, c.DatabaseURL, hostName())
+		lock, err := dbconn.LockForHost(ctx, c.DatabaseURL, os.Getenv(pluginrpc.HostEnv))
 		if err != nil {
 			err = errors.Join(err, db.Close())
 			if inUse, ok := errors.AsType[*dbconn.InUseError](err); ok {
@@ -164,12 +164,6 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 		m.stopBase = start(m.syncClock, m.learnShared)
 		return m, nil
 	}
-}
-
-// hostName names the host of this process to administrators, and distinguishes it from others.
-func hostName() string {
-	machine, _ := os.Hostname()
-	return fmt.Sprintf("process %d on %s", os.Getppid(), machine)
 }
 
 // jobGroups returns the kinds of jobs that must not hold up mails, which are all others:

@@ -195,12 +195,6 @@ func TestRehearse_UntilKilled(t *testing.T) {
 func TestRehearse_LeavesNothingWhenKilled(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		m := populated(t, url)
-		if m.lock != nil { // the candidate has another parent here
-			if err := m.lock.Close(); err != nil {
-				t.Fatal(err)
-			}
-			m.lock = nil
-		}
 		before := dump(t, url)
 		self, err := os.Executable()
 		if err != nil {

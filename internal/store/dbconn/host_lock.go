@@ -77,7 +77,7 @@ func tryHost(lock *os.File, path, host string) error {
 	if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
 		return os.NewSyscallError("flock", err)
 	}
-	name := make([]byte, 256)
+	name := make([]byte, 512)
 	n, readErr := lock.ReadAt(name, 0)
 	if readErr != nil && !errors.Is(readErr, io.EOF) {
 		return readErr

@@ -63,11 +63,13 @@ type recipe struct {
 }
 
 // tool returns a command that builds in the folder with the source. Neither settings of Go on this
-// machine nor a workspace change what it builds: GOFLAGS that is not empty also overrides go env -w.
+// machine nor a workspace change what it builds: a variable that is not
+// empty also overrides go env -w. Those that have no value for the default are refused by check.
 func (r recipe) tool(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = r.source
-	cmd.Env = append(os.Environ(), append([]string{"CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOWORK=off", "MAKEFLAGS="}, env...)...)
+	cmd.Env = append(os.Environ(), append([]string{"CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOWORK=off", "MAKEFLAGS=",
+		"GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off"}, env...)...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	return cmd
 }

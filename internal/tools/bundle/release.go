@@ -119,6 +119,15 @@ func (r *releaseCommand) check(ctx context.Context) (commit string, err error) {
 	if len(old) > 0 {
 		return "", fmt.Errorf("the folder %s is not empty: remove it", r.Out)
 	}
+	goEnv := r.tool(ctx, nil, "go", "env", "GOEXPERIMENT")
+	goEnv.Stdout = nil
+	experiment, err := goEnv.Output()
+	if err != nil {
+		return "", fmt.Errorf("go env: %w", err)
+	}
+	if name := strings.TrimSpace(string(experiment)); name != "" {
+		return "", fmt.Errorf("GOEXPERIMENT is %s: a release is built without experiments of Go", name)
+	}
 	changed, err := git(ctx, "status", "--porcelain")
 	if err != nil {
 		return "", err

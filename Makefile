@@ -10,7 +10,7 @@ PACKAGES    ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 # With the race detector every program would wait a second at its end.
 export GORACE ?= atexit_sleep_ms=0
 # What is compiled holds no path of the source, so programs, tests, tools and all clones share it.
-GOFLAGS_HERE := $(shell go env GOFLAGS)
+GOFLAGS_HERE := $(shell env -u MINISIGN_PASSWORD go env GOFLAGS)
 export GOFLAGS = $(GOFLAGS_HERE) $(if $(STRIP),-trimpath)
 # Only the race detector needs a C library.
 export CGO_ENABLED ?= $(if $(filter -race,$(GOFLAGS_HERE)),1,0)
@@ -42,7 +42,8 @@ dev:
 # A bundle of a version that hosts can install: make plugin VERSION=1.2.3
 # signed with KEY=FILE, a minisign secret key (its password in MINISIGN_PASSWORD).
 plugin:
-	@go run ./internal/tools/bundle build --version="$$VERSION" --key="$$KEY" --notes="$$NOTES" ./plugin
+	@env -u MINISIGN_PASSWORD go build -o bin/bundle ./internal/tools/bundle
+	@bin/bundle build --version="$$VERSION" --key="$$KEY" --notes="$$NOTES" ./plugin
 
 # The plugin's settings are in data/settings.toml, unless PERSONAL_SETTINGS names others.
 run: build
@@ -111,10 +112,12 @@ sbom: build
 	done
 
 # The files of a release, in dist/: make release VERSION=1.2.3 KEY=FILE. docs/releasing.md
+# Only the program that signs gets MINISIGN_PASSWORD.
 # The protocol is stored first: if it has changed, the work tree has changes.
 release:
-	proto/generate.sh release
-	@go run ./internal/tools/bundle release --version="$$VERSION" --key="$$KEY" --notes="$$NOTES" ./plugin
+	env -u MINISIGN_PASSWORD proto/generate.sh release
+	@env -u MINISIGN_PASSWORD go build -o bin/bundle ./internal/tools/bundle
+	@bin/bundle release --version="$$VERSION" --key="$$KEY" --notes="$$NOTES" ./plugin
 
 bench:
 	$(POSTGRES) go test -run '^$$' -bench . -benchmem ./...

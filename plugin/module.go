@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -51,6 +53,7 @@ const healthTimeout = time.Second
 type module struct {
 	service      *accounts.Service
 	store        *store.Store
+	lock         io.Closer // of a SQLite file; nil on PostgreSQL
 	worker       *outbox.Worker
 	hasher       *password.Hasher
 	settings     settings
@@ -129,13 +132,21 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 		if err != nil {
 			return nil, setupError(fmt.Errorf("opening the database: %w", err))
 		}
+		lock, err := dbconn.LockForHost(ctx, c.DatabaseURL, os.Getenv(pluginrpc.HostEnv))
+		if err != nil {
+			err = errors.Join(err, db.Close())
+			if inUse, ok := errors.AsType[*dbconn.InUseError](err); ok {
+				err = &pluginrpc.PermanentError{Reason: "database: " + inUse.Error()}
+			}
+			return nil, err
+		}
 		texts, err := mailtext.Load(s.Mail.Templates)
 		var invalid []pluginrpc.Check
 		if err != nil {
 			invalid = []pluginrpc.Check{{Name: "mail", Reason: "mail.templates: " + err.Error()}}
 		}
 		m := &module{
-			store: db, hasher: hasher, keys: keys, host: host, mails: texts, settings: s, unknown: unknown, invalidTexts: invalid,
+			store: db, lock: lock, hasher: hasher, keys: keys, host: host, mails: texts, settings: s, unknown: unknown, invalidTexts: invalid,
 			measured: measured, log: log, learn: make(wakeUp, 1), reseal: make(wakeUp, 1),
 		}
 		m.worker = &outbox.Worker{
@@ -344,7 +355,11 @@ func (m *module) Close() error {
 	defer cancel()
 	quiesced := m.Quiesce(ctx)
 	m.stopBase()
-	return errors.Join(quiesced, m.store.Close())
+	err := errors.Join(quiesced, m.store.Close())
+	if m.lock != nil {
+		err = errors.Join(err, m.lock.Close())
+	}
+	return err
 }
 
 // logFailure logs an error of background work, which is repeated later.

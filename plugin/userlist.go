@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,17 +60,20 @@ func (c listUsersCommand) Run(ctx context.Context, w io.Writer) error {
 	}
 	return c.use(ctx, host, func(ctx context.Context, service *accounts.Service, _ *store.Store) error {
 		table := newUserTable(w, c.JSON)
-		shown := map[int64]bool{} // a later page may repeat a user
+		first := map[int64]bool{} // the users of the first page of a search: a later one may repeat them
+		shown := 0
 		for {
 			page, err := service.FindUsers(ctx, r)
 			if err != nil {
 				return listErrors(err)
 			}
 			for _, u := range page.Users {
-				if shown[u.ID] || c.Limit > 0 && len(shown) == c.Limit {
+				if first[u.ID] || c.Limit > 0 && shown == c.Limit {
 					continue
 				}
-				shown[u.ID] = true
+				if shown++; c.Search != "" && r.After == 0 {
+					first[u.ID] = true
+				}
 				if err := table.add(u); err != nil {
 					return err
 				}
@@ -77,7 +81,7 @@ func (c listUsersCommand) Run(ctx context.Context, w io.Writer) error {
 			if err := table.flush(); err != nil {
 				return err
 			}
-			if r.After = page.Next; r.After == 0 || c.Limit > 0 && len(shown) == c.Limit {
+			if r.After = page.Next; r.After == 0 || c.Limit > 0 && shown == c.Limit {
 				return nil
 			}
 		}
@@ -116,15 +120,17 @@ func (m *moment) UnmarshalText(text []byte) error {
 
 // userTable writes users as lines of a table, or of JSON.
 type userTable struct {
+	out   *bufio.Writer
 	table *tabwriter.Writer
 	json  *json.Encoder // nil: a table
 }
 
 func newUserTable(w io.Writer, asJSON bool) userTable {
+	out := bufio.NewWriter(w) // else each cell is a system call
 	if asJSON {
-		return userTable{json: json.NewEncoder(w)}
+		return userTable{out: out, json: json.NewEncoder(out)}
 	}
-	t := userTable{table: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+	t := userTable{out: out, table: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
 	fmt.Fprintln(t.table, "ID\tLOGIN\tE-MAIL\tSTATE\tREGISTERED\tLAST SEEN")
 	return t
 }
@@ -139,10 +145,12 @@ func (t userTable) add(u personal.User) error {
 }
 
 func (t userTable) flush() error {
-	if t.json != nil {
-		return nil
+	if t.table != nil {
+		if err := t.table.Flush(); err != nil {
+			return err
+		}
 	}
-	return t.table.Flush()
+	return t.out.Flush()
 }
 
 // stateOf says in a word or two whether a user can sign in.

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,5 +109,43 @@ func TestSessionWrites_LockedSessionDoesNotDelayOthers(t *testing.T) {
 		if err != nil || (session.Current == [32]byte{1}) == touch || session.Used.IsZero() == touch {
 			t.Errorf("session %d: got %+v (error %v), want it rotated or, if %t, used", i, session, err, touch)
 		}
+	}
+}
+
+// TestOpen_SettingsOfARoleDoNotChangeValues works on a database whose settings change how values are
+// read and written.
+func TestOpen_SettingsOfARoleDoNotChangeValues(t *testing.T) {
+	url := testkit.Postgres(t)
+	db := pools(t, url).Write
+	for _, set := range []string{"bytea_output = 'escape'", "DateStyle = 'German'", "TimeZone = 'Asia/Tokyo'", "transform_null_equals = on",
+		"default_transaction_isolation = 'serializable'"} {
+		if _, err := db.ExecContext(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET `+strings.ReplaceAll(set, "'", "''")+
+			`', current_database()); END $$`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := migrated(t, url, store.Options{})
+	newAccount(t, s, "ada")
+	if _, _, err := s.FindSession(t.Context(), token.Selector([]byte("ada"+strings.Repeat("\x00", len(token.Selector{})-3))), accounts.AccountState); err != nil {
+		t.Errorf("a session: got %v", err)
+	}
+	if err := s.Health(t.Context()); err != nil {
+		t.Errorf("health: got %v", err)
+	}
+}
+
+// TestHealth_ReadsWhatRequestsRead has a session that cannot be read, as if each call failed.
+func TestHealth_ReadsWhatRequestsRead(t *testing.T) {
+	url := testkit.Postgres(t)
+	s := migrated(t, url, store.Options{})
+	newAccount(t, s, "ada")
+	if err := s.Health(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pools(t, url).Write.ExecContext(t.Context(), "ALTER TABLE personal_sessions RENAME TO elsewhere"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Health(t.Context()); err == nil {
+		t.Error("without the sessions: got no error")
 	}
 }

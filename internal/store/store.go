@@ -149,16 +149,23 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Health reads, over the connections that requests use, which programs may work on the schema.
-// The error is a [*SchemaError] if this one may not (any more).
+// Health reads, over the connections that requests use, which programs may work on the schema,
+// and values of accounts and sessions, as requests do. The error is a [*SchemaError] if this one may
+// not (any more).
 func (s *Store) Health(ctx context.Context) error {
+	const doing = "check the database"
 	var found, minCompatible int
-	err := s.scan(ctx, "check the database", s.read.NewRaw("SELECT max(version), max(min_compatible) FROM personal_schema"), &found, &minCompatible)
+	err := s.scan(ctx, doing, s.read.NewRaw("SELECT max(version), max(min_compatible) FROM personal_schema"), &found, &minCompatible)
+	if err == nil {
+		_, err = schemaDone(found, minCompatible)
+	}
 	if err != nil {
 		return err
 	}
-	_, err = schemaDone(found, minCompatible)
-	return err
+	var hash sql.NullString
+	var selector []byte
+	return s.scan(ctx, doing, s.read.NewRaw(`SELECT (SELECT password_hash FROM personal_accounts LIMIT 1),
+		(SELECT selector FROM personal_sessions LIMIT 1)`), &hash, &selector)
 }
 
 // observe reports an operation that began at the given time and ends now.

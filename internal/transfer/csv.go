@@ -11,6 +11,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/cms-personal/personal/internal/transfer/dump"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
@@ -174,7 +175,7 @@ func (c *csvRecords) next() (record, error) {
 // it is more likely a mistake than a list of one item.
 func parseList(text string) personal.Input {
 	var list personal.Input
-	if json.Unmarshal([]byte(text), &list) != nil || list.Kind != personal.InputList {
+	if dump.TooDeep([]byte(text)) || json.Unmarshal([]byte(text), &list) != nil || list.Kind != personal.InputList {
 		return personal.Input{Kind: personal.InputOther}
 	}
 	return list

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/cms-personal/personal/internal/transfer/dump"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
@@ -47,6 +48,8 @@ func (j *jsonRecords) next() (record, error) {
 	}
 }
 
+var errTooDeep = fmt.Errorf("nested more than %d levels deep", dump.MaxDepth)
+
 var errNoObject = errors.New("not a JSON object")
 
 // parse parses an object by its tokens, because encoding/json accepts repeated names.
@@ -54,6 +57,9 @@ var errNoObject = errors.New("not a JSON object")
 func (j *jsonRecords) parse(line []byte) (r record, err error) {
 	if !utf8.Valid(line) {
 		return r, errors.New("not UTF-8")
+	}
+	if dump.TooDeep(line) {
+		return r, errTooDeep
 	}
 	d := json.NewDecoder(bytes.NewReader(line))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {

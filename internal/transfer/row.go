@@ -64,10 +64,14 @@ func fieldNames(schema *userfields.Schema) map[string]bool {
 	return names
 }
 
-const maxID = 1<<53 - 1 // the highest id, and integer, of the HTTP contract
+const (
+	maxID           = 1<<53 - 1 // the highest id, and integer, of the HTTP contract
+	maxImported     = 1 << 52   // the highest id that is imported: the database assigns those after it to later accounts
+	maxColumnErrors = 20        // columns in a reason
+)
 
 // row returns the account of a record and what the record says beside it, or the reason to
-// refuse it. The reason names every invalid column and holds no values. The secret of the
+// refuse it. The reason names the invalid columns, 20 at most, and holds no values. The secret of the
 // factor is still unchecked.
 // The form is that of hashes whose row states none.
 func row(r record, schema *userfields.Schema, form string, now time.Time) (a accounts.Account, o origin, reason string) {
@@ -132,7 +136,11 @@ func row(r record, schema *userfields.Schema, form string, now time.Time) (a acc
 // NDJSON has.
 func reasons(invalid personal.FieldErrors, badHash error, bad ...error) string {
 	var list []string
-	for _, name := range slices.Sorted(maps.Keys(invalid)) {
+	for i, name := range slices.Sorted(maps.Keys(invalid)) {
+		if i == maxColumnErrors {
+			list = append(list, fmt.Sprintf("%d more columns are invalid", len(invalid)-i))
+			break
+		}
 		list = append(list, shown(name)+": "+string(invalid[name]))
 	}
 	if badHash != nil {
@@ -169,7 +177,7 @@ func readID(in personal.Input, invalid *personal.FieldErrors) int64 {
 	switch {
 	case err != nil || strconv.FormatInt(id, 10) != in.Text:
 		invalid.Add(columnID, personal.FieldErrorInvalidType)
-	case id < 1 || id > maxID:
+	case id < 1 || id > maxImported:
 		invalid.Add(columnID, personal.FieldErrorOutOfRange)
 	}
 	return id

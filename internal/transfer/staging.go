@@ -119,6 +119,7 @@ type stager struct {
 	wanted   map[string]bool // attributes
 	prefixes map[string]*staging
 	tables   []*stagedTable
+	pending  int // bytes of rows in all tables
 }
 
 // staging is what was found of the tables with a prefix.
@@ -148,6 +149,8 @@ const (
 	stagedBatch = 64  // rows in a statement
 	maxPrefixes = 100 // with tables of the system's names
 	maxKeys     = 2000
+	maxKey      = 255     // bytes of a key that is counted; MySQL's systems allow no more
+	maxPending  = 2 << 20 // bytes of rows that are not sent yet
 )
 
 // read reads the dump and sends the rows.
@@ -158,10 +161,8 @@ func (w *stager) read(file io.Reader) error {
 	} else {
 		err = dump.ReadSQL(file, w.open)
 	}
-	for _, t := range w.tables {
-		if err == nil {
-			err = w.flush(t)
-		}
+	if err == nil {
+		err = w.flushAll()
 	}
 	return err
 }
@@ -208,8 +209,24 @@ func (w *stager) add(t *stagedTable, line int, values ...any) error {
 		t.rows = make([]any, 0, stagedBatch*(1+t.columns))
 	}
 	t.rows = append(append(t.rows, line), values...)
+	for _, v := range values {
+		text, _ := v.(string)
+		w.pending += len(text)
+	}
+	if w.pending > maxPending {
+		return w.flushAll()
+	}
 	if len(t.rows) == cap(t.rows) {
 		return w.flush(t)
+	}
+	return nil
+}
+
+func (w *stager) flushAll() error {
+	for _, t := range w.tables {
+		if err := w.flush(t); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -218,6 +235,10 @@ func (w *stager) flush(t *stagedTable) error {
 	rows := t.rows
 	if t.rows = nil; len(rows) == 0 {
 		return nil
+	}
+	for _, v := range rows {
+		text, _ := v.(string)
+		w.pending -= len(text)
 	}
 	return w.send(stagedRows{table: t, values: rows})
 }
@@ -289,7 +310,7 @@ func (w *stager) openAttributes(prefix, key string, a attributes, wanted []strin
 // decoded returns the value of an attribute.
 func decoded(value []byte, isJSON bool) string {
 	var text string
-	if isJSON && json.Unmarshal(value, &text) == nil {
+	if isJSON && !dump.TooDeep(value) && json.Unmarshal(value, &text) == nil {
 		return text
 	}
 	return string(value)
@@ -301,7 +322,7 @@ func (w *stager) attribute(p *staging, line int, user, key, value []byte, isJSON
 		return nil
 	}
 	n := p.keys[string(key)]
-	if n == nil && len(p.keys) < maxKeys {
+	if n == nil && len(p.keys) < maxKeys && len(key) <= maxKey {
 		n = new(int64)
 		p.keys[string(key)] = n
 	}
@@ -442,17 +463,21 @@ func (w *stager) write(ctx context.Context) error {
 			continue
 		}
 		statement, n := full[rows.table], len(rows.values)/(1+rows.table.columns)
-		if n < stagedBatch || statement == nil {
-			one := "(?" + strings.Repeat(",?", rows.table.columns) + ")"
-			statement, err = tx.PrepareContext(ctx, "INSERT INTO "+rows.table.name+" VALUES "+one+strings.Repeat(","+one, n-1))
-			if err != nil {
-				return fmt.Errorf("storing rows of the dump in a temporary file: %w", err)
-			}
-			if n == stagedBatch {
+		one := "(?" + strings.Repeat(",?", rows.table.columns) + ")"
+		text := "INSERT INTO " + rows.table.name + " VALUES " + one + strings.Repeat(","+one, n-1)
+		if n == stagedBatch && statement == nil {
+			if statement, err = tx.PrepareContext(ctx, text); err == nil {
 				full[rows.table] = statement
 			}
 		}
-		if _, err := statement.ExecContext(ctx, rows.values...); err != nil {
+		switch {
+		case err != nil:
+		case n == stagedBatch:
+			_, err = statement.ExecContext(ctx, rows.values...)
+		default:
+			_, err = tx.ExecContext(ctx, text, rows.values...)
+		}
+		if err != nil {
 			return fmt.Errorf("storing rows of the dump in a temporary file: %w", err)
 		}
 	}
@@ -552,7 +577,9 @@ func (s *Staged) records(ctx context.Context, _ *userfields.Schema, form string)
 		case slices.Contains(s.system.staged(), f.Theirs):
 			text += ", users." + f.Theirs
 		case s.lists[f.Ours]:
-			text, args = text+", "+of("nullif(json_group_array(value), '[]')"), append(args, f.Theirs)
+			text += ", CASE WHEN coalesce(" + of("sum(length(value))") + ", 0) > " + strconv.Itoa(maxRecord) + " THEN '[' ELSE " +
+				of("nullif(json_group_array(value), '[]')") + " END" // SQLite would build a list of any length; [ is refused
+			args = append(args, f.Theirs, f.Theirs)
 		default:
 			text, args = text+", "+of(one), append(args, f.Theirs)
 		}

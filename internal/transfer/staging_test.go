@@ -259,6 +259,33 @@ func TestMove_HostileDumpImportsNothing(t *testing.T) {
 	}
 }
 
+func TestMove_LongKeysAreNotCountedAndLongListsRefused(t *testing.T) {
+	const users = "INSERT INTO wp_users (ID,user_login,user_pass,user_email,user_registered,display_name) VALUES (1,'ada','!','ada@example.com',NULL,'x');\n"
+	meta := func(n int, key, value string) io.Reader {
+		row := "INSERT INTO wp_usermeta (user_id,meta_key,meta_value) VALUES (1,'" + key + "','" + value + "');\n"
+		parts := []io.Reader{strings.NewReader(users)}
+		for range n {
+			parts = append(parts, strings.NewReader(row))
+		}
+		return io.MultiReader(parts...)
+	}
+	staged, err := stage(t, transfer.Move{System: "wordpress"}, io.MultiReader(meta(1, strings.Repeat("k", 256), "x"), meta(1, strings.Repeat("k", 255), "x")))
+	if err != nil || len(staged.Keys) != 1 {
+		t.Errorf("got %v and %d keys, want the short one", err, len(staged.Keys))
+	}
+
+	staged, err = stage(t, transfer.Move{System: "wordpress", Fields: []transfer.Mapped{{Theirs: "interests", Ours: "interests"}}},
+		meta(2, "interests", strings.Repeat("x", 1<<20-64)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRun(t, openStore(t, testkit.SQLite(t)))
+	r.Later = true
+	if done, err := r.Run(t.Context(), staged); err != nil || done.Refused != 1 || !strings.Contains(r.report.String(), "interests: invalid_type") {
+		t.Errorf("got %+v, %v, %s, want a list of that length refused", done, err, r.report.String())
+	}
+}
+
 func TestMove_Compressed(t *testing.T) {
 	var file bytes.Buffer
 	z := gzip.NewWriter(&file)

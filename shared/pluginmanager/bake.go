@@ -29,6 +29,7 @@ type bake struct {
 // failed: then the bake goes on. A version that was removed meanwhile is rolled
 // back, because it could not be started again after a crash.
 func (s *supervisor) finishBake() {
+	why := errUnhealthy
 	if s.unhealthy == 0 {
 		err := s.completeBake()
 		if err != nil {
@@ -37,9 +38,22 @@ func (s *supervisor) finishBake() {
 		if isRefused(err) {
 			s.rollBackIfBetter(err)
 		}
+		why = err
 	}
 	if s.bake.swap != nil {
+		s.mu.Lock()
+		s.bake.swap.bakeDetailLocked("the bake cannot end: " + why.Error())
+		s.mu.Unlock()
 		s.bake.over = time.After(s.limits.HealthInterval)
+	}
+}
+
+// bakeDetailLocked says in the status why a bake whose time is over has not ended; "": it has.
+func (w *swap) bakeDetailLocked(detail string) {
+	for i := range w.status.Steps {
+		if step := &w.status.Steps[i]; step.Name == stepBake {
+			step.Detail = detail
+		}
 	}
 }
 
@@ -55,6 +69,7 @@ func (s *supervisor) completeBake() error {
 	}
 	s.mu.Lock()
 	s.transition(triggerComplete)
+	b.swap.bakeDetailLocked("")
 	b.swap.beginStepLocked(stepRetire)
 	s.mu.Unlock()
 	s.emit(Event{Type: EventSwapSettled, From: b.from}, s.live)

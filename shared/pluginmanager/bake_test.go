@@ -3,7 +3,9 @@ package pluginmanager_test
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -97,6 +99,37 @@ func TestRollback_FromRemovedVersionWithoutOldProcess(t *testing.T) {
 	}
 	r.wantServing(t, "1.0.0")
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "1.0.0"})
+}
+
+// TestBake_FailureAtItsEndIsInTheStatus lets the state of the catalogue not be stored, as on a full disk.
+func TestBake_FailureAtItsEndIsInTheStatus(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := newSwapRig(t, func(c *pluginmanager.Config) {
+		c.Catalogue, c.Bake = linkedCatalogueIn(t, dir), 2*time.Second
+	})
+	r.start(t)
+	r.use(t, "2.0.0")
+	state := filepath.Join(dir, "state.json")
+	if err := errors.Join(os.Rename(state, state+".old"), os.MkdirAll(filepath.Join(state, "x"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	detail := func() (text string) {
+		for _, step := range r.Status().Swap.Steps {
+			if step.Name == "bake" {
+				text = step.Detail
+			}
+		}
+		return text
+	}
+	eventually(t, "that the status says why the bake goes on", func() bool { return strings.Contains(detail(), "the bake cannot end: ") })
+	if s := r.Status().State; s != pluginmanager.StateBaking {
+		t.Errorf("got the state %s, want baking", s)
+	}
+	if err := errors.Join(os.RemoveAll(state), os.Rename(state+".old", state)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the end of the bake", func() bool { return r.Status().State == pluginmanager.StateServing && detail() == "" })
 }
 
 func TestBake_GoesOnAfterRefusedSwap(t *testing.T) {

@@ -176,10 +176,11 @@ func (m *Manager) start(ctx context.Context, p *instance, binary string) (err er
 	m.generation++
 	p.generation = m.generation
 	m.mu.Unlock()
-	env := m.config.Env
+	machine, _ := os.Hostname() // containers may have the same, and the same process ids
+	env := append(slices.Clip(m.config.Env), fmt.Sprintf("%s=process %d on %s with sockets in %s", pluginrpc.HostEnv, os.Getpid(), machine, m.run.Sockets))
 	if m.config.Profiles {
 		p.profiles = filepath.Join(m.run.Sockets, fmt.Sprintf("profiles-%d", p.generation))
-		env = append(slices.Clip(env), pluginrpc.ProfilesEnv+"="+p.profiles)
+		env = append(env, pluginrpc.ProfilesEnv+"="+p.profiles)
 		release := p.release
 		p.release = func() {
 			_ = os.Remove(p.profiles) // a process that was killed leaves it

@@ -50,6 +50,10 @@ const LifelineEnv = "PERSONAL_LIFELINE"
 // much memory the process may use, in bytes. See [MemoryLimit].
 const MemoryLimitEnv = "PERSONAL_MEMORY_LIMIT"
 
+// HostEnv names the environment variable by which a host names itself to its plugins, in a line of
+// 500 bytes at most: no other host has this name.
+const HostEnv = "PERSONAL_HOST"
+
 // ProfilesEnv names the environment variable by which a host asks its plugin for runtime
 // profiles: the path of a unix socket on which the process then serves net/http/pprof, for
 // its own user only.

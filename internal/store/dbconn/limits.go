@@ -49,8 +49,7 @@ type level struct {
 }
 
 // levels returns the levels in rising order. They also set the isolation level of
-// transactions, because the server, the database or the role may have another default; a
-// statement on its own has that default, because setting it would cost a tenth of a lookup. The
+// transactions: sessionSettings may not reach each connection of a pooler. The
 // limits are set for the transaction and not for the session, which behind PgBouncer in
 // transaction mode is shared with other clients. The limit of idle time releases the locks of
 // a node that hangs, or is cut off, within the transaction.

@@ -100,8 +100,8 @@ func TestLimits_FollowTheDeadlineAndEndWithTheStatement(t *testing.T) {
 
 	db := open(t, url, dbconn.RequestLimits).Write
 	db.SetMaxOpenConns(1)
-	check("without a deadline", t.Context(), db, "8s 5s 0 serializable")
-	check("a short deadline", within(4*time.Second), db, "2s 1s 0 serializable")
+	check("without a deadline", t.Context(), db, "8s 5s 0 read committed")
+	check("a short deadline", within(4*time.Second), db, "2s 1s 0 read committed")
 	tx, err := db.BeginTx(within(time.Minute), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestLimits_FollowTheDeadlineAndEndWithTheStatement(t *testing.T) {
 	}
 	db = open(t, url, dbconn.MigrationLimits).Write
 	db.SetMaxOpenConns(1)
-	check("migrations", t.Context(), db, "0 0 0 serializable")
+	check("migrations", t.Context(), db, "0 0 0 read committed")
 	if tx, err = db.BeginTx(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}

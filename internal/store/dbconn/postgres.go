@@ -79,6 +79,17 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return nil, fmt.Errorf("connect to the database: %w", errors.Join(errs...))
 }
 
+// sessionSettings sets what changes how values are read and written, whatever the server, the
+// database or the role has set. What is set already is left alone, so that nothing changes behind
+// PgBouncer in transaction mode. pgdriver refuses a connection without standard_conforming_strings
+// and UTF-8. Limits of time and the isolation of transactions are set with each, see levels. What
+// remains is that of the role: search_path finds the tables, and default_transaction_read_only and
+// synchronous_commit are decisions of the operator.
+const sessionSettings = `SELECT set_config(name, value, false) FROM (VALUES ('bytea_output', 'hex'), ('DateStyle', 'ISO, MDY'),
+	('IntervalStyle', 'postgres'), ('TimeZone', 'UTC'), ('extra_float_digits', '1'), ('transform_null_equals', 'off'),
+	('default_transaction_isolation', 'read committed')) AS wanted (name, value)
+	WHERE current_setting(name) <> value AND NOT (name = 'DateStyle' AND current_setting(name) LIKE 'ISO%')`
+
 // connect connects like pgdriver's connector, but closes the socket if TLS or the
 // log-in fails.
 func (c *connector) connect(ctx context.Context, host *pgdriver.Config) (_ *conn, err error) {
@@ -103,6 +114,9 @@ func (c *connector) connect(ctx context.Context, host *pgdriver.Config) (_ *conn
 		return nil, err
 	}
 	n := &conn{Conn: made.(*pgdriver.Conn), connector: c, socket: below, responded: time.Now()}
+	if _, err := n.Conn.ExecContext(ctx, sessionSettings, nil); err != nil {
+		return nil, fmt.Errorf("setting the form of values: %w", err)
+	}
 	if c.readWrite {
 		if err := n.mustWrite(ctx); err != nil {
 			return nil, err

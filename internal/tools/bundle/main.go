@@ -58,6 +58,20 @@ type recipe struct {
 	Notes   string `placeholder:"TEXT" help:"What has changed, for administrators."`
 	Out     string `default:"dist" placeholder:"DIR" help:"The directory of the bundle (${default})."`
 	Package string `arg:"" default:"./plugin" help:"The plugin's main package (${default})."`
+
+	source string // the folder with the source; "": the working directory
+}
+
+// tool returns a command that builds in the folder with the source. Neither settings of Go on this
+// machine nor a workspace change what it builds: a variable that is not
+// empty also overrides go env -w. Those that have no value for the default are refused by check.
+func (r recipe) tool(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = r.source
+	cmd.Env = append(os.Environ(), append([]string{"CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOWORK=off", "MAKEFLAGS=",
+		"GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off"}, env...)...)
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	return cmd
 }
 
 // validate checks the version, which becomes part of a command line and of a path.
@@ -139,9 +153,7 @@ func (r recipe) linkerFlags() string { return "-s -w -X main.version=" + r.Versi
 // on the source and the toolchain only: not on paths of this machine, nor on a C library.
 func (r recipe) build(ctx context.Context, dir string, s system) (binary string, err error) {
 	binary = filepath.Join(dir, s.os+"-"+s.arch)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", r.linkerFlags(), "-o", binary, r.Package)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+s.os, "GOARCH="+s.arch)
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	cmd := r.tool(ctx, []string{"GOOS=" + s.os, "GOARCH=" + s.arch}, "go", "build", "-ldflags", r.linkerFlags(), "-o", binary, r.Package)
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("building %s for %s/%s: %w", r.Package, s.os, s.arch, err)
 	}
@@ -183,19 +195,24 @@ func (r recipe) signer(key *minisign.PrivateKey) func([]byte) ([]byte, error) {
 // passwordKey is the environment variable with the secret key's password.
 const passwordKey = "MINISIGN_PASSWORD"
 
-// readKey returns the secret key in a file, or nil if file is empty.
+// readKey returns the secret key in a file, or nil if file is empty. It removes the password from the
+// environment, so that no program that is run afterwards gets it.
 func readKey(file string) (*minisign.PrivateKey, error) {
+	password, given := os.LookupEnv(passwordKey)
+	if err := os.Unsetenv(passwordKey); err != nil {
+		return nil, err
+	}
 	if file == "" {
 		return nil, nil
 	}
-	key, err := readSecretKey(file)
+	key, err := readSecretKey(file, password, given)
 	if err != nil {
 		return nil, fmt.Errorf("KEY: reading the secret key %s: %w", file, err)
 	}
 	return &key, nil
 }
 
-func readSecretKey(file string) (key minisign.PrivateKey, err error) {
+func readSecretKey(file, password string, given bool) (key minisign.PrivateKey, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return key, err
@@ -203,7 +220,6 @@ func readSecretKey(file string) (key minisign.PrivateKey, err error) {
 	if !minisign.IsEncrypted(text) {
 		return key, key.UnmarshalText(text)
 	}
-	password, given := os.LookupEnv(passwordKey)
 	if !given {
 		return key, errors.New("it is encrypted: set its password in " + passwordKey)
 	}

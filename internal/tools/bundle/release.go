@@ -24,8 +24,8 @@ const (
 	releasedFile  = ".ci/released" // the version and the commit of the last release
 )
 
-// releaseCommand runs in the root of the work tree. The target sbom of its Makefile writes
-// the bills of materials to dist.
+// releaseCommand runs in the root of the work tree. It builds in a work tree of its own, which has the
+// files of the commit only. The target sbom of its Makefile writes the bills of materials to dist.
 type releaseCommand struct {
 	recipe
 }
@@ -52,6 +52,11 @@ func (r *releaseCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	remove, err := r.checkOut(ctx, commit)
+	if err != nil {
+		return err
+	}
+	defer remove()
 	boms, err := r.billsOfMaterials(ctx)
 	if err != nil {
 		return err
@@ -107,6 +112,22 @@ func (r *releaseCommand) check(ctx context.Context) (commit string, err error) {
 	if err := checkChangelog(string(changelog), r.Version); err != nil {
 		return "", fmt.Errorf("%s: %w", changelogFile, err)
 	}
+	old, err := os.ReadDir(r.Out)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if len(old) > 0 {
+		return "", fmt.Errorf("the folder %s is not empty: remove it", r.Out)
+	}
+	goEnv := r.tool(ctx, nil, "go", "env", "GOEXPERIMENT")
+	goEnv.Stdout = nil
+	experiment, err := goEnv.Output()
+	if err != nil {
+		return "", fmt.Errorf("go env: %w", err)
+	}
+	if name := strings.TrimSpace(string(experiment)); name != "" {
+		return "", fmt.Errorf("GOEXPERIMENT is %s: a release is built without experiments of Go", name)
+	}
 	changed, err := git(ctx, "status", "--porcelain")
 	if err != nil {
 		return "", err
@@ -122,6 +143,24 @@ func (r *releaseCommand) check(ctx context.Context) (commit string, err error) {
 		return "", fmt.Errorf("VERSION: the tag %s exists", tags)
 	}
 	return git(ctx, "rev-parse", "HEAD")
+}
+
+// checkOut checks a commit out into a temporary folder, from which is built.
+func (r *releaseCommand) checkOut(ctx context.Context, commit string) (remove func(), err error) {
+	temp, err := os.MkdirTemp("", "personal-release-")
+	if err != nil {
+		return nil, err
+	}
+	r.source = filepath.Join(temp, "tree")
+	remove = func() {
+		_, _ = git(context.WithoutCancel(ctx), "worktree", "remove", "--force", r.source)
+		_ = os.RemoveAll(temp)
+	}
+	if _, err := git(ctx, "-c", "core.hooksPath=/dev/null", "worktree", "add", "--quiet", "--detach", r.source, commit); err != nil {
+		remove()
+		return nil, err
+	}
+	return remove, nil
 }
 
 // checkChangelog returns an error unless the first section of a changelog is that of the
@@ -162,16 +201,27 @@ func readSystems(path string) (systems []system, err error) {
 
 // billsOfMaterials makes them of programs that are built as the bundles are, and returns
 // their paths.
-func (r *releaseCommand) billsOfMaterials(ctx context.Context) ([]string, error) {
-	cmd := exec.CommandContext(ctx, "make", "sbom", "STRIP="+r.linkerFlags())
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	if err := cmd.Run(); err != nil {
+func (r *releaseCommand) billsOfMaterials(ctx context.Context) (paths []string, err error) {
+	if err := r.tool(ctx, nil, "make", "sbom", "STRIP="+r.linkerFlags()).Run(); err != nil {
 		return nil, fmt.Errorf("make sbom: %w", err)
 	}
-	paths, err := filepath.Glob(filepath.Join(r.Out, "sbom-*.json"))
-	if err == nil && len(paths) == 0 {
-		err = fmt.Errorf("make sbom wrote no bill of materials to %s", r.Out)
+	made, err := filepath.Glob(filepath.Join(r.source, "dist", "sbom-*.json"))
+	if err == nil && len(made) == 0 {
+		err = errors.New("make sbom wrote no bill of materials")
+	}
+	if err == nil {
+		err = os.MkdirAll(r.Out, 0o755)
+	}
+	for _, from := range made {
+		if err != nil {
+			return nil, err
+		}
+		var text []byte
+		to := filepath.Join(r.Out, filepath.Base(from))
+		if text, err = os.ReadFile(from); err == nil {
+			err = os.WriteFile(to, text, 0o644)
+		}
+		paths = append(paths, to)
 	}
 	return paths, err
 }

@@ -24,8 +24,8 @@ func releaseTree(t *testing.T) (key string) {
 	for path, text := range map[string]string{
 		"CHANGELOG.md":   "# Changelog\n\n## 1.2.0 (2026-11-30)\n\n- Faster.\n\n## 1.1.0\n\n- First.\n",
 		".ci/systems":    runtime.GOOS + "/" + runtime.GOARCH + "\n" + foreign + "\n",
-		".gitignore":     "/dist/\n",
-		"Makefile":       "sbom:\n\t@mkdir -p dist\n\t@echo '{\"linker\": \"$(STRIP)\"}' >dist/sbom-personal.json\n",
+		".gitignore":     "/dist/\n/plugin/local.go\n",
+		"Makefile":       "sbom:\n\t@mkdir -p dist\n\t@echo '{\"linker\": \"$(STRIP)\", \"environment\": \"$(GOFLAGS) $(GOWORK) $(GOAMD64) $(MINISIGN_PASSWORD).\"}' >dist/sbom-personal.json\n",
 		"go.mod":         "module example.com/sample\n\ngo 1.26\n",
 		"plugin/main.go": sample,
 	} {
@@ -67,6 +67,11 @@ func inTree(t *testing.T, command ...string) string {
 
 func TestRelease_FilesAreSignedAndTheTagIsNamed(t *testing.T) {
 	key := releaseTree(t)
+	write(t, "plugin/local.go", "this is in no commit")
+	t.Setenv("GOWORK", "on this machine")
+	t.Setenv("GOFLAGS", "-tags=local")
+	t.Setenv("GOAMD64", "v3")
+	t.Setenv(passwordKey, "secret")
 	out, err := bundleCommand(t, "release", "--version", "1.2.0", "--key", key, "--notes", "Faster.")
 	if err != nil {
 		t.Fatal(err)
@@ -102,8 +107,11 @@ func TestRelease_FilesAreSignedAndTheTagIsNamed(t *testing.T) {
 	inTree(t, "sh", "-c", "cd dist && sha256sum --check --strict SHA256SUMS")
 
 	bom, err := os.ReadFile("dist/sbom-personal.json")
-	if err != nil || !strings.Contains(string(bom), "main.version=1.2.0") {
-		t.Errorf("got a bill of materials of %s, %v, want one of a program of version 1.2.0", bom, err)
+	if err != nil || !strings.Contains(string(bom), "main.version=1.2.0") || !strings.Contains(string(bom), `"-trimpath off v1 ."`) {
+		t.Errorf("got a bill of materials of %s, %v, want one of a program of version 1.2.0 without settings of this machine", bom, err)
+	}
+	if trees := inTree(t, "git", "worktree", "list"); strings.Contains(trees, "\n") {
+		t.Errorf("got the work trees %s, want the one for the release removed", trees)
 	}
 	keys, err := plugincatalogue.ReadKeys(key + ".pub")
 	if err != nil {
@@ -143,7 +151,14 @@ func TestRelease_RefusesBeforeItBuilds(t *testing.T) {
 			write(t, "CHANGELOG.md", "# Changelog\n\n## 1.2.0\n\n### Fixes\n\n## 1.1.0\n\n- x\n")
 			commit(t)
 		}, want: "says nothing"},
-		"a changed file":     {change: func(t *testing.T) { write(t, "plugin/main.go", sample+"\n") }, want: "plugin/main.go"},
+		"a changed file": {change: func(t *testing.T) { write(t, "plugin/main.go", sample+"\n") }, want: "plugin/main.go"},
+		"an old file": {change: func(t *testing.T) {
+			if err := os.Mkdir("dist", 0o700); err != nil {
+				t.Fatal(err)
+			}
+			write(t, "dist/sbom-old.json", "{}")
+		}, want: "the folder dist is not empty"},
+		"an experiment":      {change: func(t *testing.T) { t.Setenv("GOEXPERIMENT", "jsonv2") }, want: "GOEXPERIMENT is jsonv2"},
 		"an untracked file":  {change: func(t *testing.T) { write(t, "new.go", "package x\n") }, want: "new.go"},
 		"an existing tag":    {change: func(t *testing.T) { inTree(t, "git", "tag", "v1.2.0") }, want: "the tag v1.2.0 exists"},
 		"a malformed system": {change: func(t *testing.T) { write(t, ".ci/systems", "linux\n"); commit(t) }, want: `"linux" is not GOOS/GOARCH`},
@@ -163,8 +178,8 @@ func TestRelease_RefusesBeforeItBuilds(t *testing.T) {
 			if out, err := bundleCommand(t, args...); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %q, %v, want an error with %q", out, err, tt.want)
 			}
-			if _, err := os.Stat("dist"); err == nil {
-				t.Error("got a folder dist, want nothing built")
+			if files, err := filepath.Glob("dist/personal-*"); err != nil || len(files) > 0 {
+				t.Errorf("got %v, %v, want nothing built", files, err)
 			}
 		})
 	}

@@ -11,11 +11,16 @@ func (p *parser) space() error {
 		switch c := p.peek(); {
 		case c == ' ' || '\t' <= c && c <= '\r':
 			p.take()
-		case c == '#' && !p.postgres:
+		case c == '#' && p.dialect != postgres:
+			if err := p.decided(p.line); err != nil {
+				return err
+			}
 			p.skipTo('\n', nil)
 		case p.follows('-', '-'):
 			p.pos += 2
-			p.lineComment()
+			if err := p.lineComment(); err != nil {
+				return err
+			}
 		case p.follows('/', '*'):
 			line := p.line
 			p.pos += 2
@@ -30,22 +35,32 @@ func (p *parser) space() error {
 }
 
 // lineComment reads the rest of a comment.
-func (p *parser) lineComment() {
+func (p *parser) lineComment() error {
+	line := p.line
 	head, _ := p.skipTo('\n', make([]byte, 0, 64))
 	switch text := strings.TrimSpace(string(head)); {
 	case strings.HasPrefix(text, "PostgreSQL database") && strings.HasSuffix(text, "dump complete"), strings.HasPrefix(text, "Dump completed"):
 		p.completed = true
 	case strings.HasPrefix(text, "PostgreSQL database") && strings.HasSuffix(text, "dump"):
-		p.postgres, p.begun, p.completed = true, true, false
+		p.begun, p.completed = true, false
+		return p.decide(line, postgres)
 	case strings.HasPrefix(text, "MySQL dump"), strings.HasPrefix(text, "MariaDB dump"):
 		p.begun, p.completed = true, false
+		return p.decide(line, mysql)
+	case strings.HasPrefix(text, "phpMyAdmin SQL Dump"):
+		return p.decide(line, mysql)
 	}
+	return nil
 }
 
 // blockComment reads the rest of a comment. MySQL executes one that begins with !, where
 // mysqldump names the character set.
 func (p *parser) blockComment(line int) error {
-	if !p.postgres && (p.accept('!') || p.accept('M') && p.accept('!')) {
+	conditional := p.dialect != postgres && (p.accept('!') || p.accept('M') && p.accept('!'))
+	if conditional {
+		if err := p.decide(line, mysql); err != nil {
+			return err
+		}
 		for p.more() && (p.peek() == ' ' || isDigit(p.peek())) {
 			p.take()
 		}
@@ -55,16 +70,28 @@ func (p *parser) blockComment(line int) error {
 			}
 		}
 	}
-	for {
-		if _, ok := p.skipTo('*', nil); !ok {
-			return p.fail(line, "a comment begins here and has no end")
-		}
-		for p.accept('*') {
-		}
-		if p.accept('/') {
+	head := make([]byte, 0, 512)
+	for depth := 1; p.more(); {
+		c := p.take()
+		switch {
+		case c == '*' && p.accept('/'):
+			if depth--; depth > 0 {
+				continue
+			}
+			if conditional {
+				return p.escaping(line, head)
+			}
 			return nil
+		case c == '/' && p.dialect != mysql && p.accept('*'): // PostgreSQL nests comments
+			if err := p.decided(line); err != nil {
+				return err
+			}
+			depth++
+		case len(head) < cap(head):
+			head = append(head, c)
 		}
 	}
+	return p.fail(line, "a comment begins here and has no end")
 }
 
 // skipStatement skips the rest of a statement.
@@ -80,7 +107,10 @@ func (p *parser) skipStatement(line int) error {
 		switch c := p.peek(); {
 		case isWord(c):
 			word := p.word()
-			if p.postgres && previous == "BEGIN" && word == "ATOMIC" { // a function whose body is not quoted
+			if p.dialect != mysql && previous == "BEGIN" && word == "ATOMIC" { // a function whose body is not quoted
+				if err := p.decide(line, postgres); err != nil {
+					return err
+				}
 				if err := p.skipBody(line); err != nil {
 					return err
 				}
@@ -125,22 +155,32 @@ func (p *parser) skipQuoted(prefix string) error {
 	if quote == '$' {
 		return p.skipDollar(line)
 	}
-	return p.quoted(line, quote, p.escapes(quote, prefix), false)
+	escapes, err := p.escapes(line, quote, prefix)
+	if err != nil {
+		return err
+	}
+	return p.quoted(line, quote, escapes, p.keepQuoted)
 }
 
 // escapes reports whether a backslash escapes in a string.
-func (p *parser) escapes(quote byte, prefix string) bool {
-	if p.postgres {
-		return quote == '\'' && prefix == "E"
+func (p *parser) escapes(line int, quote byte, prefix string) (escapes bool, err error) {
+	switch {
+	case quote == '`':
+		return false, p.decide(line, mysql)
+	case quote == '\'' && prefix == "E":
+		return true, p.decide(line, postgres)
 	}
-	return quote != '`'
+	return p.dialect != postgres, nil // if it is not decided, a backslash is refused
 }
 
 // skipDollar skips a text between $TAG$ and $TAG$ of PostgreSQL, of which the first $ is taken.
 func (p *parser) skipDollar(line int) error {
 	tag := p.text()
-	if !p.postgres || !p.accept('$') { // a parameter, or part of a name
+	if p.dialect == mysql || !p.accept('$') { // a parameter, or part of a name
 		return nil
+	}
+	if err := p.decided(line); err != nil {
+		return err
 	}
 	for {
 		if _, ok := p.skipTo('$', nil); !ok {
@@ -176,6 +216,9 @@ func (p *parser) quoted(line int, quote byte, escapes, keep bool) error {
 		case c == quote && !p.accept(quote):
 			return nil
 		case c == '\\' && escapes:
+			if err := p.decided(p.line); err != nil {
+				return err
+			}
 			c = p.unescape()
 		}
 		if keep {
@@ -192,14 +235,14 @@ func (p *parser) unescape() byte {
 		return 0
 	}
 	c := p.take()
-	if p.postgres && '0' <= c && c <= '7' {
+	if p.dialect == postgres && '0' <= c && c <= '7' {
 		return p.digits(c-'0', 8, 2)
 	}
-	if p.postgres && c == 'x' && unhex(p.peek()) < 16 {
+	if p.dialect == postgres && c == 'x' && unhex(p.peek()) < 16 {
 		return p.digits(0, 16, 2)
 	}
 	letters, controls := "0bnrtZ", "\x00\b\n\r\t\x1a"
-	if p.postgres {
+	if p.dialect == postgres {
 		letters, controls = "bfnrtv", "\b\f\n\r\t\v"
 	}
 	if i := strings.IndexByte(letters, c); i >= 0 {
@@ -259,9 +302,9 @@ func (p *parser) nextWord() (string, error) {
 }
 
 // name takes a name after white space, quoted or not. It returns its last part: of public.users
-// that is users. bare means that it was not quoted.
+// that is users, and sets qualifier to the part before it. bare means that it was not quoted.
 func (p *parser) name() (name string, bare bool, err error) {
-	for {
+	for p.qualifier = ""; ; p.qualifier = name {
 		if err := p.space(); err != nil {
 			return "", false, err
 		}
@@ -272,6 +315,11 @@ func (p *parser) name() (name string, bare bool, err error) {
 		} else {
 			p.take()
 			p.row = p.row[:0]
+			if c == '`' {
+				if err := p.decide(line, mysql); err != nil {
+					return "", false, err
+				}
+			}
 			if err := p.quoted(line, c, false, true); err != nil {
 				return "", false, err
 			}

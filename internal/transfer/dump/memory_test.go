@@ -5,12 +5,42 @@
 package dump_test
 
 import (
+	"fmt"
 	"io"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/cms-personal/personal/internal/transfer/dump"
 )
+
+func TestReadRealm_MemoryDoesNotGrowWithItsLevels(t *testing.T) {
+	const size = 16 << 20
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := readRealm(repeated("{\"x\":", strings.Repeat("[", 8<<10), "", size))
+	runtime.ReadMemStats(&after)
+	if allocated := after.TotalAlloc - before.TotalAlloc; err == nil || allocated > size/4 {
+		t.Errorf("got %v and %d bytes allocated, want an error and less than %d", err, allocated, size/4)
+	}
+}
+
+func TestReadSQL_DefinitionsAreBounded(t *testing.T) {
+	columns := "(" + strings.Repeat(strings.Repeat("a", 250)+" int,", 1000) + "z int);"
+	tables := 0
+	var all strings.Builder
+	for n := range 100 {
+		fmt.Fprintf(&all, "CREATE TABLE users%d %s", n, columns)
+	}
+	err := dump.ReadSQL(strings.NewReader(all.String()), func(string, []string) (*dump.Table, error) {
+		tables++
+		return &dump.Table{}, nil
+	})
+	if err == nil || tables*len(columns) > 8<<20 {
+		t.Errorf("got %v after %d tables, want a refusal after 8 MiB", err, tables)
+	}
+}
 
 func TestReadSQL_MemoryDoesNotGrowWithALine(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // make test sets another

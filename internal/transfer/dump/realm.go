@@ -179,7 +179,8 @@ type bounded struct {
 	r      io.Reader
 	offset func() int64 // that the decoder has reached
 	read   int64
-	tail   []byte  // of what was read: the begin of a character
+	tail   []byte // of what was read: the begin of a character
+	depth  depth
 	passed int     // lines up to that offset
 	breaks []int64 // offsets of the line breaks after it
 }
@@ -197,6 +198,9 @@ func (b *bounded) Read(p []byte) (int, error) {
 		}
 	}
 	b.read += int64(n)
+	if b.depth.exceeds(p[:n]) {
+		return 0, &Error{line, fmt.Sprintf("from here on, objects and lists are nested more than %d levels deep", MaxDepth)}
+	}
 	text := append(b.tail, p[:n]...)
 	for len(text) > 0 && utf8.FullRune(text) { // encoding/json would replace what is no UTF-8
 		r, size := utf8.DecodeRune(text)

@@ -49,6 +49,7 @@ func TestReadRealm_HostileExportEndsWithItsLine(t *testing.T) {
 		"latin1":         {strings.NewReader("{\"users\":[\n{\"username\":\"\xe9\"}]}"), "line 1: a value is not UTF-8"},
 		"a long value":   {repeated("{\n\"x\":\"", strings.Repeat("a", 8<<10), "\"}", 64<<20), "line 2: a value, or a user, is longer"},
 		"a long user":    {repeated("{\"users\":[\n{\"x\":[1", strings.Repeat(",1", 4<<10), "]}]}", 64<<20), "line 2: a value, or a user, is longer"},
+		"deep nesting":   {repeated("{\n\"x\":", strings.Repeat("[", 8<<10), "", 64<<20), "line 2: from here on, objects and lists are nested more than 100 levels deep"},
 		"many lines":     {repeated("{\"users\":[{\"x\":[1", strings.Repeat("\n", 8<<10), "]}]}", 64<<20), "line 1: a value, or a user, is longer"},
 	} {
 		if got, err := readRealm(test.r); err == nil || !strings.HasPrefix(err.Error(), test.want) {

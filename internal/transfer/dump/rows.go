@@ -12,6 +12,7 @@ import (
 // returns the table with the positions of the wanted columns; nil if none is.
 func (p *parser) target(line int) (t *found, places []int, err error) {
 	name, _, err := p.name()
+	of := p.place()
 	if err == nil {
 		err = p.space()
 	}
@@ -26,12 +27,15 @@ func (p *parser) target(line int) (t *found, places []int, err error) {
 	}
 	t = p.tables[name]
 	if t == nil && columns != nil { // there may have been no CREATE TABLE
-		if t, err = p.find(line, name, columns); err != nil {
+		if t, err = p.find(line, name, of, columns); err != nil {
 			return nil, nil, err
 		}
 	}
 	if t == nil {
 		return nil, nil, nil
+	}
+	if of.differs(t.of) {
+		return nil, nil, p.fail(line, "rows of another table %s than that in line %d: make a dump of one database, and of one schema", shown(name), t.line)
 	}
 	if columns == nil {
 		columns = t.columns
@@ -171,9 +175,13 @@ func (p *parser) value(place int) error {
 	line, from, keep := p.line, len(p.row), place >= 0
 	null := false
 	switch c := p.peek(); {
-	case c == '\'' || c == '"' && !p.postgres:
-		p.take()
-		if err := p.quoted(line, c, p.escapes(c, ""), keep); err != nil {
+	case c == '\'' || c == '"' && p.dialect != postgres:
+		if c == '"' {
+			if err := p.decided(line); err != nil {
+				return err
+			}
+		}
+		if err := p.prefixed(line, "", keep); err != nil {
 			return err
 		}
 	case isDigit(c) || c == '-' || c == '+' || c == '.':
@@ -187,7 +195,7 @@ func (p *parser) value(place int) error {
 			return err
 		}
 		switch null = word == "NULL"; {
-		case p.peek() == '\'' && (word == "E" || word == "X" || word == "B" || word == "N" || word[0] == '_' && !p.postgres):
+		case p.peek() == '\'' && (word == "E" || word == "X" || word == "B" || word == "N" || word[0] == '_' && p.dialect != postgres):
 			if err := p.prefixed(line, word, keep); err != nil {
 				return err
 			}
@@ -214,11 +222,17 @@ func (p *parser) value(place int) error {
 	return nil
 }
 
-// prefixed reads a string with a prefix.
+// prefixed reads a string after its prefix.
 func (p *parser) prefixed(line int, prefix string, keep bool) error {
-	from := len(p.row)
-	p.take()
-	if err := p.quoted(line, '\'', p.escapes('\'', prefix), keep); err != nil || !keep || prefix != "X" {
+	from, quote := len(p.row), p.take()
+	escapes, err := p.escapes(line, quote, prefix)
+	if err == nil && (prefix == "X" || strings.HasPrefix(prefix, "_")) {
+		err = p.decided(line)
+	}
+	if err == nil {
+		err = p.quoted(line, quote, escapes, keep)
+	}
+	if err != nil || !keep || prefix != "X" {
 		return err
 	}
 	digits := string(p.row[from:])
@@ -247,7 +261,10 @@ func (p *parser) number(line int, keep bool) error {
 			p.row = append(p.row, c)
 		}
 	}
-	if digits, ok := cutFold(string(p.row[from:]), "0x"); ok && !p.postgres {
+	if digits, ok := cutFold(string(p.row[from:]), "0x"); ok && p.dialect != postgres {
+		if err := p.decided(line); err != nil {
+			return err
+		}
 		p.row = p.row[:from]
 		return p.appendHex(line, digits)
 	}
@@ -268,6 +285,9 @@ func (p *parser) skipCall(line int) error {
 
 // copy reads the rest of a COPY … FROM stdin and its lines.
 func (p *parser) copy(line int) error {
+	if err := p.decide(line, postgres); err != nil {
+		return err
+	}
 	t, places, err := p.target(line)
 	if err != nil {
 		return err

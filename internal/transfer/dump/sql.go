@@ -8,6 +8,7 @@ package dump
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -20,6 +21,8 @@ const MaxRow = 1 << 20
 const (
 	maxName    = 256  // bytes; both systems allow less
 	maxColumns = 4096 // of a table, as in MySQL
+
+	maxDefinitions = 4 << 20 // bytes that are kept of the definitions of tables
 )
 
 // Table is a table of which rows are wanted.
@@ -65,8 +68,12 @@ type parser struct {
 	*source
 	open             Open
 	tables           map[string]*found // those of which rows are wanted, by name
-	postgres         bool              // written by pg_dump
-	begun, completed bool              // the first and the last comment that the tools write
+	dialect          dialect
+	begun, completed bool   // the first and the last comment that the tools write
+	database, schema string // that \connect, USE or search_path chose last; "": none
+	qualifier        string // of the name that was read last; "": none
+	keepQuoted       bool   // skipped strings are kept in row
+	definitions      int    // bytes of the names of columns that are kept
 
 	row    []byte   // the wanted values of a row, unescaped
 	ends   []int    // of the values in row; -1: NULL
@@ -77,8 +84,47 @@ type parser struct {
 type found struct {
 	*Table
 	name    string
+	of      place
 	line    int      // where it was found
 	columns []string // of rows that name none; nil: there was no CREATE TABLE
+}
+
+// place is where a table is. What a dump does not say is empty.
+type place struct{ database, schema string }
+
+// place returns that of the name that was read last.
+func (p *parser) place() place { return place{p.database, cmp.Or(p.qualifier, p.schema)} }
+
+// differs reports whether the dump says that two places are not the same.
+func (a place) differs(b place) bool {
+	return a.database != b.database || a.schema != b.schema && a.schema != "" && b.schema != ""
+}
+
+// dialect says how a dump is read. It is decided by what only one system writes, and never guessed:
+// where the systems read a text differently, one who chose a value of a row could forge the next row.
+type dialect string
+
+const (
+	mysql    dialect = "MySQL"
+	postgres dialect = "PostgreSQL"
+)
+
+// decide notes what only a dump of d has.
+func (p *parser) decide(line int, d dialect) error {
+	if p.dialect != "" && p.dialect != d {
+		return p.fail(line, "the dump is one of %s, and this one of %s: make it with mysqldump, mariadb-dump or pg_dump alone", p.dialect, d)
+	}
+	p.dialect = d
+	return nil
+}
+
+// decided returns an error if nothing has shown the dialect.
+func (p *parser) decided(line int) error {
+	if p.dialect == "" {
+		return p.fail(line, "MySQL and PostgreSQL read this differently, and nothing before it shows which of them wrote the dump: "+
+			"make it without --compact and --skip-comments, and import the whole file")
+	}
+	return nil
 }
 
 // start looks at the first bytes, to explain what else a file may be.
@@ -103,9 +149,12 @@ func (p *parser) statement() error {
 	case c == ';':
 		p.take()
 		return nil
-	case c == '\\' && p.postgres: // a command of psql
-		p.skipTo('\n', nil)
-		return nil
+	case c == '\\': // a command of psql
+		head, _ := p.skipTo('\n', make([]byte, 0, maxName))
+		if name, ok := strings.CutPrefix(string(head), `\connect `); ok {
+			p.database = strings.TrimSpace(name)
+		}
+		return p.decide(line, postgres)
 	}
 	switch word := p.word(); {
 	case word == "":
@@ -114,13 +163,27 @@ func (p *parser) statement() error {
 		return p.create(line)
 	case word == "INSERT" || word == "REPLACE":
 		return p.insert(line)
-	case word == "COPY" && p.postgres:
+	case word == "COPY":
 		return p.copy(line)
 	case word == "SET":
 		return p.set(line)
-	case word == "DELIMITER" && !p.postgres:
+	case word == "DELIMITER":
 		return p.delimited(line)
+	case word == "USE":
+		return p.use(line)
+	case word == "PRAGMA":
+		return p.fail(line, "a dump of SQLite: only those of mysqldump, mariadb-dump and pg_dump can be read")
 	}
+	return p.skipStatement(line)
+}
+
+// use reads the rest of a statement that chooses a database.
+func (p *parser) use(line int) error {
+	name, _, err := p.name()
+	if err != nil {
+		return err
+	}
+	p.schema = name
 	return p.skipStatement(line)
 }
 
@@ -136,10 +199,13 @@ func (p *parser) charset(line int, name string) error {
 // set reads the rest of a statement that sets a variable.
 func (p *parser) set(line int) error {
 	name, err := p.nextWord()
+	if name == "SESSION" || name == "LOCAL" {
+		name, err = p.nextWord()
+	}
 	if err != nil {
 		return err
 	}
-	if name == "NAMES" || name == "CLIENT_ENCODING" || name == "STANDARD_CONFORMING_STRINGS" {
+	if name == "NAMES" || name == "CLIENT_ENCODING" || name == "STANDARD_CONFORMING_STRINGS" || name == "SEARCH_PATH" {
 		if err := p.space(); err != nil {
 			return err
 		}
@@ -147,23 +213,48 @@ func (p *parser) set(line int) error {
 		if err := p.space(); err != nil {
 			return err
 		}
-		p.accept('\'')
+		quoted := name != "SEARCH_PATH" && p.accept('\'')
 		value := p.word()
-		p.accept('\'')
-		if name == "STANDARD_CONFORMING_STRINGS" && value != "ON" {
-			return p.fail(line, "the dump has standard_conforming_strings off: make it with pg_dump of PostgreSQL 9.1 or later")
+		if quoted && !p.accept('\'') {
+			return p.fail(line, "the value of %s is not that of a dump", strings.ToLower(name))
 		}
-		if name != "STANDARD_CONFORMING_STRINGS" {
-			if err := p.charset(line, value); err != nil {
-				return err
-			}
+		switch {
+		case name == "SEARCH_PATH":
+			p.schema = strings.ToLower(value)
+		case name != "STANDARD_CONFORMING_STRINGS":
+			err = p.charset(line, value)
+		case value != "ON":
+			err = p.fail(line, "the dump has standard_conforming_strings off: make it with pg_dump of PostgreSQL 9.1 or later")
+		default:
+			err = p.decide(line, postgres)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return p.skipStatement(line)
+	p.row = p.row[:0]
+	p.keepQuoted = true
+	err = p.skipStatement(line)
+	p.keepQuoted = false
+	if err == nil {
+		err = p.escaping(line, p.row)
+	}
+	return err
+}
+
+// escaping refuses a mode of MySQL in which backslashes do not escape.
+func (p *parser) escaping(line int, text []byte) error {
+	if bytes.Contains(bytes.ToUpper(text), []byte("NO_BACKSLASH_ESCAPES")) {
+		return p.fail(line, "the dump has the SQL mode NO_BACKSLASH_ESCAPES: make it without this mode, and with --skip-triggers if a trigger has it")
+	}
+	return nil
 }
 
 // delimited skips the statements of triggers and routines, between DELIMITER ;; and DELIMITER ;
 func (p *parser) delimited(line int) error {
+	if err := p.decide(line, mysql); err != nil {
+		return err
+	}
 	head, ok := p.skipTo('\n', make([]byte, 0, 32))
 	for delimiter := strings.TrimSpace(string(head)); delimiter != ";"; {
 		if !ok {
@@ -216,6 +307,7 @@ func (p *parser) create(line int) error {
 	if err != nil {
 		return err
 	}
+	of := p.place()
 	if !p.accept('(') { // the columns of another table, or of a query
 		return p.skipStatement(line)
 	}
@@ -237,7 +329,7 @@ func (p *parser) create(line int) error {
 	if t := p.tables[name]; t != nil {
 		return p.fail(line, "the table %s is in line %d already: make a dump of one database", shown(name), t.line)
 	}
-	t, err := p.find(line, name, columns)
+	t, err := p.find(line, name, of, columns)
 	if err != nil {
 		return err
 	}
@@ -249,6 +341,7 @@ func (p *parser) create(line int) error {
 
 // skipDefinition skips the rest of a column's definition. It returns false if it was the last.
 func (p *parser) skipDefinition(line int) (more bool, err error) {
+	previous := ""
 	for depth := 0; ; {
 		if err := p.space(); err != nil {
 			return false, err
@@ -256,11 +349,12 @@ func (p *parser) skipDefinition(line int) (more bool, err error) {
 		if !p.more() {
 			return false, p.fail(line, "a statement begins here and has no end")
 		}
-		switch c := p.peek(); {
+		c, prefix := p.peek(), previous
+		switch previous = ""; {
 		case isWord(c):
-			p.word()
+			previous = p.word()
 		case c == '\'' || c == '"' || c == '`':
-			if err := p.skipQuoted(""); err != nil {
+			if err := p.skipQuoted(prefix); err != nil {
 				return false, err
 			}
 			if isWord(p.peek()) { // else a missing quote could swallow rows
@@ -285,12 +379,19 @@ func (p *parser) skipDefinition(line int) (more bool, err error) {
 }
 
 // find asks what is wanted of a table. It returns nil for nothing.
-func (p *parser) find(line int, name string, columns []string) (*found, error) {
+func (p *parser) find(line int, name string, of place, columns []string) (*found, error) {
 	table, err := p.open(name, columns)
 	if err != nil || table == nil {
 		return nil, err
 	}
-	t := &found{Table: table, name: name, line: line}
+	p.definitions += 256
+	for _, column := range columns {
+		p.definitions += 16 + len(column)
+	}
+	if p.definitions > maxDefinitions {
+		return nil, p.fail(line, "the tables up to here have too many columns for a dump of one system")
+	}
+	t := &found{Table: table, name: name, of: of, line: line}
 	p.tables[name] = t
 	return t, nil
 }

@@ -163,6 +163,63 @@ func TestReadSQL_HostileDumpEndsWithItsLine(t *testing.T) {
 	}
 }
 
+// noComments is what pg_dump writes before the tables, without its comments.
+const noComments = "\n\nSET statement_timeout = 0;\nSET client_encoding = 'UTF8';\nSET standard_conforming_strings = on;\n"
+
+func TestReadSQL_DialectIsNeverGuessed(t *testing.T) {
+	// What PostgreSQL reads as one row, MySQL reads as two.
+	const forging = "INSERT INTO users (name, id, x) VALUES ('\\', 1, ', 7, 0x61), (0x6d616c, 2, 3); -- ');\n"
+	const mode = "NO_AUTO_VALUE_ON_ZERO,NO_BACKSLASH_ESCAPES"
+	insert := "INSERT INTO users (id,name) VALUES (1,'a');\n"
+	for name, test := range map[string]struct {
+		text string
+		want string // the rows, or the error
+	}{
+		"no sign of one":                 {insert + forging, "line 2: MySQL and PostgreSQL read this differently"},
+		"a double quoted name":           {"CREATE TABLE \"users\" (id int, name text, x text);" + forging, "line 1: MySQL and PostgreSQL read this differently"},
+		"no difference":                  {insert, `[1: "1" "a"]`},
+		"pg_dump without its comments":   {noComments + forging, `[6: "1" "\\"]`},
+		"a command of psql":              {"\\restrict abc\n" + forging, `[2: "1" "\\"]`},
+		"COPY":                           {"COPY x (a) FROM stdin;\n\\.\n" + forging, `[3: "1" "\\"]`},
+		"a string of PostgreSQL":         {"INSERT INTO x VALUES (E'\\x');" + forging, `[1: "1" "\\"]`},
+		"a comment of pg_dump":           {pgHeader[:strings.Index(pgHeader, "SET")] + forging + pgCompleted, `[7: "1" "\\"]`},
+		"backticks":                      {"CREATE TABLE `x` (a int);" + forging, `[1: "7" "', 1, " 1: "2" "mal"]`},
+		"a conditional comment":          {"/*!40101 SET NAMES utf8 */;" + forging, `[1: "7" "', 1, " 1: "2" "mal"]`},
+		"a comment of phpMyAdmin":        {"-- phpMyAdmin SQL Dump\n" + insert + "INSERT INTO users (id,name) VALUES (2,'\\'');", `[2: "1" "a" 3: "2" "'"]`},
+		"both":                           {mysqlTable + "SET standard_conforming_strings = on;\n", "line 7: the dump is one of MySQL, and this one of PostgreSQL"},
+		"both, the other way round":      {pgHeader + "CREATE TABLE `x` (a int);", "line 9: the dump is one of PostgreSQL, and this one of MySQL"},
+		"a second comment":               {mysqlTable + "-- PostgreSQL database dump\n", "line 7: the dump is one of MySQL"},
+		"a session's strings":            {"SET SESSION standard_conforming_strings = off;", "line 1: the dump has standard_conforming_strings off"},
+		"a string in double quotes":      {"INSERT INTO users (id,name) VALUES (1,\"a\");", "line 1: MySQL and PostgreSQL read this differently"},
+		"hexadecimal":                    {"INSERT INTO users (id,name) VALUES (1,0x61);", "line 1: MySQL and PostgreSQL read this differently"},
+		"a string of digits":             {"INSERT INTO users (id,name) VALUES (1,X'61');", "line 1: MySQL and PostgreSQL read this differently"},
+		"a number sign":                  {"# x\n" + insert, "line 1: MySQL and PostgreSQL read this differently"},
+		"dollars":                        {"DO $$;" + insert + "$$;", "line 1: MySQL and PostgreSQL read this differently"},
+		"a comment in one":               {"/* /* */ " + insert + " */ " + insert, "line 1: MySQL and PostgreSQL read this differently"},
+		"a comment in one of PostgreSQL": {noComments + "/* /* */ " + insert + " */ " + insert, `[7: "1" "a"]`},
+		"SQLite":                         {"PRAGMA foreign_keys=OFF;\n" + insert, "line 1: a dump of SQLite"},
+		"strings without escapes":        {mysqlTable + "SET sql_mode = '" + mode + "';\n", "line 7: the dump has the SQL mode NO_BACKSLASH_ESCAPES"},
+		"strings without escapes, too":   {"/*!40101 SET @OLD=@@SQL_MODE, SQL_MODE='" + mode + "' */;\n", "line 1: the dump has the SQL mode NO_BACKSLASH_ESCAPES"},
+		"a default with an escape":       {noComments + "CREATE TABLE x (a text DEFAULT E'\\'', b text DEFAULT '), (');" + insert, `[6: "1" "a"]`},
+		"two databases":                  {"USE `a`;" + insert + "USE `b`;" + insert, "line 2: rows of another table users"},
+		"two schemas":                    {noComments + "COPY a.users (id, name) FROM stdin;\n1\ta\n\\.\nCOPY b.users (id, name) FROM stdin;\n1\tb\n\\.\n", "line 9: rows of another table users"},
+		"two search paths":               {"SET search_path = a, pg_catalog;" + insert + "SET search_path = b, pg_catalog;" + insert, "line 2: rows of another table users"},
+		"two databases of PostgreSQL":    {"\\connect a\n" + insert + "\\connect b\n" + insert, "line 4: rows of another table users"},
+		"a database that is named":       {"USE `a`;INSERT INTO `a`.`users` (id,name) VALUES (1,'a');" + insert, `[1: "1" "a" 1: "1" "a"]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows, err := read(test.text)
+			got := fmt.Sprint(rows)
+			if err != nil {
+				got = err.Error()
+			}
+			if !strings.HasPrefix(got, test.want) {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
 // repeated reads a text between two others, so often that it has a size.
 func repeated(begin, text, end string, size int) io.Reader {
 	parts := []io.Reader{strings.NewReader(begin)}

@@ -1,0 +1,51 @@
+package system
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/store/dbconn"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
+)
+
+// TestSQLite_SecondHostIsRefused starts a host with a data folder of its own on the file of another.
+func TestSQLite_SecondHostIsRefused(t *testing.T) {
+	t.Parallel()
+	database := testdb.SQLite(t)
+	first := start(t, options{database: database, settings: cheap})
+	second := launch(t, options{database: database, settings: cheap})
+	select {
+	case <-second.ended:
+	case <-time.After(patience):
+		t.Fatal("the second host still runs")
+	}
+	const want = "the plugin cannot be started"
+	got := strings.Join(second.log.linesWith(want), "\n")
+	if second.exit != 1 || !strings.Contains(got, "another host uses the SQLite file ") || !strings.Contains(got, "use PostgreSQL for several hosts") {
+		t.Errorf("got exit code %d and %q, want 1 and a line that says why and what to do", second.exit, got)
+	}
+	first.newUser(t)
+}
+
+// TestPostgres_SettingsOfTheRole has a role for which the server writes bytes in another form.
+func TestPostgres_SettingsOfTheRole(t *testing.T) {
+	t.Parallel()
+	database := testkit.Postgres(t)
+	pools, err := dbconn.Open(database, dbconn.RequestLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pools.Close()
+	if _, err := pools.Write.ExecContext(t.Context(), `DO $$ BEGIN EXECUTE
+		format('ALTER ROLE %I IN DATABASE %I SET bytea_output = escape', current_user, current_database()); END $$`); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, options{database: database, settings: cheap})
+	s.signIn(t, s.newUser(t))
+	if got := s.status("/readyz"); got != http.StatusOK {
+		t.Errorf("/readyz: got %d, want 200", got)
+	}
+}

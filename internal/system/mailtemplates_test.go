@@ -71,5 +71,6 @@ func TestMailTemplates_AreCheckedByEveryStartAndSwap(t *testing.T) {
 	wantSubject("Neues Passwort", german)
 
 	template("Neues Passwort", "Tokn")
+	o.database = testdb.SQLite(t)
 	wantRefusal(t, o, reason) // with a data folder of its own: its first start
 }

@@ -31,6 +31,15 @@ func (m *Module) limit(server *http.Server, l net.Listener) net.Listener {
 	server.IdleTimeout = cmp.Or(server.IdleTimeout, 2*time.Minute)
 	server.MaxHeaderBytes = cmp.Or(server.MaxHeaderBytes, 32<<10)
 	server.Handler = m.limitBodies(server, server.Handler)
+	told := server.ConnState
+	server.ConnState = func(c net.Conn, state http.ConnState) {
+		if own, ok := c.(*conn); ok && state == http.StateIdle {
+			own.next()
+		}
+		if told != nil {
+			told(c, state)
+		}
+	}
 	return &listener{l, m.limits}
 }
 
@@ -113,7 +122,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	return &conn{Conn: c, limits: l.limits}, nil
 }
 
-// conn is the connection of a client. What comes after a read is another response.
+// conn is the connection of a client.
 type conn struct {
 	net.Conn
 	limits limits
@@ -124,15 +133,11 @@ type conn struct {
 	hijacked bool
 }
 
-// Read reads from the client.
-func (c *conn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if n > 0 {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.begun = false
-	}
-	return n, err
+// next is called after each response: what is written then is another one.
+func (c *conn) next() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.begun = false
 }
 
 // Write fails once the client has taken nothing for a while, or the response takes too long.

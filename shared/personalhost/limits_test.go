@@ -150,7 +150,7 @@ func TestServeOn_LimitsOfResponsesCountFromProgress(t *testing.T) {
 	const n = 1 << 10 // bytes that are taken one by one
 	for condition, tt := range map[string]struct {
 		pause time.Duration // before each byte
-		own   time.Duration // deadline of the handler; 0: none
+		own   time.Duration // limit of the server; 0: none
 		until time.Duration // when writing fails; 0: never
 	}{
 		"a client that takes nothing":       {time.Hour, 0, 30 * time.Second},
@@ -163,15 +163,13 @@ func TestServeOn_LimitsOfResponsesCountFromProgress(t *testing.T) {
 		t.Run(condition, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				result := make(chan error, 2)
-				s := serveLimited(t, &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				s := serveLimited(t, &http.Server{WriteTimeout: tt.own, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					control := http.NewResponseController(w)
-					if tt.own > 0 {
-						_ = control.SetWriteDeadline(time.Now().Add(tt.own))
-					}
 					_, err := w.Write(make([]byte, n))
 					result <- errors.Join(err, control.Flush())
 				})})
 				began, c := time.Now(), s.open("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+				go func() { _, _ = io.WriteString(c, "GET") }() // of another request: the limits stay those of this one
 				go func() {
 					for one := make([]byte, 1); ; {
 						select {

@@ -152,7 +152,7 @@ func (m *Module) Serve(ctx context.Context, server *http.Server) error {
 // its own, see [http.ResponseController].
 //
 // If Handler is nil, ServeOn serves the API alone. It does not use TLS, which terminates at a
-// proxy.
+// proxy. Over HTTP/2 without TLS, which a server may permit, responses have no limits.
 func (m *Module) ServeOn(ctx context.Context, listener net.Listener, server *http.Server) (err error) {
 	defer func() { err = errors.Join(err, m.Close()) }()
 	if server.Handler == nil {

@@ -116,7 +116,7 @@ func logCause(ctx context.Context, log *slog.Logger, e *personal.Error) {
 	log.Log(ctx, level, "call failed", "code", string(e.Code), "error", withoutMailboxes(e.Cause))
 }
 
-var mailbox = regexp.MustCompile(`[^\s<>"'(),;]+@[^\s<>"'(),;]+`)
+var mailbox = regexp.MustCompile(`(?i)("[^"]*"|[^\s<>"'(),;=]+)(@|%40|\\u0040)[^\s<>"'(),;&]+`)
 
 // withoutMailboxes returns the text of an error for the log. A CMS may send mails by a library whose
 // errors have the relay's reply.

@@ -21,7 +21,7 @@ type InUseError struct{ Path, Host string }
 
 // Error names the host that has the file.
 func (e *InUseError) Error() string {
-	return fmt.Sprintf("another host uses the SQLite file %s: %s (see %s.lock); stop it, or use PostgreSQL for several hosts", e.Path, e.Host, e.Path)
+	return fmt.Sprintf("another host uses the SQLite file %s: %s; stop it, or use PostgreSQL for several hosts", e.Path, e.Host)
 }
 
 // LockForHost locks a SQLite database for the processes of a host, until the lock is closed or they
@@ -33,11 +33,14 @@ func LockForHost(ctx context.Context, databaseURL, host string) (io.Closer, erro
 	if !ok {
 		return nil, nil
 	}
-	path, err := filepath.Abs(path)
+	path, err := filepath.EvalSymlinks(path) // a database has one lock, whatever it is called
 	if err != nil {
 		return nil, err
 	}
-	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -20,8 +20,8 @@ func TestPrune_FloodOfAttemptsLeavesNothing(t *testing.T) {
 		s := migrated(t, url, store.Options{Clock: func() time.Time { return now }})
 		var sizes []int64
 		for range 2 {
-			for lot := range 3 {
-				charges := make([]throttle.Charge, 1000)
+			for lot := range 30 {
+				charges := make([]throttle.Charge, 100)
 				for i := range charges {
 					charges[i].Limit = throttle.Limit{Burst: 1, Every: time.Minute}
 					binary.BigEndian.PutUint64(charges[i].Key[:], uint64(lot*len(charges)+i)*0x9e3779b97f4a7c15)

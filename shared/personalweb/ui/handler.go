@@ -2,11 +2,8 @@ package ui
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/cms-personal/personal/shared/personalweb"
@@ -16,32 +13,15 @@ import (
 // else. Pages contain no inline scripts or styles.
 const ownPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
 
-// completePolicy checks the options for the Content-Security-Policy and completes them.
-func (o *Options) completePolicy() error {
-	if o.Layout == nil && (o.FormAction != "" || o.BaseURI != "") {
-		return errors.New("FormAction and BaseURI are for the layout of a site")
+// policies are the values of Content-Security-Policy. In the layout of a site, which knows what it
+// loads, they hold beside its own.
+func (o Options) policies() []string {
+	own := ownPolicy
+	if o.Layout != nil {
+		own = ""
 	}
-	for name, option := range map[string]struct {
-		sources  *string
-		fallback string
-	}{"FrameAncestors": {&o.FrameAncestors, "'none'"}, "FormAction": {&o.FormAction, "'self'"}, "BaseURI": {&o.BaseURI, "'none'"}} {
-		if *option.sources = cmp.Or(*option.sources, option.fallback); strings.ContainsAny(*option.sources, ",;\r\n") {
-			return fmt.Errorf("%s is not a list of sources with spaces between them", name)
-		}
-	}
-	return nil
-}
-
-// setPolicy sends the Content-Security-Policy. That of a site, which knows what its layout loads,
-// holds beside it.
-func (p *Pages) setPolicy(header http.Header) {
-	policy := "form-action " + p.FormAction + "; base-uri " + p.BaseURI
-	if p.Layout == nil {
-		header.Set("Content-Security-Policy", ownPolicy+policy)
-	} else {
-		header.Add("Content-Security-Policy", policy)
-	}
-	header.Add("Content-Security-Policy", "frame-ancestors "+p.FrameAncestors)
+	return []string{own + "form-action " + cmp.Or(o.FormAction, "'self'") + "; base-uri " + cmp.Or(o.BaseURI, "'none'"),
+		"frame-ancestors " + cmp.Or(o.FrameAncestors, "'none'")}
 }
 
 // Handler serves the routes of mux and the assets. It adds the security headers to
@@ -49,10 +29,15 @@ func (p *Pages) setPolicy(header http.Header) {
 // for unknown paths and methods.
 func (p *Pages) Handler(mux *http.ServeMux) http.Handler {
 	mux.Handle("GET "+p.assets.path, p.assets)
-	checked := p.checkAddress(p.guard(p.errorsAsPages(mux)))
+	checked, policies := p.checkAddress(p.guard(p.errorsAsPages(mux))), p.policies()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
-		p.setPolicy(header)
+		if p.Layout == nil {
+			header.Del("Content-Security-Policy")
+		}
+		for _, policy := range policies {
+			header.Add("Content-Security-Policy", policy)
+		}
 		header.Set("Cross-Origin-Opener-Policy", "same-origin")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")

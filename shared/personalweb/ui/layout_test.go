@@ -132,7 +132,6 @@ func TestHandler_PoliciesOfFramesAndForms(t *testing.T) {
 		}
 	}
 	for _, change := range []func(*ui.Options){
-		func(o *ui.Options) { o.FormAction = "'self'" }, // without a layout
 		func(o *ui.Options) { o.FrameAncestors = "'self'; script-src *" },
 		func(o *ui.Options) { o.Layout, o.BaseURI = layout, "'self', default-src *" },
 	} {

@@ -94,8 +94,8 @@ type translation struct {
 // invalid. A template is parsed when it is first shown, because most processes show
 // few pages; for the errors in templates see [Pages.Check].
 func New(o Options) (*Pages, error) {
-	if err := o.completePolicy(); err != nil {
-		return nil, fmt.Errorf("pages: %w", err)
+	if strings.ContainsAny(o.FrameAncestors+o.FormAction+o.BaseURI, ",;\r\n") {
+		return nil, errors.New("pages: FrameAncestors, FormAction and BaseURI are sources with spaces between them")
 	}
 	assets, err := newAssets(o.AssetPath, Folder(shared, "assets"), o.Assets)
 	if err != nil {

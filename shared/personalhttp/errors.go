@@ -93,9 +93,6 @@ func (h *Handler) ExplainFields(r *http.Request, invalid personal.FieldErrors, f
 // userFields returns the fields in force, or none if the host does not tell: messages then
 // follow the codes alone.
 func (h *Handler) userFields(r *http.Request) []personal.Field {
-	if h.options.UserFields == nil {
-		return nil
-	}
 	schema, err := h.options.UserFields(r.Context())
 	if err != nil {
 		return nil

@@ -132,6 +132,9 @@ func (o Options) withDefaults() Options {
 		o.Log = slog.Default()
 	}
 	o.Log = tracing.WithTraceID(o.Log)
+	if o.UserFields == nil {
+		o.UserFields = func(context.Context) (personal.Schema, error) { return personal.Schema{}, nil }
+	}
 	if o.Observe == nil {
 		o.Observe = func(Observation) {}
 	}

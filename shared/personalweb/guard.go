@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -82,24 +82,21 @@ const ledCookie = "https"
 // change through the same client counts from the next request on, and any other within the
 // setting session.verify_cache.
 func RequireField(name string, values ...string) personalhttp.RequireOption {
-	var last atomic.Pointer[trust]
+	var checked sync.Map // revisions of the user fields, and why pages must not trust the field in them: an error, or nil
 	return personalhttp.Demand(func(ctx context.Context, api *personalhttp.Handler, u personalhttp.User) error {
-		var schema personal.Schema
-		var err error
-		if read := api.Options().UserFields; read != nil {
-			if schema, err = read(ctx); err != nil {
-				return personal.NewError(personal.CodeUnavailable, err)
+		schema, err := api.Options().UserFields(ctx)
+		if err != nil {
+			return personal.NewError(personal.CodeUnavailable, err)
+		}
+		why, known := checked.Load(schema.Revision)
+		if !known {
+			why, known = checked.LoadOrStore(schema.Revision, userfields.CheckReadOnly(schema.Fields, name))
+			if !known && why != nil {
+				api.Options().Log.ErrorContext(ctx, "a page refuses everyone", "error", why)
 			}
 		}
-		t := last.Load()
-		if t == nil || t.revision != schema.Revision {
-			t = &trust{schema.Revision, userfields.CheckReadOnly(schema.Fields, name)}
-			if before := last.Swap(t); t.err != nil && (before == nil || before.revision != t.revision) {
-				api.Options().Log.ErrorContext(ctx, "a page refuses everyone", "error", t.err)
-			}
-		}
-		if t.err != nil {
-			return personal.NewError(personal.CodeRefused, t.err)
+		if why != nil {
+			return personal.NewError(personal.CodeRefused, why.(error))
 		}
 		for _, f := range u.Profile.Fields {
 			if f.Name == name && f.Value != nil && slices.Contains(values, fmt.Sprint(f.Value)) {
@@ -108,12 +105,6 @@ func RequireField(name string, values ...string) personalhttp.RequireOption {
 		}
 		return personal.NewError(personal.CodeRefused, fmt.Errorf("the user field %s has none of the values that the page demands", name))
 	})
-}
-
-// trust is why pages must not trust a user field; err is nil if they may.
-type trust struct {
-	revision string // of the user fields
-	err      error
 }
 
 // LocalPath returns a path from a request, such as the page to return to after the

@@ -105,7 +105,7 @@ func newLocales(fallback string, own fs.FS) (*locales, error) {
 	l := &locales{
 		texts:     texts,
 		supported: newLanguages(slices.Sorted(maps.Keys(texts))...),
-		builtIn:   newLanguages("en", "ru"),
+		builtIn:   newLanguages(personal.Languages()...),
 		host:      host,
 		labelSets: labelSets{sets: map[string]languages{}},
 		seed:      maphash.MakeSeed(),

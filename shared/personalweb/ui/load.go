@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/jsontext"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // texts are the texts of one language by key. A text with arguments is a format of
@@ -64,14 +65,14 @@ func loadTexts(locales []string, site fs.FS, sources ...fs.FS) (map[string]texts
 		}
 	}
 	for _, locale := range slices.Sorted(maps.Keys(read)) {
-		if !slices.Contains(locales, locale) && !slices.Contains(Locales(), locale) {
+		if !slices.Contains(locales, locale) && !slices.Contains(personal.Languages(), locale) {
 			wrong = append(wrong, fmt.Errorf("texts: %s.json: the API has no messages in this language, but in %s", locale,
 				strings.Join(locales, ", ")))
 		}
 	}
 	if site != nil {
 		builtIn, err := jsontext.Languages(nil, sources...)
-		wrong = append(wrong, err, checkPlaceholders(builtIn[Locales()[0]], read))
+		wrong = append(wrong, err, checkPlaceholders(builtIn[personal.Languages()[0]], read))
 	}
 	return all, errors.Join(wrong...)
 }

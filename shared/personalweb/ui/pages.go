@@ -102,7 +102,7 @@ func New(o Options) (*Pages, error) {
 		return nil, fmt.Errorf("pages: %w", err)
 	}
 	if len(o.Locales) == 0 {
-		o.Locales = Locales()
+		o.Locales = personal.Languages()
 	}
 	texts, err := loadTexts(o.Locales, o.SiteTexts, Folder(shared, "texts"), o.Texts)
 	if err != nil {
@@ -173,9 +173,6 @@ func Folder(files embed.FS, name string) fs.FS {
 	}
 	return folder
 }
-
-// Locales are the languages that the pages have without a site's texts.
-func Locales() []string { return []string{"en", "ru"} }
 
 // locale returns the language of the request's call, or the default.
 func (p *Pages) locale(r *http.Request) string {

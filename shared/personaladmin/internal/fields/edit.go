@@ -120,7 +120,7 @@ func controlOf(property string) string {
 	case "options":
 		return optionName(0, "value")
 	case "label":
-		return "label_" + ui.Locales()[0]
+		return "label_" + personal.Languages()[0]
 	}
 	return property
 }

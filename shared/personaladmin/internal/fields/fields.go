@@ -230,7 +230,7 @@ type preview struct {
 // previews returns a preview in every language of the site.
 func (p *Pages) previews(r *http.Request, fields []personal.Field) []preview {
 	var all []preview
-	for _, locale := range ui.Locales() {
+	for _, locale := range personal.Languages() {
 		call := personal.CallFrom(r.Context())
 		call.Locale = locale
 		visitor := r.Clone(personal.WithCall(r.Context(), call))

@@ -143,7 +143,7 @@ func textLocales(fields []personal.Field) []string {
 			add(o.Label)
 		}
 	}
-	locales := ui.Locales()
+	locales := personal.Languages()
 	for _, tag := range slices.Sorted(maps.Keys(used)) {
 		if !slices.Contains(locales, tag) {
 			locales = append(locales, tag)

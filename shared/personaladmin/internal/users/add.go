@@ -31,7 +31,7 @@ func (p *Pages) newForm(r *http.Request) ui.Form {
 		login, email = "", login
 	}
 	var languages []ui.Choice
-	for _, locale := range ui.Locales() {
+	for _, locale := range personal.Languages() {
 		languages = append(languages, ui.Choice{Value: locale, Label: text("users_language_" + locale)})
 	}
 	form := ui.Form{Action: listPath + "/new", Submit: text("users_new_submit"), Controls: []ui.Control{
@@ -40,7 +40,7 @@ func (p *Pages) newForm(r *http.Request) ui.Form {
 		{Kind: ui.KindCheckbox, Name: inviteControl, Label: text("users_invite"), Hint: text("users_invite_hint"), Value: "true"},
 		{
 			Kind: ui.KindSelect, Name: languageControl, Label: text("users_language"), Options: languages,
-			Value: cmp.Or(personal.CallFrom(r.Context()).Locale, ui.Locales()[0]),
+			Value: cmp.Or(personal.CallFrom(r.Context()).Locale, personal.Languages()[0]),
 		},
 		{Name: "name", Label: text("users_name"), Autocomplete: "off"},
 	}}

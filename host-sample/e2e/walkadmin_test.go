@@ -27,7 +27,7 @@ func TestWalk_EveryAdminPage(t *testing.T) {
 			out.album = "admin"
 			out.walk(
 				walk{name: "enter", path: "/admin/enter#code=x"},
-				walk{name: "enter-refused", path: "/admin/enter#code=x", typed: map[string]string{}, status: http.StatusForbidden},
+				walk{name: "enter-refused", path: "/admin/enter", typed: map[string]string{"code": "x"}, status: http.StatusForbidden},
 				walk{name: "not-signed-in", path: "/admin/users", status: http.StatusUnauthorized},
 			)
 			p := s.administrator(t, l)

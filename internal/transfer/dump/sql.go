@@ -291,8 +291,13 @@ func (p *parser) assign(line int, space func() error) error {
 	case name == "SEARCH_PATH":
 		p.schema = strings.ToLower(value)
 	case strings.HasPrefix(name, "CHARACTER_SET_"):
-		// Around definitions and triggers. So it names no set for the rows; and a saved one is what was before.
-		if value == "" && p.peek() == '@' || value == "LATIN1" || value == "ASCII" {
+		// Around definitions and triggers, so it names no set for the rows. The tools save that of the
+		// rows as @saved_cs_client, and at the end of a dump set back one that is not known.
+		if value == "" && p.accept('@') {
+			p.named = p.named && strings.HasPrefix(p.word(), "SAVED_")
+			return nil
+		}
+		if value == "LATIN1" || value == "ASCII" {
 			return nil
 		}
 		return p.charset(line, value)

@@ -245,6 +245,7 @@ func TestReadSQL_BackslashMayBeHalfACharacter(t *testing.T) {
 		"a definition with a set":    {around + skipped, "line 5: " + refused},
 		"a mysqldump --compact":      {around + good, "line 5: " + refused},
 		"a letter and no backslash":  {mysqlTable + "INSERT INTO `users` VALUES (1,'\\'\u00e9');", "[7: \"1\" \"'\u00e9\"]"},
+		"a dump after another":       {"SET NAMES utf8;/*!40101 SET CHARACTER_SET_CLIENT=@OLD_CHARACTER_SET_CLIENT */;" + good, "line 1: " + refused},
 		"UTF-8":                      {"SET NAMES utf8mb4;" + around + good, "[5: \"1\" \"\u00e9's\"]"},
 		"UTF-8, in a comment":        {"/*!40101 SET\tNAMES 'utf8' */;" + around + good, "[5: \"1\" \"\u00e9's\"]"},
 		"a trigger of latin1":        {"SET NAMES utf8mb4;/*!50003 SET character_set_client  = latin1 */ ;" + good, "[1: \"1\" \"\u00e9's\"]"},

@@ -118,6 +118,7 @@ type stager struct {
 	batches  chan stagedRows
 	wanted   map[string]bool // attributes
 	prefixes map[string]*staging
+	keys     int // that are counted, of all prefixes
 	tables   []*stagedTable
 	pending  int // bytes of rows in all tables
 }
@@ -146,9 +147,10 @@ type stagedRows struct {
 
 // The limits of what is staged.
 const (
-	stagedBatch = 64  // rows in a statement
-	maxPrefixes = 100 // with tables of the system's names
-	maxKeys     = 2000
+	stagedBatch = 64   // rows in a statement
+	maxPrefixes = 100  // with tables of the system's names
+	maxKeys     = 2000 // that are counted of a prefix
+	maxAllKeys  = 10_000
 	maxKey      = 255     // bytes of a key that is counted; MySQL's systems allow no more
 	maxPending  = 2 << 20 // bytes of rows that are not sent yet
 )
@@ -322,7 +324,8 @@ func (w *stager) attribute(p *staging, line int, user, key, value []byte, isJSON
 		return nil
 	}
 	n := p.keys[string(key)]
-	if n == nil && len(p.keys) < maxKeys && len(key) <= maxKey {
+	if n == nil && (w.wanted[string(key)] || w.keys < maxAllKeys && len(p.keys) < maxKeys && len(key) <= maxKey) {
+		w.keys++
 		n = new(int64)
 		p.keys[string(key)] = n
 	}
@@ -522,6 +525,9 @@ func (w *stager) choose(ctx context.Context) error {
 			return fmt.Errorf("preparing the temporary database: %w", err)
 		}
 	}
+	if err := w.distinct(ctx); err != nil {
+		return err
+	}
 	all := int64(0)
 	query := "SELECT count(*), count(CASE WHEN " + w.system.isUser() + " THEN 1 END) FROM users"
 	if err := w.db.QueryRowContext(ctx, query).Scan(&all, &w.Total); err != nil {
@@ -534,6 +540,22 @@ func (w *stager) choose(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// distinct returns an error if two users have the same id: each would get what the other has, and a
+// file of them would take time by their product.
+func (w *stager) distinct(ctx context.Context) error {
+	id := w.system.required[0]
+	var line int
+	err := w.db.QueryRowContext(ctx, "SELECT line FROM (SELECT line, rowid AS place, row_number() OVER (PARTITION BY "+id+" ORDER BY rowid) AS n"+
+		" FROM users WHERE "+w.system.isUser()+" AND "+id+" IS NOT NULL) WHERE n = 2 ORDER BY place LIMIT 1").Scan(&line)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("comparing the ids of the dump: %w", err)
+	}
+	return &dump.Error{Line: line, Reason: "an earlier user has the same id: import the dump as the system's own tool writes it"}
 }
 
 // isUser is the condition for rows that are users.

@@ -269,7 +269,8 @@ func TestMove_LongKeysAreNotCountedAndLongListsRefused(t *testing.T) {
 		}
 		return io.MultiReader(parts...)
 	}
-	staged, err := stage(t, transfer.Move{System: "wordpress"}, io.MultiReader(meta(1, strings.Repeat("k", 256), "x"), meta(1, strings.Repeat("k", 255), "x")))
+	long := strings.NewReader("INSERT INTO wp_usermeta (user_id,meta_key,meta_value) VALUES (1,'" + strings.Repeat("k", 256) + "','x');\n")
+	staged, err := stage(t, transfer.Move{System: "wordpress"}, io.MultiReader(meta(1, strings.Repeat("k", 255), "x"), long))
 	if err != nil || len(staged.Keys) != 1 {
 		t.Errorf("got %v and %d keys, want the short one", err, len(staged.Keys))
 	}
@@ -283,6 +284,45 @@ func TestMove_LongKeysAreNotCountedAndLongListsRefused(t *testing.T) {
 	r.Later = true
 	if done, err := r.Run(t.Context(), staged); err != nil || done.Refused != 1 || !strings.Contains(r.report.String(), "interests: invalid_type") {
 		t.Errorf("got %+v, %v, %s, want a list of that length refused", done, err, r.report.String())
+	}
+}
+
+func TestMove_TwoUsersWithAnIdAreRefused(t *testing.T) {
+	const users = "INSERT INTO users (ID,user_login,user_pass,user_email,user_registered,display_name) VALUES\n"
+	const drupal = "INSERT INTO users_field_data (uid,name,pass,mail,created,status,preferred_langcode,default_langcode) VALUES\n"
+	for what, test := range map[string]struct {
+		system, dump string
+		want         string // "": imported
+	}{
+		"a user twice": {"wordpress", users + "(1,'ada','!','a@example.com',NULL,NULL),\n(2,'bob','!','b@example.com',NULL,NULL),\n" +
+			"(2,'eve','!','e@example.com',NULL,NULL),\n(1,'mal','!','m@example.com',NULL,NULL);", "line 4: an earlier user has the same id"},
+		"translations": {"drupal10", drupal + "(1,'ada','!','a@example.com',1,1,'en','1'),\n(1,'ada','!','a@example.com',1,1,'en','0'),\n" +
+			"(1,'ada','!','a@example.com',1,1,'en','0');", ""},
+		"a user of a realm twice": {"keycloak", "{\"users\":[{\"id\":\"a\",\"username\":\"ada\"},{\"id\":\"a\",\"username\":\"eve\"}]}",
+			"line 1: an earlier user has the same id"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			_, err := stage(t, transfer.Move{System: test.system}, strings.NewReader(test.dump))
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.HasPrefix(err.Error(), test.want)) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestMove_CountedKeysAreBounded(t *testing.T) {
+	var text strings.Builder
+	for prefix := range 6 {
+		fmt.Fprintf(&text, "INSERT INTO p%d_usermeta (user_id,meta_key,meta_value) VALUES (1,'city','x')", prefix)
+		for key := range 2000 {
+			fmt.Fprintf(&text, ",(1,'k%d','x')", key)
+		}
+		text.WriteString(";\n")
+	}
+	text.WriteString("INSERT INTO p5_users (ID,user_login,user_pass,user_email,user_registered,display_name) VALUES (1,'ada','!','a@example.com',NULL,NULL);")
+	staged, err := stage(t, transfer.Move{System: "wordpress", Fields: []transfer.Mapped{{Theirs: "city", Ours: "city"}}}, strings.NewReader(text.String()))
+	if err != nil || len(staged.Keys) != 1 {
+		t.Errorf("got %v, want the wanted key alone after so many of other prefixes", err)
 	}
 }
 

@@ -34,6 +34,14 @@ func (p *parser) space() error {
 	return nil
 }
 
+// blank skips white space.
+func (p *parser) blank() error {
+	for p.more() && (p.peek() == ' ' || '\t' <= p.peek() && p.peek() <= '\r') {
+		p.take()
+	}
+	return nil
+}
+
 // lineComment reads the rest of a comment.
 func (p *parser) lineComment() error {
 	line := p.line
@@ -61,13 +69,11 @@ func (p *parser) blockComment(line int) error {
 		if err := p.decide(line, mysql); err != nil {
 			return err
 		}
-		for p.more() && (p.peek() == ' ' || isDigit(p.peek())) {
+		for p.more() && isDigit(p.peek()) {
 			p.take()
 		}
-		if p.word() == "SET" && p.accept(' ') && p.word() == "NAMES" && p.accept(' ') {
-			if err := p.charset(line, p.word()); err != nil {
-				return err
-			}
+		if _ = p.blank(); p.word() == "SET" {
+			return p.set(line, true)
 		}
 	}
 	head := make([]byte, 0, 512)
@@ -195,7 +201,7 @@ func (p *parser) skipDollar(line int) error {
 // quoted reads the rest of a string or a quoted name. If keep is set, it appends the content to
 // row.
 func (p *parser) quoted(line int, quote byte, escapes, keep bool) error {
-	for p.more() {
+	for last := byte(0); p.more(); {
 		chunk := p.buf[p.pos:p.end]
 		n := 0
 		for n < len(chunk) && chunk[n] != quote && chunk[n] != '\n' && (chunk[n] != '\\' || !escapes) {
@@ -207,7 +213,9 @@ func (p *parser) quoted(line int, quote byte, escapes, keep bool) error {
 			}
 			p.row = append(p.row, chunk[:n]...)
 		}
-		p.pos += n
+		if p.pos += n; n > 0 {
+			last = chunk[n-1]
+		}
 		if n == len(chunk) {
 			continue
 		}
@@ -219,9 +227,13 @@ func (p *parser) quoted(line int, quote byte, escapes, keep bool) error {
 			if err := p.decided(p.line); err != nil {
 				return err
 			}
+			if last >= 0x80 && p.dialect == mysql && !p.named { // in GBK, for example, it may be half a character
+				return p.fail(p.line, "a backslash after a letter, in a dump that does not name its character set: "+
+					"make it with --default-character-set=utf8mb4, and without --compact and --skip-set-charset")
+			}
 			c = p.unescape()
 		}
-		if keep {
+		if last = c; keep {
 			p.row = append(p.row, c)
 		}
 	}

@@ -72,6 +72,7 @@ type parser struct {
 	begun, completed bool   // the first and the last comment that the tools write
 	database, schema string // that \connect, USE or search_path chose last; "": none
 	qualifier        string // of the name that was read last; "": none
+	named            bool   // SET NAMES has named a character set
 	keepQuoted       bool   // skipped strings are kept in row
 	definitions      int    // bytes of the names of columns that are kept
 
@@ -166,7 +167,7 @@ func (p *parser) statement() error {
 	case word == "COPY":
 		return p.copy(line)
 	case word == "SET":
-		return p.set(line)
+		return p.set(line, false)
 	case word == "DELIMITER":
 		return p.delimited(line)
 	case word == "USE":
@@ -193,53 +194,122 @@ func (p *parser) charset(line int, name string) error {
 	case "UTF8", "UTF8MB3", "UTF8MB4", "BINARY":
 		return nil
 	}
-	return p.fail(line, "the dump is not in UTF-8: make it with --default-character-set=utf8mb4, or pg_dump --encoding=UTF8")
+	return p.fail(line, "the dump is not in UTF-8: make it with --default-character-set=utf8mb4, and with --skip-triggers if a trigger has another, or pg_dump --encoding=UTF8")
 }
 
-// set reads the rest of a statement that sets a variable.
-func (p *parser) set(line int) error {
-	name, err := p.nextWord()
-	if name == "SESSION" || name == "LOCAL" {
-		name, err = p.nextWord()
+// set reads the rest of a statement that sets variables, or of a conditional comment that does.
+func (p *parser) set(line int, comment bool) error {
+	space := p.space
+	if comment {
+		space = p.blank // comments in comments would nest without an end
 	}
-	if err != nil {
-		return err
-	}
-	if name == "NAMES" || name == "CLIENT_ENCODING" || name == "STANDARD_CONFORMING_STRINGS" || name == "SEARCH_PATH" {
-		if err := p.space(); err != nil {
+	previous := ""
+	for begin, depth := true, 0; ; {
+		if err := space(); err != nil {
 			return err
 		}
-		p.accept('=')
-		if err := p.space(); err != nil {
-			return err
+		if !p.more() {
+			return p.fail(line, "a statement begins here and has no end")
 		}
-		quoted := name != "SEARCH_PATH" && p.accept('\'')
-		value := p.word()
-		if quoted && !p.accept('\'') {
-			return p.fail(line, "the value of %s is not that of a dump", strings.ToLower(name))
-		}
+		c, prefix := p.peek(), previous
+		previous = ""
+		var err error
 		switch {
-		case name == "SEARCH_PATH":
-			p.schema = strings.ToLower(value)
-		case name != "STANDARD_CONFORMING_STRINGS":
-			err = p.charset(line, value)
-		case value != "ON":
-			err = p.fail(line, "the dump has standard_conforming_strings off: make it with pg_dump of PostgreSQL 9.1 or later")
+		case begin:
+			begin = false
+			err = p.assign(line, space)
+		case isWord(c):
+			previous = p.word()
+			err = p.escaping(line, []byte(previous))
+		case c == '\'' || c == '"' || c == '`' || c == '$':
+			p.row, p.keepQuoted = p.row[:0], true
+			err = p.skipQuoted(prefix)
+			if p.keepQuoted = false; err == nil {
+				err = p.escaping(line, p.row)
+			}
 		default:
-			err = p.decide(line, postgres)
+			p.take()
+			switch {
+			case c == '(':
+				depth++
+			case c == ')':
+				depth--
+			case comment && c == '*' && p.accept('/'), !comment && c == ';' && depth <= 0:
+				return nil
+			}
+			begin = c == ',' && depth <= 0
 		}
 		if err != nil {
 			return err
 		}
 	}
-	p.row = p.row[:0]
-	p.keepQuoted = true
-	err = p.skipStatement(line)
-	p.keepQuoted = false
-	if err == nil {
-		err = p.escaping(line, p.row)
+}
+
+// assign reads a variable that is set, and the value if it matters here.
+func (p *parser) assign(line int, space func() error) error {
+	if p.accept('@') && !p.accept('@') { // a variable of a user
+		p.word()
+		return nil
 	}
-	return err
+	name := p.word()
+	if name == "SESSION" || name == "LOCAL" {
+		if err := space(); err != nil {
+			return err
+		}
+		p.accept('.')
+		name = p.word()
+	}
+	if name == "CHARACTER" { // SET CHARACTER SET
+		if err := space(); err != nil {
+			return err
+		}
+		p.word()
+		name = "CHARSET"
+	}
+	switch name {
+	case "NAMES", "CHARSET", "CHARACTER_SET_CLIENT", "CHARACTER_SET_CONNECTION", "CLIENT_ENCODING", "STANDARD_CONFORMING_STRINGS", "SEARCH_PATH":
+	default:
+		return nil
+	}
+	if err := space(); err != nil {
+		return err
+	}
+	p.accept(':')
+	p.accept('=')
+	if err := space(); err != nil {
+		return err
+	}
+	quote := byte(0)
+	if c := p.peek(); name != "SEARCH_PATH" && (c == '\'' || c == '"') {
+		quote = p.take()
+	}
+	value := p.word()
+	if quote != 0 && !p.accept(quote) {
+		return p.fail(line, "the value of %s is not that of a dump", strings.ToLower(name))
+	}
+	switch {
+	case name == "SEARCH_PATH":
+		p.schema = strings.ToLower(value)
+	case strings.HasPrefix(name, "CHARACTER_SET_"):
+		// Around definitions and triggers, so it names no set for the rows. The tools save that of the
+		// rows as @saved_cs_client, and at the end of a dump set back one that is not known.
+		if value == "" && p.accept('@') {
+			p.named = p.named && strings.HasPrefix(p.word(), "SAVED_")
+			return nil
+		}
+		if value == "LATIN1" || value == "ASCII" {
+			return nil
+		}
+		return p.charset(line, value)
+	case name != "STANDARD_CONFORMING_STRINGS":
+		p.named = p.named || name == "NAMES"
+		return p.charset(line, value)
+	case value != "ON":
+		return p.fail(line, "the dump has standard_conforming_strings off: make it with pg_dump of PostgreSQL 9.1 or later")
+	default:
+		return p.decide(line, postgres)
+	}
+	return nil
 }
 
 // escaping refuses a mode of MySQL in which backslashes do not escape.

@@ -125,6 +125,12 @@ func TestReadSQL_HostileDumpEndsWithItsLine(t *testing.T) {
 		"a long name":                     {"CREATE TABLE `" + strings.Repeat("a", 1000) + "` (a int);", "line 1: the name of a table"},
 		"latin1":                          {"\n/*!40101 SET NAMES latin1 */;\n", "line 2: the dump is not in UTF-8"},
 		"latin1, as a statement":          {"\nSET NAMES 'latin1';\n", "line 2: the dump is not in UTF-8"},
+		"a set, as a variable":            {"\nSET character_set_client = gbk;\n", "line 2: the dump is not in UTF-8"},
+		"a set of the session":            {"\nSET @@session.character_set_connection := \"sjis\";\n", "line 2: the dump is not in UTF-8"},
+		"a set, in full":                  {"\nSET CHARACTER SET gbk;\n", "line 2: the dump is not in UTF-8"},
+		"a set after white space":         {"\n/*!40101 SET  NAMES\n gbk */;\n", "line 2: the dump is not in UTF-8"},
+		"a set after a variable":          {"\n/*!40101 SET @OLD='a*/', NAMES gbk */;\n", "line 2: the dump is not in UTF-8"},
+		"a set after a variable, too":     {"\nSET @OLD=(1), NAMES gbk;\n", "line 2: the dump is not in UTF-8"},
 		"latin1 of PostgreSQL":            {pgHeader + "SET client_encoding = 'LATIN1';\n", "line 9: the dump is not in UTF-8"},
 		"not UTF-8":                       {mysqlTable + "INSERT INTO `users` VALUES (1,'a'),\n(2,'\xe9');", "line 8: the column name of users is not UTF-8"},
 		"not UTF-8 in COPY":               {pgHeader + "COPY users (id, name) FROM stdin;\n1\ta\n2\t\\351\n\\.\n", "line 11: the column name of users is not UTF-8"},
@@ -199,6 +205,7 @@ func TestReadSQL_DialectIsNeverGuessed(t *testing.T) {
 		"a comment in one of PostgreSQL": {noComments + "/* /* */ " + insert + " */ " + insert, `[7: "1" "a"]`},
 		"SQLite":                         {"PRAGMA foreign_keys=OFF;\n" + insert, "line 1: a dump of SQLite"},
 		"strings without escapes":        {mysqlTable + "SET sql_mode = '" + mode + "';\n", "line 7: the dump has the SQL mode NO_BACKSLASH_ESCAPES"},
+		"strings without escapes, bare":  {mysqlTable + "SET SESSION sql_mode = NO_BACKSLASH_ESCAPES;\n", "line 7: the dump has the SQL mode NO_BACKSLASH_ESCAPES"},
 		"strings without escapes, too":   {"/*!40101 SET @OLD=@@SQL_MODE, SQL_MODE='" + mode + "' */;\n", "line 1: the dump has the SQL mode NO_BACKSLASH_ESCAPES"},
 		"a default with an escape":       {noComments + "CREATE TABLE x (a text DEFAULT E'\\'', b text DEFAULT '), (');" + insert, `[6: "1" "a"]`},
 		"two databases":                  {"USE `a`;" + insert + "USE `b`;" + insert, "line 2: rows of another table users"},
@@ -206,6 +213,44 @@ func TestReadSQL_DialectIsNeverGuessed(t *testing.T) {
 		"two search paths":               {"SET search_path = a, pg_catalog;" + insert + "SET search_path = b, pg_catalog;" + insert, "line 2: rows of another table users"},
 		"two databases of PostgreSQL":    {"\\connect a\n" + insert + "\\connect b\n" + insert, "line 4: rows of another table users"},
 		"a database that is named":       {"USE `a`;INSERT INTO `a`.`users` (id,name) VALUES (1,'a');" + insert, `[1: "1" "a" 1: "1" "a"]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows, err := read(test.text)
+			got := fmt.Sprint(rows)
+			if err != nil {
+				got = err.Error()
+			}
+			if !strings.HasPrefix(got, test.want) {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestReadSQL_BackslashMayBeHalfACharacter(t *testing.T) {
+	// What MySQL reads as one row in GBK, it reads as two in UTF-8.
+	const forging = "(2,'eve\x95\\',',0x61),(1,0x61646d696e);-- -');\n"
+	const wanted, skipped = "INSERT INTO `users` (id,name,x,y) VALUES (2,'eve','\x95\\',',0),(1,0x61646d696e,0,0);-- -');\n", "INSERT INTO `x` VALUES " + forging
+	const around = "/*!40101 SET @saved_cs_client = @@character_set_client */;\n/*!50503 SET character_set_client = utf8mb4 */;\n" +
+		"CREATE TABLE `x` (a text);\n/*!40101 SET character_set_client = @saved_cs_client */;\n"
+	const refused = "a backslash after a letter, in a dump that does not name its character set"
+	const good = "INSERT INTO `users` (id,name) VALUES (1,'\u00e9\\'s');"
+	for name, test := range map[string]struct {
+		text string
+		want string // the rows, or the error
+	}{
+		"a row":                      {mysqlTable + wanted, "line 7: " + refused},
+		"a row of another table":     {mysqlTable + skipped, "line 7: " + refused},
+		"a statement":                {mysqlTable + "UPDATE x SET a = '\x95\\', b = '; " + skipped, "line 7: " + refused},
+		"a definition with a set":    {around + skipped, "line 5: " + refused},
+		"a mysqldump --compact":      {around + good, "line 5: " + refused},
+		"a letter and no backslash":  {mysqlTable + "INSERT INTO `users` VALUES (1,'\\'\u00e9');", "[7: \"1\" \"'\u00e9\"]"},
+		"a dump after another":       {"SET NAMES utf8;/*!40101 SET CHARACTER_SET_CLIENT=@OLD_CHARACTER_SET_CLIENT */;" + good, "line 1: " + refused},
+		"UTF-8":                      {"SET NAMES utf8mb4;" + around + good, "[5: \"1\" \"\u00e9's\"]"},
+		"UTF-8, in a comment":        {"/*!40101 SET\tNAMES 'utf8' */;" + around + good, "[5: \"1\" \"\u00e9's\"]"},
+		"a trigger of latin1":        {"SET NAMES utf8mb4;/*!50003 SET character_set_client  = latin1 */ ;" + good, "[1: \"1\" \"\u00e9's\"]"},
+		"a trigger of GBK":           {"SET NAMES utf8mb4;/*!50003 SET character_set_client  = gbk */ ;" + good, "line 1: the dump is not in UTF-8"},
+		"PostgreSQL has no such set": {pgHeader + "INSERT INTO users (id,name) VALUES (1,'\u00e9\\');" + pgCompleted, "[9: \"1\" \"\u00e9\\\\\"]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rows, err := read(test.text)

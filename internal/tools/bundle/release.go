@@ -160,7 +160,42 @@ func (r *releaseCommand) checkOut(ctx context.Context, commit string) (remove fu
 		remove()
 		return nil, err
 	}
+	if err := r.compare(ctx, commit); err != nil {
+		remove()
+		return nil, err
+	}
 	return remove, nil
+}
+
+// compare returns an error unless the files are those of the commit: filters and line endings of this
+// machine may change them as they are checked out. It checks the modules of others, too.
+func (r *releaseCommand) compare(ctx context.Context, commit string) error {
+	paths, err := git(ctx, "-c", "core.quotePath=off", "ls-tree", "-r", "--full-tree", "--format=%(path)", commit)
+	if err != nil {
+		return err
+	}
+	want, err := git(ctx, "ls-tree", "-r", "--full-tree", "--format=%(objectname)", commit)
+	if err != nil {
+		return err
+	}
+	hashed := r.tool(ctx, nil, "git", "hash-object", "--no-filters", "--stdin-paths")
+	hashed.Stdin, hashed.Stdout = strings.NewReader(paths+"\n"), nil
+	got, err := hashed.Output()
+	if err != nil {
+		return fmt.Errorf("git hash-object: %w", err)
+	}
+	if strings.TrimSpace(string(got)) != want {
+		return errors.New("git checks out other files than those of the commit: remove its filters and core.autocrlf")
+	}
+	for _, module := range []string{".", "internal/tools/sbom"} { // make sbom builds the second
+		if _, err := os.Stat(filepath.Join(r.source, module, "go.mod")); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := r.tool(ctx, nil, "go", "-C", module, "mod", "verify").Run(); err != nil {
+			return fmt.Errorf("go mod verify in %s: %w: run go clean -modcache", module, err)
+		}
+	}
+	return nil
 }
 
 // checkChangelog returns an error unless the first section of a changelog is that of the
@@ -247,6 +282,7 @@ func (r *releaseCommand) checksums(paths []string) ([]byte, error) {
 // git runs git and returns its output without the line break at the end.
 func git(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Env = append(os.Environ(), "GIT_NO_REPLACE_OBJECTS=1")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -71,6 +71,16 @@ func TestRelease_FilesAreSignedAndTheTagIsNamed(t *testing.T) {
 	t.Setenv("GOWORK", "on this machine")
 	t.Setenv("GOFLAGS", "-tags=local")
 	t.Setenv("GOAMD64", "v3")
+	t.Setenv("GOTOOLCHAIN", "go1.20")
+	machine := filepath.Join(t.TempDir(), "machine.mk")
+	write(t, machine, "override STRIP := machine\n")
+	t.Setenv("MAKEFILES", machine)
+	evil := filepath.Join(t.TempDir(), "evil")
+	inTree(t, "git", "worktree", "add", "--quiet", "--detach", evil)
+	write(t, filepath.Join(evil, "plugin", "main.go"), "this does not compile")
+	inTree(t, "git", "-C", evil, "-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "--quiet", "--all", "--message=evil")
+	inTree(t, "git", "replace", "HEAD", inTree(t, "git", "-C", evil, "rev-parse", "HEAD"))
+	inTree(t, "git", "worktree", "remove", "--force", evil)
 	t.Setenv(passwordKey, "secret")
 	out, err := bundleCommand(t, "release", "--version", "1.2.0", "--key", key, "--notes", "Faster.")
 	if err != nil {
@@ -158,7 +168,15 @@ func TestRelease_RefusesBeforeItBuilds(t *testing.T) {
 			}
 			write(t, "dist/sbom-old.json", "{}")
 		}, want: "the folder dist is not empty"},
-		"an experiment":      {change: func(t *testing.T) { t.Setenv("GOEXPERIMENT", "jsonv2") }, want: "GOEXPERIMENT is jsonv2"},
+		"an experiment": {change: func(t *testing.T) { t.Setenv("GOEXPERIMENT", "jsonv2") }, want: "GOEXPERIMENT is jsonv2"},
+		"a filter of this machine": {change: func(t *testing.T) {
+			if err := os.MkdirAll(".git/info", 0o700); err != nil {
+				t.Fatal(err)
+			}
+			write(t, ".git/info/attributes", "plugin/main.go filter=x\n")
+			inTree(t, "git", "config", "filter.x.clean", "sed s/packages/package/")
+			inTree(t, "git", "config", "filter.x.smudge", "sed s/package/packages/")
+		}, want: "git checks out other files than those of the commit"},
 		"an untracked file":  {change: func(t *testing.T) { write(t, "new.go", "package x\n") }, want: "new.go"},
 		"an existing tag":    {change: func(t *testing.T) { inTree(t, "git", "tag", "v1.2.0") }, want: "the tag v1.2.0 exists"},
 		"a malformed system": {change: func(t *testing.T) { write(t, ".ci/systems", "linux\n"); commit(t) }, want: `"linux" is not GOOS/GOARCH`},

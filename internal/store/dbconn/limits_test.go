@@ -212,19 +212,20 @@ func TestLimits_TransactionOfALostCallerEnds(t *testing.T) {
 	url := testkit.Postgres(t)
 	proxy, through := testkit.NewFaultProxy(t, url)
 	db, other := open(t, through, dbconn.RequestLimits).Write, open(t, url, dbconn.MigrationLimits).Write
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	mustExec(t, db, "CREATE TABLE t (id int)") // the call's time is not for a connection
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Rollback()
-	mustExec(t, tx, "CREATE TABLE t (id int)")
+	mustExec(t, tx, "INSERT INTO t VALUES (1)")
 	proxy.Freeze()
 	<-ctx.Done()
 	for open, began := 1, time.Now(); open > 0; {
-		if time.Since(began) > 2*time.Second {
-			t.Fatal("the transaction is open 2 s after its call")
+		if time.Since(began) > 20*time.Second {
+			t.Fatal("the transaction is open long after its call")
 		}
 		const query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in%'"
 		if err := other.QueryRowContext(t.Context(), query).Scan(&open); err != nil {

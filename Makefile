@@ -112,7 +112,7 @@ sbom: build
 	done
 
 # The files of a release, in dist/: make release VERSION=1.2.3 KEY=FILE. docs/releasing.md
-# Only the program that signs gets MINISIGN_PASSWORD.
+# Only the program that signs inherits MINISIGN_PASSWORD.
 # The protocol is stored first: if it has changed, the work tree has changes.
 release:
 	env -u MINISIGN_PASSWORD proto/generate.sh release

@@ -68,7 +68,7 @@ type recipe struct {
 func (r recipe) tool(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = r.source
-	cmd.Env = append(os.Environ(), append([]string{"CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOWORK=off", "GOTOOLCHAIN=local",
+	cmd.Env = append(os.Environ(), append([]string{"CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "GOWORK=off", "GOTOOLCHAIN=local",
 		"MAKEFLAGS=", "MAKEFILES=", "GNUMAKEFLAGS=", "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off"}, env...)...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	return cmd

@@ -117,7 +117,7 @@ func TestRelease_FilesAreSignedAndTheTagIsNamed(t *testing.T) {
 	inTree(t, "sh", "-c", "cd dist && sha256sum --check --strict SHA256SUMS")
 
 	bom, err := os.ReadFile("dist/sbom-personal.json")
-	if err != nil || !strings.Contains(string(bom), "main.version=1.2.0") || !strings.Contains(string(bom), `"-trimpath off v1 ."`) {
+	if err != nil || !strings.Contains(string(bom), "main.version=1.2.0") || !strings.Contains(string(bom), `"-trimpath -buildvcs=false off v1 ."`) {
 		t.Errorf("got a bill of materials of %s, %v, want one of a program of version 1.2.0 without settings of this machine", bom, err)
 	}
 	if trees := inTree(t, "git", "worktree", "list"); strings.Contains(trees, "\n") {

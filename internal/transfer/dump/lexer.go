@@ -9,7 +9,7 @@ import (
 func (p *parser) space() error {
 	for p.more() {
 		switch c := p.peek(); {
-		case c == ' ' || '\t' <= c && c <= '\r':
+		case isBlank(c):
 			p.take()
 		case c == '#' && p.dialect != postgres:
 			if err := p.decided(p.line); err != nil {
@@ -34,9 +34,11 @@ func (p *parser) space() error {
 	return nil
 }
 
-// blank skips white space.
+func isBlank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
+
+// blank skips white space. It never fails.
 func (p *parser) blank() error {
-	for p.more() && (p.peek() == ' ' || '\t' <= p.peek() && p.peek() <= '\r') {
+	for p.more() && isBlank(p.peek()) {
 		p.take()
 	}
 	return nil

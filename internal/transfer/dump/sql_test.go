@@ -214,16 +214,20 @@ func TestReadSQL_DialectIsNeverGuessed(t *testing.T) {
 		"two databases of PostgreSQL":    {"\\connect a\n" + insert + "\\connect b\n" + insert, "line 4: rows of another table users"},
 		"a database that is named":       {"USE `a`;INSERT INTO `a`.`users` (id,name) VALUES (1,'a');" + insert, `[1: "1" "a" 1: "1" "a"]`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			rows, err := read(test.text)
-			got := fmt.Sprint(rows)
-			if err != nil {
-				got = err.Error()
-			}
-			if !strings.HasPrefix(got, test.want) {
-				t.Errorf("got %s, want %s", got, test.want)
-			}
-		})
+		t.Run(name, func(t *testing.T) { wantRead(t, test.text, test.want) })
+	}
+}
+
+// wantRead reads a dump and expects its rows, or the beginning of the error.
+func wantRead(t *testing.T, text, want string) {
+	t.Helper()
+	rows, err := read(text)
+	got := fmt.Sprint(rows)
+	if err != nil {
+		got = err.Error()
+	}
+	if !strings.HasPrefix(got, want) {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
@@ -252,16 +256,7 @@ func TestReadSQL_BackslashMayBeHalfACharacter(t *testing.T) {
 		"a trigger of GBK":           {"SET NAMES utf8mb4;/*!50003 SET character_set_client  = gbk */ ;" + good, "line 1: the dump is not in UTF-8"},
 		"PostgreSQL has no such set": {pgHeader + "INSERT INTO users (id,name) VALUES (1,'\u00e9\\');" + pgCompleted, "[9: \"1\" \"\u00e9\\\\\"]"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			rows, err := read(test.text)
-			got := fmt.Sprint(rows)
-			if err != nil {
-				got = err.Error()
-			}
-			if !strings.HasPrefix(got, test.want) {
-				t.Errorf("got %s, want %s", got, test.want)
-			}
-		})
+		t.Run(name, func(t *testing.T) { wantRead(t, test.text, test.want) })
 	}
 }
 

@@ -45,72 +45,64 @@ type endpoint struct {
 func endpoints() []endpoint {
 	get, post := []string{http.MethodGet}, []string{http.MethodPost}
 	return []endpoint{
-		{Endpoint{personal.OpAuthorize, "auth", post}, withData(authorize, personal.Service.Authorize, newSignedInData)},
-		{Endpoint{personal.OpRefresh, "auth_refresh", slices.Concat(get, post)}, withData(caller, personal.Service.Refresh, newCredentialsData)},
-		{Endpoint{personal.OpRegister, "register", post}, withData(register, personal.Service.Register, newRegisteredData)},
-		{Endpoint{personal.OpRecover, "recover", post}, withoutData(recoverPassword, personal.Service.Recover)},
-		{Endpoint{personal.OpRecoverConfirm, "recover_confirm", post}, withData(confirmRecovery, personal.Service.RecoverConfirm, hideID)},
-		{Endpoint{personal.OpProfile, "profile", get}, withData(caller, personal.Service.Profile, newProfileData)},
-		{Endpoint{personal.OpUpdateProfile, "profile", post}, withData(updateProfile, personal.Service.UpdateProfile, newProfileData)},
-		{Endpoint{personal.OpProve, "prove", post}, withData(prove, personal.Service.Prove, newProofData)},
-		{Endpoint{personal.OpChangePassword, "password", post}, withData(changePassword, personal.Service.ChangePassword, newCredentialsData)},
-		{Endpoint{personal.OpChangeEmail, "email", post}, withoutData(changeEmail, personal.Service.ChangeEmail)},
-		{Endpoint{personal.OpConfirmEmail, "email_confirm", post}, withData(confirmEmail, personal.Service.ConfirmEmail, hideID)},
-		{Endpoint{personal.OpLogout, "logout", post}, withoutData(logout, personal.Service.Logout)},
-		{Endpoint{personal.OpSessions, "sessions", get}, withData(caller, personal.Service.Sessions, newSessionsData)},
-		{Endpoint{personal.OpRevokeSession, "sessions_revoke", post}, withoutData(revokeSession, personal.Service.RevokeSession)},
-		{Endpoint{personal.OpRevokeOtherSessions, "sessions_revoke_others", post}, withoutData(caller, personal.Service.RevokeOtherSessions)},
+		{Endpoint{personal.OpAuthorize, "auth", post}, call(personal.Service.Authorize, newSignedInData)},
+		{Endpoint{personal.OpRefresh, "auth_refresh", slices.Concat(get, post)}, call(personal.Service.Refresh, newCredentialsData)},
+		{Endpoint{personal.OpRegister, "register", post}, call(personal.Service.Register, newRegisteredData)},
+		{Endpoint{personal.OpRecover, "recover", post}, do(personal.Service.Recover)},
+		{Endpoint{personal.OpRecoverConfirm, "recover_confirm", post}, call(personal.Service.RecoverConfirm, noData)},
+		{Endpoint{personal.OpProfile, "profile", get}, call(personal.Service.Profile, newProfileData)},
+		{Endpoint{personal.OpUpdateProfile, "profile", post}, call(personal.Service.UpdateProfile, newProfileData)},
+		{Endpoint{personal.OpProve, "prove", post}, call(personal.Service.Prove, newProofData)},
+		{Endpoint{personal.OpChangePassword, "password", post}, call(personal.Service.ChangePassword, newCredentialsData)},
+		{Endpoint{personal.OpChangeEmail, "email", post}, do(personal.Service.ChangeEmail)},
+		{Endpoint{personal.OpConfirmEmail, "email_confirm", post}, call(personal.Service.ConfirmEmail, noData)},
+		{Endpoint{personal.OpLogout, "logout", post}, do(personal.Service.Logout)},
+		{Endpoint{personal.OpSessions, "sessions", get}, call(personal.Service.Sessions, newSessionsData)},
+		{Endpoint{personal.OpRevokeSession, "sessions_revoke", post}, do(personal.Service.RevokeSession)},
+		{Endpoint{personal.OpRevokeOtherSessions, "sessions_revoke_others", post}, do(personal.Service.RevokeOtherSessions)},
 		{Endpoint{personal.OpFields, "fields", get}, fields},
 		{Endpoint{personal.OpFeatures, "features", get}, features},
-		{Endpoint{personal.OpResendVerification, "email_resend", post}, withoutData(resendVerification, personal.Service.ResendVerification)},
-		{Endpoint{personal.OpExport, "export", post}, withData(export, personal.Service.Export, newExportData)},
-		{Endpoint{personal.OpDelete, "delete", post}, withData(deleteAccount, personal.Service.Delete, newDeletedData)},
-		{Endpoint{personal.OpUndoDelete, "delete_undo", post}, withData(undoDelete, personal.Service.UndoDelete, hideID)},
-		{Endpoint{personal.OpBeginTwoFactor, "two_factor", post}, withData(beginTwoFactor, personal.Service.BeginTwoFactor, newTwoFactorData)},
-		{Endpoint{personal.OpConfirmTwoFactor, "two_factor_confirm", post},
-			withData(confirmTwoFactor, personal.Service.ConfirmTwoFactor, newConfirmedTwoFactorData)},
-		{Endpoint{personal.OpRenewRecoveryCodes, "two_factor_codes", post},
-			withData(renewRecoveryCodes, personal.Service.RenewRecoveryCodes, newRecoveryCodesData)},
-		{Endpoint{personal.OpRemoveOwnTwoFactor, "two_factor_remove", post},
-			withData(removeOwnTwoFactor, personal.Service.RemoveOwnTwoFactor, newCredentialsData)},
-		{Endpoint{personal.OpBeginPasskey, "passkey_begin", post}, withData(beginPasskey, personal.Service.BeginPasskey, newPasskeyAttemptData)},
-		{Endpoint{personal.OpAuthorizePasskey, "passkey_auth", post},
-			withData(authorizePasskey, personal.Service.AuthorizePasskey, newPasskeySignedInData)},
-		{Endpoint{personal.OpAddPasskey, "passkeys_add", post}, withData(addPasskey, personal.Service.AddPasskey, newPasskeyAttemptData)},
-		{Endpoint{personal.OpConfirmPasskey, "passkeys_add_confirm", post},
-			withData(confirmPasskey, personal.Service.ConfirmPasskey, newConfirmedPasskeyData)},
-		{Endpoint{personal.OpPasskeys, "passkeys", get}, withData(caller, personal.Service.Passkeys, newPasskeysData)},
-		{Endpoint{personal.OpRenamePasskey, "passkeys_rename", post}, withoutData(renamePasskey, personal.Service.RenamePasskey)},
-		{Endpoint{personal.OpRemovePasskey, "passkeys_remove", post}, withoutData(removePasskey, personal.Service.RemovePasskey)},
+		{Endpoint{personal.OpResendVerification, "email_resend", post}, do(personal.Service.ResendVerification)},
+		{Endpoint{personal.OpExport, "export", post}, call(personal.Service.Export, newExportData)},
+		{Endpoint{personal.OpDelete, "delete", post}, call(personal.Service.Delete, newDeletedData)},
+		{Endpoint{personal.OpUndoDelete, "delete_undo", post}, call(personal.Service.UndoDelete, noData)},
+		{Endpoint{personal.OpBeginTwoFactor, "two_factor", post}, call(personal.Service.BeginTwoFactor, newTwoFactorData)},
+		{Endpoint{personal.OpConfirmTwoFactor, "two_factor_confirm", post}, call(personal.Service.ConfirmTwoFactor, newConfirmedTwoFactorData)},
+		{Endpoint{personal.OpRenewRecoveryCodes, "two_factor_codes", post}, call(personal.Service.RenewRecoveryCodes, newRecoveryCodesData)},
+		{Endpoint{personal.OpRemoveOwnTwoFactor, "two_factor_remove", post}, call(personal.Service.RemoveOwnTwoFactor, newCredentialsData)},
+		{Endpoint{personal.OpBeginPasskey, "passkey_begin", post}, call(personal.Service.BeginPasskey, newPasskeyAttemptData)},
+		{Endpoint{personal.OpAuthorizePasskey, "passkey_auth", post}, call(personal.Service.AuthorizePasskey, newPasskeySignedInData)},
+		{Endpoint{personal.OpAddPasskey, "passkeys_add", post}, call(personal.Service.AddPasskey, newPasskeyAttemptData)},
+		{Endpoint{personal.OpConfirmPasskey, "passkeys_add_confirm", post}, call(personal.Service.ConfirmPasskey, newConfirmedPasskeyData)},
+		{Endpoint{personal.OpPasskeys, "passkeys", get}, call(personal.Service.Passkeys, newPasskeysData)},
+		{Endpoint{personal.OpRenamePasskey, "passkeys_rename", post}, do(personal.Service.RenamePasskey)},
+		{Endpoint{personal.OpRemovePasskey, "passkeys_remove", post}, do(personal.Service.RemovePasskey)},
 	}
 }
 
-// withData returns the operation that makes its request with read, calls a method of the service,
+// call returns the operation that calls a method of the service with a request of the parameters,
 // and responds with what show makes of the result.
-func withData[R, T, D any](read func(*input) R, call func(personal.Service, context.Context, R) (T, error), show func(T) D) operation {
+func call[R, T, D any](method func(personal.Service, context.Context, R) (T, error), show func(T) D) operation {
+	read := newReader[R]()
 	return func(ctx context.Context, s personal.Service, in *input) (any, error) {
 		r := read(in)
 		if in.malformed != nil {
 			return nil, in.malformed
 		}
-		result, err := call(s, ctx, r)
+		result, err := method(s, ctx, r)
 		return show(result), err
 	}
 }
 
-// withoutData is withData for a method without a result.
-func withoutData[R any](read func(*input) R, call func(personal.Service, context.Context, R) error) operation {
-	return func(ctx context.Context, s personal.Service, in *input) (any, error) {
-		r := read(in)
-		if in.malformed != nil {
-			return nil, in.malformed
-		}
-		return nil, call(s, ctx, r)
-	}
+// do is call for a method without a result.
+func do[R any](method func(personal.Service, context.Context, R) error) operation {
+	return call(func(s personal.Service, ctx context.Context, r R) (struct{}, error) {
+		return struct{}{}, method(s, ctx, r)
+	}, noData)
 }
 
-// hideID is for operations whose user's id only pages of the host need.
-func hideID[T any](T) any { return nil }
+// noData is for operations whose result, if there is one, only pages of the host need.
+func noData[T any](T) any { return nil }
 
 // route is one path with the operations of its methods.
 type route struct {
@@ -216,171 +208,6 @@ func (in *input) reject(name string, kind personal.InputKind) {
 		return
 	}
 	in.fieldErrors.Add(name, personal.FieldErrorInvalidType)
-}
-
-// invalid returns the field errors so far. It stands last in a request: Go calls the methods of an
-// expression from left to right.
-func (in *input) invalid() personal.FieldErrors { return in.fieldErrors }
-
-// The following functions make the requests of operations.
-
-func caller(in *input) personal.Credentials { return in.credentials }
-
-func authorize(in *input) personal.AuthorizeRequest {
-	return personal.AuthorizeRequest{Login: in.text("login"), Password: in.text("password"), Code: in.text("code"), FieldErrors: in.invalid()}
-}
-
-func register(in *input) personal.RegisterRequest {
-	return personal.RegisterRequest{
-		Login:           in.text("login"),
-		Password:        in.text("password"),
-		ConfirmPassword: in.text("confirm_password"),
-		Email:           in.text("email"),
-		Fields:          in.params.without("login", "password", "confirm_password", "email"),
-		FieldErrors:     in.invalid(),
-	}
-}
-
-func recoverPassword(in *input) personal.RecoverRequest {
-	return personal.RecoverRequest{Login: in.text("login"), Email: in.text("email"), FieldErrors: in.invalid()}
-}
-
-func confirmRecovery(in *input) personal.RecoverConfirmRequest {
-	return personal.RecoverConfirmRequest{
-		Token:           in.text("token"),
-		Password:        in.text("password"),
-		ConfirmPassword: in.text("confirm_password"),
-		FieldErrors:     in.invalid(),
-	}
-}
-
-func updateProfile(in *input) personal.UpdateProfileRequest {
-	return personal.UpdateProfileRequest{Credentials: in.credentials, Fields: in.params.without()}
-}
-
-func prove(in *input) personal.ProveRequest {
-	return personal.ProveRequest{
-		Credentials: in.credentials,
-		Password:    in.text("password"),
-		Code:        in.text("code"),
-		Attempt:     in.text("attempt"),
-		Credential:  in.object("credential"),
-		FieldErrors: in.invalid(),
-	}
-}
-
-func changePassword(in *input) personal.ChangePasswordRequest {
-	return personal.ChangePasswordRequest{
-		Credentials:       in.credentials,
-		OldPassword:       in.text("old_password"),
-		Password:          in.text("password"),
-		ConfirmPassword:   in.text("confirm_password"),
-		Code:              in.text("code"),
-		Proof:             in.text("proof"),
-		RemoveOtherWaysIn: in.boolean("remove_other_ways_in"),
-		FieldErrors:       in.invalid(),
-	}
-}
-
-func changeEmail(in *input) personal.ChangeEmailRequest {
-	return personal.ChangeEmailRequest{
-		Credentials: in.credentials,
-		Password:    in.text("password"),
-		Email:       in.text("email"),
-		Code:        in.text("code"),
-		Proof:       in.text("proof"),
-		FieldErrors: in.invalid(),
-	}
-}
-
-func confirmEmail(in *input) personal.ConfirmEmailRequest {
-	return personal.ConfirmEmailRequest{Token: in.text("token"), Login: in.text("login"), FieldErrors: in.invalid()}
-}
-
-func logout(in *input) personal.LogoutRequest {
-	return personal.LogoutRequest{Credentials: in.credentials, All: in.boolean("all"), FieldErrors: in.invalid()}
-}
-
-func revokeSession(in *input) personal.RevokeSessionRequest {
-	return personal.RevokeSessionRequest{Credentials: in.credentials, ID: in.text("id"), FieldErrors: in.invalid()}
-}
-
-func resendVerification(in *input) personal.ResendVerificationRequest {
-	return personal.ResendVerificationRequest{Login: in.text("login"), Email: in.text("email"), FieldErrors: in.invalid()}
-}
-
-func export(in *input) personal.ExportRequest {
-	return personal.ExportRequest{
-		Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof"), FieldErrors: in.invalid(),
-	}
-}
-
-func deleteAccount(in *input) personal.DeleteRequest {
-	return personal.DeleteRequest{
-		Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof"), FieldErrors: in.invalid(),
-	}
-}
-
-func undoDelete(in *input) personal.UndoDeleteRequest {
-	return personal.UndoDeleteRequest{Token: in.text("token"), FieldErrors: in.invalid()}
-}
-
-func beginTwoFactor(in *input) personal.BeginTwoFactorRequest {
-	return personal.BeginTwoFactorRequest{
-		Credentials: in.credentials, Password: in.text("password"), Proof: in.text("proof"), FieldErrors: in.invalid(),
-	}
-}
-
-func confirmTwoFactor(in *input) personal.ConfirmTwoFactorRequest {
-	return personal.ConfirmTwoFactorRequest{Credentials: in.credentials, Code: in.text("code"), FieldErrors: in.invalid()}
-}
-
-func renewRecoveryCodes(in *input) personal.RenewRecoveryCodesRequest {
-	return personal.RenewRecoveryCodesRequest{
-		Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof"), FieldErrors: in.invalid(),
-	}
-}
-
-func removeOwnTwoFactor(in *input) personal.RemoveOwnTwoFactorRequest {
-	return personal.RemoveOwnTwoFactorRequest{
-		Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof"), FieldErrors: in.invalid(),
-	}
-}
-
-func beginPasskey(in *input) personal.BeginPasskeyRequest {
-	return personal.BeginPasskeyRequest{
-		Credentials: in.credentials, Purpose: personal.PasskeyPurpose(in.text("purpose")), FieldErrors: in.invalid(),
-	}
-}
-
-func authorizePasskey(in *input) personal.AuthorizePasskeyRequest {
-	return personal.AuthorizePasskeyRequest{
-		Attempt: in.text("attempt"), Credential: in.object("credential"), Code: in.text("code"), FieldErrors: in.invalid(),
-	}
-}
-
-func addPasskey(in *input) personal.AddPasskeyRequest {
-	return personal.AddPasskeyRequest{
-		Credentials: in.credentials, Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof"), FieldErrors: in.invalid(),
-	}
-}
-
-func confirmPasskey(in *input) personal.ConfirmPasskeyRequest {
-	return personal.ConfirmPasskeyRequest{
-		Credentials: in.credentials, Attempt: in.text("attempt"), Credential: in.object("credential"), Name: in.text("name"),
-		FieldErrors: in.invalid(),
-	}
-}
-
-func renamePasskey(in *input) personal.RenamePasskeyRequest {
-	return personal.RenamePasskeyRequest{Credentials: in.credentials, ID: in.text("id"), Name: in.text("name"), FieldErrors: in.invalid()}
-}
-
-func removePasskey(in *input) personal.RemovePasskeyRequest {
-	return personal.RemovePasskeyRequest{
-		Credentials: in.credentials, ID: in.text("id"), Password: in.text("password"), Code: in.text("code"), Proof: in.text("proof"),
-		FieldErrors: in.invalid(),
-	}
 }
 
 // The operations without a request.

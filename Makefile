@@ -78,6 +78,7 @@ lint:
 generate:
 	proto/generate.sh
 	go run $(GOVERTER) gen ./shared/pluginrpc
+	go run ./internal/tools/fakes shared/personal/personaltest/fake_generated.go
 	go run ./internal/tools/openapi shared/personalhttp/openapi.yaml shared/personalhttp/openapi.json
 	go run ./host-sample serve --help | go run ./internal/tools/configdoc plugin/settings.toml docs/configuration.md
 

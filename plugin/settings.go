@@ -448,7 +448,7 @@ func (s settings) prune(now time.Time) store.PruneOptions {
 		PendingBefore:      now.Add(-accounts.PendingFactorLifetime),
 		AttemptsBefore:     now.Add(-passkey.AttemptLifetime),
 		AddressesBefore:    now.Add(-s.accounts().KnownAddressLifetime()),
-		CodesBefore:        now.Add(-accounts.RefusedCodeWindow),
+		CodesBefore:        now.Add(-personal.RefusedCodeWindow),
 		AuditBefore:        now.Add(-time.Duration(s.Audit.Retention)),
 		MaxAudit:           s.Audit.MaxEntries,
 		MaxAuditPerAccount: s.Audit.PerAccount,

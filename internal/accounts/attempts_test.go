@@ -117,7 +117,7 @@ func TestKnownAddresses_LongestUnusedIsReplaced(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.register(t, "ada")
-		for i := range accounts.MaxKnownAddresses + 1 {
+		for i := range personal.MaxKnownAddresses + 1 {
 			f.wantTry(t, fmt.Sprintf("203.0.113.%d", i), "ada", goodPassword, "")
 			f.clock.Advance(time.Minute)
 		}

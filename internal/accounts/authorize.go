@@ -12,10 +12,6 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// MaxSessions is how many sessions an account may have. Above the limit, a new
-// session replaces the one unused for longest (HTTP contract, section 3).
-const MaxSessions = 100
-
 // SignInStore finds accounts by login and opens sessions.
 type SignInStore interface {
 	// FindAccount returns what a sign-in and a recovery need of the account that the query
@@ -228,7 +224,7 @@ func (s *Service) signIn(ctx context.Context, found Account, by signInBy) (perso
 		Session:           session,
 		CredentialVersion: found.CredentialVersion,
 		Rehash:            by.rehash,
-		MaxSessions:       MaxSessions,
+		MaxSessions:       personal.MaxSessions,
 		Lifetimes:         s.settings.Lifetimes(session.Created),
 		Known:             s.knownAt(ctx),
 		OnNewAddress: func() []NewJob {

@@ -15,7 +15,7 @@ type KnownAddressStore interface {
 	KnownAddress(ctx context.Context, q AccountQuery, address string, since time.Time) (KnownAddress, error)
 	// AddKnownAddress stores, at most once a day, that the account's user is at the address.
 	// It is fully known if full is set; else that stays as it is. Of more addresses than
-	// MaxKnownAddresses, the ones unused for longest are removed. A missing account is no error.
+	// personal.MaxKnownAddresses, the ones unused for longest are removed. A missing account is no error.
 	AddKnownAddress(ctx context.Context, accountID int64, at KnownAt, full bool) error
 }
 
@@ -34,11 +34,6 @@ type KnownAddress struct {
 
 // Known reports whether the address is known.
 func (k KnownAddress) Known() bool { return !k.Since.IsZero() }
-
-// MaxKnownAddresses is how many known addresses an account has. Guesses from
-// elsewhere never lock a user out at a known address. Above the limit, the address
-// unused for longest is forgotten.
-const MaxKnownAddresses = 20
 
 // KnownAddressLifetime is how long an address is known after the last sign-in from
 // it: 90 days, and always longer than a session, so that the address is still known

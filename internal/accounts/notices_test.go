@@ -242,7 +242,7 @@ func TestNotices_NewAddress(t *testing.T) {
 // twenty are sign-ins, an hour apart, from as many addresses as are known at most.
 func twenty(first string) (all []signIn) {
 	address := netip.MustParseAddr(first)
-	for range accounts.MaxKnownAddresses {
+	for range personal.MaxKnownAddresses {
 		all = append(all, signIn{150 * time.Minute, address.String(), true}) // ten a day
 		address = address.Next()
 	}

@@ -234,7 +234,7 @@ func periodicWork(t *testing.T) map[string]work {
 			now := db.Now()
 			return db.Prune(ctx, store.PruneOptions{
 				Lifetimes: settings.Lifetimes(now), MailsBefore: now.Add(-accounts.MailWindow), PendingBefore: now.Add(-accounts.PendingFactorLifetime),
-				AddressesBefore: now.Add(-settings.KnownAddressLifetime()), CodesBefore: now.Add(-accounts.RefusedCodeWindow),
+				AddressesBefore: now.Add(-settings.KnownAddressLifetime()), CodesBefore: now.Add(-personal.RefusedCodeWindow),
 				AuditBefore: now.Add(-90 * 24 * time.Hour), MaxAudit: 1_000_000, MaxAuditPerAccount: 200,
 			})
 		},

@@ -329,7 +329,7 @@ func TestSignIn_SessionAboveTheLimitReplacesTheLongestUnused(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada")
-		for range accounts.MaxSessions {
+		for range personal.MaxSessions {
 			f.clock.Advance(time.Second)
 			if _, err := f.signIn("ada", goodPassword); err != nil {
 				t.Fatal(err)

@@ -75,13 +75,9 @@ type CodeRules struct {
 	NoticeEvery   time.Duration
 }
 
-// RefusedCodeWindow is how long a refused code counts.
-const RefusedCodeWindow = 30 * 24 * time.Hour
-
-// codeRules hold for codes that are refused away from fully known addresses (HTTP contract,
-// section 5). Of someone who knows the password a hundred codes are judged. At any time
-// three of a million codes are right.
-var codeRules = CodeRules{Window: RefusedCodeWindow, Notice: 3, Block: 100, NoticeEvery: 24 * time.Hour}
+var codeRules = CodeRules{
+	Window: personal.RefusedCodeWindow, Notice: personal.CodesToNotice, NoticeEvery: personal.CodeNoticeEvery, Block: personal.CodesToBlock,
+}
 
 // codeOwner is the account whose code is checked.
 type codeOwner struct {
@@ -296,7 +292,6 @@ func matchStep(secret []byte, code string, now time.Time, last int64) (step int6
 var unpadded = base32.StdEncoding.WithPadding(base32.NoPadding)
 
 const (
-	recoveryCodes      = 10 // of an account
 	recoveryCodeBytes  = 15
 	recoveryCodeLength = recoveryCodeBytes * 8 / 5 // without hyphens
 	recoveryCodeGroup  = 4                         // characters between two hyphens
@@ -326,7 +321,7 @@ func parseCode(entered string) (code string, recovery [32]byte) {
 
 // newRecoveryCodes returns codes as users see them, and the digests to store.
 func newRecoveryCodes() (codes []string, digests [][32]byte) {
-	for range recoveryCodes {
+	for range personal.RecoveryCodes {
 		var secret [recoveryCodeBytes]byte
 		_, _ = rand.Read(secret[:]) // it never fails
 		text := unpadded.EncodeToString(secret[:])

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // Charge implements accounts.AttemptStore. It checks the limits without a lock
@@ -241,7 +242,7 @@ func (s *Store) addKnownAddress(tx bun.Tx, a accountRow, known accounts.KnownAt,
 			a.ID, known.Address, at(now), version, a.EmailKey, at(known.After), full, s.latest()),
 		tx.NewRaw(`DELETE FROM personal_places WHERE account_id = ? AND place NOT IN (
 			SELECT place FROM personal_places WHERE account_id = ? ORDER BY CASE WHEN seen > ? THEN 0 ELSE seen END DESC, place LIMIT ?)`,
-			a.ID, a.ID, s.latest(), accounts.MaxKnownAddresses),
+			a.ID, a.ID, s.latest(), personal.MaxKnownAddresses),
 	}
 }
 

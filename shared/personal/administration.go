@@ -181,14 +181,6 @@ const (
 	UserTwoFactor   UserState = "two_factor"  // a second factor is on
 )
 
-// The limits of a search.
-const (
-	DefaultUserLimit = 50  // users on a page, if the request sets no limit
-	MaxUserLimit     = 100 // users on a page
-	MaxSearchLength  = 254 // characters of a search, as many as an e-mail may have
-	MaxUsers         = 200 // ids of [Administration.Users]
-)
-
 // FindUsersRequest has the parameters of [Administration.FindUsers]. A user is listed if
 // they match everything that is set. In FIELDS the parameters are called search, state,
 // since, until, field, value, fields, after and limit.
@@ -275,12 +267,6 @@ type SetEmailRequest struct {
 	Email  string // valid as at registration; empty: none
 }
 
-// The page sizes of the audit log.
-const (
-	DefaultAuditLimit = 50  // entries on a page, if the request sets no limit
-	MaxAuditLimit     = 100 // entries on a page
-)
-
 // AuditEntriesRequest has the parameters of [Administration.AuditEntries]. An entry
 // is listed if it matches every filter that is set. In FIELDS the parameters are
 // called type, user_id, text, after and limit. Type and Text have at most
@@ -316,10 +302,6 @@ type CreateUserRequest struct {
 	Invite bool             // sends a mail; Email is required
 	Locale string           // BCP 47; the language of the user's mails; empty: that of the call
 }
-
-// MaxExplainAddresses is how many addresses [ExplainRequest] and [LiftLimitsRequest] may
-// have.
-const MaxExplainAddresses = 10
 
 // ExplainRequest has the parameters of [Administration.Explain]. In FIELDS they are
 // called login and addresses.
@@ -397,9 +379,6 @@ type LiftLimitsRequest struct {
 	UserID    int64
 	Addresses []netip.Addr // of the user, besides those that the module knows
 }
-
-// MaxRehearsalExamples is how many examples a [FieldsRehearsal] has at most.
-const MaxRehearsalExamples = 5
 
 // FieldsRehearsal is what a schema would find in the users there are.
 type FieldsRehearsal struct {

@@ -17,9 +17,6 @@ const (
 	MethodRegistration = "registration"
 )
 
-// MaxMethod is how many characters [SignInRequest].Method may have.
-const MaxMethod = 32
-
 // SignInRequest has the parameters of [Administration.SignIn]. In FIELDS they are called
 // method, issuer and subject.
 type SignInRequest struct {
@@ -56,13 +53,6 @@ type Identity struct {
 	Issuer  string `json:"issuer"`  // the iss of the provider's ID tokens, a URL
 	Subject string `json:"subject"` // the sub of the ID token
 }
-
-const (
-	// MaxIdentityPart bounds each part of an [Identity], in bytes.
-	MaxIdentityPart = 255
-	// MaxIdentities is how many identities an account may have.
-	MaxIdentities = 20
-)
 
 // LinkedIdentity is an identity of an account.
 type LinkedIdentity struct {

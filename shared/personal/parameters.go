@@ -13,7 +13,3 @@ func ParameterNames() []string { return slices.Clone(parameterNames) }
 
 // IsParameter reports whether a name is one of [ParameterNames].
 func IsParameter(name string) bool { return slices.Contains(parameterNames, name) }
-
-// MaxUnknownName is the longest name of a parameter that no operation and no user field has, in
-// characters: a request with a longer one is refused as a whole (HTTP contract, section 1).
-const MaxUnknownName = 64

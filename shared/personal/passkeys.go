@@ -58,12 +58,6 @@ type ConfirmPasskeyRequest struct {
 	FieldErrors FieldErrors
 }
 
-// The limits of passkeys.
-const (
-	MaxPasskeys    = 20 // of an account
-	MaxPasskeyName = 64 // characters
-)
-
 // Passkey is a passkey of an account.
 type Passkey struct {
 	ID       string    `json:"id,omitempty"` // not the credential id

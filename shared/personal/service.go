@@ -407,9 +407,6 @@ type ExportRequest struct {
 	FieldErrors FieldErrors
 }
 
-// MaxExport bounds the JSON form of an [Export], in bytes.
-const MaxExport = 3 << 20
-
 // Export is what is kept about a user. It has no hashes, digests or secrets, and no
 // names and addresses of other people. The lists are newest first.
 type Export struct {

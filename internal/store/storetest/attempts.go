@@ -12,6 +12,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 var attemptCases = []testCase{
@@ -121,7 +122,7 @@ var attemptCases = []testCase{
 			}
 		}
 		addresses := []string{"1", "2", "3"}
-		for i := range accounts.MaxKnownAddresses - 3 {
+		for i := range personal.MaxKnownAddresses - 3 {
 			addresses = append(addresses, fmt.Sprint("other ", i))
 		}
 		for _, address := range append(addresses, "1", "4") {
@@ -156,7 +157,7 @@ var attemptCases = []testCase{
 		wantSeen("1", false, signIn("1")) // not written again
 		w.pass(time.Hour)
 		wantSeen("1", true, signIn("1"))
-		for i := range accounts.MaxKnownAddresses {
+		for i := range personal.MaxKnownAddresses {
 			w.pass(time.Hour)
 			signIn(fmt.Sprint(i + 2))
 		}

@@ -307,7 +307,7 @@ var timeCases = []testCase{
 		a, s := w.createAny()
 		const most = 3
 		w.during(10*year, func() {
-			for i := range accounts.MaxKnownAddresses {
+			for i := range personal.MaxKnownAddresses {
 				w.must(w.AddKnownAddress(t.Context(), a.ID, accounts.KnownAt{Address: fmt.Sprint(i), After: w.Now().Add(-time.Hour)}, true))
 			}
 			for range most {

@@ -30,8 +30,8 @@ const (
 
 // Bounds of what [Sessions] holds; at the bound, the oldest one makes room.
 const (
-	maxLinks    = 16
-	maxSessions = 64
+	maxLinks = 16
+	maxOpen  = 64
 )
 
 // Sessions holds the unused sign-in links and the sessions of administrators, in
@@ -76,7 +76,7 @@ func (s *Sessions) redeem(code string) (token string, ok bool) {
 	if link == nil || s.now().Sub(link.created) >= LinkLife {
 		return "", false
 	}
-	return s.add(s.sessions, maxSessions), true
+	return s.add(s.sessions, maxOpen), true
 }
 
 // valid reports whether a token belongs to a session that has not expired. Being used restarts

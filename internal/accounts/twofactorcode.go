@@ -321,7 +321,7 @@ func parseCode(entered string) (code string, recovery [32]byte) {
 
 // newRecoveryCodes returns codes as users see them, and the digests to store.
 func newRecoveryCodes() (codes []string, digests [][32]byte) {
-	for range personal.RecoveryCodes {
+	for range personal.MaxRecoveryCodes {
 		var secret [recoveryCodeBytes]byte
 		_, _ = rand.Read(secret[:]) // it never fails
 		text := unpadded.EncodeToString(secret[:])

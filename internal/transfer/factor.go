@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // Factor is the second factor of an account as the database has it.
@@ -39,10 +40,6 @@ func exportFactor(a StoredAccount) *exportedFactor {
 	return f
 }
 
-// maxRecoveryCodes is how many recovery codes an account has at most (HTTP contract,
-// two_factor_confirm).
-const maxRecoveryCodes = 10
-
 var errNoFactor = errors.New("two_factor: not what an export writes")
 
 // decodeExported decodes what only exports write, and reports whether it has nothing else.
@@ -66,7 +63,7 @@ func readFactor(value json.RawMessage) (*importedFactor, error) {
 	}
 	var in exportedFactor
 	if !decodeExported(value, &in) || in.AccountID < 1 || in.AccountID > maxID || in.Key == "" || len(in.Secret) == 0 ||
-		in.LastStep < 0 || in.LastStep > maxID || len(in.RecoveryCodes) > maxRecoveryCodes {
+		in.LastStep < 0 || in.LastStep > maxID || len(in.RecoveryCodes) > personal.MaxRecoveryCodes {
 		return nil, errNoFactor
 	}
 	var f importedFactor

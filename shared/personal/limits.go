@@ -8,7 +8,7 @@ const (
 	MaxPasskeys       = 20
 	MaxIdentities     = 20
 	MaxKnownAddresses = 20 // above it, the one unused for longest is forgotten
-	RecoveryCodes     = 10 // new ones of a second factor
+	MaxRecoveryCodes  = 10 // new ones of a second factor
 )
 
 // What refused codes of a second factor lead to, away from fully known addresses (HTTP contract,

@@ -50,13 +50,6 @@ func (s *Service) publish(ctx context.Context, _ int64, e personal.Event) error 
 	return nil
 }
 
-// FloodEvents are the events that anyone can cause as often as they like. Their
-// number in the audit log is limited, so that they push out no other event.
-var FloodEvents = []personal.EventType{
-	personal.EventSignInFailed, personal.EventThrottled, personal.EventSignedIn, personal.EventEmailTaken,
-	personal.EventProfileUpdated,
-}
-
 // Refused attempts are reported in part only, so that an attacker can neither fill
 // the database nor slow it down: the first few for one target from one address,
 // and at most 86,400 a day of each type.

@@ -147,17 +147,8 @@ func (s *Service) addEvents(ctx context.Context, e *personal.Export) error {
 // caused the entry, and else "". Failed attempts, and those that need no password, may be
 // by others.
 func OwnAddress(e personal.Event) string {
-	switch e.Type {
-	case personal.EventRegistered, personal.EventSignedIn, personal.EventPasswordChanged, personal.EventRecovered,
-		personal.EventProfileUpdated,
-		personal.EventExported, personal.EventDeletionRequested, personal.EventDeletionUndone,
-		personal.EventTwoFactorOn, personal.EventRecoveryCodes, personal.EventRecoveryCodeUsed, personal.EventPasskeyAdded:
+	if e.Actor == personal.ActorUser && e.Type.Kind().Proved {
 		return e.Address
-	case personal.EventEmailChanged, personal.EventEmailVerified, personal.EventTwoFactorOff, personal.EventPasskeyRemoved,
-		personal.EventIdentityLinked, personal.EventIdentityUnlinked:
-		if e.Actor == personal.ActorUser {
-			return e.Address
-		}
 	}
 	return ""
 }

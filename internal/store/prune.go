@@ -24,7 +24,7 @@ type PruneOptions struct {
 	AddressesBefore    time.Time          // known addresses without a sign-in since then
 	CodesBefore        time.Time          // refused codes until then, which count no more
 	AuditBefore        time.Time          // audit entries written, and events waiting for the host, until then
-	MaxAudit           int                // entries of accounts.FloodEvents with so many later entries, and events with so many behind them; 0: none
+	MaxAudit           int                // entries of [personal.EventKind].Flood types with so many later entries, and events with so many behind them; 0: none
 	MaxAuditPerAccount int                // audit entries with so many later ones of the same account and type; 0: none
 	Batch              int                // rows removed in one transaction; 0: 500
 }
@@ -217,7 +217,13 @@ func (s *Store) pruneFlood(o PruneOptions) pruneStep {
 			if err != nil || last <= position {
 				return pruned{position: position}, err
 			}
-			return s.removeWindow(ctx, tx, o.Batch, table, position, last, "type IN (?)", bun.List(accounts.FloodEvents))
+			var floods []personal.EventType
+			for _, k := range personal.EventKinds() {
+				if k.Flood {
+					floods = append(floods, k.Type)
+				}
+			}
+			return s.removeWindow(ctx, tx, o.Batch, table, position, last, "type IN (?)", bun.List(floods))
 		}}
 }
 

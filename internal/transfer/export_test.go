@@ -176,7 +176,7 @@ func TestExportPerson_HoldsEveryEventInOrderOfTime(t *testing.T) {
 		}
 		want := make([]map[string]string, n)
 		for i := range want {
-			want[i] = map[string]string{"type": "signed_in", "address": "192.0.2.1", "request_id": fmt.Sprint("r", i+1),
+			want[i] = map[string]string{"type": "signed_in", "actor": "user", "address": "192.0.2.1", "request_id": fmt.Sprint("r", i+1),
 				"time": time.Unix(int64(i+1), 0).UTC().Format(time.RFC3339)}
 		}
 		if diff := cmp.Diff(want, got.Events); diff != "" {
@@ -189,6 +189,7 @@ func TestExportPerson_HoldsEveryEventInOrderOfTime(t *testing.T) {
 func happened(account, second int64, requestID string) accounts.NewJob {
 	return accounts.NewJob{Kind: accounts.KindEvent, AccountID: account, Event: &personal.Event{
 		ID: requestID, Type: personal.EventSignedIn, Time: time.Unix(second, 0), UserID: account, Address: "192.0.2.1", RequestID: requestID,
+		Actor: personal.ActorUser,
 	}}
 }
 
@@ -308,8 +309,8 @@ func TestExportAudit_WritesEntriesSinceATime(t *testing.T) {
 		if err := transfer.ExportAudit(t.Context(), s, time.Unix(2, 0), &out); err != nil {
 			t.Fatal(err)
 		}
-		const want = `{"time":"1970-01-01T00:00:03Z","type":"signed_in","user_id":7,"address":"192.0.2.1","request_id":"r3"}
-{"time":"1970-01-01T00:00:04Z","type":"profile_updated","user_id":7,"address":"192.0.2.1","request_id":"r4","fields":["city","name"]}
+		const want = `{"time":"1970-01-01T00:00:03Z","type":"signed_in","user_id":7,"address":"192.0.2.1","request_id":"r3","actor":"user"}
+{"time":"1970-01-01T00:00:04Z","type":"profile_updated","user_id":7,"address":"192.0.2.1","request_id":"r4","actor":"user","fields":["city","name"]}
 {"time":"1970-01-12T13:46:40Z","type":"sign_in_failed","address":"192.0.2.9","actor":"user","actor_name":"Olga"}
 `
 		if diff := cmp.Diff(want, out.String()); diff != "" {

@@ -1,6 +1,9 @@
 package personal
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // EventType says what happened.
 type EventType string
@@ -48,6 +51,75 @@ const (
 	EventLimitsLifted  EventType = "limits_lifted"
 	EventFieldsFilled  EventType = "fields_filled" // defaults of user fields are being filled in (UserID is 0)
 )
+
+// EventKind describes a type of events.
+type EventKind struct {
+	Type   EventType
+	Tone   Tone
+	Proved bool // by ActorUser only the account's user can have caused it: failed attempts, and those that need no password, may be by others
+	Flood  bool // anyone can cause it as often as they like: its number in the audit log is limited, so that it pushes out no other event
+}
+
+// Tone says how lists mark events; "" not at all.
+type Tone string
+
+// The tones.
+const (
+	ToneGood Tone = "good"
+	ToneWarn Tone = "warn"
+	ToneBad  Tone = "bad"
+)
+
+// EventKinds returns all types, in the order of lists.
+func EventKinds() []EventKind { return slices.Clone(eventKinds) }
+
+var eventKinds = []EventKind{
+	{Type: EventSignedIn, Tone: ToneGood, Proved: true, Flood: true},
+	{Type: EventSignInFailed, Tone: ToneWarn, Flood: true},
+	{Type: EventThrottled, Tone: ToneWarn, Flood: true},
+	{Type: EventRegistered, Tone: ToneGood, Proved: true},
+	{Type: EventRecoveryRequested},
+	{Type: EventRecovered, Proved: true},
+	{Type: EventPasswordChanged, Proved: true},
+	{Type: EventProfileUpdated, Proved: true, Flood: true},
+	{Type: EventEmailChanged, Proved: true},
+	{Type: EventEmailVerified, Tone: ToneGood, Proved: true},
+	{Type: EventEmailTaken, Tone: ToneWarn, Flood: true},
+	{Type: EventMailRefused, Tone: ToneWarn},
+	{Type: EventSessionTheft, Tone: ToneBad},
+	{Type: EventExported, Proved: true},
+	{Type: EventDeletionRequested, Tone: ToneWarn, Proved: true},
+	{Type: EventDeletionUndone, Proved: true},
+	{Type: EventTwoFactorOn, Tone: ToneGood, Proved: true},
+	{Type: EventTwoFactorOff, Tone: ToneWarn, Proved: true},
+	{Type: EventRecoveryCodes, Proved: true},
+	{Type: EventRecoveryCodeUsed, Tone: ToneWarn, Proved: true},
+	{Type: EventPasskeyAdded, Tone: ToneGood, Proved: true},
+	{Type: EventPasskeyRemoved, Tone: ToneWarn, Proved: true},
+	{Type: EventPasskeyCloned, Tone: ToneBad},
+	{Type: EventIdentityLinked, Tone: ToneGood, Proved: true},
+	{Type: EventIdentityUnlinked, Tone: ToneWarn, Proved: true},
+	{Type: EventUserUpdated},
+	{Type: EventUserDisabled, Tone: ToneWarn},
+	{Type: EventUserEnabled},
+	{Type: EventUserDeleted, Tone: ToneWarn},
+	{Type: EventUserCreated, Tone: ToneGood},
+	{Type: EventUserInvited},
+	{Type: EventUserSignedOut, Tone: ToneWarn},
+	{Type: EventAccessReset, Tone: ToneWarn},
+	{Type: EventLimitsLifted},
+	{Type: EventFieldsFilled},
+}
+
+// Kind describes the type; of an unknown one it is zero.
+func (t EventType) Kind() EventKind {
+	for _, k := range eventKinds {
+		if k.Type == t {
+			return k
+		}
+	}
+	return EventKind{}
+}
 
 // Actor says who caused an event.
 type Actor string

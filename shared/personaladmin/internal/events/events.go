@@ -71,12 +71,12 @@ type day struct {
 // row is an event in the list.
 type row struct {
 	event
-	Login string // of the user; empty if they are gone, or unknown
-	What  string // in the administrator's language
-	User  string // URL of the page of the user; may be empty
-	By    string // who caused it; may be empty
-	Why   string // of a plugin event; may be empty
-	Tone  string // severity: the class of its badge; may be empty
+	Login string        // of the user; empty if they are gone, or unknown
+	What  string        // in the administrator's language
+	User  string        // URL of the page of the user; may be empty
+	By    string        // who caused it; may be empty
+	Why   string        // of a plugin event; may be empty
+	Tone  personal.Tone // severity: the class of its badge; may be empty
 
 	English bool // Why is in English, whatever the administrator's language
 }
@@ -149,7 +149,7 @@ func (p *Pages) readSearch(r *http.Request) search {
 		refused["until"] = p.site.Text(r, "events_no_period")
 	}
 	s.form.Controls = []ui.Control{
-		p.typeControl(r, s.Type, eventTypes),
+		p.typeControl(r, s.Type, eventKinds()),
 		{Name: "user", Label: p.site.Text(r, "events_user"), Hint: p.site.Text(r, "events_user_hint"), Value: typed["user"], Autocomplete: "off"},
 		{Name: "text", Label: p.site.Text(r, "events_text"), Hint: p.site.Text(r, "events_text_hint"), Type: "search", Value: s.Text, Autocomplete: "off"},
 		p.timeControl(r, "since", s.Since, typed["since"]), p.timeControl(r, "until", s.Until, typed["until"]),
@@ -160,11 +160,11 @@ func (p *Pages) readSearch(r *http.Request) search {
 	return s
 }
 
-func (p *Pages) typeControl(r *http.Request, chosen string, types []eventType) ui.Control {
+func (p *Pages) typeControl(r *http.Request, chosen string, kinds []personal.EventKind) ui.Control {
 	c := ui.Control{Kind: ui.KindSelect, Name: "type", Label: p.site.Text(r, "events_type"), Value: chosen}
 	c.Options = []ui.Choice{{Label: p.site.Text(r, "events_any")}}
-	for _, t := range types {
-		c.Options = append(c.Options, ui.Choice{Value: t.name, Label: p.site.Text(r, "event_"+t.name)})
+	for _, k := range kinds {
+		c.Options = append(c.Options, ui.Choice{Value: string(k.Type), Label: p.site.Text(r, "event_"+string(k.Type))})
 	}
 	return c
 }
@@ -248,56 +248,27 @@ func (p *Pages) searched(s search) string {
 	return strings.Join(parts, "; ")
 }
 
-// eventType is a type of events that has a text, and the class of its badge.
-type eventType struct{ name, tone string }
-
-// eventTypes are the types of account events, followed by those of plugin events.
-var eventTypes = []eventType{
-	{string(personal.EventSignedIn), "good"},
-	{string(personal.EventSignInFailed), "warn"},
-	{string(personal.EventThrottled), "warn"},
-	{string(personal.EventRegistered), "good"},
-	{string(personal.EventRecoveryRequested), ""},
-	{string(personal.EventRecovered), ""},
-	{string(personal.EventPasswordChanged), ""},
-	{string(personal.EventProfileUpdated), ""},
-	{string(personal.EventEmailChanged), ""},
-	{string(personal.EventEmailVerified), "good"},
-	{string(personal.EventEmailTaken), "warn"},
-	{string(personal.EventMailRefused), "warn"},
-	{string(personal.EventSessionTheft), "bad"},
-	{string(personal.EventExported), ""},
-	{string(personal.EventDeletionRequested), "warn"},
-	{string(personal.EventDeletionUndone), ""},
-	{string(personal.EventTwoFactorOn), "good"},
-	{string(personal.EventTwoFactorOff), "warn"},
-	{string(personal.EventRecoveryCodes), ""},
-	{string(personal.EventRecoveryCodeUsed), "warn"},
-	{string(personal.EventPasskeyAdded), "good"},
-	{string(personal.EventPasskeyRemoved), "warn"},
-	{string(personal.EventPasskeyCloned), "bad"},
-	{string(personal.EventIdentityLinked), "good"},
-	{string(personal.EventIdentityUnlinked), "warn"},
-	{string(personal.EventUserUpdated), ""},
-	{string(personal.EventUserDisabled), "warn"},
-	{string(personal.EventUserEnabled), ""},
-	{string(personal.EventUserDeleted), "warn"},
-	{string(personal.EventUserCreated), "good"},
-	{string(personal.EventUserInvited), ""},
-	{string(personal.EventUserSignedOut), "warn"},
-	{string(personal.EventAccessReset), "warn"},
-	{string(personal.EventLimitsLifted), ""},
-	{string(personal.EventFieldsFilled), ""},
-	{pluginPrefix + string(pluginmanager.EventSwapBegun), ""},
-	{pluginPrefix + string(pluginmanager.EventSwitched), ""},
-	{pluginPrefix + string(pluginmanager.EventRehearsed), ""},
-	{pluginPrefix + string(pluginmanager.EventSwapRefused), "warn"},
-	{pluginPrefix + string(pluginmanager.EventRolledBack), "warn"},
-	{pluginPrefix + string(pluginmanager.EventSwapSettled), "good"},
-	{pluginPrefix + string(pluginmanager.EventProcessLost), "bad"},
-	{pluginPrefix + string(pluginmanager.EventRestarted), "good"},
-	{pluginPrefix + string(pluginmanager.EventFellBack), "warn"},
-	{pluginPrefix + string(pluginmanager.EventGaveUp), "bad"},
+// eventKinds returns the types of account events, followed by those of plugin events.
+func eventKinds() []personal.EventKind {
+	kinds := personal.EventKinds()
+	for _, k := range []struct {
+		event pluginmanager.EventType
+		tone  personal.Tone
+	}{
+		{pluginmanager.EventSwapBegun, ""},
+		{pluginmanager.EventSwitched, ""},
+		{pluginmanager.EventRehearsed, ""},
+		{pluginmanager.EventSwapRefused, personal.ToneWarn},
+		{pluginmanager.EventRolledBack, personal.ToneWarn},
+		{pluginmanager.EventSwapSettled, personal.ToneGood},
+		{pluginmanager.EventProcessLost, personal.ToneBad},
+		{pluginmanager.EventRestarted, personal.ToneGood},
+		{pluginmanager.EventFellBack, personal.ToneWarn},
+		{pluginmanager.EventGaveUp, personal.ToneBad},
+	} {
+		kinds = append(kinds, personal.EventKind{Type: personal.EventType(pluginPrefix + string(k.event)), Tone: k.tone})
+	}
+	return kinds
 }
 
 // outcomes are those of rehearsals, which the reasons of their events are.
@@ -361,9 +332,9 @@ func (p *Pages) row(r *http.Request, e event) row {
 	if e.UserID > 0 {
 		listed.User = p.site.LinkTo(frame.Users, frame.Path+"/users/"+strconv.FormatInt(e.UserID, 10))
 	}
-	for _, t := range eventTypes {
-		if t.name == string(e.Type) {
-			listed.What, listed.Tone = p.site.Text(r, "event_"+t.name), t.tone
+	for _, k := range eventKinds() {
+		if k.Type == e.Type {
+			listed.What, listed.Tone = p.site.Text(r, "event_"+string(k.Type)), k.Tone
 		}
 	}
 	if e.Plugin != nil {

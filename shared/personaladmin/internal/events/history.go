@@ -2,7 +2,6 @@ package events
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -71,9 +70,8 @@ func (p *Pages) readHistory(r *http.Request) (search, error) {
 	}
 	f := filter{UserID: id, Type: r.URL.Query().Get("type")}
 	query := map[string]string{"type": f.Type}
-	types := slices.DeleteFunc(slices.Clone(eventTypes), func(t eventType) bool { return strings.HasPrefix(t.name, pluginPrefix) })
 	return search{
-		filter: f, form: ui.Form{Controls: []ui.Control{p.typeControl(r, f.Type, types)}},
+		filter: f, form: ui.Form{Controls: []ui.Control{p.typeControl(r, f.Type, personal.EventKinds())}},
 		path: strings.Replace(historyPath, "{id}", strconv.FormatInt(id, 10), 1), query: query, live: query,
 	}, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/secretkeys"
+	"github.com/cms-personal/personal/shared/personalhost/secretkeys"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 

@@ -19,8 +19,8 @@ import (
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personaladmin/texts"
+	"github.com/cms-personal/personal/shared/personalhost/secretkeys"
 	"github.com/cms-personal/personal/shared/pluginrpc"
-	"github.com/cms-personal/personal/shared/secretkeys"
 )
 
 // newKeyFile returns a file with a new secret key, and its keys.

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/secretkeys"
+	"github.com/cms-personal/personal/shared/personalhost/secretkeys"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/softkey"
+	"github.com/cms-personal/personal/shared/personal/personaltest/softkey"
 )
 
 // takeOver is an account whose password a thief has. They have opened a session and added a passkey and

@@ -17,7 +17,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/passkey"
 	"github.com/cms-personal/personal/internal/testkit/race"
-	"github.com/cms-personal/personal/shared/softkey"
+	"github.com/cms-personal/personal/shared/personal/personaltest/softkey"
 )
 
 const origin = "https://www.site.example"

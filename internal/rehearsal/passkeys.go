@@ -3,7 +3,7 @@ package rehearsal
 import (
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/softkey"
+	"github.com/cms-personal/personal/shared/personal/personaltest/softkey"
 )
 
 // passkeys adds a passkey, signs in and proves with it, and removes it.

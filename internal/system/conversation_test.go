@@ -17,7 +17,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
-	"github.com/cms-personal/personal/shared/softkey"
+	"github.com/cms-personal/personal/shared/personal/personaltest/softkey"
 )
 
 // passkeys are settings that switch passkeys on; passkeyOrigin is where they are used.

@@ -21,7 +21,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
-	"github.com/cms-personal/personal/shared/secretkeys"
+	"github.com/cms-personal/personal/shared/personalhost/secretkeys"
 )
 
 // secrets are texts that must not be seen, by what they are.

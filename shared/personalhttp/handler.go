@@ -33,7 +33,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/personalhttp/clientip"
+	"github.com/cms-personal/personal/shared/personalhttp/internal/clientip"
 	"github.com/cms-personal/personal/shared/tracing"
 )
 

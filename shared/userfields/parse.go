@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cms-personal/personal/shared/jsontext"
+	"github.com/cms-personal/personal/shared/internal/jsontext"
 	"github.com/cms-personal/personal/shared/personal"
 )
 

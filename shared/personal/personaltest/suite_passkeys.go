@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/softkey"
+	"github.com/cms-personal/personal/shared/personal/personaltest/softkey"
 )
 
 // The passkeys of the Service under test.

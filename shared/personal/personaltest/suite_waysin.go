@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/softkey"
+	"github.com/cms-personal/personal/shared/personal/personaltest/softkey"
 )
 
 // manyWays is a user with a passkey, an identity, and a session that each of them began.

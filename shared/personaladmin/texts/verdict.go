@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cms-personal/personal/shared/jsontext"
+	"github.com/cms-personal/personal/shared/internal/jsontext"
 	"github.com/cms-personal/personal/shared/personal"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cms-personal/personal/shared/personalhttp/clientip"
+	"github.com/cms-personal/personal/shared/personalhttp/internal/clientip"
 )
 
 var trusted = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cms-personal/personal/shared/jsontext"
+	"github.com/cms-personal/personal/shared/internal/jsontext"
 )
 
 func TestCheck_SaysWhereAndWhatWasExpected(t *testing.T) {

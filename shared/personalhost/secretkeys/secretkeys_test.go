@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cms-personal/personal/shared/secretkeys"
+	"github.com/cms-personal/personal/shared/personalhost/secretkeys"
 )
 
 var keyA, keyB = bytes.Repeat([]byte{0xa5}, 32), bytes.Repeat([]byte{0x5b}, 32)

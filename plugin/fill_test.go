@@ -72,7 +72,7 @@ func TestFill_ContinuesAfterKill(t *testing.T) {
 		if fill.Checked != users || fill.Total != users || fill.Filled != users/2-1 || fill.Started.After(fill.Ended) {
 			t.Errorf("got %+v, want %d checked and %d filled, each once", fill, users, users/2-1)
 		}
-		r, err := client.RehearseFields(t.Context(), []personal.Field{
+		r, err := client.PreviewFields(t.Context(), []personal.Field{
 			{Name: "city", Type: personal.TypeEnum, Required: true, Options: []personal.Option{{Value: "Omsk"}, {Value: "Riga"}}},
 		})
 		if err != nil || r.Accounts != users || r.Violations != 1 || r.Examples[0].Login != "User10000" {

@@ -33,13 +33,13 @@ func TestRehearsal_AnswersInTimeWithAMillionUsers(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		defer cancel()
 		began := time.Now()
-		got, err := client.RehearseFields(ctx, fields)
+		got, err := client.PreviewFields(ctx, fields)
 		if err != nil {
 			t.Fatalf("after %v: %v", time.Since(began), err)
 		}
 		t.Logf("%d of %d users in %v, complete: %t", got.Accounts, users, time.Since(began), got.Complete)
 		// Of the users up to any number, the tenth part violate the fields.
-		if got.Violations != got.Accounts/10 || got.Fillable != got.Violations || len(got.Examples) != personal.MaxRehearsalExamples ||
+		if got.Violations != got.Accounts/10 || got.Fillable != got.Violations || len(got.Examples) != personal.MaxPreviewExamples ||
 			got.Accounts == 0 || got.Complete != (got.Accounts == users) || got.Complete && got.Violations != violations {
 			t.Errorf("got %+v, want a tenth of the users, and complete if these are all", got)
 		}

@@ -11,8 +11,8 @@ import (
 
 // onlyRefused are the operations of which a rehearsal sees no success, with the reason.
 var onlyRefused = map[personal.OperationName]string{
-	personal.OpRehearseFields: "it reads all users, for up to 10 s",
-	personal.OpFillFields:     "its job is a row that all nodes share",
+	personal.OpPreviewFields: "it reads all users, for up to 10 s",
+	personal.OpFillFields:    "its job is a row that all nodes share",
 }
 
 func TestRehearse_CallsEveryOperation(t *testing.T) {

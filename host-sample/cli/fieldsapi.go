@@ -26,7 +26,7 @@ const fieldsTimeout = 15 * time.Second
 // fieldsAdministration is the part of [personal.Administration] that knows what a schema
 // does to the users there are.
 type fieldsAdministration interface {
-	RehearseFields(ctx context.Context, fields []personal.Field) (personal.FieldsRehearsal, error)
+	PreviewFields(ctx context.Context, fields []personal.Field) (personal.FieldsPreview, error)
 	FillFields(ctx context.Context, revision string) error
 	FieldsFill(ctx context.Context) (personal.FieldsFill, error)
 }
@@ -40,13 +40,13 @@ const (
 
 // rehearsal says what a schema would do to the users there are.
 type rehearsal struct {
-	personal.FieldsRehearsal
+	personal.FieldsPreview
 	AtLeast  bool                       `json:"at_least"` // not all users were checked
 	Examples []personal.FieldsViolation `json:"examples"` // never null
 	Warnings []string                   `json:"warnings,omitempty"`
 }
 
-func newRehearsal(found personal.FieldsRehearsal) *rehearsal {
+func newRehearsal(found personal.FieldsPreview) *rehearsal {
 	r := &rehearsal{found, !found.Complete, append([]personal.FieldsViolation{}, found.Examples...), nil}
 	for _, name := range slices.Sorted(maps.Keys(found.Kept)) {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%s becomes read-only and keeps the values of %d users, who may have typed them: "+
@@ -139,7 +139,7 @@ func (a *adminAPI) rehearse(ctx context.Context, source []byte) (*rehearsal, err
 	if err != nil {
 		return nil, err
 	}
-	found, err := a.users.RehearseFields(ctx, schema.Fields())
+	found, err := a.users.PreviewFields(ctx, schema.Fields())
 	if err != nil {
 		return nil, err
 	}

@@ -20,11 +20,11 @@ const requiredField = `[{"name":"country","type":"text","required":true,"default
 func debtors(t *testing.T) (s *testSite, filled *[]string) {
 	t.Helper()
 	s, filled = startSite(t, signedInService(), ""), &[]string{}
-	s.administration.RehearseFieldsFunc = func(ctx context.Context, fields []personal.Field) (personal.FieldsRehearsal, error) {
+	s.administration.PreviewFieldsFunc = func(ctx context.Context, fields []personal.Field) (personal.FieldsPreview, error) {
 		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) < 11*time.Second {
 			t.Error("rehearsing: want time for the 10 seconds that it may take")
 		}
-		found := personal.FieldsRehearsal{Accounts: 3, Complete: true}
+		found := personal.FieldsPreview{Accounts: 3, Complete: true}
 		if len(fields) == 1 && fields[0].Required {
 			found.Violations, found.Fillable = 2, 1
 			found.Examples = []personal.FieldsViolation{{UserID: 42, Login: "anna", Fields: personal.FieldErrors{"country": "required"}}}
@@ -86,8 +86,8 @@ func TestUserFields_Violations(t *testing.T) {
 
 func TestUserFields_UnfinishedCheckIsRefused(t *testing.T) {
 	s, _ := debtors(t)
-	s.administration.RehearseFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsRehearsal, error) {
-		return personal.FieldsRehearsal{Accounts: 3}, nil
+	s.administration.PreviewFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsPreview, error) {
+		return personal.FieldsPreview{Accounts: 3}, nil
 	}
 	before := s.fields.Get()
 	a := s.admin(t, http.MethodPut, fieldsPath+"?violations=refuse", requiredField)
@@ -98,7 +98,7 @@ func TestUserFields_UnfinishedCheckIsRefused(t *testing.T) {
 
 func TestUserFields_RefusesOldRevisionBeforeTheCheck(t *testing.T) {
 	s, filled := debtors(t)
-	s.administration.RehearseFieldsFunc = nil // responds not_found
+	s.administration.PreviewFieldsFunc = nil // responds not_found
 	for _, choice := range []string{"refuse", "default"} {
 		a := s.admin(t, http.MethodPut, fieldsPath+"?violations="+choice, requiredField, "If-Match", `"another"`)
 		if a.StatusCode != http.StatusPreconditionFailed || len(*filled) > 0 {
@@ -113,8 +113,8 @@ func TestUserFields_FailureOfThePluginSavesNothing(t *testing.T) {
 	} {
 		s := startSite(t, signedInService(), "")
 		err := personal.NewError(code, nil)
-		s.administration.RehearseFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsRehearsal, error) {
-			return personal.FieldsRehearsal{}, err
+		s.administration.PreviewFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsPreview, error) {
+			return personal.FieldsPreview{}, err
 		}
 		s.administration.FieldsFillFunc = func(context.Context) (personal.FieldsFill, error) { return personal.FieldsFill{}, err }
 		before := s.fields.Get()
@@ -154,7 +154,7 @@ func TestUserFields_FillingThatDoesNotStartIsReported(t *testing.T) {
 	}
 }
 
-func TestUserFieldsRehearsal_SavesNothing(t *testing.T) {
+func TestUserFieldsPreview_SavesNothing(t *testing.T) {
 	s, _ := debtors(t)
 	before := s.fields.Get()
 	if a := s.admin(t, http.MethodPost, fieldsPath+"/rehearsal", requiredField); a.StatusCode != http.StatusOK || a.body != "{"+debt {
@@ -173,10 +173,10 @@ func TestUserFieldsRehearsal_SavesNothing(t *testing.T) {
 	}
 }
 
-func TestUserFieldsRehearsal_WarnsOfValuesThatUsersTyped(t *testing.T) {
+func TestUserFieldsPreview_WarnsOfValuesThatUsersTyped(t *testing.T) {
 	s, _ := debtors(t)
-	s.administration.RehearseFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsRehearsal, error) {
-		return personal.FieldsRehearsal{Accounts: 3, Complete: true, Kept: map[string]int64{"role": 2}}, nil
+	s.administration.PreviewFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsPreview, error) {
+		return personal.FieldsPreview{Accounts: 3, Complete: true, Kept: map[string]int64{"role": 2}}, nil
 	}
 	a := s.admin(t, http.MethodPost, fieldsPath+"/rehearsal", `[{"name":"role","type":"text","read_only":true}]`)
 	if want := `"warnings":["role becomes read-only and keeps the values of 2 users, who may have typed them`; !strings.Contains(a.body, want) {

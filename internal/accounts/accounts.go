@@ -215,7 +215,7 @@ type Service struct {
 	loginKey   atomic.Pointer[[]byte] // see ReadKeys; nil: logKey counts typed logins
 	requestKey digestKey              // see sealRequest
 
-	rehearsalTime time.Duration // of RehearseFields; a test shortens it
+	rehearsalTime time.Duration // of PreviewFields; a test shortens it
 
 	resealing   sync.Mutex      // held by ResealSecrets
 	missingKeys map[string]bool // those in the log; guarded by resealing

@@ -46,8 +46,8 @@ const (
 	rehearsalPage = 2000 // accounts that are read at once
 )
 
-// RehearseFields implements [personal.Administration].
-func (s *Service) RehearseFields(ctx context.Context, fields []personal.Field) (r personal.FieldsRehearsal, err error) {
+// PreviewFields implements [personal.Administration].
+func (s *Service) PreviewFields(ctx context.Context, fields []personal.Field) (r personal.FieldsPreview, err error) {
 	schema, err := userfields.Compile(fields)
 	if err != nil {
 		return r, personal.FieldErrors{"fields": personal.FieldErrorInvalidFormat}.Err()
@@ -79,11 +79,11 @@ func (s *Service) RehearseFields(ctx context.Context, fields []personal.Field) (
 		}
 		switch {
 		case ctx.Err() != nil:
-			return personal.FieldsRehearsal{}, fail(doing, ctx.Err())
+			return personal.FieldsPreview{}, fail(doing, ctx.Err())
 		case limited.Err() != nil: // the time is up
 			return r, nil
 		case err != nil:
-			return personal.FieldsRehearsal{}, fail(doing, err)
+			return personal.FieldsPreview{}, fail(doing, err)
 		}
 		r.Complete = len(page) < rehearsalPage
 	}
@@ -92,7 +92,7 @@ func (s *Service) RehearseFields(ctx context.Context, fields []personal.Field) (
 
 // rehearse adds an account to the figures. It returns false if its user fields cannot be
 // read: this counts as a violation without an example.
-func rehearse(r *personal.FieldsRehearsal, schema *userfields.Schema, kept []string, a AccountFields) bool {
+func rehearse(r *personal.FieldsPreview, schema *userfields.Schema, kept []string, a AccountFields) bool {
 	r.Accounts++
 	values, err := userfields.DecodeValues(a.Fields)
 	if err != nil {
@@ -115,7 +115,7 @@ func rehearse(r *personal.FieldsRehearsal, schema *userfields.Schema, kept []str
 	if filled, changed := schema.Fill(values); changed && len(schema.Missing(filled)) == 0 {
 		r.Fillable++
 	}
-	if len(r.Examples) < personal.MaxRehearsalExamples {
+	if len(r.Examples) < personal.MaxPreviewExamples {
 		r.Examples = append(r.Examples, personal.FieldsViolation{UserID: a.ID, Login: a.Login, Fields: violations})
 	}
 	return true

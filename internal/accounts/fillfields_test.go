@@ -60,7 +60,7 @@ func TestProfile_NamesMissingFields(t *testing.T) {
 	}
 }
 
-func TestRehearseFields_CountsViolations(t *testing.T) {
+func TestPreviewFields_CountsViolations(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		var ids []int64
@@ -72,7 +72,7 @@ func TestRehearseFields_CountsViolations(t *testing.T) {
 			ids = append(ids, id)
 		}
 		unset := personal.FieldErrors{"city": personal.FieldErrorRequired}
-		want := personal.FieldsRehearsal{
+		want := personal.FieldsPreview{
 			Accounts: 7, Violations: 6, Fillable: 4, Complete: true,
 			Examples: []personal.FieldsViolation{
 				{UserID: ids[1], Login: "user1", Fields: unset},
@@ -82,21 +82,21 @@ func TestRehearseFields_CountsViolations(t *testing.T) {
 				{UserID: ids[5], Login: "user5", Fields: unset},
 			},
 		}
-		got, err := f.service.RehearseFields(t.Context(), cityAndAge)
+		got, err := f.service.PreviewFields(t.Context(), cityAndAge)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("got error %v (-want +got):\n%s", err, diff)
 		}
-		got, err = f.service.RehearseFields(t.Context(), nil)
-		if want := (personal.FieldsRehearsal{Accounts: 7, Complete: true}); err != nil || !cmp.Equal(got, want) {
+		got, err = f.service.PreviewFields(t.Context(), nil)
+		if want := (personal.FieldsPreview{Accounts: 7, Complete: true}); err != nil || !cmp.Equal(got, want) {
 			t.Errorf("no fields: got %+v, %v; want %+v", got, err, want)
 		}
-		_, err = f.service.RehearseFields(t.Context(), []personal.Field{{Name: "Bad name", Type: personal.TypeText}})
+		_, err = f.service.PreviewFields(t.Context(), []personal.Field{{Name: "Bad name", Type: personal.TypeText}})
 		checkFieldError(t, err, "fields", personal.FieldErrorInvalidFormat)
 	})
 }
 
 // A field that becomes read-only keeps what is stored, whatever it was before.
-func TestRehearseFields_CountsValuesThatReadOnlyFieldsKeep(t *testing.T) {
+func TestPreviewFields_CountsValuesThatReadOnlyFieldsKeep(t *testing.T) {
 	f := newFixture(t, testdb.SQLite(t))
 	for i, values := range []userfields.Values{{"role": "editor", "level": int64(3)}, {"role": ""}, {"role": nil}, {}} {
 		f.storeFields(t, f.register(t, fmt.Sprintf("user%d", i)).Credentials.UserID, values)
@@ -116,7 +116,7 @@ func TestRehearseFields_CountsValuesThatReadOnlyFieldsKeep(t *testing.T) {
 		{readOnly, []personal.Field{role, level}, nil},
 	} {
 		f.setFields(fmt.Sprint("schema ", i), tt.before)
-		got, err := f.service.RehearseFields(t.Context(), tt.after)
+		got, err := f.service.PreviewFields(t.Context(), tt.after)
 		if diff := cmp.Diff(tt.want, got.Kept); err != nil || diff != "" {
 			t.Errorf("%+v after %+v: got %v (-want +got):\n%s", tt.after, tt.before, err, diff)
 		}
@@ -146,29 +146,29 @@ func (hangingStore) AccountFields(ctx context.Context, after int64, n int) ([]ac
 	return page, nil
 }
 
-func TestRehearseFields_DamagedAccountsCountAsViolations(t *testing.T) {
+func TestPreviewFields_DamagedAccountsCountAsViolations(t *testing.T) {
 	f := newFixture(t, testdb.SQLite(t))
 	for _, login := range []string{"ada", "bob"} {
 		f.register(t, login)
 	}
 	f.exec(t, "UPDATE personal_accounts SET fields = '[' WHERE login = 'ada'")
-	got, err := f.service.RehearseFields(t.Context(), nil)
+	got, err := f.service.PreviewFields(t.Context(), nil)
 	if err != nil || got.Accounts != 2 || got.Violations != 1 || !got.Complete {
 		t.Errorf("got %+v, error %v, want one violation of two accounts", got, err)
 	}
 }
 
-func TestRehearseFields_ReturnsInTimeWhenTheDatabaseHangs(t *testing.T) {
+func TestPreviewFields_ReturnsInTimeWhenTheDatabaseHangs(t *testing.T) {
 	f := newFixture(t, testdb.SQLite(t))
 	service := f.serve(hangingStore{f.store}, nil)
 	accounts.LimitRehearsal(service, 300*time.Millisecond)
-	r, err := service.RehearseFields(t.Context(), cityAndAge)
+	r, err := service.PreviewFields(t.Context(), cityAndAge)
 	if err != nil || r.Complete || r.Accounts == 0 || r.Violations != r.Accounts {
 		t.Errorf("got %+v, %v; want some accounts, all of them violations, not complete", r, err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := service.RehearseFields(ended, cityAndAge); err == nil {
+	if _, err := service.PreviewFields(ended, cityAndAge); err == nil {
 		t.Error("cancelled: got no error, want one")
 	}
 }

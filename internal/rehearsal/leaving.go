@@ -114,8 +114,8 @@ func (r *run) invitation(c *check) {
 // fieldJobs calls the operations on the fields of all users such that they find nothing to do:
 // they would read, or lock, rows of others.
 func (r *run) fieldJobs(c *check) {
-	_, err := r.client.RehearseFields(r.administer(), []personal.Field{{Name: "no type"}})
-	c.refused(personal.OpRehearseFields, err, personal.CodeValidationFailed, "fields", personal.FieldErrorInvalidFormat)
+	_, err := r.client.PreviewFields(r.administer(), []personal.Field{{Name: "no type"}})
+	c.refused(personal.OpPreviewFields, err, personal.CodeValidationFailed, "fields", personal.FieldErrorInvalidFormat)
 	err = r.client.FillFields(r.administer(), "rehearsal "+r.sink.schema.Revision)
 	c.refused(personal.OpFillFields, err, personal.CodeValidationFailed, "revision", personal.FieldErrorMismatch)
 	_, err = r.client.FieldsFill(r.administer())

@@ -119,11 +119,11 @@ type Administration interface {
 	// Codes: validation_failed, not_found.
 	LiftLimits(ctx context.Context, r LiftLimitsRequest) error
 
-	// RehearseFields counts the users whose user fields would violate the given fields, and
+	// PreviewFields counts the users whose user fields would violate the given fields, and
 	// those who keep a value of a field that these make read-only. It
 	// changes nothing, and stops after 10 seconds. Codes: validation_failed, with the field
 	// error invalid_format of fields, if the fields are invalid.
-	RehearseFields(ctx context.Context, fields []Field) (FieldsRehearsal, error)
+	PreviewFields(ctx context.Context, fields []Field) (FieldsPreview, error)
 
 	// FillFields starts a job that gives every user the default of each required field for
 	// which they have no value, in the schema of that revision. It never replaces a value.
@@ -380,14 +380,14 @@ type LiftLimitsRequest struct {
 	Addresses []netip.Addr // of the user, besides those that the module knows
 }
 
-// FieldsRehearsal is what a schema would find in the users there are.
-type FieldsRehearsal struct {
+// FieldsPreview is what a schema would find in the users there are.
+type FieldsPreview struct {
 	Accounts   int64             `json:"accounts"`   // users that were checked
 	Violations int64             `json:"violations"` // of those, users who lack a required value or have one that is refused
 	Fillable   int64             `json:"fillable"`   // of those, users who would violate nothing after the defaults were filled in
 	Complete   bool              `json:"-"`          // all users were checked; false: there are at least so many
 	Kept       map[string]int64  `json:"-"`          // users who have a value of a field that becomes read-only, by its name: they may have typed it
-	Examples   []FieldsViolation `json:"examples"`   // up to MaxRehearsalExamples
+	Examples   []FieldsViolation `json:"examples"`   // up to MaxPreviewExamples
 }
 
 // FieldsViolation is a user whose user fields violate a schema.

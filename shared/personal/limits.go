@@ -40,11 +40,11 @@ const (
 
 // The lengths of lists.
 const (
-	DefaultUserLimit     = 50  // users on a page, if the request sets no limit
-	MaxUserLimit         = 100 // users on a page
-	MaxUsers             = 200 // ids of [Administration.Users]
-	DefaultAuditLimit    = 50  // entries of the audit log on a page, if the request sets no limit
-	MaxAuditLimit        = 100 // entries on a page
-	MaxExplainAddresses  = 10  // of an [ExplainRequest] and a [LiftLimitsRequest]
-	MaxRehearsalExamples = 5   // of a [FieldsRehearsal]
+	DefaultUserLimit    = 50  // users on a page, if the request sets no limit
+	MaxUserLimit        = 100 // users on a page
+	MaxUsers            = 200 // ids of [Administration.Users]
+	DefaultAuditLimit   = 50  // entries of the audit log on a page, if the request sets no limit
+	MaxAuditLimit       = 100 // entries on a page
+	MaxExplainAddresses = 10  // of an [ExplainRequest] and a [LiftLimitsRequest]
+	MaxPreviewExamples  = 5   // of a [FieldsPreview]
 )

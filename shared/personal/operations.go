@@ -61,7 +61,7 @@ const (
 	OpCreateUser         OperationName = "CreateUser"
 	OpExplain            OperationName = "Explain"
 	OpLiftLimits         OperationName = "LiftLimits"
-	OpRehearseFields     OperationName = "RehearseFields"
+	OpPreviewFields      OperationName = "PreviewFields"
 	OpFillFields         OperationName = "FillFields"
 	OpFieldsFill         OperationName = "FieldsFill"
 	OpSignIn             OperationName = "SignIn"
@@ -155,7 +155,7 @@ var operations = []Operation{
 	{Name: OpCreateUser, Administration: true, Changes: ChangesNothing},
 	{Name: OpExplain, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpLiftLimits, Administration: true, Repeatable: true, Changes: ChangesNothing},
-	{Name: OpRehearseFields, Administration: true, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpPreviewFields, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	// A job changes the users later.
 	{Name: OpFillFields, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpFieldsFill, Administration: true, Repeatable: true, Changes: ChangesNothing},

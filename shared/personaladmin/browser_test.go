@@ -100,8 +100,8 @@ func openWithBox(t *testing.T, box mailbox.Box) *browser {
 			AuditEntriesFunc: audit.entries, FindUsersFunc: anna.FindUsersFunc, UserFunc: anna.UserFunc,
 		}, EventLog: eventLog{}},
 	}
-	b.debt.RehearseFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsRehearsal, error) {
-		return personal.FieldsRehearsal{Complete: true}, nil
+	b.debt.PreviewFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsPreview, error) {
+		return personal.FieldsPreview{Complete: true}, nil
 	}
 	b.plugin = &plugin.Pages{Manager: b.manager, Catalogue: b.catalogue, EventLog: eventLog{}, Traffic: traffic.NewRecorder(),
 		Bake: time.Minute}

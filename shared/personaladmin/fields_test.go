@@ -257,9 +257,9 @@ func TestFields_TextsOfTheSchemaAreEscaped(t *testing.T) {
 // nothing else. It returns the schemas that it was asked about.
 func (b *browser) nicknames() (asked *[][]personal.Field) {
 	asked = &[][]personal.Field{}
-	b.debt.RehearseFieldsFunc = func(_ context.Context, fields []personal.Field) (personal.FieldsRehearsal, error) {
+	b.debt.PreviewFieldsFunc = func(_ context.Context, fields []personal.Field) (personal.FieldsPreview, error) {
 		*asked = append(*asked, fields)
-		found := personal.FieldsRehearsal{Accounts: 40000, Complete: true}
+		found := personal.FieldsPreview{Accounts: 40000, Complete: true}
 		for _, f := range fields {
 			if f.Name == "nickname" && f.Required {
 				found.Violations, found.Fillable, found.Complete = 1203, 1180, false
@@ -392,8 +392,8 @@ func TestFields_ChangesThatCannotViolateAreSavedUnchecked(t *testing.T) {
 func TestFields_WarnsOfValuesThatUsersTyped(t *testing.T) {
 	b := open(t)
 	kept := map[string]int64{}
-	b.debt.RehearseFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsRehearsal, error) {
-		return personal.FieldsRehearsal{Accounts: 40, Complete: true, Kept: kept}, nil
+	b.debt.PreviewFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsPreview, error) {
+		return personal.FieldsPreview{Accounts: 40, Complete: true, Kept: kept}, nil
 	}
 	b.do(t, "/admin/fields/new", fieldValues(b, url.Values{"label_en": {"Nick"}}))
 	before := b.fields.Get()
@@ -418,8 +418,8 @@ func TestFields_WarnsOfValuesThatUsersTyped(t *testing.T) {
 
 func TestFields_UnfinishedCheckAsks(t *testing.T) {
 	b := open(t)
-	b.debt.RehearseFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsRehearsal, error) {
-		return personal.FieldsRehearsal{Accounts: 100}, nil
+	b.debt.PreviewFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsPreview, error) {
+		return personal.FieldsPreview{Accounts: 100}, nil
 	}
 	w := b.post("/admin/fields/new", fieldValues(b, nil))
 	if w.Code != http.StatusOK {
@@ -430,8 +430,8 @@ func TestFields_UnfinishedCheckAsks(t *testing.T) {
 
 func TestFields_UnavailablePluginSavesNothing(t *testing.T) {
 	b := open(t)
-	b.debt.RehearseFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsRehearsal, error) {
-		return personal.FieldsRehearsal{}, personal.NewError(personal.CodeUnavailable, nil)
+	b.debt.PreviewFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsPreview, error) {
+		return personal.FieldsPreview{}, personal.NewError(personal.CodeUnavailable, nil)
 	}
 	before := b.fields.Get()
 	for path, values := range map[string]url.Values{
@@ -513,9 +513,9 @@ func TestFields_RemovedFieldCanBePutBack(t *testing.T) {
 
 func TestFields_ReasonsAreGroupedAndZerosLeftOut(t *testing.T) {
 	b := open(t)
-	b.debt.RehearseFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsRehearsal, error) {
+	b.debt.PreviewFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsPreview, error) {
 		missing := personal.FieldErrors{"nickname": personal.FieldErrorRequired}
-		return personal.FieldsRehearsal{Accounts: 9, Violations: 3, Complete: true, Examples: []personal.FieldsViolation{
+		return personal.FieldsPreview{Accounts: 9, Violations: 3, Complete: true, Examples: []personal.FieldsViolation{
 			{UserID: 1, Login: "anna", Fields: missing}, {UserID: 2, Login: script, Fields: missing}, {UserID: 3, Login: "vera", Fields: personal.FieldErrors{"nickname": personal.FieldErrorTooLong}},
 		}}, nil
 	}

@@ -471,10 +471,10 @@ func (c *Client) LiftLimits(ctx context.Context, r personal.LiftLimitsRequest) e
 	return err
 }
 
-// RehearseFields counts the users whose user fields would violate the given fields.
-func (c *Client) RehearseFields(ctx context.Context, fields []personal.Field) (personal.FieldsRehearsal, error) {
-	return result(ctx, convert.rehearsalFromPB)(c.administration.RehearseFields(ctx,
-		&personalv1.RehearseFieldsRequest{Fields: convert.fieldsToPB(fields)}))
+// PreviewFields counts the users whose user fields would violate the given fields.
+func (c *Client) PreviewFields(ctx context.Context, fields []personal.Field) (personal.FieldsPreview, error) {
+	return result(ctx, convert.rehearsalFromPB)(c.administration.PreviewFields(ctx,
+		&personalv1.PreviewFieldsRequest{Fields: convert.fieldsToPB(fields)}))
 }
 
 // FillFields starts to fill in the defaults of the schema of a revision.

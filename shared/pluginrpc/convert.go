@@ -192,8 +192,8 @@ type converter interface {
 	liftLimitsToPB(personal.LiftLimitsRequest) *personalv1.LiftLimitsRequest
 	liftLimitsFromPB(*personalv1.LiftLimitsRequest) personal.LiftLimitsRequest
 
-	rehearsalToPB(personal.FieldsRehearsal) *personalv1.RehearseFieldsResponse
-	rehearsalFromPB(*personalv1.RehearseFieldsResponse) personal.FieldsRehearsal
+	rehearsalToPB(personal.FieldsPreview) *personalv1.PreviewFieldsResponse
+	rehearsalFromPB(*personalv1.PreviewFieldsResponse) personal.FieldsPreview
 
 	fieldsFillToPB(personal.FieldsFill) *personalv1.FieldsFillResponse
 	fieldsFillFromPB(*personalv1.FieldsFillResponse) personal.FieldsFill

@@ -1484,37 +1484,37 @@ func (c *converters) registeredToPB(source personal.SignedIn) (*v1.RegisterRespo
 	personalv1RegisterResponse.Profile = pPersonalv1Profile
 	return &personalv1RegisterResponse, nil
 }
-func (c *converters) rehearsalFromPB(source *v1.RehearseFieldsResponse) personal.FieldsRehearsal {
-	var personalFieldsRehearsal personal.FieldsRehearsal
+func (c *converters) rehearsalFromPB(source *v1.PreviewFieldsResponse) personal.FieldsPreview {
+	var personalFieldsPreview personal.FieldsPreview
 	if source != nil {
-		personalFieldsRehearsal.Accounts = (*source).Accounts
-		personalFieldsRehearsal.Violations = (*source).Violations
-		personalFieldsRehearsal.Fillable = (*source).Fillable
-		personalFieldsRehearsal.Complete = (*source).Complete
-		personalFieldsRehearsal.Kept = (*source).Kept
+		personalFieldsPreview.Accounts = (*source).Accounts
+		personalFieldsPreview.Violations = (*source).Violations
+		personalFieldsPreview.Fillable = (*source).Fillable
+		personalFieldsPreview.Complete = (*source).Complete
+		personalFieldsPreview.Kept = (*source).Kept
 		if (*source).Examples != nil {
-			personalFieldsRehearsal.Examples = make([]personal.FieldsViolation, len((*source).Examples))
+			personalFieldsPreview.Examples = make([]personal.FieldsViolation, len((*source).Examples))
 			for i := 0; i < len((*source).Examples); i++ {
-				personalFieldsRehearsal.Examples[i] = c.pPersonalv1FieldsViolationToPersonalFieldsViolation((*source).Examples[i])
+				personalFieldsPreview.Examples[i] = c.pPersonalv1FieldsViolationToPersonalFieldsViolation((*source).Examples[i])
 			}
 		}
 	}
-	return personalFieldsRehearsal
+	return personalFieldsPreview
 }
-func (c *converters) rehearsalToPB(source personal.FieldsRehearsal) *v1.RehearseFieldsResponse {
-	var personalv1RehearseFieldsResponse v1.RehearseFieldsResponse
-	personalv1RehearseFieldsResponse.Accounts = source.Accounts
-	personalv1RehearseFieldsResponse.Violations = source.Violations
-	personalv1RehearseFieldsResponse.Fillable = source.Fillable
-	personalv1RehearseFieldsResponse.Complete = source.Complete
+func (c *converters) rehearsalToPB(source personal.FieldsPreview) *v1.PreviewFieldsResponse {
+	var personalv1PreviewFieldsResponse v1.PreviewFieldsResponse
+	personalv1PreviewFieldsResponse.Accounts = source.Accounts
+	personalv1PreviewFieldsResponse.Violations = source.Violations
+	personalv1PreviewFieldsResponse.Fillable = source.Fillable
+	personalv1PreviewFieldsResponse.Complete = source.Complete
 	if source.Examples != nil {
-		personalv1RehearseFieldsResponse.Examples = make([]*v1.FieldsViolation, len(source.Examples))
+		personalv1PreviewFieldsResponse.Examples = make([]*v1.FieldsViolation, len(source.Examples))
 		for i := 0; i < len(source.Examples); i++ {
-			personalv1RehearseFieldsResponse.Examples[i] = c.personalFieldsViolationToPPersonalv1FieldsViolation(source.Examples[i])
+			personalv1PreviewFieldsResponse.Examples[i] = c.personalFieldsViolationToPPersonalv1FieldsViolation(source.Examples[i])
 		}
 	}
-	personalv1RehearseFieldsResponse.Kept = source.Kept
-	return &personalv1RehearseFieldsResponse
+	personalv1PreviewFieldsResponse.Kept = source.Kept
+	return &personalv1PreviewFieldsResponse
 }
 func (c *converters) rehearsedFromPB(source *v1.RehearseResponse) Rehearsal {
 	var pluginrpcRehearsal Rehearsal

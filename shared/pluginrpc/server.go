@@ -359,9 +359,9 @@ func (s *administrationServer) LiftLimits(ctx context.Context, in *personalv1.Li
 	return &personalv1.LiftLimitsResponse{}, s.administration().LiftLimits(ctx, convert.liftLimitsFromPB(in))
 }
 
-func (s *administrationServer) RehearseFields(ctx context.Context,
-	in *personalv1.RehearseFieldsRequest) (*personalv1.RehearseFieldsResponse, error) {
-	rehearsal, err := s.administration().RehearseFields(ctx, convert.fieldsFromPB(in.GetFields()))
+func (s *administrationServer) PreviewFields(ctx context.Context,
+	in *personalv1.PreviewFieldsRequest) (*personalv1.PreviewFieldsResponse, error) {
+	rehearsal, err := s.administration().PreviewFields(ctx, convert.fieldsFromPB(in.GetFields()))
 	return convert.rehearsalToPB(rehearsal), err
 }
 

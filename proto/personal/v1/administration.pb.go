@@ -2179,28 +2179,28 @@ func (*LiftLimitsResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{38}
 }
 
-// RehearseFieldsRequest is a schema that the host has not put into force.
-type RehearseFieldsRequest struct {
+// PreviewFieldsRequest is a schema that the host has not put into force.
+type PreviewFieldsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Fields        []*Field               `protobuf:"bytes,1,rep,name=fields,proto3" json:"fields,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *RehearseFieldsRequest) Reset() {
-	*x = RehearseFieldsRequest{}
+func (x *PreviewFieldsRequest) Reset() {
+	*x = PreviewFieldsRequest{}
 	mi := &file_personal_v1_administration_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *RehearseFieldsRequest) String() string {
+func (x *PreviewFieldsRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*RehearseFieldsRequest) ProtoMessage() {}
+func (*PreviewFieldsRequest) ProtoMessage() {}
 
-func (x *RehearseFieldsRequest) ProtoReflect() protoreflect.Message {
+func (x *PreviewFieldsRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_personal_v1_administration_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -2212,20 +2212,20 @@ func (x *RehearseFieldsRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use RehearseFieldsRequest.ProtoReflect.Descriptor instead.
-func (*RehearseFieldsRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use PreviewFieldsRequest.ProtoReflect.Descriptor instead.
+func (*PreviewFieldsRequest) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{39}
 }
 
-func (x *RehearseFieldsRequest) GetFields() []*Field {
+func (x *PreviewFieldsRequest) GetFields() []*Field {
 	if x != nil {
 		return x.Fields
 	}
 	return nil
 }
 
-// RehearseFieldsResponse says what the schema would find.
-type RehearseFieldsResponse struct {
+// PreviewFieldsResponse says what the schema would find.
+type PreviewFieldsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The number of users that were checked.
 	Accounts int64 `protobuf:"varint,1,opt,name=accounts,proto3" json:"accounts,omitempty"`
@@ -2243,20 +2243,20 @@ type RehearseFieldsResponse struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *RehearseFieldsResponse) Reset() {
-	*x = RehearseFieldsResponse{}
+func (x *PreviewFieldsResponse) Reset() {
+	*x = PreviewFieldsResponse{}
 	mi := &file_personal_v1_administration_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *RehearseFieldsResponse) String() string {
+func (x *PreviewFieldsResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*RehearseFieldsResponse) ProtoMessage() {}
+func (*PreviewFieldsResponse) ProtoMessage() {}
 
-func (x *RehearseFieldsResponse) ProtoReflect() protoreflect.Message {
+func (x *PreviewFieldsResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_personal_v1_administration_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -2268,47 +2268,47 @@ func (x *RehearseFieldsResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use RehearseFieldsResponse.ProtoReflect.Descriptor instead.
-func (*RehearseFieldsResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use PreviewFieldsResponse.ProtoReflect.Descriptor instead.
+func (*PreviewFieldsResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{40}
 }
 
-func (x *RehearseFieldsResponse) GetAccounts() int64 {
+func (x *PreviewFieldsResponse) GetAccounts() int64 {
 	if x != nil {
 		return x.Accounts
 	}
 	return 0
 }
 
-func (x *RehearseFieldsResponse) GetViolations() int64 {
+func (x *PreviewFieldsResponse) GetViolations() int64 {
 	if x != nil {
 		return x.Violations
 	}
 	return 0
 }
 
-func (x *RehearseFieldsResponse) GetFillable() int64 {
+func (x *PreviewFieldsResponse) GetFillable() int64 {
 	if x != nil {
 		return x.Fillable
 	}
 	return 0
 }
 
-func (x *RehearseFieldsResponse) GetComplete() bool {
+func (x *PreviewFieldsResponse) GetComplete() bool {
 	if x != nil {
 		return x.Complete
 	}
 	return false
 }
 
-func (x *RehearseFieldsResponse) GetExamples() []*FieldsViolation {
+func (x *PreviewFieldsResponse) GetExamples() []*FieldsViolation {
 	if x != nil {
 		return x.Examples
 	}
 	return nil
 }
 
-func (x *RehearseFieldsResponse) GetKept() map[string]int64 {
+func (x *PreviewFieldsResponse) GetKept() map[string]int64 {
 	if x != nil {
 		return x.Kept
 	}
@@ -3200,18 +3200,18 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x11LiftLimitsRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x1c\n" +
 	"\taddresses\x18\x02 \x03(\tR\taddresses\"\x14\n" +
-	"\x12LiftLimitsResponse\"C\n" +
-	"\x15RehearseFieldsRequest\x12*\n" +
-	"\x06fields\x18\x01 \x03(\v2\x12.personal.v1.FieldR\x06fields\"\xc2\x02\n" +
-	"\x16RehearseFieldsResponse\x12\x1a\n" +
+	"\x12LiftLimitsResponse\"B\n" +
+	"\x14PreviewFieldsRequest\x12*\n" +
+	"\x06fields\x18\x01 \x03(\v2\x12.personal.v1.FieldR\x06fields\"\xc0\x02\n" +
+	"\x15PreviewFieldsResponse\x12\x1a\n" +
 	"\baccounts\x18\x01 \x01(\x03R\baccounts\x12\x1e\n" +
 	"\n" +
 	"violations\x18\x02 \x01(\x03R\n" +
 	"violations\x12\x1a\n" +
 	"\bfillable\x18\x03 \x01(\x03R\bfillable\x12\x1a\n" +
 	"\bcomplete\x18\x04 \x01(\bR\bcomplete\x128\n" +
-	"\bexamples\x18\x05 \x03(\v2\x1c.personal.v1.FieldsViolationR\bexamples\x12A\n" +
-	"\x04kept\x18\x06 \x03(\v2-.personal.v1.RehearseFieldsResponse.KeptEntryR\x04kept\x1a7\n" +
+	"\bexamples\x18\x05 \x03(\v2\x1c.personal.v1.FieldsViolationR\bexamples\x12@\n" +
+	"\x04kept\x18\x06 \x03(\v2,.personal.v1.PreviewFieldsResponse.KeptEntryR\x04kept\x1a7\n" +
 	"\tKeptEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xbd\x01\n" +
@@ -3260,7 +3260,7 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\vcredentials\x18\x02 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x14\n" +
 	"\x05proof\x18\x03 \x01(\tR\x05proof\x12\x17\n" +
 	"\auser_id\x18\x04 \x01(\x03R\x06userId\"\x18\n" +
-	"\x16UnlinkIdentityResponse2\x96\x10\n" +
+	"\x16UnlinkIdentityResponse2\x93\x10\n" +
 	"\x15AdministrationService\x12J\n" +
 	"\tFindUsers\x12\x1d.personal.v1.FindUsersRequest\x1a\x1e.personal.v1.FindUsersResponse\x12>\n" +
 	"\x05Users\x12\x19.personal.v1.UsersRequest\x1a\x1a.personal.v1.UsersResponse\x12;\n" +
@@ -3284,8 +3284,8 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"CreateUser\x12\x1e.personal.v1.CreateUserRequest\x1a\x1f.personal.v1.CreateUserResponse\x12D\n" +
 	"\aExplain\x12\x1b.personal.v1.ExplainRequest\x1a\x1c.personal.v1.ExplainResponse\x12M\n" +
 	"\n" +
-	"LiftLimits\x12\x1e.personal.v1.LiftLimitsRequest\x1a\x1f.personal.v1.LiftLimitsResponse\x12Y\n" +
-	"\x0eRehearseFields\x12\".personal.v1.RehearseFieldsRequest\x1a#.personal.v1.RehearseFieldsResponse\x12M\n" +
+	"LiftLimits\x12\x1e.personal.v1.LiftLimitsRequest\x1a\x1f.personal.v1.LiftLimitsResponse\x12V\n" +
+	"\rPreviewFields\x12!.personal.v1.PreviewFieldsRequest\x1a\".personal.v1.PreviewFieldsResponse\x12M\n" +
 	"\n" +
 	"FillFields\x12\x1e.personal.v1.FillFieldsRequest\x1a\x1f.personal.v1.FillFieldsResponse\x12M\n" +
 	"\n" +
@@ -3348,8 +3348,8 @@ var file_personal_v1_administration_proto_goTypes = []any{
 	(*Verdict)(nil),                    // 36: personal.v1.Verdict
 	(*LiftLimitsRequest)(nil),          // 37: personal.v1.LiftLimitsRequest
 	(*LiftLimitsResponse)(nil),         // 38: personal.v1.LiftLimitsResponse
-	(*RehearseFieldsRequest)(nil),      // 39: personal.v1.RehearseFieldsRequest
-	(*RehearseFieldsResponse)(nil),     // 40: personal.v1.RehearseFieldsResponse
+	(*PreviewFieldsRequest)(nil),       // 39: personal.v1.PreviewFieldsRequest
+	(*PreviewFieldsResponse)(nil),      // 40: personal.v1.PreviewFieldsResponse
 	(*FieldsViolation)(nil),            // 41: personal.v1.FieldsViolation
 	(*FillFieldsRequest)(nil),          // 42: personal.v1.FillFieldsRequest
 	(*FillFieldsResponse)(nil),         // 43: personal.v1.FillFieldsResponse
@@ -3366,7 +3366,7 @@ var file_personal_v1_administration_proto_goTypes = []any{
 	nil,                                // 54: personal.v1.UsersResponse.UsersEntry
 	nil,                                // 55: personal.v1.UpdateUserRequest.FieldsEntry
 	nil,                                // 56: personal.v1.CreateUserRequest.FieldsEntry
-	nil,                                // 57: personal.v1.RehearseFieldsResponse.KeptEntry
+	nil,                                // 57: personal.v1.PreviewFieldsResponse.KeptEntry
 	nil,                                // 58: personal.v1.FieldsViolation.FieldsEntry
 	(*timestamppb.Timestamp)(nil),      // 59: google.protobuf.Timestamp
 	(*ProfileField)(nil),               // 60: personal.v1.ProfileField
@@ -3407,9 +3407,9 @@ var file_personal_v1_administration_proto_depIdxs = []int32{
 	36, // 22: personal.v1.ExplainResponse.verdicts:type_name -> personal.v1.Verdict
 	59, // 23: personal.v1.Verdict.until:type_name -> google.protobuf.Timestamp
 	59, // 24: personal.v1.Verdict.since:type_name -> google.protobuf.Timestamp
-	65, // 25: personal.v1.RehearseFieldsRequest.fields:type_name -> personal.v1.Field
-	41, // 26: personal.v1.RehearseFieldsResponse.examples:type_name -> personal.v1.FieldsViolation
-	57, // 27: personal.v1.RehearseFieldsResponse.kept:type_name -> personal.v1.RehearseFieldsResponse.KeptEntry
+	65, // 25: personal.v1.PreviewFieldsRequest.fields:type_name -> personal.v1.Field
+	41, // 26: personal.v1.PreviewFieldsResponse.examples:type_name -> personal.v1.FieldsViolation
+	57, // 27: personal.v1.PreviewFieldsResponse.kept:type_name -> personal.v1.PreviewFieldsResponse.KeptEntry
 	58, // 28: personal.v1.FieldsViolation.fields:type_name -> personal.v1.FieldsViolation.FieldsEntry
 	59, // 29: personal.v1.FieldsFillResponse.started:type_name -> google.protobuf.Timestamp
 	59, // 30: personal.v1.FieldsFillResponse.ended:type_name -> google.protobuf.Timestamp
@@ -3444,7 +3444,7 @@ var file_personal_v1_administration_proto_depIdxs = []int32{
 	32, // 59: personal.v1.AdministrationService.CreateUser:input_type -> personal.v1.CreateUserRequest
 	34, // 60: personal.v1.AdministrationService.Explain:input_type -> personal.v1.ExplainRequest
 	37, // 61: personal.v1.AdministrationService.LiftLimits:input_type -> personal.v1.LiftLimitsRequest
-	39, // 62: personal.v1.AdministrationService.RehearseFields:input_type -> personal.v1.RehearseFieldsRequest
+	39, // 62: personal.v1.AdministrationService.PreviewFields:input_type -> personal.v1.PreviewFieldsRequest
 	42, // 63: personal.v1.AdministrationService.FillFields:input_type -> personal.v1.FillFieldsRequest
 	44, // 64: personal.v1.AdministrationService.FieldsFill:input_type -> personal.v1.FieldsFillRequest
 	46, // 65: personal.v1.AdministrationService.SignIn:input_type -> personal.v1.SignInRequest
@@ -3469,7 +3469,7 @@ var file_personal_v1_administration_proto_depIdxs = []int32{
 	33, // 84: personal.v1.AdministrationService.CreateUser:output_type -> personal.v1.CreateUserResponse
 	35, // 85: personal.v1.AdministrationService.Explain:output_type -> personal.v1.ExplainResponse
 	38, // 86: personal.v1.AdministrationService.LiftLimits:output_type -> personal.v1.LiftLimitsResponse
-	40, // 87: personal.v1.AdministrationService.RehearseFields:output_type -> personal.v1.RehearseFieldsResponse
+	40, // 87: personal.v1.AdministrationService.PreviewFields:output_type -> personal.v1.PreviewFieldsResponse
 	43, // 88: personal.v1.AdministrationService.FillFields:output_type -> personal.v1.FillFieldsResponse
 	45, // 89: personal.v1.AdministrationService.FieldsFill:output_type -> personal.v1.FieldsFillResponse
 	47, // 90: personal.v1.AdministrationService.SignIn:output_type -> personal.v1.SignInResponse

@@ -37,7 +37,7 @@ const (
 	AdministrationService_CreateUser_FullMethodName         = "/personal.v1.AdministrationService/CreateUser"
 	AdministrationService_Explain_FullMethodName            = "/personal.v1.AdministrationService/Explain"
 	AdministrationService_LiftLimits_FullMethodName         = "/personal.v1.AdministrationService/LiftLimits"
-	AdministrationService_RehearseFields_FullMethodName     = "/personal.v1.AdministrationService/RehearseFields"
+	AdministrationService_PreviewFields_FullMethodName      = "/personal.v1.AdministrationService/PreviewFields"
 	AdministrationService_FillFields_FullMethodName         = "/personal.v1.AdministrationService/FillFields"
 	AdministrationService_FieldsFill_FullMethodName         = "/personal.v1.AdministrationService/FieldsFill"
 	AdministrationService_SignIn_FullMethodName             = "/personal.v1.AdministrationService/SignIn"
@@ -91,8 +91,8 @@ type AdministrationServiceClient interface {
 	Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*ExplainResponse, error)
 	// LiftLimits lifts the limits that hold for a user.
 	LiftLimits(ctx context.Context, in *LiftLimitsRequest, opts ...grpc.CallOption) (*LiftLimitsResponse, error)
-	// RehearseFields counts the users whose values a schema would refuse.
-	RehearseFields(ctx context.Context, in *RehearseFieldsRequest, opts ...grpc.CallOption) (*RehearseFieldsResponse, error)
+	// PreviewFields counts the users whose values a schema would refuse.
+	PreviewFields(ctx context.Context, in *PreviewFieldsRequest, opts ...grpc.CallOption) (*PreviewFieldsResponse, error)
 	// FillFields starts to fill missing values with the defaults of the host's schema.
 	FillFields(ctx context.Context, in *FillFieldsRequest, opts ...grpc.CallOption) (*FillFieldsResponse, error)
 	// FieldsFill returns the progress of the last filling.
@@ -295,10 +295,10 @@ func (c *administrationServiceClient) LiftLimits(ctx context.Context, in *LiftLi
 	return out, nil
 }
 
-func (c *administrationServiceClient) RehearseFields(ctx context.Context, in *RehearseFieldsRequest, opts ...grpc.CallOption) (*RehearseFieldsResponse, error) {
+func (c *administrationServiceClient) PreviewFields(ctx context.Context, in *PreviewFieldsRequest, opts ...grpc.CallOption) (*PreviewFieldsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(RehearseFieldsResponse)
-	err := c.cc.Invoke(ctx, AdministrationService_RehearseFields_FullMethodName, in, out, cOpts...)
+	out := new(PreviewFieldsResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_PreviewFields_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -410,8 +410,8 @@ type AdministrationServiceServer interface {
 	Explain(context.Context, *ExplainRequest) (*ExplainResponse, error)
 	// LiftLimits lifts the limits that hold for a user.
 	LiftLimits(context.Context, *LiftLimitsRequest) (*LiftLimitsResponse, error)
-	// RehearseFields counts the users whose values a schema would refuse.
-	RehearseFields(context.Context, *RehearseFieldsRequest) (*RehearseFieldsResponse, error)
+	// PreviewFields counts the users whose values a schema would refuse.
+	PreviewFields(context.Context, *PreviewFieldsRequest) (*PreviewFieldsResponse, error)
 	// FillFields starts to fill missing values with the defaults of the host's schema.
 	FillFields(context.Context, *FillFieldsRequest) (*FillFieldsResponse, error)
 	// FieldsFill returns the progress of the last filling.
@@ -488,8 +488,8 @@ func (UnimplementedAdministrationServiceServer) Explain(context.Context, *Explai
 func (UnimplementedAdministrationServiceServer) LiftLimits(context.Context, *LiftLimitsRequest) (*LiftLimitsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method LiftLimits not implemented")
 }
-func (UnimplementedAdministrationServiceServer) RehearseFields(context.Context, *RehearseFieldsRequest) (*RehearseFieldsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method RehearseFields not implemented")
+func (UnimplementedAdministrationServiceServer) PreviewFields(context.Context, *PreviewFieldsRequest) (*PreviewFieldsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PreviewFields not implemented")
 }
 func (UnimplementedAdministrationServiceServer) FillFields(context.Context, *FillFieldsRequest) (*FillFieldsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FillFields not implemented")
@@ -854,20 +854,20 @@ func _AdministrationService_LiftLimits_Handler(srv interface{}, ctx context.Cont
 	return interceptor(ctx, in, info, handler)
 }
 
-func _AdministrationService_RehearseFields_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(RehearseFieldsRequest)
+func _AdministrationService_PreviewFields_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PreviewFieldsRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(AdministrationServiceServer).RehearseFields(ctx, in)
+		return srv.(AdministrationServiceServer).PreviewFields(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: AdministrationService_RehearseFields_FullMethodName,
+		FullMethod: AdministrationService_PreviewFields_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(AdministrationServiceServer).RehearseFields(ctx, req.(*RehearseFieldsRequest))
+		return srv.(AdministrationServiceServer).PreviewFields(ctx, req.(*PreviewFieldsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1060,8 +1060,8 @@ var AdministrationService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _AdministrationService_LiftLimits_Handler,
 		},
 		{
-			MethodName: "RehearseFields",
-			Handler:    _AdministrationService_RehearseFields_Handler,
+			MethodName: "PreviewFields",
+			Handler:    _AdministrationService_PreviewFields_Handler,
 		},
 		{
 			MethodName: "FillFields",

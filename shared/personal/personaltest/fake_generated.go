@@ -25,7 +25,7 @@ type Administration struct {
 	FindUsersFunc          func(context.Context, personal.FindUsersRequest) (personal.UserPage, error)
 	LiftLimitsFunc         func(context.Context, personal.LiftLimitsRequest) error
 	LinkIdentityFunc       func(context.Context, personal.LinkIdentityRequest) error
-	RehearseFieldsFunc     func(context.Context, []personal.Field) (personal.FieldsRehearsal, error)
+	PreviewFieldsFunc      func(context.Context, []personal.Field) (personal.FieldsPreview, error)
 	RemoveOtherWaysInFunc  func(context.Context, int64) error
 	RemoveTwoFactorFunc    func(context.Context, personal.RemoveTwoFactorRequest) error
 	ResetAccessFunc        func(context.Context, personal.ResetAccessRequest) error
@@ -138,12 +138,12 @@ func (f *Administration) LinkIdentity(ctx context.Context, in personal.LinkIdent
 	return f.LinkIdentityFunc(ctx, in)
 }
 
-// RehearseFields calls RehearseFieldsFunc.
-func (f *Administration) RehearseFields(ctx context.Context, in []personal.Field) (result personal.FieldsRehearsal, err error) {
-	if f.RehearseFieldsFunc == nil {
+// PreviewFields calls PreviewFieldsFunc.
+func (f *Administration) PreviewFields(ctx context.Context, in []personal.Field) (result personal.FieldsPreview, err error) {
+	if f.PreviewFieldsFunc == nil {
 		return result, personal.NewError(personal.CodeNotFound, nil)
 	}
-	return f.RehearseFieldsFunc(ctx, in)
+	return f.PreviewFieldsFunc(ctx, in)
 }
 
 // RemoveOtherWaysIn calls RemoveOtherWaysInFunc.

@@ -28,12 +28,12 @@ func testMissingFields(t *testing.T, s *administrationSuite) {
 	stricter := append(sampleFields(),
 		personal.Field{Name: "country", Type: personal.TypeText, Required: true, Default: personal.Text("Latvia")},
 		personal.Field{Name: "street", Type: personal.TypeText, Required: true})
-	r, err := s.administration.RehearseFields(t.Context(), stricter)
+	r, err := s.administration.PreviewFields(t.Context(), stricter)
 	if err != nil {
 		t.Fatalf("rehearsing: %v", err)
 	}
 	if r.Accounts < 1 || r.Violations != r.Accounts || r.Fillable != 0 || !r.Complete ||
-		len(r.Examples) != int(min(r.Accounts, personal.MaxRehearsalExamples)) {
+		len(r.Examples) != int(min(r.Accounts, personal.MaxPreviewExamples)) {
 		t.Fatalf("got %+v, want all users to violate the fields, none of them fillable", r)
 	}
 	for _, e := range r.Examples {
@@ -46,12 +46,12 @@ func testMissingFields(t *testing.T, s *administrationSuite) {
 	for i := range readOnly {
 		readOnly[i].Required, readOnly[i].ReadOnly = false, readOnly[i].Name == "city"
 	}
-	r, err = s.administration.RehearseFields(t.Context(), readOnly)
+	r, err = s.administration.PreviewFields(t.Context(), readOnly)
 	if err != nil || len(r.Kept) != 1 || r.Kept["city"] < 1 {
 		t.Errorf("got %+v, %v; want the number of users who keep a city", r, err)
 	}
 	wantMissing("after a rehearsal")
-	_, err = s.administration.RehearseFields(t.Context(), []personal.Field{{Name: "login", Type: personal.TypeText}})
+	_, err = s.administration.PreviewFields(t.Context(), []personal.Field{{Name: "login", Type: personal.TypeText}})
 	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"fields": personal.FieldErrorInvalidFormat})
 
 	s.fields.set(stricter)

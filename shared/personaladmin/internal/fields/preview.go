@@ -21,7 +21,7 @@ import (
 // Administration is the part of [personal.Administration] that knows what a schema does to
 // the users there are.
 type Administration interface {
-	RehearseFields(ctx context.Context, fields []personal.Field) (personal.FieldsRehearsal, error)
+	PreviewFields(ctx context.Context, fields []personal.Field) (personal.FieldsPreview, error)
 	FillFields(ctx context.Context, revision string) error
 	FieldsFill(ctx context.Context) (personal.FieldsFill, error)
 }
@@ -42,7 +42,7 @@ const (
 
 // proposal is a change that waits for the administrator's choice.
 type proposal struct {
-	personal.FieldsRehearsal
+	personal.FieldsPreview
 	Reasons  []reason
 	Warnings []string // of fields that become read-only
 	Defaults bool     // a required field has a default, which can be filled in
@@ -72,7 +72,7 @@ func (p *Pages) put(
 	notice = noticeSaved
 	current := p.schema()
 	if revision == current.Revision && (canViolate(current.Fields, fields) || len(userfields.BecomeReadOnly(current.Fields, fields)) > 0) {
-		found, err := p.Administration.RehearseFields(r.Context(), fields)
+		found, err := p.Administration.PreviewFields(r.Context(), fields)
 		switch personal.CodeOf(err) {
 		case "":
 		case personal.CodeValidationFailed: // the store says what is wrong
@@ -80,7 +80,7 @@ func (p *Pages) put(
 			return "", false, errUnavailable
 		}
 		if err == nil && (found.Violations > 0 || !found.Complete || len(found.Kept) > 0) {
-			return "", true, p.ask(w, r, fields, proposal{FieldsRehearsal: found, Source: string(source), Revision: revision})
+			return "", true, p.ask(w, r, fields, proposal{FieldsPreview: found, Source: string(source), Revision: revision})
 		}
 	}
 	_, err = p.Store.Put(source, func(current string) bool { return current == revision })
@@ -136,7 +136,7 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, fields []personal.Fi
 			body.Warnings = append(body.Warnings, p.site.Text(r, "fields_kept", labels(f.Label, f.Name), n))
 		}
 	}
-	for _, v := range body.FieldsRehearsal.Examples {
+	for _, v := range body.FieldsPreview.Examples {
 		user := example{p.site.LinkTo(frame.Users, frame.Path+"/users/"+strconv.FormatInt(v.UserID, 10)), v.Login}
 		reasons := p.site.API.ExplainFields(r, v.Fields, fields)
 		for _, f := range fields {

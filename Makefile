@@ -4,7 +4,7 @@ GOVERTER    := github.com/jmattheis/goverter/cmd/goverter@v1.11.1
 POSTGRES    := go run ./internal/testkit/postgrestest --
 FUZZTIME    ?= 10s
 GOTESTFLAGS ?=
-TESTS       ?= ./internal/system ./internal/accounts ./internal/store ./plugin ./shared/pluginmanager ./... # the longest first
+TESTS       ?= ./internal/system ./internal/accounts ./internal/store ./plugin ./shared/plugins/manager ./... # the longest first
 # Packages at a time: tests wait, too, so two more than processors.
 PACKAGES    ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 # With the race detector every program would wait a second at its end.
@@ -77,7 +77,7 @@ lint:
 
 generate:
 	proto/generate.sh
-	go run $(GOVERTER) gen ./shared/pluginrpc
+	go run $(GOVERTER) gen ./shared/plugins/rpc
 	go run ./internal/tools/fakes shared/personal/personaltest/fake_generated.go
 	go run ./internal/tools/openapi shared/personalhttp/openapi.yaml shared/personalhttp/openapi.json
 	go run ./host-sample serve --help | go run ./internal/tools/configdoc plugin/settings.toml docs/configuration.md

@@ -13,9 +13,9 @@ import (
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
-	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
+	"github.com/cms-personal/personal/shared/plugins/manager"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // These tests start the built binary like a host. Clients remember no profiles:
@@ -23,7 +23,7 @@ import (
 func TestPlugin_Contract(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
-			return pluginrpc.NewClient(startPlugin(t, url, host), host)
+			return rpc.NewClient(startPlugin(t, url, host), host)
 		})
 	})
 }
@@ -31,37 +31,37 @@ func TestPlugin_Contract(t *testing.T) {
 func TestPlugin_ContractOfRequiredVerification(t *testing.T) {
 	personaltest.RunRequiredVerification(t, func(t *testing.T, host personal.Host) personal.Service {
 		required := "[registration]\nenabled = true\nemail_verification = \"required\"\n"
-		return pluginrpc.NewClient(startPlugin(t, testdb.SQLite(t), host, required), host)
+		return rpc.NewClient(startPlugin(t, testdb.SQLite(t), host, required), host)
 	})
 }
 
 func TestPlugin_AdministrationContract(t *testing.T) {
 	personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
-		client := pluginrpc.NewClient(startPlugin(t, testdb.SQLite(t), host), host)
+		client := rpc.NewClient(startPlugin(t, testdb.SQLite(t), host), host)
 		return client, client
 	})
 }
 
 // startPlugin starts the built binary, with further settings, and stops it when the test
 // ends.
-func startPlugin(t *testing.T, url string, host personal.Host, further ...string) *pluginmanager.Manager {
+func startPlugin(t *testing.T, url string, host personal.Host, further ...string) *manager.Manager {
 	t.Helper()
-	catalogue, err := plugincatalogue.Open(t.TempDir())
+	versions, err := catalogue.Open(t.TempDir())
 	if err != nil {
 		t.Fatalf("opening a catalogue: %v", err)
 	}
-	entry, err := catalogue.Install(t.Context(), testkit.Script(t, testkit.Binaries(t).Plugin))
+	entry, err := versions.Install(t.Context(), testkit.Script(t, testkit.Binaries(t).Plugin))
 	if err != nil {
 		t.Fatalf("installing the plugin: %v", err)
 	}
-	if err := catalogue.SaveState(plugincatalogue.State{Active: entry.Manifest.Version}); err != nil {
+	if err := versions.SaveState(catalogue.State{Active: entry.Manifest.Version}); err != nil {
 		t.Fatalf("activating the plugin: %v", err)
 	}
 	settings := "[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false\n[two_factor]\nenabled = true\n" +
 		"[passkeys]\nrp_id = \"" + personaltest.PasskeyDomain + "\"\norigins = [\"" + personaltest.PasskeyOrigin + "\"]\n" +
 		strings.Join(further, "")
-	manager, err := pluginmanager.New(pluginmanager.Config{
-		Catalogue: catalogue, Host: host, DatabaseURL: url, RunDir: filepath.Join(t.TempDir(), "run"),
+	manager, err := manager.New(manager.Config{
+		Catalogue: versions, Host: host, DatabaseURL: url, RunDir: filepath.Join(t.TempDir(), "run"),
 		Settings:   func() ([]byte, error) { return []byte(settings), nil },
 		SecretKeys: func() ([][]byte, error) { return [][]byte{bytes.Repeat([]byte("k"), 32)}, nil },
 		Log:        slog.New(slog.DiscardHandler),

@@ -10,14 +10,14 @@ import (
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // A short grace period is kept, although other work is done once a minute. The process
 // that handled the deletion is gone by then.
 func TestModule_ErasesInTime(t *testing.T) {
 	host := &personaltest.Host{}
-	configuration := pluginrpc.Configuration{
+	configuration := rpc.Configuration{
 		DatabaseURL: "sqlite://" + filepath.Join(t.TempDir(), "personal.db"),
 		Settings:    []byte("[deletion]\ngrace = \"1s\"\n[password]\nmemory_kib = 7168\n"),
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // The process works through a faulty connection to PostgreSQL.
@@ -23,7 +23,7 @@ func TestPlugin_FaultsOfTheDatabase(t *testing.T) {
 	database := testdb.Postgres(t)
 	proxy, through := testkit.NewFaultProxy(t, database)
 	host := &personaltest.Host{}
-	service := pluginrpc.NewClient(startPlugin(t, through, host), host)
+	service := rpc.NewClient(startPlugin(t, through, host), host)
 	pools, err := dbconn.Open(database, dbconn.MigrationLimits)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // TestFill_ContinuesAfterKill kills the built binary while it fills in a field. The next
@@ -26,7 +26,7 @@ func TestFill_ContinuesAfterKill(t *testing.T) {
 			}}, nil
 		}}
 		manager := startPlugin(t, url, host)
-		client := pluginrpc.NewClient(manager, host)
+		client := rpc.NewClient(manager, host)
 		testkit.Populate(t, url, users, `CASE WHEN i % 2 = 0 THEN '{}' ELSE '{"city":"Omsk"}' END`)
 		if err := client.FillFields(t.Context(), revision); err != nil {
 			t.Fatal(err)

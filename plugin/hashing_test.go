@@ -8,14 +8,14 @@ import (
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 func TestModule_CollectsLessOftenWhileHashing(t *testing.T) {
 	const before = 50
 	defer debug.SetGCPercent(debug.SetGCPercent(before))
 	build := builder(newMeasurements(), slog.New(slog.DiscardHandler), nil)
-	m, err := build(t.Context(), pluginrpc.Configuration{
+	m, err := build(t.Context(), rpc.Configuration{
 		DatabaseURL: testdb.SQLite(t), Settings: []byte("[password]\nmemory_kib = 8\ntime = 1\n"),
 	}, &personaltest.Host{})
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 const (
@@ -271,7 +271,7 @@ func TestPlugin_WrapsBareHashes(t *testing.T) {
 			t.Fatalf("got %s", out)
 		}
 		host := &personaltest.Host{}
-		service := pluginrpc.NewClient(startPlugin(t, url, host), host)
+		service := rpc.NewClient(startPlugin(t, url, host), host)
 		signIn(t, service, "user199")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // resealEvery is how often an active process looks for secrets that another key than the
@@ -24,7 +24,7 @@ const keysTimeout = time.Second
 
 // checkKeys is the preflight's check of secret keys on a database of the given schema. It
 // only warns: users whose key is missing have recovery codes, and no others need it.
-func (m *module) checkKeys(ctx context.Context, schema int) []pluginrpc.Check {
+func (m *module) checkKeys(ctx context.Context, schema int) []rpc.Check {
 	var warnings []string
 	if m.settings.TwoFactor.Enabled && m.keys.Primary() == "" {
 		warnings = append(warnings, "two_factor.enabled = true works like false without a secret key: give the host one")

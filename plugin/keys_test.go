@@ -9,15 +9,15 @@ import (
 
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 func TestModule_RefusesInvalidSecretKeys(t *testing.T) {
 	build := builder(newMeasurements(), slog.New(slog.DiscardHandler), nil)
-	_, err := build(t.Context(), pluginrpc.Configuration{
+	_, err := build(t.Context(), rpc.Configuration{
 		DatabaseURL: testdb.SQLite(t), SecretKeys: [][]byte{bytes.Repeat([]byte("k"), 32), []byte("SecretSesame")},
 	}, &personaltest.Host{})
-	var permanent *pluginrpc.PermanentError
+	var permanent *rpc.PermanentError
 	if !errors.As(err, &permanent) || permanent.Reason != "secret keys: secret key 2 has 12 bytes, not 32" {
 		t.Errorf("got %v, want a permanent error with the number of the key", err)
 	}
@@ -26,7 +26,7 @@ func TestModule_RefusesInvalidSecretKeys(t *testing.T) {
 func TestModule_SealsWithKeysOfTheHost(t *testing.T) {
 	key := bytes.Repeat([]byte("k"), 32)
 	for name, keys := range map[string][][]byte{"one key": {key}, "a host without keys": nil} {
-		m := newNode(t, pluginrpc.Configuration{DatabaseURL: testdb.SQLite(t), SecretKeys: keys})
+		m := newNode(t, rpc.Configuration{DatabaseURL: testdb.SQLite(t), SecretKeys: keys})
 		if id := m.keys.Primary(); (id != "") != (keys != nil) || strings.Contains(id, "k") {
 			t.Errorf("%s: got key id %q", name, id)
 		}

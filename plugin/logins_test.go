@@ -8,14 +8,14 @@ import (
 
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 func TestHealth_SaysThatLoginsAreCountedForTheProcess(t *testing.T) {
 	url := testdb.SQLite(t)
 	warnings := func(letters string) string {
 		t.Helper()
-		c := pluginrpc.Configuration{DatabaseURL: url}
+		c := rpc.Configuration{DatabaseURL: url}
 		for _, letter := range letters {
 			c.SecretKeys = append(c.SecretKeys, secretKey(string(letter)))
 		}
@@ -45,7 +45,7 @@ func TestHealth_SaysThatLoginsAreCountedForTheProcess(t *testing.T) {
 
 func TestUser_LimitsOfLoginsNeedTheSecretKey(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
-		m := newNode(t, pluginrpc.Configuration{DatabaseURL: url, SecretKeys: [][]byte{secretKey("a")}})
+		m := newNode(t, rpc.Configuration{DatabaseURL: url, SecretKeys: [][]byte{secretKey("a")}})
 		m.begin(t)
 		t.Setenv("PERSONAL_DATABASE", url)
 		mustCommand(t, "user", "create", "anna")

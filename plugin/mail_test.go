@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/internal/mailtext"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 func TestMailList_NamesKindsAndFields(t *testing.T) {
@@ -91,7 +91,7 @@ func TestPreflight_ChecksMailTemplates(t *testing.T) {
 		"invalid": {"Subject: Neues Passwort\n\n{{.Tokn}}\n", "/recovery.de.txt:3:2: .Tokn does not exist"},
 	} {
 		dir := filepath.Dir(write(t, "recovery.de.txt", test.content))
-		m, err := builder(newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(), pluginrpc.Configuration{
+		m, err := builder(newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(), rpc.Configuration{
 			DatabaseURL: "sqlite://" + filepath.Join(t.TempDir(), "personal.db"),
 			Settings:    []byte("[mail]\ntemplates = \"" + dir + "\"\n"),
 		}, nil)
@@ -119,11 +119,11 @@ func TestBuilder_LinksToTheHostsPages(t *testing.T) {
 		"https://example.com/account": "https://example.com/account/recover#token={token}",
 		"https://example.com/?a=b":    "the URL of the account pages",
 	} {
-		m, err := builder(newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(), pluginrpc.Configuration{
+		m, err := builder(newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(), rpc.Configuration{
 			DatabaseURL: "sqlite://" + filepath.Join(t.TempDir(), "personal.db"), AccountURL: url,
 		}, nil)
 		if err != nil {
-			if !errors.As(err, new(*pluginrpc.PermanentError)) || want == "" || !strings.HasPrefix(err.Error(), want) {
+			if !errors.As(err, new(*rpc.PermanentError)) || want == "" || !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("%q: got error %v, want %q", url, err, want)
 			}
 			continue

@@ -18,12 +18,12 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 func main() {
-	if pluginrpc.UnderHandshake() {
+	if rpc.UnderHandshake() {
 		serve()
 		return
 	}
@@ -38,11 +38,11 @@ func main() {
 // serve serves the host that started this process. The logger must be made first,
 // because go-plugin redirects standard error.
 func serve() {
-	log := pluginrpc.NewLogger(os.Stderr, pluginrpc.LogLevel())
+	log := rpc.NewLogger(os.Stderr, rpc.LogLevel())
 	serveProfiles(log)
 	spans, stopTracing := startTracing(log)
 	measured := newMeasurements()
-	pluginrpc.Serve(builder(measured, log, spans), pluginrpc.ServeOptions{Logger: log, Observe: measured.operation,
+	rpc.Serve(builder(measured, log, spans), rpc.ServeOptions{Logger: log, Observe: measured.operation,
 		TracerProvider: spans})
 	stopTracing()
 }
@@ -166,11 +166,11 @@ func (manifestCommand) Run(w io.Writer) error {
 	}
 	out := json.NewEncoder(w)
 	out.SetIndent("", "  ")
-	return out.Encode(plugincatalogue.Manifest{
-		Name:     plugincatalogue.Name,
+	return out.Encode(catalogue.Manifest{
+		Name:     catalogue.Name,
 		Version:  v,
-		Protocol: plugincatalogue.Range{Min: pluginrpc.ProtocolVersion, Max: pluginrpc.ProtocolVersion},
-		Schema:   plugincatalogue.Range{Min: store.SchemaMinimum, Max: store.SchemaTarget},
+		Protocol: catalogue.Range{Min: rpc.ProtocolVersion, Max: rpc.ProtocolVersion},
+		Schema:   catalogue.Range{Min: store.SchemaMinimum, Max: store.SchemaTarget},
 		OS:       runtime.GOOS,
 		Arch:     runtime.GOARCH,
 		Settings: knownSettings(),

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/internal/testkit"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
 )
 
 func TestRun_PrintsHelpAndDescriptions(t *testing.T) {
@@ -54,7 +54,7 @@ func TestManifest_IsValid(t *testing.T) {
 	if err := run(t.Context(), []string{"manifest"}, &out, &out); err != nil {
 		t.Fatal(err)
 	}
-	var m plugincatalogue.Manifest
+	var m catalogue.Manifest
 	if err := json.Unmarshal(out.Bytes(), &m); err != nil {
 		t.Fatal(err)
 	}

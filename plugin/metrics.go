@@ -24,7 +24,7 @@ import (
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/transfer"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 const (
@@ -98,7 +98,7 @@ func newMeasurements() *measurements {
 		process:  process,
 		operations: newOutcomes(auto.NewHistogramVec(histogram("operation_duration_seconds",
 			"Duration of operations in the plugin, by operation and outcome.", durations), []string{"operation", "outcome"}),
-			pluginrpc.MethodNames(), pluginrpc.Outcomes()),
+			rpc.MethodNames(), rpc.Outcomes()),
 		hashingRunning: auto.NewGauge(gauge("hashing_running", "Passwords that are being hashed.")),
 		hashingWaiting: auto.NewGauge(gauge("hashing_waiting", "Operations that wait until their password is hashed.")),
 		hashWaits: auto.NewHistogram(histogram("hashing_wait_seconds",
@@ -146,8 +146,8 @@ func newMeasurements() *measurements {
 	return m
 }
 
-// operation is a [pluginrpc.Observer].
-func (m *measurements) operation(operation string, outcome pluginrpc.Outcome, took time.Duration) {
+// operation is a [rpc.Observer].
+func (m *measurements) operation(operation string, outcome rpc.Outcome, took time.Duration) {
 	m.operations.observe(operation, string(outcome), took)
 }
 
@@ -178,7 +178,7 @@ func (m *measurements) ObserveBatch(o store.Operation, size int) {
 	m.batches.WithLabelValues(string(o)).Observe(float64(size))
 }
 
-// Metrics implements [pluginrpc.Module].
+// Metrics implements [rpc.Module].
 func (m *module) Metrics(ctx context.Context) ([]byte, error) {
 	running, waiting := m.hasher.Load()
 	m.measured.hashingRunning.Set(float64(running))

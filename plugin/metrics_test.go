@@ -22,16 +22,16 @@ import (
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/personalhost/pluginmetrics"
-	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
-	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
+	"github.com/cms-personal/personal/shared/plugins/manager"
+	"github.com/cms-personal/personal/shared/plugins/metrics"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc/rpctest"
 )
 
 func TestMeasurements_CountingAllocatesNothing(t *testing.T) {
 	m := newMeasurements()
 	got := testing.AllocsPerRun(100, func() {
-		m.operation("Refresh", pluginrpc.OutcomeOK, time.Millisecond)
+		m.operation("Refresh", rpc.OutcomeOK, time.Millisecond)
 		m.hashing(time.Millisecond, nil)
 		m.rejection("guess")
 		m.suppression("recovery")
@@ -64,7 +64,7 @@ func (m *measurements) wantLines(t *testing.T, prefix string, want ...string) {
 
 func TestMeasurements_RareOutcomesBeginAtZero(t *testing.T) {
 	m := newMeasurements()
-	m.operation("Refresh", pluginrpc.OutcomeOK, time.Millisecond)
+	m.operation("Refresh", rpc.OutcomeOK, time.Millisecond)
 	m.wantLines(t, "personal_plugin_operation_duration_seconds_count",
 		`{operation="Refresh",outcome="internal"} 0`, `{operation="Refresh",outcome="ok"} 1`,
 		`{operation="Refresh",outcome="refused"} 0`, `{operation="Refresh",outcome="unavailable"} 0`)
@@ -127,7 +127,7 @@ func TestMeasurements_OutboxGauges(t *testing.T) {
 func TestModule_CountsJobsOnceInAWhile(t *testing.T) {
 	url := "sqlite://" + filepath.Join(t.TempDir(), "personal.db")
 	measured := newMeasurements()
-	built, err := builder(measured, slog.New(slog.DiscardHandler), nil)(t.Context(), pluginrpc.Configuration{DatabaseURL: url}, nil)
+	built, err := builder(measured, slog.New(slog.DiscardHandler), nil)(t.Context(), rpc.Configuration{DatabaseURL: url}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,8 +166,8 @@ func TestModule_CountsJobsOnceInAWhile(t *testing.T) {
 // kind of job: by the RPC alone, and as a host does for /metrics.
 func BenchmarkMetrics(b *testing.B) {
 	measured := newMeasurements()
-	for _, operation := range pluginrpc.MethodNames() {
-		measured.operation(operation, pluginrpc.OutcomeOK, time.Millisecond)
+	for _, operation := range rpc.MethodNames() {
+		measured.operation(operation, rpc.OutcomeOK, time.Millisecond)
 	}
 	for _, kind := range jobKinds {
 		measured.job(kind, outbox.Done, time.Millisecond)
@@ -176,9 +176,9 @@ func BenchmarkMetrics(b *testing.B) {
 		measured.ObserveStore(operation, time.Millisecond)
 		measured.ObserveBatch(operation, 1)
 	}
-	connection := pluginrpctest.Start(b, builder(measured, slog.New(slog.DiscardHandler), nil), &personaltest.Host{},
+	connection := rpctest.Start(b, builder(measured, slog.New(slog.DiscardHandler), nil), &personaltest.Host{},
 		slog.New(slog.DiscardHandler))
-	configuration := pluginrpc.Configuration{DatabaseURL: "sqlite://" + filepath.Join(b.TempDir(), "personal.db")}
+	configuration := rpc.Configuration{DatabaseURL: "sqlite://" + filepath.Join(b.TempDir(), "personal.db")}
 	if err := errors.Join(connection.Configure(b.Context(), configuration), connection.Migrate(b.Context())); err != nil {
 		b.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func BenchmarkMetrics(b *testing.B) {
 	})
 	b.Run("host", func(b *testing.B) {
 		b.ReportAllocs()
-		handler := promhttp.HandlerFor(pluginmetrics.Gatherer{Manager: scraped{connection}}, promhttp.HandlerOpts{})
+		handler := promhttp.HandlerFor(metrics.Gatherer{Manager: scraped{connection}}, promhttp.HandlerOpts{})
 		for b.Loop() {
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
@@ -206,12 +206,12 @@ func BenchmarkMetrics(b *testing.B) {
 }
 
 // scraped is a manager with one process.
-type scraped struct{ *pluginrpc.Connection }
+type scraped struct{ *rpc.Connection }
 
-func (s scraped) Metrics(ctx context.Context) []pluginmanager.Metrics {
+func (s scraped) Metrics(ctx context.Context) []manager.Metrics {
 	text, err := s.Connection.Metrics(ctx)
 	if err != nil {
 		return nil
 	}
-	return []pluginmanager.Metrics{{Process: 1, Text: text}}
+	return []manager.Metrics{{Process: 1, Text: text}}
 }

@@ -28,7 +28,7 @@ import (
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // The intervals of background work. Every process measures its clock against the
@@ -57,12 +57,12 @@ type module struct {
 	worker       *outbox.Worker
 	hasher       *password.Hasher
 	settings     settings
-	unknown      []pluginrpc.UnknownSetting // that are ignored
+	unknown      []rpc.UnknownSetting // that are ignored
 	keys         *seal.Keyring
 	host         personal.Host
 	mails        *mailtext.Set
 	rehearsed    func(*rehearsal.Config) // in tests, to plant faults; nil: none
-	invalidTexts []pluginrpc.Check       // of the templates of mails; nil if they are valid
+	invalidTexts []rpc.Check             // of the templates of mails; nil if they are valid
 	measured     *measurements
 	log          *slog.Logger
 
@@ -88,7 +88,7 @@ func checkMemory(limit, hashing int64) error {
 	if limit == 0 || limit >= needed {
 		return nil
 	}
-	return &pluginrpc.PermanentError{Reason: fmt.Sprintf("memory: the limit is %d MiB, with these settings the plugin needs %d MiB "+
+	return &rpc.PermanentError{Reason: fmt.Sprintf("memory: the limit is %d MiB, with these settings the plugin needs %d MiB "+
 		"(%d MiB, and %d MiB for the password hashes that run at once, one for each processor): "+
 		"raise the limit, or lower password.memory_kib or GOMAXPROCS",
 		limit/mib, (needed+mib-1)/mib, baseMemory/mib, (hashing+mib-1)/mib)}
@@ -96,30 +96,30 @@ func checkMemory(limit, hashing int64) error {
 
 // builder returns the function that builds the module of this process. The module counts in
 // measured. spans is nil if nothing is traced.
-func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvider) pluginrpc.Builder {
-	return func(ctx context.Context, c pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
+func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvider) rpc.Builder {
+	return func(ctx context.Context, c rpc.Configuration, host personal.Host) (rpc.Module, error) {
 		s, unknown, err := readSettings(c.Settings)
 		if err != nil {
-			return nil, &pluginrpc.PermanentError{Reason: err.Error()}
+			return nil, &rpc.PermanentError{Reason: err.Error()}
 		}
 		if unknown != nil {
 			log.WarnContext(ctx, "settings that this version does not know are ignored", slog.String("keys", fmt.Sprint(unknown)))
 		}
 		if err := s.linkTo(c.AccountURL); err != nil {
-			return nil, &pluginrpc.PermanentError{Reason: err.Error()}
+			return nil, &rpc.PermanentError{Reason: err.Error()}
 		}
 		keys, err := seal.New(c.SecretKeys)
 		if err != nil {
-			return nil, &pluginrpc.PermanentError{Reason: "secret keys: " + err.Error()}
+			return nil, &rpc.PermanentError{Reason: "secret keys: " + err.Error()}
 		}
 		if id := keys.Primary(); id != "" {
 			log.InfoContext(ctx, "secret key for new secrets", slog.String("id", id))
 		}
 		hasher, err := password.New(s.password(), 0)
 		if err != nil {
-			return nil, &pluginrpc.PermanentError{Reason: "settings: password." + err.Error()}
+			return nil, &rpc.PermanentError{Reason: "settings: password." + err.Error()}
 		}
-		if err := checkMemory(pluginrpc.MemoryLimit(), hasher.Memory()); err != nil {
+		if err := checkMemory(rpc.MemoryLimit(), hasher.Memory()); err != nil {
 			return nil, err
 		}
 		hasher.TuneMemory()
@@ -127,23 +127,23 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 		db, err := store.Open(ctx, c.DatabaseURL, store.Options{Log: log, Observer: measured})
 		var wrong *dbconn.URLError
 		if errors.As(err, &wrong) {
-			return nil, &pluginrpc.PermanentError{Reason: "database: " + wrong.Error()}
+			return nil, &rpc.PermanentError{Reason: "database: " + wrong.Error()}
 		}
 		if err != nil {
 			return nil, setupError(fmt.Errorf("opening the database: %w", err))
 		}
-		lock, err := dbconn.LockForHost(ctx, c.DatabaseURL, os.Getenv(pluginrpc.HostEnv))
+		lock, err := dbconn.LockForHost(ctx, c.DatabaseURL, os.Getenv(rpc.HostEnv))
 		if err != nil {
 			err = errors.Join(err, db.Close())
 			if inUse, ok := errors.AsType[*dbconn.InUseError](err); ok {
-				err = &pluginrpc.PermanentError{Reason: "database: " + inUse.Error()}
+				err = &rpc.PermanentError{Reason: "database: " + inUse.Error()}
 			}
 			return nil, err
 		}
 		texts, err := mailtext.Load(s.Mail.Templates)
-		var invalid []pluginrpc.Check
+		var invalid []rpc.Check
 		if err != nil {
-			invalid = []pluginrpc.Check{{Name: "mail", Reason: "mail.templates: " + err.Error()}}
+			invalid = []rpc.Check{{Name: "mail", Reason: "mail.templates: " + err.Error()}}
 		}
 		m := &module{
 			store: db, lock: lock, hasher: hasher, keys: keys, host: host, mails: texts, settings: s, unknown: unknown, invalidTexts: invalid,
@@ -181,7 +181,7 @@ func jobGroups() []outbox.Group {
 // something: the host then tells them, and does not wait.
 func setupError(err error) error {
 	if problem := store.SetupProblem(err); problem != "" {
-		return &pluginrpc.PermanentError{Reason: "database: " + problem + " (" + err.Error() + ")"}
+		return &rpc.PermanentError{Reason: "database: " + problem + " (" + err.Error() + ")"}
 	}
 	return err
 }
@@ -212,36 +212,36 @@ func (m *module) countHashes(ctx context.Context) {
 	m.learn.wake()
 }
 
-// Service implements [pluginrpc.Module].
+// Service implements [rpc.Module].
 func (m *module) Service() personal.Service { return m.service }
 
-// Administration implements [pluginrpc.Module].
+// Administration implements [rpc.Module].
 func (m *module) Administration() personal.Administration { return m.service }
 
-// Preflight implements [pluginrpc.Module].
-func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
+// Preflight implements [rpc.Module].
+func (m *module) Preflight(ctx context.Context) (rpc.Report, error) {
 	found, compatible, err := m.store.CheckSchema(ctx)
 	if store.SetupProblem(err) != "" {
-		return pluginrpc.Report{}, setupError(err) // the other findings need the database
+		return rpc.Report{}, setupError(err) // the other findings need the database
 	}
 	checks := m.checkSettings(ctx, found)
 	var refused *store.SchemaError
 	if errors.As(err, &refused) {
-		checks = append(checks, pluginrpc.Check{Name: "schema", Reason: refused.Error()})
+		checks = append(checks, rpc.Check{Name: "schema", Reason: refused.Error()})
 	} else if err != nil {
-		checks = append(checks, pluginrpc.Check{Name: "database", Reason: err.Error()})
+		checks = append(checks, rpc.Check{Name: "database", Reason: err.Error()})
 	}
 	checks = slices.Concat(checks, m.invalidTexts, m.checkKeys(ctx, found))
-	return pluginrpc.Report{SchemaCompatible: compatible, Checks: checks, UnknownSettings: m.unknown}, nil
+	return rpc.Report{SchemaCompatible: compatible, Checks: checks, UnknownSettings: m.unknown}, nil
 }
 
 // checkSettings is the preflight's check of settings; the values are valid, or there would be
 // no module. schema is the version of the database's schema, 0 for none.
-func (m *module) checkSettings(ctx context.Context, schema int) []pluginrpc.Check {
+func (m *module) checkSettings(ctx context.Context, schema int) []rpc.Check {
 	if oldest := m.settings.Site.Requires; oldest != "" {
 		own, err := ownVersion()
 		if err != nil || semver.Compare("v"+own, "v"+oldest) < 0 {
-			return []pluginrpc.Check{{Name: "settings", Reason: fmt.Sprintf("site.requires = %q, and this is version %s: "+
+			return []rpc.Check{{Name: "settings", Reason: fmt.Sprintf("site.requires = %q, and this is version %s: "+
 				"install a version that is not older, or remove the setting", oldest, cmp.Or(own, "unknown"))}}
 		}
 	}
@@ -260,14 +260,14 @@ func (m *module) checkSettings(ctx context.Context, schema int) []pluginrpc.Chec
 }
 
 // warn returns the failed check of these warnings; nil for none.
-func warn(name string, warnings []string) []pluginrpc.Check {
+func warn(name string, warnings []string) []rpc.Check {
 	if len(warnings) == 0 {
 		return nil
 	}
-	return []pluginrpc.Check{{Name: name, Warning: true, Reason: strings.Join(warnings, "; ")}}
+	return []rpc.Check{{Name: name, Warning: true, Reason: strings.Join(warnings, "; ")}}
 }
 
-// Migrate implements [pluginrpc.Module].
+// Migrate implements [rpc.Module].
 func (m *module) Migrate(ctx context.Context) error {
 	if err := m.store.Migrate(ctx); err != nil {
 		return setupError(err)
@@ -277,13 +277,13 @@ func (m *module) Migrate(ctx context.Context) error {
 	return nil
 }
 
-// Settle implements [pluginrpc.Module].
+// Settle implements [rpc.Module].
 func (m *module) Settle(context.Context) error {
 	m.reseal.wake()
 	return nil
 }
 
-// Activate implements [pluginrpc.Module].
+// Activate implements [rpc.Module].
 func (m *module) Activate(context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -309,7 +309,7 @@ func (m *module) Activate(context.Context) error {
 	return nil
 }
 
-// Quiesce implements [pluginrpc.Module].
+// Quiesce implements [rpc.Module].
 func (m *module) Quiesce(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -323,7 +323,7 @@ func (m *module) Quiesce(ctx context.Context) error {
 	return nil
 }
 
-// Health implements [pluginrpc.Module]. It returns before the host's timeout, so that
+// Health implements [rpc.Module]. It returns before the host's timeout, so that
 // a database that hangs does not look like a process that hangs. The error is permanent if
 // the database refuses this version: another start of it then fails in the preflight.
 func (m *module) Health(ctx context.Context) ([]string, error) {
@@ -344,12 +344,12 @@ func (m *module) Health(ctx context.Context) ([]string, error) {
 	}
 	err := m.store.Health(ctx)
 	if refused, ok := errors.AsType[*store.SchemaError](err); ok {
-		err = &pluginrpc.PermanentError{Reason: refused.Error()}
+		err = &rpc.PermanentError{Reason: refused.Error()}
 	}
 	return warnings, err
 }
 
-// Close implements [pluginrpc.Module].
+// Close implements [rpc.Module].
 func (m *module) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

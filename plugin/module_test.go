@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // slowHash takes a few hundred milliseconds to verify.
@@ -30,7 +30,7 @@ func TestModule_IsReadyBeforeForeignFormatsAreMeasured(t *testing.T) {
 		}
 	}
 	built, err := builder(newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(),
-		pluginrpc.Configuration{DatabaseURL: url}, nil)
+		rpc.Configuration{DatabaseURL: url}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // node is the module of a process.
@@ -18,7 +18,7 @@ type node struct {
 	log *bytes.Buffer
 }
 
-func newNode(t *testing.T, c pluginrpc.Configuration) *node {
+func newNode(t *testing.T, c rpc.Configuration) *node {
 	t.Helper()
 	log := &bytes.Buffer{}
 	built, err := builder(newMeasurements(), slog.New(slog.NewTextHandler(log, nil)), nil)(t.Context(), c, &personaltest.Host{})
@@ -46,7 +46,7 @@ func (n *node) begin(t *testing.T) {
 }
 
 // refusal returns why a preflight refuses the version; "" if it does not.
-func refusal(r pluginrpc.Report) string {
+func refusal(r rpc.Report) string {
 	for _, c := range r.Checks {
 		if !c.Warning {
 			return c.Name + ": " + c.Reason
@@ -56,14 +56,14 @@ func refusal(r pluginrpc.Report) string {
 }
 
 func TestSettings_UnknownOnesAreReported(t *testing.T) {
-	n := newNode(t, pluginrpc.Configuration{
+	n := newNode(t, rpc.Configuration{
 		DatabaseURL: testkit.SQLite(t), Settings: []byte("[login]\nwith_phone = true\n[two_moons]\nenabled = true"),
 	})
 	if !strings.Contains(n.log.String(), "level=WARN") || !strings.Contains(n.log.String(), "[login.with_phone two_moons]") {
 		t.Errorf("got log %q, want a warning that names the unknown keys", n.log)
 	}
 	report, err := n.Preflight(t.Context())
-	want := []pluginrpc.UnknownSetting{{Key: "login.with_phone"}, {Key: "two_moons"}}
+	want := []rpc.UnknownSetting{{Key: "login.with_phone"}, {Key: "two_moons"}}
 	if err != nil || !slices.Equal(report.UnknownSettings, want) {
 		t.Errorf("got unknown settings %v (%v), want %v", report.UnknownSettings, err, want)
 	}
@@ -79,7 +79,7 @@ func TestPreflight_SiteRequiresANewerVersion(t *testing.T) {
 	t.Cleanup(func() { version = own })
 	version = "0.2.1"
 	for requires, refused := range map[string]bool{"": false, "0.2.0": false, "0.2.1": false, "0.2.2": true, "0.3.0": true, "1.0.0-rc.1": true} {
-		n := newNode(t, pluginrpc.Configuration{DatabaseURL: testkit.SQLite(t), Settings: []byte("[site]\nrequires = \"" + requires + "\"")})
+		n := newNode(t, rpc.Configuration{DatabaseURL: testkit.SQLite(t), Settings: []byte("[site]\nrequires = \"" + requires + "\"")})
 		report, err := n.Preflight(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/personal/personaltest/softkey"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 var passkeySettings = fmt.Sprintf("[passkeys]\nrp_id = %q\norigins = [%q]\n", personaltest.PasskeyDomain, personaltest.PasskeyOrigin)
@@ -19,7 +19,7 @@ var passkeySettings = fmt.Sprintf("[passkeys]\nrp_id = %q\norigins = [%q]\n", pe
 // newPasskeyNode returns a settled node that offers passkeys and second factors.
 func newPasskeyNode(t *testing.T, url string, keys [][]byte) *node {
 	t.Helper()
-	n := newNode(t, pluginrpc.Configuration{
+	n := newNode(t, rpc.Configuration{
 		DatabaseURL: url, SecretKeys: keys,
 		Settings: []byte("[two_factor]\nenabled = true\n[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false\n" + passkeySettings),
 	})
@@ -274,7 +274,7 @@ func TestPreflight_WarnsOfPasskeysOfAnotherDomain(t *testing.T) {
 			"":              `passkeys.rp_id = "", but there are passkeys of "site.example": these sign no one in`,
 			"[passkeys]\nrp_id = \"other.example\"\norigins = [\"https://other.example\"]\n": `passkeys.rp_id = "other.example", but there are passkeys of "site.example": these sign no one in`,
 		} {
-			n := newNode(t, pluginrpc.Configuration{DatabaseURL: url, SecretKeys: keys,
+			n := newNode(t, rpc.Configuration{DatabaseURL: url, SecretKeys: keys,
 				Settings: []byte("[two_factor]\nenabled = true\n" + settings)})
 			report, err := n.Preflight(t.Context())
 			if err != nil {

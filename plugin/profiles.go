@@ -9,13 +9,13 @@ import (
 	"os"
 	"time"
 
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // serveProfiles serves net/http/pprof on the socket that the host names, if it asks for
 // profiles. Without profiles the plugin works as well: a failure is a warning.
 func serveProfiles(log *slog.Logger) {
-	path := os.Getenv(pluginrpc.ProfilesEnv)
+	path := os.Getenv(rpc.ProfilesEnv)
 	if path == "" {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // TestRehearsal_AnswersInTimeWithAMillionUsers asks the built binary like a host. The
@@ -27,7 +27,7 @@ func TestRehearsal_AnswersInTimeWithAMillionUsers(t *testing.T) {
 	}
 	testdb.Databases(t, func(t *testing.T, url string) {
 		host := &personaltest.Host{}
-		client := pluginrpc.NewClient(startPlugin(t, url, host), host)
+		client := rpc.NewClient(startPlugin(t, url, host), host)
 		testkit.Populate(t, url, users, `'{"phone":"+7 800 ' || i || '","age":' || (i % 100) || ',"interests":["a","b"],"newsletter":true'
 			|| CASE WHEN i % 10 = 0 THEN '' ELSE ',"city":"Omsk"' END || '}'`)
 		ctx, cancel := context.WithTimeout(t.Context(), limit)

@@ -11,17 +11,17 @@ import (
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/rehearsal"
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // rehearsalReserve is how long before the deadline of its call a rehearsal ends, so that its
 // result arrives in time.
 const rehearsalReserve = 250 * time.Millisecond
 
-// Rehearse implements [pluginrpc.Module]. It shares nothing with the service that may serve
+// Rehearse implements [rpc.Module]. It shares nothing with the service that may serve
 // meanwhile, but the database and the settings. Where others need SQLite's only writer, it
 // rehearses on an empty copy of the database.
-func (m *module) Rehearse(ctx context.Context) (pluginrpc.Rehearsal, error) {
+func (m *module) Rehearse(ctx context.Context) (rpc.Rehearsal, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-rehearsalReserve))
@@ -37,8 +37,8 @@ func (m *module) Rehearse(ctx context.Context) (pluginrpc.Rehearsal, error) {
 	}
 	if errors.Is(err, accounts.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
 		m.log.WarnContext(ctx, "there was no rehearsal", slog.Any("error", err))
-		return pluginrpc.Rehearsal{Checks: []pluginrpc.RehearsalCheck{{
-			Name: "rehearsal", Outcome: pluginrpc.RehearsalSkipped, Interrupted: true, Reason: "the database was not available in time",
+		return rpc.Rehearsal{Checks: []rpc.RehearsalCheck{{
+			Name: "rehearsal", Outcome: rpc.RehearsalSkipped, Interrupted: true, Reason: "the database was not available in time",
 		}}}, nil
 	}
 	return result, err
@@ -46,7 +46,7 @@ func (m *module) Rehearse(ctx context.Context) (pluginrpc.Rehearsal, error) {
 
 // rehearseOn rehearses on the database, or on an empty copy in memory. The error is
 // [store.ErrWriterNeeded] if it has ended early because others need to write.
-func (m *module) rehearseOn(ctx context.Context, inMemory bool) (none pluginrpc.Rehearsal, err error) {
+func (m *module) rehearseOn(ctx context.Context, inMemory bool) (none rpc.Rehearsal, err error) {
 	hasher, err := password.New(password.LowestParams(), 1)
 	if err != nil {
 		return none, err

@@ -16,7 +16,7 @@ import (
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // call is a call of an operation, before and after it was served.
@@ -253,9 +253,9 @@ func TestRehearse_NamesFaults(t *testing.T) {
 			others := rehearseCopy(t, m)
 			for _, name := range names {
 				fault := faults[name]
-				i := slices.IndexFunc(others, func(c pluginrpc.RehearsalCheck) bool { return c.Name == fault.check })
-				want := pluginrpc.Difference{Operation: fault.op, Field: fault.field}
-				if i < 0 || others[i].Outcome != pluginrpc.RehearsalFailed || !slices.Contains(others[i].Differences, want) {
+				i := slices.IndexFunc(others, func(c rpc.RehearsalCheck) bool { return c.Name == fault.check })
+				want := rpc.Difference{Operation: fault.op, Field: fault.field}
+				if i < 0 || others[i].Outcome != rpc.RehearsalFailed || !slices.Contains(others[i].Differences, want) {
 					t.Errorf("%s: got %+v, want that check %s fails at %+v", name, others, fault.check, want)
 				}
 			}

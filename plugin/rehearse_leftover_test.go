@@ -22,7 +22,7 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // pause makes the rehearsals of a module call f, with the context of the rehearsal, in the middle of
@@ -145,12 +145,12 @@ func TestRehearse_LeavesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, c := range got.Checks {
-				if c.Outcome == pluginrpc.RehearsalFailed {
+				if c.Outcome == rpc.RehearsalFailed {
 					t.Errorf("check %s failed: %s", c.Name, c.Reason)
 				}
 			}
 			last := got.Checks[len(got.Checks)-1]
-			if last.Outcome != pluginrpc.RehearsalSkipped || last.Reason != "no time was left" {
+			if last.Outcome != rpc.RehearsalSkipped || last.Reason != "no time was left" {
 				t.Errorf("got %+v, want that it was skipped", last)
 			}
 			sameDump(t, url, before)
@@ -338,7 +338,7 @@ func TestRehearse_SkipsWhatALockPrevents(t *testing.T) {
 		t.Error("all checks pass, want that they are skipped")
 	}
 	for _, c := range others {
-		if c.Outcome != pluginrpc.RehearsalSkipped {
+		if c.Outcome != rpc.RehearsalSkipped {
 			t.Errorf("check %s: got %s, want skipped: %s", c.Name, c.Outcome, c.Reason)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/cms-personal/personal/internal/rehearsal"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // onlyRefused are the operations of which a rehearsal sees no success, with the reason.
@@ -43,8 +43,8 @@ func TestRehearse_SkipsFieldsWithoutAValue(t *testing.T) {
 	impossible := personal.Field{Name: "impossible", Type: personal.TypeText, Pattern: `a^b`, Required: true}
 	m := rehearsedModule(t, testdb.SQLite(t), everythingOn, append(everyField(), impossible)...)
 	others, _ := rehearse(t, m)
-	want := pluginrpc.Difference{Operation: "UpdateProfile", Field: "impossible"}
-	if len(others) != 1 || others[0].Outcome != pluginrpc.RehearsalSkipped || len(others[0].Differences) != 1 ||
+	want := rpc.Difference{Operation: "UpdateProfile", Field: "impossible"}
+	if len(others) != 1 || others[0].Outcome != rpc.RehearsalSkipped || len(others[0].Differences) != 1 ||
 		others[0].Differences[0] != want {
 		t.Errorf("got %+v, want only a skipped check that names %+v", others, want)
 	}

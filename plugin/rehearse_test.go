@@ -12,7 +12,7 @@ import (
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // everyField is a schema with each type, rule and kind of access.
@@ -46,11 +46,11 @@ func rehearsedModule(t testing.TB, url, settings string, fields ...personal.Fiel
 	host := &personaltest.Host{UserFieldsFunc: func(context.Context) (personal.Schema, error) {
 		return personal.Schema{Revision: "1", Fields: slices.Clone(fields)}, nil
 	}}
-	return moduleOf(t, host, pluginrpc.Configuration{DatabaseURL: url, Settings: []byte(settings),
+	return moduleOf(t, host, rpc.Configuration{DatabaseURL: url, Settings: []byte(settings),
 		SecretKeys: [][]byte{bytes.Repeat([]byte("k"), 32)}})
 }
 
-func moduleOf(t testing.TB, host personal.Host, c pluginrpc.Configuration) *module {
+func moduleOf(t testing.TB, host personal.Host, c rpc.Configuration) *module {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	built, err := builder(newMeasurements(), log, nil)(t.Context(), c, host)
@@ -66,19 +66,19 @@ func moduleOf(t testing.TB, host personal.Host, c pluginrpc.Configuration) *modu
 
 // rehearseCopy is rehearse where a rehearsal on SQLite ends, on an empty copy: most take longer than
 // they may hold the writer.
-func rehearseCopy(t testing.TB, m *module) (others []pluginrpc.RehearsalCheck) {
+func rehearseCopy(t testing.TB, m *module) (others []rpc.RehearsalCheck) {
 	t.Helper()
-	others, _ = checksOf(t, func(ctx context.Context) (pluginrpc.Rehearsal, error) { return m.rehearseOn(ctx, true) })
+	others, _ = checksOf(t, func(ctx context.Context) (rpc.Rehearsal, error) { return m.rehearseOn(ctx, true) })
 	return others
 }
 
 // rehearse rehearses and returns the checks that did not pass, and the names of all.
-func rehearse(t testing.TB, m *module) (others []pluginrpc.RehearsalCheck, names []string) {
+func rehearse(t testing.TB, m *module) (others []rpc.RehearsalCheck, names []string) {
 	t.Helper()
 	return checksOf(t, m.Rehearse)
 }
 
-func checksOf(t testing.TB, run func(context.Context) (pluginrpc.Rehearsal, error)) (others []pluginrpc.RehearsalCheck, names []string) {
+func checksOf(t testing.TB, run func(context.Context) (rpc.Rehearsal, error)) (others []rpc.RehearsalCheck, names []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a slow machine must not interrupt it
 	defer cancel()
@@ -88,7 +88,7 @@ func checksOf(t testing.TB, run func(context.Context) (pluginrpc.Rehearsal, erro
 	}
 	for _, c := range got.Checks {
 		names = append(names, c.Name)
-		if c.Outcome != pluginrpc.RehearsalPassed {
+		if c.Outcome != rpc.RehearsalPassed {
 			others = append(others, c)
 		}
 	}
@@ -163,7 +163,7 @@ func TestRehearse_HonestVersionPasses(t *testing.T) {
 				for _, fields := range schemas {
 					others := rehearseCopy(t, rehearsedModule(t, url, settings, fields...))
 					for _, c := range others {
-						if c.Outcome == pluginrpc.RehearsalFailed || name == "everything on" {
+						if c.Outcome == rpc.RehearsalFailed || name == "everything on" {
 							t.Errorf("check %s with %d fields: got %s: %s %v", c.Name, len(fields), c.Outcome, c.Reason, c.Differences)
 						}
 					}

@@ -13,7 +13,7 @@ import (
 	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // secretKey is a made-up secret key.
@@ -54,7 +54,7 @@ func storeFactor(t *testing.T, db *store.Store, login, key string) {
 }
 
 func TestModule_EncryptsSecretsWithTheFirstKeyOnceSettled(t *testing.T) {
-	c := pluginrpc.Configuration{DatabaseURL: testdb.SQLite(t), SecretKeys: [][]byte{secretKey("b"), secretKey("a")}}
+	c := rpc.Configuration{DatabaseURL: testdb.SQLite(t), SecretKeys: [][]byte{secretKey("b"), secretKey("a")}}
 	m := newNode(t, c)
 	m.begin(t)
 	storeFactor(t, m.store, "ada", "a")
@@ -87,7 +87,7 @@ func TestModule_EncryptsSecretsWithTheFirstKeyOnceSettled(t *testing.T) {
 
 func TestPreflight_WarnsOfMissingSecretKeys(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
-		preflight := func(c pluginrpc.Configuration) pluginrpc.Check {
+		preflight := func(c rpc.Configuration) rpc.Check {
 			t.Helper()
 			c.DatabaseURL = url
 			report, err := newNode(t, c).Preflight(t.Context())
@@ -99,29 +99,29 @@ func TestPreflight_WarnsOfMissingSecretKeys(t *testing.T) {
 					return check
 				}
 			}
-			return pluginrpc.Check{}
+			return rpc.Check{}
 		}
 		enabled := []byte("[two_factor]\nenabled = true")
 		const works = "two_factor.enabled = true works like false without a secret key: give the host one"
-		if got := preflight(pluginrpc.Configuration{Settings: enabled}); !got.Warning ||
+		if got := preflight(rpc.Configuration{Settings: enabled}); !got.Warning ||
 			got.Reason != works { // on an empty database
 			t.Errorf("enabled without a key: got %+v, want the warning %q", got, works)
 		}
-		m := newNode(t, pluginrpc.Configuration{DatabaseURL: url})
+		m := newNode(t, rpc.Configuration{DatabaseURL: url})
 		m.begin(t)
 		storeFactor(t, m.store, "ada", "a")
 		storeFactor(t, m.store, "bob", "b")
 		storeFactor(t, m.store, "cem", "b")
-		if got := preflight(pluginrpc.Configuration{Settings: enabled,
-			SecretKeys: [][]byte{secretKey("b"), secretKey("a")}}); got != (pluginrpc.Check{}) {
+		if got := preflight(rpc.Configuration{Settings: enabled,
+			SecretKeys: [][]byte{secretKey("b"), secretKey("a")}}); got != (rpc.Check{}) {
 			t.Errorf("with all keys: got %+v, want no warning", got)
 		}
-		got := preflight(pluginrpc.Configuration{SecretKeys: [][]byte{secretKey("a")}})
+		got := preflight(rpc.Configuration{SecretKeys: [][]byte{secretKey("a")}})
 		if want := "the secret key " + keyID(t, "b") + " is missing: users whose second factor it encrypts"; !got.Warning ||
 			!strings.HasPrefix(got.Reason, want) {
 			t.Errorf("with one key: got %+v, want the warning %q", got, want)
 		}
-		got = preflight(pluginrpc.Configuration{Settings: enabled})
+		got = preflight(rpc.Configuration{Settings: enabled})
 		if n := strings.Count(got.Reason, " is missing: "); n != 2 || !strings.Contains(got.Reason, works) {
 			t.Errorf("without a key: got %+v, want three warnings", got)
 		}
@@ -130,7 +130,7 @@ func TestPreflight_WarnsOfMissingSecretKeys(t *testing.T) {
 
 func TestStatus_CountsSecondFactorsByKey(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
-		m := newNode(t, pluginrpc.Configuration{DatabaseURL: url})
+		m := newNode(t, rpc.Configuration{DatabaseURL: url})
 		m.begin(t)
 		t.Setenv("PERSONAL_DATABASE", url)
 		if out, _ := mustCommand(t, "status"); !strings.HasSuffix(out, "factors   0 accounts with a second factor\n") {

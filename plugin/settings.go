@@ -28,7 +28,7 @@ import (
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // defaultSettings documents every key and defines the defaults.
@@ -143,7 +143,7 @@ func (d *duration) UnmarshalTOML(value []byte) error {
 
 // readSettings returns the defaults with the changes of a settings file, and the keys of the
 // file that this version does not know. Its error names every invalid value.
-func readSettings(file []byte) (s settings, unknown []pluginrpc.UnknownSetting, err error) {
+func readSettings(file []byte) (s settings, unknown []rpc.UnknownSetting, err error) {
 	if _, err := decodeSettings(defaultSettings, &s); err != nil {
 		return s, nil, fmt.Errorf("default settings: %w", err)
 	}
@@ -220,7 +220,7 @@ func edits(a, b string) int {
 
 // decodeSettings changes what the file sets, and returns the keys that this version does not
 // know.
-func decodeSettings(file []byte, s *settings) (unknown []pluginrpc.UnknownSetting, err error) {
+func decodeSettings(file []byte, s *settings) (unknown []rpc.UnknownSetting, err error) {
 	err = toml.NewDecoder(bytes.NewReader(file)).DisallowUnknownFields().EnableUnmarshalerInterface().Decode(s)
 	var missing *toml.StrictMissingError
 	var wrong *toml.DecodeError
@@ -229,7 +229,7 @@ func decodeSettings(file []byte, s *settings) (unknown []pluginrpc.UnknownSettin
 		known := knownSettings()
 		for _, e := range missing.Errors {
 			key := keyName(e.Key())
-			unknown = append(unknown, pluginrpc.UnknownSetting{Key: key, Meant: closest(key, known)})
+			unknown = append(unknown, rpc.UnknownSetting{Key: key, Meant: closest(key, known)})
 		}
 		return unknown, nil
 	case errors.As(err, &wrong):

@@ -10,7 +10,7 @@ import (
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // The mail is sent while the calls hang.
@@ -24,7 +24,7 @@ func TestPlugin_HangingEventsDelayNoMail(t *testing.T) {
 			<-released
 			return nil
 		}}
-		service := pluginrpc.NewClient(startPlugin(t, url, host), host)
+		service := rpc.NewClient(startPlugin(t, url, host), host)
 		defer close(released)
 		ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second) // less than the lease of a job
 		defer cancel()

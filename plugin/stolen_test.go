@@ -18,7 +18,7 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // stolen returns what a thief of the database reads: the files of SQLite with the
@@ -114,7 +114,7 @@ func unpack(t *testing.T, text string) []byte {
 func TestSecrets_StolenDatabaseWithoutTheKeyRevealsNone(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		const password = personaltest.Password
-		m := newNode(t, pluginrpc.Configuration{
+		m := newNode(t, rpc.Configuration{
 			DatabaseURL: url, SecretKeys: [][]byte{secretKey("a")},
 			Settings: []byte("[registration]\nemail_verification = \"off\"\n[two_factor]\nenabled = true\n[password]\nmemory_kib = 7168\n"),
 		})

@@ -20,7 +20,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personaladmin/texts"
 	"github.com/cms-personal/personal/shared/personalhost/secretkeys"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // newKeyFile returns a file with a new secret key, and its keys.
@@ -40,7 +40,7 @@ func newKeyFile(t *testing.T) (path string, keys [][]byte) {
 // newTwoFactorNode returns a node that offers second factors.
 func newTwoFactorNode(t *testing.T, url string, keys [][]byte) *node {
 	t.Helper()
-	n := newNode(t, pluginrpc.Configuration{
+	n := newNode(t, rpc.Configuration{
 		DatabaseURL: url, SecretKeys: keys,
 		Settings: []byte("[two_factor]\nenabled = true\n[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false"),
 	})

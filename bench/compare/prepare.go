@@ -19,7 +19,7 @@ import (
 
 	"github.com/cms-personal/personal/bench/harness"
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // The names of the figures in the tables.
@@ -362,10 +362,10 @@ func (c *comparison) startBare(ctx context.Context) error {
 	}
 	c.onClose(stop)
 	conn := &measuredConn{ClientConnInterface: manager}
-	if _, err := pluginrpc.NewClient(conn, harness.CMS{}).Fields(ctx); err != nil {
+	if _, err := rpc.NewClient(conn, harness.CMS{}).Fields(ctx); err != nil {
 		return err
 	}
-	service := pluginrpc.NewClient(manager, harness.CMS{})
+	service := rpc.NewClient(manager, harness.CMS{})
 	c.jobs.Add(figureHop, managerTitle, c.single(func(ctx context.Context) error {
 		_, err := service.Fields(personal.WithCall(ctx, personal.Call{RequestID: "0123456789abcdef"}))
 		return err

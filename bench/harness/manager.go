@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
-	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
+	"github.com/cms-personal/personal/shared/plugins/manager"
 )
 
 // CMS is a host with an empty schema of user fields. It discards events and mails.
@@ -30,7 +30,7 @@ func (CMS) PublishEvent(context.Context, personal.Event) error { return nil }
 // StartManager starts a plugin with the manager in this process. Files are in the
 // folder, which must exist and be empty. stop stops the plugin.
 func StartManager(ctx context.Context, plugin, folder, database, settings string) (conn grpc.ClientConnInterface, stop func(), err error) {
-	catalogue, err := plugincatalogue.Open(filepath.Join(folder, "plugins"))
+	catalogue, err := catalogue.Open(filepath.Join(folder, "plugins"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -50,7 +50,7 @@ func StartManager(ctx context.Context, plugin, folder, database, settings string
 	if err != nil {
 		return nil, nil, err
 	}
-	manager, err := pluginmanager.New(pluginmanager.Config{
+	manager, err := manager.New(manager.Config{
 		Catalogue:   catalogue,
 		Host:        CMS{},
 		DatabaseURL: database,

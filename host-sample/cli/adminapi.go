@@ -13,7 +13,7 @@ import (
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 )
 
-// pluginAPI is the path of [github.com/cms-personal/personal/shared/pluginadmin].
+// pluginAPI is the path of [github.com/cms-personal/personal/shared/plugins/adminapi].
 const pluginAPI = "/admin/api/plugin"
 
 // adminAPI serves /admin/api/ to callers with the admin token.

@@ -8,34 +8,34 @@ import (
 	"path/filepath"
 
 	"github.com/cms-personal/personal/shared/durable"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
 )
 
 var errNoPlugin = errors.New("no plugin is installed: name one with --plugin FILE, or run host-sample plugin install FILE first")
 
 // openCatalogue opens the catalogue below a plugins folder.
-func openCatalogue(pluginsDir string, log *slog.Logger, opts ...plugincatalogue.Option) (*plugincatalogue.Catalogue, error) {
+func openCatalogue(pluginsDir string, log *slog.Logger, opts ...catalogue.Option) (*catalogue.Catalogue, error) {
 	if err := durable.MakeFolder(pluginsDir, log); err != nil {
 		return nil, fmt.Errorf("opening the plugin catalogue: %w", err)
 	}
-	return plugincatalogue.Open(filepath.Join(pluginsDir, plugincatalogue.Name), append(opts, plugincatalogue.WithLog(log))...)
+	return catalogue.Open(filepath.Join(pluginsDir, catalogue.Name), append(opts, catalogue.WithLog(log))...)
 }
 
 // trust makes a catalogue accept only plugins signed with the keys in these files,
 // if any file is named. An empty name, from an empty variable for example, is an
 // error: it must not turn the check of signatures off.
-func trust(keyFiles []string) ([]plugincatalogue.Option, error) {
+func trust(keyFiles []string) ([]catalogue.Option, error) {
 	if len(keyFiles) == 0 {
 		return nil, nil
 	}
-	keys, err := plugincatalogue.ReadKeys(keyFiles...)
-	return []plugincatalogue.Option{plugincatalogue.WithKeys(keys)}, err
+	keys, err := catalogue.ReadKeys(keyFiles...)
+	return []catalogue.Option{catalogue.WithKeys(keys)}, err
 }
 
 // choosePlugin installs the given binary or bundle, unless the path is empty, and
 // makes sure that a version is active: if none is yet, it activates the one just
 // installed, or else the highest. A full disk is no error if a version is active already.
-func choosePlugin(ctx context.Context, c *plugincatalogue.Catalogue, path string, log *slog.Logger) error {
+func choosePlugin(ctx context.Context, c *catalogue.Catalogue, path string, log *slog.Logger) error {
 	var version string
 	if path != "" {
 		var err error
@@ -50,7 +50,7 @@ func choosePlugin(ctx context.Context, c *plugincatalogue.Catalogue, path string
 		}
 	}
 	active, err := c.ActivateFirst(version)
-	if errors.Is(err, plugincatalogue.ErrNotFound) {
+	if errors.Is(err, catalogue.ErrNotFound) {
 		return errNoPlugin
 	}
 	if version != "" && version != active && err == nil {
@@ -59,15 +59,15 @@ func choosePlugin(ctx context.Context, c *plugincatalogue.Catalogue, path string
 	return err
 }
 
-func hasActive(c *plugincatalogue.Catalogue) bool {
+func hasActive(c *catalogue.Catalogue) bool {
 	state, err := c.LoadState()
 	return err == nil && state.Active != ""
 }
 
 // installPlugin returns the version that it installed.
-func installPlugin(ctx context.Context, c *plugincatalogue.Catalogue, path string) (string, error) {
+func installPlugin(ctx context.Context, c *catalogue.Catalogue, path string) (string, error) {
 	e, err := c.Install(ctx, path)
-	if errors.Is(err, plugincatalogue.ErrConflict) {
+	if errors.Is(err, catalogue.ErrConflict) {
 		err = fmt.Errorf("%w (an installed version never changes: give the new build a version of its own)", err)
 	}
 	return e.Manifest.Version, err

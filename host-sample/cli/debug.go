@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
-	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
+	"github.com/cms-personal/personal/shared/plugins/manager"
 )
 
 // debugCallTimeout is how long a request to the API may take with --debug-plugin.
@@ -29,12 +29,12 @@ func checkDebugAddr(host string) error {
 
 // announceDebugged returns a receiver of plugin events that, with --debug-plugin, prints how
 // to attach a debugger to each process that begins to serve.
-func announceDebugged(w io.Writer, catalogue *plugincatalogue.Catalogue, debug bool, log *slog.Logger) func(pluginmanager.Event) {
+func announceDebugged(w io.Writer, catalogue *catalogue.Catalogue, debug bool, log *slog.Logger) func(manager.Event) {
 	if !debug {
 		return nil
 	}
-	serving := []pluginmanager.EventType{pluginmanager.EventSwitched, pluginmanager.EventRestarted, pluginmanager.EventRolledBack}
-	return func(e pluginmanager.Event) {
+	serving := []manager.EventType{manager.EventSwitched, manager.EventRestarted, manager.EventRolledBack}
+	return func(e manager.Event) {
 		if slices.Contains(serving, e.Type) && e.PID != 0 {
 			debugPlugin(w, catalogue, e.Version, e.PID, log)
 		}
@@ -43,13 +43,13 @@ func announceDebugged(w io.Writer, catalogue *plugincatalogue.Catalogue, debug b
 
 // debugPlugin prints how to attach a debugger to a plugin process, and warns if the
 // debugger would find no symbols.
-func debugPlugin(w io.Writer, catalogue *plugincatalogue.Catalogue, version string, pid int, log *slog.Logger) {
+func debugPlugin(w io.Writer, versions *catalogue.Catalogue, version string, pid int, log *slog.Logger) {
 	fmt.Fprintf(w, "debug plugin %s: dlv attach %d\n", version, pid)
-	entry, err := catalogue.Find(version)
+	entry, err := versions.Find(version)
 	if err != nil {
 		return // removed meanwhile
 	}
-	if file := filepath.Join(entry.Dir, plugincatalogue.Name); isStripped(file) {
+	if file := filepath.Join(entry.Dir, catalogue.Name); isStripped(file) {
 		log.Warn("a debugger finds no symbols in this plugin: build it with make build STRIP= and install it", "version", version)
 	}
 }

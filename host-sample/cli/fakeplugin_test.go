@@ -13,8 +13,8 @@ import (
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // TestMain makes the test binary a plugin too: it prints its manifest when run with
@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) > 1 && os.Args[len(os.Args)-1] == "manifest":
 		printManifest()
-	case pluginrpc.UnderHandshake():
-		pluginrpc.Serve(buildFake, pluginrpc.ServeOptions{})
+	case rpc.UnderHandshake():
+		rpc.Serve(buildFake, rpc.ServeOptions{})
 	default:
 		os.Exit(m.Run())
 	}
@@ -59,9 +59,9 @@ func fake(t *testing.T, version string) string {
 }
 
 func printManifest() {
-	one := plugincatalogue.Range{Min: 1, Max: 1}
-	_ = json.NewEncoder(os.Stdout).Encode(plugincatalogue.Manifest{
-		Name: plugincatalogue.Name, Version: ownVersion(), Protocol: one, Schema: one,
+	one := catalogue.Range{Min: 1, Max: 1}
+	_ = json.NewEncoder(os.Stdout).Encode(catalogue.Manifest{
+		Name: catalogue.Name, Version: ownVersion(), Protocol: one, Schema: one,
 		OS: runtime.GOOS, Arch: runtime.GOARCH,
 	})
 }
@@ -73,15 +73,15 @@ const (
 	needs   = "need one secret key"
 )
 
-func buildFake(_ context.Context, c pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
+func buildFake(_ context.Context, c rpc.Configuration, host personal.Host) (rpc.Module, error) {
 	switch strings.TrimSpace(string(c.Settings)) {
 	case refuses:
-		return nil, &pluginrpc.PermanentError{Reason: "settings: session.idle: must be 1s or longer"}
+		return nil, &rpc.PermanentError{Reason: "settings: session.idle: must be 1s or longer"}
 	case away:
 		return nil, errors.New("the database is unavailable")
 	case needs:
 		if len(c.SecretKeys) != 1 || len(c.SecretKeys[0]) != 32 {
-			return nil, &pluginrpc.PermanentError{Reason: fmt.Sprintf("got %d secret keys", len(c.SecretKeys))}
+			return nil, &rpc.PermanentError{Reason: fmt.Sprintf("got %d secret keys", len(c.SecretKeys))}
 		}
 	}
 	return &fakeModule{host: host, database: c.DatabaseURL}, nil
@@ -111,8 +111,8 @@ func (m *fakeModule) Service() personal.Service {
 
 func (*fakeModule) Administration() personal.Administration { return &personaltest.Administration{} }
 
-func (*fakeModule) Preflight(context.Context) (pluginrpc.Report, error) {
-	return pluginrpc.Report{}, nil
+func (*fakeModule) Preflight(context.Context) (rpc.Report, error) {
+	return rpc.Report{}, nil
 }
 
 // Migrate creates the database file, which proves that the URL arrived.
@@ -125,8 +125,8 @@ func (*fakeModule) Quiesce(context.Context) error            { return nil }
 func (*fakeModule) Health(context.Context) ([]string, error) { return nil, nil }
 func (*fakeModule) Settle(context.Context) error             { return nil }
 
-func (*fakeModule) Rehearse(context.Context) (pluginrpc.Rehearsal, error) {
-	return pluginrpc.Rehearsal{}, nil
+func (*fakeModule) Rehearse(context.Context) (rpc.Rehearsal, error) {
+	return rpc.Rehearsal{}, nil
 }
 
 func (*fakeModule) Metrics(context.Context) ([]byte, error) { return nil, nil }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/testkit/mounttest"
 	"github.com/cms-personal/personal/shared/durable"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
 )
 
 // TestChoosePlugin_FullDiskKeepsTheActiveVersion restarts a host whose disk became full.
@@ -27,18 +27,18 @@ func TestChoosePlugin_FullDiskKeepsTheActiveVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	catalogue, err := openCatalogue(mount, quietLog())
+	versions, err := openCatalogue(mount, quietLog())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var full *durable.FullError
-	if err := choosePlugin(t.Context(), catalogue, program, quietLog()); !errors.As(err, &full) {
+	if err := choosePlugin(t.Context(), versions, program, quietLog()); !errors.As(err, &full) {
 		t.Errorf("no version is active: got %v, want that the disk is full", err)
 	}
-	if err := catalogue.SaveState(plugincatalogue.State{Active: "1.0.0"}); err != nil {
+	if err := versions.SaveState(catalogue.State{Active: "1.0.0"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := choosePlugin(t.Context(), catalogue, program, quietLog()); err != nil {
+	if err := choosePlugin(t.Context(), versions, program, quietLog()); err != nil {
 		t.Errorf("with an active version: got %v, want no error", err)
 	}
 }

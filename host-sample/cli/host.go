@@ -25,7 +25,7 @@ import (
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
-	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/plugins/manager"
 )
 
 // sampleFields are the user fields of a new data folder.
@@ -86,10 +86,10 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 		Admission:   c.admission,
 		Drain:       c.flags.Drain,
 		API:         c.api,
-		Manager: pluginmanager.Options{
+		Manager: manager.Options{
 			MemoryLimit: int64(c.flags.PluginMemory),
 			MinAge:      c.flags.PluginMinAge,
-			Rehearse:    pluginmanager.RehearsePolicy(c.flags.Rehearse),
+			Rehearse:    manager.RehearsePolicy(c.flags.Rehearse),
 			Bake:        cmp.Or(c.flags.Bake, -1), // 0 means none
 			OnEvent:     announceDebugged(stdout, catalogue, c.flags.DebugPlugin, log),
 			Debug:       c.flags.DebugPlugin,
@@ -158,7 +158,7 @@ func (h *host) openFolder() (err error) {
 }
 
 // newHandler connects the parts of the host to its routes.
-func (h *host) newHandler(metrics *metrics) (http.Handler, error) {
+func (h *host) newHandler(metrics *hostMetrics) (http.Handler, error) {
 	c, m := h.config, h.module
 	access := personaladmin.NewAccessLog(h.log)
 	client := m.Client() // for administrators: the admission does not judge them

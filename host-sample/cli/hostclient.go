@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/durable"
-	"github.com/cms-personal/personal/shared/pluginadmin"
+	"github.com/cms-personal/personal/shared/plugins/adminapi"
 )
 
 // maxResponse bounds what is read of a response, in bytes.
@@ -85,7 +85,7 @@ func findHost(data string) (*hostClient, error) {
 }
 
 // hostError is an error response of the host.
-type hostError struct{ response pluginadmin.ErrorResponse }
+type hostError struct{ response adminapi.ErrorResponse }
 
 // Error names the step and the reason if the host refused a swap.
 func (e *hostError) Error() string {
@@ -96,7 +96,7 @@ func (e *hostError) Error() string {
 }
 
 // status returns the host's report on the plugin, also as it was received.
-func (c *hostClient) status(ctx context.Context) (report pluginadmin.Report, raw []byte, err error) {
+func (c *hostClient) status(ctx context.Context) (report adminapi.Report, raw []byte, err error) {
 	raw, err = c.call(ctx, http.MethodGet, pluginAPI, nil, &report)
 	return report, raw, err
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/cms-personal/personal/shared/personalhost/pluginmetrics"
 	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/plugins/metrics"
 )
 
-// metrics are what /metrics shows.
-type metrics struct {
+// hostMetrics are what /metrics shows.
+type hostMetrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
 	latency  *prometheus.HistogramVec
 }
 
-func newMetrics() *metrics {
-	m := &metrics{
+func newMetrics() *hostMetrics {
+	m := &hostMetrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "personal_http_requests_total", Help: "Completed requests, by operation and HTTP status.",
@@ -39,7 +39,7 @@ func newMetrics() *metrics {
 }
 
 // observer returns what counts the API's requests.
-func (m *metrics) observer() func(personalhttp.Observation) {
+func (m *hostMetrics) observer() func(personalhttp.Observation) {
 	return func(call personalhttp.Observation) {
 		m.count(cmp.Or(call.Operation, otherOperation), call.Status, call.Took)
 	}
@@ -49,12 +49,12 @@ func (m *metrics) observer() func(personalhttp.Observation) {
 const maxScrapes = 4
 
 // handler returns the handler of /metrics, which also shows the metrics of the plugin.
-func (m *metrics) handler(plugin pluginmetrics.Manager) http.Handler {
-	all := prometheus.Gatherers{m.registry, pluginmetrics.Gatherer{Manager: plugin}}
+func (m *hostMetrics) handler(plugin metrics.Manager) http.Handler {
+	all := prometheus.Gatherers{m.registry, metrics.Gatherer{Manager: plugin}}
 	return promhttp.HandlerFor(all, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: maxScrapes})
 }
 
-func (m *metrics) count(operation string, status int, took time.Duration) {
+func (m *hostMetrics) count(operation string, status int, took time.Duration) {
 	m.requests.WithLabelValues(operation, strconv.Itoa(status)).Inc()
 	m.latency.WithLabelValues(operation).Observe(took.Seconds())
 }

@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/cms-personal/personal/shared/durable"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
 )
 
 // pluginCommand manages plugin versions. Install, list, remove and prune work on
@@ -32,7 +32,7 @@ type pluginCommand struct {
 	Status   pluginStatus   `cmd:"" help:"Show the state of the plugin in the running host."`
 }
 
-func (p *pluginCommand) open(out output) (*plugincatalogue.Catalogue, error) {
+func (p *pluginCommand) open(out output) (*catalogue.Catalogue, error) {
 	trusted, err := trust(p.PluginKey)
 	if err != nil {
 		return nil, &flagError{"plugin-key", err}
@@ -79,7 +79,7 @@ var errOtherCMS = errors.New("a CMS runs its plugin in this data folder: stop it
 
 // activate makes a version on disk the active one. It locks the data folder
 // meanwhile, so that no host starts or runs on it.
-func (p *pluginCommand) activate(c *plugincatalogue.Catalogue, version string, out output) (err error) {
+func (p *pluginCommand) activate(c *catalogue.Catalogue, version string, out output) (err error) {
 	if p.Plugins != "" {
 		return &flagError{"plugins", errors.New("--activate works only with the catalogue in the data folder: " +
 			"hosts that run on another catalogue cannot be detected")}
@@ -96,7 +96,7 @@ func (p *pluginCommand) activate(c *plugincatalogue.Catalogue, version string, o
 	if err != nil {
 		return err
 	}
-	return c.SaveState(plugincatalogue.State{Active: version, LastGood: state.LastGood}) // as after a swap: no host runs a bake
+	return c.SaveState(catalogue.State{Active: version, LastGood: state.LastGood}) // as after a swap: no host runs a bake
 }
 
 type pluginList struct{}
@@ -140,9 +140,9 @@ func (*pluginList) Run(ctx context.Context, parent *commands, out output) error 
 
 // verify returns why a version could not be started or, if the catalogue has keys,
 // who signed it.
-func verify(ctx context.Context, c *plugincatalogue.Catalogue, e plugincatalogue.Entry) (string, error) {
+func verify(ctx context.Context, c *catalogue.Catalogue, e catalogue.Entry) (string, error) {
 	err := c.Verify(ctx, e)
-	var refused *plugincatalogue.RefusedError
+	var refused *catalogue.RefusedError
 	if errors.As(err, &refused) {
 		return refused.Kind.Error(), nil
 	}

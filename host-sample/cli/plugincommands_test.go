@@ -11,7 +11,7 @@ import (
 
 	"aead.dev/minisign"
 
-	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
 )
 
 // signingKey returns a new secret key and the path of its public key.
@@ -32,9 +32,9 @@ func signingKey(t *testing.T) (minisign.PrivateKey, string) {
 // installed but not started.
 func signedBundle(t *testing.T, version string, key minisign.PrivateKey) string {
 	t.Helper()
-	one := plugincatalogue.Range{Min: 1, Max: 1}
-	m := plugincatalogue.Manifest{
-		Name: plugincatalogue.Name, Version: version, Protocol: one, Schema: one, OS: runtime.GOOS, Arch: runtime.GOARCH,
+	one := catalogue.Range{Min: 1, Max: 1}
+	m := catalogue.Manifest{
+		Name: catalogue.Name, Version: version, Protocol: one, Schema: one, OS: runtime.GOOS, Arch: runtime.GOARCH,
 	}
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "built")
@@ -49,7 +49,7 @@ echo '{"name":"personal","version":"` + version + `","protocol":{"min":1,"max":1
 		t.Fatal(err)
 	}
 	defer f.Close()
-	err = plugincatalogue.WriteBundle(f, binary, m, func(manifest []byte) ([]byte, error) { return minisign.Sign(key, manifest), nil })
+	err = catalogue.WriteBundle(f, binary, m, func(manifest []byte) ([]byte, error) { return minisign.Sign(key, manifest), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestPluginList_ShowsUseAndSigner(t *testing.T) {
 			t.Fatalf("%v: got exit code %d, %q, want 0", args, code, stderr)
 		}
 	}
-	keys, err := plugincatalogue.ReadKeys(public)
+	keys, err := catalogue.ReadKeys(public)
 	if err != nil {
 		t.Fatal(err)
 	}

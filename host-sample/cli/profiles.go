@@ -87,7 +87,7 @@ func checkProfileAddr(addr string) error {
 
 var errNotLoopback = errors.New("profiles are served on a loopback address only, such as 127.0.0.1:6060")
 
-// profiler is the part of [pluginmanager.Manager] that profiles need.
+// profiler is the part of [manager.Manager] that profiles need.
 type profiler interface {
 	DialProfiles(ctx context.Context) (net.Conn, error)
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/cms-personal/personal/host-sample/site"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personaladmin"
-	"github.com/cms-personal/personal/shared/personalhost/pluginmetrics"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalpages"
 	"github.com/cms-personal/personal/shared/personalweb"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
-	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/plugins/manager"
+	"github.com/cms-personal/personal/shared/plugins/metrics"
 )
 
 // handlerOptions are what the routes need.
@@ -29,7 +29,7 @@ type handlerOptions struct {
 	plugin     pluginState
 	adminAPI   *adminAPI
 	guard      *admin.Guard // of the admin pages
-	metrics    *metrics
+	metrics    *hostMetrics
 	apiURL     string // without /api/v1/personal/
 	siteURL    string // at which browsers on this machine open the site
 	log        *slog.Logger
@@ -38,11 +38,11 @@ type handlerOptions struct {
 // adminPages makes the admin pages, given where administrators enter.
 type adminPages func(*admin.Entry) (http.Handler, error)
 
-// pluginState is the part of [pluginmanager.Manager] that health checks and metrics need.
+// pluginState is the part of [manager.Manager] that health checks and metrics need.
 type pluginState interface {
 	Ready(ctx context.Context) error // nil if the plugin serves
-	Status() pluginmanager.Status
-	pluginmetrics.Manager
+	Status() manager.Status
+	metrics.Manager
 }
 
 // newHandler returns the handler of everything that the CMS serves.
@@ -153,12 +153,12 @@ func healthz(w http.ResponseWriter, _ *http.Request) {
 
 // readiness is the response of /readyz.
 type readiness struct {
-	Ready      bool                `json:"ready"`
-	State      pluginmanager.State `json:"state"`
-	Version    string              `json:"version"`
-	Generation int                 `json:"generation"`
-	PID        int                 `json:"pid"`
-	Warning    string              `json:"warning,omitempty"`
+	Ready      bool          `json:"ready"`
+	State      manager.State `json:"state"`
+	Version    string        `json:"version"`
+	Generation int           `json:"generation"`
+	PID        int           `json:"pid"`
+	Warning    string        `json:"warning,omitempty"`
 }
 
 const untrustedProxyWarning = "a request probably came through a proxy that is not trusted, so that visitors share its address: see the log, and set --trusted-proxy"

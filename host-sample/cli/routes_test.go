@@ -21,9 +21,9 @@ import (
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalhttp/personalhttptest"
-	"github.com/cms-personal/personal/shared/pluginadmin"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
-	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/plugins/adminapi"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
+	"github.com/cms-personal/personal/shared/plugins/manager"
 )
 
 const (
@@ -49,15 +49,15 @@ func startSite(t *testing.T, service personal.Service, basePath string, proxies 
 		t.Fatal(err)
 	}
 	s := &testSite{fields: fields}
-	catalogue, err := plugincatalogue.Open(filepath.Join(t.TempDir(), "personal"))
+	versions, err := catalogue.Open(filepath.Join(t.TempDir(), "personal"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := catalogue.SaveState(plugincatalogue.State{Active: "1.2.3"}); err != nil {
+	if err := versions.SaveState(catalogue.State{Active: "1.2.3"}); err != nil {
 		t.Fatal(err)
 	}
 	record := personaladmin.NewAccessLog(slog.New(slog.NewTextHandler(&s.log, nil)))
-	plugin := pluginadmin.New(s, catalogue, pluginadmin.Options{Log: quietLog()})
+	plugin := adminapi.New(s, versions, adminapi.Options{Log: quietLog()})
 	metrics := newMetrics()
 	api, err := personalhttp.New(service, personalhttp.Options{
 		BasePath: basePath, TrustedProxies: proxies, Observe: metrics.observer(), Log: quietLog(),
@@ -119,16 +119,16 @@ func (s *testSite) Ready(context.Context) error {
 	return nil
 }
 
-func (s *testSite) Status() pluginmanager.Status {
+func (s *testSite) Status() manager.Status {
 	if s.down {
-		return pluginmanager.Status{Active: pluginmanager.Active{State: pluginmanager.StateRestarting, Restarts: 2, LastError: "lost"}}
+		return manager.Status{Active: manager.Active{State: manager.StateRestarting, Restarts: 2, LastError: "lost"}}
 	}
-	return pluginmanager.Status{Active: pluginmanager.Active{State: pluginmanager.StateServing, Version: "1.2.3", Generation: 7, PID: 99}}
+	return manager.Status{Active: manager.Active{State: manager.StateServing, Version: "1.2.3", Generation: 7, PID: 99}}
 }
 
 // Metrics returns metrics of the manager, of a process, and of a defective one.
-func (s *testSite) Metrics(context.Context) []pluginmanager.Metrics {
-	return []pluginmanager.Metrics{
+func (s *testSite) Metrics(context.Context) []manager.Metrics {
+	return []manager.Metrics{
 		{Text: []byte("# TYPE personal_plugin_up gauge\npersonal_plugin_up 1\n")},
 		{Process: 7, Text: []byte(`# HELP personal_plugin_store_batch_size Sizes.
 # TYPE personal_plugin_store_batch_size histogram
@@ -142,17 +142,17 @@ personal_plugin_store_batch_size_count{operation="write_session"} 4
 }
 
 // Use refuses every swap.
-func (s *testSite) Use(_ context.Context, version string, _ ...pluginmanager.Ignore) error {
-	return &pluginmanager.SwapError{Step: "find", Version: version, Err: plugincatalogue.ErrNotFound}
+func (s *testSite) Use(_ context.Context, version string, _ ...manager.Ignore) error {
+	return &manager.SwapError{Step: "find", Version: version, Err: catalogue.ErrNotFound}
 }
 
 // Rehearse refuses every rehearsal.
-func (s *testSite) Rehearse(ctx context.Context, version string, _ ...pluginmanager.Ignore) error {
+func (s *testSite) Rehearse(ctx context.Context, version string, _ ...manager.Ignore) error {
 	return s.Use(ctx, version)
 }
 
 // Rollback refuses every swap.
-func (s *testSite) Rollback(context.Context) error { return pluginmanager.ErrStopped }
+func (s *testSite) Rollback(context.Context) error { return manager.ErrStopped }
 
 // reply is a response and its body.
 type reply struct {

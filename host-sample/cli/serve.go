@@ -26,8 +26,8 @@ import (
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
 	"github.com/cms-personal/personal/shared/personalhttp"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
-	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
+	"github.com/cms-personal/personal/shared/plugins/manager"
 	"github.com/cms-personal/personal/shared/tracing"
 )
 
@@ -114,7 +114,7 @@ type config struct {
 	dataDir     string // absolute
 	databaseURL string // may hold a password
 	pluginsDir  string
-	pluginTrust []plugincatalogue.Option // the signatures and versions that are accepted
+	pluginTrust []catalogue.Option // the signatures and versions that are accepted
 	mailFrom    *mail.Address
 	relay       *mailer.SMTP // nil: mails are kept in the data folder
 	api         personalhttp.Options
@@ -145,14 +145,14 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 	check("plugin-key", err)
 	c.pluginTrust = keys
 	if f.PluginFloor != nil {
-		minVersion, err := plugincatalogue.WithMinVersion(*f.PluginFloor)
+		minVersion, err := catalogue.WithMinVersion(*f.PluginFloor)
 		check("plugin-floor", err)
 		c.pluginTrust = append(c.pluginTrust, minVersion)
 	}
 	if f.PluginMinAge < 0 {
 		check("plugin-min-age", errors.New("it must not be negative"))
 	}
-	if !pluginmanager.RehearsePolicy(f.Rehearse).Valid() {
+	if !manager.RehearsePolicy(f.Rehearse).Valid() {
 		check("rehearse", fmt.Errorf("%q is not refuse, warn or off", f.Rehearse))
 	}
 	if f.Settings != "" {

@@ -12,8 +12,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/cms-personal/personal/shared/pluginadmin"
-	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/plugins/adminapi"
+	"github.com/cms-personal/personal/shared/plugins/manager"
 )
 
 // progressInterval is the time between requests for the progress of a swap.
@@ -27,7 +27,7 @@ type pluginUse struct {
 
 // Run prints the steps while they are taken, and returns when the version serves.
 func (u *pluginUse) Run(ctx context.Context, parent *commands, out output) error {
-	return parent.Plugin.swap(ctx, out, "/use", pluginadmin.UseRequest{Version: u.Version, IgnoreRehearsal: u.IgnoreRehearsal, Now: u.Now})
+	return parent.Plugin.swap(ctx, out, "/use", adminapi.UseRequest{Version: u.Version, IgnoreRehearsal: u.IgnoreRehearsal, Now: u.Now})
 }
 
 type pluginRehearse struct {
@@ -37,7 +37,7 @@ type pluginRehearse struct {
 
 // Run prints the steps while they are taken, and the result. A failure is an error.
 func (r *pluginRehearse) Run(ctx context.Context, parent *commands, out output) error {
-	if err := parent.Plugin.swap(ctx, out, "/rehearse", pluginadmin.UseRequest{Version: r.Version, Now: r.Now}); err != nil {
+	if err := parent.Plugin.swap(ctx, out, "/rehearse", adminapi.UseRequest{Version: r.Version, Now: r.Now}); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(out.stdout, "plugin %s was stopped again; if it has migrated the database, that stays: migrations only add\n",
@@ -50,12 +50,12 @@ type pluginRollback struct{}
 // Run prints the steps while they are taken, and returns when the previous version
 // serves.
 func (*pluginRollback) Run(ctx context.Context, parent *commands, out output) error {
-	return parent.Plugin.swap(ctx, out, "/rollback", pluginadmin.UseRequest{})
+	return parent.Plugin.swap(ctx, out, "/rollback", adminapi.UseRequest{})
 }
 
 // swap requests a swap, or a rehearsal, and prints its steps and the rehearsal. A rollback
 // has no version.
-func (p *pluginCommand) swap(ctx context.Context, out output, path string, request pluginadmin.UseRequest) error {
+func (p *pluginCommand) swap(ctx context.Context, out output, path string, request adminapi.UseRequest) error {
 	var body []byte
 	if request.Version != "" {
 		var err error
@@ -75,7 +75,7 @@ func (p *pluginCommand) swap(ctx context.Context, out output, path string, reque
 	if before.Swap != nil {
 		shown.other = before.Swap.Started
 	}
-	rehearsed := func(r *pluginmanager.RehearsalStatus) error { // unless it was another one
+	rehearsed := func(r *manager.RehearsalStatus) error { // unless it was another one
 		if r == nil || before.Rehearsal != nil && r.Time.Equal(before.Rehearsal.Time) {
 			return nil
 		}
@@ -108,7 +108,7 @@ func (p *pluginCommand) swap(ctx context.Context, out output, path string, reque
 	}
 	active := report.Active
 	outcome := fmt.Sprintf("plugin %s serves, process %d", active.Version, active.PID)
-	if active.State == pluginmanager.StateBaking {
+	if active.State == manager.StateBaking {
 		outcome += "; it is baking"
 		if report.Previous != nil {
 			outcome += fmt.Sprintf(": %s is kept warm for a rollback", report.Previous.Version)
@@ -120,7 +120,7 @@ func (p *pluginCommand) swap(ctx context.Context, out output, path string, reque
 
 // watchSwap sends the request for a swap and shows its progress until the response
 // arrives.
-func (c *hostClient) watchSwap(ctx context.Context, path string, body []byte, shown *progress) (report pluginadmin.Report, err error) {
+func (c *hostClient) watchSwap(ctx context.Context, path string, body []byte, shown *progress) (report adminapi.Report, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -152,7 +152,7 @@ type progress struct {
 // lastStep is the step after which calls go to the new process; then it bakes.
 const lastStep = "workers"
 
-func (p *progress) show(s *pluginmanager.SwapStatus) {
+func (p *progress) show(s *manager.SwapStatus) {
 	if s == nil || s.Started.Equal(p.other) {
 		return
 	}
@@ -199,7 +199,7 @@ func (p *progress) end(text string) {
 }
 
 // duration returns how long a step took, rounded for readers, and its details.
-func duration(step pluginmanager.SwapStep) string {
+func duration(step manager.SwapStep) string {
 	took := "<1ms"
 	if step.Took >= time.Millisecond {
 		took = step.Took.Round(time.Millisecond).String()
@@ -228,7 +228,7 @@ func (s *pluginStatus) Run(ctx context.Context, parent *commands, out output) er
 	return printStatus(out.stdout, report)
 }
 
-func printStatus(w io.Writer, r pluginadmin.Report) error {
+func printStatus(w io.Writer, r adminapi.Report) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	a := r.Active
 	fmt.Fprintf(table, "active\t%s\t%s%s\n", a.Version, process(a.State, a.Generation, a.PID), since(a.Started))
@@ -290,7 +290,7 @@ func printStatus(w io.Writer, r pluginadmin.Report) error {
 }
 
 // printRehearsal prints the checks of a rehearsal as a table.
-func printRehearsal(w io.Writer, r *pluginmanager.RehearsalStatus) error {
+func printRehearsal(w io.Writer, r *manager.RehearsalStatus) error {
 	fmt.Fprintf(w, "\nrehearsal of %s: %s\n", r.Version, cmp.Or(string(r.Outcome), "under way"))
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "  check\toutcome\tcomparisons\twhere, and why\n")
@@ -309,7 +309,7 @@ func printRehearsal(w io.Writer, r *pluginmanager.RehearsalStatus) error {
 	return table.Flush()
 }
 
-func process(state pluginmanager.State, generation, pid int) string {
+func process(state manager.State, generation, pid int) string {
 	if pid == 0 {
 		return string(state)
 	}

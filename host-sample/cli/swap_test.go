@@ -17,33 +17,33 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personaladmin"
-	"github.com/cms-personal/personal/shared/pluginadmin"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
-	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/adminapi"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
+	"github.com/cms-personal/personal/shared/plugins/manager"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // swapper is a manager whose swap takes one step each time that its status is
 // requested. It refuses the step refuseAt.
 type swapper struct {
 	mu       sync.Mutex
-	status   pluginmanager.Status
+	status   manager.Status
 	seen     chan struct{} // receives once for each status request
 	refuseAt string
-	ignored  []pluginmanager.Ignore // by the last one
+	ignored  []manager.Ignore // by the last one
 
 	rehearses bool // a swap has a rehearsal
 }
 
 var swapSteps = []string{"find", "stage", "start", "switch", "workers"}
 
-func (s *swapper) Status() pluginmanager.Status {
+func (s *swapper) Status() manager.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status := s.status
 	if status.Swap != nil {
 		swap := *status.Swap
-		swap.Steps = append([]pluginmanager.SwapStep(nil), swap.Steps...)
+		swap.Steps = append([]manager.SwapStep(nil), swap.Steps...)
 		status.Swap = &swap
 	}
 	select {
@@ -53,28 +53,28 @@ func (s *swapper) Status() pluginmanager.Status {
 	return status
 }
 
-func (s *swapper) Use(ctx context.Context, version string, ignore ...pluginmanager.Ignore) error {
+func (s *swapper) Use(ctx context.Context, version string, ignore ...manager.Ignore) error {
 	s.ignored = ignore
 	began := time.Now()
-	s.change(func(st *pluginmanager.Status) {
-		st.Swap = &pluginmanager.SwapStatus{From: st.Version, To: version, Started: began}
+	s.change(func(st *manager.Status) {
+		st.Swap = &manager.SwapStatus{From: st.Version, To: version, Started: began}
 	})
 	steps := append(slices.Clone(swapSteps), "bake")
 	if s.rehearses {
 		steps = slices.Insert(steps, 3, "rehearse")
-		s.change(func(st *pluginmanager.Status) { st.Rehearsal = rehearsalOf(version, pluginrpc.RehearsalFailed) })
+		s.change(func(st *manager.Status) { st.Rehearsal = rehearsalOf(version, rpc.RehearsalFailed) })
 	}
 	for _, name := range steps {
 		if name == s.refuseAt {
-			s.change(func(st *pluginmanager.Status) { st.Swap = nil })
-			return &pluginmanager.SwapError{Step: name, Version: version, Err: plugincatalogue.ErrTampered}
+			s.change(func(st *manager.Status) { st.Swap = nil })
+			return &manager.SwapError{Step: name, Version: version, Err: catalogue.ErrTampered}
 		}
-		s.change(func(st *pluginmanager.Status) {
+		s.change(func(st *manager.Status) {
 			if n := len(st.Swap.Steps); n > 0 {
 				st.Swap.Steps[n-1].Took = 12 * time.Millisecond
 			}
 			st.Swap.Step = name
-			st.Swap.Steps = append(st.Swap.Steps, pluginmanager.SwapStep{Name: name, Began: began})
+			st.Swap.Steps = append(st.Swap.Steps, manager.SwapStep{Name: name, Began: began})
 		})
 		select {
 		case <-s.seen:
@@ -82,9 +82,9 @@ func (s *swapper) Use(ctx context.Context, version string, ignore ...pluginmanag
 			return ctx.Err()
 		}
 	}
-	s.change(func(st *pluginmanager.Status) {
-		st.Previous = &pluginmanager.VersionStatus{Version: st.Version, Generation: 1, PID: 41, State: pluginmanager.StateDraining}
-		st.Version, st.Generation, st.PID, st.State = version, 2, 42, pluginmanager.StateBaking
+	s.change(func(st *manager.Status) {
+		st.Previous = &manager.VersionStatus{Version: st.Version, Generation: 1, PID: 41, State: manager.StateDraining}
+		st.Version, st.Generation, st.PID, st.State = version, 2, 42, manager.StateBaking
 	})
 	return nil
 }
@@ -92,27 +92,27 @@ func (s *swapper) Use(ctx context.Context, version string, ignore ...pluginmanag
 func (s *swapper) Rollback(ctx context.Context) error { return s.Use(ctx, "1.0.0") }
 
 // Rehearse fails at the step refuseAt, if that is rehearse.
-func (s *swapper) Rehearse(_ context.Context, version string, ignore ...pluginmanager.Ignore) error {
+func (s *swapper) Rehearse(_ context.Context, version string, ignore ...manager.Ignore) error {
 	s.ignored = ignore
-	outcome := pluginrpc.RehearsalPassed
+	outcome := rpc.RehearsalPassed
 	if s.refuseAt == "rehearse" {
-		outcome = pluginrpc.RehearsalFailed
+		outcome = rpc.RehearsalFailed
 	}
-	s.change(func(st *pluginmanager.Status) { st.Rehearsal = rehearsalOf(version, outcome) })
+	s.change(func(st *manager.Status) { st.Rehearsal = rehearsalOf(version, outcome) })
 	if s.refuseAt == "rehearse" {
-		return &pluginmanager.SwapError{Step: "rehearse", Version: version, Err: errors.New("sign_in failed"), RehearsalOnly: true}
+		return &manager.SwapError{Step: "rehearse", Version: version, Err: errors.New("sign_in failed"), RehearsalOnly: true}
 	}
 	return nil
 }
 
-func rehearsalOf(version string, outcome pluginrpc.RehearsalOutcome) *pluginmanager.RehearsalStatus {
-	return &pluginmanager.RehearsalStatus{Version: version, Time: time.Now(), Outcome: outcome, Checks: []pluginrpc.RehearsalCheck{
-		{Name: "register", Outcome: pluginrpc.RehearsalPassed, Count: 12},
-		{Name: "sign_in", Outcome: outcome, Count: 3, Differences: []pluginrpc.Difference{{Operation: "Authorize", Field: "error_code"}, {Operation: "Refresh"}}, Reason: "why"},
+func rehearsalOf(version string, outcome rpc.RehearsalOutcome) *manager.RehearsalStatus {
+	return &manager.RehearsalStatus{Version: version, Time: time.Now(), Outcome: outcome, Checks: []rpc.RehearsalCheck{
+		{Name: "register", Outcome: rpc.RehearsalPassed, Count: 12},
+		{Name: "sign_in", Outcome: outcome, Count: 3, Differences: []rpc.Difference{{Operation: "Authorize", Field: "error_code"}, {Operation: "Refresh"}}, Reason: "why"},
 	}}
 }
 
-func (s *swapper) change(f func(*pluginmanager.Status)) {
+func (s *swapper) change(f func(*manager.Status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(&s.status)
@@ -120,7 +120,7 @@ func (s *swapper) change(f func(*pluginmanager.Status)) {
 
 // announceFake returns a data folder on which a host seems to run: an admin API over
 // the manager.
-func announceFake(t *testing.T, manager pluginadmin.Manager) string {
+func announceFake(t *testing.T, manager adminapi.Manager) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
 	folder, err := openDataFolder(dir, quietLog())
@@ -141,7 +141,7 @@ func announceFake(t *testing.T, manager pluginadmin.Manager) string {
 		t.Fatal(err)
 	}
 	admin := &adminAPI{
-		token: sha256.Sum256([]byte(token)), plugin: pluginadmin.New(manager, catalogue, pluginadmin.Options{Log: quietLog()}),
+		token: sha256.Sum256([]byte(token)), plugin: adminapi.New(manager, catalogue, adminapi.Options{Log: quietLog()}),
 		link: noLink, record: personaladmin.NewAccessLog(quietLog()), log: quietLog(),
 	}
 	server := httptest.NewServer(admin.routes())
@@ -155,7 +155,7 @@ func announceFake(t *testing.T, manager pluginadmin.Manager) string {
 func newSwapper() *swapper {
 	return &swapper{
 		seen:   make(chan struct{}),
-		status: pluginmanager.Status{Active: pluginmanager.Active{State: pluginmanager.StateServing, Version: "1.0.0", Generation: 1, PID: 41}},
+		status: manager.Status{Active: manager.Active{State: manager.StateServing, Version: "1.0.0", Generation: 1, PID: 41}},
 	}
 }
 
@@ -205,7 +205,7 @@ func TestRehearse_PrintsTable(t *testing.T) {
 		strings.Contains(stdout, "serves") {
 		t.Errorf("got exit code %d, %q, standard output\n%swant the table", code, stderr, stdout)
 	}
-	if want := []pluginmanager.Ignore{pluginmanager.IgnoreMinAge}; !slices.Equal(s.ignored, want) {
+	if want := []manager.Ignore{manager.IgnoreMinAge}; !slices.Equal(s.ignored, want) {
 		t.Errorf("got that it ignores %v, want %v", s.ignored, want)
 	}
 	s.refuseAt = "rehearse"
@@ -222,7 +222,7 @@ func TestRehearse_PrintsTable(t *testing.T) {
 	if strings.Contains(stdout, "rehearsal of") {
 		t.Errorf("got\n%swant no table of an earlier rehearsal", stdout)
 	}
-	if want := []pluginmanager.Ignore{pluginmanager.IgnoreRehearsal, pluginmanager.IgnoreMinAge}; !slices.Equal(s.ignored, want) {
+	if want := []manager.Ignore{manager.IgnoreRehearsal, manager.IgnoreMinAge}; !slices.Equal(s.ignored, want) {
 		t.Errorf("got that the swap ignores %v, want %v", s.ignored, want)
 	}
 }
@@ -245,13 +245,13 @@ func TestUse_PrintsItsRehearsal(t *testing.T) {
 
 func TestStatus_TextAndJSON(t *testing.T) {
 	s := newSwapper()
-	s.status.Swap = &pluginmanager.SwapStatus{From: "0.9.0", To: "1.0.0", Step: "bake", Steps: []pluginmanager.SwapStep{
+	s.status.Swap = &manager.SwapStatus{From: "0.9.0", To: "1.0.0", Step: "bake", Steps: []manager.SwapStep{
 		{Name: "find", Took: time.Second, Detail: "found"}, {Name: "bake"},
 	}}
 	s.status.LastError = "it ended"
-	s.status.UnknownSettings = []pluginmanager.UnknownSetting{
-		{UnknownSetting: pluginrpc.UnknownSetting{Key: "session.idel", Meant: "session.idle"}},
-		{UnknownSetting: pluginrpc.UnknownSetting{Key: "two_moons"}, KnownBy: "1.3.0"},
+	s.status.UnknownSettings = []manager.UnknownSetting{
+		{UnknownSetting: rpc.UnknownSetting{Key: "session.idel", Meant: "session.idle"}},
+		{UnknownSetting: rpc.UnknownSetting{Key: "two_moons"}, KnownBy: "1.3.0"},
 	}
 	dir := announceFake(t, s)
 	_, stdout, _ := runToEnd(t, "plugin", "status", "--data", dir)
@@ -272,7 +272,7 @@ last error: it ended
 		t.Errorf("got status:\n%swant\n%s", stdout, want)
 	}
 	_, stdout, _ = runToEnd(t, "plugin", "status", "--json", "--data", dir)
-	var report pluginadmin.Report
+	var report adminapi.Report
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil || report.Active.PID != 41 {
 		t.Errorf("--json: got %v, %s, want the report", err, stdout)
 	}
@@ -358,7 +358,7 @@ func TestProgress_VanishedSwapCompletesLine(t *testing.T) {
 	var out strings.Builder
 	began := time.Now()
 	p := &progress{w: &out}
-	p.show(&pluginmanager.SwapStatus{Started: began, Steps: []pluginmanager.SwapStep{{Name: "find", Began: began}}})
+	p.show(&manager.SwapStatus{Started: began, Steps: []manager.SwapStep{{Name: "find", Began: began}}})
 	p.show(nil)
 	p.end("done")
 	p.end("done")
@@ -371,7 +371,7 @@ func TestProgress_RefusalWithoutStep(t *testing.T) {
 	var out strings.Builder
 	p := &progress{w: &out, open: "find"}
 	p.refuse("")
-	busy := &hostError{pluginadmin.ErrorResponse{Error: "a swap from plugin 1.0.0 to 1.1.0 is under way"}}
+	busy := &hostError{adminapi.ErrorResponse{Error: "a swap from plugin 1.0.0 to 1.1.0 is under way"}}
 	if out.String() != "…\n" || busy.Error() != "a swap from plugin 1.0.0 to 1.1.0 is under way" {
 		t.Errorf("got %q, %v, want the host's message alone", out.String(), busy)
 	}
@@ -388,7 +388,7 @@ func TestUploads_NeedSignedBundle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := pluginadmin.New(newSwapper(), catalogue, pluginadmin.Options{Uploads: pluginadmin.NewUploads(catalogue, 0, quietLog()),
+	api := adminapi.New(newSwapper(), catalogue, adminapi.Options{Uploads: adminapi.NewUploads(catalogue, 0, quietLog()),
 		Log: quietLog()})
 	upload := func(bundle string) *httptest.ResponseRecorder {
 		f, err := os.Open(bundle)

@@ -12,8 +12,8 @@ import (
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/pluginrpc"
-	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc/rpctest"
 )
 
 // TestService_Contract runs on PostgreSQL. [TestService_ContractInProcess] has SQLite, through a client.
@@ -29,7 +29,7 @@ func TestService_Contract(t *testing.T) {
 func TestService_ContractInProcess(t *testing.T) {
 	connect := func(t *testing.T, host personal.Host) personaltest.Contract {
 		domain := newDomain(t, testdb.SQLite(t), host)
-		return pluginrpctest.Remembering(t, pluginrpc.InProcess(domain, domain, slog.New(slog.DiscardHandler)), host)
+		return rpctest.Remembering(t, rpc.InProcess(domain, domain, slog.New(slog.DiscardHandler)), host)
 	}
 	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service { return connect(t, host) })
 	personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {

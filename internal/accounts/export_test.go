@@ -22,7 +22,7 @@ import (
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
-	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
+	"github.com/cms-personal/personal/shared/plugins/rpc/rpctest"
 )
 
 func (f *fixture) export(ctx context.Context, c personal.Credentials, password string) (personal.Export, error) {
@@ -185,7 +185,7 @@ func TestExport_LargestOneIsTruncatedAndFitsEveryTransport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		remote := pluginrpctest.NewService(t, func(personal.Host) personal.Service { return f.service }, f.host)
+		remote := rpctest.NewService(t, func(personal.Host) personal.Service { return f.service }, f.host)
 		h, err := personalhttp.New(remote, personalhttp.Options{Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)

@@ -133,7 +133,7 @@ func (m chainModel) explain(calls []presentation, now time.Time) (chainModel, bo
 }
 
 // pageHost is a host that uses each remembered profile for as long as it may, by the
-// clock of the test, and notices what is done through it (see pluginrpc.Client.Profile,
+// clock of the test, and notices what is done through it (see rpc.Client.Profile,
 // which does the same by the real clock).
 type pageHost struct {
 	*fixture

@@ -1,6 +1,6 @@
 // Package rehearsal does everything that a user can do, on a transaction that is never
 // committed, and compares the responses with what they must be. Calls pass through
-// package pluginrpc's client and server, so that what converts requests and responses is
+// package rpc's client and server, so that what converts requests and responses is
 // rehearsed, too.
 //
 // A rehearsal belongs to the version that it judges. It finds accidents, not malice.
@@ -25,7 +25,7 @@ import (
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // Store is a store on one transaction that is rolled back when it is closed.
@@ -145,23 +145,23 @@ const tooLate = 100 * time.Millisecond
 
 // Run rehearses until the deadline of ctx. Checks that it does not reach are skipped. An
 // error means that there was no rehearsal.
-func Run(ctx context.Context, c Config) (pluginrpc.Rehearsal, error) {
+func Run(ctx context.Context, c Config) (rpc.Rehearsal, error) {
 	defer c.Store.Close()
 	schema, err := c.Host.UserFields(ctx)
 	if err != nil {
-		return pluginrpc.Rehearsal{}, fmt.Errorf("asking the host for the user fields: %w", err)
+		return rpc.Rehearsal{}, fmt.Errorf("asking the host for the user fields: %w", err)
 	}
 	r := &run{Config: c, ctx: ctx, home: newAddress(), request: "rehearsal " + rand.Text()}
 	if r.fields, err = plan(&schema); err != nil {
-		return pluginrpc.Rehearsal{}, fmt.Errorf("reading the host's user fields: %w", err)
+		return rpc.Rehearsal{}, fmt.Errorf("reading the host's user fields: %w", err)
 	}
 	r.sink = &sink{schema: schema}
 	r.serve()
 	if r.lastJob, err = c.Store.LastJob(ctx); err != nil {
-		return pluginrpc.Rehearsal{}, err
+		return rpc.Rehearsal{}, err
 	}
 	r.user, r.other = r.newUser(), r.newUser()
-	var result pluginrpc.Rehearsal
+	var result rpc.Rehearsal
 	for _, s := range script {
 		result.Checks = append(result.Checks, r.step(s))
 	}
@@ -170,7 +170,7 @@ func Run(ctx context.Context, c Config) (pluginrpc.Rehearsal, error) {
 	}
 	over := r.Store.RehearsalOver()
 	if err := c.Store.Close(); err != nil && over == nil {
-		return pluginrpc.Rehearsal{}, err
+		return rpc.Rehearsal{}, err
 	}
 	result.Checks = append(result.Checks, r.step(step{"mails", (*run).mails, true}))
 	return result, nil
@@ -195,7 +195,7 @@ func (r *run) serve() {
 	if r.Wrap != nil {
 		served = r.Wrap(served)
 	}
-	r.client = pluginrpc.NewClient(pluginrpc.InProcess(served, served, r.Log), r.sink)
+	r.client = rpc.NewClient(rpc.InProcess(served, served, r.Log), r.sink)
 }
 
 // generous returns limits that are counted like those of the site, and refuse nothing: a
@@ -264,19 +264,19 @@ type step struct {
 type ended struct{}
 
 // step makes a check. A panic in it is a failure.
-func (r *run) step(s step) pluginrpc.RehearsalCheck {
-	c := &check{r: r, RehearsalCheck: pluginrpc.RehearsalCheck{Name: s.name, Outcome: pluginrpc.RehearsalPassed}}
+func (r *run) step(s step) rpc.RehearsalCheck {
+	c := &check{r: r, RehearsalCheck: rpc.RehearsalCheck{Name: s.name, Outcome: rpc.RehearsalPassed}}
 	if reason := r.unable(s); reason != "" {
 		c.skip(reason)
 		c.Interrupted = reason != r.lost
 		return c.RehearsalCheck
 	}
 	c.protect(func() { s.do(r, c) })
-	if reason := r.interrupted(); reason != "" && !s.apart && c.Outcome == pluginrpc.RehearsalFailed {
+	if reason := r.interrupted(); reason != "" && !s.apart && c.Outcome == rpc.RehearsalFailed {
 		c.Differences, c.Interrupted = nil, true
 		c.skip(reason)
 	}
-	if c.Outcome == pluginrpc.RehearsalFailed && !s.apart {
+	if c.Outcome == rpc.RehearsalFailed && !s.apart {
 		r.failed = true
 		r.repair(s.name)
 	}
@@ -329,7 +329,7 @@ func (r *run) repair(failed string) {
 		}
 		r.signIn(c)
 	})
-	if c.Outcome == pluginrpc.RehearsalFailed {
+	if c.Outcome == rpc.RehearsalFailed {
 		r.lost = "the user cannot sign in since the check " + failed
 	}
 }
@@ -337,23 +337,23 @@ func (r *run) repair(failed string) {
 // check is a check that runs.
 type check struct {
 	r *run
-	pluginrpc.RehearsalCheck
+	rpc.RehearsalCheck
 }
 
-func (c *check) skip(reason string) { c.Outcome, c.Reason = pluginrpc.RehearsalSkipped, reason }
+func (c *check) skip(reason string) { c.Outcome, c.Reason = rpc.RehearsalSkipped, reason }
 
 // fail notes that a response was not as it must be.
 func (c *check) fail(op personal.OperationName, field, reason string) {
-	if c.Outcome != pluginrpc.RehearsalFailed {
-		c.Outcome, c.Reason = pluginrpc.RehearsalFailed, reason
+	if c.Outcome != rpc.RehearsalFailed {
+		c.Outcome, c.Reason = rpc.RehearsalFailed, reason
 	}
-	d := pluginrpc.Difference{Operation: string(op), Field: field}
+	d := rpc.Difference{Operation: string(op), Field: field}
 	for _, known := range c.Differences {
 		if known == d {
 			return
 		}
 	}
-	if op != "" && len(c.Differences) < pluginrpc.MaxDifferences { // a panic may have no operation
+	if op != "" && len(c.Differences) < rpc.MaxDifferences { // a panic may have no operation
 		c.Differences = append(c.Differences, d)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"unicode"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -224,15 +224,15 @@ func isASCIILetterOrDigit(r rune) bool {
 }
 
 // unplanned is the check of the fields for which no value was found; the zero value without any.
-func (r *run) unplanned() (c pluginrpc.RehearsalCheck) {
+func (r *run) unplanned() (c rpc.RehearsalCheck) {
 	for _, f := range r.fields {
 		if len(f.values) > 0 {
 			continue
 		}
-		c.Name, c.Outcome = "user_fields", pluginrpc.RehearsalSkipped
+		c.Name, c.Outcome = "user_fields", rpc.RehearsalSkipped
 		c.Reason = "no value was found that these user fields accept"
-		if len(c.Differences) < pluginrpc.MaxDifferences {
-			c.Differences = append(c.Differences, pluginrpc.Difference{Operation: string(personal.OpUpdateProfile), Field: f.Name})
+		if len(c.Differences) < rpc.MaxDifferences {
+			c.Differences = append(c.Differences, rpc.Difference{Operation: string(personal.OpUpdateProfile), Field: f.Name})
 		}
 	}
 	return c

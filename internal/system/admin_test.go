@@ -19,7 +19,7 @@ import (
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
-	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/plugins/manager"
 )
 
 // adminToken reads the token of the admin API.
@@ -56,7 +56,7 @@ type pluginStatus struct {
 		Warnings   []string `json:"warnings"`
 		LastError  string   `json:"last_error"`
 
-		UnknownSettings []pluginmanager.UnknownSetting `json:"unknown_settings"`
+		UnknownSettings []manager.UnknownSetting `json:"unknown_settings"`
 	} `json:"active"`
 	Versions []struct {
 		Version string `json:"version"`

@@ -295,7 +295,7 @@ func TestDependencies_OfACMSExcludeThePluginsLibraries(t *testing.T) {
 		not      []string
 	}{
 		"without pages": {
-			[]string{shared + "personalhost", shared + "personalhttp", shared + "pluginmanager"}, "github.com/hashicorp/go-plugin",
+			[]string{shared + "personalhost", shared + "personalhttp", shared + "plugins/manager"}, "github.com/hashicorp/go-plugin",
 			[]string{qrLibrary, shared + "personalweb", shared + "personalpages", shared + "personaladmin", "golang.org/x/text/language/display"},
 		},
 		"pages of its own": {[]string{shared + "personalweb"}, shared + "personalhttp", []string{

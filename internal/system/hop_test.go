@@ -23,9 +23,9 @@ import (
 
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
-	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
+	"github.com/cms-personal/personal/shared/plugins/manager"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // BenchmarkHop compares a call to the plugin that does nothing, Fields with an empty
@@ -138,20 +138,20 @@ func threadTime(b *testing.B, pids []int) (sum time.Duration) {
 // startHop starts the plugin with a manager, as a host does.
 func startHop(b *testing.B) (call func() error, pid int) {
 	binary := testkit.Binaries(b).Plugin
-	catalogue, err := plugincatalogue.Open(b.TempDir())
+	versions, err := catalogue.Open(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}
-	entry, err := catalogue.Install(b.Context(), binary)
+	entry, err := versions.Install(b.Context(), binary)
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := catalogue.SaveState(plugincatalogue.State{Active: entry.Manifest.Version}); err != nil {
+	if err := versions.SaveState(catalogue.State{Active: entry.Manifest.Version}); err != nil {
 		b.Fatal(err)
 	}
 	folder := b.TempDir()
-	manager, err := pluginmanager.New(pluginmanager.Config{
-		Catalogue: catalogue, Host: emptyHost{}, RunDir: filepath.Join(folder, "run"),
+	manager, err := manager.New(manager.Config{
+		Catalogue: versions, Host: emptyHost{}, RunDir: filepath.Join(folder, "run"),
 		DatabaseURL: "sqlite://" + filepath.Join(folder, "personal.db"),
 		Log:         slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
@@ -165,7 +165,7 @@ func startHop(b *testing.B) (call func() error, pid int) {
 	if err := manager.WaitReady(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	service := pluginrpc.NewClient(manager, emptyHost{})
+	service := rpc.NewClient(manager, emptyHost{})
 	return func() error {
 		ctx := personal.WithCall(context.Background(), personal.Call{
 			RequestID: "JBSWY3DPEHPK3PXPJBSWY3DPEH", Locale: "en", Agent: "Mozilla/5.0 (X11; Linux x86_64)",

@@ -22,7 +22,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/openapitest"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
 )
 
 // TestMain runs more tests at a time than there are CPUs, unless -parallel says
@@ -140,7 +140,7 @@ func (i *installation) fill(plugin string) (err error) {
 	if i.data, err = os.MkdirTemp("", "personal-installed-"); err != nil {
 		return err
 	}
-	catalogue, err := plugincatalogue.Open(filepath.Join(i.data, "plugins", plugincatalogue.Name))
+	catalogue, err := catalogue.Open(filepath.Join(i.data, "plugins", catalogue.Name))
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (i *installation) link(t testing.TB, data string, plugin func() string) {
 		if d.IsDir() {
 			return os.MkdirAll(target, 0o700)
 		}
-		if d.Name() == plugincatalogue.Name {
+		if d.Name() == catalogue.Name {
 			err = os.Link(path, target)
 		} else if _, err = os.Lstat(target); err != nil { // the state changes: another file
 			var content []byte

@@ -14,7 +14,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // sample is one line of /metrics.
@@ -339,7 +339,7 @@ func checkExpression(t *testing.T, expression string, samples []sample) (grouped
 		for _, m := range matcher.FindAllStringSubmatch(metric[2], -1) {
 			values, ok := labels[m[1]]
 			// Values that are written out must exist; there need not have been every outcome.
-			if !ok || m[2] == "=" && !values[m[3]] && !slices.Contains(pluginrpc.Outcomes(), pluginrpc.Outcome(m[3])) {
+			if !ok || m[2] == "=" && !values[m[3]] && !slices.Contains(rpc.Outcomes(), rpc.Outcome(m[3])) {
 				t.Errorf("%s: %s has no label %s with value %s", expression, metric[1], m[1], m[3])
 			}
 		}

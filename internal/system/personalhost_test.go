@@ -26,9 +26,9 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhttp"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
-	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
+	"github.com/cms-personal/personal/shared/plugins/manager"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // moduleConfig returns the config of a module with a data folder of its own.
@@ -102,16 +102,16 @@ func (w *watchedLog) Write(line []byte) (int, error) {
 // receivedEvents are plugin events that a CMS received.
 type receivedEvents struct {
 	mu    sync.Mutex
-	types []pluginmanager.EventType
+	types []manager.EventType
 }
 
-func (r *receivedEvents) add(e pluginmanager.Event) {
+func (r *receivedEvents) add(e manager.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.types = append(r.types, e.Type)
 }
 
-func (r *receivedEvents) has(want pluginmanager.EventType) bool {
+func (r *receivedEvents) has(want manager.EventType) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Contains(r.types, want)
@@ -139,7 +139,7 @@ func TestPersonalhost_ServesInFrontOfARouterUntilClosed(t *testing.T) {
 	var events receivedEvents
 	c := moduleConfig(t)
 	c.Data = t.TempDir() // where Config.Plugin is not installed yet
-	c.Manager = pluginmanager.Options{OnEvent: events.add}
+	c.Manager = manager.Options{OnEvent: events.add}
 	c.API.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	ctx, cancel := context.WithCancel(t.Context())
 	m, err := personalhost.Open(ctx, c)
@@ -183,7 +183,7 @@ func TestPersonalhost_ServesInFrontOfARouterUntilClosed(t *testing.T) {
 	}
 	body, err := io.ReadAll(response.Body)
 	_ = response.Body.Close()
-	if err != nil || !bytes.Contains(body, []byte(pluginmanager.EventSwitched)) || !events.has(pluginmanager.EventSwitched) {
+	if err != nil || !bytes.Contains(body, []byte(manager.EventSwitched)) || !events.has(manager.EventSwitched) {
 		t.Errorf("got events %s, %v, want the switch there and in the config's receiver", body, err)
 	}
 
@@ -237,7 +237,7 @@ func TestPersonalhost_FailedOpenLeavesNothing(t *testing.T) {
 			},
 			"",
 			func(err error) bool {
-				return errors.As(err, new(*pluginrpc.PermanentError)) && strings.Contains(err.Error(), "session")
+				return errors.As(err, new(*rpc.PermanentError)) && strings.Contains(err.Error(), "session")
 			},
 			"a permanent error that names the section",
 		},
@@ -247,7 +247,7 @@ func TestPersonalhost_FailedOpenLeavesNothing(t *testing.T) {
 			},
 			"",
 			func(err error) bool {
-				return errors.As(err, new(*pluginrpc.PermanentError)) && strings.Contains(err.Error(), "personal.toml")
+				return errors.As(err, new(*rpc.PermanentError)) && strings.Contains(err.Error(), "personal.toml")
 			},
 			"a permanent error with the cause",
 		},
@@ -257,7 +257,7 @@ func TestPersonalhost_FailedOpenLeavesNothing(t *testing.T) {
 			},
 			"",
 			func(err error) bool {
-				return errors.As(err, new(*pluginrpc.PermanentError)) &&
+				return errors.As(err, new(*rpc.PermanentError)) &&
 					strings.Contains(err.Error(), "configure: the secret keys cannot be read: key 1 has 7 bytes, not 32") &&
 					!strings.Contains(err.Error(), "hunter2")
 			},
@@ -266,10 +266,10 @@ func TestPersonalhost_FailedOpenLeavesNothing(t *testing.T) {
 		"unsigned plugin": {
 			func(c *personalhost.Config) {
 				_ = os.RemoveAll(filepath.Join(c.Data, "plugins")) // so that Config.Plugin is to be installed
-				c.Accept = []plugincatalogue.Option{plugincatalogue.WithKeys([]minisign.PublicKey{key})}
+				c.Accept = []catalogue.Option{catalogue.WithKeys([]minisign.PublicKey{key})}
 			},
 			"",
-			func(err error) bool { return errors.Is(err, plugincatalogue.ErrUnsigned) },
+			func(err error) bool { return errors.Is(err, catalogue.ErrUnsigned) },
 			"that the plugin is not signed",
 		},
 		"unreachable database until ctx ends": {
@@ -314,7 +314,7 @@ func openWith(t *testing.T, database string) error {
 
 func wantSetupError(t *testing.T, err error, want string) {
 	t.Helper()
-	if !errors.As(err, new(*pluginrpc.PermanentError)) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+	if !errors.As(err, new(*rpc.PermanentError)) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("got %v, want a permanent error with %q, without the password", err, want)
 	}
 }

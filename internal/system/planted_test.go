@@ -15,7 +15,7 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/durable"
 	"github.com/cms-personal/personal/shared/personalhost"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
 )
 
 // stranger is a user of the machine who is neither root nor the one of the tests.
@@ -26,7 +26,7 @@ const stranger = 54321
 func plant(t *testing.T) (data, ran string) {
 	t.Helper()
 	data, ran = filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "ran")
-	catalogue, err := plugincatalogue.Open(filepath.Join(data, "plugins", plugincatalogue.Name))
+	versions, err := catalogue.Open(filepath.Join(data, "plugins", catalogue.Name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +37,10 @@ func plant(t *testing.T) (data, ran string) {
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := catalogue.Install(t.Context(), script); err != nil {
+	if _, err := versions.Install(t.Context(), script); err != nil {
 		t.Fatal(err)
 	}
-	if err := catalogue.SaveState(plugincatalogue.State{Active: "6.6.6"}); err != nil {
+	if err := versions.SaveState(catalogue.State{Active: "6.6.6"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(filepath.Join(data, "run"), 0o700); err != nil {
@@ -58,7 +58,7 @@ func give(dir string) error {
 
 func TestDataFolder_PlantedPluginDoesNotRun(t *testing.T) {
 	t.Parallel()
-	version := filepath.Join("plugins", plugincatalogue.Name, "6.6.6")
+	version := filepath.Join("plugins", catalogue.Name, "6.6.6")
 	others := func(path string) error { return os.Chmod(path, 0o777) }
 	group := func(path string) error { return os.Chmod(path, 0o770) }
 	for name, test := range map[string]struct {

@@ -65,7 +65,7 @@ func TestProfiles_OfHostAndPluginAreReadable(t *testing.T) {
 	s := start(t, options{database: testdb.SQLite(t), settings: cheap, flags: []string{"--pprof", "127.0.0.1:0", "--bake", "1h"}})
 	for path, want := range map[string]string{
 		"goroutine":                "cli.(*host).run",
-		"plugin/goroutine":         "pluginrpc.Serve",
+		"plugin/goroutine":         "plugins/rpc.Serve",
 		"profile?seconds=1":        "cpu/nanoseconds",
 		"plugin/profile?seconds=1": "cpu/nanoseconds",
 	} {

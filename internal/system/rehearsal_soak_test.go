@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/testkit"
-	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/manager"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // TestSoakRehearsals rehearses an honest version 200 times under load on each database: every
@@ -28,8 +28,8 @@ func TestSoakRehearsals(t *testing.T) {
 		for i := range total {
 			for _, c := range s.rehearse(t, newer).Checks {
 				switch c.Outcome {
-				case pluginrpc.RehearsalPassed:
-				case pluginrpc.RehearsalSkipped:
+				case rpc.RehearsalPassed:
+				case rpc.RehearsalSkipped:
 					skipped[c.Name+": "+c.Reason]++
 				default:
 					t.Errorf("rehearsal %d: got %+v", i+1, c)
@@ -47,10 +47,10 @@ func TestSoakRehearsals(t *testing.T) {
 }
 
 // rehearse rehearses a version without a swap.
-func (s *system) rehearse(t *testing.T, version string) pluginmanager.RehearsalStatus {
+func (s *system) rehearse(t *testing.T, version string) manager.RehearsalStatus {
 	t.Helper()
 	got, body := s.admin(t, http.MethodPost, "plugin/rehearse", fmt.Sprintf(`{"version":%q}`, version), "Content-Type", jsonType)
-	var report struct{ Rehearsal pluginmanager.RehearsalStatus }
+	var report struct{ Rehearsal manager.RehearsalStatus }
 	if err := json.Unmarshal([]byte(body), &report); err != nil || got.StatusCode != http.StatusOK {
 		t.Fatalf("rehearse %s: got %d %s", version, got.StatusCode, body)
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhost"
-	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/manager"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // plantedPackage is added to the plugin with planted faults. Faults are on in processes that start
@@ -122,7 +122,7 @@ var plantedFaults = []plantedFault{
 		"hidden_fields", "UpdateProfile", "error_code",
 	},
 	{
-		"the name is lost between plugin and host", "shared/pluginrpc/convert_generated.go",
+		"the name is lost between plugin and host", "shared/plugins/rpc/convert_generated.go",
 		"	personalv1Profile.Name = source.Name\n", "	if !FAULT {\n		personalv1Profile.Name = source.Name\n	}\n",
 		"register", "Register", "name",
 	},
@@ -226,7 +226,7 @@ func rehearsingModule(t *testing.T, other, file string) *personalhost.Module {
 	c.Settings = func() ([]byte, error) {
 		return []byte(cheap + unthrottled + "[two_factor]\nenabled = true\n"), nil
 	}
-	c.Manager.Env, c.Manager.Rehearse = []string{plantedVariable + "=" + file}, pluginmanager.RehearseRefuse
+	c.Manager.Env, c.Manager.Rehearse = []string{plantedVariable + "=" + file}, manager.RehearseRefuse
 	fields := `[{"name":"phone","type":"text"},{"name":"rating","type":"integer","hidden":true},{"name":"member","type":"text","read_only":true}]`
 	if err := os.WriteFile(filepath.Join(c.Data, "user-fields.json"), []byte(fields), 0o600); err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ func TestRehearsal_NamesPlantedFaults(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "fault")
 	m := rehearsingModule(t, plantedPlugin(t, "1.1.0"), file)
 	serving := m.Manager().Status().Version
-	use := func(t *testing.T, faults ...string) (pluginmanager.Status, error) {
+	use := func(t *testing.T, faults ...string) (manager.Status, error) {
 		if err := os.WriteFile(file, []byte(strings.Join(faults, "\n")), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -283,7 +283,7 @@ func TestRehearsal_NamesPlantedFaults(t *testing.T) {
 		}
 		t.Run(strings.Join(names, ", and "), func(t *testing.T) {
 			status, err := use(t, names...)
-			var refused *pluginmanager.SwapError
+			var refused *manager.SwapError
 			if !errors.As(err, &refused) || refused.Step != "rehearse" {
 				t.Errorf("got error %v, want a refusal at the step rehearse", err)
 			}
@@ -291,8 +291,8 @@ func TestRehearsal_NamesPlantedFaults(t *testing.T) {
 				t.Errorf("version %s serves, want %s", status.Version, serving)
 			}
 			for _, f := range group {
-				i := slices.IndexFunc(status.Rehearsal.Checks, func(c pluginrpc.RehearsalCheck) bool { return c.Name == f.check })
-				want := pluginrpc.Difference{Operation: f.operation, Field: f.field}
+				i := slices.IndexFunc(status.Rehearsal.Checks, func(c rpc.RehearsalCheck) bool { return c.Name == f.check })
+				want := rpc.Difference{Operation: f.operation, Field: f.field}
 				if i < 0 || !slices.Contains(status.Rehearsal.Checks[i].Differences, want) {
 					t.Errorf("%s: got checks %+v, want %s to name %s %s", f.name, status.Rehearsal.Checks, f.check, want.Operation, want.Field)
 				}

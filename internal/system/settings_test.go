@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/internal/testkit/testdb"
-	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/manager"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // TestSettings_UnknownKeyRefusesSwapsNotStarts writes a key that no version knows, and one
@@ -29,13 +29,13 @@ func TestSettings_UnknownKeyRefusesSwapsNotStarts(t *testing.T) {
 	write("[session]\nidel = \"1h\"\n")
 	s := start(t, options{database: testdb.SQLite(t), flags: []string{"--settings", settings, "--bake", "0s"}})
 	version := s.plugin(t).Active.Version
-	wantUnknown := func(when string, want ...pluginmanager.UnknownSetting) {
+	wantUnknown := func(when string, want ...manager.UnknownSetting) {
 		t.Helper()
 		if got := s.plugin(t).Active.UnknownSettings; !slices.Equal(got, want) {
 			t.Errorf("%s: got unknown settings %+v, want %+v", when, got, want)
 		}
 	}
-	typo := pluginmanager.UnknownSetting{UnknownSetting: pluginrpc.UnknownSetting{Key: "session.idel", Meant: "session.idle"}}
+	typo := manager.UnknownSetting{UnknownSetting: rpc.UnknownSetting{Key: "session.idel", Meant: "session.idle"}}
 	wantUnknown("start", typo)
 	if len(s.log.linesWith("level=ERROR msg=\"plugin preflight\"")) != 1 {
 		t.Error("got no error in the log, want one that names the key")
@@ -59,7 +59,7 @@ func TestSettings_UnknownKeyRefusesSwapsNotStarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newer := pluginmanager.UnknownSetting{UnknownSetting: pluginrpc.UnknownSetting{Key: "two_moons"},
+	newer := manager.UnknownSetting{UnknownSetting: rpc.UnknownSetting{Key: "two_moons"},
 		KnownBy: filepath.Base(filepath.Dir(manifest))}
 	write("[two_moons]\nenabled = true\n")
 	s.use(t, version)

@@ -17,7 +17,7 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/plugins/manager"
 )
 
 // Swaps of TestSwap_LosesNoRequest on each database, and clients that send requests
@@ -79,7 +79,7 @@ func TestSwap_SignInFloodDoesNotRollBack(t *testing.T) {
 	c := moduleConfig(t)
 	c.DatabaseURL = database
 	c.Settings = func() ([]byte, error) { return []byte(cheap + unthrottled), nil }
-	c.Manager = pluginmanager.Options{Bake: 8 * time.Second}
+	c.Manager = manager.Options{Bake: 8 * time.Second}
 	c.Log = slog.New(slog.NewTextHandler(&log, nil))
 	m := openModule(t, c)
 	newer := linkAnother(t, c.Data)
@@ -115,7 +115,7 @@ func TestSwap_SignInFloodDoesNotRollBack(t *testing.T) {
 	callers(30) // a process that has served no call is not overloaded, so the others come after the first
 	<-served
 	callers(70)
-	eventually(t, "the bake ends", func() bool { return m.Manager().Status().State != pluginmanager.StateBaking })
+	eventually(t, "the bake ends", func() bool { return m.Manager().Status().State != manager.StateBaking })
 	if status := m.Manager().Status(); status.Version != newer || status.Generation != 2 {
 		t.Errorf("got version %s of generation %d, want %s of generation 2", status.Version, status.Generation, newer)
 	}

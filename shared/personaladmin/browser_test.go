@@ -31,8 +31,8 @@ import (
 	"github.com/cms-personal/personal/shared/personaladmin/internal/users"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhttp"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
-	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
+	"github.com/cms-personal/personal/shared/plugins/manager"
 )
 
 // script is a text that must never become markup.
@@ -90,8 +90,8 @@ func openWithBox(t *testing.T, box mailbox.Box) *browser {
 	b := &browser{
 		locale: "en", administrator: "administrator", cookies: map[string]*http.Cookie{}, fields: store, audit: audit,
 		counts: &plugin.Counts{Since: time.Now()}, overviewUsers: &personaltest.Administration{},
-		manager: &fakeManager{status: pluginmanager.Status{
-			Active: pluginmanager.Active{State: pluginmanager.StateServing, Version: "1.2.3", Generation: 3, PID: 4242, Started: time.Now().Add(-3 * time.Hour)},
+		manager: &fakeManager{status: manager.Status{
+			Active: manager.Active{State: manager.StateServing, Version: "1.2.3", Generation: 3, PID: 4242, Started: time.Now().Add(-3 * time.Hour)},
 		}},
 		catalogue: &fakeCatalogue{},
 		users:     &users.Pages{Administration: &personaltest.Administration{}, Schema: func(context.Context) (personal.Schema, error) { return store.Get().Schema, nil }},
@@ -275,31 +275,31 @@ func shownValues(t *testing.T, page string) url.Values {
 
 // fakeManager returns err for every swap, or hangs until the caller gives up.
 type fakeManager struct {
-	status   pluginmanager.Status
+	status   manager.Status
 	notReady error
 	err      error
 	hang     bool
 	swaps    []string
-	ignored  []pluginmanager.Ignore // by the last one
+	ignored  []manager.Ignore // by the last one
 }
 
-func (m *fakeManager) Metrics(context.Context) []pluginmanager.Metrics {
-	return []pluginmanager.Metrics{
+func (m *fakeManager) Metrics(context.Context) []manager.Metrics {
+	return []manager.Metrics{
 		{Text: []byte("personal_plugin_up 1\n")},
 		{Process: 3, Text: []byte("# TYPE personal_plugin_outbox_jobs gauge\npersonal_plugin_outbox_jobs{kind=\"event\"} 900\npersonal_plugin_outbox_jobs{kind=\"recovery\"} 2\npersonal_plugin_outbox_jobs{kind=\"invitation\"} 5\n")},
 		{Process: 2, Text: []byte("personal_plugin_outbox_jobs{kind=\"recovery\"} 70\n")},
 	}
 }
 
-func (m *fakeManager) Status() pluginmanager.Status { return m.status }
-func (m *fakeManager) Ready(context.Context) error  { return m.notReady }
+func (m *fakeManager) Status() manager.Status      { return m.status }
+func (m *fakeManager) Ready(context.Context) error { return m.notReady }
 
-func (m *fakeManager) Use(ctx context.Context, version string, ignore ...pluginmanager.Ignore) error {
+func (m *fakeManager) Use(ctx context.Context, version string, ignore ...manager.Ignore) error {
 	m.ignored = ignore
 	return m.swap(ctx, "use "+version)
 }
 
-func (m *fakeManager) Rehearse(ctx context.Context, version string, ignore ...pluginmanager.Ignore) error {
+func (m *fakeManager) Rehearse(ctx context.Context, version string, ignore ...manager.Ignore) error {
 	m.ignored = ignore
 	return m.swap(ctx, "rehearse "+version)
 }
@@ -324,21 +324,21 @@ type fakeCatalogue struct {
 	bundle   string // last one installed
 }
 
-func (c *fakeCatalogue) List() ([]plugincatalogue.Entry, error) {
-	var entries []plugincatalogue.Entry
+func (c *fakeCatalogue) List() ([]catalogue.Entry, error) {
+	var entries []catalogue.Entry
 	for _, version := range []string{"1.3.0", "1.2.3", "1.0.0"} {
-		entries = append(entries, plugincatalogue.Entry{Manifest: plugincatalogue.Manifest{
+		entries = append(entries, catalogue.Entry{Manifest: catalogue.Manifest{
 			Version: version, SHA256: strings.Repeat("ab", 32), Notes: script + " of " + version,
 		}})
 	}
 	return entries, c.err
 }
 
-func (c *fakeCatalogue) LoadState() (plugincatalogue.State, error) {
-	return plugincatalogue.State{Active: "1.2.3", LastGood: "1.0.0"}, c.err
+func (c *fakeCatalogue) LoadState() (catalogue.State, error) {
+	return catalogue.State{Active: "1.2.3", LastGood: "1.0.0"}, c.err
 }
 
-func (c *fakeCatalogue) Signer(plugincatalogue.Entry) (string, error) {
+func (c *fakeCatalogue) Signer(catalogue.Entry) (string, error) {
 	return "4583D1662199C9D8", c.unfit
 }
 
@@ -349,22 +349,22 @@ func (c *fakeCatalogue) Remove(version string) error {
 	return c.writeErr
 }
 
-func (c *fakeCatalogue) InstallBundle(_ context.Context, r io.Reader) (plugincatalogue.Entry, error) {
+func (c *fakeCatalogue) InstallBundle(_ context.Context, r io.Reader) (catalogue.Entry, error) {
 	data, err := io.ReadAll(r)
 	if c.bundle = string(data); c.writeErr != nil {
 		err = c.writeErr
 	}
-	return plugincatalogue.Entry{Manifest: plugincatalogue.Manifest{Version: "1.4.0"}}, err
+	return catalogue.Entry{Manifest: catalogue.Manifest{Version: "1.4.0"}}, err
 }
 
 // eventLog is a log of plugin events, newest first.
-type eventLog []pluginmanager.Event
+type eventLog []manager.Event
 
-func (l eventLog) Recent(n int) ([]pluginmanager.Event, error) { return l[:min(n, len(l))], nil }
+func (l eventLog) Recent(n int) ([]manager.Event, error) { return l[:min(n, len(l))], nil }
 
 // brokenEventLog fails.
 type brokenEventLog struct{}
 
-func (brokenEventLog) Recent(int) ([]pluginmanager.Event, error) {
+func (brokenEventLog) Recent(int) ([]manager.Event, error) {
 	return nil, &fs.PathError{Op: "read", Path: "/secret", Err: io.ErrUnexpectedEOF}
 }

@@ -14,23 +14,23 @@ import (
 	"github.com/cms-personal/personal/shared/personaladmin"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhttp"
-	"github.com/cms-personal/personal/shared/pluginadmin"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
-	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/adminapi"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
+	"github.com/cms-personal/personal/shared/plugins/manager"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // module is a module without a plugin, whose host keeps user fields and mails elsewhere.
 type module struct{ api *personalhttp.Handler }
 
-func (m module) API() *personalhttp.Handler            { return m.api }
-func (m module) Client() *pluginrpc.Client             { return pluginrpc.NewClient(nil, nil) }
-func (m module) Manager() *pluginmanager.Manager       { return nil }
-func (m module) Catalogue() *plugincatalogue.Catalogue { return nil }
-func (m module) Uploads() *pluginadmin.Uploads         { return nil }
-func (m module) EventLog() *pluginadmin.EventLog       { return nil }
-func (m module) Fields() *fieldstore.Store             { return nil }
-func (m module) CapturedMails() string                 { return "" }
+func (m module) API() *personalhttp.Handler      { return m.api }
+func (m module) Client() *rpc.Client             { return rpc.NewClient(nil, nil) }
+func (m module) Manager() *manager.Manager       { return nil }
+func (m module) Catalogue() *catalogue.Catalogue { return nil }
+func (m module) Uploads() *adminapi.Uploads      { return nil }
+func (m module) EventLog() *adminapi.EventLog    { return nil }
+func (m module) Fields() *fieldstore.Store       { return nil }
+func (m module) CapturedMails() string           { return "" }
 
 func newModule(t *testing.T) module {
 	t.Helper()

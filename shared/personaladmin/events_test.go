@@ -18,7 +18,7 @@ import (
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/plugins/manager"
 )
 
 // second returns a point in time of these tests.
@@ -55,8 +55,8 @@ func (b *browser) addEvent(n int, e personal.Event) {
 	b.audit.log = append(b.audit.log, personal.AuditEntry{Event: e, Cursor: int64(len(b.audit.log) + 1)})
 }
 
-func swap(n int, version string) pluginmanager.Event {
-	return pluginmanager.Event{Time: second(n), Type: pluginmanager.EventSwitched, Version: version}
+func swap(n int, version string) manager.Event {
+	return manager.Event{Time: second(n), Type: manager.EventSwitched, Version: version}
 }
 
 var listed = regexp.MustCompile(`req-(\d+)\.|<span>(v\d+)</span>`)

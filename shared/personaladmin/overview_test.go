@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/manager"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 func TestOverview_ShowsWhatVisitorsDid(t *testing.T) {
@@ -39,8 +39,8 @@ func TestOverview_ShowsWhatVisitorsDid(t *testing.T) {
 
 func TestOverviewAndPlugin_NameUnknownSettings(t *testing.T) {
 	b := open(t)
-	b.manager.status.UnknownSettings = []pluginmanager.UnknownSetting{
-		{UnknownSetting: pluginrpc.UnknownSetting{Key: script}}, {UnknownSetting: pluginrpc.UnknownSetting{Key: "two_moons"}, KnownBy: "1.3.0"},
+	b.manager.status.UnknownSettings = []manager.UnknownSetting{
+		{UnknownSetting: rpc.UnknownSetting{Key: script}}, {UnknownSetting: rpc.UnknownSetting{Key: "two_moons"}, KnownBy: "1.3.0"},
 	}
 	for _, path := range []string{"/admin/overview", "/admin/plugin"} {
 		page := b.page(t, path)

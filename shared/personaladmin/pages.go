@@ -36,10 +36,10 @@ import (
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
-	"github.com/cms-personal/personal/shared/pluginadmin"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
-	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/adminapi"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
+	"github.com/cms-personal/personal/shared/plugins/manager"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 //go:embed templates assets
@@ -68,11 +68,11 @@ const (
 // Module is the part of personalhost.Module that the pages need.
 type Module interface {
 	API() *personalhttp.Handler
-	Client() *pluginrpc.Client // admissions do not judge administrators
-	Manager() *pluginmanager.Manager
-	Catalogue() *plugincatalogue.Catalogue
-	Uploads() *pluginadmin.Uploads // nil: no bundles can be uploaded
-	EventLog() *pluginadmin.EventLog
+	Client() *rpc.Client // admissions do not judge administrators
+	Manager() *manager.Manager
+	Catalogue() *catalogue.Catalogue
+	Uploads() *adminapi.Uploads // nil: no bundles can be uploaded
+	EventLog() *adminapi.EventLog
 	Fields() *fieldstore.Store // nil: the host keeps user fields elsewhere
 	CapturedMails() string     // the folder of mails that are not sent; empty if they are
 }
@@ -220,7 +220,7 @@ func newPages(api *personalhttp.Handler, c Config, sections []frame.Section) (*P
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.handler.ServeHTTP(w, r) }
 
 // count returns a recorder of the calls of a client, for the chart.
-func count(client *pluginrpc.Client) *traffic.Recorder {
+func count(client *rpc.Client) *traffic.Recorder {
 	recorder := traffic.NewRecorder()
 	client.Observe(func(operation personal.OperationName, code personal.Code, took time.Duration) {
 		recorder.Count(string(operation), code == personal.CodeUnavailable || code == personal.CodeInternal, took)

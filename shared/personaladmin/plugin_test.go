@@ -19,10 +19,10 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personaladmin/internal/traffic"
-	"github.com/cms-personal/personal/shared/pluginadmin"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
-	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/adminapi"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
+	"github.com/cms-personal/personal/shared/plugins/manager"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 func version(v string) url.Values { return url.Values{"version": {v}} }
@@ -43,10 +43,10 @@ func TestPlugin_PageShowsRunningAndInstalledVersions(t *testing.T) {
 
 func TestPlugin_EveryStateHasAText(t *testing.T) {
 	b := open(t)
-	for state, want := range map[pluginmanager.State]string{
-		pluginmanager.StateStopped: "stopped", pluginmanager.StateStarting: "starting", pluginmanager.StateServing: "serving",
-		pluginmanager.StateBaking: "serving, baking", pluginmanager.StateRestarting: "restarting",
-		pluginmanager.StateDraining: "stopping", pluginmanager.StateFailed: "failed", "another": "another",
+	for state, want := range map[manager.State]string{
+		manager.StateStopped: "stopped", manager.StateStarting: "starting", manager.StateServing: "serving",
+		manager.StateBaking: "serving, baking", manager.StateRestarting: "restarting",
+		manager.StateDraining: "stopping", manager.StateFailed: "failed", "another": "another",
 	} {
 		b.manager.status.State = state
 		wantAll(t, b.page(t, "/admin/plugin"), ">"+want+"</span>")
@@ -66,9 +66,9 @@ func TestPlugin_UptimeHasItsTwoLargestUnits(t *testing.T) {
 
 func TestPlugin_UnhealthyPluginIsShownWithReason(t *testing.T) {
 	b := open(t)
-	b.manager.status = pluginmanager.Status{Active: pluginmanager.Active{State: pluginmanager.StateFailed, LastError: "no database"}}
+	b.manager.status = manager.Status{Active: manager.Active{State: manager.StateFailed, LastError: "no database"}}
 	b.manager.notReady = errors.New("the plugin is failed: " + script)
-	b.catalogue.unfit = &plugincatalogue.RefusedError{Kind: plugincatalogue.ErrUnsigned}
+	b.catalogue.unfit = &catalogue.RefusedError{Kind: catalogue.ErrUnsigned}
 	page := b.page(t, "/admin/plugin")
 	wantAll(t, page, "not healthy", "the plugin is failed: &lt;script&gt;", "no database", "not signed", `hx-trigger="every 700ms"`,
 		"<strong>1.2.3</strong>")
@@ -77,9 +77,9 @@ func TestPlugin_UnhealthyPluginIsShownWithReason(t *testing.T) {
 }
 
 // swapping returns a swap to 1.3.0 at a step.
-func swapping(step string) *pluginmanager.SwapStatus {
+func swapping(step string) *manager.SwapStatus {
 	began := time.Now().Add(-21 * time.Second)
-	return &pluginmanager.SwapStatus{From: "1.2.3", To: "1.3.0", Step: step, Started: began, Steps: []pluginmanager.SwapStep{
+	return &manager.SwapStatus{From: "1.2.3", To: "1.3.0", Step: step, Started: began, Steps: []manager.SwapStep{
 		{Name: "find", Began: began, Took: 200 * time.Microsecond},
 		{Name: "start", Began: began, Took: 1234 * time.Millisecond, Detail: script},
 		{Name: step, Began: began},
@@ -99,8 +99,8 @@ func TestPlugin_SwapIsShownStepByStep(t *testing.T) {
 
 func TestPlugin_BakeShowsRemainingTimeAndRollback(t *testing.T) {
 	b := open(t)
-	b.manager.status.State, b.manager.status.Version = pluginmanager.StateBaking, "1.3.0"
-	b.manager.status.Previous = &pluginmanager.VersionStatus{Version: "1.2.3", PID: 4141}
+	b.manager.status.State, b.manager.status.Version = manager.StateBaking, "1.3.0"
+	b.manager.status.Previous = &manager.VersionStatus{Version: "1.2.3", PID: 4141}
 	b.manager.status.Swap = swapping("bake")
 	page := b.page(t, "/admin/plugin")
 	wantAll(t, page, "The bake ends in about 40 s", "Roll back to 1.2.3", "4141", "kept warm", ">baking<", `id="use-1.2.3"`)
@@ -109,17 +109,17 @@ func TestPlugin_BakeShowsRemainingTimeAndRollback(t *testing.T) {
 
 func TestPlugin_FailedSwapIsShownUntilTheNextSwap(t *testing.T) {
 	b := open(t)
-	refused := pluginmanager.Event{Time: time.Now(), Type: pluginmanager.EventSwapRefused, Version: "1.3.0", From: "1.2.3", Step: "preflight",
+	refused := manager.Event{Time: time.Now(), Type: manager.EventSwapRefused, Version: "1.3.0", From: "1.2.3", Step: "preflight",
 		Reason: "schema 7 " + script}
-	b.plugin.EventLog = eventLog{{Type: pluginmanager.EventProcessLost, Version: "1.2.3"}, refused,
-		{Type: pluginmanager.EventSwapBegun, Version: "1.3.0"}}
+	b.plugin.EventLog = eventLog{{Type: manager.EventProcessLost, Version: "1.2.3"}, refused,
+		{Type: manager.EventSwapBegun, Version: "1.3.0"}}
 	page := b.page(t, "/admin/plugin")
 	wantAll(t, page, `<div class="notice bad">`, "Swap to 1.3.0 refused (step: preflight check)", "schema 7 &lt;script&gt;")
 	wantNoMarkup(t, page)
 
-	b.plugin.EventLog = eventLog{{Type: pluginmanager.EventSwapBegun, Version: "1.3.0"}, refused}
+	b.plugin.EventLog = eventLog{{Type: manager.EventSwapBegun, Version: "1.3.0"}, refused}
 	wantNone(t, b.page(t, "/admin/plugin"), `<div class="notice bad">`)
-	b.plugin.EventLog = eventLog{{Type: pluginmanager.EventRolledBack, From: "1.3.0", Version: "1.2.3", Reason: "it is faulty"}}
+	b.plugin.EventLog = eventLog{{Type: manager.EventRolledBack, From: "1.3.0", Version: "1.2.3", Reason: "it is faulty"}}
 	wantAll(t, b.page(t, "/admin/plugin"), `<div class="notice warn">`, "Rolled back from 1.3.0 to 1.2.3", "it is faulty")
 }
 
@@ -139,7 +139,7 @@ func TestPlugin_PartsAreSentOnlyWhenTheyChange(t *testing.T) {
 			t.Errorf("%s after a change: got status %d, want 200 and a part of the page: %s", part, w.Code, body)
 		}
 	}
-	b.manager.status.State = pluginmanager.StateRestarting
+	b.manager.status.State = manager.StateRestarting
 	if w := b.get(regexp.MustCompile(`/admin/plugin/now\?seen=[0-9a-f]+`).FindString(page)); w.Code != http.StatusOK {
 		t.Errorf("after a change of the state: got status %d, want 200", w.Code)
 	}
@@ -166,13 +166,13 @@ func TestPlugin_InternalErrorsAreNotShown(t *testing.T) {
 func TestPlugin_EveryTextIsTranslated(t *testing.T) {
 	b := open(t)
 	b.locale = "ru"
-	b.manager.status.State, b.manager.status.Swap = pluginmanager.StateBaking, swapping("bake")
-	for _, kind := range []pluginmanager.EventType{
-		pluginmanager.EventSwapBegun, pluginmanager.EventSwitched, pluginmanager.EventSwapRefused, pluginmanager.EventRolledBack, pluginmanager.EventSwapSettled,
-		pluginmanager.EventProcessLost, pluginmanager.EventRestarted, pluginmanager.EventFellBack, pluginmanager.EventGaveUp,
-		pluginmanager.EventRehearsed,
+	b.manager.status.State, b.manager.status.Swap = manager.StateBaking, swapping("bake")
+	for _, kind := range []manager.EventType{
+		manager.EventSwapBegun, manager.EventSwitched, manager.EventSwapRefused, manager.EventRolledBack, manager.EventSwapSettled,
+		manager.EventProcessLost, manager.EventRestarted, manager.EventFellBack, manager.EventGaveUp,
+		manager.EventRehearsed,
 	} {
-		b.manager.status.Rehearsal = rehearsed(pluginrpc.RehearsalDiffers)
+		b.manager.status.Rehearsal = rehearsed(rpc.RehearsalDiffers)
 		b.plugin.EventLog = eventLog{{Type: kind, Version: "1.3.0", From: "1.2.3", Step: "rehearse"}}
 		page := b.page(t, "/admin/plugin")
 		wantAll(t, page, `lang="ru"`, "на обкатке", "1,2 с", "Обкатка закончится", "Прогон 1.3.0", "есть отличия")
@@ -181,14 +181,14 @@ func TestPlugin_EveryTextIsTranslated(t *testing.T) {
 }
 
 // rehearsed returns a rehearsal of 1.3.0 with that outcome; empty while it is under way.
-func rehearsed(outcome pluginrpc.RehearsalOutcome) *pluginmanager.RehearsalStatus {
-	s := &pluginmanager.RehearsalStatus{Version: "1.3.0", Time: time.Now(), Outcome: outcome, Checks: []pluginrpc.RehearsalCheck{
-		{Name: "register", Outcome: pluginrpc.RehearsalPassed, Count: 12},
+func rehearsed(outcome rpc.RehearsalOutcome) *manager.RehearsalStatus {
+	s := &manager.RehearsalStatus{Version: "1.3.0", Time: time.Now(), Outcome: outcome, Checks: []rpc.RehearsalCheck{
+		{Name: "register", Outcome: rpc.RehearsalPassed, Count: 12},
 	}}
 	if outcome != "" {
-		s.Checks = append(s.Checks, pluginrpc.RehearsalCheck{
+		s.Checks = append(s.Checks, rpc.RehearsalCheck{
 			Name: "same_answers", Outcome: outcome, Count: 601, Reason: script,
-			Differences: []pluginrpc.Difference{{Operation: "User", Field: "email"}, {Operation: "Explain"}},
+			Differences: []rpc.Difference{{Operation: "User", Field: "email"}, {Operation: "Explain"}},
 		})
 	}
 	return s
@@ -205,7 +205,7 @@ func TestPlugin_RehearsalIsShownWhileItRunsAndAfterwards(t *testing.T) {
 	wantAll(t, page, "<h3>Rehearsal of 1.3.0</h3>", "Roll back to 1.0.0")
 	wantNone(t, page, "Swap from", `id="plugin-restart"`, `id="rehearse-`)
 
-	b.manager.status.Swap, b.manager.status.Rehearsal = nil, rehearsed(pluginrpc.RehearsalDiffers)
+	b.manager.status.Swap, b.manager.status.Rehearsal = nil, rehearsed(rpc.RehearsalDiffers)
 	page = b.page(t, "/admin/plugin")
 	wantAll(t, page, `<span class="badge warn">differs</span>`, `<td class="number" data-label="Comparisons">601</td>`,
 		"<code>User email</code>, <code>Explain</code>", "&lt;script&gt;",
@@ -213,7 +213,7 @@ func TestPlugin_RehearsalIsShownWhileItRunsAndAfterwards(t *testing.T) {
 	wantNoMarkup(t, page)
 	wantNone(t, page, "<details><summary><h3>")
 
-	b.manager.status.Rehearsal = rehearsed(pluginrpc.RehearsalPassed)
+	b.manager.status.Rehearsal = rehearsed(rpc.RehearsalPassed)
 	page = b.page(t, "/admin/plugin")
 	wantAll(t, page, "<details><summary><h3>Rehearsal of 1.3.0", `<th scope="row">same answers</th>`)
 	wantNone(t, page, "Passed checks:")
@@ -232,8 +232,8 @@ func TestPlugin_KnownReasonsOfRehearsalsAreTranslated(t *testing.T) {
 		}
 		for _, reason := range reasons {
 			wantAll(t, string(source), `c.skip("`+reason+`")`)
-			b.manager.status.Rehearsal = &pluginmanager.RehearsalStatus{Version: "1.3.0", Checks: []pluginrpc.RehearsalCheck{
-				{Name: "undo", Outcome: pluginrpc.RehearsalSkipped, Reason: reason}, {Name: "mails", Outcome: pluginrpc.RehearsalSkipped, Reason: "rain"},
+			b.manager.status.Rehearsal = &manager.RehearsalStatus{Version: "1.3.0", Checks: []rpc.RehearsalCheck{
+				{Name: "undo", Outcome: rpc.RehearsalSkipped, Reason: reason}, {Name: "mails", Outcome: rpc.RehearsalSkipped, Reason: "rain"},
 			}}
 			page := b.page(t, "/admin/plugin")
 			wantNone(t, page, reason)
@@ -244,7 +244,7 @@ func TestPlugin_KnownReasonsOfRehearsalsAreTranslated(t *testing.T) {
 
 func TestPlugin_RefusedRehearsalCanBeIgnored(t *testing.T) {
 	b := open(t)
-	refused := pluginmanager.Event{Type: pluginmanager.EventSwapRefused, Version: "1.3.0", Step: "preflight"}
+	refused := manager.Event{Type: manager.EventSwapRefused, Version: "1.3.0", Step: "preflight"}
 	b.plugin.EventLog = eventLog{refused}
 	wantNone(t, b.page(t, "/admin/plugin"), `id="plugin-anyway"`)
 	refused.Step = "rehearse"
@@ -253,15 +253,15 @@ func TestPlugin_RefusedRehearsalCanBeIgnored(t *testing.T) {
 	b.manager.status.Swap = swapping("check")
 	wantNone(t, b.page(t, "/admin/plugin"), `id="plugin-anyway"`)
 	b.post("/admin/plugin/use", url.Values{"version": {"1.3.0"}, "ignore_rehearsal": {"1"}})
-	if want := []pluginmanager.Ignore{pluginmanager.IgnoreRehearsal}; !slices.Equal(b.manager.ignored, want) {
+	if want := []manager.Ignore{manager.IgnoreRehearsal}; !slices.Equal(b.manager.ignored, want) {
 		t.Errorf("got that the swap ignores %v, want %v", b.manager.ignored, want)
 	}
 }
 
 func TestPlugin_YoungVersionCanBeUsedNow(t *testing.T) {
 	b := open(t)
-	b.manager.err = &pluginmanager.SwapError{Step: "find", Version: "1.3.0",
-		Err: &pluginmanager.AgeError{Since: time.Now(), MinAge: 72 * time.Hour}}
+	b.manager.err = &manager.SwapError{Step: "find", Version: "1.3.0",
+		Err: &manager.AgeError{Since: time.Now(), MinAge: 72 * time.Hour}}
 	for _, action := range []string{"use", "rehearse"} {
 		w := b.post("/admin/plugin/"+action, version("1.3.0"))
 		if w.Code != http.StatusConflict || len(b.manager.ignored) != 0 {
@@ -272,7 +272,7 @@ func TestPlugin_YoungVersionCanBeUsedNow(t *testing.T) {
 	}
 	b.manager.err = nil
 	w := b.post("/admin/plugin/rehearse", url.Values{"version": {"1.3.0"}, "now": {"1"}})
-	want := []pluginmanager.Ignore{pluginmanager.IgnoreMinAge}
+	want := []manager.Ignore{manager.IgnoreMinAge}
 	if w.Code != http.StatusSeeOther || !slices.Equal(b.manager.ignored, want) || b.manager.swaps[len(b.manager.swaps)-1] != "rehearse 1.3.0" {
 		t.Errorf("got status %d, %q ignoring %v, want a rehearsal ignoring %v", w.Code, b.manager.swaps, b.manager.ignored, want)
 	}
@@ -282,7 +282,7 @@ func TestPlugin_SwapRedirectsToThePage(t *testing.T) {
 	for name, prepare := range map[string]func(*fakeManager){
 		"quick swap":        func(*fakeManager) {},
 		"slow swap":         func(m *fakeManager) { m.hang = true },
-		"swap that refuses": func(m *fakeManager) { m.err = &pluginmanager.SwapError{Step: "find", Err: errors.New("no")} },
+		"swap that refuses": func(m *fakeManager) { m.err = &manager.SwapError{Step: "find", Err: errors.New("no")} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := open(t)
@@ -306,9 +306,9 @@ func TestPlugin_SwapThatCannotStartIsExplained(t *testing.T) {
 		status int
 		want   string
 	}{
-		{&pluginmanager.BusyError{Swap: pluginmanager.SwapStatus{To: "1.4.0", Step: "migrate"}}, http.StatusConflict, "a swap to 1.4.0 is in progress (step: migrate the database)"},
-		{&pluginmanager.BusyError{Swap: pluginmanager.SwapStatus{To: "1.4.0", RehearsalOnly: true}}, http.StatusConflict, "a rehearsal of 1.4.0 is in progress"},
-		{pluginmanager.ErrStopped, http.StatusServiceUnavailable, "the plugin is stopping"},
+		{&manager.BusyError{Swap: manager.SwapStatus{To: "1.4.0", Step: "migrate"}}, http.StatusConflict, "a swap to 1.4.0 is in progress (step: migrate the database)"},
+		{&manager.BusyError{Swap: manager.SwapStatus{To: "1.4.0", RehearsalOnly: true}}, http.StatusConflict, "a rehearsal of 1.4.0 is in progress"},
+		{manager.ErrStopped, http.StatusServiceUnavailable, "the plugin is stopping"},
 		{errors.New("/secret"), http.StatusInternalServerError, "log"},
 	} {
 		b.manager.err = tt.err
@@ -331,7 +331,7 @@ func TestPlugin_OnlyUnusedVersionsCanBeRemoved(t *testing.T) {
 	}
 	wantAll(t, b.send(r).Body.String(), "The version has been removed.")
 
-	b.catalogue.writeErr = &plugincatalogue.RefusedError{Version: "1.0.0", Kind: plugincatalogue.ErrInUse, Reason: script}
+	b.catalogue.writeErr = &catalogue.RefusedError{Version: "1.0.0", Kind: catalogue.ErrInUse, Reason: script}
 	w = b.post("/admin/plugin/remove", version("1.0.0"))
 	if w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "plugin 1.0.0: in use: &lt;script&gt;") {
 		t.Errorf("a version that the catalogue keeps: got status %d, want 409 and the reason: %s", w.Code, w.Body)
@@ -342,7 +342,7 @@ func TestPlugin_OnlyUnusedVersionsCanBeRemoved(t *testing.T) {
 	}
 	b.catalogue.writeErr = nil
 	b.manager.status.Swap = swapping("start")
-	b.manager.status.Previous = &pluginmanager.VersionStatus{Version: "1.1.0"}
+	b.manager.status.Previous = &manager.VersionStatus{Version: "1.1.0"}
 	for _, v := range []string{"1.2.3", "1.3.0", "1.1.0"} { // serves, is the candidate, is kept warm
 		w := b.post("/admin/plugin/remove", version(v))
 		if w.Code != http.StatusConflict || len(b.catalogue.removed) != 1 || !strings.Contains(w.Body.String(), "in use") {
@@ -389,13 +389,13 @@ func TestPlugin_UploadsAreOffWithoutKeys(t *testing.T) {
 
 func TestPlugin_UploadInstallsABundle(t *testing.T) {
 	b := open(t)
-	b.plugin.Uploads = pluginadmin.NewUploads(b.catalogue, 1000, slog.New(slog.DiscardHandler))
+	b.plugin.Uploads = adminapi.NewUploads(b.catalogue, 1000, slog.New(slog.DiscardHandler))
 	wantAll(t, b.page(t, "/admin/plugin"), `type="file"`)
 	w := b.send(upload("bundle", "a bundle"))
 	if w.Code != http.StatusSeeOther || b.catalogue.bundle != "a bundle" {
 		t.Errorf("got status %d and bundle %q, want 303 and %q: %s", w.Code, b.catalogue.bundle, "a bundle", w.Body)
 	}
-	b.catalogue.writeErr = &plugincatalogue.RefusedError{Version: "1.4.0", Kind: plugincatalogue.ErrBadSignature, Reason: script}
+	b.catalogue.writeErr = &catalogue.RefusedError{Version: "1.4.0", Kind: catalogue.ErrBadSignature, Reason: script}
 	for name, tt := range map[string]struct {
 		r      *http.Request
 		status int
@@ -418,16 +418,16 @@ func TestPlugin_UploadInstallsABundle(t *testing.T) {
 func TestTraffic_JSONHasSecondsAndMarks(t *testing.T) {
 	b := open(t)
 	now := time.Now()
-	at := func(ago time.Duration, kind pluginmanager.EventType) pluginmanager.Event {
-		return pluginmanager.Event{Time: now.Add(-ago), Type: kind, Version: "1.3.0", From: "1.2.3"}
+	at := func(ago time.Duration, kind manager.EventType) manager.Event {
+		return manager.Event{Time: now.Add(-ago), Type: kind, Version: "1.3.0", From: "1.2.3"}
 	}
 	b.plugin.EventLog = eventLog{
-		at(-time.Minute, pluginmanager.EventProcessLost), // after the completed seconds
-		at(10*time.Second, pluginmanager.EventSwapSettled),
-		at(15*time.Second, pluginmanager.EventRehearsed),
-		at(20*time.Second, pluginmanager.EventRolledBack),
-		at(30*time.Second, pluginmanager.EventSwitched),
-		at(time.Hour, pluginmanager.EventSwitched),
+		at(-time.Minute, manager.EventProcessLost), // after the completed seconds
+		at(10*time.Second, manager.EventSwapSettled),
+		at(15*time.Second, manager.EventRehearsed),
+		at(20*time.Second, manager.EventRolledBack),
+		at(30*time.Second, manager.EventSwitched),
+		at(time.Hour, manager.EventSwitched),
 	}
 	w := b.get("/admin/plugin/traffic?since=0")
 	var got struct {
@@ -463,7 +463,7 @@ func TestTraffic_TableHasTotalsAndEvents(t *testing.T) {
 	}
 	b.plugin.Traffic.Count("auth", true, 1500*time.Millisecond)
 	b.plugin.Traffic.Count("profile", false, 50*time.Millisecond)
-	b.plugin.EventLog = eventLog{{Time: time.Now(), Type: pluginmanager.EventProcessLost, Version: "1.2.3", Reason: script}}
+	b.plugin.EventLog = eventLog{{Time: time.Now(), Type: manager.EventProcessLost, Version: "1.2.3", Reason: script}}
 	part := b.page(t, "/admin/plugin/totals")
 	wantAll(t, part, "All operations", `<th scope="row">auth</th><td class="number">4</td><td class="number failed">1</td>`,
 		" s</td>", "The process of 1.2.3 ended unexpectedly")
@@ -475,13 +475,13 @@ func TestTraffic_TableHasTotalsAndEvents(t *testing.T) {
 
 func TestPlugin_BannersTellTheLatestFactAndCanBeDismissed(t *testing.T) {
 	b := open(t)
-	event := func(n int, kind pluginmanager.EventType) pluginmanager.Event {
-		return pluginmanager.Event{Time: second(n), Type: kind, Version: "1.3.0", From: "1.2.3", Step: "check", Reason: script}
+	event := func(n int, kind manager.EventType) manager.Event {
+		return manager.Event{Time: second(n), Type: kind, Version: "1.3.0", From: "1.2.3", Step: "check", Reason: script}
 	}
-	refused, lost, restarted := event(1, pluginmanager.EventSwapRefused), event(2, pluginmanager.EventProcessLost),
-		event(3, pluginmanager.EventRestarted)
-	begun, switched, settled := event(4, pluginmanager.EventSwapBegun), event(5, pluginmanager.EventSwitched),
-		event(6, pluginmanager.EventSwapSettled)
+	refused, lost, restarted := event(1, manager.EventSwapRefused), event(2, manager.EventProcessLost),
+		event(3, manager.EventRestarted)
+	begun, switched, settled := event(4, manager.EventSwapBegun), event(5, manager.EventSwitched),
+		event(6, manager.EventSwapSettled)
 	switched.Time = time.Now()
 	for _, test := range []struct {
 		log  eventLog
@@ -493,7 +493,7 @@ func TestPlugin_BannersTellTheLatestFactAndCanBeDismissed(t *testing.T) {
 		{eventLog{switched, begun, refused}, "<strong>Switched from 1.2.3 to 1.3.0</strong>"},
 		{eventLog{settled, switched, begun, refused}, "<strong>Switched from 1.2.3 to 1.3.0</strong>"},
 		{eventLog{begun, settled, switched}, ""},
-		{eventLog{settled, event(3, pluginmanager.EventSwitched)}, ""}, // long ago
+		{eventLog{settled, event(3, manager.EventSwitched)}, ""}, // long ago
 	} {
 		b.plugin.EventLog = test.log
 		page := b.page(t, "/admin/plugin")
@@ -504,7 +504,7 @@ func TestPlugin_BannersTellTheLatestFactAndCanBeDismissed(t *testing.T) {
 	b.plugin.EventLog = eventLog{lost}
 	b.do(t, "/admin/plugin/dismiss", url.Values{"at": {hidden(b.page(t, "/admin/plugin"), "at")}})
 	wantNone(t, b.page(t, "/admin/plugin"), "/admin/plugin/dismiss")
-	later := event(4, pluginmanager.EventRolledBack)
+	later := event(4, manager.EventRolledBack)
 	b.plugin.EventLog = eventLog{later, lost}
 	wantAll(t, b.page(t, "/admin/plugin"), "<strong>Rolled back from 1.2.3 to 1.3.0</strong>", "/admin/plugin/dismiss")
 	b.do(t, "/admin/plugin/dismiss", url.Values{"at": {"9223372036854775807"}}) // the future

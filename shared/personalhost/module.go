@@ -13,10 +13,10 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhttp"
-	"github.com/cms-personal/personal/shared/pluginadmin"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
-	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/adminapi"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
+	"github.com/cms-personal/personal/shared/plugins/manager"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 const (
@@ -30,13 +30,13 @@ const (
 // Module is the personal-account module of a CMS. It is safe for concurrent use.
 type Module struct {
 	api       *personalhttp.Handler
-	client    *pluginrpc.Client
+	client    *rpc.Client
 	service   personal.Service
 	users     personal.Administration
-	manager   *pluginmanager.Manager
-	catalogue *plugincatalogue.Catalogue
-	uploads   *pluginadmin.Uploads // nil without keys
-	events    *pluginadmin.EventLog
+	manager   *manager.Manager
+	catalogue *catalogue.Catalogue
+	uploads   *adminapi.Uploads // nil without keys
+	events    *adminapi.EventLog
 	admin     http.Handler
 	host      personal.Host
 	drain     time.Duration
@@ -73,13 +73,13 @@ func (m *Module) Service() personal.Service { return m.service }
 // Client returns the operations for users ([personal.Service]) and for administrators
 // ([personal.Administration]), which Config.Admission does not judge here. Use no other client:
 // this one notices its own changes at once.
-func (m *Module) Client() *pluginrpc.Client { return m.client }
+func (m *Module) Client() *rpc.Client { return m.client }
 
 // Administration returns the operations for administrators. [Config.Admission] judges SignIn, unless
 // [personal.Call].Administrator is set.
 func (m *Module) Administration() personal.Administration { return m.users }
 
-// Admin returns the JSON API for plugin versions, see [pluginadmin.New]. It does not
+// Admin returns the JSON API for plugin versions, see [adminapi.New]. It does not
 // authenticate: mount it behind an access control of the CMS. A request that waits for a
 // swap ends when the module stops.
 func (m *Module) Admin() http.Handler {
@@ -92,17 +92,17 @@ func (m *Module) Admin() http.Handler {
 }
 
 // Manager returns the plugin manager, for its status for example. Stop it with Close.
-func (m *Module) Manager() *pluginmanager.Manager { return m.manager }
+func (m *Module) Manager() *manager.Manager { return m.manager }
 
 // Catalogue returns the installed plugin versions.
-func (m *Module) Catalogue() *plugincatalogue.Catalogue { return m.catalogue }
+func (m *Module) Catalogue() *catalogue.Catalogue { return m.catalogue }
 
 // Uploads installs bundles that administrators send. It is nil, which refuses them, unless
 // the catalogue verifies signatures.
-func (m *Module) Uploads() *pluginadmin.Uploads { return m.uploads }
+func (m *Module) Uploads() *adminapi.Uploads { return m.uploads }
 
 // EventLog returns the log of plugin events.
-func (m *Module) EventLog() *pluginadmin.EventLog { return m.events }
+func (m *Module) EventLog() *adminapi.EventLog { return m.events }
 
 // Fields returns the store of the user fields, nil if Config.Host keeps them elsewhere.
 func (m *Module) Fields() *fieldstore.Store {

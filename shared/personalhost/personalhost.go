@@ -26,10 +26,10 @@ import (
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
 	"github.com/cms-personal/personal/shared/personalhost/secretkeys"
 	"github.com/cms-personal/personal/shared/personalhttp"
-	"github.com/cms-personal/personal/shared/pluginadmin"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
-	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/adminapi"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
+	"github.com/cms-personal/personal/shared/plugins/manager"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 	"github.com/cms-personal/personal/shared/tracing"
 )
 
@@ -54,12 +54,12 @@ type Config struct {
 	Plugin string
 
 	// Accept restricts which plugins are installed and started, see
-	// [plugincatalogue.WithKeys] and [plugincatalogue.WithMinVersion].
-	Accept []plugincatalogue.Option
+	// [catalogue.WithKeys] and [catalogue.WithMinVersion].
+	Accept []catalogue.Option
 
 	// Catalogue has the plugin versions; nil for those of plugins/personal in Data. It brings
 	// its own restrictions: New refuses it together with Accept.
-	Catalogue *plugincatalogue.Catalogue
+	Catalogue *catalogue.Catalogue
 
 	// DatabaseURL is sqlite://PATH or postgres://…; a secret. Empty for SQLite in Data.
 	DatabaseURL string
@@ -104,7 +104,7 @@ type Config struct {
 
 	// Manager holds the limits of the plugin manager, its environment and a further
 	// receiver of its events.
-	Manager pluginmanager.Options
+	Manager manager.Options
 
 	// Drain is how long requests under way may take when a server stops, see
 	// [Module.ServeOn]; 30 seconds if it is zero.
@@ -118,8 +118,8 @@ type Config struct {
 // closes it. ctx limits Open only.
 //
 // Open fails at once as [New] does, if another process uses the data folder, and if another attempt to start the plugin would not
-// help: the error then wraps a [*pluginrpc.PermanentError], for a bad setting or a database
-// that does not exist for example, or a [*plugincatalogue.RefusedError]. Other failures,
+// help: the error then wraps a [*rpc.PermanentError], for a bad setting or a database
+// that does not exist for example, or a [*catalogue.RefusedError]. Other failures,
 // such as a database server that is down, may pass: Open then waits until ctx ends, and
 // returns the context's error and the last failure. After an error no process is left, and
 // Open can be called again.
@@ -190,7 +190,7 @@ func build(ctx context.Context, c Config) (*Module, error) {
 		}
 		c.Catalogue = catalogue
 	}
-	events, err := pluginadmin.OpenEventLog(filepath.Join(c.Data, "plugin-events.ndjson"), c.Log)
+	events, err := adminapi.OpenEventLog(filepath.Join(c.Data, "plugin-events.ndjson"), c.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -208,13 +208,13 @@ func build(ctx context.Context, c Config) (*Module, error) {
 }
 
 // openCatalogue opens the catalogue in the data folder.
-func (c *Config) openCatalogue() (*plugincatalogue.Catalogue, error) {
+func (c *Config) openCatalogue() (*catalogue.Catalogue, error) {
 	plugins := filepath.Join(c.Data, "plugins")
 	if err := durable.MakeFolder(plugins, c.Log); err != nil {
 		return nil, fmt.Errorf("opening the plugin catalogue: %w", err)
 	}
-	return plugincatalogue.Open(filepath.Join(plugins, plugincatalogue.Name),
-		append([]plugincatalogue.Option{plugincatalogue.WithLog(c.Log)}, c.Accept...)...)
+	return catalogue.Open(filepath.Join(plugins, catalogue.Name),
+		append([]catalogue.Option{catalogue.WithLog(c.Log)}, c.Accept...)...)
 }
 
 // complete checks the config and replaces zero values by defaults.
@@ -232,7 +232,7 @@ func (c *Config) complete() (err error) {
 		return fmt.Errorf("Config.URL: %w", err)
 	}
 	if c.Catalogue != nil && len(c.Accept) > 0 {
-		return errors.New("Config.Accept restricts only the catalogue in Data: give its options to plugincatalogue.Open, whose result is Config.Catalogue")
+		return errors.New("Config.Accept restricts only the catalogue in Data: give its options to catalogue.Open, whose result is Config.Catalogue")
 	}
 	if h, ok := c.Host.(interface{ check() error }); ok { // a *Host, or a type that embeds one
 		if err := h.check(); err != nil {
@@ -314,15 +314,15 @@ func readyHost(c Config) (*Host, error) {
 }
 
 // connect makes the parts through which requests pass.
-func (c *Config) connect(events *pluginadmin.EventLog) (*Module, error) {
+func (c *Config) connect(events *adminapi.EventLog) (*Module, error) {
 	further := c.Manager.OnEvent
-	c.Manager.OnEvent = func(e pluginmanager.Event) {
+	c.Manager.OnEvent = func(e manager.Event) {
 		events.Append(e)
 		if further != nil {
 			further(e)
 		}
 	}
-	manager, err := pluginmanager.New(pluginmanager.Config{
+	manager, err := manager.New(manager.Config{
 		Catalogue: c.Catalogue, Host: c.Host, DatabaseURL: c.DatabaseURL, RunDir: filepath.Join(c.Data, "run"), Log: c.Log,
 		Settings: c.Settings, SecretKeys: c.SecretKeys, AccountURL: c.URL, TracerProvider: c.API.TracerProvider, Options: c.Manager,
 	})
@@ -330,7 +330,7 @@ func (c *Config) connect(events *pluginadmin.EventLog) (*Module, error) {
 		return nil, err
 	}
 	m := &Module{
-		client: pluginrpc.NewClient(manager, c.Host), manager: manager, catalogue: c.Catalogue, events: events,
+		client: rpc.NewClient(manager, c.Host), manager: manager, catalogue: c.Catalogue, events: events,
 		drain: cmp.Or(c.Drain, drainTime), limits: defaultLimits(), log: c.Log, host: c.Host,
 	}
 	m.service, m.users = c.Admission.Wrap(m.client), c.Admission.WrapAdministration(m.client)
@@ -341,9 +341,9 @@ func (c *Config) connect(events *pluginadmin.EventLog) (*Module, error) {
 		return nil, fmt.Errorf("Config.API: %w", err)
 	}
 	if c.Catalogue.NeedsSignatures() { // an upload is code that runs
-		m.uploads = pluginadmin.NewUploads(c.Catalogue, 0, c.Log)
+		m.uploads = adminapi.NewUploads(c.Catalogue, 0, c.Log)
 	}
-	m.admin = pluginadmin.New(manager, c.Catalogue, pluginadmin.Options{Uploads: m.uploads, EventLog: events, Log: c.Log})
+	m.admin = adminapi.New(manager, c.Catalogue, adminapi.Options{Uploads: m.uploads, EventLog: events, Log: c.Log})
 	m.stopping, m.stop = context.WithCancel(context.Background())
 	m.close = sync.OnceValue(func() error {
 		m.stop()
@@ -360,7 +360,7 @@ func (c *Config) choosePlugin(ctx context.Context) error {
 	if err == nil && c.Plugin != "" {
 		c.Log.Info("a plugin version is active: Config.Plugin is not read", "version", active)
 	}
-	if !errors.Is(err, plugincatalogue.ErrNotFound) {
+	if !errors.Is(err, catalogue.ErrNotFound) {
 		return err
 	}
 	if c.Plugin == "" {

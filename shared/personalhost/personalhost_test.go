@@ -15,7 +15,7 @@ import (
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
 	"github.com/cms-personal/personal/shared/personalhost/secretkeys"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
 )
 
 func quietLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -36,7 +36,7 @@ func TestOpen_InvalidConfigNamesTheField(t *testing.T) {
 		"invalid URL":        {func(c *Config) { c.URL = "https://u:secret@example.com/account" }, "Config.URL: it must be an http(s) URL without user, query and fragment, like https://example.com/account"},
 		"invalid API option": {func(c *Config) { c.API.BasePath = "x/" }, `Config.API: personalhttp: options: base path "x/"`},
 		"restrictions of another catalogue": {func(c *Config) {
-			c.Catalogue, c.Accept = &plugincatalogue.Catalogue{}, []plugincatalogue.Option{plugincatalogue.WithLog(quietLog())}
+			c.Catalogue, c.Accept = &catalogue.Catalogue{}, []catalogue.Option{catalogue.WithLog(quietLog())}
 		}, "Config.Accept restricts only the catalogue in Data"},
 		"host without fields": {func(c *Config) { c.Host = &Host{Mail: failingSender{}, Log: quietLog()} }, incompleteHost},
 		"host without mail":   {func(c *Config) { c.Host = &Host{Fields: &fieldstore.Store{}, Log: quietLog()} }, incompleteHost},

@@ -96,7 +96,7 @@ func Demand(demand func(ctx context.Context, h *Handler, u User) error) RequireO
 // [WithErrorHandler]: 401 unauthenticated, or the service's error, such as 503.
 //
 // It verifies each request by the service's Profile, in a context of
-// [personal.AllowRemembered]: pluginrpc.Client then relies on a remembered profile for
+// [personal.AllowRemembered]: rpc.Client then relies on a remembered profile for
 // the time of the setting session.verify_cache. A session that is revoked through the same
 // client ends with the next request. A service that wraps the client keeps that as long as
 // it passes the context on, and its own Profile, which may refuse users, is called for each

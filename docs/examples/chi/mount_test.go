@@ -21,7 +21,7 @@ import (
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalhttp/personalhttptest"
 	"github.com/cms-personal/personal/shared/personalpages"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -73,7 +73,7 @@ type parts struct {
 func (p parts) API() *personalhttp.Handler            { return p.api }
 func (p parts) Service() personal.Service             { return p.service }
 func (parts) Administration() personal.Administration { return &personaltest.Administration{} }
-func (parts) Client() *pluginrpc.Client               { return nil }
+func (parts) Client() *rpc.Client                     { return nil }
 func (p parts) CapturedMails() string                 { return p.mails }
 
 // TestHello_GreetsWhoSignsInOnTheAccountPages is a test of a page of the CMS, with a service

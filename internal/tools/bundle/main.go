@@ -18,7 +18,7 @@ import (
 	"aead.dev/minisign"
 	"github.com/alecthomas/kong"
 
-	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
 )
 
 // commands are the commands for developers.
@@ -76,7 +76,7 @@ func (r recipe) tool(ctx context.Context, env []string, name string, args ...str
 
 // validate checks the version, which becomes part of a command line and of a path.
 func (r recipe) validate() error {
-	if !plugincatalogue.ValidVersion(r.Version) {
+	if !catalogue.ValidVersion(r.Version) {
 		return fmt.Errorf("VERSION: %.100q is not a SemVer 2.0.0 version, such as 1.2.3 or 2.0.0-rc.1", r.Version)
 	}
 	return nil
@@ -120,7 +120,7 @@ func (r recipe) bundles(ctx context.Context, key *minisign.PrivateKey, systems .
 	if err != nil {
 		return nil, err
 	}
-	m, err := plugincatalogue.ManifestOf(ctx, own)
+	m, err := catalogue.ManifestOf(ctx, own)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (r recipe) build(ctx context.Context, dir string, s system) (binary string,
 
 // pack makes a bundle of the binary and returns its path. The bundle gets its name
 // when it is complete.
-func (r recipe) pack(binary string, m plugincatalogue.Manifest, key *minisign.PrivateKey) (string, error) {
+func (r recipe) pack(binary string, m catalogue.Manifest, key *minisign.PrivateKey) (string, error) {
 	if err := os.MkdirAll(r.Out, 0o755); err != nil {
 		return "", err
 	}
@@ -172,7 +172,7 @@ func (r recipe) pack(binary string, m plugincatalogue.Manifest, key *minisign.Pr
 		return "", err
 	}
 	defer os.Remove(draft.Name())
-	err = errors.Join(plugincatalogue.WriteBundle(draft, binary, m, r.signer(key)), draft.Chmod(0o644), draft.Sync(), draft.Close())
+	err = errors.Join(catalogue.WriteBundle(draft, binary, m, r.signer(key)), draft.Chmod(0o644), draft.Sync(), draft.Close())
 	if err != nil {
 		return "", err
 	}

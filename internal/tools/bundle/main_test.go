@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
 )
 
 // sample is the source of a program with the manifest of a plugin.
@@ -59,11 +59,11 @@ func TestBuild_SignedBundleCanBeInstalled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := plugincatalogue.ReadKeys(secret + ".pub")
+	keys, err := catalogue.ReadKeys(secret + ".pub")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := plugincatalogue.Open(t.TempDir(), plugincatalogue.WithKeys(keys))
+	c, err := catalogue.Open(t.TempDir(), catalogue.WithKeys(keys))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"aead.dev/minisign"
 
-	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
 )
 
 // foreign is a system on which nothing of this machine runs.
@@ -123,11 +123,11 @@ func TestRelease_FilesAreSignedAndTheTagIsNamed(t *testing.T) {
 	if trees := inTree(t, "git", "worktree", "list"); strings.Contains(trees, "\n") {
 		t.Errorf("got the work trees %s, want the one for the release removed", trees)
 	}
-	keys, err := plugincatalogue.ReadKeys(key + ".pub")
+	keys, err := catalogue.ReadKeys(key + ".pub")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := plugincatalogue.Open(t.TempDir(), plugincatalogue.WithKeys(keys))
+	c, err := catalogue.Open(t.TempDir(), catalogue.WithKeys(keys))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
 // Package personalv1 is generated from the .proto files beside it: the services
 // and messages that cross between a host and the plugin process. Package
-// pluginrpc alone uses it.
+// rpc alone uses it.
 package personalv1

@@ -239,7 +239,7 @@ func ReadForm(w http.ResponseWriter, r *http.Request) (Posted, error) {
 
 // ReadLargeForm is [ReadForm] with a limit of 1 MiB alone, for administrators' forms that
 // hold a user-field schema or all fields of a user. Uploads of plugins have a limit
-// of their own, in package pluginadmin.
+// of their own, in Package adminapi.
 func ReadLargeForm(w http.ResponseWriter, r *http.Request) (Posted, error) {
 	posted, err := readForm(w, r, maxLargeForm, maxLargeForm)
 	posted.large = true

@@ -13,8 +13,8 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personaladmin/internal/frame"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
-	"github.com/cms-personal/personal/shared/pluginadmin"
-	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/plugins/adminapi"
+	"github.com/cms-personal/personal/shared/plugins/manager"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 // Pages are the pages of events: the search over all of them, and the history of a user.
 type Pages struct {
 	Administration personal.Administration // its audit log has the account events
-	EventLog       pluginadmin.EventReader // the plugin events
+	EventLog       adminapi.EventReader    // the plugin events
 
 	site *frame.Site
 }
@@ -252,19 +252,19 @@ func (p *Pages) searched(s search) string {
 func eventKinds() []personal.EventKind {
 	kinds := personal.EventKinds()
 	for _, k := range []struct {
-		event pluginmanager.EventType
+		event manager.EventType
 		tone  personal.Tone
 	}{
-		{pluginmanager.EventSwapBegun, ""},
-		{pluginmanager.EventSwitched, ""},
-		{pluginmanager.EventRehearsed, ""},
-		{pluginmanager.EventSwapRefused, personal.ToneWarn},
-		{pluginmanager.EventRolledBack, personal.ToneWarn},
-		{pluginmanager.EventSwapSettled, personal.ToneGood},
-		{pluginmanager.EventProcessLost, personal.ToneBad},
-		{pluginmanager.EventRestarted, personal.ToneGood},
-		{pluginmanager.EventFellBack, personal.ToneWarn},
-		{pluginmanager.EventGaveUp, personal.ToneBad},
+		{manager.EventSwapBegun, ""},
+		{manager.EventSwitched, ""},
+		{manager.EventRehearsed, ""},
+		{manager.EventSwapRefused, personal.ToneWarn},
+		{manager.EventRolledBack, personal.ToneWarn},
+		{manager.EventSwapSettled, personal.ToneGood},
+		{manager.EventProcessLost, personal.ToneBad},
+		{manager.EventRestarted, personal.ToneGood},
+		{manager.EventFellBack, personal.ToneWarn},
+		{manager.EventGaveUp, personal.ToneBad},
 	} {
 		kinds = append(kinds, personal.EventKind{Type: personal.EventType(pluginPrefix + string(k.event)), Tone: k.tone})
 	}
@@ -339,7 +339,7 @@ func (p *Pages) row(r *http.Request, e event) row {
 	}
 	if e.Plugin != nil {
 		listed.Why, listed.English = e.Plugin.Reason, true
-		if e.Plugin.Type == pluginmanager.EventRehearsed && slices.Contains(outcomes, e.Plugin.Reason) {
+		if e.Plugin.Type == manager.EventRehearsed && slices.Contains(outcomes, e.Plugin.Reason) {
 			listed.Why, listed.English = p.site.Text(r, "plugin_rehearsed_"+e.Plugin.Reason), false
 		}
 	}

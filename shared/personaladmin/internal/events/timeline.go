@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/plugins/manager"
 )
 
 const (
@@ -20,8 +20,8 @@ const (
 
 // event is an account event or a plugin event.
 type event struct {
-	personal.Event                      // of a plugin event only Type and Time
-	Plugin         *pluginmanager.Event // nil for an account event
+	personal.Event                // of a plugin event only Type and Time
+	Plugin         *manager.Event // nil for an account event
 }
 
 // filter selects events. The zero value selects all.
@@ -35,7 +35,7 @@ type filter struct {
 }
 
 // matches reports whether the filter selects a plugin event.
-func (f filter) matches(e pluginmanager.Event) bool {
+func (f filter) matches(e manager.Event) bool {
 	texts := strings.Join([]string{e.Version, e.From, e.Step, e.Reason}, "\n")
 	return !f.None && (f.Type == "" || f.Type == pluginPrefix+string(e.Type)) && f.UserID == 0 &&
 		!e.Time.Before(f.Since) && (f.Until.IsZero() || e.Time.Before(f.Until)) &&
@@ -83,7 +83,7 @@ func (p *Pages) timeline(ctx context.Context, f filter, from position) (timeline
 	if err != nil {
 		return timeline{}, err
 	}
-	var plugin []pluginmanager.Event
+	var plugin []manager.Event
 	for _, e := range all {
 		if e.Time.UnixNano() <= from.plugin && f.matches(e) {
 			plugin = append(plugin, e)

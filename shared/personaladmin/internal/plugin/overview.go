@@ -13,7 +13,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personaladmin/internal/frame"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
-	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/plugins/manager"
 )
 
 // Overview is the page with the state of everything at a glance.
@@ -25,11 +25,11 @@ type Overview struct {
 	pages Pages // for the words
 }
 
-// OverviewManager is the part of a [pluginmanager.Manager] that the overview uses.
+// OverviewManager is the part of a [manager.Manager] that the overview uses.
 type OverviewManager interface {
-	Status() pluginmanager.Status
+	Status() manager.Status
 	Ready(ctx context.Context) error
-	Metrics(ctx context.Context) []pluginmanager.Metrics
+	Metrics(ctx context.Context) []manager.Metrics
 }
 
 // Users is the part of [personal.Administration] that the overview uses.
@@ -43,7 +43,7 @@ type Counts struct {
 	registered, signedIn, failures atomic.Int64
 }
 
-// Count is a [pluginrpc.CallObserver].
+// Count is a [rpc.CallObserver].
 func (c *Counts) Count(operation personal.OperationName, code personal.Code, _ time.Duration) {
 	switch operation {
 	case personal.OpRegister:
@@ -81,7 +81,7 @@ type overview struct {
 	State, Tone, Version, Health string // health: why the plugin does not respond
 	Uptime                       string
 	PluginURL                    string
-	Settings                     []pluginmanager.UnknownSetting
+	Settings                     []manager.UnknownSetting
 
 	Users    string // how many; empty if unknown
 	Newest   []newUser
@@ -143,8 +143,8 @@ var waitingJobs = regexp.MustCompile(`^personal_plugin_outbox_jobs\{kind="(\w+)"
 
 // waitingMails returns how many jobs that send mails wait, as the live process reports it. It
 // reports false if the process reports nothing.
-func waitingMails(all []pluginmanager.Metrics) (waiting int, ok bool) {
-	var live pluginmanager.Metrics
+func waitingMails(all []manager.Metrics) (waiting int, ok bool) {
+	var live manager.Metrics
 	for _, m := range all {
 		if m.Process > live.Process {
 			live = m

@@ -14,17 +14,17 @@ import (
 	"github.com/cms-personal/personal/shared/personaladmin/internal/frame"
 	"github.com/cms-personal/personal/shared/personaladmin/internal/traffic"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
-	"github.com/cms-personal/personal/shared/pluginadmin"
-	"github.com/cms-personal/personal/shared/plugincatalogue"
-	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/plugins/adminapi"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
+	"github.com/cms-personal/personal/shared/plugins/manager"
 )
 
 // Pages is the page of the plugin.
 type Pages struct {
 	Manager   Manager
 	Catalogue Catalogue
-	EventLog  pluginadmin.EventReader
-	Uploads   *pluginadmin.Uploads // nil: bundles cannot be uploaded
+	EventLog  adminapi.EventReader
+	Uploads   *adminapi.Uploads // nil: bundles cannot be uploaded
 	Traffic   *traffic.Recorder
 	Bake      time.Duration // how long a new version bakes
 
@@ -32,15 +32,15 @@ type Pages struct {
 	dismissed atomic.Int64 // time of the last event whose banner an administrator has dismissed, in nanoseconds since 1970
 }
 
-// Manager is the part of a [pluginmanager.Manager] that the page uses.
+// Manager is the part of a [manager.Manager] that the page uses.
 type Manager interface {
-	pluginadmin.Manager
+	adminapi.Manager
 	Ready(ctx context.Context) error
 }
 
-// Catalogue is the part of a [plugincatalogue.Catalogue] that the page uses.
+// Catalogue is the part of a [catalogue.Catalogue] that the page uses.
 type Catalogue interface {
-	pluginadmin.Catalogue
+	adminapi.Catalogue
 	Remove(version string) error
 }
 
@@ -119,8 +119,8 @@ func (p *Pages) dismiss(w http.ResponseWriter, r *http.Request, posted ui.Posted
 	return p.toFront(w, r)
 }
 
-func (p *Pages) report() (pluginadmin.Report, error) {
-	return pluginadmin.NewReport(p.Manager, p.Catalogue)
+func (p *Pages) report() (adminapi.Report, error) {
+	return adminapi.NewReport(p.Manager, p.Catalogue)
 }
 
 func (p *Pages) toFront(w http.ResponseWriter, r *http.Request) error {
@@ -137,14 +137,14 @@ func (p *Pages) rehearse(w http.ResponseWriter, r *http.Request, posted ui.Poste
 
 // start has the manager do something with a version.
 func (p *Pages) start(w http.ResponseWriter, r *http.Request, posted ui.Posted, action string,
-	do func(context.Context, string, ...pluginmanager.Ignore) error,
+	do func(context.Context, string, ...manager.Ignore) error,
 ) error {
-	var ignore []pluginmanager.Ignore
+	var ignore []manager.Ignore
 	if posted.Get("ignore_rehearsal") != "" {
-		ignore = append(ignore, pluginmanager.IgnoreRehearsal)
+		ignore = append(ignore, manager.IgnoreRehearsal)
 	}
 	if posted.Get("now") != "" {
-		ignore = append(ignore, pluginmanager.IgnoreMinAge)
+		ignore = append(ignore, manager.IgnoreMinAge)
 	}
 	version := posted.Get("version")
 	return p.swap(w, r, &young{version, action}, func(ctx context.Context) error { return do(ctx, version, ignore...) })
@@ -161,15 +161,15 @@ func (p *Pages) swap(w http.ResponseWriter, r *http.Request, of *young, start fu
 	ctx, cancel := context.WithTimeout(r.Context(), swapWait)
 	defer cancel() // ends the wait, not the swap
 	err := start(ctx)
-	var refused *pluginmanager.SwapError
-	var busy *pluginmanager.BusyError
-	var tooYoung *pluginmanager.AgeError
+	var refused *manager.SwapError
+	var busy *manager.BusyError
+	var tooYoung *manager.AgeError
 	switch {
 	case of != nil && errors.As(err, &tooYoung):
 		return p.render(w, r, http.StatusConflict, p.site.Text(r, "plugin_young", of.Version, tooYoung.Error()), of)
 	case errors.As(err, &busy) && busy.Swap.RehearsalOnly:
 		return p.render(w, r, http.StatusConflict, p.site.Text(r, "plugin_busy_rehearsal", busy.Swap.To), nil)
-	case errors.Is(err, pluginmanager.ErrStopped):
+	case errors.Is(err, manager.ErrStopped):
 		return p.render(w, r, http.StatusServiceUnavailable, p.site.Text(r, "plugin_stopping"), nil)
 	case errors.As(err, &busy):
 		return p.render(w, r, http.StatusConflict, p.site.Text(r, "plugin_busy", busy.Swap.To, p.name(r, "plugin_step_", busy.Swap.Step)), nil)
@@ -186,13 +186,13 @@ func (p *Pages) remove(w http.ResponseWriter, r *http.Request, posted ui.Posted)
 	if err != nil {
 		return err
 	}
-	err = plugincatalogue.ErrInUse
+	err = catalogue.ErrInUse
 	if !inUse(report, version) {
 		err = p.Catalogue.Remove(version)
 	}
-	var refused *plugincatalogue.RefusedError
+	var refused *catalogue.RefusedError
 	switch {
-	case errors.Is(err, plugincatalogue.ErrInUse), errors.As(err, &refused):
+	case errors.Is(err, catalogue.ErrInUse), errors.As(err, &refused):
 		return p.render(w, r, http.StatusConflict, p.site.Text(r, "plugin_not_removed", err.Error()), nil)
 	case err != nil:
 		return err
@@ -203,7 +203,7 @@ func (p *Pages) remove(w http.ResponseWriter, r *http.Request, posted ui.Posted)
 
 // inUse reports whether a version serves, is kept warm, or is the candidate of a
 // swap. The catalogue itself does not know the candidate yet.
-func inUse(report pluginadmin.Report, version string) bool {
+func inUse(report adminapi.Report, version string) bool {
 	return report.Active.Version == version ||
 		report.Previous != nil && report.Previous.Version == version ||
 		report.Swap != nil && report.Swap.To == version
@@ -212,7 +212,7 @@ func inUse(report pluginadmin.Report, version string) bool {
 // install installs the bundle of the upload form.
 func (p *Pages) install(w http.ResponseWriter, r *http.Request) error {
 	_, err := p.Uploads.Take(w, r, uploadedBundle)
-	var refused *pluginadmin.UploadError
+	var refused *adminapi.UploadError
 	switch {
 	case errors.As(err, &refused):
 		reason := refused.ErrorResponse.Error
@@ -236,6 +236,6 @@ func uploadedBundle(r *http.Request) (io.Reader, error) {
 		}
 		err = nextErr
 	}
-	return nil, &pluginadmin.UploadError{Status: http.StatusBadRequest,
-		ErrorResponse: pluginadmin.ErrorResponse{Error: "there is no bundle in the form"}}
+	return nil, &adminapi.UploadError{Status: http.StatusBadRequest,
+		ErrorResponse: adminapi.ErrorResponse{Error: "there is no bundle in the form"}}
 }

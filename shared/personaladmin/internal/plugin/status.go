@@ -6,21 +6,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cms-personal/personal/shared/pluginadmin"
-	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/plugins/adminapi"
+	"github.com/cms-personal/personal/shared/plugins/manager"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // status is the live part of the page about the running plugin.
 type status struct {
 	Every     string // polling interval, as htmx writes it
 	Summary   string // one sentence for screen readers
-	Active    pluginmanager.Active
+	Active    manager.Active
 	State     string // in words
 	Tone      string // of the state: the class of its badge; may be empty
 	Uptime    string // empty while no process serves
 	Unhealthy string // why the plugin does not respond; empty: it does
-	Previous  *pluginmanager.VersionStatus
+	Previous  *manager.VersionStatus
 	Swap      *swapProgress
 	Rehearsal *rehearsal // the one under way, or the last one
 	Last      *described // the last fact that has a banner
@@ -76,7 +76,7 @@ func (p *Pages) sendStatus(w http.ResponseWriter, r *http.Request) error {
 }
 
 // status returns the status and the report that it was made from.
-func (p *Pages) status(r *http.Request) (now status, report pluginadmin.Report, err error) {
+func (p *Pages) status(r *http.Request) (now status, report adminapi.Report, err error) {
 	if report, err = p.report(); err != nil { // before the events: a swap that fails in between shows in one of them
 		return now, report, err
 	}
@@ -124,13 +124,13 @@ func (p *Pages) unhealthy(r *http.Request) string {
 	return ""
 }
 
-func tone(state pluginmanager.State) string {
+func tone(state manager.State) string {
 	switch state {
-	case pluginmanager.StateServing:
+	case manager.StateServing:
 		return "good"
-	case pluginmanager.StateBaking, pluginmanager.StateStarting, pluginmanager.StateRestarting:
+	case manager.StateBaking, manager.StateStarting, manager.StateRestarting:
 		return "warn"
-	case pluginmanager.StateFailed:
+	case manager.StateFailed:
 		return "bad"
 	}
 	return ""
@@ -138,8 +138,8 @@ func tone(state pluginmanager.State) string {
 
 // rollbackTarget returns the version that a rollback leads to; empty if there is
 // none.
-func rollbackTarget(report pluginadmin.Report) string {
-	if report.Active.State == pluginmanager.StateBaking && report.Previous != nil {
+func rollbackTarget(report adminapi.Report) string {
+	if report.Active.State == manager.StateBaking && report.Previous != nil {
 		return report.Previous.Version
 	}
 	for _, v := range report.Versions {
@@ -151,9 +151,9 @@ func rollbackTarget(report pluginadmin.Report) string {
 }
 
 // switched reports whether a swap has passed its switch, so that another may start.
-func switched(s *pluginmanager.SwapStatus) bool { return s.Step == stepBake || s.Step == stepRetire }
+func switched(s *manager.SwapStatus) bool { return s.Step == stepBake || s.Step == stepRetire }
 
-func (p *Pages) progress(r *http.Request, swap *pluginmanager.SwapStatus) *swapProgress {
+func (p *Pages) progress(r *http.Request, swap *manager.SwapStatus) *swapProgress {
 	shown := &swapProgress{From: swap.From, To: swap.To, RehearsalOnly: swap.RehearsalOnly}
 	for _, s := range swap.Steps {
 		shown.Steps = append(shown.Steps, step{
@@ -167,9 +167,9 @@ func (p *Pages) progress(r *http.Request, swap *pluginmanager.SwapStatus) *swapP
 }
 
 // rehearsal puts the result of a rehearsal into words.
-func (p *Pages) rehearsal(r *http.Request, s *pluginmanager.RehearsalStatus) *rehearsal {
+func (p *Pages) rehearsal(r *http.Request, s *manager.RehearsalStatus) *rehearsal {
 	tones := map[string]string{"passed": "good", "differs": "warn", "failed": "bad"}
-	shown := &rehearsal{Version: s.Version, Tone: tones[string(s.Outcome)], Time: s.Time, Folded: s.Outcome == pluginrpc.RehearsalPassed}
+	shown := &rehearsal{Version: s.Version, Tone: tones[string(s.Outcome)], Time: s.Time, Folded: s.Outcome == rpc.RehearsalPassed}
 	if s.Outcome != "" {
 		shown.Outcome = p.name(r, "plugin_rehearsed_", string(s.Outcome))
 	}
@@ -184,7 +184,7 @@ func (p *Pages) rehearsal(r *http.Request, s *pluginmanager.RehearsalStatus) *re
 		for _, d := range c.Differences {
 			row.Where = append(row.Where, strings.TrimSpace(d.Operation+" "+d.Field))
 		}
-		if c.Outcome == pluginrpc.RehearsalPassed {
+		if c.Outcome == rpc.RehearsalPassed {
 			shown.Passed = append(shown.Passed, row)
 		} else {
 			shown.Checks = append(shown.Checks, row)
@@ -210,22 +210,22 @@ func (p *Pages) lastFact(r *http.Request) (*described, error) {
 		}
 		t := p.describe(r, e)
 		switch e.Type {
-		case pluginmanager.EventSwapSettled: // after the switch
-		case pluginmanager.EventSwapBegun, pluginmanager.EventRestarted:
+		case manager.EventSwapSettled: // after the switch
+		case manager.EventSwapBegun, manager.EventRestarted:
 			return nil, nil
-		case pluginmanager.EventSwitched:
+		case manager.EventSwitched:
 			if e.From == "" || time.Since(e.Time) > successShown {
 				return nil, nil
 			}
 			t.Tone = "good"
 			return &t, nil
-		case pluginmanager.EventSwapRefused, pluginmanager.EventGaveUp, pluginmanager.EventProcessLost:
+		case manager.EventSwapRefused, manager.EventGaveUp, manager.EventProcessLost:
 			t.Tone = "bad"
 			if e.Step == stepRehearse {
 				t.Anyway = e.Version
 			}
 			return &t, nil
-		case pluginmanager.EventRolledBack, pluginmanager.EventFellBack:
+		case manager.EventRolledBack, manager.EventFellBack:
 			t.Tone = "warn"
 			return &t, nil
 		}

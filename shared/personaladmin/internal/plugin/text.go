@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/plugins/manager"
 )
 
 // names lists the states and steps that have a text, by the prefix of its key.
@@ -52,19 +52,19 @@ type described struct {
 }
 
 // describe puts a plugin event into words.
-func (p *Pages) describe(r *http.Request, e pluginmanager.Event) described {
+func (p *Pages) describe(r *http.Request, e manager.Event) described {
 	d, key := described{Time: e.Time, Reason: e.Reason}, "plugin_was_"+string(e.Type)
-	if e.Type == pluginmanager.EventRehearsed {
+	if e.Type == manager.EventRehearsed {
 		d.Reason = p.name(r, "plugin_rehearsed_", e.Reason)
 	}
 	switch e.Type {
-	case pluginmanager.EventSwapRefused:
+	case manager.EventSwapRefused:
 		d.Text = p.site.Text(r, key, e.Version, p.name(r, "plugin_step_", e.Step))
-	case pluginmanager.EventSwitched, pluginmanager.EventRolledBack, pluginmanager.EventFellBack:
+	case manager.EventSwitched, manager.EventRolledBack, manager.EventFellBack:
 		d.Text = p.site.Text(r, key, e.From, e.Version)
-	case pluginmanager.EventSwapBegun, pluginmanager.EventSwapSettled, pluginmanager.EventProcessLost, pluginmanager.EventRestarted,
-		pluginmanager.EventGaveUp,
-		pluginmanager.EventRehearsed:
+	case manager.EventSwapBegun, manager.EventSwapSettled, manager.EventProcessLost, manager.EventRestarted,
+		manager.EventGaveUp,
+		manager.EventRehearsed:
 		d.Text = p.site.Text(r, key, e.Version)
 	default:
 		d.Text = string(e.Type) + " " + e.Version

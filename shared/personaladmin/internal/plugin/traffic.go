@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/cms-personal/personal/shared/personaladmin/internal/traffic"
-	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/plugins/manager"
 )
 
 // chartData is what the script of the chart gets.
@@ -18,10 +18,10 @@ type chartData struct {
 
 // mark is a plugin event that may explain what the chart shows.
 type mark struct {
-	At      float64                 `json:"at"` // seconds since 1970
-	Kind    pluginmanager.EventType `json:"kind"`
-	Version string                  `json:"version"`
-	Text    string                  `json:"text"`
+	At      float64           `json:"at"` // seconds since 1970
+	Kind    manager.EventType `json:"kind"`
+	Version string            `json:"version"`
+	Text    string            `json:"text"`
 }
 
 // sendTraffic sends the completed seconds from ?since=SECOND on, as JSON.
@@ -43,7 +43,7 @@ func (p *Pages) sendTraffic(w http.ResponseWriter, r *http.Request) error {
 			continue
 		}
 		switch e.Type {
-		case pluginmanager.EventSwapBegun, pluginmanager.EventRehearsed, pluginmanager.EventSwapSettled:
+		case manager.EventSwapBegun, manager.EventRehearsed, manager.EventSwapSettled:
 			continue // without an effect on visitors
 		}
 		data.Marks = append(data.Marks, mark{

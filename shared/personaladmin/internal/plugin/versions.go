@@ -3,13 +3,13 @@ package plugin
 import (
 	"net/http"
 
-	"github.com/cms-personal/personal/shared/pluginadmin"
-	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/plugins/adminapi"
+	"github.com/cms-personal/personal/shared/plugins/manager"
 )
 
 // versionRow is an installed version.
 type versionRow struct {
-	pluginadmin.Version
+	adminapi.Version
 	Sum                  string // start of the checksum
 	Active, Baking, Warm bool
 	CanUse, CanRemove    bool
@@ -25,7 +25,7 @@ func (p *Pages) sendVersions(w http.ResponseWriter, r *http.Request) error {
 }
 
 // versionRows returns the installed versions, highest first.
-func versionRows(report pluginadmin.Report) []versionRow {
+func versionRows(report adminapi.Report) []versionRow {
 	var rows []versionRow
 	for _, v := range report.Versions {
 		active, free := v.Version == report.Active.Version, report.Swap == nil || switched(report.Swap)
@@ -33,7 +33,7 @@ func versionRows(report pluginadmin.Report) []versionRow {
 			Version:   v,
 			Sum:       v.SHA256[:min(12, len(v.SHA256))],
 			Active:    active,
-			Baking:    active && report.Active.State == pluginmanager.StateBaking,
+			Baking:    active && report.Active.State == manager.StateBaking,
 			Warm:      !active && report.Previous != nil && report.Previous.Version == v.Version,
 			CanUse:    !active && free,
 			CanRemove: !v.LastGood && !inUse(report, v.Version),

@@ -1,0 +1,277 @@
+package manager
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/plugins/manager/internal/process"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
+)
+
+// Accounts whose answers are compared: so many pages, evenly spread over the ids, of so
+// many accounts each.
+const (
+	samplePages = 20
+	samplePage  = 10
+)
+
+// fieldErrorCode is the field that has the code of a failed call.
+const fieldErrorCode = "error_code"
+
+// question is a call that changes nothing.
+type question struct {
+	operation personal.OperationName
+	ask       func(context.Context, *rpc.Client) (any, error)
+}
+
+// questions are what is asked about a user. The fields that they lack are those of their
+// profile, which needs a session; Explain counts them.
+func questions(u personal.User) []question {
+	return []question{
+		{personal.OpUser, func(ctx context.Context, c *rpc.Client) (any, error) { return c.User(ctx, u.ID) }},
+		{personal.OpExplain, func(ctx context.Context, c *rpc.Client) (any, error) {
+			return c.Explain(ctx, personal.ExplainRequest{Login: u.Login})
+		}},
+		{personal.OpUserSessions, func(ctx context.Context, c *rpc.Client) (any, error) { return c.UserSessions(ctx, u.ID) }},
+	}
+}
+
+// sameAnswers asks the candidate and the process that serves the same about accounts
+// spread over the table, and compares the answers. The calls are no visitors': they do not
+// count as such. It returns an error if the candidate is lost.
+func (m *Manager) sameAnswers(ctx context.Context, p, old *instance) (rpc.RehearsalCheck, error) {
+	c := comparison{differences: map[rpc.Difference]int{}, known: map[rpc.Difference]bool{}}
+	skipped := func(reason string) rpc.RehearsalCheck {
+		return rpc.RehearsalCheck{Name: checkSameAnswers, Outcome: rpc.RehearsalSkipped, Count: c.count, Reason: reason}
+	}
+	if old == nil || old.IsLost() {
+		return skipped("no process serves"), nil
+	}
+	began := time.Now()
+	end, _ := ctx.Deadline()
+	before, after := rpc.NewClient(old.Conn(), m.config.Host), rpc.NewClient(p.Conn(), m.config.Host)
+	users, err := sample(ctx, before)
+	list := []question{{personal.OpFields, func(ctx context.Context, c *rpc.Client) (any, error) { return c.Fields(ctx) }}}
+	for _, u := range users {
+		list = append(list, questions(u)...)
+	}
+	budget := time.Until(end) / 2
+	for i, q := range list {
+		asked := time.Now()
+		first, second, third := ask(ctx, q, before), ask(ctx, q, after), ask(ctx, q, before)
+		if first.unavailable() || second.unavailable() || third.unavailable() {
+			p.AwaitLost(ctx, process.ExitNotice)
+		}
+		switch {
+		case p.IsLost():
+			return skipped(errCandidateLost.Error()), errCandidateLost
+		case old.IsLost():
+			return skipped("the process that serves was lost"), nil
+		case ctx.Err() != nil:
+			if result := c.result(); result.Outcome == rpc.RehearsalDiffers {
+				return result, nil
+			}
+			late := skipped(fmt.Sprintf("not finished within %v: %d of %d comparisons", time.Since(began).Round(time.Millisecond), c.count,
+				len(list)))
+			late.Interrupted = true
+			return late, nil
+		}
+		if second.unavailable() { // under load; an error of the version comes again
+			second = ask(ctx, q, after)
+		}
+		if !first.unavailable() && !third.unavailable() {
+			c.add(q.operation, first, second, third)
+		}
+		// Visitors come first: half of the time is theirs, as long as enough is left.
+		if ahead := budget*time.Duration(i+1)/time.Duration(len(list)) - time.Since(began); ahead > 0 {
+			p.AwaitLost(ctx, min(ahead, time.Since(asked)))
+		}
+	}
+	result := c.result()
+	if err != nil && result.Outcome == rpc.RehearsalPassed {
+		return skipped("the process that serves lists no users: " + string(personal.CodeOf(err))), nil
+	}
+	return result, nil
+}
+
+// sample returns up to samplePages*samplePage users, spread over the ids, in an order in
+// which the first ones are, too. After an error it returns those that it has found.
+func sample(ctx context.Context, c *rpc.Client) ([]personal.User, error) {
+	var users []personal.User
+	var newest, next int64
+	for i := range int64(samplePages) {
+		page, err := c.FindUsers(ctx, personal.FindUsersRequest{After: min(newest-newest/samplePages*i, next), Limit: samplePage})
+		if err == nil && len(page.Users) == 0 && i > 0 { // all lower ids are free
+			page, err = c.FindUsers(ctx, personal.FindUsersRequest{After: next, Limit: samplePage})
+		}
+		if err != nil || len(page.Users) == 0 {
+			return interleave(users), err
+		}
+		users = append(users, page.Users...)
+		if i == 0 {
+			newest = page.Users[0].ID
+		}
+		if next = page.Users[len(page.Users)-1].ID; page.Next == 0 {
+			break
+		}
+	}
+	return interleave(users), nil
+}
+
+// interleave takes the first of every page, then the second, and so on.
+func interleave(users []personal.User) []personal.User {
+	var mixed []personal.User
+	for i := range samplePage {
+		for j := i; j < len(users); j += samplePage {
+			mixed = append(mixed, users[j])
+		}
+	}
+	return mixed
+}
+
+// answer has the values of a response that are set, by path.
+type answer map[string]string
+
+func (a answer) unavailable() bool { return a[fieldErrorCode] == string(personal.CodeUnavailable) }
+
+// ask returns the answer to a question. An operation that a version does not know has no
+// values: a newer one may know it.
+func ask(ctx context.Context, q question, c *rpc.Client) answer {
+	values := answer{}
+	response, err := q.ask(ctx, c)
+	switch code := personal.CodeOf(err); {
+	case err == nil:
+		values[fieldErrorCode] = "none"
+		values.flatten("", response)
+	case code != personal.CodeNotFound:
+		values[fieldErrorCode] = string(code)
+	}
+	return values
+}
+
+// flatten sets the values of a response, as JSON has them.
+func (a answer) flatten(path string, v any) {
+	data, err := json.Marshal(v)
+	if err != nil { // no type of the contract
+		return
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var decoded any
+	if decoder.Decode(&decoded) == nil {
+		a.set(path, decoded)
+	}
+}
+
+func (a answer) set(path string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, value := range v {
+			a.set(strings.TrimPrefix(path+"."+snakeCase(name), "."), value)
+		}
+	case []any:
+		for i, value := range v {
+			a.set(path+element(i, value), value)
+		}
+	default:
+		if text := fmt.Sprint(v); v != nil && !slices.Contains(unset, text) {
+			a[path] = text
+		}
+	}
+}
+
+// unset are the texts of values that are not set.
+var unset = []string{"", "0", "false", "0001-01-01T00:00:00Z"}
+
+// element names an element of a list: user fields by their names, others by their places.
+func element(i int, v any) string {
+	if object, ok := v.(map[string]any); ok {
+		for _, key := range []string{"Name", "name"} {
+			if name, ok := object[key].(string); ok {
+				return "." + name
+			}
+		}
+	}
+	return "[" + strconv.Itoa(i) + "]"
+}
+
+func snakeCase(name string) string {
+	var b strings.Builder
+	lower := false
+	for _, r := range name {
+		if unicode.IsUpper(r) && lower {
+			b.WriteByte('_')
+		}
+		lower = !unicode.IsUpper(r)
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// comparison counts where the answers of two processes differ. It has no values.
+type comparison struct {
+	count       int
+	differences map[rpc.Difference]int  // answers that differ
+	known       map[rpc.Difference]bool // fields that the old process has set
+}
+
+var places = regexp.MustCompile(`\[\d+\]`)
+
+// add compares two answers of the old process, before and after, with one of the new
+// process. What differs between the first two is noise.
+func (c *comparison) add(operation personal.OperationName, before, new, after answer) {
+	c.count++
+	at := func(path string) rpc.Difference {
+		return rpc.Difference{Operation: string(operation), Field: strings.TrimPrefix(places.ReplaceAllString(path, ""), ".")}
+	}
+	differs := map[rpc.Difference]bool{}
+	for _, answer := range []answer{before, new} {
+		for path := range answer {
+			if path != fieldErrorCode && before[fieldErrorCode] != new[fieldErrorCode] {
+				continue // there are no values
+			}
+			if before[path] == after[path] && before[path] != new[path] {
+				differs[at(path)] = true
+			}
+		}
+	}
+	for path := range before {
+		c.known[at(path)] = true
+	}
+	for difference := range differs {
+		c.differences[difference]++
+	}
+}
+
+// result leaves out what the old process never sets: that is new.
+func (c *comparison) result() rpc.RehearsalCheck {
+	result := rpc.RehearsalCheck{Name: checkSameAnswers, Outcome: rpc.RehearsalPassed, Count: c.count}
+	maps.DeleteFunc(c.differences, func(d rpc.Difference, _ int) bool { return !c.known[d] })
+	if len(c.differences) == 0 {
+		return result
+	}
+	sorted := slices.SortedFunc(maps.Keys(c.differences), func(a, b rpc.Difference) int {
+		return cmp.Or(cmp.Compare(c.differences[b], c.differences[a]), cmp.Compare(a.Operation, b.Operation), cmp.Compare(a.Field, b.Field))
+	})
+	result.Outcome, result.Differences = rpc.RehearsalDiffers, sorted[:min(len(sorted), rpc.MaxDifferences)]
+	var counts []string
+	for _, d := range result.Differences {
+		counts = append(counts, strconv.Itoa(c.differences[d]))
+	}
+	result.Reason = fmt.Sprintf("%s of %d answers", strings.Join(counts, ", "), c.count)
+	if more := len(sorted) - len(result.Differences); more > 0 {
+		result.Reason += fmt.Sprintf("; and %d more fields", more)
+	}
+	return result
+}

@@ -1,0 +1,64 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
+)
+
+func TestSample_IsSpreadOverAllUsers(t *testing.T) {
+	for _, test := range []struct {
+		lowest, highest int64
+		want            int
+		among           []int64
+	}{
+		{lowest: 1, highest: 7, want: 7},
+		{lowest: 1, highest: 250, want: 200},
+		{lowest: 1, highest: 100_000, want: 200, among: []int64{100_000, 49_999, 4_999}},
+		{lowest: 1_000_001, highest: 1_000_250, want: 200}, // all lower ids are free
+	} {
+		t.Run(fmt.Sprint(test.lowest, " to ", test.highest), func(t *testing.T) {
+			searches := 0
+			administration := &personaltest.Administration{
+				FindUsersFunc: func(_ context.Context, r personal.FindUsersRequest) (page personal.UserPage, _ error) {
+					searches++
+					id := test.highest
+					if r.After > 0 {
+						id = min(id, r.After-1)
+					}
+					for ; id >= test.lowest; id-- {
+						if len(page.Users) == r.Limit {
+							page.Next = id + 1
+							break
+						}
+						page.Users = append(page.Users, personal.User{ID: id, Login: fmt.Sprint("user-", id)})
+					}
+					return page, nil
+				},
+			}
+			connection := rpc.InProcess(&personaltest.Service{}, administration, slog.New(slog.DiscardHandler))
+			users, err := sample(t.Context(), rpc.NewClient(connection, &personaltest.Host{}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids := map[int64]bool{}
+			for _, u := range users {
+				ids[u.ID] = true
+			}
+			if len(users) != test.want || len(ids) != test.want || searches > 2*samplePages {
+				t.Errorf("got %d users, %d of them distinct, by %d searches, want %d by %d at most", len(users), len(ids), searches, test.want,
+					2*samplePages)
+			}
+			for _, id := range test.among {
+				if !ids[id] {
+					t.Errorf("got users %v, want %d among them", ids, id)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,232 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/plugins/rpc/rpctest"
+)
+
+// serveCallback serves a service whose operations all call callback. It returns the
+// service and the host as the module sees it.
+func serveCallback(t *testing.T, host personal.Host, callback func(ctx context.Context,
+	host personal.Host) error) (service personal.Service, module personal.Host) {
+	t.Helper()
+	service = rpctest.NewService(t, func(h personal.Host) personal.Service {
+		module = h
+		return personaltest.HandledBy(func(ctx context.Context, operation personal.OperationName, _ any) (any, error) {
+			return results[operation], callback(ctx, h)
+		})
+	}, host)
+	return service, module
+}
+
+func userFields(ctx context.Context, host personal.Host) error {
+	_, err := host.UserFields(ctx)
+	return err
+}
+
+func TestCall_CarriesCurrentSchemaRevision(t *testing.T) {
+	host := newFakeHost("1")
+	var seen string
+	service, _ := serveCallback(t, host, func(ctx context.Context, _ personal.Host) error {
+		seen = personal.CallFrom(ctx).SchemaRevision
+		return nil
+	})
+	for _, revision := range []string{"1", "2", "ревизия\n"} {
+		host.use(revision)
+		if _, err := service.Refresh(t.Context(), pair); err != nil {
+			t.Fatal(err)
+		}
+		if seen != revision {
+			t.Errorf("got %q, want %q", seen, revision)
+		}
+	}
+}
+
+func TestUserFields_EachCallAsksTheHost(t *testing.T) {
+	host := newFakeHost("1")
+	_, module := serveCallback(t, host, userFields)
+	for _, revision := range []string{"1", "2", "2"} {
+		host.use(revision)
+		before := host.calls.Load()
+		got, err := module.UserFields(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(*host.schema.Load(), got); diff != "" {
+			t.Errorf("revision %s (-host +module):\n%s", revision, diff)
+		}
+		if calls := host.calls.Load() - before; calls != 1 {
+			t.Errorf("revision %s: got %d calls, want 1", revision, calls)
+		}
+	}
+}
+
+func TestCallbacks_ConvertEveryField(t *testing.T) {
+	host := newFakeHost("1")
+	mails := make(chan personal.Mail, 1)
+	host.onMail = func(_ context.Context, m personal.Mail) error { mails <- m; return nil }
+	_, module := serveCallback(t, host, userFields)
+
+	mail, _ := filled(reflect.TypeFor[personal.Mail]()).(personal.Mail)
+	if err := module.SendMail(t.Context(), mail); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(mail, <-mails); diff != "" {
+		t.Errorf("mail (-sent +received):\n%s", diff)
+	}
+	event, _ := filled(reflect.TypeFor[personal.Event]()).(personal.Event)
+	if err := module.PublishEvent(t.Context(), event); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(event, <-host.events); diff != "" {
+		t.Errorf("event (-sent +received):\n%s", diff)
+	}
+	schema, _ := filled(reflect.TypeFor[personal.Schema]()).(personal.Schema)
+	host.schema.Store(&schema)
+	got, err := module.UserFields(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(schema, got); diff != "" {
+		t.Errorf("schema (-sent +received):\n%s", diff)
+	}
+}
+
+func TestCallbacks_CarryTheirCall(t *testing.T) {
+	host := newFakeHost("1")
+	var seen personal.Call
+	var bounded bool
+	host.onMail = func(ctx context.Context, _ personal.Mail) error {
+		seen = personal.CallFrom(ctx)
+		_, bounded = ctx.Deadline()
+		return nil
+	}
+	service, module := serveCallback(t, host, func(ctx context.Context, h personal.Host) error {
+		return h.SendMail(ctx, personal.Mail{})
+	})
+	sent := personal.Call{RequestID: "r", Locale: "ru", Languages: "de,ru", Address: netip.MustParseAddr("192.0.2.1"), Agent: "Browser/1",
+		Shared: true}
+	if _, err := service.Refresh(personal.WithCall(t.Context(), sent), pair); err != nil {
+		t.Fatal(err)
+	}
+	if seen != sent {
+		t.Errorf("got %+v, want %+v", seen, sent)
+	}
+	if err := module.SendMail(context.Background(), personal.Mail{}); err != nil || !bounded {
+		t.Errorf("callback without a deadline: got error %v, deadline %t; want a default deadline", err, bounded)
+	}
+}
+
+func TestCallbacks_ReturnHostError(t *testing.T) {
+	tests := map[string]struct {
+		err  error
+		code personal.Code
+	}{
+		"error of the contract": {&personal.Error{Code: personal.CodeUnavailable, RetryAfter: time.Minute}, personal.CodeUnavailable},
+		"other error":           {errors.New("disk full"), personal.CodeInternal},
+	}
+	host := newFakeHost("1")
+	_, module := serveCallback(t, host, userFields)
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			host.onMail = func(context.Context, personal.Mail) error { return tt.err }
+			if err := module.SendMail(t.Context(), personal.Mail{}); personal.CodeOf(err) != tt.code {
+				t.Errorf("got %v, want %s", err, tt.code)
+			}
+		})
+	}
+}
+
+func TestSendMail_PermanentRefusalReachesModule(t *testing.T) {
+	host := newFakeHost("1")
+	_, module := serveCallback(t, host, userFields)
+	const reply = "550 5.1.1 no such mailbox"
+	tests := map[string]struct {
+		err    error
+		reason string
+	}{
+		"plain refusal":                         {personal.NewMailRefusedError(reply), reply},
+		"wrapped refusal":                       {fmt.Errorf("mail 17: %w", personal.NewMailRefusedError(reply)), reply},
+		"refusal as the cause of another error": {personal.NewError(personal.CodeUnavailable, personal.NewMailRefusedError(reply)), reply},
+		"refusal without a reason":              {&personal.MailRefusedError{}, ""},
+		"invalid reason is cleaned": {
+			&personal.MailRefusedError{Reason: "550 no\r\nsuch \x1bbox \xff" + strings.Repeat("é", 300)},
+			"550 no such box \uFFFD" + strings.Repeat("é", 240),
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			host.onMail = func(context.Context, personal.Mail) error { return tt.err }
+			err := module.SendMail(t.Context(), personal.Mail{})
+			var refused *personal.MailRefusedError
+			if !errors.As(err, &refused) {
+				t.Fatalf("got %v, want a permanent refusal", err)
+			}
+			if refused.Reason != tt.reason {
+				t.Errorf("got reason %q, want %q", refused.Reason, tt.reason)
+			}
+		})
+	}
+}
+
+func TestSendMail_OtherErrorsAreNoRefusal(t *testing.T) {
+	host := newFakeHost("1")
+	_, module := serveCallback(t, host, userFields)
+	for _, failure := range []error{errors.New("550 disk full"), personal.NewError(personal.CodeUnavailable, nil), context.DeadlineExceeded} {
+		host.onMail = func(context.Context, personal.Mail) error { return failure }
+		err := module.SendMail(t.Context(), personal.Mail{})
+		var refused *personal.MailRefusedError
+		if err == nil || errors.As(err, &refused) {
+			t.Errorf("host returned %v: got %v, want an error that is not a refusal", failure, err)
+		}
+	}
+}
+
+// eraser is a host that keeps data about users.
+type eraser struct {
+	*fakeHost
+	erase func(userID int64) error
+}
+
+func (e eraser) EraseUser(_ context.Context, userID int64) error { return e.erase(userID) }
+
+func TestEraseUser_ReachesAHostThatKeepsData(t *testing.T) {
+	var erased []int64
+	failure := errors.New("the search index is away")
+	erase := func(userID int64) error {
+		erased = append(erased, userID)
+		if len(erased) == 1 {
+			return failure
+		}
+		return nil
+	}
+	_, module := serveCallback(t, eraser{newFakeHost("1"), erase}, userFields)
+	toModule, ok := module.(personal.Eraser)
+	if !ok {
+		t.Fatal("the host as the module sees it is no Eraser")
+	}
+	if err := toModule.EraseUser(t.Context(), 7); err == nil {
+		t.Error("got no error, want the host's")
+	}
+	if err := toModule.EraseUser(t.Context(), 7); err != nil || !slices.Equal(erased, []int64{7, 7}) {
+		t.Errorf("got error %v and the erasures %v, want 7 twice", err, erased)
+	}
+
+	_, module = serveCallback(t, newFakeHost("1"), userFields)
+	if err := module.(personal.Eraser).EraseUser(t.Context(), 7); err != nil {
+		t.Errorf("a host that keeps nothing: got error %v, want none", err)
+	}
+}

@@ -1,0 +1,255 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/hashicorp/go-plugin"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+
+	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// Configuration is the first thing a host sends to a plugin process. The database URL
+// and the settings may contain secrets, and the keys are secrets; they travel in the
+// Configure call only, never on a command line or in the environment.
+type Configuration struct {
+	DatabaseURL string // sqlite://PATH or postgres://…
+	Settings    []byte // the plugin's own TOML, not read by the host; may be empty; unknown keys are ignored, see [Report]
+
+	// SecretKeys encrypt what the database must not reveal: the first encrypts, all
+	// decrypt. Each has 32 bytes. There are none if the host keeps none.
+	SecretKeys [][]byte
+
+	// AccountURL is the public URL of the site's account pages, such as
+	// https://example.com/account: absolute, without query and fragment. Links in mails that
+	// no setting names lead to pages below it. It is empty if the host knows none.
+	AccountURL string
+}
+
+// Builder makes the module of this process from its configuration. It is called
+// at most once. It opens what the module needs and changes nothing: migrations
+// belong to Migrate, background work to Activate. It returns a [*PermanentError]
+// for an error that no retry can fix, such as an invalid setting.
+type Builder func(ctx context.Context, c Configuration, host personal.Host) (Module, error)
+
+// Module is a configured personal-account module in a plugin process.
+type Module interface {
+	// Service returns the service that handles visitors' requests.
+	Service() personal.Service
+	// Administration returns the operations that the host offers to administrators.
+	Administration() personal.Administration
+	// Preflight reports whether this version can run here. It changes nothing.
+	Preflight(ctx context.Context) (Report, error)
+	// Migrate migrates the database to the schema this version needs. Migrations
+	// are additive.
+	Migrate(ctx context.Context) error
+	// Activate starts background work: mail, events, pruning. A second call has no
+	// effect.
+	Activate(ctx context.Context) error
+	// Quiesce stops background work and waits until running work has finished or
+	// ctx is done. Requests are still served.
+	Quiesce(ctx context.Context) error
+	// Health makes one cheap read through everything a request needs. The warnings are
+	// what an administrator should know although the process is healthy, without secrets.
+	Health(ctx context.Context) (warnings []string, err error)
+	// Metrics returns the metrics of this process since its start, in the text exposition
+	// format of Prometheus and at most 1 MiB; nil for none. Names begin with
+	// personal_plugin_, and nothing in it was sent by callers. It returns quickly: if the
+	// database does not respond, with the last known values.
+	Metrics(ctx context.Context) ([]byte, error)
+	// Settle is called when this version is settled: it serves, and no bake is under way.
+	// Only then may the module store what the other process of a bake could not read, such as
+	// secrets that another first key encrypts.
+	// It may be called again, and is after an error.
+	Settle(ctx context.Context) error
+	// Rehearse does everything a user can do, on the real database, and leaves nothing there
+	// but gaps in sequences: no row, mail, event or limit. It is called after Migrate, and
+	// before the process serves. Checks that the deadline of ctx leaves no time for are
+	// skipped. An error means that there was no rehearsal.
+	Rehearse(ctx context.Context) (Rehearsal, error)
+	// Close releases all resources. No call is running any more.
+	Close() error
+}
+
+// Report is the result of a preflight.
+type Report struct {
+	SchemaCompatible int     // the lowest schema target of a version that can run on the migrated schema; 0 if unknown
+	Checks           []Check // those that failed, in the order in which they ran
+
+	// UnknownSettings are the keys of the settings that the module ignores because it does
+	// not know them. The host decides about them: another version may know them.
+	UnknownSettings []UnknownSetting
+}
+
+// UnknownSetting is a key of the settings that a version does not know.
+type UnknownSetting struct {
+	Key   string `json:"key"`             // with its section: session.idel
+	Meant string `json:"meant,omitempty"` // the key that may be meant; empty if none is similar
+}
+
+// String names the key, and the one that may be meant.
+func (u UnknownSetting) String() string {
+	if u.Meant == "" {
+		return u.Key
+	}
+	return u.Key + " (did you mean " + u.Meant + "?)"
+}
+
+// Check is a check of a preflight that failed.
+type Check struct {
+	Name    string // settings, database, schema, mail or keys
+	Warning bool   // not a reason to refuse the version
+	Reason  string // why it failed; contains no secret
+}
+
+// Rehearsal is the result of the rehearsal of a version.
+type Rehearsal struct {
+	Checks []RehearsalCheck // in the order in which they ran
+}
+
+// RehearsalOutcome is the outcome of a check of a rehearsal.
+type RehearsalOutcome string
+
+// The outcomes of a check.
+const (
+	RehearsalPassed  RehearsalOutcome = "passed"
+	RehearsalSkipped RehearsalOutcome = "skipped" // it could not be made
+	RehearsalFailed  RehearsalOutcome = "failed"  // the version does not do what it must
+	RehearsalDiffers RehearsalOutcome = "differs" // its responses are not those of the version that serves
+)
+
+// MaxDifferences is how many differences a check names at most.
+const MaxDifferences = 5
+
+// RehearsalCheck is one check of a rehearsal. It contains no value of an account.
+type RehearsalCheck struct {
+	Name        string           `json:"name"`
+	Outcome     RehearsalOutcome `json:"outcome"`
+	Count       int              `json:"count"`                 // of comparisons
+	Differences []Difference     `json:"differences,omitempty"` // the first [MaxDifferences]
+	Reason      string           `json:"reason,omitempty"`      // why it was skipped or failed, or how it was made; for administrators
+	Interrupted bool             `json:"interrupted,omitempty"` // skipped because time or the database ended the rehearsal
+}
+
+// Difference is where a response was not as expected.
+type Difference struct {
+	Operation string `json:"operation"`       // its name in [personal.Operations]
+	Field     string `json:"field,omitempty"` // of the response, or error_code; empty for the operation as a whole
+}
+
+// PermanentError is an error that no retry can fix. Its reason is shown to an
+// administrator and contains no secret.
+type PermanentError struct{ Reason string }
+
+// Error returns the reason.
+func (r *PermanentError) Error() string { return r.Reason }
+
+// Connection is a host's connection to one plugin process, and drives its life cycle, see [Module].
+//
+// Errors of its lifecycle calls are meant for an administrator. A [*PermanentError]
+// says that another process of the same version fails as well. An error wraps
+// context.DeadlineExceeded if the call's time ran out.
+type Connection struct {
+	lifecycle  personalv1.LifecycleServiceClient
+	ctx        context.Context // cancelled after the process has ended
+	broker     *plugin.GRPCBroker
+	conn       *grpc.ClientConn
+	host       personal.Host
+	log        *slog.Logger
+	tracer     trace.Tracer // of callbacks; nil for none
+	callbacks  atomic.Int64
+	configured atomic.Bool
+}
+
+// Conn returns the connection for [NewClient].
+func (c *Connection) Conn() grpc.ClientConnInterface { return c.conn }
+
+// Done returns a channel that is closed after the process has ended.
+func (c *Connection) Done() <-chan struct{} { return c.ctx.Done() }
+
+// Callbacks returns how many calls from the plugin to the host are running.
+func (c *Connection) Callbacks() int { return int(c.callbacks.Load()) }
+
+// Configure sends the configuration and starts to serve the plugin's callbacks,
+// which it does until the process ends. It returns nil once the module is built and
+// has made its first callback. It can be called once: after a failed configuration
+// the process cannot be used any more.
+func (c *Connection) Configure(ctx context.Context, configuration Configuration) error {
+	if c.configured.Swap(true) {
+		return errors.New("the plugin process is already configured")
+	}
+	id := c.broker.NextId()
+	go c.broker.AcceptAndServe(id, c.newHostServer)
+	request := convert.configurationToPB(configuration)
+	request.HostBrokerId = id
+	_, err := c.lifecycle.Configure(ctx, request)
+	return lifecycleError(ctx, err)
+}
+
+// newHostServer returns the server for callbacks. It stops when the process ends,
+// whether or not the host closes its client.
+func (c *Connection) newHostServer(options []grpc.ServerOption) *grpc.Server {
+	server := newServer(options, c.interceptCallback)
+	personalv1.RegisterHostServiceServer(server, &hostServer{host: c.host})
+	context.AfterFunc(c.ctx, server.Stop)
+	return server
+}
+
+func (c *Connection) interceptCallback(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	c.callbacks.Add(1)
+	defer c.callbacks.Add(-1)
+	return interceptor{log: c.log, tracer: c.tracer, status: callbackStatus}.intercept(ctx, request, info, next)
+}
+
+// Preflight asks whether this version can run here.
+func (c *Connection) Preflight(ctx context.Context) (Report, error) {
+	response, err := c.lifecycle.Preflight(ctx, &personalv1.PreflightRequest{})
+	if err != nil {
+		return Report{}, lifecycleError(ctx, err)
+	}
+	return convert.reportFromPB(response), nil
+}
+
+// Migrate migrates the database to the schema that this version needs.
+func (c *Connection) Migrate(ctx context.Context) error {
+	_, err := c.lifecycle.Migrate(ctx, &personalv1.MigrateRequest{})
+	return lifecycleError(ctx, err)
+}
+
+// Activate starts background work.
+func (c *Connection) Activate(ctx context.Context) error {
+	_, err := c.lifecycle.Activate(ctx, &personalv1.ActivateRequest{})
+	return lifecycleError(ctx, err)
+}
+
+// Quiesce stops background work and waits until running work has finished.
+func (c *Connection) Quiesce(ctx context.Context) error {
+	_, err := c.lifecycle.Quiesce(ctx, &personalv1.QuiesceRequest{})
+	return lifecycleError(ctx, err)
+}
+
+// Health makes one cheap read through everything a request needs.
+func (c *Connection) Health(ctx context.Context) (warnings []string, err error) {
+	response, err := c.lifecycle.Health(ctx, &personalv1.HealthRequest{})
+	return response.GetWarnings(), lifecycleError(ctx, err)
+}
+
+// Settle says that the version is settled, see [Module].
+func (c *Connection) Settle(ctx context.Context) error {
+	_, err := c.lifecycle.Settle(ctx, &personalv1.SettleRequest{})
+	return lifecycleError(ctx, err)
+}
+
+// Rehearse does everything a user can do, see [Module].
+func (c *Connection) Rehearse(ctx context.Context) (Rehearsal, error) {
+	response, err := c.lifecycle.Rehearse(ctx, &personalv1.RehearseRequest{})
+	if err != nil {
+		return Rehearsal{}, lifecycleError(ctx, err)
+	}
+	return convert.rehearsedFromPB(response), nil
+}

@@ -13,7 +13,7 @@ import (
 )
 
 func TestTransitions_AreThoseOfTheDiagram(t *testing.T) {
-	page, err := os.ReadFile("../../docs/architecture.md")
+	page, err := os.ReadFile("../../../docs/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}

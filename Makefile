@@ -79,7 +79,7 @@ generate:
 	proto/generate.sh
 	go run $(GOVERTER) gen ./shared/plugins/rpc
 	go run ./internal/tools/fakes shared/personal/personaltest/fake_generated.go
-	go run ./internal/tools/openapi shared/personalhttp/openapi.yaml shared/personalhttp/openapi.json
+	go run ./internal/tools/openapi shared/personalhttp/openapi.yaml shared/personalhttp/openapi.json docs/api.md
 	go run ./host-sample serve --help | go run ./internal/tools/configdoc plugin/settings.toml docs/configuration.md
 
 # Every fuzz target for FUZZTIME each.

@@ -273,7 +273,7 @@ type RecoverConfirmRequest struct {
 	Token           string
 	Password        string
 	ConfirmPassword string
-	Preview         bool // only Token counts, and stays valid; not a parameter of the HTTP API
+	Preview         bool `parameter:"-"` // only Token counts, and stays valid; not a parameter of the HTTP API
 	FieldErrors     FieldErrors
 }
 

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"regexp"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,36 +17,8 @@ import (
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 )
 
-// row is an operation in the table of the HTTP contract, section 3.
-type row struct {
-	identified bool
-	parameters map[string]bool // required?
-}
-
-// contractRows returns the table by method and path.
-func contractRows(t *testing.T) map[string]row {
-	t.Helper()
-	contract, err := os.ReadFile("../../docs/api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, parameter := map[string]row{}, regexp.MustCompile(`^[a-z_]+\*?$`)
-	for _, cells := range regexp.MustCompile(`(?m)^\| ((?:GET|POST)[A-Z or]*) ([a-z_.]+)/? \|([^|]*)\|([^|]*)\|`).FindAllStringSubmatch(string(contract), -1) {
-		r := row{identified: strings.TrimSpace(cells[3]) == "yes", parameters: map[string]bool{}}
-		for _, item := range strings.Split(strings.TrimSpace(cells[4]), ", ") {
-			if name, _, _ := strings.Cut(item, " ("); parameter.MatchString(name) {
-				r.parameters[strings.TrimSuffix(name, "*")] = strings.HasSuffix(name, "*")
-			}
-		}
-		for _, method := range strings.Split(cells[1], " or ") {
-			rows[strings.ToLower(method)+" "+cells[2]] = r
-		}
-	}
-	return rows
-}
-
 // furtherCodes are those of section 2 that an operation returns besides those that follow from
-// its row in the contract and in [personal.Operations].
+// its parameters and its row in [personal.Operations].
 var furtherCodes = map[personal.OperationName]string{
 	personal.OpAuthorize:          "invalid_credentials code_required invalid_code codes_blocked account_disabled email_unverified",
 	personal.OpRegister:           "already_exists",
@@ -181,9 +153,6 @@ func TestOpenAPI_DescribesExactlyTheRoutes(t *testing.T) {
 		}
 	}
 	slices.Sort(routed)
-	if known := slices.Sorted(maps.Keys(contractRows(t))); !slices.Equal(routed, known) {
-		t.Errorf("got routes %q, want %q", routed, known)
-	}
 	for _, origins := range [][]string{nil, {"https://example.com"}} {
 		var got []string
 		ids := map[string]bool{}
@@ -250,10 +219,10 @@ func TestContract_SaysForEveryOperationWhatProvesTheUser(t *testing.T) {
 		t.Errorf("got %q in the table, want %q", got, want)
 	}
 	var want []string
-	for name, row := range contractRows(t) {
-		if _, ok := row.parameters["proof"]; ok {
-			_, path, _ := strings.Cut(name, " ")
-			want = append(want, path)
+	api := readDocument(t, nil)
+	for path, item := range api.Paths {
+		if _, ok := api.body(t, item["post"]).Properties["proof"]; ok {
+			want = append(want, strings.Trim(path, "/"))
 		}
 	}
 	slices.Sort(proven)
@@ -263,9 +232,9 @@ func TestContract_SaysForEveryOperationWhatProvesTheUser(t *testing.T) {
 	}
 }
 
-func TestOpenAPI_DescribesContractParametersAndCodes(t *testing.T) {
+func TestOpenAPI_DescribesHeadersAndCodes(t *testing.T) {
 	api := readDocument(t, nil)
-	operations := map[string]personal.Operation{}
+	operations := map[string]personal.Operation{"get openapi.json": {}}
 	for _, e := range Endpoints() {
 		for _, o := range personal.Operations() {
 			for _, method := range e.Methods {
@@ -275,7 +244,7 @@ func TestOpenAPI_DescribesContractParametersAndCodes(t *testing.T) {
 			}
 		}
 	}
-	for name, row := range contractRows(t) {
+	for name, operation := range operations {
 		method, path, _ := strings.Cut(name, " ")
 		path = (&route{name: path}).path()
 		op := api.Paths[path][method]
@@ -283,32 +252,21 @@ func TestOpenAPI_DescribesContractParametersAndCodes(t *testing.T) {
 			t.Errorf("%s: got operationId %s, want %s", name, op.OperationID, want)
 		}
 		optional := slices.ContainsFunc(op.Security, func(headers map[string][]string) bool { return len(headers) == 0 })
-		if (len(op.Security) > 0 && !optional) != row.identified {
-			t.Errorf("%s: got security %v, want some: %t", name, op.Security, row.identified)
+		if (len(op.Security) > 0 && !optional) != operation.Credentials {
+			t.Errorf("%s: got security %v, want some: %t, as in personal.Operations", name, op.Security, operation.Credentials)
 		}
 		if len(op.Parameters) != 2 {
 			t.Errorf("%s: got header parameters %v, want 2", name, op.Parameters)
 		}
 
 		body := api.body(t, op)
-		got := map[string]bool{}
-		for p := range body.Properties {
-			got[p] = slices.Contains(body.Required, p)
-		}
-		if diff := cmp.Diff(row.parameters, got); diff != "" {
-			t.Errorf("%s: parameters, and whether they are required (-want +got):\n%s", name, diff)
-		}
 		if required := op.RequestBody != nil && op.RequestBody.Required; required != (len(body.Required)+len(body.AnyOf) > 0) {
 			t.Errorf("%s: got a required body: %t, want %t", name, required, !required)
 		}
 
 		want := map[string][]string{"200": nil}
-		operation := operations[name]
-		if row.identified != operation.Credentials {
-			t.Errorf("%s: got headers %t in the contract, want %t as in personal.Operations", name, row.identified, operation.Credentials)
-		}
 		codes := furtherCodes[operation.Name] + commonCodes
-		if len(row.parameters) > 0 {
+		if len(body.Properties) > 0 {
 			codes += " validation_failed"
 		}
 		if operation.Judged() {
@@ -317,7 +275,7 @@ func TestOpenAPI_DescribesContractParametersAndCodes(t *testing.T) {
 		if method == "post" {
 			codes += " cross_origin"
 		}
-		if row.identified {
+		if operation.Credentials {
 			codes += " unauthenticated"
 		}
 		for _, code := range strings.Fields(codes) {
@@ -343,12 +301,15 @@ func TestOpenAPI_DescribesContractParametersAndCodes(t *testing.T) {
 func TestOpenAPI_DescribesReadParameters(t *testing.T) {
 	api := readDocument(t, nil)
 	names := map[string]bool{}
-	source, err := os.ReadFile("operations.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, read := range regexp.MustCompile(`\bin\.[a-z]+\("([a-z_]+)"\)`).FindAllSubmatch(source, -1) {
-		names[string(read[1])] = true
+	for method := range reflect.TypeFor[personal.Service]().Methods() {
+		for in := range method.Type.Ins() {
+			if in.Kind() != reflect.Struct {
+				continue
+			}
+			for f := range in.Fields() {
+				names[parameterName(f.Name)] = true
+			}
+		}
 	}
 	for _, item := range api.Paths {
 		for _, op := range item {

@@ -10,7 +10,7 @@ import (
 
 // newReader returns a function that makes requests of type R, which are the caller's credentials or
 // a struct: its fields are the parameters of their names in snake case, but for the Credentials, Fields,
-// which are all other parameters, and FieldErrors.
+// which are all other parameters, FieldErrors, and what is tagged `parameter:"-"`.
 func newReader[R any]() func(*input) R {
 	t := reflect.TypeFor[R]()
 	if t == reflect.TypeFor[personal.Credentials]() {
@@ -20,6 +20,9 @@ func newReader[R any]() func(*input) R {
 	var parameters []string
 	for f := range t.Fields() {
 		name, kind, i := parameterName(f.Name), f.Type.Kind(), f.Index
+		if f.Tag.Get("parameter") == "-" {
+			continue
+		}
 		if kind == reflect.String || kind == reflect.Bool {
 			parameters = append(parameters, name)
 		}

@@ -1,6 +1,6 @@
-// Command openapi converts the OpenAPI document from YAML to JSON: openapi
-// FROM.yaml TO.json. It keeps the order of members, resolves anchors and merge keys,
-// and leaves out top-level members named x-….
+// Command openapi converts the OpenAPI document from YAML to JSON, and writes the table of its
+// operations to a page: openapi FROM.yaml TO.json PAGE.md. It keeps the order of members, resolves
+// anchors and merge keys, and leaves out top-level members named x-….
 package main
 
 import (
@@ -24,22 +24,33 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) != 2 {
-		return errors.New("usage: openapi FROM.yaml TO.json")
+	if len(args) != 3 {
+		return errors.New("usage: openapi FROM.yaml TO.json PAGE.md")
 	}
 	source, err := os.ReadFile(args[0])
 	if err != nil {
 		return err
 	}
-	converted, err := convert(source)
+	document, err := parse(source)
 	if err != nil {
 		return fmt.Errorf("%s: %w", args[0], err)
 	}
-	return os.WriteFile(args[1], converted, 0o644)
+	converted, err := convert(document)
+	if err != nil {
+		return fmt.Errorf("%s: %w", args[0], err)
+	}
+	page, err := os.ReadFile(args[2])
+	if err != nil {
+		return err
+	}
+	written, err := withTable(string(page), document)
+	if err != nil {
+		return fmt.Errorf("%s: %w", args[2], err)
+	}
+	return errors.Join(os.WriteFile(args[1], converted, 0o644), os.WriteFile(args[2], []byte(written), 0o644))
 }
 
-// convert returns a YAML document as indented JSON.
-func convert(source []byte) ([]byte, error) {
+func parse(source []byte) (*yaml.Node, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(source, &document); err != nil {
 		return nil, err
@@ -48,6 +59,11 @@ func convert(source []byte) ([]byte, error) {
 	if err := document.Decode(&map[string]any{}); err != nil || document.IsZero() {
 		return nil, cmp.Or(err, errors.New("the document is empty"))
 	}
+	return &document, nil
+}
+
+// convert returns a document as indented JSON.
+func convert(document *yaml.Node) ([]byte, error) {
 	list, err := members(document.Content[0])
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 )
 
 func TestConvert_ResolvesAnchorsAndKeepsOrder(t *testing.T) {
-	got, err := convert([]byte(`
+	document, err := parse([]byte(`
 openapi: "3.1.1"
 x-shared:
   errors: &errors {"404": missing, "200": default}
@@ -15,6 +15,10 @@ paths:
   z: {"404": own, <<: *more, "200": fine}
   a: [*errors, 1, -9007199254740991, 0.5, true, null]
 `))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := convert(document)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,8 +31,71 @@ paths:
 
 func TestConvert_RefusesInvalidDocuments(t *testing.T) {
 	for _, source := range []string{"", "text", "[1]", "a: 1\na: 2", "a: *missing", "a: &a [1]\nb: {<<: *a}"} {
-		if got, err := convert([]byte(source)); err == nil {
-			t.Errorf("%q: got %s, want an error", source, got)
+		document, err := parse([]byte(source))
+		if err == nil {
+			_, err = convert(document)
 		}
+		if err == nil {
+			t.Errorf("%q: got no error, want one", source)
+		}
+	}
+}
+
+func TestTable_RowsFollowTheDocument(t *testing.T) {
+	document, err := parse([]byte(`
+openapi: "3.1.1"
+paths:
+  /items/:
+    get: &read
+      security: [{User-Id: [], User-Hash: []}]
+      responses: {"200": {content: {application/json: {schema: {$ref: "#/components/schemas/items_response"}}}}}
+    post:
+      <<: *read
+      requestBody: {content: {application/json: {schema: {$ref: "#/components/schemas/parameters"}}}}
+      responses:
+        "200": {content: {application/json: {schema: {properties: {success: {type: integer}}}}}}
+        "422": {$ref: "#/components/responses/unauthenticated"}
+        "401": {$ref: "#/components/responses/wrong"}
+  /both/:
+    get: &both
+      security: [{}, {User-Id: []}]
+      responses: {"200": {content: {application/json: {schema: {$ref: "#/components/schemas/items_response"}}}}}
+    post: *both
+  /plain.json: {get: {responses: {"200": {content: {application/json: {schema: {type: object}}}}}}}
+components:
+  responses:
+    unauthenticated: {content: {application/json: {schema: {properties: {result: {properties: {CODE: {const: unauthenticated}}}}}}}}
+    wrong: {content: {application/json: {schema: {oneOf: [
+      {properties: {result: {properties: {CODE: {enum: [one, two]}}}}}, {properties: {result: {properties: {CODE: {const: three}}}}}]}}}}
+  schemas:
+    parameters:
+      required: [name]
+      additionalProperties: false
+      properties: {name: {type: string}, all: {type: [boolean, "null"]}, kind: {enum: [x, y]}, proof: {type: string}}
+      anyOf: [{required: [kind, all]}, {required: [proof]}]
+    items_response:
+      properties: {success: {type: integer}, data: {$ref: "#/components/schemas/items"}}
+    items: {required: [list], properties: {list: {type: array, items: {$ref: "#/components/schemas/item"}}, more: {type: boolean}}}
+    item: {required: [id], properties: {id: {type: integer}, note: {type: string}}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := withTable("before\n"+blockBegin+"old\n"+blockEnd+"after\n", document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "before\n" + blockBegin + `| Method, path | Headers | Parameters (* required) | ` + "`data`" + ` on success (? may be absent, [] lists) | Codes |
+|---|---|---|---|---|
+| GET items/ | yes | | list [id, note?], more?; or none | |
+| POST items/ | yes | name*, all (boolean), kind (` + "`x`, `y`" + `), proof, user fields; *kind and all, or proof* | none | one, two, three |
+| GET or POST both/ | optional | | list [id, note?], more?; or none | |
+| GET plain.json | | | no envelope | |
+` + blockEnd + "after\n"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if _, err := withTable("no marks", document); err == nil {
+		t.Error("a page without marks: got no error, want one")
 	}
 }

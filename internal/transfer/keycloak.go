@@ -1,0 +1,105 @@
+package transfer
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cms-personal/personal/internal/transfer/dump"
+)
+
+// readRealm reads an export of Keycloak.
+func (w *stager) readRealm(file io.Reader) error {
+	p, err := w.prefix("")
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		return errors.New("--prefix: an export of Keycloak has no tables")
+	}
+	if p.users, err = w.table("users_0", w.system.staged()); err != nil {
+		return err
+	}
+	return dump.ReadRealm(file, func(line int, u dump.User) error {
+		if u.ServiceAccount != "" {
+			w.Other++
+			return nil
+		}
+		row := []any{u.ID, u.Username, u.Email, u.FirstName, u.LastName, strconv.FormatBool(u.Enabled == nil || *u.Enabled),
+			strconv.FormatBool(u.EmailVerified), nil, realmHash(u)}
+		if u.CreatedTimestamp > 0 {
+			row[7] = time.UnixMilli(u.CreatedTimestamp).UTC().Format(time.RFC3339Nano)
+		}
+		for key, values := range u.Attributes {
+			for _, value := range values {
+				if err := noNUL(line, key, value); err != nil {
+					return err
+				}
+				if err := w.attribute(p, line, []byte(u.ID), []byte(key), []byte(value), false); err != nil {
+					return err
+				}
+			}
+		}
+		for i := range row {
+			if text, ok := row[i].(string); ok {
+				if err := noNUL(line, text); err != nil {
+					return err
+				}
+			}
+		}
+		return w.add(p.users, line, row...)
+	})
+}
+
+func noNUL(line int, texts ...string) error {
+	if slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, "\x00") }) {
+		return &dump.Error{Line: line, Reason: "a NUL in a value, which no account can have"}
+	}
+	return nil
+}
+
+// realmHash returns the hash of a user's password in the PHC string format; "" if the user has
+// none.
+func realmHash(u dump.User) string {
+	for _, c := range u.Credentials {
+		if c.Type != "password" {
+			continue
+		}
+		var secret struct{ Value, Salt string }
+		data := struct {
+			HashIterations       int
+			Algorithm            string
+			AdditionalParameters map[string][]string
+		}{c.Iterations, c.Algorithm, nil}
+		if json.Unmarshal([]byte(c.SecretData), &secret) != nil || json.Unmarshal([]byte(c.CredentialData), &data) != nil {
+			secret.Value, secret.Salt = c.Value, c.Salt
+		}
+		raw := func(text string) string {
+			bytes, err := base64.StdEncoding.DecodeString(text)
+			if err != nil {
+				return "?" // is refused as no hash
+			}
+			return base64.RawStdEncoding.EncodeToString(bytes)
+		}
+		first := func(name string) string { return strings.Join(data.AdditionalParameters[name], "") }
+		switch name := data.Algorithm; name {
+		case "argon2":
+			return fmt.Sprintf("$argon2%s$v=19$m=%s,t=%d,p=%s$%s$%s",
+				first("type"), first("memory"), data.HashIterations, first("parallelism"), raw(secret.Salt), raw(secret.Value))
+		case "pbkdf2", "pbkdf2-sha256", "pbkdf2-sha512":
+			if name == "pbkdf2" {
+				name = "pbkdf2-sha1"
+			}
+			return fmt.Sprintf("$%s$i=%d$%s$%s", name, data.HashIterations, raw(secret.Salt), raw(secret.Value))
+		default:
+			return "keycloak:" + name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,140 @@
+package transfer
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/cms-personal/personal/internal/transfer/dump"
+)
+
+// read reads the dump and sends the rows.
+func (w *stager) read(file io.Reader) error {
+	var err error
+	if w.system.realm {
+		err = w.readRealm(file)
+	} else {
+		err = dump.ReadSQL(file, w.open)
+	}
+	if err == nil {
+		err = w.flushAll()
+	}
+	return err
+}
+
+// prefix returns what was found of the tables with a prefix, nil if it is not wanted.
+func (w *stager) prefix(prefix string) (*staging, error) {
+	if w.move.Prefix != nil && *w.move.Prefix != prefix {
+		return nil, nil
+	}
+	p := w.prefixes[prefix]
+	if p == nil {
+		if len(w.prefixes) == maxPrefixes {
+			return nil, fmt.Errorf("the dump has tables of %s with more than %d prefixes: give --prefix", w.system.name, maxPrefixes)
+		}
+		p = &staging{number: len(w.prefixes), keys: map[string]*int64{}}
+		w.prefixes[prefix] = p
+	}
+	return p, nil
+}
+
+// open implements [dump.Open].
+func (w *stager) open(name string, columns []string) (*dump.Table, error) {
+	has := func(names ...string) bool {
+		return !slices.ContainsFunc(names, func(n string) bool { return !slices.Contains(columns, n) })
+	}
+	if prefix, ok := strings.CutSuffix(name, w.system.users); ok && has(w.system.required...) {
+		return w.openUsers(prefix, columns)
+	}
+	for _, a := range w.system.attributes {
+		prefix, key, ok := a.match(name)
+		a.value = strings.ReplaceAll(a.value, "*", key)
+		wanted := slices.DeleteFunc([]string{a.user, a.value, a.key, a.only[0]}, func(c string) bool { return c == "" })
+		if ok && has(wanted...) {
+			return w.openAttributes(prefix, key, a, wanted)
+		}
+	}
+	return nil, nil
+}
+
+func (w *stager) openUsers(prefix string, columns []string) (*dump.Table, error) {
+	p, err := w.prefix(prefix)
+	if p == nil || err != nil {
+		return nil, err
+	}
+	if p.users, err = w.table(fmt.Sprintf("users_%d", p.number), w.system.staged()); err != nil {
+		return nil, err
+	}
+	staged := w.system.staged()
+	wanted := slices.DeleteFunc(slices.Clone(staged), func(c string) bool { return !slices.Contains(columns, c) })
+	places := make([]int, len(wanted))
+	for i, c := range wanted {
+		places[i] = slices.Index(staged, c)
+	}
+	row := make([]any, len(staged))
+	return &dump.Table{Columns: wanted, Row: func(line int, values [][]byte) error {
+		for i, v := range values {
+			if row[places[i]] = nil; v != nil {
+				row[places[i]] = string(v)
+			}
+		}
+		return w.add(p.users, line, row...)
+	}}, nil
+}
+
+func (w *stager) openAttributes(prefix, key string, a attributes, wanted []string) (*dump.Table, error) {
+	p, err := w.prefix(prefix)
+	if p == nil || err != nil {
+		return nil, err
+	}
+	return &dump.Table{Columns: wanted, Row: func(line int, values [][]byte) error {
+		if a.only[0] != "" && string(values[len(values)-1]) != a.only[1] {
+			return nil
+		}
+		name := []byte(key)
+		if a.key != "" {
+			name = values[2]
+		}
+		if a.before != "" {
+			name = append([]byte(a.before), name...)
+		}
+		return w.attribute(p, line, values[0], name, values[1], a.json)
+	}}, nil
+}
+
+// decoded returns the value of an attribute.
+func decoded(value []byte, isJSON bool) string {
+	var text string
+	if isJSON && !dump.TooDeep(value) && json.Unmarshal(value, &text) == nil {
+		return text
+	}
+	return string(value)
+}
+
+// attribute counts a value of a user, and stages it if it is wanted.
+func (w *stager) attribute(p *staging, line int, user, key, value []byte, isJSON bool) error {
+	if len(value) == 0 {
+		return nil
+	}
+	n := p.keys[string(key)]
+	if n == nil && (w.wanted[string(key)] || w.keys < maxAllKeys && len(p.keys) < maxKeys && len(key) <= maxKey) {
+		w.keys++
+		n = new(int64)
+		p.keys[string(key)] = n
+	}
+	if n != nil {
+		*n++
+	}
+	if !w.wanted[string(key)] {
+		return nil
+	}
+	if p.attributes == nil {
+		var err error
+		if p.attributes, err = w.table(fmt.Sprintf("attributes_%d", p.number), []string{"user", "key", "value"}); err != nil {
+			return err
+		}
+	}
+	return w.add(p.attributes, line, string(user), string(key), decoded(value, isJSON))
+}

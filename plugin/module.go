@@ -219,10 +219,10 @@ func (m *module) Service() personal.Service { return m.service }
 func (m *module) Administration() personal.Administration { return m.service }
 
 // Preflight implements [rpc.Module].
-func (m *module) Preflight(ctx context.Context) (rpc.Report, error) {
+func (m *module) Preflight(ctx context.Context) (rpc.PreflightResult, error) {
 	found, compatible, err := m.store.CheckSchema(ctx)
 	if store.SetupProblem(err) != "" {
-		return rpc.Report{}, setupError(err) // the other findings need the database
+		return rpc.PreflightResult{}, setupError(err) // the other findings need the database
 	}
 	checks := m.checkSettings(ctx, found)
 	var refused *store.SchemaError
@@ -232,7 +232,7 @@ func (m *module) Preflight(ctx context.Context) (rpc.Report, error) {
 		checks = append(checks, rpc.Check{Name: "database", Reason: err.Error()})
 	}
 	checks = slices.Concat(checks, m.invalidTexts, m.checkKeys(ctx, found))
-	return rpc.Report{SchemaCompatible: compatible, Checks: checks, UnknownSettings: m.unknown}, nil
+	return rpc.PreflightResult{SchemaCompatible: compatible, Checks: checks, UnknownSettings: m.unknown}, nil
 }
 
 // checkSettings is the preflight's check of settings; the values are valid, or there would be

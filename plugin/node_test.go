@@ -46,7 +46,7 @@ func (n *node) begin(t *testing.T) {
 }
 
 // refusal returns why a preflight refuses the version; "" if it does not.
-func refusal(r rpc.Report) string {
+func refusal(r rpc.PreflightResult) string {
 	for _, c := range r.Checks {
 		if !c.Warning {
 			return c.Name + ": " + c.Reason

@@ -111,8 +111,8 @@ func (m *fakeModule) Service() personal.Service {
 
 func (*fakeModule) Administration() personal.Administration { return &personaltest.Administration{} }
 
-func (*fakeModule) Preflight(context.Context) (rpc.Report, error) {
-	return rpc.Report{}, nil
+func (*fakeModule) Preflight(context.Context) (rpc.PreflightResult, error) {
+	return rpc.PreflightResult{}, nil
 }
 
 // Migrate creates the database file, which proves that the URL arrived.

@@ -96,7 +96,7 @@ func (e *hostError) Error() string {
 }
 
 // status returns the host's report on the plugin, also as it was received.
-func (c *hostClient) status(ctx context.Context) (report adminapi.Report, raw []byte, err error) {
+func (c *hostClient) status(ctx context.Context) (report adminapi.Overview, raw []byte, err error) {
 	raw, err = c.call(ctx, http.MethodGet, pluginAPI, nil, &report)
 	return report, raw, err
 }

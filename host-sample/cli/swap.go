@@ -120,7 +120,7 @@ func (p *pluginCommand) swap(ctx context.Context, out output, path string, reque
 
 // watchSwap sends the request for a swap and shows its progress until the response
 // arrives.
-func (c *hostClient) watchSwap(ctx context.Context, path string, body []byte, shown *progress) (report adminapi.Report, err error) {
+func (c *hostClient) watchSwap(ctx context.Context, path string, body []byte, shown *progress) (report adminapi.Overview, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -228,7 +228,7 @@ func (s *pluginStatus) Run(ctx context.Context, parent *commands, out output) er
 	return printStatus(out.stdout, report)
 }
 
-func printStatus(w io.Writer, r adminapi.Report) error {
+func printStatus(w io.Writer, r adminapi.Overview) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	a := r.Active
 	fmt.Fprintf(table, "active\t%s\t%s%s\n", a.Version, process(a.State, a.Generation, a.PID), since(a.Started))

@@ -272,7 +272,7 @@ last error: it ended
 		t.Errorf("got status:\n%swant\n%s", stdout, want)
 	}
 	_, stdout, _ = runToEnd(t, "plugin", "status", "--json", "--data", dir)
-	var report adminapi.Report
+	var report adminapi.Overview
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil || report.Active.PID != 41 {
 		t.Errorf("--json: got %v, %s, want the report", err, stdout)
 	}

@@ -46,7 +46,7 @@ func New(o Options) (http.Handler, error) {
 			err = json.Unmarshal(text, &d)
 		}
 		if err != nil {
-			x := o.API.Explain(r, err)
+			x := o.API.ErrorResponse(r, err)
 			pages.Problem(w, r, ui.Problem{Status: x.Status, Message: x.Message, Retry: true})
 			return
 		}

@@ -61,10 +61,10 @@ type Settings struct {
 
 	Throttle Throttle
 
-	// Apart is part of the names of the counters and keys that are not of one account,
+	// Namespace is part of the names of the counters and keys that are not of one account,
 	// address or session. A service with a value of its own shares no row of these with
 	// others, as in a rehearsal. "": those of the site.
-	Apart string
+	Namespace string
 }
 
 // Mails writes the texts of mails, as [mailtext.Set.Write] does.
@@ -209,7 +209,7 @@ type Service struct {
 	suppressed func(kind mailtext.Kind) // see CountSuppressedMails
 
 	mailKey digestKey
-	sealKey digestKey // see attemptKey
+	sealKey digestKey // see ceremonyKey
 	drawKey digestKey // see keyOfDraws
 
 	loginKey   atomic.Pointer[[]byte] // see ReadKeys; nil: logKey counts typed logins

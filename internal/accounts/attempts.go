@@ -177,7 +177,7 @@ func (s *Service) takenEmail(ctx context.Context, onlyLook bool) []throttle.Char
 // look makes the charges count nothing, and only refuse while their limits are used up.
 func look(charges []throttle.Charge) []throttle.Charge {
 	for i := range charges {
-		charges[i].Look = true
+		charges[i].Peek = true
 	}
 	return charges
 }
@@ -195,8 +195,8 @@ func (s *Service) signInAccount(accountID int64) []throttle.Charge {
 
 // shared returns the name of what all accounts share.
 func (s *Service) shared(name ...string) []string {
-	if s.settings.Apart != "" {
-		name = append(name, s.settings.Apart)
+	if s.settings.Namespace != "" {
+		name = append(name, s.settings.Namespace)
 	}
 	return name
 }

@@ -67,7 +67,7 @@ type OpenSession struct {
 	OnNewAddress      func() []NewJob   // stored if the account has known addresses, and this one is not fully known
 	Locale            string            // "": unknown
 	Code              CodeUse           // used up, if the session is opened; ErrCodeUsed if it was used before
-	Passkey           PasskeyUse        // likewise; ErrAttemptUsed if its attempt was used before
+	Passkey           PasskeyUse        // likewise; ErrCeremonyUsed if its attempt was used before
 	Identity          personal.Identity // which the account must have; zero: none
 	Charges           []throttle.Charge
 	Jobs              []NewJob
@@ -211,7 +211,7 @@ type signInBy struct {
 }
 
 // signIn opens a session for an account whose user has shown who they are. It returns
-// ErrCodeUsed, ErrAttemptUsed and ErrStale as they are.
+// ErrCodeUsed, ErrCeremonyUsed and ErrStale as they are.
 func (s *Service) signIn(ctx context.Context, found Account, by signInBy) (personal.SignedIn, error) {
 	schema, err := s.userFields(ctx)
 	if err != nil {
@@ -237,7 +237,7 @@ func (s *Service) signIn(ctx context.Context, found Account, by signInBy) (perso
 		Charges:  s.signInAccount(found.ID),
 		Jobs:     append([]NewJob{signedIn}, by.code.jobs...),
 	})
-	if errors.Is(err, ErrCodeUsed) || errors.Is(err, ErrAttemptUsed) || errors.Is(err, ErrStale) {
+	if errors.Is(err, ErrCodeUsed) || errors.Is(err, ErrCeremonyUsed) || errors.Is(err, ErrStale) {
 		return personal.SignedIn{}, err
 	}
 	if err != nil {

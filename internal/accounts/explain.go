@@ -391,10 +391,10 @@ func (s *Service) mailsLimitedUntil(ctx context.Context, key []byte, mails []bud
 	reservations := make([]MailReservation, len(mails))
 	for i, m := range mails {
 		r := mailReservation(key, s.settings.RecoveryLifetime, m)
-		for j := range r.Ways {
-			r.Ways[j].Limits = slices.DeleteFunc(r.Ways[j].Limits, func(l MailLimit) bool { return l.Window <= time.Minute })
+		for j := range r.Allowances {
+			r.Allowances[j].Limits = slices.DeleteFunc(r.Allowances[j].Limits, func(l MailLimit) bool { return l.Window <= time.Minute })
 		}
-		reservations[i], all.Ways = r, append(all.Ways, r.Ways...)
+		reservations[i], all.Allowances = r, append(all.Allowances, r.Allowances...)
 	}
 	now := s.store.Now()
 	sent, err := s.store.SentMails(ctx, all.Digests(), now.Add(-MailWindow))

@@ -103,7 +103,7 @@ const MaxLanguages = 64
 // them; "" if they are unknown.
 func mailLocale(ctx context.Context) string {
 	call := personal.CallFrom(ctx)
-	return cmp.Or(mailtext.Readers(call.Languages, MaxLanguages), mailtext.Readers(call.Locale, MaxLanguages))
+	return cmp.Or(mailtext.ValidLanguages(call.Languages, MaxLanguages), mailtext.ValidLanguages(call.Locale, MaxLanguages))
 }
 
 // withCall returns a context with the call that caused the mail.

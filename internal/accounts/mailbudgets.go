@@ -37,11 +37,11 @@ type MailReservation struct {
 	Mailbox [32]byte // digest; reservations for one mailbox are granted one after another
 	Kind    mailtext.Kind
 	MailID  string
-	Ways    []MailWay
+	Allowances    []MailAllowance
 }
 
-// MailWay allows a mail if all its limits do.
-type MailWay struct {
+// MailAllowance allows a mail if all its limits do.
+type MailAllowance struct {
 	Rate   throttle.Charge // a zero Limit: none
 	Limits []MailLimit
 }
@@ -66,9 +66,9 @@ const MailWindow = 24 * time.Hour
 // Grant returns the way that grants the mail, or nil and when the first one may. It gets
 // the mails that count for the digests of the limits, the latest first, and how long the
 // rates refuse another attempt, by their keys.
-func (r MailReservation) Grant(sent []SentMail, waits map[[32]byte]time.Duration, now time.Time) (granted *MailWay, until time.Time) {
-	for i := range r.Ways {
-		way := &r.Ways[i]
+func (r MailReservation) Grant(sent []SentMail, waits map[[32]byte]time.Duration, now time.Time) (granted *MailAllowance, until time.Time) {
+	for i := range r.Allowances {
+		way := &r.Allowances[i]
 		end := now.Add(waits[way.Rate.Key])
 		for _, l := range way.Limits {
 			if e := l.until(sent, now); e.After(end) {
@@ -102,7 +102,7 @@ func (l MailLimit) until(sent []SentMail, now time.Time) time.Time {
 
 // Rates returns the charges of the ways that have one.
 func (r MailReservation) Rates() (rates []throttle.Charge) {
-	for _, w := range r.Ways {
+	for _, w := range r.Allowances {
 		if w.Rate.Limit != (throttle.Limit{}) && !slices.Contains(rates, w.Rate) {
 			rates = append(rates, w.Rate)
 		}
@@ -112,14 +112,14 @@ func (r MailReservation) Rates() (rates []throttle.Charge) {
 
 // Digests returns the distinct digests of the limits.
 func (r MailReservation) Digests() (digests [][32]byte) {
-	for _, w := range r.Ways {
+	for _, w := range r.Allowances {
 		digests = append(digests, w.Digests()...)
 	}
 	return distinctDigests(digests)
 }
 
 // Digests returns the distinct digests of the limits.
-func (w MailWay) Digests() (digests [][32]byte) {
+func (w MailAllowance) Digests() (digests [][32]byte) {
 	for _, l := range w.Limits {
 		digests = append(digests, l.Digest)
 	}
@@ -156,10 +156,10 @@ type mailBudget struct {
 	name  string // in the digests
 	own   bool   // counted at the mailbox as it is; else at the mailbox without its tag
 	holds func(budgetedMail) bool
-	ways  []budgetWay
+	allowances  []budgetAllowance
 }
 
-type budgetWay struct {
+type budgetAllowance struct {
 	only   func(budgetedMail) bool // nil: for every mail of the row
 	rate   throttle.Limit          // to the mailbox; zero: none
 	limits []budgetLimit
@@ -182,7 +182,7 @@ type mailScope string
 const (
 	perMailbox      mailScope = "all"
 	perKind         mailScope = "kind"
-	perHalf         mailScope = "half"
+	perSelection         mailScope = "half"
 	perAccount      mailScope = "account"
 	perNetwork      mailScope = "network"
 	perAddress      mailScope = "address"
@@ -198,11 +198,11 @@ func mailBudgets(lifetime time.Duration) []mailBudget {
 		return func(m budgetedMail) bool { return slices.Contains(kinds, m.kind) }
 	}
 	longKnownRecovery := func(m budgetedMail) bool { return m.longKnown && m.kind == mailtext.Recovery }
-	strangers := func(m budgetedMail) bool { return !m.own }
+	sharedMailbox := func(m budgetedMail) bool { return !m.own }
 	unverified := func(m budgetedMail) bool { return !m.verified }
 	tokens := throttle.Limit{Burst: 2, Every: lifetime / 2}
 	return []mailBudget{
-		{name: "recovery", own: true, holds: kinds(mailtext.Recovery), ways: []budgetWay{
+		{name: "recovery", own: true, holds: kinds(mailtext.Recovery), allowances: []budgetAllowance{
 			// Anyone can register an unverified account with the mailbox of another person, and
 			// sign in from many networks: all of them together get what one would get.
 			{only: longKnownRecovery, limits: []budgetLimit{
@@ -217,17 +217,17 @@ func mailBudgets(lifetime time.Duration) []mailBudget {
 				{scope: perAddress, max: 10, window: day}, // counts for the way above, too
 			}},
 		}},
-		{name: "notices", own: true, holds: func(m budgetedMail) bool { return m.kind != mailtext.Recovery }, ways: []budgetWay{
+		{name: "notices", own: true, holds: func(m budgetedMail) bool { return m.kind != mailtext.Recovery }, allowances: []budgetAllowance{
 			{limits: []budgetLimit{{scope: perKind, max: 1, window: day}}},
 			{limits: []budgetLimit{
 				{scope: perMailbox, max: 10, window: time.Hour}, {scope: perMailbox, max: 20, window: day},
-				{scope: perHalf, max: 5, window: time.Hour, only: kinds(mailtext.NewAddress, mailtext.CodeRefused)},
-				{scope: perHalf, max: 10, window: day, only: kinds(mailtext.NewAddress, mailtext.CodeRefused)},
+				{scope: perSelection, max: 5, window: time.Hour, only: kinds(mailtext.NewAddress, mailtext.CodeRefused)},
+				{scope: perSelection, max: 10, window: day, only: kinds(mailtext.NewAddress, mailtext.CodeRefused)},
 			}},
 		}},
 		{name: "strangers", holds: func(m budgetedMail) bool {
 			return !m.own || kinds(mailtext.Verification, mailtext.RegistrationAttempt, mailtext.EmailChange)(m)
-		}, ways: []budgetWay{
+		}, allowances: []budgetAllowance{
 			// Anyone can register accounts without an own budget and wait for a day.
 			{only: longKnownRecovery, limits: []budgetLimit{
 				{scope: perKnownAccount, max: 2, window: time.Hour}, {scope: perKnownNetwork, max: 5, window: day},
@@ -238,14 +238,14 @@ func mailBudgets(lifetime time.Duration) []mailBudget {
 				{scope: perAccount, max: 1, window: time.Minute, only: kinds(mailtext.Verification)},
 			}},
 		}},
-		{name: "deletion", holds: kinds(mailtext.Deletion), ways: []budgetWay{{limits: []budgetLimit{
+		{name: "deletion", holds: kinds(mailtext.Deletion), allowances: []budgetAllowance{{limits: []budgetLimit{
 			{scope: perAccount, max: 5, window: time.Hour}, {scope: perAccount, max: 10, window: day},
 			{scope: perMailbox, max: 10, window: time.Hour}, {scope: perMailbox, max: 20, window: day},
 			// Else many accounts with a tag could suppress the mail that undoes the deletion of the
 			// mailbox's owner.
-			{scope: perHalf, max: 5, window: time.Hour, only: strangers}, {scope: perHalf, max: 10, window: day, only: strangers},
+			{scope: perSelection, max: 5, window: time.Hour, only: sharedMailbox}, {scope: perSelection, max: 10, window: day, only: sharedMailbox},
 		}}}},
-		{name: "administrators", holds: func(m budgetedMail) bool { return m.administrator || m.kind == mailtext.Invitation }, ways: []budgetWay{
+		{name: "administrators", holds: func(m budgetedMail) bool { return m.administrator || m.kind == mailtext.Invitation }, allowances: []budgetAllowance{
 			{limits: []budgetLimit{{scope: perMailbox, max: 10, window: time.Hour}, {scope: perMailbox, max: 30, window: day}}},
 		}},
 	}
@@ -267,11 +267,11 @@ func mailReservation(key []byte, lifetime time.Duration, m budgetedMail) MailRes
 		mailbox = m.to.Key
 	}
 	r := MailReservation{Mailbox: mailDigest(key, shared), Kind: m.kind}
-	for _, w := range row.ways {
+	for _, w := range row.allowances {
 		if w.only != nil && !w.only(m) {
 			continue
 		}
-		var way MailWay
+		var way MailAllowance
 		if w.rate != (throttle.Limit{}) {
 			way.Rate = throttle.Charge{Key: mailDigest(key, mailbox, row.name, "rate"), Limit: w.rate}
 		}
@@ -283,7 +283,7 @@ func mailReservation(key []byte, lifetime time.Duration, m budgetedMail) MailRes
 			digest := mailDigest(key, mailbox, row.name, string(l.scope), value)
 			way.Limits = append(way.Limits, MailLimit{Digest: digest, Max: l.max, Window: l.window})
 		}
-		r.Ways = append(r.Ways, way)
+		r.Allowances = append(r.Allowances, way)
 	}
 	return r
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // AddPasskey implements [personal.Service].
-func (s *Service) AddPasskey(ctx context.Context, r personal.AddPasskeyRequest) (begun personal.PasskeyAttempt, err error) {
+func (s *Service) AddPasskey(ctx context.Context, r personal.AddPasskeyRequest) (begun personal.PasskeyCeremony, err error) {
 	if err := s.offersPasskeys(); err != nil {
 		return begun, err
 	}
@@ -39,7 +39,7 @@ func (s *Service) AddPasskey(ctx context.Context, r personal.AddPasskeyRequest) 
 	for _, p := range list {
 		exclude = append(exclude, p.CredentialID)
 	}
-	text, attempt := newAttempt(who, passkeyAdd)
+	text, attempt := newCeremony(who, passkeyAdd)
 	attempt.WithCode = a.TwoFactor.On() && (code.judged() || e.proof != "" && who.session.Proof.WithCode)
 	candidate := make([]byte, userHandleSize)
 	_, _ = rand.Read(candidate) // it never fails
@@ -54,7 +54,7 @@ func (s *Service) AddPasskey(ctx context.Context, r personal.AddPasskeyRequest) 
 	if a.Name != nil {
 		user.DisplayName = *a.Name
 	}
-	return personal.PasskeyAttempt{Attempt: text, Options: s.settings.Passkeys.CreationOptions(attempt.Challenge[:], user, exclude)}, nil
+	return personal.PasskeyCeremony{Attempt: text, Options: s.settings.Passkeys.CreationOptions(attempt.Challenge[:], user, exclude)}, nil
 }
 
 // ConfirmPasskey implements [personal.Service].
@@ -84,7 +84,7 @@ func (s *Service) ConfirmPasskey(ctx context.Context, r personal.ConfirmPasskeyR
 		p.ID, err = s.store.AddPasskey(ctx, p, a.CredentialVersion, attempt,
 			s.reports(ctx, personal.ActorUser, personal.EventPasskeyAdded, mailtext.PasskeyAdded, a.ID, a.Email)...)
 	}
-	if errors.Is(err, passkey.ErrInvalid) || errors.Is(err, ErrAttemptUsed) { // a repetition?
+	if errors.Is(err, passkey.ErrInvalid) || errors.Is(err, ErrCeremonyUsed) { // a repetition?
 		found, missing := s.store.ConfirmedPasskey(ctx, a.ID, confirmation)
 		if missing == nil {
 			return passkeyOf(found), nil
@@ -94,7 +94,7 @@ func (s *Service) ConfirmPasskey(ctx context.Context, r personal.ConfirmPasskeyR
 		}
 	}
 	switch {
-	case errors.Is(err, passkey.ErrInvalid), errors.Is(err, ErrAttemptUsed), errors.Is(err, ErrPasskeyTaken):
+	case errors.Is(err, passkey.ErrInvalid), errors.Is(err, ErrCeremonyUsed), errors.Is(err, ErrPasskeyTaken):
 		if errors.Is(err, passkey.ErrInvalid) {
 			s.refusedPasskey(ctx, a.ID, err)
 		}
@@ -109,8 +109,8 @@ func (s *Service) ConfirmPasskey(ctx context.Context, r personal.ConfirmPasskeyR
 }
 
 // newPasskey judges the response to an attempt to add a passkey. passkey.ErrInvalid.
-func (s *Service) newPasskey(ctx context.Context, who caller, text, credential string) (p Passkey, use AttemptUse, err error) {
-	attempt, err := s.findAttempt(ctx, who, text, passkeyAdd)
+func (s *Service) newPasskey(ctx context.Context, who caller, text, credential string) (p Passkey, use CeremonyUse, err error) {
+	attempt, err := s.findCeremony(ctx, who, text, passkeyAdd)
 	if err != nil {
 		return p, use, err
 	}
@@ -118,5 +118,5 @@ func (s *Service) newPasskey(ctx context.Context, who caller, text, credential s
 		AccountID: who.account.ID, RelyingParty: s.settings.Passkeys.ID, Created: s.store.Now(), WithCode: attempt.WithCode,
 	}
 	p.Key, err = s.settings.Passkeys.Register(attempt.Challenge[:], credential)
-	return p, AttemptUse{Digest: attempt.Digest, SessionID: who.session.ID}, err
+	return p, CeremonyUse{Digest: attempt.Digest, SessionID: who.session.ID}, err
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// MaxAttempts is how many attempts wait in one session.
-const MaxAttempts = 10
+// MaxCeremonies is how many attempts wait in one session.
+const MaxCeremonies = 10
 
-// PasskeyAttempt is a ceremony that waits in a session.
-type PasskeyAttempt struct {
+// PasskeyCeremony is a ceremony that waits in a session.
+type PasskeyCeremony struct {
 	Digest            [32]byte
 	SessionID         int64
 	Purpose           personal.PasskeyPurpose // passkeyAdd: an addition
@@ -27,9 +27,9 @@ type PasskeyAttempt struct {
 // passkeyAdd is the purpose of attempts that passkeys_add/ begins.
 const passkeyAdd personal.PasskeyPurpose = "add"
 
-// AttemptUse is an attempt whose response was found right. The transaction that it authorises
-// uses it up, or fails with ErrAttemptUsed.
-type AttemptUse struct {
+// CeremonyUse is an attempt whose response was found right. The transaction that it authorises
+// uses it up, or fails with ErrCeremonyUsed.
+type CeremonyUse struct {
 	Digest    [32]byte
 	SessionID int64     // 0: it was sealed
 	Expires   time.Time // of a sealed one
@@ -37,7 +37,7 @@ type AttemptUse struct {
 
 // BeginPasskey implements [personal.Service]. For a sign-in it asks the database nothing, except
 // for the key of attempts when the process needs that first.
-func (s *Service) BeginPasskey(ctx context.Context, r personal.BeginPasskeyRequest) (begun personal.PasskeyAttempt, err error) {
+func (s *Service) BeginPasskey(ctx context.Context, r personal.BeginPasskeyRequest) (begun personal.PasskeyCeremony, err error) {
 	if err := s.offersPasskeys(); err != nil {
 		return begun, err
 	}
@@ -66,50 +66,50 @@ func (s *Service) BeginPasskey(ctx context.Context, r personal.BeginPasskeyReque
 	for _, p := range list {
 		usable = append(usable, p.CredentialID)
 	}
-	text, attempt := newAttempt(who, personal.PasskeyProve)
-	if err := s.store.AddAttempt(ctx, attempt); err != nil {
+	text, attempt := newCeremony(who, personal.PasskeyProve)
+	if err := s.store.AddCeremony(ctx, attempt); err != nil {
 		return begun, failWith(personal.CodeUnauthenticated, "storing an attempt", err)
 	}
-	return personal.PasskeyAttempt{Attempt: text, Options: s.settings.Passkeys.RequestOptions(attempt.Challenge[:], usable)}, nil
+	return personal.PasskeyCeremony{Attempt: text, Options: s.settings.Passkeys.RequestOptions(attempt.Challenge[:], usable)}, nil
 }
 
-// newAttempt returns an attempt of the caller's session, and its text.
-func newAttempt(who caller, purpose personal.PasskeyPurpose) (text string, a PasskeyAttempt) {
+// newCeremony returns an attempt of the caller's session, and its text.
+func newCeremony(who caller, purpose personal.PasskeyPurpose) (text string, a PasskeyCeremony) {
 	text, digest := token.NewMailToken()
-	return text, PasskeyAttempt{
+	return text, PasskeyCeremony{
 		Digest: digest, SessionID: who.session.ID, Purpose: purpose, Challenge: passkey.NewChallenge(),
 		CredentialVersion: who.account.CredentialVersion,
 	}
 }
 
 // beginSignIn returns a sealed attempt: anyone may ask for any number of them.
-func (s *Service) beginSignIn(ctx context.Context) (begun personal.PasskeyAttempt, err error) {
-	key, err := s.attemptKey(ctx)
+func (s *Service) beginSignIn(ctx context.Context) (begun personal.PasskeyCeremony, err error) {
+	key, err := s.ceremonyKey(ctx)
 	if err != nil {
 		return begun, err
 	}
 	challenge := passkey.NewChallenge()
-	return personal.PasskeyAttempt{
+	return personal.PasskeyCeremony{
 		Attempt: passkey.Seal(key, challenge, s.store.Now().Add(passkey.AttemptLifetime)),
 		Options: s.settings.Passkeys.RequestOptions(challenge[:], nil),
 	}, nil
 }
 
-// attemptKey returns the key that seals attempts, which all processes of the site share.
-func (s *Service) attemptKey(ctx context.Context) ([]byte, error) {
+// ceremonyKey returns the key that seals attempts, which all processes of the site share.
+func (s *Service) ceremonyKey(ctx context.Context) ([]byte, error) {
 	key, err := s.siteKey(ctx, &s.sealKey, "passkey attempts")
 	return key, fail("reading the key of attempts", err)
 }
 
-// findAttempt finds an attempt of the caller's session. passkey.ErrInvalid; unauthenticated if the
+// findCeremony finds an attempt of the caller's session. passkey.ErrInvalid; unauthenticated if the
 // session has ended meanwhile.
-func (s *Service) findAttempt(ctx context.Context, who caller, text string, purpose personal.PasskeyPurpose) (a PasskeyAttempt, err error) {
+func (s *Service) findCeremony(ctx context.Context, who caller, text string, purpose personal.PasskeyPurpose) (a PasskeyCeremony, err error) {
 	digest, ok := token.MailDigest(text)
 	if !ok {
 		return a, passkey.ErrInvalid
 	}
 	after := s.store.Now().Add(-passkey.AttemptLifetime)
-	a, err = s.store.FindAttempt(ctx, who.session.ID, who.account.CredentialVersion, digest, after)
+	a, err = s.store.FindCeremony(ctx, who.session.ID, who.account.CredentialVersion, digest, after)
 	if errors.Is(err, ErrNotFound) || err == nil && a.Purpose != purpose {
 		return a, passkey.ErrInvalid
 	}

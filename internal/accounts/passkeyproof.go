@@ -59,7 +59,7 @@ func (s *Service) provePasskey(ctx context.Context, who caller, guess attempt, r
 // checkProof returns the passkey of the caller that has responded to an attempt of their session.
 // passkey.ErrInvalid.
 func (s *Service) checkProof(ctx context.Context, who caller, text, credential string) (p Passkey, use PasskeyUse, err error) {
-	attempt, err := s.findAttempt(ctx, who, text, personal.PasskeyProve)
+	attempt, err := s.findCeremony(ctx, who, text, personal.PasskeyProve)
 	if err != nil {
 		return p, use, err
 	}
@@ -81,5 +81,5 @@ func (s *Service) checkProof(ctx context.Context, who caller, text, credential s
 	if len(assertion.UserHandle) > 0 && string(assertion.UserHandle) != string(p.UserHandle) {
 		return p, use, passkey.ErrInvalid
 	}
-	return p, s.usePasskey(ctx, p, after, who.account, AttemptUse{Digest: attempt.Digest, SessionID: who.session.ID}), nil
+	return p, s.usePasskey(ctx, p, after, who.account, CeremonyUse{Digest: attempt.Digest, SessionID: who.session.ID}), nil
 }

@@ -23,23 +23,23 @@ type PasskeyStore interface {
 	// needs it, and whether the sealed attempt with the digest was used. ErrNotFound.
 	FindPasskey(ctx context.Context, credentialID []byte, attempt [32]byte) (Passkey, Account, bool, error)
 
-	// AddAttempt stores an attempt to prove, in place of the session's oldest if it has
-	// MaxAttempts. ErrStale if the session has ended.
-	AddAttempt(ctx context.Context, a PasskeyAttempt) error
-	// BeginPasskey is AddAttempt for an attempt to add a passkey: it also uses up the code, stores
+	// AddCeremony stores an attempt to prove, in place of the session's oldest if it has
+	// MaxCeremonies. ErrStale if the session has ended.
+	AddCeremony(ctx context.Context, a PasskeyCeremony) error
+	// BeginPasskey is AddCeremony for an attempt to add a passkey: it also uses up the code, stores
 	// the jobs, and returns the account's user handle, which is the candidate if it had none.
 	// ErrTooManyPasskeys; ErrCodeUsed; ErrProofVoid; ErrStale also if the credential version has
 	// changed or the account is disabled.
-	BeginPasskey(ctx context.Context, accountID int64, a PasskeyAttempt, candidate []byte, code CodeUse, jobs ...NewJob) (handle []byte,
+	BeginPasskey(ctx context.Context, accountID int64, a PasskeyCeremony, candidate []byte, code CodeUse, jobs ...NewJob) (handle []byte,
 		err error)
-	// FindAttempt returns an attempt that waits in a session, if it was stored after the given
+	// FindCeremony returns an attempt that waits in a session, if it was stored after the given
 	// time and for this credential version; else ErrNotFound. ErrStale if the session has ended.
-	FindAttempt(ctx context.Context, sessionID, credentialVersion int64, digest [32]byte, after time.Time) (PasskeyAttempt, error)
+	FindCeremony(ctx context.Context, sessionID, credentialVersion int64, digest [32]byte, after time.Time) (PasskeyCeremony, error)
 	// AddPasskey stores a passkey, uses the attempt up, stores the jobs, and returns the id.
-	// ErrAttemptUsed; ErrPasskeyTaken if an account has the credential id; ErrTooManyPasskeys;
+	// ErrCeremonyUsed; ErrPasskeyTaken if an account has the credential id; ErrTooManyPasskeys;
 	// ErrStale if the credential version has changed, the account is disabled, or the session of
 	// the attempt has ended.
-	AddPasskey(ctx context.Context, p Passkey, credentialVersion int64, attempt AttemptUse, jobs ...NewJob) (id int64, err error)
+	AddPasskey(ctx context.Context, p Passkey, credentialVersion int64, attempt CeremonyUse, jobs ...NewJob) (id int64, err error)
 	// ConfirmedPasskey returns the account's passkey that a confirmation has added. ErrNotFound.
 	ConfirmedPasskey(ctx context.Context, accountID int64, confirmation [32]byte) (Passkey, error)
 	// RenamePasskey renames a passkey of the account; a missing one is no error.
@@ -56,10 +56,10 @@ type PasskeyStore interface {
 
 // The errors of a PasskeyStore.
 var (
-	// ErrAttemptUsed means that an attempt was used, has expired, or is another session's, which
+	// ErrCeremonyUsed means that an attempt was used, has expired, or is another session's, which
 	// goes on.
 	// Nothing was written.
-	ErrAttemptUsed = errors.New("the attempt was used")
+	ErrCeremonyUsed = errors.New("the attempt was used")
 	// ErrPasskeyTaken means that an account has the credential id. Nothing was written.
 	ErrPasskeyTaken = errors.New("an account has this passkey")
 	// ErrTooManyPasskeys means that the account has as many as it may. Nothing was written.

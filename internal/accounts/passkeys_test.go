@@ -166,7 +166,7 @@ func TestPasskey_TenAttemptsWaitInASession(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
-		var attempts []personal.PasskeyAttempt
+		var attempts []personal.PasskeyCeremony
 		for range 11 {
 			begun, err := f.service.BeginPasskey(t.Context(), personal.BeginPasskeyRequest{Credentials: u.in, Purpose: personal.PasskeyProve})
 			if err != nil {

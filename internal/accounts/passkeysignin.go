@@ -15,12 +15,12 @@ import (
 
 // PasskeyUse is the response of a passkey that was found right. The transaction that it
 // authorises uses its attempt up, and stores the state of the passkey. It fails with
-// ErrAttemptUsed also if the passkey was removed. The zero value is none.
+// ErrCeremonyUsed also if the passkey was removed. The zero value is none.
 type PasskeyUse struct {
 	ID        int64
 	SignCount uint32
 	BackedUp  bool
-	Attempt   AttemptUse
+	Attempt   CeremonyUse
 	OnClone   func() []NewJob // stored if the sign count has not risen
 }
 
@@ -79,7 +79,7 @@ func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePass
 	} else {
 		in.SignedIn, err = open(code)
 	}
-	if errors.Is(err, ErrAttemptUsed) || errors.Is(err, ErrStale) { // or the passkey was removed meanwhile
+	if errors.Is(err, ErrCeremonyUsed) || errors.Is(err, ErrStale) { // or the passkey was removed meanwhile
 		s.failed(ctx, "", a.ID)
 		return personal.PasskeySignedIn{}, refusal(personal.CodeInvalidCredentials)
 	}
@@ -96,7 +96,7 @@ func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePass
 // checkPasskey judges the response to a sealed attempt. Of a passkey whose response is wrong it
 // returns the account's id with invalid_credentials.
 func (s *Service) checkPasskey(ctx context.Context, attempt, credential string) (p Passkey, a Account, use PasskeyUse, err error) {
-	key, err := s.attemptKey(ctx)
+	key, err := s.ceremonyKey(ctx)
 	if err != nil {
 		return p, a, use, err
 	}
@@ -121,17 +121,17 @@ func (s *Service) checkPasskey(ctx context.Context, attempt, credential string) 
 	case err == nil && (len(assertion.UserHandle) == 0 || string(assertion.UserHandle) != string(p.UserHandle)):
 		err = errOtherHandle
 	case err == nil && used:
-		err = ErrAttemptUsed
+		err = ErrCeremonyUsed
 	}
 	if err != nil {
 		s.refusedPasskey(ctx, a.ID, err)
 		return p, Account{ID: a.ID}, use, refusal(personal.CodeInvalidCredentials)
 	}
-	return p, a, s.usePasskey(ctx, p, after, a, AttemptUse{Digest: digest, Expires: expires}), nil
+	return p, a, s.usePasskey(ctx, p, after, a, CeremonyUse{Digest: digest, Expires: expires}), nil
 }
 
 // usePasskey is what is stored when a passkey was used.
-func (s *Service) usePasskey(ctx context.Context, p Passkey, after passkey.Key, a Account, attempt AttemptUse) PasskeyUse {
+func (s *Service) usePasskey(ctx context.Context, p Passkey, after passkey.Key, a Account, attempt CeremonyUse) PasskeyUse {
 	return PasskeyUse{
 		ID: p.ID, SignCount: after.SignCount, BackedUp: after.BackedUp, Attempt: attempt,
 		OnClone: func() []NewJob {

@@ -13,7 +13,7 @@ import (
 // ProofStore keeps a proof in the row of its session.
 type ProofStore interface {
 	// SetProof uses up the code and the passkey's attempt, stores the proof of a
-	// session in place of an earlier one, and stores the jobs. ErrCodeUsed; ErrAttemptUsed;
+	// session in place of an earlier one, and stores the jobs. ErrCodeUsed; ErrCeremonyUsed;
 	// ErrStale if the account has another credential version than the proof, is disabled, or does
 	// not have the session (any more).
 	SetProof(ctx context.Context, accountID, sessionID int64, p Proof, code CodeUse, by PasskeyUse, jobs ...NewJob) error
@@ -102,7 +102,7 @@ func (s *Service) Prove(ctx context.Context, r personal.ProveRequest) (personal.
 	text, proof := s.newProof(who.account)
 	proof.WithCode, proof.PasskeyID = code.judged() || p.withCode, p.use.ID
 	err = s.store.SetProof(ctx, who.account.ID, who.session.ID, proof, code.use, p.use, code.jobs...)
-	if errors.Is(err, ErrAttemptUsed) {
+	if errors.Is(err, ErrCeremonyUsed) {
 		return personal.Proof{}, errWrongCredential()
 	}
 	if err := s.authorized(ctx, code, "storing a proof", err); err != nil {

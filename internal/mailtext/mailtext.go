@@ -304,9 +304,9 @@ func (s *Set) Locales(k Kind) (locales []string) {
 	return locales
 }
 
-// Readers returns the languages of a list, as [Set.Write] takes it, that are valid, as
+// ValidLanguages returns the languages of a list, as [Set.Write] takes it, that are valid, as
 // many of the first ones as fit into limit bytes.
-func Readers(list string, limit int) string {
+func ValidLanguages(list string, limit int) string {
 	if _, _, err := language.ParseAcceptLanguage(list); err == nil && len(list) <= limit {
 		return list
 	}

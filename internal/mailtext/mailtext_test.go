@@ -451,7 +451,7 @@ func TestWrite_BuiltInMailReplacesOneThatFails(t *testing.T) {
 	}
 }
 
-func TestReaders_KeepsWhatIsValidAndFits(t *testing.T) {
+func TestValidLanguages_KeepsWhatIsValidAndFits(t *testing.T) {
 	for list, want := range map[string]string{
 		"":                     "",
 		"de-CH, de;q=0.9":      "de-CH, de;q=0.9",
@@ -460,7 +460,7 @@ func TestReaders_KeepsWhatIsValidAndFits(t *testing.T) {
 		"gar bage":             "",
 		"de-CH,de,fr-CH,fr,en": "de-CH,de,fr-CH",
 	} {
-		if got := mailtext.Readers(list, 15); got != want {
+		if got := mailtext.ValidLanguages(list, 15); got != want {
 			t.Errorf("%q: got %q, want %q", list, got, want)
 		}
 	}

@@ -37,7 +37,7 @@ type Hasher struct {
 	queue     *queue
 	dummy     argon2Hash
 	drawn     atomic.Pointer[[]drawn]
-	collector *collector                     // nil: the process's memory is left alone
+	pacer *gcPacer                     // nil: the process's memory is left alone
 	compared  func(class string, length int) // see ObserveWork
 }
 
@@ -69,7 +69,7 @@ func New(p Params, parallel int) (*Hasher, error) {
 // processors and with the default costs this allows about 7 % more sign-ins and uses up
 // to 80 MB more, in all about 200 MB; less under a limit of the process's memory
 // (GOMEMLIMIT), which takes precedence. Call it once, before any other method.
-func (h *Hasher) TuneMemory() { h.collector = newCollector(h.params, h.queue.parallel) }
+func (h *Hasher) TuneMemory() { h.pacer = newGCPacer(h.params, h.queue.parallel) }
 
 // ObserveQueue makes the hasher call f after each wait for a turn on behalf of a user, with
 // nil, [ErrBusy] or the error of the context. The wait is 0 if a turn was free. f must be
@@ -98,7 +98,7 @@ func (h *Hasher) Memory() int64 { return int64(h.queue.parallel) * int64(h.param
 // run calls f, which hashes, when it is the caller's turn.
 func (h *Hasher) run(ctx context.Context, from Source, f func()) error {
 	return h.queue.run(ctx, from, func() {
-		h.collector.hashing()
+		h.pacer.hashing()
 		f()
 	})
 }

@@ -189,7 +189,7 @@ func (r *run) offersTwoFactor() bool {
 // serve makes the service that is rehearsed, and its client.
 func (r *run) serve() {
 	s := r.Settings
-	s.Apart, s.Mails, s.Throttle = r.request, r.sink, generous(s.Throttle)
+	s.Namespace, s.Mails, s.Throttle = r.request, r.sink, generous(s.Throttle)
 	r.service = accounts.New(s, r.Store, r.Hasher, r.sink, slog.New(slog.DiscardHandler), func() {})
 	var served Contract = r.service
 	if r.Wrap != nil {

@@ -143,7 +143,7 @@ func (s *Store) ReplacePassword(
 		if err := s.useCode(ctx, tx, before.ID, code); err != nil {
 			return err
 		}
-		if err := s.keepOnly(ctx, tx, before.ID, keep); err != nil {
+		if err := s.revokeExcept(ctx, tx, before.ID, keep); err != nil {
 			return err
 		}
 		if err := forgetRefusedCodes(ctx, tx, before.ID); err != nil {
@@ -162,10 +162,10 @@ func (s *Store) ReplacePassword(
 	})
 }
 
-// keepOnly replaces the secrets of a session of a locked account whose credential version
+// revokeExcept replaces the secrets of a session of a locked account whose credential version
 // was raised by one, keeps what the caller's address is to it, ends every other
 // session, and voids all mailed tokens. ErrStale if the session has ended.
-func (s *Store) keepOnly(ctx context.Context, tx bun.Tx, accountID int64, keep accounts.KeptSession) error {
+func (s *Store) revokeExcept(ctx context.Context, tx bun.Tx, accountID int64, keep accounts.KeptSession) error {
 	kept := newSessionRow(keep.Session)
 	err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_sessions
 		SET selector = ?, chain_key = ?, newest = ?, rotated = ?, used = ?, last_seen = ?, rotations = ?, marks = ?
@@ -174,7 +174,7 @@ func (s *Store) keepOnly(ctx context.Context, tx bun.Tx, accountID int64, keep a
 	if err != nil {
 		return err
 	}
-	if err := s.keepAddress(ctx, tx, accountID, keep.Known, false); err != nil {
+	if err := s.renewAddress(ctx, tx, accountID, keep.Known, false); err != nil {
 		return err
 	}
 	return revokeAll(ctx, tx, accountID, kept.ID)

@@ -132,7 +132,7 @@ func (r refusal) err() error {
 func chargeAll(ctx context.Context, tx bun.Tx, charges []throttle.Charge, now time.Time) error {
 	var refused refusal
 	for _, c := range inOrder(charges) {
-		if c.Look {
+		if c.Peek {
 			continue
 		}
 		w, err := charge(ctx, tx, c, now)
@@ -246,9 +246,9 @@ func (s *Store) addKnownAddress(tx bun.Tx, a accountRow, known accounts.KnownAt,
 	}
 }
 
-// keepAddress keeps what an address is to a locked account whose credential version was
+// renewAddress keeps what an address is to a locked account whose credential version was
 // raised by one; for codes alone if only is set.
-func (s *Store) keepAddress(ctx context.Context, tx bun.Tx, accountID int64, known accounts.KnownAt, only bool) error {
+func (s *Store) renewAddress(ctx context.Context, tx bun.Tx, accountID int64, known accounts.KnownAt, only bool) error {
 	if known.Address == "" {
 		return nil
 	}

@@ -28,7 +28,7 @@ type dialect struct {
 	pruning    string   // query that takes the lock of Prune if it is free, and returns whether it did
 	blocking   string   // query for the processes that a server process waits for; "": there are none
 	forUpdate  bun.Safe // locks selected rows until the end of the transaction
-	keep       bun.Safe // keeps selected rows from being deleted until then
+	forKeyShare       bun.Safe // keeps selected rows from being deleted until then
 	skipLocked bun.Safe // like forUpdate, but skips rows that others have locked
 	eachKind   string   // format of what a table is cross-joined with, to run a subquery of jobs for each of its rows; its alias is due
 	pollsLock  bool     // processes that wait to write poll for the lock instead of queueing
@@ -52,7 +52,7 @@ var postgres = dialect{
 	blocking: "SELECT b.pid, coalesce(a.application_name, '') AS name, coalesce(extract(epoch FROM clock_timestamp() - a.xact_start)::bigint, 0) AS seconds " +
 		"FROM unnest(pg_blocking_pids(?)) AS b (pid) LEFT JOIN pg_stat_activity a ON a.pid = b.pid ORDER BY b.pid",
 	forUpdate:  " FOR UPDATE",
-	keep:       " FOR KEY SHARE",
+	forKeyShare:       " FOR KEY SHARE",
 	skipLocked: " FOR UPDATE SKIP LOCKED",
 	nextID:     "DEFAULT",
 	givenID:    "OVERRIDING SYSTEM VALUE",

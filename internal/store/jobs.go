@@ -34,7 +34,7 @@ func (s *Store) addJobs(ctx context.Context, tx bun.Tx, jobs []accounts.NewJob) 
 		// sign-in would reveal whether the account exists.
 		if j.AccountID != 0 || j.Event != nil {
 			var found []int64
-			err := raw(tx, "SELECT id FROM personal_accounts WHERE id = ? ?", j.AccountID, s.keep).Scan(ctx, &found)
+			err := raw(tx, "SELECT id FROM personal_accounts WHERE id = ? ?", j.AccountID, s.forKeyShare).Scan(ctx, &found)
 			if err != nil {
 				return err
 			}

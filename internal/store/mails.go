@@ -44,7 +44,7 @@ func (s *Store) ReserveMail(ctx context.Context, r accounts.MailReservation, job
 }
 
 // grantMail returns the way that grants a mail, nil for none.
-func (s *Store) grantMail(ctx context.Context, tx bun.Tx, r accounts.MailReservation, now time.Time) (*accounts.MailWay, error) {
+func (s *Store) grantMail(ctx context.Context, tx bun.Tx, r accounts.MailReservation, now time.Time) (*accounts.MailAllowance, error) {
 	waits := map[[32]byte]time.Duration{}
 	if rates := r.Rates(); len(rates) > 0 {
 		var rows []tatRow
@@ -85,7 +85,7 @@ func (s *Store) selectSentMails(db bun.IDB, digests [][32]byte, after time.Time)
 
 // countMail counts a granted mail for its mailbox, by which a repetition is recognised,
 // and for the limits of its way.
-func countMail(ctx context.Context, tx bun.Tx, r accounts.MailReservation, way accounts.MailWay, now time.Time) error {
+func countMail(ctx context.Context, tx bun.Tx, r accounts.MailReservation, way accounts.MailAllowance, now time.Time) error {
 	var writes []schema.QueryAppender
 	for _, digest := range append(way.Digests(), r.Mailbox) {
 		writes = append(writes, tx.NewRaw("INSERT INTO personal_sent_mails (digest, kind, mail_id, created) VALUES (?, ?, ?, ?)",
@@ -223,7 +223,7 @@ func (s *Store) RedeemRecovery(
 		if err != nil {
 			return err
 		}
-		if err := s.keepAddress(ctx, tx, row.AccountID, known, true); err != nil {
+		if err := s.renewAddress(ctx, tx, row.AccountID, known, true); err != nil {
 			return err
 		}
 		if _, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ?", row.AccountID); err != nil {

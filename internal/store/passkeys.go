@@ -77,13 +77,13 @@ func (s *Store) FindPasskey(ctx context.Context, credentialID []byte, attempt [3
 	return p, row.Account.account(), row.Used, err
 }
 
-// AddAttempt implements accounts.PasskeyStore.
-func (s *Store) AddAttempt(ctx context.Context, a accounts.PasskeyAttempt) error {
+// AddCeremony implements accounts.PasskeyStore.
+func (s *Store) AddCeremony(ctx context.Context, a accounts.PasskeyCeremony) error {
 	return s.inTx(ctx, "store an attempt", func(ctx context.Context, tx bun.Tx) error { return s.addAttempt(ctx, tx, a) })
 }
 
 // addAttempt stores an attempt of a session, which cannot end or get another one meanwhile.
-func (s *Store) addAttempt(ctx context.Context, tx bun.Tx, a accounts.PasskeyAttempt) error {
+func (s *Store) addAttempt(ctx context.Context, tx bun.Tx, a accounts.PasskeyCeremony) error {
 	err := execOne(ctx, tx, accounts.ErrStale, `INSERT INTO personal_passkey_attempts
 			(digest, session_id, purpose, challenge, credential_version, with_code, created)
 		SELECT ?, s.id, ?, ?, ?, ?, ? FROM (SELECT id FROM personal_sessions WHERE id = ? ?) AS s`,
@@ -93,13 +93,13 @@ func (s *Store) addAttempt(ctx context.Context, tx bun.Tx, a accounts.PasskeyAtt
 	}
 	_, err = exec(ctx, tx, `DELETE FROM personal_passkey_attempts WHERE session_id = ?0 AND digest NOT IN (
 		SELECT digest FROM personal_passkey_attempts WHERE session_id = ?0
-		ORDER BY CASE WHEN created > ?2 THEN 0 ELSE created END DESC, digest LIMIT ?1 + 0)`, a.SessionID, accounts.MaxAttempts, s.latest())
+		ORDER BY CASE WHEN created > ?2 THEN 0 ELSE created END DESC, digest LIMIT ?1 + 0)`, a.SessionID, accounts.MaxCeremonies, s.latest())
 	return err
 }
 
 // BeginPasskey implements accounts.PasskeyStore.
 func (s *Store) BeginPasskey(
-	ctx context.Context, accountID int64, a accounts.PasskeyAttempt, candidate []byte, code accounts.CodeUse, jobs ...accounts.NewJob,
+	ctx context.Context, accountID int64, a accounts.PasskeyCeremony, candidate []byte, code accounts.CodeUse, jobs ...accounts.NewJob,
 ) (handle []byte, err error) {
 	err = s.inTx(ctx, "begin to add a passkey", func(ctx context.Context, tx bun.Tx) error {
 		if _, err := s.lockCredentials(ctx, tx, accountID, a.CredentialVersion); err != nil {
@@ -134,9 +134,9 @@ func fitsPasskey(ctx context.Context, tx bun.Tx, accountID int64) error {
 	return err
 }
 
-// FindAttempt implements accounts.PasskeyStore.
-func (s *Store) FindAttempt(ctx context.Context, sessionID, credentialVersion int64, digest [32]byte,
-	after time.Time) (a accounts.PasskeyAttempt, err error) {
+// FindCeremony implements accounts.PasskeyStore.
+func (s *Store) FindCeremony(ctx context.Context, sessionID, credentialVersion int64, digest [32]byte,
+	after time.Time) (a accounts.PasskeyCeremony, err error) {
 	var row struct {
 		Purpose   personal.PasskeyPurpose
 		Challenge []byte // NULL: the session has no such attempt
@@ -154,7 +154,7 @@ func (s *Store) FindAttempt(ctx context.Context, sessionID, credentialVersion in
 	case row.Challenge == nil:
 		return a, accounts.ErrNotFound
 	}
-	a = accounts.PasskeyAttempt{Digest: digest, SessionID: sessionID, Purpose: row.Purpose, CredentialVersion: credentialVersion,
+	a = accounts.PasskeyCeremony{Digest: digest, SessionID: sessionID, Purpose: row.Purpose, CredentialVersion: credentialVersion,
 		WithCode: row.WithCode}
 	copy(a.Challenge[:], row.Challenge)
 	return a, nil
@@ -162,7 +162,7 @@ func (s *Store) FindAttempt(ctx context.Context, sessionID, credentialVersion in
 
 // AddPasskey implements accounts.PasskeyStore.
 func (s *Store) AddPasskey(
-	ctx context.Context, p accounts.Passkey, credentialVersion int64, attempt accounts.AttemptUse, jobs ...accounts.NewJob,
+	ctx context.Context, p accounts.Passkey, credentialVersion int64, attempt accounts.CeremonyUse, jobs ...accounts.NewJob,
 ) (id int64, err error) {
 	row := newPasskeyRow(p)
 	added := func() *bun.RawQuery { // a session can use an attempt once
@@ -192,16 +192,16 @@ func (s *Store) AddPasskey(
 
 // useAttempt uses up an attempt in the transaction that it authorises. Of two transactions with
 // the same attempt, one waits for the other.
-func useAttempt(ctx context.Context, tx bun.Tx, a accounts.AttemptUse) error {
+func useAttempt(ctx context.Context, tx bun.Tx, a accounts.CeremonyUse) error {
 	if a.SessionID != 0 {
 		n, err := exec(ctx, tx, "DELETE FROM personal_passkey_attempts WHERE digest = ? AND session_id = ?", a.Digest[:], a.SessionID)
 		if err != nil || n > 0 {
 			return err
 		}
 		err = tx.NewRaw("SELECT id FROM personal_sessions WHERE id = ?", a.SessionID).Scan(ctx, new(int64))
-		return cmp.Or(staleIfMissing(err), accounts.ErrAttemptUsed)
+		return cmp.Or(staleIfMissing(err), accounts.ErrCeremonyUsed)
 	}
-	return execOne(ctx, tx, accounts.ErrAttemptUsed, "INSERT INTO personal_used_attempts (digest, expires) VALUES (?, ?) ON CONFLICT DO NOTHING",
+	return execOne(ctx, tx, accounts.ErrCeremonyUsed, "INSERT INTO personal_used_attempts (digest, expires) VALUES (?, ?) ON CONFLICT DO NOTHING",
 		a.Digest[:], at(a.Expires))
 }
 
@@ -220,7 +220,7 @@ func (s *Store) usePasskey(ctx context.Context, tx bun.Tx, accountID int64, u ac
 		return err
 	}
 	if len(before) == 0 {
-		return accounts.ErrAttemptUsed
+		return accounts.ErrCeremonyUsed
 	}
 	_, err = exec(ctx, tx, "UPDATE personal_passkeys SET sign_count = ?, backed_up = ?, last_used = ? WHERE id = ?",
 		int64(u.SignCount), u.BackedUp, at(s.Now()), u.ID)

@@ -49,7 +49,7 @@ func (s *Store) findProof(ctx context.Context, tx bun.Tx, accountID int64, p acc
 	var valid bool
 	err := tx.NewRaw(`SELECT coalesce(s.proof = ? AND s.proof_created > ? AND s.proof_created <= ? AND s.proof_email_key = coalesce(a.email_key, ''), FALSE)
 		FROM personal_sessions s JOIN personal_accounts a ON a.id = s.account_id WHERE s.id = ? AND s.account_id = ? ?`,
-		p.Digest[:], at(p.After), s.latest(), p.SessionID, accountID, s.keep).Scan(ctx, &valid)
+		p.Digest[:], at(p.After), s.latest(), p.SessionID, accountID, s.forKeyShare).Scan(ctx, &valid)
 	if err == nil && !valid {
 		return accounts.ErrProofVoid
 	}

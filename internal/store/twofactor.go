@@ -24,7 +24,7 @@ func (s *Store) SetPendingFactor(ctx context.Context, p accounts.PendingFactor) 
 			SELECT s.id, ?, ?, ?, ? FROM (SELECT id FROM personal_sessions WHERE id = ? AND account_id = ? ?) AS s WHERE TRUE
 			ON CONFLICT (session_id) DO UPDATE SET credential_version = excluded.credential_version,
 				secret = excluded.secret, secret_key = excluded.secret_key, created = excluded.created`,
-			p.CredentialVersion, p.Secret.Data, p.Secret.Key, at(s.Now()), p.SessionID, p.AccountID, s.keep)
+			p.CredentialVersion, p.Secret.Data, p.Secret.Key, at(s.Now()), p.SessionID, p.AccountID, s.forKeyShare)
 	})
 }
 
@@ -63,7 +63,7 @@ func (s *Store) EnableTwoFactor(
 			return err
 		}
 		// Sessions first, then what depends on them: Prune locks them in this order, too.
-		if err := s.keepOnly(ctx, tx, p.AccountID, keep); err != nil {
+		if err := s.revokeExcept(ctx, tx, p.AccountID, keep); err != nil {
 			return err
 		}
 		err = execOne(ctx, tx, accounts.ErrStale, "DELETE FROM personal_pending_factors WHERE session_id = ? AND credential_version = ? AND secret = ?",
@@ -125,7 +125,7 @@ func (s *Store) RemoveOwnTwoFactor(
 		if err := s.removeFactor(ctx, tx, accountID, 1); err != nil {
 			return err
 		}
-		if err := s.keepOnly(ctx, tx, accountID, keep); err != nil {
+		if err := s.revokeExcept(ctx, tx, accountID, keep); err != nil {
 			return err
 		}
 		left, err := otherWays(ctx, tx, accountID)

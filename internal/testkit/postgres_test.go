@@ -151,7 +151,7 @@ func TestPostgresServer_StopsWhileItStarts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server, err := keep(bin, folder, port, kept, owner, nil)
+		server, err := startKeeper(bin, folder, port, kept, owner, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +194,7 @@ func TestStartKeptPostgres_KeepsDatabases(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{"CREATE DATABASE kept", "ALTER DATABASE kept RENAME TO found"} {
-		server, err := StartKeptPostgres(t.Context(), folder)
+		server, err := StartPostgresIn(t.Context(), folder)
 		if err != nil {
 			t.Fatal(err)
 		}

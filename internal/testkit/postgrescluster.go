@@ -148,7 +148,7 @@ func (c *PostgresCluster) run(ctx context.Context, m *member) (err error) {
 	if err := writeCertificate(m.folder, c.owner); err != nil {
 		return err
 	}
-	if m.PostgresServer, err = keep(c.bin, m.folder, m.port, m.folder, c.owner, durable); err != nil {
+	if m.PostgresServer, err = startKeeper(c.bin, m.folder, m.port, m.folder, c.owner, durable); err != nil {
 		return err
 	}
 	return waitUntilUp(ctx, m.URL, m.ended)

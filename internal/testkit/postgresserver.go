@@ -55,10 +55,10 @@ func StartDurablePostgres(ctx context.Context) (*PostgresServer, error) {
 	return startPostgres(ctx, "", durable...)
 }
 
-// StartKeptPostgres is [StartDurablePostgres] on a folder that is kept, with its
+// StartPostgresIn is [StartDurablePostgres] on a folder that is kept, with its
 // databases. The folder is created if it is missing. The user that the server runs as
 // must be able to enter its parent folders.
-func StartKeptPostgres(ctx context.Context, folder string) (*PostgresServer, error) {
+func StartPostgresIn(ctx context.Context, folder string) (*PostgresServer, error) {
 	return startPostgres(ctx, folder, durable...)
 }
 
@@ -111,7 +111,7 @@ func start(ctx context.Context, bin, kept string, owner *syscall.Credential, arg
 	if err := errors.Join(initDatabase(ctx, bin, folder, owner), writeCertificate(folder, owner)); err != nil {
 		return nil, errors.Join(err, remove())
 	}
-	s, err := keep(bin, folder, port, kept, owner, args)
+	s, err := startKeeper(bin, folder, port, kept, owner, args)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start PostgreSQL: %w", err), remove())
 	}
@@ -125,9 +125,9 @@ func start(ctx context.Context, bin, kept string, owner *syscall.Credential, arg
 	return s, nil
 }
 
-// keep starts the keeper. The server gets neither this process's signals nor its
+// startKeeper starts the keeper. The server gets neither this process's signals nor its
 // standard output, for whose end go test would wait.
-func keep(bin, folder string, port int, kept string, owner *syscall.Credential, args []string) (*PostgresServer, error) {
+func startKeeper(bin, folder string, port int, kept string, owner *syscall.Credential, args []string) (*PostgresServer, error) {
 	cmd := exec.Command("/bin/sh", append([]string{"-c", keeper, "sh", bin, folder, strconv.Itoa(port), kept}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: owner}
 	cmd.Dir = "/"

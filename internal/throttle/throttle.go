@@ -64,7 +64,7 @@ func (l Limit) Take(tat, now time.Time) (next time.Time, wait time.Duration) {
 type Charge struct {
 	Key   [32]byte // a digest: what users typed is not stored, and every key has one size
 	Limit Limit
-	Look  bool // check only: the attempt is refused while the limit is exhausted, but not counted
+	Peek  bool // check only: the attempt is refused while the limit is exhausted, but not counted
 }
 
 // All returns the charge of a whole burst. A refund of it resets the key.

@@ -18,8 +18,8 @@ type BeginPasskeyRequest struct {
 	FieldErrors FieldErrors
 }
 
-// PasskeyAttempt is a ceremony with a passkey that has begun. It lasts five minutes.
-type PasskeyAttempt struct {
+// PasskeyCeremony is a ceremony with a passkey that has begun. It lasts five minutes.
+type PasskeyCeremony struct {
 	Attempt string // a secret: who has it can end the ceremony
 	// Options are JSON for navigator.credentials, WebAuthn level 3: of AddPasskey
 	// PublicKeyCredentialCreationOptionsJSON, else PublicKeyCredentialRequestOptionsJSON.

@@ -168,7 +168,7 @@ type Service interface {
 	// session's user. It stores nothing for a sign-in. All operations with passkeys are
 	// not_found unless the site has switched passkeys on.
 	// Codes: validation_failed; unauthenticated for a proof.
-	BeginPasskey(ctx context.Context, r BeginPasskeyRequest) (PasskeyAttempt, error)
+	BeginPasskey(ctx context.Context, r BeginPasskeyRequest) (PasskeyCeremony, error)
 
 	// AuthorizePasskey signs a user in with a passkey and creates a session, which has a proof.
 	// If the account has a second factor, a code is needed as well, unless the passkey was added
@@ -181,7 +181,7 @@ type Service interface {
 	// and does nothing before ConfirmPasskey is called in the same session.
 	// Codes: email_unverified if the user has not confirmed their e-mail, where the site
 	// verifies e-mails; validation_failed; too_many_passkeys.
-	AddPasskey(ctx context.Context, r AddPasskeyRequest) (PasskeyAttempt, error)
+	AddPasskey(ctx context.Context, r AddPasskeyRequest) (PasskeyCeremony, error)
 
 	// ConfirmPasskey stores the passkey that an authenticator has created. Repeated in the same
 	// session it returns the same passkey as long as that exists.

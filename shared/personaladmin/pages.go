@@ -199,7 +199,7 @@ func newPages(api *personalhttp.Handler, c Config, sections []frame.Section) (*P
 		Templates: ui.Folder(files, "templates"), Texts: texts.Files, Assets: ui.Folder(files, "assets"),
 		AssetPath: Path + "/assets/", LanguagePath: frame.LanguagePath, Locales: api.Locales(),
 		Layout: c.LayoutFunc, FrameAncestors: c.FrameAncestors, FormAction: c.FormAction, BaseURI: c.BaseURI, Style: c.Style, SiteTexts: c.Texts,
-		API: api, Cookies: []string{frame.KeptCookie}, Foreign: func(r *http.Request) { c.Access.Refused(r, "a page of another origin") }, Log: c.Log,
+		API: api, Cookies: []string{frame.ResultCookie}, Foreign: func(r *http.Request) { c.Access.Refused(r, "a page of another origin") }, Log: c.Log,
 		Unrouted: func(r *http.Request, problem *ui.Problem) { site.Unrouted(r, problem) },
 	})
 	if err != nil {

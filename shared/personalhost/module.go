@@ -63,7 +63,7 @@ func (m *Module) OptionalUser(next http.Handler, opts ...personalhttp.RequireOpt
 	return m.api.OptionalUser(next, opts...)
 }
 
-// API returns the HTTP handler, for [personalhttp.Handler.Explain] for example.
+// API returns the HTTP handler, for [personalhttp.Handler.ErrorResponse] for example.
 func (m *Module) API() *personalhttp.Handler { return m.api }
 
 // Service returns the operations for users, behind [Config.Admission], as the API calls

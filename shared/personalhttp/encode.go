@@ -42,7 +42,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, message string, 
 	header := w.Header()
 	status, code := http.StatusOK, personal.Code("")
 	if err != nil {
-		x := h.Explain(r, err)
+		x := h.ErrorResponse(r, err)
 		if x.RetryAfter > 0 {
 			header.Set("Retry-After", strconv.FormatInt(x.RetryAfter, 10))
 		}
@@ -343,7 +343,7 @@ type passkeyAttemptData struct {
 	Options json.RawMessage `json:"options"`
 }
 
-func newPasskeyAttemptData(a personal.PasskeyAttempt) passkeyAttemptData {
+func newPasskeyAttemptData(a personal.PasskeyCeremony) passkeyAttemptData {
 	d := passkeyAttemptData{Attempt: a.Attempt}
 	if a.Options != "" {
 		d.Options = json.RawMessage(a.Options)

@@ -57,11 +57,11 @@ type ErrorResponse struct {
 	RetryAfter  int64                 // seconds; 0 if a retry does not help
 }
 
-// Explain returns the API's response to an error of the service, in the language of
+// ErrorResponse returns the API's response to an error of the service, in the language of
 // the request's [personal.Call]; the site's own message of a refusal, and pattern messages of
 // user fields, are chosen like [Handler.Labels]. Like the API it logs the cause of internal and unavailable errors, so
 // explain each error only once.
-func (h *Handler) Explain(r *http.Request, err error) ErrorResponse {
+func (h *Handler) ErrorResponse(r *http.Request, err error) ErrorResponse {
 	e := classify(err)
 	h.logFailure(r, e)
 	t := h.texts(r)
@@ -70,14 +70,14 @@ func (h *Handler) Explain(r *http.Request, err error) ErrorResponse {
 		x.Message = h.locales.labels(r).choose(e.Messages, x.Message)
 	}
 	if len(e.FieldErrors) > 0 {
-		x.FieldErrors = h.ExplainFields(r, e.FieldErrors, h.userFields(r))
+		x.FieldErrors = h.FieldErrors(r, e.FieldErrors, h.userFields(r))
 	}
 	return x
 }
 
-// ExplainFields returns what [Handler.Explain] says about parameters, under other user fields
+// FieldErrors returns what [Handler.ErrorResponse] says about parameters, under other user fields
 // than those in force: for a page that changes the schema.
-func (h *Handler) ExplainFields(r *http.Request, invalid personal.FieldErrors, fields []personal.Field) map[string]FieldError {
+func (h *Handler) FieldErrors(r *http.Request, invalid personal.FieldErrors, fields []personal.Field) map[string]FieldError {
 	t, l := h.texts(r), h.locales.labels(r)
 	operation := "" // of a page
 	if route := h.findRoute(r.URL); route != nil {

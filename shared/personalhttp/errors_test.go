@@ -39,7 +39,7 @@ func TestErrors_NameThatIsTooLongTellsTheLimitOfItsOperation(t *testing.T) {
 			prefix + "passkeys_add_confirm/": "64", prefix + "passkeys_rename/": "64", prefix + "profile/": "200", "/account/profile": "200",
 		} {
 			r := httptest.NewRequestWithContext(personal.WithCall(t.Context(), personal.Call{Languages: locale}), http.MethodPost, path, nil)
-			x := h.Explain(r, personal.FieldErrors{"name": personal.FieldErrorTooLong}.Err())
+			x := h.ErrorResponse(r, personal.FieldErrors{"name": personal.FieldErrorTooLong}.Err())
 			if got := x.FieldErrors["name"].Message; !strings.Contains(got, limit) {
 				t.Errorf("%s in %s: got %q, want the limit %s", path, locale, got, limit)
 			}
@@ -258,7 +258,7 @@ func TestExplain_MatchesAPIResponse(t *testing.T) {
 		}, true},
 	} {
 		log.Reset()
-		if diff := cmp.Diff(tt.want, h.Explain(r, tt.err)); diff != "" {
+		if diff := cmp.Diff(tt.want, h.ErrorResponse(r, tt.err)); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", tt.err, diff)
 		}
 		if got := strings.Contains(log.String(), "request_id=r-1"); got != tt.logged {
@@ -288,7 +288,7 @@ func TestExplain_FollowsUserFields(t *testing.T) {
 		invalid := personal.FieldErrors{"phone": personal.FieldErrorInvalidFormat, "born": personal.FieldErrorInvalidFormat,
 			"email": personal.FieldErrorInvalidFormat}
 		got := map[string]string{}
-		for parameter, e := range h.Explain(r, invalid.Err()).FieldErrors {
+		for parameter, e := range h.ErrorResponse(r, invalid.Err()).FieldErrors {
 			got[parameter] = e.Message
 		}
 		want["email"] = "Enter an address like anna@example.com."
@@ -301,7 +301,7 @@ func TestExplain_FollowsUserFields(t *testing.T) {
 	check("in the caller's language", map[string]string{"phone": "+7 сияқты.", "born": date})
 	err = errors.New("gone")
 	check("unknown", map[string]string{"phone": form, "born": form})
-	got := h.ExplainFields(r, personal.FieldErrors{"phone": personal.FieldErrorTooLong, "born": personal.FieldErrorInvalidFormat},
+	got := h.FieldErrors(r, personal.FieldErrors{"phone": personal.FieldErrorTooLong, "born": personal.FieldErrorInvalidFormat},
 		[]personal.Field{{Name: "phone", Type: personal.TypeDate}})
 	want := map[string]personalhttp.FieldError{"phone": {Code: "too_long", Message: long}, "born": {Code: "invalid_format", Message: form}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -317,7 +317,7 @@ func TestConfirm_MatchesAPIMessage(t *testing.T) {
 	r := httptest.NewRequest("GET", "/", nil)
 	for operation, want := range map[string]string{"profile": "Your profile has been saved.", "auth_refresh": "", "sessions": "",
 		"made_up": ""} {
-		if got := h.Confirm(r, operation); got != want {
+		if got := h.SuccessMessage(r, operation); got != want {
 			t.Errorf("%s: got %q, want %q", operation, got, want)
 		}
 	}

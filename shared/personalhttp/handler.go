@@ -178,7 +178,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	data, err := h.handle(w, r, route)
-	status, code := h.write(w, r, h.successMessage(r, route), data, err)
+	status, code := h.write(w, r, h.requestSuccess(r, route), data, err)
 	h.logRequest(r, route, status, code, started)
 }
 

@@ -46,19 +46,19 @@ func readTexts(own fs.FS) (map[string]texts, error) {
 	return languages, nil
 }
 
-// Confirm returns the API's message after a successful POST to an operation, such as
+// SuccessMessage returns the API's message after a successful POST to an operation, such as
 // "profile", in the language of the request's call. It is empty if the operation has
 // no message or does not exist.
-func (h *Handler) Confirm(r *http.Request, operation string) string {
+func (h *Handler) SuccessMessage(r *http.Request, operation string) string {
 	return h.texts(r)["success."+operation]
 }
 
-// successMessage returns the message for a success of the request.
-func (h *Handler) successMessage(r *http.Request, route *route) string {
+// requestSuccess returns the message for a success of the request.
+func (h *Handler) requestSuccess(r *http.Request, route *route) string {
 	if route == nil || r.Method != http.MethodPost {
 		return ""
 	}
-	return h.Confirm(r, route.name)
+	return h.SuccessMessage(r, route.name)
 }
 
 // fieldError returns the message about a parameter of an operation, "" for that of a page: about a

@@ -208,8 +208,8 @@ func TestOperations_ReturnContractData(t *testing.T) {
 			Truncated:      true,
 		}, nil
 	}
-	s.BeginPasskeyFunc = func(context.Context, personal.BeginPasskeyRequest) (personal.PasskeyAttempt, error) {
-		return personal.PasskeyAttempt{Attempt: "a", Options: `{"challenge":"c"}`}, nil
+	s.BeginPasskeyFunc = func(context.Context, personal.BeginPasskeyRequest) (personal.PasskeyCeremony, error) {
+		return personal.PasskeyCeremony{Attempt: "a", Options: `{"challenge":"c"}`}, nil
 	}
 	s.AuthorizePasskeyFunc = func(context.Context, personal.AuthorizePasskeyRequest) (personal.PasskeySignedIn, error) {
 		return personal.PasskeySignedIn{SignedIn: personal.SignedIn{Credentials: pair, Profile: ann},

@@ -44,7 +44,7 @@ func UserFrom(ctx context.Context) (User, bool) {
 type Extractor func(*http.Request) (personal.Credentials, bool)
 
 // ErrorHandler responds to a request that RequireUser or OptionalUser rejects. Pass the
-// error to [Handler.Explain] to get the status and the message.
+// error to [Handler.ErrorResponse] to get the status and the message.
 type ErrorHandler func(w http.ResponseWriter, r *http.Request, err error)
 
 // RequireOption changes how [Handler.RequireUser] and [Handler.OptionalUser] work.

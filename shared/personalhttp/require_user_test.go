@@ -101,7 +101,7 @@ func TestRequireUser_WithErrorHandler(t *testing.T) {
 		t.Fatal(err)
 	}
 	reject := func(w http.ResponseWriter, r *http.Request, err error) {
-		x := h.Explain(r, err)
+		x := h.ErrorResponse(r, err)
 		http.Error(w, x.Message, x.Status)
 	}
 	r := httptest.NewRequest("GET", "/", nil)

@@ -82,7 +82,7 @@ func (s *site) publicForm(mux *http.ServeMux, path string, f form) {
 func (s *site) accountForm(mux *http.ServeMux, path string, f form) {
 	f.account = true
 	mux.Handle("GET "+path, s.requireUser(s.show(f)))
-	mux.Handle("POST "+path, s.requireUser(s.submit(f), personalhttp.WithErrorHandler(s.keepTyped(f))))
+	mux.Handle("POST "+path, s.requireUser(s.submit(f), personalhttp.WithErrorHandler(s.showTypedAgain(f))))
 }
 
 func (s *site) show(f form) http.HandlerFunc {
@@ -142,9 +142,9 @@ func (s *site) withTransient(r *http.Request, posted ui.Posted) *http.Request {
 	return r.WithContext(personal.WithTransient(r.Context(), sent))
 }
 
-// keepTyped handles a post to an account's form that is not authenticated. While
+// showTypedAgain handles a post to an account's form that is not authenticated. While
 // the service is unavailable, it shows the form again with what was typed.
-func (s *site) keepTyped(f form) personalhttp.ErrorHandler {
+func (s *site) showTypedAgain(f form) personalhttp.ErrorHandler {
 	return func(w http.ResponseWriter, r *http.Request, refusal error) {
 		if personal.CodeOf(refusal) != personal.CodeUnavailable {
 			s.refuse(w, r, refusal)
@@ -200,7 +200,7 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 		s.refuse(w, r, err)
 		return
 	}
-	x := s.API.Explain(r, err)
+	x := s.API.ErrorResponse(r, err)
 	fieldErrors := make(map[string]string, len(x.FieldErrors))
 	for name, fieldError := range x.FieldErrors {
 		at := cmp.Or(page.Aliases[name], name)

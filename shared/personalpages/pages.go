@@ -257,7 +257,7 @@ func (s *site) pageFor(w http.ResponseWriter, r *http.Request, signedIn bool) ui
 	case done == noPendingFactor || done == codesBlocked:
 		p.Notice = s.text(r, done)
 	default:
-		p.Notice = s.API.Confirm(r, done)
+		p.Notice = s.API.SuccessMessage(r, done)
 		if done == signedInNotice {
 			p.Extra = s.lastSignIn(r)
 		}
@@ -345,7 +345,7 @@ func (s *site) public(next http.HandlerFunc) http.Handler {
 		next(w, r)
 	}
 	unknown := func(w http.ResponseWriter, r *http.Request, err error) {
-		s.API.Explain(r, err) // logs it
+		s.API.ErrorResponse(r, err) // logs it
 		next(w, r)
 	}
 	return s.API.OptionalUser(http.HandlerFunc(known), personalhttp.WithExtractor(s.session.Credentials),

@@ -79,7 +79,7 @@ func (p passkeyPages) begin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := p.credentials(r)
-	var attempt personal.PasskeyAttempt
+	var attempt personal.PasskeyCeremony
 	var err error
 	if purpose := posted.Get("purpose"); purpose == passkeyAdd {
 		attempt, err = p.Service.AddPasskey(r.Context(), personal.AddPasskeyRequest{Credentials: c, Proof: p.proofOf(r)})
@@ -89,7 +89,7 @@ func (p passkeyPages) begin(w http.ResponseWriter, r *http.Request) {
 	}
 	status, answer := http.StatusOK, passkeyAnswer{Attempt: attempt.Attempt, Options: json.RawMessage(attempt.Options)}
 	if err != nil {
-		x := p.API.Explain(r, err)
+		x := p.API.ErrorResponse(r, err)
 		setRetryAfter(w, x)
 		status, answer = x.Status, passkeyAnswer{Message: p.withWait(r, x)}
 		_, unproven := x.FieldErrors["password"] // without a proof
@@ -140,7 +140,7 @@ func (p passkeyPages) list(w http.ResponseWriter, r *http.Request) {
 	case p.unconfirmed(r, user):
 		body.Confirm = p.confirmFirst(r, user)
 	case len(passkeys) >= personal.MaxPasskeys:
-		body.Full = p.API.Explain(r, personal.NewError(personal.CodeTooManyPasskeys, nil)).Message
+		body.Full = p.API.ErrorResponse(r, personal.NewError(personal.CodeTooManyPasskeys, nil)).Message
 	}
 	page := p.page(w, r)
 	page.SubNav, page.Body = p.accountNav(r), body

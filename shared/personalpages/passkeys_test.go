@@ -34,11 +34,11 @@ func withPasskeys(m *module) *module {
 	passkeys := []personal.Passkey{{ID: "p2", Name: "<Stick>", Created: at},
 		{ID: "p1", Name: "Laptop", Created: at, LastUsed: at, BackedUp: true}}
 	right := func(attempt, credential string) bool { return attempt == rightAttempt && credential == rightCredential }
-	m.BeginPasskeyFunc = func(_ context.Context, r personal.BeginPasskeyRequest) (personal.PasskeyAttempt, error) {
+	m.BeginPasskeyFunc = func(_ context.Context, r personal.BeginPasskeyRequest) (personal.PasskeyCeremony, error) {
 		if r.Purpose == personal.PasskeyProve && m.check(r.Credentials) != nil {
-			return personal.PasskeyAttempt{}, m.check(r.Credentials)
+			return personal.PasskeyCeremony{}, m.check(r.Credentials)
 		}
-		return personal.PasskeyAttempt{Attempt: rightAttempt, Options: passkeyOptions}, m.record(r.Purpose)
+		return personal.PasskeyCeremony{Attempt: rightAttempt, Options: passkeyOptions}, m.record(r.Purpose)
 	}
 	m.AuthorizePasskeyFunc = func(_ context.Context, r personal.AuthorizePasskeyRequest) (personal.PasskeySignedIn, error) {
 		switch {
@@ -54,11 +54,11 @@ func withPasskeys(m *module) *module {
 			Proof:    personal.Proof{Proof: rightProof, Until: time.Now().Add(5 * time.Minute)},
 		}, nil
 	}
-	m.AddPasskeyFunc = proven(m, func(_ context.Context, r personal.AddPasskeyRequest) (personal.PasskeyAttempt, error) {
+	m.AddPasskeyFunc = proven(m, func(_ context.Context, r personal.AddPasskeyRequest) (personal.PasskeyCeremony, error) {
 		if r.Password == "" {
-			return personal.PasskeyAttempt{}, personal.FieldErrors{"password": personal.FieldErrorRequired}.Err()
+			return personal.PasskeyCeremony{}, personal.FieldErrors{"password": personal.FieldErrorRequired}.Err()
 		}
-		return personal.PasskeyAttempt{Attempt: rightAttempt, Options: passkeyOptions}, m.check(r.Credentials)
+		return personal.PasskeyCeremony{Attempt: rightAttempt, Options: passkeyOptions}, m.check(r.Credentials)
 	}, func(r *personal.AddPasskeyRequest) (string, *string, *string) { return r.Proof, &r.Password, &r.Code })
 	m.ConfirmPasskeyFunc = func(_ context.Context, r personal.ConfirmPasskeyRequest) (personal.Passkey, error) {
 		var fields personal.FieldErrors
@@ -160,8 +160,8 @@ func TestPasskeys_ScriptBeginsCeremonies(t *testing.T) {
 		t.Run(condition, func(t *testing.T) {
 			m := withPasskeys(newModule())
 			if tt.refusal != nil {
-				m.AddPasskeyFunc = func(context.Context, personal.AddPasskeyRequest) (personal.PasskeyAttempt, error) {
-					return personal.PasskeyAttempt{}, tt.refusal
+				m.AddPasskeyFunc = func(context.Context, personal.AddPasskeyRequest) (personal.PasskeyCeremony, error) {
+					return personal.PasskeyCeremony{}, tt.refusal
 				}
 			}
 			b := newBrowser(t, m)

@@ -77,7 +77,7 @@ func (p proofPages) prove(w http.ResponseWriter, r *http.Request, posted ui.Post
 	if err != nil {
 		return done{}, err
 	}
-	p.keepProof(w, r, proof)
+	p.saveProof(w, r, proof)
 	return done{next: nextOf(r)}, nil
 }
 
@@ -89,7 +89,7 @@ const proofCookie = "proof"
 // ahead of the database's: a proof that has ended is refused.
 const minProofCookie = time.Minute
 
-func (s *site) keepProof(w http.ResponseWriter, r *http.Request, p personal.Proof) {
+func (s *site) saveProof(w http.ResponseWriter, r *http.Request, p personal.Proof) {
 	life := max(time.Until(p.Until), minProofCookie)
 	personalweb.SetCookie(s.API, w, r, http.Cookie{
 		Name: proofCookie, Value: p.Proof, MaxAge: int(life / time.Second), SameSite: http.SameSiteStrictMode,

@@ -41,7 +41,7 @@ func (p recoveryPages) mailbox(r *http.Request) (formPage, error) {
 		sent = "email_resend"
 	}
 	return formPage{
-		Title: p.text(r, "mailbox"), Lead: p.API.Confirm(r, sent),
+		Title: p.text(r, "mailbox"), Lead: p.API.SuccessMessage(r, sent),
 		Asides: []aside{
 			p.aside(r, "mailbox_code_question", "mailbox_code_link", code),
 			p.aside(r, "mailbox_again_question", "mailbox_again_link", again),
@@ -100,7 +100,7 @@ func (p recoveryPages) preview(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		x := p.API.Explain(r, err)
+		x := p.API.ErrorResponse(r, err)
 		setRetryAfter(w, x)
 		p.answer(w, r, x.Status, struct{}{})
 		return

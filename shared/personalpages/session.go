@@ -24,7 +24,7 @@ func (s *site) requireUser(next http.HandlerFunc, options ...personalhttp.Requir
 // in are asked to sign in, and return to the page afterwards. The cookie is kept,
 // because another tab may have replaced it meanwhile.
 func (s *site) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	x, next := s.API.Explain(r, err), Path
+	x, next := s.API.ErrorResponse(r, err), Path
 	if r.Method == http.MethodGet {
 		next = r.URL.RequestURI()
 	}

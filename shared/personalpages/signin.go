@@ -29,7 +29,7 @@ func (p signInPages) signInForm(r *http.Request) (formPage, error) {
 	case query.Has("again"):
 		lead = p.text(r, "sign_in_again")
 	case query.Has("next"):
-		lead = p.API.Explain(r, personal.NewError(personal.CodeUnauthenticated, nil)).Message
+		lead = p.API.ErrorResponse(r, personal.NewError(personal.CodeUnauthenticated, nil)).Message
 	}
 	label := "login_or_email"
 	if !p.features(r).LoginWithEmail {
@@ -98,7 +98,7 @@ func (s *site) signedIn(w http.ResponseWriter, r *http.Request, by personal.Pass
 	in := by.SignedIn
 	s.session.SignIn(w, r, in.Credentials)
 	if by.Proof.Proof != "" {
-		s.keepProof(w, r, by.Proof)
+		s.saveProof(w, r, by.Proof)
 	} else {
 		s.forgetProof(w, r)
 	}
@@ -177,7 +177,7 @@ func (p signInPages) signOut(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := p.session.SignOut(w, r, posted.Get("all") == "true"); err != nil {
-		p.problem(w, r, p.API.Explain(r, err), "", nil)
+		p.problem(w, r, p.API.ErrorResponse(r, err), "", nil)
 		return
 	}
 	p.forgetProof(w, r)

@@ -25,7 +25,7 @@ func (p twoFactorPages) route(mux *http.ServeMux) {
 	begin := form{build: p.beginForm, submit: p.begin, instead: p.notYet}
 	p.provenForm(mux, beginPath, begin)
 	confirm := form{build: p.confirmForm, submit: p.confirm, account: true}
-	mux.Handle("POST "+confirmFactorPath, p.requireUser(p.submit(confirm), personalhttp.WithErrorHandler(p.keepTyped(confirm))))
+	mux.Handle("POST "+confirmFactorPath, p.requireUser(p.submit(confirm), personalhttp.WithErrorHandler(p.showTypedAgain(confirm))))
 	p.provenForm(mux, codesPath, form{build: p.codesForm, submit: p.renewCodes})
 	p.provenForm(mux, endPath, form{build: p.endForm, submit: p.end})
 	mux.Handle("GET "+twoFactorPath, p.requireUser(p.overview))
@@ -233,7 +233,7 @@ type recoveryCodes struct {
 // operation. A reload of the page posts the form again, which makes no other codes.
 func (p twoFactorPages) showCodes(w http.ResponseWriter, r *http.Request, operation string, codes []string) {
 	page := p.page(w, r)
-	page.Notice = p.API.Confirm(r, operation)
+	page.Notice = p.API.SuccessMessage(r, operation)
 	text := p.text(r, "recovery_codes") + ": " + profileOf(r).Login + "\n\n" + strings.Join(codes, "\n") + "\n"
 	file := template.URL("data:text/plain;charset=utf-8," + url.PathEscape(text)) // which escapes all but letters and a few signs
 	page.SubNav, page.Body = p.accountNav(r), recoveryCodes{codes, file, twoFactorPath}

@@ -61,7 +61,7 @@ func newSite(service personal.Service) (http.Handler, error) {
 		return nil, err
 	}
 	problem := func(w http.ResponseWriter, r *http.Request, err error) {
-		x := api.Explain(r, err)
+		x := api.ErrorResponse(r, err)
 		http.Error(w, x.Message, x.Status)
 	}
 	signInFirst := func(w http.ResponseWriter, r *http.Request, err error) {

@@ -17,7 +17,7 @@ import (
 // Guard returns a middleware that refuses forged requests: those other than GET, HEAD and
 // OPTIONS that a browser sends for a page of another origin (see
 // [http.CrossOriginProtection]). reject responds to them; its error has the code
-// cross_origin, which [personalhttp.Handler.Explain] explains with 403. Forms need no
+// cross_origin, which [personalhttp.Handler.ErrorResponse] makes 403. Forms need no
 // token, and GET must change nothing. The site's own origins are those of
 // [personalhttp.Options].Origins.
 //

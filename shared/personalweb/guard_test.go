@@ -61,7 +61,7 @@ func TestGuard_RefusesPostsOfOtherOrigins(t *testing.T) {
 func TestGuard_LeadsFromPlainHTTPToTheSite(t *testing.T) {
 	api := newAPI(t, personalhttp.Options{URL: "https://www.example.com/account", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
 	guard := personalweb.Guard(api, func(w http.ResponseWriter, r *http.Request, err error) {
-		x := api.Explain(r, err)
+		x := api.ErrorResponse(r, err)
 		http.Error(w, x.Message, x.Status)
 	})
 	served := false
@@ -151,7 +151,7 @@ func newGuardedPage(t *testing.T, fields ...personal.Field) *guardedPage {
 		t.Fatal(err)
 	}
 	reject := func(w http.ResponseWriter, r *http.Request, err error) {
-		x := api.Explain(r, err)
+		x := api.ErrorResponse(r, err)
 		p.code = x.Code
 		w.WriteHeader(x.Status)
 	}

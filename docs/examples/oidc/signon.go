@@ -130,7 +130,7 @@ func (s *signOn) signIn(w http.ResponseWriter, r *http.Request, a attempt, other
 	case personal.CodeCodeRequired:
 		s.keep(w, r, append(others, a), codePath)
 	case personal.CodeInvalidCode, personal.CodeCodesBlocked:
-		s.show(w, r, "code", form{Refused: s.api.Explain(r, err)})
+		s.show(w, r, "code", form{Refused: s.api.ErrorResponse(r, err)})
 	default:
 		s.problem(w, r, err)
 	}
@@ -186,7 +186,7 @@ func (s *signOn) register(w http.ResponseWriter, r *http.Request) {
 	}
 	login, email := r.PostFormValue("login"), r.PostFormValue("email")
 	if err := s.create(r.Context(), a.Who, login, email); err != nil {
-		s.show(w, r, "choose", form{Who: a.Who, Login: login, Email: email, Refused: s.api.Explain(r, err)})
+		s.show(w, r, "choose", form{Who: a.Who, Login: login, Email: email, Refused: s.api.ErrorResponse(r, err)})
 		return
 	}
 	s.signIn(w, r, a, others, "")
@@ -264,7 +264,7 @@ func (s *signOn) link(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		user, _ := personalhttp.UserFrom(r.Context())
-		s.show(w, r, "link", form{Who: a.Who, Code: user.Profile.TwoFactor, Refused: s.api.Explain(r, err)})
+		s.show(w, r, "link", form{Who: a.Who, Code: user.Profile.TwoFactor, Refused: s.api.ErrorResponse(r, err)})
 		return
 	}
 	s.keep(w, r, others, a.Next)
@@ -288,7 +288,7 @@ func (s *signOn) show(w http.ResponseWriter, r *http.Request, name string, f for
 
 // problem sends a page about an error of the service.
 func (s *signOn) problem(w http.ResponseWriter, r *http.Request, err error) {
-	s.show(w, r, "problem", form{Refused: s.api.Explain(r, err)})
+	s.show(w, r, "problem", form{Refused: s.api.ErrorResponse(r, err)})
 }
 
 // refuse sends a page about another error, which the log has.

@@ -50,7 +50,7 @@ func openSQLite(path string, open func(driver.Connector) *sql.DB) (Pools, error)
 	}
 	path, err := filepath.Abs(path)
 	if err == nil {
-		err = keepPrivate(path)
+		err = makePrivate(path)
 	}
 	if err != nil {
 		return Pools{}, fmt.Errorf("open the database file: %w", err)
@@ -81,7 +81,7 @@ func openFile(path, option string, open func(driver.Connector) *sql.DB) (*sql.DB
 	return open(parsing{connector}), nil
 }
 
-// keepPrivate creates the database file with mode 0600, or removes the access of
+// makePrivate creates the database file with mode 0600, or removes the access of
 // others from an existing one. A file that is private already is not changed, as it
 // may be on a read-only file system. SQLite gives its -wal and -shm files the mode of
 // the database.
@@ -90,7 +90,7 @@ func openFile(path, option string, open func(driver.Connector) *sql.DB) (*sql.DB
 // closing any descriptor of a file drops all locks that the process holds on it
 // (fcntl, POSIX.1). The next program to open the database would then find it unlocked,
 // and later writes of this process would be lost.
-func keepPrivate(path string) error {
+func makePrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
 		err = f.Close()

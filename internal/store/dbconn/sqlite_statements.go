@@ -5,10 +5,10 @@ import (
 	"database/sql/driver"
 )
 
-// keptStatements bounds how many parsed statements a connection to SQLite keeps.
-const keptStatements = 64
+// maxParsed bounds the parsed statements of a connection to SQLite.
+const maxParsed = 64
 
-// parsing makes connections that keep statements with arguments parsed.
+// parsing makes connections that cache parsed statements with arguments.
 type parsing struct {
 	driver.Connector
 }
@@ -19,7 +19,7 @@ func (p parsing) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &parsingConn{fullSQLite: made.(fullSQLite), kept: map[string]driver.Stmt{}}, nil
+	return &parsingConn{fullSQLite: made.(fullSQLite), parsed: map[string]driver.Stmt{}}, nil
 }
 
 type fullSQLite interface {
@@ -34,12 +34,12 @@ type fullSQLite interface {
 }
 
 // parsingConn is a connection to SQLite. Parsing a statement often takes longer than running it,
-// so it keeps the parsed form of statements that have arguments, by text. SQLite itself parses them
+// so it caches the parsed form of statements that have arguments, by text. SQLite itself parses them
 // again after a change of the schema. A statement that runs is not among them, because it has one
 // result at a time.
 type parsingConn struct {
 	fullSQLite
-	kept map[string]driver.Stmt
+	parsed map[string]driver.Stmt
 }
 
 // ExecContext implements [driver.ExecerContext].
@@ -51,7 +51,7 @@ func (c *parsingConn) ExecContext(ctx context.Context, query string, args []driv
 	if err != nil {
 		return nil, err
 	}
-	defer c.keep(query, stmt)
+	defer c.put(query, stmt)
 	return stmt.(driver.StmtExecContext).ExecContext(ctx, args)
 }
 
@@ -66,36 +66,36 @@ func (c *parsingConn) QueryContext(ctx context.Context, query string, args []dri
 	}
 	rows, err := stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
 	if err != nil {
-		c.keep(query, stmt)
+		c.put(query, stmt)
 		return nil, err
 	}
 	return &parsedRows{rows, c, query, stmt}, nil
 }
 
 func (c *parsingConn) take(ctx context.Context, query string) (driver.Stmt, error) {
-	if stmt, ok := c.kept[query]; ok {
-		delete(c.kept, query)
+	if stmt, ok := c.parsed[query]; ok {
+		delete(c.parsed, query)
 		return stmt, nil
 	}
 	return c.PrepareContext(ctx, query)
 }
 
-// keep takes a statement back that runs no more. A full connection forgets all others.
-func (c *parsingConn) keep(query string, stmt driver.Stmt) {
-	if len(c.kept) >= keptStatements {
+// put takes a statement back that runs no more. A full connection forgets all others.
+func (c *parsingConn) put(query string, stmt driver.Stmt) {
+	if len(c.parsed) >= maxParsed {
 		c.forget()
 	}
-	if twin, ok := c.kept[query]; ok {
+	if twin, ok := c.parsed[query]; ok {
 		_ = twin.Close()
 	}
-	c.kept[query] = stmt
+	c.parsed[query] = stmt
 }
 
 func (c *parsingConn) forget() {
-	for _, stmt := range c.kept {
+	for _, stmt := range c.parsed {
 		_ = stmt.Close()
 	}
-	clear(c.kept)
+	clear(c.parsed)
 }
 
 // Close implements [driver.Conn].
@@ -104,7 +104,7 @@ func (c *parsingConn) Close() error {
 	return c.fullSQLite.Close()
 }
 
-// parsedRows is the result of a kept statement.
+// parsedRows is the result of a parsed statement.
 type parsedRows struct {
 	driver.Rows
 	conn  *parsingConn
@@ -116,7 +116,7 @@ type parsedRows struct {
 func (r *parsedRows) Close() error {
 	err := r.Rows.Close()
 	if r.stmt != nil {
-		r.conn.keep(r.query, r.stmt)
+		r.conn.put(r.query, r.stmt)
 		r.stmt = nil
 	}
 	return err

@@ -124,11 +124,11 @@ func TestSQLite_KeepsStatementsParsed(t *testing.T) {
 	}
 	parsed(0)
 
-	for i := range 3 * keptStatements {
+	for i := range 3 * maxParsed {
 		exec(fmt.Sprintf("UPDATE numbers SET n = n + ? WHERE n = %d", i), 0)
 	}
-	if kept := count.parsed + 3 - count.closed; kept > keptStatements {
-		t.Errorf("%d statements are kept, want %d at most", kept, keptStatements)
+	if kept := count.parsed + 3 - count.closed; kept > maxParsed {
+		t.Errorf("%d statements are kept, want %d at most", kept, maxParsed)
 	}
 	all := count.parsed + 3
 	if err := db.Close(); err != nil {

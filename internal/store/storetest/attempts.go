@@ -51,7 +51,7 @@ var attemptCases = []testCase{
 	{"a key that is only looked at refuses like a charge and counts nothing", func(t *testing.T, w *world) {
 		c := limited(1, 1, time.Minute)
 		look := c
-		look.Look = true
+		look.Peek = true
 		for range 3 {
 			w.wantWait(0, []throttle.Charge{look, limited(2, 100, time.Second)})
 		}

@@ -123,7 +123,7 @@ var explainCases = []testCase{
 		began := w.Now()
 		for i, to := range []int{1, 2, 3, 1, 2} {
 			w.pass(time.Second)
-			r := accounts.MailReservation{Mailbox: digest("box", 1), Kind: "recovery", MailID: fmt.Sprint(i), Ways: []accounts.MailWay{
+			r := accounts.MailReservation{Mailbox: digest("box", 1), Kind: "recovery", MailID: fmt.Sprint(i), Allowances: []accounts.MailAllowance{
 				{Limits: []accounts.MailLimit{{Digest: digest("to", to), Max: 100, Window: time.Hour}}},
 			}}
 			if !w.reserve(r) {

@@ -51,7 +51,7 @@ var mailCases = []testCase{
 			next++
 			r := accounts.MailReservation{MailID: fmt.Sprint(next), Mailbox: [32]byte{1}, Kind: mailtext.Recovery}
 			for _, digest := range ways {
-				r.Ways = append(r.Ways, accounts.MailWay{Limits: []accounts.MailLimit{{Digest: [32]byte{digest}, Max: 1, Window: time.Hour}}})
+				r.Allowances = append(r.Allowances, accounts.MailAllowance{Limits: []accounts.MailLimit{{Digest: [32]byte{digest}, Max: 1, Window: time.Hour}}})
 			}
 			return w.reserve(r)
 		}
@@ -75,9 +75,9 @@ var mailCases = []testCase{
 			{0, true}, {0, true}, {0, false}, {15*time.Minute - time.Microsecond, false}, {time.Microsecond, true}, {0, false}, {30 * time.Minute, true}, {0, true}, {0, false},
 		} {
 			w.pass(step.pass)
-			way := accounts.MailWay{Rate: throttle.Charge{Key: [32]byte{7}, Limit: throttle.Limit{Burst: 2, Every: 15 * time.Minute}}}
-			full := accounts.MailWay{Rate: way.Rate, Limits: []accounts.MailLimit{{Digest: [32]byte{8}, Max: 1, Window: time.Hour}}}
-			r := accounts.MailReservation{MailID: fmt.Sprint(i), Mailbox: [32]byte{1}, Kind: mailtext.Recovery, Ways: []accounts.MailWay{full, way}}
+			way := accounts.MailAllowance{Rate: throttle.Charge{Key: [32]byte{7}, Limit: throttle.Limit{Burst: 2, Every: 15 * time.Minute}}}
+			full := accounts.MailAllowance{Rate: way.Rate, Limits: []accounts.MailLimit{{Digest: [32]byte{8}, Max: 1, Window: time.Hour}}}
+			r := accounts.MailReservation{MailID: fmt.Sprint(i), Mailbox: [32]byte{1}, Kind: mailtext.Recovery, Allowances: []accounts.MailAllowance{full, way}}
 			if got := w.reserve(r); got != step.want {
 				t.Errorf("mail %d: got granted: %t, want %t", i, got, step.want)
 			}
@@ -306,7 +306,7 @@ var mailCases = []testCase{
 // reservation returns one with a limit for each digest: of a mail a minute, or, for those
 // from 100 on, of three an hour.
 func reservation(id string, mailbox byte, digests ...byte) accounts.MailReservation {
-	var way accounts.MailWay
+	var way accounts.MailAllowance
 	for _, digest := range digests {
 		l := accounts.MailLimit{Digest: [32]byte{digest}, Max: 1, Window: time.Minute}
 		if digest >= 100 {
@@ -314,7 +314,7 @@ func reservation(id string, mailbox byte, digests ...byte) accounts.MailReservat
 		}
 		way.Limits = append(way.Limits, l)
 	}
-	return accounts.MailReservation{MailID: id, Mailbox: [32]byte{mailbox, 255}, Kind: mailtext.Recovery, Ways: []accounts.MailWay{way}}
+	return accounts.MailReservation{MailID: id, Mailbox: [32]byte{mailbox, 255}, Kind: mailtext.Recovery, Allowances: []accounts.MailAllowance{way}}
 }
 
 func (w *world) reserve(r accounts.MailReservation, jobs ...accounts.NewJob) bool {

@@ -15,13 +15,13 @@ import (
 )
 
 // newAttempt stores an attempt of a session.
-func (w *world) newAttempt(a accounts.Account, s accounts.Session) accounts.PasskeyAttempt {
+func (w *world) newAttempt(a accounts.Account, s accounts.Session) accounts.PasskeyCeremony {
 	w.t.Helper()
-	attempt := accounts.PasskeyAttempt{
+	attempt := accounts.PasskeyCeremony{
 		Digest: digest("attempt", w.number()), SessionID: s.ID, Purpose: personal.PasskeyProve, Challenge: passkey.Challenge(digest("challenge", w.number())),
 		CredentialVersion: a.CredentialVersion, WithCode: true,
 	}
-	w.must(w.AddAttempt(w.t.Context(), attempt))
+	w.must(w.AddCeremony(w.t.Context(), attempt))
 	return attempt
 }
 
@@ -44,15 +44,15 @@ func (w *world) addPasskey(a accounts.Account, s accounts.Session) accounts.Pass
 	return p
 }
 
-func use(a accounts.PasskeyAttempt) accounts.AttemptUse {
-	return accounts.AttemptUse{Digest: a.Digest, SessionID: a.SessionID}
+func use(a accounts.PasskeyCeremony) accounts.CeremonyUse {
+	return accounts.CeremonyUse{Digest: a.Digest, SessionID: a.SessionID}
 }
 
 // useOf is a sign-in with a passkey.
 func useOf(p accounts.Passkey, n int) accounts.PasskeyUse {
 	return accounts.PasskeyUse{
 		ID: p.ID, SignCount: p.SignCount + 1,
-		Attempt: accounts.AttemptUse{Digest: digest("sealed", n), Expires: time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC)},
+		Attempt: accounts.CeremonyUse{Digest: digest("sealed", n), Expires: time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC)},
 		OnClone: func() []accounts.NewJob { return []accounts.NewJob{job("event")} },
 	}
 }
@@ -93,7 +93,7 @@ var passkeyCases = []testCase{
 			w.must(w.SetPendingFactor(t.Context(), accounts.PendingFactor{AccountID: a.ID, SessionID: s.ID, CredentialVersion: a.CredentialVersion,
 				Secret: secret}))
 			w.must(end(a, s))
-			if _, err := w.FindAttempt(t.Context(), s.ID, a.CredentialVersion, attempt.Digest, time.Time{}); !errors.Is(err, accounts.ErrNotFound) {
+			if _, err := w.FindCeremony(t.Context(), s.ID, a.CredentialVersion, attempt.Digest, time.Time{}); !errors.Is(err, accounts.ErrNotFound) {
 				t.Errorf("%s: the attempt: got error %v, want ErrNotFound", name, err)
 			}
 			if _, err := w.PendingFactor(t.Context(), s.ID, a.CredentialVersion, time.Time{}); !errors.Is(err, accounts.ErrNotFound) {
@@ -103,11 +103,11 @@ var passkeyCases = []testCase{
 	}},
 	{"a passkey is listed, found with its account, and renamed", func(t *testing.T, w *world) {
 		a, s := w.createEnrolled()
-		handle, err := w.BeginPasskey(t.Context(), a.ID, accounts.PasskeyAttempt{Digest: digest("x", 1), SessionID: s.ID,
+		handle, err := w.BeginPasskey(t.Context(), a.ID, accounts.PasskeyCeremony{Digest: digest("x", 1), SessionID: s.ID,
 			CredentialVersion: a.CredentialVersion},
 			[]byte("handle"), accounts.CodeUse{})
 		w.must(err)
-		again, err := w.BeginPasskey(t.Context(), a.ID, accounts.PasskeyAttempt{Digest: digest("x", 2), SessionID: s.ID,
+		again, err := w.BeginPasskey(t.Context(), a.ID, accounts.PasskeyCeremony{Digest: digest("x", 2), SessionID: s.ID,
 			CredentialVersion: a.CredentialVersion},
 			[]byte("another"), accounts.CodeUse{})
 		w.must(err)
@@ -152,7 +152,7 @@ var passkeyCases = []testCase{
 		other := w.open(a)
 		attempt := w.newAttempt(a, s)
 		early := w.Now().Add(-time.Second)
-		got, err := w.FindAttempt(t.Context(), s.ID, a.CredentialVersion, attempt.Digest, early)
+		got, err := w.FindCeremony(t.Context(), s.ID, a.CredentialVersion, attempt.Digest, early)
 		w.must(err)
 		if diff := cmp.Diff(attempt, got); diff != "" {
 			t.Errorf("attempt (-stored +found):\n%s", diff)
@@ -161,19 +161,19 @@ var passkeyCases = []testCase{
 			session, version int64
 			after            time.Time
 		}{{other.ID, a.CredentialVersion, early}, {s.ID, a.CredentialVersion + 1, early}, {s.ID, a.CredentialVersion, w.Now()}} {
-			_, err := w.FindAttempt(t.Context(), missing.session, missing.version, attempt.Digest, missing.after)
+			_, err := w.FindCeremony(t.Context(), missing.session, missing.version, attempt.Digest, missing.after)
 			w.wantError(err, accounts.ErrNotFound)
 		}
 		p := w.newPasskey(a)
-		_, err = w.AddPasskey(t.Context(), p, a.CredentialVersion, accounts.AttemptUse{Digest: attempt.Digest, SessionID: other.ID}, job("event"))
-		w.wantError(err, accounts.ErrAttemptUsed)
+		_, err = w.AddPasskey(t.Context(), p, a.CredentialVersion, accounts.CeremonyUse{Digest: attempt.Digest, SessionID: other.ID}, job("event"))
+		w.wantError(err, accounts.ErrCeremonyUsed)
 		_, err = w.AddPasskey(t.Context(), p, a.CredentialVersion+1, use(attempt), job("event"))
 		w.wantError(err, accounts.ErrStale)
 		errs := atOnce(8, func(int) error {
 			_, err := w.AddPasskey(context.Background(), p, a.CredentialVersion, use(attempt))
 			return err
 		})
-		if count(errs, nil) != 1 || count(errs, accounts.ErrAttemptUsed) != 7 {
+		if count(errs, nil) != 1 || count(errs, accounts.ErrCeremonyUsed) != 7 {
 			t.Errorf("got %v, want one success", errs)
 		}
 		_, err = w.AddPasskey(t.Context(), p, a.CredentialVersion, use(w.newAttempt(a, s)), job("event"))
@@ -182,8 +182,8 @@ var passkeyCases = []testCase{
 			t.Errorf("got the jobs %v of what was refused", due)
 		}
 		w.must(w.RevokeSession(t.Context(), a.ID, s.ID))
-		w.wantError(w.AddAttempt(t.Context(), attempt), accounts.ErrStale)
-		_, err = w.FindAttempt(t.Context(), s.ID, a.CredentialVersion, attempt.Digest, early)
+		w.wantError(w.AddCeremony(t.Context(), attempt), accounts.ErrStale)
+		_, err = w.FindCeremony(t.Context(), s.ID, a.CredentialVersion, attempt.Digest, early)
 		w.wantError(err, accounts.ErrStale)
 		_, err = w.AddPasskey(t.Context(), p, a.CredentialVersion, use(attempt), job("event"))
 		w.wantError(err, accounts.ErrStale)
@@ -192,7 +192,7 @@ var passkeyCases = []testCase{
 		a, s := w.createWithPassword()
 		p := w.addPasskey(a, s)
 		errs := atOnce(8, func(int) error { return w.signInBy(a, useOf(p, 1)) })
-		if count(errs, nil) != 1 || count(errs, accounts.ErrAttemptUsed) != 7 {
+		if count(errs, nil) != 1 || count(errs, accounts.ErrCeremonyUsed) != 7 {
 			t.Errorf("got %v, want one success", errs)
 		}
 		if got := w.onlyPasskey(a); got.SignCount != p.SignCount+1 || !got.LastUsed.Equal(w.Now()) || got.BackedUp {
@@ -210,7 +210,7 @@ var passkeyCases = []testCase{
 			t.Error("a used attempt is not found to be used")
 		}
 		w.must(w.RemovePasskey(t.Context(), a.ID, a.CredentialVersion, p.ID, accounts.CodeUse{}, nil))
-		w.wantError(w.signInBy(a, useOf(p, 4)), accounts.ErrAttemptUsed)
+		w.wantError(w.signInBy(a, useOf(p, 4)), accounts.ErrCeremonyUsed)
 		w.pass(time.Hour)
 		w.must(w.Prune(t.Context(), store.PruneOptions{AttemptsBefore: w.Now()}))
 		_, _, used, _ = w.FindPasskey(t.Context(), p.CredentialID, digest("sealed", 2))

@@ -53,7 +53,7 @@ var happenings = []happening{
 	{"an attempt with a passkey", func(w *world, a accounts.Account, s accounts.Session) func() bool {
 		attempt := w.newAttempt(a, s)
 		return func() bool {
-			_, err := w.FindAttempt(w.t.Context(), s.ID, a.CredentialVersion, attempt.Digest, w.Now().Add(-5*time.Minute))
+			_, err := w.FindCeremony(w.t.Context(), s.ID, a.CredentialVersion, attempt.Digest, w.Now().Add(-5*time.Minute))
 			return err == nil
 		}
 	}},
@@ -183,7 +183,7 @@ var timeCases = []testCase{
 				w.must(w.ChargeExport(t.Context(), a.ID, a.CredentialVersion, nil, recovery(0)))
 			})
 			w.must(w.Prune(t.Context(), store.PruneOptions{}))
-			w.wantError(w.signInBy(a, used), accounts.ErrAttemptUsed)
+			w.wantError(w.signInBy(a, used), accounts.ErrCeremonyUsed)
 			w.wantError(w.ChargeExport(t.Context(), a.ID, a.CredentialVersion, nil, step(firstStep+1)), accounts.ErrCodeUsed)
 			w.wantError(w.ChargeExport(t.Context(), a.ID, a.CredentialVersion, nil, recovery(0)), accounts.ErrCodeUsed)
 		}
@@ -192,7 +192,7 @@ var timeCases = []testCase{
 		const rows = 3
 		for _, jump := range jumps {
 			a, s := w.createAny()
-			attempts := make([]accounts.PasskeyAttempt, rows)
+			attempts := make([]accounts.PasskeyCeremony, rows)
 			pending := w.newPending(a, s)
 			w.during(jump, func() {
 				for i := range rows {
@@ -205,7 +205,7 @@ var timeCases = []testCase{
 			w.pass(jump) // what remains would be valid now
 			for i := range rows {
 				_, token := w.FindMailToken(t.Context(), accounts.PurposeRecovery, digest("token", i))
-				_, attempt := w.FindAttempt(t.Context(), s.ID, a.CredentialVersion, attempts[i].Digest, time.Time{})
+				_, attempt := w.FindCeremony(t.Context(), s.ID, a.CredentialVersion, attempts[i].Digest, time.Time{})
 				_, factor := w.PendingFactor(t.Context(), s.ID, a.CredentialVersion, time.Time{})
 				for what, err := range map[string]error{"token": token, "attempt": attempt, "factor": factor} {
 					if (err != nil) != w.isFalse(jump) {
@@ -313,7 +313,7 @@ var timeCases = []testCase{
 			for range most {
 				w.open(a)
 			}
-			for range accounts.MaxAttempts {
+			for range accounts.MaxCeremonies {
 				w.newAttempt(a, s)
 			}
 		})
@@ -322,7 +322,7 @@ var timeCases = []testCase{
 			t.Error("the address of a true sign-in is not known")
 		}
 		attempt := w.newAttempt(a, s)
-		if _, err := w.FindAttempt(t.Context(), s.ID, a.CredentialVersion, attempt.Digest, time.Time{}); err != nil {
+		if _, err := w.FindCeremony(t.Context(), s.ID, a.CredentialVersion, attempt.Digest, time.Time{}); err != nil {
 			t.Errorf("a true attempt: %v", err)
 		}
 		first := w.newSession(a.ID)

@@ -246,10 +246,10 @@ func (f *Administration) Users(ctx context.Context, in []int64) (result map[int6
 // function is nil returns not_found, like a module that does not offer it. Set the
 // functions before the first call.
 type Service struct {
-	AddPasskeyFunc          func(context.Context, personal.AddPasskeyRequest) (personal.PasskeyAttempt, error)
+	AddPasskeyFunc          func(context.Context, personal.AddPasskeyRequest) (personal.PasskeyCeremony, error)
 	AuthorizeFunc           func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error)
 	AuthorizePasskeyFunc    func(context.Context, personal.AuthorizePasskeyRequest) (personal.PasskeySignedIn, error)
-	BeginPasskeyFunc        func(context.Context, personal.BeginPasskeyRequest) (personal.PasskeyAttempt, error)
+	BeginPasskeyFunc        func(context.Context, personal.BeginPasskeyRequest) (personal.PasskeyCeremony, error)
 	BeginTwoFactorFunc      func(context.Context, personal.BeginTwoFactorRequest) (personal.TwoFactorSecret, error)
 	ChangeEmailFunc         func(context.Context, personal.ChangeEmailRequest) error
 	ChangePasswordFunc      func(context.Context, personal.ChangePasswordRequest) (personal.Credentials, error)
@@ -283,7 +283,7 @@ type Service struct {
 var _ personal.Service = (*Service)(nil)
 
 // AddPasskey calls AddPasskeyFunc.
-func (f *Service) AddPasskey(ctx context.Context, in personal.AddPasskeyRequest) (result personal.PasskeyAttempt, err error) {
+func (f *Service) AddPasskey(ctx context.Context, in personal.AddPasskeyRequest) (result personal.PasskeyCeremony, err error) {
 	if f.AddPasskeyFunc == nil {
 		return result, personal.NewError(personal.CodeNotFound, nil)
 	}
@@ -307,7 +307,7 @@ func (f *Service) AuthorizePasskey(ctx context.Context, in personal.AuthorizePas
 }
 
 // BeginPasskey calls BeginPasskeyFunc.
-func (f *Service) BeginPasskey(ctx context.Context, in personal.BeginPasskeyRequest) (result personal.PasskeyAttempt, err error) {
+func (f *Service) BeginPasskey(ctx context.Context, in personal.BeginPasskeyRequest) (result personal.PasskeyCeremony, err error) {
 	if f.BeginPasskeyFunc == nil {
 		return result, personal.NewError(personal.CodeNotFound, nil)
 	}

@@ -20,7 +20,7 @@ const (
 func device() *softkey.Authenticator { return &softkey.Authenticator{Origin: PasskeyOrigin} }
 
 // beginPasskey begins to add a passkey, with the password and a code.
-func (s *suite) beginPasskey(t *testing.T, c personal.Credentials, code string) personal.PasskeyAttempt {
+func (s *suite) beginPasskey(t *testing.T, c personal.Credentials, code string) personal.PasskeyCeremony {
 	t.Helper()
 	begun, err := s.service.AddPasskey(t.Context(), personal.AddPasskeyRequest{Credentials: c, Password: Password, Code: code})
 	if personal.CodeOf(err) == personal.CodeNotFound {
@@ -33,7 +33,7 @@ func (s *suite) beginPasskey(t *testing.T, c personal.Credentials, code string) 
 }
 
 // create lets an authenticator make a passkey.
-func create(t *testing.T, d *softkey.Authenticator, begun personal.PasskeyAttempt) string {
+func create(t *testing.T, d *softkey.Authenticator, begun personal.PasskeyCeremony) string {
 	t.Helper()
 	credential, err := d.Create(begun.Options)
 	if err != nil {
@@ -44,7 +44,7 @@ func create(t *testing.T, d *softkey.Authenticator, begun personal.PasskeyAttemp
 
 // confirmPasskey adds the passkey that an authenticator makes.
 func (s *suite) confirmPasskey(t *testing.T, c personal.Credentials, d *softkey.Authenticator,
-	begun personal.PasskeyAttempt) personal.Passkey {
+	begun personal.PasskeyCeremony) personal.Passkey {
 	t.Helper()
 	p, err := s.service.ConfirmPasskey(t.Context(), personal.ConfirmPasskeyRequest{
 		Credentials: c, Attempt: begun.Attempt, Credential: create(t, d, begun), Name: "a passkey",

@@ -97,9 +97,9 @@ var ending = []personal.Reason{personal.ReasonLimit, personal.ReasonAddressLimit
 // countsZero are the reasons whose count is told even if it is 0.
 var countsZero = []personal.Reason{personal.ReasonTwoFactor}
 
-// Explain puts a verdict about a user, or about none, into words. A reason of a newer plugin
+// Verdict puts a verdict about a user, or about none, into words. A reason of a newer plugin
 // is shown by its name.
-func (text Lookup) Explain(user *personal.User, v personal.Verdict) Verdict {
+func (text Lookup) Verdict(user *personal.User, v personal.Verdict) Verdict {
 	key := string(v.Reason)
 	reason, known := reasons[v.Reason]
 	worded := Verdict{Tone: reason.tone, Hint: reason.hint}
@@ -200,7 +200,7 @@ func (text Lookup) word(prefix, name string, named []string) string {
 // is about the admin pages.
 func Sentences(user *personal.User, v personal.Verdict) string {
 	text := Lookup(func(key string, args ...any) string { return fmt.Sprintf(english()[key], args...) })
-	worded := text.Explain(user, v)
+	worded := text.Verdict(user, v)
 	said := worded.Title + "."
 	if worded.Limit != "" {
 		said = text(worded.Limit, worded.Names...) + "."

@@ -125,7 +125,7 @@ func New(o Options) (*Pages, error) {
 
 // reject responds to what the guard refuses.
 func (p *Pages) reject(w http.ResponseWriter, r *http.Request, err error) {
-	x := p.API.Explain(r, err)
+	x := p.API.ErrorResponse(r, err)
 	if x.Code == personal.CodeCrossOrigin {
 		x.Message = p.Text(r, "problem_origin")
 		if p.Foreign != nil {

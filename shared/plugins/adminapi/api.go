@@ -1,7 +1,7 @@
 // Package adminapi is an administrator's JSON API over a plugin manager and its
 // catalogue, for a CMS to mount behind its own authentication:
 //
-//	GET  .         what runs, what is installed, the swap under way: [Report]
+//	GET  .         what runs, what is installed, the swap under way: [Overview]
 //	POST use       {"version": "1.2.3"}: swap to it; responds after the switch. With
 //	               "ignore_rehearsal": true also if the rehearsal fails, with "now": true
 //	               also if the version is younger than the minimum age
@@ -10,7 +10,7 @@
 //	POST install   a signed bundle; only if [Options.Uploads] allows it
 //	GET  events    plugin events, the latest first: [Events]; ?limit=100
 //
-// A change responds with 200 and the Report, in which the new version bakes, or with
+// A change responds with 200 and the Overview, in which the new version bakes, or with
 // 409 and an [ErrorResponse] that names the step and the reason.
 //
 // The package does not authenticate. A caller that reaches it decides which code runs:

@@ -176,7 +176,7 @@ func TestReport_NamesWhatRunsAndWhatIsInstalled(t *testing.T) {
 		t.Errorf("with unknown settings: got\n%swant\n%s", w.Body, want)
 	}
 	f.manager.status = manager.Status{Active: manager.Active{State: manager.StateRestarting}}
-	if got := decode[adminapi.Report](t, f.send(http.MethodGet, "/", "")); got.Active.Version != "1.1.0" {
+	if got := decode[adminapi.Overview](t, f.send(http.MethodGet, "/", "")); got.Active.Version != "1.1.0" {
 		t.Errorf("while nothing serves: got active version %q, want 1.1.0", got.Active.Version)
 	}
 }
@@ -192,7 +192,7 @@ func TestSwap_RespondsWithReport(t *testing.T) {
 		{"/rollback", "", "rollback", "1.0.0"},
 	} {
 		w := f.send(http.MethodPost, tt.path, tt.body)
-		got := decode[adminapi.Report](t, w)
+		got := decode[adminapi.Overview](t, w)
 		if w.Code != http.StatusOK || got.Active.Version != tt.version || got.Active.State != manager.StateBaking {
 			t.Errorf("%s: got %d %s, want that %s bakes", tt.path, w.Code, w.Body, tt.version)
 		}
@@ -339,12 +339,12 @@ func TestEvents_AreLimited(t *testing.T) {
 func TestReport_NamesSigner(t *testing.T) {
 	f := newFixture()
 	f.catalogue.signers = map[string]string{"1.1.0": "4583D1662199C9D8"}
-	got := decode[adminapi.Report](t, f.send(http.MethodGet, "", ""))
+	got := decode[adminapi.Overview](t, f.send(http.MethodGet, "", ""))
 	if got.Versions[0].Signer != "4583D1662199C9D8" || got.Versions[1].Signer != "" {
 		t.Errorf("signed: got %+v, want a signer of the first version only", got.Versions)
 	}
 	f.catalogue.unfit = &catalogue.RefusedError{Version: "1.1.0", Kind: catalogue.ErrUnsigned}
-	got = decode[adminapi.Report](t, f.send(http.MethodGet, "", ""))
+	got = decode[adminapi.Overview](t, f.send(http.MethodGet, "", ""))
 	if got.Versions[0].Unfit != "not signed" {
 		t.Errorf("not signed: got %+v, want that the first version is unfit", got.Versions)
 	}

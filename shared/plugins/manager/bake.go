@@ -121,17 +121,17 @@ func (s *supervisor) rollBackIfBetter(cause error) {
 	}
 	switch {
 	case err == nil:
-	case isPermanent(err) && s.keepNew(err):
+	case isPermanent(err) && s.completeRefused(err):
 		s.handleLoss(cause)
 	default:
 		s.live.Log().Warn("plugin is not rolled back, the old version could not serve either", "error", cause, "old", err)
 	}
 }
 
-// keepNew completes the bake of a version that failed, because the old version is
+// completeRefused completes the bake of a version that failed, because the old version is
 // refused, and reports whether it did. The new version is then started again: it is the
 // only one that can run.
-func (s *supervisor) keepNew(refusal error) bool {
+func (s *supervisor) completeRefused(refusal error) bool {
 	s.live.Log().Error("plugin is not rolled back, the old version can no longer run here", "error", refusal)
 	s.bake.refused = true
 	err := s.completeBake()

@@ -339,7 +339,7 @@ func (m *Manager) preflight(ctx context.Context, p *instance, old catalogue.Mani
 
 // unknownSettings returns the keys that a version ignores, each with the highest installed
 // version that knows it.
-func (m *Manager) unknownSettings(report rpc.Report) (unknown []UnknownSetting) {
+func (m *Manager) unknownSettings(report rpc.PreflightResult) (unknown []UnknownSetting) {
 	if len(report.UnknownSettings) == 0 {
 		return nil
 	}

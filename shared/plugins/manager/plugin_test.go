@@ -317,7 +317,7 @@ func (m *module) hold(step string) {
 	}
 }
 
-func (m *module) Preflight(context.Context) (rpc.Report, error) {
+func (m *module) Preflight(context.Context) (rpc.PreflightResult, error) {
 	m.hold("preflight")
 	var checks []rpc.Check
 	switch m.mode {
@@ -338,7 +338,7 @@ func (m *module) Preflight(context.Context) (rpc.Report, error) {
 		m.folder.write("asked "+strconv.Itoa(os.Getpid()), "")
 		block()
 	}
-	report := rpc.Report{Checks: checks}
+	report := rpc.PreflightResult{Checks: checks}
 	if key := m.folder.read("unknown " + m.version); key != "" {
 		report.UnknownSettings = []rpc.UnknownSetting{{Key: key, Meant: "session.idle"}}
 	}

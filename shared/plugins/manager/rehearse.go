@@ -40,7 +40,7 @@ const (
 // The checks of the manager. The others are the version's own.
 const (
 	checkRehearsal   = "rehearsal" // whether there was one in the new process
-	checkSameAnswers = "same_answers"
+	checkSameResponses = "same_answers"
 )
 
 var errOvertaken = errors.New("a rollback was requested")
@@ -152,7 +152,7 @@ func (m *Manager) rehearse(ctx context.Context, p *instance, w *swap) error {
 	m.showRehearsal(w, checks, "")
 	if lost == nil {
 		var same rpc.RehearsalCheck
-		same, lost = m.sameAnswers(ctx, p, old)
+		same, lost = m.sameResponses(ctx, p, old)
 		checks = append(checks, same)
 	}
 	if err := w.work.Err(); err != nil {

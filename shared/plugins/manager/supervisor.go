@@ -207,7 +207,7 @@ func (s *supervisor) handleLoss(cause error) {
 		return
 	}
 	if isPermanent(err) {
-		s.keepNew(err)
+		s.completeRefused(err)
 	}
 	s.mu.Lock()
 	if !s.transition(triggerLose) {

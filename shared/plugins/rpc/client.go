@@ -105,7 +105,7 @@ func isComplete(result any) bool {
 		return len(r) > 0
 	case personal.ConfirmedTwoFactor:
 		return isComplete(r.Credentials) && len(r.RecoveryCodes) > 0
-	case personal.PasskeyAttempt:
+	case personal.PasskeyCeremony:
 		return r.Attempt != "" && r.Options != ""
 	case personal.PasskeySignedIn:
 		return isComplete(r.SignedIn)
@@ -333,7 +333,7 @@ func (c *Client) RemoveOwnTwoFactor(ctx context.Context, r personal.RemoveOwnTwo
 }
 
 // BeginPasskey begins a sign-in or a proof with a passkey.
-func (c *Client) BeginPasskey(ctx context.Context, r personal.BeginPasskeyRequest) (personal.PasskeyAttempt, error) {
+func (c *Client) BeginPasskey(ctx context.Context, r personal.BeginPasskeyRequest) (personal.PasskeyCeremony, error) {
 	return result(ctx, convert.begunPasskeyFromPB)(c.service.BeginPasskey(ctx, convert.beginPasskeyToPB(r)))
 }
 
@@ -343,7 +343,7 @@ func (c *Client) AuthorizePasskey(ctx context.Context, r personal.AuthorizePassk
 }
 
 // AddPasskey begins the creation of a passkey.
-func (c *Client) AddPasskey(ctx context.Context, r personal.AddPasskeyRequest) (personal.PasskeyAttempt, error) {
+func (c *Client) AddPasskey(ctx context.Context, r personal.AddPasskeyRequest) (personal.PasskeyCeremony, error) {
 	return result(ctx, convert.addedPasskeyFromPB)(c.service.AddPasskey(ctx, convert.addPasskeyToPB(r)))
 }
 

@@ -122,8 +122,8 @@ type converter interface {
 
 	beginPasskeyToPB(personal.BeginPasskeyRequest) *personalv1.BeginPasskeyRequest
 	beginPasskeyFromPB(*personalv1.BeginPasskeyRequest) personal.BeginPasskeyRequest
-	begunPasskeyToPB(personal.PasskeyAttempt) *personalv1.BeginPasskeyResponse
-	begunPasskeyFromPB(*personalv1.BeginPasskeyResponse) personal.PasskeyAttempt
+	begunPasskeyToPB(personal.PasskeyCeremony) *personalv1.BeginPasskeyResponse
+	begunPasskeyFromPB(*personalv1.BeginPasskeyResponse) personal.PasskeyCeremony
 
 	authorizePasskeyToPB(personal.AuthorizePasskeyRequest) *personalv1.AuthorizePasskeyRequest
 	authorizePasskeyFromPB(*personalv1.AuthorizePasskeyRequest) personal.AuthorizePasskeyRequest
@@ -135,8 +135,8 @@ type converter interface {
 
 	addPasskeyToPB(personal.AddPasskeyRequest) *personalv1.AddPasskeyRequest
 	addPasskeyFromPB(*personalv1.AddPasskeyRequest) personal.AddPasskeyRequest
-	addedPasskeyToPB(personal.PasskeyAttempt) *personalv1.AddPasskeyResponse
-	addedPasskeyFromPB(*personalv1.AddPasskeyResponse) personal.PasskeyAttempt
+	addedPasskeyToPB(personal.PasskeyCeremony) *personalv1.AddPasskeyResponse
+	addedPasskeyFromPB(*personalv1.AddPasskeyResponse) personal.PasskeyCeremony
 
 	confirmPasskeyToPB(personal.ConfirmPasskeyRequest) *personalv1.ConfirmPasskeyRequest
 	confirmPasskeyFromPB(*personalv1.ConfirmPasskeyRequest) personal.ConfirmPasskeyRequest
@@ -226,8 +226,8 @@ type converter interface {
 	// goverter:ignore HostBrokerId
 	configurationToPB(Configuration) *personalv1.ConfigureRequest
 	configurationFromPB(*personalv1.ConfigureRequest) Configuration
-	reportToPB(Report) *personalv1.PreflightResponse
-	reportFromPB(*personalv1.PreflightResponse) Report
+	preflightToPB(PreflightResult) *personalv1.PreflightResponse
+	preflightFromPB(*personalv1.PreflightResponse) PreflightResult
 	rehearsedToPB(Rehearsal) *personalv1.RehearseResponse
 	rehearsedFromPB(*personalv1.RehearseResponse) Rehearsal
 }

@@ -34,15 +34,15 @@ func (c *converters) addPasskeyToPB(source personal.AddPasskeyRequest) *v1.AddPa
 	personalv1AddPasskeyRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1AddPasskeyRequest
 }
-func (c *converters) addedPasskeyFromPB(source *v1.AddPasskeyResponse) personal.PasskeyAttempt {
-	var personalPasskeyAttempt personal.PasskeyAttempt
+func (c *converters) addedPasskeyFromPB(source *v1.AddPasskeyResponse) personal.PasskeyCeremony {
+	var personalPasskeyCeremony personal.PasskeyCeremony
 	if source != nil {
-		personalPasskeyAttempt.Attempt = (*source).Attempt
-		personalPasskeyAttempt.Options = (*source).Options
+		personalPasskeyCeremony.Attempt = (*source).Attempt
+		personalPasskeyCeremony.Options = (*source).Options
 	}
-	return personalPasskeyAttempt
+	return personalPasskeyCeremony
 }
-func (c *converters) addedPasskeyToPB(source personal.PasskeyAttempt) *v1.AddPasskeyResponse {
+func (c *converters) addedPasskeyToPB(source personal.PasskeyCeremony) *v1.AddPasskeyResponse {
 	var personalv1AddPasskeyResponse v1.AddPasskeyResponse
 	personalv1AddPasskeyResponse.Attempt = source.Attempt
 	personalv1AddPasskeyResponse.Options = source.Options
@@ -203,15 +203,15 @@ func (c *converters) beginTwoFactorToPB(source personal.BeginTwoFactorRequest) *
 	personalv1BeginTwoFactorRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1BeginTwoFactorRequest
 }
-func (c *converters) begunPasskeyFromPB(source *v1.BeginPasskeyResponse) personal.PasskeyAttempt {
-	var personalPasskeyAttempt personal.PasskeyAttempt
+func (c *converters) begunPasskeyFromPB(source *v1.BeginPasskeyResponse) personal.PasskeyCeremony {
+	var personalPasskeyCeremony personal.PasskeyCeremony
 	if source != nil {
-		personalPasskeyAttempt.Attempt = (*source).Attempt
-		personalPasskeyAttempt.Options = (*source).Options
+		personalPasskeyCeremony.Attempt = (*source).Attempt
+		personalPasskeyCeremony.Options = (*source).Options
 	}
-	return personalPasskeyAttempt
+	return personalPasskeyCeremony
 }
-func (c *converters) begunPasskeyToPB(source personal.PasskeyAttempt) *v1.BeginPasskeyResponse {
+func (c *converters) begunPasskeyToPB(source personal.PasskeyCeremony) *v1.BeginPasskeyResponse {
 	var personalv1BeginPasskeyResponse v1.BeginPasskeyResponse
 	personalv1BeginPasskeyResponse.Attempt = source.Attempt
 	personalv1BeginPasskeyResponse.Options = source.Options
@@ -1282,6 +1282,42 @@ func (c *converters) personalVerdictToPPersonalv1Verdict(source personal.Verdict
 	personalv1Verdict.Count = intToPB(source.Count)
 	return &personalv1Verdict
 }
+func (c *converters) preflightFromPB(source *v1.PreflightResponse) PreflightResult {
+	var rpcPreflightResult PreflightResult
+	if source != nil {
+		rpcPreflightResult.SchemaCompatible = intFromPB((*source).SchemaCompatible)
+		if (*source).Checks != nil {
+			rpcPreflightResult.Checks = make([]Check, len((*source).Checks))
+			for i := 0; i < len((*source).Checks); i++ {
+				rpcPreflightResult.Checks[i] = c.pPersonalv1CheckToRpcCheck((*source).Checks[i])
+			}
+		}
+		if (*source).UnknownSettings != nil {
+			rpcPreflightResult.UnknownSettings = make([]UnknownSetting, len((*source).UnknownSettings))
+			for j := 0; j < len((*source).UnknownSettings); j++ {
+				rpcPreflightResult.UnknownSettings[j] = c.pPersonalv1UnknownSettingToRpcUnknownSetting((*source).UnknownSettings[j])
+			}
+		}
+	}
+	return rpcPreflightResult
+}
+func (c *converters) preflightToPB(source PreflightResult) *v1.PreflightResponse {
+	var personalv1PreflightResponse v1.PreflightResponse
+	personalv1PreflightResponse.SchemaCompatible = intToPB(source.SchemaCompatible)
+	if source.Checks != nil {
+		personalv1PreflightResponse.Checks = make([]*v1.Check, len(source.Checks))
+		for i := 0; i < len(source.Checks); i++ {
+			personalv1PreflightResponse.Checks[i] = c.rpcCheckToPPersonalv1Check(source.Checks[i])
+		}
+	}
+	if source.UnknownSettings != nil {
+		personalv1PreflightResponse.UnknownSettings = make([]*v1.UnknownSetting, len(source.UnknownSettings))
+		for j := 0; j < len(source.UnknownSettings); j++ {
+			personalv1PreflightResponse.UnknownSettings[j] = c.rpcUnknownSettingToPPersonalv1UnknownSetting(source.UnknownSettings[j])
+		}
+	}
+	return &personalv1PreflightResponse
+}
 func (c *converters) profileFromPB(source *v1.Profile) personal.Profile {
 	var personalProfile personal.Profile
 	if source != nil {
@@ -1597,42 +1633,6 @@ func (c *converters) renewRecoveryCodesToPB(source personal.RenewRecoveryCodesRe
 	personalv1RenewRecoveryCodesRequest.Proof = source.Proof
 	personalv1RenewRecoveryCodesRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1RenewRecoveryCodesRequest
-}
-func (c *converters) reportFromPB(source *v1.PreflightResponse) Report {
-	var rpcReport Report
-	if source != nil {
-		rpcReport.SchemaCompatible = intFromPB((*source).SchemaCompatible)
-		if (*source).Checks != nil {
-			rpcReport.Checks = make([]Check, len((*source).Checks))
-			for i := 0; i < len((*source).Checks); i++ {
-				rpcReport.Checks[i] = c.pPersonalv1CheckToRpcCheck((*source).Checks[i])
-			}
-		}
-		if (*source).UnknownSettings != nil {
-			rpcReport.UnknownSettings = make([]UnknownSetting, len((*source).UnknownSettings))
-			for j := 0; j < len((*source).UnknownSettings); j++ {
-				rpcReport.UnknownSettings[j] = c.pPersonalv1UnknownSettingToRpcUnknownSetting((*source).UnknownSettings[j])
-			}
-		}
-	}
-	return rpcReport
-}
-func (c *converters) reportToPB(source Report) *v1.PreflightResponse {
-	var personalv1PreflightResponse v1.PreflightResponse
-	personalv1PreflightResponse.SchemaCompatible = intToPB(source.SchemaCompatible)
-	if source.Checks != nil {
-		personalv1PreflightResponse.Checks = make([]*v1.Check, len(source.Checks))
-		for i := 0; i < len(source.Checks); i++ {
-			personalv1PreflightResponse.Checks[i] = c.rpcCheckToPPersonalv1Check(source.Checks[i])
-		}
-	}
-	if source.UnknownSettings != nil {
-		personalv1PreflightResponse.UnknownSettings = make([]*v1.UnknownSetting, len(source.UnknownSettings))
-		for j := 0; j < len(source.UnknownSettings); j++ {
-			personalv1PreflightResponse.UnknownSettings[j] = c.rpcUnknownSettingToPPersonalv1UnknownSetting(source.UnknownSettings[j])
-		}
-	}
-	return &personalv1PreflightResponse
 }
 func (c *converters) resendVerificationFromPB(source *v1.ResendVerificationRequest) personal.ResendVerificationRequest {
 	var personalResendVerificationRequest personal.ResendVerificationRequest

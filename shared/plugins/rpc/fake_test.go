@@ -57,7 +57,7 @@ func (h *fakeHost) PublishEvent(_ context.Context, e personal.Event) error {
 // module is a module whose steps a test can replace.
 type module struct {
 	service   personal.Service
-	preflight func(context.Context) (rpc.Report, error)
+	preflight func(context.Context) (rpc.PreflightResult, error)
 	step      func(ctx context.Context, name string) error
 }
 
@@ -70,9 +70,9 @@ func (m *module) Administration() personal.Administration {
 	return &personaltest.Administration{}
 }
 
-func (m *module) Preflight(ctx context.Context) (rpc.Report, error) {
+func (m *module) Preflight(ctx context.Context) (rpc.PreflightResult, error) {
 	if m.preflight == nil {
-		return rpc.Report{}, nil
+		return rpc.PreflightResult{}, nil
 	}
 	return m.preflight(ctx)
 }

@@ -19,7 +19,7 @@ import (
 // Configure call only, never on a command line or in the environment.
 type Configuration struct {
 	DatabaseURL string // sqlite://PATH or postgres://…
-	Settings    []byte // the plugin's own TOML, not read by the host; may be empty; unknown keys are ignored, see [Report]
+	Settings    []byte // the plugin's own TOML, not read by the host; may be empty; unknown keys are ignored, see [PreflightResult]
 
 	// SecretKeys encrypt what the database must not reveal: the first encrypts, all
 	// decrypt. Each has 32 bytes. There are none if the host keeps none.
@@ -44,7 +44,7 @@ type Module interface {
 	// Administration returns the operations that the host offers to administrators.
 	Administration() personal.Administration
 	// Preflight reports whether this version can run here. It changes nothing.
-	Preflight(ctx context.Context) (Report, error)
+	Preflight(ctx context.Context) (PreflightResult, error)
 	// Migrate migrates the database to the schema this version needs. Migrations
 	// are additive.
 	Migrate(ctx context.Context) error
@@ -76,8 +76,8 @@ type Module interface {
 	Close() error
 }
 
-// Report is the result of a preflight.
-type Report struct {
+// PreflightResult is the result of a preflight.
+type PreflightResult struct {
 	SchemaCompatible int     // the lowest schema target of a version that can run on the migrated schema; 0 if unknown
 	Checks           []Check // those that failed, in the order in which they ran
 
@@ -207,12 +207,12 @@ func (c *Connection) interceptCallback(ctx context.Context, request any, info *g
 }
 
 // Preflight asks whether this version can run here.
-func (c *Connection) Preflight(ctx context.Context) (Report, error) {
+func (c *Connection) Preflight(ctx context.Context) (PreflightResult, error) {
 	response, err := c.lifecycle.Preflight(ctx, &personalv1.PreflightRequest{})
 	if err != nil {
-		return Report{}, lifecycleError(ctx, err)
+		return PreflightResult{}, lifecycleError(ctx, err)
 	}
-	return convert.reportFromPB(response), nil
+	return convert.preflightFromPB(response), nil
 }
 
 // Migrate migrates the database to the schema that this version needs.

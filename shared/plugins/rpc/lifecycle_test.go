@@ -51,8 +51,8 @@ func TestConfigure_PassesWholeConfiguration(t *testing.T) {
 }
 
 func TestPreflight_ReturnsWholeReport(t *testing.T) {
-	report, _ := filled(reflect.TypeFor[rpc.Report]()).(rpc.Report)
-	connection := start(t, &module{preflight: func(context.Context) (rpc.Report, error) { return report, nil }})
+	report, _ := filled(reflect.TypeFor[rpc.PreflightResult]()).(rpc.PreflightResult)
+	connection := start(t, &module{preflight: func(context.Context) (rpc.PreflightResult, error) { return report, nil }})
 	got, err := connection.Preflight(t.Context())
 	if err != nil {
 		t.Fatal(err)

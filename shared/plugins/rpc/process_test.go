@@ -62,7 +62,7 @@ func runPlugin(behavior string) {
 				_, err := h.UserFields(ctx)
 				return results[operation], err
 			}),
-			preflight: func(context.Context) (rpc.Report, error) { return selfReport(), nil },
+			preflight: func(context.Context) (rpc.PreflightResult, error) { return selfReport(), nil },
 			step: func(_ context.Context, name string) error {
 				report(name)
 				if name == behavior { // hangs and ignores its context
@@ -77,7 +77,7 @@ func runPlugin(behavior string) {
 }
 
 // selfReport returns what a plugin process sees of itself.
-func selfReport() rpc.Report {
+func selfReport() rpc.PreflightResult {
 	var limit syscall.Rlimit
 	_ = syscall.Getrlimit(syscall.RLIMIT_CORE, &limit)
 	mask := syscall.Umask(0o077)
@@ -88,7 +88,7 @@ func selfReport() rpc.Report {
 	for _, visible := range append(os.Environ(), os.Args...) {
 		checks = append(checks, rpc.Check{Name: "visible", Reason: visible})
 	}
-	return rpc.Report{Checks: checks}
+	return rpc.PreflightResult{Checks: checks}
 }
 
 // child is a plugin process, or a host with one.

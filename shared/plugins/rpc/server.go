@@ -423,7 +423,7 @@ func (s *lifecycleServer) Configure(ctx context.Context, in *personalv1.Configur
 
 func (s *lifecycleServer) Preflight(ctx context.Context, _ *personalv1.PreflightRequest) (*personalv1.PreflightResponse, error) {
 	report, err := s.module().Preflight(ctx)
-	return convert.reportToPB(report), err
+	return convert.preflightToPB(report), err
 }
 
 func (s *lifecycleServer) Migrate(ctx context.Context, _ *personalv1.MigrateRequest) (*personalv1.MigrateResponse, error) {

@@ -47,11 +47,11 @@ var results = map[personal.OperationName]any{
 	"ConfirmTwoFactor":   personal.ConfirmedTwoFactor{Credentials: pair, RecoveryCodes: []string{"A"}},
 	"RemoveOwnTwoFactor": pair,
 	"RenewRecoveryCodes": []string{"A"},
-	"BeginPasskey":       personal.PasskeyAttempt{Attempt: "A", Options: "{}"},
+	"BeginPasskey":       personal.PasskeyCeremony{Attempt: "A", Options: "{}"},
 	"AuthorizePasskey": personal.PasskeySignedIn{
 		SignedIn: personal.SignedIn{Credentials: pair, Profile: profile}, Proof: personal.Proof{Proof: "A", Until: time.Unix(1, 0).UTC()},
 	},
-	"AddPasskey":     personal.PasskeyAttempt{Attempt: "A", Options: "{}"},
+	"AddPasskey":     personal.PasskeyCeremony{Attempt: "A", Options: "{}"},
 	"ConfirmPasskey": personal.Passkey{ID: "7", Name: "A"},
 	"User":           personal.UserRecord{User: personal.User{ID: 7, Login: "anna"}},
 	"CreateUser":     int64(7),

@@ -155,7 +155,7 @@ func (p *Pages) readSearch(r *http.Request) search {
 		p.timeControl(r, "since", s.Since, typed["since"]), p.timeControl(r, "until", s.Until, typed["until"]),
 	}
 	if s.None = len(refused) > 0; s.None {
-		s.form.Refuse(p.site.API.Explain(r, personal.NewError(personal.CodeValidationFailed, nil)).Message, refused)
+		s.form.Refuse(p.site.API.ErrorResponse(r, personal.NewError(personal.CodeValidationFailed, nil)).Message, refused)
 	}
 	return s
 }

@@ -138,7 +138,7 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, fields []personal.Fi
 	}
 	for _, v := range body.FieldsPreview.Examples {
 		user := example{p.site.LinkTo(frame.Users, frame.Path+"/users/"+strconv.FormatInt(v.UserID, 10)), v.Login}
-		reasons := p.site.API.ExplainFields(r, v.Fields, fields)
+		reasons := p.site.API.FieldErrors(r, v.Fields, fields)
 		for _, f := range fields {
 			code, invalid := v.Fields[f.Name]
 			if !invalid {

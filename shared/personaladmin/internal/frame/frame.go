@@ -51,14 +51,14 @@ type Site struct {
 	Log *slog.Logger
 
 	options Options
-	kept    *kept
+	results    *results
 	mux     *http.ServeMux
 	routes  []string // the patterns, in the order of their registration
 }
 
 // New returns a site with the routes of the sections. Its front page leads to the first one.
 func New(o Options) *Site {
-	s := &Site{Pages: o.Pages, Log: o.Log, options: o, kept: newKept(), mux: http.NewServeMux()}
+	s := &Site{Pages: o.Pages, Log: o.Log, options: o, results: newResults(), mux: http.NewServeMux()}
 	front := func(w http.ResponseWriter, r *http.Request) error {
 		return s.Redirect(w, r, Path+"/"+o.Sections[0].Name(), "")
 	}
@@ -186,7 +186,7 @@ func (s *Site) PageError(r *http.Request, status int, key string, args ...any) e
 
 // PluginError returns the error page of a call to the plugin that failed.
 func (s *Site) PluginError(r *http.Request, err error) error {
-	x := s.API.Explain(r, err)
+	x := s.API.ErrorResponse(r, err)
 	if x.Code == personal.CodeUnavailable {
 		x.Message = s.Text(r, "users_unavailable")
 	}
@@ -260,7 +260,7 @@ func (s *Site) Notice(w http.ResponseWriter, r *http.Request, keys ...string) st
 // RefuseForm shows the plugin's field errors in a form and returns the status of
 // the response.
 func (s *Site) RefuseForm(r *http.Request, form *ui.Form, err error) int {
-	x := s.API.Explain(r, err)
+	x := s.API.ErrorResponse(r, err)
 	fieldErrors := map[string]string{}
 	for name, e := range x.FieldErrors {
 		fieldErrors[name] = e.Message

@@ -119,8 +119,8 @@ func (p *Pages) dismiss(w http.ResponseWriter, r *http.Request, posted ui.Posted
 	return p.toFront(w, r)
 }
 
-func (p *Pages) report() (adminapi.Report, error) {
-	return adminapi.NewReport(p.Manager, p.Catalogue)
+func (p *Pages) report() (adminapi.Overview, error) {
+	return adminapi.NewOverview(p.Manager, p.Catalogue)
 }
 
 func (p *Pages) toFront(w http.ResponseWriter, r *http.Request) error {
@@ -203,7 +203,7 @@ func (p *Pages) remove(w http.ResponseWriter, r *http.Request, posted ui.Posted)
 
 // inUse reports whether a version serves, is kept warm, or is the candidate of a
 // swap. The catalogue itself does not know the candidate yet.
-func inUse(report adminapi.Report, version string) bool {
+func inUse(report adminapi.Overview, version string) bool {
 	return report.Active.Version == version ||
 		report.Previous != nil && report.Previous.Version == version ||
 		report.Swap != nil && report.Swap.To == version

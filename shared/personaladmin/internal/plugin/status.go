@@ -76,7 +76,7 @@ func (p *Pages) sendStatus(w http.ResponseWriter, r *http.Request) error {
 }
 
 // status returns the status and the report that it was made from.
-func (p *Pages) status(r *http.Request) (now status, report adminapi.Report, err error) {
+func (p *Pages) status(r *http.Request) (now status, report adminapi.Overview, err error) {
 	if report, err = p.report(); err != nil { // before the events: a swap that fails in between shows in one of them
 		return now, report, err
 	}
@@ -138,7 +138,7 @@ func tone(state manager.State) string {
 
 // rollbackTarget returns the version that a rollback leads to; empty if there is
 // none.
-func rollbackTarget(report adminapi.Report) string {
+func rollbackTarget(report adminapi.Overview) string {
 	if report.Active.State == manager.StateBaking && report.Previous != nil {
 		return report.Previous.Version
 	}

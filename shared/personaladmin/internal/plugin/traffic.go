@@ -12,7 +12,7 @@ import (
 
 // chartData is what the script of the chart gets.
 type chartData struct {
-	traffic.Report
+	traffic.Period
 	Marks []mark `json:"marks"` // within the seconds of the report, oldest first
 }
 
@@ -37,7 +37,7 @@ func (p *Pages) sendTraffic(w http.ResponseWriter, r *http.Request) error {
 		http.Error(w, "the plugin events cannot be read, see the log", http.StatusInternalServerError)
 		return nil
 	}
-	data := chartData{Report: p.Traffic.Since(since), Marks: []mark{}}
+	data := chartData{Period: p.Traffic.Since(since), Marks: []mark{}}
 	for _, e := range slices.Backward(events) {
 		if at := e.Time.Unix(); at < data.From || at >= data.Until {
 			continue

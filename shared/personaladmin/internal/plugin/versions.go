@@ -25,7 +25,7 @@ func (p *Pages) sendVersions(w http.ResponseWriter, r *http.Request) error {
 }
 
 // versionRows returns the installed versions, highest first.
-func versionRows(report adminapi.Report) []versionRow {
+func versionRows(report adminapi.Overview) []versionRow {
 	var rows []versionRow
 	for _, v := range report.Versions {
 		active, free := v.Version == report.Active.Version, report.Swap == nil || switched(report.Swap)

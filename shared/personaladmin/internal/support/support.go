@@ -101,7 +101,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request) error {
 		switch personal.CodeOf(err) {
 		case "":
 			p.answer(r, &b, q, e)
-			done, _ := p.site.Kept(r).(enabled)
+			done, _ := p.site.LastResult(r).(enabled)
 			if e.User != nil && done.userID == e.User.ID && notice == p.site.Text(r, "support_enabled") {
 				b.Undo = p.button(r, "support_undo", "disable", q, e.User.ID)
 				b.Undo.Quiet = true
@@ -136,7 +136,7 @@ func (p *Pages) answer(r *http.Request, b *body, q question, e personal.Explanat
 
 // refuse shows field errors in the form and returns the status of the response.
 func (p *Pages) refuse(r *http.Request, form *ui.Form, err error) int {
-	x := p.site.API.Explain(r, err)
+	x := p.site.API.ErrorResponse(r, err)
 	texts := map[string]string{}
 	for name, e := range x.FieldErrors {
 		if name == "addresses" {
@@ -178,7 +178,7 @@ func (p *Pages) handle(act action) func(http.ResponseWriter, *http.Request, ui.P
 			if user.Disabled {
 				done.userID = user.ID
 			}
-			p.site.Keep(w, r, done)
+			p.site.SaveResult(w, r, done)
 			p.site.Log.InfoContext(ctx, "user helped by an administrator", "change", notice, "user_id", id, "request_id",
 				personal.CallFrom(ctx).RequestID)
 			return p.site.Redirect(w, r, q.URL(), notice)

@@ -30,7 +30,7 @@ type button struct {
 // verdict puts a verdict into words. An action of a newer plugin is shown by its name.
 func (p *Pages) verdict(r *http.Request, q question, user *personal.User, v personal.Verdict) verdict {
 	text := texts.Lookup(func(key string, args ...any) string { return p.site.Text(r, key, args...) })
-	worded := verdict{Verdict: text.Explain(user, v)}
+	worded := verdict{Verdict: text.Verdict(user, v)}
 	if v.Reason == personal.ReasonTwoFactorKey {
 		worded.Doc = p.site.Doc("two-factor.md#the-secret-key")
 	}

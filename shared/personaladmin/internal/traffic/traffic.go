@@ -72,8 +72,8 @@ type Series struct {
 	P99      []float64 `json:"p99"` // milliseconds, at most 20 % too high; 0 without requests
 }
 
-// Report is the traffic of some complete seconds.
-type Report struct {
+// Period is the traffic of some complete seconds.
+type Period struct {
 	From       int64             `json:"from"`  // the first second, since 1970
 	Until      int64             `json:"until"` // the second after the last one
 	All        Series            `json:"all"`   // of all operations
@@ -82,12 +82,12 @@ type Report struct {
 
 // Since returns the complete seconds within the [Window], beginning with second
 // number from. It leaves out operations without requests.
-func (r *Recorder) Since(from int64) Report {
+func (r *Recorder) Since(from int64) Period {
 	until := r.now().Unix()
 	from = min(max(from, until-seconds+1), until)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	report := Report{From: from, Until: until, Operations: map[string]Series{}}
+	report := Period{From: from, Until: until, Operations: map[string]Series{}}
 	report.All, _ = r.all.series(from, until)
 	for name, o := range r.operations {
 		if s, some := o.series(from, until); some {

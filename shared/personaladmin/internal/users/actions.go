@@ -125,7 +125,7 @@ func (p *Pages) act(w http.ResponseWriter, r *http.Request, a action, back strin
 		}
 		p.logChange(r, a.notice, id)
 	}
-	p.site.Keep(w, r, o)
+	p.site.SaveResult(w, r, o)
 	return o
 }
 
@@ -179,7 +179,7 @@ func refused(err error) bool {
 
 // undo undoes the administrator's last action, for the users that it changed.
 func (p *Pages) undo(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
-	last, ok := p.site.Kept(r).(*outcome)
+	last, ok := p.site.LastResult(r).(*outcome)
 	if !ok || posted.Get("action") != last.key || len(last.undo) == 0 {
 		return p.site.Redirect(w, r, listPath, "users_undo_late")
 	}
@@ -201,7 +201,7 @@ type report struct {
 func (p *Pages) page(w http.ResponseWriter, r *http.Request, body any, keys, bad []string) ui.Page {
 	page := ui.Page{Body: body}
 	key := p.site.TakeNotice(w, r)
-	o, ok := p.site.Kept(r).(*outcome)
+	o, ok := p.site.LastResult(r).(*outcome)
 	switch {
 	case key == outcomeNotice && ok:
 		page.Extra = p.report(r, o)

@@ -136,8 +136,8 @@ func (m bareModule) Administration() personal.Administration {
 	return &personaltest.Administration{}
 }
 
-func (m bareModule) Preflight(context.Context) (rpc.Report, error) {
-	return rpc.Report{}, nil
+func (m bareModule) Preflight(context.Context) (rpc.PreflightResult, error) {
+	return rpc.PreflightResult{}, nil
 }
 
 func (m bareModule) Migrate(context.Context) error            { return nil }

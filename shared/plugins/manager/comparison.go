@@ -47,13 +47,13 @@ func questions(u personal.User) []question {
 	}
 }
 
-// sameAnswers asks the candidate and the process that serves the same about accounts
+// sameResponses asks the candidate and the process that serves the same about accounts
 // spread over the table, and compares the answers. The calls are no visitors': they do not
 // count as such. It returns an error if the candidate is lost.
-func (m *Manager) sameAnswers(ctx context.Context, p, old *instance) (rpc.RehearsalCheck, error) {
+func (m *Manager) sameResponses(ctx context.Context, p, old *instance) (rpc.RehearsalCheck, error) {
 	c := comparison{differences: map[rpc.Difference]int{}, known: map[rpc.Difference]bool{}}
 	skipped := func(reason string) rpc.RehearsalCheck {
-		return rpc.RehearsalCheck{Name: checkSameAnswers, Outcome: rpc.RehearsalSkipped, Count: c.count, Reason: reason}
+		return rpc.RehearsalCheck{Name: checkSameResponses, Outcome: rpc.RehearsalSkipped, Count: c.count, Reason: reason}
 	}
 	if old == nil || old.IsLost() {
 		return skipped("no process serves"), nil
@@ -256,7 +256,7 @@ func (c *comparison) add(operation personal.OperationName, before, new, after an
 
 // result leaves out what the old process never sets: that is new.
 func (c *comparison) result() rpc.RehearsalCheck {
-	result := rpc.RehearsalCheck{Name: checkSameAnswers, Outcome: rpc.RehearsalPassed, Count: c.count}
+	result := rpc.RehearsalCheck{Name: checkSameResponses, Outcome: rpc.RehearsalPassed, Count: c.count}
 	maps.DeleteFunc(c.differences, func(d rpc.Difference, _ int) bool { return !c.known[d] })
 	if len(c.differences) == 0 {
 		return result

@@ -16,12 +16,12 @@ const (
 	coolAfter = 10 * time.Second
 )
 
-// collector makes the process collect garbage less often while it hashes passwords.
+// gcPacer makes the process collect garbage less often while it hashes passwords.
 // Each hashing allocates its own memory, and there is little else on the heap: with
 // Go's default of 100 %, there is a collection for every other hashing on two
-// processors. Once no password has been hashed for coolAfter, the collector returns
+// processors. Once no password has been hashed for coolAfter, the pacer returns
 // all free memory to the system. The percentage is a setting of the whole process.
-type collector struct {
+type gcPacer struct {
 	raise int // times the normal percentage
 
 	mu      sync.Mutex
@@ -30,14 +30,14 @@ type collector struct {
 	cooling *time.Timer
 }
 
-// newCollector returns a collector for parallel hashes with these parameters.
-func newCollector(p Params, parallel int) *collector {
-	return &collector{raise: min(max(1, maxGarbage/(int(p.MemoryKiB)*1024*parallel)), maxRaise)}
+// newGCPacer returns a pacer for parallel hashes with these parameters.
+func newGCPacer(p Params, parallel int) *gcPacer {
+	return &gcPacer{raise: min(max(1, maxGarbage/(int(p.MemoryKiB)*1024*parallel)), maxRaise)}
 }
 
 // hashing must be called before each hashing. It is safe to call on a nil receiver,
 // for which it does nothing.
-func (c *collector) hashing() {
+func (c *gcPacer) hashing() {
 	if c == nil {
 		return
 	}
@@ -53,7 +53,7 @@ func (c *collector) hashing() {
 
 // cool restores the percentage and returns free memory, unless a password was hashed
 // within coolAfter.
-func (c *collector) cool() {
+func (c *gcPacer) cool() {
 	c.mu.Lock()
 	if rest := coolAfter - time.Since(c.last); rest > 0 {
 		c.cooling.Reset(rest)

@@ -9,8 +9,8 @@ import (
 	"github.com/cms-personal/personal/shared/plugins/manager"
 )
 
-// Report is the response of GET, and of a change that succeeded.
-type Report struct {
+// Overview is the response of GET, and of a change that succeeded.
+type Overview struct {
 	Active   manager.Active         `json:"active"`   // while no process serves, with the version to be started
 	Previous *manager.VersionStatus `json:"previous"` // null unless its process still exists
 	Versions []Version              `json:"versions"` // the highest first
@@ -31,23 +31,23 @@ type Version struct {
 	Unfit    string          `json:"unfit,omitempty"`     // why it would not be started: what is wrong with its signature
 }
 
-// NewReport returns what runs and what is installed now.
-func NewReport(m Manager, c Catalogue) (Report, error) {
+// NewOverview returns what runs and what is installed now.
+func NewOverview(m Manager, c Catalogue) (Overview, error) {
 	entries, err := c.List()
 	if err != nil {
-		return Report{}, err
+		return Overview{}, err
 	}
 	state, err := c.LoadState()
 	if err != nil {
-		return Report{}, err
+		return Overview{}, err
 	}
 	s := m.Status()
 	s.Active.Version = cmp.Or(s.Version, state.Active)
-	report := Report{Active: s.Active, Previous: s.Previous, Versions: []Version{}, Swap: s.Swap, Rehearsal: s.Rehearsal}
+	report := Overview{Active: s.Active, Previous: s.Previous, Versions: []Version{}, Swap: s.Swap, Rehearsal: s.Rehearsal}
 	for _, e := range entries {
 		v, err := newVersion(c, e)
 		if err != nil {
-			return Report{}, err
+			return Overview{}, err
 		}
 		v.LastGood = v.Version == state.LastGood
 		report.Versions = append(report.Versions, v)
@@ -67,7 +67,7 @@ func newVersion(c Catalogue, e catalogue.Entry) (Version, error) {
 }
 
 func (a *api) writeReport(w http.ResponseWriter, r *http.Request, status int) {
-	report, err := NewReport(a.manager, a.catalogue)
+	report, err := NewOverview(a.manager, a.catalogue)
 	if err != nil {
 		a.fail(w, r, "reading the catalogue", err)
 		return

@@ -31,7 +31,7 @@ func TestCollector_CollectsLessOftenUntilHashingPauses(t *testing.T) {
 						debug.SetGCPercent(got)
 					}
 				}
-				c := newCollector(test.params, test.parallel)
+				c := newGCPacer(test.params, test.parallel)
 				for range 2 {
 					for range 3 {
 						c.hashing()

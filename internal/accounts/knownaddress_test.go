@@ -115,7 +115,7 @@ func TestFullyKnownAddress(t *testing.T) {
 		}, full, unknown},
 		{"password/ there", func(r *resident) { r.signIn(abroad); r.changePassword(abroad); r.changePassword(abroad) }, known, full},
 		{"password/ at an unknown address", func(r *resident) { r.changePassword(abroad) }, known, unknown},
-		{"password/ when the address has expired", func(r *resident) { r.f.exec(t, "UPDATE personal_places SET seen = 1"); r.changePassword(home) }, unknown, unknown},
+		{"password/ when the address has expired", func(r *resident) { r.f.exec(t, "UPDATE personal_known_addresses SET seen = 1"); r.changePassword(home) }, unknown, unknown},
 		{"two_factor_confirm/ there", func(r *resident) { r.signIn(abroad); r.confirmFactor(abroad) }, known, full},
 		{"two_factor_confirm/ at an unknown address", func(r *resident) { r.confirmFactor(abroad) }, known, unknown},
 		{"two_factor_remove/ there", func(r *resident) { r.confirmFactor(home); r.removeFactor(home) }, full, unknown},

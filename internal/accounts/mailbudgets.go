@@ -20,7 +20,7 @@ import (
 
 // MailLimitStore counts mails by keyed digests of what they count against.
 type MailLimitStore interface {
-	// ReserveMail counts a mail that is about to be sent and stores the jobs, if a way of
+	// ReserveMail counts a mail that is about to be sent and stores the jobs, if an allowance of
 	// the reservation grants it (see MailReservation.Grant); else it does neither and returns
 	// false. A repeated reservation, which has the same mailbox, kind and MailID, is granted,
 	// not counted again, and stores no jobs. Of concurrent reservations for one mailbox each
@@ -31,13 +31,13 @@ type MailLimitStore interface {
 	Key(ctx context.Context, name string, candidate []byte) ([]byte, error)
 }
 
-// MailReservation is a request to send one mail. The first way that allows the mail
-// grants it; the mail then counts for the limits of that way only.
+// MailReservation is a request to send one mail. The first allowance with room for the
+// mail grants it; the mail then counts for the limits of that allowance only.
 type MailReservation struct {
-	Mailbox [32]byte // digest; reservations for one mailbox are granted one after another
-	Kind    mailtext.Kind
-	MailID  string
-	Allowances    []MailAllowance
+	Mailbox    [32]byte // digest; reservations for one mailbox are granted one after another
+	Kind       mailtext.Kind
+	MailID     string
+	Allowances []MailAllowance
 }
 
 // MailAllowance allows a mail if all its limits do.
@@ -63,20 +63,20 @@ type SentMail struct {
 // MailWindow is the longest Window of a limit: older mails count for none.
 const MailWindow = 24 * time.Hour
 
-// Grant returns the way that grants the mail, or nil and when the first one may. It gets
+// Grant returns the allowance that grants the mail, or nil and when the first one may. It gets
 // the mails that count for the digests of the limits, the latest first, and how long the
 // rates refuse another attempt, by their keys.
 func (r MailReservation) Grant(sent []SentMail, waits map[[32]byte]time.Duration, now time.Time) (granted *MailAllowance, until time.Time) {
 	for i := range r.Allowances {
-		way := &r.Allowances[i]
-		end := now.Add(waits[way.Rate.Key])
-		for _, l := range way.Limits {
+		a := &r.Allowances[i]
+		end := now.Add(waits[a.Rate.Key])
+		for _, l := range a.Limits {
 			if e := l.until(sent, now); e.After(end) {
 				end = e
 			}
 		}
 		if !end.After(now) {
-			return way, time.Time{}
+			return a, time.Time{}
 		}
 		if until.IsZero() || end.Before(until) {
 			until = end
@@ -100,7 +100,7 @@ func (l MailLimit) until(sent []SentMail, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// Rates returns the charges of the ways that have one.
+// Rates returns the charges of the allowances that have one.
 func (r MailReservation) Rates() (rates []throttle.Charge) {
 	for _, w := range r.Allowances {
 		if w.Rate.Limit != (throttle.Limit{}) && !slices.Contains(rates, w.Rate) {
@@ -153,10 +153,10 @@ func ownMailbox(to Email, confirmed bool) bool {
 
 // mailBudget is one row of the table of budgets.
 type mailBudget struct {
-	name  string // in the digests
-	own   bool   // counted at the mailbox as it is; else at the mailbox without its tag
-	holds func(budgetedMail) bool
-	allowances  []budgetAllowance
+	name       string // in the digests
+	own        bool   // counted at the mailbox as it is; else at the mailbox without its tag
+	holds      func(budgetedMail) bool
+	allowances []budgetAllowance
 }
 
 type budgetAllowance struct {
@@ -171,7 +171,7 @@ type budgetLimit struct {
 	scope  mailScope
 	max    int
 	window time.Duration
-	only   func(budgetedMail) bool // nil: for every mail of the way
+	only   func(budgetedMail) bool // nil: for every mail of the allowance
 }
 
 // mailScope says which mails of one row to one mailbox count together.
@@ -182,7 +182,7 @@ type mailScope string
 const (
 	perMailbox      mailScope = "all"
 	perKind         mailScope = "kind"
-	perSelection         mailScope = "half"
+	perSelection    mailScope = "selection" // the mails that a limit selects
 	perAccount      mailScope = "account"
 	perNetwork      mailScope = "network"
 	perAddress      mailScope = "address"
@@ -214,7 +214,7 @@ func mailBudgets(lifetime time.Duration) []mailBudget {
 			}},
 			{rate: tokens, limits: []budgetLimit{
 				{scope: perNetwork, max: 2, window: time.Hour}, {scope: perNetwork, max: 10, window: day},
-				{scope: perAddress, max: 10, window: day}, // counts for the way above, too
+				{scope: perAddress, max: 10, window: day}, // counts for the allowance above, too
 			}},
 		}},
 		{name: "notices", own: true, holds: func(m budgetedMail) bool { return m.kind != mailtext.Recovery }, allowances: []budgetAllowance{
@@ -225,7 +225,7 @@ func mailBudgets(lifetime time.Duration) []mailBudget {
 				{scope: perSelection, max: 10, window: day, only: kinds(mailtext.NewAddress, mailtext.CodeRefused)},
 			}},
 		}},
-		{name: "strangers", holds: func(m budgetedMail) bool {
+		{name: "anyone", holds: func(m budgetedMail) bool {
 			return !m.own || kinds(mailtext.Verification, mailtext.RegistrationAttempt, mailtext.EmailChange)(m)
 		}, allowances: []budgetAllowance{
 			// Anyone can register accounts without an own budget and wait for a day.
@@ -271,9 +271,9 @@ func mailReservation(key []byte, lifetime time.Duration, m budgetedMail) MailRes
 		if w.only != nil && !w.only(m) {
 			continue
 		}
-		var way MailAllowance
+		var a MailAllowance
 		if w.rate != (throttle.Limit{}) {
-			way.Rate = throttle.Charge{Key: mailDigest(key, mailbox, row.name, "rate"), Limit: w.rate}
+			a.Rate = throttle.Charge{Key: mailDigest(key, mailbox, row.name, "rate"), Limit: w.rate}
 		}
 		for _, l := range w.limits {
 			value, counted := l.scope.of(m)
@@ -281,9 +281,9 @@ func mailReservation(key []byte, lifetime time.Duration, m budgetedMail) MailRes
 				continue
 			}
 			digest := mailDigest(key, mailbox, row.name, string(l.scope), value)
-			way.Limits = append(way.Limits, MailLimit{Digest: digest, Max: l.max, Window: l.window})
+			a.Limits = append(a.Limits, MailLimit{Digest: digest, Max: l.max, Window: l.window})
 		}
-		r.Allowances = append(r.Allowances, way)
+		r.Allowances = append(r.Allowances, a)
 	}
 	return r
 }

@@ -439,9 +439,9 @@ func TestMailBudgets_NodesShareThem(t *testing.T) {
 // knowAddress makes an address fully known to an account, since two days ago.
 func (f *fixture) knowAddress(t *testing.T, id int64, address string) {
 	t.Helper()
-	f.exec(t, fmt.Sprintf(`INSERT INTO personal_places (account_id, place, seen, since, credential_version, email_key)
+	f.exec(t, fmt.Sprintf(`INSERT INTO personal_known_addresses (account_id, address, seen, since, credential_version, email_key)
 		SELECT id, '%s', %d, %d, credential_version, email_key FROM personal_accounts WHERE id = %d
-		ON CONFLICT (account_id, place) DO UPDATE SET since = excluded.since, credential_version = excluded.credential_version, email_key = excluded.email_key`,
+		ON CONFLICT (account_id, address) DO UPDATE SET since = excluded.since, credential_version = excluded.credential_version, email_key = excluded.email_key`,
 		address, f.clock.Now().UnixMicro(), f.clock.Now().Add(-48*time.Hour).UnixMicro(), id))
 }
 

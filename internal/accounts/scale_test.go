@@ -140,7 +140,7 @@ func tables(t *testing.T, n int) []string {
 		fmt.Sprintf(`INSERT INTO personal_audit (event_id, type, time, account_id, address, request_id, actor)
 			SELECT i, (ARRAY['signed_in', 'signed_out', 'password_changed'])[1 + i %% 3], %d - (%[2]d - i) * 1000, i, '192.0.2.1', '', 'user'
 			FROM generate_series(1, %[2]d::bigint) i`, now, n),
-		fmt.Sprintf(`INSERT INTO personal_places (account_id, place, seen, since) SELECT i, '192.0.2.1', %[1]d - i, %[1]d - i FROM generate_series(1, %[2]d::bigint) i`, now, n),
+		fmt.Sprintf(`INSERT INTO personal_known_addresses (account_id, address, seen, since) SELECT i, '192.0.2.1', %[1]d - i, %[1]d - i FROM generate_series(1, %[2]d::bigint) i`, now, n),
 		fmt.Sprintf(`INSERT INTO personal_sent_mails (digest, kind, mail_id, created) SELECT sha256(int8send(i)), 'recovery', i, %d - i %% 1000 FROM generate_series(1, %d::bigint) i`, now, n),
 		`UPDATE personal_accounts SET two_factor_secret = sha256(int8send(id)), two_factor_key = 'key' || id % 3 WHERE id % 10 = 5`,
 		`INSERT INTO personal_recovery_codes (account_id, digest) SELECT id, sha256(int8send(id)) FROM personal_accounts WHERE two_factor_secret IS NOT NULL`,

@@ -308,7 +308,7 @@ func TestCodes_BlockEnds(t *testing.T) {
 	}{
 		"password/": {func(t *testing.T, u *factor) {
 			wantCode(t, uses["password"](at(t, home), u.f.service, u.in, u.next()), "")
-			u.f.exec(t, "UPDATE personal_places SET credential_version = NULL")
+			u.f.exec(t, "UPDATE personal_known_addresses SET credential_version = NULL")
 		}, false},
 		"a recovery code": {func(t *testing.T, u *factor) { u.wantTry(t, at(t, abroad), u.recoveryCode(), "") }, false},
 		"a recovery code in an operation": {func(t *testing.T, u *factor) {

@@ -300,7 +300,7 @@ func TestResetAccess_LeavesNoRowOfTheThief(t *testing.T) {
 		"personal_mail_refusals": "of the present e-mail",
 	}
 	removed := []string{ // other ways in, and what a sign-in needs or leaves
-		"personal_identities", "personal_mail_tokens", "personal_passkeys", "personal_places", "personal_recovery_codes",
+		"personal_identities", "personal_mail_tokens", "personal_passkeys", "personal_known_addresses", "personal_recovery_codes",
 		"personal_refused_codes", "personal_sessions",
 	}
 	c := takenOver(t, "thief")

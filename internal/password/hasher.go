@@ -33,12 +33,12 @@ var (
 // are served in turn. The error is [ErrBusy] if too many callers wait or the wait is
 // too long, and the context's error if the context ends first.
 type Hasher struct {
-	params    Params
-	queue     *queue
-	dummy     argon2Hash
-	drawn     atomic.Pointer[[]drawn]
-	pacer *gcPacer                     // nil: the process's memory is left alone
-	compared  func(class string, length int) // see ObserveWork
+	params   Params
+	queue    *queue
+	dummy    argon2Hash
+	drawn    atomic.Pointer[[]drawn]
+	pacer    *gcPacer                       // nil: the process's memory is left alone
+	compared func(class string, length int) // see ObserveWork
 }
 
 // Result is the outcome of a verification.

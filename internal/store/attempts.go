@@ -187,7 +187,7 @@ func (s *Store) KnownAddress(ctx context.Context, q accounts.AccountQuery, addre
 	}
 	err := s.scan(ctx, "look for a known address", raw(s.read, `SELECT p.since, p.codes_only AS only,
 			coalesce(`+validAddress+`, FALSE) AS valid
-		FROM personal_places p JOIN personal_accounts a ON a.id = p.account_id WHERE p.place = ? AND p.seen > ? AND p.seen <= ? AND `+matches,
+		FROM personal_known_addresses p JOIN personal_accounts a ON a.id = p.account_id WHERE p.address = ? AND p.seen > ? AND p.seen <= ? AND `+matches,
 		append([]any{address, at(since), s.latest()}, matchedBy(q)...)...), &rows)
 	if err != nil || len(rows) == 0 {
 		return accounts.KnownAddress{}, err
@@ -207,8 +207,8 @@ const addressAccuracy = 24 * time.Hour
 func (s *Store) AddKnownAddress(ctx context.Context, accountID int64, known accounts.KnownAt, full bool) error {
 	now := s.Now()
 	var fresh bool
-	err := s.scan(ctx, "look for a known address", raw(s.read, `SELECT EXISTS (SELECT 1 FROM personal_places p
-			JOIN personal_accounts a ON a.id = p.account_id WHERE a.id = ? AND p.place = ? AND p.seen > ? AND p.seen <= ? AND (NOT ? OR NOT p.codes_only AND `+validAddress+`))`,
+	err := s.scan(ctx, "look for a known address", raw(s.read, `SELECT EXISTS (SELECT 1 FROM personal_known_addresses p
+			JOIN personal_accounts a ON a.id = p.account_id WHERE a.id = ? AND p.address = ? AND p.seen > ? AND p.seen <= ? AND (NOT ? OR NOT p.codes_only AND `+validAddress+`))`,
 		accountID, known.Address, at(now.Add(-addressAccuracy)), s.latest(), full), &fresh)
 	if err != nil || fresh {
 		return err
@@ -233,15 +233,15 @@ func (s *Store) addKnownAddress(tx bun.Tx, a accountRow, known accounts.KnownAt,
 		version = &a.CredentialVersion
 	}
 	return []schema.QueryAppender{
-		tx.NewRaw(`INSERT INTO personal_places (account_id, place, seen, since, credential_version, email_key) VALUES (?0, ?1, ?2, ?2, ?3, ?4)
-			ON CONFLICT (account_id, place) DO UPDATE SET seen = excluded.seen,
-				since = CASE WHEN personal_places.seen > ?5 AND personal_places.seen <= ?7 THEN personal_places.since ELSE excluded.since END,
-				credential_version = CASE WHEN ?6 THEN excluded.credential_version ELSE personal_places.credential_version END,
-				email_key = CASE WHEN ?6 THEN excluded.email_key ELSE personal_places.email_key END,
-				codes_only = CASE WHEN ?6 THEN FALSE ELSE personal_places.codes_only END`,
+		tx.NewRaw(`INSERT INTO personal_known_addresses (account_id, address, seen, since, credential_version, email_key) VALUES (?0, ?1, ?2, ?2, ?3, ?4)
+			ON CONFLICT (account_id, address) DO UPDATE SET seen = excluded.seen,
+				since = CASE WHEN personal_known_addresses.seen > ?5 AND personal_known_addresses.seen <= ?7 THEN personal_known_addresses.since ELSE excluded.since END,
+				credential_version = CASE WHEN ?6 THEN excluded.credential_version ELSE personal_known_addresses.credential_version END,
+				email_key = CASE WHEN ?6 THEN excluded.email_key ELSE personal_known_addresses.email_key END,
+				codes_only = CASE WHEN ?6 THEN FALSE ELSE personal_known_addresses.codes_only END`,
 			a.ID, known.Address, at(now), version, a.EmailKey, at(known.After), full, s.latest()),
-		tx.NewRaw(`DELETE FROM personal_places WHERE account_id = ? AND place NOT IN (
-			SELECT place FROM personal_places WHERE account_id = ? ORDER BY CASE WHEN seen > ? THEN 0 ELSE seen END DESC, place LIMIT ?)`,
+		tx.NewRaw(`DELETE FROM personal_known_addresses WHERE account_id = ? AND address NOT IN (
+			SELECT address FROM personal_known_addresses WHERE account_id = ? ORDER BY CASE WHEN seen > ? THEN 0 ELSE seen END DESC, address LIMIT ?)`,
 			a.ID, a.ID, s.latest(), personal.MaxKnownAddresses),
 	}
 }
@@ -252,14 +252,14 @@ func (s *Store) renewAddress(ctx context.Context, tx bun.Tx, accountID int64, kn
 	if known.Address == "" {
 		return nil
 	}
-	_, err := exec(ctx, tx, `UPDATE personal_places SET credential_version = credential_version + 1, codes_only = (codes_only OR ?)
-		WHERE account_id = ? AND place = ? AND seen > ? AND seen <= ? AND EXISTS (SELECT 1 FROM personal_accounts a WHERE a.id = personal_places.account_id
-			AND a.credential_version = personal_places.credential_version + 1 AND coalesce(a.email_key, '') = personal_places.email_key)`,
+	_, err := exec(ctx, tx, `UPDATE personal_known_addresses SET credential_version = credential_version + 1, codes_only = (codes_only OR ?)
+		WHERE account_id = ? AND address = ? AND seen > ? AND seen <= ? AND EXISTS (SELECT 1 FROM personal_accounts a WHERE a.id = personal_known_addresses.account_id
+			AND a.credential_version = personal_known_addresses.credential_version + 1 AND coalesce(a.email_key, '') = personal_known_addresses.email_key)`,
 		only, accountID, known.Address, at(known.After), s.latest())
 	return err
 }
 
 // voidAddresses returns the statement after which no address of the account is fully known.
 func voidAddresses(tx bun.Tx, accountID int64) schema.QueryAppender {
-	return tx.NewRaw("UPDATE personal_places SET credential_version = NULL WHERE account_id = ? AND credential_version IS NOT NULL", accountID)
+	return tx.NewRaw("UPDATE personal_known_addresses SET credential_version = NULL WHERE account_id = ? AND credential_version IS NOT NULL", accountID)
 }

@@ -40,7 +40,7 @@ func (s *Store) RevokeAll(ctx context.Context) (r Revoked, err error) {
 			r.Sessions, err = exec(ctx, tx, "DELETE FROM personal_sessions")
 		}
 		if err == nil {
-			_, err = exec(ctx, tx, "UPDATE personal_places SET credential_version = NULL")
+			_, err = exec(ctx, tx, "UPDATE personal_known_addresses SET credential_version = NULL")
 		}
 		return err
 	})

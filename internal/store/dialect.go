@@ -20,24 +20,24 @@ import (
 
 // dialect holds every difference between the queries for the two databases.
 type dialect struct {
-	bun        func() schema.Dialect
-	migrations string   // folder of the migration files
-	readClock  string   // query for the time in microseconds; "": the database uses this machine's clock
-	hasTable   string   // query whether the table named by the argument exists
-	migrating  string   // query that takes the migration lock if it is free, and returns whether it did
-	pruning    string   // query that takes the lock of Prune if it is free, and returns whether it did
-	blocking   string   // query for the processes that a server process waits for; "": there are none
-	forUpdate  bun.Safe // locks selected rows until the end of the transaction
-	forKeyShare       bun.Safe // keeps selected rows from being deleted until then
-	skipLocked bun.Safe // like forUpdate, but skips rows that others have locked
-	eachKind   string   // format of what a table is cross-joined with, to run a subquery of jobs for each of its rows; its alias is due
-	pollsLock  bool     // processes that wait to write poll for the lock instead of queueing
-	givenID    bun.Safe // lets an INSERT set the id that the database would generate
-	nextID     bun.Safe // in an INSERT: the database generates the id
-	raiseID    string   // query that raises the next account id above the argument, which is given twice; "": an INSERT does so itself
-	codes      bun.Safe // in a query of accounts, as a: the digests of the recovery codes in hexadecimal, without separators, as text or NULL
-	tablesOf   string   // query for the names of tables with a column account_id
-	like       bun.Safe // operator that matches a pattern and ignores case, at least of ASCII letters
+	bun         func() schema.Dialect
+	migrations  string   // folder of the migration files
+	readClock   string   // query for the time in microseconds; "": the database uses this machine's clock
+	hasTable    string   // query whether the table named by the argument exists
+	migrating   string   // query that takes the migration lock if it is free, and returns whether it did
+	pruning     string   // query that takes the lock of Prune if it is free, and returns whether it did
+	blocking    string   // query for the processes that a server process waits for; "": there are none
+	forUpdate   bun.Safe // locks selected rows until the end of the transaction
+	forKeyShare bun.Safe // keeps selected rows from being deleted until then
+	skipLocked  bun.Safe // like forUpdate, but skips rows that others have locked
+	eachKind    string   // format of what a table is cross-joined with, to run a subquery of jobs for each of its rows; its alias is due
+	pollsLock   bool     // processes that wait to write poll for the lock instead of queueing
+	givenID     bun.Safe // lets an INSERT set the id that the database would generate
+	nextID      bun.Safe // in an INSERT: the database generates the id
+	raiseID     string   // query that raises the next account id above the argument, which is given twice; "": an INSERT does so itself
+	codes       bun.Safe // in a query of accounts, as a: the digests of the recovery codes in hexadecimal, without separators, as text or NULL
+	tablesOf    string   // query for the names of tables with a column account_id
+	like        bun.Safe // operator that matches a pattern and ignores case, at least of ASCII letters
 }
 
 // The advisory locks belong to the transaction: the server frees them when the node
@@ -51,11 +51,11 @@ var postgres = dialect{
 	pruning:    "SELECT pg_try_advisory_xact_lock(7309453671206911842)",
 	blocking: "SELECT b.pid, coalesce(a.application_name, '') AS name, coalesce(extract(epoch FROM clock_timestamp() - a.xact_start)::bigint, 0) AS seconds " +
 		"FROM unnest(pg_blocking_pids(?)) AS b (pid) LEFT JOIN pg_stat_activity a ON a.pid = b.pid ORDER BY b.pid",
-	forUpdate:  " FOR UPDATE",
-	forKeyShare:       " FOR KEY SHARE",
-	skipLocked: " FOR UPDATE SKIP LOCKED",
-	nextID:     "DEFAULT",
-	givenID:    "OVERRIDING SYSTEM VALUE",
+	forUpdate:   " FOR UPDATE",
+	forKeyShare: " FOR KEY SHARE",
+	skipLocked:  " FOR UPDATE SKIP LOCKED",
+	nextID:      "DEFAULT",
+	givenID:     "OVERRIDING SYSTEM VALUE",
 	raiseID: "SELECT setval(pg_get_serial_sequence('personal_accounts', 'id'), ?) " +
 		"WHERE ? >= coalesce(pg_sequence_last_value(pg_get_serial_sequence('personal_accounts', 'id')::regclass), 0)",
 	codes: "(SELECT string_agg(encode(digest, 'hex'), '') FROM personal_recovery_codes WHERE account_id = a.id)",

@@ -14,14 +14,14 @@ import (
 // KnownAddresses implements accounts.ExportStore.
 func (s *Store) KnownAddresses(ctx context.Context, accountID int64) ([]personal.KnownAddress, error) {
 	var rows []struct {
-		Place string
-		Seen  micros
+		Address string
+		Seen    micros
 	}
 	err := s.scan(ctx, "read known addresses",
-		s.read.NewRaw("SELECT place, seen FROM personal_places WHERE account_id = ? ORDER BY seen DESC, place", accountID), &rows)
+		s.read.NewRaw("SELECT address, seen FROM personal_known_addresses WHERE account_id = ? ORDER BY seen DESC, address", accountID), &rows)
 	known := make([]personal.KnownAddress, len(rows))
 	for i, row := range rows {
-		known[i] = personal.KnownAddress{Address: row.Place, LastSeen: row.Seen.time()}
+		known[i] = personal.KnownAddress{Address: row.Address, LastSeen: row.Seen.time()}
 	}
 	return known, err
 }

@@ -30,12 +30,12 @@ func (s *Store) ReserveMail(ctx context.Context, r accounts.MailReservation, job
 			return err
 		}
 		now := s.Now() // the lock may have taken long
-		way, err := s.grantMail(ctx, tx, r, now)
-		if err != nil || way == nil {
+		allowance, err := s.grantMail(ctx, tx, r, now)
+		if err != nil || allowance == nil {
 			return err
 		}
 		granted = true
-		if err := countMail(ctx, tx, r, *way, now); err != nil {
+		if err := countMail(ctx, tx, r, *allowance, now); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)
@@ -43,7 +43,7 @@ func (s *Store) ReserveMail(ctx context.Context, r accounts.MailReservation, job
 	return granted && err == nil, err
 }
 
-// grantMail returns the way that grants a mail, nil for none.
+// grantMail returns the allowance that grants a mail, nil for none.
 func (s *Store) grantMail(ctx context.Context, tx bun.Tx, r accounts.MailReservation, now time.Time) (*accounts.MailAllowance, error) {
 	waits := map[[32]byte]time.Duration{}
 	if rates := r.Rates(); len(rates) > 0 {
@@ -62,8 +62,8 @@ func (s *Store) grantMail(ctx context.Context, tx bun.Tx, r accounts.MailReserva
 			return nil, err
 		}
 	}
-	way, _ := r.Grant(convert(rows, (*sentMailRow).mail), waits, now)
-	return way, nil
+	allowance, _ := r.Grant(convert(rows, (*sentMailRow).mail), waits, now)
+	return allowance, nil
 }
 
 type sentMailRow struct {
@@ -84,20 +84,20 @@ func (s *Store) selectSentMails(db bun.IDB, digests [][32]byte, after time.Time)
 }
 
 // countMail counts a granted mail for its mailbox, by which a repetition is recognised,
-// and for the limits of its way.
-func countMail(ctx context.Context, tx bun.Tx, r accounts.MailReservation, way accounts.MailAllowance, now time.Time) error {
+// and for the limits of its allowance.
+func countMail(ctx context.Context, tx bun.Tx, r accounts.MailReservation, allowance accounts.MailAllowance, now time.Time) error {
 	var writes []schema.QueryAppender
-	for _, digest := range append(way.Digests(), r.Mailbox) {
+	for _, digest := range append(allowance.Digests(), r.Mailbox) {
 		writes = append(writes, tx.NewRaw("INSERT INTO personal_sent_mails (digest, kind, mail_id, created) VALUES (?, ?, ?, ?)",
 			digest[:], r.Kind, r.MailID, at(now)))
 	}
 	if err := execAll(ctx, tx, writes...); err != nil {
 		return err
 	}
-	if way.Rate.Limit == (throttle.Limit{}) {
+	if allowance.Rate.Limit == (throttle.Limit{}) {
 		return nil
 	}
-	_, err := charge(ctx, tx, way.Rate, now)
+	_, err := charge(ctx, tx, allowance.Rate, now)
 	return err
 }
 
@@ -279,7 +279,7 @@ func (s *Store) setEmail(ctx context.Context, tx bun.Tx, before accounts.Account
 	return execAll(ctx, tx,
 		tx.NewRaw("DELETE FROM personal_mail_refusals WHERE account_id = ? AND email_key <> ?", before.ID, email.Key),
 		// Else they would be fully known again after a change back to the former address.
-		tx.NewRaw("UPDATE personal_places SET credential_version = NULL, email_key = '' WHERE account_id = ? AND email_key <> ?", before.ID,
+		tx.NewRaw("UPDATE personal_known_addresses SET credential_version = NULL, email_key = '' WHERE account_id = ? AND email_key <> ?", before.ID,
 			email.Key))
 }
 

@@ -70,7 +70,7 @@ func (s *Store) FindPasskey(ctx context.Context, credentialID []byte, attempt [3
 			a.email_key AS a_email_key, a.email_verified AS a_email_verified, a.password_hash AS a_password_hash,
 			a.unverified_key AS a_unverified_key, a.credential_version AS a_credential_version, a.disabled AS a_disabled,
 			a.two_factor_secret AS a_two_factor_secret, a.two_factor_key AS a_two_factor_key, a.two_factor_step AS a_two_factor_step,
-			EXISTS (SELECT 1 FROM personal_used_attempts WHERE digest = ?) AS used
+			EXISTS (SELECT 1 FROM personal_used_ceremonies WHERE digest = ?) AS used
 		FROM personal_passkeys p JOIN personal_accounts a ON a.id = p.account_id WHERE p.credential_id = ?`, attempt[:], credentialID), &row)
 	p := row.passkey()
 	p.UserHandle = row.UserHandle
@@ -84,15 +84,15 @@ func (s *Store) AddCeremony(ctx context.Context, a accounts.PasskeyCeremony) err
 
 // addAttempt stores an attempt of a session, which cannot end or get another one meanwhile.
 func (s *Store) addAttempt(ctx context.Context, tx bun.Tx, a accounts.PasskeyCeremony) error {
-	err := execOne(ctx, tx, accounts.ErrStale, `INSERT INTO personal_passkey_attempts
+	err := execOne(ctx, tx, accounts.ErrStale, `INSERT INTO personal_passkey_ceremonies
 			(digest, session_id, purpose, challenge, credential_version, with_code, created)
 		SELECT ?, s.id, ?, ?, ?, ?, ? FROM (SELECT id FROM personal_sessions WHERE id = ? ?) AS s`,
 		a.Digest[:], a.Purpose, a.Challenge[:], a.CredentialVersion, a.WithCode, at(s.Now()), a.SessionID, s.forUpdate)
 	if err != nil {
 		return err
 	}
-	_, err = exec(ctx, tx, `DELETE FROM personal_passkey_attempts WHERE session_id = ?0 AND digest NOT IN (
-		SELECT digest FROM personal_passkey_attempts WHERE session_id = ?0
+	_, err = exec(ctx, tx, `DELETE FROM personal_passkey_ceremonies WHERE session_id = ?0 AND digest NOT IN (
+		SELECT digest FROM personal_passkey_ceremonies WHERE session_id = ?0
 		ORDER BY CASE WHEN created > ?2 THEN 0 ELSE created END DESC, digest LIMIT ?1 + 0)`, a.SessionID, accounts.MaxCeremonies, s.latest())
 	return err
 }
@@ -143,7 +143,7 @@ func (s *Store) FindCeremony(ctx context.Context, sessionID, credentialVersion i
 		WithCode  bool
 	}
 	err = s.scan(ctx, "find an attempt", s.read.NewRaw(`SELECT coalesce(p.purpose, '') AS purpose, p.challenge, coalesce(p.with_code, FALSE) AS with_code
-		FROM personal_sessions s LEFT JOIN personal_passkey_attempts p
+		FROM personal_sessions s LEFT JOIN personal_passkey_ceremonies p
 			ON p.session_id = s.id AND p.digest = ? AND p.credential_version = ? AND p.created > ? AND p.created <= ?
 		WHERE s.id = ?`, digest[:], credentialVersion, at(after), s.latest(), sessionID), &row)
 	switch {
@@ -194,14 +194,14 @@ func (s *Store) AddPasskey(
 // the same attempt, one waits for the other.
 func useAttempt(ctx context.Context, tx bun.Tx, a accounts.CeremonyUse) error {
 	if a.SessionID != 0 {
-		n, err := exec(ctx, tx, "DELETE FROM personal_passkey_attempts WHERE digest = ? AND session_id = ?", a.Digest[:], a.SessionID)
+		n, err := exec(ctx, tx, "DELETE FROM personal_passkey_ceremonies WHERE digest = ? AND session_id = ?", a.Digest[:], a.SessionID)
 		if err != nil || n > 0 {
 			return err
 		}
 		err = tx.NewRaw("SELECT id FROM personal_sessions WHERE id = ?", a.SessionID).Scan(ctx, new(int64))
 		return cmp.Or(staleIfMissing(err), accounts.ErrCeremonyUsed)
 	}
-	return execOne(ctx, tx, accounts.ErrCeremonyUsed, "INSERT INTO personal_used_attempts (digest, expires) VALUES (?, ?) ON CONFLICT DO NOTHING",
+	return execOne(ctx, tx, accounts.ErrCeremonyUsed, "INSERT INTO personal_used_ceremonies (digest, expires) VALUES (?, ?) ON CONFLICT DO NOTHING",
 		a.Digest[:], at(a.Expires))
 }
 

@@ -90,11 +90,11 @@ func (s *Store) pruneSteps(o PruneOptions) []pruneStep {
 		s.pruneFalse(o, "personal_mail_tokens", "digest"),
 		s.pruneExpired(o, "personal_pending_factors", "session_id", "created", o.PendingBefore),
 		s.pruneFalse(o, "personal_pending_factors", "session_id"),
-		s.pruneExpired(o, "personal_passkey_attempts", "digest", "created", o.AttemptsBefore),
-		s.pruneFalse(o, "personal_passkey_attempts", "digest"),
-		s.pruneExpired(o, "personal_used_attempts", "digest", "expires", s.Now().Add(-time.Hour)), // whatever the clock of another node says
+		s.pruneExpired(o, "personal_passkey_ceremonies", "digest", "created", o.AttemptsBefore),
+		s.pruneFalse(o, "personal_passkey_ceremonies", "digest"),
+		s.pruneExpired(o, "personal_used_ceremonies", "digest", "expires", s.Now().Add(-time.Hour)), // whatever the clock of another node says
 		s.pruneExpired(o, "personal_sent_mails", "digest, kind, mail_id", "created", o.MailsBefore),
-		s.pruneExpired(o, "personal_places", "account_id, place", "seen", o.AddressesBefore),
+		s.pruneExpired(o, "personal_known_addresses", "account_id, address", "seen", o.AddressesBefore),
 		s.pruneExpired(o, "personal_refused_codes", "account_id, refused", "refused", o.CodesBefore),
 		s.pruneExpired(o, "personal_audit", "id", "time", o.AuditBefore),
 		s.pruneExpired(o, "personal_throttle", "key", "tat", s.Now()),

@@ -26,8 +26,8 @@ const lastSignInAccuracy = 24 * time.Hour
 func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (account accounts.Account, err error) {
 	err = s.inTx(ctx, "open a session", func(ctx context.Context, tx bun.Tx) error {
 		var row signInRow
-		const known = "EXISTS (SELECT 1 FROM personal_places p WHERE p.account_id = a.id AND p.seen > ?1 AND p.seen <= ?5"
-		const here = known + " AND p.place = ?0"
+		const known = "EXISTS (SELECT 1 FROM personal_known_addresses p WHERE p.account_id = a.id AND p.seen > ?1 AND p.seen <= ?5"
+		const here = known + " AND p.address = ?0"
 		const full = here + " AND NOT p.codes_only AND " + validAddress
 		err := raw(tx, `SELECT a.*, `+full+` AND p.seen > ?2) AS fresh, `+here+` AND p.since <= ?3) AS known_for_day,
 				`+known+`) AND NOT `+full+`) AS elsewhere

@@ -33,11 +33,11 @@ var timeColumns = map[string]string{
 	"personal_jobs.created":      mended, "personal_jobs.due": end, "personal_jobs.attempts": noTime, "personal_jobs.lease": noTime,
 	"personal_mail_refusals.time":  used,
 	"personal_mail_tokens.created": counted, "personal_mail_tokens.expires": end, "personal_mail_tokens.credential_version": noTime,
-	"personal_mail_tokens.mismatches":   noTime,
-	"personal_passkey_attempts.created": counted, "personal_passkey_attempts.credential_version": noTime,
+	"personal_mail_tokens.mismatches":     noTime,
+	"personal_passkey_ceremonies.created": counted, "personal_passkey_ceremonies.credential_version": noTime,
 	"personal_passkeys.created": used, "personal_passkeys.last_used": used, "personal_passkeys.sign_count": noTime,
 	"personal_pending_factors.created": counted, "personal_pending_factors.credential_version": noTime,
-	"personal_places.seen": mended, "personal_places.since": mended, "personal_places.credential_version": noTime,
+	"personal_known_addresses.seen": mended, "personal_known_addresses.since": mended, "personal_known_addresses.credential_version": noTime,
 	"personal_refused_codes.refused": counted,
 	"personal_schema.applied_at":     used, "personal_schema.version": noTime, "personal_schema.min_compatible": noTime,
 	"personal_sent_mails.created": counted,
@@ -45,8 +45,8 @@ var timeColumns = map[string]string{
 	"personal_sessions.last_seen": mended, "personal_sessions.proof_created": counted, "personal_sessions.rotations": noTime,
 	"personal_sessions.proof_version": noTime, "personal_sessions.proof_passkey": noTime,
 	"personal_sweeps.began": compared, "personal_sweeps.position": noTime,
-	"personal_throttle.tat":          counted, // further ahead than attempts can move it
-	"personal_used_attempts.expires": end,
+	"personal_throttle.tat":            counted, // further ahead than attempts can move it
+	"personal_used_ceremonies.expires": end,
 }
 
 func TestSchema_EveryTimeHasARuleForWhenItIsFalse(t *testing.T) {

@@ -73,7 +73,7 @@ func otherWays(ctx context.Context, tx bun.Tx, accountID int64) (ways accounts.O
 func dropBegun(tx bun.Tx, accountID int64) []schema.QueryAppender {
 	const ofAccount = " WHERE session_id IN (SELECT id FROM personal_sessions WHERE account_id = ?)"
 	return []schema.QueryAppender{
-		tx.NewRaw("DELETE FROM personal_passkey_attempts"+ofAccount, accountID),
+		tx.NewRaw("DELETE FROM personal_passkey_ceremonies"+ofAccount, accountID),
 		tx.NewRaw("DELETE FROM personal_pending_factors"+ofAccount, accountID),
 	}
 }
@@ -123,7 +123,7 @@ func (s *Store) ResetAccess(ctx context.Context, id int64, email accounts.Email,
 		if err := forgetRefusedCodes(ctx, tx, id); err != nil {
 			return err
 		}
-		if _, err := exec(ctx, tx, "DELETE FROM personal_places WHERE account_id = ?", id); err != nil {
+		if _, err := exec(ctx, tx, "DELETE FROM personal_known_addresses WHERE account_id = ?", id); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs(row.account()))

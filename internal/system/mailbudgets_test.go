@@ -14,7 +14,7 @@ import (
 func (s *system) knowAddress(t testing.TB, u user, address string) {
 	t.Helper()
 	now := time.Now()
-	execute(t, s.database, fmt.Sprintf(`INSERT INTO personal_places (account_id, place, seen, since, credential_version, email_key)
+	execute(t, s.database, fmt.Sprintf(`INSERT INTO personal_known_addresses (account_id, address, seen, since, credential_version, email_key)
 		SELECT id, '%s', %d, %d, credential_version, email_key FROM personal_accounts WHERE id = %d`,
 		address, now.UnixMicro(), now.Add(-48*time.Hour).UnixMicro(), u.ID))
 }

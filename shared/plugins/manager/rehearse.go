@@ -39,7 +39,7 @@ const (
 
 // The checks of the manager. The others are the version's own.
 const (
-	checkRehearsal   = "rehearsal" // whether there was one in the new process
+	checkRehearsal     = "rehearsal" // whether there was one in the new process
 	checkSameResponses = "same_answers"
 )
 

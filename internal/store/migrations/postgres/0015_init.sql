@@ -84,7 +84,7 @@ CREATE TABLE personal_passkeys ( -- WebAuthn credentials
 );
 CREATE INDEX personal_passkeys_account ON personal_passkeys (account_id);
 
-CREATE TABLE personal_passkey_attempts ( -- of sessions; those of sign-ins are sealed
+CREATE TABLE personal_passkey_ceremonies ( -- of sessions; those of sign-ins are sealed
     digest             BYTEA PRIMARY KEY,
     session_id         BIGINT NOT NULL REFERENCES personal_sessions ON DELETE CASCADE,
     purpose            TEXT NOT NULL,
@@ -93,14 +93,14 @@ CREATE TABLE personal_passkey_attempts ( -- of sessions; those of sign-ins are s
     with_code          BOOLEAN NOT NULL, -- the passkey that is added will need no code
     created            BIGINT NOT NULL
 );
-CREATE INDEX personal_passkey_attempts_session ON personal_passkey_attempts (session_id);
-CREATE INDEX personal_passkey_attempts_created ON personal_passkey_attempts (created);
+CREATE INDEX personal_passkey_ceremonies_session ON personal_passkey_ceremonies (session_id);
+CREATE INDEX personal_passkey_ceremonies_created ON personal_passkey_ceremonies (created);
 
-CREATE TABLE personal_used_attempts ( -- sealed attempts that were used, until they expire
+CREATE TABLE personal_used_ceremonies ( -- sealed attempts that were used, until they expire
     digest  BYTEA PRIMARY KEY,
     expires BIGINT NOT NULL
 );
-CREATE INDEX personal_used_attempts_expires ON personal_used_attempts (expires);
+CREATE INDEX personal_used_ceremonies_expires ON personal_used_ceremonies (expires);
 
 CREATE TABLE personal_identities ( -- of users at providers
     issuer     BYTEA NOT NULL,
@@ -135,17 +135,17 @@ CREATE TABLE personal_refused_codes ( -- of second factors, away from fully know
 CREATE INDEX personal_refused_codes_account ON personal_refused_codes (account_id, refused);
 CREATE INDEX personal_refused_codes_refused ON personal_refused_codes (refused);
 
-CREATE TABLE personal_places (
+CREATE TABLE personal_known_addresses (
     account_id         BIGINT NOT NULL REFERENCES personal_accounts ON DELETE CASCADE,
-    place              TEXT NOT NULL, -- an address, or the network that one customer has of IPv6
+    address            TEXT NOT NULL, -- an address, or the network that one customer has of IPv6
     seen               BIGINT NOT NULL,
     since              BIGINT NOT NULL, -- when the address became known
     credential_version BIGINT, -- the account's at the last sign-in there; NULL: none that counts
     email_key          TEXT NOT NULL DEFAULT '', -- likewise; '': no e-mail
     codes_only         BOOLEAN NOT NULL DEFAULT FALSE, -- the address was kept by a recovery, and counts for codes alone
-    PRIMARY KEY (account_id, place)
+    PRIMARY KEY (account_id, address)
 );
-CREATE INDEX personal_places_seen ON personal_places (seen);
+CREATE INDEX personal_known_addresses_seen ON personal_known_addresses (seen);
 
 CREATE TABLE personal_mail_tokens (
     digest             BYTEA PRIMARY KEY,

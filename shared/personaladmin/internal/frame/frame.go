@@ -51,7 +51,7 @@ type Site struct {
 	Log *slog.Logger
 
 	options Options
-	results    *results
+	results *results
 	mux     *http.ServeMux
 	routes  []string // the patterns, in the order of their registration
 }

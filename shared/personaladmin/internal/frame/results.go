@@ -16,7 +16,7 @@ const ResultCookie = "admin_kept"
 
 const (
 	resultLifetime = 12 * time.Hour
-	maxResults = 256 // of all administrators; at the bound, the oldest one makes room
+	maxResults     = 256 // of all administrators; at the bound, the oldest one makes room
 )
 
 // results holds what administrators have just done, in memory, by the digest of a random token

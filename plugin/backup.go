@@ -17,7 +17,7 @@ type backupCommand struct {
 
 // Help names the way for PostgreSQL.
 func (backupCommand) Help() string {
-	return `The copy is the state of the database at one moment; hosts can read and write meanwhile. It gets its name after it has been checked.
+	return `The copy is the state of the database at one moment; hosts can read and write during the backup. It gets its name after it has been checked.
 It contains every password hash: protect it like the database. It does not contain the secret key that decrypts second factors.
 For PostgreSQL use pg_dump, see docs/backup.md.`
 }

@@ -110,7 +110,7 @@ func TestMeasurements_KnowEveryLimit(t *testing.T) {
 func TestMeasurements_OutboxGauges(t *testing.T) {
 	now := time.Unix(1000, 0)
 	m := newMeasurements()
-	m.setJobs(map[outbox.Kind]outbox.Backlog{"recovery": {Jobs: 9, Oldest: now}}, now) // done meanwhile
+	m.setJobs(map[outbox.Kind]outbox.Backlog{"recovery": {Jobs: 9, Oldest: now}}, now) // done since
 	m.setJobs(map[outbox.Kind]outbox.Backlog{
 		"event": {Jobs: 3, Oldest: now.Add(-time.Minute)},
 		"new 1": {Jobs: 1, Oldest: now.Add(-time.Second)}, // of another version

@@ -34,7 +34,7 @@ func trust(keyFiles []string) ([]catalogue.Option, error) {
 
 // choosePlugin installs the given binary or bundle, unless the path is empty, and
 // makes sure that a version is active: if none is yet, it activates the one just
-// installed, or else the highest. A full disk is no error if a version is active already.
+// installed, or else the highest. A full disk is not an error if a version is active already.
 func choosePlugin(ctx context.Context, c *catalogue.Catalogue, path string, log *slog.Logger) error {
 	var version string
 	if path != "" {

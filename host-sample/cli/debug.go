@@ -47,7 +47,7 @@ func debugPlugin(w io.Writer, versions *catalogue.Catalogue, version string, pid
 	fmt.Fprintf(w, "debug plugin %s: dlv attach %d\n", version, pid)
 	entry, err := versions.Find(version)
 	if err != nil {
-		return // removed meanwhile
+		return // removed since
 	}
 	if file := filepath.Join(entry.Dir, catalogue.Name); isStripped(file) {
 		log.Warn("a debugger finds no symbols in this plugin: build it with make build STRIP= and install it", "version", version)

@@ -115,9 +115,9 @@ type Store interface {
 var (
 	// ErrNotFound means that the row does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrStale means that what the caller read has changed meanwhile; nothing was
+	// ErrStale means that what the caller read has changed since; nothing was
 	// written.
-	ErrStale = errors.New("changed meanwhile")
+	ErrStale = errors.New("what was read has changed")
 	// ErrOtherLogin means that a token came with another login than its account's.
 	ErrOtherLogin = errors.New("not the login of the account")
 	// ErrUnavailable means that the database cannot be used at the moment. It may be

@@ -171,7 +171,7 @@ func TestSignIn_AccountLostWhileHashingFails(t *testing.T) {
 	}
 }
 
-// An old hash of a session that ended with its account is no theft.
+// An old hash of a session that ended with its account is not a theft.
 func TestDisableUser_OldHashIsNoTheft(t *testing.T) {
 	f := newFixture(t, testdb.SQLite(t))
 	c := f.register(t, "ada").Credentials

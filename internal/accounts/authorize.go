@@ -163,7 +163,7 @@ func (s *Service) loginQuery(login string) AccountQuery {
 	return AccountQuery{LoginKey: key}
 }
 
-// findAccount is the store's FindAccount, but a missing account is no error.
+// findAccount is the store's FindAccount, but a missing account is not an error.
 func (s *Service) findAccount(ctx context.Context, q AccountQuery) (account Account, found bool, err error) {
 	account, err = s.store.FindAccount(ctx, q)
 	if errors.Is(err, ErrNotFound) {

@@ -147,7 +147,7 @@ func (s *Service) EraseDue(ctx context.Context) error {
 }
 
 // EraseIfDue erases one account if its time has come, and reports whether it did. It does
-// nothing to one that another node erases, or that was undone, enabled or verified meanwhile.
+// nothing to one that another node erases, or that was undone, enabled or verified since.
 func (s *Service) EraseIfDue(ctx context.Context, id int64) (erased bool, err error) {
 	keys, err := s.requestKeys(ctx)
 	if err != nil {

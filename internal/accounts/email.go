@@ -22,7 +22,7 @@ type EmailStore interface {
 	// RedeemEmail uses up an e-mail token: it sets the account's e-mail as confirmed,
 	// changes the login along if that is the old e-mail, voids every token and stores
 	// the jobs. ErrNotFound if the token is void, expired or unknown by now, or the account
-	// disabled; *TakenError if the address has been taken meanwhile, which does not use
+	// disabled; *TakenError if the address has been taken since, which does not use
 	// up the token.
 	RedeemEmail(ctx context.Context, digest [32]byte, jobs ...NewJob) error
 }

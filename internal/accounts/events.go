@@ -84,7 +84,7 @@ func address(ctx context.Context) slog.Attr {
 }
 
 // report sends an event about a refused attempt, unless there were too many of its
-// type lately, and returns whether it did. It does so even if the caller has hung
+// type recently, and returns whether it did. It does so even if the caller has hung
 // up. A failure is only logged.
 func (s *Service) report(ctx context.Context, t personal.EventType, accountID int64, target string) (sent bool) {
 	err := s.store.Charge(context.WithoutCancel(ctx), []throttle.Charge{

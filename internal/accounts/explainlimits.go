@@ -17,7 +17,7 @@ type userAddress struct {
 }
 
 // userAddresses returns the addresses that were entered, and those at which the account's user
-// is known or was seen lately, the latest first.
+// is known or was seen recently, the latest first.
 func (s *Service) userAddresses(ctx context.Context, a Account, entered []netip.Addr) ([]userAddress, error) {
 	known, err := s.store.KnownAddresses(ctx, a.ID)
 	if err != nil {

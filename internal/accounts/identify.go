@@ -140,7 +140,7 @@ func (s *Service) walk(ctx context.Context, session Session, secret token.Secret
 
 // revokeStolen revokes a session of which an old hash was presented, and reports
 // that. It does so before the response, because a thief must get no second try. If
-// the session was rotated meanwhile, the old hash may be within the grace period
+// the session was rotated since, the old hash may be within the grace period
 // now: ErrStale.
 func (s *Service) revokeStolen(ctx context.Context, who caller) error {
 	jobs := []NewJob{s.event(ctx, personal.ActorSystem, personal.EventSessionTheft, who.account.ID)}

@@ -15,7 +15,7 @@ type KnownAddressStore interface {
 	KnownAddress(ctx context.Context, q AccountQuery, address string, since time.Time) (KnownAddress, error)
 	// AddKnownAddress stores, at most once a day, that the account's user is at the address.
 	// It is fully known if full is set; else that stays as it is. Of more addresses than
-	// personal.MaxKnownAddresses, the ones unused for longest are removed. A missing account is no error.
+	// personal.MaxKnownAddresses, the ones unused for longest are removed. A missing account is not an error.
 	AddKnownAddress(ctx context.Context, accountID int64, at KnownAt, full bool) error
 }
 

@@ -102,7 +102,7 @@ func (s *Service) ceremonyKey(ctx context.Context) ([]byte, error) {
 }
 
 // findCeremony finds an attempt of the caller's session. passkey.ErrInvalid; unauthenticated if the
-// session has ended meanwhile.
+// session has ended since.
 func (s *Service) findCeremony(ctx context.Context, who caller, text string, purpose personal.PasskeyPurpose) (a PasskeyCeremony, err error) {
 	digest, ok := token.MailDigest(text)
 	if !ok {

@@ -42,7 +42,7 @@ type PasskeyStore interface {
 	AddPasskey(ctx context.Context, p Passkey, credentialVersion int64, attempt CeremonyUse, jobs ...NewJob) (id int64, err error)
 	// ConfirmedPasskey returns the account's passkey that a confirmation has added. ErrNotFound.
 	ConfirmedPasskey(ctx context.Context, accountID int64, confirmation [32]byte) (Passkey, error)
-	// RenamePasskey renames a passkey of the account; a missing one is no error.
+	// RenamePasskey renames a passkey of the account; a missing one is not an error.
 	RenamePasskey(ctx context.Context, accountID, id int64, name string) error
 	// RemovePasskey uses up the code and stores its jobs. If the account has the passkey, it
 	// removes that, as RemoveOtherWaysIn does with all, and stores the other jobs. ErrLastWayIn;

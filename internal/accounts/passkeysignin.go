@@ -79,7 +79,7 @@ func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePass
 	} else {
 		in.SignedIn, err = open(code)
 	}
-	if errors.Is(err, ErrCeremonyUsed) || errors.Is(err, ErrStale) { // or the passkey was removed meanwhile
+	if errors.Is(err, ErrCeremonyUsed) || errors.Is(err, ErrStale) { // or the passkey was removed since
 		s.failed(ctx, "", a.ID)
 		return personal.PasskeySignedIn{}, refusal(personal.CodeInvalidCredentials)
 	}

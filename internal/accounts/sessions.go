@@ -24,13 +24,13 @@ type SessionStore interface {
 	// not use the store. If ctx ends first, the write may still happen.
 	RotateSession(ctx context.Context, s Session, rotated func(now time.Time) Session) error
 	// TouchSession sets LastSeen to the time of the write, and likewise Created, Rotated and
-	// Used where they are false. A missing session is no error.
+	// Used where they are false. A missing session is not an error.
 	TouchSession(ctx context.Context, t SessionTouch) error
 	// Sessions returns the account's sessions that are alive by the given limits, the
 	// last used first.
 	Sessions(ctx context.Context, accountID int64, l Lifetimes) ([]Session, error)
 	// RevokeSession removes one session of the account, and stores the jobs if it had it; a missing
-	// one is no error.
+	// one is not an error.
 	RevokeSession(ctx context.Context, accountID, id int64, jobs ...NewJob) error
 	// RevokeOtherSessions removes every session of the account but one, and stores the jobs if
 	// it had another. ErrNotFound if the account does not have that session (any more).
@@ -190,7 +190,7 @@ func (s *Service) RevokeOtherSessions(ctx context.Context, c personal.Credential
 	}
 	signedOut := s.event(ctx, personal.ActorUser, personal.EventUserSignedOut, who.account.ID)
 	err = s.store.RevokeOtherSessions(ctx, who.account.ID, who.session.ID, signedOut)
-	// The caller's session may have been revoked meanwhile: it must not end those of others.
+	// The caller's session may have been revoked since: it must not end those of others.
 	return s.committed(personal.CodeUnauthenticated, "revoking all other sessions", err)
 }
 

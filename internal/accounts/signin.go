@@ -15,7 +15,7 @@ import (
 var ModuleMethods = []string{personal.MethodPassword, personal.MethodPasskey, personal.MethodRegistration}
 
 // SignIn implements [personal.Administration]. It judges like Authorize after the password. It
-// starts again if the account has changed meanwhile: the host has authenticated the user, whatever
+// starts again if the account has changed since: the host has authenticated the user, whatever
 // their password is.
 func (s *Service) SignIn(ctx context.Context, r personal.SignInRequest) (personal.OpenedSession, error) {
 	var invalid personal.FieldErrors

@@ -21,7 +21,7 @@ var defaultCosts = password.Params{MemoryKiB: 19 * 1024, Time: 2, Threads: 1}
 
 // BenchmarkSignIn compares sign-ins, of 8 callers, with hashes of the same cost on all
 // processors. An iteration measures sign-ins, then hashes, for half a second each. The
-// metric of-bare is the ratio of their rates. The outbox delivers the events meanwhile.
+// metric of-bare is the ratio of their rates. The outbox delivers the events at the same time.
 // -benchtime 10x makes ten iterations.
 func BenchmarkSignIn(b *testing.B) {
 	const callers, users = 8, 32

@@ -59,7 +59,7 @@ var codeLimit = throttle.Limit{Burst: 10, Every: 15 * time.Minute, Name: "code"}
 // CodeStore counts refused codes and judges by their number.
 type CodeStore interface {
 	// CountRefusedCode counts a code of an account that was refused, and stores the jobs of
-	// the notice that the rules demand. A missing account is no error.
+	// the notice that the rules demand. A missing account is not an error.
 	CountRefusedCode(ctx context.Context, accountID int64, rules CodeRules, notice func() []NewJob) error
 	// CodesBlockedUntil returns when codes of the account's app are accepted again away from
 	// its fully known addresses; zero: they are now.

@@ -41,7 +41,7 @@ func TestCodes_ThirtyOf300GuessesAreJudgedInAnHour(t *testing.T) {
 					t.Fatalf("guess %d: got %q", i, code)
 				}
 				u.f.clock.Advance(12 * time.Second)
-				if i%60 == 59 { // the owner signs in at a known address meanwhile
+				if i%60 == 59 { // the owner signs in at a known address between guesses
 					u.wantTry(t, at(t, home), "", personal.CodeCodeRequired)
 					u.wantTry(t, at(t, home), u.code(), "")
 				}

@@ -355,7 +355,7 @@ func (s *Store) SetDisabled(ctx context.Context, id int64, disabled bool, jobs .
 
 // DeleteAccount implements accounts.AdministrationStore. Foreign keys remove the
 // rows that refer to the account, except audit entries and jobs. The lock prevents
-// that such rows are added meanwhile. The account's remains in SQLite's
+// that such rows are added before it ends. The account's remains in SQLite's
 // write-ahead log are removed at once or, if that fails, by the next Prune.
 func (s *Store) DeleteAccount(
 	ctx context.Context, id int64, remains func(accounts.Account, outbox.Job) []byte, jobs ...accounts.NewJob,

@@ -11,7 +11,7 @@ import (
 )
 
 // insertAudit returns the statement that stores an event as an audit entry. If the
-// account has been deleted meanwhile, the entry holds only what a deletion would have
+// account has been deleted since, the entry holds only what a deletion would have
 // left of it.
 func insertAudit(tx bun.Tx, e personal.Event, deleted bool) schema.QueryAppender {
 	row := auditRow{

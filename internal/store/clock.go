@@ -23,7 +23,7 @@ const (
 	// maxStep is how far now may move by a measurement before leases can have ended too soon.
 	maxStep = 5 * time.Second
 	// maxAbsence is how long ago the last round of any process may be before a new process
-	// supposes that a clock has jumped meanwhile.
+	// supposes that a clock has jumped since.
 	maxAbsence = time.Hour
 	// longestRun is how long a job of any node may run, because of its lease.
 	longestRun = time.Minute
@@ -223,7 +223,7 @@ func (s *Store) DeletionHeld() time.Duration {
 const lastRound = "last round"
 
 // mayDelete measures the database's clock anew, before a round that removes or erases. It reports
-// false while deletion is held, which is no error: measuring has logged it.
+// false while deletion is held, which is not an error: measuring has logged it.
 func (s *Store) mayDelete(ctx context.Context) (bool, error) {
 	if err := s.SyncClock(ctx); err != nil || s.fixed != nil {
 		return err == nil, err

@@ -46,7 +46,7 @@ func (s *Store) LinkIdentity(ctx context.Context, l accounts.LinkIdentity) error
 			if n == 0 {
 				err := selectIdentity(tx, l.Identity).Scan(ctx, &known)
 				if errors.Is(err, sql.ErrNoRows) {
-					continue // it was removed meanwhile
+					continue // it was removed since
 				}
 				if err != nil {
 					return err

@@ -94,7 +94,7 @@ const overdue = `SELECT id, due FROM personal_jobs j WHERE kind = kinds.column1 
 // put off until a false time waits as long as it may still run. They lose their attempts, which
 // tells them from claimed ones.
 func (s *Store) ClaimJobs(ctx context.Context, claims ...outbox.Claim) ([]outbox.Job, error) {
-	// One deadline for all statements: the leases run meanwhile.
+	// One deadline for all statements: the leases run during them.
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	if err := s.SyncClock(ctx); err != nil {

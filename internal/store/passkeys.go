@@ -82,7 +82,7 @@ func (s *Store) AddCeremony(ctx context.Context, a accounts.PasskeyCeremony) err
 	return s.inTx(ctx, "store an attempt", func(ctx context.Context, tx bun.Tx) error { return s.addAttempt(ctx, tx, a) })
 }
 
-// addAttempt stores an attempt of a session, which cannot end or get another one meanwhile.
+// addAttempt stores an attempt of a session, which cannot end or get another one until then.
 func (s *Store) addAttempt(ctx context.Context, tx bun.Tx, a accounts.PasskeyCeremony) error {
 	err := execOne(ctx, tx, accounts.ErrStale, `INSERT INTO personal_passkey_ceremonies
 			(digest, session_id, purpose, challenge, credential_version, with_code, created)

@@ -37,7 +37,7 @@ type PruneOptions struct {
 // all. One node works at a time: Prune ends when it meets another. Nothing is removed
 // for an hour after a clock jumped.
 //
-// At the end it empties SQLite's write-ahead log, which still holds the rows deleted lately.
+// At the end it empties SQLite's write-ahead log, which still holds rows deleted recently.
 func (s *Store) Prune(ctx context.Context, o PruneOptions) error {
 	if may, err := s.mayDelete(ctx); err != nil || !may {
 		return err

@@ -32,7 +32,7 @@ type RehearsalOptions struct {
 // transaction of the store is a savepoint. Its Clock must be set. It has no more than one
 // connection: a transaction must not use the store.
 //
-// On SQLite others cannot write meanwhile. After 200 ms of that, or if it does not get the
+// On SQLite others cannot write during that time. After 200 ms of that, or if it does not get the
 // writer, the transaction ends with [ErrWriterNeeded].
 func (s *Store) Rehearsal(ctx context.Context, o RehearsalOptions) (*Store, error) {
 	pools, err := dbconn.OpenRehearsal(ctx, s.url, dbconn.RehearsalOptions{Hold: maxHold, Copy: o.Copy}, o.Wraps...)

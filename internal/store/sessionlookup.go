@@ -59,7 +59,7 @@ func (w sessionWrite) at(now time.Time) written {
 }
 
 // result returns the outcome of a write that changed this many rows: ErrStale for a
-// rotation that changed none. A touch of a missing session is no error.
+// rotation that changed none. A touch of a missing session is not an error.
 func (w sessionWrite) result(rows int64) error {
 	if rows == 0 && w.rotated != nil {
 		return accounts.ErrStale

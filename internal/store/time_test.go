@@ -55,7 +55,7 @@ func (n *node) round(t *testing.T, idle time.Duration) (erased []int64, claimed 
 }
 
 // The wall clock of one node jumps, before any of its rounds or between them: nothing is removed,
-// erased or claimed before its time, and what it stores meanwhile has the right time.
+// erased or claimed before its time, and what it stores until then has the right time.
 func TestTime_JumpOfOneNodesClockHarmsNothing(t *testing.T) {
 	const idle = 30 * time.Minute
 	jumps := []time.Duration{-time.Hour, 5 * time.Minute, time.Hour, 365 * 24 * time.Hour}

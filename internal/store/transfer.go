@@ -86,7 +86,7 @@ func (s *Store) yieldWriteLock(ctx context.Context) {
 const statementRows = 100
 
 // addAccounts inserts the accounts without a conflict and finds the conflicts of the
-// others. If there is none, it was with an account that has been deleted meanwhile,
+// others. If there is none, it was with an account that has been deleted since,
 // and the insert is repeated.
 func (s *Store) addAccounts(ctx context.Context, tx bun.Tx, batch []accounts.Account) ([]transfer.Outcome, error) {
 	outcomes := make([]transfer.Outcome, len(batch))
@@ -384,7 +384,7 @@ func (s *Store) addStoredWaysIn(ctx context.Context, page []transfer.StoredAccou
 		return nil
 	}
 	first, last := page[0].ID, page[len(page)-1].ID
-	find := func(accountID int64) *transfer.StoredAccount { // nil: it was added meanwhile
+	find := func(accountID int64) *transfer.StoredAccount { // nil: it was added during the import
 		i, found := slices.BinarySearchFunc(page, accountID, func(a transfer.StoredAccount, id int64) int { return cmp.Compare(a.ID, id) })
 		if !found {
 			return nil

@@ -24,7 +24,7 @@ import (
 // flood is the result of a flood of sign-ins.
 type flood struct {
 	statuses map[int]int
-	quick    []time.Duration // durations of a signed-in user's calls meanwhile, sorted
+	quick    []time.Duration // durations of a signed-in user's calls during the flood, sorted
 	peak     int             // the plugin's peak memory in MiB
 }
 
@@ -101,7 +101,7 @@ func TestSignInFlood_SignedInUsersAreServed(t *testing.T) {
 }
 
 // TestSignInFlood_OtherAddressesAreServed signs in with correct passwords from one
-// address without end, and meanwhile from others.
+// address without end, and at the same time from others.
 func TestSignInFlood_OtherAddressesAreServed(t *testing.T) {
 	f := floodedFromOneAddress(t, testdb.SQLite(t), "[password]\nmemory_kib = 4096\ntime = 1\n", 200*time.Millisecond)
 	if f.served < 14 {

@@ -144,7 +144,7 @@ func (s *system) resources(t testing.TB) map[string]float64 {
 	for name, folder := range map[string]string{"files in the run folder": filepath.Join(s.data, "run"), "sockets": sockets,
 		"temporary files": os.TempDir()} {
 		files := 0
-		_ = filepath.WalkDir(folder, func(string, os.DirEntry, error) error { files++; return nil }) // a file may be removed meanwhile
+		_ = filepath.WalkDir(folder, func(string, os.DirEntry, error) error { files++; return nil }) // a file may be removed during the walk
 		used[name] = float64(files)
 	}
 	return used

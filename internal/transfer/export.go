@@ -62,7 +62,7 @@ type Exported struct {
 }
 
 // Export writes every account as NDJSON, password hashes and encrypted secrets of second
-// factors, the public keys of passkeys and identities included, in the order of ids. An account that changes meanwhile is
+// factors, the public keys of passkeys and identities included, in the order of ids. An account that changes during the export is
 // written in its state before or after the change. Accounts that wait for the
 // confirmation of their e-mail are left out: after an import their users could sign in
 // without it.

@@ -97,7 +97,7 @@ func TestImport_RefusesIdentitiesThatNoExportWrites(t *testing.T) {
 }
 
 // An identity of another account refuses the row, whether that account is in the database, in the
-// same file, or added meanwhile. Nothing of the refused account is stored.
+// same file, or added during the import. Nothing of the refused account is stored.
 func TestImport_RefusesIdentitiesOfOtherAccounts(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		from, to := openStore(t, testdb.SQLite(t)), openStore(t, url)
@@ -115,7 +115,7 @@ func TestImport_RefusesIdentitiesOfOtherAccounts(t *testing.T) {
 			t.Errorf("in one file: got\n%s, want 2: %s", r.report.String(), want)
 		}
 		dryRun.Store = openStore(t, testdb.SQLite(t))
-		for name, s := range map[string]transfer.Store{"existing": to, "added meanwhile": blind{to}, "dry run": dryRun} {
+		for name, s := range map[string]transfer.Store{"existing": to, "added during the import": blind{to}, "dry run": dryRun} {
 			r := newRun(t, s)
 			if done := r.file(t, transfer.NDJSON, bob); done.Refused != 1 || r.report.String() != "1: "+want {
 				t.Errorf("%s: got %+v\n%s, want 1: %s", name, done, r.report.String(), want)

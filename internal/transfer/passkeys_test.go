@@ -161,7 +161,7 @@ func TestImport_RefusesPasskeysThatNoExportWrites(t *testing.T) {
 }
 
 // A passkey of another account refuses the row, whether that account is in the database, in the
-// same file, or added meanwhile. Nothing of the refused account is stored.
+// same file, or added during the import. Nothing of the refused account is stored.
 func TestImport_RefusesPasskeysOfOtherAccounts(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		from, to := openStore(t, testdb.SQLite(t)), openStore(t, url)
@@ -178,7 +178,7 @@ func TestImport_RefusesPasskeysOfOtherAccounts(t *testing.T) {
 			t.Errorf("in one file: got\n%s, want 2: %s", r.report.String(), want)
 		}
 		for name, s := range map[string]transfer.Store{
-			"existing": to, "added meanwhile": blind{to}, "dry run": transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: to},
+			"existing": to, "added during the import": blind{to}, "dry run": transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: to},
 		} {
 			r := newRun(t, s)
 			if done := r.file(t, transfer.NDJSON, bob); done.Refused != 1 || r.report.String() != "1: "+want {

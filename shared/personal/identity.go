@@ -21,7 +21,7 @@ const (
 // method, issuer and subject.
 type SignInRequest struct {
 	// Identity is that with which the user came from a provider: their account is found in the
-	// transaction that opens the session, so that an identity that was removed meanwhile opens
+	// transaction that opens the session, so that an identity that was removed since opens
 	// none. Zero: UserID counts, for methods without identities.
 	Identity Identity
 	UserID   int64 // 0 with an Identity
@@ -43,7 +43,7 @@ type SignInRequest struct {
 // OpenedSession is the result of [Administration.SignIn].
 type OpenedSession struct {
 	SignedIn
-	Proof Proof // zero: the user was not authenticated lately enough
+	Proof Proof // zero: the user was not authenticated recently enough
 }
 
 // Identity is a user as an OpenID provider names them. Both parts are 1 to

@@ -136,7 +136,7 @@ func TestUser_OnlyChangedFieldsAreSaved(t *testing.T) {
 	if p.updated != nil {
 		t.Errorf("saving the unchanged form: got the update %+v, want none", *p.updated)
 	}
-	p.user.Fields[0].Value = "changed by its user meanwhile"
+	p.user.Fields[0].Value = "changed by its user since"
 	values.Set("customer_number", "K-2")
 	values.Set("internal_note", "late\r\npayer")
 	values.Set("interests", "a\r\nc")

@@ -22,7 +22,7 @@ func (s *site) requireUser(next http.HandlerFunc, options ...personalhttp.Requir
 
 // refuse responds to a request that may not see a page. Visitors who are not signed
 // in are asked to sign in, and return to the page afterwards. The cookie is kept,
-// because another tab may have replaced it meanwhile.
+// because another tab may have replaced it since.
 func (s *site) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	x, next := s.API.ErrorResponse(r, err), Path
 	if r.Method == http.MethodGet {

@@ -107,7 +107,7 @@ func (p codePages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Post
 	case "":
 		p.signIns.forget(w, r)
 		return p.signedIn(w, r, signedIn), nil
-	case personal.CodeInvalidCredentials, personal.CodeEmailUnverified: // changed meanwhile
+	case personal.CodeInvalidCredentials, personal.CodeEmailUnverified: // changed since
 		p.signIns.forget(w, r)
 		p.startAgain(w, r)
 		return done{}, nil

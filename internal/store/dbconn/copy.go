@@ -15,7 +15,7 @@ import (
 var ErrNotSQLite = errors.New("the database is not SQLite")
 
 // CopyTo writes a copy of a SQLite database to a new file with mode 0600: its state at
-// one moment, without the content that was deleted. Others read and write meanwhile;
+// one moment, without the content that was deleted. Others can read and write during the copy;
 // what they write stays in the write-ahead log until the copy is done. The copy is
 // checked before it gets its name, so that the name never stands for an incomplete
 // file; after an error nothing is left. It is on disk when CopyTo returns nil.

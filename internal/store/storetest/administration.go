@@ -120,7 +120,7 @@ var administrationCases = []testCase{
 			t.Error(diff)
 		}
 	}},
-	{"a search continues where the last page ended, whatever was added or deleted meanwhile", func(t *testing.T, w *world) {
+	{"a search continues where the last page ended, whatever was added or deleted since", func(t *testing.T, w *world) {
 		var ids []int64
 		for range 5 {
 			ids = append(ids, w.createID(w.newAccount()))

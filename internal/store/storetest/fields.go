@@ -167,7 +167,7 @@ var fieldsCases = []testCase{
 		})
 		run, _ := w.LastFill(t.Context())
 		if left || err != nil || run.Filled != 0 {
-			t.Errorf("value set meanwhile: got left %t, %v, %d filled; want none", left, err, run.Filled)
+			t.Errorf("value set during the run: got left %t, %v, %d filled; want none", left, err, run.Filled)
 		}
 		w.wantFields(id, userfields.Values{"country": "Oman"})
 
@@ -179,13 +179,13 @@ var fieldsCases = []testCase{
 		})
 		run, _ = w.LastFill(t.Context())
 		if !left || err != nil || run.Checked != 1 || run.State != personal.FillRunning {
-			t.Errorf("batch of another worker meanwhile: got left %t, %v, %+v; want only the other's batch", left, err, run)
+			t.Errorf("batch of another worker during the run: got left %t, %v, %+v; want only the other's batch", left, err, run)
 		}
 
 		left, err = other(started, func() error { w.startFill("3"); return nil })
 		run, _ = w.LastFill(t.Context())
 		if left || err != nil || run.Revision != "3" || run.Checked != 0 {
-			t.Errorf("another run meanwhile: got left %t, %v, %+v; want nothing of the first", left, err, run)
+			t.Errorf("another run since: got left %t, %v, %+v; want nothing of the first", left, err, run)
 		}
 	}},
 }

@@ -272,7 +272,7 @@ var mailCases = []testCase{
 			t.Errorf("got login %q (%q) and e-mail %+v, want the new address", got.Login, got.LoginKey, got.Email)
 		}
 	}},
-	{"an address taken meanwhile does not use up the token", func(t *testing.T, w *world) {
+	{"an address taken since does not use up the token", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		w.addToken(a, accounts.PurposeEmail, 1)
 		w.addToken(a, accounts.PurposeRecovery, 2)

@@ -80,7 +80,7 @@ func run(t *testing.T, open Open, groups ...group) {
 		t.Run(g.name, func(t *testing.T) {
 			for _, c := range g.cases {
 				t.Run(c.name, func(t *testing.T) {
-					t.Parallel() // no other one uses its database meanwhile
+					t.Parallel() // no other one uses its database
 					c.test(t, newWorld(t, open))
 				})
 			}

@@ -120,7 +120,7 @@ var verificationCases = []testCase{
 		}
 		w.wantSessions(a.ID, s)
 	}},
-	{"a verification of an address that was taken meanwhile changes nothing", func(t *testing.T, w *world) {
+	{"a verification of an address that was taken since changes nothing", func(t *testing.T, w *world) {
 		email := w.newAccount().Email
 		a := w.account(w.wait(email))
 		w.addVerification(a, email, 1)

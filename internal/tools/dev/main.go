@@ -213,7 +213,7 @@ type stamp struct{ size, modified int64 }
 func scan() map[string]stamp {
 	found := map[string]stamp{}
 	for _, root := range sources {
-		// A file that disappears meanwhile shows in the next scan.
+		// A file that disappears during the scan shows in the next scan.
 		_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			switch name := filepath.Base(path); {
 			case err != nil:

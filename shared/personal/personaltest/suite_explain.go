@@ -62,7 +62,7 @@ func testExplain(t *testing.T, s *administrationSuite) {
 	}
 	_, err = s.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: login, Password: "wrong wrong"})
 	wantCode(t, err, personal.CodeInvalidCredentials)
-	verdicts := s.explain(t, login).Verdicts // mails come and go meanwhile
+	verdicts := s.explain(t, login).Verdicts // mails come and go in between
 	i := slices.IndexFunc(verdicts, func(v personal.Verdict) bool { return v.Reason == personal.ReasonFailed })
 	if i < 0 {
 		t.Fatalf("got no failed attempt in %+v", verdicts)

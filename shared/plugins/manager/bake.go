@@ -26,7 +26,7 @@ type bake struct {
 }
 
 // finishBake completes a bake whose time is over, unless the last health check
-// failed: then the bake goes on. A version that was removed meanwhile is rolled
+// failed: then the bake goes on. A version that was removed since is rolled
 // back, because it could not be started again after a crash.
 func (s *supervisor) finishBake() {
 	why := errUnhealthy
@@ -147,7 +147,7 @@ func (s *supervisor) completeRefused(refusal error) bool {
 //
 // It first repeats the preflight of the old process, because the database may have
 // changed since: a newer version on another node may have migrated it to a schema that the
-// old version does not support. Calls go on with the live process meanwhile. A
+// old version does not support. The live process gets the calls until then. A
 // refusal is permanent, see [isPermanent]. A preflight without a result, because it takes
 // too long or the database is unavailable, is an error, too: nothing would make up for an
 // old version that works on a database that refuses it, and little is lost, because
@@ -164,7 +164,7 @@ func (s *supervisor) rollBack(cause error) error {
 		s.loseOld(b.old.lossCause(s.work))
 		return errNotWarm
 	}
-	// Not PreflightTimeout: the supervisor does nothing else meanwhile.
+	// Not PreflightTimeout: the supervisor does nothing else during a preflight.
 	refusal := within(s.work, min(s.limits.PreflightTimeout, s.limits.HealthTimeout), b.old, func(ctx context.Context) error {
 		return s.preflight(ctx, b.old, catalogue.Manifest{}, nil, true)
 	})

@@ -94,7 +94,7 @@ func (m *Manager) responds(p *instance) bool {
 
 // hung reports whether the process leaves healthFailures health checks in a
 // row unanswered, and if not, why it is not healthy. An unhealthy response is a
-// response: an unavailable database is no reason to kill a process. With Config.Debug
+// response: an unavailable database does not justify killing a process. With Config.Debug
 // every process counts as healthy: a debugger may have paused it.
 func (m *Manager) hung(ctx context.Context, p *instance) (hung bool, unhealthy error) {
 	if m.config.Debug {
@@ -134,7 +134,7 @@ func (m *Manager) killIfHung(ctx context.Context, p *instance) {
 }
 
 // killUnlessLive kills a process that hangs and reports whether it did: not after ctx
-// has ended, nor if a rollback has returned the calls to the process meanwhile.
+// has ended, nor if a rollback has returned the calls to the process since.
 func (m *Manager) killUnlessLive(ctx context.Context, p *instance) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -264,7 +264,7 @@ func (m *remembered) sweepAfter(wait time.Duration) {
 
 // sweep removes expired entries, and schedules the next sweep if any are left.
 func (m *remembered) sweep() {
-	m.sweeping.Store(false) // first, so that an entry added meanwhile schedules the next sweep
+	m.sweeping.Store(false) // first, so that an entry added during the sweep schedules the next sweep
 	now, left := time.Now(), 0
 	for i := range m.shards {
 		left += m.shards[i].sweep(now)

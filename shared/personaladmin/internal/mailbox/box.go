@@ -55,7 +55,7 @@ func (b Box) List(before string, n int) (Page, error) {
 		}
 		m, err := b.Read(name)
 		if errors.Is(err, ErrNotFound) {
-			continue // deleted meanwhile
+			continue // deleted since
 		}
 		if err != nil {
 			return Page{}, err

@@ -196,7 +196,7 @@ func (p *Pages) rehearsal(r *http.Request, s *manager.RehearsalStatus) *rehearsa
 // successShown is how long the banner of a swap that succeeded is shown.
 const successShown = 10 * time.Minute
 
-// lastFact returns the latest fact about the plugin that has a banner: a swap that succeeded lately,
+// lastFact returns the latest fact about the plugin that has a banner: a swap that succeeded recently,
 // was refused or rolled back, a lost process. It returns nil if something else has happened since, or
 // an administrator has dismissed it.
 func (p *Pages) lastFact(r *http.Request) (*described, error) {

@@ -19,7 +19,7 @@ import (
 const rehearsalReserve = 250 * time.Millisecond
 
 // Rehearse implements [rpc.Module]. It shares nothing with the service that may serve
-// meanwhile, but the database and the settings. Where others need SQLite's only writer, it
+// at the same time, but the database and the settings. Where others need SQLite's only writer, it
 // rehearses on an empty copy of the database.
 func (m *module) Rehearse(ctx context.Context) (rpc.Rehearsal, error) {
 	if deadline, ok := ctx.Deadline(); ok {

@@ -78,7 +78,7 @@ func (p *pluginInstall) Run(ctx context.Context, parent *commands, out output) e
 var errOtherCMS = errors.New("a CMS runs its plugin in this data folder: stop it first, or swap through its own admin API")
 
 // activate makes a version on disk the active one. It locks the data folder
-// meanwhile, so that no host starts or runs on it.
+// until then, so that no host starts or runs on it.
 func (p *pluginCommand) activate(c *catalogue.Catalogue, version string, out output) (err error) {
 	if p.Plugins != "" {
 		return &flagError{"plugins", errors.New("--activate works only with the catalogue in the data folder: " +

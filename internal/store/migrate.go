@@ -29,7 +29,7 @@ const (
 	schemaCompatible = 15
 
 	migrationPoll = 100 * time.Millisecond
-	// migrationLock is how long a migration waits for a lock on PostgreSQL. Meanwhile
+	// migrationLock is how long a migration waits for a lock on PostgreSQL. Until then
 	// all requests that read the table wait behind it.
 	migrationLock = 300 * time.Millisecond
 	// migrationPatience is how long a step tries again to get its locks.

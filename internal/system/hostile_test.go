@@ -132,7 +132,7 @@ func costly() []call {
 }
 
 // TestHostileRequests_CostLittle sends 150 costly requests at once, in rounds, and
-// meanwhile asks for a profile.
+// asks for a profile during each.
 func TestHostileRequests_CostLittle(t *testing.T) {
 	const atOnce, rounds = 150, 4
 	s := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled})

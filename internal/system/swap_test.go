@@ -21,7 +21,7 @@ import (
 )
 
 // Swaps of TestSwap_LosesNoRequest on each database, and clients that send requests
-// meanwhile. TestSoakSwaps has a thousand, and clients that do not pause.
+// during them. TestSoakSwaps has a thousand, and clients that do not pause.
 const (
 	swaps   = 2 // there and back
 	clients = 16

@@ -114,7 +114,7 @@ func makePrivate(path string) error {
 }
 
 // walTimeout is how long TruncateWAL waits for other users of the file. All writers
-// wait meanwhile.
+// wait as long.
 const walTimeout = 100 * time.Millisecond
 
 // TruncateWAL moves the content of SQLite's write-ahead log (the -wal file) into the

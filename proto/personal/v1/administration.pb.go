@@ -1012,7 +1012,7 @@ func (x *UserSessionsResponse) GetSessions() []*Session {
 type RevokeUserSessionRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	UserId int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// As UserSessions lists it; an unknown one is no error.
+	// As UserSessions lists it; an unknown one is not an error.
 	Id            string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2692,7 +2692,7 @@ type SignInResponse struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
 	Profile     *Profile               `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
-	// Absent if the user was not authenticated lately enough: never log it.
+	// Absent if the user was not authenticated recently enough: never log it.
 	Proof         *Proof `protobuf:"bytes,3,opt,name=proof,proto3" json:"proof,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -7,7 +7,9 @@ import (
 
 // What scripts of a listed origin may send and read.
 const (
-	allowedHeaders = "Content-Type, User-Id, User-Hash, X-Request-Id, Accept-Language"
+	// The last ones are those that tracing and libraries add to every request.
+	allowedHeaders = "Content-Type, User-Id, User-Hash, X-Request-Id, Accept-Language, " +
+		"traceparent, tracestate, baggage, sentry-trace, X-Requested-With"
 	exposedHeaders = "X-Request-Id, Retry-After"
 	preflightAge   = "600" // seconds for which a browser may cache a preflight
 )

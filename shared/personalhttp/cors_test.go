@@ -75,7 +75,7 @@ func TestPreflight_ListsAllowedMethodsAndHeaders(t *testing.T) {
 		for name, want := range map[string]string{
 			"Access-Control-Allow-Origin":  origin,
 			"Access-Control-Allow-Methods": allow,
-			"Access-Control-Allow-Headers": "Content-Type, User-Id, User-Hash, X-Request-Id, Accept-Language",
+			"Access-Control-Allow-Headers": "Content-Type, User-Id, User-Hash, X-Request-Id, Accept-Language, traceparent, tracestate, baggage, sentry-trace, X-Requested-With",
 			"Access-Control-Max-Age":       "600",
 			"Vary":                         "Origin",
 		} {

@@ -10,7 +10,6 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/cms-personal/personal/shared/internal/urlencoded"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -167,7 +167,7 @@ func parseContentType(header http.Header) (mediaType, boundary string, err error
 		return "", "", unsupported("the Content-Type is malformed")
 	}
 	switch strings.ToLower(parameters["charset"]) {
-	case "", "utf-8", "us-ascii": // ASCII is a subset of UTF-8
+	case "", "utf-8", "utf8", "us-ascii": // ASCII is a subset of UTF-8
 	default:
 		return "", "", unsupported("the charset is not UTF-8")
 	}
@@ -321,11 +321,7 @@ func decodeForm(body []byte) (params, error) {
 	if hasTooManyNames(form) {
 		return nil, personal.NewError(personal.CodeTooLarge, nil)
 	}
-	values, err := url.ParseQuery(form) // rejects semicolons and invalid escapes
-	if err != nil {
-		return nil, malformed(errors.New("the form cannot be decoded")) // err itself quotes the body
-	}
-	return formParams(values)
+	return formParams(urlencoded.Parse(form))
 }
 
 // hasTooManyNames reports whether a form has more than [maxNames] different names, of
@@ -335,10 +331,7 @@ func hasTooManyNames(form string) bool {
 	names := map[string]bool{}
 	for pair := range strings.SplitSeq(form, "&") {
 		name, _, _ := strings.Cut(pair, "=")
-		if decoded, err := url.QueryUnescape(name); err == nil {
-			name = decoded
-		}
-		if names[name] = true; len(names) > maxNames {
+		if names[urlencoded.Decode(name)] = true; len(names) > maxNames {
 			return true
 		}
 	}

@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"mime"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/cms-personal/personal/shared/internal/urlencoded"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -254,9 +256,9 @@ func readForm(w http.ResponseWriter, r *http.Request, limit int64, pairs int) (P
 	if bytes.Count(body, []byte("&")) >= pairs { // before it is decoded
 		return Posted{}, fmt.Errorf("reading a form: %w", &http.MaxBytesError{Limit: limit})
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	if err := r.ParseForm(); err != nil {
-		return Posted{}, fmt.Errorf("reading a form: %w", err)
+	r.Body, r.PostForm = io.NopCloser(bytes.NewReader(body)), url.Values{}
+	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media == "application/x-www-form-urlencoded" {
+		r.PostForm = urlencoded.Parse(string(body))
 	}
 	if !isText(r.PostForm) {
 		return Posted{}, errors.New("reading a form: it is not UTF-8")

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"unicode/utf8"
 
+	"github.com/cms-personal/personal/shared/internal/urlencoded"
 	"github.com/cms-personal/personal/shared/personalweb"
 )
 
@@ -59,11 +60,17 @@ const maxAddress = 4 << 10
 // not UTF-8.
 func (p *Pages) checkAddress(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		status := http.StatusBadRequest
+		status, query := http.StatusBadRequest, urlencoded.Parse(r.URL.RawQuery)
+		if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
+			readable := *r.URL
+			readable.RawQuery = query.Encode() // so that all pages read it alike
+			r = r.WithContext(r.Context())
+			r.URL = &readable
+		}
 		switch {
 		case len(r.URL.RequestURI()) > maxAddress:
 			status = http.StatusRequestURITooLong
-		case utf8.ValidString(r.URL.Path) && (r.URL.RawQuery == "" || isText(r.URL.Query())):
+		case utf8.ValidString(r.URL.Path) && isText(query):
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -391,8 +392,29 @@ func TestHandler_RefusesAddressesThatItWouldSendBack(t *testing.T) {
 	}
 }
 
+// A link that a mail program or an application has not encoded, and a form of a browser's extension.
+func TestPages_ReadQueriesAndFormsAsBrowsersWriteThem(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /page", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Query()["next"]) })
+	handler := newPages(t).Handler(mux)
+	for query, want := range map[string]string{
+		"next=/a;b=c": "[/a;b=c]", "next=/a%3Bb": "[/a;b]", "next=/100%&x=%zz": "[/100%]", "next=a;b&next=c": "[a;b c]",
+	} {
+		w := httptest.NewRecorder()
+		if handler.ServeHTTP(w, httptest.NewRequest("GET", "/page?"+query, nil)); w.Code != 200 || w.Body.String() != want {
+			t.Errorf("%s: got %d %s, want %s", query, w.Code, w.Body, want)
+		}
+	}
+	r := httptest.NewRequest("POST", "/", strings.NewReader("password=100%;pass&login=anna"))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	form, err := ui.ReadForm(httptest.NewRecorder(), r)
+	if err != nil || form.Get("password") != "100%;pass" || form.Get("login") != "anna" {
+		t.Errorf("got %v, %v, want both values", form, err)
+	}
+}
+
 func TestReadForm_RefusesUnreadableBody(t *testing.T) {
-	for _, body := range []string{"a=%zz", "a=%ff", "%ff=a", strings.Repeat("a", 2<<20), strings.Repeat("a=&", 1000)} {
+	for _, body := range []string{"a=%ff", "%ff=a", strings.Repeat("a", 2<<20), strings.Repeat("a=&", 1000)} {
 		r := httptest.NewRequestWithContext(context.Background(), "POST", "/?a=b", io.NopCloser(strings.NewReader(body)))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		if _, err := ui.ReadForm(httptest.NewRecorder(), r); err == nil {

@@ -244,6 +244,7 @@ func (s *Service) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) 
 // owner is asked to confirm it. An account that waits for its address to be confirmed
 // waits no longer: the administrator vouches for its user. They can sign in.
 func (s *Service) SetEmail(ctx context.Context, r personal.SetEmailRequest) error {
+	r = personal.AsTyped(r)
 	var email Email
 	if r.Email != "" {
 		var code personal.FieldErrorCode

@@ -76,6 +76,7 @@ type OpenSession struct {
 // Authorize implements [personal.Service]. An unknown login costs the same as a
 // wrong password: the same queries, a hash of the same cost, the same response.
 func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (personal.SignedIn, error) {
+	r = personal.AsTyped(r)
 	fields := maps.Clone(r.FieldErrors)
 	require(&fields, "login", r.Login)
 	require(&fields, "password", r.Password)

@@ -15,6 +15,7 @@ import (
 // CreateUser implements [personal.Administration]. Without a host, as in a command, there
 // are no user fields: only "name" can be set, and no default applies.
 func (s *Service) CreateUser(ctx context.Context, r personal.CreateUserRequest) (int64, error) {
+	r = personal.AsTyped(r)
 	schema, err := s.knownFields(ctx)
 	if err != nil {
 		return 0, err

@@ -51,6 +51,7 @@ type deletionJob struct {
 // Delete implements [personal.Service]. Mails of earlier requests that wait to be sent
 // are dropped, because their tokens belong to the former credential version.
 func (s *Service) Delete(ctx context.Context, r personal.DeleteRequest) (time.Time, error) {
+	r = personal.AsTyped(r)
 	e := evidence{"password", r.Password, r.Code, r.Proof}
 	who, attempt, err := s.identifyGuess(ctx, r.Credentials, e.guess(), nil)
 	if err != nil {
@@ -96,6 +97,7 @@ func (s *Service) sendDeletion(ctx context.Context, accountID int64, r deletionJ
 
 // UndoDelete implements [personal.Service].
 func (s *Service) UndoDelete(ctx context.Context, r personal.UndoDeleteRequest) (userID int64, err error) {
+	r = personal.AsTyped(r)
 	if err := s.chargeConfirmation(ctx); err != nil {
 		return 0, err
 	}

@@ -37,6 +37,7 @@ type emailJob struct {
 
 // ChangeEmail implements [personal.Service].
 func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest) error {
+	r = personal.AsTyped(r)
 	e := evidence{"password", r.Password, r.Code, r.Proof}
 	who, attempt, err := s.identifyGuess(ctx, r.Credentials, e.guess(), s.takenEmail(ctx, true))
 	if err != nil {
@@ -98,6 +99,7 @@ func (s *Service) sendEmailToken(ctx context.Context, accountID int64, r emailJo
 // ConfirmEmail implements [personal.Service]. It takes the tokens of an e-mail change
 // and of a verification.
 func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailRequest) (userID int64, err error) {
+	r = personal.AsTyped(r)
 	if err := s.chargeConfirmation(ctx); err != nil {
 		return 0, err
 	}

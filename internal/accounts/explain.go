@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -54,7 +53,8 @@ const failuresSince = 24 * time.Hour
 // nothing. The order of verdicts is: what refuses a sign-in until something is done, what
 // refuses it for a time, what else a sign-in needs, what keeps mails away, hints.
 func (s *Service) Explain(ctx context.Context, r personal.ExplainRequest) (personal.Explanation, error) {
-	text := strings.TrimSpace(r.Login)
+	r = personal.AsTyped(r)
+	text := r.Login
 	var invalid personal.FieldErrors
 	require(&invalid, "login", text)
 	checkSearched(&invalid, "login", text)

@@ -32,6 +32,7 @@ var exportLimit = throttle.Limit{Burst: 3, Every: 8 * time.Hour, Name: "export"}
 // is known, but an export is charged at the end, together with its audit entry: neither
 // a wrong password nor a failure uses one up, and none is returned without an entry.
 func (s *Service) Export(ctx context.Context, r personal.ExportRequest) (personal.Export, error) {
+	r = personal.AsTyped(r)
 	e := evidence{"password", r.Password, r.Code, r.Proof}
 	who, attempt, err := s.identifyGuess(ctx, r.Credentials, e.guess(), nil)
 	if err != nil {

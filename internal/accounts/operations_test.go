@@ -4,7 +4,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +37,55 @@ func TestOperations_MailsAreThoseOfTheList(t *testing.T) {
 			t.Errorf("%s: it mails: %t; got Mails %t in shared/personal/operations.go: correct its row", name, mails[name], o.Mails)
 		}
 	}
+}
+
+// Every operation whose request has something that people type cuts the white space around it before
+// anything else.
+func TestOperations_ReadIdentifiersAsTyped(t *testing.T) {
+	typed := map[string]bool{}
+	for _, of := range []reflect.Type{reflect.TypeFor[personal.Service](), reflect.TypeFor[personal.Administration]()} {
+		for method := range of.Methods() {
+			for in := range method.Type.Ins() {
+				typed[method.Name] = typed[method.Name] || isTyped(in)
+			}
+		}
+	}
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const first = "\n\tr = personal.AsTyped(r)\n"
+	for _, name := range sources {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range regexp.MustCompile(`(?s)\nfunc \(s \*Service\) ([A-Z]\w*)\(.*?\{(\n.*?\n)\}\n`).FindAllSubmatch(source, -1) {
+			method, body := string(f[1]), string(f[2])
+			if typed[method] && !strings.HasPrefix(body, first) {
+				t.Errorf("%s in %s does not begin with%s", method, name, first)
+			}
+			delete(typed, method)
+		}
+	}
+	for method, is := range typed {
+		if is {
+			t.Errorf("%s: got no such method", method)
+		}
+	}
+}
+
+// isTyped reports whether requests of a type have what [personal.AsTyped] changes.
+func isTyped(request reflect.Type) bool {
+	if request.Kind() != reflect.Struct {
+		return false
+	}
+	for f := range request.Fields() {
+		if f.Type.Kind() == reflect.String && slices.Contains([]string{"Login", "Email", "Token", "Code"}, f.Name) {
+			return true
+		}
+	}
+	return false
 }
 
 // mailingFunctions returns which functions of this package store a job that mails, by name,

@@ -14,6 +14,7 @@ import (
 
 // AddPasskey implements [personal.Service].
 func (s *Service) AddPasskey(ctx context.Context, r personal.AddPasskeyRequest) (begun personal.PasskeyCeremony, err error) {
+	r = personal.AsTyped(r)
 	if err := s.offersPasskeys(); err != nil {
 		return begun, err
 	}

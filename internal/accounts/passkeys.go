@@ -170,6 +170,7 @@ func (s *Service) RenamePasskey(ctx context.Context, r personal.RenamePasskeyReq
 
 // RemovePasskey implements [personal.Service].
 func (s *Service) RemovePasskey(ctx context.Context, r personal.RemovePasskeyRequest) error {
+	r = personal.AsTyped(r)
 	if err := s.offersPasskeys(); err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ type PasskeyUse struct {
 // response is wrong: the same queries, the same checks of signatures, the same lines in the log,
 // the same response.
 func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePasskeyRequest) (in personal.PasskeySignedIn, err error) {
+	r = personal.AsTyped(r)
 	if err := s.offersPasskeys(); err != nil {
 		return in, err
 	}

@@ -40,6 +40,7 @@ func (s *Service) keepSession(ctx context.Context, who caller) (KeptSession, tok
 // ChangePassword implements [personal.Service]. The caller's session continues with
 // fresh secrets, so that its former hashes are void, unless another way in began it that is removed.
 func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordRequest) (personal.Credentials, error) {
+	r = personal.AsTyped(r)
 	e := evidence{"old_password", r.OldPassword, r.Code, r.Proof}
 	who, attempt, err := s.identifyGuess(ctx, r.Credentials, e.guess(), nil)
 	if err != nil {

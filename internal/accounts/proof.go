@@ -80,6 +80,7 @@ func (e evidence) guess() string {
 
 // Prove implements [personal.Service].
 func (s *Service) Prove(ctx context.Context, r personal.ProveRequest) (personal.Proof, error) {
+	r = personal.AsTyped(r)
 	byPasskey := r.Attempt != "" || r.Credential != ""
 	entered := r.Password
 	if byPasskey {

@@ -34,6 +34,7 @@ type recoveryJob struct {
 
 // Recover implements [personal.Service].
 func (s *Service) Recover(ctx context.Context, r personal.RecoverRequest) error {
+	r = personal.AsTyped(r)
 	return s.requestMail(ctx, KindRecovery, r.Login, r.Email, r.FieldErrors)
 }
 
@@ -136,6 +137,7 @@ func (s *Service) requestQuery(r recoveryJob, email Email) AccountQuery {
 // RecoverConfirm implements [personal.Service]. It checks the password before the
 // token, so that a weak password does not use up the token.
 func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) (recovered personal.Recovered, err error) {
+	r = personal.AsTyped(r)
 	if err := s.chargeConfirmation(ctx); err != nil {
 		return recovered, err
 	}

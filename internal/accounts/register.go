@@ -28,6 +28,7 @@ type RegistrationStore interface {
 // last step: an earlier check would reveal who has an account, and could be wrong by
 // the time of the write.
 func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (personal.SignedIn, error) {
+	r = personal.AsTyped(r)
 	schema, err := s.userFields(ctx)
 	if err != nil {
 		return personal.SignedIn{}, err

@@ -18,6 +18,7 @@ var ModuleMethods = []string{personal.MethodPassword, personal.MethodPasskey, pe
 // starts again if the account has changed since: the host has authenticated the user, whatever
 // their password is.
 func (s *Service) SignIn(ctx context.Context, r personal.SignInRequest) (personal.OpenedSession, error) {
+	r = personal.AsTyped(r)
 	var invalid personal.FieldErrors
 	if r.Identity != (personal.Identity{}) {
 		if r.UserID != 0 {

@@ -162,6 +162,7 @@ func twoFactorSecret(issuer, login string, secret []byte) personal.TwoFactorSecr
 // ConfirmTwoFactor implements [personal.Service].
 func (s *Service) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFactorRequest) (confirmed personal.ConfirmedTwoFactor,
 	err error) {
+	r = personal.AsTyped(r)
 	if err := s.offersTwoFactor(); err != nil {
 		return confirmed, err
 	}
@@ -210,6 +211,7 @@ func (s *Service) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFac
 
 // RenewRecoveryCodes implements [personal.Service].
 func (s *Service) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecoveryCodesRequest) ([]string, error) {
+	r = personal.AsTyped(r)
 	who, code, err := s.authorizeChange(ctx, r.Credentials, evidence{"password", r.Password, r.Code, r.Proof}, r.FieldErrors)
 	if err != nil {
 		return nil, err
@@ -226,6 +228,7 @@ func (s *Service) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecove
 
 // RemoveOwnTwoFactor implements [personal.Service].
 func (s *Service) RemoveOwnTwoFactor(ctx context.Context, r personal.RemoveOwnTwoFactorRequest) (personal.Credentials, error) {
+	r = personal.AsTyped(r)
 	who, code, err := s.authorizeChange(ctx, r.Credentials, evidence{"password", r.Password, r.Code, r.Proof}, r.FieldErrors)
 	if err != nil {
 		return personal.Credentials{}, err

@@ -98,6 +98,7 @@ func (s *Service) waysRemovedEvents(ctx context.Context, by personal.Actor, acco
 
 // ResetAccess implements [personal.Administration].
 func (s *Service) ResetAccess(ctx context.Context, r personal.ResetAccessRequest) error {
+	r = personal.AsTyped(r)
 	email, code := ParseEmail(r.Email)
 	if code != "" {
 		return personal.FieldErrors{"email": code}.Err()

@@ -260,6 +260,7 @@ func (g gate) admit(ctx context.Context, r AdmissionRequest) (context.Context, e
 	if !isText(r) {
 		return nil, NewError(CodeMalformedRequest, errors.New("a text is not valid UTF-8"))
 	}
+	r = AsTyped(r)
 	limited, cancel := context.WithTimeout(ctx, MaxJudgement)
 	defer cancel()
 	slots, from := g.slots[r.Operation], sourceOf(CallFrom(ctx))

@@ -199,7 +199,7 @@ func New(m Module, c Config) (*Pages, error) {
 	verificationPages{p}.route(mux)
 	leavingPages{p}.route(mux)
 	missingFieldsPages{p}.route(mux)
-	return &Pages{site: p, handler: p.prepared(pages.Handler(mux))}, nil
+	return &Pages{site: p, handler: mendMailLinks(p.prepared(pages.Handler(mux)))}, nil
 }
 
 // ServeHTTP serves the pages, and an error page for any other path.

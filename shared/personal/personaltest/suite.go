@@ -70,6 +70,7 @@ func Run(t *testing.T, start Start) {
 		"recovery removes all passkeys":                                   testPasskeyRecovery,
 		"passkeys of a user are limited":                                  testPasskeyNumber,
 		"attempt in concurrent sign-ins opens one session":                testPasskeyRace,
+		"white space around identifiers is cut":                           testTypedIdentifiers,
 		"passed deadline is an error":                                     testDeadline,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })

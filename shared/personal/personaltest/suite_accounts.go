@@ -55,6 +55,26 @@ func testRegister(t *testing.T, s *suite) {
 	}
 }
 
+func testTypedIdentifiers(t *testing.T, s *suite) {
+	login, email := s.newLogin()
+	in, err := s.service.Register(t.Context(), personal.RegisterRequest{
+		Login: "\u00a0" + login + " ", Password: Password, ConfirmPassword: Password, Email: "\t" + email + "\u2003\r\n",
+		Fields: map[string]personal.Input{"city": personal.Text("oslo")},
+	})
+	if err != nil || in.Profile.Login != login || in.Profile.Email != email {
+		t.Fatalf("got %q, %q, %v, want %s and %s", in.Profile.Login, in.Profile.Email, err, login, email)
+	}
+	for _, typed := range []string{login + "\n", "\u3000" + email + " "} {
+		if _, err := s.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: typed, Password: Password}); err != nil {
+			t.Errorf("%q: %v", typed, err)
+		}
+	}
+	_, err = s.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: " \u00a0", Password: Password})
+	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"login": personal.FieldErrorRequired})
+	_, err = s.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: login, Password: Password + " "})
+	wantCode(t, err, personal.CodeInvalidCredentials) // a password is what was typed
+}
+
 func testAllFieldErrors(t *testing.T, s *suite) {
 	_, err := s.service.Register(t.Context(), personal.RegisterRequest{
 		Login: "a@b", Password: "short", ConfirmPassword: "other", Email: "nowhere",

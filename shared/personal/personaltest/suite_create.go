@@ -91,7 +91,7 @@ func testInvitation(t *testing.T, s *administrationSuite) {
 	id, login, email := s.created(t, true)
 	s.awaitEvents(t, id, personal.EventUserCreated, personal.EventUserInvited)
 	token := tokenIn(t, s.mailTo(t, email, 1))
-	accepted, err := s.recoverConfirm(t.Context(), token)
+	accepted, err := s.recoverConfirm(t.Context(), " "+token+"\n")
 	if err != nil || accepted != id {
 		t.Fatalf("accepting the invitation: got user %d, error %v, want %d", accepted, err, id)
 	}

@@ -1,0 +1,43 @@
+package personalpages
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// mailedFragment is the fragment of a link in a mail: values in base64url.
+var mailedFragment = regexp.MustCompile(`^(token|login)=[A-Za-z0-9_-]+(&(token|login)=[A-Za-z0-9_-]+)*$`)
+
+// mendMailLinks leads a link of a mail whose # became a part of the path to the page that it means: some
+// gateways that check mails encode it, a few encode that once more. Such a path has a secret, which
+// nothing behind mendMailLinks sees; what a gateway has added as a query is dropped.
+func mendMailLinks(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path := r.URL.Path
+		if decoded, err := url.PathUnescape(path); err == nil && !strings.Contains(path, "#") {
+			path = decoded
+		}
+		page, fragment, found := strings.Cut(path, "#")
+		switch page {
+		case recoverPath, confirmPath, verifyPath, undoPath:
+		default:
+			found = false
+		}
+		switch {
+		case !found:
+			next.ServeHTTP(w, r)
+		case (r.Method == http.MethodGet || r.Method == http.MethodHead) && mailedFragment.MatchString(fragment):
+			header := w.Header()
+			header.Set("Cache-Control", "no-store")
+			header.Set("Referrer-Policy", "no-referrer")
+			header.Set("Location", page+"#"+fragment)
+			w.WriteHeader(http.StatusSeeOther)
+		default:
+			hidden := r.WithContext(r.Context())
+			hidden.URL = &url.URL{Path: page + "/"} // there is no such page: a 404 that does not name the secret
+			next.ServeHTTP(w, hidden)
+		}
+	})
+}

@@ -28,7 +28,7 @@ type kind struct {
 // kinds are the kinds of the types. That of an enum depends on its options too.
 var kinds = map[personal.FieldType]kind{
 	personal.TypeText:     {textual: true, check: checkText},
-	personal.TypeLongText: {textual: true, check: checkLongText},
+	personal.TypeLongText: {textual: true, read: readLongText, check: checkLongText},
 	personal.TypeInteger:  {ranged: true, native: personal.InputNumber, read: readInteger},
 	personal.TypeNumber:   {ranged: true, native: personal.InputNumber, read: readNumber},
 	personal.TypeBoolean:  {native: personal.InputBoolean, read: readBoolean},
@@ -82,6 +82,17 @@ func checkRunes(s string, forbidden func(rune) bool) personal.FieldErrorCode {
 }
 
 func checkText(s string) personal.FieldErrorCode { return checkRunes(s, unicode.IsControl) }
+
+// lineBreaks makes LF of every line break.
+var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
+// readLongText returns the text with LF as its line breaks: forms send CR LF, JSON what a program has.
+func readLongText(s string) (any, personal.FieldErrorCode) {
+	if code := checkLongText(s); code != "" {
+		return nil, code
+	}
+	return lineBreaks.Replace(s), ""
+}
 
 // checkLongText checks a text of several lines.
 func checkLongText(s string) personal.FieldErrorCode {

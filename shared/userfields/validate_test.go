@@ -38,7 +38,11 @@ func TestRegister_ReadsValuesByType(t *testing.T) {
 		{personal.Field{Type: "text", Pattern: "a|bc"}, text("abc"), personal.FieldErrorInvalidFormat},
 		{personal.Field{Type: "long_text", Pattern: "(?m)^a$"}, text("a\nb"), personal.FieldErrorInvalidFormat},
 
-		{field("long_text"), text("two\r\nlines\tand a tab"), "two\r\nlines\tand a tab"},
+		{field("long_text"), text("two\r\nlines\tand a tab"), "two\nlines\tand a tab"},
+		{field("long_text"), text("old\rand\r\r\nmixed\n"), "old\nand\n\nmixed\n"},
+		{personal.Field{Type: "long_text", MaxLength: 3}, text("a\r\nb"), "a\nb"},
+		{personal.Field{Type: "long_text", MaxLength: 2}, text("a\r\nb"), personal.FieldErrorTooLong},
+		{personal.Field{Type: "long_text", Pattern: "a\\nb"}, text("a\r\nb"), "a\nb"},
 		{field("long_text"), text("bell\a"), personal.FieldErrorInvalidFormat},
 		{field("long_text"), text("nul\x00"), personal.FieldErrorInvalidFormat},
 

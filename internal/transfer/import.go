@@ -173,8 +173,9 @@ type Import struct {
 
 	Keys *seal.Keyring // decrypt secrets of second factors, and the first encrypts them; nil: none
 
-	// Refused is called for each row that is not imported, in the order of the file.
-	// The reason names columns and holds no values.
+	// Refused is called for each row that is not imported, in the order of the file; those
+	// with white space around the login or the e-mail come last. The reason names columns
+	// and holds no values.
 	Refused func(line int, reason string) error
 	// Renamed is called for each imported row whose login is not that of the file.
 	Renamed func(line int, from, to string) error
@@ -205,6 +206,7 @@ type batch struct {
 	rows     []origin // of the accounts
 	existing int64    // rows
 	refused  []refusal
+	left     bool  // rows belong to the other pass
 	end      int64 // offset of the next batch
 }
 
@@ -213,6 +215,7 @@ type origin struct {
 	line       int
 	label      string          // names the row beside the line, which may have many; "": the line does
 	renamed    string          // the login in the file; "": it is that of the account
+	cut        bool            // white space around the login or the e-mail was cut
 	digits     int             // of the hash, if it is hexadecimal digits, with or without a salt
 	form       string          // of such digits; "": none was stated
 	factor     *importedFactor // nil: none
@@ -231,7 +234,11 @@ func (b *batch) leaveOut(row origin, o Outcome) {
 		b.existing++
 		return
 	}
-	b.refused = append(b.refused, refusal{row, o.reason()})
+	reason := o.reason()
+	if row.cut {
+		reason += " (white space around the login or the e-mail of this row was cut)"
+	}
+	b.refused = append(b.refused, refusal{row, reason})
 }
 
 // Input is what is imported: a [File], or [Staged].
@@ -257,65 +264,76 @@ func (f File) records(_ context.Context, schema *userfields.Schema, _ string) (r
 }
 
 // Run imports the rows and returns the final state. Those before an error are imported. Offsets are
-// numbers of bytes of a file, or of users of a dump.
+// numbers of bytes of a file, or of users of a dump. Rows with white space around the login or the
+// e-mail are imported after all others, so that they do not take what another row has without it.
 func (m *Import) Run(ctx context.Context, in Input) (done Progress, err error) {
+	m.Progress(done)
+	later, err := m.pass(ctx, in, false, &done)
+	if err == nil && later {
+		_, err = m.pass(ctx, in, true, &done)
+	}
+	return done, err
+}
+
+// pass imports the rows whose login or e-mail was cut, or all others, and reports whether it has left
+// rows out.
+func (m *Import) pass(ctx context.Context, in Input, cut bool, done *Progress) (left bool, err error) {
 	from, err := in.records(ctx, m.Schema, m.HashForm)
 	if err != nil {
-		return done, err
+		return false, err
 	}
 	defer from.close()
-	m.Progress(done)
 	batches := make(chan batch, 1) // one is read while another is stored
 	work, working := errgroup.WithContext(ctx)
 	work.Go(func() error {
 		defer close(batches)
-		return m.read(working, from, batches)
+		left, err = m.read(working, from, cut, batches)
+		return err
 	})
 	work.Go(func() error {
 		for b := range batches {
 			// An error of the reader cancels working; the batches it has sent are stored.
-			if err := m.add(ctx, b, &done); err != nil {
+			if err := m.add(ctx, b, done); err != nil {
 				return err
 			}
-			m.Progress(done)
+			m.Progress(*done)
 		}
 		return nil
 	})
-	err = work.Wait()
-	return done, err
+	return left, work.Wait()
 }
 
 // read sends the file in batches, with wrapped hashes. If reading ends with an error,
-// it first sends the rows before it.
-func (m *Import) read(ctx context.Context, from records, out chan<- batch) error {
+// it first sends the rows before it. See [Import.pass].
+func (m *Import) read(ctx context.Context, from records, cut bool, out chan<- batch) (left bool, err error) {
 	for start := int64(0); ; {
-		b, end := m.fill(from, start)
-		start = b.end
+		b, end := m.fill(from, start, cut)
+		start, left = b.end, left || b.left
 		if err := m.leaveOutConflicts(ctx, &b); err != nil {
-			return err
+			return left, err
 		}
 		if !m.Later {
 			if err := m.wrap(ctx, b.accounts); err != nil {
-				return err
+				return left, err
 			}
 		}
 		select {
 		case out <- b:
 		case <-ctx.Done():
-			return ctx.Err()
+			return left, ctx.Err()
 		}
 		if errors.Is(end, io.EOF) {
-			return nil
+			return left, nil
 		}
 		if end != nil {
-			return end
+			return left, end
 		}
 	}
 }
 
 // fill reads one batch. An error, io.EOF at the end of the file, means that it is
 // the last.
-func (m *Import) fill(from records, start int64) (batch, error) {
+func (m *Import) fill(from records, start int64, cut bool) (batch, error) {
 	b := batch{end: start}
 	for bare := 0; len(b.accounts)+len(b.refused) < batchRows && b.end-start < batchBytes && bare < batchWraps; {
 		r, err := from.next()
@@ -324,6 +342,10 @@ func (m *Import) fill(from records, start int64) (batch, error) {
 		}
 		b.end = r.end
 		account, origin, reason := row(r, m.Schema, m.HashForm, m.Store.Now())
+		if origin.cut != cut {
+			b.left = true
+			continue
+		}
 		if reason != "" {
 			b.refused = append(b.refused, refusal{origin, reason})
 			continue
@@ -434,7 +456,7 @@ func (m *Import) add(ctx context.Context, b batch, done *Progress) error {
 			}
 		}
 	}
-	done.Offset = b.end
+	done.Offset = max(done.Offset, b.end)
 	done.Existing += b.existing
 	done.Refused += int64(len(b.refused))
 	slices.SortStableFunc(b.refused, func(a, b refusal) int { return cmp.Compare(a.row.line, b.row.line) })

@@ -281,6 +281,41 @@ func TestImport_ReportsConflictsAndMergesNothing(t *testing.T) {
 	})
 }
 
+// Columns of fixed width end with spaces, and people type some. Wherever such a row stands, it takes
+// nothing from a row that has the same login or e-mail without them.
+func TestImport_WhiteSpaceAroundIdentifiersIsCut(t *testing.T) {
+	testdb.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		lines := []string{
+			" anna,anna2@example.com," + bcrypt, "anna,anna@example.com," + bcrypt,
+			"boris2,\u00a0boris@example.com\t," + bcrypt, "boris,boris@example.com," + bcrypt,
+			"clara   , clara@example.com," + bcrypt, "  ,dora@example.com," + bcrypt,
+		}
+		for name, file := range map[string]string{"the cut rows first": strings.Join(lines, "\n"), "last": lines[4] + "\n" + lines[5] + "\n" +
+			lines[1] + "\n" + lines[3] + "\n" + lines[0] + "\n" + lines[2]} {
+			r := newRun(t, transfer.DryRun{Store: openStore(t, testdb.SQLite(t))})
+			if done := r.file(t, transfer.CSV, "login,email,password_hash\n"+file+"\n"); done.Imported != 3 || done.Refused != 3 {
+				t.Errorf("%s: got %+v, refused\n%s", name, done, r.report.String())
+			}
+		}
+		r := newRun(t, s)
+		done := r.file(t, transfer.CSV, "login,email,password_hash\n"+strings.Join(lines, "\n")+"\n")
+		const cut = " (white space around the login or the e-mail of this row was cut)\n"
+		want := fmt.Sprintf("2: login: taken by account %d%s4: email: taken by account %d%s7: login: required\n",
+			account(t, s, "anna").ID, cut, account(t, s, "boris").ID, cut)
+		if done.Imported != 3 || r.report.String() != want {
+			t.Errorf("got %+v, refused\n%s\nwant\n%s", done, r.report.String(), want)
+		}
+		if a := account(t, s, "clara"); a.Login != "clara" || a.Email.Address != "clara@example.com" {
+			t.Errorf("got %q, %q", a.Login, a.Email.Address)
+		}
+		again := newRun(t, s)
+		if done := again.file(t, transfer.CSV, "login,email,password_hash\n"+lines[4]+"\n"); done.Existing != 1 {
+			t.Errorf("the same row again: got %+v, refused %s", done, again.report.String())
+		}
+	})
+}
+
 func TestImport_SpellingDistinguishesAccountsWithoutEmail(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)

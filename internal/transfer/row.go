@@ -87,8 +87,8 @@ func row(r record, schema *userfields.Schema, form string, now time.Time) (a acc
 	}
 	var invalid personal.FieldErrors
 	a = accounts.Account{CredentialVersion: 1, ID: readID(take(columnID), &invalid)}
-	a.Email = readEmail(take(columnEmail), &invalid)
-	a.Login = readText(columnLogin, take(columnLogin), &invalid)
+	a.Email = readEmail(o.trimmed(take(columnEmail)), &invalid)
+	a.Login = readText(columnLogin, o.trimmed(take(columnLogin)), &invalid)
 	a.LoginKey = loginKey(a, &invalid)
 	a.Name = userfields.ParseName(take(columnName), &invalid)
 	a.Locale = readLocale(take(columnLocale), &invalid)
@@ -160,6 +160,16 @@ func shown(name string) string {
 		return quoted
 	}
 	return name
+}
+
+// trimmed returns a login or an e-mail without the white space around it, and remembers whether it had some.
+func (o *origin) trimmed(in personal.Input) personal.Input {
+	if in.Kind != personal.InputText {
+		return in
+	}
+	text := personal.TrimIdentifier(in.Text)
+	o.cut = o.cut || text != in.Text
+	return personal.Text(text)
 }
 
 func readText(column string, in personal.Input, invalid *personal.FieldErrors) string {

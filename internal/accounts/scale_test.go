@@ -57,7 +57,7 @@ func (s *scaleServer) start(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var err error
-	if s.PostgresServer, err = testkit.StartKeptPostgres(ctx, s.folder); err != nil {
+	if s.PostgresServer, err = testkit.StartPostgresIn(ctx, s.folder); err != nil {
 		t.Fatal(err)
 	}
 }

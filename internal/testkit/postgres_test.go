@@ -188,7 +188,7 @@ func responds(t *testing.T, url string) bool {
 	return onServer(url, func(db *sql.DB) error { return db.PingContext(t.Context()) }) == nil
 }
 
-func TestStartKeptPostgres_KeepsDatabases(t *testing.T) {
+func TestStartPostgresIn_KeepsDatabases(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "server")
 	if err := os.Chmod(filepath.Dir(filepath.Dir(folder)), 0o755); err != nil { // the server may run as another user
 		t.Fatal(err)

@@ -69,43 +69,37 @@ func candidates(f personal.Field) (all []value) {
 			all = append(all, value{personal.Text(t), t})
 		}
 	}
-	switch f.Type {
-	case personal.TypeText:
-		text(texts(f, "Rehearsal Ä 1", "Rehearsal 2", "ab", "a", "b")...)
-	case personal.TypeLongText:
-		text(texts(f, "First line\nsecond line", "Another\ntext", "ab", "a", "b")...)
-	case personal.TypeFile:
-		text(texts(f, "rehearsal/picture.png", "https://rehearsal.invalid/a.png", "a", "b")...)
-	case personal.TypeLink:
-		text(texts(f, "rehearsal-1", "rehearsal-2", "1", "2")...)
-	case personal.TypeLinkSet, personal.TypeTags:
-		items := distinct(texts(f, "rehearsal-1", "rehearsal-2", "1", "2"))
+	kind := f.Type.Kind()
+	switch {
+	case kind.List:
+		items := distinct(texts(f, kind.Samples...))
 		for i, item := range items {
 			list := []string{item, items[(i+1)%len(items)]}
 			for _, l := range [][]string{distinct(list), list[:1]} {
 				all = append(all, value{personal.Input{Kind: personal.InputList, List: l}, l})
 			}
 		}
-	case personal.TypeInteger:
+	case kind.Textual:
+		text(texts(f, kind.Samples...)...)
+	case f.Type == personal.TypeInteger:
 		for _, n := range numbers(f) {
 			n = math.Ceil(n)
 			all = append(all, value{number(strconv.FormatInt(int64(n), 10)), int64(n)})
 		}
-	case personal.TypeNumber:
+	case f.Type == personal.TypeNumber:
 		for _, n := range numbers(f) {
 			all = append(all, value{number(strconv.FormatFloat(n, 'g', -1, 64)), n})
 		}
-	case personal.TypeBoolean:
-		all = []value{{personal.Input{Kind: personal.InputBoolean, Text: "true"}, true},
-			{personal.Input{Kind: personal.InputBoolean, Text: "false"}, false}}
-	case personal.TypeDate:
-		text("2001-02-03", "1999-12-31")
-	case personal.TypeDateTime:
-		text("2001-02-03T04:05:06Z", "1999-12-31T23:59:59.5Z")
-	case personal.TypeEnum:
+	case f.Type == personal.TypeBoolean:
+		for _, literal := range kind.Samples {
+			all = append(all, value{personal.Input{Kind: personal.InputBoolean, Text: literal}, literal == "true"})
+		}
+	case f.Type == personal.TypeEnum:
 		for _, o := range f.Options {
 			text(o.Value)
 		}
+	default:
+		text(kind.Samples...)
 	}
 	return all
 }

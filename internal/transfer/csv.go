@@ -103,7 +103,7 @@ type csvRecords struct {
 func newCSV(file io.Reader, schema *userfields.Schema) (*csvRecords, error) {
 	c := &csvRecords{lines: newLines(file), lists: map[string]bool{}}
 	for _, f := range schema.Fields() {
-		c.lists[f.Name] = f.Type == personal.TypeTags || f.Type == personal.TypeLinkSet
+		c.lists[f.Name] = f.Type.Kind().List
 	}
 	c.parser = csv.NewReader(c)
 	c.parser.FieldsPerRecord = -1 // next checks the number

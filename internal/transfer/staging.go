@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cms-personal/personal/internal/transfer/dump"
-	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -69,7 +68,7 @@ func (m Move) Stage(ctx context.Context, db *sql.DB, file io.Reader, schema *use
 	}
 	s := &Staged{move: m, system: findSystem(m.System), db: db, lists: map[string]bool{}}
 	for _, f := range schema.Fields() {
-		s.lists[f.Name] = f.Type == personal.TypeTags || f.Type == personal.TypeLinkSet
+		s.lists[f.Name] = f.Type.Kind().List
 	}
 	plain, err := uncompressed(file)
 	if err != nil {

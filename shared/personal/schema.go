@@ -6,25 +6,6 @@ type Schema struct {
 	Fields   []Field // in the order in which they are shown; valid, see package userfields
 }
 
-// FieldType is the type of a user field's value.
-type FieldType string
-
-// The types of the HTTP contract, section 4.
-const (
-	TypeText     FieldType = "text"
-	TypeLongText FieldType = "long_text"
-	TypeInteger  FieldType = "integer" // −(2^53−1) … 2^53−1
-	TypeNumber   FieldType = "number"
-	TypeBoolean  FieldType = "boolean"
-	TypeDate     FieldType = "date"     // YYYY-MM-DD
-	TypeDateTime FieldType = "datetime" // RFC 3339
-	TypeEnum     FieldType = "enum"
-	TypeFile     FieldType = "file"     // an http(s) URL or a clean relative path
-	TypeLink     FieldType = "link"     // the id of another object of the CMS
-	TypeLinkSet  FieldType = "link_set" // a list of ids as in link
-	TypeTags     FieldType = "tags"     // a list of texts
-)
-
 // LocalText is a text in several languages: BCP 47 tag -> text.
 type LocalText map[string]string
 
@@ -61,24 +42,14 @@ func (f Field) EffectiveMaxLength() int {
 	if f.MaxLength != 0 {
 		return f.MaxLength
 	}
-	switch f.Type {
-	case TypeText:
-		return 1000
-	case TypeLongText:
-		return 20_000
-	case TypeFile:
-		return 2048
-	case TypeLink, TypeLinkSet, TypeTags:
-		return 255
-	}
-	return 0
+	return f.Type.Kind().MaxLength
 }
 
 const maxItems = 1000 // of a list
 
 // MaxItems returns how many items a list may have, or 0 for a type that is not a list.
 func (f Field) MaxItems() int {
-	if f.Type == TypeLinkSet || f.Type == TypeTags {
+	if f.Type.Kind().List {
 		return maxItems
 	}
 	return 0

@@ -17,7 +17,7 @@ import (
 func TestMessages_CompleteForEveryCode(t *testing.T) {
 	codes := constants[personal.Code](t, "../personal/error.go", "Code")
 	fieldErrors := constants[personal.FieldErrorCode](t, "../personal/error.go", "FieldErrorCode")
-	types := constants[personal.FieldType](t, "../personal/schema.go", "FieldType")
+	types := constants[personal.FieldType](t, "../personal/fieldtypes.go", "FieldType")
 	l, err := newLocales("en", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestMessages_SayWhatToDoByFieldAndCode(t *testing.T) {
 				wantOwn(t, texts, "field."+name, code, own, texts.fieldError("", name, code, nil, nil))
 			}
 		}
-		for _, fieldType := range constants[personal.FieldType](t, "../personal/schema.go", "FieldType") {
+		for _, fieldType := range constants[personal.FieldType](t, "../personal/fieldtypes.go", "FieldType") {
 			for _, code := range constants[personal.FieldErrorCode](t, "../personal/error.go", "FieldErrorCode") {
 				fields := []personal.Field{{Name: "x", Type: personal.TypeText}, {Name: "y", Type: fieldType}}
 				wantOwn(t, texts, "type."+string(fieldType), code, own, texts.fieldError("", "y", code, fields, l.labels(nil)))

@@ -220,23 +220,20 @@ func labelled(f personal.Field, l *labels) schema {
 // typeSchema returns the schema of a type's values in JSON (HTTP contract, section 4).
 // A type that this version does not know allows any value.
 func typeSchema(t personal.FieldType) schema {
-	switch t {
-	case personal.TypeText, personal.TypeLongText, personal.TypeEnum, personal.TypeFile, personal.TypeLink:
-		return schema{"type": "string"}
-	case personal.TypeDate:
-		return schema{"type": "string", "format": "date"}
-	case personal.TypeDateTime:
-		return schema{"type": "string", "format": "date-time"}
-	case personal.TypeBoolean:
-		return schema{"type": "boolean"}
-	case personal.TypeNumber:
-		return schema{"type": "number"}
-	case personal.TypeInteger: // every JSON reader represents these exactly
-		return schema{"type": "integer", "format": "int64", "minimum": int64(-maxUserID), "maximum": int64(maxUserID)}
-	case personal.TypeLinkSet, personal.TypeTags:
-		return schema{"type": "array", "items": schema{"type": "string"}}
+	k, s := t.Kind(), schema{}
+	if k.JSON != "" {
+		s["type"] = k.JSON
 	}
-	return schema{}
+	if k.Format != "" {
+		s["format"] = k.Format
+	}
+	if k.JSON == "integer" { // every JSON reader represents these exactly
+		s["minimum"], s["maximum"] = int64(-maxUserID), int64(maxUserID)
+	}
+	if k.List {
+		return schema{"type": "array", "items": s}
+	}
+	return s
 }
 
 // restricted adds the rules for new values of a field.

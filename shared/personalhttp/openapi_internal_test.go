@@ -337,9 +337,14 @@ func TestOpenAPI_DescribesReadParameters(t *testing.T) {
 
 func TestOpenAPI_DescribesContractConstants(t *testing.T) {
 	schemas := readDocument(t, nil).Components.Schemas
-	types := constants[string](t, "../personal/schema.go", "FieldType")
+	types := constants[string](t, "../personal/fieldtypes.go", "FieldType")
 	if got := schemas["field"].Properties["type"].Enum; !slices.Equal(got, types) {
 		t.Errorf("got types of user fields %q, want %q", got, types)
+	}
+	for i, fieldType := range personal.FieldTypes() {
+		if string(fieldType) != types[i] {
+			t.Errorf("got the row of %s in fieldtypes.go, want that of %s", fieldType, types[i])
+		}
 	}
 	for _, fieldType := range types {
 		if typeSchema(personal.FieldType(fieldType))["type"] == nil {

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
 // mailedFragment is the fragment of a link in a mail: values in base64url.
@@ -29,11 +31,8 @@ func mendMailLinks(next http.Handler) http.Handler {
 		case !found:
 			next.ServeHTTP(w, r)
 		case (r.Method == http.MethodGet || r.Method == http.MethodHead) && mailedFragment.MatchString(fragment):
-			header := w.Header()
-			header.Set("Cache-Control", "no-store")
-			header.Set("Referrer-Policy", "no-referrer")
-			header.Set("Location", page+"#"+fragment)
-			w.WriteHeader(http.StatusSeeOther)
+			w.Header().Set("Referrer-Policy", "no-referrer")
+			ui.Redirect(w, r, page+"#"+fragment)
 		default:
 			hidden := r.WithContext(r.Context())
 			hidden.URL = &url.URL{Path: page + "/"} // there is no such page: a 404 that does not name the secret

@@ -24,9 +24,6 @@ func TestMailLinks_EncodedFragmentLeadsToThePage(t *testing.T) {
 		if w.Code != 303 || h.Get("Location") != want || h.Get("Cache-Control") != "no-store" || h.Get("Referrer-Policy") != "no-referrer" {
 			t.Errorf("%s: got %d %v, want %s", target, w.Code, h, want)
 		}
-		if w.Body.Len() > 0 {
-			t.Errorf("%s: got a body: %s", target, w.Body)
-		}
 	}
 	for _, target := range []string{
 		"/account/recover%23token=s3cret%22%3E", "/account/recover%23token=s3cret%0d%0aX:1", "/account/recover%23", "/account/recover%23s3cret",

@@ -75,7 +75,7 @@ func (f *field) violation(stored Values) personal.FieldErrorCode {
 		switch {
 		case v == "":
 			return f.unset()
-		case f.kind.list || f.kind.check == nil:
+		case f.kind.List || f.kind.check == nil:
 			return personal.FieldErrorInvalidType
 		}
 		return f.checkItem(v)
@@ -96,7 +96,7 @@ func (f *field) violation(stored Values) personal.FieldErrorCode {
 	}
 	// A value of another type, or one of those that are rare: read as if a client sent it.
 	text, native, ok := literal(stored[f.Name])
-	if !ok || f.kind.list || native != f.kind.native {
+	if !ok || f.kind.List || native != f.kind.native {
 		return personal.FieldErrorInvalidType
 	}
 	_, code := f.readOne(text)
@@ -112,7 +112,7 @@ func (f *field) unset() personal.FieldErrorCode {
 
 func (f *field) checkList(list []string) personal.FieldErrorCode {
 	switch {
-	case !f.kind.list:
+	case !f.kind.List:
 		return personal.FieldErrorInvalidType
 	case len(list) == 0:
 		return f.unset()

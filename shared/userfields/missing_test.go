@@ -142,11 +142,11 @@ func anyField(t *rapid.T, name string) personal.Field {
 	f := fieldOf(rapid.SampledFrom(allTypes).Draw(t, "type of "+name))
 	f.Name, f.Required = name, rapid.Bool().Draw(t, "required")
 	k, _ := kindOf(f)
-	if k.textual && rapid.Bool().Draw(t, "with rules") {
+	if k.Textual && rapid.Bool().Draw(t, "with rules") {
 		f.MaxLength = rapid.IntRange(1, 4).Draw(t, "max_length")
 		f.Pattern = rapid.SampledFrom([]string{"", "[a-z]*", `[^/]+`}).Draw(t, "pattern")
 	}
-	if k.ranged && rapid.Bool().Draw(t, "with rules") {
+	if k.Ranged && rapid.Bool().Draw(t, "with rules") {
 		f.Min, f.Max = new(0.0), new(rapid.Float64Range(0, 100).Draw(t, "max"))
 	}
 	return f

@@ -27,7 +27,7 @@ func (s *Schema) Clean(in map[string]personal.Input, name *string, stored Values
 			if name != nil {
 				kept = []string{*name}
 			}
-		case f == nil || !f.kind.textual || f.Type == personal.TypeLongText:
+		case f == nil || !f.kind.Textual || f.Type == personal.TypeLongText:
 			continue
 		default:
 			kept = texts(stored[parameter])

@@ -26,13 +26,13 @@ func (s *Schema) Record(stored Values) []personal.ProfileField {
 // show returns a stored value if it has the field's type, or nil.
 func (f *field) show(stored any) any {
 	if list, ok := stored.([]string); ok {
-		if !f.kind.list || slices.ContainsFunc(list, func(item string) bool { _, code := f.kind.read(item); return code != "" }) {
+		if !f.kind.List || slices.ContainsFunc(list, func(item string) bool { _, code := f.kind.read(item); return code != "" }) {
 			return nil
 		}
 		return list
 	}
 	text, native, ok := literal(stored)
-	if !ok || f.kind.list || native != f.kind.native {
+	if !ok || f.kind.List || native != f.kind.native {
 		return nil
 	}
 	v, code := f.kind.read(text)

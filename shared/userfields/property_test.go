@@ -13,9 +13,17 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-var allTypes = []personal.FieldType{
-	personal.TypeText, personal.TypeLongText, personal.TypeInteger, personal.TypeNumber, personal.TypeBoolean, personal.TypeDate,
-	personal.TypeDateTime, personal.TypeEnum, personal.TypeFile, personal.TypeLink, personal.TypeLinkSet, personal.TypeTags,
+var allTypes = personal.FieldTypes()
+
+func TestReaders_OfEveryType(t *testing.T) {
+	if len(readers) != len(allTypes) {
+		t.Errorf("got readers of %d types, want %d", len(readers), len(allTypes))
+	}
+	for _, fieldType := range allTypes {
+		if _, known := kindOf(fieldOf(fieldType)); !known {
+			t.Errorf("%s: got no reader in types.go", fieldType)
+		}
+	}
 }
 
 func fieldOf(t personal.FieldType) personal.Field {
@@ -111,7 +119,7 @@ func FuzzRegister(f *testing.F) {
 	f.Add(uint8(11), uint8(5), "a\x01b\x01a", 3, `\w+`)
 	f.Fuzz(func(t *testing.T, fieldType, kind uint8, text string, maxLength int, pattern string) {
 		field := fieldOf(allTypes[int(fieldType)%len(allTypes)])
-		if k, _ := kindOf(field); k.textual {
+		if k, _ := kindOf(field); k.Textual {
 			field.MaxLength, field.Pattern = maxLength, pattern
 		}
 		s, err := Compile([]personal.Field{field})

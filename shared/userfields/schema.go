@@ -152,13 +152,13 @@ func checkRules(f personal.Field, k kind) *SchemaError {
 		return invalid("required", "required together with read_only: users could not fill it in")
 	case f.Required && f.Hidden:
 		return invalid("required", "required together with hidden: users could not fill it in")
-	case !k.ranged && f.Min != nil:
+	case !k.Ranged && f.Min != nil:
 		return invalid("min", "type %s has no min and max", f.Type)
-	case !k.ranged && f.Max != nil:
+	case !k.Ranged && f.Max != nil:
 		return invalid("max", "type %s has no min and max", f.Type)
-	case !k.textual && f.Pattern != "":
+	case !k.Textual && f.Pattern != "":
 		return invalid("pattern", "type %s has no pattern", f.Type)
-	case !k.textual && f.MaxLength != 0:
+	case !k.Textual && f.MaxLength != 0:
 		return invalid("max_length", "type %s has no max_length", f.Type)
 	case f.MaxLength < 0:
 		return invalid("max_length", "max_length is negative")

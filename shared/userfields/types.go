@@ -15,36 +15,34 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// kind is what all fields of one type have in common.
+// kind is the kind of a field, and how its values are read.
 type kind struct {
-	list    bool               // has several items
-	textual bool               // may have max_length and pattern
-	ranged  bool               // may have min and max
-	native  personal.InputKind // the JSON kind of its values, besides text
-	read    func(string) (any, personal.FieldErrorCode)
-	check   func(string) personal.FieldErrorCode // of values that are texts: what read returns, without reading; else nil
+	personal.FieldKind
+	native personal.InputKind // the JSON kind of its values, besides text
+	read   func(string) (any, personal.FieldErrorCode)
+	check  func(string) personal.FieldErrorCode // of values that are texts: what read returns, without reading; else nil
 }
 
-// kinds are the kinds of the types. That of an enum depends on its options too.
-var kinds = map[personal.FieldType]kind{
-	personal.TypeText:     {textual: true, check: checkText},
-	personal.TypeLongText: {textual: true, read: readLongText, check: checkLongText},
-	personal.TypeInteger:  {ranged: true, native: personal.InputNumber, read: readInteger},
-	personal.TypeNumber:   {ranged: true, native: personal.InputNumber, read: readNumber},
+// readers read the values of each type. Those of an enum depend on its options.
+var readers = map[personal.FieldType]kind{
+	personal.TypeText:     {check: checkText},
+	personal.TypeLongText: {read: readLongText, check: checkLongText},
+	personal.TypeInteger:  {native: personal.InputNumber, read: readInteger},
+	personal.TypeNumber:   {native: personal.InputNumber, read: readNumber},
 	personal.TypeBoolean:  {native: personal.InputBoolean, read: readBoolean},
 	personal.TypeDate:     {check: checkDate},
 	personal.TypeDateTime: {read: readDateTime, check: checkDateTime},
 	personal.TypeEnum:     {},
-	personal.TypeFile:     {textual: true, check: checkFile},
-	personal.TypeLink:     {textual: true, check: checkObjectID},
-	personal.TypeLinkSet:  {textual: true, list: true, check: checkObjectID},
-	personal.TypeTags:     {textual: true, list: true, check: checkText},
+	personal.TypeFile:     {check: checkFile},
+	personal.TypeLink:     {check: checkObjectID},
+	personal.TypeLinkSet:  {check: checkObjectID},
+	personal.TypeTags:     {check: checkText},
 }
 
 // typeNames lists the types for an error.
 func typeNames() string {
 	var names []string
-	for t := range kinds {
+	for _, t := range personal.FieldTypes() {
 		names = append(names, string(t))
 	}
 	slices.Sort(names)
@@ -53,7 +51,8 @@ func typeNames() string {
 
 // kindOf returns the kind of a field, or false if its type is unknown.
 func kindOf(f personal.Field) (k kind, known bool) {
-	k, known = kinds[f.Type]
+	k, known = readers[f.Type]
+	k.FieldKind = f.Type.Kind()
 	if f.Type == personal.TypeEnum {
 		k.check = func(s string) personal.FieldErrorCode {
 			if !slices.ContainsFunc(f.Options, func(o personal.Option) bool { return o.Value == s }) {

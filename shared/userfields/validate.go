@@ -29,7 +29,7 @@ func (s *Schema) Check(in map[string]personal.Input) error {
 		if f == nil && !parameter && utf8.RuneCountInString(name) > personal.MaxUnknownName {
 			return personal.NewError(personal.CodeTooLarge, errors.New("the name of an unknown parameter is too long"))
 		}
-		scalar := parameter || f != nil && !f.kind.list
+		scalar := parameter || f != nil && !f.kind.List
 		repeated = repeated || scalar && input.Kind == personal.InputRepeated
 	}
 	if repeated {
@@ -204,7 +204,7 @@ func ParseName(in personal.Input, errs *personal.FieldErrors) *string {
 
 // read returns a value that is set as one of the field's type, or an error code.
 func (f *field) read(in personal.Input) (any, personal.FieldErrorCode) {
-	if f.kind.list {
+	if f.kind.List {
 		return f.readList(in)
 	}
 	if in.Kind != personal.InputText && in.Kind != f.kind.native {

@@ -415,7 +415,7 @@ func TestLimits_FieldWithoutMaxLength(t *testing.T) {
 			} {
 				value := strings.Repeat("ж", test.length)
 				for name, in := range map[string]personal.Input{"text": personal.Text(value), "list": list("a", value)} {
-					if _, code := setEach(test.schema, in); (name == "text" || test.schema.fields[0].kind.list) && code != test.want {
+					if _, code := setEach(test.schema, in); (name == "text" || test.schema.fields[0].kind.List) && code != test.want {
 						t.Errorf("%s as %s: got error %q, want %q", test.name, name, code, test.want)
 					}
 				}

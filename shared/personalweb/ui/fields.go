@@ -19,9 +19,16 @@ type Labels func(label personal.LocalText, fallback string) string
 // as text.
 func (p *Pages) FieldControl(r *http.Request, f personal.Field, labels Labels, value string) Control {
 	text := func(key string, args ...any) string { return p.Text(r, key, args...) }
+	kind := f.Type.Kind()
 	c := Control{
-		Name: f.Name, Label: labels(f.Label, f.Name), Value: value, Required: f.Required,
-		Autocomplete: autocomplete(f.Name), MaxLength: f.EffectiveMaxLength(), MaxLines: f.MaxItems(),
+		Name: f.Name, Label: labels(f.Label, f.Name), Value: value, Required: f.Required, Type: kind.Input, InputMode: kind.InputMode,
+		Step: kind.Step, Autocomplete: autocomplete(f.Name), MaxLength: f.EffectiveMaxLength(), MaxLines: f.MaxItems(),
+	}
+	switch {
+	case kind.List:
+		c.Kind, c.Hint = KindLongText, text("hint_list")
+	case kind.Ranged:
+		c.limit(f, text)
 	}
 	switch f.Type {
 	case personal.TypeText, personal.TypeLink:
@@ -30,31 +37,21 @@ func (p *Pages) FieldControl(r *http.Request, f personal.Field, labels Labels, v
 		}
 	case personal.TypeLongText:
 		c.Kind = KindLongText
-	case personal.TypeInteger:
-		c.Type, c.Step, c.InputMode = "number", "1", "numeric"
-		c.limit(f, text)
-	case personal.TypeNumber:
-		c.Type, c.Step, c.InputMode = "number", "any", "decimal"
-		c.limit(f, text)
 	case personal.TypeBoolean:
 		c.Kind = KindCheckbox
 		if f.Required { // a checkbox cannot distinguish "no" from no choice
 			c.Kind = KindRadios
 			c.Options = []Choice{{Value: "true", Label: text("yes")}, {Value: "false", Label: text("no")}}
 		}
-	case personal.TypeDate:
-		c.Type = "date"
 	case personal.TypeDateTime:
-		c.Type, c.Step, c.Hint = "datetime-local", "1", text("hint_utc")
+		c.Hint = text("hint_utc")
 	case personal.TypeEnum:
 		c.Kind, c.Options = KindSelect, []Choice{{Label: text("choose")}}
 		for _, o := range f.Options {
 			c.Options = append(c.Options, Choice{Value: o.Value, Label: labels(o.Label, o.Value)})
 		}
 	case personal.TypeFile:
-		c.InputMode, c.Hint = "url", text("hint_file")
-	case personal.TypeTags, personal.TypeLinkSet:
-		c.Kind, c.Hint = KindLongText, text("hint_list")
+		c.Hint = text("hint_file")
 	}
 	c.Hint = strings.TrimSpace(labels(f.Hint, "") + " " + c.Hint)
 	if !f.ReadOnly {
@@ -154,8 +151,8 @@ func unsetText(f personal.Field) string {
 // FieldInput returns the input for the text of a field's control. Lists have one
 // item per line. Invalid texts are passed on: the schema rejects them.
 func FieldInput(f personal.Field, text string) personal.Input {
-	switch f.Type {
-	case personal.TypeTags, personal.TypeLinkSet:
+	switch {
+	case f.Type.Kind().List:
 		var items []string
 		for line := range strings.Lines(text) {
 			if item := strings.TrimSpace(line); item != "" {
@@ -166,7 +163,7 @@ func FieldInput(f personal.Field, text string) personal.Input {
 			return personal.Input{}
 		}
 		return personal.Input{Kind: personal.InputList, List: items}
-	case personal.TypeDateTime:
+	case f.Type == personal.TypeDateTime:
 		for _, layout := range []string{localTime, "2006-01-02T15:04"} { // browsers leave out seconds that are zero
 			if at, err := time.Parse(layout, text); err == nil {
 				return personal.Text(at.Format(time.RFC3339))

@@ -327,10 +327,10 @@ func (p Posted) changed(name, text string) bool { return mark(text) != p.Get(sho
 // normalised formats a posted text as [FieldText] does: browsers leave out seconds,
 // and lists may have empty lines.
 func normalised(f personal.Field, text string) string {
-	switch input := FieldInput(f, text); f.Type {
-	case personal.TypeDateTime:
+	switch input := FieldInput(f, text); {
+	case f.Type == personal.TypeDateTime:
 		return FieldText(f, input.Text)
-	case personal.TypeTags, personal.TypeLinkSet:
+	case f.Type.Kind().List:
 		return FieldText(f, input.List)
 	}
 	return text

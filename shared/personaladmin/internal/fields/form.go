@@ -77,7 +77,7 @@ func (p *Pages) newForm(r *http.Request, f personal.Field, rows int, locales []s
 	name.Required, name.Autocomplete, pattern.Autocomplete = true, "off", "off"
 	types := plain("type", string(f.Type))
 	types.Kind, types.Required = ui.KindSelect, true
-	for _, t := range fieldTypes() {
+	for _, t := range personal.FieldTypes() {
 		types.Options = append(types.Options, ui.Choice{Value: string(t), Label: p.typeText(r, t)})
 	}
 	localized := func(name string, text personal.LocalText) (controls []ui.Control) {
@@ -150,14 +150,6 @@ func textLocales(fields []personal.Field) []string {
 		}
 	}
 	return locales
-}
-
-// fieldTypes returns the types of the HTTP contract, section 4.
-func fieldTypes() []personal.FieldType {
-	return []personal.FieldType{
-		personal.TypeText, personal.TypeLongText, personal.TypeInteger, personal.TypeNumber, personal.TypeBoolean, personal.TypeDate,
-		personal.TypeDateTime, personal.TypeEnum, personal.TypeFile, personal.TypeLink, personal.TypeLinkSet, personal.TypeTags,
-	}
 }
 
 // readForm reads the posted field. It returns an error text by control for input

@@ -43,6 +43,8 @@ func TestMain(m *testing.M) {
 
 func startBrowser() {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath("chromium-headless-shell"),
+		chromedp.Flag("site-per-process", true), // a sandboxed frame is a target of its own
 		chromedp.NoSandbox, // root cannot create one in a container
 		chromedp.Flag("force-color-profile", "srgb"),
 		chromedp.Flag("hide-scrollbars", true),

@@ -535,7 +535,7 @@ func crossOrigin(p *probe) {
 	}{
 		{allowed, "Access-Control-Allow-Origin", s.origin},
 		{allowed, "Access-Control-Allow-Methods", "POST"},
-		{allowed, "Access-Control-Allow-Headers", "Content-Type, User-Id, User-Hash, X-Request-Id, Accept-Language"},
+		{allowed, "Access-Control-Allow-Headers", "Content-Type, User-Id, User-Hash, X-Request-Id, Accept-Language, traceparent, tracestate, baggage, sentry-trace, X-Requested-With"},
 		{allowed, "Access-Control-Allow-Credentials", ""},
 		{simple(s.origin), "Access-Control-Allow-Origin", s.origin},
 		{simple(s.origin), "Access-Control-Expose-Headers", "X-Request-Id, Retry-After"},

@@ -74,7 +74,7 @@ const (
 func (f Field) Meaning() string {
 	switch f {
 	case Token:
-		return "the code that the reader enters on the site"
+		return "the code of 43 characters that the link contains, for readers whose link does not open"
 	case Link:
 		return "the link that contains the code; empty if neither the settings nor the host name a page for it"
 	case Minutes:

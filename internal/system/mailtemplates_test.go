@@ -40,7 +40,7 @@ func TestMailTemplates_AreCheckedByEveryStartAndSwap(t *testing.T) {
 			})
 		})
 	}
-	const german, english = "Ihr Code:", "this code on the site:"
+	const german, english = "Ihr Code:", "this long code"
 	wantSubject("Passwort", german)
 
 	template("Neues Passwort", "Tokn")

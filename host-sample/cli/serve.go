@@ -48,7 +48,8 @@ type serveCommand struct {
 	Settings     string        `env:"PERSONAL_SETTINGS" placeholder:"FILE" help:"The plugin's settings file (TOML), which is read at every start of a plugin process."`
 	NoSecretKey  bool          `env:"PERSONAL_NO_SECRET_KEY" help:"Give the plugin no secret key: what needs one, such as second factors, does not exist. Otherwise DATA/secret.key is created at the first start and read at every start of a plugin process."`
 
-	SMTP             string `name:"smtp" env:"PERSONAL_SMTP" placeholder:"URL" help:"Mail relay: smtp://HOST:PORT (STARTTLS, plain on loopback) or smtps://HOST:PORT. Without one, mails are kept in DATA/mail. Set a URL with a password in the environment only."`
+	SMTP             string `name:"smtp" env:"PERSONAL_SMTP" placeholder:"URL" help:"Mail relay: smtp://HOST:PORT (STARTTLS; on loopback also without) or smtps://HOST:PORT. Without one, mails are kept in DATA/mail. Set a URL with a password in the environment only."`
+	SMTPHelo         string `name:"smtp-helo" env:"PERSONAL_SMTP_HELO" placeholder:"NAME" help:"The host name that EHLO gives to the relay. Default: the host of --url, else the domain of --mail-from."`
 	MailFrom         string `default:"personal@localhost" env:"PERSONAL_MAIL_FROM" placeholder:"ADDR" help:"Sender of mails (${default})."`
 	AllowMailCapture bool   `env:"PERSONAL_ALLOW_MAIL_CAPTURE" help:"Keep mails in DATA/mail even when --addr is not a loopback address."`
 
@@ -164,8 +165,12 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 	check("mail-from", err)
 	check("smtp", rejectTypedPassword(f.SMTP, typed["smtp"]))
 	if f.SMTP != "" {
-		c.relay, err = mailer.NewSMTP(f.SMTP, c.mailFrom)
+		c.relay, err = mailer.NewSMTP(f.SMTP, c.mailFrom, mailer.Options{})
 		check("smtp", err)
+	}
+	if c.relay != nil && f.SMTPHelo != "" {
+		c.relay, err = mailer.NewSMTP(f.SMTP, c.mailFrom, mailer.Options{Helo: f.SMTPHelo})
+		check("smtp-helo", err)
 	}
 	check("addr", checkAddr(f.Addr, f.SMTP != "" || f.AllowMailCapture))
 	check("url", personalhost.CheckURL(f.URL))

@@ -1,7 +1,6 @@
 package system
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/base64"
 	"errors"
@@ -10,9 +9,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"mime/quotedprintable"
-	"net"
 	"net/mail"
-	"net/textproto"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/internal/testkit/smtprelay"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
@@ -181,89 +179,13 @@ func (m message) wantLink(t testing.TB, link string) {
 	}
 }
 
-// relay is an SMTP server that accepts every mail but those to refused@…, and delivers
-// none.
-type relay struct {
-	listener net.Listener
-	running  sync.WaitGroup
-
-	mu    sync.Mutex
-	mails [][]byte
-}
-
-func newRelay(t *testing.T) *relay {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &relay{listener: listener}
-	r.running.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			r.running.Go(func() { r.serve(conn) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = listener.Close() // ends the loop above
-		r.running.Wait()
-	})
-	return r
-}
-
-// serve implements as much of SMTP (RFC 5321) as a well-behaved client needs.
-func (r *relay) serve(conn net.Conn) {
-	defer conn.Close()
-	client := textproto.NewReader(bufio.NewReader(conn))
-	say := func(line string) { _, _ = io.WriteString(conn, line+"\r\n") } // a lost connection ends the next read
-	say("220 relay.example")
-	for {
-		line, err := client.ReadLine()
-		if err != nil {
-			return
-		}
-		switch strings.ToUpper(line[:min(4, len(line))]) {
-		case "DATA":
-			say("354 go on")
-			mail, err := client.ReadDotBytes()
-			if err != nil {
-				return
-			}
-			r.mu.Lock()
-			r.mails = append(r.mails, mail)
-			r.mu.Unlock()
-			say("250 accepted")
-		case "RCPT":
-			if strings.Contains(line, "<refused@") {
-				say("550 5.1.1 no such user")
-			} else {
-				say("250 ok")
-			}
-		case "QUIT":
-			say("221 bye")
-			return
-		default:
-			say("250 relay.example")
-		}
-	}
-}
-
-func (r *relay) accepted() [][]byte {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.mails
-}
-
 func TestMail_ByRelay(t *testing.T) {
 	t.Parallel()
-	r := newRelay(t)
+	r := &smtprelay.Relay{Scripts: []smtprelay.Script{{Replies: map[string]string{"RCPT <refused@": "550 5.1.1 no such user"}}}}
 	const link = "https://elsewhere.example/confirm#token="
 	s := start(t, options{
 		database: testdb.SQLite(t), settings: cheap + "[site]\nname = \"" + siteName + "\"\n[email]\nurl = \"" + link + "{token}\"\n",
-		flags: []string{"--url", "https://site.example/", "--smtp", "smtp://" + r.listener.Addr().String(), "--mail-from", "accounts@cms.example"},
+		flags: []string{"--url", "https://site.example/", "--smtp", "smtp://" + r.Serve(t), "--mail-from", "accounts@cms.example"},
 	})
 	u := s.newUser(t)
 	for _, scheme := range []string{"", "https", "http"} { // no proxy is named
@@ -272,7 +194,7 @@ func TestMail_ByRelay(t *testing.T) {
 	s.post(t, "recover/", params{"login": u.login}).want(t, "")
 	var m message
 	eventually(t, "the recovery mail arrives at the relay", func() bool {
-		return slices.ContainsFunc(r.accepted(), func(source []byte) bool {
+		return slices.ContainsFunc(r.Accepted(), func(source []byte) bool {
 			m = parseMail(t, source)
 			return m.kind == mailtext.Recovery
 		})
@@ -289,7 +211,7 @@ func TestMail_ByRelay(t *testing.T) {
 	p := s.post(t, "auth/", params{"login": u.login, "password": recovered}).pair(t)
 	s.postAs(t, p, "email/", params{"password": recovered, "email": "new@mail.example"}).want(t, "")
 	eventually(t, "the mail to the new address arrives at the relay", func() bool {
-		return slices.ContainsFunc(r.accepted(), func(source []byte) bool {
+		return slices.ContainsFunc(r.Accepted(), func(source []byte) bool {
 			m = parseMail(t, source)
 			return m.kind == mailtext.EmailChange
 		})

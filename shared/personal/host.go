@@ -19,9 +19,14 @@ type Host interface {
 	// SendMail accepts a mail for delivery. After it returns nil, the host is
 	// responsible for the mail. After an error the module retries later, so the host
 	// may get the same ID twice. Return a [*MailRefusedError], wrapped or not, if
-	// the relay permanently refuses the recipient or the mail: the module then stops
-	// retrying and reports [EventMailRefused]. Other errors are retried for 24 hours. Errors are
+	// the relay permanently refuses the recipient: the module then stops
+	// retrying and reports [EventMailRefused]. Return a [*MailFailedError] if the relay may have
+	// accepted the mail, or refuses it for another reason. Other errors are retried for 24 hours,
+	// but not longer than the mail's token is valid. Errors are
 	// logged: they name no mailbox, and do not repeat the relay's words.
+	//
+	// A relay may take minutes. The context ends after an hour, and early if the process of the
+	// module is stopped: the host then has a moment to return what it knows.
 	SendMail(ctx context.Context, m Mail) error
 
 	// PublishEvent accepts an event. Events are delivered at least once, and those of
@@ -57,7 +62,7 @@ type Mail struct {
 // maxMailReply bounds [MailRefusedError.Reason], in bytes.
 const maxMailReply = 500
 
-// MailRefusedError is the error of [Host.SendMail] for a mail that the relay refused
+// MailRefusedError is the error of [Host.SendMail] for a mail whose recipient the relay refused
 // permanently: no retry can deliver it.
 type MailRefusedError struct {
 	// Reason is the relay's reply: at most 500 bytes of UTF-8 without control
@@ -93,3 +98,30 @@ func (e *MailRefusedError) Error() string {
 	}
 	return "mail refused permanently"
 }
+
+// MailFailedError is the error of [Host.SendMail] for a mail that another attempt may deliver.
+type MailFailedError struct {
+	// Reply has the codes of the relay's reply, such as "550 5.7.1"; empty if it sent none. A
+	// code that begins with 5 means that the relay refuses what the site sends: the module warns
+	// administrators.
+	Reply string
+
+	// PerhapsSent says that the relay had the whole mail when the connection failed, so it may
+	// have accepted it. The module sends it twice more at most.
+	PerhapsSent bool
+}
+
+// Error describes the failure for a log. Of Reply it has nothing but codes.
+func (e *MailFailedError) Error() string {
+	text := "mail not sent"
+	if e.PerhapsSent {
+		text = "mail perhaps sent: the connection failed before the relay replied to it"
+	}
+	if codes := e.Codes(); codes != "" {
+		text += ": the relay replied " + codes
+	}
+	return text
+}
+
+// Codes returns the codes at the beginning of Reply, empty if there are none.
+func (e *MailFailedError) Codes() string { return replyCodes.FindString(e.Reply) }

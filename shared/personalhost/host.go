@@ -40,6 +40,13 @@ func (h *Host) reserve(names []string) error { return h.Fields.Reserve(names...)
 // store returns the store of the user fields.
 func (h *Host) store() *fieldstore.Store { return h.Fields }
 
+// useSite tells the sender the URL of the site.
+func (h *Host) useSite(url string) {
+	if s, ok := h.Mail.(*mailer.SMTP); ok {
+		s.UseSite(url)
+	}
+}
+
 // captured returns the folder of mails that are not sent, empty if they are sent.
 func (h *Host) captured() string {
 	if c, ok := h.Mail.(*mailer.Capture); ok {

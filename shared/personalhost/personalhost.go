@@ -68,7 +68,8 @@ type Config struct {
 	// http or https, without user, query and fragment. Links in mails that no setting names
 	// lead to pages below it: URL/recover, URL/email and URL/undo-delete. Without it and those
 	// settings, mails contain a code but no link. If it is https, cookies are for HTTPS only, and
-	// pages lead visitors who do not use it there, see [personalhttp.Options].URL.
+	// pages lead visitors who do not use it there, see [personalhttp.Options].URL. A [mailer.SMTP] names
+	// its host to the relay.
 	URL string
 
 	// Settings returns the plugin's settings file (TOML); nil for no settings. It is called at
@@ -238,6 +239,9 @@ func (c *Config) complete() (err error) {
 		if err := h.check(); err != nil {
 			return fmt.Errorf("Config.Host: %w", err)
 		}
+	}
+	if h, ok := c.Host.(interface{ useSite(string) }); ok { // as above
+		h.useSite(c.URL)
 	}
 	if c.Admission != nil && c.Admission.Judge == nil {
 		return errors.New("Config.Admission has no Judge: set it, or leave out Admission to admit everyone")

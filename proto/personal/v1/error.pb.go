@@ -38,7 +38,9 @@ type ErrorDetail struct {
 	UserId int64 `protobuf:"varint,5,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// The mail relay's reply; present if the host refuses a mail permanently. The code
 	// is then internal.
-	MailRefused   *string `protobuf:"bytes,6,opt,name=mail_refused,json=mailRefused,proto3,oneof" json:"mail_refused,omitempty"`
+	MailRefused *string `protobuf:"bytes,6,opt,name=mail_refused,json=mailRefused,proto3,oneof" json:"mail_refused,omitempty"`
+	// Why a mail was not sent, or is perhaps sent; of the host's SendMail.
+	MailFailure   *MailFailure `protobuf:"bytes,7,opt,name=mail_failure,json=mailFailure,proto3" json:"mail_failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -115,11 +117,73 @@ func (x *ErrorDetail) GetMailRefused() string {
 	return ""
 }
 
+func (x *ErrorDetail) GetMailFailure() *MailFailure {
+	if x != nil {
+		return x.MailFailure
+	}
+	return nil
+}
+
+// MailFailure is a failure to send a mail that another attempt may deliver.
+type MailFailure struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The codes of the relay's reply, such as 550 5.7.1; empty if it sent none.
+	Reply string `protobuf:"bytes,1,opt,name=reply,proto3" json:"reply,omitempty"`
+	// The relay had the whole mail, and may have accepted it.
+	PerhapsSent   bool `protobuf:"varint,2,opt,name=perhaps_sent,json=perhapsSent,proto3" json:"perhaps_sent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MailFailure) Reset() {
+	*x = MailFailure{}
+	mi := &file_personal_v1_error_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MailFailure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MailFailure) ProtoMessage() {}
+
+func (x *MailFailure) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_error_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MailFailure.ProtoReflect.Descriptor instead.
+func (*MailFailure) Descriptor() ([]byte, []int) {
+	return file_personal_v1_error_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *MailFailure) GetReply() string {
+	if x != nil {
+		return x.Reply
+	}
+	return ""
+}
+
+func (x *MailFailure) GetPerhapsSent() bool {
+	if x != nil {
+		return x.PerhapsSent
+	}
+	return false
+}
+
 var File_personal_v1_error_proto protoreflect.FileDescriptor
 
 const file_personal_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x17personal/v1/error.proto\x12\vpersonal.v1\x1a\x1egoogle/protobuf/duration.proto\"\xdc\x02\n" +
+	"\x17personal/v1/error.proto\x12\vpersonal.v1\x1a\x1egoogle/protobuf/duration.proto\"\x99\x03\n" +
 	"\vErrorDetail\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12L\n" +
 	"\ffield_errors\x18\x02 \x03(\v2).personal.v1.ErrorDetail.FieldErrorsEntryR\vfieldErrors\x12:\n" +
@@ -128,11 +192,15 @@ const file_personal_v1_error_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\x12\x17\n" +
 	"\auser_id\x18\x05 \x01(\x03R\x06userId\x12&\n" +
-	"\fmail_refused\x18\x06 \x01(\tH\x00R\vmailRefused\x88\x01\x01\x1a>\n" +
+	"\fmail_refused\x18\x06 \x01(\tH\x00R\vmailRefused\x88\x01\x01\x12;\n" +
+	"\fmail_failure\x18\a \x01(\v2\x18.personal.v1.MailFailureR\vmailFailure\x1a>\n" +
 	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0f\n" +
-	"\r_mail_refusedB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
+	"\r_mail_refused\"F\n" +
+	"\vMailFailure\x12\x14\n" +
+	"\x05reply\x18\x01 \x01(\tR\x05reply\x12!\n" +
+	"\fperhaps_sent\x18\x02 \x01(\bR\vperhapsSentB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
 
 var (
 	file_personal_v1_error_proto_rawDescOnce sync.Once
@@ -146,20 +214,22 @@ func file_personal_v1_error_proto_rawDescGZIP() []byte {
 	return file_personal_v1_error_proto_rawDescData
 }
 
-var file_personal_v1_error_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_personal_v1_error_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_personal_v1_error_proto_goTypes = []any{
 	(*ErrorDetail)(nil),         // 0: personal.v1.ErrorDetail
-	nil,                         // 1: personal.v1.ErrorDetail.FieldErrorsEntry
-	(*durationpb.Duration)(nil), // 2: google.protobuf.Duration
+	(*MailFailure)(nil),         // 1: personal.v1.MailFailure
+	nil,                         // 2: personal.v1.ErrorDetail.FieldErrorsEntry
+	(*durationpb.Duration)(nil), // 3: google.protobuf.Duration
 }
 var file_personal_v1_error_proto_depIdxs = []int32{
-	1, // 0: personal.v1.ErrorDetail.field_errors:type_name -> personal.v1.ErrorDetail.FieldErrorsEntry
-	2, // 1: personal.v1.ErrorDetail.retry_after:type_name -> google.protobuf.Duration
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	2, // 0: personal.v1.ErrorDetail.field_errors:type_name -> personal.v1.ErrorDetail.FieldErrorsEntry
+	3, // 1: personal.v1.ErrorDetail.retry_after:type_name -> google.protobuf.Duration
+	1, // 2: personal.v1.ErrorDetail.mail_failure:type_name -> personal.v1.MailFailure
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_error_proto_init() }
@@ -174,7 +244,7 @@ func file_personal_v1_error_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_error_proto_rawDesc), len(file_personal_v1_error_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

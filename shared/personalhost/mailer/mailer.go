@@ -13,8 +13,10 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
 
 	gomail "github.com/wneessen/go-mail"
+	"golang.org/x/net/idna"
 
 	"github.com/cms-personal/personal/shared/durable"
 	"github.com/cms-personal/personal/shared/personal"
@@ -37,6 +39,10 @@ type Capture struct {
 
 // NewCapture returns a sender that writes into dir, which it creates if missing.
 func NewCapture(dir string, from *mail.Address) (*Capture, error) {
+	from, err := asciiDomain(from)
+	if err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the mail folder: %w", err)
 	}
@@ -91,13 +97,34 @@ func compose(m personal.Mail, from *mail.Address, encoding gomail.Encoding) (*go
 	return msg, nil
 }
 
-// ParseFrom parses the sender's address, with or without a name.
+// ParseFrom parses the sender's address, with or without a name. The domain may be in Unicode.
 func ParseFrom(s string) (*mail.Address, error) {
 	a, err := mail.ParseAddress(s)
 	if err != nil || domain(a) == "" {
 		return nil, fmt.Errorf("%q is not a mail address", s)
 	}
-	return a, nil
+	return asciiDomain(a)
+}
+
+// asciiDomain returns an address with its domain as A-labels (RFC 5890), as relays need it.
+func asciiDomain(a *mail.Address) (*mail.Address, error) {
+	name, err := ascii(domain(a))
+	if err != nil {
+		return nil, fmt.Errorf("the sender's domain is not a domain: %w", err)
+	}
+	return &mail.Address{Name: a.Name, Address: strings.TrimSuffix(a.Address, domain(a)) + name}, nil
+}
+
+// ascii returns a domain as A-labels, and a text that is ASCII as it is.
+func ascii(domain string) (string, error) {
+	if isASCII(domain) {
+		return domain, nil
+	}
+	return idna.Lookup.ToASCII(domain)
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII })
 }
 
 func domain(a *mail.Address) string {

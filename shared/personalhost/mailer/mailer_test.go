@@ -2,7 +2,6 @@ package mailer
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"mime"
@@ -189,184 +188,6 @@ func TestCompose_RefusesAllButOnePlainAddress(t *testing.T) {
 	}
 }
 
-func TestSMTP_SendsMail(t *testing.T) {
-	relay := startRelay(t)
-	sender, err := NewSMTP("smtp://cms:s%40cr%C3%A9t@"+relay.addr, parsedFrom(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := sender.Send(t.Context(), sample()); err != nil {
-		t.Fatal(err)
-	}
-	got := <-relay.taken
-	if got.login != "\x00cms\x00s@crét" {
-		t.Errorf("got login %q, want cms", got.login)
-	}
-	if got.from != "no-reply@example.org" || got.to != "anna@example.com" {
-		t.Errorf("got envelope from %q to %q", got.from, got.to)
-	}
-	if diff := cmp.Diff(wantLetter(sample()), readLetter(t, got.data)); diff != "" {
-		t.Error(diff)
-	}
-	if !aloneOnItsLine(got.data, token) {
-		t.Errorf("want the token alone on a line of\n%s", got.data)
-	}
-}
-
-func TestSMTP_FailureAfterAcceptanceIsIgnored(t *testing.T) {
-	relay := startRelay(t)
-	relay.hangUpAfterData = true
-	sender, err := NewSMTP("smtp://"+relay.addr, parsedFrom(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := sender.Send(t.Context(), sample()); err != nil {
-		t.Errorf("got %v, want nil: the relay has accepted the mail", err)
-	}
-	<-relay.taken
-}
-
-func TestSMTP_ErrorContainsNoSecrets(t *testing.T) {
-	relay := startRelay(t)
-	relay.replies = map[string]string{"RCPT": "550 no such box"}
-	sender, err := NewSMTP("smtp://cms:hunter2@"+relay.addr, parsedFrom(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = sender.Send(t.Context(), sample())
-	if err == nil {
-		t.Fatal("got no error for a refused mail")
-	}
-	for _, secret := range []string{"hunter2", token} {
-		if strings.Contains(err.Error(), secret) {
-			t.Errorf("the error contains a secret: %v", err)
-		}
-	}
-}
-
-func TestSMTP_ErrorsHaveNoWordsOfTheRelay(t *testing.T) {
-	const words = "greylisted, anna@example.com comes back as https://relay.example/marker"
-	for step, codes := range map[string]string{
-		"AUTH": "454 4.7.0", "MAIL": "451 4.7.1", "RCPT": "450 4.2.0", "DATA": "451 4.3.0", "content": "451 4.7.1",
-		"RCPT for good": "550 5.1.1", "content for good": "554 5.7.1",
-	} {
-		relay := startRelay(t)
-		at, _, _ := strings.Cut(step, " ")
-		relay.replies, relay.extensions = map[string]string{at: codes + " " + words}, []string{"ENHANCEDSTATUSCODES"}
-		sender, err := NewSMTP("smtp://cms@example.org:hunter2@"+relay.addr, parsedFrom(t))
-		if err == nil {
-			err = sender.Send(t.Context(), sample())
-		}
-		if err == nil || strings.Contains(err.Error(), "@") || strings.Contains(err.Error(), "marker") || !strings.Contains(err.Error(), codes) {
-			t.Errorf("%s: got error %v, want the codes %s and none of the relay's words", step, err, codes)
-		}
-	}
-	relay := startRelay(t)
-	relay.replies = map[string]string{"AUTH": "535 5.7.8 " + words}
-	sender, err := NewSMTP("smtp://cms@example.org:hunter2@"+relay.addr, parsedFrom(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := sender.Check(t.Context()); err == nil || strings.Contains(err.Error(), "@") || strings.Contains(err.Error(), "marker") {
-		t.Errorf("the check: got error %v, want none of the relay's words", err)
-	}
-}
-
-func TestSMTP_PermanentRefusals(t *testing.T) {
-	const enhanced = "ENHANCEDSTATUSCODES"
-	for name, test := range map[string]struct {
-		step, reply string
-		extension   string
-		reason      string // of a permanent refusal; empty for a failure that is retried
-	}{
-		"550 to RCPT":                       {"RCPT", "550 no such box", "", "550 no such box"},
-		"550 to RCPT with an enhanced code": {"RCPT", "550 5.1.1 <anna@example.com>: no such box", enhanced, "550 5.1.1 <anna@example.com>: no such box"},
-		"550 to RCPT in several lines":      {"RCPT", "550-5.7.1 blocked\r\n550 5.7.1 see your postmaster", enhanced, "550 5.7.1 blocked 5.7.1 see your postmaster"},
-		"553 to RCPT":                       {"RCPT", "553 bad mailbox name", "", "553 bad mailbox name"},
-		"450 to RCPT":                       {"RCPT", "450 greylisted", "", ""},
-		"450 to RCPT that mentions 550":     {"RCPT", "450 4.2.0 later, or it will be a 550 5.1.1", enhanced, ""},
-		"530 to RCPT: sign in first":        {"RCPT", "530 5.7.0 authentication required", enhanced, ""},
-		"535 to AUTH":                       {"AUTH", "535 5.7.8 wrong password", enhanced, ""},
-		"550 to MAIL":                       {"MAIL", "550 5.7.1 not your address", enhanced, ""},
-		"554 to DATA":                       {"DATA", "554 5.5.1 no valid recipients", enhanced, ""},
-		"554 to the content":                {"content", "554 looks like spam", "", "554 looks like spam"},
-		"554 5.7.1 to the content":          {"content", "554 5.7.1 looks like spam", enhanced, "554 5.7.1 looks like spam"},
-		"550 5.1.1 to the content":          {"content", "550 5.1.1 no such box", enhanced, "550 5.1.1 no such box"},
-		"552 5.2.2 to the content":          {"content", "552 5.2.2 mailbox full", enhanced, ""},
-		"552 5.2.2 of a relay that offers no enhanced codes": {"content", "552 5.2.2 mailbox full", "", ""},
-		"550 5.1.1 of a relay that offers no enhanced codes": {"content", "550 5.1.1 no such box", "", "550 5.1.1 no such box"},
-		"451 to the content": {"content", "451 disk full", "", ""},
-		"500 to the content": {"content", "500 line too long", "", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			relay := startRelay(t)
-			relay.replies = map[string]string{test.step: test.reply}
-			if test.extension != "" {
-				relay.extensions = []string{test.extension}
-			}
-			sender, err := NewSMTP("smtp://cms:hunter2@"+relay.addr, parsedFrom(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = sender.Send(t.Context(), sample())
-			if err == nil {
-				t.Fatal("got no error for a refused mail")
-			}
-			var refused *personal.MailRefusedError
-			switch isRefused := errors.As(err, &refused); {
-			case isRefused != (test.reason != ""):
-				t.Errorf("got a permanent refusal: %t, want %t (%v)", isRefused, test.reason != "", err)
-			case isRefused && refused.Reason != test.reason:
-				t.Errorf("got reason %q, want %q", refused.Reason, test.reason)
-			}
-		})
-	}
-}
-
-func TestSMTP_ConnectionFailureIsRetried(t *testing.T) {
-	sender, err := NewSMTP("smtp://127.0.0.1:9", parsedFrom(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = sender.Send(t.Context(), sample())
-	var refused *personal.MailRefusedError
-	if err == nil || errors.As(err, &refused) {
-		t.Errorf("got %v, want a failure that is retried", err)
-	}
-}
-
-func TestSMTP_RefusalRepeatsNoToken(t *testing.T) {
-	relay := startRelay(t)
-	relay.replies = map[string]string{"content": "554 5.7.1 blocked: https://example.com/account/recover#token=" + token}
-	sender, err := NewSMTP("smtp://"+relay.addr, parsedFrom(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = sender.Send(t.Context(), sample())
-	var refused *personal.MailRefusedError
-	if !errors.As(err, &refused) {
-		t.Fatalf("got %v, want a permanent refusal", err)
-	}
-	if want := "554 5.7.1 blocked: https://example.com/account/recover#token=[...]"; refused.Reason != want {
-		t.Errorf("got reason %q, want %q", refused.Reason, want)
-	}
-	if strings.Contains(err.Error(), token) {
-		t.Errorf("the error contains the token: %v", err)
-	}
-}
-
-func TestSMTP_SendEndsWithContext(t *testing.T) {
-	sender, err := NewSMTP("smtp://127.0.0.1:9", parsedFrom(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := sender.Send(ctx, sample()); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want the context's error", err)
-	}
-}
-
 func TestNewSMTP_InvalidURLIsNotShown(t *testing.T) {
 	for _, rawURL := range []string{
 		"http://cms:hunter2@mail.example.com",
@@ -377,7 +198,7 @@ func TestNewSMTP_InvalidURLIsNotShown(t *testing.T) {
 		"smtp://cms:hunter2@mail.example.com?starttls=off",
 		"hunter2",
 	} {
-		_, err := NewSMTP(rawURL, parsedFrom(t))
+		_, err := NewSMTP(rawURL, parsedFrom(t), Options{})
 		if err == nil {
 			t.Errorf("%s: got no error", rawURL)
 			continue

@@ -1,34 +1,47 @@
 package mailer
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/mail"
-	"net/textproto"
 	"net/url"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
+	"sync/atomic"
 
 	gomail "github.com/wneessen/go-mail"
 
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// smtpTimeout bounds connecting, TLS and sign-in included, and then sending.
-const smtpTimeout = 15 * time.Second
-
 // SMTP sends mails to a relay, over one connection for each.
 type SMTP struct {
-	client *gomail.Client
-	from   *mail.Address
+	from     *mail.Address
+	address  string // host and port of the relay
+	host     string // its name in its certificate
+	user     *url.Userinfo
+	implicit bool // TLS from the start
+	loopback bool // TLS if it is offered, with any certificate
+	helo     string
+	site     atomic.Pointer[string] // the host of the site's URL
+	dial     func(ctx context.Context, network, address string) (net.Conn, error)
+	roots    *x509.CertPool // nil: the system's
+}
+
+// Options are what a relay rarely needs.
+type Options struct {
+	// Helo is the name that EHLO gives to the relay: a domain, or an address in brackets. By
+	// default it is the host of the site's URL, else the domain of the sender.
+	Helo string
+
+	// Dial connects to the relay; nil for a [net.Dialer].
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // NewSMTP returns a sender for a relay:
@@ -36,18 +49,32 @@ type SMTP struct {
 //	smtp://user:password@host:587   STARTTLS; nothing is sent without TLS
 //	smtps://user:password@host:465  TLS from the start
 //
-// On loopback, smtp:// uses no TLS. User and password are optional. NewSMTP does not
-// connect. Its errors contain no part of the URL.
-func NewSMTP(rawURL string, from *mail.Address) (*SMTP, error) {
+// On loopback, smtp:// uses TLS only if the relay offers it, and no certificate is checked. User and
+// password are optional. NewSMTP does not connect. Its errors contain no part of the URL.
+func NewSMTP(rawURL string, from *mail.Address, o Options) (*SMTP, error) {
 	u, err := parseSMTP(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	client, err := gomail.NewClient(u.Hostname(), smtpOptions(u)...)
+	from, err = asciiDomain(from)
 	if err != nil {
-		return nil, errors.New("it is not the address of a relay: check host and port")
+		return nil, err
 	}
-	return &SMTP{client: client, from: from}, nil
+	if o.Helo != "" && !isHelo(o.Helo) {
+		return nil, errors.New("Helo must be the name of a host, or an IP address in brackets")
+	}
+	s := &SMTP{
+		from: from, host: u.Hostname(), user: u.User, implicit: u.Scheme == "smtps", loopback: IsLoopback(u.Hostname()), helo: o.Helo, dial: o.Dial,
+	}
+	port := "587"
+	if s.implicit {
+		port = "465"
+	}
+	s.address = net.JoinHostPort(s.host, cmp.Or(u.Port(), port))
+	if s.dial == nil {
+		s.dial = new(net.Dialer).DialContext
+	}
+	return s, nil
 }
 
 func parseSMTP(rawURL string) (*url.URL, error) {
@@ -70,167 +97,77 @@ func parseSMTP(rawURL string) (*url.URL, error) {
 	return u, nil
 }
 
-func smtpOptions(u *url.URL) []gomail.Option {
-	port, _ := strconv.Atoi(u.Port()) // 0 if the URL has none
-	authentication := gomail.SMTPAuthAutoDiscover
-	var options []gomail.Option
-	switch {
-	case u.Scheme == "smtps":
-		options = append(options, gomail.WithSSL(), gomail.WithPort(cmp.Or(port, 465)))
-	case IsLoopback(u.Hostname()):
-		options = append(options, gomail.WithTLSPolicy(gomail.NoTLS), gomail.WithPort(cmp.Or(port, 587)))
-		authentication = gomail.SMTPAuthPlainNoEnc
-	default:
-		options = append(options, gomail.WithTLSPolicy(gomail.TLSMandatory), gomail.WithPort(cmp.Or(port, 587)))
-	}
-	if u.User != nil {
-		password, _ := u.User.Password()
-		options = append(options, gomail.WithSMTPAuth(authentication), gomail.WithUsername(u.User.Username()), gomail.WithPassword(password))
-	}
-	return append(options, gomail.WithTimeout(smtpTimeout))
-}
-
 // IsLoopback reports whether a host name or address is on this machine alone.
 func IsLoopback(host string) bool {
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// Send returns nil once the relay has accepted the mail, and a
-// [*personal.MailRefusedError] if the relay refuses it permanently.
+// isHelo reports whether a relay can take a text for the name of its client.
+func isHelo(name string) bool {
+	if literal, ok := strings.CutPrefix(name, "["); ok {
+		literal, ok = strings.CutSuffix(literal, "]")
+		return ok && net.ParseIP(strings.TrimPrefix(literal, "IPv6:")) != nil
+	}
+	return !strings.ContainsFunc(name, func(r rune) bool {
+		return !(r == '-' || r == '.' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
+	})
+}
+
+// UseSite tells the URL of the site, which personalhost.New does. EHLO gives its host, unless
+// Options.Helo is set, or it is no domain: relays refuse names without a dot.
+func (s *SMTP) UseSite(rawURL string) {
+	u, err := url.Parse(rawURL)
+	if err != nil || net.ParseIP(u.Hostname()) != nil {
+		return
+	}
+	host, err := ascii(u.Hostname())
+	if err == nil && strings.Contains(strings.Trim(host, "."), ".") && isHelo(host) {
+		s.site.Store(&host)
+	}
+}
+
+// name is what EHLO gives to the relay.
+func (s *SMTP) name() string {
+	site := ""
+	if known := s.site.Load(); known != nil {
+		site = *known
+	}
+	return cmp.Or(s.helo, site, domain(s.from))
+}
+
+// Send returns nil once the relay has accepted the mail. If the relay refuses the recipient for good
+// the error is a [*personal.MailRefusedError], after other replies, and if the relay has perhaps
+// accepted the mail, a [*personal.MailFailedError].
+//
+// The relay has the time of RFC 5321, section 4.5.3.2. A context that ends cuts the conversation.
 func (s *SMTP) Send(ctx context.Context, m personal.Mail) error {
 	msg, err := compose(m, s.from, gomail.EncodingQP)
 	if err != nil {
 		return fmt.Errorf("composing a mail: %w", err)
 	}
-	err = s.client.DialAndSendWithContext(ctx, msg)
-	if err == nil || msg.IsDelivered() { // a failure after the relay has accepted the mail does not matter
-		return nil
+	var text bytes.Buffer
+	if _, err := msg.WriteTo(&text); err != nil {
+		return fmt.Errorf("composing a mail: %w", err)
 	}
-	if refused := refusal(err, m); refused != nil {
-		return fmt.Errorf("sending a mail: %w", refused)
+	c := &conversation{relay: s, ctx: ctx}
+	defer c.close()
+	if err := c.send(m.To, text.Bytes()); err != nil {
+		return fmt.Errorf("sending a mail: %w", errorOf(c.at, err, m))
 	}
-	return fmt.Errorf("sending a mail: %w", withoutReply(err))
+	return nil
 }
 
 // Check connects to the relay and signs in.
 func (s *SMTP) Check(ctx context.Context) error {
-	conversation, err := s.client.DialToSMTPClientWithContext(ctx)
-	if err != nil {
-		return fmt.Errorf("connecting to the relay: %w", withoutReply(err))
+	c := &conversation{relay: s, ctx: ctx}
+	defer c.close()
+	if err := c.begin(); err != nil {
+		return fmt.Errorf("connecting to the relay: %w", failure(c.at, err))
 	}
-	_ = s.client.CloseWithSMTPClient(conversation) // the check has succeeded
 	return nil
 }
 
-// withoutReply returns an error for the log. It says what failed, but has no words of the relay and
-// no address: relays name mailboxes in what they say, and go-mail repeats both.
-func withoutReply(err error) error {
-	var send *gomail.SendError
-	var reply *textproto.Error
-	var network *net.OpError
-	var certificate *tls.CertificateVerificationError
-	var record tls.RecordHeaderError
-	switch {
-	case errors.Is(err, context.Canceled):
-		return context.Canceled
-	case errors.Is(err, context.DeadlineExceeded):
-		return context.DeadlineExceeded
-	case errors.As(err, &send) && send.ErrorCode() != 0:
-		return fmt.Errorf("%v: the relay replied %d %s", send.Reason, send.ErrorCode(), enhancedCode(send, replyOf(send)))
-	case errors.As(err, &send):
-		return fmt.Errorf("%v: the connection failed", send.Reason)
-	case errors.As(err, &reply):
-		return fmt.Errorf("the relay replied %d %s", reply.Code, enhancedPrefix(reply.Msg))
-	case errors.As(err, &network):
-		return network
-	case errors.As(err, &certificate):
-		return certificate
-	case errors.As(err, &record):
-		return errors.New("the relay does not speak TLS at this port")
-	case errors.Is(err, io.EOF):
-		return errors.New("the relay closed the connection")
-	}
-	return errors.New("the relay cannot be used: check that it offers STARTTLS, and a way to sign in if the URL has a user")
-}
-
-// refusal returns a [*personal.MailRefusedError] if the relay refuses the mail
-// permanently, else nil. Permanent are:
-//
-//   - a 5xx reply to RCPT TO, unless it requires authentication (RFC 4954);
-//   - a 55x reply to the content with an enhanced code about the address (5.1.x)
-//     or about a policy (5.7.x), or without an enhanced code (RFC 3463).
-//
-// Any other failure may succeed at the next try: wrong credentials, a sender that
-// the relay rejects, TLS, a full mailbox, the connection.
-func refusal(err error, m personal.Mail) error {
-	var failure *gomail.SendError
-	if !errors.As(err, &failure) {
-		return nil
-	}
-	reply, code := replyOf(failure), failure.ErrorCode()
-	needsAuthentication := slices.Contains([]int{530, 534, 535, 538}, code)
-	switch {
-	case failure.Reason == gomail.ErrSMTPRcptTo && code >= 500 && code <= 599 && !needsAuthentication:
-	case failure.Reason == gomail.ErrSMTPDataClose && code >= 550 && code <= 559 && isPermanent(enhancedCode(failure, reply)):
-	default:
-		return nil
-	}
-	return personal.NewMailRefusedError(strconv.Itoa(code) + " " + withoutSecrets(reply, m))
-}
-
-// isPermanent classifies the enhanced code of refused content; it may be empty.
-func isPermanent(enhanced string) bool {
-	return enhanced == "" || strings.HasPrefix(enhanced, "5.1.") || strings.HasPrefix(enhanced, "5.7.")
-}
-
-var enhancedForm = regexp.MustCompile(`\A[245]\.[0-9]{1,3}\.[0-9]{1,3}\z`)
-
-// enhancedCode returns the enhanced code of a reply, empty if it has none. Relays
-// also send one without announcing ENHANCEDSTATUSCODES.
-func enhancedCode(failure *gomail.SendError, reply string) string {
-	if code := failure.EnhancedStatusCode(); code != "" {
-		return code
-	}
-	return enhancedPrefix(reply)
-}
-
-// enhancedPrefix returns the enhanced code at the beginning of a reply, empty if there is none.
-func enhancedPrefix(reply string) string {
-	words := strings.Fields(reply)
-	if len(words) == 0 || !enhancedForm.MatchString(words[0]) {
-		return ""
-	}
-	return words[0]
-}
-
-// replyOf returns the text of the relay's reply without its code. go-mail provides
-// it only within its error text: the reason, the code, the reply, which newer
-// versions of net/textproto quote, and then the recipients and the message's ID.
-func replyOf(failure *gomail.SendError) string {
-	_, text, _ := strings.Cut(failure.Error(), ": "+strconv.Itoa(failure.ErrorCode())+" ")
-	if quoted, err := strconv.QuotedPrefix(text); err == nil {
-		text, _ = strconv.Unquote(quoted)
-		return text
-	}
-	for _, rest := range []string{", affected message ID: ", ", affected recipient(s): "} {
-		if at := strings.LastIndex(text, rest); at >= 0 {
-			text = text[:at]
-		}
-	}
-	return text
-}
-
-// secretForm matches whatever may be a part of a mailed token.
-var secretForm = regexp.MustCompile(`[A-Za-z0-9_-]{20,}`)
-
-// withoutSecrets removes what a reply quotes of a mail's token: content filters
-// repeat the link that they object to.
-func withoutSecrets(reply string, m personal.Mail) string {
-	return secretForm.ReplaceAllStringFunc(reply, func(s string) string {
-		if strings.Contains(m.Text, s) || strings.Contains(m.HTML, s) {
-			return "[...]"
-		}
-		return s
-	})
+func (s *SMTP) tlsConfig() *tls.Config {
+	return &tls.Config{ServerName: s.host, RootCAs: s.roots, MinVersion: tls.VersionTLS12, InsecureSkipVerify: s.loopback}
 }

@@ -83,12 +83,15 @@ func (m *Manager) whenIdle(p *instance) <-chan struct{} {
 	return p.idle
 }
 
-// quiesce stops background work, and then waits until no callback is under way. It
+// quiesce stops background work, and then waits until no callback is under way. It cuts callbacks that
+// take long: a mail to a slow relay would be cut anyway, and the plugin could not store whether
+// it has perhaps been sent. It
 // reports false if there was no response in time, which on a busy machine proves
 // nothing.
 func (m *Manager) quiesce(p *instance) bool {
 	ctx, cancel := context.WithTimeout(m.hard, m.limits.QuiesceTimeout)
 	defer cancel()
+	defer time.AfterFunc(m.limits.QuiesceTimeout/2, p.CutCallbacks).Stop()
 	err := p.Quiesce(ctx)
 	if err != nil {
 		p.Log().Warn("stopping the plugin's background work", "error", err)

@@ -72,20 +72,24 @@ func contractStatus(ctx context.Context, log *slog.Logger, err error) error {
 }
 
 // callbackStatus is [contractStatus] for callbacks to the host. In addition a
-// [*personal.MailRefusedError] crosses, with a cleaned reason. It is logged as a
-// warning, because the relay refused the mail and the host did not fail.
+// [*personal.MailRefusedError] crosses, with a cleaned reason, and a [*personal.MailFailedError].
+// They are logged as warnings, because the relay failed and the host did not.
 func callbackStatus(ctx context.Context, log *slog.Logger, err error) error {
+	detail := &personalv1.ErrorDetail{Code: string(personal.CodeInternal), RequestId: requestID(ctx)}
 	var refused *personal.MailRefusedError
-	if !errors.As(err, &refused) {
+	var failed *personal.MailFailedError
+	switch {
+	case errors.As(err, &refused):
+		reason := personal.NewMailRefusedError(refused.Reason).Reason
+		detail.MailRefused = &reason
+		log.WarnContext(ctx, "call failed", "error", refused.Error()) // which has no words of the relay
+	case errors.As(err, &failed):
+		detail.MailFailure = &personalv1.MailFailure{Reply: failed.Codes(), PerhapsSent: failed.PerhapsSent}
+		log.WarnContext(ctx, "call failed", "error", withoutMailboxes(err))
+	default:
 		return contractStatus(ctx, log, err)
 	}
-	reason := personal.NewMailRefusedError(refused.Reason).Reason
-	log.WarnContext(ctx, "call failed", "error", refused.Error()) // which has no words of the relay
-	return newStatus(codes.Internal, string(personal.CodeInternal), &personalv1.ErrorDetail{
-		Code:        string(personal.CodeInternal),
-		RequestId:   requestID(ctx),
-		MailRefused: &reason,
-	})
+	return newStatus(codes.Internal, string(personal.CodeInternal), detail)
 }
 
 // asContractError returns err as an error of the contract. An internal error of a
@@ -202,6 +206,8 @@ func fromDetail(s *status.Status) *personal.Error {
 		switch {
 		case d.MailRefused != nil:
 			e.Cause = personal.NewMailRefusedError(d.GetMailRefused())
+		case d.MailFailure != nil:
+			e.Cause = &personal.MailFailedError{Reply: d.GetMailFailure().GetReply(), PerhapsSent: d.GetMailFailure().GetPerhapsSent()}
 		case s.Message() != d.GetCode():
 			e.Cause = s.Err()
 		}

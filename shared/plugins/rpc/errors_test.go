@@ -44,6 +44,7 @@ func TestCallback_LogHasNoMailboxAndNoReply(t *testing.T) {
 		"one as the cause":                 personal.NewError(personal.CodeUnavailable, fmt.Errorf("RCPT TO:<anna@example.com>: %w", reply)),
 		"a permanent one":                  fmt.Errorf("mail 17: %w", personal.NewMailRefusedError("550 5.1.1 marker <anna@example.com>")),
 		"a permanent one without the code": personal.NewMailRefusedError("marker: anna@example.com"),
+		"a failure that names a mailbox":   fmt.Errorf("RCPT of anna@example.com: %w", &personal.MailFailedError{Reply: "550 5.7.1 marker"}),
 		"a service reached by HTTP":        errors.New(`Post "https://mail.example/send?to=anna%40example.com": marked`),
 		"a quoted mailbox":                 errors.New(`sending to "anna x"@example.com`),
 		"a mailbox as JSON":                errors.New(`{"to":"anna\u0040example.com"}`),

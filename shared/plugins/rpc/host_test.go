@@ -182,6 +182,23 @@ func TestSendMail_PermanentRefusalReachesModule(t *testing.T) {
 	}
 }
 
+func TestSendMail_FailureReachesModule(t *testing.T) {
+	host := newFakeHost("1")
+	_, module := serveCallback(t, host, userFields)
+	for sent, want := range map[personal.MailFailedError]personal.MailFailedError{
+		{Reply: "550 5.7.1"}:                   {Reply: "550 5.7.1"},
+		{Reply: "451 later, anna@example.com"}: {Reply: "451"},
+		{PerhapsSent: true}:                    {PerhapsSent: true},
+	} {
+		host.onMail = func(context.Context, personal.Mail) error { return fmt.Errorf("mail 17: %w", &sent) }
+		err := module.SendMail(t.Context(), personal.Mail{})
+		got, _ := errors.AsType[*personal.MailFailedError](err)
+		if got == nil || *got != want {
+			t.Errorf("%+v: got %v with %+v, want %+v", sent, err, got, want)
+		}
+	}
+}
+
 func TestSendMail_OtherErrorsAreNoRefusal(t *testing.T) {
 	host := newFakeHost("1")
 	_, module := serveCallback(t, host, userFields)

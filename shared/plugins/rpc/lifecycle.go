@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/go-plugin"
@@ -163,6 +164,8 @@ type Connection struct {
 	log        *slog.Logger
 	tracer     trace.Tracer // of callbacks; nil for none
 	callbacks  atomic.Int64
+	cutting    sync.Mutex
+	cut        chan struct{} // of the callbacks that have begun since the last CutCallbacks
 	configured atomic.Bool
 }
 
@@ -174,6 +177,15 @@ func (c *Connection) Done() <-chan struct{} { return c.ctx.Done() }
 
 // Callbacks returns how many calls from the plugin to the host are running.
 func (c *Connection) Callbacks() int { return int(c.callbacks.Load()) }
+
+// CutCallbacks ends the contexts of the running calls from the plugin to the host, which then returns
+// what it knows while the plugin can still store it.
+func (c *Connection) CutCallbacks() {
+	c.cutting.Lock()
+	defer c.cutting.Unlock()
+	close(c.cut)
+	c.cut = make(chan struct{})
+}
 
 // Configure sends the configuration and starts to serve the plugin's callbacks,
 // which it does until the process ends. It returns nil once the module is built and
@@ -203,6 +215,18 @@ func (c *Connection) newHostServer(options []grpc.ServerOption) *grpc.Server {
 func (c *Connection) interceptCallback(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	c.callbacks.Add(1)
 	defer c.callbacks.Add(-1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.cutting.Lock()
+	cut := c.cut
+	c.cutting.Unlock()
+	go func() {
+		select {
+		case <-cut:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	return interceptor{log: c.log, tracer: c.tracer, status: callbackStatus}.intercept(ctx, request, info, next)
 }
 

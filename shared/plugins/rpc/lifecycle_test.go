@@ -226,3 +226,36 @@ func TestCallbacks_CountsRunningCallbacks(t *testing.T) {
 		t.Errorf("got %d running callbacks, want 0", n)
 	}
 }
+
+func TestCutCallbacks_RunningOnesReturnWhatTheHostKnows(t *testing.T) {
+	host := newFakeHost("1")
+	entered := make(chan struct{})
+	host.onMail = func(ctx context.Context, m personal.Mail) error {
+		if m.ID == "" { // of a later call
+			return ctx.Err()
+		}
+		close(entered)
+		<-ctx.Done()
+		return &personal.MailFailedError{PerhapsSent: true}
+	}
+	given := make(chan personal.Host, 1)
+	build := func(_ context.Context, _ rpc.Configuration, h personal.Host) (rpc.Module, error) {
+		given <- h
+		return &module{step: func(context.Context, string) error { return nil }}, nil
+	}
+	connection := rpctest.Start(t, build, host, new(logBuffer).logger())
+	if err := connection.Configure(t.Context(), rpc.Configuration{}); err != nil {
+		t.Fatal(err)
+	}
+	toHost, done := <-given, make(chan error, 1)
+	go func() { done <- toHost.SendMail(t.Context(), personal.Mail{ID: "slow"}) }()
+	<-entered
+	connection.CutCallbacks()
+	err := <-done
+	if failed, _ := errors.AsType[*personal.MailFailedError](err); failed == nil || !failed.PerhapsSent {
+		t.Errorf("got %v, want that the mail is perhaps sent", err)
+	}
+	if err := toHost.SendMail(t.Context(), personal.Mail{}); err != nil {
+		t.Errorf("a later call: got %v, want that it is not cut", err)
+	}
+}

@@ -128,6 +128,7 @@ func (s *hostSide) GRPCClient(ctx context.Context, broker *plugin.GRPCBroker, co
 		host:      s.host,
 		log:       s.log,
 		tracer:    s.tracer,
+		cut:       make(chan struct{}),
 	}, nil
 }
 

@@ -46,6 +46,14 @@ const (
 // after that time.
 const fillLease = 10 * time.Second
 
+const (
+	// longestMail is longer than a relay may take by RFC 5321, section 4.5.3.2, in all.
+	longestMail = time.Hour
+	// mostMails are how many mails are sent at once if the relay is slow. Relays limit the connections
+	// of a client, often to 50 or fewer.
+	mostMails = 40
+)
+
 // healthTimeout is half of the default timeout of a host's health check.
 const healthTimeout = time.Second
 
@@ -166,10 +174,11 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 	}
 }
 
-// jobGroups returns the kinds of jobs that must not hold up mails, which are all others:
-// because the host may hang, or because the jobs take long.
+// jobGroups returns the kinds of jobs that must not hold up each other: because the relay or the host may
+// hang, or because the jobs take long.
 func jobGroups() []outbox.Group {
 	return []outbox.Group{
+		{Kinds: accounts.MailKinds, Longest: longestMail, Most: mostMails},
 		{Kinds: []outbox.Kind{accounts.KindEvent}, OneReceiver: true},
 		{Kinds: []outbox.Kind{accounts.KindErasure}, OneReceiver: true},
 		{Kinds: []outbox.Kind{transfer.KindWrap}, Parallel: 1},
@@ -341,6 +350,9 @@ func (m *module) Health(ctx context.Context) ([]string, error) {
 		}
 		warnings = append(warnings, "logins are counted under a key of this process, because "+reason+
 			": limits of passwords begin again with each start, and each node has its own")
+	}
+	if codes := m.service.RefusedSite(); codes != "" {
+		warnings = append(warnings, "the mail relay refuses mails of this site with "+codes+": mails wait, and are lost after a day")
 	}
 	err := m.store.Health(ctx)
 	if refused, ok := errors.AsType[*store.SchemaError](err); ok {

@@ -215,6 +215,8 @@ type Service struct {
 	loginKey   atomic.Pointer[[]byte] // see ReadKeys; nil: logKey counts typed logins
 	requestKey digestKey              // see sealRequest
 
+	refusedSite atomic.Pointer[string] // see RefusedSite
+
 	rehearsalTime time.Duration // of PreviewFields; a test shortens it
 
 	resealing   sync.Mutex      // held by ResealSecrets

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/shared/personal"
@@ -28,6 +29,9 @@ const (
 // RetriedWhileStored are the kinds that are retried for as long as they are stored. All others
 // send mails, and are retried for a day.
 var RetriedWhileStored = []outbox.Kind{KindEvent, KindErasure, KindFill}
+
+// MailKinds are the kinds that send mails.
+var MailKinds = []outbox.Kind{KindRecovery, KindEmailChange, KindNotice, KindDeletion, KindVerification, KindResend, KindInvitation}
 
 // JobStore stores jobs that no other write causes.
 type JobStore interface {
@@ -85,6 +89,20 @@ func handler[T any](run func(ctx context.Context, accountID int64, payload T) er
 		if err := json.Unmarshal(j.Payload, &payload); err != nil {
 			return fmt.Errorf("reading a job of kind %s: %w", j.Kind, err)
 		}
-		return run(ctx, j.AccountID, payload)
+		return run(withJob(ctx, j), j.AccountID, payload)
 	}
+}
+
+type jobKey struct{}
+
+// withJob returns the context of the run of a job.
+func withJob(ctx context.Context, j outbox.Job) context.Context {
+	return context.WithValue(ctx, jobKey{}, j)
+}
+
+// tokenEnded reports whether the token of a job's mail, which an earlier attempt made, has ended. A job
+// that runs for the first time has made none.
+func (s *Service) tokenEnded(ctx context.Context, lifetime time.Duration) bool {
+	j, ok := ctx.Value(jobKey{}).(outbox.Job)
+	return ok && j.Attempts > 1 && s.store.Now().Sub(j.Created) >= lifetime
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/token"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -129,6 +130,13 @@ func (s *Service) jobAccount(ctx context.Context, id int64) (account Account, fo
 // The token exists in clear only here and in the mail: a retry makes another one. A URL
 // of "" means no link.
 func (s *Service) mailToken(ctx context.Context, m outgoingMail, url string, l mailtext.Letter, t MailToken, jobs ...NewJob) error {
+	lifetime := l.Lifetime
+	if t.Purpose == PurposeDeletion { // the letter has what is left of it
+		lifetime = s.settings.DeletionGrace
+	}
+	if s.tokenEnded(ctx, lifetime) {
+		return fmt.Errorf("%w: the token of the mail has ended", outbox.ErrOver)
+	}
 	granted, err := s.reserveMail(ctx, m, jobs...)
 	if err != nil || !granted {
 		return err
@@ -155,8 +163,12 @@ func (s *Service) mailPlain(ctx context.Context, m outgoingMail, l mailtext.Lett
 	return s.send(ctx, m, l)
 }
 
-// send writes a reserved mail and hands it to the host. A mail that the host refuses permanently
-// is dropped, with an event; after any other error the job is retried.
+// mailTries is how often a mail that has perhaps been sent is tried again.
+const mailTries = 2
+
+// send writes a reserved mail and hands it to the host. A mail whose recipient the relay refuses for good
+// is dropped, with an event; after any other error the job is retried. A refusal of what the site
+// sends becomes a warning, until a mail is accepted.
 func (s *Service) send(ctx context.Context, m outgoingMail, l mailtext.Letter) error {
 	ctx = m.request.withCall(ctx)
 	l.Site = s.settings.Site
@@ -182,12 +194,32 @@ func (s *Service) send(ctx context.Context, m outgoingMail, l mailtext.Letter) e
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("handing a mail to the host: %w", err)
+		failed, _ := errors.AsType[*personal.MailFailedError](err)
+		err = fmt.Errorf("handing a mail to the host: %w", err)
+		if failed != nil && strings.HasPrefix(failed.Codes(), "5") {
+			codes := failed.Codes()
+			s.refusedSite.Store(&codes)
+			s.log.WarnContext(ctx, "the mail relay refuses mails of the site", slog.String("reply", codes), slog.String("kind", string(m.kind)))
+		}
+		if failed != nil && failed.PerhapsSent {
+			return &outbox.LimitedError{Err: err, More: mailTries}
+		}
+		return err
 	}
+	s.refusedSite.Store(nil)
 	if err := s.store.AcceptMail(ctx, m.accountID, m.to.Key); err != nil { // a retry would send the mail again
 		s.log.WarnContext(ctx, "the earlier refusal of a mail could not be forgotten", slog.Int64("user_id", m.accountID), slog.Any("error", err))
 	}
 	return nil
+}
+
+// RefusedSite returns the codes of the relay's reply if it has refused a mail because of the site, and
+// accepted none since; "" else.
+func (s *Service) RefusedSite() string {
+	if codes := s.refusedSite.Load(); codes != nil {
+		return *codes
+	}
+	return ""
 }
 
 // maxLifetime is the longest that tokens of a purpose live.

@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -94,11 +95,11 @@ func (s *Service) lookedUp(send func(context.Context, recoveryJob) error) outbox
 		if err != nil {
 			return fmt.Errorf("reading a job of kind %s: %w", j.Kind, err)
 		}
-		if err := send(r.withCall(ctx), r); err != nil {
-			return err
+		err = send(r.withCall(withJob(ctx, j)), r)
+		if err == nil || errors.Is(err, outbox.ErrOver) {
+			s.refund(ctx, s.waitingRecovery())
 		}
-		s.refund(ctx, s.waitingRecovery())
-		return nil
+		return err
 	}
 }
 

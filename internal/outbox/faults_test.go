@@ -23,7 +23,7 @@ type slow struct {
 	leases map[string]time.Time // by job and lease
 }
 
-func claimID(j Job) string { return fmt.Sprint(j.ID, "/", j.Lease) }
+func claimName(j Job) string { return fmt.Sprint(j.ID, "/", j.Lease) }
 
 // pick returns a number below n.
 func (s *slow) pick(n int) int {
@@ -67,7 +67,7 @@ func (s *slow) ClaimJobs(ctx context.Context, claims ...Claim) ([]Job, error) {
 	for _, j := range jobs {
 		for _, c := range claims {
 			if c.Kinds[0] == j.Kind {
-				s.leases[claimID(j)] = time.Now().Add(c.Lease)
+				s.leases[claimName(j)] = time.Now().Add(c.Lease)
 			}
 		}
 	}
@@ -83,6 +83,19 @@ func (s *slow) FinishJobs(ctx context.Context, jobs ...Job) error {
 		return err
 	}
 	return errors.Join(s.memory.FinishJobs(ctx, jobs...), s.pause(ctx))
+}
+
+func (s *slow) HoldJob(ctx context.Context, j Job, lease time.Duration) (bool, error) {
+	if err := s.pause(ctx); err != nil {
+		return false, err
+	}
+	held, _ := s.memory.HoldJob(ctx, j, lease)
+	s.mu.Lock()
+	if held {
+		s.leases[claimName(j)] = time.Now().Add(lease)
+	}
+	s.mu.Unlock()
+	return held, s.pause(ctx)
 }
 
 func (s *slow) RetryJob(ctx context.Context, j Job, due time.Time) error {
@@ -102,17 +115,17 @@ func TestWorker_LeasesHoldOnASlowStore(t *testing.T) {
 			check := func(j Job, when string) {
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				if end := s.leases[claimID(j)]; !time.Now().Before(end) {
+				if end := s.leases[claimName(j)]; !time.Now().Before(end) {
 					t.Errorf("seed %d: job %d %s %v after the end of its lease", seed, j.ID, when, time.Since(end))
 				}
 			}
 			handle := func(ctx context.Context, j Job) error {
 				mu.Lock()
 				check(j, "begins")
-				if ran[claimID(j)] || running[j.ID] {
+				if ran[claimName(j)] || running[j.ID] {
 					t.Errorf("seed %d: job %d runs twice within its lease", seed, j.ID)
 				}
-				ran[claimID(j)], running[j.ID] = true, true
+				ran[claimName(j)], running[j.ID] = true, true
 				mu.Unlock()
 				defer func() {
 					mu.Lock()
@@ -122,14 +135,17 @@ func TestWorker_LeasesHoldOnASlowStore(t *testing.T) {
 				}()
 				switch s.pick(5) {
 				case 0:
-					<-ctx.Done() // hangs
+					<-ctx.Done() // hangs; a mail until its lease cannot be renewed, or for ten minutes
 					return ctx.Err()
 				case 1:
 					return errors.New("no mail server")
 				case 2:
 					return ErrAgain
 				case 3:
-					time.Sleep(min(time.Duration(s.pick(int(20*time.Second))), time.Until(deadlineOf(ctx))))
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Duration(s.pick(int(20 * time.Second)))):
+					}
 				}
 				mu.Lock()
 				done[j.ID] = true
@@ -142,7 +158,8 @@ func TestWorker_LeasesHoldOnASlowStore(t *testing.T) {
 			for range nodes {
 				w := &Worker{
 					Store: s, Handlers: map[Kind]Handler{"mail": handle, "event": handle, "fill": handle}, Log: slog.New(slog.DiscardHandler),
-					Groups:             []Group{{Kinds: []Kind{"event"}, OneReceiver: true}, {Kinds: []Kind{"fill"}, Parallel: 1, Lease: 10 * time.Second}},
+					Groups: []Group{{Kinds: []Kind{"event"}, OneReceiver: true}, {Kinds: []Kind{"fill"}, Parallel: 1, Lease: 10 * time.Second},
+						{Kinds: []Kind{"mail"}, Longest: 10 * time.Minute, Most: 20}},
 					RetriedWhileStored: []Kind{"mail", "event", "fill"},
 				}
 				all = append(all, w)
@@ -167,11 +184,6 @@ func TestWorker_LeasesHoldOnASlowStore(t *testing.T) {
 			}
 		})
 	}
-}
-
-func deadlineOf(ctx context.Context) time.Time {
-	deadline, _ := ctx.Deadline()
-	return deadline
 }
 
 // A receiver that takes nothing holds its own slots only.

@@ -38,6 +38,8 @@ type Job struct {
 	Lease     int64     // of this claim; a later claim of the same job has another
 	AccountID int64     // the job's account; 0: none
 	Followed  bool      // when it was claimed, other jobs of its account and kind waited for it
+
+	LastAttempt int // it is not retried after this one; 0: no such limit
 }
 
 // Claim asks for due jobs.
@@ -56,7 +58,10 @@ type Store interface {
 	// FinishJobs removes claimed jobs, but none that another claim holds by now. After
 	// an error it has removed none, or all of them if only the response was lost.
 	FinishJobs(ctx context.Context, jobs ...Job) error
-	// RetryJob ends the lease and makes the job due at the given time.
+	// HoldJob renews the lease of a claimed job, which begins anew after the call does. It returns
+	// false if the job is gone, or another claim holds it by now.
+	HoldJob(ctx context.Context, j Job, lease time.Duration) (held bool, err error)
+	// RetryJob ends the lease, makes the job due at the given time and stores its LastAttempt.
 	RetryJob(ctx context.Context, j Job, due time.Time) error
 	// Now is the database's time.
 	Now() time.Time
@@ -83,6 +88,22 @@ type Backlog struct {
 // lease or delays the end of [Worker.Run].
 var ErrAgain = errors.New("the job is to be continued")
 
+// ErrOver is wrapped by the error of a handler whose job is not to be retried.
+var ErrOver = errors.New("the job is over")
+
+// LimitedError is the error of a handler whose job may have succeeded. It is retried More times at most,
+// of which the first such error of the job decides, a minute and ten minutes after each other.
+type LimitedError struct {
+	Err  error
+	More int
+}
+
+// Error is that of the cause.
+func (e *LimitedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *LimitedError) Unwrap() error { return e.Err }
+
 // Handler runs one job. After an error the job is retried.
 type Handler func(ctx context.Context, j Job) error
 
@@ -91,6 +112,11 @@ type Group struct {
 	Kinds    []Kind
 	Parallel int           // jobs at once; 0: 8
 	Lease    time.Duration // of a job; 0: 1m. A run has five sixths of it, the claim included
+
+	// Longest is how long a run may take whose lease the worker renews; 0: no lease is renewed. A run
+	// of more than ten seconds leaves its slot to another job, until Most run at once; 0: Parallel.
+	Longest time.Duration
+	Most    int
 
 	// OneReceiver says that all jobs go to the same receiver. After three failures in a row it
 	// gets one job at a time until one succeeds.
@@ -130,6 +156,7 @@ const (
 	giveUpAge      = 24 * time.Hour // the age at which a failing job is dropped
 	giveUpAttempts = 100            // and so many attempts, which take most of a day: the clock alone may be wrong
 	probeAfter     = 3              // failures in a row of a receiver
+	slowAfter      = 10 * time.Second
 )
 
 func (w *Worker) init() {
@@ -142,10 +169,15 @@ func (w *Worker) init() {
 // group is a group at work. Only [Worker.Run] uses it.
 type group struct {
 	Group
-	running  int  // slots in use
-	full     bool // the last claim took all free slots, or a job for which others wait: more jobs may be due
-	failures int  // in a row
+	running  map[claimID]time.Time // when the runs have begun
+	full     bool                  // the last claim took all free slots, or a job for which others wait: more jobs may be due
+	failures int                   // in a row
 }
+
+// claimID names a claim of a job.
+type claimID struct{ job, lease int64 }
+
+func (j Job) claim() claimID { return claimID{j.ID, j.Lease} }
 
 // groups returns the groups with the kinds that have a handler.
 func (w *Worker) groups() (groups []*group) {
@@ -153,7 +185,8 @@ func (w *Worker) groups() (groups []*group) {
 	add := func(g Group) {
 		g.Parallel = cmp.Or(g.Parallel, 8)
 		g.Lease = cmp.Or(g.Lease, time.Minute)
-		groups = append(groups, &group{Group: g})
+		g.Most = max(g.Most, g.Parallel)
+		groups = append(groups, &group{Group: g, running: map[claimID]time.Time{}})
 	}
 	for _, g := range w.Groups {
 		of := func(k Kind) bool { return slices.Contains(g.Kinds, k) }
@@ -173,14 +206,20 @@ func (g *group) probing() bool { return g.OneReceiver && g.failures >= probeAfte
 // free is the number of jobs that may be claimed.
 func (g *group) free() int {
 	if g.probing() {
-		return max(0, 1-g.running)
+		return max(0, 1-len(g.running))
 	}
-	return g.Parallel - g.running
+	slots := g.Parallel
+	for _, began := range g.running {
+		if g.Longest == 0 || time.Since(began) < slowAfter {
+			slots--
+		}
+	}
+	return min(slots, g.Most-len(g.running))
 }
 
 // drained reports whether the next round need not wait: more jobs may be due, and nothing of
 // the group runs. A receiver that fails is tried after a pause only.
-func (g *group) drained() bool { return g.full && g.running == 0 && !g.probing() }
+func (g *group) drained() bool { return g.full && len(g.running) == 0 && !g.probing() }
 
 // deadline returns when a run must have ended whose claim began at the given time: its
 // result is stored before the lease ends.
@@ -197,8 +236,8 @@ func (w *Worker) Wake() {
 }
 
 // Run runs jobs until ctx ends. It then claims no more and waits for the running
-// ones, each of which may take as long as its lease: finishing a mail is better than
-// sending it twice.
+// ones, each of which may take as long as its lease, or as the Longest of its group: finishing a
+// mail is better than sending it twice.
 func (w *Worker) Run(ctx context.Context) {
 	w.init()
 	groups := w.groups()
@@ -207,7 +246,7 @@ func (w *Worker) Run(ctx context.Context) {
 	var finished []Job // to be removed from the store
 	end := func(e ending) {
 		running--
-		e.group.running--
+		delete(e.group.running, e.job.claim())
 		w.judge(ctx, e)
 		if e.finished {
 			finished = append(finished, e.job)
@@ -288,7 +327,7 @@ func (w *Worker) claim(ctx context.Context, groups []*group) []claimedJob {
 	for i, j := range jobs {
 		g := groups[slices.IndexFunc(groups, func(g *group) bool { return slices.Contains(g.Kinds, j.Kind) })]
 		claimed[i] = claimedJob{g, j}
-		g.running++
+		g.running[j.claim()] = time.Now()
 		g.full = g.full || g.free() == 0 || j.Followed
 	}
 	return claimed
@@ -338,7 +377,10 @@ func (w *Worker) run(ctx context.Context, c claimedJob, claimed time.Time) endin
 	j := c.job
 	ctx, span := w.startSpan(ctx, j)
 	began := time.Now()
-	err := w.handle(ctx, j, c.group.deadline(claimed))
+	err := w.handle(ctx, c, claimed)
+	if limited, ok := errors.AsType[*LimitedError](err); ok && j.LastAttempt == 0 {
+		j.LastAttempt = j.Attempts + limited.More
+	}
 	again := errors.Is(err, ErrAgain)
 	if again {
 		err = nil
@@ -363,7 +405,7 @@ func (w *Worker) run(ctx context.Context, c claimedJob, claimed time.Time) endin
 	due := w.Store.Now()
 	if !again {
 		log.WarnContext(ctx, "a job failed and will be retried", slog.Any("error", err))
-		due = due.Add(backoff(j.Attempts))
+		due = due.Add(backoff(j))
 	}
 	if err := w.Store.RetryJob(ctx, j, due); err != nil {
 		log.WarnContext(ctx, "the result of a job could not be stored; it will run again", slog.Any("error", err))
@@ -376,6 +418,8 @@ func (w *Worker) outcome(j Job, err error) Outcome {
 	switch {
 	case err == nil:
 		return Done
+	case errors.Is(err, ErrOver), j.LastAttempt != 0 && j.Attempts >= j.LastAttempt:
+		return Dropped
 	case !slices.Contains(w.RetriedWhileStored, j.Kind) && j.Attempts >= giveUpAttempts && w.Store.Now().Sub(j.Created) >= giveUpAge:
 		return Dropped
 	}
@@ -385,14 +429,27 @@ func (w *Worker) outcome(j Job, err error) Outcome {
 // errLate is the error of a job that was claimed too late to be run.
 var errLate = errors.New("claiming the job took as long as its lease allows it to run")
 
+// errCrashed is the error of a job whose last attempt was never stored.
+var errCrashed = fmt.Errorf("%w: its last attempt was cut off", ErrOver)
+
 // handle calls the job's handler, unless the deadline has passed. A panic fails only this
 // job.
-func (w *Worker) handle(ctx context.Context, j Job, deadline time.Time) (err error) {
-	ctx, cancel := context.WithDeadline(ctx, deadline)
-	defer cancel()
-	if ctx.Err() != nil {
+func (w *Worker) handle(ctx context.Context, c claimedJob, claimed time.Time) (err error) {
+	j, deadline := c.job, c.group.deadline(claimed)
+	if !time.Now().Before(deadline) {
 		return errLate
 	}
+	if j.LastAttempt != 0 && j.Attempts > j.LastAttempt {
+		return errCrashed
+	}
+	if c.group.Longest > 0 {
+		var release func()
+		ctx, release = w.hold(ctx, c, claimed)
+		defer release()
+		deadline = claimed.Add(c.group.Longest)
+	}
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic of type %T\n%s", p, debug.Stack()) // its value may hold a secret
@@ -401,9 +458,53 @@ func (w *Worker) handle(ctx context.Context, j Job, deadline time.Time) (err err
 	return w.Handlers[j.Kind](ctx, j)
 }
 
+// hold renews the lease of a job until release is called. The context ends before the lease does: if
+// it cannot be renewed, or the job is gone.
+func (w *Worker) hold(ctx context.Context, c claimedJob, claimed time.Time) (_ context.Context, release func()) {
+	g := c.group
+	ctx, cancel := context.WithCancel(ctx)
+	expiry := time.AfterFunc(time.Until(g.deadline(claimed)), cancel)
+	var renewing sync.WaitGroup
+	renewing.Go(func() {
+		renewal := time.NewTicker(g.Lease / 3)
+		defer renewal.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-renewal.C:
+			}
+			began := time.Now()
+			attempt, stop := context.WithTimeout(ctx, storeTimeout)
+			held, err := w.Store.HoldJob(attempt, c.job, g.Lease)
+			stop()
+			switch {
+			case err == nil && !held:
+				cancel()
+			case err == nil:
+				expiry.Reset(time.Until(g.deadline(began)))
+			}
+		}
+	})
+	return ctx, func() {
+		cancel()
+		expiry.Stop()
+		renewing.Wait()
+	}
+}
+
 // backoff is the delay before a retry: it doubles from a second to ten minutes, and
-// is random by half, so that jobs that failed together are not retried together.
-func backoff(attempts int) time.Duration {
-	delay := min(time.Second<<min(attempts-1, 20), 10*time.Minute)
+// is random by half, so that jobs that failed together are not retried together. The few attempts of a
+// job that may have succeeded are a minute and ten minutes apart.
+func backoff(j Job) time.Duration {
+	const longest = 10 * time.Minute
+	delay := min(time.Second<<min(j.Attempts-1, 20), longest)
+	switch left := j.LastAttempt - j.Attempts; {
+	case j.LastAttempt == 0:
+	case left == 1:
+		delay = longest
+	default:
+		delay = max(delay, time.Minute)
+	}
 	return delay/2 + rand.N(delay/2)
 }

@@ -93,11 +93,22 @@ func (m *memory) FinishJobs(_ context.Context, jobs ...Job) error {
 	return nil
 }
 
+func (m *memory) HoldJob(_ context.Context, j Job, lease time.Duration) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	have := m.jobs[j.ID]
+	if have == nil || have.Lease != j.Lease {
+		return false, nil
+	}
+	have.due = time.Now().Add(lease)
+	return true, nil
+}
+
 func (m *memory) RetryJob(_ context.Context, j Job, due time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if have := m.jobs[j.ID]; have != nil && have.Lease == j.Lease {
-		have.due = due
+		have.due, have.LastAttempt = due, j.LastAttempt
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func (s *Store) ClaimJobs(ctx context.Context, claims ...outbox.Claim) ([]outbox
 	args = append(args, latest, at(now))
 	var rows []jobRow
 	err := s.scan(ctx, "claim jobs", raw(s.write, "WITH claimed AS MATERIALIZED ("+strings.Join(due, " UNION ALL ")+`)
-		UPDATE personal_jobs SET due = claimed.until, attempts = (attempts + 1) * claimed.runs, lease = lease + claimed.runs,
+		UPDATE personal_jobs SET due = claimed.until, attempts = (attempts + 1) * claimed.runs, lease = lease + claimed.runs, runs_left = runs_left - claimed.runs,
 			created = CASE WHEN created > ? THEN ? ELSE created END
 		FROM claimed WHERE personal_jobs.id = claimed.id RETURNING *, EXISTS (
 			SELECT 1 FROM personal_jobs behind WHERE behind.account_id = personal_jobs.account_id
@@ -217,11 +217,21 @@ func (s *Store) FinishJobs(ctx context.Context, jobs ...outbox.Job) error {
 	})
 }
 
+// HoldJob implements outbox.Store.
+func (s *Store) HoldJob(ctx context.Context, j outbox.Job, lease time.Duration) (held bool, err error) {
+	n, err := s.exec(ctx, "hold a job", "UPDATE personal_jobs SET due = ? WHERE id = ? AND lease = ?", at(s.Now().Add(lease)), j.ID, j.Lease)
+	return n > 0, err
+}
+
 // RetryJob implements outbox.Store. It raises the lease, so that the worker that
 // held the old one cannot finish the job any more.
 func (s *Store) RetryJob(ctx context.Context, j outbox.Job, due time.Time) error {
-	_, err := s.exec(ctx, "retry a job", "UPDATE personal_jobs SET due = ?, lease = lease + 1 WHERE id = ? AND lease = ?",
-		at(due), j.ID, j.Lease)
+	var left *int
+	if j.LastAttempt != 0 {
+		left = new(j.LastAttempt - j.Attempts)
+	}
+	_, err := s.exec(ctx, "retry a job", "UPDATE personal_jobs SET due = ?, lease = lease + 1, runs_left = ? WHERE id = ? AND lease = ?",
+		at(due), left, j.ID, j.Lease)
 	return err
 }
 

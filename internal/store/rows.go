@@ -229,14 +229,19 @@ type jobRow struct {
 	Created, Due    micros
 	Attempts, Lease int64
 	AccountID       int64 `bun:",nullzero"` // NULL: of no account
-	Followed        bool  `bun:",scanonly"` // only if the query asks for it
+	RunsLeft        *int64
+	Followed        bool `bun:",scanonly"` // only if the query asks for it
 }
 
 func (r *jobRow) job() outbox.Job {
-	return outbox.Job{
+	j := outbox.Job{
 		ID: r.ID, Kind: r.Kind, Payload: r.Payload, Created: r.Created.time(), Due: r.Due.time(),
 		Attempts: int(r.Attempts), Lease: r.Lease, AccountID: r.AccountID, Followed: r.Followed,
 	}
+	if r.RunsLeft != nil {
+		j.LastAttempt = j.Attempts + int(*r.RunsLeft)
+	}
+	return j
 }
 
 type auditRow struct {

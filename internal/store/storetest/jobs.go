@@ -123,6 +123,49 @@ var jobCases = []testCase{
 			t.Errorf("got jobs %v, want the second attempt under another lease", again)
 		}
 	}},
+	{"a held job is claimed when its renewed lease has expired", func(t *testing.T, w *world) {
+		w.must(w.Enqueue(t.Context(), job("mail")))
+		held := w.claim(1)[0]
+		hold := func(want bool) {
+			t.Helper()
+			if got, err := w.HoldJob(t.Context(), held, time.Minute); err != nil || got != want {
+				t.Errorf("got %t (%v), want %t", got, err, want)
+			}
+		}
+		for range 3 {
+			w.pass(time.Minute - time.Microsecond)
+			hold(true)
+			if again := w.claim(1); len(again) > 0 {
+				t.Fatal("got a held job, want none")
+			}
+		}
+		w.pass(time.Minute)
+		second := w.claim(1)
+		if len(second) != 1 {
+			t.Fatalf("got jobs %v, want the one that is held no longer", second)
+		}
+		hold(false)
+		w.must(w.FinishJobs(t.Context(), second...))
+		hold(false)
+	}},
+	{"a limit of attempts is kept, also by a claim that nothing ended", func(t *testing.T, w *world) {
+		w.must(w.Enqueue(t.Context(), job("mail")))
+		first := w.claim(1)[0]
+		w.must(w.RetryJob(t.Context(), first, w.Now()))
+		second := w.claim(1)[0]
+		second.LastAttempt = 4
+		w.must(w.RetryJob(t.Context(), second, w.Now()))
+		for attempt := 3; attempt <= 5; attempt++ {
+			j := w.claim(1)[0]
+			if first.LastAttempt != 0 || j.Attempts != attempt || j.LastAttempt != 4 {
+				t.Errorf("got attempt %d with the last %d, want %d and 4", j.Attempts, j.LastAttempt, attempt)
+			}
+			if attempt == 3 {
+				w.must(w.RetryJob(t.Context(), j, w.Now()))
+			}
+			w.pass(time.Minute)
+		}
+	}},
 	{"jobs of one kind and account run one after another, others at once", func(t *testing.T, w *world) {
 		ada, _ := w.createAny()
 		bob, _ := w.createAny()

@@ -199,6 +199,7 @@ CREATE TABLE personal_jobs (
     due        BIGINT NOT NULL, -- while it is leased: the end of the lease
     attempts   BIGINT NOT NULL,
     lease      BIGINT NOT NULL,
+    runs_left  BIGINT, -- attempts that may follow; NULL: not limited
     account_id BIGINT -- NULL: of no account; no reference, as the end of an account is told too
 );
 CREATE INDEX personal_jobs_created ON personal_jobs (created);

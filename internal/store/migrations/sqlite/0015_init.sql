@@ -197,6 +197,7 @@ CREATE TABLE personal_jobs (
     due        INTEGER NOT NULL, -- while it is leased: the end of the lease
     attempts   INTEGER NOT NULL,
     lease      INTEGER NOT NULL,
+    runs_left  INTEGER, -- attempts that may follow; NULL: not limited
     account_id INTEGER -- NULL: of no account; no reference, as the end of an account is told too
 ) STRICT;
 CREATE INDEX personal_jobs_created ON personal_jobs (created);

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -8,8 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
@@ -133,6 +140,47 @@ func TestBuilder_LinksToTheHostsPages(t *testing.T) {
 		}
 		if err := m.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+func TestHealth_SaysThatTheRelayRefusesTheSite(t *testing.T) {
+	host := &personaltest.Host{}
+	built, err := builder(newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(),
+		rpc.Configuration{DatabaseURL: testdb.SQLite(t), SecretKeys: [][]byte{secretKey("a")}}, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{module: built.(*module)}
+	defer n.Close()
+	n.begin(t)
+	if _, err := n.service.Register(t.Context(), personal.RegisterRequest{
+		Login: "anna", Password: personaltest.Password, ConfirmPassword: personaltest.Password, Email: "anna@example.com"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.service.Recover(t.Context(), personal.RecoverRequest{Login: "anna"}); err != nil {
+		t.Fatal(err)
+	}
+	jobs, err := n.store.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindRecovery}, N: 1, Lease: time.Minute})
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("got jobs %v (%v), want one", jobs, err)
+	}
+	for _, step := range []struct {
+		reply string
+		warns bool
+	}{{"450 4.2.0", false}, {"554 5.7.1", true}, {"450 4.2.0", true}, {"", false}} {
+		host.SendMailFunc = func(context.Context, personal.Mail) error {
+			if step.reply == "" {
+				return nil
+			}
+			return &personal.MailFailedError{Reply: step.reply}
+		}
+		if err := n.worker.Handlers[accounts.KindRecovery](t.Context(), jobs[0]); (err == nil) != (step.reply == "") {
+			t.Errorf("after %q: got %v", step.reply, err)
+		}
+		warnings, err := n.Health(t.Context())
+		if err != nil || strings.Contains(strings.Join(warnings, ""), "the mail relay refuses mails of this site with 554 5.7.1") != step.warns {
+			t.Errorf("after %q: got the warnings %q (%v), want one: %t", step.reply, warnings, err, step.warns)
 		}
 	}
 }

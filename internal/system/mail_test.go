@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit/smtprelay"
@@ -181,7 +182,9 @@ func (m message) wantLink(t testing.TB, link string) {
 
 func TestMail_ByRelay(t *testing.T) {
 	t.Parallel()
-	r := &smtprelay.Relay{Scripts: []smtprelay.Script{{Replies: map[string]string{"RCPT <refused@": "550 5.1.1 no such user"}}}}
+	r := &smtprelay.Relay{Scripts: []smtprelay.Script{{
+		Replies: map[string]string{"RCPT <refused@": "550 5.1.1 no such user"}, Delays: map[string]time.Duration{"DOT <slow@": time.Hour},
+	}}}
 	const link = "https://elsewhere.example/confirm#token="
 	s := start(t, options{
 		database: testdb.SQLite(t), settings: cheap + "[site]\nname = \"" + siteName + "\"\n[email]\nurl = \"" + link + "{token}\"\n",
@@ -221,5 +224,14 @@ func TestMail_ByRelay(t *testing.T) {
 	eventually(t, "the event of a permanently refused mail is published", func() bool { return s.events(t, "mail_refused", u.ID) == 1 })
 	if kept, _ := filepath.Glob(filepath.Join(s.data, "mail", "*")); len(kept) != 0 {
 		t.Errorf("mails are stored too: %q", kept)
+	}
+	// A relay that is slow does not hold up the end, and what is known of the mail is stored.
+	s.postAs(t, p, "email/", params{"password": recovered, "email": "slow@mail.example"}).want(t, "")
+	eventually(t, "the mail waits for the relay's reply", func() bool {
+		return slices.ContainsFunc(r.Mails(), func(m smtprelay.Mail) bool { return strings.Contains(m.To, "slow@") })
+	})
+	s.stop(t)
+	if got := s.log.linesWith("a job failed and will be retried"); len(got) != 1 || !strings.Contains(got[0], "perhaps sent") {
+		t.Errorf("got the log %q, want that the mail is perhaps sent", got)
 	}
 }

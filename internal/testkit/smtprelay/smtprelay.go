@@ -35,9 +35,10 @@ const Cut = "cut"
 // Script is what the relay does in one conversation. It accepts all that the script does not
 // name.
 type Script struct {
-	// Replies are the replies by step. "RCPT bob@" is for commands that contain bob@.
+	// Replies are the replies by step. "RCPT bob@" is for commands that contain bob@, "DOT bob@" for
+	// mails to bob@.
 	Replies map[string]string
-	// Delays are the times before replies; of Content, before the relay reads the mail.
+	// Delays are the times before replies, likewise; of Content, before the relay reads the mail.
 	Delays map[string]time.Duration
 	// Offers are the keywords that EHLO returns. STARTTLS is not offered within TLS.
 	Offers []string
@@ -52,6 +53,7 @@ type Relay struct {
 
 	User, Password string // that AUTH accepts
 
+	stopped chan struct{} // ends delays; nil for a relay that is only dialled
 	running sync.WaitGroup
 	mu      sync.Mutex
 	next    int
@@ -82,6 +84,7 @@ func (r *Relay) Serve(t testing.TB) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.stopped = make(chan struct{})
 	r.running.Go(func() {
 		for {
 			conn, err := listener.Accept()
@@ -93,6 +96,7 @@ func (r *Relay) Serve(t testing.TB) (address string) {
 	})
 	t.Cleanup(func() {
 		_ = listener.Close()
+		close(r.stopped)
 		r.running.Wait()
 	})
 	return listener.Addr().String()
@@ -164,18 +168,31 @@ type talk struct {
 // reply sends the reply of a step, or the given one. It reports whether that accepts, and
 // whether the connection goes on.
 func (t *talk) reply(step, line, accepts string) (accepted, goesOn bool) {
-	time.Sleep(t.script.Delays[step])
-	for key, reply := range t.script.Replies {
-		verb, of, _ := strings.Cut(key, " ")
-		if verb == step && strings.Contains(line, of) {
-			accepts = reply
-		}
-	}
+	t.wait(scripted(t.script.Delays, step, line, 0))
+	accepts = scripted(t.script.Replies, step, line, accepts)
 	if accepts == Cut {
 		return false, false
 	}
 	err := t.text.PrintfLine("%s", accepts)
 	return accepts[0] == '2' || accepts[0] == '3', err == nil
+}
+
+// scripted returns what a script has for a step, or the given value.
+func scripted[T any](script map[string]T, step, line string, otherwise T) T {
+	for key, value := range script {
+		if verb, of, _ := strings.Cut(key, " "); verb == step && strings.Contains(line, of) {
+			return value
+		}
+	}
+	return otherwise
+}
+
+// wait waits, but not longer than the test runs.
+func (t *talk) wait(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-t.relay.stopped:
+	}
 }
 
 func (t *talk) startTLS() bool {
@@ -284,7 +301,7 @@ func (t *talk) offers() string {
 }
 
 func (t *talk) content() bool {
-	time.Sleep(t.script.Delays[Content])
+	t.wait(scripted(t.script.Delays, Content, t.mail.To, 0))
 	if t.script.Replies[Content] == Cut {
 		_, _ = t.text.ReadLine() // the mail has begun
 		return false
@@ -298,7 +315,7 @@ func (t *talk) content() bool {
 	at := len(t.relay.mails)
 	t.relay.mails = append(t.relay.mails, t.mail)
 	t.relay.mu.Unlock()
-	accepted, goesOn := t.reply(Dot, "", "250 2.0.0 taken")
+	accepted, goesOn := t.reply(Dot, t.mail.To, "250 2.0.0 taken")
 	t.relay.mu.Lock()
 	t.relay.mails[at].Accepted = accepted
 	t.relay.mu.Unlock()

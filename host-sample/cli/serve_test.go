@@ -37,6 +37,7 @@ func TestServe_InvalidFlagIsNamed(t *testing.T) {
 		"a database password as a flag":          {args: []string{"--database", "postgres://cms:hunter2@db/x"}, want: "--database (PERSONAL_DATABASE): a URL with a password is accepted from the environment only"},
 		"a database password as a parameter":     {args: []string{"--database", "postgres://cms@db/x?password=hunter2"}, want: "--database"},
 		"a database URL that cannot be read":     {args: []string{"--database", "postgres://cms:hunter2%zz@db/x"}, want: "--database"},
+		"a name that no relay takes":             {args: []string{"--smtp=smtp://mail", "--smtp-helo=a b"}, want: "--smtp-helo"},
 		"a relay password as a flag":             {args: []string{"--smtp=smtp://cms:hunter2@mail"}, want: "--smtp"},
 		"an invalid relay in the environment":    {env: map[string]string{"PERSONAL_SMTP": "imap://cms:hunter2@mail"}, want: "--smtp (PERSONAL_SMTP)"},
 		"a plugin key that does not exist":       {args: []string{"--plugin-key", "/does/not/exist.pub"}, want: "--plugin-key (PERSONAL_PLUGIN_KEY)"},

@@ -42,8 +42,8 @@ func TestWorker_LongRunKeepsItsLease(t *testing.T) {
 		}
 		m.add("mail")
 		began = time.Now()
-		time.Sleep(time.Hour + time.Second)
-		if ended < time.Hour-time.Second || ended > time.Hour {
+		time.Sleep(time.Hour + time.Minute)
+		if ended < time.Hour || ended > time.Hour+2*time.Second { // a poll is a second apart
 			t.Errorf("got a run that hangs ended after %v, want after an hour", ended)
 		}
 		stop()
@@ -148,6 +148,27 @@ func TestWorker_JobThatIsOverIsDropped(t *testing.T) {
 		stop()
 		if runs != 1 || m.left() != 0 {
 			t.Errorf("got %d runs and %d jobs left, want 1 and none", runs, m.left())
+		}
+	})
+}
+
+func TestWorker_RunEndsWhenItsJobIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		m.add("mail")
+		began, ended := time.Now(), time.Duration(0)
+		stop := runGroup(m, Group{Longest: time.Hour}, func(ctx context.Context, j Job) error {
+			m.mu.Lock()
+			delete(m.jobs, j.ID) // as with its account
+			m.mu.Unlock()
+			<-ctx.Done()
+			ended = time.Since(began)
+			return ctx.Err()
+		})
+		time.Sleep(2 * time.Minute)
+		stop()
+		if ended == 0 || ended > time.Minute {
+			t.Errorf("got the run ended after %v, want within its lease", ended)
 		}
 	})
 }

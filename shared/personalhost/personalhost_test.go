@@ -6,11 +6,13 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"net/mail"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/cms-personal/personal/internal/testkit/smtprelay"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
@@ -261,5 +263,29 @@ func TestReadyHost_HasNoFieldsAndCapturesMails(t *testing.T) {
 	}
 	if text := log.String(); !strings.Contains(text, "mail_id=m1") || strings.Contains(text, "a secret") {
 		t.Errorf("got log %q, want the mail's ID and no secret", text)
+	}
+}
+
+func TestConfig_RelayLearnsTheSite(t *testing.T) {
+	relay := &smtprelay.Relay{}
+	smtp, err := mailer.NewSMTP("smtp://127.0.0.1", &mail.Address{Address: "a@sender.example"}, mailer.Options{Dial: relay.Dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields, err := fieldstore.Open(filepath.Join(t.TempDir(), "user-fields.json"), []byte("[]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type own struct{ *Host } // of a CMS
+	c := Config{Data: t.TempDir(), URL: "https://www.example.org/account", Host: own{&Host{Fields: fields, Mail: smtp, Log: slog.Default()}}}
+	if err := c.complete(); err != nil {
+		t.Fatal(err)
+	}
+	if err := smtp.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	relay.Wait()
+	if got := relay.Talks()[0].Helo; got != "www.example.org" {
+		t.Errorf("got EHLO %s, want the host of the site's URL", got)
 	}
 }

@@ -58,7 +58,7 @@ func TestWorker_SlowRunsLeaveTheirSlots(t *testing.T) {
 		slow := map[int64]bool{}
 		running, most := 0, 0
 		latest := time.Duration(0)
-		stop := runGroup(m, Group{Longest: time.Hour, Most: 20}, func(_ context.Context, j Job) error {
+		defer runGroup(m, Group{Longest: time.Hour, Most: 20}, func(_ context.Context, j Job) error {
 			mu.Lock()
 			running++
 			most = max(most, running)
@@ -74,28 +74,34 @@ func TestWorker_SlowRunsLeaveTheirSlots(t *testing.T) {
 			running--
 			mu.Unlock()
 			return nil
-		})
-		for range 15 {
-			m.add("mail")
-			slow[m.next] = true
+		})()
+		addSlow := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			for range n {
+				m.add("mail")
+				slow[m.next] = true
+			}
 		}
+		addSlow(15)
 		time.Sleep(2*slowAfter + 2*time.Second)
 		for range 100 {
 			m.add("mail")
 			time.Sleep(time.Second)
 		}
-		if m.left() > 16 || latest > 2*time.Second || most < 16 {
-			t.Errorf("got %d jobs left, a delay of %v and %d runs at once; want the 15 slow ones to delay no other", m.left(), latest, most)
+		left := m.left()
+		mu.Lock()
+		if left > 16 || latest > 2*time.Second || most < 16 {
+			t.Errorf("got %d jobs left, a delay of %v and %d runs at once; want the 15 slow ones to delay no other", left, latest, most)
 		}
-		for range 20 {
-			m.add("mail")
-			slow[m.next] = true
-		}
+		mu.Unlock()
+		addSlow(20)
 		time.Sleep(5 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		if most != 20 {
 			t.Errorf("got %d runs at once, want 20 at most", most)
 		}
-		stop()
 	})
 }
 
@@ -118,7 +124,7 @@ func TestWorker_JobThatMayHaveSucceededRunsTwiceMore(t *testing.T) {
 				}
 				return later
 			})
-			time.Sleep(25 * time.Hour)
+			time.Sleep(3 * time.Hour)
 			stop()
 			if len(runs) != 6 || m.left() != 0 {
 				t.Fatalf("%s: got %d runs and %d jobs left, want 6 and none", name, len(runs), m.left())

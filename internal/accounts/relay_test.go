@@ -2,6 +2,7 @@ package accounts_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"log/slog"
@@ -39,7 +40,7 @@ type conversation struct {
 	url      string // "": smtp://127.0.0.1
 	scripts  []smtprelay.Script
 	lifetime time.Duration // of the token; 0: 30h
-	lasts    time.Duration // 0: 2h
+	lasts    time.Duration // 0: 40m
 
 	copies   int           // whose final dot has come
 	accepted int           // of these, by the relay
@@ -173,8 +174,12 @@ func (c conversation) play(t *testing.T, url string, relay *smtprelay.Relay) {
 	if c.lifetime == 0 {
 		settings.RecoveryLifetime = 30 * time.Hour
 	}
+	poll := time.Minute
+	if c.lasts > 0 {
+		poll = 10 * time.Minute
+	}
 	worker := &outbox.Worker{
-		Store: db, Log: log, Poll: time.Minute, RetriedWhileStored: accounts.RetriedWhileStored,
+		Store: db, Log: log, Poll: poll, RetriedWhileStored: accounts.RetriedWhileStored,
 		Groups: []outbox.Group{{Kinds: accounts.MailKinds, Longest: time.Hour, Most: 40}},
 	}
 	service := accounts.New(settings, db, hasher, host, log, worker.Wake)
@@ -194,11 +199,7 @@ func (c conversation) play(t *testing.T, url string, relay *smtprelay.Relay) {
 	if got := len(relay.Accepted()); got < min(c.accepted, 1) {
 		t.Errorf("got %d accepted mails after %v\n%s", got, c.within, text.String())
 	}
-	lasts := 2 * time.Hour
-	if c.lasts != 0 {
-		lasts = c.lasts
-	}
-	time.Sleep(lasts)
+	time.Sleep(cmp.Or(c.lasts, 40*time.Minute))
 	cancel()
 	running.Wait()
 	relay.Wait()

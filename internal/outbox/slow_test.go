@@ -28,8 +28,11 @@ func TestWorker_LongRunKeepsItsLease(t *testing.T) {
 		runs, ended := 0, time.Duration(0)
 		began := time.Now()
 		stop := runGroup(m, Group{Longest: time.Hour}, func(ctx context.Context, _ Job) error {
-			if runs++; runs == 1 {
+			switch runs++; runs {
+			case 1:
 				time.Sleep(40 * time.Minute)
+				return nil
+			case 3:
 				return nil
 			}
 			<-ctx.Done() // hangs
@@ -37,12 +40,14 @@ func TestWorker_LongRunKeepsItsLease(t *testing.T) {
 			return ctx.Err()
 		})
 		time.Sleep(41 * time.Minute)
+		synctest.Wait()
 		if runs != 1 || m.left() != 0 {
 			t.Errorf("got %d runs and %d jobs left, want 1 and none", runs, m.left())
 		}
-		m.add("mail")
 		began = time.Now()
+		m.add("mail")
 		time.Sleep(time.Hour + time.Minute)
+		synctest.Wait()
 		if ended < time.Hour || ended > time.Hour+2*time.Second { // a poll is a second apart
 			t.Errorf("got a run that hangs ended after %v, want after an hour", ended)
 		}

@@ -61,7 +61,7 @@ func NewSMTP(rawURL string, from *mail.Address, o Options) (*SMTP, error) {
 		return nil, err
 	}
 	if o.Helo != "" && !isHelo(o.Helo) {
-		return nil, errors.New("Helo must be the name of a host, or an IP address in brackets")
+		return nil, errors.New("the name of the host must be a domain, or an IP address in brackets")
 	}
 	s := &SMTP{
 		from: from, host: u.Hostname(), user: u.User, implicit: u.Scheme == "smtps", loopback: IsLoopback(u.Hostname()), helo: o.Helo, dial: o.Dial,

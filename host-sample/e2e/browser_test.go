@@ -45,7 +45,7 @@ func startBrowser() {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath("chromium-headless-shell"),
 		chromedp.Flag("site-per-process", true), // a sandboxed frame is a target of its own
-		chromedp.NoSandbox, // root cannot create one in a container
+		chromedp.NoSandbox,                      // root cannot create one in a container
 		chromedp.Flag("force-color-profile", "srgb"),
 		chromedp.Flag("hide-scrollbars", true),
 	)

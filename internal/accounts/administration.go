@@ -56,8 +56,8 @@ type AdministrationStore interface {
 
 // AccountSearch says which accounts to search for.
 type AccountSearch struct {
-	Text         string // part of the name, in any case; "" matches every account
-	Key          string // part of the login's or the e-mail's key
+	Text         string // part of the login, an e-mail or the name, as people may spell it; "" matches every account
+	Key          string // the whole key of a login or an e-mail; "": none
 	ID           int64  // the whole id; 0: none
 	State        personal.UserState
 	Since, Until time.Time // when the account was created, without the end; zero: any time. If one is set, the order is that of this time
@@ -104,10 +104,9 @@ func (s *Service) FindUsers(ctx context.Context, r personal.FindUsersRequest) (p
 	return page, nil
 }
 
-// accountSearch checks a request. It searches logins and e-mails by their keys, in
-// which the domain of an e-mail is an A-label.
+// accountSearch checks a request.
 func accountSearch(r personal.FindUsersRequest, schema *userfields.Schema) (AccountSearch, error) {
-	text := strings.TrimSpace(r.Search)
+	text := strings.TrimSpace(norm.NFKC.String(r.Search))
 	q := AccountSearch{
 		Text: text, State: r.State, Since: r.Since, Until: r.Until, Field: r.Field,
 		Oldest: r.Oldest, After: r.After, Limit: cmp.Or(r.Limit, personal.DefaultUserLimit),
@@ -134,7 +133,7 @@ func accountSearch(r personal.FindUsersRequest, schema *userfields.Schema) (Acco
 			invalid.Add("fields", personal.FieldErrorNotInList)
 		}
 	}
-	q.Key = strings.ToLower(norm.NFC.String(text))
+	q.Key, _ = LoginKey(text)
 	if email, code := ParseEmail(text); code == "" {
 		q.Key = email.Key
 	}

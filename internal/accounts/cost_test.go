@@ -45,7 +45,7 @@ func TestCost_StatementsAndAllocations(t *testing.T) {
 				Login: login, Password: goodPassword, ConfirmPassword: goodPassword, Email: login + "@example.com",
 			})
 			return err
-		}, 14, 14, 560, 420},
+		}, 14, 14, 560, 430},
 		{"sign-in", func(t *testing.T, f *fixture, c *personal.Credentials) error {
 			_, err := f.service.Authorize(at(t, "203.0.113.1"), personal.AuthorizeRequest{Login: "ada", Password: goodPassword})
 			return err

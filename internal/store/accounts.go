@@ -113,7 +113,8 @@ func (s *Store) UpdateProfile(
 		jobs := change(&changed)
 		row.Name, row.Fields, row.Updated = changed.Name, fieldValues(changed.Fields), at(changed.Updated)
 		changed = row.account() // without any other changes
-		if _, err := tx.NewUpdate().Model(&row).Column("name", "fields", "updated").WherePK().Exec(ctx); err != nil {
+		row.Search = searched(changed)
+		if _, err := tx.NewUpdate().Model(&row).Column("name", "search", "fields", "updated").WherePK().Exec(ctx); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)

@@ -8,12 +8,8 @@ import (
 	"log/slog"
 	"math"
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/uptrace/bun"
-	"golang.org/x/text/cases"
-	"golang.org/x/text/language"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
@@ -61,7 +57,7 @@ func (s *Store) SearchAccounts(ctx context.Context, q accounts.AccountSearch) (a
 	query := s.selectSeen(&found).Limit(int64(q.Limit) + 1)
 	order(query, q)
 	filter(query, q)
-	matching(query, q, s.matchingPart)
+	matching(query, q, matchingPart)
 	if window == 0 {
 		bound(query, q, from)
 	} else { // a subquery, so that both databases read accounts in the order until the page is full
@@ -258,30 +254,9 @@ func matchingWhole(query *bun.SelectQuery, q accounts.AccountSearch) {
 	query.WhereOr("a.login_key = ?", q.Key).WhereOr("a.email_key = ?", q.Key).WhereOr("a.unverified_key = ?", q.Key)
 }
 
-// matchingPart adds the conditions for keys and names that contain the text.
-func (s *Store) matchingPart(query *bun.SelectQuery, q accounts.AccountSearch) {
-	key := containing(q.Key)
-	query.WhereOr("a.login_key LIKE ? ESCAPE '!'", key).WhereOr("a.email_key LIKE ? ESCAPE '!'", key).
-		WhereOr("a.unverified_key LIKE ? ESCAPE '!'", key)
-	for _, text := range caseVariants(q.Text) {
-		query.WhereOr("a.name ? ? ESCAPE '!'", s.like, containing(text))
-	}
-}
-
-// containing returns an SQL LIKE pattern for values that contain a text.
-func containing(text string) string {
-	return "%" + strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(text) + "%"
-}
-
-// caseVariants are the likely spellings of a text: the database may ignore the
-// case of ASCII letters only.
-func caseVariants(text string) []string {
-	if strings.IndexFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
-		return []string{text}
-	}
-	variants := []string{text, strings.ToLower(text), strings.ToUpper(text), cases.Title(language.Und).String(text)}
-	slices.Sort(variants)
-	return slices.Compact(variants)
+// matchingPart adds the condition for logins, e-mails and names that contain the text.
+func matchingPart(query *bun.SelectQuery, q accounts.AccountSearch) {
+	query.WhereOr("a.search LIKE ? ESCAPE '!'", containing(q.Text))
 }
 
 // Account implements accounts.AdministrationStore.

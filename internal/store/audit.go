@@ -16,7 +16,7 @@ import (
 func insertAudit(tx bun.Tx, e personal.Event, deleted bool) schema.QueryAppender {
 	row := auditRow{
 		EventID: e.ID, Type: e.Type, Time: at(e.Time), AccountID: e.UserID,
-		Address: e.Address, RequestID: e.RequestID, Actor: e.Actor, ActorName: e.ActorName,
+		Address: e.Address, RequestID: e.RequestID, Actor: e.Actor, ActorName: e.ActorName, ActorKey: folded(e.ActorName),
 		Fields: strings.Join(e.Fields, " "), Method: e.Method, Removed: e.Count,
 	}
 	if deleted {
@@ -57,7 +57,7 @@ func (s *Store) AuditEntries(ctx context.Context, r personal.AuditEntriesRequest
 		query.Where("time < ?", at(r.Until))
 	}
 	if r.Text != "" {
-		query.Where("(address ?0 ?1 ESCAPE '!' OR request_id ?0 ?1 ESCAPE '!' OR actor_name ?0 ?1 ESCAPE '!')", s.like, containing(r.Text))
+		query.Where("(address LIKE ?0 ESCAPE '!' OR lower(request_id) LIKE ?0 ESCAPE '!' OR actor_key LIKE ?0 ESCAPE '!')", containing(r.Text))
 	}
 	return s.readEntries(ctx, query, &rows)
 }

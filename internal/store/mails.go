@@ -256,20 +256,25 @@ func (s *Store) RedeemEmail(ctx context.Context, digest [32]byte, jobs ...accoun
 	})
 }
 
-// setEmail gives the account an address, or none, and changes its login along if
+// setEmail gives a locked account an address, or none, and changes its login along if
 // that is the old address. The account waits for no address any more. The condition
 // finds an address that is taken already; the unique index finds one that is taken in
 // the same moment.
 func (s *Store) setEmail(ctx context.Context, tx bun.Tx, before accounts.Account, email accounts.Email, verified bool) error {
 	taken := &accounts.TakenError{Email: true}
 	key := bun.NullZero(email.Key)
+	after := before
+	after.Email, after.Unverified = email, accounts.Email{}
+	if before.LoginKey == before.Email.Key {
+		after.LoginKey = email.Key
+	}
 	err := execOne(ctx, tx, taken, `UPDATE personal_accounts SET
 			login = CASE WHEN login_key = email_key THEN ? ELSE login END,
 			login_key = CASE WHEN login_key = email_key THEN ? ELSE login_key END,
-			email = ?, email_key = ?, email_verified = ?, unverified_email = '', unverified_key = NULL, updated = ?
+			email = ?, email_key = ?, email_verified = ?, unverified_email = '', unverified_key = NULL, search = ?, updated = ?
 		WHERE id = ? AND NOT EXISTS (SELECT 1 FROM personal_accounts other
 			WHERE other.id <> ? AND (other.email_key = ? OR other.login_key = ?))`,
-		email.Address, key, email.Address, key, verified, at(s.Now()), before.ID, before.ID, key, key)
+		email.Address, key, email.Address, key, verified, searched(after), at(s.Now()), before.ID, before.ID, key, key)
 	if isUniqueViolation(err) {
 		return taken
 	}

@@ -67,6 +67,7 @@ type accountRow struct {
 	EmailKey          string `bun:",nullzero"` // unique, but several accounts may have none
 	PasswordHash      string
 	CredentialVersion int64
+	Search            string // see searched
 	Fields            fieldValues
 	Disabled          bool
 	Created, Updated  micros
@@ -90,7 +91,7 @@ type accountRow struct {
 func newAccountRow(a accounts.Account) accountRow {
 	return accountRow{
 		Login: a.Login, LoginKey: a.LoginKey, Name: a.Name,
-		Email: a.Email.Address, EmailKey: a.Email.Key,
+		Email: a.Email.Address, EmailKey: a.Email.Key, Search: searched(a),
 		PasswordHash: a.PasswordHash, CredentialVersion: a.CredentialVersion,
 		Fields: fieldValues(a.Fields), Disabled: a.Disabled,
 		Created: at(a.Created), Updated: at(a.Updated),
@@ -255,6 +256,7 @@ type auditRow struct {
 	Address, RequestID string
 	Actor              personal.Actor
 	ActorName          string
+	ActorKey           string // in the form that searches compare
 	Fields             string // the names of what was changed, separated by spaces
 	Method             string
 	Removed            int // see personal.Event.Count

@@ -51,10 +51,11 @@ func multiplyAccounts(b *testing.B, url string) {
 	}
 	defer pools.Close()
 	for _, statement := range []string{
-		`INSERT INTO personal_accounts (login, login_key, name, email, email_key,
+		`INSERT INTO personal_accounts (login, login_key, name, email, email_key, search,
 				password_hash, credential_version, fields, disabled, created, updated)
 			WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
 			SELECT 'User' || i, 'user' || i, 'Иван Petrov ' || i, 'User' || i || '@example.org', 'user' || i || '@example.org',
+				'user' || i || ' ' || 'user' || i || '@example.org' || ' ' || 'иван petrov ' || i,
 				password_hash, credential_version, fields, disabled, created, updated
 			FROM n CROSS JOIN personal_accounts WHERE login_key = 'anna' ORDER BY i`,
 		`ANALYZE`,

@@ -129,7 +129,7 @@ func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.
 	if len(indexes) == 0 {
 		return nil
 	}
-	const columns = "id, login, login_key, name, email, email_key, password_hash, credential_version, fields, disabled, created, updated, " +
+	const columns = "id, login, login_key, name, email, email_key, search, password_hash, credential_version, fields, disabled, created, updated, " +
 		"locale, email_verified, erase_at"
 	var rows []string
 	var args []any
@@ -140,8 +140,8 @@ func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.
 		if batch[i].ID != 0 {
 			id = batch[i].ID
 		}
-		rows = append(rows, "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-		args = append(args, id, row.Login, row.LoginKey, row.Name, row.Email, bun.NullZero(row.EmailKey),
+		rows = append(rows, "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+		args = append(args, id, row.Login, row.LoginKey, row.Name, row.Email, bun.NullZero(row.EmailKey), row.Search,
 			row.PasswordHash, row.CredentialVersion, row.Fields, row.Disabled, row.Created, row.Updated,
 			row.Locale, row.EmailVerified, row.EraseAt)
 		maxID = max(maxID, batch[i].ID)

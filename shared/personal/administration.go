@@ -185,7 +185,7 @@ const (
 // they match everything that is set. In FIELDS the parameters are called search, state,
 // since, until, field, value, fields, after and limit.
 type FindUsersRequest struct {
-	Search string    // part of a login, an e-mail or a name, in any case, or a whole id; empty: all users
+	Search string    // part of a login, an e-mail or a name, as people may spell it, or a whole id; empty: all users
 	State  UserState // empty: all states
 	Since  time.Time // registered at or after this time; zero: no bound
 	Until  time.Time // registered before this time; zero: no bound

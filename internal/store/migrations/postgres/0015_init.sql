@@ -16,6 +16,7 @@ CREATE TABLE personal_accounts (
     email_verified     BOOLEAN NOT NULL DEFAULT FALSE, -- the e-mail was confirmed
     unverified_email   TEXT NOT NULL DEFAULT '',
     unverified_key     TEXT, -- the address to confirm before the first sign-in, not unique; NULL: none
+    search             TEXT NOT NULL DEFAULT '', -- login, addresses and name, in the form that searches compare
     password_hash      TEXT NOT NULL,
     credential_version BIGINT NOT NULL,
     fields             JSONB NOT NULL,
@@ -216,6 +217,7 @@ CREATE TABLE personal_audit (
     request_id TEXT NOT NULL,
     actor      TEXT NOT NULL DEFAULT '', -- user, administrator or system
     actor_name TEXT NOT NULL DEFAULT '', -- the administrator's, as the host gave it
+    actor_key  TEXT NOT NULL DEFAULT '', -- actor_name in the form that searches compare
     fields     TEXT NOT NULL DEFAULT '', -- the names of what was changed, separated by spaces; '': none
     method     TEXT NOT NULL DEFAULT '', -- of signed_in: how its user was authenticated; '': of other events
     removed    BIGINT NOT NULL DEFAULT 0 -- how many passkeys or identities were removed; 0: of other events

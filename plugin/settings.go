@@ -221,6 +221,7 @@ func edits(a, b string) int {
 // decodeSettings changes what the file sets, and returns the keys that this version does not
 // know.
 func decodeSettings(file []byte, s *settings) (unknown []rpc.UnknownSetting, err error) {
+	file = bytes.TrimPrefix(file, []byte("\ufeff")) // of an editor
 	err = toml.NewDecoder(bytes.NewReader(file)).DisallowUnknownFields().EnableUnmarshalerInterface().Decode(s)
 	var missing *toml.StrictMissingError
 	var wrong *toml.DecodeError

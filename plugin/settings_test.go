@@ -50,7 +50,7 @@ func TestSettings_Defaults(t *testing.T) {
 }
 
 func TestSettings_FileChangesOnlyItsKeys(t *testing.T) {
-	s, _, err := readSettings([]byte("[session]\nidle = \"2h\"\n[throttle.guess]\nburst = 3\n[recovery]\nurl = \"https://cms.example/r#token={token}\"\n[password]\nwords = [\"Казань\"]"))
+	s, _, err := readSettings([]byte("\ufeff[session]\nidle = \"2h\"\n[throttle.guess]\nburst = 3\n[recovery]\nurl = \"https://cms.example/r#token={token}\"\n[password]\nwords = [\"Казань\"]"))
 	if err != nil {
 		t.Fatal(err)
 	}

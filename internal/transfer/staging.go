@@ -90,17 +90,25 @@ func (m Move) Stage(ctx context.Context, db *sql.DB, file io.Reader, schema *use
 	return s, nil
 }
 
-// uncompressed returns the content of a file that may be compressed with gzip.
+// uncompressed returns the content of a file that may be compressed with gzip, without a byte order mark.
 func uncompressed(file io.Reader) (io.Reader, error) {
 	b := bufio.NewReaderSize(file, 64<<10)
 	if magic, _ := b.Peek(2); string(magic) != "\x1f\x8b" {
-		return b, nil
+		return unmarked(b), nil
 	}
 	z, err := gzip.NewReader(b)
 	if err != nil {
 		return nil, fmt.Errorf("reading the compressed file: %w", err)
 	}
-	return z, nil
+	return unmarked(bufio.NewReader(z)), nil
+}
+
+// unmarked skips the byte order mark that programs of Windows write at the start of a file.
+func unmarked(b *bufio.Reader) *bufio.Reader {
+	if mark, _ := b.Peek(3); string(mark) == "\ufeff" {
+		_, _ = b.Discard(len(mark)) // they are buffered
+	}
+	return b
 }
 
 // stager writes what is wanted of a dump to the temporary database. Reading and writing run at

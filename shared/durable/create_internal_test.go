@@ -5,8 +5,27 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 )
+
+func TestPlace_SaysWhatToMount(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for number, want := range map[syscall.Errno]string{
+		syscall.EBUSY:  "mounted alone and cannot be replaced: mount the folder " + dir,
+		syscall.EROFS:  "mount the folder " + dir + " so that it can be written to",
+		syscall.EACCES: "needs the right to write to the folder " + dir,
+	} {
+		err := place(filepath.Join(dir, "file"), nil, func(from, to string) error {
+			return &os.LinkError{Op: "rename", Old: from, New: to, Err: number}
+		})
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, number) {
+			t.Errorf("%v: got error %v, want that it contains %q", number, err, want)
+		}
+	}
+}
 
 func TestNameNew_WithoutHardLinksNeverOverwrites(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // DraftPrefix begins the names of the files that WriteFile leaves in the folder of
@@ -26,7 +27,7 @@ func place(path string, data []byte, name func(from, to string) error) (err erro
 	dir := filepath.Dir(path)
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("writing %s: %w", path, ExplainFull(dir, err))
+			err = fmt.Errorf("writing %s: %w", path, explainMounted(dir, ExplainFull(dir, err)))
 		}
 	}()
 	draft, err := os.CreateTemp(dir, DraftPrefix+"*") // mode 0600
@@ -42,6 +43,20 @@ func place(path string, data []byte, name func(from, to string) error) (err erro
 		return err
 	}
 	return SyncDir(dir)
+}
+
+// explainMounted says what to mount if a file cannot be replaced because of how it, or its folder, is mounted.
+func explainMounted(dir string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EBUSY): // a mount point cannot be renamed to
+		return fmt.Errorf("the file is mounted alone and cannot be replaced: mount the folder %s instead (%w)", dir, err)
+	case errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("a new file cannot be made beside it: mount the folder %s so that it can be written to (%w)", dir, err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("a new file cannot be made beside it: this process, of user %d, needs the right to write to the folder %s (%w)",
+			os.Geteuid(), dir, err)
+	}
+	return err
 }
 
 // CreateFile is [WriteFile] for a path that does not exist: it never overwrites. The error

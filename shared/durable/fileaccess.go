@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -24,6 +25,7 @@ type UntrustedError struct {
 func (e *UntrustedError) Error() string { return e.Path + ": " + e.Problem + ": " + e.Mend }
 
 const (
+	groupReads   fs.FileMode = 0o040
 	groupWrites  fs.FileMode = 0o020
 	othersWrite  fs.FileMode = 0o002
 	othersAccess fs.FileMode = 0o077
@@ -106,9 +108,14 @@ func CheckFile(f *os.File) error {
 	return checkFile(f, groupWrites|othersWrite, "change", "check its content, then run chmod go-w")
 }
 
-// CheckSecret is [CheckFile] for a file that no other user may even read.
+// CheckSecret is [CheckFile] for a file that no other user may even read. Only if root owns it, a group of this
+// process may read it: so secrets are mounted into containers.
 func CheckSecret(f *os.File) error {
-	return checkFile(f, othersAccess, "access", "replace what is in it, which others may know, or make sure that they do not, then run chmod 600")
+	forbidden := othersAccess
+	if info, err := f.Stat(); err == nil && ofRootAndOwnGroup(info) {
+		forbidden &^= groupReads
+	}
+	return checkFile(f, forbidden, "access", "replace what is in it, which others may know, or make sure that they do not, then run chmod 600")
 }
 
 func checkFile(f *os.File, forbidden fs.FileMode, verb, mend string) error {
@@ -153,6 +160,16 @@ func checkOwner(path string, info fs.FileInfo) error {
 	}
 	return &UntrustedError{path, fmt.Sprintf("it belongs to user %d, and this process runs as user %d", stat.Uid, os.Geteuid()),
 		fmt.Sprintf("run the program as its owner; or check its content, then run chown %d %s", os.Geteuid(), quote(path))}
+}
+
+// ofRootAndOwnGroup reports whether a file belongs to root and to a group of this process.
+func ofRootAndOwnGroup(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || stat.Uid != 0 {
+		return false
+	}
+	groups, err := os.Getgroups()
+	return int(stat.Gid) == os.Getegid() || err == nil && slices.Contains(groups, int(stat.Gid))
 }
 
 // plain matches what a shell does not interpret.

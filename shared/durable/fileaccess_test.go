@@ -110,7 +110,7 @@ func TestReadTrusted_ByMode(t *testing.T) {
 	for mode, want := range map[fs.FileMode]struct{ trusted, secret string }{
 		0o600: {}, 0o400: {},
 		0o644: {"", "chmod 600 " + path},
-		0o640: {"", "chmod 600 " + path},
+		0o641: {"", "chmod 600 " + path},
 		0o620: {"chmod go-w " + path, "chmod 600 " + path},
 		0o602: {"chmod go-w " + path, "chmod 600 " + path},
 	} {
@@ -124,6 +124,38 @@ func TestReadTrusted_ByMode(t *testing.T) {
 		}
 		_, err = durable.ReadSecret(path)
 		wantUntrusted(t, err, path, want.secret)
+	}
+}
+
+// PostgreSQL accepts its key alike.
+func TestReadSecret_OfRootAndItsGroup(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files to other users")
+	}
+	path := filepath.Join(t.TempDir(), "tls.key")
+	for _, file := range []struct {
+		mode        fs.FileMode
+		user, group int
+		refused     bool
+	}{
+		{mode: 0o440}, {mode: 0o640},
+		{mode: 0o460, refused: true},
+		{mode: 0o450, refused: true},
+		{mode: 0o444, refused: true},
+		{mode: 0o440, group: stranger, refused: true},
+		{mode: 0o440, user: stranger, refused: true},
+		{mode: 0o400, group: stranger},
+	} {
+		err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, file.mode), os.Chown(path, file.user, file.group))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := durable.ReadSecret(path); (err != nil) != file.refused {
+			t.Errorf("%+v: got error %v", file, err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 // keys and data after the array are errors. The error is a [*SchemaError]; that of a
 // syntax error has the line, the column and what was expected.
 func ParseJSON(data []byte) ([]personal.Field, *Schema, error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // of an editor
 	if err := jsontext.Check(data); err != nil {
 		return nil, nil, &SchemaError{Problem: err.Error()}
 	}

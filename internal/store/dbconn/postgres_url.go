@@ -1,6 +1,7 @@
 package dbconn
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
@@ -201,7 +202,7 @@ func setTLS(c *pgdriver.Config, q url.Values) error {
 			return wrong("the file of sslrootcert cannot be read")
 		}
 		t.RootCAs = x509.NewCertPool()
-		if !t.RootCAs.AppendCertsFromPEM(pem) {
+		if !t.RootCAs.AppendCertsFromPEM(bytes.TrimPrefix(pem, []byte("\ufeff"))) {
 			return wrong("the file of sslrootcert holds no certificate")
 		}
 	}

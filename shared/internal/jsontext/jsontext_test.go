@@ -59,7 +59,7 @@ func TestLanguages_OwnFilesReplaceAndAdd(t *testing.T) {
 		want map[string]map[string]string
 	}{
 		"none":               {nil, map[string]map[string]string{"en": {"a": "A", "b": "B"}, "ru": {"a": "А", "b": "Б"}}},
-		"part of a built-in": {map[string]string{"ru.json": `{"b":"Бэ"}`, ".keep": ""}, map[string]map[string]string{"en": {"a": "A", "b": "B"}, "ru": {"a": "А", "b": "Бэ"}}},
+		"part of a built-in": {map[string]string{"ru.json": "\ufeff" + `{"b":"Бэ"}`, ".keep": ""}, map[string]map[string]string{"en": {"a": "A", "b": "B"}, "ru": {"a": "А", "b": "Бэ"}}},
 		"another language": {map[string]string{"pt-BR.json": `{"a":"Á","b":"Bê"}`}, map[string]map[string]string{
 			"en": {"a": "A", "b": "B"}, "ru": {"a": "А", "b": "Б"}, "pt-BR": {"a": "Á", "b": "Bê"},
 		}},

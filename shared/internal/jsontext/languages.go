@@ -122,6 +122,7 @@ func readAll(folder fs.FS) (map[string]map[string]string, error) {
 
 // parseTexts reads an object of texts. The texts are nil if it is none.
 func parseTexts(data []byte) (texts map[string]string, wrong []error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // of an editor
 	if err := Check(data); err != nil {
 		return nil, []error{err}
 	}

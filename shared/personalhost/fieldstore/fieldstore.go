@@ -55,7 +55,7 @@ func Open(path string, initial []byte) (*Store, error) {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	if missing {
-		if err := durable.WriteFile(path, source); err != nil {
+		if err := durable.WriteFile(path, set.Source); err != nil {
 			return nil, fmt.Errorf("storing the user fields: %w", err)
 		}
 	}
@@ -65,6 +65,7 @@ func Open(path string, initial []byte) (*Store, error) {
 }
 
 func parse(source []byte) (*Set, error) {
+	source = bytes.TrimPrefix(source, []byte("\ufeff")) // of an editor
 	_, checked, err := userfields.ParseJSON(source)
 	if err != nil {
 		return nil, err
@@ -121,7 +122,7 @@ func (s *Store) Put(source []byte, may func(revision string) bool) (*Set, error)
 	if err := checkNames(set.Schema, s.reserved); err != nil {
 		return nil, err
 	}
-	if err := durable.WriteFile(s.path, source); err != nil {
+	if err := durable.WriteFile(s.path, set.Source); err != nil {
 		return nil, fmt.Errorf("storing the user fields: %w", err)
 	}
 	s.current.Store(set)

@@ -109,6 +109,23 @@ func TestPut_FailedWriteChangesNothing(t *testing.T) {
 	}
 }
 
+func TestStore_SkipsAByteOrderMark(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "user-fields.json")
+	if err := os.WriteFile(path, []byte("\ufeff"+initial), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(path, nil)
+	if err != nil || string(s.Get().Source) != initial {
+		t.Fatalf("got %v, want the fields without the mark", err)
+	}
+	if _, err := s.Put([]byte("\ufeff"+oneField), always); err != nil {
+		t.Fatal(err)
+	}
+	if file, err := os.ReadFile(path); err != nil || string(file) != oneField {
+		t.Errorf("got file %q, %v, want the fields without the mark", file, err)
+	}
+}
+
 func TestOpen_InvalidFileFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "user-fields.json")
 	if err := os.WriteFile(path, []byte(`[{"name":"city","type":"enum"}]`), 0o600); err != nil {

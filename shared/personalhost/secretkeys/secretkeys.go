@@ -42,7 +42,7 @@ func ReadFile(path string) ([][]byte, error) {
 	var keys [][]byte
 	lines := bufio.NewScanner(file)
 	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
+		line := strings.TrimSpace(strings.TrimPrefix(lines.Text(), "\ufeff")) // an editor begins the file with a byte order mark
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}

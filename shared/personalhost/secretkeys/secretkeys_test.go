@@ -38,6 +38,7 @@ func TestReadFile_ReturnsKeysInOrder(t *testing.T) {
 		"plain":            line(keyB) + "\n" + line(keyA) + "\n",
 		"no last line end": line(keyB) + "\n" + line(keyA),
 		"comments":         "# new\n\n" + line(keyB) + "\n  # old: " + line(keyB) + "\n\t\n" + line(keyA) + "\n#",
+		"a mark in front":  "\ufeff" + line(keyB) + "\n" + line(keyA),
 		"of Windows":       line(keyB) + "\r\n\r\n " + line(keyA) + " \r\n",
 	} {
 		got, err := secretkeys.ReadFile(write(t, text))
@@ -104,7 +105,7 @@ func TestReadFile_MissingFile(t *testing.T) {
 func TestReadFile_RefusesFileThatOthersCanAccess(t *testing.T) {
 	t.Parallel()
 	path := write(t, line(keyA))
-	for mode, fine := range map[fs.FileMode]bool{0o600: true, 0o400: true, 0o640: false, 0o604: false, 0o620: false, 0o601: false} {
+	for mode, fine := range map[fs.FileMode]bool{0o600: true, 0o400: true, 0o660: false, 0o604: false, 0o620: false, 0o601: false} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}

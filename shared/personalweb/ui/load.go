@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -212,6 +213,7 @@ func (p *Pages) parse(to *template.Template, t texts, source templates, pattern 
 		if err != nil {
 			return fmt.Errorf("reading a template: %w", err)
 		}
+		data = bytes.TrimPrefix(data, []byte("\ufeff")) // of an editor
 		for _, call := range textCall.FindAllSubmatch(data, -1) {
 			if _, err := t.text(string(call[1])); err != nil {
 				return fmt.Errorf("%s: %w", name, err)

@@ -103,6 +103,7 @@ func ReadKeys(files ...string) ([]minisign.PublicKey, error) {
 func parseKeys(text []byte) ([]minisign.PublicKey, error) {
 	var keys []minisign.PublicKey
 	number := 0
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // of an editor
 	for line := range bytes.Lines(text) {
 		number++
 		line = bytes.TrimSpace(line)

@@ -265,6 +265,7 @@ func TestReadKeys_ReadsFiles(t *testing.T) {
 		"as minisign writes it": {string(text) + "\n", 1},
 		"without a comment":     {first.String(), 1},
 		"with line ends of DOS": {strings.ReplaceAll(string(text), "\n", "\r\n") + "\r\n", 1},
+		"with a mark in front":  {"\ufeff" + string(text), 1},
 		"two with comments":     {string(text) + "\n\n" + string(must(second.MarshalText())), 2},
 		"two lines":             {first.String() + "\n" + second.String() + "\n", 2},
 		"nothing":               {"", 0},

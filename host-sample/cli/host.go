@@ -67,7 +67,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 	if err != nil {
 		return nil, &flagError{"plugins", err}
 	}
-	if err := choosePlugin(ctx, catalogue, c.flags.Plugin, log); err != nil {
+	if err := choosePlugin(ctx, catalogue, c.flags.Plugin, besideProgram(), log); err != nil {
 		return nil, err
 	}
 	if err := h.listen(ctx); err != nil {

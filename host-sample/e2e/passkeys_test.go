@@ -141,6 +141,10 @@ func TestPasskeys_FromTheFirstToTheLast(t *testing.T) {
 			key.confirm(false) // it would confirm autofill at once
 			p.open("/account/sign-in?next=/account/sessions")
 			p.look("sign-in-passkeys")
+			p.await("space between the two buttons", `(() => {
+				const [first, second] = [...document.querySelectorAll(".card .button")].map((b) => b.getBoundingClientRect());
+				return second.top - first.bottom >= 8 ? "yes" : "";
+			})()`)
 			key.confirm(true)
 			p.usePasskey()
 			p.see(language.signedIn)

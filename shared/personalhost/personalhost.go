@@ -362,7 +362,12 @@ func (c *Config) connect(events *adminapi.EventLog) (*Module, error) {
 func (c *Config) choosePlugin(ctx context.Context) error {
 	active, err := c.Catalogue.ActivateFirst("")
 	if err == nil && c.Plugin != "" {
-		c.Log.Info("a plugin version is active: Config.Plugin is not read", "version", active)
+		if newer := c.Catalogue.Newer(ctx, c.Plugin, active); newer != "" {
+			c.Log.Warn("another plugin version is active, so Config.Plugin is not run: install it, and swap to it", "active", active,
+				"offered", newer, "file", c.Plugin)
+		} else {
+			c.Log.Info("a plugin version is active: Config.Plugin is not read", "version", active)
+		}
 	}
 	if !errors.Is(err, catalogue.ErrNotFound) {
 		return err

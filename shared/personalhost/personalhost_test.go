@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/mail"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -166,6 +168,36 @@ func TestOpen_SecretKeysComeFromFileUnlessConfigHasThem(t *testing.T) {
 	_, _ = Open(t.Context(), c)
 	if _, err := os.Stat(filepath.Join(c.Data, "secret.key")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Config with keys: got %v, want no file", err)
+	}
+}
+
+func TestOpen_WarnsThatANewerPluginIsNotRun(t *testing.T) {
+	versions, err := catalogue.Open(filepath.Join(t.TempDir(), "plugins"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := func(version string) string {
+		path := filepath.Join(t.TempDir(), "personal")
+		text := fmt.Sprintf(`#!/bin/sh
+echo '{"name":"personal","version":"%s","protocol":{"min":1,"max":1},"schema":{"min":0,"max":1},"os":"%s","arch":"%s"}'
+`, version, runtime.GOOS, runtime.GOARCH)
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	if _, err := versions.Install(t.Context(), program("1.0.0")); err != nil {
+		t.Fatal(err)
+	}
+	for version, warned := range map[string]bool{"1.0.0": false, "1.1.0": true, "0.9.0": false} {
+		var log bytes.Buffer
+		c := Config{Catalogue: versions, Plugin: program(version), Log: slog.New(slog.NewTextHandler(&log, nil))}
+		if err := c.choosePlugin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(log.String(), "active=1.0.0 offered="+version); got != warned {
+			t.Errorf("%s: got the log %q, want that it names both versions: %t", version, log.String(), warned)
+		}
 	}
 }
 

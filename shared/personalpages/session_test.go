@@ -19,9 +19,35 @@ func TestAccountPages_RedirectToSignIn(t *testing.T) {
 	for _, path := range pages[1] {
 		b.get(path+"?a=b").leads(t, "/account/sign-in?next="+strings.ReplaceAll(path, "/", "%2F")+"%3Fa%3Db")
 	}
-	b.get("/account/sign-in?next=%2Fdemo").shows(t, 200, "You are not signed in, or your session has ended.")
+	b.get("/account/sign-in?next=%2Fdemo").shows(t, 200, "Please sign in to continue.")
 	b.post("/account", "name", "x").leads(t, "/account/sign-in?next=%2Faccount")
 	b.post("/account/sessions/end", "id", "2").leads(t, "/account/sign-in?next=%2Faccount")
+}
+
+func TestSignIn_SaysWhyItIsShown(t *testing.T) {
+	const first, ended = "Please sign in to continue.", "Your session has ended. Please sign in again."
+	for name, c := range map[string]struct{ hash, path, want string }{
+		"a link, at the first visit":        {"", "/account/sign-in?next=%2Fdemo", first},
+		"the account, at the first visit":   {"", "/account", first},
+		"a link, after a session":           {hash("3"), "/account/sign-in?next=%2Fdemo", ended},
+		"the account, after a session":      {hash("3"), "/account", ended},
+		"a link, in another tab, signed in": {second, "/account/sign-in?next=%2Fdemo", ""},
+		"no link":                           {"", "/account/sign-in", ""},
+	} {
+		b := newBrowser(t, newModule())
+		if c.hash != "" {
+			b.hold(c.hash, 0)
+		}
+		page := b.get(c.path)
+		if to := page.Header.Get("Location"); to != "" {
+			page = b.get(to)
+		}
+		for _, text := range []string{first, ended} {
+			if got := strings.Contains(page.body, text); got != (text == c.want) {
+				t.Errorf("%s: the page says %q: %t", name, text, got)
+			}
+		}
+	}
 }
 
 func TestSignIn_ReturnsToRequestedPage(t *testing.T) {

@@ -29,7 +29,7 @@ func (p signInPages) signInForm(r *http.Request) (formPage, error) {
 	case query.Has("again"):
 		lead = p.text(r, "sign_in_again")
 	case query.Has("next"):
-		lead = p.API.ErrorResponse(r, personal.NewError(personal.CodeUnauthenticated, nil)).Message
+		lead = p.askToSignIn(r)
 	}
 	label := "login_or_email"
 	if !p.features(r).LoginWithEmail {
@@ -53,6 +53,20 @@ func (p signInPages) signInForm(r *http.Request) (formPage, error) {
 		Controls: []ui.Control{login, p.passwordControl(r, "password", "password")},
 	}
 	return page, nil
+}
+
+// askToSignIn says why a visitor who wants to see another page sees that of the sign-in; "" to those who are signed
+// in. The cookie of a session that has ended is kept.
+func (p signInPages) askToSignIn(r *http.Request) string {
+	_, signedIn := p.viewer(r)
+	_, had := p.session.Credentials(r)
+	switch {
+	case signedIn:
+		return ""
+	case had:
+		return p.text(r, "sign_in_ended")
+	}
+	return p.text(r, "sign_in_first")
 }
 
 // withReturn returns a path that leads to the same page as the request's path does

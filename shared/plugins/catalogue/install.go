@@ -13,6 +13,8 @@ import (
 	"reflect"
 	"syscall"
 
+	"golang.org/x/mod/semver"
+
 	"github.com/cms-personal/personal/shared/durable"
 )
 
@@ -32,22 +34,54 @@ var gzipMagic = []byte{0x1f, 0x8b}
 // error wraps a [*durable.FullError].
 func (c *Catalogue) Install(ctx context.Context, path string) (e Entry, err error) {
 	defer wrap(&err, "installing a plugin")
-	f, err := openBinary(path)
-	if errors.Is(err, errNotRegular) || errors.Is(err, errHuge) {
-		return Entry{}, refuse(ErrInvalid, "", err.Error())
-	}
+	f, r, prepare, err := c.open(path)
 	if err != nil {
 		return Entry{}, err
 	}
 	defer f.Close()
-	r := bufio.NewReader(f)
-	if magic, _ := r.Peek(len(gzipMagic)); bytes.Equal(magic, gzipMagic) { // a failed read fails again below
-		return c.install(ctx, r, c.draftBundle)
+	return c.install(ctx, r, prepare)
+}
+
+// Newer returns the version of a binary or bundle if it is not that one and not lower; "" otherwise, and
+// if it cannot be installed. It installs nothing, but runs what [Catalogue.Install] would run.
+func (c *Catalogue) Newer(ctx context.Context, path, than string) string {
+	f, r, prepare, err := c.open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	dir, err := os.MkdirTemp(c.dir, installPrefix)
+	if err != nil {
+		return ""
+	}
+	defer os.RemoveAll(dir)
+	d, err := prepare(ctx, r, dir)
+	if err != nil || d.manifest.Version == than || semver.Compare("v"+d.manifest.Version, "v"+than) < 0 {
+		return ""
+	}
+	return d.manifest.Version
+}
+
+// preparer makes a draft, in a folder, of what it reads.
+type preparer func(ctx context.Context, r io.Reader, dir string) (draft, error)
+
+// open opens a binary or a bundle.
+func (c *Catalogue) open(path string) (f *os.File, r io.Reader, prepare preparer, err error) {
+	f, err = openBinary(path)
+	if errors.Is(err, errNotRegular) || errors.Is(err, errHuge) {
+		err = refuse(ErrInvalid, "", err.Error())
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	b := bufio.NewReader(f)
+	if magic, _ := b.Peek(len(gzipMagic)); bytes.Equal(magic, gzipMagic) { // a failed read fails again in the preparer
+		return f, b, c.draftBundle, nil
 	}
 	if c.NeedsSignatures() {
-		return Entry{}, refuse(ErrUnsigned, "", "a binary alone has no signature: give a signed bundle")
+		return nil, nil, nil, errors.Join(refuse(ErrUnsigned, "", "a binary alone has no signature: give a signed bundle"), f.Close())
 	}
-	return c.install(ctx, r, draftBinary)
+	return f, b, draftBinary, nil
 }
 
 // InstallBundle installs a bundle from a stream, such as an upload. Installing runs
@@ -80,8 +114,7 @@ type draft struct {
 
 // install makes a draft and publishes it. If the process is killed, [sweep] removes
 // the draft later.
-func (c *Catalogue) install(ctx context.Context, r io.Reader, prepare func(context.Context, io.Reader, string) (draft, error)) (e Entry,
-	err error) {
+func (c *Catalogue) install(ctx context.Context, r io.Reader, prepare preparer) (e Entry, err error) {
 	sweep(c.dir)
 	defer func() { err = durable.ExplainFull(c.dir, err) }()
 	dir, err := os.MkdirTemp(c.dir, installPrefix) // mode 0700

@@ -2,6 +2,8 @@ package catalogue
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -251,6 +253,33 @@ func TestWithMinVersion_RefusesInvalidVersion(t *testing.T) {
 	}
 	if _, err := WithMinVersion("v1"); err == nil {
 		t.Error("got no error, want one")
+	}
+}
+
+func TestNewer_RunsNothingUnsigned(t *testing.T) {
+	public, sign := keyPair(t)
+	built := binary(t, manifestOf("1.1.0"), "")
+	signed := saved(t, bundle(t, built, manifestOf("1.1.0"), sign))
+	marker := filepath.Join(t.TempDir(), "ran")
+	unsigned := script(t, "touch "+marker)
+	for name, c := range map[string]struct {
+		options          []Option
+		path, than, want string
+	}{
+		"a binary":                       {path: built, than: "1.0.0", want: "1.1.0"},
+		"a bundle":                       {path: signed, than: "1.0.0", want: "1.1.0"},
+		"a signed bundle":                {options: []Option{WithKeys([]minisign.PublicKey{public})}, path: signed, than: "1.0.0", want: "1.1.0"},
+		"the same":                       {path: built, than: "1.1.0"},
+		"another build of development":   {path: built, than: "1.1.0+other", want: "1.1.0"},
+		"lower":                          {path: built, than: "1.2.0"},
+		"an unsigned binary, with a key": {options: []Option{WithKeys([]minisign.PublicKey{public})}, path: unsigned, than: "1.0.0"},
+	} {
+		if got := openWith(t, c.options...).Newer(t.Context(), c.path, c.than); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+	if _, err := os.Stat(marker); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v, want that the unsigned binary did not run", err)
 	}
 }
 

@@ -384,7 +384,7 @@ func (h *Handler) logRequest(r *http.Request, route *route, status int, code per
 		slog.Duration("duration", o.Took),
 	}
 	if code == personal.CodeCrossOrigin {
-		attrs = append(attrs, slog.String("hint", crossOriginHint))
+		attrs = append(attrs, slog.String("hint", CrossOriginHint))
 	}
 	h.options.Log.LogAttrs(r.Context(), slog.LevelInfo, "personal-account request", attrs...)
 }

@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// crossOriginHint is in the log line of each cross_origin.
-const crossOriginHint = "a browser sent this for another site; if it was a page of this site, " +
-	"a proxy does not pass the Host header on: correct the proxy, or list the site's origin in Options.Origins"
+// CrossOriginHint is in the log line of each cross_origin.
+const CrossOriginHint = "a browser sent this for another site; if it was a page of this site, " +
+	"a proxy does not pass the Host header on, with its port, or it adds Referrer-Policy: no-referrer, so that browsers send Origin: null: " +
+	"correct the proxy, or list the site's origin in Options.Origins if it is only the Host"
 
 // newOrigins returns the protection against posts that browsers send for other origins
 // (HTTP contract, section 1). They would spend the limits of a visitor's address.

@@ -55,7 +55,7 @@ func TestCrossOrigin_LogNamesUsualCause(t *testing.T) {
 	}
 	s.do("POST", prefix+"auth", "", "", "Origin", "https://evil.example").want(t, 403, personal.CodeCrossOrigin)
 	s.Close() // all requests are logged now
-	for _, want := range []string{"code=cross_origin", "a proxy does not pass the Host header on", "Options.Origins"} {
+	for _, want := range []string{"code=cross_origin", "a proxy does not pass the Host header on, with its port", "Referrer-Policy: no-referrer", "Options.Origins"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("got log %s, want %q in it", log.String(), want)
 		}

@@ -52,6 +52,8 @@ func Guard(api *personalhttp.Handler, reject personalhttp.ErrorHandler, cookies 
 				reject(w, r, api.RefusePlain(to))
 				return
 			case err != nil:
+				api.Options().Log.InfoContext(r.Context(), "refused a post to a page", "request_id", personal.CallFrom(r.Context()).RequestID,
+					"code", string(personal.CodeCrossOrigin), "hint", personalhttp.CrossOriginHint)
 				reject(w, r, personal.NewError(personal.CodeCrossOrigin, err))
 				return
 			}

@@ -20,7 +20,9 @@ import (
 
 func TestGuard_RefusesPostsOfOtherOrigins(t *testing.T) {
 	var code personal.Code
-	guard := personalweb.Guard(newAPI(t, personalhttp.Options{Origins: []string{"https://www.example.com"}}),
+	var log bytes.Buffer
+	options := personalhttp.Options{Origins: []string{"https://www.example.com"}, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	guard := personalweb.Guard(newAPI(t, options),
 		func(w http.ResponseWriter, _ *http.Request, err error) {
 			code = personal.CodeOf(err)
 			w.WriteHeader(http.StatusForbidden)
@@ -45,6 +47,7 @@ func TestGuard_RefusesPostsOfOtherOrigins(t *testing.T) {
 	} {
 		t.Run(condition, func(t *testing.T) {
 			code = ""
+			log.Reset()
 			r := httptest.NewRequest(tt.method, "http://site.example/account", nil)
 			for name, value := range tt.headers {
 				r.Header.Set(name, value)
@@ -53,6 +56,10 @@ func TestGuard_RefusesPostsOfOtherOrigins(t *testing.T) {
 			page.ServeHTTP(w, r)
 			if w.Code != tt.want || (code == personal.CodeCrossOrigin) != (tt.want == 403) {
 				t.Errorf("got %d %q, want %d", w.Code, code, tt.want)
+			}
+			hinted := strings.Contains(log.String(), "code=cross_origin") && strings.Contains(log.String(), "Referrer-Policy: no-referrer")
+			if hinted != (tt.want == 403) {
+				t.Errorf("got the log %q, want the hint: %t", log.String(), tt.want == 403)
 			}
 		})
 	}

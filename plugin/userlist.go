@@ -131,7 +131,7 @@ func newUserTable(w io.Writer, asJSON bool) userTable {
 		return userTable{out: out, json: json.NewEncoder(out)}
 	}
 	t := userTable{out: out, table: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
-	fmt.Fprintln(t.table, "ID\tLOGIN\tE-MAIL\tSTATE\tREGISTERED\tLAST SEEN")
+	fmt.Fprintln(t.table, "ID\tLOGIN\tE-MAIL\tSTATE\tREGISTERED (UTC)\tLAST SEEN (UTC)")
 	return t
 }
 
@@ -172,7 +172,7 @@ func day(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
-	return t.Format(time.DateOnly)
+	return t.UTC().Format(time.DateOnly)
 }
 
 // printable quotes a text that would confuse a terminal.

@@ -320,5 +320,5 @@ func since(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return ", since " + t.Local().Format(time.DateTime)
+	return ", since " + t.UTC().Format(time.DateTime) + " UTC"
 }

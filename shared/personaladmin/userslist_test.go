@@ -115,6 +115,11 @@ func TestUsersList_IsATableWithTheStateOfEach(t *testing.T) {
 		`<span class="badge good">active</span>`, `<span class="badge warn">disabled</span>`, "e-mail to be confirmed",
 		`<span class="badge bad">erased on <time`, `<span class="badge">second factor</span>`,
 	)
+	// The days of the search are those of UTC: so are those that are shown, also with a script.
+	wantAll(t, page, "Registered from (UTC)", "Registered until (UTC)", ` UTC</time>`)
+	if shown, utc := strings.Count(page, "<time "), strings.Count(page, " data-utc>"); shown == 0 || shown != utc {
+		t.Errorf("got %d times, %d of them in UTC, want all", shown, utc)
+	}
 	for name, want := range map[string]string{"search": "a", "state": "active", "after": "50"} {
 		if got := hidden(page, name); got != want {
 			t.Errorf("the form of the selected users: got %s %q, want %q", name, got, want)

@@ -22,7 +22,11 @@ func TestGuard_RefusesPostsOfOtherOrigins(t *testing.T) {
 	var code personal.Code
 	var log bytes.Buffer
 	options := personalhttp.Options{Origins: []string{"https://www.example.com"}, Log: slog.New(slog.NewTextHandler(&log, nil))}
-	guard := personalweb.Guard(newAPI(t, options),
+	api, err := personalhttp.New(&personaltest.Service{}, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := personalweb.Guard(api,
 		func(w http.ResponseWriter, _ *http.Request, err error) {
 			code = personal.CodeOf(err)
 			w.WriteHeader(http.StatusForbidden)

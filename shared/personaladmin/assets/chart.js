@@ -119,7 +119,7 @@ class Chart {
   #root;
   #plots = [];
   #language = {
-    clock: new Intl.DateTimeFormat(document.documentElement.lang, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" }),
+    clock: new Intl.DateTimeFormat(document.documentElement.lang, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", timeZone: "UTC" }),
     count: new Intl.NumberFormat(document.documentElement.lang, { maximumFractionDigits: 2 }),
   };
 

@@ -9,13 +9,14 @@ const localTimes = (root) => {
   const format = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
   const day = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
   const ago = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
-  for (const element of root.querySelectorAll("time[datetime]:not([data-utc])")) {
+  for (const element of root.querySelectorAll("time[datetime]:is(:not([data-utc]), [data-ago])")) {
     const at = new Date(element.dateTime);
     if (Number.isNaN(at.getTime())) continue;
     const seconds = Math.max(0, (Date.now() - at) / 1000);
     const [unit, size] = [["day", 86400], ["hour", 3600], ["minute", 60]].find(([, size]) => seconds >= size) ?? ["second", Infinity];
     const relative = "ago" in element.dataset && seconds < 30 * 86400;
-    const exact = ("day" in element.dataset ? day : format).format(at);
+    const local = () => ("day" in element.dataset ? day : format).format(at);
+    const exact = "utc" in element.dataset ? (element.dataset.utc ||= element.textContent) : local();
     element.title = relative ? exact : element.textContent;
     element.textContent = relative ? ago.format(-Math.floor(seconds / size) || 0, unit) : exact;
   }

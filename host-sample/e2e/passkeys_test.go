@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -25,8 +24,9 @@ func startWithPasskeys(t *testing.T) *site {
 	return s
 }
 
-// startAtLocalhost starts a host with passkeys and further settings.
-func startAtLocalhost(t *testing.T, more string) *site {
+// startAtLocalhost starts a host with passkeys, and further settings, behind a proxy at the URL if one is
+// given.
+func startAtLocalhost(t *testing.T, more string, url ...string) *site {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -37,11 +37,16 @@ func startAtLocalhost(t *testing.T, more string) *site {
 		t.Fatal(err)
 	}
 	settings := filepath.Join(t.TempDir(), "settings.toml")
-	text := fmt.Sprintf("%s%s[passkeys]\nrp_id = \"localhost\"\norigins = [\"http://localhost:%d\"]\n", testSettings, more, address.Port)
+	origin := fmt.Sprint("http://localhost:", address.Port)
+	flags := []string{"--settings", settings, "--addr", address.String()}
+	for _, public := range url {
+		origin, flags = public, append(flags, "--url", public)
+	}
+	text := fmt.Sprintf("%s%s[passkeys]\nrp_id = \"localhost\"\norigins = [%q]\n", testSettings, more, origin)
 	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return startWithDefaults(t, "--settings", settings, "--addr", address.String())
+	return startWithDefaults(t, flags...)
 }
 
 // device is an authenticator of a tab, whose user confirms everything.
@@ -288,16 +293,11 @@ func TestPasskeys_SecondFactor(t *testing.T) {
 	p.see("Download the file")
 }
 
-// A browser without the JSON forms of WebAuthn, a keyboard alone, and no scripts at all.
-func TestPasskeys_OldBrowserKeyboardNoScripts(t *testing.T) {
+// A keyboard alone, and no scripts at all.
+func TestPasskeys_KeyboardNoScripts(t *testing.T) {
 	t.Parallel()
 	s := startWithPasskeys(t)
 	p := s.visitor(t, "anna", desktop)
-	get(p, call(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
-		delete PublicKeyCredential.parseCreationOptionsFromJSON;
-		delete PublicKeyCredential.parseRequestOptionsFromJSON;
-		delete PublicKeyCredential.prototype.toJSON;
-		PublicKeyCredential.isConditionalMediationAvailable = undefined;`}))
 	p.addDevice(webauthn.AuthenticatorTransportInternal)
 	p.open("/account/passkeys")
 	p.tabTo("Add a passkey")

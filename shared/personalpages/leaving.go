@@ -27,7 +27,7 @@ func (p leavingPages) exportForm(r *http.Request) (formPage, error) {
 		Title: p.text(r, "data"),
 		Lead:  p.text(r, "data_lead"),
 		Form: ui.Form{
-			Action: dataPath, Submit: p.text(r, "data_button"), User: profileOf(r).Login,
+			Action: dataPath, Submit: p.text(r, "data_button"), User: profileOf(r).Login, File: true,
 			Controls: p.withCode(r, p.currentPassword(r, "password")...),
 		},
 	}, nil

@@ -12,7 +12,11 @@ if (navigator.clipboard) { // absent without HTTPS
   button("copy", async () => {
     const status = document.querySelector("[role=status][data-done]");
     const codes = [...document.querySelectorAll(".codes code")].map((code) => code.textContent);
-    await navigator.clipboard.writeText(codes.join("\n"));
+    try {
+      await navigator.clipboard.writeText(codes.join("\n"));
+    } catch {
+      return; // the browser does not permit it
+    }
     status.textContent = status.dataset.done;
   });
 }

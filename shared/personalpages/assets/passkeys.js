@@ -12,29 +12,40 @@ const say = (text) => { part.querySelector("[role=status]").textContent = text; 
 // left for the passkey and a code.
 const renewAfter = 3 * 60 * 1000;
 
-// The JSON forms of WebAuthn, for browsers that do not know them.
-const bytes = (text) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (sign) => sign.charCodeAt(0));
-const text = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+// The JSON forms of WebAuthn are made here: a browser may lack the functions for them, and a passkey of
+// an extension may inherit ones that throw.
+const bytes = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (sign) => sign.charCodeAt(0));
+const text = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "");
 const descriptors = (list) => list?.map((one) => ({ ...one, id: bytes(one.id) }));
 
-const creationOptions = (options) => PublicKeyCredential.parseCreationOptionsFromJSON?.(options) ?? {
+const creationOptions = (options) => ({
   ...options, challenge: bytes(options.challenge), user: { ...options.user, id: bytes(options.user.id) },
   excludeCredentials: descriptors(options.excludeCredentials),
-};
+});
 
-const requestOptions = (options) => PublicKeyCredential.parseRequestOptionsFromJSON?.(options) ?? {
+const requestOptions = (options) => ({
   ...options, challenge: bytes(options.challenge), allowCredentials: descriptors(options.allowCredentials),
+});
+
+// optional returns what a function returns, or otherwise if it throws or is missing.
+const optional = (f, otherwise) => {
+  try {
+    return f() ?? otherwise;
+  } catch {
+    return otherwise;
+  }
 };
 
 const credentialJSON = (credential) => {
-  if (credential.toJSON) return JSON.stringify(credential);
   const response = {};
   for (const name of ["clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle"]) {
     if (credential.response[name]) response[name] = text(credential.response[name]);
   }
+  if (response.attestationObject) response.transports = optional(() => credential.response.getTransports(), []);
   return JSON.stringify({
     id: credential.id, rawId: text(credential.rawId), type: credential.type, response,
-    clientExtensionResults: credential.getClientExtensionResults(),
+    authenticatorAttachment: optional(() => credential.authenticatorAttachment),
+    clientExtensionResults: optional(() => credential.getClientExtensionResults(), {}),
   });
 };
 
@@ -67,9 +78,10 @@ const use = async (attempt, signal, mediation) => {
   const credential = purpose === "add"
     ? await navigator.credentials.create({ publicKey: creationOptions(attempt.options), signal })
     : await navigator.credentials.get({ publicKey: requestOptions(attempt.options), signal, mediation });
-  signal.throwIfAborted();
+  if (signal.aborted) return;
   form.elements.attempt.value = attempt.attempt;
   form.elements.credential.value = credentialJSON(credential);
+  form.setAttribute("data-sent", ""); // as page.js does
   form.submit();
 };
 
@@ -108,6 +120,7 @@ const misnamed = (name) => name.trim() === "" || [...name].length > longest || /
 const press = async (event) => {
   if (purpose === "add" && misnamed(form.elements.name.value)) return;
   event.preventDefault();
+  if (form.hasAttribute("data-sent")) return;
   say("");
   const signal = restart();
   pressed = true;
@@ -134,8 +147,8 @@ if (purpose === "removed") {
   history.replaceState(null, "", location.pathname);
 } else if (window.PublicKeyCredential) {
   form.hidden = false;
-  form.querySelector("[autofocus]")?.focus();
   form.addEventListener("submit", press);
+  form.querySelector("[autofocus]")?.focus();
   if (purpose === "sign_in") offerSignIn();
 } else {
   say(without);

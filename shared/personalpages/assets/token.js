@@ -23,13 +23,15 @@ const preview = async (token) => {
 const takeToken = () => {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (token === null) return;
-  for (const input of document.querySelectorAll('input[data-script="token"]')) {
-    input.value = token;
+  const inputs = document.querySelectorAll('input[data-script="token"]');
+  for (const input of inputs) input.value = token;
+  history.replaceState(null, "", location.pathname + location.search);
+  for (const input of inputs) {
     input.closest("details").open = false;
-    const next = [...input.form.elements].find((element) => element.checkVisibility() && element.matches("input, button:not([type=button])"));
+    const shown = (element) => element.getClientRects().length > 0 && !element.closest("details:not([open])");
+    const next = [...input.form.elements].find((element) => shown(element) && element.matches("input, button:not([type=button])"));
     next?.focus();
   }
-  history.replaceState(null, "", location.pathname + location.search);
   preview(token);
 };
 

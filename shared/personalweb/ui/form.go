@@ -32,6 +32,7 @@ type Form struct {
 	Danger   bool   // the button deletes or revokes something
 	Cancel   string // URL of a link beside the button, which leads back; empty for none
 	Quiet    bool   // the button is not the main one of its page
+	File     bool   // the response is a file, which the browser stores
 	Script   string // data-script of a form that is hidden until a script shows it; may be empty
 }
 

@@ -1,5 +1,50 @@
-// What pages do better with a script. They work without it.
+// What pages do better with a script. They work without it. What forms need comes first: the rest may
+// throw in a browser that lacks a function.
 "use strict";
+
+// The buttons that show a password. It is hidden again before it is sent, so that the browser
+// does not keep it as a text.
+const reveal = (button, show) => {
+  const input = button.parentElement.querySelector("input");
+  const text = button.firstElementChild;
+  if (!button.dataset.show) button.dataset.show = text.textContent;
+  input.type = show ? "text" : "password";
+  text.textContent = show ? button.dataset.hide : button.dataset.show;
+};
+for (const button of document.querySelectorAll("button.reveal")) {
+  button.hidden = false;
+  button.addEventListener("click", () => reveal(button, button.parentElement.querySelector("input").type === "password"));
+}
+
+// A form is sent once until the page is shown again: another click would be refused, and hide what the
+// first has done. One whose response is a file (data-file) leaves the page in place. The properties of a
+// form may be its controls; their names have no capital letters.
+const sendable = (form) => form.removeAttribute("data-sent");
+const sent = (form) => form.hasAttribute("data-sent");
+let latest = null; // the form that is being sent, which may end the sending of another
+const allSendable = (but) => [...document.querySelectorAll("form[data-sent]")].filter((form) => form !== but).forEach(sendable);
+addEventListener("pageshow", () => allSendable(null));
+// The visitor has stopped the loading, or the response is a file. Not every browser says so.
+window.navigation?.addEventListener("navigateerror", () => allSendable(latest));
+
+addEventListener("submit", (event) => {
+  const form = event.target;
+  for (const button of form.querySelectorAll("button.reveal")) reveal(button, false);
+  // The site judges what was typed. Of a part of a date or number the browser would send nothing.
+  const unreadable = [...form.querySelectorAll("input")].find((control) => control.validity?.badInput);
+  if (event.defaultPrevented) return;
+  if (sent(form)) {
+    event.preventDefault();
+  } else if (unreadable) {
+    event.preventDefault();
+    unreadable.reportValidity();
+  } else if (form.getAttribute("method") === "post") {
+    form.setAttribute("data-sent", "");
+    latest = form;
+    setTimeout(() => { latest = null; });
+    if (form.hasAttribute("data-file")) setTimeout(sendable, 10_000, form);
+  }
+});
 
 // Times are shown in the visitor's own time zone, without scripts in UTC, as those with data-utc
 // always are. Those with data-ago say how long ago they were, for a month; those with data-day are
@@ -22,32 +67,17 @@ const localTimes = (root) => {
   }
 };
 
-localTimes(document);
-document.addEventListener("htmx:load", (event) => localTimes(event.detail.elt));
-
-// The buttons that show a password. It is hidden again before it is sent, so that the browser
-// does not keep it as a text.
-const reveal = (button, show) => {
-  const input = button.parentElement.querySelector("input");
-  const text = button.firstElementChild;
-  button.dataset.show ??= text.textContent;
-  input.type = show ? "text" : "password";
-  text.textContent = show ? button.dataset.hide : button.dataset.show;
-};
-for (const button of document.querySelectorAll("button.reveal")) {
-  button.hidden = false;
-  button.addEventListener("click", () => reveal(button, button.parentElement.querySelector("input").type === "password"));
-}
-
-addEventListener("submit", (event) => {
-  for (const button of event.target.querySelectorAll("button.reveal")) reveal(button, false);
-  // The site judges what was typed. Of a part of a date or number the browser would send nothing.
-  const unreadable = [...event.target.elements].find((control) => control.validity?.badInput);
-  if (unreadable) {
-    event.preventDefault();
-    unreadable.reportValidity();
+// attempt is for what a page does without: a browser may lack a function, or an extension replace it.
+const attempt = (nicety) => {
+  try {
+    nicety();
+  } catch (error) {
+    console.info(error);
   }
-});
+};
+
+attempt(() => localTimes(document));
+document.addEventListener("htmx:load", (event) => attempt(() => localTimes(event.detail.elt)));
 
 // Where the tabs scroll sideways, the current one is in their middle. The page does not scroll.
 const showTab = () => {
@@ -57,8 +87,8 @@ const showTab = () => {
   const [at, frame] = [tab.getBoundingClientRect(), list.getBoundingClientRect()];
   list.scrollLeft += at.left + at.width / 2 - frame.left - frame.width / 2;
 };
-showTab();
-addEventListener("resize", showTab);
+attempt(showTab);
+addEventListener("resize", () => attempt(showTab));
 
 // Code with data-copy gets a button of that name, which copies it and says so with data-copied.
 // Browsers have a clipboard over HTTPS and on localhost only.
@@ -69,7 +99,11 @@ if (navigator.clipboard) {
     button.className = "button quiet small copy";
     button.textContent = code.dataset.copy;
     button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(code.textContent);
+      try {
+        await navigator.clipboard.writeText(code.textContent);
+      } catch {
+        return; // the browser does not permit it
+      }
       button.textContent = code.dataset.copied;
       setTimeout(() => { button.textContent = code.dataset.copy; }, 3000);
     });

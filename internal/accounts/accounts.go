@@ -93,6 +93,7 @@ type Store interface {
 	DeletionStore
 	VerificationStore
 	TwoFactorStore
+	RepeatStore
 	CodeStore
 	PasskeyStore
 	IdentityStore

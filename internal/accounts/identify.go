@@ -64,9 +64,20 @@ func (s *Service) touch(ctx context.Context, who *caller, now time.Time) bool {
 // repetitions mean that something else is wrong.
 const tries = 8
 
-// verify checks the credentials. It revokes a session whose hash was stolen and
-// writes nothing else.
+// verify checks the credentials. It revokes a session whose hash was stolen, ends the repeat of a session
+// whose former pair is presented, which may be a thief's, and writes nothing else.
 func (s *Service) verify(ctx context.Context, c personal.Credentials, part AccountPart, now time.Time) (caller, error) {
+	who, err := s.verifyRepeater(ctx, c, part, now)
+	if personal.CodeOf(err) == personal.CodeUnauthenticated {
+		if err := s.endRepeat(ctx, c); err != nil {
+			return caller{}, err
+		}
+	}
+	return who, err
+}
+
+// verifyRepeater is verify for a request that may be a repetition.
+func (s *Service) verifyRepeater(ctx context.Context, c personal.Credentials, part AccountPart, now time.Time) (caller, error) {
 	for range tries {
 		who, err := s.readCaller(ctx, c, part, now)
 		if err != nil || who.hash != stolen {

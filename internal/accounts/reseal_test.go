@@ -44,7 +44,7 @@ func (f *fixture) storeFactor(t *testing.T, login string, keys *seal.Keyring) in
 	p := accounts.PendingFactor{AccountID: id, SessionID: sessions[0].ID, CredentialVersion: f.account(t, id).CredentialVersion}
 	p.Secret.Key, p.Secret.Data = keys.Seal(id, fmt.Append(nil, "sesame of ", id))
 	if err := errors.Join(f.store.SetPendingFactor(t.Context(), p),
-		f.store.EnableTwoFactor(t.Context(), p, 1, nil, accounts.KeptSession{Session: sessions[0]})); err != nil {
+		f.store.EnableTwoFactor(t.Context(), p, 1, accounts.NewRecoveryCodes{}, accounts.KeptSession{Session: sessions[0]})); err != nil {
 		t.Fatal(err)
 	}
 	return id

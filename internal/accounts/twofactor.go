@@ -1,8 +1,10 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/internal/token"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -28,11 +31,11 @@ type TwoFactorStore interface {
 	// ends every session but keep, that of the secret, as ReplacePassword does, voids the account's mailed tokens, and stores the jobs. ErrStale if the
 	// account has a second factor, its credential version has changed, it is disabled, or
 	// the secret does not wait any more.
-	EnableTwoFactor(ctx context.Context, p PendingFactor, step int64, recoveryCodes [][32]byte, keep KeptSession, jobs ...NewJob) error
-	// ReplaceRecoveryCodes uses up the code, replaces the recovery codes by their digests,
+	EnableTwoFactor(ctx context.Context, p PendingFactor, step int64, codes NewRecoveryCodes, keep KeptSession, jobs ...NewJob) error
+	// ReplaceRecoveryCodes uses up the code, replaces the recovery codes and the account's repeats,
 	// and stores the jobs. ErrCodeUsed; ErrProofVoid; ErrStale if the credential version has
 	// changed or the account is disabled.
-	ReplaceRecoveryCodes(ctx context.Context, accountID, credentialVersion int64, code CodeUse, recoveryCodes [][32]byte, jobs ...NewJob) error
+	ReplaceRecoveryCodes(ctx context.Context, accountID, credentialVersion int64, code CodeUse, codes NewRecoveryCodes, jobs ...NewJob) error
 	// RemoveOwnTwoFactor uses up the code, removes the second factor and the recovery codes,
 	// raises the credential version, ends every session but keep, as ReplacePassword does,
 	// voids the account's mailed tokens, and stores the jobs, which it requests with the other
@@ -56,6 +59,12 @@ type TwoFactorStore interface {
 	// Reseal replaces an encrypted secret by another encryption of it. ErrStale if the
 	// account has another one.
 	Reseal(ctx context.Context, accountID int64, from, to Sealed) error
+}
+
+// NewRecoveryCodes are the recovery codes that replace those of an account.
+type NewRecoveryCodes struct {
+	Digests [][32]byte
+	Repeat  Repeat // the response that has the codes
 }
 
 // PendingFactor is a secret that waits for its confirmation.
@@ -109,6 +118,9 @@ func (s *Service) BeginTwoFactor(ctx context.Context, r personal.BeginTwoFactorR
 	if err := s.offersTwoFactor(); err != nil {
 		return personal.TwoFactorSecret{}, err
 	}
+	if err := s.endRepeat(ctx, r.Credentials); err != nil {
+		return personal.TwoFactorSecret{}, err
+	}
 	e := evidence{parameter: "password", password: r.Password, proof: r.Proof}
 	who, attempt, err := s.identifyGuess(ctx, r.Credentials, e.guess(), nil)
 	if err != nil {
@@ -159,14 +171,35 @@ func twoFactorSecret(issuer, login string, secret []byte) personal.TwoFactorSecr
 	}
 }
 
-// ConfirmTwoFactor implements [personal.Service].
+// ConfirmTwoFactor implements [personal.Service]. Of two requests that are the same, the later one
+// returns what the earlier one has.
 func (s *Service) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFactorRequest) (confirmed personal.ConfirmedTwoFactor,
 	err error) {
 	r = personal.AsTyped(r)
 	if err := s.offersTwoFactor(); err != nil {
 		return confirmed, err
 	}
-	who, err := s.identifyWrite(ctx, r.Credentials, WholeAccount)
+	request := repeatableRequest("two_factor_confirm", r.Credentials, r.FieldErrors, r.Code)
+	again := func(otherwise error) (personal.ConfirmedTwoFactor, error) {
+		response, ok, err := s.repeated(ctx, request)
+		if !ok || err != nil {
+			return personal.ConfirmedTwoFactor{}, cmp.Or(err, otherwise)
+		}
+		c := personal.Credentials{UserID: r.Credentials.UserID, UserHash: response.UserHash}
+		return personal.ConfirmedTwoFactor{Credentials: c, RecoveryCodes: response.RecoveryCodes}, nil
+	}
+	if confirmed, err = again(errNoRepeat); !errors.Is(err, errNoRepeat) {
+		return confirmed, err
+	}
+	now := s.store.Now()
+	who, err := s.verifyRepeater(ctx, r.Credentials, WholeAccount, now)
+	if personal.CodeOf(err) == personal.CodeUnauthenticated { // or the same request has just replaced the pair
+		return again(err)
+	}
+	if err == nil {
+		s.touch(ctx, &who, now)
+		err = s.chargeWrite(ctx, who)
+	}
 	if err != nil {
 		return confirmed, err
 	}
@@ -180,8 +213,11 @@ func (s *Service) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFac
 	}
 	a := who.account
 	pending, err := s.store.PendingFactor(ctx, who.session.ID, a.CredentialVersion, s.store.Now().Add(-PendingFactorLifetime))
+	if errors.Is(err, ErrNotFound) { // or the same request has confirmed it
+		return again(refusal(personal.CodeTwoFactorOff))
+	}
 	if err != nil {
-		return confirmed, failWith(personal.CodeTwoFactorOff, "finding a pending second factor", err)
+		return confirmed, fail("finding a pending second factor", err)
 	}
 	address, err := s.callersAddress(ctx, AccountQuery{LoginKey: a.LoginKey})
 	if err != nil {
@@ -198,20 +234,35 @@ func (s *Service) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFac
 	}
 	codes, digests := newRecoveryCodes()
 	keep, secret := s.keepSession(ctx, who)
-	err = s.store.EnableTwoFactor(ctx, pendingFactor(who, pending), code.use.Step, digests, keep,
+	fresh := credentials(a.ID, keep.Selector, secret)
+	repeat, err := request.repeat(who, secret, repeatedResponse{fresh.UserHash, codes})
+	if err != nil {
+		return confirmed, err
+	}
+	err = s.store.EnableTwoFactor(ctx, pendingFactor(who, pending), code.use.Step, NewRecoveryCodes{digests, repeat}, keep,
 		s.reports(ctx, personal.ActorUser, personal.EventTwoFactorOn, mailtext.TwoFactorOn, a.ID, a.Email)...)
 	if err == nil {
 		s.refund(ctx, code.charges)
 	}
+	if errors.Is(err, ErrStale) {
+		return again(refusal(personal.CodeTwoFactorOff))
+	}
 	if err := s.committed(personal.CodeTwoFactorOff, "enabling a second factor", err); err != nil {
 		return confirmed, err
 	}
-	return personal.ConfirmedTwoFactor{Credentials: credentials(a.ID, keep.Selector, secret), RecoveryCodes: codes}, nil
+	return personal.ConfirmedTwoFactor{Credentials: fresh, RecoveryCodes: codes}, nil
 }
 
-// RenewRecoveryCodes implements [personal.Service].
+// RenewRecoveryCodes implements [personal.Service]. It treats the same request as ConfirmTwoFactor does.
 func (s *Service) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecoveryCodesRequest) ([]string, error) {
 	r = personal.AsTyped(r)
+	if err := s.offersTwoFactor(); err != nil {
+		return nil, err
+	}
+	request := repeatableRequest("two_factor_codes", r.Credentials, r.FieldErrors, r.Password, r.Code, r.Proof)
+	if response, ok, err := s.repeated(ctx, request); ok || err != nil {
+		return response.RecoveryCodes, err
+	}
 	who, code, err := s.authorizeChange(ctx, r.Credentials, evidence{"password", r.Password, r.Code, r.Proof}, r.FieldErrors)
 	if err != nil {
 		return nil, err
@@ -219,7 +270,19 @@ func (s *Service) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecove
 	a := who.account
 	codes, digests := newRecoveryCodes()
 	jobs := s.reports(ctx, personal.ActorUser, personal.EventRecoveryCodes, mailtext.RecoveryCodes, a.ID, a.Email)
-	err = s.store.ReplaceRecoveryCodes(ctx, a.ID, a.CredentialVersion, code.use, digests, append(jobs, code.jobs...)...)
+	_, presented, _ := token.ParseHash(r.Credentials.UserHash)
+	repeat, err := request.repeat(who, presented.Next(who.session.ChainKey), repeatedResponse{RecoveryCodes: codes})
+	if err != nil {
+		return nil, err
+	}
+	err = s.store.ReplaceRecoveryCodes(ctx, a.ID, a.CredentialVersion, code.use, NewRecoveryCodes{digests, repeat},
+		append(jobs, code.jobs...)...)
+	if errors.Is(err, ErrCodeUsed) { // by the same request, at the same time?
+		if response, ok, _ := s.repeated(ctx, request); ok {
+			s.refund(ctx, code.charges)
+			return response.RecoveryCodes, nil
+		}
+	}
 	if err := s.authorized(ctx, code, "replacing recovery codes", err); err != nil {
 		return nil, err
 	}
@@ -229,6 +292,9 @@ func (s *Service) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecove
 // RemoveOwnTwoFactor implements [personal.Service].
 func (s *Service) RemoveOwnTwoFactor(ctx context.Context, r personal.RemoveOwnTwoFactorRequest) (personal.Credentials, error) {
 	r = personal.AsTyped(r)
+	if err := s.endRepeat(ctx, r.Credentials); err != nil {
+		return personal.Credentials{}, err
+	}
 	who, code, err := s.authorizeChange(ctx, r.Credentials, evidence{"password", r.Password, r.Code, r.Proof}, r.FieldErrors)
 	if err != nil {
 		return personal.Credentials{}, err

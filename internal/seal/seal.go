@@ -18,8 +18,9 @@ const KeySize = 32
 // Key and key id are derived from a secret key by HKDF-SHA256 (RFC 5869) with these
 // texts. Changing one makes everything that is sealed unreadable.
 const (
-	deriveKey   = "personal/seal/aes-256-gcm/v1"
-	deriveKeyID = "personal/seal/key-id/v1"
+	deriveKey      = "personal/seal/aes-256-gcm/v1"
+	deriveKeyID    = "personal/seal/key-id/v1"
+	deriveFromHash = "personal/seal/session/v1"
 )
 
 const keyIDSize = 8 // in bytes; hexadecimal in a key id
@@ -59,15 +60,7 @@ func derive(secret []byte) (id string, _ cipher.AEAD, _ error) {
 	if err != nil {
 		return "", nil, err
 	}
-	key, err := hkdf.Key(sha256.New, secret, nil, deriveKey, KeySize)
-	if err != nil {
-		return "", nil, err
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return "", nil, err
-	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
+	aead, err := newCipher(secret, deriveKey)
 	return hex.EncodeToString(name), aead, err
 }
 
@@ -110,6 +103,38 @@ func (k *Keyring) Open(accountID int64, key string, data []byte) ([]byte, error)
 		return nil, fmt.Errorf("the encrypted secret of account %d is damaged, or was not sealed for it with key %q", accountID, key)
 	}
 	return secret, nil
+}
+
+// Under encrypts data with AES-256-GCM under a key that is derived from a random secret, which must not
+// be stored with them. Only OpenUnder with the same secret and the same text about the data decrypts them.
+func Under(secret, data, about []byte) ([]byte, error) {
+	aead, err := newCipher(secret, deriveFromHash)
+	if err != nil {
+		return nil, err
+	}
+	return aead.Seal(nil, nil, data, about), nil
+}
+
+// OpenUnder returns the data that Under encrypted.
+func OpenUnder(secret, sealed, about []byte) ([]byte, error) {
+	aead, err := newCipher(secret, deriveFromHash)
+	if err != nil {
+		return nil, err
+	}
+	return aead.Open(nil, nil, sealed, about)
+}
+
+// newCipher returns a cipher with a key derived from a secret.
+func newCipher(secret []byte, purpose string) (cipher.AEAD, error) {
+	key, err := hkdf.Key(sha256.New, secret, nil, purpose, KeySize)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
 }
 
 func associated(accountID int64) []byte {

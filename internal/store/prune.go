@@ -90,6 +90,8 @@ func (s *Store) pruneSteps(o PruneOptions) []pruneStep {
 		s.pruneFalse(o, "personal_mail_tokens", "digest"),
 		s.pruneExpired(o, "personal_pending_factors", "session_id", "created", o.PendingBefore),
 		s.pruneFalse(o, "personal_pending_factors", "session_id"),
+		s.pruneExpired(o, "personal_repeats", "session_id", "created", s.Now().Add(-accounts.RepeatLifetime)),
+		s.pruneFalse(o, "personal_repeats", "session_id"),
 		s.pruneExpired(o, "personal_passkey_ceremonies", "digest", "created", o.AttemptsBefore),
 		s.pruneFalse(o, "personal_passkey_ceremonies", "digest"),
 		s.pruneExpired(o, "personal_used_ceremonies", "digest", "expires", s.Now().Add(-time.Hour)), // whatever the clock of another node says

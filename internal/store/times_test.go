@@ -37,6 +37,7 @@ var timeColumns = map[string]string{
 	"personal_passkey_ceremonies.created": counted, "personal_passkey_ceremonies.credential_version": noTime,
 	"personal_passkeys.created": used, "personal_passkeys.last_used": used, "personal_passkeys.sign_count": noTime,
 	"personal_pending_factors.created": counted, "personal_pending_factors.credential_version": noTime,
+	"personal_repeats.created":      counted,
 	"personal_known_addresses.seen": mended, "personal_known_addresses.since": mended, "personal_known_addresses.credential_version": noTime,
 	"personal_refused_codes.refused": counted,
 	"personal_schema.applied_at":     used, "personal_schema.version": noTime, "personal_schema.min_compatible": noTime,

@@ -9,6 +9,7 @@ import (
 	"github.com/uptrace/bun/schema"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/token"
 )
 
 // SetPendingFactor implements accounts.TwoFactorStore.
@@ -52,7 +53,7 @@ func (s *Store) PendingFactor(ctx context.Context, sessionID, credentialVersion 
 // EnableTwoFactor implements accounts.TwoFactorStore. No other session survives it, for
 // the reason given at ReplacePassword.
 func (s *Store) EnableTwoFactor(
-	ctx context.Context, p accounts.PendingFactor, step int64, recoveryCodes [][32]byte, keep accounts.KeptSession, jobs ...accounts.NewJob,
+	ctx context.Context, p accounts.PendingFactor, step int64, codes accounts.NewRecoveryCodes, keep accounts.KeptSession, jobs ...accounts.NewJob,
 ) error {
 	return s.inTxOrFound(ctx, "enable a second factor", s.hasSession(keep.Selector), func(ctx context.Context, tx bun.Tx) error {
 		err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_accounts SET two_factor_secret = ?, two_factor_key = ?, two_factor_step = ?,
@@ -71,20 +72,52 @@ func (s *Store) EnableTwoFactor(
 		if err != nil {
 			return err
 		}
-		return s.replaceRecoveryCodes(ctx, tx, p.AccountID, recoveryCodes, jobs)
+		return s.replaceRecoveryCodes(ctx, tx, p.AccountID, codes, jobs)
 	})
 }
 
-// replaceRecoveryCodes also stores the jobs. The account is locked.
-func (s *Store) replaceRecoveryCodes(ctx context.Context, tx bun.Tx, accountID int64, digests [][32]byte, jobs []accounts.NewJob) error {
+// replaceRecoveryCodes also replaces the account's repeats, and stores the jobs. The account is locked.
+func (s *Store) replaceRecoveryCodes(ctx context.Context, tx bun.Tx, accountID int64, codes accounts.NewRecoveryCodes, jobs []accounts.NewJob) error {
 	writes := []schema.QueryAppender{removeRecoveryCodes(tx, accountID)}
-	for i := range digests {
-		writes = append(writes, addRecoveryCode(tx, accountID, digests[i]))
+	for i := range codes.Digests {
+		writes = append(writes, addRecoveryCode(tx, accountID, codes.Digests[i]))
 	}
+	writes = append(writes, tx.NewRaw("DELETE FROM personal_repeats WHERE session_id IN (SELECT id FROM personal_sessions WHERE account_id = ?)", accountID))
 	if err := execAll(ctx, tx, writes...); err != nil {
 		return err
 	}
+	if err := s.addRepeat(ctx, tx, accountID, codes.Repeat); err != nil {
+		return err
+	}
 	return s.addJobs(ctx, tx, jobs)
+}
+
+// addRepeat stores a repeat, unless its session has ended.
+func (s *Store) addRepeat(ctx context.Context, tx bun.Tx, accountID int64, r accounts.Repeat) error {
+	var former any
+	if r.Former != (token.Selector{}) {
+		former = r.Former[:]
+	}
+	_, err := exec(ctx, tx, `INSERT INTO personal_repeats (session_id, former, by_former, by_new, created)
+		SELECT s.id, ?, ?, ?, ? FROM (SELECT id FROM personal_sessions WHERE id = ? AND account_id = ? ?) AS s`,
+		former, r.Sealed[0], r.Sealed[1], at(s.Now()), r.SessionID, accountID, s.forKeyShare)
+	return err
+}
+
+// FindRepeat implements accounts.RepeatStore.
+func (s *Store) FindRepeat(ctx context.Context, selector token.Selector) (r accounts.Repeat, err error) {
+	var created micros
+	err = s.scan(ctx, "find a repeat", s.read.NewRaw(`SELECT session_id, by_former, by_new, created FROM personal_repeats
+		WHERE session_id IN (SELECT id FROM personal_sessions WHERE selector = ? UNION ALL SELECT session_id FROM personal_repeats WHERE former = ?)`,
+		selector[:], selector[:]), &r.SessionID, &r.Sealed[0], &r.Sealed[1], &created)
+	r.Created = created.time()
+	return r, err
+}
+
+// EndRepeat implements accounts.RepeatStore.
+func (s *Store) EndRepeat(ctx context.Context, sessionID int64) error {
+	_, err := s.exec(ctx, "end a repeat", "DELETE FROM personal_repeats WHERE session_id = ?", sessionID)
+	return err
 }
 
 func addRecoveryCode(tx bun.Tx, accountID int64, digest [32]byte) schema.QueryAppender {
@@ -97,7 +130,7 @@ func removeRecoveryCodes(tx bun.Tx, accountID int64) schema.QueryAppender {
 
 // ReplaceRecoveryCodes implements accounts.TwoFactorStore.
 func (s *Store) ReplaceRecoveryCodes(
-	ctx context.Context, accountID, credentialVersion int64, code accounts.CodeUse, recoveryCodes [][32]byte, jobs ...accounts.NewJob,
+	ctx context.Context, accountID, credentialVersion int64, code accounts.CodeUse, codes accounts.NewRecoveryCodes, jobs ...accounts.NewJob,
 ) error {
 	return s.inTx(ctx, "replace recovery codes", func(ctx context.Context, tx bun.Tx) error {
 		if _, err := s.lockCredentials(ctx, tx, accountID, credentialVersion); err != nil {
@@ -106,7 +139,7 @@ func (s *Store) ReplaceRecoveryCodes(
 		if err := s.useCode(ctx, tx, accountID, code); err != nil {
 			return err
 		}
-		return s.replaceRecoveryCodes(ctx, tx, accountID, recoveryCodes, jobs)
+		return s.replaceRecoveryCodes(ctx, tx, accountID, codes, jobs)
 	})
 }
 

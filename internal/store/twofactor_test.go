@@ -37,7 +37,7 @@ func TestTwoFactor_RowsEndWithSessionAndAccount(t *testing.T) {
 			session := value[int64](t, url, "SELECT max(id) FROM personal_sessions")
 			p := accounts.PendingFactor{AccountID: account, SessionID: session, Secret: accounts.Sealed{Key: "key", Data: []byte("x")}}
 			for _, err := range []error{
-				s.SetPendingFactor(t.Context(), p), s.EnableTwoFactor(t.Context(), p, 1, [][32]byte{{1}, {2}}, accounts.KeptSession{Session: accounts.Session{ID: session}}),
+				s.SetPendingFactor(t.Context(), p), s.EnableTwoFactor(t.Context(), p, 1, accounts.NewRecoveryCodes{Digests: [][32]byte{{1}, {2}}}, accounts.KeptSession{Session: accounts.Session{ID: session}}),
 				s.SetPendingFactor(t.Context(), accounts.PendingFactor{AccountID: account, SessionID: session, CredentialVersion: 1, Secret: p.Secret}),
 			} {
 				if err != nil {

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/internal/token"
 )
 
 // firstStep is the step with which enrol confirms a second factor.
@@ -22,8 +24,10 @@ const firstStep = 100
 func step(n int64) accounts.CodeUse   { return accounts.CodeUse{Step: n} }
 func recovery(n int) accounts.CodeUse { return accounts.CodeUse{Recovery: digest("code", n)} }
 
-// codes returns the digests of two recovery codes, from the given number on.
-func codes(n int) [][32]byte { return [][32]byte{digest("code", n), digest("code", n+1)} }
+// codes returns two recovery codes, from the given number on.
+func codes(n int) accounts.NewRecoveryCodes {
+	return accounts.NewRecoveryCodes{Digests: [][32]byte{digest("code", n), digest("code", n+1)}}
+}
 
 func (w *world) newPending(a accounts.Account, s accounts.Session) accounts.PendingFactor {
 	return accounts.PendingFactor{
@@ -116,6 +120,49 @@ var codeUses = []struct {
 }
 
 var twoFactorCases = []testCase{
+	{"a repeat is found by either selector until it ends", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		former, fresh := w.newSession(a.ID).Selector, w.newSession(a.ID)
+		fresh.ID = s.ID
+		p := w.newPending(a, s)
+		w.must(w.SetPendingFactor(t.Context(), p))
+		want := accounts.Repeat{SessionID: s.ID, Former: former, Sealed: [2][]byte{[]byte("by former"), []byte("by new")}}
+		with := codes(0)
+		with.Repeat = want
+		w.must(w.EnableTwoFactor(t.Context(), p, firstStep, with, accounts.KeptSession{Session: fresh}))
+		want.Former, want.Created = token.Selector{}, w.Now()
+		for _, selector := range []token.Selector{former, fresh.Selector} {
+			got, err := w.FindRepeat(t.Context(), selector)
+			w.must(err)
+			if diff := cmp.Diff(want, got, cmpopts.EquateApproxTime(time.Minute)); diff != "" {
+				t.Error(diff)
+			}
+		}
+		wantNone := func() {
+			t.Helper()
+			for _, selector := range []token.Selector{s.Selector, former, fresh.Selector, {}} {
+				_, err := w.FindRepeat(t.Context(), selector)
+				w.wantError(err, accounts.ErrNotFound)
+			}
+		}
+		w.must(w.EndRepeat(t.Context(), s.ID))
+		w.must(w.EndRepeat(t.Context(), s.ID))
+		wantNone()
+
+		a = w.account(a.ID)
+		with.Repeat.Former = token.Selector{}
+		w.must(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, accounts.CodeUse{}, with))
+		w.must(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, accounts.CodeUse{}, with)) // in its place
+		_, err := w.FindRepeat(t.Context(), fresh.Selector)
+		w.must(err)
+		w.must(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, accounts.CodeUse{}, codes(2))) // by another session
+		wantNone()
+		w.must(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, accounts.CodeUse{}, with))
+		w.must(w.RevokeSession(t.Context(), a.ID, s.ID))
+		wantNone()
+		w.must(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, accounts.CodeUse{}, with)) // the session has ended
+		wantNone()
+	}},
 	{"a pending secret is found in its session and for its version, until it is too old", func(t *testing.T, w *world) {
 		a, s := w.createAny()
 		p := w.newPending(a, s)

@@ -60,6 +60,7 @@ func Run(t *testing.T, start Start) {
 		"second factor is asked for, and each code works once":            testTwoFactor,
 		"operations ask for the code of a second factor":                  testTwoFactorOperations,
 		"recovery codes are renewed and the second factor is removed":     testTwoFactorChanges,
+		"confirmation and new recovery codes can be repeated":             testTwoFactorRepeats,
 		"second factor is off until its secret is confirmed":              testTwoFactorOff,
 		"second factor survives recovery, e-mail change and deletion":     testTwoFactorStays,
 		"code in concurrent sign-ins opens one session":                   testTwoFactorRace,

@@ -1,6 +1,7 @@
 package personaltest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -239,6 +240,48 @@ func testTwoFactorChanges(t *testing.T, s *suite) {
 	s.switchOn(t, &u)
 	_, err = s.authorize(t, u.login, Password, former[2])
 	wantCode(t, err, personal.CodeInvalidCode)
+}
+
+// A client that has lost a response sends the same request again.
+func testTwoFactorRepeats(t *testing.T, s *suite) {
+	u := s.verified(t)
+	former := u.Credentials
+	code := Code(s.begin(t, former), time.Now())
+	confirmed, err := s.confirmFactor(t, former, code)
+	if err != nil {
+		t.Fatalf("confirming a second factor: %v", err)
+	}
+	for name, c := range map[string]personal.Credentials{"former": former, "new": confirmed.Credentials} {
+		again, err := s.confirmFactor(t, c, code)
+		if err != nil || again.Credentials != confirmed.Credentials || !slices.Equal(again.RecoveryCodes, confirmed.RecoveryCodes) {
+			t.Errorf("with the %s pair: got %d recovery codes, error %v; want the same response", name, len(again.RecoveryCodes), err)
+		}
+	}
+	if s.alive(t, former) {
+		t.Error("the former pair is valid in another operation")
+	}
+	_, err = s.confirmFactor(t, former, code)
+	wantCode(t, err, personal.CodeUnauthenticated)
+	_, err = s.confirmFactor(t, confirmed.Credentials, code)
+	wantCode(t, err, personal.CodeTwoFactorOff)
+
+	renew := func(code string) ([]string, error) {
+		return s.service.RenewRecoveryCodes(t.Context(), personal.RenewRecoveryCodesRequest{
+			Credentials: confirmed.Credentials, Password: Password, Code: code,
+		})
+	}
+	used := confirmed.RecoveryCodes[0]
+	codes, err := renew(used)
+	if err != nil {
+		t.Fatalf("renewing recovery codes: %v", err)
+	}
+	if again, err := renew(used); err != nil || !slices.Equal(again, codes) {
+		t.Errorf("renewing again: got %d recovery codes, error %v; want the same response", len(again), err)
+	}
+	_, err = renew("000000")
+	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"code": personal.FieldErrorMismatch})
+	_, err = renew(used)
+	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"code": personal.FieldErrorMismatch})
 }
 
 func testTwoFactorOff(t *testing.T, s *suite) {

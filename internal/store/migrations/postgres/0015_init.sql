@@ -127,6 +127,15 @@ CREATE TABLE personal_pending_factors ( -- secrets that their user has not confi
 );
 CREATE INDEX personal_pending_factors_created ON personal_pending_factors (created);
 
+CREATE TABLE personal_repeats ( -- responses for the same request once more
+    session_id BIGINT PRIMARY KEY REFERENCES personal_sessions ON DELETE CASCADE,
+    former     BYTEA UNIQUE, -- the selector that the session had before; NULL: it has the same one
+    by_former  BYTEA NOT NULL, -- encrypted with the hash of the request
+    by_new     BYTEA NOT NULL, -- encrypted with the hash that replaces it
+    created    BIGINT NOT NULL
+);
+CREATE INDEX personal_repeats_created ON personal_repeats (created);
+
 CREATE TABLE personal_refused_codes ( -- of second factors, away from fully known addresses
     account_id BIGINT NOT NULL REFERENCES personal_accounts ON DELETE CASCADE,
     refused    BIGINT NOT NULL,

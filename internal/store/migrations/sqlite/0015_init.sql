@@ -125,6 +125,15 @@ CREATE TABLE personal_pending_factors ( -- secrets that their user has not confi
 ) STRICT;
 CREATE INDEX personal_pending_factors_created ON personal_pending_factors (created);
 
+CREATE TABLE personal_repeats ( -- responses for the same request once more
+    session_id INTEGER PRIMARY KEY REFERENCES personal_sessions ON DELETE CASCADE,
+    former     BLOB UNIQUE, -- the selector that the session had before; NULL: it has the same one
+    by_former  BLOB NOT NULL, -- encrypted with the hash of the request
+    by_new     BLOB NOT NULL, -- encrypted with the hash that replaces it
+    created    INTEGER NOT NULL
+) STRICT;
+CREATE INDEX personal_repeats_created ON personal_repeats (created);
+
 CREATE TABLE personal_refused_codes ( -- of second factors, away from fully known addresses
     account_id INTEGER NOT NULL REFERENCES personal_accounts ON DELETE CASCADE,
     refused    INTEGER NOT NULL,

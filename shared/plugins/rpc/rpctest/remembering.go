@@ -51,7 +51,7 @@ func (r *remembering) handle(ctx context.Context, operation personal.OperationNa
 	if fill, ok := result.(personal.FieldsFill); ok && r.filling && fill.State != personal.FillRunning {
 		r.filling, r.client = false, r.connect()
 	}
-	if !r.filling {
+	if !r.filling && operation != personal.OpConfirmTwoFactor { // which can be repeated until its pair is used
 		r.compare(context.WithoutCancel(ctx), operation)
 	}
 	return result, err

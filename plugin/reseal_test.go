@@ -47,7 +47,7 @@ func storeFactor(t *testing.T, db *store.Store, login, key string) {
 	}
 	p := accounts.PendingFactor{AccountID: id, SessionID: sessions[0].ID}
 	p.Secret.Key, p.Secret.Data = k.Seal(id, []byte("sesame"))
-	if err := errors.Join(db.SetPendingFactor(t.Context(), p), db.EnableTwoFactor(t.Context(), p, 1, nil,
+	if err := errors.Join(db.SetPendingFactor(t.Context(), p), db.EnableTwoFactor(t.Context(), p, 1, accounts.NewRecoveryCodes{},
 		accounts.KeptSession{Session: sessions[0]})); err != nil {
 		t.Fatal(err)
 	}

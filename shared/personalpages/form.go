@@ -2,6 +2,7 @@ package personalpages
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"slices"
@@ -24,6 +25,7 @@ type form struct {
 	account bool // for signed-in visitors; set by accountForm
 	either  bool // a page of the account for signed-in visitors, and for others as well
 	proven  bool // set by provenForm
+	once    bool // a post that is sent again gets the response to the first one; see onces
 
 	// again returns the page on which to show an error; the same if nil.
 	again func(*http.Request, formPage, ui.Posted, error) formPage
@@ -75,7 +77,11 @@ type aside struct {
 // publicForm routes a form that everyone may use.
 func (s *site) publicForm(mux *http.ServeMux, path string, f form) {
 	mux.Handle("GET "+path, s.public(s.show(f)))
-	mux.Handle("POST "+path, s.public(s.submit(f)))
+	post := s.public(s.submit(f))
+	if f.once {
+		post = s.onces.handle(post)
+	}
+	mux.Handle("POST "+path, post)
 }
 
 // accountForm routes a form for signed-in visitors.
@@ -223,8 +229,15 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 	}
 	byPasskey := posted.Get("credential") != ""
 	switch x.Code {
+	case personal.CodeAlreadyExists:
+		if f.once {
+			message += " " + s.text(r, "register_twice")
+		}
 	case personal.CodeInvalidToken:
 		message = cmp.Or(page.BadToken, message)
+		if f.once {
+			message += " " + s.text(r, "recover_twice")
+		}
 	case personal.CodeInvalidCredentials:
 		message += " " + s.text(r, "sign_in_help")
 		if byPasskey {
@@ -287,6 +300,9 @@ func (s *site) render(w http.ResponseWriter, r *http.Request, status int, f form
 	}
 	if r.URL.Path == provePath { // in front of a page
 		p.Below, _, _ = strings.Cut(nextOf(r), "?")
+	}
+	if f.once {
+		page.Form.Hidden = append(page.Form.Hidden, ui.Hidden{Name: onceField, Value: rand.Text()})
 	}
 	p.Body = page
 	s.send(w, r, status, "form", p)

@@ -147,6 +147,7 @@ type site struct {
 	pages      *ui.Pages
 	session    *personalweb.Session
 	signIns    signInSealer
+	onces      *onces
 	lastFields atomic.Pointer[[]personal.Field] // see formFields
 
 	lastFeatures atomic.Pointer[features]
@@ -186,6 +187,7 @@ func New(m Module, c Config) (*Pages, error) {
 		return nil, fmt.Errorf("account pages: %w", err)
 	}
 	p := &site{Config: c, API: m.API(), Service: m.Service(), admin: m.Administration(), pages: pages, session: session, signIns: signIns}
+	p.onces = newOnces(p)
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+LanguagePath, pages.SwitchLanguage)
 	signInPages{p}.route(mux)
@@ -237,7 +239,9 @@ func (p *Pages) Viewer(r *http.Request) (personal.Profile, bool) { return p.site
 // the visitor has chosen on these, as [personalhttp.Handler.WithCall] does.
 func (p *Pages) WithCall(next http.Handler) http.Handler { return p.site.prepared(next) }
 
-func (s *site) prepared(next http.Handler) http.Handler { return s.pages.Prepared(next) }
+func (s *site) prepared(next http.Handler) http.Handler {
+	return s.pages.Prepared(s.onces.used(next))
+}
 
 func (s *site) text(r *http.Request, key string, args ...any) string {
 	return s.pages.Text(r, key, args...)

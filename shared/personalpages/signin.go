@@ -18,7 +18,7 @@ type signInPages struct{ *site }
 
 func (p signInPages) route(mux *http.ServeMux) {
 	p.publicForm(mux, SignInPath, form{build: p.signInForm, submit: p.signIn})
-	p.publicForm(mux, RegisterPath, form{build: p.registerForm, submit: p.register})
+	p.publicForm(mux, RegisterPath, form{build: p.registerForm, submit: p.register, once: true})
 	mux.HandleFunc("POST "+signOutPath, p.signOut)
 }
 

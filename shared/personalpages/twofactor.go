@@ -24,8 +24,8 @@ type twoFactorPages struct{ *site }
 func (p twoFactorPages) route(mux *http.ServeMux) {
 	begin := form{build: p.beginForm, submit: p.begin, instead: p.notYet}
 	p.provenForm(mux, beginPath, begin)
-	confirm := form{build: p.confirmForm, submit: p.confirm, account: true}
-	mux.Handle("POST "+confirmFactorPath, p.requireUser(p.submit(confirm), personalhttp.WithErrorHandler(p.showTypedAgain(confirm))))
+	confirm := form{build: p.confirmForm, submit: p.confirm, account: true, once: true}
+	mux.Handle("POST "+confirmFactorPath, p.onces.handle(p.requireUser(p.submit(confirm), personalhttp.WithErrorHandler(p.showTypedAgain(confirm)))))
 	p.provenForm(mux, codesPath, form{build: p.codesForm, submit: p.renewCodes})
 	p.provenForm(mux, endPath, form{build: p.endForm, submit: p.end})
 	mux.Handle("GET "+twoFactorPath, p.requireUser(p.overview))
@@ -118,7 +118,7 @@ func (p twoFactorPages) begin(w http.ResponseWriter, r *http.Request, posted ui.
 	if err != nil {
 		return done{}, err
 	}
-	p.render(w, r, http.StatusOK, form{account: true}, page)
+	p.render(w, r, http.StatusOK, form{account: true, once: true}, page)
 	return done{}, nil
 }
 

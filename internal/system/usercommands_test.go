@@ -69,7 +69,7 @@ func testUserCommands(t *testing.T, s *system) {
 		}
 		u.ID = id
 		m := s.mailTo(t, mailtext.Invitation, u.email)
-		if !strings.Contains(m.text, "Код действителен 7 дн.") {
+		if !strings.Contains(m.text, "код действительны 7 дн.") {
 			t.Errorf("got the mail %s, want it in Russian and for 7 days", m.text)
 		}
 		run(t, "The account has no usable password, so none is accepted.", "explain", u.login)

@@ -30,7 +30,7 @@ var timeColumns = map[string]string{
 	"personal_fill.started": identifies, "personal_fill.ended": used, "personal_fill.checked": noTime, "personal_fill.total": noTime,
 	"personal_fill.filled": noTime, "personal_hash_classes.start": noTime, "personal_hash_classes.width": noTime, "personal_hash_classes.laid": noTime,
 	"personal_identities.linked": used,
-	"personal_jobs.created":      mended, "personal_jobs.due": end, "personal_jobs.attempts": noTime, "personal_jobs.lease": noTime,
+	"personal_jobs.created":      mended, "personal_jobs.due": end, "personal_jobs.attempts": noTime, "personal_jobs.runs_left": noTime, "personal_jobs.lease": noTime,
 	"personal_mail_refusals.time":  used,
 	"personal_mail_tokens.created": counted, "personal_mail_tokens.expires": end, "personal_mail_tokens.credential_version": noTime,
 	"personal_mail_tokens.mismatches":     noTime,

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalweb"
 )
 
 const (
@@ -124,14 +125,8 @@ func (o *onces) begin(request [sha256.Size]byte) (e *onceResponse, first bool) {
 // finish ends the wait for a response. One that is no success is not kept.
 func (o *onces) finish(e *onceResponse, r *http.Request, answer *onceWriter) {
 	e.status, e.header, e.body = answer.status, answer.header, answer.body.Bytes()
-	reply := http.Response{Header: answer.header}
-	later := r.Clone(r.Context())
-	later.Header.Del("Cookie")
-	for _, cookie := range reply.Cookies() {
-		later.AddCookie(cookie)
-	}
 	begins := false
-	if e.credentials, begins = o.site.session.Credentials(later); begins {
+	if e.credentials, begins = o.site.session.Credentials(personalweb.NextRequest(r, answer.header)); begins {
 		e.session = o.digestOf(e.credentials)
 	}
 	close(e.done)

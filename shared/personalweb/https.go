@@ -75,3 +75,14 @@ func StayWithHTTPS(api *personalhttp.Handler, next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
+
+// NextRequest returns a request with the cookies that the header of a response sets, and no others, in
+// place of those of r: whether a response begins a session, for example.
+func NextRequest(r *http.Request, response http.Header) *http.Request {
+	next := r.Clone(r.Context())
+	next.Header.Del("Cookie")
+	for _, cookie := range (&http.Response{Header: response}).Cookies() {
+		next.AddCookie(cookie)
+	}
+	return next
+}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -298,6 +299,9 @@ func TestPasskeys_KeyboardNoScripts(t *testing.T) {
 	t.Parallel()
 	s := startWithPasskeys(t)
 	p := s.visitor(t, "anna", desktop)
+	// The device would confirm what the browser offers in the field at once.
+	get(p, call(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: "PublicKeyCredential.isConditionalMediationAvailable = undefined;"}))
 	p.addDevice(webauthn.AuthenticatorTransportInternal)
 	p.open("/account/passkeys")
 	p.tabTo("Add a passkey")

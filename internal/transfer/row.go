@@ -167,7 +167,7 @@ func (o *origin) trimmed(in personal.Input) personal.Input {
 	if in.Kind != personal.InputText {
 		return in
 	}
-	text := personal.TrimIdentifier(in.Text)
+	text := strings.TrimSpace(in.Text)
 	o.cut = o.cut || text != in.Text
 	return personal.Text(text)
 }

@@ -20,19 +20,13 @@ func AsTyped[R any](r R) R {
 		if !f.IsValid() || f.Kind() != reflect.String {
 			continue
 		}
-		text := TrimIdentifier(f.String())
+		text := strings.TrimSpace(f.String()) // exactly Unicode White_Space
 		if name == "Code" {
 			text = strings.Map(asciiDigit, text)
 		}
 		f.SetString(text)
 	}
 	return r
-}
-
-// TrimIdentifier returns a login, an e-mail, a token or a code without the white space around it (Unicode
-// White_Space), which no user means.
-func TrimIdentifier(text string) string {
-	return strings.TrimFunc(text, func(c rune) bool { return unicode.Is(unicode.White_Space, c) })
 }
 
 // asciiDigit returns the ASCII digit of a decimal digit of any script (general category Nd), and

@@ -10,11 +10,11 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/cms-personal/personal/shared/internal/urlencoded"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalweb"
 )
@@ -76,7 +76,7 @@ func (o *onces) handle(next http.Handler) http.Handler {
 			io.Reader
 			io.Closer
 		}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
-		values, _ := url.ParseQuery(string(body)) // as far as it is valid
+		values := urlencoded.Parse(string(body))
 		if err != nil || len(body) == maxOnceBody || values.Get(onceField) == "" {
 			next.ServeHTTP(w, r)
 			return

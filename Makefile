@@ -80,7 +80,7 @@ generate:
 	go run $(GOVERTER) gen ./shared/plugins/rpc
 	go run ./internal/tools/fakes shared/personal/personaltest/fake_generated.go
 	go run ./internal/tools/openapi shared/personalhttp/openapi.yaml shared/personalhttp/openapi.json docs/api.md
-	go run ./host-sample serve --help | go run ./internal/tools/configdoc plugin/settings.toml docs/configuration.md
+	go run ./host-sample serve --help | go run ./internal/tools/configdoc plugin/settings.toml docs/configuration.md docs/api.md
 
 # Every fuzz target for FUZZTIME each.
 fuzz:

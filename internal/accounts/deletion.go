@@ -86,9 +86,9 @@ func (s *Service) sendDeletion(ctx context.Context, accountID int64, r deletionJ
 		return nil
 	}
 	r.Locale = cmp.Or(account.Locale, r.Locale)
-	letter := mailtext.Letter{Lifetime: lifetime, Time: r.Time, Address: r.Address, EraseAt: account.EraseAt}
+	letter := mailtext.Letter{Lifetime: lifetime, At: r.Time, From: r.Address, Erasure: account.EraseAt}
 	m := outgoingMail{
-		kind: mailtext.Deletion, request: r.mailRequest, accountID: account.ID, to: account.Email, own: ownMailbox(account.Email, account.EmailVerified),
+		kind: mailtext.Deletion, request: r.mailRequest, accountID: account.ID, to: account.Email, verified: account.EmailVerified,
 	}
 	return s.mailToken(ctx, m, s.settings.DeletionURL, letter, MailToken{
 		AccountID: account.ID, Purpose: PurposeDeletion, CredentialVersion: r.Version, AccountEmailKey: account.Email.Key,

@@ -346,7 +346,8 @@ func (s *Service) limitedMails(ctx context.Context, a Account, from []userAddres
 	mails := s.awaitedMails(a)
 	for _, m := range slices.Clone(mails) {
 		for _, p := range from {
-			from, err := s.budgetedFrom(ctx, m, p.address)
+			m.request.Address = p.address
+			from, err := s.withCaller(ctx, m)
 			if err != nil {
 				return nil, fail("looking at the limits of a network", err)
 			}
@@ -368,12 +369,11 @@ func (s *Service) limitedMails(ctx context.Context, a Account, from []userAddres
 }
 
 // awaitedMails returns the mails that the user of the account may be waiting for.
-func (s *Service) awaitedMails(a Account) (mails []budgetedMail) {
+func (s *Service) awaitedMails(a Account) (mails []outgoingMail) {
 	if a.Email.Key != "" {
-		mails = append(mails, budgetedMail{kind: mailtext.Recovery, accountID: a.ID, to: a.Email, own: ownMailbox(a.Email, a.EmailVerified),
-			verified: a.EmailVerified})
+		mails = append(mails, outgoingMail{kind: mailtext.Recovery, accountID: a.ID, to: a.Email, verified: a.EmailVerified})
 	}
-	verify := budgetedMail{kind: mailtext.Verification, accountID: a.ID, to: a.Unverified}
+	verify := outgoingMail{kind: mailtext.Verification, accountID: a.ID, to: a.Unverified}
 	if verify.to.Key == "" && !a.EmailVerified {
 		verify.to = a.Email
 	}
@@ -386,7 +386,7 @@ func (s *Service) awaitedMails(a Account) (mails []budgetedMail) {
 // mailsLimitedUntil returns until when the budgets suppress each mail; zero if they do not.
 // It ignores the limit of a minute, which holds after every mail, and ends before anyone
 // can help.
-func (s *Service) mailsLimitedUntil(ctx context.Context, key []byte, mails []budgetedMail) ([]time.Time, error) {
+func (s *Service) mailsLimitedUntil(ctx context.Context, key []byte, mails []outgoingMail) ([]time.Time, error) {
 	var all MailReservation
 	reservations := make([]MailReservation, len(mails))
 	for i, m := range mails {

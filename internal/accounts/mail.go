@@ -92,8 +92,11 @@ type outgoingMail struct {
 	request   mailRequest
 	accountID int64
 	to        Email
-	own       bool // see ownMailbox
-	verified  bool // the account's e-mail is verified; of recoveries only
+	verified  bool // to is the account's verified e-mail
+
+	// Of the caller, for the budgets; see withCaller.
+	network, address string // "": unknown, or shared by many callers
+	longKnown        bool   // the address is fully known to the account, and has been known for a day
 }
 
 // MaxLanguages is the maximum length of the languages that a job or an account keeps, in

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,36 +130,22 @@ func distinctDigests(digests [][32]byte) [][32]byte {
 	return slices.Compact(digests)
 }
 
-// budgetedMail is what the budgets look at.
-type budgetedMail struct {
-	kind      mailtext.Kind
-	accountID int64 // of the account that the mail is about
-	to        Email
-	own       bool // the account's own mailbox budget holds, see ownMailbox
-	verified  bool // the account's e-mail is verified; of recoveries only
-
-	administrator    bool   // an administrator caused the mail
-	network, address string // of the caller who did; "": unknown, or shared by many callers
-	longKnown        bool   // the address is fully known to the account, and has been known for a day
-}
-
-// ownMailbox reports whether mails about an account to its address have a budget of their
-// own. An unconfirmed address with a +tag has none: anyone can register any number of them
-// for the mailbox of another person.
-func ownMailbox(to Email, confirmed bool) bool {
-	return to.Key != "" && (confirmed || withoutTag(to.Key) == to.Key)
+// ownBudget reports whether the address has its own budget. An unverified one with a +tag has none:
+// anyone can register any number of them for the mailbox of another person.
+func (m outgoingMail) ownBudget() bool {
+	return m.to.Key != "" && (m.verified || withoutTag(m.to.Key) == m.to.Key)
 }
 
 // mailBudget is one row of the table of budgets.
 type mailBudget struct {
 	name       string // in the digests
 	own        bool   // counted at the mailbox as it is; else at the mailbox without its tag
-	holds      func(budgetedMail) bool
+	holds      func(outgoingMail) bool
 	allowances []budgetAllowance
 }
 
 type budgetAllowance struct {
-	only   func(budgetedMail) bool // nil: for every mail of the row
+	only   func(outgoingMail) bool // nil: for every mail of the row
 	rate   throttle.Limit          // to the mailbox; zero: none
 	limits []budgetLimit
 }
@@ -171,7 +156,7 @@ type budgetLimit struct {
 	scope  mailScope
 	max    int
 	window time.Duration
-	only   func(budgetedMail) bool // nil: for every mail of the allowance
+	only   func(outgoingMail) bool // nil: for every mail of the allowance
 }
 
 // mailScope says which mails of one row to one mailbox count together.
@@ -194,12 +179,12 @@ const (
 // hold for a mail the lowest one counts.
 func mailBudgets(lifetime time.Duration) []mailBudget {
 	const day = MailWindow
-	kinds := func(kinds ...mailtext.Kind) func(budgetedMail) bool {
-		return func(m budgetedMail) bool { return slices.Contains(kinds, m.kind) }
+	kinds := func(kinds ...mailtext.Kind) func(outgoingMail) bool {
+		return func(m outgoingMail) bool { return slices.Contains(kinds, m.kind) }
 	}
-	longKnownRecovery := func(m budgetedMail) bool { return m.longKnown && m.kind == mailtext.Recovery }
-	sharedMailbox := func(m budgetedMail) bool { return !m.own }
-	unverified := func(m budgetedMail) bool { return !m.verified }
+	longKnownRecovery := func(m outgoingMail) bool { return m.longKnown && m.kind == mailtext.Recovery }
+	sharedMailbox := func(m outgoingMail) bool { return !m.ownBudget() }
+	unverified := func(m outgoingMail) bool { return !m.verified }
 	tokens := throttle.Limit{Burst: 2, Every: lifetime / 2}
 	return []mailBudget{
 		{name: "recovery", own: true, holds: kinds(mailtext.Recovery), allowances: []budgetAllowance{
@@ -217,7 +202,7 @@ func mailBudgets(lifetime time.Duration) []mailBudget {
 				{scope: perAddress, max: 10, window: day}, // counts for the allowance above, too
 			}},
 		}},
-		{name: "notices", own: true, holds: func(m budgetedMail) bool { return m.kind != mailtext.Recovery }, allowances: []budgetAllowance{
+		{name: "notices", own: true, holds: func(m outgoingMail) bool { return m.kind != mailtext.Recovery }, allowances: []budgetAllowance{
 			{limits: []budgetLimit{{scope: perKind, max: 1, window: day}}},
 			{limits: []budgetLimit{
 				{scope: perMailbox, max: 10, window: time.Hour}, {scope: perMailbox, max: 20, window: day},
@@ -225,8 +210,8 @@ func mailBudgets(lifetime time.Duration) []mailBudget {
 				{scope: perSelection, max: 10, window: day, only: kinds(mailtext.NewAddress, mailtext.CodeRefused)},
 			}},
 		}},
-		{name: "anyone", holds: func(m budgetedMail) bool {
-			return !m.own || kinds(mailtext.Verification, mailtext.RegistrationAttempt, mailtext.EmailChange)(m)
+		{name: "anyone", holds: func(m outgoingMail) bool {
+			return !m.ownBudget() || kinds(mailtext.Verification, mailtext.RegistrationAttempt, mailtext.EmailChange)(m)
 		}, allowances: []budgetAllowance{
 			// Anyone can register accounts without an own budget and wait for a day.
 			{only: longKnownRecovery, limits: []budgetLimit{
@@ -245,14 +230,14 @@ func mailBudgets(lifetime time.Duration) []mailBudget {
 			// mailbox's owner.
 			{scope: perSelection, max: 5, window: time.Hour, only: sharedMailbox}, {scope: perSelection, max: 10, window: day, only: sharedMailbox},
 		}}}},
-		{name: "administrators", holds: func(m budgetedMail) bool { return m.administrator || m.kind == mailtext.Invitation }, allowances: []budgetAllowance{
+		{name: "administrators", holds: func(m outgoingMail) bool { return m.request.Administrator || m.kind == mailtext.Invitation }, allowances: []budgetAllowance{
 			{limits: []budgetLimit{{scope: perMailbox, max: 10, window: time.Hour}, {scope: perMailbox, max: 30, window: day}}},
 		}},
 	}
 }
 
 // mailReservation returns the reservation of a mail under its budget.
-func mailReservation(key []byte, lifetime time.Duration, m budgetedMail) MailReservation {
+func mailReservation(key []byte, lifetime time.Duration, m outgoingMail) MailReservation {
 	table := mailBudgets(lifetime)
 	row := table[0]
 	for _, b := range slices.Backward(table) {
@@ -289,7 +274,7 @@ func mailReservation(key []byte, lifetime time.Duration, m budgetedMail) MailRes
 }
 
 // of returns what a mail counts against in the scope, and whether it counts at all.
-func (c mailScope) of(m budgetedMail) (value string, counted bool) {
+func (c mailScope) of(m outgoingMail) (value string, counted bool) {
 	account := strconv.FormatInt(m.accountID, 10)
 	switch c {
 	case perKind:
@@ -316,11 +301,10 @@ func (s *Service) reserveMail(ctx context.Context, m outgoingMail, jobs ...NewJo
 	if err != nil {
 		return false, fmt.Errorf("reading the key of mail digests: %w", err)
 	}
-	budgeted, err := s.budgeted(ctx, m)
-	if err != nil {
+	if m, err = s.withCaller(ctx, m); err != nil {
 		return false, err
 	}
-	r := mailReservation(key, s.settings.RecoveryLifetime, budgeted)
+	r := mailReservation(key, s.settings.RecoveryLifetime, m)
 	r.MailID = m.request.MailID
 	granted, err = s.store.ReserveMail(ctx, r, jobs...)
 	if err != nil {
@@ -333,19 +317,14 @@ func (s *Service) reserveMail(ctx context.Context, m outgoingMail, jobs ...NewJo
 	return granted, nil
 }
 
-// budgeted returns what the budgets look at. A call without an address, or with one that
-// many callers seem to share, has no network: its callers cannot be distinguished, so a limit
+// withCaller returns the mail with what the budgets know of its caller. A call without an address, or with
+// one that many callers seem to share, has no network: its callers cannot be distinguished, so a limit
 // of their network would let one of them suppress the mails that all others ask for.
-func (s *Service) budgeted(ctx context.Context, m outgoingMail) (budgetedMail, error) {
-	b := budgetedMail{kind: m.kind, accountID: m.accountID, to: m.to, own: m.own, verified: m.verified, administrator: m.request.Administrator}
-	if m.request.Administrator || m.request.Shared || !m.request.Address.IsValid() {
-		return b, nil
+func (s *Service) withCaller(ctx context.Context, m outgoingMail) (outgoingMail, error) {
+	address := m.request.Address
+	if m.request.Administrator || m.request.Shared || !address.IsValid() {
+		return m, nil
 	}
-	return s.budgetedFrom(ctx, b, m.request.Address)
-}
-
-// budgetedFrom returns the mail as one that a call from the address causes.
-func (s *Service) budgetedFrom(ctx context.Context, m budgetedMail, address netip.Addr) (budgetedMail, error) {
 	m.network, m.address = networkOf(address), sourceOf(address)
 	if m.kind != mailtext.Recovery {
 		return m, nil

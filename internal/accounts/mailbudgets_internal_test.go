@@ -59,7 +59,7 @@ type ledger struct {
 	tats map[[32]byte]time.Time
 }
 
-func (l *ledger) reserve(m budgetedMail) bool {
+func (l *ledger) reserve(m outgoingMail) bool {
 	r := mailReservation([]byte("key"), 30*time.Minute, m)
 	waits := map[[32]byte]time.Duration{}
 	for _, c := range r.Rates() {
@@ -81,10 +81,10 @@ func (l *ledger) reserve(m budgetedMail) bool {
 // stranger is a mail that a caller in one network can cause to ada's mailbox without her
 // password: about her account a recovery or a hint, about any account that they have
 // registered with a tagged form of her address every kind.
-func stranger(t *rapid.T, network string) budgetedMail {
-	m := budgetedMail{network: network, address: fmt.Sprint(network, " ", rapid.IntRange(1, 40).Draw(t, "address"))}
+func stranger(t *rapid.T, network string) outgoingMail {
+	m := outgoingMail{network: network, address: fmt.Sprint(network, " ", rapid.IntRange(1, 40).Draw(t, "address"))}
 	if rapid.Bool().Draw(t, "about ada") {
-		m.accountID, m.to, m.own = 1, Email{Key: "ada@example.com"}, true
+		m.accountID, m.to = 1, Email{Key: "ada@example.com"}
 		m.kind = rapid.SampledFrom([]mailtext.Kind{mailtext.Recovery, mailtext.RegistrationAttempt}).Draw(t, "kind")
 		return m
 	}
@@ -103,7 +103,7 @@ func stranger(t *rapid.T, network string) budgetedMail {
 func TestMailBudgets_OneNetworkNeitherFloodsNorStarves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &ledger{now: time.Unix(1_900_000_000, 0), tats: map[[32]byte]time.Time{}}
-		owner := budgetedMail{accountID: 1, to: Email{Key: "ada@example.com"}, own: true, network: "home", address: "home 1", longKnown: true}
+		owner := outgoingMail{accountID: 1, to: Email{Key: "ada@example.com"}, network: "home", address: "home 1", longKnown: true}
 		network := rapid.SampledFrom([]string{"home", "abroad"}).Draw(t, "network")
 		var caused, recovered, noticed []time.Time
 		within := func(times []time.Time, d time.Duration) (n int) {
@@ -149,30 +149,31 @@ func TestMailBudgets_OneNetworkNeitherFloodsNorStarves(t *testing.T) {
 
 // What one network can cause at most within a day, by what it causes; the sum is 40.
 func TestMailBudgets_OneNetworkCausesAtMost(t *testing.T) {
-	about := func(m budgetedMail) func(i int) budgetedMail {
-		return func(i int) budgetedMail {
+	about := func(m outgoingMail) func(i int) outgoingMail {
+		return func(i int) outgoingMail {
+			m := m
 			m.network, m.address, m.to.Key = "abroad", fmt.Sprint("abroad ", i), "ada@example.com"
-			if !m.own {
+			if m.accountID == 0 {
 				m.accountID, m.to.Key = int64(2+i), fmt.Sprintf("ada+%d@example.com", i)
 			}
 			return m
 		}
 	}
-	always := func(mail func(int) budgetedMail) func(int) budgetedMail {
-		return func(int) budgetedMail { return mail(0) }
+	always := func(mail func(int) outgoingMail) func(int) outgoingMail {
+		return func(int) outgoingMail { return mail(0) }
 	}
-	recovery := about(budgetedMail{accountID: 1, own: true, kind: mailtext.Recovery})
+	recovery := about(outgoingMail{accountID: 1, kind: mailtext.Recovery})
 	for name, test := range map[string]struct {
-		mail      func(i int) budgetedMail
+		mail      func(i int) outgoingMail
 		hour, day int
 	}{
 		"recoveries from one address":                     {always(recovery), 2, 10},
 		"recoveries from ever new addresses":              {recovery, 5, 20},
-		"recoveries of other accounts":                    {about(budgetedMail{kind: mailtext.Recovery}), 2, 5},
-		"recoveries of other accounts at known addresses": {about(budgetedMail{kind: mailtext.Recovery, longKnown: true}), 7, 10}, // of these, 2 and 5 as above
-		"verifications":                                   {about(budgetedMail{kind: mailtext.Verification}), 2, 5},
-		"notices to other accounts":                       {about(budgetedMail{kind: mailtext.NewAddress}), 2, 5},
-		"deletions of other accounts":                     {about(budgetedMail{kind: mailtext.Deletion}), 5, 10},
+		"recoveries of other accounts":                    {about(outgoingMail{kind: mailtext.Recovery}), 2, 5},
+		"recoveries of other accounts at known addresses": {about(outgoingMail{kind: mailtext.Recovery, longKnown: true}), 7, 10}, // of these, 2 and 5 as above
+		"verifications":                                   {about(outgoingMail{kind: mailtext.Verification}), 2, 5},
+		"notices to other accounts":                       {about(outgoingMail{kind: mailtext.NewAddress}), 2, 5},
+		"deletions of other accounts":                     {about(outgoingMail{kind: mailtext.Deletion}), 5, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &ledger{now: time.Unix(1_900_000_000, 0), tats: map[[32]byte]time.Time{}}
@@ -198,7 +199,7 @@ func TestMailBudgets_UnknownNetworksHaveNoLimit(t *testing.T) {
 	l := &ledger{now: time.Unix(1_900_000_000, 0), tats: map[[32]byte]time.Time{}}
 	granted := 0
 	for range 24 * 60 {
-		if l.reserve(budgetedMail{accountID: 1, to: Email{Key: "ada@example.com"}, own: true, kind: mailtext.Recovery}) {
+		if l.reserve(outgoingMail{accountID: 1, to: Email{Key: "ada@example.com"}, kind: mailtext.Recovery}) {
 			granted++
 		}
 		l.now = l.now.Add(time.Minute)
@@ -216,8 +217,8 @@ func TestMailBudgets_UnverifiedAccountIsNoFloodFromManyNetworks(t *testing.T) {
 		sent := 0
 		for i := range 20 * 48 {
 			network := fmt.Sprint(verified, i%20)
-			m := budgetedMail{
-				kind: mailtext.Recovery, accountID: 1, to: Email{Key: fmt.Sprint(verified, "@example.com")}, own: true, verified: verified,
+			m := outgoingMail{
+				kind: mailtext.Recovery, accountID: 1, to: Email{Key: fmt.Sprint(verified, "@example.com")}, verified: verified,
 				network: network, address: network, longKnown: true,
 			}
 			if l.reserve(m) {
@@ -239,7 +240,7 @@ func TestMailBudgets_DeletionsOfTaggedAccountsLeaveTheOwners(t *testing.T) {
 	sent := 0
 	for i := range 40 {
 		network := fmt.Sprint("network ", i)
-		if l.reserve(budgetedMail{
+		if l.reserve(outgoingMail{
 			kind: mailtext.Deletion, accountID: int64(2 + i), to: Email{Key: fmt.Sprintf("ada+%d@example.com", i)}, network: network, address: network,
 		}) {
 			sent++
@@ -248,7 +249,7 @@ func TestMailBudgets_DeletionsOfTaggedAccountsLeaveTheOwners(t *testing.T) {
 	if sent != 5 {
 		t.Errorf("got %d mails about tagged accounts within an hour, want 5", sent)
 	}
-	if !l.reserve(budgetedMail{kind: mailtext.Deletion, accountID: 1, to: Email{Key: "ada@example.com"}, own: true, network: "home",
+	if !l.reserve(outgoingMail{kind: mailtext.Deletion, accountID: 1, to: Email{Key: "ada@example.com"}, network: "home",
 		address: "home 1"}) {
 		t.Error("the owner's mail was suppressed")
 	}

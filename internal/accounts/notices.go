@@ -68,9 +68,9 @@ func (s *Service) sendNotice(ctx context.Context, accountID int64, n noticeJob) 
 	}
 	n.Locale = cmp.Or(account.Locale, n.Locale)
 	confirmed := n.Confirmed || account.EmailVerified && account.Email.Key == to.Key
-	m := outgoingMail{kind: n.Kind, request: n.mailRequest, accountID: accountID, to: to, own: ownMailbox(to, confirmed)}
+	m := outgoingMail{kind: n.Kind, request: n.mailRequest, accountID: accountID, to: to, verified: confirmed}
 	return s.mailPlain(ctx, m, mailtext.Letter{
-		Time: n.Time, Address: n.Address, Passkeys: n.Left.Passkeys, Identities: n.Left.Identities,
+		At: n.Time, From: n.Address, Passkeys: n.Left.Passkeys, Identities: n.Left.Identities,
 		RemovedPasskeys: n.Removed.Passkeys, RemovedIdentities: n.Removed.Identities,
 	})
 }

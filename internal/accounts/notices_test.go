@@ -127,7 +127,7 @@ func TestNotices_TellWhatHappenedInTheLanguageOfTheAccount(t *testing.T) {
 				if len(mails) != 1 {
 					t.Fatalf("got %d mails, want the notice", len(mails))
 				}
-				wantMail(t, f, mails[0], "ada@example.com", kind, "ru", mailtext.Letter{Time: happened, Address: netip.MustParseAddr(abroad)})
+				wantMail(t, f, mails[0], "ada@example.com", kind, "ru", mailtext.Letter{At: happened, From: netip.MustParseAddr(abroad)})
 			})
 		})
 	}
@@ -158,7 +158,7 @@ func TestNotices_AdministratorChangesTheEmail(t *testing.T) {
 	if len(mails) != 1 {
 		t.Fatalf("got mails to %v, want one", f.recipients())
 	}
-	wantMail(t, f, mails[0], "ada@example.com", mailtext.EmailChanged, "ru", mailtext.Letter{Time: f.clock.Now()})
+	wantMail(t, f, mails[0], "ada@example.com", mailtext.EmailChanged, "ru", mailtext.Letter{At: f.clock.Now()})
 }
 
 // A notice waits while the account changes.

@@ -113,14 +113,14 @@ func (s *Service) sendRecovery(ctx context.Context, r recoveryJob) error {
 	}
 	event := s.event(ctx, personal.ActorUser, personal.EventRecoveryRequested, account.ID)
 	m := outgoingMail{
-		kind: mailtext.Recovery, request: r.mailRequest, accountID: account.ID, to: account.Email, own: ownMailbox(account.Email, account.EmailVerified), verified: account.EmailVerified,
+		kind: mailtext.Recovery, request: r.mailRequest, accountID: account.ID, to: account.Email, verified: account.EmailVerified,
 	}
 	passkeys, identities, err := s.OtherWaysIn(ctx, account)
 	if err != nil {
 		return err
 	}
 	letter := mailtext.Letter{
-		Lifetime: s.settings.RecoveryLifetime, Passkeys: len(passkeys), Identities: len(identities), Providers: personal.Providers(identities),
+		Lifetime: s.settings.RecoveryLifetime, Passkeys: len(passkeys), Identities: len(identities), Hosts: personal.Providers(identities),
 	}
 	return s.mailToken(ctx, m, s.settings.RecoveryURL, letter, MailToken{
 		AccountID: account.ID, Purpose: PurposeRecovery, CredentialVersion: account.CredentialVersion, AccountEmailKey: account.Email.Key,

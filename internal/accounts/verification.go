@@ -107,7 +107,7 @@ func (s *Service) sendVerification(ctx context.Context, accountID int64, r verif
 			return s.sendRegistrationAttempt(ctx, owner.ID, r)
 		}
 	}
-	letter := mailtext.Letter{Lifetime: s.settings.VerificationLifetime, Time: r.Time, Address: r.Address}
+	letter := mailtext.Letter{Lifetime: s.settings.VerificationLifetime, At: r.Time, From: r.Address}
 	m := outgoingMail{kind: mailtext.Verification, request: r.mailRequest, accountID: accountID, to: to}
 	return s.mailToken(ctx, m, s.settings.RegistrationURL, letter, MailToken{
 		AccountID: accountID, Purpose: PurposeVerification, CredentialVersion: account.CredentialVersion, AccountEmailKey: account.Email.Key, Email: to,
@@ -123,7 +123,7 @@ func (s *Service) sendRegistrationAttempt(ctx context.Context, ownerID int64, r 
 		return err
 	}
 	r.Locale = cmp.Or(owner.Locale, r.Locale)
-	attempt := mailtext.Letter{Time: r.Time, Address: r.Address}
+	attempt := mailtext.Letter{At: r.Time, From: r.Address}
 	m := outgoingMail{kind: mailtext.RegistrationAttempt, request: r.mailRequest, accountID: ownerID, to: owner.Email}
 	return s.mailPlain(ctx, m, attempt)
 }

@@ -37,12 +37,12 @@ func FuzzTemplate(f *testing.F) {
 			}
 			for _, l := range samples() {
 				if m.text == nil { // of the same language, which is checked elsewhere
-					if _, err := execute(m.html, l.values()); err != nil {
+					if _, err := execute(m.html, l); err != nil {
 						t.Error(err)
 					}
 					continue
 				}
-				subject, text, page, err := m.write(layout, language.German, l.values())
+				subject, text, page, err := m.write(layout, language.German, l)
 				if err != nil || strings.ContainsAny(subject, "\r\n") || subject == "" || text == "" || page == "" {
 					t.Errorf("got subject %q, text %q, HTML %q (%v)", subject, text, page, err)
 				}

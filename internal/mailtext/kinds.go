@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // Kind is a mail that the module sends.
@@ -36,11 +38,13 @@ const (
 	Invitation          Kind = "invitation"
 )
 
-// Description says when a kind is sent, and what its templates may use.
+// Description is the row of a kind.
 type Description struct {
-	Kind   Kind
-	Sent   string  // when, and to whom
-	Fields []Field // in the order in which they are listed
+	Kind     Kind
+	Cause    personal.OperationName // an operation that causes it
+	Sent     string                 // when, and to whom if that is not the account's e-mail
+	Confirms personal.OperationName // the operation that takes the token; "" if the mail has none
+	Fields   []Field                // that its templates may use, in the order in which they are listed
 }
 
 // Has reports whether templates of the kind may use a field.
@@ -107,34 +111,40 @@ func (f Field) Meaning() string {
 	return ""
 }
 
-// Descriptions returns all kinds.
+// Descriptions returns all kinds: those with a token, one to anyone, and the notices.
 func Descriptions() []Description {
+	notice := []Field{Time, Address, Site}
 	return []Description{
-		{Recovery, "to the user who asked to set a new password, or whose access an administrator has reset",
-			[]Field{Token, Link, Minutes, Hours, Days, Reset, Passkeys, Identities, Providers, Site}},
-		{Invitation, "to a user whom an administrator has created, to choose a password", []Field{Token, Link, Minutes, Hours, Days, Site}},
-		{EmailChange, "to the new address that a user entered for their account", []Field{Token, Link, Minutes, Hours, Site}},
-		{Verification, "to the address of an account, to prove that it is the user's", []Field{Token, Link, Minutes, Hours, Time, Address, Site}},
-		{RegistrationAttempt, "to the owner of an address with which someone tried to register again", []Field{Time, Address, Site}},
-		{PasswordChanged, "after the password was changed",
-			[]Field{RemovedPasskeys, RemovedIdentities, Passkeys, Identities, Time, Address, Site}},
-		{Recovered, "after a new password was set by recovery", []Field{RemovedPasskeys, RemovedIdentities, Time, Address, Site}},
-		{EmailChanged, "to the old address, after the e-mail of the account was changed", []Field{Time, Address, Site}},
-		{NewAddress, "after a sign-in from an IP address where none was completed since password, e-mail or second factor last changed", []Field{Time, Address, Site}},
-		{SessionTheft, "after a session was ended because its hash was used twice", []Field{Time, Address, Site}},
-		{Deletion, "after a user asked to delete their account", []Field{Token, Link, EraseAt, Time, Address, Site}},
-		{TwoFactorOn, "after a second factor was switched on", []Field{Time, Address, Site}},
-		{TwoFactorOff, "after the second factor was removed, by the user or an administrator",
-			[]Field{RemovedPasskeys, RemovedIdentities, Passkeys, Identities, Time, Address, Site}},
-		{RecoveryCodes, "after the recovery codes were replaced by new ones", []Field{Time, Address, Site}},
-		{RecoveryCodeUsed, "after a recovery code was used in place of a code of the app", []Field{Time, Address, Site}},
-		{CodeRefused, "after wrong codes were entered with the correct password, at most once a day", []Field{Time, Address, Site}},
-		{PasskeyAdded, "after a passkey was added", []Field{Time, Address, Site}},
-		{PasskeyRemoved, "after passkeys were removed, by the user or an administrator", []Field{Time, Address, Site}},
-		{PasskeyCloned, "after the counter of a passkey went back: there may be a copy of it", []Field{Time, Address, Site}},
-		{IdentityLinked, "after the account was linked with one of another service, which signs the user in from then on", []Field{Time, Address, Site}},
-		{IdentityUnlinked, "after such links were removed, by the user or an administrator", []Field{Time, Address, Site}},
-		{AccessReset, "to the old address, after an administrator has reset the access to the account", []Field{Time, Address, Site}},
+		{Recovery, personal.OpRecover, "to the user who asked to set a new password, or for whom an administrator has started a recovery or reset the access",
+			personal.OpRecoverConfirm, []Field{Token, Link, Minutes, Hours, Days, Reset, Passkeys, Identities, Providers, Site}},
+		{Invitation, personal.OpCreateUser, "to a user whom an administrator has created, to choose a password",
+			personal.OpRecoverConfirm, []Field{Token, Link, Minutes, Hours, Days, Site}},
+		{EmailChange, personal.OpChangeEmail, "to the new address that a user entered for their account",
+			personal.OpConfirmEmail, []Field{Token, Link, Minutes, Hours, Site}},
+		{Verification, personal.OpRegister, "to the address to be verified, after a registration, on request, and after a change by an administrator",
+			personal.OpConfirmEmail, []Field{Token, Link, Minutes, Hours, Time, Address, Site}},
+		{Deletion, personal.OpDelete, "after a user asked to delete their account",
+			personal.OpUndoDelete, []Field{Token, Link, EraseAt, Time, Address, Site}},
+		{RegistrationAttempt, personal.OpRegister, "to the owner of an address with which someone tried to register again, if e-mails must be verified", "", notice},
+		{PasswordChanged, personal.OpChangePassword, "after the password was changed; with the numbers of other ways in that were removed and are left",
+			"", []Field{RemovedPasskeys, RemovedIdentities, Passkeys, Identities, Time, Address, Site}},
+		{Recovered, personal.OpRecoverConfirm, "after a recovery was completed, if the account had a password or other ways in before; with the numbers of those that were removed",
+			"", []Field{RemovedPasskeys, RemovedIdentities, Time, Address, Site}},
+		{EmailChanged, personal.OpConfirmEmail, "to the old address, after the e-mail of the account was changed, also by an administrator", "", notice},
+		{NewAddress, personal.OpAuthorize, "after a sign-in from an IP address (of IPv6: a /64) that is not fully known, if the account has a known one", "", notice},
+		{SessionTheft, personal.OpRefresh, "after a session was ended because its hash was used twice", "", notice},
+		{TwoFactorOn, personal.OpConfirmTwoFactor, "after a second factor was switched on", "", notice},
+		{TwoFactorOff, personal.OpRemoveOwnTwoFactor, "after the second factor was removed, by the user or an administrator; with the numbers of other ways in that were removed and are left",
+			"", []Field{RemovedPasskeys, RemovedIdentities, Passkeys, Identities, Time, Address, Site}},
+		{RecoveryCodes, personal.OpRenewRecoveryCodes, "after the recovery codes were replaced by new ones", "", notice},
+		{RecoveryCodeUsed, personal.OpAuthorize, "after a recovery code was used in place of a code of the app", "", notice},
+		{CodeRefused, personal.OpAuthorize, "after the third wrong code within 30 days, and later ones, with the correct password away from fully known addresses; once a day", "", notice},
+		{PasskeyAdded, personal.OpConfirmPasskey, "after a passkey was added", "", notice},
+		{PasskeyRemoved, personal.OpRemovePasskey, "after passkeys were removed, by the user or an administrator, but not together with a password or the second factor", "", notice},
+		{PasskeyCloned, personal.OpAuthorizePasskey, "after the counter of a passkey went back: there may be a copy of it", "", notice},
+		{IdentityLinked, personal.OpLinkIdentity, "after an identity at another service was linked, by the user or, for a new account, by the CMS; it signs the user in from then on", "", notice},
+		{IdentityUnlinked, personal.OpUnlinkIdentity, "after such identities were unlinked, by the user or an administrator", "", notice},
+		{AccessReset, personal.OpResetAccess, "to the old address, after an administrator has reset the access to the account", "", notice},
 	}
 }
 
@@ -147,42 +157,35 @@ func describe(k Kind) (Description, bool) {
 	return all[i], true
 }
 
-// Letter is what one mail says. None of it was typed by a user. A kind uses only its
-// fields.
+// Letter is what one mail says, as templates see it: a [Field] is an exported field or a method of that
+// name. None of it was typed by a user. A kind uses only its fields.
 type Letter struct {
 	Site     string // its name; "" for none
 	Token    string
 	Link     string        // "" for none
 	Lifetime time.Duration // of the token
-	Time     time.Time
-	Address  netip.Addr // the zero value if unknown
-	EraseAt  time.Time
+	At       time.Time
+	From     netip.Addr // the zero value if unknown
+	Erasure  time.Time
 	Reset    bool // see the field
 
 	Passkeys, Identities               int      // of the account
-	Providers                          []string // of the identities
+	Hosts                              []string // of the providers of the identities
 	RemovedPasskeys, RemovedIdentities int
 }
 
-// values are the fields as templates see them.
-type values struct {
-	Site, Token, Link, Time, Address, EraseAt, Providers     string
-	Minutes, Hours, Days                                     int
-	Passkeys, Identities, RemovedPasskeys, RemovedIdentities int
-	Reset                                                    bool
-}
+func (l Letter) Minutes() int      { return int(l.Lifetime / time.Minute) }
+func (l Letter) Hours() int        { return int(l.Lifetime / time.Hour) }
+func (l Letter) Days() int         { return int(l.Lifetime / (24 * time.Hour)) }
+func (l Letter) Time() string      { return minute(l.At) }
+func (l Letter) EraseAt() string   { return minute(l.Erasure) }
+func (l Letter) Providers() string { return strings.Join(l.Hosts, ", ") }
 
-func (l Letter) values() values {
-	v := values{
-		Site: l.Site, Token: l.Token, Link: l.Link, Time: minute(l.Time), EraseAt: minute(l.EraseAt),
-		Passkeys: l.Passkeys, Identities: l.Identities, Providers: strings.Join(l.Providers, ", "),
-		RemovedPasskeys: l.RemovedPasskeys, RemovedIdentities: l.RemovedIdentities, Reset: l.Reset,
-		Minutes: int(l.Lifetime / time.Minute), Hours: int(l.Lifetime / time.Hour), Days: int(l.Lifetime / (24 * time.Hour)),
+func (l Letter) Address() string {
+	if !l.From.IsValid() {
+		return ""
 	}
-	if l.Address.IsValid() {
-		v.Address = l.Address.String()
-	}
-	return v
+	return l.From.String()
 }
 
 // minute writes a time in a way that all languages understand.
@@ -196,8 +199,8 @@ func Sample() Letter {
 	happened := time.Date(2026, time.March, 31, 14, 5, 0, 0, time.UTC)
 	return Letter{
 		Site: "Example", Token: sampleToken, Link: "https://site.example/account#token=" + sampleToken, Lifetime: 24 * time.Hour,
-		Time: happened, Address: netip.MustParseAddr("203.0.113.7"), EraseAt: happened.AddDate(0, 0, 7),
-		Passkeys: 2, Identities: 1, Providers: []string{"accounts.google.com"}, RemovedPasskeys: 2, RemovedIdentities: 1,
+		At: happened, From: netip.MustParseAddr("203.0.113.7"), Erasure: happened.AddDate(0, 0, 7),
+		Passkeys: 2, Identities: 1, Hosts: []string{"accounts.google.com"}, RemovedPasskeys: 2, RemovedIdentities: 1,
 	}
 }
 
@@ -211,13 +214,13 @@ func samples() []Letter {
 	full := Sample()
 	full.Site = strings.Repeat("m", MaxSite)
 	bare := full
-	bare.Site, bare.Link, bare.Address, bare.Lifetime = "", "", netip.Addr{}, 30*time.Minute
-	bare.Passkeys, bare.Identities, bare.Providers, bare.RemovedPasskeys, bare.RemovedIdentities = 0, 0, nil, 0, 0
+	bare.Site, bare.Link, bare.From, bare.Lifetime = "", "", netip.Addr{}, 30*time.Minute
+	bare.Passkeys, bare.Identities, bare.Hosts, bare.RemovedPasskeys, bare.RemovedIdentities = 0, 0, nil, 0, 0
 	long, short, unlinked, nowhere, nameless := full, full, full, full, full
 	long.Lifetime, long.Reset, long.Passkeys, long.RemovedPasskeys = 7*24*time.Hour, true, 0, 0
-	short.Lifetime, short.Passkeys, short.Identities, short.Providers, short.RemovedIdentities = time.Second, 1, 0, nil, 0
+	short.Lifetime, short.Passkeys, short.Identities, short.Hosts, short.RemovedIdentities = time.Second, 1, 0, nil, 0
 	unlinked.Link = ""
-	nowhere.Address = netip.Addr{}
+	nowhere.From = netip.Addr{}
 	nameless.Site = ""
 	return []Letter{full, bare, long, short, unlinked, nowhere, nameless}
 }

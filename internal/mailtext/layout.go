@@ -42,7 +42,7 @@ const maxLabel = 40
 // parts returns what the paragraphs of a text are in HTML. The code alone is shown as a code. The
 // first link below a line of up to maxLabel characters and a colon is a button with that
 // label. Other links can be opened.
-func parts(text string, v values) (all []part) {
+func parts(text string, l Letter) (all []part) {
 	button := false
 	for paragraph := range strings.SplitSeq(text, "\n\n") {
 		paragraph = strings.TrimSpace(paragraph)
@@ -50,13 +50,13 @@ func parts(text string, v values) (all []part) {
 		label, labels := strings.CutSuffix(first, ":")
 		switch {
 		case paragraph == "":
-		case paragraph == v.Token:
-			all = append(all, part{Code: v.Token})
-		case !button && v.Link != "" && below == v.Link && labels && utf8.RuneCountInString(label) <= maxLabel:
+		case paragraph == l.Token:
+			all = append(all, part{Code: l.Token})
+		case !button && l.Link != "" && below == l.Link && labels && utf8.RuneCountInString(label) <= maxLabel:
 			button = true
-			all = append(all, part{Button: label, Link: v.Link})
+			all = append(all, part{Button: label, Link: l.Link})
 		default:
-			all = append(all, part{Text: paragraphHTML(paragraph, v.Link)})
+			all = append(all, part{Text: paragraphHTML(paragraph, l.Link)})
 		}
 	}
 	return all

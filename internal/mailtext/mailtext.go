@@ -281,14 +281,14 @@ func (s *Set) Write(k Kind, locale string, l Letter) (subject, text, html string
 		return "", "", "", CheckKind(k)
 	}
 	index, _ := languages.best(locale)
-	subject, text, html, err = languages.mails[index].write(s.layout, languages.tags[index], l.values())
+	subject, text, html, err = languages.mails[index].write(s.layout, languages.tags[index], l)
 	if err == nil {
 		return subject, text, html, nil
 	}
 	if languages.builtIn[index].text == nil {
 		index = 0
 	}
-	subject, text, html, _ = languages.builtIn[index].write(s.layout, languages.tags[index], l.values())
+	subject, text, html, _ = languages.builtIn[index].write(s.layout, languages.tags[index], l)
 	return subject, text, html, err
 }
 

@@ -28,27 +28,27 @@ type executable interface {
 }
 
 // write fills the mail.
-func (m mail) write(layout *htmltemplate.Template, locale language.Tag, v values) (subject, text, page string, err error) {
-	if subject, err = writeSubject(m.subject, v); err != nil {
+func (m mail) write(layout *htmltemplate.Template, locale language.Tag, l Letter) (subject, text, page string, err error) {
+	if subject, err = writeSubject(m.subject, l); err != nil {
 		return "", "", "", err
 	}
-	if text, err = writeText(m.text, v); err != nil {
+	if text, err = writeText(m.text, l); err != nil {
 		return "", "", "", err
 	}
 	if m.html != nil {
-		page, err = execute(m.html, v)
+		page, err = execute(m.html, l)
 		return subject, text, page, err
 	}
 	heading := subject
-	if v.Site != "" {
-		nameless := v
+	if l.Site != "" {
+		nameless := l
 		nameless.Site = ""
 		if heading, err = writeSubject(m.subject, nameless); err != nil {
 			return "", "", "", err
 		}
 	}
 	page, err = execute(layout, letterPage{
-		Locale: locale.String(), Subject: subject, Heading: textHTML(heading), Site: v.Site, Parts: parts(text, v),
+		Locale: locale.String(), Subject: subject, Heading: textHTML(heading), Site: l.Site, Parts: parts(text, l),
 	})
 	return subject, text, page, err
 }
@@ -65,8 +65,8 @@ func execute(t executable, v any) (string, error) {
 const maxSubject = 200
 
 // writeSubject refuses a subject that is empty, too long or could add headers to the mail.
-func writeSubject(t *template.Template, v values) (string, error) {
-	text, err := execute(t, v)
+func writeSubject(t *template.Template, l Letter) (string, error) {
+	text, err := execute(t, l)
 	if err != nil {
 		return "", err
 	}
@@ -87,8 +87,8 @@ func writeSubject(t *template.Template, v values) (string, error) {
 func breaksLine(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) }
 
 // writeText drops the empty lines between subject and text.
-func writeText(t *template.Template, v values) (string, error) {
-	text, err := execute(t, v)
+func writeText(t *template.Template, l Letter) (string, error) {
+	text, err := execute(t, l)
 	if err != nil {
 		return "", err
 	}
@@ -127,10 +127,10 @@ func parseText(k Kind, file, source string) (subject, text *template.Template, e
 
 // checkText renders subject and text with samples. Its errors are like those of parseText.
 func (m mail) checkText(k Kind, file string) error {
-	if err := check(k, file, 1, func(v values) (string, error) { return writeSubject(m.subject, v) }, false); err != nil {
+	if err := check(k, file, 1, func(l Letter) (string, error) { return writeSubject(m.subject, l) }, false); err != nil {
 		return err
 	}
-	return check(k, file, 2, func(v values) (string, error) { return writeText(m.text, v) }, true)
+	return check(k, file, 2, func(l Letter) (string, error) { return writeText(m.text, l) }, true)
 }
 
 func parseTemplate(k Kind, file, source string) (*template.Template, error) {
@@ -158,7 +158,7 @@ func parseHTML(k Kind, file, source string) (*htmltemplate.Template, error) {
 	if err != nil {
 		return nil, located(file, 1, err)
 	}
-	return t, check(k, file, 1, func(v values) (string, error) { return execute(t, v) }, true)
+	return t, check(k, file, 1, func(l Letter) (string, error) { return execute(t, l) }, true)
 }
 
 // clean removes what editors add: the byte order mark, and carriage returns at the ends
@@ -180,11 +180,11 @@ func clean(file, source string) (string, error) {
 
 // check renders a part of a mail, which begins on a line of the file, with samples. A
 // body must have text and, with every sample, the token if the mail carries one.
-func check(k Kind, file string, line int, write func(values) (string, error), body bool) error {
+func check(k Kind, file string, line int, write func(Letter) (string, error), body bool) error {
 	described, _ := describe(k)
 	carries := body && slices.Contains(described.Fields, Token)
 	for _, l := range samples() {
-		text, err := write(l.values())
+		text, err := write(l)
 		if err != nil {
 			return located(file, line, err)
 		}

@@ -5,34 +5,7 @@ import (
 	"strings"
 
 	"github.com/cms-personal/personal/internal/mailtext"
-	"github.com/cms-personal/personal/shared/personal"
 )
-
-// causes are the operations that cause mails.
-var causes = map[mailtext.Kind]personal.OperationName{
-	mailtext.Recovery:            personal.OpRecover,
-	mailtext.Invitation:          personal.OpCreateUser,
-	mailtext.EmailChange:         personal.OpChangeEmail,
-	mailtext.Verification:        personal.OpRegister,
-	mailtext.RegistrationAttempt: personal.OpRegister,
-	mailtext.PasswordChanged:     personal.OpChangePassword,
-	mailtext.Recovered:           personal.OpRecoverConfirm,
-	mailtext.EmailChanged:        personal.OpConfirmEmail,
-	mailtext.NewAddress:          personal.OpAuthorize,
-	mailtext.SessionTheft:        personal.OpRefresh,
-	mailtext.Deletion:            personal.OpDelete,
-	mailtext.TwoFactorOn:         personal.OpConfirmTwoFactor,
-	mailtext.TwoFactorOff:        personal.OpRemoveOwnTwoFactor,
-	mailtext.RecoveryCodes:       personal.OpRenewRecoveryCodes,
-	mailtext.RecoveryCodeUsed:    personal.OpAuthorize,
-	mailtext.CodeRefused:         personal.OpAuthorize,
-	mailtext.PasskeyAdded:        personal.OpConfirmPasskey,
-	mailtext.PasskeyRemoved:      personal.OpRemovePasskey,
-	mailtext.PasskeyCloned:       personal.OpAuthorizePasskey,
-	mailtext.IdentityLinked:      personal.OpLinkIdentity,
-	mailtext.IdentityUnlinked:    personal.OpUnlinkIdentity,
-	mailtext.AccessReset:         personal.OpResetAccess,
-}
 
 // mails writes every mail in every language: those of the rehearsal, and samples of the kinds
 // that it has not caused.
@@ -54,7 +27,7 @@ func (r *run) mails(c *check) {
 
 // write writes the letters of a kind in one language.
 func (r *run) write(c *check, d mailtext.Description, locale string, letters []mailtext.Letter) {
-	op, field := causes[d.Kind], string(d.Kind)+"."+locale
+	op, field := d.Cause, string(d.Kind)+"."+locale
 	panicked := true
 	defer func() {
 		if panicked {

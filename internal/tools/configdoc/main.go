@@ -1,7 +1,7 @@
-// Command configdoc writes docs/configuration.md: configdoc SETTINGS.toml PAGE.md,
-// with the output of "host-sample serve --help" on standard input. It replaces the text
-// between the markers <!-- generated: NAME --> and <!-- end --> (NAME is flags or
-// settings); the rest of the page is written by hand.
+// Command configdoc writes parts of docs/configuration.md and docs/api.md: configdoc SETTINGS.toml
+// CONFIGURATION.md API.md, with the output of "host-sample serve --help" on standard input. It replaces
+// the text between the markers <!-- generated: NAME --> and <!-- end --> (NAME is flags, settings or
+// mails); the rest of a page is written by hand.
 package main
 
 import (
@@ -12,6 +12,10 @@ import (
 	"os"
 	"regexp"
 	"strings"
+
+	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
 )
 
 func main() {
@@ -22,8 +26,8 @@ func main() {
 }
 
 func run(args []string, help io.Reader) error {
-	if len(args) != 2 {
-		return errors.New("usage: host-sample serve --help | configdoc SETTINGS.toml PAGE.md")
+	if len(args) != 3 {
+		return errors.New("usage: host-sample serve --help | configdoc SETTINGS.toml CONFIGURATION.md API.md")
 	}
 	settings, err := os.ReadFile(args[0])
 	if err != nil {
@@ -37,16 +41,38 @@ func run(args []string, help io.Reader) error {
 	if err != nil {
 		return err
 	}
-	page, err := os.ReadFile(args[1])
+	return errors.Join(
+		rewrite(args[1], map[string]string{"flags": flags, "settings": settingsBlocks(string(settings))}),
+		rewrite(args[2], map[string]string{"mails": mailTable()}),
+	)
+}
+
+// rewrite replaces generated parts of a page.
+func rewrite(path string, parts map[string]string) error {
+	page, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	for name, text := range map[string]string{"flags": flags, "settings": settingsBlocks(string(settings))} {
+	for name, text := range parts {
 		if page, err = replace(page, name, text); err != nil {
-			return fmt.Errorf("%s: %w", args[1], err)
+			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	return os.WriteFile(args[1], page, 0o644)
+	return os.WriteFile(path, page, 0o644)
+}
+
+// mailTable returns the kinds of mails as a Markdown table.
+func mailTable() string {
+	paths := map[personal.OperationName]string{}
+	for _, e := range personalhttp.Endpoints() {
+		paths[e.Operation] = "for " + e.Path + "/"
+	}
+	var b strings.Builder
+	b.WriteString("| kind | sent | brings a token |\n|---|---|---|\n")
+	for _, d := range mailtext.Descriptions() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", d.Kind, d.Sent, paths[d.Confirms])
+	}
+	return b.String()
 }
 
 // replace puts text between the markers of one generated part.

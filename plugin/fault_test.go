@@ -39,7 +39,7 @@ func TestPlugin_FaultsOfTheDatabase(t *testing.T) {
 	const idle = 300 * time.Millisecond // longer than connections are used without a check
 	var user personal.Credentials
 	t.Run("a lost response to COMMIT", func(t *testing.T) {
-		for i := range 5 { // the process makes transactions of its own, too
+		for i := range 5 { // the process makes its own transactions, too
 			proxy.Next(testkit.LoseCommitResponse)
 			in, err := register(t.Context(), fmt.Sprint("user", i))
 			if err != nil {

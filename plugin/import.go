@@ -25,7 +25,7 @@ type importCommand struct {
 	Fields    []byte       `type:"filecontent" placeholder:"FILE" help:"The host's user-fields.json, if the imported file has columns of user fields."`
 	Settings  settingsFile `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file, for the costs of new hashes."`
 	Wrap      string       `enum:"now,later" default:"now" help:"When to wrap MD5 and other weak hashes in Argon2id: now, or later in the running plugin."`
-	HashForm  string       `placeholder:"FORM" help:"How digests without a form of their own were made: md5(p.s), sha1(s.p), md5(md5(p).s), … of the password p and the salt s, or the start of a PBKDF2."`
+	HashForm  string       `placeholder:"FORM" help:"How digests without their own form were made: md5(p.s), sha1(s.p), md5(md5(p).s), … of the password p and the salt s, or the start of a PBKDF2."`
 	DryRun    bool         `help:"Check every row, change nothing, and print a report."`
 	Probe     string       `placeholder:"LOGIN" help:"Ask on the terminal for the password of this user, such as yourself, in the other system, and import only if it would be accepted. It also finds how hashes of digits were made."`
 	JSON      bool         `name:"json" help:"Print the report as JSON, and nothing else, to standard output."`

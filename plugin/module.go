@@ -260,7 +260,7 @@ func (m *module) checkSettings(ctx context.Context, schema int) []rpc.Check {
 	}
 	if schema > 0 {
 		id := m.settings.Passkeys.RPID
-		other, err := m.store.OtherRelyingParty(ctx, id) // a failure is that of the database, which has a check of its own
+		other, err := m.store.OtherRelyingParty(ctx, id) // a failure is that of the database, which has its own check
 		if err == nil && other != "" {
 			warnings = append(warnings, fmt.Sprintf("passkeys.rp_id = %q, but there are passkeys of %q: these sign no one in", id, other))
 		}
@@ -381,7 +381,7 @@ func (m *module) logFailure(ctx context.Context, doing string, err error) {
 	}
 }
 
-// start runs each function in a goroutine of its own. stop cancels their context and
+// start runs each function in its own goroutine. stop cancels their context and
 // waits until they have returned.
 func start(functions ...func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())

@@ -34,16 +34,16 @@ func (n *node) addPasskey(t *testing.T, code, name string) *softkey.Authenticato
 	if err != nil {
 		t.Fatal(err)
 	}
-	begun, err := n.service.AddPasskey(t.Context(), personal.AddPasskeyRequest{Credentials: in.Credentials, Password: importedPhrase})
+	started, err := n.service.AddPasskey(t.Context(), personal.AddPasskeyRequest{Credentials: in.Credentials, Password: importedPhrase})
 	if err != nil {
 		t.Fatal(err)
 	}
 	device := &softkey.Authenticator{Origin: personaltest.PasskeyOrigin}
-	credential, err := device.Create(begun.Options)
+	credential, err := device.Create(started.Options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := personal.ConfirmPasskeyRequest{Credentials: in.Credentials, Attempt: begun.Attempt, Credential: credential, Name: name}
+	r := personal.ConfirmPasskeyRequest{Credentials: in.Credentials, Attempt: started.Attempt, Credential: credential, Name: name}
 	if _, err := n.service.ConfirmPasskey(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
@@ -53,15 +53,15 @@ func (n *node) addPasskey(t *testing.T, code, name string) *softkey.Authenticato
 // wantPasskey signs in with a passkey and checks the code of the error.
 func (n *node) wantPasskey(t *testing.T, device *softkey.Authenticator, code string, want personal.Code) {
 	t.Helper()
-	begun, err := n.service.BeginPasskey(t.Context(), personal.BeginPasskeyRequest{Purpose: personal.PasskeySignIn})
+	started, err := n.service.BeginPasskey(t.Context(), personal.BeginPasskeyRequest{Purpose: personal.PasskeySignIn})
 	if err != nil {
 		t.Fatal(err)
 	}
-	credential, err := device.Get(begun.Options)
+	credential, err := device.Get(started.Options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = n.service.AuthorizePasskey(t.Context(), personal.AuthorizePasskeyRequest{Attempt: begun.Attempt, Credential: credential,
+	_, err = n.service.AuthorizePasskey(t.Context(), personal.AuthorizePasskeyRequest{Attempt: started.Attempt, Credential: credential,
 		Code: code})
 	if personal.CodeOf(err) != want {
 		t.Errorf("signing in with a passkey and the code %q: got %v, want %q", code, err, want)

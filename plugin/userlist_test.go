@@ -12,14 +12,14 @@ import (
 
 // reader takes output, and calls onFirst at its begin, and onUser at each piece with an e-mail.
 type reader struct {
-	begun   bool
+	started bool
 	onFirst func()
 	onUser  func(text string)
 }
 
 func (r *reader) Write(p []byte) (int, error) {
-	if !r.begun {
-		r.begun = true
+	if !r.started {
+		r.started = true
 		r.onFirst()
 	}
 	r.onUser(string(p))

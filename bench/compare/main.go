@@ -46,7 +46,7 @@ func parse() options {
 		os.Exit(2)
 	}
 	if o.callers.all > manyAccounts {
-		fmt.Fprintf(os.Stderr, "compare: -callers: want %d at most: each caller has users of its own\n", manyAccounts)
+		fmt.Fprintf(os.Stderr, "compare: -callers: want %d at most: each caller has its own users\n", manyAccounts)
 		os.Exit(2)
 	}
 	return o

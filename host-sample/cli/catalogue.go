@@ -85,7 +85,7 @@ func hasActive(c *catalogue.Catalogue) bool {
 func installPlugin(ctx context.Context, c *catalogue.Catalogue, path string) (string, error) {
 	e, err := c.Install(ctx, path)
 	if errors.Is(err, catalogue.ErrConflict) {
-		err = fmt.Errorf("%w (an installed version never changes: give the new build a version of its own)", err)
+		err = fmt.Errorf("%w (an installed version never changes: give the new build its own version)", err)
 	}
 	return e.Manifest.Version, err
 }

@@ -63,7 +63,7 @@ func (m *hostMetrics) count(operation string, status int, took time.Duration) {
 const otherOperation = "other"
 
 // routeOf returns the pattern of the route that a request took. The pattern "/"
-// catches all paths without a page of their own.
+// catches all paths without their own page.
 func routeOf(r *http.Request) string {
 	if r.Pattern == "" || r.Pattern == "/" {
 		return otherOperation

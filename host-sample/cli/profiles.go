@@ -18,7 +18,7 @@ import (
 // profilesPath is where net/http/pprof serves profiles.
 const profilesPath = "/debug/pprof/"
 
-// profileServer serves profiles of host and plugin on a listener of its own.
+// profileServer serves profiles of host and plugin on its own listener.
 type profileServer struct {
 	server   *http.Server
 	listener net.Listener

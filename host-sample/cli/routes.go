@@ -87,7 +87,7 @@ func newHandler(o handlerOptions) (http.Handler, error) {
 
 // onlyClean responds with 400 to paths with needless escapes, such as /%6detrics, which
 // pass the path filters of proxies, and with 404 to those that a ServeMux would redirect,
-// such as // and .. It limits what responses without a policy of their own may load.
+// such as // and .. It limits what responses without their own policy may load.
 func onlyClean(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Pages replace this policy by a wider one.

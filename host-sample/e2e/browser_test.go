@@ -1,5 +1,5 @@
 // Package e2e tests the sample's pages in a real browser, as a visitor and as an
-// administrator. It is a module of its own, so that a CMS that imports the main module
+// administrator. It is its own module, so that a CMS that imports the main module
 // does not depend on the browser libraries. The script run starts the tests.
 package e2e
 
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 func startBrowser() {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath("chromium-headless-shell"),
-		chromedp.Flag("site-per-process", true), // a sandboxed frame is a target of its own
+		chromedp.Flag("site-per-process", true), // a sandboxed frame is its own target
 		chromedp.NoSandbox,                      // root cannot create one in a container
 		chromedp.Flag("force-color-profile", "srgb"),
 		chromedp.Flag("hide-scrollbars", true),

@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// policy is what a site with a strict policy of its own sends; a meta element is how the
+// policy is what a site with its own strict policy sends; a meta element is how the
 // layout of this one does.
 const policy = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'">`
 

@@ -1,5 +1,5 @@
 // Package site is what the sample adds to the account pages: a front page, and pages that
-// only some visitors may see. It shows how a CMS with pages of its own mounts
+// only some visitors may see. It shows how a CMS with its own pages mounts
 // [personalpages].
 package site
 

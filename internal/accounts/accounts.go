@@ -62,7 +62,7 @@ type Settings struct {
 	Throttle Throttle
 
 	// Namespace is part of the names of the counters and keys that are not of one account,
-	// address or session. A service with a value of its own shares no row of these with
+	// address or session. A service with its own value shares no row of these with
 	// others, as in a rehearsal. "": those of the site.
 	Namespace string
 }

@@ -334,7 +334,7 @@ func (s *Service) requestMeans(keys *seal.Keyring, j outbox.Job, a Account) bool
 
 // limitedMails returns the kinds of mails that would be suppressed now, of those that the
 // user of the account may be waiting for: for every caller, or for those in the network of
-// one of the addresses. What administrators cause has a budget of its own.
+// one of the addresses. What administrators cause has its own budget.
 func (s *Service) limitedMails(ctx context.Context, a Account, from []userAddress) (verdicts []personal.Verdict, err error) {
 	key, err := s.mailKeyOf(ctx, nil)
 	if errors.Is(err, ErrNotFound) { // no mail was ever sent

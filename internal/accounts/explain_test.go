@@ -25,7 +25,7 @@ import (
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
-// stuck is a user who cannot sign in. Each has a login and addresses of their own.
+// stuck is a user who cannot sign in. Each has their own login and addresses.
 type stuck struct {
 	*fixture
 	hasher      *password.Hasher

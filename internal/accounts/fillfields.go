@@ -156,7 +156,7 @@ type fillJob struct {
 	Started  time.Time `json:"started"` // identifies the run
 }
 
-// FillJobs returns the handler of KindFill. It takes long, so it needs a slot of its own.
+// FillJobs returns the handler of KindFill. It takes long, so it needs its own slot.
 func (s *Service) FillJobs() map[outbox.Kind]outbox.Handler {
 	return map[outbox.Kind]outbox.Handler{KindFill: handler(s.fill)}
 }

@@ -96,7 +96,7 @@ func TestSignIn_CodesAreLimitedAndBlockedAsInAuthorize(t *testing.T) {
 		u.wantTry(t, at(t, abroad), u.wrong(), personal.CodeInvalidCode)
 	}
 	wantCode(t, f.signInBy(at(t, abroad), id, u.code()), personal.CodeTooManyAttempts)
-	wantCode(t, f.signInBy(at(t, home), id, u.next()), "") // the known address has a limit of its own
+	wantCode(t, f.signInBy(at(t, home), id, u.next()), "") // the known address has its own limit
 	if got := f.told(t); got != 1 {
 		t.Errorf("got %d notices of refused codes, want 1", got)
 	}

@@ -48,7 +48,7 @@ func (s *Service) ReadKeys(ctx context.Context, mayMake bool) error {
 }
 
 // readLoginKey reads the login key, which the first node with a secret key makes. A service that has not read
-// it, because it has no secret key or not the right one, counts under a key of its own, and works otherwise.
+// it, because it has no secret key or not the right one, counts under its own key, and works otherwise.
 func (s *Service) readLoginKey(ctx context.Context, mayMake bool) error {
 	if s.HasLoginKey() { // it stays the same, also if another node encrypts it again
 		return nil

@@ -193,7 +193,7 @@ func mailBudgets(lifetime time.Duration) []mailBudget {
 			{only: longKnownRecovery, limits: []budgetLimit{
 				{scope: perKnownAccount, max: 2, window: time.Hour}, {scope: perMailbox, max: 48, window: day, only: unverified},
 			}},
-			// From an address that caused none lately. A network with many addresses still has a limit.
+			// From an address that has caused none within a day. A network with many addresses still has a limit.
 			{rate: tokens, limits: []budgetLimit{
 				{scope: perAddress, max: 1, window: day}, {scope: perNetwork, max: 20, window: day},
 			}},

@@ -194,7 +194,7 @@ func TestMailBudgets_OneNetworkCausesAtMost(t *testing.T) {
 	}
 }
 
-// Callers without a network of their own are limited by the mailbox alone.
+// Callers without their own network are limited by the mailbox alone.
 func TestMailBudgets_UnknownNetworksHaveNoLimit(t *testing.T) {
 	l := &ledger{now: time.Unix(1_900_000_000, 0), tats: map[[32]byte]time.Time{}}
 	granted := 0

@@ -352,7 +352,7 @@ func TestMailBudgets_OfStrangersAreOfTheMailbox(t *testing.T) {
 	}
 }
 
-// A confirmed address with a tag has a budget of its own, which the mails to the mailbox
+// A confirmed address with a tag has its own budget, which the mails to the mailbox
 // without the tag leave alone, and neither do accounts with other tags use it up.
 func TestMailBudgets_ConfirmedTagHasItsOwn(t *testing.T) {
 	f := newFixture(t, testdb.SQLite(t), optional)
@@ -548,7 +548,7 @@ func TestMailBudgets_OneNetworkCausesFortyMailsADay(t *testing.T) {
 	}
 }
 
-// Administrators have a budget of their own, which no other caller uses up, and their address
+// Administrators have their own budget, which no other caller uses up, and their address
 // is in no mail.
 func TestMailBudgets_AdministratorsHaveTheirOwn(t *testing.T) {
 	f := newFixture(t, testdb.SQLite(t), optional)

@@ -24,7 +24,7 @@ type noticeJob struct {
 
 // notice returns the job of a notice, or nothing if the settings want none. It is stored
 // in the transaction of what happened, like its event. The mail goes to the address that
-// the account had then, so that a thief who changes it meanwhile does not get the
+// the account had then, so that a thief who changes it before the mail is sent does not get the
 // notice. An operation that has not read the address leaves to empty, as a refresh does
 // that ends a stolen session: that mail goes to the account's address when it is sent.
 func (s *Service) notice(ctx context.Context, by personal.Actor, kind mailtext.Kind, accountID int64, to string) []NewJob {

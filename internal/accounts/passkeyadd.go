@@ -13,28 +13,28 @@ import (
 )
 
 // AddPasskey implements [personal.Service].
-func (s *Service) AddPasskey(ctx context.Context, r personal.AddPasskeyRequest) (begun personal.PasskeyCeremony, err error) {
+func (s *Service) AddPasskey(ctx context.Context, r personal.AddPasskeyRequest) (started personal.PasskeyCeremony, err error) {
 	r = personal.AsTyped(r)
 	if err := s.offersPasskeys(); err != nil {
-		return begun, err
+		return started, err
 	}
 	e := evidence{"password", r.Password, r.Code, r.Proof}
 	who, guess, err := s.identifyGuess(ctx, r.Credentials, e.guess(), nil)
 	if err != nil {
-		return begun, err
+		return started, err
 	}
 	a := who.account
 	if err := s.mayEnrol(a); err != nil {
 		s.refund(ctx, guess.charges)
-		return begun, err
+		return started, err
 	}
 	code, err := s.confirm(ctx, who, guess, r.FieldErrors, e)
 	if err != nil {
-		return begun, err
+		return started, err
 	}
 	list, err := s.store.Passkeys(ctx, a.ID)
 	if err != nil {
-		return begun, fail("reading passkeys", err)
+		return started, fail("reading passkeys", err)
 	}
 	exclude := make([][]byte, 0, len(list))
 	for _, p := range list {
@@ -46,10 +46,10 @@ func (s *Service) AddPasskey(ctx context.Context, r personal.AddPasskeyRequest) 
 	_, _ = rand.Read(candidate) // it never fails
 	handle, err := s.store.BeginPasskey(ctx, a.ID, attempt, candidate, code.use, code.jobs...)
 	if errors.Is(err, ErrTooManyPasskeys) {
-		return begun, refusal(personal.CodeTooManyPasskeys)
+		return started, refusal(personal.CodeTooManyPasskeys)
 	}
 	if err := s.authorized(ctx, code, "storing an attempt", err); err != nil {
-		return begun, err
+		return started, err
 	}
 	user := passkey.User{Handle: handle, Name: a.Login, DisplayName: a.Login}
 	if a.Name != nil {

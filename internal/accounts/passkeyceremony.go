@@ -37,14 +37,14 @@ type CeremonyUse struct {
 
 // BeginPasskey implements [personal.Service]. For a sign-in it asks the database nothing, except
 // for the key of attempts when the process needs that first.
-func (s *Service) BeginPasskey(ctx context.Context, r personal.BeginPasskeyRequest) (begun personal.PasskeyCeremony, err error) {
+func (s *Service) BeginPasskey(ctx context.Context, r personal.BeginPasskeyRequest) (started personal.PasskeyCeremony, err error) {
 	if err := s.offersPasskeys(); err != nil {
-		return begun, err
+		return started, err
 	}
 	var who caller
 	if r.Purpose == personal.PasskeyProve {
 		if who, err = s.identifyWrite(ctx, r.Credentials, WholeAccount); err != nil {
-			return begun, err
+			return started, err
 		}
 	}
 	invalid := maps.Clone(r.FieldErrors)
@@ -53,14 +53,14 @@ func (s *Service) BeginPasskey(ctx context.Context, r personal.BeginPasskeyReque
 		invalid.Add("purpose", personal.FieldErrorNotInList) // unless it is missing
 	}
 	if err := invalid.Err(); err != nil {
-		return begun, err
+		return started, err
 	}
 	if r.Purpose == personal.PasskeySignIn {
 		return s.beginSignIn(ctx)
 	}
 	list, err := s.store.Passkeys(ctx, who.account.ID)
 	if err != nil {
-		return begun, fail("reading passkeys", err)
+		return started, fail("reading passkeys", err)
 	}
 	usable := make([][]byte, 0, len(list))
 	for _, p := range list {
@@ -68,7 +68,7 @@ func (s *Service) BeginPasskey(ctx context.Context, r personal.BeginPasskeyReque
 	}
 	text, attempt := newCeremony(who, personal.PasskeyProve)
 	if err := s.store.AddCeremony(ctx, attempt); err != nil {
-		return begun, failWith(personal.CodeUnauthenticated, "storing an attempt", err)
+		return started, failWith(personal.CodeUnauthenticated, "storing an attempt", err)
 	}
 	return personal.PasskeyCeremony{Attempt: text, Options: s.settings.Passkeys.RequestOptions(attempt.Challenge[:], usable)}, nil
 }
@@ -83,10 +83,10 @@ func newCeremony(who caller, purpose personal.PasskeyPurpose) (text string, a Pa
 }
 
 // beginSignIn returns a sealed attempt: anyone may ask for any number of them.
-func (s *Service) beginSignIn(ctx context.Context) (begun personal.PasskeyCeremony, err error) {
+func (s *Service) beginSignIn(ctx context.Context) (started personal.PasskeyCeremony, err error) {
 	key, err := s.ceremonyKey(ctx)
 	if err != nil {
-		return begun, err
+		return started, err
 	}
 	challenge := passkey.NewChallenge()
 	return personal.PasskeyCeremony{

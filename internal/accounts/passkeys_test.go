@@ -44,16 +44,16 @@ func (f *fixture) passkeyUser(t testing.TB, login string) *passkeyUser {
 func (u *passkeyUser) add(t testing.TB, ctx context.Context, code string) {
 	t.Helper()
 	u.device = &softkey.Authenticator{Origin: personaltest.PasskeyOrigin}
-	begun, err := u.f.service.AddPasskey(ctx, personal.AddPasskeyRequest{Credentials: u.in, Password: goodPassword, Code: code})
+	started, err := u.f.service.AddPasskey(ctx, personal.AddPasskeyRequest{Credentials: u.in, Password: goodPassword, Code: code})
 	if err != nil {
 		t.Fatalf("beginning to add a passkey: %v", err)
 	}
-	credential, err := u.device.Create(begun.Options)
+	credential, err := u.device.Create(started.Options)
 	if err != nil {
 		t.Fatalf("creating a passkey: %v", err)
 	}
 	u.added, err = u.f.service.ConfirmPasskey(ctx, personal.ConfirmPasskeyRequest{
-		Credentials: u.in, Attempt: begun.Attempt, Credential: credential, Name: "a passkey",
+		Credentials: u.in, Attempt: started.Attempt, Credential: credential, Name: "a passkey",
 	})
 	if err != nil {
 		t.Fatalf("adding a passkey: %v", err)
@@ -63,30 +63,30 @@ func (u *passkeyUser) add(t testing.TB, ctx context.Context, code string) {
 // respond responds to an attempt to prove.
 func (u *passkeyUser) respond(t testing.TB) (attempt, credential string) {
 	t.Helper()
-	begun, err := u.f.service.BeginPasskey(context.Background(),
+	started, err := u.f.service.BeginPasskey(context.Background(),
 		personal.BeginPasskeyRequest{Credentials: u.in, Purpose: personal.PasskeyProve})
 	if err != nil {
 		t.Fatalf("beginning to prove: %v", err)
 	}
-	credential, err = u.device.Get(begun.Options)
+	credential, err = u.device.Get(started.Options)
 	if err != nil {
 		t.Fatalf("responding: %v", err)
 	}
-	return begun.Attempt, credential
+	return started.Attempt, credential
 }
 
 // request returns a sign-in with the passkey.
 func (u *passkeyUser) request(t testing.TB, code string) personal.AuthorizePasskeyRequest {
 	t.Helper()
-	begun, err := u.f.service.BeginPasskey(context.Background(), personal.BeginPasskeyRequest{Purpose: personal.PasskeySignIn})
+	started, err := u.f.service.BeginPasskey(context.Background(), personal.BeginPasskeyRequest{Purpose: personal.PasskeySignIn})
 	if err != nil {
 		t.Fatalf("beginning to sign in: %v", err)
 	}
-	credential, err := u.device.Get(begun.Options)
+	credential, err := u.device.Get(started.Options)
 	if err != nil {
 		t.Fatalf("responding: %v", err)
 	}
-	return personal.AuthorizePasskeyRequest{Attempt: begun.Attempt, Credential: credential, Code: code}
+	return personal.AuthorizePasskeyRequest{Attempt: started.Attempt, Credential: credential, Code: code}
 }
 
 func (u *passkeyUser) signIn(t testing.TB, ctx context.Context, code string) (personal.PasskeySignedIn, error) {
@@ -145,16 +145,16 @@ func TestPasskey_AttemptsExpire(t *testing.T) {
 			if _, err := f.service.AuthorizePasskey(t.Context(), request); personal.CodeOf(err) != want {
 				t.Errorf("a sign-in after %v: got %v, want code %q", wait, err, want)
 			}
-			begun, err := f.service.BeginPasskey(t.Context(), personal.BeginPasskeyRequest{Credentials: u.in, Purpose: personal.PasskeyProve})
+			started, err := f.service.BeginPasskey(t.Context(), personal.BeginPasskeyRequest{Credentials: u.in, Purpose: personal.PasskeyProve})
 			if err != nil {
 				t.Fatal(err)
 			}
-			credential, err := u.device.Get(begun.Options)
+			credential, err := u.device.Get(started.Options)
 			if err != nil {
 				t.Fatal(err)
 			}
 			f.clock.Advance(wait)
-			_, err = f.service.Prove(t.Context(), personal.ProveRequest{Credentials: u.in, Attempt: begun.Attempt, Credential: credential})
+			_, err = f.service.Prove(t.Context(), personal.ProveRequest{Credentials: u.in, Attempt: started.Attempt, Credential: credential})
 			if (err == nil) != (want == "") {
 				t.Errorf("a proof after %v: got %v", wait, err)
 			}
@@ -168,11 +168,11 @@ func TestPasskey_TenAttemptsWaitInASession(t *testing.T) {
 		u := f.passkeyUser(t, "ada")
 		var attempts []personal.PasskeyCeremony
 		for range 11 {
-			begun, err := f.service.BeginPasskey(t.Context(), personal.BeginPasskeyRequest{Credentials: u.in, Purpose: personal.PasskeyProve})
+			started, err := f.service.BeginPasskey(t.Context(), personal.BeginPasskeyRequest{Credentials: u.in, Purpose: personal.PasskeyProve})
 			if err != nil {
 				t.Fatal(err)
 			}
-			attempts = append(attempts, begun)
+			attempts = append(attempts, started)
 			f.clock.Advance(time.Second)
 		}
 		for i, want := range map[int]personal.Code{0: personal.CodeValidationFailed, 1: "", 10: ""} {

@@ -198,7 +198,7 @@ func readTrace(t *testing.T, trace, folder string) (calls []fileCall) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	pending := map[string]fileCall{} // syncs that have begun, by thread
+	pending := map[string]fileCall{} // syncs that have started, by thread
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {

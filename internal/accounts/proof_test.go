@@ -249,12 +249,12 @@ func TestProof_OfASessionThatEndsMeanwhileIsUnauthenticated(t *testing.T) {
 		_, err := f.service.Prove(t.Context(), personal.ProveRequest{Credentials: u.in, Attempt: attempt, Credential: credential})
 		wantCode(t, err, personal.CodeUnauthenticated)
 		in := f.register(t, "mallory").Credentials
-		begun, err := f.service.AddPasskey(t.Context(), personal.AddPasskeyRequest{Credentials: in, Password: goodPassword})
+		started, err := f.service.AddPasskey(t.Context(), personal.AddPasskeyRequest{Credentials: in, Password: goodPassword})
 		must(t, err)
-		credential, err = u.device.Create(begun.Options)
+		credential, err = u.device.Create(started.Options)
 		must(t, err)
 		ends(in)
-		_, err = f.service.ConfirmPasskey(t.Context(), personal.ConfirmPasskeyRequest{Credentials: in, Attempt: begun.Attempt,
+		_, err = f.service.ConfirmPasskey(t.Context(), personal.ConfirmPasskeyRequest{Credentials: in, Attempt: started.Attempt,
 			Credential: credential, Name: "a passkey"})
 		wantCode(t, err, personal.CodeUnauthenticated)
 	})

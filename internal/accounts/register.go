@@ -42,7 +42,7 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 	if !required { // else no caller learns here that an e-mail is taken
 		attempt = append(attempt, s.takenEmail(ctx, true)...)
 	}
-	if invalid != nil { // refused like any other attempt, but charged to a limit of its own
+	if invalid != nil { // refused like any other attempt, but charged to its own limit
 		if err := s.charge(ctx, append(look(attempt), s.registerInvalid(ctx)...)); err != nil {
 			return personal.SignedIn{}, err
 		}

@@ -16,7 +16,7 @@ import (
 type RepeatStore interface {
 	// FindRepeat returns the repeat of the session that has, or had before it, the selector. ErrNotFound.
 	FindRepeat(ctx context.Context, s token.Selector) (Repeat, error)
-	// EndRepeat removes the repeat of a session; a missing one is no error.
+	// EndRepeat removes the repeat of a session; a missing one is not an error.
 	EndRepeat(ctx context.Context, sessionID int64) error
 }
 

@@ -76,7 +76,7 @@ func (s *scaleServer) database(name string) string {
 	return u.String()
 }
 
-// do executes statements on a database, each in a transaction of its own.
+// do executes statements on a database, each in its own transaction.
 func (s *scaleServer) do(t *testing.T, database string, statements ...string) {
 	t.Helper()
 	pools, err := dbconn.Open(s.database(database), dbconn.Limits{Lock: time.Minute, Statement: time.Hour, Read: time.Hour})

@@ -109,7 +109,7 @@ func TestCodes_LimitHoldsForAllOperationsTogether(t *testing.T) {
 				t.Errorf("%s: got %q, want a refusal by the limit", operation, got)
 			}
 		}
-		// The known address has a limit of its own, and a code that is missing costs nothing.
+		// The known address has its own limit, and a code that is missing costs nothing.
 		for range 10 {
 			u.wantTry(t, at(t, home), "", personal.CodeCodeRequired)
 		}

@@ -11,12 +11,12 @@ import (
 // WayInStore removes ways into accounts for administrators.
 type WayInStore interface {
 	// RemoveOtherWaysIn removes all other ways in, ends the sessions that they began, voids the
-	// proofs that they gave, and drops what proofs have begun. It requests the jobs, with the
+	// proofs that they gave, and drops what proofs have started. It requests the jobs, with the
 	// account and what was removed, unless there was nothing. ErrNotFound; ErrLastWayIn.
 	RemoveOtherWaysIn(ctx context.Context, accountID int64, jobs func(before Account, removed OtherWays) []NewJob) error
 	// ResetAccess sets the account's e-mail as SetEmail does, also to the present one, and
 	// stores [password.AwaitsRecovery] as its hash. It removes the second factor with its
-	// recovery codes, the other ways in, every session with what it has begun, the mailed tokens,
+	// recovery codes, the other ways in, every session with what it has started, the mailed tokens,
 	// the refused codes and the known addresses, raises the credential version, enables the
 	// account, forgets a deletion by the user, and stores the jobs, which it requests with the
 	// account before the change. ErrNotFound, *TakenError.

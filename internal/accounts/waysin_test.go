@@ -20,7 +20,7 @@ import (
 )
 
 // takeOver is an account whose password a thief has. They have opened a session and added a passkey and
-// an identity of their own. Its second factor, if any, is the owner's or the thief's.
+// their own identity. Its second factor, if any, is the owner's or the thief's.
 type takeOver struct {
 	f        *fixture
 	id       int64

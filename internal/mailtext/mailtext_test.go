@@ -381,7 +381,7 @@ func TestWrite_TextWithoutHTMLIsShownInTheLayout(t *testing.T) {
 		button bool
 	}{
 		"paragraphs":            {"Hello & welcome\nto us\n\n\n\n<b>\n\n{{.Token}}", "<p>Hello &amp; welcome<br>\nto us</p>\n<p>&lt;b&gt;</p>\n<p><code>T</code></p>", false},
-		"a link of its own":     {"{{.Link}}\n\n{{.Token}}", "<p>" + linked + "</p>\n<p><code>T</code></p>", false},
+		"its own link":          {"{{.Link}}\n\n{{.Token}}", "<p>" + linked + "</p>\n<p><code>T</code></p>", false},
 		"a link in a line":      {"Open {{.Link}}, or enter {{.Token}}.", "<p>Open " + linked + ", or enter T.</p>", false},
 		"a button":              {"Passwort <setzen>:\n{{.Link}}\n\n{{.Token}}", `<p><a href="` + shown + `">Passwort &lt;setzen&gt;</a></p>` + "\n<p>" + linked + "</p>\n<p><code>T</code></p>", true},
 		"only one button":       {"A:\n{{.Link}}\n\nB:\n{{.Link}}\n\n{{.Token}}", `<p><a href="` + shown + `">A</a></p>` + "\n<p>" + linked + "</p>\n<p>B:<br>\n" + linked + "</p>\n<p><code>T</code></p>", true},

@@ -150,7 +150,7 @@ func parseHTML(k Kind, file, source string) (*htmltemplate.Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Before html/template adds functions of its own to the tree.
+	// Before html/template adds its own functions to the tree.
 	if _, err := parseTemplate(k, file, source); err != nil {
 		return nil, err
 	}

@@ -174,7 +174,7 @@ func TestWorker_LeasesHoldOnASlowStore(t *testing.T) {
 			s.mu.Lock()
 			s.calm = true
 			s.mu.Unlock()
-			for begun := time.Now(); s.left() > 0 && time.Since(begun) < 3*time.Hour; { // the longest backoff is ten minutes
+			for started := time.Now(); s.left() > 0 && time.Since(started) < 3*time.Hour; { // the longest backoff is ten minutes
 				time.Sleep(time.Minute)
 			}
 			cancel()

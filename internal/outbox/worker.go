@@ -131,7 +131,7 @@ type Group struct {
 type Worker struct {
 	Store    Store
 	Handlers map[Kind]Handler
-	Groups   []Group // the other kinds are a group of their own
+	Groups   []Group // the other kinds are their own group
 	Log      *slog.Logger
 
 	Poll               time.Duration // interval of looking for jobs without being woken; 0: 1s
@@ -169,7 +169,7 @@ func (w *Worker) init() {
 // group is a group at work. Only [Worker.Run] uses it.
 type group struct {
 	Group
-	running  map[claimID]time.Time // when the runs have begun
+	running  map[claimID]time.Time // when the runs have started
 	full     bool                  // the last claim took all free slots, or a job for which others wait: more jobs may be due
 	failures int                   // in a row
 }

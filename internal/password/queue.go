@@ -162,7 +162,7 @@ type waiter struct {
 //   - Networks are served in turn, within a network its subnets in turn, within a
 //     subnet the waiters in the order of arrival. A new network is served after at
 //     most one hashing of every other network.
-//   - Background hashing is a network of its own. It is served only when no other
+//   - Background hashing is its own network. It is served only when no other
 //     network waits.
 //
 // It also decides which callers get one of the slots:

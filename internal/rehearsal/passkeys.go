@@ -20,9 +20,9 @@ func (r *run) passkeys(c *check) {
 	c.refused(personal.OpAddPasskey, err, personal.CodeValidationFailed, "password", personal.FieldErrorMismatch)
 	added := r.addPasskey(c, device, "Rehearsal")
 	r.notice(c, personal.OpConfirmPasskey, mailtext.PasskeyAdded, u.email)
-	begun, err := r.client.AddPasskey(r.call(), personal.AddPasskeyRequest{Credentials: u.pair, Password: u.password})
+	started, err := r.client.AddPasskey(r.call(), personal.AddPasskeyRequest{Credentials: u.pair, Password: u.password})
 	c.ok(personal.OpAddPasskey, err)
-	_, err = device.Create(begun.Options)
+	_, err = device.Create(started.Options)
 	c.equal(personal.OpAddPasskey, "excludeCredentials", err, softkey.ErrExcluded)
 
 	c.ok(personal.OpRenamePasskey, r.client.RenamePasskey(r.call(),
@@ -63,11 +63,11 @@ func (r *run) passkeys(c *check) {
 
 // addPasskey adds a passkey of a device to the rehearsed user.
 func (r *run) addPasskey(c *check, device *softkey.Authenticator, name string) personal.Passkey {
-	begun, err := r.client.AddPasskey(r.call(), personal.AddPasskeyRequest{Credentials: r.user.pair, Password: r.user.password})
+	started, err := r.client.AddPasskey(r.call(), personal.AddPasskeyRequest{Credentials: r.user.pair, Password: r.user.password})
 	c.ok(personal.OpAddPasskey, err)
-	credential, err := device.Create(begun.Options)
+	credential, err := device.Create(started.Options)
 	c.is(personal.OpAddPasskey, "options", err == nil)
-	request := personal.ConfirmPasskeyRequest{Credentials: r.user.pair, Attempt: begun.Attempt, Credential: credential, Name: name}
+	request := personal.ConfirmPasskeyRequest{Credentials: r.user.pair, Attempt: started.Attempt, Credential: credential, Name: name}
 	added, err := r.client.ConfirmPasskey(r.call(), request)
 	c.ok(personal.OpConfirmPasskey, err)
 	c.equal(personal.OpConfirmPasskey, "name", added.Name, name)
@@ -79,9 +79,9 @@ func (r *run) addPasskey(c *check, device *softkey.Authenticator, name string) p
 
 // respond begins a ceremony and lets a device respond.
 func (r *run) respond(c *check, device *softkey.Authenticator, request personal.BeginPasskeyRequest) (attempt, credential string) {
-	begun, err := r.client.BeginPasskey(r.call(), request)
+	started, err := r.client.BeginPasskey(r.call(), request)
 	c.ok(personal.OpBeginPasskey, err)
-	credential, err = device.Get(begun.Options)
+	credential, err = device.Get(started.Options)
 	c.is(personal.OpBeginPasskey, "options", err == nil)
-	return begun.Attempt, credential
+	return started.Attempt, credential
 }

@@ -225,7 +225,7 @@ func (r *run) newPassword() string {
 	return text
 }
 
-// newAddress returns a client address of a network of its own, in a range that no client has
+// newAddress returns a client address in its own network, in a range that no client has
 // (RFC 3849).
 func newAddress() netip.Addr {
 	a := [16]byte{0x20, 0x01, 0x0d, 0xb8}

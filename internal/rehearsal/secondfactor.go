@@ -99,7 +99,7 @@ func (r *run) secondFactor(c *check) {
 }
 
 func (r *run) beginTwoFactor(c *check) (secret string) {
-	begun, err := r.client.BeginTwoFactor(r.call(), personal.BeginTwoFactorRequest{Credentials: r.user.pair, Password: r.user.password})
+	started, err := r.client.BeginTwoFactor(r.call(), personal.BeginTwoFactorRequest{Credentials: r.user.pair, Password: r.user.password})
 	c.ok(personal.OpBeginTwoFactor, err)
-	return begun.Secret
+	return started.Secret
 }

@@ -287,7 +287,7 @@ func (s *Store) SetEmail(
 		if err != nil {
 			return err
 		}
-		if err := execAll(ctx, tx, dropBegun(tx, id)...); err != nil { // by a proof for the former e-mail
+		if err := execAll(ctx, tx, dropStarted(tx, id)...); err != nil { // by a proof for the former e-mail
 			return err
 		}
 		if err := s.setEmail(ctx, tx, before, email, false); err != nil {

@@ -24,7 +24,7 @@ type Revoked struct{ Sessions, Tokens, Mails int64 }
 // that wait to be sent, in one transaction. No address is fully known any more. What waits
 // for the host remains: events and erasures.
 func (s *Store) RevokeAll(ctx context.Context) (r Revoked, err error) {
-	// On connections of its own, because it may take longer than a request.
+	// On its own connections, because it may take longer than a request.
 	pools, err := dbconn.Open(s.url, dbconn.MigrationLimits)
 	if err != nil {
 		return Revoked{}, err

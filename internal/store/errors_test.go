@@ -29,7 +29,7 @@ func TestErrors_HoldNoValues(t *testing.T) {
 		if _, err := s.CreateAccount(t.Context(), a, session, none); err != nil {
 			t.Fatal(err)
 		}
-		// The same selector violates a constraint for which there is no error of its own.
+		// The same selector violates a constraint for which there has no own error.
 		a.LoginKey, a.Email.Key = "b"+secret, "b"+secret
 		_, err := s.CreateAccount(t.Context(), a, session, none)
 		var taken *accounts.TakenError

@@ -111,7 +111,7 @@ func (s *Store) SealedKey(ctx context.Context, name string, candidate accounts.S
 			return key, err
 		}
 	}
-	// In a statement of its own, which sees what another node has inserted in the meantime.
+	// In its own statement, which sees what another node has inserted in the meantime.
 	err = s.scan(ctx, doing, s.write.NewRaw("SELECT secret_key, value FROM personal_keys WHERE name = ?", name), &key.Key, &key.Data)
 	return key, err
 }
@@ -245,7 +245,7 @@ func (s *Store) RedeemEmail(ctx context.Context, digest [32]byte, jobs ...accoun
 			return err
 		}
 		if row.Account.EmailKey != row.EmailKey {
-			if err := execAll(ctx, tx, dropBegun(tx, row.AccountID)...); err != nil { // by a proof for the former e-mail
+			if err := execAll(ctx, tx, dropStarted(tx, row.AccountID)...); err != nil { // by a proof for the former e-mail
 				return err
 			}
 		}

@@ -103,7 +103,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 	if done, err := schemaDone(found, minCompatible); done || err != nil {
 		return err
 	}
-	// On a connection of its own, because a step may take longer than a request.
+	// On its own connection, because a step may take longer than a request.
 	limits := dbconn.MigrationLimits
 	limits.Lock = migrationLock
 	pools, err := dbconn.Open(s.url, limits)

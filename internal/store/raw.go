@@ -31,7 +31,7 @@ func where(db bun.IDB, query *bun.SelectQuery, condition string, values ...any) 
 }
 
 // placed returns the text of a query with one placeholder for each argument, and the connection
-// that passes them. It is false on PostgreSQL, and if a value is a query of its own.
+// that passes them. It is false on PostgreSQL, and if a value is its own query.
 func placed(db bun.IDB, query string, values []any) (text string, conn withArgs, ok bool) {
 	if db.Dialect().Name() != bundialect.SQLite {
 		return "", withArgs{}, false

@@ -148,7 +148,7 @@ type sessionRow struct {
 	ProofPasskey  int64  `bun:",scanonly"`
 
 	Method    string
-	PasskeyID int64 `bun:",nullzero"` // NULL: it was begun in another way
+	PasskeyID int64 `bun:",nullzero"` // NULL: it was started in another way
 
 	Account *accountRow `bun:"rel:belongs-to,join:account_id=id"`
 }

@@ -149,7 +149,7 @@ func (w sessionWrite) statement(now time.Time) (query string, args []any) {
 		w.session.ID}
 }
 
-// writeAlone makes one write in a transaction of its own, which limits how long it
+// writeAlone makes one write in its own transaction, which limits how long it
 // waits for a lock.
 func (s *Store) writeAlone(ctx context.Context, w sessionWrite) (struct{}, error) {
 	err := s.write.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {

@@ -25,7 +25,7 @@ func TestSpans_OfOperations(t *testing.T) {
 			recorder := tracetest.NewSpanRecorder()
 			tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
 			s := migrated(t, newDatabase(t), store.Options{})
-			// wantSpan runs f in a span of its own and checks that the store has made one span
+			// wantSpan runs f in its own span and checks that the store has made one span
 			// below, with this name and status, and with nothing of what was stored.
 			wantSpan := func(name string, status codes.Code, f func(ctx context.Context)) {
 				t.Helper()

@@ -19,7 +19,7 @@ type wayIn struct {
 }
 
 // removeOtherWaysIn removes other ways into a locked account, ends the sessions that they began,
-// voids the proofs that they gave, and drops what proofs have begun, which may become a way in. Of
+// voids the proofs that they gave, and drops what proofs have started, which may become a way in. Of
 // identities it ends every session that the host has opened. It returns what was removed and what is left.
 func removeOtherWaysIn(ctx context.Context, tx bun.Tx, accountID int64, which wayIn) (removed, left accounts.OtherWays, err error) {
 	left, err = otherWays(ctx, tx, accountID)
@@ -48,7 +48,7 @@ func removeOtherWaysIn(ctx context.Context, tx bun.Tx, accountID int64, which wa
 		tx.NewRaw("UPDATE personal_sessions SET proof = NULL WHERE account_id = ? AND proof_passkey IN (?)", accountID, passkeys),
 		tx.NewRaw("DELETE FROM personal_passkeys WHERE id IN (?)", passkeys),
 		tx.NewRaw("DELETE "+identities, accountID, which.all, issuer, subject),
-	}, dropBegun(tx, accountID)...)...)
+	}, dropStarted(tx, accountID)...)...)
 }
 
 // removeWaysButLast is removeOtherWaysIn, and returns accounts.ErrLastWayIn if that leaves no way
@@ -68,9 +68,9 @@ func otherWays(ctx context.Context, tx bun.Tx, accountID int64) (ways accounts.O
 	return ways, err
 }
 
-// dropBegun returns the statements that drop what proofs have begun in the sessions of an account and
+// dropStarted returns the statements that drop what proofs have started in the sessions of an account and
 // not finished: adding a passkey, and switching a second factor on.
-func dropBegun(tx bun.Tx, accountID int64) []schema.QueryAppender {
+func dropStarted(tx bun.Tx, accountID int64) []schema.QueryAppender {
 	const ofAccount = " WHERE session_id IN (SELECT id FROM personal_sessions WHERE account_id = ?)"
 	return []schema.QueryAppender{
 		tx.NewRaw("DELETE FROM personal_passkey_ceremonies"+ofAccount, accountID),

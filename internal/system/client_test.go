@@ -311,7 +311,7 @@ type load struct {
 	errs  []error        // calls without a response as in the contract
 }
 
-// load repeats each call in a client of its own, at most 200 times a second: other tests need the
+// load repeats each call in its own client, at most 200 times a second: other tests need the
 // processors, too.
 func (s *system) load(calls ...call) *load {
 	l := &load{stop: make(chan struct{}), codes: map[string]int{}}

@@ -55,7 +55,7 @@ func TestContract(t *testing.T) {
 			testClientAddress(t, s, [4]string{"127.0.0.1", "203.0.113.9", "127.0.0.1", "203.0.113.9"})
 		}},
 		{"cookies by the scheme of a trusted proxy", func(t *testing.T, s *system) { testProxyScheme(t, s, true) }},
-		{"pages of a visitor", testVisitorPages}, // with a schema of its own
+		{"pages of a visitor", testVisitorPages}, // with its own schema
 		{"changed schema", testSchemaChange},     // last: it ends with another schema
 	}
 	testdb.Database(t, func(t *testing.T, database string) {

@@ -34,7 +34,7 @@ const conversationFolder = "testdata/conversation"
 // success and with each error that can be provoked quickly, and compares the
 // responses with those recorded. In Russian only the labels of the test's schema differ,
 // with --always-200 only the statuses, of which the first requests are enough:
-// personalhttp tests the option with every error. Wording is compared in files of its own,
+// personalhttp tests the option with every error. Wording is compared in its own files,
 // one per language. After an intended change:
 //
 //	go test ./internal/system -run TestConversation -update

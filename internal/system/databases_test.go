@@ -11,7 +11,7 @@ import (
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
-// TestSQLite_SecondHostIsRefused starts a host with a data folder of its own on the file of another.
+// TestSQLite_SecondHostIsRefused starts a host with its own data folder on the file of another.
 func TestSQLite_SecondHostIsRefused(t *testing.T) {
 	t.Parallel()
 	database := testdb.SQLite(t)

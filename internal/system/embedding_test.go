@@ -50,7 +50,7 @@ func blockOf(t *testing.T, page, title, kind string) string {
 	return blocks[0]
 }
 
-// cms is a program that embeds the module, made in a folder of its own by the commands
+// cms is a program that embeds the module, made in its own folder by the commands
 // of the README, and started by the last of them.
 type cms struct {
 	dir, url string
@@ -275,7 +275,7 @@ func TestEmbedding_FullProgramWorks(t *testing.T) {
 }
 
 // TestDependencies_OfACMSExcludeThePluginsLibraries lists what is linked into a CMS: without
-// pages, with pages of its own, with the account pages, and with the admin pages.
+// pages, with its own pages, with the account pages, and with the admin pages.
 func TestDependencies_OfACMSExcludeThePluginsLibraries(t *testing.T) {
 	t.Parallel()
 	const (
@@ -298,7 +298,7 @@ func TestDependencies_OfACMSExcludeThePluginsLibraries(t *testing.T) {
 			[]string{shared + "personalhost", shared + "personalhttp", shared + "plugins/manager"}, "github.com/hashicorp/go-plugin",
 			[]string{qrLibrary, shared + "personalweb", shared + "personalpages", shared + "personaladmin", "golang.org/x/text/language/display"},
 		},
-		"pages of its own": {[]string{shared + "personalweb"}, shared + "personalhttp", []string{
+		"its own pages": {[]string{shared + "personalweb"}, shared + "personalhttp", []string{
 			qrLibrary, shared + "personalweb/", shared + "personalpages", "html/template", "golang.org/x/text/language/display",
 			"github.com/hashicorp/", "google.golang.org/", shared + "personalhost", shared + "plugin",
 		}},

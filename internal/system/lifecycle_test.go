@@ -308,7 +308,7 @@ func freeze(t *testing.T, pid int) {
 	})
 }
 
-// beginCall begins a sign-in and returns when the handler has begun to read its body.
+// beginCall begins a sign-in and returns when the handler has started to read its body.
 // The error that comes later is nil if the response is 503.
 func (s *system) beginCall(t *testing.T) <-chan error {
 	t.Helper()

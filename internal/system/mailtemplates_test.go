@@ -72,5 +72,5 @@ func TestMailTemplates_AreCheckedByEveryStartAndSwap(t *testing.T) {
 
 	template("Neues Passwort", "Tokn")
 	o.database = testdb.SQLite(t)
-	wantRefusal(t, o, reason) // with a data folder of its own: its first start
+	wantRefusal(t, o, reason) // with its own data folder: its first start
 }

@@ -31,7 +31,7 @@ import (
 	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
-// moduleConfig returns the config of a module with a data folder of its own.
+// moduleConfig returns the config of a module with its own data folder.
 func moduleConfig(t *testing.T) personalhost.Config {
 	t.Helper()
 	data := t.TempDir()
@@ -376,7 +376,7 @@ func TestPersonalhost_UnusablePostgresEndsOpen(t *testing.T) {
 	wantSetupError(t, openWith(t, asRole), grants) // of PostgreSQL 3F000: there is no schema for the role
 	administer(database, "GRANT USAGE ON SCHEMA public TO "+role)
 	wantSetupError(t, openWith(t, asRole), grants) // 42501
-	// docs/postgresql.md, Rights in PostgreSQL: a role of its own migrates.
+	// docs/postgresql.md, Rights in PostgreSQL: a separate role migrates.
 	if err := openWith(t, database); err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ const grace = time.Second
 
 // TestSession_Rotation follows hashes through refreshes by the real clock: a lost or
 // repeated response never signs a user out, and a stolen hash is noticed. All orders of
-// events, by a clock of their own, are tested in internal/accounts.
+// events, by their own clock, are tested in internal/accounts.
 func TestSession_Rotation(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*testing.T, *system){

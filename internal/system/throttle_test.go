@@ -14,7 +14,7 @@ func from(address string) http.Header { return http.Header{"X-Forwarded-For": {a
 
 // TestThrottling uses up the limits, on a site that sends no mails but those that a user
 // has asked for. All limits but that of requests for a mail are the default ones. Each
-// subtest has a client address of its own. The limits of each operation are tested in
+// subtest has its own client address. The limits of each operation are tested in
 // internal/accounts.
 func TestThrottling(t *testing.T) {
 	t.Parallel()

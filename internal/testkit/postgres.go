@@ -184,7 +184,7 @@ func (d *databases) take(fill func(url string) error) (number int, url string, e
 	return number, url, err
 }
 
-// rename takes a number, and gives its database a new name and no settings of its own, or
+// rename takes a number, and gives its database a new name and no settings, or
 // creates it.
 func (d *databases) rename(ctx context.Context, filled bool) (number int, url string, created bool, err error) {
 	d.mu.Lock()

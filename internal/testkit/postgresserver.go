@@ -16,7 +16,7 @@ import (
 	"syscall"
 )
 
-// PostgresServer is a PostgreSQL server in a folder of its own.
+// PostgresServer is a PostgreSQL server in its own folder.
 type PostgresServer struct {
 	URL      string
 	lifeline io.Closer     // stops the server when it is closed

@@ -17,7 +17,7 @@ import (
 const stranger = 54321
 
 // wantUntrusted checks that err names a path and, exactly, the command that corrects it; with an
-// empty command, that there is no error.
+// empty command, that there is not an error.
 func wantUntrusted(t *testing.T, err error, path, command string) {
 	t.Helper()
 	var untrusted *durable.UntrustedError

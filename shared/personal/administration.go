@@ -91,7 +91,7 @@ type Administration interface {
 
 	// ResetAccess ends a take-over of an account. It sets the e-mail, which is not verified, as
 	// SetEmail does; removes password, second factor, passkeys, identities, sessions, mailed tokens
-	// and known addresses, with all that they have begun; enables the account; and mails a token for
+	// and known addresses, with all that they have started; enables the account; and mails a token for
 	// [Service.RecoverConfirm] that is valid as long as one of an invitation. Until a recovery
 	// is completed nothing signs in: SignIn is email_unverified. The old address gets a notice.
 	// Codes: validation_failed, already_exists, not_found.

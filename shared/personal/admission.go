@@ -254,7 +254,7 @@ func (a *admitted) judgedFields(ctx context.Context, sent map[string]Input) (map
 }
 
 // admit waits for a decision. If that is nil, it returns the context for the module, which
-// has no transient parameters. The Judge runs in a goroutine of its own, which gives its
+// has no transient parameters. The Judge runs in its own goroutine, which gives its
 // slot back when the Judge returns, however late.
 func (g gate) admit(ctx context.Context, r AdmissionRequest) (context.Context, error) {
 	if !isText(r) {

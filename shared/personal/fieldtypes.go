@@ -34,7 +34,7 @@ type FieldKind struct {
 	Input     string   // the type of an HTML input; "" for text, and where the control is not an input
 	InputMode string   // of the keyboard on a touch screen; "": as the type has it
 	Step      string   // of an HTML input
-	Samples   []string // values that suit a field without rules of its own
+	Samples   []string // values that suit a field without its own rules
 }
 
 // fieldKinds has a row for each type, in the order in which editors list them. Readers of values,

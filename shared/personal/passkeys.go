@@ -18,7 +18,7 @@ type BeginPasskeyRequest struct {
 	FieldErrors FieldErrors
 }
 
-// PasskeyCeremony is a ceremony with a passkey that has begun. It lasts five minutes.
+// PasskeyCeremony is a ceremony with a passkey that has started. It lasts five minutes.
 type PasskeyCeremony struct {
 	Attempt string // a secret: who has it can end the ceremony
 	// Options are JSON for navigator.credentials, WebAuthn level 3: of AddPasskey

@@ -112,12 +112,12 @@ func TestPlugin_FailedSwapIsShownUntilTheNextSwap(t *testing.T) {
 	refused := manager.Event{Time: time.Now(), Type: manager.EventSwapRefused, Version: "1.3.0", From: "1.2.3", Step: "preflight",
 		Reason: "schema 7 " + script}
 	b.plugin.EventLog = eventLog{{Type: manager.EventProcessLost, Version: "1.2.3"}, refused,
-		{Type: manager.EventSwapBegun, Version: "1.3.0"}}
+		{Type: manager.EventSwapStarted, Version: "1.3.0"}}
 	page := b.page(t, "/admin/plugin")
 	wantAll(t, page, `<div class="notice bad">`, "Swap to 1.3.0 refused (step: preflight check)", "schema 7 &lt;script&gt;")
 	wantNoMarkup(t, page)
 
-	b.plugin.EventLog = eventLog{{Type: manager.EventSwapBegun, Version: "1.3.0"}, refused}
+	b.plugin.EventLog = eventLog{{Type: manager.EventSwapStarted, Version: "1.3.0"}, refused}
 	wantNone(t, b.page(t, "/admin/plugin"), `<div class="notice bad">`)
 	b.plugin.EventLog = eventLog{{Type: manager.EventRolledBack, From: "1.3.0", Version: "1.2.3", Reason: "it is faulty"}}
 	wantAll(t, b.page(t, "/admin/plugin"), `<div class="notice warn">`, "Rolled back from 1.3.0 to 1.2.3", "it is faulty")
@@ -168,7 +168,7 @@ func TestPlugin_EveryTextIsTranslated(t *testing.T) {
 	b.locale = "ru"
 	b.manager.status.State, b.manager.status.Swap = manager.StateBaking, swapping("bake")
 	for _, kind := range []manager.EventType{
-		manager.EventSwapBegun, manager.EventSwitched, manager.EventSwapRefused, manager.EventRolledBack, manager.EventSwapSettled,
+		manager.EventSwapStarted, manager.EventSwitched, manager.EventSwapRefused, manager.EventRolledBack, manager.EventSwapSettled,
 		manager.EventProcessLost, manager.EventRestarted, manager.EventFellBack, manager.EventGaveUp,
 		manager.EventRehearsed,
 	} {
@@ -480,7 +480,7 @@ func TestPlugin_BannersTellTheLatestFactAndCanBeDismissed(t *testing.T) {
 	}
 	refused, lost, restarted := event(1, manager.EventSwapRefused), event(2, manager.EventProcessLost),
 		event(3, manager.EventRestarted)
-	begun, switched, settled := event(4, manager.EventSwapBegun), event(5, manager.EventSwitched),
+	started, switched, settled := event(4, manager.EventSwapStarted), event(5, manager.EventSwitched),
 		event(6, manager.EventSwapSettled)
 	switched.Time = time.Now()
 	for _, test := range []struct {
@@ -490,9 +490,9 @@ func TestPlugin_BannersTellTheLatestFactAndCanBeDismissed(t *testing.T) {
 		{eventLog{refused}, "<strong>Swap to 1.3.0 refused (step: check health)</strong>"},
 		{eventLog{lost, refused}, "<strong>The process of 1.3.0 ended unexpectedly</strong>"},
 		{eventLog{restarted, lost, refused}, ""},
-		{eventLog{switched, begun, refused}, "<strong>Switched from 1.2.3 to 1.3.0</strong>"},
-		{eventLog{settled, switched, begun, refused}, "<strong>Switched from 1.2.3 to 1.3.0</strong>"},
-		{eventLog{begun, settled, switched}, ""},
+		{eventLog{switched, started, refused}, "<strong>Switched from 1.2.3 to 1.3.0</strong>"},
+		{eventLog{settled, switched, started, refused}, "<strong>Switched from 1.2.3 to 1.3.0</strong>"},
+		{eventLog{started, settled, switched}, ""},
 		{eventLog{settled, event(3, manager.EventSwitched)}, ""}, // long ago
 	} {
 		b.plugin.EventLog = test.log

@@ -328,7 +328,7 @@ func TestUndo_RestoresOnlyWhatTheActionChanged(t *testing.T) {
 				t.Errorf("got led to %s, want %s; calls (-want +got):\n%s", at, test.back, diff)
 			}
 			if undoOf(again) == "" || undoOf(again) == key {
-				t.Error("want the undo to have an undo of its own")
+				t.Error("want the undo to have its own undo")
 			}
 			page, _ = b.follow(t, "/admin/users/undo", values)
 			wantAll(t, page, "Nothing was undone")

@@ -129,7 +129,7 @@ type conn struct {
 
 	mu       sync.Mutex
 	end      time.Time // of the response; zero: none
-	begun    bool      // end is that of the current response
+	started  bool      // end is that of the current response
 	hijacked bool
 }
 
@@ -137,7 +137,7 @@ type conn struct {
 func (c *conn) next() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.begun = false
+	c.started = false
 }
 
 // Write fails once the client has taken nothing for a while, or the response takes too long.
@@ -161,8 +161,8 @@ func (c *conn) deadline() (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	if !c.begun {
-		c.begun, c.end = true, now.Add(c.limits.response)
+	if !c.started {
+		c.started, c.end = true, now.Add(c.limits.response)
 	}
 	next := now.Add(c.limits.progress)
 	if !c.end.IsZero() && c.end.Before(next) {
@@ -176,7 +176,7 @@ func (c *conn) deadline() (time.Time, bool) {
 func (c *conn) SetWriteDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.begun, c.end = true, t
+	c.started, c.end = true, t
 	return c.Conn.SetWriteDeadline(t)
 }
 

@@ -122,7 +122,7 @@ func (m *Module) CapturedMails() string {
 }
 
 // Close ends the calls under way, stops the plugin and releases the data folder. Each
-// step has a limit of its own; Close returns within 20 seconds, when no process of the
+// step has its own limit; Close returns within 20 seconds, when no process of the
 // plugin is left. Later requests get 503. Close may be called again, and returns the
 // same error.
 func (m *Module) Close() error { return m.close() }

@@ -77,7 +77,7 @@ func TestOpen_InvalidUserFieldsNameTheFile(t *testing.T) {
 	}
 }
 
-// ownFields is a host with a schema of its own.
+// ownFields is a host with its own schema.
 type ownFields struct {
 	*Host
 	schema personal.Schema
@@ -106,7 +106,7 @@ func TestOpen_UserFieldWithNameOfTransientParameter(t *testing.T) {
 		"the module's file": {Config{Data: file}, want},
 		"a ready host":      {Config{Data: t.TempDir(), Host: newHost()}, want},
 		"an embedded host":  {Config{Data: t.TempDir(), Host: struct{ *Host }{newHost()}}, want},
-		"a schema of its own": {Config{Data: t.TempDir(), Host: ownFields{
+		"its own schema": {Config{Data: t.TempDir(), Host: ownFields{
 			newHost(), personal.Schema{Fields: []personal.Field{{Name: "captcha", Type: personal.TypeText}}}, nil,
 		}}, want},
 		"a schema that cannot be read": {Config{Data: t.TempDir(), Host: ownFields{newHost(), personal.Schema{}, errors.New("no schema")}}, "comparing Config.API.Transient with the user fields: no schema"},

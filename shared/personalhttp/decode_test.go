@@ -309,7 +309,7 @@ func (d *deadlines) SetReadDeadline(at time.Time) error {
 }
 
 // A deadline that stays on the connection would cancel the call, which starts later and
-// has a timeout of its own.
+// has its own timeout.
 func TestBody_DeadlineEndsWithBody(t *testing.T) {
 	h, err := personalhttp.New(everything(), personalhttp.Options{Timeout: time.Minute, Log: quiet()})
 	if err != nil {

@@ -106,7 +106,7 @@ func newProfileData(p personal.Profile) profileOnlyData {
 }
 
 // unverified stands for the data of a registration whose e-mail must be confirmed before
-// the user can sign in. It has a message of its own and no data.
+// the user can sign in. It has its own message and no data.
 type unverified struct{}
 
 type signedInData struct {

@@ -78,7 +78,7 @@ func documentedParameters(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// What is often wrong has a text of its own, which says what to do.
+// What is often wrong has its own text, which says what to do.
 func TestMessages_SayWhatToDoByFieldAndCode(t *testing.T) {
 	own := map[string][]string{
 		"field.login":            {"too_short", "too_long", "invalid_format", "mismatch", "taken"},

@@ -284,7 +284,7 @@ func TestRegister_WithoutASessionHasAMessageAndNoData(t *testing.T) {
 	a := newSite(t, s, personalhttp.Options{}).do("POST", prefix+"register/", "", "")
 	a.want(t, 200, "")
 	if a.Data != nil || a.Result.Message == "Your account has been created." || a.Result.Message == "" {
-		t.Errorf("got data %s and the message %q, want no data and a message of its own", a.Data, a.Result.Message)
+		t.Errorf("got data %s and the message %q, want no data and its own message", a.Data, a.Result.Message)
 	}
 }
 

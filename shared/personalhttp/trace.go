@@ -34,7 +34,7 @@ func (h *Handler) spanName(r *http.Request, route *route) string {
 	return spanName(r.Method, h.pattern(route))
 }
 
-// isLocal reports whether a span was begun in this process, even if it is not recorded.
+// isLocal reports whether a span was started in this process, even if it is not recorded.
 func isLocal(span trace.Span) bool {
 	c := span.SpanContext()
 	return c.IsValid() && !c.IsRemote()

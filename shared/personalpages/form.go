@@ -52,7 +52,7 @@ type formPage struct {
 	Asides  []aside
 	Script  bool // loads the script that reads a code from the address
 
-	// Aliases name the control that shows an error of a parameter without a control of its own.
+	// Aliases name the control that shows an error of a parameter without its own control.
 	Aliases map[string]string
 
 	BadToken   string // said of a code that is not valid; empty: to request a new one

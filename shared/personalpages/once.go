@@ -33,10 +33,10 @@ type onces struct {
 	site *site
 	key  [sha256.Size]byte
 
-	mu     sync.Mutex
-	kept   map[[sha256.Size]byte]*list.Element // by the digest of the request
-	begun  map[[sha256.Size]byte]*list.Element // by the digest of the session that the response begins
-	oldest *list.List
+	mu      sync.Mutex
+	kept    map[[sha256.Size]byte]*list.Element // by the digest of the request
+	started map[[sha256.Size]byte]*list.Element // by the digest of the session that the response begins
+	oldest  *list.List
 }
 
 // onceResponse is a response, or one that is being made.
@@ -50,7 +50,7 @@ type onceResponse struct {
 }
 
 func newOnces(s *site) *onces {
-	o := &onces{site: s, kept: map[[sha256.Size]byte]*list.Element{}, begun: map[[sha256.Size]byte]*list.Element{}, oldest: list.New()}
+	o := &onces{site: s, kept: map[[sha256.Size]byte]*list.Element{}, started: map[[sha256.Size]byte]*list.Element{}, oldest: list.New()}
 	_, _ = rand.Read(o.key[:]) // it never fails
 	return o
 }
@@ -139,7 +139,7 @@ func (o *onces) finish(e *onceResponse, r *http.Request, answer *onceWriter) {
 		o.remove(at)
 	default:
 		if begins {
-			o.begun[e.session] = at
+			o.started[e.session] = at
 		}
 		time.AfterFunc(onceLifetime, func() { o.forget(e.request) })
 	}
@@ -160,7 +160,7 @@ func (o *onces) used(next http.Handler) http.Handler {
 		if c, ok := o.site.session.Credentials(r); ok {
 			session := o.digestOf(c)
 			o.mu.Lock()
-			if at, ok := o.begun[session]; ok {
+			if at, ok := o.started[session]; ok {
 				o.remove(at)
 			}
 			o.mu.Unlock()
@@ -181,8 +181,8 @@ func (o *onces) forget(request [sha256.Size]byte) {
 func (o *onces) remove(at *list.Element) {
 	e := o.oldest.Remove(at).(*onceResponse)
 	delete(o.kept, e.request)
-	if o.begun[e.session] == at {
-		delete(o.begun, e.session)
+	if o.started[e.session] == at {
+		delete(o.started, e.session)
 	}
 }
 

@@ -86,7 +86,7 @@ type Module interface {
 type Config struct {
 	// Layout is the site's own: a template with the blocks "title", "head" and "body", see
 	// [ui.TemplateLayout]. LayoutFunc is a layout that is no template. Without either the pages
-	// have a layout of their own. With the site's layout the site sends the
+	// have their own layout. With the site's layout the site sends the
 	// Content-Security-Policy for what it loads; the pages need no more than script-src 'self',
 	// style-src 'self' and, for passkeys, connect-src 'self'.
 	Layout     *template.Template

@@ -56,7 +56,7 @@ func (s *site) takePasskey(r *http.Request, purpose string, f *ui.Form) *passkey
 	}
 }
 
-// passkeyButton is a form of its own beside another one: a button alone.
+// passkeyButton is its own form beside another one: a button alone.
 func (s *site) passkeyButton(r *http.Request, purpose, action string) *passkeyPart {
 	f := ui.Form{Action: action, Submit: s.text(r, "passkey_"+purpose), Quiet: true}
 	part := s.takePasskey(r, purpose, &f)

@@ -44,7 +44,7 @@ func (p sessionPages) list(w http.ResponseWriter, r *http.Request) {
 	p.send(w, r, http.StatusOK, "sessions", page)
 }
 
-// how says how a session began: a site that opens sessions itself has names of its own.
+// how says how a session began: a site that opens sessions itself has its own names.
 func (p sessionPages) how(r *http.Request, method string) string {
 	switch method {
 	case personal.MethodPassword, personal.MethodPasskey, personal.MethodRegistration:

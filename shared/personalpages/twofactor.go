@@ -128,7 +128,7 @@ func (p twoFactorPages) begin(w http.ResponseWriter, r *http.Request, posted ui.
 // need not be set up again. That shows it to no one else: the response is for the user
 // who got it a moment ago, browsers do not store it (no-store), and posts from pages of
 // other sites are refused. No cookie or server has to keep it. A user who replaces it
-// sees a secret of their own that no code of theirs confirms.
+// sees their own secret that no code of theirs confirms.
 func (p twoFactorPages) confirmForm(r *http.Request) (formPage, error) {
 	page, err := p.confirmPage(r, r.PostForm.Get("uri"))
 	if err != nil {

@@ -1,5 +1,5 @@
 // Command chi is a CMS with the personal-account module on chi: API, account pages and
-// admin pages in its layout, and pages of its own.
+// admin pages in its layout, and its own pages.
 package main
 
 import (
@@ -82,7 +82,7 @@ func site(api *personalhttp.Handler, account *personalpages.Pages, admin http.Ha
 	return api.Front(router)
 }
 
-// withPolicy sends the Content-Security-Policy of the site, which a layout of its own needs.
+// withPolicy sends the Content-Security-Policy of the site, which its own layout needs.
 func withPolicy(next http.Handler) http.Handler {
 	const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
 		"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"

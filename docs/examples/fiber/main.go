@@ -59,7 +59,7 @@ func site(api *personalhttp.Handler) *fiber.App {
 	return app
 }
 
-// ownMemory gives next a context and headers of its own: fiber reuses its own after the
+// ownMemory gives next its own context and headers: fiber reuses its own after the
 // request, and its adaptor keeps only the last of several headers with one name.
 func ownMemory(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

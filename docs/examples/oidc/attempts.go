@@ -16,7 +16,7 @@ import (
 	"github.com/cms-personal/personal/shared/personalweb"
 )
 
-// attempt is a sign-in that has begun. It belongs to one browser, by a cookie.
+// attempt is a sign-in that has started. It belongs to one browser, by a cookie.
 type attempt struct {
 	Expires                time.Time
 	Next                   string // the page to return to

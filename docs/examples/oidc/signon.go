@@ -72,7 +72,7 @@ func newSignOn(m personalpages.Module, account *personalpages.Pages, admission *
 }
 
 // start leads to the provider. Pages of other sites start nothing: they would push out what the
-// visitor has begun.
+// visitor has started.
 func (s *signOn) start(w http.ResponseWriter, r *http.Request) {
 	if mode := r.Header.Get("Sec-Fetch-Mode"); r.Header.Get("Sec-Fetch-Site") == "cross-site" || mode != "" && mode != "navigate" {
 		s.startAgain(w, r)
@@ -300,5 +300,5 @@ func (s *signOn) refuse(w http.ResponseWriter, r *http.Request, status int, mess
 }
 
 func (s *signOn) startAgain(w http.ResponseWriter, r *http.Request) {
-	s.refuse(w, r, http.StatusBadRequest, "This sign-in has expired, or was begun in another browser. Please start again.", nil)
+	s.refuse(w, r, http.StatusBadRequest, "This sign-in has expired, or was started in another browser. Please start again.", nil)
 }

@@ -76,7 +76,7 @@ func (w *world) onlyPasskey(a accounts.Account) accounts.Passkey {
 }
 
 var passkeyCases = []testCase{
-	{"what a proof has begun ends with a passkey and with the e-mail", func(t *testing.T, w *world) {
+	{"what a proof has started ends with a passkey and with the e-mail", func(t *testing.T, w *world) {
 		for name, end := range map[string]func(a accounts.Account, s accounts.Session) error{
 			"removed passkey": func(a accounts.Account, s accounts.Session) error {
 				p := w.addPasskey(a, s)

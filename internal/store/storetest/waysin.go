@@ -67,8 +67,8 @@ var wayInCases = []testCase{
 		if got := w.sessions(a.ID); len(got) != 1 || got[0].ID != s.ID || w.session(s).Proof != (accounts.Proof{}) {
 			t.Errorf("got the sessions %+v, want the one that the password began, without the proof", got)
 		}
-		for name, begun := range map[string]accounts.PasskeyCeremony{"an attempt that a proof has begun": attempt, "one when there are no other ways in": later} {
-			if _, err := w.FindCeremony(t.Context(), s.ID, a.CredentialVersion, begun.Digest, time.Time{}); !errors.Is(err, accounts.ErrNotFound) {
+		for name, started := range map[string]accounts.PasskeyCeremony{"an attempt that a proof has started": attempt, "one when there are no other ways in": later} {
+			if _, err := w.FindCeremony(t.Context(), s.ID, a.CredentialVersion, started.Digest, time.Time{}); !errors.Is(err, accounts.ErrNotFound) {
 				t.Errorf("%s: got error %v, want ErrNotFound", name, err)
 			}
 		}

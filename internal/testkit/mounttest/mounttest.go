@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package mounttest gives a test file systems of its own: small ones, and ones that
+// Package mounttest gives a test its own file systems: small ones, and ones that
 // allow no execution.
 package mounttest
 
@@ -15,7 +15,7 @@ import (
 // isolatedEnv marks the process in which a test runs again.
 const isolatedEnv = "TEST_MOUNT_NAMESPACE"
 
-// Isolated runs the calling test again, in a process with a mount namespace of its own,
+// Isolated runs the calling test again, in a process with its own mount namespace,
 // and reports true there: the test then calls [Tmpfs] and goes on. To the first process it
 // reports false once the other has ended, and the test returns. It skips the test if the
 // system allows no namespaces.

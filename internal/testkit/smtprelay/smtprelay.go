@@ -303,7 +303,7 @@ func (t *talk) offers() string {
 func (t *talk) content() bool {
 	t.wait(scripted(t.script.Delays, Content, t.mail.To, 0))
 	if t.script.Replies[Content] == Cut {
-		_, _ = t.text.ReadLine() // the mail has begun
+		_, _ = t.text.ReadLine() // the mail has started
 		return false
 	}
 	text, err := io.ReadAll(t.text.DotReader()) // turns CR LF into LF

@@ -24,7 +24,7 @@ const (
 	releasedFile  = ".ci/released" // the version and the commit of the last release
 )
 
-// releaseCommand runs in the root of the work tree. It builds in a work tree of its own, which has the
+// releaseCommand runs in the root of the work tree. It builds in its own work tree, which has the
 // files of the commit only. The target sbom of its Makefile writes the bills of materials to dist.
 type releaseCommand struct {
 	recipe

@@ -52,10 +52,10 @@ func (p *parser) lineComment() error {
 	case strings.HasPrefix(text, "PostgreSQL database") && strings.HasSuffix(text, "dump complete"), strings.HasPrefix(text, "Dump completed"):
 		p.completed = true
 	case strings.HasPrefix(text, "PostgreSQL database") && strings.HasSuffix(text, "dump"):
-		p.begun, p.completed = true, false
+		p.started, p.completed = true, false
 		return p.decide(line, postgres)
 	case strings.HasPrefix(text, "MySQL dump"), strings.HasPrefix(text, "MariaDB dump"):
-		p.begun, p.completed = true, false
+		p.started, p.completed = true, false
 		return p.decide(line, mysql)
 	case strings.HasPrefix(text, "phpMyAdmin SQL Dump"):
 		return p.decide(line, mysql)

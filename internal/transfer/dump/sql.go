@@ -57,7 +57,7 @@ func ReadSQL(r io.Reader, open Open) error {
 	if err := p.failed(); err != nil {
 		return err
 	}
-	if p.begun && !p.completed {
+	if p.started && !p.completed {
 		return p.fail(p.line, `the dump is cut off: its last line, "… dump complete" or "Dump completed", is missing`)
 	}
 	return nil
@@ -66,15 +66,15 @@ func ReadSQL(r io.Reader, open Open) error {
 // parser reads the statements of a dump.
 type parser struct {
 	*source
-	open             Open
-	tables           map[string]*found // those of which rows are wanted, by name
-	dialect          dialect
-	begun, completed bool   // the first and the last comment that the tools write
-	database, schema string // that \connect, USE or search_path chose last; "": none
-	qualifier        string // of the name that was read last; "": none
-	named            bool   // SET NAMES has named a character set
-	keepQuoted       bool   // skipped strings are kept in row
-	definitions      int    // bytes of the names of columns that are kept
+	open               Open
+	tables             map[string]*found // those of which rows are wanted, by name
+	dialect            dialect
+	started, completed bool   // the first and the last comment that the tools write
+	database, schema   string // that \connect, USE or search_path chose last; "": none
+	qualifier          string // of the name that was read last; "": none
+	named              bool   // SET NAMES has named a character set
+	keepQuoted         bool   // skipped strings are kept in row
+	definitions        int    // bytes of the names of columns that are kept
 
 	row    []byte   // the wanted values of a row, unescaped
 	ends   []int    // of the values in row; -1: NULL

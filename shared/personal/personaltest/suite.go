@@ -22,7 +22,7 @@ type Start func(t *testing.T, host personal.Host) personal.Service
 // Run tests that a Service conforms to the contract. The same suite runs against the
 // module itself, through client and server in one process, and against a plugin process.
 //
-// It needs a store of its own and takes a few seconds, because it hashes passwords.
+// It needs its own store and takes a few seconds, because it hashes passwords.
 func Run(t *testing.T, start Start) {
 	s := newSuite(t, start)
 	for name, test := range map[string]func(*testing.T, *suite){

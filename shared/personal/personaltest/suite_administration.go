@@ -17,7 +17,7 @@ import (
 type StartAdministration func(t *testing.T, host personal.Host) (personal.Service, personal.Administration)
 
 // RunAdministration tests that an Administration conforms to the contract, by its
-// effects on the users of its Service. Like [Run] it needs a store of its own.
+// effects on the users of its Service. Like [Run] it needs its own store.
 func RunAdministration(t *testing.T, start StartAdministration) {
 	fields := &fieldSet{}
 	fields.set(sampleFields())
@@ -55,7 +55,7 @@ func RunAdministration(t *testing.T, start StartAdministration) {
 		"invalid explanation reports all field errors":             testInvalidExplain,
 		"limits are lifted with an event":                          testLiftLimits,
 		"user fields are rehearsed, missed and filled in":          testMissingFields,
-		"host opens a session by a method of its own":              testSignIn,
+		"host opens a session by its own method":                   testSignIn,
 		"host opens a session by an identity":                      testSignInByIdentity,
 		"host's sign-in asks for a code":                           testSignInWithCode,
 		"host's sign-in of a moment ago is a proof":                testSignInProof,

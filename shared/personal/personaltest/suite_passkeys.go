@@ -22,32 +22,32 @@ func device() *softkey.Authenticator { return &softkey.Authenticator{Origin: Pas
 // beginPasskey begins to add a passkey, with the password and a code.
 func (s *suite) beginPasskey(t *testing.T, c personal.Credentials, code string) personal.PasskeyCeremony {
 	t.Helper()
-	begun, err := s.service.AddPasskey(t.Context(), personal.AddPasskeyRequest{Credentials: c, Password: Password, Code: code})
+	started, err := s.service.AddPasskey(t.Context(), personal.AddPasskeyRequest{Credentials: c, Password: Password, Code: code})
 	if personal.CodeOf(err) == personal.CodeNotFound {
 		t.Fatal("the module does not offer passkeys: it needs their settings, see PasskeyDomain")
 	}
 	if err != nil {
 		t.Fatalf("beginning to add a passkey: %v", err)
 	}
-	return begun
+	return started
 }
 
 // create lets an authenticator make a passkey.
-func create(t *testing.T, d *softkey.Authenticator, begun personal.PasskeyCeremony) string {
+func create(t *testing.T, d *softkey.Authenticator, started personal.PasskeyCeremony) string {
 	t.Helper()
-	credential, err := d.Create(begun.Options)
+	credential, err := d.Create(started.Options)
 	if err != nil {
-		t.Fatalf("creating a passkey for %s: %v", begun.Options, err)
+		t.Fatalf("creating a passkey for %s: %v", started.Options, err)
 	}
 	return credential
 }
 
 // confirmPasskey adds the passkey that an authenticator makes.
 func (s *suite) confirmPasskey(t *testing.T, c personal.Credentials, d *softkey.Authenticator,
-	begun personal.PasskeyCeremony) personal.Passkey {
+	started personal.PasskeyCeremony) personal.Passkey {
 	t.Helper()
 	p, err := s.service.ConfirmPasskey(t.Context(), personal.ConfirmPasskeyRequest{
-		Credentials: c, Attempt: begun.Attempt, Credential: create(t, d, begun), Name: "a passkey",
+		Credentials: c, Attempt: started.Attempt, Credential: create(t, d, started), Name: "a passkey",
 	})
 	if err != nil {
 		t.Fatalf("adding a passkey: %v", err)
@@ -69,15 +69,15 @@ func (s *suite) respond(t *testing.T, d *softkey.Authenticator, c personal.Crede
 	if c.UserID != 0 {
 		r = personal.BeginPasskeyRequest{Credentials: c, Purpose: personal.PasskeyProve}
 	}
-	begun, err := s.service.BeginPasskey(t.Context(), r)
+	started, err := s.service.BeginPasskey(t.Context(), r)
 	if err != nil {
 		t.Fatalf("beginning with a passkey: %v", err)
 	}
-	credential, err = d.Get(begun.Options)
+	credential, err = d.Get(started.Options)
 	if err != nil {
-		t.Fatalf("responding to %s: %v", begun.Options, err)
+		t.Fatalf("responding to %s: %v", started.Options, err)
 	}
-	return begun.Attempt, credential
+	return started.Attempt, credential
 }
 
 // passkeySignIn signs in with a passkey and a code.
@@ -124,17 +124,17 @@ func testPasskeys(t *testing.T, s *suite) {
 		_, err := s.service.AddPasskey(ctx, test.request)
 		wantFieldErrors(t, err, personal.CodeValidationFailed, test.want)
 	}
-	d, begun := device(), s.beginPasskey(t, u.Credentials, "")
+	d, started := device(), s.beginPasskey(t, u.Credentials, "")
 	var options struct {
 		Challenge, Attestation string
 		RP                     struct{ ID string }
 		Selection              struct{ ResidentKey, UserVerification string } `json:"authenticatorSelection"`
 	}
-	if err := json.Unmarshal([]byte(begun.Options), &options); err != nil || options.Challenge == "" || options.RP.ID != PasskeyDomain ||
+	if err := json.Unmarshal([]byte(started.Options), &options); err != nil || options.Challenge == "" || options.RP.ID != PasskeyDomain ||
 		options.Attestation != "none" || options.Selection.ResidentKey != "required" || options.Selection.UserVerification != "required" {
-		t.Errorf("got options %s (%v), want those of a discoverable passkey of %s with user verification", begun.Options, err, PasskeyDomain)
+		t.Errorf("got options %s (%v), want those of a discoverable passkey of %s with user verification", started.Options, err, PasskeyDomain)
 	}
-	confirm := personal.ConfirmPasskeyRequest{Credentials: u.Credentials, Attempt: begun.Attempt, Credential: create(t, d, begun),
+	confirm := personal.ConfirmPasskeyRequest{Credentials: u.Credentials, Attempt: started.Attempt, Credential: create(t, d, started),
 		Name: "phone"}
 	for name, want := range map[string]personal.FieldErrorCode{
 		"": personal.FieldErrorRequired, strings.Repeat("ы", 65): personal.FieldErrorTooLong, "a\nb": personal.FieldErrorInvalidFormat,
@@ -267,11 +267,11 @@ func testPasskeyRefusals(t *testing.T, s *suite) {
 		}
 	}
 	thiefsAttempt, thiefsCredential := "", ""
-	begun, err := s.service.BeginPasskey(ctx, personal.BeginPasskeyRequest{Credentials: u.Credentials, Purpose: personal.PasskeyProve})
+	started, err := s.service.BeginPasskey(ctx, personal.BeginPasskeyRequest{Credentials: u.Credentials, Purpose: personal.PasskeyProve})
 	if err != nil {
 		t.Fatalf("beginning to prove: %v", err)
 	}
-	thiefsAttempt, thiefsCredential = begun.Attempt, mustGet(t, thiefs, withoutAllowList(t, begun.Options))
+	thiefsAttempt, thiefsCredential = started.Attempt, mustGet(t, thiefs, withoutAllowList(t, started.Options))
 	for name, r := range map[string]personal.ProveRequest{
 		"another user's passkey":     {Credentials: u.Credentials, Attempt: thiefsAttempt, Credential: thiefsCredential},
 		"attempt to sign in":         {Credentials: u.Credentials, Attempt: otherAttempt, Credential: otherCredential},
@@ -362,12 +362,12 @@ func testPasskeySecondFactor(t *testing.T, s *suite) {
 	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"code": personal.FieldErrorMismatch})
 
 	// A passkey that is added with a proof given by a code needs none.
-	begun, err := s.service.AddPasskey(ctx, personal.AddPasskeyRequest{Credentials: in.Credentials, Proof: in.Proof.Proof})
+	started, err := s.service.AddPasskey(ctx, personal.AddPasskeyRequest{Credentials: in.Credentials, Proof: in.Proof.Proof})
 	if err != nil {
 		t.Fatalf("adding with the proof of a sign-in with a code: %v", err)
 	}
 	after := device()
-	s.confirmPasskey(t, in.Credentials, after, begun)
+	s.confirmPasskey(t, in.Credentials, after, started)
 	if in, err = s.passkeySignIn(t, after, ""); err != nil {
 		t.Fatalf("signing in with a passkey that was added with a code: %v", err)
 	}
@@ -376,11 +376,11 @@ func testPasskeySecondFactor(t *testing.T, s *suite) {
 		t.Fatalf("proving with it: %v", err)
 	}
 	// Its proofs count as given by a code.
-	if begun, err = s.service.AddPasskey(ctx, personal.AddPasskeyRequest{Credentials: u.Credentials, Proof: proof.Proof}); err != nil {
+	if started, err = s.service.AddPasskey(ctx, personal.AddPasskeyRequest{Credentials: u.Credentials, Proof: proof.Proof}); err != nil {
 		t.Fatalf("adding with its proof: %v", err)
 	}
 	third := device()
-	s.confirmPasskey(t, u.Credentials, third, begun)
+	s.confirmPasskey(t, u.Credentials, third, started)
 	if _, err := s.passkeySignIn(t, third, ""); err != nil {
 		t.Errorf("signing in with a passkey that was added with its proof: %v", err)
 	}

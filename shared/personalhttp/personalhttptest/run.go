@@ -46,7 +46,7 @@ func Run(t *testing.T, mount func(personal.Service) http.Handler, options ...Opt
 	RunServer(t, func(s personal.Service) func(net.Listener) error { return serveHTTP(mount(s)) }, options...)
 }
 
-// serveHTTP serves a handler by a server without limits of its own: a check observes
+// serveHTTP serves a handler by a server without its own limits: a check observes
 // the limits that the handler sets. The listener gets the server's log.
 func serveHTTP(h http.Handler) func(net.Listener) error {
 	return func(l net.Listener) error {

@@ -237,7 +237,7 @@ func TestRun_FindsBrokenMounts(t *testing.T) {
 			}),
 			found: []string{"early refusal of large bodies", "deadline of bodies"},
 		},
-		"a body limit of its own": {
+		"its own body limit": {
 			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
 				if r.ContentLength > 10<<20 {
 					http.Error(w, "too large", http.StatusRequestEntityTooLarge)
@@ -491,7 +491,7 @@ func allFailures(mount func(personal.Service) http.Handler, selected func(check)
 	return serverFailures(func(s personal.Service) func(net.Listener) error { return serveHTTP(mount(s)) }, selected, options...)
 }
 
-// serverFailures returns the failures of a mount with a server of its own.
+// serverFailures returns the failures of a mount with its own server.
 func serverFailures(mount mount, selected func(check) bool, options ...Option) map[string][]string {
 	found := map[string][]string{}
 	for _, c := range newChecks(append([]Option{patience(time.Second)}, options...)) {

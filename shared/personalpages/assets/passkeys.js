@@ -63,7 +63,7 @@ const begin = async (what, signal) => {
 };
 
 let running = new AbortController(); // the ceremony of the page: there is one at a time
-let pressed = false; // the user has begun it
+let pressed = false; // the user has started it
 let waiting = null; // the attempt with which autofill waits for the user
 let began = 0; // its time
 

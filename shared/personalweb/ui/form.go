@@ -305,8 +305,8 @@ func (p Posted) Field(f personal.Field) string {
 }
 
 // Changes returns the name and the user fields that differ from what the page
-// showed. A page that was open for long does not undo changes made elsewhere
-// meanwhile, and a value that the control showed shortened is not cut.
+// showed. A page that was open for long does not undo changes made elsewhere in
+// the meantime, and a value that the control showed shortened is not cut.
 func (p Posted) Changes(fields []personal.Field) map[string]personal.Input {
 	changed := map[string]personal.Input{}
 	if p.Changed("name") {

@@ -25,7 +25,7 @@ func TestBake_PassedVersionBecomesActive(t *testing.T) {
 		t.Errorf("got status %+v, want that only 2.0.0 serves", s)
 	}
 	r.wantState(t, catalogue.State{Active: "2.0.0", LastGood: "1.0.0"})
-	want := []manager.EventType{manager.EventSwapBegun, manager.EventRehearsed, manager.EventSwitched,
+	want := []manager.EventType{manager.EventSwapStarted, manager.EventRehearsed, manager.EventSwitched,
 		manager.EventSwapSettled}
 	if got := r.events.types(); !slices.Equal(got, want) {
 		t.Errorf("got events %v, want %v", got, want)

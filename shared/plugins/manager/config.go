@@ -60,7 +60,7 @@ type Options struct {
 	// refuses to start with a limit below what its settings need.
 	MemoryLimit int64
 
-	CallTimeout time.Duration // of a call without a deadline of its own: 30s
+	CallTimeout time.Duration // of a call without its own deadline: 30s
 
 	// Rehearse is what the result of a rehearsal decides, see [Manager.Use]: RehearseWarn.
 	Rehearse RehearsePolicy

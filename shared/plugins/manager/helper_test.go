@@ -279,7 +279,7 @@ func (b *logBuffer) String() string {
 	return b.text.String()
 }
 
-// swapRig is a rig over a catalogue of its own with the versions 1.0.0, which is
+// swapRig is a rig over its own catalogue with the versions 1.0.0, which is
 // active, and 2.0.0. The note "mode VERSION" sets the mode of one version.
 type swapRig struct {
 	*rig

@@ -11,7 +11,7 @@
 // up, for boot, restart and swap. Every step that waits for a process has a
 // deadline, and behind every deadline is SIGKILL to the process group.
 //
-// [Manager.Use] swaps versions while calls go on. A goroutine of its own brings the
+// [Manager.Use] swaps versions while calls go on. Its own goroutine brings the
 // candidate up beside the old process, and then asks the supervisor to complete an
 // earlier bake and to switch. After the switch the new version bakes for
 // [Config].Bake while the old process stays warm, its background work stopped. If

@@ -71,7 +71,7 @@ func (r *swapRig) wantBaking(t *testing.T, pid int) {
 	if s := r.Status(); s.State != manager.StateBaking || s.Version != "2.0.0" || s.PID != pid {
 		t.Errorf("got status %+v, want that 2.0.0 bakes in process %d", s, pid)
 	}
-	want := []manager.EventType{manager.EventSwapBegun, manager.EventRehearsed, manager.EventSwitched}
+	want := []manager.EventType{manager.EventSwapStarted, manager.EventRehearsed, manager.EventSwitched}
 	if got := r.events.types(); !slices.Equal(got, want) {
 		t.Errorf("got events %v, want %v", got, want)
 	}

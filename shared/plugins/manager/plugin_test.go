@@ -148,7 +148,7 @@ const (
 	exitsActive         = "exits once active"
 	ignoresShutdown     = "ignores shutdown"
 	hasGrandchild       = "forks a grandchild that holds stderr"
-	hasLostGrandchild   = "forks a grandchild in a session of its own"
+	hasLostGrandchild   = "forks a grandchild in its own session"
 	floods              = "floods the log"
 	quiescesForever     = "never quiesces"
 	listsEnvironment    = "lists its environment"

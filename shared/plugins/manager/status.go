@@ -174,7 +174,7 @@ type EventType string
 
 // The types of events.
 const (
-	EventSwapBegun   EventType = "begun"       // a swap was requested
+	EventSwapStarted EventType = "begun"       // a swap was requested
 	EventSwitched    EventType = "switched"    // calls go to the new process, which bakes
 	EventSwapRefused EventType = "refused"     // a swap failed at Step for Reason
 	EventRolledBack  EventType = "rolled_back" // calls go to the old version again

@@ -299,7 +299,7 @@ func (s *supervisor) replaceActive(from, to string, cause error) bool {
 }
 
 // settle tells the live process, once, that its version is settled: its background work
-// has begun, and no bake is under way. A failure is logged, and tried again after a while.
+// has started, and no bake is under way. A failure is logged, and tried again after a while.
 func (s *supervisor) settle() {
 	p := s.live
 	if p == nil || !s.activated || p.settled || s.bake.swap != nil || time.Now().Before(p.settleAt) {

@@ -70,7 +70,7 @@ type swap struct {
 }
 
 // Use swaps to an installed version. It returns nil once calls go to the version,
-// its background work has begun, and it bakes; a [*SwapError] if it was refused; a
+// its background work has started, and it bakes; a [*SwapError] if it was refused; a
 // [*BusyError] if another swap is under way. For the active version this is a
 // restart with fresh settings. An earlier bake is completed right before the
 // switch, in favour of its version. If no process serves, the version becomes the
@@ -97,7 +97,7 @@ func (m *Manager) Rollback(ctx context.Context) error {
 	return m.startSwap(ctx, &swap{rollback: true}, m.requestRollback)
 }
 
-// startSwap performs a swap in a goroutine of its own and waits for the result, unless the
+// startSwap performs a swap in its own goroutine and waits for the result, unless the
 // manager has stopped or another swap is under way.
 func (m *Manager) startSwap(ctx context.Context, w *swap, perform func(*swap) error) error {
 	if err := m.reserveSwap(w); err != nil {
@@ -173,7 +173,7 @@ func (m *Manager) requestRollback(w *swap) error {
 
 // swapTo brings up the version of a swap and switches to it.
 func (m *Manager) swapTo(w *swap) error {
-	m.emit(Event{Type: EventSwapBegun, Version: w.status.To, From: w.status.From}, nil)
+	m.emit(Event{Type: EventSwapStarted, Version: w.status.To, From: w.status.From}, nil)
 	p, err := m.prepare(w)
 	if err != nil {
 		return err

@@ -148,7 +148,7 @@ var (
 // a [Connection] or forwards to one. A conn that forwards to one process after another
 // has the method Switches() int, which returns how often it has changed the process.
 // Every call sends the personal.Call and the OpenTelemetry span of its context and the
-// revision of host's schema. It has a span of its own if that of its context is recorded.
+// revision of host's schema. It has its own span if that of its context is recorded.
 //
 // All errors are of the contract: personal.CodeMalformedRequest for a request with a
 // text that is not valid UTF-8, which is not sent; personal.CodeNotFound for an operation
@@ -314,7 +314,7 @@ func (c *Client) UndoDelete(ctx context.Context, r personal.UndoDeleteRequest) (
 
 // BeginTwoFactor makes a secret for a second factor.
 func (c *Client) BeginTwoFactor(ctx context.Context, r personal.BeginTwoFactorRequest) (personal.TwoFactorSecret, error) {
-	return result(ctx, convert.begunTwoFactorFromPB)(c.service.BeginTwoFactor(ctx, convert.beginTwoFactorToPB(r)))
+	return result(ctx, convert.startedTwoFactorFromPB)(c.service.BeginTwoFactor(ctx, convert.beginTwoFactorToPB(r)))
 }
 
 // ConfirmTwoFactor switches the second factor on.
@@ -334,7 +334,7 @@ func (c *Client) RemoveOwnTwoFactor(ctx context.Context, r personal.RemoveOwnTwo
 
 // BeginPasskey begins a sign-in or a proof with a passkey.
 func (c *Client) BeginPasskey(ctx context.Context, r personal.BeginPasskeyRequest) (personal.PasskeyCeremony, error) {
-	return result(ctx, convert.begunPasskeyFromPB)(c.service.BeginPasskey(ctx, convert.beginPasskeyToPB(r)))
+	return result(ctx, convert.startedPasskeyFromPB)(c.service.BeginPasskey(ctx, convert.beginPasskeyToPB(r)))
 }
 
 // AuthorizePasskey signs a user in with a passkey.

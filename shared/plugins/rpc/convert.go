@@ -106,8 +106,8 @@ type converter interface {
 
 	beginTwoFactorToPB(personal.BeginTwoFactorRequest) *personalv1.BeginTwoFactorRequest
 	beginTwoFactorFromPB(*personalv1.BeginTwoFactorRequest) personal.BeginTwoFactorRequest
-	begunTwoFactorToPB(personal.TwoFactorSecret) *personalv1.BeginTwoFactorResponse
-	begunTwoFactorFromPB(*personalv1.BeginTwoFactorResponse) personal.TwoFactorSecret
+	startedTwoFactorToPB(personal.TwoFactorSecret) *personalv1.BeginTwoFactorResponse
+	startedTwoFactorFromPB(*personalv1.BeginTwoFactorResponse) personal.TwoFactorSecret
 
 	confirmTwoFactorToPB(personal.ConfirmTwoFactorRequest) *personalv1.ConfirmTwoFactorRequest
 	confirmTwoFactorFromPB(*personalv1.ConfirmTwoFactorRequest) personal.ConfirmTwoFactorRequest
@@ -122,8 +122,8 @@ type converter interface {
 
 	beginPasskeyToPB(personal.BeginPasskeyRequest) *personalv1.BeginPasskeyRequest
 	beginPasskeyFromPB(*personalv1.BeginPasskeyRequest) personal.BeginPasskeyRequest
-	begunPasskeyToPB(personal.PasskeyCeremony) *personalv1.BeginPasskeyResponse
-	begunPasskeyFromPB(*personalv1.BeginPasskeyResponse) personal.PasskeyCeremony
+	startedPasskeyToPB(personal.PasskeyCeremony) *personalv1.BeginPasskeyResponse
+	startedPasskeyFromPB(*personalv1.BeginPasskeyResponse) personal.PasskeyCeremony
 
 	authorizePasskeyToPB(personal.AuthorizePasskeyRequest) *personalv1.AuthorizePasskeyRequest
 	authorizePasskeyFromPB(*personalv1.AuthorizePasskeyRequest) personal.AuthorizePasskeyRequest

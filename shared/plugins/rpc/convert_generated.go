@@ -203,34 +203,6 @@ func (c *converters) beginTwoFactorToPB(source personal.BeginTwoFactorRequest) *
 	personalv1BeginTwoFactorRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1BeginTwoFactorRequest
 }
-func (c *converters) begunPasskeyFromPB(source *v1.BeginPasskeyResponse) personal.PasskeyCeremony {
-	var personalPasskeyCeremony personal.PasskeyCeremony
-	if source != nil {
-		personalPasskeyCeremony.Attempt = (*source).Attempt
-		personalPasskeyCeremony.Options = (*source).Options
-	}
-	return personalPasskeyCeremony
-}
-func (c *converters) begunPasskeyToPB(source personal.PasskeyCeremony) *v1.BeginPasskeyResponse {
-	var personalv1BeginPasskeyResponse v1.BeginPasskeyResponse
-	personalv1BeginPasskeyResponse.Attempt = source.Attempt
-	personalv1BeginPasskeyResponse.Options = source.Options
-	return &personalv1BeginPasskeyResponse
-}
-func (c *converters) begunTwoFactorFromPB(source *v1.BeginTwoFactorResponse) personal.TwoFactorSecret {
-	var personalTwoFactorSecret personal.TwoFactorSecret
-	if source != nil {
-		personalTwoFactorSecret.Secret = (*source).Secret
-		personalTwoFactorSecret.URI = (*source).Uri
-	}
-	return personalTwoFactorSecret
-}
-func (c *converters) begunTwoFactorToPB(source personal.TwoFactorSecret) *v1.BeginTwoFactorResponse {
-	var personalv1BeginTwoFactorResponse v1.BeginTwoFactorResponse
-	personalv1BeginTwoFactorResponse.Secret = source.Secret
-	personalv1BeginTwoFactorResponse.Uri = source.URI
-	return &personalv1BeginTwoFactorResponse
-}
 func (c *converters) changeEmailFromPB(source *v1.ChangeEmailRequest) personal.ChangeEmailRequest {
 	var personalChangeEmailRequest personal.ChangeEmailRequest
 	if source != nil {
@@ -1791,6 +1763,34 @@ func (c *converters) signedInByPasskeyFromPB(source *v1.AuthorizePasskeyResponse
 		personalSignedIn.Profile = c.profileFromPB((*source).Profile)
 	}
 	return personalSignedIn
+}
+func (c *converters) startedPasskeyFromPB(source *v1.BeginPasskeyResponse) personal.PasskeyCeremony {
+	var personalPasskeyCeremony personal.PasskeyCeremony
+	if source != nil {
+		personalPasskeyCeremony.Attempt = (*source).Attempt
+		personalPasskeyCeremony.Options = (*source).Options
+	}
+	return personalPasskeyCeremony
+}
+func (c *converters) startedPasskeyToPB(source personal.PasskeyCeremony) *v1.BeginPasskeyResponse {
+	var personalv1BeginPasskeyResponse v1.BeginPasskeyResponse
+	personalv1BeginPasskeyResponse.Attempt = source.Attempt
+	personalv1BeginPasskeyResponse.Options = source.Options
+	return &personalv1BeginPasskeyResponse
+}
+func (c *converters) startedTwoFactorFromPB(source *v1.BeginTwoFactorResponse) personal.TwoFactorSecret {
+	var personalTwoFactorSecret personal.TwoFactorSecret
+	if source != nil {
+		personalTwoFactorSecret.Secret = (*source).Secret
+		personalTwoFactorSecret.URI = (*source).Uri
+	}
+	return personalTwoFactorSecret
+}
+func (c *converters) startedTwoFactorToPB(source personal.TwoFactorSecret) *v1.BeginTwoFactorResponse {
+	var personalv1BeginTwoFactorResponse v1.BeginTwoFactorResponse
+	personalv1BeginTwoFactorResponse.Secret = source.Secret
+	personalv1BeginTwoFactorResponse.Uri = source.URI
+	return &personalv1BeginTwoFactorResponse
 }
 func (c *converters) undoDeleteFromPB(source *v1.UndoDeleteRequest) personal.UndoDeleteRequest {
 	var personalUndoDeleteRequest personal.UndoDeleteRequest

@@ -165,7 +165,7 @@ type Connection struct {
 	tracer     trace.Tracer // of callbacks; nil for none
 	callbacks  atomic.Int64
 	cutting    sync.Mutex
-	cut        chan struct{} // of the callbacks that have begun since the last CutCallbacks
+	cut        chan struct{} // of the callbacks that have started since the last CutCallbacks
 	configured atomic.Bool
 }
 

@@ -70,8 +70,8 @@ type rememberedKey [sha256.Size]byte
 type stage int
 
 const (
-	begun    stage = iota // by this caller
-	underWay              // begun by another one
+	started  stage = iota // by this caller
+	underWay              // started by another one
 	ended
 )
 
@@ -130,7 +130,7 @@ func (c *Client) Profile(ctx context.Context, pair personal.Credentials) (person
 		switch stage {
 		case ended:
 			return v.profile, nil
-		case begun:
+		case started:
 			shared := context.WithoutCancel(ctx)
 			if deadline, ok := ctx.Deadline(); ok {
 				shared, v.cancel = context.WithDeadline(shared, deadline)
@@ -145,7 +145,7 @@ func (c *Client) Profile(ctx context.Context, pair personal.Credentials) (person
 			m.leave(key, v)
 			return personal.Profile{}, contractError(ctx, ctx.Err())
 		}
-		if stage == begun || v.counts(asked, m.epoch(pair.UserID)) {
+		if stage == started || v.counts(asked, m.epoch(pair.UserID)) {
 			return v.profile, v.err
 		}
 	}
@@ -198,7 +198,7 @@ func (m *remembered) find(key rememberedKey, userID int64, asked time.Time) (*re
 	}
 	v := &rememberedProfile{began: time.Now(), epoch: epoch, waiting: 1, done: make(chan struct{})}
 	s.put(key, v)
-	return v, begun
+	return v, started
 }
 
 // leave is called by a caller that waits no longer. The last one ends the call, so that

@@ -608,7 +608,7 @@ func TestRemembered_RevocationMakesCallsUnderWayVoid(t *testing.T) {
 				if asksLater {
 					later, err := verifyPage(t.Context(), c, pair, time.Minute) // while the first call is under way
 					if err != nil || later.Login != "result 2" {
-						t.Errorf("after the revocation: got %q, %v, want a result of its own", later.Login, err)
+						t.Errorf("after the revocation: got %q, %v, want its own result", later.Login, err)
 					}
 				}
 				close(proceed)

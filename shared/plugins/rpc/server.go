@@ -210,7 +210,7 @@ func (s *serviceServer) UndoDelete(ctx context.Context, in *personalv1.UndoDelet
 func (s *serviceServer) BeginTwoFactor(ctx context.Context, in *personalv1.BeginTwoFactorRequest) (*personalv1.BeginTwoFactorResponse,
 	error) {
 	secret, err := s.service().BeginTwoFactor(ctx, convert.beginTwoFactorFromPB(in))
-	return convert.begunTwoFactorToPB(secret), err
+	return convert.startedTwoFactorToPB(secret), err
 }
 
 func (s *serviceServer) ConfirmTwoFactor(ctx context.Context, in *personalv1.ConfirmTwoFactorRequest) (*personalv1.ConfirmTwoFactorResponse,
@@ -233,7 +233,7 @@ func (s *serviceServer) RemoveOwnTwoFactor(ctx context.Context,
 
 func (s *serviceServer) BeginPasskey(ctx context.Context, in *personalv1.BeginPasskeyRequest) (*personalv1.BeginPasskeyResponse, error) {
 	attempt, err := s.service().BeginPasskey(ctx, convert.beginPasskeyFromPB(in))
-	return convert.begunPasskeyToPB(attempt), err
+	return convert.startedPasskeyToPB(attempt), err
 }
 
 func (s *serviceServer) AuthorizePasskey(ctx context.Context, in *personalv1.AuthorizePasskeyRequest) (*personalv1.AuthorizePasskeyResponse,

@@ -48,7 +48,7 @@ func run(ctx context.Context, url string) error {
 		return errors.New(registered.JSON200.Result.MESSAGE)
 	}
 
-	// Each error has a type of its own: here that of a 401.
+	// Each error has its own type: here that of a 401.
 	refused, err := api.PostAuthWithResponse(ctx, nil, personal.AuthParameters{Login: login, Password: "wrong"})
 	if err != nil {
 		return err

@@ -255,7 +255,7 @@ func eventKinds() []personal.EventKind {
 		event manager.EventType
 		tone  personal.Tone
 	}{
-		{manager.EventSwapBegun, ""},
+		{manager.EventSwapStarted, ""},
 		{manager.EventSwitched, ""},
 		{manager.EventRehearsed, ""},
 		{manager.EventSwapRefused, personal.ToneWarn},

@@ -169,7 +169,7 @@ func (s *Site) HandleForm(
 	})
 }
 
-// PageError is an error that is shown as a page of its own.
+// PageError is an error that is shown as its own page.
 type PageError struct {
 	Status     int
 	Message    string // in the administrator's language; empty: the title of the status says enough

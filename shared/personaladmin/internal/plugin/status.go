@@ -211,7 +211,7 @@ func (p *Pages) lastFact(r *http.Request) (*described, error) {
 		t := p.describe(r, e)
 		switch e.Type {
 		case manager.EventSwapSettled: // after the switch
-		case manager.EventSwapBegun, manager.EventRestarted:
+		case manager.EventSwapStarted, manager.EventRestarted:
 			return nil, nil
 		case manager.EventSwitched:
 			if e.From == "" || time.Since(e.Time) > successShown {

@@ -62,7 +62,7 @@ func (p *Pages) describe(r *http.Request, e manager.Event) described {
 		d.Text = p.site.Text(r, key, e.Version, p.name(r, "plugin_step_", e.Step))
 	case manager.EventSwitched, manager.EventRolledBack, manager.EventFellBack:
 		d.Text = p.site.Text(r, key, e.From, e.Version)
-	case manager.EventSwapBegun, manager.EventSwapSettled, manager.EventProcessLost, manager.EventRestarted,
+	case manager.EventSwapStarted, manager.EventSwapSettled, manager.EventProcessLost, manager.EventRestarted,
 		manager.EventGaveUp,
 		manager.EventRehearsed:
 		d.Text = p.site.Text(r, key, e.Version)

@@ -80,7 +80,7 @@ func (p *Pages) render(w http.ResponseWriter, r *http.Request, status int, body 
 	return p.site.Render(w, r, status, "user", page)
 }
 
-// how says how a session began: a site that opens sessions itself has names of its own.
+// how says how a session began: a site that opens sessions itself has its own names.
 func (p *Pages) how(r *http.Request, method string) string {
 	switch method {
 	case personal.MethodPassword, personal.MethodPasskey, personal.MethodRegistration:
@@ -173,7 +173,7 @@ func (p *Pages) saveProfile(w http.ResponseWriter, r *http.Request, user persona
 	return p.done(w, r, "users_saved", user.ID)
 }
 
-// emailForm is a form of its own, because a new address revokes codes that were
+// emailForm is its own form, because a new address revokes codes that were
 // mailed before.
 func (p *Pages) emailForm(r *http.Request, user personal.UserRecord) ui.Form {
 	form := ui.Form{Action: userURL(user.ID, "/email"), Submit: p.site.Text(r, "users_email_save"), Controls: []ui.Control{{

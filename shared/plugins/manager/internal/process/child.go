@@ -24,7 +24,7 @@ import (
 // pipeGrace is how long to read the output of a process after its end.
 const pipeGrace = 500 * time.Millisecond
 
-// child is an operating system process in a group of its own, as a runner for
+// child is an operating system process in its own group, as a runner for
 // go-plugin. It is started once.
 type child struct {
 	path string

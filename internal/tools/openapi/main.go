@@ -1,6 +1,7 @@
 // Command openapi converts the OpenAPI document from YAML to JSON, and writes the table of its
 // operations to a page: openapi FROM.yaml TO.json PAGE.md. It keeps the order of members, resolves
-// anchors and merge keys, and leaves out top-level members named x-….
+// anchors and merge keys, and leaves out top-level members named x-…. The list !field-types [] becomes
+// the types of user fields.
 package main
 
 import (
@@ -14,6 +15,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 func main() {
@@ -127,6 +130,9 @@ func resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
+// typesTag marks an empty list in whose place the types of user fields are written.
+const typesTag = "!field-types"
+
 func write(b *bytes.Buffer, n *yaml.Node) error {
 	switch n = resolve(n); n.Kind {
 	case yaml.MappingNode:
@@ -136,6 +142,11 @@ func write(b *bytes.Buffer, n *yaml.Node) error {
 		}
 		return writeObject(b, list)
 	case yaml.SequenceNode:
+		if n.Tag == typesTag {
+			types, err := json.Marshal(personal.FieldTypes())
+			b.Write(types)
+			return err
+		}
 		b.WriteByte('[')
 		for i, item := range n.Content {
 			if i > 0 {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // AccountSource finds accounts.
@@ -40,7 +40,7 @@ func (e *AmbiguousError) Error() string {
 // accounts.ErrNotFound if there is none, and an [*AmbiguousError] if the text fits two: visitors
 // choose their logins, and may choose another user's id.
 func FindAccount(ctx context.Context, from AccountSource, q Query) (accounts.Account, error) {
-	q.Text = strings.TrimSpace(q.Text)
+	q.Text = personal.Typed(q.Text)
 	named, nameErr := accounts.Account{}, accounts.ErrNotFound
 	if !q.ID {
 		named, nameErr = findNamed(ctx, from, q.Text)

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // Logins says what becomes of a login that the rules of this module refuse.
@@ -33,7 +34,7 @@ func (l Logins) choose(login, email, id string) string {
 
 // validLogin reports whether the user may have the login.
 func validLogin(login, email string) bool {
-	login, email = strings.TrimSpace(login), strings.TrimSpace(email)
+	login, email = personal.Typed(login), personal.Typed(email)
 	if !strings.Contains(login, "@") {
 		_, code := accounts.LoginKey(login)
 		return code == ""

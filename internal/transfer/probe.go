@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"strings"
+
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // RowHash is the hash of a row as the file has it.
@@ -30,7 +32,7 @@ func (m *Import) FindHash(ctx context.Context, in Input, login string) (RowHash,
 			return RowHash{}, err
 		}
 		for _, name := range []string{r.columns[columnLogin].Text, r.renamed, r.columns[columnEmail].Text} {
-			if name != "" && strings.EqualFold(strings.TrimSpace(name), strings.TrimSpace(login)) {
+			if name != "" && strings.EqualFold(personal.Typed(name), personal.Typed(login)) {
 				return RowHash{r.line, r.columns[columnHash].Text, r.columns[columnSalt].Text, r.columns[columnForm].Text}, nil
 			}
 		}

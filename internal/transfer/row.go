@@ -162,12 +162,12 @@ func shown(name string) string {
 	return name
 }
 
-// trimmed returns a login or an e-mail without the white space around it, and remembers whether it had some.
+// trimmed returns a login or an e-mail as it is meant (see [personal.Typed]), and remembers whether it was another text.
 func (o *origin) trimmed(in personal.Input) personal.Input {
 	if in.Kind != personal.InputText {
 		return in
 	}
-	text := strings.TrimSpace(in.Text)
+	text := personal.Typed(in.Text)
 	o.cut = o.cut || text != in.Text
 	return personal.Text(text)
 }

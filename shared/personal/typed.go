@@ -2,31 +2,74 @@ package personal
 
 import (
 	"reflect"
+	"regexp"
 	"strings"
 	"unicode"
 )
 
 // typedFields are the fields of requests that people type or paste.
-var typedFields = []string{"Login", "Email", "Token", "Code"}
+var typedFields = map[string]func(string) string{"Login": Typed, "Email": Typed, "Token": typedToken, "Code": typedCode}
 
 // AsTyped returns a request with its logins, e-mails, tokens and codes as their users mean them:
-// without the white space around them (Unicode White_Space), and with ASCII digits in codes in
-// place of those of other scripts. What is empty then was not sent. Services call it first, so
-// that limits, lookups and what is stored see the same text.
+// see [Typed]. Codes have ASCII letters and digits in place of full-width ones and of the digits of
+// other scripts. Of what was pasted around a token, such as its link, nothing is left. What is empty
+// then was not sent. Services call it first, so that limits, lookups and what is stored see the same text.
 func AsTyped[R any](r R) R {
 	v := reflect.ValueOf(&r).Elem()
-	for _, name := range typedFields {
-		f := v.FieldByName(name)
-		if !f.IsValid() || f.Kind() != reflect.String {
-			continue
+	for name, typed := range typedFields {
+		if f := v.FieldByName(name); f.IsValid() && f.Kind() == reflect.String {
+			f.SetString(typed(f.String()))
 		}
-		text := strings.TrimSpace(f.String()) // exactly Unicode White_Space
-		if name == "Code" {
-			text = strings.Map(asciiDigit, text)
-		}
-		f.SetString(text)
 	}
 	return r
+}
+
+// Typed returns a login or an e-mail without the white space around it (Unicode White_Space), and
+// without invisible characters (general category Cf), which come with what is copied from pages and
+// documents. Joiners, which belong to words of some scripts, stay within a text. An e-mail, which a
+// full-width @ makes, too, has ASCII characters in place of full-width ones.
+func Typed(text string) string {
+	text = strings.Map(visible, text)
+	if strings.ContainsAny(text, "@\uff20\ufe6b") {
+		text = strings.Map(halfWidth, text)
+	}
+	return strings.TrimFunc(text, func(c rune) bool { return unicode.IsSpace(c) || unicode.Is(unicode.Join_Control, c) })
+}
+
+// visible returns -1 for a character that nobody sees.
+func visible(c rune) rune {
+	if unicode.Is(unicode.Cf, c) && !unicode.In(c, unicode.Join_Control, unicode.Prepended_Concatenation_Mark) {
+		return -1
+	}
+	return c
+}
+
+// halfWidth returns the ASCII character of a full-width one, and other characters as they are.
+func halfWidth(c rune) rune {
+	switch {
+	case '\uff01' <= c && c <= '\uff5e':
+		return c - '\uff01' + '!'
+	case c == '\ufe6b':
+		return '@'
+	}
+	return c
+}
+
+// tokenText finds a token, which is 43 characters of base64url, among others.
+var tokenText = regexp.MustCompile(`(?:^|[^A-Za-z0-9_-])([A-Za-z0-9_-]{43})(?:[^A-Za-z0-9_-]|$)`)
+
+// typedToken returns the token in a text: mail programs take signs behind a link for a part of it,
+// and people paste the link.
+func typedToken(text string) string {
+	text = Typed(text)
+	if found := tokenText.FindStringSubmatch(text); found != nil {
+		return found[1]
+	}
+	return text
+}
+
+func typedCode(text string) string {
+	return strings.Map(func(c rune) rune { return asciiDigit(halfWidth(c)) }, Typed(text))
 }
 
 // asciiDigit returns the ASCII digit of a decimal digit of any script (general category Nd), and

@@ -129,6 +129,7 @@ func readParams(w http.ResponseWriter, r *http.Request) (p params, object []byte
 	}
 	switch mediaType {
 	case mediaJSON:
+		data = bytes.TrimPrefix(data, []byte("\ufeff")) // a byte order mark, which RFC 8259, section 8.1, lets us ignore
 		p, err = decodeJSON(data)
 		return p, data, err
 	case mediaMultipart:
@@ -156,14 +157,15 @@ func readAll(body io.Reader, declared int64) ([]byte, error) {
 }
 
 // parseContentType returns the media type of a body, and the boundary of a multipart
-// form.
+// form. It ignores malformed parameters, such as utf-8 without a name, which many clients send.
 func parseContentType(header http.Header) (mediaType, boundary string, err error) {
 	types := header.Values("Content-Type")
-	if len(types) != 1 || len(header.Values("Content-Encoding")) > 0 {
+	encoded := func(encoding string) bool { return !strings.EqualFold(encoding, "identity") }
+	if len(types) != 1 || slices.ContainsFunc(header.Values("Content-Encoding"), encoded) {
 		return "", "", unsupported("want one Content-Type and no Content-Encoding")
 	}
 	mediaType, parameters, err := mime.ParseMediaType(types[0])
-	if err != nil {
+	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
 		return "", "", unsupported("the Content-Type is malformed")
 	}
 	switch strings.ToLower(parameters["charset"]) {

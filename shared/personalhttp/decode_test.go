@@ -105,6 +105,9 @@ func TestBody_ValidBodies(t *testing.T) {
 			fields{"a": text("x"), "b": {Kind: personal.InputNumber, Text: "12.50"}, "c": {Kind: personal.InputBoolean, Text: "true"},
 				"d": {}, "e": list("1", ""), "f": {Kind: personal.InputOther}, "g": {Kind: personal.InputOther}, "i": {}}},
 		{"JSON with charset", asJSON + "; charset=us-ascii", `{}`, fields{}},
+		{"JSON with a parameter that many copy from a tutorial", asJSON + "; utf-8", `{}`, fields{}},
+		{"form with a parameter without a value", form + ";charset=utf-8;;=", "a=1", fields{"a": text("1")}},
+		{"JSON with a byte order mark", asJSON, "\ufeff{}", fields{}},
 		{"JSON with a paired surrogate", asJSON, `{"a":"\uD83D\uDE00 \\uD800"}`, fields{"a": text(`😀 \uD800`)}},
 		{"JSON with a NUL", asJSON, `{"a":"\u0000"}`, fields{"a": text("\x00")}},
 		{"JSON with the same name at different depths", asJSON, `{"a":{"a":[{"a":1},{"a":1}]},"b":"a"}`,
@@ -125,6 +128,15 @@ func TestBody_ValidBodies(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestBody_NoEncodingIsIdentity(t *testing.T) {
+	var got map[string]personal.Input
+	s := newSite(t, fieldsService(&got), personalhttp.Options{})
+	s.send(form, "a=1", false, "Content-Encoding", "Identity").want(t, 200, "")
+	if !equalFields(got, map[string]personal.Input{"a": text("1")}) {
+		t.Errorf("got %v", got)
 	}
 }
 
@@ -174,13 +186,13 @@ func TestBody_InvalidBodies(t *testing.T) {
 		{"no media type", "", "a=1", nil, 415},
 		{"another media type", "text/plain", "a=1", nil, 415},
 		{"similar media type", "application/vnd.api+json", "{}", nil, 415},
-		{"malformed media type", "application/json;;=", "{}", nil, 415},
+		{"malformed media type", "application/json charset=utf-8", "{}", nil, 415},
 		{"two media types in one line", "application/json, text/plain", "{}", nil, 415},
 		{"two media types", asJSON, "{}", headers{"Content-Type", asJSON}, 415},
 		{"another charset", asJSON + "; charset=utf-16", "{}", nil, 415},
 		{"another charset in a form", form + "; charset=windows-1251", "a=1", nil, 415},
 		{"content encoding", asJSON, "{}", headers{"Content-Encoding", "gzip"}, 415},
-		{"identity encoding", asJSON, "{}", headers{"Content-Encoding", "identity"}, 415},
+		{"content encodings", asJSON, "{}", headers{"Content-Encoding", "identity", "Content-Encoding", "gzip"}, 415},
 		{"large body of another media type", "text/plain", big, nil, 415},
 
 		{"large form", form, "a=" + big, nil, 413},
@@ -225,7 +237,7 @@ func TestBody_InvalidBodies(t *testing.T) {
 		{"cut JSON", asJSON, `{"a":`, nil, 400},
 		{"data after JSON", asJSON, `{} {}`, nil, 400},
 		{"trailing comma", asJSON, `{"a":1,}`, nil, 400},
-		{"byte order mark", asJSON, "\ufeff{}", nil, 400},
+		{"byte order mark within JSON", asJSON, "{}\ufeff", nil, 400},
 		{"JSON not in UTF-8", asJSON, "{\"a\":\"\xff\"}", nil, 400},
 		{"name given twice", asJSON, `{"a":1,"a":1}`, nil, 400},
 		{"name given twice by an escape", asJSON, `{"a":1,"\u0061":1}`, nil, 400},

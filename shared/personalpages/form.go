@@ -339,7 +339,7 @@ var emailAtLogin = map[string]string{"email": "login"}
 
 // loginOrEmail returns what was typed into [site.loginOrEmailControl]: logins have no @.
 func loginOrEmail(p ui.Posted) (login, email string) {
-	typed := strings.TrimSpace(p.Get("login"))
+	typed := personal.Typed(p.Get("login"))
 	if strings.Contains(typed, "@") {
 		return "", typed
 	}
@@ -386,9 +386,6 @@ func (s *site) tokenControl(r *http.Request) ui.Control {
 		Autocomplete: "off", Script: "token", Details: true,
 	}
 }
-
-// tokenOf returns the code of a mail without white space from copying.
-func tokenOf(p ui.Posted) string { return strings.TrimSpace(p.Get("token")) }
 
 func required(c ui.Control) ui.Control {
 	c.Required = true

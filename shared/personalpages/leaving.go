@@ -112,6 +112,6 @@ func (p leavingPages) undoForm(r *http.Request) (formPage, error) {
 }
 
 func (p leavingPages) undo(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	_, err := p.Service.UndoDelete(r.Context(), personal.UndoDeleteRequest{Token: tokenOf(posted)})
+	_, err := p.Service.UndoDelete(r.Context(), personal.UndoDeleteRequest{Token: posted.Get("token")})
 	return done{operation: "delete_undo", next: SignInPath}, err
 }

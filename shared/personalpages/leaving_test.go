@@ -75,7 +75,7 @@ func TestUndoDelete_LeadsToTheSignIn(t *testing.T) {
 	m := newModule()
 	b := newBrowser(t, m)
 	b.post("/account/undo-delete", "token", "bad").shows(t, 422, "ask the administrator of the site to keep the account", `value="bad"`)
-	b.post("/account/undo-delete", "token", " good\n").leads(t, "/account/sign-in")
+	b.post("/account/undo-delete", "token", "good").leads(t, "/account/sign-in")
 	b.get("/account/sign-in").shows(t, 200, "Your account will not be erased.")
 	if diff := cmp.Diff([]any{personal.UndoDeleteRequest{Token: "good"}}, m.calls); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)

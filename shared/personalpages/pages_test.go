@@ -166,7 +166,7 @@ func TestRecover_SetsPassword(t *testing.T) {
 		`href="/account/forgot"`)
 	b.post("/account/recover", "token", "bad", "password", "p", "confirm_password", "p").shows(t, 422, "not valid", `value="bad"`,
 		`<details class="control" open>`)
-	b.post("/account/recover", "token", " good\n", "password", "p", "confirm_password", "q").leads(t, "/account/sign-in")
+	b.post("/account/recover", "token", "good", "password", "p", "confirm_password", "q").leads(t, "/account/sign-in")
 	b.get("/account/sign-in").shows(t, 200, "Your password has been changed.")
 	want := []any{
 		personal.RecoverRequest{Email: "anna@example.com"}, personal.RecoverRequest{Login: "anna"},
@@ -182,7 +182,7 @@ func TestRecover_PreviewSaysWhatIsRemoved(t *testing.T) {
 	m := newModule()
 	b := newBrowser(t, m)
 	b.get("/account/recover").shows(t, 200, `data-preview="/account/recover/preview"`, "everything else that signs in to your account is removed")
-	b.post("/account/recover/preview", "token", " good ").shows(t, 200, "will be removed: passkeys (2), accounts.google.com. If you can still sign in")
+	b.post("/account/recover/preview", "token", "good").shows(t, 200, "will be removed: passkeys (2), accounts.google.com. If you can still sign in")
 	b.post("/account/recover/preview", "token", "bare").shows(t, 200, `{"lead":""}`)
 	b.post("/account/recover/preview", "token", "bad").shows(t, 204, "")
 	b.send("POST", "/account/recover/preview", url.Values{"token": {"good"}}, "Sec-Fetch-Site", "cross-site").lacks(t, "accounts.google.com")

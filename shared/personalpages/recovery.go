@@ -93,7 +93,7 @@ func (p recoveryPages) preview(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	preview, err := p.Service.RecoverConfirm(r.Context(), personal.RecoverConfirmRequest{Token: tokenOf(posted), Preview: true})
+	preview, err := p.Service.RecoverConfirm(r.Context(), personal.RecoverConfirmRequest{Token: posted.Get("token"), Preview: true})
 	if personal.CodeOf(err) == personal.CodeInvalidToken { // the page says so when the form is sent
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusNoContent)
@@ -121,7 +121,7 @@ func (p recoveryPages) preview(w http.ResponseWriter, r *http.Request) {
 // setPassword revokes every session of the account and leads to the sign-in.
 func (p recoveryPages) setPassword(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	_, err := p.Service.RecoverConfirm(r.Context(), personal.RecoverConfirmRequest{
-		Token: tokenOf(posted), Password: posted.Get("password"), ConfirmPassword: posted.Get("confirm_password"),
+		Token: posted.Get("token"), Password: posted.Get("password"), ConfirmPassword: posted.Get("confirm_password"),
 	})
 	return done{operation: "recover_confirm", next: SignInPath}, err
 }

@@ -125,7 +125,7 @@ func (p verificationPages) confirmForm(r *http.Request) (formPage, error) {
 
 // confirm leads to the account, or to the sign-in.
 func (p verificationPages) confirm(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	_, err := p.Service.ConfirmEmail(r.Context(), personal.ConfirmEmailRequest{Token: tokenOf(posted), Login: posted.Get("login")})
+	_, err := p.Service.ConfirmEmail(r.Context(), personal.ConfirmEmailRequest{Token: posted.Get("token"), Login: posted.Get("login")})
 	if err == nil && p.registeredLogin(r) != "" {
 		personalweb.SetCookie(p.API, w, r, http.Cookie{Name: registeredCookie, MaxAge: -1})
 	}

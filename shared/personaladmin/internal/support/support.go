@@ -58,7 +58,7 @@ func (q question) URL() string { return frame.URL(path, "login", q.Login, "addre
 // newQuestion reads a question. It reports false if a text is not an address.
 func newQuestion(login, addresses string) (question, bool) {
 	words := strings.FieldsFunc(addresses, func(r rune) bool { return r == ',' || r == ';' || r <= ' ' })
-	q, ok := question{Login: strings.TrimSpace(login), Typed: strings.Join(words, " ")}, true
+	q, ok := question{Login: personal.Typed(login), Typed: strings.Join(words, " ")}, true
 	for _, word := range words {
 		address, err := netip.ParseAddr(word)
 		ok = ok && err == nil && address.Zone() == ""

@@ -50,6 +50,38 @@ func TestSignIn_SaysWhyItIsShown(t *testing.T) {
 	}
 }
 
+// A browser that keeps no cookies, or is told to send them over HTTPS only, comes back from a sign-in without any.
+func TestSignIn_SaysThatTheBrowserKeepsNoCookie(t *testing.T) {
+	const text = "your browser does not keep the cookies of this site"
+	for name, c := range map[string]struct {
+		from, cookie string
+		want         bool
+	}{
+		"from the sign-in":                          {from: "/account/sign-in?next=%2Fdemo", want: true},
+		"from the page for the code":                {from: "/account/sign-in/code", want: true},
+		"from a registration":                       {from: "/account/register", want: true},
+		"from another page":                         {from: "/demo"},
+		"from no page":                              {},
+		"from a change of language at the sign-in":  {from: "/account/sign-in", cookie: "language"},
+		"from the sign-in of a program nearby":      {from: "/other/sign-in"},
+		"with what is left of a session that ended": {from: "/account/sign-in", cookie: "account"},
+	} {
+		b := newBrowser(t, newModule())
+		if c.cookie != "" {
+			b.hold(hash("3"), 0)
+			b.jar["account"].Name = c.cookie
+		}
+		from := ""
+		if c.from != "" {
+			from = "http://example.com" + c.from
+		}
+		page := b.get("/account/sign-in?next=%2Faccount", "Referer", from)
+		if got := strings.Contains(page.body, text); got != c.want {
+			t.Errorf("%s: the page says so: %t", name, got)
+		}
+	}
+}
+
 func TestSignIn_ReturnsToRequestedPage(t *testing.T) {
 	for next, want := range map[string]string{
 		"":                                 "/account",

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalweb"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
@@ -65,8 +67,16 @@ func (p signInPages) askToSignIn(r *http.Request) string {
 		return ""
 	case had:
 		return p.text(r, "sign_in_ended")
+	case personalweb.CookieValue(p.API, r, ui.LanguageCookie) == "" && comesFromSignIn(r):
+		return p.text(r, "sign_in_no_cookie")
 	}
 	return p.text(r, "sign_in_first")
+}
+
+// comesFromSignIn reports whether the browser was led here from a page that begins a session, or that one links here.
+func comesFromSignIn(r *http.Request) bool {
+	from, err := url.Parse(r.Referer())
+	return err == nil && slices.Contains([]string{SignInPath, signInCodePath, RegisterPath}, from.Path)
 }
 
 // withReturn returns a path that leads to the same page as the request's path does

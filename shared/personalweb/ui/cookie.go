@@ -34,13 +34,14 @@ func (p *Pages) TakeNotice(w http.ResponseWriter, r *http.Request) string {
 	return code
 }
 
-const languageCookie = "language"
+// LanguageCookie is the cookie of a visitor who has chosen a language.
+const LanguageCookie = "language"
 
 // RememberedLanguage makes next use the language that the visitor has chosen
 // instead of those that their browser requests.
 func (p *Pages) RememberedLanguage(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if chosen := personalweb.CookieValue(p.API, r, languageCookie); slices.Contains(p.Locales, chosen) {
+		if chosen := personalweb.CookieValue(p.API, r, LanguageCookie); slices.Contains(p.Locales, chosen) {
 			ctx := r.Context()
 			if call := personal.CallFrom(ctx); call.RequestID != "" { // made by a handler in front
 				call.Locale, call.Languages = chosen, ""
@@ -64,7 +65,7 @@ func (p *Pages) SwitchLanguage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if chosen := posted.Get("language"); slices.Contains(p.Locales, chosen) {
-		personalweb.SetCookie(p.API, w, r, http.Cookie{Name: languageCookie, Value: chosen, MaxAge: 365 * 24 * 60 * 60})
+		personalweb.SetCookie(p.API, w, r, http.Cookie{Name: LanguageCookie, Value: chosen, MaxAge: 365 * 24 * 60 * 60})
 	}
 	Redirect(w, r, personalweb.LocalPath(posted.Get("next"), "/"))
 }

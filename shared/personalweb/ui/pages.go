@@ -109,7 +109,7 @@ func New(o Options) (*Pages, error) {
 		return nil, fmt.Errorf("pages: %w", err)
 	}
 	p := &Pages{Options: o, languages: map[string]translation{}, assets: assets}
-	p.guard = personalweb.Guard(o.API, p.reject, append(slices.Clone(o.Cookies), noticeCookie, languageCookie)...)
+	p.guard = personalweb.Guard(o.API, p.reject, append(slices.Clone(o.Cookies), noticeCookie, LanguageCookie)...)
 	for _, locale := range o.Locales {
 		templates, err := p.listPages(locale, texts)
 		if err != nil {

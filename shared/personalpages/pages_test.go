@@ -283,3 +283,22 @@ func TestForms_BodyOver64KiBIsRefused(t *testing.T) {
 		t.Error("a form of exactly 64 KiB: got 413")
 	}
 }
+
+// Keyboards of phones begin a text with a capital letter and correct it, and some browsers send it to a spell checker
+// elsewhere: also a password that is shown.
+func TestForms_KeepWhatMustBeVerbatim(t *testing.T) {
+	b := newBrowser(t, newModule())
+	input := regexp.MustCompile(`<input id="field-(login|email|token|password|confirm_password|name)"[^>]*>`)
+	for path, want := range map[string]int{"/account/sign-in": 2, "/account/register": 5, "/account/forgot": 1, "/account/recover": 3, "/account/email": 2} {
+		inputs := input.FindAllStringSubmatch(b.get(path).body, -1)
+		if len(inputs) != want {
+			t.Errorf("%s: got %d inputs, want %d", path, len(inputs), want)
+		}
+		for _, found := range inputs {
+			got := strings.Contains(found[0], ` autocapitalize="none" autocorrect="off" spellcheck="false"`)
+			if isText := found[1] == "name"; got == isText {
+				t.Errorf("%s: got %s", path, found[0])
+			}
+		}
+	}
+}

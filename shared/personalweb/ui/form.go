@@ -100,6 +100,12 @@ const OneTimeCode = "one-time-code"
 // Secret reports whether the value must not be sent back to the browser.
 func (c Control) Secret() bool { return c.Type == "password" || c.Autocomplete == OneTimeCode }
 
+// Verbatim reports whether the keyboard and the spell checker of the browser must leave the value alone. Some send it
+// elsewhere, also a password while it is shown.
+func (c Control) Verbatim() bool {
+	return c.Secret() || c.Script != "" || c.Type == "email" || c.Name == "login"
+}
+
 // Focus makes the page open with the focus on the first control, unless the form has errors:
 // then that is on them.
 func (f *Form) Focus() {

@@ -257,7 +257,7 @@ func TestForm_LeavesTheJudgementToTheSite(t *testing.T) {
 	form.Focus()
 	body := serve(t, httptest.NewRequest("GET", "/page", nil), form).Body.String()
 	for _, want := range []string{
-		" novalidate>", `<a href="/login">Change<span class="hidden">: Login</span></a>`, `type="password" autofocus>`,
+		" novalidate>", `<a href="/login">Change<span class="hidden">: Login</span></a>`, `spellcheck="false" autofocus>`,
 		`Your <span class="unbroken">e-mail</span> &lt;b&gt;</label>`, `<span class="unbroken">+7 495 123-45-67</span>`, `<span class="unbroken">two-factor</span>`, `<details class="control" open>`, `<details class="control">`,
 		`data-hide="Hide" hidden><span>Show</span>`,
 	} {

@@ -11,6 +11,9 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 )
 
+// strokes are letters that people type without what Unicode takes for a part of them: ı is the lower case of I in Turkish.
+var strokes = map[rune]rune{'ı': 'i', 'ł': 'l', 'ø': 'o', 'đ': 'd'}
+
 // folded returns the form of a text in which searches compare: people spell a name with other
 // case, width, accents, white space, quotes and dashes than its user, and copies of it have
 // invisible characters.
@@ -29,8 +32,8 @@ func folded(text string) string {
 			return -1
 		case unicode.Is(unicode.Pd, r):
 			return '-'
-		case r == 'ı': // the lower case of I in Turkish
-			return 'i'
+		case strokes[r] != 0:
+			return strokes[r]
 		case strings.ContainsRune("‘’ʼ", r):
 			return '\''
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/cms-personal/personal/shared/durable"
@@ -124,6 +125,14 @@ func TestReadTrusted_ByMode(t *testing.T) {
 		}
 		_, err = durable.ReadSecret(path)
 		wantUntrusted(t, err, path, want.secret)
+	}
+}
+
+// A container makes a folder where the file that is mounted does not exist.
+func TestReadSecret_Folder(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := durable.ReadSecret(dir); !errors.Is(err, syscall.EISDIR) {
+		t.Errorf("got %v, want that it is a directory", err)
 	}
 }
 

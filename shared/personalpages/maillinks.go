@@ -35,7 +35,7 @@ func mendMailLinks(next http.Handler) http.Handler {
 			ui.Redirect(w, r, page+"#"+fragment)
 		default:
 			hidden := r.WithContext(r.Context())
-			hidden.URL = &url.URL{Path: page + "/"} // there is no such page: a 404 that does not name the secret
+			hidden.URL = &url.URL{Path: page + "/-"} // there is no such page: a 404 that does not name the secret
 			next.ServeHTTP(w, hidden)
 		}
 	})

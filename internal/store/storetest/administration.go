@@ -124,6 +124,9 @@ var administrationCases = []testCase{
 			{"Soft\u00adHyphen", "softhyphen"},
 			{"علی\u200cرضا", "علیرضا"},
 			{"ﬁsher", "Fisher"},
+			{"Łukasz", "lukasz"},
+			{"Soren", "Søren"},
+			{"Đặng", "dang"},
 			{"한국", "\u1112\u1161\u11ab국"},
 		} {
 			id := w.named(c.stored, fmt.Sprintf("login%02d", i), "")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/cms-personal/personal/shared/internal/urlencoded"
@@ -27,7 +28,7 @@ func (o Options) policies() []string {
 
 // Handler serves the routes of mux and the assets. It adds the security headers to
 // every response. It refuses posts from pages of other origins, and sends error pages
-// for unknown paths and methods.
+// for unknown paths and methods. A page with a slash behind its path leads to it.
 func (p *Pages) Handler(mux *http.ServeMux) http.Handler {
 	mux.Handle("GET "+p.assets.path, p.assets)
 	checked, policies := p.checkAddress(p.guard(p.errorsAsPages(mux))), p.policies()
@@ -88,6 +89,10 @@ func (p *Pages) errorsAsPages(mux *http.ServeMux) http.Handler {
 			mux.ServeHTTP(w, r)
 			return
 		}
+		if to := withoutSlash(mux, r); to != "" {
+			Redirect(w, r, to)
+			return
+		}
 		recorder := &statusOnly{ResponseWriter: w, status: http.StatusOK}
 		refusal.ServeHTTP(recorder, r)
 		problem := Problem{Status: recorder.status, Message: p.Text(r, "problem_address")}
@@ -96,6 +101,20 @@ func (p *Pages) errorsAsPages(mux *http.ServeMux) http.Handler {
 		}
 		p.Problem(w, r, problem)
 	})
+}
+
+// withoutSlash returns the address of the page that mux has without the final slash, which people and proxies add; "" if
+// there is none.
+func withoutSlash(mux *http.ServeMux, r *http.Request) string {
+	path, found := strings.CutSuffix(r.URL.Path, "/")
+	if !found || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return ""
+	}
+	to := url.URL{Path: path, RawQuery: r.URL.RawQuery}
+	if _, pattern := mux.Handler(&http.Request{Method: r.Method, Host: r.Host, URL: &to}); pattern == "" {
+		return ""
+	}
+	return personalweb.LocalPath(to.RequestURI(), "")
 }
 
 // statusOnly remembers the status of a response and passes on its headers, such as

@@ -202,6 +202,15 @@ func TestHandler_UnknownPathAndMethod(t *testing.T) {
 	if w.Code != 404 || !strings.Contains(w.Body.String(), "There is no such page") {
 		t.Errorf("got %d %s, want 404", w.Code, w.Body)
 	}
+	for target, want := range map[string]string{"/page/?a=b": "/page?a=b", "/nowhere/": "", "/language/": "", "/": ""} {
+		w := serve(t, httptest.NewRequest("GET", target, nil), ui.Form{})
+		if got := w.Header().Get("Location"); got != want || want == "" && w.Code == 303 {
+			t.Errorf("%s: got %d to %q, want %q", target, w.Code, got, want)
+		}
+	}
+	if w := serve(t, httptest.NewRequest("POST", "/page/", nil), ui.Form{}); w.Code != 404 {
+		t.Errorf("a post to /page/: got %d, want 404", w.Code)
+	}
 	w = serve(t, httptest.NewRequest("GET", "/language", nil), ui.Form{})
 	if w.Code != 405 || w.Header().Get("Allow") != "POST" || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
 		t.Errorf("got %d %v, want 405 as a page", w.Code, w.Header())

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/cms-personal/personal/internal/transfer/dump"
@@ -86,7 +87,8 @@ func (l *lines) next() ([]byte, error) {
 	return line, nil
 }
 
-// csvRecords reads CSV (RFC 4180) whose first record names the columns.
+// csvRecords reads CSV (RFC 4180) whose first record names the columns. It may have semicolons or tabs in place
+// of commas, as spreadsheets write it.
 type csvRecords struct {
 	lines  *lines
 	parser *csv.Reader // of what Read returns
@@ -120,6 +122,11 @@ func (c *csvRecords) readHeader(schema *userfields.Schema) error {
 	}
 	if invalid != "" {
 		return fmt.Errorf("the first line, which must name the columns: %s", invalid)
+	}
+	for _, separator := range ";\t" {
+		if names := strings.Split(header[0], string(separator)); len(header) == 1 && len(names) > 1 {
+			header, c.parser.Comma = names, separator
+		}
 	}
 	seen, fields := map[string]bool{}, fieldNames(schema)
 	for _, name := range header {

@@ -56,6 +56,29 @@ func TestCSV_ReadsRecordsWithPositions(t *testing.T) {
 	})
 }
 
+// Spreadsheets separate by semicolons where the comma is in numbers, and by tabs what is copied.
+func TestCSV_SeparatorOfTheFirstLine(t *testing.T) {
+	schema, err := userfields.Compile(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for separator, file := range map[string]string{
+		",":  "login,name,password_hash\nanna,\"Anna, A;\",!\n",
+		";":  "login;name;password_hash\r\nanna;\"Anna, A;\";!\r\n",
+		"\t": "\ufefflogin\tname\tpassword_hash\nanna\tAnna, A;\t!\n",
+	} {
+		from, err := newCSV(strings.NewReader(file), schema)
+		if err != nil {
+			t.Errorf("%q: %v", separator, err)
+			continue
+		}
+		r, err := from.next()
+		if err != nil || r.invalid != "" || r.columns[columnLogin].Text != "anna" || r.columns[columnName].Text != "Anna, A;" {
+			t.Errorf("%q: got %+v, error %v", separator, r, err)
+		}
+	}
+}
+
 func readAll(t *rapid.T, file string, schema *userfields.Schema) (all []record) {
 	from, err := newCSV(strings.NewReader(file), schema)
 	if err != nil {

@@ -231,7 +231,7 @@ func TestImport_RefusesUnreadableFile(t *testing.T) {
 		"a column twice":     {"login,login,password_hash\n", `"login" is repeated`},
 		"no login":           {"email,password_hash\n", `the column "login" is missing`},
 		"no hash":            {"email,login\n", `the column "password_hash" is missing`},
-		"another separator":  {"login;password_hash\n", `"login;password_hash"`},
+		"another separator":  {"login|password_hash\n", `"login|password_hash"`},
 		"an open last value": {"login,password_hash\nanna,\"x", "line 2: a quote is opened and not closed before the end"},
 		"an open quote":      {"login,password_hash\n\"anna,x\nboris,y\n", "line 2: a quote is opened and not closed before the end"},
 		"another encoding":   {"login,password_hash,\xe3\xee\xf0\xee\xe4\n", "not UTF-8"},

@@ -116,6 +116,11 @@ func TestForms_DoubleClickShowsTheFirstOutcome(t *testing.T) {
 	t.Parallel()
 	s := startSlow(t, "[two_factor]\nenabled = true\n")
 	latencies := []int{30, 200, 600}
+	early := map[string]string{"anna": "anna2", "boris": "boris2"} // who registered before the site had its user field
+	for _, login := range early {
+		s.register(t, login)
+	}
+	s.putFields(t, []byte(`[{"name":"street","type":"text","label":{"en":"Street"},"required":true}]`))
 	for login, hostile := range map[string]string{"anna": lackingBrowser, "boris": hostileBrowser} {
 		newPassword := map[string]string{"password": password, "confirm_password": password}
 		with := func(more map[string]string) map[string]string {
@@ -151,24 +156,36 @@ func TestForms_DoubleClickShowsTheFirstOutcome(t *testing.T) {
 				p.open("/account/sign-in")
 				twice(map[string]string{"login": login, "password": password}, "You are signed in.")
 			}
-			prove := func(path string) {
-				p.open(path)
+			signOut := func() {
+				click(`.site-header form[action="/account/sign-out"] button`)
+				p.see("You are signed out.")
+			}
+			confirm := func() {
 				if strings.HasPrefix(get(p, chromedp.Location()), s.url+"/account/confirm?") {
 					twice(map[string]string{"password": password}, "")
 				}
 			}
+			prove := func(path string) {
+				p.open(path)
+				confirm()
+			}
 
 			p.open("/account/register")
-			twice(with(map[string]string{"login": login, "email": mail}), "Your account has been created.")
+			twice(with(map[string]string{"login": login, "email": mail, "street": "Brivibas 1"}), "Your account has been created.")
 			click(`form[action="/account/verify"] button`)
 			p.see("an e-mail with further instructions is on its way")
+			p.open("/account/verify")
+			twice(map[string]string{"login": login}, "an e-mail with further instructions is on its way")
 			p.openMailed(s.mailedLink(t, mail, "/account/email"))
 			twice(nil, "Your e-mail address has been confirmed.")
 			p.open("/account")
 			twice(map[string]string{"name": "Anna"}, "Your profile has been saved.")
-			click(`.site-header form[action="/account/sign-out"] button`)
-			p.see("You are signed out.")
+			signOut()
 			p.open("/account/forgot")
+			click(`form.languages button[value="ru"]`)
+			p.see("Забыли пароль?")
+			click(`form.languages button[value="en"]`)
+			p.see("Forgot your password?")
 			twice(map[string]string{"login": login}, "Check your mailbox")
 			p.openMailed(s.mailedLink(t, mail, "/account/recover"))
 			twice(newPassword, "Your password has been changed.")
@@ -183,9 +200,17 @@ func TestForms_DoubleClickShowsTheFirstOutcome(t *testing.T) {
 			key.confirm(true)
 			click(mainButton)
 			p.see("The passkey has been added.")
+			signOut()
+			p.open("/account/sign-in")
+			click(`[data-passkey] form button`)
+			p.see("You are signed in.")
+			signOut()
+			signIn() // a session of the passkey would end with it
+			p.open("/account/passkeys")
 			p.navigate(chromedp.Click(`a[href*="rename"]`))
 			twice(map[string]string{"name": "Old laptop"}, "Old laptop")
 			p.navigate(chromedp.Click(`a[href*="remove"]`))
+			confirm()
 			twice(nil, "The passkey has been removed.")
 
 			var app authenticator
@@ -199,8 +224,7 @@ func TestForms_DoubleClickShowsTheFirstOutcome(t *testing.T) {
 			twice(nil, "These are your new recovery codes.")
 			codes = p.recoveryCodes()
 			key.confirm(false) // it would sign in
-			click(`.site-header form[action="/account/sign-out"] button`)
-			p.see("You are signed out.")
+			signOut()
 			p.open("/account/sign-in")
 			twice(map[string]string{"login": login, "password": password}, "Enter your code")
 			twice(map[string]string{"code": codes[0]}, "You are signed in.")
@@ -233,6 +257,10 @@ func TestForms_DoubleClickShowsTheFirstOutcome(t *testing.T) {
 			p.openMailed(s.mailedLink(t, mail, "/account/undo-delete"))
 			twice(nil, "Your account will not be erased.")
 			signIn()
+			signOut()
+			p.open("/account/sign-in")
+			twice(map[string]string{"login": early[login], "password": password}, "Complete your profile")
+			twice(map[string]string{"street": "Brivibas 2"}, "Your profile has been saved.")
 		})
 	}
 }

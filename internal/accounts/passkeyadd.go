@@ -36,10 +36,6 @@ func (s *Service) AddPasskey(ctx context.Context, r personal.AddPasskeyRequest) 
 	if err != nil {
 		return started, fail("reading passkeys", err)
 	}
-	exclude := make([][]byte, 0, len(list))
-	for _, p := range list {
-		exclude = append(exclude, p.CredentialID)
-	}
 	text, attempt := newCeremony(who, passkeyAdd)
 	attempt.WithCode = a.TwoFactor.On() && (code.judged() || e.proof != "" && who.session.Proof.WithCode)
 	candidate := make([]byte, userHandleSize)
@@ -55,7 +51,7 @@ func (s *Service) AddPasskey(ctx context.Context, r personal.AddPasskeyRequest) 
 	if a.Name != nil {
 		user.DisplayName = *a.Name
 	}
-	return personal.PasskeyCeremony{Attempt: text, Options: s.settings.Passkeys.CreationOptions(attempt.Challenge[:], user, exclude)}, nil
+	return personal.PasskeyCeremony{Attempt: text, Options: s.settings.Passkeys.CreationOptions(attempt.Challenge[:], user, keysOf(list))}, nil
 }
 
 // ConfirmPasskey implements [personal.Service].

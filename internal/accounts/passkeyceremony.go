@@ -62,15 +62,11 @@ func (s *Service) BeginPasskey(ctx context.Context, r personal.BeginPasskeyReque
 	if err != nil {
 		return started, fail("reading passkeys", err)
 	}
-	usable := make([][]byte, 0, len(list))
-	for _, p := range list {
-		usable = append(usable, p.CredentialID)
-	}
 	text, attempt := newCeremony(who, personal.PasskeyProve)
 	if err := s.store.AddCeremony(ctx, attempt); err != nil {
 		return started, failWith(personal.CodeUnauthenticated, "storing an attempt", err)
 	}
-	return personal.PasskeyCeremony{Attempt: text, Options: s.settings.Passkeys.RequestOptions(attempt.Challenge[:], usable)}, nil
+	return personal.PasskeyCeremony{Attempt: text, Options: s.settings.Passkeys.RequestOptions(attempt.Challenge[:], keysOf(list))}, nil
 }
 
 // newCeremony returns an attempt of the caller's session, and its text.

@@ -118,6 +118,13 @@ func passkeysOf(list []Passkey) []personal.Passkey {
 	return all
 }
 
+func keysOf(list []Passkey) (keys []passkey.Key) {
+	for _, p := range list {
+		keys = append(keys, p.Key)
+	}
+	return keys
+}
+
 // offersPasskeys returns not_found unless the site has passkeys.
 func (s *Service) offersPasskeys() error {
 	if s.settings.Passkeys.ID == "" {

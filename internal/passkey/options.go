@@ -20,8 +20,9 @@ type parameter struct {
 }
 
 type descriptor struct {
-	Type string `json:"type"`
-	ID   string `json:"id"`
+	Type       string   `json:"type"`
+	ID         string   `json:"id"`
+	Transports []string `json:"transports,omitempty"` // without them browsers offer every way, a phone too
 }
 
 type creationOptions struct {
@@ -50,7 +51,7 @@ type requestOptions struct {
 // CreationOptions returns the options with which a page creates a passkey
 // (PublicKeyCredentialCreationOptionsJSON). Authenticators that have one of the excluded
 // passkeys refuse: otherwise they would replace it.
-func (s Site) CreationOptions(challenge []byte, u User, exclude [][]byte) string {
+func (s Site) CreationOptions(challenge []byte, u User, exclude []Key) string {
 	o := creationOptions{
 		RP:        entity{ID: s.ID, Name: s.Name},
 		User:      entity{ID: encode(u.Handle), Name: u.Name, DisplayName: u.DisplayName},
@@ -69,7 +70,7 @@ func (s Site) CreationOptions(challenge []byte, u User, exclude [][]byte) string
 // RequestOptions returns the options with which a page asks for an assertion
 // (PublicKeyCredentialRequestOptionsJSON): by one of the allowed passkeys, or, without any, by
 // one that the user chooses.
-func (s Site) RequestOptions(challenge []byte, allow [][]byte) string {
+func (s Site) RequestOptions(challenge []byte, allow []Key) string {
 	return text(requestOptions{
 		Challenge: encode(challenge), Timeout: timeout.Milliseconds(), RPID: s.ID, Allow: descriptors(allow), UserVerification: "required",
 	})
@@ -77,10 +78,10 @@ func (s Site) RequestOptions(challenge []byte, allow [][]byte) string {
 
 const publicKey = "public-key"
 
-func descriptors(ids [][]byte) []descriptor {
-	list := make([]descriptor, 0, len(ids)) // not null
-	for _, id := range ids {
-		list = append(list, descriptor{Type: publicKey, ID: encode(id)})
+func descriptors(keys []Key) []descriptor {
+	list := make([]descriptor, 0, len(keys)) // not null
+	for _, k := range keys {
+		list = append(list, descriptor{Type: publicKey, ID: encode(k.CredentialID), Transports: k.Transports})
 	}
 	return list
 }

@@ -36,6 +36,8 @@ type Key struct {
 
 	BackupEligible bool // it may be synchronised between devices; never changes
 	BackedUp       bool // it is
+
+	Transports []string // how browsers reach the authenticator, as [Key.SetTransports] keeps them; none: unknown
 }
 
 // The limits of what callers send.
@@ -61,7 +63,7 @@ func (s Site) Register(challenge []byte, credential string) (key Key, err error)
 	if len(credential) > MaxCredential {
 		return key, invalid("the credential is too large")
 	}
-	c, err := protocol.ParseCredentialCreationResponseBytes([]byte(credential))
+	c, err := parseCreation(credential)
 	if err != nil {
 		return key, invalid("the credential is malformed")
 	}
@@ -95,6 +97,7 @@ func (s Site) Register(challenge []byte, credential string) (key Key, err error)
 	return Key{
 		CredentialID: bytes.Clone(id), PublicKey: bytes.Clone(data.AttData.CredentialPublicKey), SignCount: data.Counter,
 		BackupEligible: data.Flags.HasBackupEligible(), BackedUp: data.Flags.HasBackupState(),
+		Transports: words(c.Response.Transports),
 	}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,7 +62,7 @@ func (d device) create(t testing.TB) string {
 
 func (d device) get(t testing.TB) string {
 	t.Helper()
-	options, err := virtualwebauthn.ParseAssertionOptions(site.RequestOptions(challenge, [][]byte{d.cred.ID}))
+	options, err := virtualwebauthn.ParseAssertionOptions(site.RequestOptions(challenge, []passkey.Key{{CredentialID: d.cred.ID}}))
 	if err != nil {
 		t.Fatalf("another implementation cannot read the request options: %v", err)
 	}
@@ -121,16 +122,16 @@ func TestCeremonies_SoftwareAuthenticator(t *testing.T) {
 	if after, err := verify(challenge, credential, key); err != nil || after.SignCount != key.SignCount+1 {
 		t.Errorf("got %+v, error %v; want success with the next count", after, err)
 	}
-	if _, err := d.Create(site.CreationOptions(challenge, user, [][]byte{key.CredentialID})); !errors.Is(err, softkey.ErrExcluded) {
+	if _, err := d.Create(site.CreationOptions(challenge, user, []passkey.Key{key})); !errors.Is(err, softkey.ErrExcluded) {
 		t.Errorf("creating another passkey: got %v, want that the device is excluded", err)
 	}
 }
 
 func TestOptions_AreThoseOfTheContract(t *testing.T) {
-	got := site.CreationOptions([]byte{1, 2, 3}, user, [][]byte{{4}})
+	got := site.CreationOptions([]byte{1, 2, 3}, user, []passkey.Key{{CredentialID: []byte{4}}, {CredentialID: []byte{5}, Transports: []string{"hybrid", "new"}}})
 	want := `{"rp":{"id":"site.example","name":"Example"},"user":{"id":"YSByYW5kb20gaGFuZGxl","name":"ada","displayName":"Ada"},"challenge":"AQID",` +
 		`"pubKeyCredParams":[{"type":"public-key","alg":-7},{"type":"public-key","alg":-8},{"type":"public-key","alg":-257}],"timeout":300000,` +
-		`"excludeCredentials":[{"type":"public-key","id":"BA"}],` +
+		`"excludeCredentials":[{"type":"public-key","id":"BA"},{"type":"public-key","id":"BQ","transports":["hybrid","new"]}],` +
 		`"authenticatorSelection":{"residentKey":"required","requireResidentKey":true,"userVerification":"required"},"attestation":"none"}`
 	if got != want {
 		t.Errorf("creation options: got\n%s\nwant\n%s", got, want)
@@ -139,9 +140,46 @@ func TestOptions_AreThoseOfTheContract(t *testing.T) {
 	if want = `{"challenge":"AQID","timeout":300000,"rpId":"site.example","allowCredentials":[],"userVerification":"required"}`; got != want {
 		t.Errorf("request options: got\n%s\nwant\n%s", got, want)
 	}
+	got = site.RequestOptions(nil, []passkey.Key{{CredentialID: []byte{4}}, {CredentialID: []byte{5}, Transports: []string{"usb"}}})
+	if want = `"allowCredentials":[{"type":"public-key","id":"BA"},{"type":"public-key","id":"BQ","transports":["usb"]}]`; !strings.Contains(got, want) {
+		t.Errorf("request options: got\n%s\nwant %s", got, want)
+	}
 	nameless := passkey.Site{ID: "site.example"}
 	if got := nameless.CreationOptions(nil, user, nil); !strings.Contains(got, `"name":"site.example"`) {
 		t.Errorf("got %s, want the domain in place of a missing name", got)
+	}
+}
+
+func TestRegister_KeepsTransports(t *testing.T) {
+	good, err := (&softkey.Authenticator{Origin: origin}).Create(site.CreationOptions(challenge, user, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := make([]string, 100)
+	for i := range many {
+		many[i] = fmt.Sprintf("t%02d", i)
+	}
+	for name, test := range map[string]struct {
+		sent any
+		want []string
+	}{
+		"of a browser":                  {[]string{"internal", "hybrid"}, []string{"hybrid", "internal"}},
+		"unknown ones":                  {[]string{"usb", "smart-card", "neural/2"}, []string{"neural/2", "smart-card", "usb"}},
+		"the former name of one":        {[]string{"cable"}, []string{"hybrid"}},
+		"twice the same":                {[]string{"nfc", "nfc"}, []string{"nfc"}},
+		"no member":                     {nil, nil},
+		"null":                          {json.RawMessage("null"), nil},
+		"an empty list":                 {[]string{}, nil},
+		"no words":                      {[]string{"", "a b", "a\x00", "\u00e9", "usb"}, []string{"usb"}},
+		"a long one":                    {[]string{strings.Repeat("x", 32), strings.Repeat("y", 33)}, []string{strings.Repeat("x", 32)}},
+		"many":                          {many, many[:10]},
+		"a text in place of a list":     {"usb", nil},
+		"an object, as of a Set":        {map[string]any{}, nil},
+		"values that are not all texts": {[]any{1, nil, "ble", []string{"usb"}}, []string{"ble"}},
+	} {
+		if got := register(t, change(t, good, test.sent, "response", "transports")).Transports; !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
 	}
 }
 

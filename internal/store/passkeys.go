@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -24,6 +25,7 @@ type passkeyRow struct {
 	RpID, Name               string
 	Created, LastUsed        micros
 	WithCode                 bool
+	Transports               string
 	Confirmation             []byte // NULL: of an import
 }
 
@@ -32,7 +34,7 @@ func newPasskeyRow(p accounts.Passkey) passkeyRow {
 		AccountID: p.AccountID, CredentialID: p.CredentialID, PublicKey: p.PublicKey, SignCount: int64(p.SignCount),
 		BackupEligible: p.BackupEligible, BackedUp: p.BackedUp, RpID: p.RelyingParty, Name: p.Name,
 		Created: at(p.Created), LastUsed: at(p.LastUsed), WithCode: p.WithCode,
-		Confirmation: p.Confirmation[:],
+		Transports: strings.Join(p.Transports, " "), Confirmation: p.Confirmation[:],
 	}
 }
 
@@ -41,7 +43,7 @@ func (r *passkeyRow) passkey() accounts.Passkey {
 		ID: r.ID, AccountID: r.AccountID,
 		Key: passkey.Key{
 			CredentialID: r.CredentialID, PublicKey: r.PublicKey, SignCount: uint32(r.SignCount),
-			BackupEligible: r.BackupEligible, BackedUp: r.BackedUp,
+			BackupEligible: r.BackupEligible, BackedUp: r.BackedUp, Transports: strings.Fields(r.Transports),
 		},
 		RelyingParty: r.RpID, Name: r.Name, Created: r.Created.time(), LastUsed: r.LastUsed.time(),
 		WithCode: r.WithCode,

@@ -30,6 +30,7 @@ type exportedPasskey struct {
 	Created        time.Time `json:"created"`
 	LastUsed       time.Time `json:"last_used,omitzero"`
 	WithCode       bool      `json:"with_code,omitempty"` // it needs no code of the account's second factor
+	Transports     []string  `json:"transports,omitempty"`
 }
 
 func exportPasskeys(a StoredAccount) *exportedPasskeys {
@@ -40,7 +41,7 @@ func exportPasskeys(a StoredAccount) *exportedPasskeys {
 	for _, p := range a.Passkeys {
 		e.Keys = append(e.Keys, exportedPasskey{
 			p.CredentialID, p.PublicKey, p.SignCount, p.BackupEligible, p.BackedUp, p.RelyingParty, p.Name, p.Created, p.LastUsed,
-			p.WithCode && a.TwoFactor.On(),
+			p.WithCode && a.TwoFactor.On(), p.Transports,
 		})
 	}
 	return e
@@ -70,6 +71,7 @@ func readPasskeys(value json.RawMessage, withFactor bool) (list []accounts.Passk
 		}
 		p.CredentialID, p.PublicKey, p.SignCount, p.BackupEligible, p.BackedUp = k.CredentialID, k.PublicKey, k.SignCount, k.BackupEligible,
 			k.BackedUp
+		p.SetTransports(k.Transports)
 		err := p.Check()
 		switch {
 		case err != nil:

@@ -44,6 +44,7 @@ func fillPasskeys(t *testing.T, s *store.Store, factors ...transfer.Factor) {
 	t.Helper()
 	used, other := samplePasskey(t, "one"), samplePasskey(t, "two")
 	used.SignCount, used.BackupEligible, used.BackedUp, used.WithCode = 1<<32-1, true, true, true
+	used.Transports = []string{"hybrid", "internal"}
 	used.LastUsed = used.Created.Add(time.Hour)
 	other.Name = "old"
 	addAda(t, s, transfer.FollowUp{Factors: factors, Passkeys: []accounts.Passkey{used, other}})

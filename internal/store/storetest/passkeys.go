@@ -28,7 +28,7 @@ func (w *world) newAttempt(a accounts.Account, s accounts.Session) accounts.Pass
 func (w *world) newPasskey(a accounts.Account) accounts.Passkey {
 	id, key := digest("credential", w.number()), digest("key", w.number())
 	return accounts.Passkey{
-		AccountID: a.ID, Key: passkey.Key{CredentialID: id[:], PublicKey: key[:], SignCount: 7, BackupEligible: true, BackedUp: true},
+		AccountID: a.ID, Key: passkey.Key{CredentialID: id[:], PublicKey: key[:], SignCount: 7, BackupEligible: true, BackedUp: true, Transports: []string{"hybrid", "new"}},
 		RelyingParty: "site.example", Name: "phone", Created: w.Now(), WithCode: true,
 		Confirmation: digest("confirmation", w.number()),
 	}

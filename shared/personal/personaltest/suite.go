@@ -66,6 +66,7 @@ func Run(t *testing.T, start Start) {
 		"code in concurrent sign-ins opens one session":                   testTwoFactorRace,
 		"passkey signs in and proves until it is removed":                 testPasskeys,
 		"wrong attempts and passkeys are refused":                         testPasskeyRefusals,
+		"options tell how browsers reach passkeys":                        testPasskeyTransports,
 		"passkey needs a code unless it was added with one":               testPasskeySecondFactor,
 		"password change keeps passkeys or removes them":                  testPasskeyPassword,
 		"recovery removes all passkeys":                                   testPasskeyRecovery,

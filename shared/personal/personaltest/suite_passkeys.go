@@ -2,6 +2,8 @@ package personaltest
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -341,6 +343,35 @@ func withoutAllowList(t *testing.T, options string) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// What a browser knows about an authenticator comes back in the options, so that it offers that one and
+// not a phone. Of a passkey about which it knew nothing the options say nothing.
+func testPasskeyTransports(t *testing.T, s *suite) {
+	u := s.verified(t)
+	for _, transports := range [][]string{{"hybrid", "internal"}, {"of-tomorrow"}, {}} {
+		d := device()
+		d.Transports = transports
+		s.confirmPasskey(t, u.Credentials, d, s.beginPasskey(t, u.Credentials, ""))
+	}
+	proving, err := s.service.BeginPasskey(t.Context(), personal.BeginPasskeyRequest{Credentials: u.Credentials, Purpose: personal.PasskeyProve})
+	if err != nil {
+		t.Fatalf("beginning to prove: %v", err)
+	}
+	for list, started := range map[string]personal.PasskeyCeremony{
+		"allowCredentials": proving, "excludeCredentials": s.beginPasskey(t, u.Credentials, ""),
+	} {
+		var options map[string]json.RawMessage
+		var got []map[string]any // the newest first
+		if err := errors.Join(json.Unmarshal([]byte(started.Options), &options), json.Unmarshal(options[list], &got)); err != nil {
+			t.Fatalf("%s of %s: %v", list, started.Options, err)
+		}
+		for i, want := range []string{"<nil>", "[of-tomorrow]", "[hybrid internal]"} {
+			if len(got) != 3 || fmt.Sprint(got[i]["transports"]) != want {
+				t.Errorf("%s: got %v, want the transports %s of number %d", list, got, want, i+1)
+			}
+		}
+	}
 }
 
 func testPasskeySecondFactor(t *testing.T, s *suite) {

@@ -81,6 +81,7 @@ CREATE TABLE personal_passkeys ( -- WebAuthn credentials
     created         BIGINT NOT NULL,
     last_used       BIGINT NOT NULL, -- 0: never
     with_code       BOOLEAN NOT NULL, -- it needs no code of the second factor
+    transports      TEXT NOT NULL DEFAULT '', -- how browsers reach the authenticator, by spaces; '': unknown
     confirmation    BYTEA -- a digest of the request that added it: its repetition succeeds; NULL: imported
 );
 CREATE INDEX personal_passkeys_account ON personal_passkeys (account_id);

@@ -79,6 +79,7 @@ CREATE TABLE personal_passkeys ( -- WebAuthn credentials
     created         INTEGER NOT NULL,
     last_used       INTEGER NOT NULL, -- 0: never
     with_code       INTEGER NOT NULL, -- it needs no code of the second factor
+    transports      TEXT NOT NULL DEFAULT '', -- how browsers reach the authenticator, by spaces; '': unknown
     confirmation    BLOB -- a digest of the request that added it: its repetition succeeds; NULL: imported
 ) STRICT;
 CREATE INDEX personal_passkeys_account ON personal_passkeys (account_id);

@@ -22,6 +22,8 @@ type Authenticator struct {
 	Count  uint32 // the sign count of the next signature; 0: the authenticator does not count
 	Flags  byte   // replaces the flags of the next responses; 0: [Flags]
 
+	Transports []string // of the next passkeys, as the browser tells them; nil: internal
+
 	keys []key
 }
 
@@ -85,9 +87,13 @@ func (a *Authenticator) Create(options string) (credential string, err error) {
 	data = append(data, k.id...)
 	data = append(data, coseKey(public[1:33], public[33:])...)
 	client := a.client("webauthn.create", o.Challenge)
+	transports := a.Transports
+	if transports == nil {
+		transports = []string{"internal"}
+	}
 	a.keys = append(a.keys, k)
 	return response(k.id, map[string]any{
-		"clientDataJSON": bytes(client), "attestationObject": bytes(attestation(data)), "transports": []string{"internal"},
+		"clientDataJSON": bytes(client), "attestationObject": bytes(attestation(data)), "transports": transports,
 	})
 }
 

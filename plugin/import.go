@@ -209,7 +209,7 @@ func (c importCommand) withStore(ctx context.Context, hasher *password.Hasher, u
 		return fmt.Errorf("creating a database for the dry run: %w", err)
 	}
 	defer temporary.Close()
-	target := transfer.DryRun{Store: temporary}
+	target := transfer.DryRun{Temporary: temporary}
 	db, err := c.openExisting(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
 		return use(target)

@@ -104,17 +104,17 @@ func TestImport_RefusesIdentitiesOfOtherAccounts(t *testing.T) {
 		fillIdentities(t, from)
 		line := export(t, from)
 		bob := strings.NewReplacer(`"id":7,`, ``, `"login":"ada"`, `"login":"bob"`, `"subject":"ada"`, `"subject":"bob"`).Replace(line)
-		dryRun := transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: to}
+		dryRun := transfer.DryRun{Temporary: openStore(t, testdb.SQLite(t)), Real: to}
 		dry := newRun(t, dryRun)
 		if done := dry.file(t, transfer.NDJSON, line+bob); done.Imported != 1 ||
-			dry.report.String() != "2: identities: taken by an earlier row\n" {
+			dry.report.String() != "2: identities: taken by the row of line 1\n" {
 			t.Errorf("a dry run: got %+v\n%s", done, dry.report.String())
 		}
 		const want = "identities: taken by account 7\n"
 		if r := newRun(t, to); r.file(t, transfer.NDJSON, line+bob).Imported != 1 || r.report.String() != "2: "+want {
 			t.Errorf("in one file: got\n%s, want 2: %s", r.report.String(), want)
 		}
-		dryRun.Store = openStore(t, testdb.SQLite(t))
+		dryRun.Temporary = openStore(t, testdb.SQLite(t))
 		for name, s := range map[string]transfer.Store{"existing": to, "added during the import": blind{to}, "dry run": dryRun} {
 			r := newRun(t, s)
 			if done := r.file(t, transfer.NDJSON, bob); done.Refused != 1 || r.report.String() != "1: "+want {

@@ -76,25 +76,19 @@ type Outcome struct {
 }
 
 // Taken holds the ids of the accounts that own unique values of an account; 0 for a
-// free value.
+// free value. In a dry run, a negative one is that of an earlier row, in the temporary database.
 type Taken struct{ ID, Login, Email, Passkey, Identity int64 }
 
-// anotherRow is the owner of a value, in a dry run, that an earlier row has.
-const anotherRow = -1
-
-// reason says why an account was not added.
-func (o Outcome) reason() string {
+// reason says why an account was not added. owner names who has a value.
+func (o Outcome) reason(owner func(id int64) string) string {
 	var list []string
 	for _, taken := range []struct {
 		column string
 		by     int64
 	}{{columnEmail, o.Taken.Email}, {columnID, o.Taken.ID}, {columnLogin, o.Taken.Login}, {columnPasskeys, o.Taken.Passkey},
 		{columnIdentity, o.Taken.Identity}} {
-		switch {
-		case taken.by == anotherRow:
-			list = append(list, taken.column+": taken by an earlier row")
-		case taken.by != 0:
-			list = append(list, fmt.Sprintf("%s: taken by account %d", taken.column, taken.by))
+		if taken.by != 0 {
+			list = append(list, taken.column+": taken by "+owner(taken.by))
 		}
 	}
 	return strings.Join(list, "; ")
@@ -105,8 +99,15 @@ func (o Outcome) reason() string {
 // with each other are found as well. It does not predict the ids that the real
 // database would assign.
 type DryRun struct {
-	Store           // the temporary database
-	Real  Conflicts // the real database; nil: it does not exist yet
+	Temporary           // the temporary database
+	Real      Conflicts // the real database; nil: it does not exist yet
+	rows      []origin  // of the accounts that are added next
+}
+
+// Temporary is the database of a dry run.
+type Temporary interface {
+	Store
+	Account(ctx context.Context, id int64) (accounts.Account, error)
 }
 
 // Conflicts implements [Store].
@@ -130,17 +131,18 @@ func (r DryRun) AddAccounts(ctx context.Context, batch []accounts.Account, follo
 	unique := make([]accounts.Account, len(batch))
 	for i, a := range batch { // hashes and secrets are not written, not even to this database
 		unique[i] = accounts.Account{ID: a.ID, Login: a.Login, LoginKey: a.LoginKey, Email: a.Email}
+		if i < len(r.rows) {
+			unique[i].Name = new(r.rows[i].String())
+		}
 	}
-	outcomes, err := r.Store.AddAccounts(ctx, unique, func(added []Outcome) FollowUp {
+	outcomes, err := r.Temporary.AddAccounts(ctx, unique, func(added []Outcome) FollowUp {
 		f := followUp(added)
 		return FollowUp{Passkeys: f.Passkeys, Identities: f.Identities}
 	})
 	for i := range outcomes {
 		taken := &outcomes[i].Taken
 		for _, owner := range []*int64{&taken.ID, &taken.Login, &taken.Email, &taken.Passkey, &taken.Identity} {
-			if *owner != 0 {
-				*owner = anotherRow
-			}
+			*owner = -*owner
 		}
 	}
 	return outcomes, err
@@ -223,22 +225,57 @@ type origin struct {
 	identities []accounts.StoredIdentity
 }
 
+// String names the row.
+func (o origin) String() string {
+	if o.label == "" {
+		return fmt.Sprintf("the row of line %d", o.line)
+	}
+	return fmt.Sprintf("the row of line %d, %s", o.line, o.label)
+}
+
 type refusal struct {
 	row    origin
 	reason string
+	kind   string // the reason without the row that it names
+}
+
+// refuse counts a row that cannot be imported.
+func (b *batch) refuse(row origin, reason string) {
+	b.refused = append(b.refused, refusal{row, reason, reason})
 }
 
 // leaveOut counts a row that is not added.
-func (b *batch) leaveOut(row origin, o Outcome) {
+func (m *Import) leaveOut(ctx context.Context, b *batch, row origin, o Outcome) {
 	if o.Exists {
 		b.existing++
 		return
 	}
-	reason := o.reason()
+	more := ""
 	if row.cut {
-		reason += " (white space around the login or the e-mail of this row was cut)"
+		more = " (white space around the login or the e-mail of this row was cut)"
 	}
-	b.refused = append(b.refused, refusal{row, reason})
+	b.refused = append(b.refused, refusal{
+		row: row, kind: o.reason(anyOwner) + more,
+		reason: o.reason(func(id int64) string { return m.owner(ctx, id) }) + more,
+	})
+}
+
+// anyOwner names the owner of a value, without the row.
+func anyOwner(id int64) string {
+	if id < 0 {
+		return "an earlier row"
+	}
+	return fmt.Sprintf("account %d", id)
+}
+
+// owner names the owner of a value, by its id in an [Outcome].
+func (m *Import) owner(ctx context.Context, id int64) string {
+	if dry, ok := m.Store.(DryRun); ok && id < 0 {
+		if row, err := dry.Account(ctx, -id); err == nil && row.Name != nil {
+			return *row.Name
+		}
+	}
+	return anyOwner(id) // it was not added after all, because of something else that is taken
 }
 
 // Input is what is imported: a [File], or [Staged].
@@ -347,7 +384,7 @@ func (m *Import) fill(from records, start int64, cut bool) (batch, error) {
 			continue
 		}
 		if reason != "" {
-			b.refused = append(b.refused, refusal{origin, reason})
+			b.refuse(origin, reason)
 			continue
 		}
 		if !m.Later && password.IsBare(account.PasswordHash) {
@@ -372,12 +409,12 @@ func (m *Import) leaveOutConflicts(ctx context.Context, b *batch) error {
 	b.accounts, b.rows = nil, nil
 	for i, o := range outcomes {
 		if o != (Outcome{}) {
-			b.leaveOut(rows[i], o)
+			m.leaveOut(ctx, b, rows[i], o)
 			continue
 		}
 		if f := rows[i].factor; f != nil {
 			if reason := m.openFactor(f); reason != "" {
-				b.refused = append(b.refused, refusal{rows[i], reason})
+				b.refuse(rows[i], reason)
 				continue
 			}
 		}
@@ -438,13 +475,18 @@ func (m *Import) wrap(ctx context.Context, batch []accounts.Account) error {
 // add stores a batch, counts the results of its rows, and reports the refused ones.
 func (m *Import) add(ctx context.Context, b batch, done *Progress) error {
 	if len(b.accounts) > 0 { // a batch of existing accounts takes no write lock
-		outcomes, err := m.Store.AddAccounts(ctx, b.accounts, func(outcomes []Outcome) FollowUp { return m.followUp(b, outcomes) })
+		to := m.Store
+		if dry, ok := to.(DryRun); ok {
+			dry.rows = b.rows
+			to = dry
+		}
+		outcomes, err := to.AddAccounts(ctx, b.accounts, func(outcomes []Outcome) FollowUp { return m.followUp(b, outcomes) })
 		if err != nil {
 			return fmt.Errorf("storing accounts: %w", err)
 		}
 		for i, o := range outcomes {
 			if o.ID == 0 {
-				b.leaveOut(b.rows[i], o)
+				m.leaveOut(ctx, &b, b.rows[i], o)
 				continue
 			}
 			done.Imported++

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -264,8 +265,8 @@ func TestImport_ReportsConflictsAndMergesNothing(t *testing.T) {
 			"Clara,clara2@example.com," + bcrypt + "\n"
 		const want = "2: login: taken by account 1\n3: email: taken by account 1\n" +
 			"4: email: taken by account 1; login: taken by account 1\n7: login: taken by "
-		dryRun := newRun(t, transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: s})
-		if done := dryRun.file(t, transfer.CSV, file); done.Imported != 1 || dryRun.report.String() != want+"an earlier row\n" {
+		dryRun := newRun(t, transfer.DryRun{Temporary: openStore(t, testdb.SQLite(t)), Real: s})
+		if done := dryRun.file(t, transfer.CSV, file); done.Imported != 1 || dryRun.report.String() != want+"the row of line 6\n" {
 			t.Errorf("the dry run: got %+v and refused\n%s", done, dryRun.report.String())
 		}
 		if export(t, s) != before {
@@ -293,9 +294,19 @@ func TestImport_WhiteSpaceAroundIdentifiersIsCut(t *testing.T) {
 		}
 		for name, file := range map[string]string{"the cut rows first": strings.Join(lines, "\n"), "last": lines[4] + "\n" + lines[5] + "\n" +
 			lines[1] + "\n" + lines[3] + "\n" + lines[0] + "\n" + lines[2]} {
-			r := newRun(t, transfer.DryRun{Store: openStore(t, testdb.SQLite(t))})
+			r := newRun(t, transfer.DryRun{Temporary: openStore(t, testdb.SQLite(t))})
 			if done := r.file(t, transfer.CSV, "login,email,password_hash\n"+file+"\n"); done.Imported != 3 || done.Refused != 3 {
 				t.Errorf("%s: got %+v, refused\n%s", name, done, r.report.String())
+			}
+			const cut = " (white space around the login or the e-mail of this row was cut)"
+			for taken, by := range map[string]string{"login": lines[1], "email": lines[3]} {
+				line := strings.Count(file[:strings.Index("\n"+file, "\n"+by)], "\n") + 2
+				if want := fmt.Sprintf(": %s: taken by the row of line %d%s\n", taken, line, cut); !strings.Contains(r.report.String(), want) {
+					t.Errorf("%s: got\n%s\nwant one with%s", name, r.report.String(), want)
+				}
+			}
+			if want := "login: taken by an earlier row" + cut; !slices.ContainsFunc(r.Report.Cannot, func(o transfer.Reason) bool { return o.Reason == want }) {
+				t.Errorf("%s: got the reasons %+v, want %q, which counts all such rows", name, r.Report.Cannot, want)
 			}
 		}
 		r := newRun(t, s)

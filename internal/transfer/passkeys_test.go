@@ -170,8 +170,8 @@ func TestImport_RefusesPasskeysOfOtherAccounts(t *testing.T) {
 		line := export(t, from)
 		bob := strings.NewReplacer(`"id":7,`, ``, `"login":"ada"`, `"login":"bob"`, base64.StdEncoding.EncodeToString([]byte("one")),
 			"bmV3").Replace(line)
-		dry := newRun(t, transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: to})
-		if done := dry.file(t, transfer.NDJSON, line+bob); done.Imported != 1 || dry.report.String() != "2: passkeys: taken by an earlier row\n" {
+		dry := newRun(t, transfer.DryRun{Temporary: openStore(t, testdb.SQLite(t)), Real: to})
+		if done := dry.file(t, transfer.NDJSON, line+bob); done.Imported != 1 || dry.report.String() != "2: passkeys: taken by the row of line 1\n" {
 			t.Errorf("a dry run: got %+v\n%s", done, dry.report.String())
 		}
 		const want = "passkeys: taken by account 7\n"
@@ -179,7 +179,7 @@ func TestImport_RefusesPasskeysOfOtherAccounts(t *testing.T) {
 			t.Errorf("in one file: got\n%s, want 2: %s", r.report.String(), want)
 		}
 		for name, s := range map[string]transfer.Store{
-			"existing": to, "added during the import": blind{to}, "dry run": transfer.DryRun{Store: openStore(t, testdb.SQLite(t)), Real: to},
+			"existing": to, "added during the import": blind{to}, "dry run": transfer.DryRun{Temporary: openStore(t, testdb.SQLite(t)), Real: to},
 		} {
 			r := newRun(t, s)
 			if done := r.file(t, transfer.NDJSON, bob); done.Refused != 1 || r.report.String() != "1: "+want {

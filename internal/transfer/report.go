@@ -97,7 +97,7 @@ var owner = regexp.MustCompile(`account \d+`)
 func (r *Report) refused(of refusal) {
 	r.Refused++
 	r.digits(of.row)
-	r.reason(owner.ReplaceAllString(of.reason, "an existing account"), true, of.row.line)
+	r.reason(owner.ReplaceAllString(of.kind, "an existing account"), true, of.row.line)
 }
 
 // digits counts the hash of a row if it does not say how it was made. A form holds for digits of

@@ -378,6 +378,20 @@ func TestMove_Report(t *testing.T) {
 	}
 }
 
+// Many rows of a dump have one line, so that a dry run names the user, too.
+func TestMove_DryRunNamesTheEarlierRow(t *testing.T) {
+	staged, err := stage(t, transfer.Move{System: "wordpress"}, strings.NewReader("INSERT INTO users (ID,user_login,user_pass,user_email,user_registered,display_name) VALUES "+
+		"(1,'ada','!','ada@example.com',NULL,NULL),(2,'bob','!','bob@example.com',NULL,NULL),(3,'ada','!','bob@example.com',NULL,NULL);"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRun(t, transfer.DryRun{Temporary: openStore(t, testkit.SQLite(t))})
+	_, err = r.Run(t.Context(), staged)
+	if want := "1: user 3: email: taken by the row of line 1, user 2; login: taken by the row of line 1, user 1\n"; err != nil || r.report.String() != want {
+		t.Errorf("got %s, error %v; want %s", r.report.String(), err, want)
+	}
+}
+
 func TestMove_Logins(t *testing.T) {
 	rows := func() io.Reader {
 		return strings.NewReader("INSERT INTO users (ID,user_login,user_pass,user_email,user_registered,display_name) VALUES " +

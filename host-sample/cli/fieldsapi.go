@@ -177,7 +177,11 @@ func (a *adminAPI) getFill(w http.ResponseWriter, r *http.Request) {
 func (a *adminAPI) refuseFields(w http.ResponseWriter, r *http.Request, err error) {
 	var invalid *userfields.SchemaError
 	var large *http.MaxBytesError
+	var unsaved *fieldstore.NotStoredError
 	switch {
+	case errors.As(err, &unsaved):
+		a.log.ErrorContext(r.Context(), "user fields", "error", err)
+		writeJSON(w, http.StatusInternalServerError, adminError{Error: unsaved.Error()})
 	case errors.As(err, &invalid):
 		writeJSON(w, http.StatusUnprocessableEntity, adminError{Error: invalid.Error(), Field: invalid.Field, Reason: invalid.Problem})
 	case errors.Is(err, fieldstore.ErrChanged):

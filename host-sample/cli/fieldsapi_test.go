@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 )
 
 const fieldsPath = "/admin/api/user-fields"
@@ -135,6 +138,27 @@ func TestUserFields_FailureOfThePluginSavesNothing(t *testing.T) {
 		}
 		if a := s.admin(t, http.MethodPut, fieldsPath, requiredField); a.StatusCode != http.StatusOK || a.body != requiredField {
 			t.Errorf("%s: ask: got %s %s, want 200", code, a.Status, a.body)
+		}
+	}
+}
+
+func TestUserFields_FileThatCannotBeReplacedIsNamed(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "volume")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	fields, err := fieldstore.Open(filepath.Join(folder, "user-fields.json"), sampleFields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startSiteWith(t, fields, signedInService(), "")
+	if err := os.RemoveAll(folder); err != nil { // it was taken away
+		t.Fatal(err)
+	}
+	for _, violations := range []string{"", "?violations=ask"} {
+		a := s.admin(t, http.MethodPut, fieldsPath+violations, "[]")
+		if want := `{"error":"storing the user fields: writing ` + folder; a.StatusCode != http.StatusInternalServerError || !strings.HasPrefix(a.body, want) {
+			t.Errorf("%q: got %s %s, want 500 and %s…", violations, a.Status, a.body, want)
 		}
 	}
 }

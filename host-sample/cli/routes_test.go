@@ -48,6 +48,11 @@ func startSite(t *testing.T, service personal.Service, basePath string, proxies 
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startSiteWith(t, fields, service, basePath, proxies...)
+}
+
+func startSiteWith(t *testing.T, fields *fieldstore.Store, service personal.Service, basePath string, proxies ...netip.Prefix) *testSite {
+	t.Helper()
 	s := &testSite{fields: fields}
 	versions, err := catalogue.Open(filepath.Join(t.TempDir(), "personal"))
 	if err != nil {

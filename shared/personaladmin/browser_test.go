@@ -71,7 +71,18 @@ func open(t *testing.T) *browser {
 	return openWithBox(t, "")
 }
 
+// openAt is open with the user fields in this file.
+func openAt(t *testing.T, path string) *browser {
+	t.Helper()
+	return openWith(t, "", path)
+}
+
 func openWithBox(t *testing.T, box mailbox.Box) *browser {
+	t.Helper()
+	return openWith(t, box, filepath.Join(t.TempDir(), "user-fields.json"))
+}
+
+func openWith(t *testing.T, box mailbox.Box, path string) *browser {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	api, err := personalhttp.New(&personaltest.Service{}, personalhttp.Options{Log: log})
@@ -82,7 +93,7 @@ func openWithBox(t *testing.T, box mailbox.Box) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := fieldstore.Open(filepath.Join(t.TempDir(), "user-fields.json"), sampleFields)
+	store, err := fieldstore.Open(path, sampleFields)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,16 @@ import (
 // ErrChanged is returned if the schema is no longer the one that the caller knows.
 var ErrChanged = errors.New("the user fields have been changed since they were read")
 
+// NotStoredError says that the file could not be replaced, and where it can, what to do, such as
+// mounting its folder.
+type NotStoredError struct{ Err error }
+
+// Error has the reason and the path.
+func (e *NotStoredError) Error() string { return "storing the user fields: " + e.Err.Error() }
+
+// Unwrap returns the error of writing.
+func (e *NotStoredError) Unwrap() error { return e.Err }
+
 // Set is a schema and the JSON that it was parsed from.
 type Set struct {
 	Source []byte
@@ -56,7 +66,7 @@ func Open(path string, initial []byte) (*Store, error) {
 	}
 	if missing {
 		if err := durable.WriteFile(path, set.Source); err != nil {
-			return nil, fmt.Errorf("storing the user fields: %w", err)
+			return nil, &NotStoredError{err}
 		}
 	}
 	s := &Store{path: path}
@@ -107,8 +117,8 @@ func checkNames(schema personal.Schema, reserved []string) error {
 func (s *Store) Get() *Set { return s.current.Load() }
 
 // Put replaces the schema, from the next request on, if may returns true for the
-// current revision; else the error is [ErrChanged]. On every error the current
-// schema stays.
+// current revision; else the error is [ErrChanged]. It is a [*NotStoredError] if the file
+// cannot be written. On every error the current schema stays.
 func (s *Store) Put(source []byte, may func(revision string) bool) (*Set, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -123,7 +133,7 @@ func (s *Store) Put(source []byte, may func(revision string) bool) (*Set, error)
 		return nil, err
 	}
 	if err := durable.WriteFile(s.path, set.Source); err != nil {
-		return nil, fmt.Errorf("storing the user fields: %w", err)
+		return nil, &NotStoredError{err}
 	}
 	s.current.Store(set)
 	return set, nil

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
@@ -118,7 +119,7 @@ func bounded(r *http.Request) (*http.Request, context.CancelFunc) {
 
 // Handle adds a route for administrators only, with 15 seconds for its calls to the plugin. An
 // error of the handler is shown as a page: a [PageError] as it says; any other is logged and shown
-// as status 500.
+// as status 500, with the reason if user fields could not be stored.
 func (s *Site) Handle(pattern string, handle func(http.ResponseWriter, *http.Request) error) {
 	s.HandleUpload(pattern, func(w http.ResponseWriter, r *http.Request) error {
 		r, cancel := bounded(r)
@@ -199,6 +200,10 @@ func (s *Site) renderError(w http.ResponseWriter, r *http.Request, err error) {
 		s.Log.ErrorContext(r.Context(), "admin page failed", "request_id", personal.CallFrom(r.Context()).RequestID, "path", r.URL.Path, "error",
 			err)
 		e = &PageError{Status: http.StatusInternalServerError, Message: s.Text(r, "see_log")}
+		var unsaved *fieldstore.NotStoredError
+		if errors.As(err, &unsaved) {
+			e.Message = s.Text(r, "fields_not_stored", unsaved.Err)
+		}
 	}
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(e.RetryAfter, 10))

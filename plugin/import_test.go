@@ -155,6 +155,23 @@ func TestCommands_RefuseInvalidArguments(t *testing.T) {
 	}
 }
 
+func TestImport_FilesOfFlagsThatAreFoldersOrUTF16(t *testing.T) {
+	t.Setenv("PERSONAL_DATABASE", "sqlite://"+filepath.Join(t.TempDir(), "personal.db"))
+	users := write(t, "users.csv", accountRows(1, importedMD5))
+	for path, want := range map[string]string{t.TempDir(): "it is a folder", write(t, "text", "\xfe\xff\x00[\x00]"): "it is in UTF-16"} {
+		for _, flag := range []string{"--fields", "--settings", "--secret-key"} {
+			_, _, err := command(t, "import", users, flag, path)
+			if err == nil || !strings.Contains(err.Error(), flag) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want the flag and %q", flag, err, want)
+			}
+		}
+	}
+	users = write(t, "users.csv", accountRows(1, importedBcrypt))
+	if _, errs := mustCommand(t, "import", users, "--fields", write(t, "fields", "\ufeff[]"), "--dry-run"); errs != "" {
+		t.Errorf("a byte order mark: got %s", errs)
+	}
+}
+
 func TestImport_UserShowNamesTheImportedHash(t *testing.T) {
 	t.Setenv("PERSONAL_DATABASE", testdb.SQLite(t))
 	file := write(t, "users.csv", "login,email,password_hash,password_salt\nada,ada@example.com,1718b1e30bf3987e092e9bf62a31b1a7,Zr8aQ\n")

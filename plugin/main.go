@@ -12,12 +12,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"runtime"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/shared/durable"
 	"github.com/cms-personal/personal/shared/plugins/catalogue"
 	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
@@ -80,7 +82,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		kong.Name("personal"), kong.Description(description), kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = &code }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(stdout, (*io.Writer)(nil)),
-		kong.Bind(errorWriter{stderr}))
+		kong.Bind(errorWriter{stderr}), kong.NamedMapper("filecontent", kong.MapperFunc(readContent)))
 	if err != nil {
 		return fmt.Errorf("reading the command line: %w", err)
 	}
@@ -119,6 +121,23 @@ func (versionCommand) Run(w io.Writer) error {
 	}
 	_, err = fmt.Fprintln(w, v)
 	return err
+}
+
+// readContent reads the file of a flag; "-" is the standard input.
+func readContent(ctx *kong.DecodeContext, target reflect.Value) error {
+	var path string
+	if err := ctx.Scan.PopValueInto("file", &path); err != nil {
+		return err
+	}
+	if path == "-" {
+		path = "/dev/stdin"
+	}
+	data, err := durable.ReadText(kong.ExpandPath(path))
+	if err != nil {
+		return err
+	}
+	target.SetBytes(data)
+	return nil
 }
 
 // version is set at build time by -ldflags "-X main.version=1.2.3".

@@ -27,6 +27,7 @@ import (
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/shared/durable"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
@@ -221,7 +222,9 @@ func edits(a, b string) int {
 // decodeSettings changes what the file sets, and returns the keys that this version does not
 // know.
 func decodeSettings(file []byte, s *settings) (unknown []rpc.UnknownSetting, err error) {
-	file = bytes.TrimPrefix(file, []byte("\ufeff")) // of an editor
+	if file, err = durable.Text(file); err != nil { // a CMS may have read it
+		return nil, err
+	}
 	err = toml.NewDecoder(bytes.NewReader(file)).DisallowUnknownFields().EnableUnmarshalerInterface().Decode(s)
 	var missing *toml.StrictMissingError
 	var wrong *toml.DecodeError

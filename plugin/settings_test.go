@@ -62,6 +62,15 @@ func TestSettings_FileChangesOnlyItsKeys(t *testing.T) {
 	}
 }
 
+// A CMS may read the file itself.
+func TestSettings_UTF16(t *testing.T) {
+	for _, file := range []string{"\xff\xfe[\x00s\x00", "\xfe\xff\x00[\x00s"} {
+		if _, _, err := readSettings([]byte(file)); err == nil || !strings.Contains(err.Error(), "it is in UTF-16: save it as UTF-8") {
+			t.Errorf("got %v, want what to do", err)
+		}
+	}
+}
+
 func TestSettings_VerifyCacheIsFromZeroToAMinute(t *testing.T) {
 	for text, want := range map[string]time.Duration{"0s": 0, "60s": time.Minute} {
 		s, _, err := readSettings([]byte("[session]\nverify_cache = \"" + text + "\""))

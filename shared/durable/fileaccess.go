@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -136,23 +137,48 @@ func checkFile(f *os.File, forbidden fs.FileMode, verb, mend string) error {
 	return nil
 }
 
-// ReadTrusted returns the content of a file that passes [CheckFile].
-func ReadTrusted(path string) ([]byte, error) { return readChecked(path, CheckFile) }
+// ReadTrusted is [ReadText] for a file that passes [CheckFile].
+func ReadTrusted(path string) ([]byte, error) { return readText(path, CheckFile) }
 
-// ReadSecret returns the content of a file that passes [CheckSecret].
-func ReadSecret(path string) ([]byte, error) { return readChecked(path, CheckSecret) }
+// ReadSecret is [ReadText] for a file that passes [CheckSecret].
+func ReadSecret(path string) ([]byte, error) { return readText(path, CheckSecret) }
 
-func readChecked(path string, check func(*os.File) error) ([]byte, error) {
+// ReadText returns what is in a file that people edit and mount, as [Text] does. For a folder in its
+// place the error wraps syscall.EISDIR and says what may have made it.
+func ReadText(path string) ([]byte, error) {
+	return readText(path, func(*os.File) error { return nil })
+}
+
+func readText(path string, check func(*os.File) error) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	err = check(f)
-	var data []byte
-	if err == nil {
-		data, err = io.ReadAll(f)
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() { // before its rights are judged
+		return nil, fmt.Errorf("%s: it is a folder, and must be a file: Docker makes a folder if what is mounted there does not exist "+
+			"on its host. Remove the folder there, and put the file in its place (%w)", path, syscall.EISDIR)
 	}
-	return data, errors.Join(err, f.Close())
+	if err := check(f); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	if data, err = Text(data); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return data, nil
+}
+
+// Text returns a text of an editor without the byte order mark of UTF-8. One with a mark of UTF-16 is
+// an error.
+func Text(data []byte) ([]byte, error) {
+	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
+		return nil, errors.New("it is in UTF-16: save it as UTF-8")
+	}
+	return bytes.TrimPrefix(data, []byte("\ufeff")), nil
 }
 
 // checkOwner refuses what belongs to another user than that of this process or root.

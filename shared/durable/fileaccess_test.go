@@ -137,6 +137,51 @@ func TestReadSecret_Folder(t *testing.T) {
 }
 
 // PostgreSQL accepts its key alike.
+// What people and container engines put in the place of a file.
+func TestRead_SaysWhatIsWrongWithAMountedFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "folder")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(folder, link); err != nil {
+		t.Fatal(err)
+	}
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, test := range []struct{ path, want, err string }{
+		{folder, "", folder + ": it is a folder, and must be a file"},
+		{link, "", link + ": it is a folder, and must be a file"},
+		{file("little", "\xff\xfea\x00"), "", "little: it is in UTF-16: save it as UTF-8"},
+		{file("big", "\xfe\xff\x00a"), "", "big: it is in UTF-16: save it as UTF-8"},
+		{file("mark", "\xef\xbb\xbfa"), "a", ""},
+		{file("short", "\xff"), "\xff", ""},
+		{file("empty", ""), "", ""},
+	} {
+		for name, read := range map[string]func(string) ([]byte, error){
+			"ReadText": durable.ReadText, "ReadTrusted": durable.ReadTrusted, "ReadSecret": durable.ReadSecret,
+		} {
+			got, err := read(test.path)
+			if test.err == "" && (err != nil || string(got) != test.want) || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
+				t.Errorf("%s of %s: got %q, error %v; want %q, error %q", name, test.path, got, err, test.want, test.err)
+			}
+		}
+	}
+	if _, err := durable.ReadText(filepath.Join(dir, "missing")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file: got %v, want fs.ErrNotExist", err)
+	}
+	if _, err := durable.ReadSecret(folder); !errors.Is(err, syscall.EISDIR) || strings.Contains(err.Error(), "chmod") {
+		t.Errorf("a folder: got %v, want EISDIR and no command that changes its mode", err)
+	}
+}
+
 func TestReadSecret_OfRootAndItsGroup(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files to other users")

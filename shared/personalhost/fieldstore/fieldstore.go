@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -52,7 +51,7 @@ type Store struct {
 // exist, Open creates it with the initial content; [] is a schema without fields. The
 // error of an invalid schema is a [*userfields.SchemaError].
 func Open(path string, initial []byte) (*Store, error) {
-	source, err := os.ReadFile(path)
+	source, err := durable.ReadText(path)
 	missing := errors.Is(err, fs.ErrNotExist)
 	if missing {
 		source, err = initial, nil

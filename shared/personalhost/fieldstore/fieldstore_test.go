@@ -126,6 +126,18 @@ func TestStore_SkipsAByteOrderMark(t *testing.T) {
 	}
 }
 
+func TestOpen_FolderOrUTF16(t *testing.T) {
+	folder, file := t.TempDir(), filepath.Join(t.TempDir(), "user-fields.json")
+	if err := os.WriteFile(file, []byte("\xff\xfe[\x00]\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{folder: "it is a folder", file: "UTF-16"} {
+		if _, err := Open(path, []byte("[]")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
 func TestOpen_InvalidFileFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "user-fields.json")
 	if err := os.WriteFile(path, []byte(`[{"name":"city","type":"enum"}]`), 0o600); err != nil {

@@ -31,18 +31,14 @@ const keySize = 32 // in bytes
 // other users of the machine can access, or that belongs to another user than that of this
 // process or root, with a [*durable.UntrustedError]. Errors name file and line and contain no key.
 func ReadFile(path string) ([][]byte, error) {
-	file, err := os.Open(path)
+	text, err := durable.ReadSecret(path)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	if err := durable.CheckSecret(file); err != nil {
-		return nil, err
-	}
 	var keys [][]byte
-	lines := bufio.NewScanner(file)
+	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(strings.TrimPrefix(lines.Text(), "\ufeff")) // an editor begins the file with a byte order mark
+		line := strings.TrimSpace(lines.Text())
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}

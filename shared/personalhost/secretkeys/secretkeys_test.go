@@ -63,6 +63,19 @@ func TestReadFile_ReadsWhatOpenSSLPrints(t *testing.T) {
 	}
 }
 
+func TestReadFile_FolderOrUTF16(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for path, want := range map[string]string{folder: "it is a folder", write(t, "\xff\xfe"+line(keyA)): "UTF-16"} {
+		if _, err := secretkeys.ReadFile(path); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "chmod") {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		if _, err := secretkeys.Open(path, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("at a start: got %v, want %q", err, want)
+		}
+	}
+}
+
 func TestReadFile_ErrorNamesLineAndShowsNoKey(t *testing.T) {
 	t.Parallel()
 	const secret = "SecretSesame"

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"aead.dev/minisign"
+
+	"github.com/cms-personal/personal/shared/durable"
 )
 
 // signatureFile holds the signature of the manifest's exact bytes. They include the
@@ -89,6 +91,9 @@ func ReadKeys(files ...string) ([]minisign.PublicKey, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading public keys: %w", err)
 		}
+		if text, err = durable.Text(text); err != nil {
+			return nil, fmt.Errorf("reading public keys of %s: %w", file, err)
+		}
 		more, err := parseKeys(text)
 		if err != nil {
 			return nil, fmt.Errorf("reading public keys of %s: %w", file, err)
@@ -103,7 +108,6 @@ func ReadKeys(files ...string) ([]minisign.PublicKey, error) {
 func parseKeys(text []byte) ([]minisign.PublicKey, error) {
 	var keys []minisign.PublicKey
 	number := 0
-	text = bytes.TrimPrefix(text, []byte("\ufeff")) // of an editor
 	for line := range bytes.Lines(text) {
 		number++
 		line = bytes.TrimSpace(line)

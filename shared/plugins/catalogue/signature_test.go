@@ -303,6 +303,7 @@ func TestReadKeys_ReadsFiles(t *testing.T) {
 		"one and garbage":       {string(text) + "\nhunter2\n", 0},
 		"a key cut off":         {first.String()[:20], 0},
 		"too large":             {strings.Repeat("\n", maxSmall+1), 0},
+		"of UTF-16":             {"\xff\xfeR\x00W\x00", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys, err := ReadKeys(saved(t, []byte(tt.text)))

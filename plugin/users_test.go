@@ -336,14 +336,21 @@ func TestUserSet_ChangesFieldsWithAnEvent(t *testing.T) {
 		}
 		t.Setenv("PERSONAL_USER_FIELDS", fields)
 		mustCommand(t, "user", "set", "bob", "role=author")
+		out, _ := mustCommand(t, "user", "list", "--json")
+		days := regexp.MustCompile(`"created":"([-0-9]+)T`).FindAllStringSubmatch(out, -1) // one of them, but at midnight
+		if len(days) != 2 {
+			t.Fatalf("got %s, want two users", out)
+		}
 		for args, want := range map[string]string{
-			"--field role=editor":              "anna",
-			"--field role=author":              "bob",
-			"--field level=3 --state active":   "anna",
-			"--since 2020-01-01 --oldest":      "anna bob",
-			"--until 2020-01-01":               "",
-			"--since 2020-01-01T00:00:00Z":     "bob anna",
-			"--state two_factor --search anna": "",
+			"--field role=editor":                  "anna",
+			"--field role=author":                  "bob",
+			"--field level=3 --state active":       "anna",
+			"--since 2020-01-01 --oldest":          "anna bob",
+			"--until 2020-01-01":                   "",
+			"--until " + days[0][1]:                "bob anna", // the whole day, as on the admin pages
+			"--until " + days[1][1] + "T00:00:00Z": "",
+			"--since 2020-01-01T00:00:00Z":         "bob anna",
+			"--state two_factor --search anna":     "",
 		} {
 			out, _ := mustCommand(t, append([]string{"user", "list", "--json"}, strings.Fields(args)...)...)
 			var logins []string
@@ -388,6 +395,19 @@ func TestUserSet_ChangesFieldsWithAnEvent(t *testing.T) {
 }
 
 // TestUser_JSONHasTheDocumentedKeys compares the keys with those of docs/user-commands.md.
+func TestEnd_OfADate(t *testing.T) {
+	for text, want := range map[string]string{
+		"2024-02-28": "2024-02-29T00:00:00Z", "2023-12-31": "2024-01-01T00:00:00Z", "2024-02-28T00:00:00+05:00": "2024-02-27T19:00:00Z",
+		"2023-02-29": "", "2024-02-28 ": "", "28.02.2024": "",
+	} {
+		var got end
+		err := got.UnmarshalText([]byte(text))
+		if shown := time.Time(got).UTC().Format(time.RFC3339); (err == nil) != (want != "") || err == nil && shown != want {
+			t.Errorf("%q: got %s, error %v; want %q", text, shown, err, want)
+		}
+	}
+}
+
 func TestUser_JSONHasTheDocumentedKeys(t *testing.T) {
 	page, err := os.ReadFile("../docs/user-commands.md")
 	if err != nil {

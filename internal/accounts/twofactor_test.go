@@ -493,23 +493,36 @@ func TestCodes_WorkOnceInParallel(t *testing.T) {
 				running.Go(func() { codes[i] = personal.CodeOf(test.use(u, i)(t.Context(), nodes[i%len(nodes)], u.in, code)) })
 			}
 			running.Wait()
-			if n := len(codes) - len(slices.DeleteFunc(slices.Clone(codes), func(c personal.Code) bool { return c == "" })); n != 1 {
-				t.Errorf("%s: got %d successes, want 1: %q", name, n, codes)
+			others, renewed := 0, 0
+			for i, code := range codes {
+				switch {
+				case code != "":
+				case useName(i) == "two_factor_codes": // each request is the same, and has the response of the first one
+					renewed = 1
+				default:
+					others++
+				}
+			}
+			if others+renewed != 1 {
+				t.Errorf("%s: got %d successes, want 1: %q", name, others+renewed, codes)
 			}
 		}
 	})
 }
 
-// anyUse returns the i-th of the operations that take a code, again and again. After a
-// removal of the second factor, the others would need no code.
+// useName is the i-th of the operations that take a code, again and again. After a removal of the second
+// factor, the others would need no code.
+func useName(i int) string {
+	return []string{"sign-in", "export", "password", "email", "two_factor_codes", "delete"}[i%6]
+}
+
+// anyUse returns the operation of useName.
 func anyUse(signIn func(*factor) use) func(u *factor, i int) use {
 	return func(u *factor, i int) use {
-		names := []string{"sign-in", "export", "password", "email", "two_factor_codes", "delete"}
-		name := names[i%len(names)]
-		if name == "sign-in" {
+		if useName(i) == "sign-in" {
 			return signIn(u)
 		}
-		return uses[name]
+		return uses[useName(i)]
 	}
 }
 

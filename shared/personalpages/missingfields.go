@@ -26,7 +26,7 @@ func CompletionURL(next string) string {
 }
 
 // demandedURL is CompletionURL for a next page that demands a complete profile: there is no
-// way to answer later.
+// way to do it later.
 func demandedURL(next string) string { return CompletionURL(next) + "&demanded=true" }
 
 func nextOf(r *http.Request) string {

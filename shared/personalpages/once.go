@@ -99,11 +99,11 @@ func (o *onces) handle(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		answer := &onceWriter{header: maps.Clone(w.Header())}
-		defer o.finish(e, r, answer) // also after a panic
+		written := &onceWriter{header: maps.Clone(w.Header())}
+		defer o.finish(e, r, written) // also after a panic
 		// The browser hangs up when the form is sent again.
-		next.ServeHTTP(answer, r.WithContext(context.WithoutCancel(r.Context())))
-		answer.send(w)
+		next.ServeHTTP(written, r.WithContext(context.WithoutCancel(r.Context())))
+		written.send(w)
 	})
 }
 
@@ -123,10 +123,10 @@ func (o *onces) begin(request [sha256.Size]byte) (e *onceResponse, first bool) {
 }
 
 // finish ends the wait for a response. One that is no success is not kept.
-func (o *onces) finish(e *onceResponse, r *http.Request, answer *onceWriter) {
-	e.status, e.header, e.body = answer.status, answer.header, answer.body.Bytes()
+func (o *onces) finish(e *onceResponse, r *http.Request, written *onceWriter) {
+	e.status, e.header, e.body = written.status, written.header, written.body.Bytes()
 	begins := false
-	if e.credentials, begins = o.site.session.Credentials(personalweb.NextRequest(r, answer.header)); begins {
+	if e.credentials, begins = o.site.session.Credentials(personalweb.NextRequest(r, written.header)); begins {
 		e.session = o.digestOf(e.credentials)
 	}
 	close(e.done)

@@ -64,8 +64,8 @@ func (s *site) passkeyButton(r *http.Request, purpose, action string) *passkeyPa
 	return part
 }
 
-// passkeyAnswer is what the script gets, as JSON.
-type passkeyAnswer struct {
+// passkeyResponse is what the script gets, as JSON.
+type passkeyResponse struct {
 	Attempt string          `json:"attempt,omitempty"`
 	Options json.RawMessage `json:"options,omitempty"`
 	Message string          `json:"message,omitempty"` // of an error
@@ -87,26 +87,26 @@ func (p passkeyPages) begin(w http.ResponseWriter, r *http.Request) {
 		attempt, err = p.Service.BeginPasskey(r.Context(), personal.BeginPasskeyRequest{Credentials: c,
 			Purpose: personal.PasskeyPurpose(purpose)})
 	}
-	status, answer := http.StatusOK, passkeyAnswer{Attempt: attempt.Attempt, Options: json.RawMessage(attempt.Options)}
+	status, response := http.StatusOK, passkeyResponse{Attempt: attempt.Attempt, Options: json.RawMessage(attempt.Options)}
 	if err != nil {
 		x := p.API.ErrorResponse(r, err)
 		setRetryAfter(w, x)
-		status, answer = x.Status, passkeyAnswer{Message: p.withWait(r, x)}
+		status, response = x.Status, passkeyResponse{Message: p.withWait(r, x)}
 		_, unproven := x.FieldErrors["password"] // without a proof
 		if _, void := x.FieldErrors["proof"]; void || unproven {
 			p.forgetProof(w, r)
-			answer.Reload = true
+			response.Reload = true
 		}
-		answer.Reload = answer.Reload || x.Code == personal.CodeUnauthenticated
+		response.Reload = response.Reload || x.Code == personal.CodeUnauthenticated
 	}
-	p.answer(w, r, status, answer)
+	p.respond(w, r, status, response)
 }
 
-// answer sends a script what it asked for, as JSON.
-func (s *site) answer(w http.ResponseWriter, r *http.Request, status int, answer any) {
-	body, err := json.Marshal(answer)
+// respond sends a script what it asked for, as JSON.
+func (s *site) respond(w http.ResponseWriter, r *http.Request, status int, response any) {
+	body, err := json.Marshal(response)
 	if err != nil { // the options of a passkey are not JSON
-		s.Log.ErrorContext(r.Context(), "answering a script", "error", err)
+		s.Log.ErrorContext(r.Context(), "responding to a script", "error", err)
 		status, body = http.StatusInternalServerError, []byte("{}")
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -102,10 +102,10 @@ func (p recoveryPages) preview(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		x := p.API.ErrorResponse(r, err)
 		setRetryAfter(w, x)
-		p.answer(w, r, x.Status, struct{}{})
+		p.respond(w, r, x.Status, struct{}{})
 		return
 	}
-	var answer struct {
+	var response struct {
 		Lead string `json:"lead"` // empty: nothing would be removed
 	}
 	removed := preview.Providers
@@ -113,9 +113,9 @@ func (p recoveryPages) preview(w http.ResponseWriter, r *http.Request) {
 		removed = append([]string{p.text(r, "recover_passkeys", preview.Passkeys)}, removed...)
 	}
 	if len(removed) > 0 {
-		answer.Lead = p.text(r, "recover_removes", strings.Join(removed, ", "))
+		response.Lead = p.text(r, "recover_removes", strings.Join(removed, ", "))
 	}
-	p.answer(w, r, http.StatusOK, answer)
+	p.respond(w, r, http.StatusOK, response)
 }
 
 // setPassword revokes every session of the account and leads to the sign-in.

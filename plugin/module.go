@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"math"
 	"os"
 	"slices"
@@ -167,7 +166,6 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 		m.service.CountRejections(measured.rejection)
 		m.service.CountSuppressedMails(measured.suppression)
 		m.worker.Handlers = m.service.Jobs()
-		maps.Copy(m.worker.Handlers, m.service.FillJobs())
 		m.worker.Handlers[transfer.KindWrap] = (&transfer.Wrapping{Store: db, Wrapper: hasher, Log: log}).Do
 		m.stopBase = start(m.syncClock, m.learnShared)
 		return m, nil

@@ -218,7 +218,7 @@ type Service struct {
 
 	refusedSite atomic.Pointer[string] // see RefusedSite
 
-	rehearsalTime time.Duration // of PreviewFields; a test shortens it
+	previewTime time.Duration // of PreviewFields; a test shortens it
 
 	resealing   sync.Mutex      // held by ResealSecrets
 	missingKeys map[string]bool // those in the log; guarded by resealing
@@ -252,7 +252,7 @@ func New(settings Settings, store Store, hasher Hasher, host personal.Host, log 
 
 		suppressed: func(mailtext.Kind) {},
 
-		rehearsalTime: rehearsalTime,
+		previewTime: previewTime,
 	}
 	_, _ = rand.Read(s.logKey[:]) // it never fails
 	return s

@@ -2,7 +2,6 @@ package accounts_test
 
 import (
 	"log/slog"
-	"maps"
 	"testing"
 
 	"github.com/cms-personal/personal/internal/accounts"
@@ -91,7 +90,6 @@ func newDomainOn(
 	service := accounts.New(settings, db, hasher, host, log, f.worker.Wake)
 	service.OfferTwoFactor(true)
 	f.worker.Handlers = service.Jobs()
-	maps.Copy(f.worker.Handlers, service.FillJobs())
 	f.work(t)
 	return service
 }

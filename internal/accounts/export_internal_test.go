@@ -6,8 +6,8 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// LimitRehearsal sets how long a rehearsal may take.
-func LimitRehearsal(s *Service, d time.Duration) { s.rehearsalTime = d }
+// LimitPreview sets how long a preview of user fields may take.
+func LimitPreview(s *Service, d time.Duration) { s.previewTime = d }
 
 // RequireVerification changes the setting, which a restart of the process would do.
 func (s *Service) RequireVerification(on bool) {

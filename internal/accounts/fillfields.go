@@ -40,10 +40,10 @@ type AccountFields struct {
 	Fields []byte // as [userfields.DecodeValues] takes them
 }
 
-// The limits of a rehearsal.
+// The limits of a preview.
 const (
-	rehearsalTime = 10 * time.Second
-	rehearsalPage = 2000 // accounts that are read at once
+	previewTime = 10 * time.Second
+	previewPage = 2000 // accounts that are read at once
 )
 
 // PreviewFields implements [personal.Administration].
@@ -52,7 +52,7 @@ func (s *Service) PreviewFields(ctx context.Context, fields []personal.Field) (r
 	if err != nil {
 		return r, personal.FieldErrors{"fields": personal.FieldErrorInvalidFormat}.Err()
 	}
-	const doing = "rehearsing user fields"
+	const doing = "previewing user fields"
 	present, err := s.userFields(ctx)
 	if err != nil {
 		return r, err
@@ -64,15 +64,15 @@ func (s *Service) PreviewFields(ctx context.Context, fields []personal.Field) (r
 			s.log.WarnContext(ctx, "user fields that cannot be read count as violations", slog.Int("accounts", damaged))
 		}
 	}()
-	limited, cancel := context.WithTimeout(ctx, s.rehearsalTime)
+	limited, cancel := context.WithTimeout(ctx, s.previewTime)
 	defer cancel()
 	for after := int64(0); !r.Complete; {
-		page, err := s.store.AccountFields(limited, after, rehearsalPage)
+		page, err := s.store.AccountFields(limited, after, previewPage)
 		for _, a := range page {
 			if limited.Err() != nil {
 				break
 			}
-			if !rehearse(&r, schema, kept, a) {
+			if !preview(&r, schema, kept, a) {
 				damaged++
 			}
 			after = a.ID
@@ -85,14 +85,14 @@ func (s *Service) PreviewFields(ctx context.Context, fields []personal.Field) (r
 		case err != nil:
 			return personal.FieldsPreview{}, fail(doing, err)
 		}
-		r.Complete = len(page) < rehearsalPage
+		r.Complete = len(page) < previewPage
 	}
 	return r, nil
 }
 
-// rehearse adds an account to the figures. It returns false if its user fields cannot be
+// preview adds an account to the figures. It returns false if its user fields cannot be
 // read: this counts as a violation without an example.
-func rehearse(r *personal.FieldsPreview, schema *userfields.Schema, kept []string, a AccountFields) bool {
+func preview(r *personal.FieldsPreview, schema *userfields.Schema, kept []string, a AccountFields) bool {
 	r.Accounts++
 	values, err := userfields.DecodeValues(a.Fields)
 	if err != nil {
@@ -154,11 +154,6 @@ func (s *Service) FieldsFill(ctx context.Context) (personal.FieldsFill, error) {
 type fillJob struct {
 	Revision string    `json:"revision"`
 	Started  time.Time `json:"started"` // identifies the run
-}
-
-// FillJobs returns the handler of KindFill. It takes long, so it needs its own slot.
-func (s *Service) FillJobs() map[outbox.Kind]outbox.Handler {
-	return map[outbox.Kind]outbox.Handler{KindFill: handler(s.fill)}
 }
 
 const (

@@ -161,7 +161,7 @@ func TestPreviewFields_DamagedAccountsCountAsViolations(t *testing.T) {
 func TestPreviewFields_ReturnsInTimeWhenTheDatabaseHangs(t *testing.T) {
 	f := newFixture(t, testdb.SQLite(t))
 	service := f.serve(hangingStore{f.store}, nil)
-	accounts.LimitRehearsal(service, 300*time.Millisecond)
+	accounts.LimitPreview(service, 300*time.Millisecond)
 	r, err := service.PreviewFields(t.Context(), cityAndAge)
 	if err != nil || r.Complete || r.Accounts == 0 || r.Violations != r.Accounts {
 		t.Errorf("got %+v, %v; want some accounts, all of them violations, not complete", r, err)
@@ -176,7 +176,7 @@ func TestPreviewFields_ReturnsInTimeWhenTheDatabaseHangs(t *testing.T) {
 // fillAll runs the filling job until it is finished.
 func (f *fixture) fillAll(t *testing.T) {
 	t.Helper()
-	handle := f.service.FillJobs()[accounts.KindFill]
+	handle := f.service.Jobs()[accounts.KindFill]
 	for {
 		jobs, err := f.store.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindFill}, N: 1, Lease: time.Minute})
 		if err != nil {

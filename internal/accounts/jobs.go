@@ -23,7 +23,7 @@ const (
 	KindResend       outbox.Kind = "email_resend" // finds the account of a request for another such mail
 	KindInvitation   outbox.Kind = "invitation"   // mails a token to a user whom an administrator has created
 
-	KindFill outbox.Kind = "fill_fields" // fills in defaults of user fields, see [Service.FillJobs]
+	KindFill outbox.Kind = "fill_fields" // fills in defaults of user fields, see [Service.FillFields]
 )
 
 // RetriedWhileStored are the kinds that are retried for as long as they are stored. All others
@@ -66,7 +66,7 @@ func jobOf(ctx context.Context, accountID int64, k outbox.Kind, payload any) New
 	return job
 }
 
-// Jobs returns the handler of each kind of job that the domain stores, except KindFill.
+// Jobs returns the handler of each kind of job that the domain stores.
 func (s *Service) Jobs() map[outbox.Kind]outbox.Handler {
 	return map[outbox.Kind]outbox.Handler{
 		KindEvent:       handler(s.publish),
@@ -79,6 +79,7 @@ func (s *Service) Jobs() map[outbox.Kind]outbox.Handler {
 		KindVerification: handler(s.sendVerification),
 		KindResend:       s.lookedUp(s.resendVerification),
 		KindInvitation:   handler(s.sendInvitation),
+		KindFill:         handler(s.fill),
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/shared/personal"
@@ -77,19 +76,17 @@ func readFactor(value json.RawMessage) (*importedFactor, error) {
 	return &f, nil
 }
 
-// openFactor decrypts the secret of a factor, or returns every reason why its account
+// openFactor decrypts the secret of a factor, or returns why its account
 // cannot be imported.
 func (m *Import) openFactor(f *importedFactor) (refused string) {
-	var reasons []string
-	var err error
 	if !m.Keys.Has(f.Secret.Key) {
-		reasons = append(reasons, fmt.Sprintf("two_factor: the key %.40q encrypts the secret: give the file that has this key with --secret-key",
-			f.Secret.Key))
-	} else if f.secret, err = m.Keys.Open(f.AccountID, f.Secret.Key, f.Secret.Data); err != nil {
-		reasons = append(reasons, fmt.Sprintf("two_factor: the secret is damaged, or not that of account %d: export the account again",
-			f.AccountID))
+		return fmt.Sprintf("two_factor: the key %.40q encrypts the secret: give the file that has this key with --secret-key", f.Secret.Key)
 	}
-	return strings.Join(reasons, "; ")
+	var err error
+	if f.secret, err = m.Keys.Open(f.AccountID, f.Secret.Key, f.Secret.Data); err != nil {
+		return fmt.Sprintf("two_factor: the secret is damaged, or not that of account %d: export the account again", f.AccountID)
+	}
+	return ""
 }
 
 // factorFor returns an opened factor for the account with the given id. Unless the secret

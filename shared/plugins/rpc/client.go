@@ -473,7 +473,7 @@ func (c *Client) LiftLimits(ctx context.Context, r personal.LiftLimitsRequest) e
 
 // PreviewFields counts the users whose user fields would violate the given fields.
 func (c *Client) PreviewFields(ctx context.Context, fields []personal.Field) (personal.FieldsPreview, error) {
-	return result(ctx, convert.rehearsalFromPB)(c.administration.PreviewFields(ctx,
+	return result(ctx, convert.fieldsPreviewFromPB)(c.administration.PreviewFields(ctx,
 		&personalv1.PreviewFieldsRequest{Fields: convert.fieldsToPB(fields)}))
 }
 

@@ -192,8 +192,8 @@ type converter interface {
 	liftLimitsToPB(personal.LiftLimitsRequest) *personalv1.LiftLimitsRequest
 	liftLimitsFromPB(*personalv1.LiftLimitsRequest) personal.LiftLimitsRequest
 
-	rehearsalToPB(personal.FieldsPreview) *personalv1.PreviewFieldsResponse
-	rehearsalFromPB(*personalv1.PreviewFieldsResponse) personal.FieldsPreview
+	fieldsPreviewToPB(personal.FieldsPreview) *personalv1.PreviewFieldsResponse
+	fieldsPreviewFromPB(*personalv1.PreviewFieldsResponse) personal.FieldsPreview
 
 	fieldsFillToPB(personal.FieldsFill) *personalv1.FieldsFillResponse
 	fieldsFillFromPB(*personalv1.FieldsFillResponse) personal.FieldsFill
@@ -228,6 +228,6 @@ type converter interface {
 	configurationFromPB(*personalv1.ConfigureRequest) Configuration
 	preflightToPB(PreflightResult) *personalv1.PreflightResponse
 	preflightFromPB(*personalv1.PreflightResponse) PreflightResult
-	rehearsedToPB(Rehearsal) *personalv1.RehearseResponse
-	rehearsedFromPB(*personalv1.RehearseResponse) Rehearsal
+	rehearsalToPB(Rehearsal) *personalv1.RehearseResponse
+	rehearsalFromPB(*personalv1.RehearseResponse) Rehearsal
 }

@@ -676,6 +676,38 @@ func (c *converters) fieldsFromPB(source []*v1.Field) []personal.Field {
 	}
 	return personalFieldList
 }
+func (c *converters) fieldsPreviewFromPB(source *v1.PreviewFieldsResponse) personal.FieldsPreview {
+	var personalFieldsPreview personal.FieldsPreview
+	if source != nil {
+		personalFieldsPreview.Accounts = (*source).Accounts
+		personalFieldsPreview.Violations = (*source).Violations
+		personalFieldsPreview.Fillable = (*source).Fillable
+		personalFieldsPreview.Complete = (*source).Complete
+		personalFieldsPreview.Kept = (*source).Kept
+		if (*source).Examples != nil {
+			personalFieldsPreview.Examples = make([]personal.FieldsViolation, len((*source).Examples))
+			for i := 0; i < len((*source).Examples); i++ {
+				personalFieldsPreview.Examples[i] = c.pPersonalv1FieldsViolationToPersonalFieldsViolation((*source).Examples[i])
+			}
+		}
+	}
+	return personalFieldsPreview
+}
+func (c *converters) fieldsPreviewToPB(source personal.FieldsPreview) *v1.PreviewFieldsResponse {
+	var personalv1PreviewFieldsResponse v1.PreviewFieldsResponse
+	personalv1PreviewFieldsResponse.Accounts = source.Accounts
+	personalv1PreviewFieldsResponse.Violations = source.Violations
+	personalv1PreviewFieldsResponse.Fillable = source.Fillable
+	personalv1PreviewFieldsResponse.Complete = source.Complete
+	if source.Examples != nil {
+		personalv1PreviewFieldsResponse.Examples = make([]*v1.FieldsViolation, len(source.Examples))
+		for i := 0; i < len(source.Examples); i++ {
+			personalv1PreviewFieldsResponse.Examples[i] = c.personalFieldsViolationToPPersonalv1FieldsViolation(source.Examples[i])
+		}
+	}
+	personalv1PreviewFieldsResponse.Kept = source.Kept
+	return &personalv1PreviewFieldsResponse
+}
 func (c *converters) fieldsToPB(source []personal.Field) []*v1.Field {
 	var pPersonalv1FieldList []*v1.Field
 	if source != nil {
@@ -1458,39 +1490,7 @@ func (c *converters) registeredToPB(source personal.SignedIn) (*v1.RegisterRespo
 	personalv1RegisterResponse.Profile = pPersonalv1Profile
 	return &personalv1RegisterResponse, nil
 }
-func (c *converters) rehearsalFromPB(source *v1.PreviewFieldsResponse) personal.FieldsPreview {
-	var personalFieldsPreview personal.FieldsPreview
-	if source != nil {
-		personalFieldsPreview.Accounts = (*source).Accounts
-		personalFieldsPreview.Violations = (*source).Violations
-		personalFieldsPreview.Fillable = (*source).Fillable
-		personalFieldsPreview.Complete = (*source).Complete
-		personalFieldsPreview.Kept = (*source).Kept
-		if (*source).Examples != nil {
-			personalFieldsPreview.Examples = make([]personal.FieldsViolation, len((*source).Examples))
-			for i := 0; i < len((*source).Examples); i++ {
-				personalFieldsPreview.Examples[i] = c.pPersonalv1FieldsViolationToPersonalFieldsViolation((*source).Examples[i])
-			}
-		}
-	}
-	return personalFieldsPreview
-}
-func (c *converters) rehearsalToPB(source personal.FieldsPreview) *v1.PreviewFieldsResponse {
-	var personalv1PreviewFieldsResponse v1.PreviewFieldsResponse
-	personalv1PreviewFieldsResponse.Accounts = source.Accounts
-	personalv1PreviewFieldsResponse.Violations = source.Violations
-	personalv1PreviewFieldsResponse.Fillable = source.Fillable
-	personalv1PreviewFieldsResponse.Complete = source.Complete
-	if source.Examples != nil {
-		personalv1PreviewFieldsResponse.Examples = make([]*v1.FieldsViolation, len(source.Examples))
-		for i := 0; i < len(source.Examples); i++ {
-			personalv1PreviewFieldsResponse.Examples[i] = c.personalFieldsViolationToPPersonalv1FieldsViolation(source.Examples[i])
-		}
-	}
-	personalv1PreviewFieldsResponse.Kept = source.Kept
-	return &personalv1PreviewFieldsResponse
-}
-func (c *converters) rehearsedFromPB(source *v1.RehearseResponse) Rehearsal {
+func (c *converters) rehearsalFromPB(source *v1.RehearseResponse) Rehearsal {
 	var rpcRehearsal Rehearsal
 	if source != nil {
 		if (*source).Checks != nil {
@@ -1502,7 +1502,7 @@ func (c *converters) rehearsedFromPB(source *v1.RehearseResponse) Rehearsal {
 	}
 	return rpcRehearsal
 }
-func (c *converters) rehearsedToPB(source Rehearsal) *v1.RehearseResponse {
+func (c *converters) rehearsalToPB(source Rehearsal) *v1.RehearseResponse {
 	var personalv1RehearseResponse v1.RehearseResponse
 	if source.Checks != nil {
 		personalv1RehearseResponse.Checks = make([]*v1.RehearsalCheck, len(source.Checks))

@@ -275,5 +275,5 @@ func (c *Connection) Rehearse(ctx context.Context) (Rehearsal, error) {
 	if err != nil {
 		return Rehearsal{}, lifecycleError(ctx, err)
 	}
-	return convert.rehearsedFromPB(response), nil
+	return convert.rehearsalFromPB(response), nil
 }

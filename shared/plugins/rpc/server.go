@@ -361,8 +361,8 @@ func (s *administrationServer) LiftLimits(ctx context.Context, in *personalv1.Li
 
 func (s *administrationServer) PreviewFields(ctx context.Context,
 	in *personalv1.PreviewFieldsRequest) (*personalv1.PreviewFieldsResponse, error) {
-	rehearsal, err := s.administration().PreviewFields(ctx, convert.fieldsFromPB(in.GetFields()))
-	return convert.rehearsalToPB(rehearsal), err
+	preview, err := s.administration().PreviewFields(ctx, convert.fieldsFromPB(in.GetFields()))
+	return convert.fieldsPreviewToPB(preview), err
 }
 
 func (s *administrationServer) FillFields(ctx context.Context, in *personalv1.FillFieldsRequest) (*personalv1.FillFieldsResponse, error) {
@@ -449,7 +449,7 @@ func (s *lifecycleServer) Settle(ctx context.Context, _ *personalv1.SettleReques
 
 func (s *lifecycleServer) Rehearse(ctx context.Context, _ *personalv1.RehearseRequest) (*personalv1.RehearseResponse, error) {
 	rehearsal, err := s.module().Rehearse(ctx)
-	return convert.rehearsedToPB(rehearsal), err
+	return convert.rehearsalToPB(rehearsal), err
 }
 
 // hostServer serves the callbacks of a plugin.

@@ -112,8 +112,46 @@ func newCSV(file io.Reader, schema *userfields.Schema) (*csvRecords, error) {
 	return c, c.readHeader(schema)
 }
 
+// separators are those that spreadsheets write.
+const separators = ",;\t"
+
+// readSeparator finds the separator of the first line, which [csvRecords.Read] gets again. Excel may name it in a
+// line of its own, sep=;.
+func (c *csvRecords) readSeparator() error {
+	line, err := c.lines.next()
+	for err == nil && len(bytes.TrimSpace(line)) == 0 {
+		line, err = c.lines.next()
+	}
+	if err != nil {
+		return err
+	}
+	if named, ok := bytes.CutPrefix(bytes.TrimRight(line, "\r\n"), []byte("sep=")); ok && len(named) == 1 && strings.Contains(separators, string(named)) {
+		c.parser.Comma = rune(named[0])
+		return nil
+	}
+	quoted, count := false, map[byte]int{}
+	for _, b := range line {
+		quoted = quoted != (b == '"')
+		if !quoted {
+			count[b]++
+		}
+	}
+	for _, separator := range separators {
+		if count[byte(separator)] > count[byte(c.parser.Comma)] {
+			c.parser.Comma = separator
+		}
+	}
+	c.first, c.rest = c.lines.number, append(bytes.TrimRight(bytes.Clone(line), "\n"), '\n')
+	return nil
+}
+
 func (c *csvRecords) readHeader(schema *userfields.Schema) error {
-	header, invalid, err := c.parse()
+	var header []string
+	var invalid string
+	err := c.readSeparator()
+	if err == nil {
+		header, invalid, err = c.parse()
+	}
 	if errors.Is(err, io.EOF) {
 		return errors.New("the file is empty; its first line must name the columns")
 	}
@@ -121,12 +159,10 @@ func (c *csvRecords) readHeader(schema *userfields.Schema) error {
 		return err
 	}
 	if invalid != "" {
-		return fmt.Errorf("the first line, which must name the columns: %s", invalid)
+		return fmt.Errorf("the first line, which must name the columns, in UTF-8: %s", invalid)
 	}
-	for _, separator := range ";\t" {
-		if names := strings.Split(header[0], string(separator)); len(header) == 1 && len(names) > 1 {
-			header, c.parser.Comma = names, separator
-		}
+	for i, name := range header {
+		header[i] = strings.TrimSpace(name)
 	}
 	seen, fields := map[string]bool{}, fieldNames(schema)
 	for _, name := range header {

@@ -63,9 +63,13 @@ func TestCSV_SeparatorOfTheFirstLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for separator, file := range map[string]string{
-		",":  "login,name,password_hash\nanna,\"Anna, A;\",!\n",
-		";":  "login;name;password_hash\r\nanna;\"Anna, A;\";!\r\n",
-		"\t": "\ufefflogin\tname\tpassword_hash\nanna\tAnna, A;\t!\n",
+		"; quoted":  "\"login\";\"name\";\"password_hash\"\r\n\"anna\";\"Anna, A;\";\"!\"\r\n",
+		"\t quoted": "\ufeff\"login\"\t\"name\"\t\"password_hash\"\nanna\tAnna, A;\t!\n",
+		"named":     "sep=;\r\nlogin;name;password_hash\r\nanna;\"Anna, A;\";!\r\n",
+		"spaced":    "\nlogin ; name ; password_hash\nanna;\"Anna, A;\";!",
+		",":         "login,name,password_hash\nanna,\"Anna, A;\",!\n",
+		";":         "login;name;password_hash\r\nanna;\"Anna, A;\";!\r\n",
+		"\t":        "\ufefflogin\tname\tpassword_hash\nanna\tAnna, A;\t!\n",
 	} {
 		from, err := newCSV(strings.NewReader(file), schema)
 		if err != nil {

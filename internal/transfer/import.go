@@ -252,7 +252,7 @@ func (m *Import) leaveOut(ctx context.Context, b *batch, row origin, o Outcome) 
 	}
 	more := ""
 	if row.cut {
-		more = " (white space around the login or the e-mail of this row was cut)"
+		more = " (the login or the e-mail of this row was changed: white space around it and invisible characters are removed)"
 	}
 	b.refused = append(b.refused, refusal{
 		row: row, kind: o.reason(anyOwner) + more,

@@ -298,7 +298,7 @@ func TestImport_WhiteSpaceAroundIdentifiersIsCut(t *testing.T) {
 			if done := r.file(t, transfer.CSV, "login,email,password_hash\n"+file+"\n"); done.Imported != 3 || done.Refused != 3 {
 				t.Errorf("%s: got %+v, refused\n%s", name, done, r.report.String())
 			}
-			const cut = " (white space around the login or the e-mail of this row was cut)"
+			const cut = " (the login or the e-mail of this row was changed: white space around it and invisible characters are removed)"
 			for taken, by := range map[string]string{"login": lines[1], "email": lines[3]} {
 				line := strings.Count(file[:strings.Index("\n"+file, "\n"+by)], "\n") + 2
 				if want := fmt.Sprintf(": %s: taken by the row of line %d%s\n", taken, line, cut); !strings.Contains(r.report.String(), want) {
@@ -311,7 +311,7 @@ func TestImport_WhiteSpaceAroundIdentifiersIsCut(t *testing.T) {
 		}
 		r := newRun(t, s)
 		done := r.file(t, transfer.CSV, "login,email,password_hash\n"+strings.Join(lines, "\n")+"\n")
-		const cut = " (white space around the login or the e-mail of this row was cut)\n"
+		const cut = " (the login or the e-mail of this row was changed: white space around it and invisible characters are removed)\n"
 		want := fmt.Sprintf("2: login: taken by account %d%s4: email: taken by account %d%s7: login: required\n",
 			account(t, s, "anna").ID, cut, account(t, s, "boris").ID, cut)
 		if done.Imported != 3 || r.report.String() != want {

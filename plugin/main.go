@@ -129,15 +129,23 @@ func readContent(ctx *kong.DecodeContext, target reflect.Value) error {
 	if err := ctx.Scan.PopValueInto("file", &path); err != nil {
 		return err
 	}
-	if path == "-" {
-		path = "/dev/stdin"
-	}
-	data, err := durable.ReadText(kong.ExpandPath(path))
+	data, err := readFile(path)
 	if err != nil {
 		return err
 	}
 	target.SetBytes(data)
 	return nil
+}
+
+func readFile(path string) ([]byte, error) {
+	if path != "-" {
+		return durable.ReadText(kong.ExpandPath(path))
+	}
+	data, err := io.ReadAll(os.Stdin) // to open /dev/stdin again fails for a socket, and for a file of another user
+	if err != nil {
+		return nil, err
+	}
+	return durable.Text(data)
 }
 
 // version is set at build time by -ldflags "-X main.version=1.2.3".

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/cms-personal/personal/shared/personalweb/ui"
@@ -13,24 +14,21 @@ import (
 var mailedFragment = regexp.MustCompile(`^(token|login)=[A-Za-z0-9_-]+(&(token|login)=[A-Za-z0-9_-]+)*$`)
 
 // mendMailLinks leads a link of a mail whose # became a part of the path to the page that it means: some
-// gateways that check mails encode it, a few encode that once more. Such a path has a secret, which
+// gateways that check mails encode it, some of them twice. Such a path has a secret, which
 // nothing behind mendMailLinks sees; what a gateway has added as a query is dropped.
 func mendMailLinks(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.Path
-		if decoded, err := url.PathUnescape(path); err == nil && !strings.Contains(path, "#") {
+		for decoded, err := url.PathUnescape(path); err == nil && decoded != path && !strings.Contains(path, "#"); decoded, err = url.PathUnescape(path) {
 			path = decoded
 		}
 		page, fragment, found := strings.Cut(path, "#")
-		switch page {
-		case recoverPath, confirmPath, verifyPath, undoPath:
-		default:
-			found = false
-		}
+		page = strings.TrimSuffix(page, "/")
+		ofMails := slices.Contains([]string{recoverPath, confirmPath, verifyPath, undoPath}, page)
 		switch {
 		case !found:
 			next.ServeHTTP(w, r)
-		case (r.Method == http.MethodGet || r.Method == http.MethodHead) && mailedFragment.MatchString(fragment):
+		case ofMails && (r.Method == http.MethodGet || r.Method == http.MethodHead) && mailedFragment.MatchString(fragment):
 			w.Header().Set("Referrer-Policy", "no-referrer")
 			ui.Redirect(w, r, page+"#"+fragment)
 		default:

@@ -98,17 +98,22 @@ func judge(at step, reply *textproto.Error) verdict {
 	return ofSite
 }
 
-// enhancedForm is an enhanced code at the beginning of a line, or, as qmail writes it, in brackets
-// within it. Relays send them without announcing ENHANCEDSTATUSCODES, too.
-var enhancedForm = regexp.MustCompile(`(?m)^([245]\.[0-9]{1,3}\.[0-9]{1,3})\b|\(#([245]\.[0-9]{1,3}\.[0-9]{1,3})\)`)
+// enhancedForms are an enhanced code at the beginning of a line, where it belongs (RFC 2034, section 4), and, as some
+// relays write it, within the text of a permanent refusal, but not in an IP address. Relays send them without announcing
+// ENHANCEDSTATUSCODES, too.
+var enhancedForms = []*regexp.Regexp{
+	regexp.MustCompile(`(?m)^([245]\.[0-9]{1,3}\.[0-9]{1,3})\b`),
+	regexp.MustCompile(`(?m)(?:^|[\s(\[<#:])(5\.[0-9]{1,3}\.[0-9]{1,3})(?:\.?$|\.\s|[^.\w])`),
+}
 
 // enhancedCode returns the enhanced code of a reply, empty if it has none.
 func enhancedCode(reply string) string {
-	found := enhancedForm.FindStringSubmatch(reply)
-	if found == nil {
-		return ""
+	for _, form := range enhancedForms {
+		if found := form.FindStringSubmatch(reply); found != nil {
+			return found[1]
+		}
 	}
-	return found[1] + found[2]
+	return ""
 }
 
 // failure is the error of a step. It has no words of the relay and no address: relays name

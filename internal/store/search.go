@@ -11,13 +11,18 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 )
 
-// strokes are letters that people type without what Unicode takes for a part of them: ı is the lower case of I in Turkish.
-var strokes = map[rune]rune{'ı': 'i', 'ł': 'l', 'ø': 'o', 'đ': 'd'}
+// likened are characters in whose place people type others that Unicode does not take for forms of them: letters without
+// their stroke or their dot, yeh and kaf as in Arabic or in Persian, apostrophes, the minus sign.
+var likened = map[rune]rune{
+	'ı': 'i', 'ł': 'l', 'ø': 'o', 'đ': 'd', 'ي': 'ی', 'ى': 'ی', 'ك': 'ک',
+	'‘': '\'', '’': '\'', 'ʼ': '\'', 'ʻ': '\'', 'ʹ': '\'', '′': '\'', '`': '\'', '−': '-',
+}
 
 // folded returns the form of a text in which searches compare: people spell a name with other
 // case, width, accents, white space, quotes and dashes than its user, and copies of it have
 // invisible characters.
 func folded(text string) string {
+	text = strings.ReplaceAll(text, "´", "'") // else a space with an accent
 	text = norm.NFKD.String(cases.Fold().String(norm.NFKD.String(text)))
 	space := false
 	text = strings.Map(func(r rune) rune {
@@ -32,10 +37,8 @@ func folded(text string) string {
 			return -1
 		case unicode.Is(unicode.Pd, r):
 			return '-'
-		case strokes[r] != 0:
-			return strokes[r]
-		case strings.ContainsRune("‘’ʼ", r):
-			return '\''
+		case likened[r] != 0:
+			return likened[r]
 		}
 		return r
 	}, text)

@@ -124,7 +124,7 @@ var administrationCases = []testCase{
 			{"Soft\u00adHyphen", "softhyphen"},
 			{"علی\u200cرضا", "علیرضا"},
 			{"ﬁsher", "Fisher"},
-			{"Łukasz", "lukasz"},
+			{"Łukasz", "lukasz"}, {"O´Brien", "o'brien"}, {"Kai ʻOno", "'ono"}, {"Jean−Luc", "jean-luc"}, {"علي كريم", "علی کریم"},
 			{"Soren", "Søren"},
 			{"Đặng", "dang"},
 			{"한국", "\u1112\u1161\u11ab국"},

@@ -1,6 +1,7 @@
 package personal
 
 import (
+	"net/url"
 	"reflect"
 	"regexp"
 	"strings"
@@ -12,8 +13,8 @@ var typedFields = map[string]func(string) string{"Login": Typed, "Email": Typed,
 
 // AsTyped returns a request with its logins, e-mails, tokens and codes as their users mean them:
 // see [Typed]. Codes have ASCII letters and digits in place of full-width ones and of the digits of
-// other scripts. Of what was pasted around a token, such as its link, nothing is left. What is empty
-// then was not sent. Services call it first, so that limits, lookups and what is stored see the same text.
+// other scripts. Text around a token, such as its link, is dropped. A value that is then empty counts as
+// not sent. Services call it first, so that limits, lookups and what is stored see the same text.
 func AsTyped[R any](r R) R {
 	v := reflect.ValueOf(&r).Elem()
 	for name, typed := range typedFields {
@@ -36,7 +37,7 @@ func Typed(text string) string {
 	return strings.TrimFunc(text, func(c rune) bool { return unicode.IsSpace(c) || unicode.Is(unicode.Join_Control, c) })
 }
 
-// visible returns -1 for a character that nobody sees.
+// visible returns -1 for an invisible character.
 func visible(c rune) rune {
 	if unicode.Is(unicode.Cf, c) && !unicode.In(c, unicode.Join_Control, unicode.Prepended_Concatenation_Mark) {
 		return -1
@@ -55,15 +56,26 @@ func halfWidth(c rune) rune {
 	return c
 }
 
-// tokenText finds a token, which is 43 characters of base64url, among others.
-var tokenText = regexp.MustCompile(`(?:^|[^A-Za-z0-9_-])([A-Za-z0-9_-]{43})(?:[^A-Za-z0-9_-]|$)`)
+// tokenTexts find a token, which is 43 characters of base64url, in its link and among other characters.
+var tokenTexts = []*regexp.Regexp{
+	regexp.MustCompile(`token=([A-Za-z0-9_-]{43})(?:[^A-Za-z0-9_-]|$)`),
+	regexp.MustCompile(`(?:^|[^A-Za-z0-9_-])([A-Za-z0-9_-]{43})(?:[^A-Za-z0-9_-]|$)`),
+}
 
 // typedToken returns the token in a text: mail programs take signs behind a link for a part of it,
 // and people paste the link.
 func typedToken(text string) string {
 	text = Typed(text)
-	if found := tokenText.FindStringSubmatch(text); found != nil {
-		return found[1]
+	plain := text
+	for range 2 { // some gateways encode the link, and encode it again
+		if decoded, err := url.PathUnescape(plain); err == nil {
+			plain = decoded
+		}
+	}
+	for _, form := range tokenTexts {
+		if found := form.FindStringSubmatch(plain); found != nil {
+			return found[1]
+		}
 	}
 	return text
 }

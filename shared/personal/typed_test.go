@@ -39,7 +39,7 @@ func TestAsTyped_DigitsOfEveryScriptInCodes(t *testing.T) {
 	}
 }
 
-func TestAsTyped_DropsWhatNobodySees(t *testing.T) {
+func TestAsTyped_InvisibleCharactersAreDropped(t *testing.T) {
 	for typed, want := range map[string]string{
 		"\ufeffanna@example.com\u200b":        "anna@example.com", // copied from a page
 		"\u202aanna@example.com\u202c":        "anna@example.com", // from a list of contacts
@@ -74,6 +74,8 @@ func TestAsTyped_FindsTheTokenInWhatWasPasted(t *testing.T) {
 		token + ".", "<" + token + ">", "(" + token + ")", "“" + token + "”", token + "\u200b", "code: " + token,
 		"https://www.example.com/account/recover#token=" + token, "https://www.example.com/account/recover#token=" + token + ").",
 		token[:20] + "\u00ad" + token[20:],
+		"https://www.example.com/account/recover%23token%3D" + token, "/recover%2523token%253D" + token + "%26login=QQ",
+		"https://www.example.com/account/verify#login=" + strings.Repeat("A", 43) + "&token=" + token,
 	} {
 		if got := AsTyped(RecoverConfirmRequest{Token: typed}).Token; got != token {
 			t.Errorf("%q: got %q, want %q", typed, got, token)

@@ -166,7 +166,7 @@ func (c deleteUserCommand) Run(ctx context.Context, w io.Writer, stderr errorWri
 			if err != nil && !errors.Is(err, io.EOF) {
 				return fmt.Errorf("reading the answer: %w", err)
 			}
-			if strings.TrimSpace(typed) != a.Login {
+			if personal.Typed(typed) != a.Login {
 				return errors.New("nothing was deleted: the answer was not the login (--yes deletes without a question)")
 			}
 		}

@@ -156,8 +156,8 @@ func readText(path string, check func(*os.File) error) ([]byte, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.IsDir() { // before its rights are judged
-		return nil, fmt.Errorf("%s: it is a folder, and must be a file: Docker makes a folder if what is mounted there does not exist "+
-			"on its host. Remove the folder there, and put the file in its place (%w)", path, syscall.EISDIR)
+		return nil, fmt.Errorf("%s: it is a folder, not a file: Docker creates one if the source of a mount is missing. "+
+			"Replace the folder on the Docker host with the file (%w)", path, syscall.EISDIR)
 	}
 	if err := check(f); err != nil {
 		return nil, err

@@ -157,8 +157,8 @@ func TestRead_SaysWhatIsWrongWithAMountedFile(t *testing.T) {
 		return path
 	}
 	for _, test := range []struct{ path, want, err string }{
-		{folder, "", folder + ": it is a folder, and must be a file"},
-		{link, "", link + ": it is a folder, and must be a file"},
+		{folder, "", folder + ": it is a folder, not a file"},
+		{link, "", link + ": it is a folder, not a file"},
 		{file("little", "\xff\xfea\x00"), "", "little: it is in UTF-16: save it as UTF-8"},
 		{file("big", "\xfe\xff\x00a"), "", "big: it is in UTF-16: save it as UTF-8"},
 		{file("mark", "\xef\xbb\xbfa"), "a", ""},

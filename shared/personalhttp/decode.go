@@ -160,8 +160,10 @@ func readAll(body io.Reader, declared int64) ([]byte, error) {
 // form. It ignores malformed parameters, such as utf-8 without a name, which many clients send.
 func parseContentType(header http.Header) (mediaType, boundary string, err error) {
 	types := header.Values("Content-Type")
-	encoded := func(encoding string) bool { return !strings.EqualFold(encoding, "identity") }
-	if len(types) != 1 || slices.ContainsFunc(header.Values("Content-Encoding"), encoded) {
+	encoded := func(encoding string) bool {
+		return !slices.Contains([]string{"", "identity"}, strings.ToLower(strings.TrimSpace(encoding)))
+	}
+	if len(types) != 1 || slices.ContainsFunc(strings.Split(strings.Join(header.Values("Content-Encoding"), ","), ","), encoded) {
 		return "", "", unsupported("want one Content-Type and no Content-Encoding")
 	}
 	mediaType, parameters, err := mime.ParseMediaType(types[0])

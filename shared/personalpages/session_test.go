@@ -52,7 +52,7 @@ func TestSignIn_SaysWhyItIsShown(t *testing.T) {
 
 // A browser that keeps no cookies, or is told to send them over HTTPS only, comes back from a sign-in without any.
 func TestSignIn_SaysThatTheBrowserKeepsNoCookie(t *testing.T) {
-	const text = "your browser does not keep the cookies of this site"
+	const text = "your browser blocks the cookies of this site"
 	for name, c := range map[string]struct {
 		from, cookie string
 		want         bool

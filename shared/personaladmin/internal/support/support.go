@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personaladmin/internal/frame"
@@ -57,7 +58,7 @@ func (q question) URL() string { return frame.URL(path, "login", q.Login, "addre
 
 // newQuestion reads a question. It reports false if a text is not an address.
 func newQuestion(login, addresses string) (question, bool) {
-	words := strings.FieldsFunc(addresses, func(r rune) bool { return r == ',' || r == ';' || r <= ' ' })
+	words := strings.FieldsFunc(addresses, func(r rune) bool { return r == ',' || r == ';' || unicode.IsSpace(r) })
 	q, ok := question{Login: personal.Typed(login), Typed: strings.Join(words, " ")}, true
 	for _, word := range words {
 		address, err := netip.ParseAddr(word)

@@ -15,7 +15,7 @@ import (
 // their stroke or their dot, yeh and kaf as in Arabic or in Persian, apostrophes, the minus sign.
 var likened = map[rune]rune{
 	'ı': 'i', 'ł': 'l', 'ø': 'o', 'đ': 'd', 'ي': 'ی', 'ى': 'ی', 'ك': 'ک',
-	'‘': '\'', '’': '\'', 'ʼ': '\'', 'ʻ': '\'', 'ʹ': '\'', '′': '\'', '`': '\'', '−': '-',
+	'‘': '\'', '’': '\'', 'ʼ': '\'', 'ʻ': '\'', 'ʹ': '\'', '′': '\'', '−': '-',
 }
 
 // folded returns the form of a text in which searches compare: people spell a name with other

@@ -116,12 +116,13 @@ func TestForms_DoubleClickShowsTheFirstOutcome(t *testing.T) {
 	t.Parallel()
 	s := startSlow(t, "[two_factor]\nenabled = true\n")
 	latencies := []int{30, 200, 600}
-	early := map[string]string{"anna": "anna2", "boris": "boris2"} // who registered before the site had its user field
+	early := map[string]string{"anna": "anna2", "boris": "boris2", "carol": "carol2"} // who registered before the site had its user field
 	for _, login := range early {
 		s.register(t, login)
 	}
 	s.putFields(t, []byte(`[{"name":"street","type":"text","label":{"en":"Street"},"required":true}]`))
-	for login, hostile := range map[string]string{"anna": lackingBrowser, "boris": hostileBrowser} {
+	for first, hostile := range []string{lackingBrowser, hostileBrowser, "{}"} { // each form gets each latency
+		login := []string{"anna", "boris", "carol"}[first]
 		newPassword := map[string]string{"password": password, "confirm_password": password}
 		with := func(more map[string]string) map[string]string {
 			for name, value := range newPassword {
@@ -135,7 +136,7 @@ func TestForms_DoubleClickShowsTheFirstOutcome(t *testing.T) {
 			key := p.addDevice(webauthn.AuthenticatorTransportInternal)
 			key.confirm(false)
 			get(p, call(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: hostile}))
-			n := 0
+			n := first
 			click := func(button string) {
 				t.Helper()
 				latency := latencies[n%len(latencies)]

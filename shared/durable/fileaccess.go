@@ -124,9 +124,6 @@ func checkFile(f *os.File, forbidden fs.FileMode, verb, mend string) error {
 	if err != nil {
 		return err
 	}
-	if info.IsDir() {
-		return &fs.PathError{Op: "read", Path: f.Name(), Err: syscall.EISDIR}
-	}
 	if err := checkOwner(f.Name(), info); err != nil {
 		return err
 	}

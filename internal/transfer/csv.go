@@ -34,6 +34,7 @@ type record struct {
 	factor     json.RawMessage           // the column two_factor of an export; nil: none
 	keys       json.RawMessage           // the column passkeys of an export; nil: none
 	identities json.RawMessage           // likewise
+	bad        map[string]string         // why columns or user fields have no value, which are in none of the above
 	invalid    string                    // why the row is refused; "": it can be read
 
 	// Of a dump:

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,30 +37,18 @@ func (w *stager) readRealm(file io.Reader) error {
 		}
 		for key, values := range u.Attributes {
 			for _, value := range values {
-				if err := noNUL(line, key, value); err != nil {
-					return err
-				}
-				if err := w.attribute(p, line, []byte(u.ID), []byte(key), []byte(value), false); err != nil {
+				if err := w.attribute(p, line, dump.Judge([]byte(u.ID)).Text, dump.Judge([]byte(key)).Text, dump.Judge([]byte(value)), false); err != nil {
 					return err
 				}
 			}
 		}
 		for i := range row {
 			if text, ok := row[i].(string); ok {
-				if err := noNUL(line, text); err != nil {
-					return err
-				}
+				row[i] = cell(dump.Judge([]byte(text)))
 			}
 		}
 		return w.add(p.users, line, row...)
 	})
-}
-
-func noNUL(line int, texts ...string) error {
-	if slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, "\x00") }) {
-		return &dump.Error{Line: line, Reason: "a NUL in a value, which no account can have"}
-	}
-	return nil
 }
 
 // realmHash returns the hash of a user's password in the PHC string format; "" if the user has

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/password"
@@ -178,13 +177,7 @@ func (r *Report) Finish(done Progress, staged *Staged, schema *userfields.Schema
 func (s *Staged) uses() (list []FieldUse) {
 	used := map[string]bool{}
 	for _, c := range s.system.columns {
-		var sources []string
-		if key, ok := attributeOf(c.theirs); ok {
-			sources = []string{key}
-		} else {
-			words := strings.FieldsFunc(c.theirs, func(r rune) bool { return !unicode.IsLetter(r) && r != '_' })
-			sources = slices.DeleteFunc(s.system.staged(), func(name string) bool { return !slices.Contains(words, name) })
-		}
+		sources := s.system.sources(c)
 		for _, name := range sources {
 			used[name] = true
 		}

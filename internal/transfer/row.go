@@ -129,19 +129,24 @@ func row(r record, schema *userfields.Schema, form string, now time.Time) (a acc
 	maps.Copy(in, r.fields)
 	maps.DeleteFunc(in, func(_ string, v personal.Input) bool { return v.IsZero() }) // unset values
 	a.Fields = r.stored.Merge(schema.Administer(in, &invalid))
-	return a, o, reasons(invalid, badHash, badFactor, badPasskeys, badIdentities)
+	return a, o, reasons(invalid, r.bad, badHash, badFactor, badPasskeys, badIdentities)
 }
 
 // reasons lists the errors of columns, sorted by name, and those of the hash and of what only
-// NDJSON has.
-func reasons(invalid personal.FieldErrors, badHash error, bad ...error) string {
+// NDJSON has. Those of unread columns stand for what follows from their missing values.
+func reasons(invalid personal.FieldErrors, unread map[string]string, badHash error, bad ...error) string {
+	all := make(map[string]string, len(invalid)+len(unread))
+	for name, code := range invalid {
+		all[name] = string(code)
+	}
+	maps.Copy(all, unread)
 	var list []string
-	for i, name := range slices.Sorted(maps.Keys(invalid)) {
+	for i, name := range slices.Sorted(maps.Keys(all)) {
 		if i == maxColumnErrors {
-			list = append(list, fmt.Sprintf("%d more columns are invalid", len(invalid)-i))
+			list = append(list, fmt.Sprintf("%d more columns are invalid", len(all)-i))
 			break
 		}
-		list = append(list, shown(name)+": "+string(invalid[name]))
+		list = append(list, shown(name)+": "+all[name])
 	}
 	if badHash != nil {
 		list = append(list, columnHash+": "+badHash.Error())

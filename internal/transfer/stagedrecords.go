@@ -28,6 +28,8 @@ func (s *Staged) records(ctx context.Context, _ *userfields.Schema, form string)
 		theirs := c.theirs
 		if key, ok := attributeOf(theirs); ok {
 			theirs, args = of(one), append(args, key)
+		} else {
+			theirs = s.system.guarded(c)
 		}
 		text += ", " + theirs
 	}
@@ -37,8 +39,9 @@ func (s *Staged) records(ctx context.Context, _ *userfields.Schema, form string)
 			text += ", users." + f.Theirs
 		case s.lists[f.Ours]:
 			text += ", CASE WHEN coalesce(" + of("sum(length(value))") + ", 0) > " + strconv.Itoa(maxRecord) + " THEN '[' ELSE " +
-				of("nullif(json_group_array(value), '[]')") + " END" // SQLite would build a list of any length; [ is refused
-			args = append(args, f.Theirs, f.Theirs)
+				"coalesce(" + of("max(CASE WHEN typeof(value) = 'blob' THEN value END)") + ", " + // SQLite makes no JSON of it
+				of("nullif(json_group_array(value), '[]')") + ") END" // SQLite would build a list of any length; [ is refused
+			args = append(args, f.Theirs, f.Theirs, f.Theirs)
 		default:
 			text, args = text+", "+of(one), append(args, f.Theirs)
 		}
@@ -50,12 +53,25 @@ func (s *Staged) records(ctx context.Context, _ *userfields.Schema, form string)
 	if form == "" {
 		form = s.system.form
 	}
-	r := &stagedRecords{Staged: s, form: form, rows: rows, values: make([]sql.NullString, 1+len(s.system.columns)+len(s.move.Fields))}
+	r := &stagedRecords{Staged: s, form: form, rows: rows, values: make([]stagedValue, 1+len(s.system.columns)+len(s.move.Fields))}
 	r.into = []any{&r.line}
 	for i := range r.values {
 		r.into = append(r.into, &r.values[i])
 	}
 	return r, nil
+}
+
+// guarded returns the expression of a column so that it is bad if one of the columns that it reads is:
+// they are blobs, which the expression would compare and join with texts.
+func (s *system) guarded(c column) string {
+	text := "CASE"
+	for _, name := range s.sources(c) {
+		if name == c.theirs {
+			return name
+		}
+		text += " WHEN typeof(" + name + ") = 'blob' THEN " + name
+	}
+	return text + " ELSE " + c.theirs + " END"
 }
 
 func attributeOf(theirs string) (key string, ok bool) {
@@ -71,8 +87,28 @@ type stagedRecords struct {
 	rows   *sql.Rows
 	n      int64
 	line   int
-	values []sql.NullString // the id, the columns, the fields
+	values []stagedValue // the id, the columns, the fields
 	into   []any
+}
+
+// stagedValue is a value of the query: a text, or the reason why it is bad.
+type stagedValue struct{ text, bad string }
+
+// Scan implements [sql.Scanner].
+func (v *stagedValue) Scan(value any) error {
+	*v = stagedValue{}
+	switch value := value.(type) {
+	case nil:
+	case string:
+		v.text = value
+	case []byte:
+		v.bad = string(value)
+	case int64: // a condition
+		v.text = strconv.FormatInt(value, 10)
+	default:
+		return fmt.Errorf("a %T", value)
+	}
+	return nil
 }
 
 func (r *stagedRecords) next() (record, error) {
@@ -86,38 +122,60 @@ func (r *stagedRecords) next() (record, error) {
 		return record{}, fmt.Errorf("reading the users of the dump: %w", err)
 	}
 	r.n++
-	rec := record{line: r.line, end: r.n, label: "user " + shown(r.values[0].String),
-		columns: make(map[string]personal.Input, len(r.values)), fields: map[string]personal.Input{}}
+	id := r.values[0].text
+	rec := record{line: r.line, end: r.n, columns: make(map[string]personal.Input, len(r.values)), fields: map[string]personal.Input{}}
+	if id != "" {
+		rec.label = "user " + shown(id)
+	}
 	for i, c := range r.system.columns {
-		rec.columns[c.ours] = personal.Text(r.values[1+i].String)
+		rec.set(rec.columns, c.ours, personal.Text(r.values[1+i].text), r.values[1+i].bad)
 	}
-	if rec.columns[columnHash].IsZero() {
+	if hash := rec.columns[columnHash]; hash.IsZero() && rec.bad[columnHash] == "" {
 		rec.columns[columnHash] = personal.Text(password.Unusable)
-	}
-	if strings.Contains(rec.columns[columnHash].Text, ":") {
+	} else if strings.Contains(hash.Text, ":") {
 		rec.columns[columnForm] = personal.Text(r.form)
 	}
-	rec.columns[columnLocale] = personal.Text(localeTag(rec.columns[columnLocale].Text))
+	if locale, ok := rec.columns[columnLocale]; ok {
+		rec.columns[columnLocale] = personal.Text(localeTag(locale.Text))
+	}
 	if r.move.NewIDs {
 		delete(rec.columns, columnID)
+		delete(rec.bad, columnID)
 	}
 	for i, f := range r.move.Fields {
-		value := r.values[1+len(r.system.columns)+i].String
-		input := personal.Text(value)
-		if r.lists[f.Ours] && strings.HasPrefix(value, "[") {
-			input = parseList(value)
+		value := r.values[1+len(r.system.columns)+i]
+		input := personal.Text(value.text)
+		if r.lists[f.Ours] && strings.HasPrefix(value.text, "[") {
+			input = parseList(value.text)
 		}
+		to := rec.fields
 		if f.Ours == columnName {
-			rec.columns[columnName] = input
-		} else {
-			rec.fields[f.Ours] = input
+			to = rec.columns
 		}
+		rec.set(to, f.Ours, input, value.bad)
+	}
+	if rec.bad[columnLogin] != "" {
+		return rec, nil
 	}
 	login := rec.columns[columnLogin].Text
-	if chosen := r.move.Logins.choose(login, rec.columns[columnEmail].Text, r.values[0].String); chosen != login {
+	if chosen := r.move.Logins.choose(login, rec.columns[columnEmail].Text, id); chosen != login {
 		rec.columns[columnLogin], rec.renamed = personal.Text(chosen), login
 	}
 	return rec, nil
+}
+
+// set sets a column or a user field, or says why its value is bad.
+func (r *record) set(to map[string]personal.Input, name string, value personal.Input, bad string) {
+	delete(to, name)
+	delete(r.bad, name)
+	switch {
+	case bad == "":
+		to[name] = value
+	case r.bad == nil:
+		r.bad = map[string]string{name: bad}
+	default:
+		r.bad[name] = bad
+	}
 }
 
 func (r *stagedRecords) close() error { return r.rows.Close() }

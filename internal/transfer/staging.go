@@ -209,12 +209,12 @@ func (w *stager) choose(ctx context.Context) error {
 }
 
 // distinct returns an error if two users have the same id: each would get what the other has, and a
-// file of them would take time by their product.
+// file of them would take time by their product. A bad id is that of none.
 func (w *stager) distinct(ctx context.Context) error {
 	id := w.system.required[0]
 	var line int
 	err := w.db.QueryRowContext(ctx, "SELECT line FROM (SELECT line, rowid AS place, row_number() OVER (PARTITION BY "+id+" ORDER BY rowid) AS n"+
-		" FROM users WHERE "+w.system.isUser()+" AND "+id+" IS NOT NULL) WHERE n = 2 ORDER BY place LIMIT 1").Scan(&line)
+		" FROM users WHERE "+w.system.isUser()+" AND typeof("+id+") = 'text') WHERE n = 2 ORDER BY place LIMIT 1").Scan(&line)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil

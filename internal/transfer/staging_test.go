@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,7 +21,6 @@ import (
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/transfer"
-	"github.com/cms-personal/personal/internal/transfer/dump"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -252,10 +250,61 @@ func TestMove_HostileDumpImportsNothing(t *testing.T) {
 			t.Errorf("%s: got %d users, want an error", what, staged.Total)
 		}
 	}
-	var keycloak *dump.Error
-	_, err = stage(t, transfer.Move{System: "keycloak"}, strings.NewReader("{\"users\":[\n{\"username\":\"a\\u0000\"}]}"))
-	if !errors.As(err, &keycloak) {
-		t.Errorf("a NUL in JSON: got %v, want an error with the line", err)
+}
+
+// TestMove_BadValueIsThatOfItsField imports what no account can have beside good users.
+func TestMove_BadValueIsThatOfItsField(t *testing.T) {
+	const wordpress = "/*!40101 SET NAMES utf8mb4 */;INSERT INTO users (ID,user_login,user_pass,user_email,user_registered,display_name) VALUES\n"
+	const meta = "INSERT INTO usermeta (user_id,meta_key,meta_value) VALUES\n"
+	const drupal = "INSERT INTO `users_field_data` (uid,name,pass,mail,created,status,preferred_langcode,default_langcode) VALUES\n"
+	for what, test := range map[string]struct {
+		system, dump string
+		fields       []transfer.Mapped
+		want         string // refusals
+		keys         map[string]int64
+	}{
+		"columns": {system: "wordpress", dump: wordpress + "(1,'a\xff','!','1@example.com',NULL,''),\n(2,'bob','\\0','2@example.com',NULL,''),\n" +
+			"(3,'cleo','!','3@example.com',NULL,'J\xfcrgen'),\n(4,'dan','!','4\xff@example.com','\xff',''),\n(0xff,'eve','!','5@example.com',NULL,''),\n" +
+			"(0xff,'fay','!','6@example.com',NULL,''),\n(7,'good','!','7@example.com',NULL,'');",
+			want: "2: user 1: login: not UTF-8\n3: user 2: password_hash: has a NUL\n4: user 3: name: not UTF-8\n5: user 4: created: not UTF-8; email: not UTF-8\n" +
+				"6: id: not UTF-8\n7: id: not UTF-8\n"},
+		"attributes": {system: "wordpress", dump: wordpress + "(1,'ada','!','1@example.com',NULL,''),\n(2,'bob','!','2@example.com',NULL,''),\n(3,'cleo','!','3@example.com',NULL,'');\n" +
+			meta + "(1,'x','\\0'),(1,'\xff','x'),(1,'\\0',''),(1,NULL,'x'),(NULL,'city','omsk'),(0xff,'city','kazan'),(3,'x','" + strings.Repeat("x", 1<<20) + "'),\n" +
+			"(1,'city','\xff'),(2,'interests','good'),(2,'interests','\xff'),(2,'interests','\\0'),(3,'city','omsk'),(3,'locale','\xff'),(3,'interests','good');",
+			fields: []transfer.Mapped{{Theirs: "city", Ours: "city"}, {Theirs: "interests", Ours: "interests"}},
+			want:   "2: user 1: city: not UTF-8\n3: user 2: interests: not UTF-8\n4: user 3: locale: not UTF-8\n",
+			keys:   map[string]int64{"x": 2, "city": 2, "interests": 4, "locale": 1}},
+		"a name that is mapped": {system: "wordpress", dump: wordpress + "(1,'ada','!','1@example.com',NULL,'\xff');" + meta + "(1,'first','Ada');",
+			fields: []transfer.Mapped{{Theirs: "first", Ours: "name"}}, keys: map[string]int64{"first": 1}},
+		"expressions of Django": {system: "django", dump: "/*!40101 SET NAMES utf8mb4 */;INSERT INTO auth_user (id,password,email,is_active,date_joined,username,first_name,last_name) VALUES\n" +
+			"(1,'!','1@example.com',1,NULL,'ada','\xff','Lovelace'),\n(2,'!','2@example.com','\xff',NULL,'bob','',''),\n(3,'!','3@example.com',0,NULL,'\xff','','');",
+			want: "2: user 1: name: not UTF-8\n3: user 2: disabled: not UTF-8\n4: user 3: login: not UTF-8\n"},
+		"expressions of MediaWiki": {system: "mediawiki", dump: "/*!40101 SET NAMES utf8mb4 */;INSERT INTO user (user_id,user_name,user_real_name,user_password,user_email,user_email_authenticated,user_registration) VALUES\n" +
+			"(1,'Ada','','!','1@example.com','\xff',NULL),\n(2,'Bob','','!','2@example.com',NULL,'\xff');",
+			want: "2: user 1: email_verified: not UTF-8\n3: user 2: created: not UTF-8\n"},
+		"expressions of Drupal, and a table": {system: "drupal10", dump: "/*!40101 SET NAMES utf8mb4 */;" + drupal + "(1,'ada','!','1@example.com',1,'\xff','en','1'),\n(2,'bob','!','2@example.com','\xff',1,'en','1');" +
+			"CREATE TABLE `user__\xff` (entity_id int, `\xff_value` text);INSERT INTO `user__\xff` VALUES (1,'x');",
+			want: "2: user 1: disabled: not UTF-8\n3: user 2: created: not UTF-8\n"},
+		"expressions of Joomla": {system: "joomla", dump: "/*!40101 SET NAMES utf8mb4 */;INSERT INTO users (id,name,username,email,password,block,registerDate,params) VALUES\n" +
+			"(1,'','ada','1@example.com','!',0,NULL,'\xff'),\n(2,'','bob','2@example.com','!','\xff',NULL,'');INSERT INTO user_profiles (user_id,profile_key,profile_value) VALUES (3,'city','\"\\\\u0000\"');",
+			want: "2: user 1: locale: not UTF-8\n3: user 2: disabled: not UTF-8\n", keys: map[string]int64{"city": 1}},
+		"a realm": {system: "keycloak", dump: "{\"users\":[\n{\"username\":\"a\\u0000\",\"email\":\"2@example.com\",\"attributes\":{\"x\":[\"\\u0000\"],\"\\u0000\":[\"x\"]}},\n" +
+			"{\"id\":\"1\",\"username\":\"bob\",\"email\":\"1@example.com\",\"lastName\":\"\\u0000\"}]}",
+			want: "2: login: has a NUL\n2: user 1: name: has a NUL\n"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			staged, err := stage(t, transfer.Move{System: test.system, Fields: test.fields}, strings.NewReader(test.dump))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := newRun(t, transfer.DryRun{Temporary: openStore(t, testkit.SQLite(t))})
+			if _, err := r.Run(t.Context(), staged); err != nil || r.report.String() != test.want {
+				t.Errorf("got %v and the report\n%swant\n%s", err, r.report.String(), test.want)
+			}
+			if len(staged.Keys)+len(test.keys) > 0 && !cmp.Equal(staged.Keys, test.keys) {
+				t.Errorf("got the attributes %v, want %v", staged.Keys, test.keys)
+			}
+		})
 	}
 }
 

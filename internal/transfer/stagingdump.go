@@ -74,11 +74,9 @@ func (w *stager) openUsers(prefix string, columns []string) (*dump.Table, error)
 		places[i] = slices.Index(staged, c)
 	}
 	row := make([]any, len(staged))
-	return &dump.Table{Columns: wanted, Row: func(line int, values [][]byte) error {
+	return &dump.Table{Columns: wanted, Row: func(line int, values []dump.Value) error {
 		for i, v := range values {
-			if row[places[i]] = nil; v != nil {
-				row[places[i]] = string(v)
-			}
+			row[places[i]] = cell(v)
 		}
 		return w.add(p.users, line, row...)
 	}}, nil
@@ -89,33 +87,46 @@ func (w *stager) openAttributes(prefix, key string, a attributes, wanted []strin
 	if p == nil || err != nil {
 		return nil, err
 	}
-	return &dump.Table{Columns: wanted, Row: func(line int, values [][]byte) error {
-		if a.only[0] != "" && string(values[len(values)-1]) != a.only[1] {
+	ofTable := dump.Judge([]byte(key)).Text
+	return &dump.Table{Columns: wanted, Row: func(line int, values []dump.Value) error {
+		if a.only[0] != "" && string(values[len(values)-1].Text) != a.only[1] {
 			return nil
 		}
-		name := []byte(key)
+		name := ofTable
 		if a.key != "" {
-			name = values[2]
+			name = values[2].Text
 		}
-		if a.before != "" {
+		if a.before != "" && name != nil {
 			name = append([]byte(a.before), name...)
 		}
-		return w.attribute(p, line, values[0], name, values[1], a.json)
+		return w.attribute(p, line, values[0].Text, name, values[1], a.json)
 	}}, nil
 }
 
-// decoded returns the value of an attribute.
-func decoded(value []byte, isJSON bool) string {
-	var text string
-	if isJSON && !dump.TooDeep(value) && json.Unmarshal(value, &text) == nil {
-		return text
+// cell returns a value as it is staged: a text, NULL, or if it is bad the reason as a blob.
+func cell(v dump.Value) any {
+	switch {
+	case v.Bad != "":
+		return []byte(v.Bad)
+	case v.Text == nil:
+		return nil
 	}
-	return string(value)
+	return string(v.Text)
 }
 
-// attribute counts a value of a user, and stages it if it is wanted.
-func (w *stager) attribute(p *staging, line int, user, key, value []byte, isJSON bool) error {
-	if len(value) == 0 {
+// decoded returns the value of an attribute that is JSON. What is no string stays as it is.
+func decoded(value []byte) dump.Value {
+	var text string
+	if !dump.TooDeep(value) && json.Unmarshal(value, &text) == nil {
+		return dump.Judge([]byte(text))
+	}
+	return dump.Value{Text: value}
+}
+
+// attribute counts a value of a user, and stages it if it is wanted. Without a user or a key, also if
+// these are bad, it is that of none.
+func (w *stager) attribute(p *staging, line int, user, key []byte, value dump.Value, isJSON bool) error {
+	if len(user) == 0 || len(key) == 0 || len(value.Text) == 0 && value.Bad == "" {
 		return nil
 	}
 	n := p.keys[string(key)]
@@ -136,5 +147,9 @@ func (w *stager) attribute(p *staging, line int, user, key, value []byte, isJSON
 			return err
 		}
 	}
-	return w.add(p.attributes, line, string(user), string(key), decoded(value, isJSON))
+	text := cell(value)
+	if value.Bad == "" && isJSON {
+		text = cell(decoded(value.Text))
+	}
+	return w.add(p.attributes, line, string(user), string(key), text)
 }

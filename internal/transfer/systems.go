@@ -3,6 +3,7 @@ package transfer
 import (
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // system is one whose users can be imported from its dump: docs/recipes.md says how to add
@@ -143,6 +144,15 @@ func findSystem(name string) *system {
 
 // staged returns the columns of users that are staged.
 func (s *system) staged() []string { return slices.Concat(s.required, s.optional) }
+
+// sources returns the columns that an expression reads, or the attribute that it is.
+func (s *system) sources(c column) []string {
+	if key, ok := attributeOf(c.theirs); ok {
+		return []string{key}
+	}
+	words := strings.FieldsFunc(c.theirs, func(r rune) bool { return !unicode.IsLetter(r) && r != '_' })
+	return slices.DeleteFunc(s.staged(), func(name string) bool { return !slices.Contains(words, name) })
+}
 
 // match returns the prefix and the key of a table's name, if it is that of the attributes.
 func (a attributes) match(name string) (prefix, key string, ok bool) {

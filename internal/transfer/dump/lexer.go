@@ -1,9 +1,6 @@
 package dump
 
-import (
-	"strings"
-	"unicode/utf8"
-)
+import "strings"
 
 // space skips white space and comments, and reads what these say.
 func (p *parser) space() error {
@@ -201,18 +198,19 @@ func (p *parser) skipDollar(line int) error {
 }
 
 // quoted reads the rest of a string or a quoted name. If keep is set, it appends the content to
-// row.
+// row, or sets long.
 func (p *parser) quoted(line int, quote byte, escapes, keep bool) error {
+	from := len(p.row)
 	for last := byte(0); p.more(); {
 		chunk := p.buf[p.pos:p.end]
 		n := 0
 		for n < len(chunk) && chunk[n] != quote && chunk[n] != '\n' && (chunk[n] != '\\' || !escapes) {
 			n++
 		}
+		if keep && len(p.row)+n >= MaxRow {
+			p.row, p.long, keep = p.row[:from], true, false
+		}
 		if keep {
-			if len(p.row)+n >= MaxRow {
-				return p.fail(line, "a value, or a row, is longer than %d bytes", MaxRow)
-			}
 			p.row = append(p.row, chunk[:n]...)
 		}
 		if p.pos += n; n > 0 {
@@ -339,7 +337,7 @@ func (p *parser) name() (name string, bare bool, err error) {
 			}
 			name = string(p.row)
 		}
-		if name == "" || len(name) >= maxName || !utf8.ValidString(name) {
+		if name == "" || len(name) >= maxName {
 			return "", false, p.fail(line, "the name of a table or a column is expected here")
 		}
 		if !p.accept('.') {

@@ -50,7 +50,9 @@ func TestReadSQL_MemoryDoesNotGrowWithALine(t *testing.T) {
 		want string // the error
 	}{
 		"a value of another table": {repeated("INSERT INTO x VALUES ('", strings.Repeat("a", 8<<10), "');INSERT INTO users (id,name) VALUES (1,'a');", size), ""},
-		"a value":                  {repeated("INSERT INTO users (id,name) VALUES (1,'", strings.Repeat("a", 8<<10), "');", size), "line 1: a value"},
+		"a value":                  {repeated("INSERT INTO users (id,name) VALUES (1,'", strings.Repeat("a", 8<<10), "');", size), ""},
+		"a number":                 {repeated("INSERT INTO users (id,name) VALUES (1", strings.Repeat("1", 8<<10), ",'a');", size), ""},
+		"a value of COPY":          {repeated(pgHeader+"COPY users (id, name) FROM stdin;\n1\t", strings.Repeat("a", 8<<10), "\n\\.\n"+pgCompleted, size), ""},
 		"rows of another table":    {repeated("INSERT INTO x VALUES (1)", strings.Repeat(",(1,'a',NULL)", 500), ";INSERT INTO users (id,name) VALUES (1,'a');", size), ""},
 		"a line of COPY":           {repeated(pgHeader+"COPY x (a) FROM stdin;\n", strings.Repeat("a", 8<<10), "\n\\.\nINSERT INTO users (id,name) VALUES (1,'a');"+pgCompleted, size), ""},
 		"a comment":                {repeated("--", strings.Repeat("a", 8<<10), "\nINSERT INTO users (id,name) VALUES (1,'a');", size), ""},

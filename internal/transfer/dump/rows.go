@@ -140,7 +140,7 @@ func (p *parser) begin(t *found) {
 	}
 	p.row = p.row[:0]
 	if cap(p.ends) < 2*len(t.Columns) {
-		p.ends, p.values = make([]int, 2*len(t.Columns)), make([][]byte, len(t.Columns))
+		p.ends, p.values = make([]int, 2*len(t.Columns)), make([]Value, len(t.Columns))
 	}
 	p.ends, p.values = p.ends[:2*len(t.Columns)], p.values[:len(t.Columns)]
 }
@@ -151,20 +151,35 @@ func (p *parser) finish(t *found, line int) error {
 		return nil
 	}
 	for i := range p.values {
-		from, to := p.ends[2*i], p.ends[2*i+1]
-		if p.values[i] = nil; to < 0 {
+		v := &p.values[i]
+		if v.Text = nil; p.ends[2*i+1] < 0 {
 			continue
 		}
-		p.values[i] = p.row[from:to:to]
-		if bytes.IndexByte(p.values[i], 0) >= 0 {
-			return p.fail(line, "a NUL in the column %s of %s, which no account can have", t.Columns[i], shown(t.name))
-		}
-		if !utf8.Valid(p.values[i]) {
-			return p.fail(line, "the column %s of %s is not UTF-8: make the dump with --default-character-set=utf8mb4, or pg_dump --encoding=UTF8",
-				t.Columns[i], shown(t.name))
-		}
+		*v = Judge(p.row[p.ends[2*i]:p.ends[2*i+1]:p.ends[2*i+1]])
 	}
 	return t.Row(line, p.values)
+}
+
+// Judge returns a value that is bad unless the text is UTF-8 without NUL.
+func Judge(text []byte) Value {
+	switch {
+	case bytes.IndexByte(text, 0) >= 0:
+		return Value{Bad: "has a NUL"}
+	case !utf8.Valid(text):
+		return Value{Bad: "not UTF-8"}
+	}
+	return Value{Text: text}
+}
+
+// ended ends a value in row that begins at from, of a place among the wanted ones.
+func (p *parser) ended(place, from int, null bool, bad string) {
+	if p.long {
+		bad = "longer than 1 MiB" // or the row is, up to the end of the value
+	}
+	p.ends[2*place], p.ends[2*place+1], p.values[place].Bad = from, len(p.row), bad
+	if null || bad != "" {
+		p.row, p.ends[2*place+1] = p.row[:from], -1
+	}
 }
 
 // value reads a value after white space, and keeps it if it has a place among the wanted ones.
@@ -173,7 +188,8 @@ func (p *parser) value(place int) error {
 		return err
 	}
 	line, from, keep := p.line, len(p.row), place >= 0
-	null := false
+	null, bad := false, ""
+	p.long = false
 	switch c := p.peek(); {
 	case c == '\'' || c == '"' && p.dialect != postgres:
 		if c == '"' {
@@ -181,11 +197,12 @@ func (p *parser) value(place int) error {
 				return err
 			}
 		}
-		if err := p.prefixed(line, "", keep); err != nil {
+		if _, err := p.prefixed(line, "", keep); err != nil {
 			return err
 		}
 	case isDigit(c) || c == '-' || c == '+' || c == '.':
-		if err := p.number(line, keep); err != nil {
+		var err error
+		if bad, err = p.number(line, keep); err != nil {
 			return err
 		}
 	case isWord(c):
@@ -196,7 +213,8 @@ func (p *parser) value(place int) error {
 		}
 		switch null = word == "NULL"; {
 		case p.peek() == '\'' && (word == "E" || word == "X" || word == "B" || word == "N" || word[0] == '_' && p.dialect != postgres):
-			if err := p.prefixed(line, word, keep); err != nil {
+			var err error
+			if bad, err = p.prefixed(line, word, keep); err != nil {
 				return err
 			}
 		case p.peek() == '(' && !keep:
@@ -209,21 +227,14 @@ func (p *parser) value(place int) error {
 	default:
 		return p.fail(line, "a value is expected here")
 	}
-	if !keep {
-		return nil
-	}
-	if len(p.row) >= MaxRow {
-		return p.fail(line, "a value, or a row, is longer than %d bytes", MaxRow)
-	}
-	p.ends[2*place], p.ends[2*place+1] = from, len(p.row)
-	if null {
-		p.row, p.ends[2*place+1] = p.row[:from], -1
+	if keep {
+		p.ended(place, from, null, bad)
 	}
 	return nil
 }
 
-// prefixed reads a string after its prefix.
-func (p *parser) prefixed(line int, prefix string, keep bool) error {
+// prefixed reads a string after its prefix. bad is why it is no value.
+func (p *parser) prefixed(line int, prefix string, keep bool) (bad string, err error) {
 	from, quote := len(p.row), p.take()
 	escapes, err := p.escapes(line, quote, prefix)
 	if err == nil && (prefix == "X" || strings.HasPrefix(prefix, "_")) {
@@ -233,42 +244,49 @@ func (p *parser) prefixed(line int, prefix string, keep bool) error {
 		err = p.quoted(line, quote, escapes, keep)
 	}
 	if err != nil || !keep || prefix != "X" {
-		return err
+		return "", err
 	}
-	digits := string(p.row[from:])
-	p.row = p.row[:from]
-	return p.appendHex(line, digits)
+	return p.decodeHex(from, from), nil
 }
 
-func (p *parser) appendHex(line int, digits string) error {
-	value, err := hex.DecodeString(digits)
-	if err != nil {
-		return p.fail(line, "hexadecimal digits are expected here")
+// decodeHex puts what the digits of row from a place on stand for in the place of row[to:].
+func (p *parser) decodeHex(to, digits int) (bad string) {
+	n, err := hex.Decode(p.row[to:], p.row[digits:])
+	if p.row = p.row[:to+n]; err != nil {
+		return "not hexadecimal digits"
 	}
-	p.row = append(p.row, value...)
-	return nil
+	return ""
 }
 
-// number takes a number. That of MySQL may be a text in hexadecimal digits.
-func (p *parser) number(line int, keep bool) error {
+// number takes a number. That of MySQL may be a text in hexadecimal digits. bad is why it is no value.
+func (p *parser) number(line int, keep bool) (bad string, err error) {
 	from := len(p.row)
-	for p.more() && len(p.row) < MaxRow {
+	for p.more() {
 		c := p.peek()
 		if !isWord(c) && c != '.' && c != '-' && c != '+' {
 			break
 		}
 		if p.take(); keep {
-			p.row = append(p.row, c)
+			p.keep(from, c)
 		}
 	}
-	if digits, ok := cutFold(string(p.row[from:]), "0x"); ok && p.dialect != postgres {
+	if text := p.row[from:]; len(text) >= 2 && text[0] == '0' && text[1]|0x20 == 'x' && p.dialect != postgres {
 		if err := p.decided(line); err != nil {
-			return err
+			return "", err
 		}
-		p.row = p.row[:from]
-		return p.appendHex(line, digits)
+		return p.decodeHex(from, from+2), nil
 	}
-	return nil
+	return "", nil
+}
+
+// keep adds a byte to the value in row that begins at from, unless that is too long.
+func (p *parser) keep(from int, c byte) {
+	if !p.long {
+		p.row = append(p.row, c)
+	}
+	if len(p.row) >= MaxRow {
+		p.row, p.long = p.row[:from], true
+	}
 }
 
 // skipCall skips the arguments of a function.
@@ -330,6 +348,7 @@ func (p *parser) copiedRow(t *found, places []int, escaped bool) error {
 			return p.fail(line, "a row of %s has more values than columns", shown(t.name))
 		}
 		from, null := len(p.row), false
+		p.long = false
 		for {
 			if !p.more() {
 				return p.fail(line, "the row of %s that begins here is cut off", shown(t.name))
@@ -337,7 +356,7 @@ func (p *parser) copiedRow(t *found, places []int, escaped bool) error {
 			var c byte
 			if escaped || p.accept('\\') {
 				escaped = false
-				if null = p.peek() == 'N' && len(p.row) == from; null {
+				if null = p.peek() == 'N' && len(p.row) == from && !p.long; null {
 					p.take()
 					continue
 				}
@@ -349,18 +368,12 @@ func (p *parser) copiedRow(t *found, places []int, escaped bool) error {
 					break
 				}
 			}
-			if places[i] < 0 {
-				continue
-			}
-			if p.row = append(p.row, c); len(p.row) >= MaxRow {
-				return p.fail(line, "a value, or a row, is longer than %d bytes", MaxRow)
+			if places[i] >= 0 {
+				p.keep(from, c)
 			}
 		}
-		if place := places[i]; place >= 0 {
-			p.ends[2*place], p.ends[2*place+1] = from, len(p.row)
-			if null {
-				p.ends[2*place+1] = -1
-			}
+		if places[i] >= 0 {
+			p.ended(places[i], from, null, "")
 		}
 		if last && i+1 != len(places) {
 			return p.fail(line, "a row of %s has fewer values than columns", shown(t.name))

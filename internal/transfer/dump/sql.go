@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// MaxRow is the maximum length in bytes of what is wanted of a row.
+// MaxRow is the maximum length in bytes of what is wanted of a row, and so of a value.
 const MaxRow = 1 << 20
 
 const (
@@ -28,9 +28,16 @@ const (
 // Table is a table of which rows are wanted.
 type Table struct {
 	Columns []string // that are wanted; all exist in the table
-	// Row takes the values of these columns; nil is NULL. The values are valid UTF-8 without NUL,
-	// and valid until it returns. line is that of the row's begin.
-	Row func(line int, values [][]byte) error
+	// Row takes the values of these columns, which are valid until it returns. line is that of the
+	// row's begin.
+	Row func(line int, values []Value) error
+}
+
+// Value is a value of a row. One that no account can have is bad; it never ends the dump, and says
+// nothing about the other values of its row.
+type Value struct {
+	Text []byte // UTF-8 without NUL; nil: NULL, or bad
+	Bad  string // why it is bad, such as "not UTF-8"; "": it is good
 }
 
 // Open returns what is wanted of a table of the dump; nil: nothing. The name has no schema. Open
@@ -76,9 +83,10 @@ type parser struct {
 	keepQuoted         bool   // skipped strings are kept in row
 	definitions        int    // bytes of the names of columns that are kept
 
-	row    []byte   // the wanted values of a row, unescaped
-	ends   []int    // of the values in row; -1: NULL
-	values [][]byte // of row, by the order in Table.Columns
+	row    []byte  // the wanted values of a row, unescaped
+	long   bool    // what is read is too long to be kept
+	ends   []int   // of the values in row; -1: NULL, or bad
+	values []Value // of row, by the order in Table.Columns
 }
 
 // found is a table of which rows are wanted.
@@ -222,9 +230,13 @@ func (p *parser) set(line int, comment bool) error {
 			previous = p.word()
 			err = p.escaping(line, []byte(previous))
 		case c == '\'' || c == '"' || c == '`' || c == '$':
-			p.row, p.keepQuoted = p.row[:0], true
+			p.row, p.long, p.keepQuoted = p.row[:0], false, true
 			err = p.skipQuoted(prefix)
-			if p.keepQuoted = false; err == nil {
+			p.keepQuoted = false
+			switch {
+			case err == nil && p.long:
+				err = p.fail(line, "a variable is longer than %d bytes", MaxRow)
+			case err == nil:
 				err = p.escaping(line, p.row)
 			}
 		default:

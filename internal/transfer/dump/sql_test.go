@@ -21,13 +21,16 @@ func readFrom(r io.Reader) (rows []string, err error) {
 		if name != "users" || !slices.Contains(columns, "id") || !slices.Contains(columns, "name") {
 			return nil, nil
 		}
-		return &dump.Table{Columns: []string{"id", "name"}, Row: func(line int, values [][]byte) error {
+		return &dump.Table{Columns: []string{"id", "name"}, Row: func(line int, values []dump.Value) error {
 			row := fmt.Sprintf("%d:", line)
 			for _, v := range values {
-				if v == nil {
+				switch {
+				case v.Bad != "":
+					row += " bad: " + v.Bad
+				case v.Text == nil:
 					row += " NULL"
-				} else {
-					row += fmt.Sprintf(" %q", v)
+				default:
+					row += fmt.Sprintf(" %q", v.Text)
 				}
 			}
 			rows = append(rows, row)
@@ -38,6 +41,7 @@ func readFrom(r io.Reader) (rows []string, err error) {
 }
 
 const (
+	mysqlHeader = "/*!40101 SET NAMES utf8mb4 */;\n"
 	mysqlTable  = "CREATE TABLE `users` (\n  `id` bigint(20) unsigned NOT NULL AUTO_INCREMENT,\n  `name` varchar(60) NOT NULL DEFAULT 'a,b)(',\n  PRIMARY KEY (`id`),\n  KEY `name` (`name`(191),`id`)\n) ENGINE=InnoDB COMMENT='x;y';\n"
 	pgHeader    = "--\n-- PostgreSQL database dump\n--\n\n\\restrict abc\n\nSET client_encoding = 'UTF8';\nSET standard_conforming_strings = on;\n"
 	pgTable     = "CREATE TABLE public.users (\n    id integer NOT NULL,\n    name character varying(150) DEFAULT ''::character varying NOT NULL,\n    CONSTRAINT c CHECK ((id > 0))\n);\n"
@@ -49,10 +53,10 @@ func TestReadSQL_Rows(t *testing.T) {
 		text string
 		want []string
 	}{
-		"a NUL is no value of an account": {
+		"mysqldump": {
 			"-- MySQL dump 10.13\n/*!40101 SET NAMES utf8mb4 */;\n" + mysqlTable + "LOCK TABLES `users` WRITE;\n" +
-				`INSERT INTO ` + "`users`" + ` VALUES (1,'a\'b\"c\\d\ne\0'),(-2,NULL);` + "\nUNLOCK TABLES;\n-- Dump completed on 2024\n",
-			nil,
+				`INSERT INTO ` + "`users`" + ` VALUES (1,'a\'b\"c\\d\ne'),(-2,NULL);` + "\nUNLOCK TABLES;\n-- Dump completed on 2024\n",
+			[]string{`10: "1" "a'b\"c\\d\ne"`, `10: "-2" NULL`},
 		},
 		"mariadb-dump, a row in each line": {
 			"/*M!999999\\- enable the sandbox mode */ \n-- MariaDB dump 10.19\n" + mysqlTable +
@@ -111,53 +115,92 @@ func TestReadSQL_Rows(t *testing.T) {
 	}
 }
 
+func TestReadSQL_BadValueLeavesTheOthers(t *testing.T) {
+	const table = "INSERT INTO `users` (id,x,name) VALUES "
+	long := strings.Repeat("a", dump.MaxRow)
+	mysql := func(values string) string { return mysqlHeader + table + values + ",(2,'','b');" }
+	copied := func(row string) string {
+		return pgHeader + "COPY users (id, x, name) FROM stdin;" + row + "\n2\t\tb\n\\.\n" + pgCompleted
+	}
+	for name, test := range map[string]struct {
+		text string
+		want string // of the first row
+	}{
+		"a NUL":                           {mysql(`(1,'','a\0b')`), `"1" bad: has a NUL`},
+		"a raw NUL":                       {mysql("(1,'','a\x00b')"), `"1" bad: has a NUL`},
+		"a NUL in hexadecimal digits":     {mysql("(1,'',0x6100)"), `"1" bad: has a NUL`},
+		"a binary id":                     {mysql(`(_binary '\0\xff','','a')`), `bad: has a NUL "a"`},
+		"latin1":                          {mysql("(1,'','J\xfcrgen')"), `"1" bad: not UTF-8`},
+		"latin1 as a string of digits":    {mysql("(1,'',X'4afc')"), `"1" bad: not UTF-8`},
+		"an overlong slash":               {mysql("(1,'','\xc0\xaf')"), `"1" bad: not UTF-8`},
+		"half a surrogate pair":           {mysql("(1,'','\xed\xa0\xbd')"), `"1" bad: not UTF-8`},
+		"a pair, each in three bytes":     {mysql("(1,'','\xed\xa0\xbd\xed\xb8\x80')"), `"1" bad: not UTF-8`},
+		"a character cut off":             {mysql("(1,'','ab\xe2\x82')"), `"1" bad: not UTF-8`},
+		"what is beyond Unicode":          {mysql("(1,'','\xf4\x90\x80\x80')"), `"1" bad: not UTF-8`},
+		"digits that are odd":             {mysql("(1,'',0x123)"), `"1" bad: not hexadecimal digits`},
+		"what are no digits":              {mysql("(1,'',X'zz')"), `"1" bad: not hexadecimal digits`},
+		"a long text":                     {mysql("(1,'','" + long + "')"), `"1" bad: longer than 1 MiB`},
+		"a long text with escapes":        {mysql("(1,'','" + strings.Repeat(`\'`, dump.MaxRow) + "')"), `"1" bad: longer than 1 MiB`},
+		"a long number":                   {mysql("(" + strings.Repeat("1", dump.MaxRow) + ",'','a')"), `bad: longer than 1 MiB "a"`},
+		"long digits":                     {mysql("(1,'',0x" + strings.Repeat("61", dump.MaxRow) + ")"), `"1" bad: longer than 1 MiB`},
+		"two long texts":                  {mysql("('" + long + "','','" + long + "')"), `bad: longer than 1 MiB bad: longer than 1 MiB`},
+		"bad ones that are not wanted":    {mysql("(1,'" + long + `\0` + "\xff','a')"), `"1" "a"`},
+		"digits that are not wanted":      {mysql("(1,0x00ff1,'a')"), `"1" "a"`},
+		"a name that is not UTF-8":        {mysqlHeader + "CREATE TABLE `\xe9` (`\xff` int);INSERT INTO `\xe9` VALUES (1);" + table + "(1,'','a'),(2,'','b');", `"1" "a"`},
+		"latin1 of COPY":                  {copied("\n1\t\ta\\351"), `"1" bad: not UTF-8`},
+		"a NUL of COPY":                   {copied("\n1\t\t\x00"), `"1" bad: has a NUL`},
+		"a long text of COPY":             {copied("\n1\t\t" + long + `\N`), `"1" bad: longer than 1 MiB`},
+		"a long bytea that is not wanted": {copied("\n1\t" + long + "\\000\xff\ta"), `"1" "a"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := read(test.text)
+			if err != nil || len(got) != 2 || !strings.HasSuffix(got[0], ": "+test.want) || !strings.HasSuffix(got[1], `: "2" "b"`) {
+				t.Errorf("got %.200q, %v, want %s and the next row", got, err, test.want)
+			}
+		})
+	}
+}
+
 func TestReadSQL_HostileDumpEndsWithItsLine(t *testing.T) {
 	for name, test := range map[string]struct {
 		text string
 		want string
 	}{
-		"a quote that is not closed":      {mysqlTable + "INSERT INTO `users` VALUES (1,'a),\n(2,b);\n", "line 7: a quote is opened here and not closed"},
-		"a quote too many":                {mysqlTable + "INSERT INTO `users` VALUES (1,'a'b'),\n(2,'c');\n", "line 7: a ',' or a ')'"},
-		"a missing quote in another":      {mysqlTable + "INSERT INTO x VALUES (1,'a);\nINSERT INTO `users` VALUES (1,'b');\n", "line 8: a ',' or a ')'"},
-		"a long value":                    {mysqlTable + "INSERT INTO `users` VALUES (1,'" + strings.Repeat("a", dump.MaxRow) + "');", "line 7: a value, or a row, is longer"},
-		"a long row of COPY":              {pgHeader + "COPY users (id, name) FROM stdin;\n1\t" + strings.Repeat("a", dump.MaxRow) + "\n\\.\n", "line 10: a value, or a row, is longer"},
-		"a long number":                   {mysqlTable + "INSERT INTO `users` VALUES (" + strings.Repeat("1", dump.MaxRow) + ",'a');", "line 7: a value, or a row, is longer"},
-		"a long name":                     {"CREATE TABLE `" + strings.Repeat("a", 1000) + "` (a int);", "line 1: the name of a table"},
-		"latin1":                          {"\n/*!40101 SET NAMES latin1 */;\n", "line 2: the dump is not in UTF-8"},
-		"latin1, as a statement":          {"\nSET NAMES 'latin1';\n", "line 2: the dump is not in UTF-8"},
-		"a set, as a variable":            {"\nSET character_set_client = gbk;\n", "line 2: the dump is not in UTF-8"},
-		"a set of the session":            {"\nSET @@session.character_set_connection := \"sjis\";\n", "line 2: the dump is not in UTF-8"},
-		"a set, in full":                  {"\nSET CHARACTER SET gbk;\n", "line 2: the dump is not in UTF-8"},
-		"a set after white space":         {"\n/*!40101 SET  NAMES\n gbk */;\n", "line 2: the dump is not in UTF-8"},
-		"a set after a variable":          {"\n/*!40101 SET @OLD='a*/', NAMES gbk */;\n", "line 2: the dump is not in UTF-8"},
-		"a set after a variable, too":     {"\nSET @OLD=(1), NAMES gbk;\n", "line 2: the dump is not in UTF-8"},
-		"latin1 of PostgreSQL":            {pgHeader + "SET client_encoding = 'LATIN1';\n", "line 9: the dump is not in UTF-8"},
-		"not UTF-8":                       {mysqlTable + "INSERT INTO `users` VALUES (1,'a'),\n(2,'\xe9');", "line 8: the column name of users is not UTF-8"},
-		"not UTF-8 in COPY":               {pgHeader + "COPY users (id, name) FROM stdin;\n1\ta\n2\t\\351\n\\.\n", "line 11: the column name of users is not UTF-8"},
-		"UTF-16":                          {"\xff\xfe-\x00-\x00", "line 1: the file is UTF-16"},
-		"a NUL":                           {mysqlTable + "INSERT INTO `users` VALUES (1,'a\\0');", "line 7: a NUL in the column name of users"},
-		"a raw NUL":                       {mysqlTable + "INSERT INTO `users` VALUES (1,'a\x00');", "line 7: a NUL in the column name of users"},
-		"NULs between statements":         {mysqlTable + "\x00\x00", "line 7: this is not SQL"},
-		"more values than columns":        {mysqlTable + "INSERT INTO `users` VALUES (1,'a'),\n(2,'b',3);", "line 8: a row of users has more values than columns"},
-		"fewer values than columns":       {mysqlTable + "INSERT INTO `users` VALUES (1,'a'),\n(2);", "line 8: a row of users has fewer values than columns"},
-		"columns that change":             {"INSERT INTO users (id,name) VALUES (1,'a');\nINSERT INTO users (id,nick) VALUES (1,'a');", "line 2: rows of users without the column name"},
-		"columns that change in COPY":     {pgHeader + "COPY users (id, name) FROM stdin;\n1\ta\n2\n\\.\n", "line 11: a row of users has fewer values"},
-		"a table that is created again":   {mysqlTable + mysqlTable, "line 7: the table users is in line 1 already"},
-		"rows before the definition":      {"INSERT INTO users (id,name) VALUES (1,'a');\n" + mysqlTable, "line 2: the table users is in line 1 already"},
-		"an expression":                   {mysqlTable + "INSERT INTO `users` VALUES (1,concat('a','b'));", "line 7: a ',' or a ')'"},
-		"a query":                         {mysqlTable + "INSERT INTO `users` SELECT * FROM x;", "line 7: VALUES is expected"},
-		"cut off in a statement":          {mysqlTable + "INSERT INTO `users` VALUES (1,'a'),", "line 7: a '(' is expected"},
-		"cut off after a statement":       {"-- MySQL dump 10.13\n" + mysqlTable + "INSERT INTO `users` VALUES (1,'a');\n", "line 9: the dump is cut off"},
-		"cut off in COPY":                 {pgHeader + "COPY users (id, name) FROM stdin;\n1\ta\n", "line 9: the rows that begin here are cut off"},
-		"cut off in a row of COPY":        {pgHeader + "COPY users (id, name) FROM stdin;\n1\ta", "line 10: the row of users that begins here is cut off"},
-		"a comment that is not closed":    {"\n/* x", "line 2: a comment begins here"},
-		"a delimiter that is not set":     {"DELIMITER ;;\nx", "line 1: a DELIMITER"},
-		"a dollar that is not closed":     {pgHeader + "DO $x$ $$ $y$", "line 9: a text in $"},
-		"a function that is not closed":   {pgHeader + "CREATE FUNCTION f() BEGIN ATOMIC\n SELECT 1;\n", "line 9: a function begins here"},
-		"a custom format":                 {"PGDMP\x01\x0e", "line 1: a dump in PostgreSQL's custom format"},
-		"a CSV":                           {"1,ada\n", "line 1:"},
-		"hexadecimal digits that are odd": {mysqlTable + "INSERT INTO `users` VALUES (1,0x123);", "line 7: hexadecimal digits"},
-		"half a definition":               {"CREATE TABLE users (id int, name text; INSERT INTO users VALUES (1,'a');", "line 1: a ')' is expected"},
+		"a quote that is not closed":    {mysqlTable + "INSERT INTO `users` VALUES (1,'a),\n(2,b);\n", "line 7: a quote is opened here and not closed"},
+		"a quote too many":              {mysqlTable + "INSERT INTO `users` VALUES (1,'a'b'),\n(2,'c');\n", "line 7: a ',' or a ')'"},
+		"a missing quote in another":    {mysqlTable + "INSERT INTO x VALUES (1,'a);\nINSERT INTO `users` VALUES (1,'b');\n", "line 8: a ',' or a ')'"},
+		"a long variable":               {"SET @x = '" + strings.Repeat("a", dump.MaxRow) + "';", "line 1: a variable is longer"},
+		"a long name":                   {"CREATE TABLE `" + strings.Repeat("a", 1000) + "` (a int);", "line 1: the name of a table"},
+		"latin1":                        {"\n/*!40101 SET NAMES latin1 */;\n", "line 2: the dump is not in UTF-8"},
+		"latin1, as a statement":        {"\nSET NAMES 'latin1';\n", "line 2: the dump is not in UTF-8"},
+		"a set, as a variable":          {"\nSET character_set_client = gbk;\n", "line 2: the dump is not in UTF-8"},
+		"a set of the session":          {"\nSET @@session.character_set_connection := \"sjis\";\n", "line 2: the dump is not in UTF-8"},
+		"a set, in full":                {"\nSET CHARACTER SET gbk;\n", "line 2: the dump is not in UTF-8"},
+		"a set after white space":       {"\n/*!40101 SET  NAMES\n gbk */;\n", "line 2: the dump is not in UTF-8"},
+		"a set after a variable":        {"\n/*!40101 SET @OLD='a*/', NAMES gbk */;\n", "line 2: the dump is not in UTF-8"},
+		"a set after a variable, too":   {"\nSET @OLD=(1), NAMES gbk;\n", "line 2: the dump is not in UTF-8"},
+		"latin1 of PostgreSQL":          {pgHeader + "SET client_encoding = 'LATIN1';\n", "line 9: the dump is not in UTF-8"},
+		"UTF-16":                        {"\xff\xfe-\x00-\x00", "line 1: the file is UTF-16"},
+		"NULs between statements":       {mysqlTable + "\x00\x00", "line 7: this is not SQL"},
+		"more values than columns":      {mysqlTable + "INSERT INTO `users` VALUES (1,'a'),\n(2,'b',3);", "line 8: a row of users has more values than columns"},
+		"fewer values than columns":     {mysqlTable + "INSERT INTO `users` VALUES (1,'a'),\n(2);", "line 8: a row of users has fewer values than columns"},
+		"columns that change":           {"INSERT INTO users (id,name) VALUES (1,'a');\nINSERT INTO users (id,nick) VALUES (1,'a');", "line 2: rows of users without the column name"},
+		"columns that change in COPY":   {pgHeader + "COPY users (id, name) FROM stdin;\n1\ta\n2\n\\.\n", "line 11: a row of users has fewer values"},
+		"a table that is created again": {mysqlTable + mysqlTable, "line 7: the table users is in line 1 already"},
+		"rows before the definition":    {"INSERT INTO users (id,name) VALUES (1,'a');\n" + mysqlTable, "line 2: the table users is in line 1 already"},
+		"an expression":                 {mysqlTable + "INSERT INTO `users` VALUES (1,concat('a','b'));", "line 7: a ',' or a ')'"},
+		"a query":                       {mysqlTable + "INSERT INTO `users` SELECT * FROM x;", "line 7: VALUES is expected"},
+		"cut off in a statement":        {mysqlTable + "INSERT INTO `users` VALUES (1,'a'),", "line 7: a '(' is expected"},
+		"cut off after a statement":     {"-- MySQL dump 10.13\n" + mysqlTable + "INSERT INTO `users` VALUES (1,'a');\n", "line 9: the dump is cut off"},
+		"cut off in COPY":               {pgHeader + "COPY users (id, name) FROM stdin;\n1\ta\n", "line 9: the rows that begin here are cut off"},
+		"cut off in a row of COPY":      {pgHeader + "COPY users (id, name) FROM stdin;\n1\ta", "line 10: the row of users that begins here is cut off"},
+		"a comment that is not closed":  {"\n/* x", "line 2: a comment begins here"},
+		"a delimiter that is not set":   {"DELIMITER ;;\nx", "line 1: a DELIMITER"},
+		"a dollar that is not closed":   {pgHeader + "DO $x$ $$ $y$", "line 9: a text in $"},
+		"a function that is not closed": {pgHeader + "CREATE FUNCTION f() BEGIN ATOMIC\n SELECT 1;\n", "line 9: a function begins here"},
+		"a custom format":               {"PGDMP\x01\x0e", "line 1: a dump in PostgreSQL's custom format"},
+		"a CSV":                         {"1,ada\n", "line 1:"},
+		"half a definition":             {"CREATE TABLE users (id int, name text; INSERT INTO users VALUES (1,'a');", "line 1: a ')' is expected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := read(test.text)

@@ -30,7 +30,8 @@ type importCommand struct {
 	Probe     string       `placeholder:"LOGIN" help:"Ask on the terminal for the password of this user, such as yourself, in the other system, and import only if it would be accepted. It also finds how hashes of digits were made."`
 	JSON      bool         `name:"json" help:"Print the report as JSON, and nothing else, to standard output."`
 	SecretKey string       `type:"path" placeholder:"FILE" help:"The host's file of secret keys, such as DATA/secret.key, for accounts with a second factor: all its keys decrypt secrets, the first encrypts them."`
-	Report    string       `placeholder:"FILE" help:"Append the refusals, one line each with the line number and the reason, to this file (default: standard error)."`
+	Strict    bool         `help:"Refuse a row whose e-mail, name, user field, locale or time is invalid (default: import it without this value, and report that)."`
+	Report    string       `placeholder:"FILE" help:"Append the refusals and what was left out, one line each with the line number and the reason, to this file (default: standard error)."`
 }
 
 // Help describes the columns.
@@ -184,7 +185,7 @@ func (c importCommand) job() (*transfer.Import, *password.Hasher, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", HashForm: c.HashForm, Keys: keyring}, hasher, nil
+	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", HashForm: c.HashForm, Keys: keyring, Strict: c.Strict}, hasher, nil
 }
 
 // withStore calls use with the database, or in a dry run with a temporary one that
@@ -266,6 +267,11 @@ func (c importCommand) importRows(
 	job.Refused = func(number int, reason string) error {
 		line.clear()
 		_, err := fmt.Fprintf(report, "line %d: %s\n", number, reason)
+		return err
+	}
+	job.LeftOut = func(number int, reason string) error {
+		line.clear()
+		_, err := fmt.Fprintf(report, "line %d: left out: %s\n", number, reason)
 		return err
 	}
 	job.Renamed = func(number int, from, to string) error {

@@ -83,9 +83,13 @@ type run struct {
 }
 
 func newRun(t *testing.T, s transfer.Store) *run {
-	r := &run{Import: transfer.Import{Store: s, Schema: schema(t), Wrapper: cheapHasher(t), Keys: keyring(t, 1, 2)}}
+	r := &run{Import: transfer.Import{Store: s, Schema: schema(t), Wrapper: cheapHasher(t), Keys: keyring(t, 1, 2), Strict: true}}
 	r.Refused = func(line int, reason string) error {
 		fmt.Fprintf(&r.report, "%d: %s\n", line, reason)
+		return nil
+	}
+	r.LeftOut = func(line int, reason string) error {
+		fmt.Fprintf(&r.report, "%d: left out: %s\n", line, reason)
 		return nil
 	}
 	r.Renamed = func(int, string, string) error { return nil }

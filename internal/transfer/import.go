@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -170,6 +171,7 @@ type Import struct {
 	Schema  *userfields.Schema // the user fields that are columns
 	Wrapper Wrapper
 	Later   bool // store weak hashes bare, with jobs that wrap them, see [Wrapping]
+	Strict  bool // refuse a row with a value that its account could do without; else that is left out
 
 	HashForm string // of digests whose row states no form, see [password.AdoptForm]; "": none
 
@@ -179,6 +181,8 @@ type Import struct {
 	// with white space around the login or the e-mail come last. The reason names columns
 	// and holds no values.
 	Refused func(line int, reason string) error
+	// LeftOut is called for each value that an imported row loses. The reason names the column.
+	LeftOut func(line int, reason string) error
 	// Renamed is called for each imported row whose login is not that of the file.
 	Renamed func(line int, from, to string) error
 	// Progress is called at the start and after each batch.
@@ -215,12 +219,13 @@ type batch struct {
 // origin is what a row says beside the account.
 type origin struct {
 	line       int
-	label      string          // names the row beside the line, which may have many; "": the line does
-	renamed    string          // the login in the file; "": it is that of the account
-	cut        bool            // white space around the login or the e-mail was cut
-	digits     int             // of the hash, if it is hexadecimal digits, with or without a salt
-	form       string          // of such digits; "": none was stated
-	factor     *importedFactor // nil: none
+	label      string            // names the row beside the line, which may have many; "": the line does
+	renamed    string            // the login in the file; "": it is that of the account
+	cut        bool              // white space around the login or the e-mail was cut
+	left       map[string]string // why columns and user fields were left out
+	digits     int               // of the hash, if it is hexadecimal digits, with or without a salt
+	form       string            // of such digits; "": none was stated
+	factor     *importedFactor   // nil: none
 	passkeys   []accounts.Passkey
 	identities []accounts.StoredIdentity
 }
@@ -231,6 +236,14 @@ func (o origin) String() string {
 		return fmt.Sprintf("the row of line %d", o.line)
 	}
 	return fmt.Sprintf("the row of line %d, %s", o.line, o.label)
+}
+
+// named returns a reason with the label of the row.
+func (o origin) named(reason string) string {
+	if o.label == "" {
+		return reason
+	}
+	return o.label + ": " + reason
 }
 
 type refusal struct {
@@ -378,7 +391,7 @@ func (m *Import) fill(from records, start int64, cut bool) (batch, error) {
 			return b, err
 		}
 		b.end = r.end
-		account, origin, reason := row(r, m.Schema, m.HashForm, m.Store.Now())
+		account, origin, reason := m.row(r)
 		if origin.cut != cut {
 			b.left = true
 			continue
@@ -491,7 +504,13 @@ func (m *Import) add(ctx context.Context, b batch, done *Progress) error {
 			}
 			done.Imported++
 			m.Report.imported(b.accounts[i], b.rows[i])
-			if row := b.rows[i]; row.renamed != "" {
+			row := b.rows[i]
+			for _, column := range slices.Sorted(maps.Keys(row.left)) {
+				if err := m.LeftOut(row.line, row.named(shown(column)+": "+row.left[column])); err != nil {
+					return fmt.Errorf("reporting a value that was left out: %w", err)
+				}
+			}
+			if row.renamed != "" {
 				if err := m.Renamed(row.line, row.renamed, b.accounts[i].Login); err != nil {
 					return fmt.Errorf("reporting a changed login: %w", err)
 				}
@@ -504,11 +523,7 @@ func (m *Import) add(ctx context.Context, b batch, done *Progress) error {
 	slices.SortStableFunc(b.refused, func(a, b refusal) int { return cmp.Compare(a.row.line, b.row.line) })
 	for _, r := range b.refused {
 		m.Report.refused(r)
-		reason := r.reason
-		if r.row.label != "" {
-			reason = r.row.label + ": " + reason
-		}
-		if err := m.Refused(r.row.line, reason); err != nil {
+		if err := m.Refused(r.row.line, r.row.named(r.reason)); err != nil {
 			return fmt.Errorf("reporting a refused row: %w", err)
 		}
 	}

@@ -27,6 +27,8 @@ type Report struct {
 	SignIn []FormatCount `json:"sign_in"`        // imported users who can sign in with their password, by the format of its hash
 	Cannot []Reason      `json:"cannot_sign_in"` // those who cannot, and refused rows, by reason
 
+	LeftOut []Reason `json:"left_out,omitempty"` // values of imported rows, by column and reason
+
 	Fields    []FieldUse `json:"fields,omitempty"`    // of a dump: what becomes of each field
 	Proposals []string   `json:"proposals,omitempty"` // values of --map, if none is given
 
@@ -77,6 +79,9 @@ func (r *Report) imported(a accounts.Account, row origin) {
 	r.digits(row)
 	if row.renamed != "" {
 		r.Renamed++
+	}
+	for column, reason := range row.left {
+		addReason(&r.LeftOut, shown(column)+": "+reason, false, row.line)
 	}
 	unusable, format := password.IsUnusable(a.PasswordHash), password.Name(a.PasswordHash)
 	switch {
@@ -131,15 +136,19 @@ func (r *Report) Unproven() int64 {
 }
 
 func (r *Report) reason(text string, refused bool, line int) {
-	i := slices.IndexFunc(r.Cannot, func(o Reason) bool { return o.Reason == text })
-	if i < 0 && len(r.Cannot) == maxReasons {
+	addReason(&r.Cannot, text, refused, line)
+}
+
+func addReason(list *[]Reason, text string, refused bool, line int) {
+	i := slices.IndexFunc(*list, func(o Reason) bool { return o.Reason == text })
+	if i < 0 && len(*list) == maxReasons {
 		i = maxReasons - 1
-		r.Cannot[i].Reason = "other reasons"
+		(*list)[i].Reason = "other reasons"
 	} else if i < 0 {
-		i = len(r.Cannot)
-		r.Cannot = append(r.Cannot, Reason{Reason: text, Refused: refused})
+		i = len(*list)
+		*list = append(*list, Reason{Reason: text, Refused: refused})
 	}
-	of := &r.Cannot[i]
+	of := &(*list)[i]
 	if of.Users++; len(of.Lines) < maxLines && !slices.Contains(of.Lines, line) {
 		of.Lines = append(of.Lines, line)
 	}
@@ -162,7 +171,9 @@ func (r *Report) Finish(done Progress, staged *Staged, schema *userfields.Schema
 	r.Existing = done.Existing
 	byCount := func(a, b FormatCount) int { return compareCounts(a.Users, b.Users, a.Format, b.Format) }
 	slices.SortFunc(r.SignIn, byCount)
-	slices.SortFunc(r.Cannot, func(a, b Reason) int { return compareCounts(a.Users, b.Users, a.Reason, b.Reason) })
+	for _, list := range [][]Reason{r.Cannot, r.LeftOut} {
+		slices.SortFunc(list, func(a, b Reason) int { return compareCounts(a.Users, b.Users, a.Reason, b.Reason) })
+	}
 	if staged == nil {
 		return
 	}
@@ -240,9 +251,11 @@ func (r *Report) Write(w io.Writer) error {
 			}
 		}
 	}
-	formats("can sign in with their password, by the format of its hash", r.SignIn)
-	if section("cannot, by reason", len(r.Cannot)) {
-		for _, c := range r.Cannot {
+	reasons := func(title string, list []Reason) {
+		if !section(title, len(list)) {
+			return
+		}
+		for _, c := range list {
 			refused, more, where := "", "", "line"
 			if c.Refused {
 				refused = "refused: "
@@ -257,6 +270,9 @@ func (r *Report) Write(w io.Writer) error {
 			fmt.Fprintf(&text, "%9d  %s%s (%s %s%s)\n", c.Users, refused, c.Reason, where, lines, more)
 		}
 	}
+	formats("can sign in with their password, by the format of its hash", r.SignIn)
+	reasons("cannot, by reason", r.Cannot)
+	reasons("values that were left out, by field", r.LeftOut)
 	if section("fields", len(r.Fields)) {
 		var unused []string
 		for _, f := range r.Fields {

@@ -73,8 +73,7 @@ const (
 // row returns the account of a record and what the record says beside it, or the reason to
 // refuse it. The reason names the invalid columns, 20 at most, and holds no values. The secret of the
 // factor is still unchecked.
-// The form is that of hashes whose row states none.
-func row(r record, schema *userfields.Schema, form string, now time.Time) (a accounts.Account, o origin, reason string) {
+func (m *Import) row(r record) (a accounts.Account, o origin, reason string) {
 	o = origin{line: r.line, label: r.label, renamed: r.renamed}
 	if r.invalid != "" {
 		return a, o, r.invalid
@@ -93,11 +92,12 @@ func row(r record, schema *userfields.Schema, form string, now time.Time) (a acc
 	a.Name = userfields.ParseName(take(columnName), &invalid)
 	a.Locale = readLocale(take(columnLocale), &invalid)
 	a.Disabled = readBoolean(columnDisabled, take(columnDisabled), &invalid)
-	a.Created = readTime(columnCreated, take(columnCreated), now, &invalid)
+	a.Created = readTime(columnCreated, take(columnCreated), m.Store.Now(), &invalid)
 	a.Updated = readTime(columnUpdated, take(columnUpdated), a.Created, &invalid)
 	a.EmailVerified = readBoolean(columnVerified, take(columnVerified), &invalid)
 	if a.EmailVerified && a.Email.Address == "" {
 		invalid.Add(columnEmail, personal.FieldErrorRequired)
+		a.EmailVerified = false
 	}
 	a.EraseAt = readTime(columnEraseAt, take(columnEraseAt), time.Time{}, &invalid)
 	if !a.EraseAt.IsZero() && !a.Disabled {
@@ -105,7 +105,7 @@ func row(r record, schema *userfields.Schema, form string, now time.Time) (a acc
 	}
 	var badHash error
 	salt := readText(columnSalt, take(columnSalt), &invalid)
-	form = cmp.Or(readText(columnForm, take(columnForm), &invalid), form)
+	form := cmp.Or(readText(columnForm, take(columnForm), &invalid), m.HashForm)
 	switch hash := take(columnHash); hash.Kind {
 	case personal.InputUnset:
 		invalid.Add(columnHash, personal.FieldErrorRequired)
@@ -128,18 +128,48 @@ func row(r record, schema *userfields.Schema, form string, now time.Time) (a acc
 	}
 	maps.Copy(in, r.fields)
 	maps.DeleteFunc(in, func(_ string, v personal.Input) bool { return v.IsZero() }) // unset values
-	a.Fields = r.stored.Merge(schema.Administer(in, &invalid))
-	return a, o, reasons(invalid, r.bad, badHash, badFactor, badPasskeys, badIdentities)
-}
-
-// reasons lists the errors of columns, sorted by name, and those of the hash and of what only
-// NDJSON has. Those of unread columns stand for what follows from their missing values.
-func reasons(invalid personal.FieldErrors, unread map[string]string, badHash error, bad ...error) string {
-	all := make(map[string]string, len(invalid)+len(unread))
+	a.Fields = r.stored.Merge(m.Schema.Administer(in, &invalid))
+	all := make(map[string]string, len(invalid)+len(r.bad))
 	for name, code := range invalid {
 		all[name] = string(code)
 	}
-	maps.Copy(all, unread)
+	maps.Copy(all, r.bad) // stands for what follows from the missing value
+	if !m.Strict {
+		o.left = m.leave(all, a)
+	}
+	return a, o, reasons(all, badHash, badFactor, badPasskeys, badIdentities)
+}
+
+// leave takes the reasons out of all for which no user is refused: the account, which has no such
+// value, can do without it. Never the login, nor what disables an account.
+func (m *Import) leave(all map[string]string, a accounts.Account) (left map[string]string) {
+	for name, reason := range all {
+		switch isField := m.Schema.Has(name); name {
+		case columnName, columnLocale, columnCreated, columnUpdated, columnVerified:
+			if isField { // of which of the two it is said
+				continue
+			}
+		case columnEmail:
+			if !password.Verifiable(a.PasswordHash) {
+				continue
+			}
+		default:
+			if !isField || isColumn(name) {
+				continue
+			}
+		}
+		if left == nil {
+			left = map[string]string{}
+		}
+		left[name] = reason
+		delete(all, name)
+	}
+	return left
+}
+
+// reasons lists the errors of columns, sorted by name, and those of the hash and of what only
+// NDJSON has.
+func reasons(all map[string]string, badHash error, bad ...error) string {
 	var list []string
 	for i, name := range slices.Sorted(maps.Keys(all)) {
 		if i == maxColumnErrors {
@@ -207,6 +237,7 @@ func readEmail(in personal.Input, invalid *personal.FieldErrors) accounts.Email 
 	email, code := accounts.ParseEmail(text)
 	if code != "" {
 		invalid.Add(columnEmail, code)
+		return accounts.Email{}
 	}
 	return email
 }
@@ -250,6 +281,7 @@ func readLocale(in personal.Input, invalid *personal.FieldErrors) string {
 	}
 	if _, _, err := language.ParseAcceptLanguage(text); err != nil || len(text) > accounts.MaxLanguages {
 		invalid.Add(columnLocale, personal.FieldErrorInvalidFormat)
+		return ""
 	}
 	return text
 }
@@ -257,23 +289,42 @@ func readLocale(in personal.Input, invalid *personal.FieldErrors) string {
 // timeLayouts are common forms of times. Without a zone a time is UTC. A fraction of
 // a second is accepted with every layout.
 var timeLayouts = []string{
-	time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07", "2006-01-02 15:04:05Z07:00", time.DateTime, time.DateOnly,
+	time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07", "2006-01-02 15:04:05Z07:00", time.DateTime, time.DateOnly, compactTime,
 }
 
-const noTime = "0000-00-00 00:00:00" // of MySQL
+const compactTime = "20060102150405" // of MediaWiki
 
-// readTime reads a time in one of the layouts above or in seconds since 1970.
+// readTime reads a time in one of the layouts above, or in seconds or milliseconds since 1970. It returns
+// the other one if there is none, or an invalid one.
 func readTime(column string, in personal.Input, otherwise time.Time, invalid *personal.FieldErrors) time.Time {
-	if in.IsZero() || in.Text == noTime {
+	text := strings.TrimSpace(in.Text)
+	if in.IsZero() || isNoTime(text) {
 		return otherwise
 	}
-	t, ok := parseTime(in.Text)
-	if !ok {
+	t, ok := parseTime(text)
+	switch {
+	case !ok:
 		invalid.Add(column, personal.FieldErrorInvalidFormat)
-	} else if !storableTime(t) {
+	case isZeroTime(t):
+	case !storableTime(t):
 		invalid.Add(column, personal.FieldErrorOutOfRange)
+	default:
+		return t
 	}
-	return t
+	return otherwise
+}
+
+// isZeroTime reports whether a time is the begin of 1970 in some time zone, which systems write for none.
+func isZeroTime(t time.Time) bool {
+	return -day < t.Sub(time.Unix(0, 0)) && t.Sub(time.Unix(0, 0)) < day && t.Truncate(15*time.Minute).Equal(t)
+}
+
+const day = 24 * time.Hour
+
+// isNoTime reports whether databases write a text in the place of a missing time: of MySQL it has only
+// zeros, of .NET the year 1, of PostgreSQL -infinity.
+func isNoTime(text string) bool {
+	return strings.Trim(text, "0-: .TZ") == "" || strings.HasPrefix(text, "0001-01-01") || strings.Trim(text, "-") == "infinity"
 }
 
 func storableTime(t time.Time) bool {
@@ -281,8 +332,11 @@ func storableTime(t time.Time) bool {
 }
 
 func parseTime(text string) (time.Time, bool) {
-	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return time.Unix(seconds, 0).UTC(), true
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && len(text) != len(compactTime) {
+		if len(text) > 12 { // as seconds, after the year 33000
+			return time.UnixMilli(n).UTC(), true
+		}
+		return time.Unix(n, 0).UTC(), true
 	}
 	for _, layout := range timeLayouts {
 		if t, err := time.Parse(layout, text); err == nil {

@@ -65,8 +65,7 @@ var systems = []system{
 		columns: []column{
 			{columnID, "user_id"}, {columnLogin, "user_name"}, {columnEmail, "user_email"}, {columnName, "user_real_name"}, {columnHash, "user_password"},
 			{columnVerified, "user_email_authenticated <> '' AND user_email <> ''"}, {columnLocale, "{language}"},
-			{columnCreated, `substr(user_registration, 1, 4) || '-' || substr(user_registration, 5, 2) || '-' || substr(user_registration, 7, 2) || ' ' ||
-				substr(user_registration, 9, 2) || ':' || substr(user_registration, 11, 2) || ':' || substr(user_registration, 13, 2)`},
+			{columnCreated, "user_registration"},
 		},
 		without: "user_password = '' AND user_email = ''", // "MediaWiki default", for example
 	},
@@ -79,7 +78,7 @@ var systems = []system{
 		},
 		columns: []column{
 			{columnID, "uid"}, {columnLogin, "name"}, {columnEmail, "mail"}, {columnHash, "pass"},
-			{columnCreated, "nullif(created, '0')"}, {columnLocale, "language"}, {columnDisabled, "status = '0'"},
+			{columnCreated, "created"}, {columnLocale, "language"}, {columnDisabled, "status = '0'"},
 		},
 		without: "uid = '0'", // visitors
 	},
@@ -92,7 +91,7 @@ var systems = []system{
 		},
 		columns: []column{
 			{columnID, "uid"}, {columnLogin, "name"}, {columnEmail, "mail"}, {columnHash, "pass"},
-			{columnCreated, "nullif(created, '0')"}, {columnLocale, "preferred_langcode"}, {columnDisabled, "status = '0'"},
+			{columnCreated, "created"}, {columnLocale, "preferred_langcode"}, {columnDisabled, "status = '0'"},
 		},
 		without: "uid = '0' OR default_langcode = '0'", // visitors; translations
 	},

@@ -274,10 +274,17 @@ func (c importCommand) importRows(
 		_, err := fmt.Fprintf(report, "line %d: left out: %s\n", number, reason)
 		return err
 	}
-	job.Renamed = func(number int, from, to string) error {
-		line.clear()
-		_, err := fmt.Fprintf(report, "line %d: the login %q becomes %q\n", number, from, to)
-		return err
+	changed, err := c.changedLogins()
+	if err != nil {
+		return done, err
+	}
+	defer changed.Close()
+	job.Renamed = func(r transfer.Renaming) error {
+		if !r.Existing {
+			line.clear()
+			fmt.Fprintf(report, "line %d: the login %q becomes %q\n", r.Line, r.From, r.To)
+		}
+		return changed.add(r)
 	}
 	return job.Run(ctx, in)
 }

@@ -398,6 +398,24 @@ func TestImport_HostileDumpCreatesNothing(t *testing.T) {
 	}
 }
 
+// The list of changed logins has everyone who must be told, also after a second run.
+func TestImport_ListsChangedLogins(t *testing.T) {
+	t.Setenv("PERSONAL_DATABASE", testkit.SQLite(t))
+	dump := write(t, "dump.sql", "/*!40101 SET NAMES utf8mb4 */;INSERT INTO wp_users (ID,user_login,user_pass,user_email,user_registered,display_name) VALUES\n"+
+		"(1,'ada','!','ada@example.com',NULL,'x'),(2,'Grace, H','!','g@example.com',NULL,'x'),(3,'=1+1 x','!','b@example.com',NULL,'x');\n")
+	list := filepath.Join(t.TempDir(), "changed.csv")
+	for range 2 {
+		mustCommand(t, "import", "--from", "wordpress", dump, "--logins=propose", "--changed-logins", list)
+		got, err := os.ReadFile(list)
+		if want := "email,login,former_login\ng@example.com,\"Grace,_H\",\"Grace, H\"\nb@example.com,'=1+1_x,'=1+1 x\n"; err != nil || string(got) != want {
+			t.Errorf("got %s, %v; want %s", got, err, want)
+		}
+	}
+	if info, err := os.Stat(list); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v, %v; want a file that no one else reads", info, err)
+	}
+}
+
 func TestImport_FlagsOfDumps(t *testing.T) {
 	t.Setenv("PERSONAL_DATABASE", testkit.SQLite(t))
 	users, dump := write(t, "users.csv", accountRows(1, "!")), write(t, "dump.sql", "")

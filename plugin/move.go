@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -16,11 +17,12 @@ import (
 
 // moveFlags are the flags of import for dumps of other systems.
 type moveFlags struct {
-	From   string   `enum:",wordpress,mediawiki,drupal7,drupal10,joomla,django,keycloak" default:"" placeholder:"SYSTEM" help:"The file is a dump of this system: wordpress, mediawiki, drupal7, drupal10, joomla, django or keycloak."`
-	Prefix *string  `placeholder:"TEXT" help:"The prefix of the system's tables (default: the one that the dump has)."`
-	Logins string   `enum:"keep,propose,email" default:"keep" help:"What becomes of logins that the rules of logins refuse: keep refuses the user, propose makes a valid login of it, email takes the e-mail. The report lists the changed logins."`
-	IDs    string   `name:"ids" enum:"keep,new" default:"keep" help:"keep gives the accounts the ids of the other system, so that references to users stay valid; new gives them others."`
-	Map    []string `sep:"none" placeholder:"THEIRS=OURS" help:"Import their field, such as a key of wp_usermeta, as our user field, or as name. Repeat the flag for each field (default: none; --dry-run proposes some)."`
+	From          string   `enum:",wordpress,mediawiki,drupal7,drupal10,joomla,django,keycloak" default:"" placeholder:"SYSTEM" help:"The file is a dump of this system: wordpress, mediawiki, drupal7, drupal10, joomla, django or keycloak."`
+	Prefix        *string  `placeholder:"TEXT" help:"The prefix of the system's tables (default: the one that the dump has)."`
+	Logins        string   `enum:"keep,propose,email" default:"keep" help:"What becomes of logins that the rules of logins refuse: keep refuses the user, propose makes a valid login of it, email takes the e-mail. The report lists the changed logins."`
+	ChangedLogins string   `placeholder:"FILE" help:"Write the changed logins to this file, as CSV with the e-mail, to tell these users."`
+	IDs           string   `name:"ids" enum:"keep,new" default:"keep" help:"keep gives the accounts the ids of the other system, so that references to users stay valid; new gives them others."`
+	Map           []string `sep:"none" placeholder:"THEIRS=OURS" help:"Import their field, such as a key of wp_usermeta, as our user field, or as name. Repeat the flag for each field (default: none; --dry-run proposes some)."`
 }
 
 // move returns what the flags say.
@@ -36,6 +38,46 @@ func (f moveFlags) move() (transfer.Move, error) {
 	return m, nil
 }
 
+// loginList is the file of changed logins. It is written even if none was changed.
+type loginList struct {
+	*os.File // nil: none is wanted
+	rows     *csv.Writer
+}
+
+// changedLogins creates the list. A second run writes it again, with the users that the first one has
+// imported.
+func (f moveFlags) changedLogins() (l loginList, err error) {
+	if f.ChangedLogins == "" {
+		return l, nil
+	}
+	if l.File, err = os.OpenFile(f.ChangedLogins, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+		return l, fmt.Errorf("--changed-logins: %w", err)
+	}
+	l.rows = csv.NewWriter(l.File)
+	return l, l.write("email", "login", "former_login")
+}
+
+func (l loginList) add(r transfer.Renaming) error {
+	if l.File == nil {
+		return nil
+	}
+	return l.write(r.Email, r.To, r.From)
+}
+
+func (l loginList) write(cells ...string) error {
+	for i, c := range cells {
+		if c != "" && strings.Contains("=+-@\t\r", c[:1]) { // a spreadsheet would run it (OWASP, CSV Injection)
+			cells[i] = "'" + c
+		}
+	}
+	_ = l.rows.Write(cells) // Flush keeps the error
+	l.rows.Flush()
+	if err := l.rows.Error(); err != nil {
+		return fmt.Errorf("--changed-logins: %w", err)
+	}
+	return nil
+}
+
 // checkMove returns an error for flags that do not concern a dump.
 func (c importCommand) checkMove() error {
 	if c.Format != "" || c.SecretKey != "" {
@@ -47,8 +89,8 @@ func (c importCommand) checkMove() error {
 
 // checkNoMove returns an error for flags that concern dumps.
 func (c importCommand) checkNoMove() error {
-	if c.Prefix != nil || c.Logins != "keep" || c.IDs != "keep" || len(c.Map) > 0 {
-		return errors.New("--prefix, --logins, --ids and --map concern dumps: give the system with --from")
+	if c.Prefix != nil || c.Logins != "keep" || c.IDs != "keep" || len(c.Map) > 0 || c.ChangedLogins != "" {
+		return errors.New("--prefix, --logins, --changed-logins, --ids and --map concern dumps: give the system with --from")
 	}
 	return nil
 }

@@ -38,8 +38,9 @@ type record struct {
 	invalid    string                    // why the row is refused; "": it can be read
 
 	// Of a dump:
-	label   string // see origin
-	renamed string // see origin
+	label   string   // see origin
+	renamed string   // see origin
+	logins  []string // see origin
 }
 
 // maxRecord is the maximum length of a record in bytes. It bounds the memory.

@@ -92,7 +92,7 @@ func newRun(t *testing.T, s transfer.Store) *run {
 		fmt.Fprintf(&r.report, "%d: left out: %s\n", line, reason)
 		return nil
 	}
-	r.Renamed = func(int, string, string) error { return nil }
+	r.Renamed = func(transfer.Renaming) error { return nil }
 	r.Progress = func(p transfer.Progress) { r.shown = append(r.shown, p) }
 	return r
 }

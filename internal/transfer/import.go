@@ -178,13 +178,13 @@ type Import struct {
 	Keys *seal.Keyring // decrypt secrets of second factors, and the first encrypts them; nil: none
 
 	// Refused is called for each row that is not imported, in the order of the file; those
-	// with white space around the login or the e-mail come last. The reason names columns
+	// that are imported after all others come last. The reason names columns
 	// and holds no values.
 	Refused func(line int, reason string) error
 	// LeftOut is called for each value that an imported row loses. The reason names the column.
 	LeftOut func(line int, reason string) error
-	// Renamed is called for each imported row whose login is not that of the file.
-	Renamed func(line int, from, to string) error
+	// Renamed is called for each row whose account has not the login of the file.
+	Renamed func(Renaming) error
 	// Progress is called at the start and after each batch.
 	Progress func(Progress)
 	Report   Report // counts what becomes of the rows
@@ -196,6 +196,14 @@ type Progress struct {
 	Imported int64 // rows
 	Existing int64 // rows whose accounts existed already
 	Refused  int64 // rows
+}
+
+// Renaming is a login that an import has changed.
+type Renaming struct {
+	Line     int
+	From, To string
+	Email    string // of the user; "": none
+	Existing bool   // an earlier run has imported the row
 }
 
 // A batch is one transaction. It ends at the first of these limits, so that neither
@@ -212,6 +220,7 @@ type batch struct {
 	rows     []origin // of the accounts
 	existing int64    // rows
 	refused  []refusal
+	renamed  []Renaming
 	left     bool  // rows belong to the other pass
 	end      int64 // offset of the next batch
 }
@@ -223,11 +232,26 @@ type origin struct {
 	renamed    string            // the login in the file; "": it is that of the account
 	cut        bool              // white space around the login or the e-mail was cut
 	left       map[string]string // why columns and user fields were left out
+	logins     []string          // others that a renamed user may have, if theirs is taken
 	digits     int               // of the hash, if it is hexadecimal digits, with or without a salt
 	form       string            // of such digits; "": none was stated
 	factor     *importedFactor   // nil: none
 	passkeys   []accounts.Passkey
 	identities []accounts.StoredIdentity
+}
+
+// late reports whether the row is imported after all others: its login or e-mail is not that of the
+// file, so that it takes nothing from a row whose is.
+func (o origin) late() bool { return o.cut || o.renamed != "" }
+
+// rename gives the account of a renamed row the next login, and reports whether there was one.
+func (o *origin) rename(a *accounts.Account) bool {
+	if len(o.logins) == 0 {
+		return false
+	}
+	a.Login, o.logins = o.logins[0], o.logins[1:]
+	a.LoginKey, _ = accounts.LoginKey(a.Login) // it is valid
+	return true
 }
 
 // String names the row.
@@ -257,10 +281,18 @@ func (b *batch) refuse(row origin, reason string) {
 	b.refused = append(b.refused, refusal{row, reason, reason})
 }
 
+// rename reports the login of a row if it was changed.
+func (b *batch) rename(row origin, a accounts.Account, existing bool) {
+	if row.renamed != "" {
+		b.renamed = append(b.renamed, Renaming{row.line, row.renamed, a.Login, a.Email.Address, existing})
+	}
+}
+
 // leaveOut counts a row that is not added.
-func (m *Import) leaveOut(ctx context.Context, b *batch, row origin, o Outcome) {
+func (m *Import) leaveOut(ctx context.Context, b *batch, a accounts.Account, row origin, o Outcome) {
 	if o.Exists {
 		b.existing++
+		b.rename(row, a, true)
 		return
 	}
 	more := ""
@@ -315,7 +347,8 @@ func (f File) records(_ context.Context, schema *userfields.Schema, _ string) (r
 
 // Run imports the rows and returns the final state. Those before an error are imported. Offsets are
 // numbers of bytes of a file, or of users of a dump. Rows with white space around the login or the
-// e-mail are imported after all others, so that they do not take what another row has without it.
+// e-mail, or with a changed login, are imported after all others, so that they do not take what another
+// row has.
 func (m *Import) Run(ctx context.Context, in Input) (done Progress, err error) {
 	m.Progress(done)
 	later, err := m.pass(ctx, in, false, &done)
@@ -325,9 +358,8 @@ func (m *Import) Run(ctx context.Context, in Input) (done Progress, err error) {
 	return done, err
 }
 
-// pass imports the rows whose login or e-mail was cut, or all others, and reports whether it has left
-// rows out.
-func (m *Import) pass(ctx context.Context, in Input, cut bool, done *Progress) (left bool, err error) {
+// pass imports the rows that are late, or all others, and reports whether it has left rows out.
+func (m *Import) pass(ctx context.Context, in Input, late bool, done *Progress) (left bool, err error) {
 	from, err := in.records(ctx, m.Schema, m.HashForm)
 	if err != nil {
 		return false, err
@@ -337,7 +369,7 @@ func (m *Import) pass(ctx context.Context, in Input, cut bool, done *Progress) (
 	work, working := errgroup.WithContext(ctx)
 	work.Go(func() error {
 		defer close(batches)
-		left, err = m.read(working, from, cut, batches)
+		left, err = m.read(working, from, late, batches)
 		return err
 	})
 	work.Go(func() error {
@@ -355,9 +387,9 @@ func (m *Import) pass(ctx context.Context, in Input, cut bool, done *Progress) (
 
 // read sends the file in batches, with wrapped hashes. If reading ends with an error,
 // it first sends the rows before it. See [Import.pass].
-func (m *Import) read(ctx context.Context, from records, cut bool, out chan<- batch) (left bool, err error) {
+func (m *Import) read(ctx context.Context, from records, late bool, out chan<- batch) (left bool, err error) {
 	for start := int64(0); ; {
-		b, end := m.fill(from, start, cut)
+		b, end := m.fill(from, start, late)
 		start, left = b.end, left || b.left
 		if err := m.leaveOutConflicts(ctx, &b); err != nil {
 			return left, err
@@ -383,7 +415,7 @@ func (m *Import) read(ctx context.Context, from records, cut bool, out chan<- ba
 
 // fill reads one batch. An error, io.EOF at the end of the file, means that it is
 // the last.
-func (m *Import) fill(from records, start int64, cut bool) (batch, error) {
+func (m *Import) fill(from records, start int64, late bool) (batch, error) {
 	b := batch{end: start}
 	for bare := 0; len(b.accounts)+len(b.refused) < batchRows && b.end-start < batchBytes && bare < batchWraps; {
 		r, err := from.next()
@@ -392,7 +424,7 @@ func (m *Import) fill(from records, start int64, cut bool) (batch, error) {
 		}
 		b.end = r.end
 		account, origin, reason := m.row(r)
-		if origin.cut != cut {
+		if origin.late() != late {
 			b.left = true
 			continue
 		}
@@ -408,12 +440,34 @@ func (m *Import) fill(from records, start int64, cut bool) (batch, error) {
 	return b, nil
 }
 
+// conflicts returns the outcomes that the accounts of a batch would have, after renamed ones whose login is
+// taken got their next ones.
+func (m *Import) conflicts(ctx context.Context, b *batch) ([]Outcome, error) {
+	for {
+		outcomes, err := m.Store.Conflicts(ctx, b.accounts)
+		if err != nil {
+			return nil, fmt.Errorf("looking for existing accounts: %w", err)
+		}
+		renamed, seen := false, make(map[string]bool, len(outcomes))
+		for i, o := range outcomes {
+			a := &b.accounts[i]
+			if (o.Taken.Login != 0 || seen[a.LoginKey]) && b.rows[i].rename(a) {
+				renamed = true
+			}
+			seen[a.LoginKey] = true
+		}
+		if !renamed {
+			return outcomes, nil
+		}
+	}
+}
+
 // leaveOutConflicts removes the accounts that exist or are in conflict, so that none
 // of their hashes is wrapped, and then those whose second factor cannot be imported.
 func (m *Import) leaveOutConflicts(ctx context.Context, b *batch) error {
-	outcomes, err := m.Store.Conflicts(ctx, b.accounts)
+	outcomes, err := m.conflicts(ctx, b)
 	if err != nil {
-		return fmt.Errorf("looking for existing accounts: %w", err)
+		return err
 	}
 	if err := m.addOwners(ctx, b.rows, outcomes); err != nil {
 		return fmt.Errorf("looking for existing passkeys and identities: %w", err)
@@ -422,7 +476,7 @@ func (m *Import) leaveOutConflicts(ctx context.Context, b *batch) error {
 	b.accounts, b.rows = nil, nil
 	for i, o := range outcomes {
 		if o != (Outcome{}) {
-			m.leaveOut(ctx, b, rows[i], o)
+			m.leaveOut(ctx, b, all[i], rows[i], o)
 			continue
 		}
 		if f := rows[i].factor; f != nil {
@@ -487,7 +541,8 @@ func (m *Import) wrap(ctx context.Context, batch []accounts.Account) error {
 
 // add stores a batch, counts the results of its rows, and reports the refused ones.
 func (m *Import) add(ctx context.Context, b batch, done *Progress) error {
-	if len(b.accounts) > 0 { // a batch of existing accounts takes no write lock
+	for len(b.accounts) > 0 { // a batch of existing accounts takes no write lock
+		var again batch
 		to := m.Store
 		if dry, ok := to.(DryRun); ok {
 			dry.rows = b.rows
@@ -498,8 +553,12 @@ func (m *Import) add(ctx context.Context, b batch, done *Progress) error {
 			return fmt.Errorf("storing accounts: %w", err)
 		}
 		for i, o := range outcomes {
+			if o.Taken.Login != 0 && b.rows[i].rename(&b.accounts[i]) { // an earlier row of this import has it
+				again.accounts, again.rows = append(again.accounts, b.accounts[i]), append(again.rows, b.rows[i])
+				continue
+			}
 			if o.ID == 0 {
-				m.leaveOut(ctx, &b, b.rows[i], o)
+				m.leaveOut(ctx, &b, b.accounts[i], b.rows[i], o)
 				continue
 			}
 			done.Imported++
@@ -510,11 +569,14 @@ func (m *Import) add(ctx context.Context, b batch, done *Progress) error {
 					return fmt.Errorf("reporting a value that was left out: %w", err)
 				}
 			}
-			if row.renamed != "" {
-				if err := m.Renamed(row.line, row.renamed, b.accounts[i].Login); err != nil {
-					return fmt.Errorf("reporting a changed login: %w", err)
-				}
-			}
+			b.rename(row, b.accounts[i], false)
+		}
+		b.accounts, b.rows = again.accounts, again.rows
+	}
+	slices.SortStableFunc(b.renamed, func(a, b Renaming) int { return cmp.Compare(a.Line, b.Line) })
+	for _, r := range b.renamed {
+		if err := m.Renamed(r); err != nil {
+			return fmt.Errorf("reporting a changed login: %w", err)
 		}
 	}
 	done.Offset = max(done.Offset, b.end)

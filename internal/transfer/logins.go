@@ -18,18 +18,19 @@ const (
 	EmailLogins   Logins = "email"   // the user gets the e-mail as login
 )
 
-// choose returns the login of a user. It is the same whenever it is called.
-func (l Logins) choose(login, email, id string) string {
-	if l != ProposeLogins && l != EmailLogins || validLogin(login, email) {
-		return login
-	}
-	if l == EmailLogins {
-		if email != "" {
-			return email
+// choose returns the logins that a user may have, of which they get the first that is free. They are
+// the same whenever it is called.
+func (l Logins) choose(login, email, id string) []string {
+	switch {
+	case validLogin(login, email):
+	case l == ProposeLogins:
+		if list := proposeLogins(login, id); len(list) > 0 {
+			return list
 		}
-		return login
+	case l == EmailLogins && email != "":
+		return []string{email}
 	}
-	return proposeLogin(login, id)
+	return []string{login}
 }
 
 // validLogin reports whether the user may have the login.
@@ -44,10 +45,10 @@ func validLogin(login, email string) bool {
 	return code == "" && ownCode == "" && parsed.Key == own.Key
 }
 
-// proposeLogin returns a valid login that resembles one that is not: white space and characters
-// that no login can have become one underscore, and what is too short or mixes scripts gets, or
+// proposeLogins returns valid logins that resemble one that is not: white space and characters
+// that no login can have become one underscore, and what is taken, too short or mixes scripts gets, or
 // is replaced by, the id in the other system.
-func proposeLogin(login, id string) string {
+func proposeLogins(login, id string) (list []string) {
 	const most = 64 // characters of a login
 	var text strings.Builder
 	for _, r := range login {
@@ -58,13 +59,11 @@ func proposeLogin(login, id string) string {
 		}
 	}
 	base := strings.Trim(text.String(), "_")
-	if n := utf8.RuneCountInString(base); n > most {
-		base = string([]rune(base)[:most])
-	}
-	for _, proposal := range []string{base, base + "_" + id, "user_" + id} {
+	cut := func(n int) string { return string([]rune(base)[:min(utf8.RuneCountInString(base), n)]) }
+	for _, proposal := range []string{cut(most), cut(most-len("_")-len(id)) + "_" + id, "user_" + id} {
 		if validLogin(proposal, "") {
-			return proposal
+			list = append(list, proposal)
 		}
 	}
-	return login
+	return list
 }

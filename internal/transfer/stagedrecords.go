@@ -154,12 +154,13 @@ func (r *stagedRecords) next() (record, error) {
 		}
 		rec.set(to, f.Ours, input, value.bad)
 	}
-	if rec.bad[columnLogin] != "" {
-		return rec, nil
-	}
 	login := rec.columns[columnLogin].Text
-	if chosen := r.move.Logins.choose(login, rec.columns[columnEmail].Text, id); chosen != login {
-		rec.columns[columnLogin], rec.renamed = personal.Text(chosen), login
+	if chosen := r.move.Logins.choose(login, rec.columns[columnEmail].Text, id); chosen[0] != login {
+		rec.renamed, rec.logins = login, chosen[1:]
+		if bad := rec.bad[columnLogin]; bad != "" {
+			rec.renamed = "(" + bad + ")"
+		}
+		rec.set(rec.columns, columnLogin, personal.Text(chosen[0]), "")
 	}
 	return rec, nil
 }

@@ -44,8 +44,10 @@ func move(t *testing.T, s *store.Store, m transfer.Move, file io.Reader) (*run, 
 	}
 	r := newRun(t, s)
 	r.Later = true
-	r.Renamed = func(line int, from, to string) error {
-		fmt.Fprintf(&r.report, "%d: %s becomes %s\n", line, from, to)
+	r.Renamed = func(n transfer.Renaming) error {
+		if !n.Existing {
+			fmt.Fprintf(&r.report, "%d: %s becomes %s\n", n.Line, n.From, n.To)
+		}
 		return nil
 	}
 	done, err := r.Run(t.Context(), staged)
@@ -87,7 +89,7 @@ func TestMove_EverySystem(t *testing.T) {
 			ada: accounts.Account{ID: 1, Login: "ada", Name: name("Ada O'Lovelace"), Created: created, Locale: "de-DE",
 				Fields: userfields.Values{"city": "kazan", "interests": []string{"engines", "poetry"}}},
 			bob:        accounts.Account{ID: 2, Login: "Bob_B.", Disabled: true, Fields: userfields.Values{"city": "omsk"}},
-			wantReport: "30: Bob B. becomes Bob_B.\n31: user 3: email: required\n31: user 4: login: taken by account 1\n",
+			wantReport: "31: user 3: email: required\n31: user 4: login: taken by account 1\n30: Bob B. becomes Bob_B.\n",
 		},
 		"mediawiki": {
 			adaPass: phrase, bobPass: phrase,
@@ -467,6 +469,46 @@ func TestMove_Logins(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", logins, got, want)
 		}
 	}
+}
+
+// A changed login takes none that another row has, whichever comes first; it becomes the next one that is free.
+func TestMove_ChangedLoginsAreTheNextFree(t *testing.T) {
+	const dump = "INSERT INTO users (ID,user_login,user_pass,user_email,user_registered,display_name) VALUES\n" +
+		"(1,'John Doe','!','1@example.com',NULL,NULL),\n(2,'john doe','!','2@example.com',NULL,NULL),\n(3,'john_doe','!','3@example.com',NULL,NULL),\n" +
+		"(4,'john  doe','!','4@example.com',NULL,NULL),\n(5,'john_doe_4','!','5@example.com',NULL,NULL),\n(6,'王伟','!','6@example.com',NULL,NULL),\n" +
+		"(7,'jo','!','7@example.com',NULL,NULL),\n(8,'jo hn','!','3@example.com',NULL,NULL),\n(9,'\xff','!','9@example.com',NULL,NULL);"
+	const want = "2: John Doe becomes John_Doe_1\n3: john doe becomes john_doe_2\n5: john  doe becomes user_4\n7: 王伟 becomes 王伟_6\n8: jo becomes jo_7\n10: (not UTF-8) becomes user_9\n"
+	m := transfer.Move{System: "wordpress", Logins: transfer.ProposeLogins}
+	testkit.Database(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		for what, store := range map[string]transfer.Store{"an import": s, "a dry run": transfer.DryRun{Temporary: openStore(t, testkit.SQLite(t))}} {
+			staged, err := stage(t, m, strings.NewReader(dump))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for run := range 2 {
+				r := newRun(t, store)
+				var list []string
+				r.Renamed = func(n transfer.Renaming) error {
+					list = append(list, fmt.Sprintf("%d: %s becomes %s\n", n.Line, n.From, n.To))
+					if n.Existing != (run == 1) || n.Email == "" {
+						t.Errorf("%s: run %d: got %+v", what, run, n)
+					}
+					return nil
+				}
+				done, err := r.Run(t.Context(), staged)
+				if got := strings.Join(list, ""); err != nil || got != want {
+					t.Errorf("%s: run %d: got %v and\n%swant\n%s", what, run, err, got, want)
+				}
+				if run == 0 && !strings.HasPrefix(r.report.String(), "9: user 8: email: taken by ") || done.Refused != 1 || done.Imported+done.Existing != 8 {
+					t.Errorf("%s: run %d: got %+v and\n%s", what, run, done, r.report.String())
+				}
+				if what == "a dry run" {
+					break // it stores nothing that a second one would find
+				}
+			}
+		}
+	})
 }
 
 func TestMove_IsResumed(t *testing.T) {

@@ -30,6 +30,7 @@ type importCommand struct {
 	Probe     string       `placeholder:"LOGIN" help:"Ask on the terminal for the password of this user, such as yourself, in the other system, and import only if it would be accepted. It also finds how hashes of digits were made."`
 	JSON      bool         `name:"json" help:"Print the report as JSON, and nothing else, to standard output."`
 	SecretKey string       `type:"path" placeholder:"FILE" help:"The host's file of secret keys, such as DATA/secret.key, for accounts with a second factor: all its keys decrypt secrets, the first encrypts them."`
+	MendUTF8  bool         `name:"mend-utf8" help:"Correct texts whose UTF-8 was encoded twice, such as JÃ¼rgen for Jürgen (default: a warning names one)."`
 	Strict    bool         `help:"Refuse a row whose e-mail, name, user field, locale or time is invalid (default: import it without this value, and report that)."`
 	Report    string       `placeholder:"FILE" help:"Append the refusals and what was left out, one line each with the line number and the reason, to this file (default: standard error)."`
 }
@@ -138,6 +139,9 @@ func (c importCommand) summarise(out, stderr io.Writer, done transfer.Progress, 
 		fmt.Fprintf(stderr, "%d password hashes are 32 hexadecimal digits and do not say how they were made. They are taken as the MD5 of the password: "+
 			"if they are not, these users cannot sign in. Try one with --probe LOGIN, or state the form with --hash-form.\n", n)
 	}
+	if n := job.Report.Doubled; n > 0 && !c.MendUTF8 {
+		fmt.Fprintf(stderr, "%d rows have texts whose UTF-8 seems to have been encoded twice, such as %s. Correct them with --mend-utf8.\n", n, job.Report.Example)
+	}
 	if c.JSON {
 		to := json.NewEncoder(out)
 		to.SetIndent("", "  ")
@@ -185,7 +189,7 @@ func (c importCommand) job() (*transfer.Import, *password.Hasher, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", HashForm: c.HashForm, Keys: keyring, Strict: c.Strict}, hasher, nil
+	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", HashForm: c.HashForm, Keys: keyring, Strict: c.Strict, MendUTF8: c.MendUTF8}, hasher, nil
 }
 
 // withStore calls use with the database, or in a dry run with a temporary one that

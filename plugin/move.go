@@ -22,6 +22,7 @@ type moveFlags struct {
 	Logins        string   `enum:"keep,propose,email" default:"keep" help:"What becomes of logins that the rules of logins refuse: keep refuses the user, propose makes a valid login of it, email takes the e-mail. The report lists the changed logins."`
 	ChangedLogins string   `placeholder:"FILE" help:"Write the changed logins to this file, as CSV with the e-mail, to tell these users."`
 	IDs           string   `name:"ids" enum:"keep,new" default:"keep" help:"keep gives the accounts the ids of the other system, so that references to users stay valid; new gives them others."`
+	Role          []string `sep:"none" placeholder:"THEIRS=OURS" help:"What becomes of a role, or a group, of theirs. Repeat the flag for each role, the most important first; THEIRS= drops it. The user field is role, unless --map roles=OURS names another."`
 	Map           []string `sep:"none" placeholder:"THEIRS=OURS" help:"Import their field, such as a key of wp_usermeta, as our user field, or as name. Repeat the flag for each field (default: none; --dry-run proposes some)."`
 }
 
@@ -35,7 +36,14 @@ func (f moveFlags) move() (transfer.Move, error) {
 		}
 		m.Fields = append(m.Fields, transfer.Mapped{Theirs: pair[:i], Ours: pair[i+1:]})
 	}
-	return m, nil
+	for _, pair := range f.Role {
+		i := strings.LastIndexByte(pair, '=')
+		if i < 1 {
+			return m, fmt.Errorf("--role: %.40q is not THEIRS=OURS", pair)
+		}
+		m.Roles = append(m.Roles, transfer.Role{Theirs: pair[:i], Ours: pair[i+1:]})
+	}
+	return m.WithRoles(), nil
 }
 
 // loginList is the file of changed logins. It is written even if none was changed.
@@ -89,8 +97,8 @@ func (c importCommand) checkMove() error {
 
 // checkNoMove returns an error for flags that concern dumps.
 func (c importCommand) checkNoMove() error {
-	if c.Prefix != nil || c.Logins != "keep" || c.IDs != "keep" || len(c.Map) > 0 || c.ChangedLogins != "" {
-		return errors.New("--prefix, --logins, --changed-logins, --ids and --map concern dumps: give the system with --from")
+	if c.Prefix != nil || c.Logins != "keep" || c.IDs != "keep" || len(c.Map) > 0 || len(c.Role) > 0 || c.ChangedLogins != "" {
+		return errors.New("--prefix, --logins, --changed-logins, --ids, --role and --map concern dumps: give the system with --from")
 	}
 	return nil
 }

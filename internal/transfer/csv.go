@@ -35,12 +35,14 @@ type record struct {
 	keys       json.RawMessage           // the column passkeys of an export; nil: none
 	identities json.RawMessage           // likewise
 	bad        map[string]string         // why columns or user fields have no value, which are in none of the above
+	doubled    string                    // a text of it, and what was meant, see undoubled; "": none
 	invalid    string                    // why the row is refused; "": it can be read
 
 	// Of a dump:
-	label   string   // see origin
-	renamed string   // see origin
-	logins  []string // see origin
+	left    map[string]string // see origin
+	label   string            // see origin
+	renamed string            // see origin
+	logins  []string          // see origin
 }
 
 // maxRecord is the maximum length of a record in bytes. It bounds the memory.

@@ -49,6 +49,8 @@ var fields = []personal.Field{
 	{Name: "age", Type: personal.TypeInteger},
 	{Name: "interests", Type: personal.TypeTags, MaxLength: 10},
 	{Name: "vip", Type: personal.TypeBoolean, ReadOnly: true},
+	{Name: "role", Type: personal.TypeText, ReadOnly: true},
+	{Name: "team", Type: personal.TypeTags, ReadOnly: true},
 	{Name: "street", Type: personal.TypeLongText, Required: true},
 }
 

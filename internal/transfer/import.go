@@ -173,6 +173,8 @@ type Import struct {
 	Later   bool // store weak hashes bare, with jobs that wrap them, see [Wrapping]
 	Strict  bool // refuse a row with a value that its account could do without; else that is left out
 
+	MendUTF8 bool // replace texts whose UTF-8 was encoded twice by what was meant; else they are only counted
+
 	HashForm string // of digests whose row states no form, see [password.AdoptForm]; "": none
 
 	Keys *seal.Keyring // decrypt secrets of second factors, and the first encrypts them; nil: none
@@ -231,7 +233,8 @@ type origin struct {
 	label      string            // names the row beside the line, which may have many; "": the line does
 	renamed    string            // the login in the file; "": it is that of the account
 	cut        bool              // white space around the login or the e-mail was cut
-	left       map[string]string // why columns and user fields were left out
+	left       map[string]string // why columns and user fields, or parts of these, were left out
+	doubled    string            // see record
 	logins     []string          // others that a renamed user may have, if theirs is taken
 	digits     int               // of the hash, if it is hexadecimal digits, with or without a salt
 	form       string            // of such digits; "": none was stated
@@ -325,8 +328,8 @@ func (m *Import) owner(ctx context.Context, id int64) string {
 
 // Input is what is imported: a [File], or [Staged].
 type Input interface {
-	// records returns the rows from the first one. form is that of hashes whose row states none.
-	records(ctx context.Context, schema *userfields.Schema, form string) (records, error)
+	// records returns the rows from the first one.
+	records(ctx context.Context, m *Import) (records, error)
 }
 
 // File is a file of rows.
@@ -335,14 +338,15 @@ type File struct {
 	Format Format
 }
 
-func (f File) records(_ context.Context, schema *userfields.Schema, _ string) (records, error) {
+func (f File) records(_ context.Context, m *Import) (records, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("reading the file: %w", err)
 	}
 	if f.Format == CSV {
-		return newCSV(f, schema)
+		rows, err := newCSV(f, m.Schema)
+		return undoubling{rows, m.MendUTF8}, err
 	}
-	return newNDJSON(f, schema), nil
+	return undoubling{newNDJSON(f, m.Schema), m.MendUTF8}, nil
 }
 
 // Run imports the rows and returns the final state. Those before an error are imported. Offsets are
@@ -360,7 +364,7 @@ func (m *Import) Run(ctx context.Context, in Input) (done Progress, err error) {
 
 // pass imports the rows that are late, or all others, and reports whether it has left rows out.
 func (m *Import) pass(ctx context.Context, in Input, late bool, done *Progress) (left bool, err error) {
-	from, err := in.records(ctx, m.Schema, m.HashForm)
+	from, err := in.records(ctx, m)
 	if err != nil {
 		return false, err
 	}

@@ -35,6 +35,11 @@ func (w *stager) readRealm(file io.Reader) error {
 		if u.CreatedTimestamp > 0 {
 			row[7] = time.UnixMilli(u.CreatedTimestamp).UTC().Format(time.RFC3339Nano)
 		}
+		for _, role := range u.RealmRoles {
+			if err := w.attribute(p, line, dump.Judge([]byte(u.ID)).Text, []byte(roles), dump.Judge([]byte(role)), false); err != nil {
+				return err
+			}
+		}
 		for key, values := range u.Attributes {
 			for _, value := range values {
 				if err := w.attribute(p, line, dump.Judge([]byte(u.ID)).Text, dump.Judge([]byte(key)).Text, dump.Judge([]byte(value)), false); err != nil {

@@ -18,7 +18,7 @@ type RowHash struct {
 // FindHash returns the hash of the first row with a login, or with an e-mail. It is an error if
 // there is none.
 func (m *Import) FindHash(ctx context.Context, in Input, login string) (RowHash, error) {
-	from, err := in.records(ctx, m.Schema, m.HashForm)
+	from, err := in.records(ctx, m)
 	if err != nil {
 		return RowHash{}, err
 	}

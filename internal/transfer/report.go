@@ -23,6 +23,10 @@ type Report struct {
 	Refused  int64  `json:"refused"`
 	NotUsers int64  `json:"not_users,omitempty"` // rows of a dump that are no users, such as the system's own
 	Renamed  int64  `json:"renamed,omitempty"`   // imported with another login
+	Doubled  int64  `json:"doubled,omitempty"`   // rows with texts whose UTF-8 seems to have been encoded twice, see [Import.MendUTF8]
+
+	// Example is a text of the doubled rows, what was meant, and the line; "": there is none.
+	Example string `json:"-"`
 
 	SignIn []FormatCount `json:"sign_in"`        // imported users who can sign in with their password, by the format of its hash
 	Cannot []Reason      `json:"cannot_sign_in"` // those who cannot, and refused rows, by reason
@@ -77,6 +81,7 @@ const (
 func (r *Report) imported(a accounts.Account, row origin) {
 	r.Imported++
 	r.digits(row)
+	r.doubled(row)
 	if row.renamed != "" {
 		r.Renamed++
 	}
@@ -94,6 +99,17 @@ func (r *Report) imported(a accounts.Account, row origin) {
 	}
 }
 
+// doubled counts a row with doubled texts.
+func (r *Report) doubled(row origin) {
+	if row.doubled == "" {
+		return
+	}
+	r.Doubled++
+	if r.Example == "" {
+		r.Example = fmt.Sprintf("%s in line %d", row.doubled, row.line)
+	}
+}
+
 // owner is the part of a reason that differs from row to row.
 var owner = regexp.MustCompile(`account \d+`)
 
@@ -101,6 +117,7 @@ var owner = regexp.MustCompile(`account \d+`)
 func (r *Report) refused(of refusal) {
 	r.Refused++
 	r.digits(of.row)
+	r.doubled(of.row)
 	r.reason(owner.ReplaceAllString(of.kind, "an existing account"), true, of.row.line)
 }
 
@@ -309,7 +326,7 @@ func (r *Report) Write(w io.Writer) error {
 	for _, o := range []struct {
 		n    int64
 		what string
-	}{{r.Renamed, "have another login"}, {r.NotUsers, "rows of the system are no users"}} {
+	}{{r.Renamed, "have another login"}, {r.Doubled, "have texts of doubled UTF-8"}, {r.NotUsers, "rows of the system are no users"}} {
 		if o.n > 0 {
 			others = append(others, fmt.Sprintf("%9d  %s\n", o.n, o.what))
 		}

@@ -74,7 +74,7 @@ const (
 // refuse it. The reason names the invalid columns, 20 at most, and holds no values. The secret of the
 // factor is still unchecked.
 func (m *Import) row(r record) (a accounts.Account, o origin, reason string) {
-	o = origin{line: r.line, label: r.label, renamed: r.renamed, logins: r.logins}
+	o = origin{line: r.line, label: r.label, renamed: r.renamed, logins: r.logins, doubled: r.doubled, left: r.left}
 	if r.invalid != "" {
 		return a, o, r.invalid
 	}
@@ -135,14 +135,17 @@ func (m *Import) row(r record) (a accounts.Account, o origin, reason string) {
 	}
 	maps.Copy(all, r.bad) // stands for what follows from the missing value
 	if !m.Strict {
-		o.left = m.leave(all, a)
+		left := m.leave(all, a)
+		maps.Copy(left, o.left)
+		o.left = left
 	}
 	return a, o, reasons(all, badHash, badFactor, badPasskeys, badIdentities)
 }
 
 // leave takes the reasons out of all for which no user is refused: the account, which has no such
 // value, can do without it. Never the login, nor what disables an account.
-func (m *Import) leave(all map[string]string, a accounts.Account) (left map[string]string) {
+func (m *Import) leave(all map[string]string, a accounts.Account) map[string]string {
+	left := map[string]string{}
 	for name, reason := range all {
 		switch isField := m.Schema.Has(name); name {
 		case columnName, columnLocale, columnCreated, columnUpdated, columnVerified:
@@ -157,9 +160,6 @@ func (m *Import) leave(all map[string]string, a accounts.Account) (left map[stri
 			if !isField || isColumn(name) {
 				continue
 			}
-		}
-		if left == nil {
-			left = map[string]string{}
 		}
 		left[name] = reason
 		delete(all, name)

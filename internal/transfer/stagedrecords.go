@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -13,12 +14,10 @@ import (
 
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/userfields"
 )
 
-// records implements [Input]: the users of the dump, in its order. form is that of hashes for which
-// the system states none; "": the system does.
-func (s *Staged) records(ctx context.Context, _ *userfields.Schema, form string) (records, error) {
+// records implements [Input]: the users of the dump, in its order.
+func (s *Staged) records(ctx context.Context, m *Import) (records, error) {
 	of := func(select1 string) string {
 		return "(SELECT " + select1 + " FROM attributes WHERE user = users." + s.system.required[0] + " AND key = ?)"
 	}
@@ -37,7 +36,7 @@ func (s *Staged) records(ctx context.Context, _ *userfields.Schema, form string)
 		switch {
 		case slices.Contains(s.system.staged(), f.Theirs):
 			text += ", users." + f.Theirs
-		case s.lists[f.Ours]:
+		case s.lists[f.Ours] || s.system.isRole(f.Theirs):
 			text += ", CASE WHEN coalesce(" + of("sum(length(value))") + ", 0) > " + strconv.Itoa(maxRecord) + " THEN '[' ELSE " +
 				"coalesce(" + of("max(CASE WHEN typeof(value) = 'blob' THEN value END)") + ", " + // SQLite makes no JSON of it
 				of("nullif(json_group_array(value), '[]')") + ") END" // SQLite would build a list of any length; [ is refused
@@ -50,10 +49,7 @@ func (s *Staged) records(ctx context.Context, _ *userfields.Schema, form string)
 	if err != nil {
 		return nil, fmt.Errorf("reading the users of the dump: %w", err)
 	}
-	if form == "" {
-		form = s.system.form
-	}
-	r := &stagedRecords{Staged: s, form: form, rows: rows, values: make([]stagedValue, 1+len(s.system.columns)+len(s.move.Fields))}
+	r := &stagedRecords{Staged: s, form: cmp.Or(m.HashForm, s.system.form), mend: m.MendUTF8, rows: rows, values: make([]stagedValue, 1+len(s.system.columns)+len(s.move.Fields))}
 	r.into = []any{&r.line}
 	for i := range r.values {
 		r.into = append(r.into, &r.values[i])
@@ -84,6 +80,7 @@ func attributeOf(theirs string) (key string, ok bool) {
 type stagedRecords struct {
 	*Staged
 	form   string // of hashes that are digits and a salt
+	mend   bool   // see record.undouble
 	rows   *sql.Rows
 	n      int64
 	line   int
@@ -128,6 +125,9 @@ func (r *stagedRecords) next() (record, error) {
 		rec.label = "user " + shown(id)
 	}
 	for i, c := range r.system.columns {
+		if slices.Contains(r.system.html, c.theirs) {
+			r.values[1+i].text = unescaped(r.values[1+i].text)
+		}
 		rec.set(rec.columns, c.ours, personal.Text(r.values[1+i].text), r.values[1+i].bad)
 	}
 	if hash := rec.columns[columnHash]; hash.IsZero() && rec.bad[columnHash] == "" {
@@ -143,17 +143,15 @@ func (r *stagedRecords) next() (record, error) {
 		delete(rec.bad, columnID)
 	}
 	for i, f := range r.move.Fields {
-		value := r.values[1+len(r.system.columns)+i]
-		input := personal.Text(value.text)
-		if r.lists[f.Ours] && strings.HasPrefix(value.text, "[") {
-			input = parseList(value.text)
-		}
 		to := rec.fields
 		if f.Ours == columnName {
 			to = rec.columns
 		}
-		rec.set(to, f.Ours, input, value.bad)
+		value := r.values[1+len(r.system.columns)+i]
+		input, bad := r.mapped(&rec, f, value.text)
+		rec.set(to, f.Ours, input, cmp.Or(value.bad, bad))
 	}
+	rec.undouble(r.mend)
 	login := rec.columns[columnLogin].Text
 	if chosen := r.move.Logins.choose(login, rec.columns[columnEmail].Text, id); chosen[0] != login {
 		rec.renamed, rec.logins = login, chosen[1:]
@@ -163,6 +161,48 @@ func (r *stagedRecords) next() (record, error) {
 		rec.set(rec.columns, columnLogin, personal.Text(chosen[0]), "")
 	}
 	return rec, nil
+}
+
+// mapped returns the value of a field that comes by --map, or why it has none.
+func (r *stagedRecords) mapped(rec *record, f Mapped, text string) (in personal.Input, bad string) {
+	rows := []string{text}
+	if isList := r.lists[f.Ours] || r.system.isRole(f.Theirs); isList && strings.HasPrefix(text, "[") {
+		if in = parseList(text); in.Kind != personal.InputList { // it is too long
+			return in, ""
+		}
+		rows = in.List
+	}
+	var items []string
+	for _, row := range rows {
+		more, ok := expand(row)
+		if !ok {
+			return personal.Input{}, "a value of PHP that is more than a list of texts"
+		}
+		items = append(items, more...)
+	}
+	if slices.Contains(r.system.html, f.Theirs) {
+		for i := range items {
+			items[i] = unescaped(items[i])
+		}
+	}
+	if r.system.isRole(f.Theirs) {
+		var left []string
+		if items, left = translate(r.move.Roles, items); len(left) > 0 {
+			rec.left = map[string]string{f.Ours: fmt.Sprintf("no --role for %.100q", left)}
+		}
+		if len(items) > 1 && len(r.move.Roles) > 0 && !r.lists[f.Ours] {
+			items = items[:1]
+		}
+	}
+	switch {
+	case len(items) == 0:
+		return personal.Input{}, ""
+	case r.lists[f.Ours]:
+		return personal.Input{Kind: personal.InputList, List: items}, ""
+	case len(items) > 1:
+		return personal.Input{}, "several values, of which the field takes one"
+	}
+	return personal.Text(items[0]), ""
 }
 
 // set sets a column or a user field, or says why its value is bad.

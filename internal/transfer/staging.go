@@ -25,6 +25,7 @@ type Move struct {
 	Logins Logins
 	NewIDs bool     // the database chooses the ids; else they are those of the dump
 	Fields []Mapped // the profile fields that come
+	Roles  []Role   // what becomes of roles, the most important first; none: they stay as they are
 }
 
 // Mapped is a field of the other system that becomes a user field, or the name.

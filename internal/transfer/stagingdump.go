@@ -99,6 +99,11 @@ func (w *stager) openAttributes(prefix, key string, a attributes, wanted []strin
 		if a.before != "" && name != nil {
 			name = append([]byte(a.before), name...)
 		}
+		if w.wanted[roles] && w.system.roles != "" && string(name) == prefix+w.system.roles {
+			if err := w.attribute(p, line, values[0].Text, []byte(roles), values[1], false); err != nil {
+				return err
+			}
+		}
 		return w.attribute(p, line, values[0].Text, name, values[1], a.json)
 	}}, nil
 }

@@ -25,6 +25,9 @@ type system struct {
 	without string // is true for rows that are no users
 	form    string // of hashes that are digits and a salt, see password.AdoptForm
 
+	html  []string // columns and attributes whose texts the system has escaped as HTML
+	roles string   // how the key of an attribute ends that has the roles, after the prefix of the tables; "": another table has them
+
 	realm bool // the file is an export of Keycloak, which fills the columns of users and the attributes
 }
 
@@ -35,9 +38,18 @@ type column struct{ ours, theirs string }
 type attributes struct {
 	table            string    // with a *: a table for each key, which stands in its place
 	user, key, value string    // columns; a * in value stands for the key of the table
+	name             string    // is the key of all rows, without such a column; "": key has it
 	only             [2]string // a column and its value in the rows that count; "": all rows
 	before           string    // is put before the keys
 	json             bool      // the values are JSON
+}
+
+// roles is the name that --map has for the roles, or groups, of every system.
+const roles = "roles"
+
+// isRole reports whether an attribute has the roles.
+func (s *system) isRole(key string) bool {
+	return key == roles || s.roles != "" && strings.HasSuffix(key, s.roles)
 }
 
 // systems lists the systems by the names that --from has for them.
@@ -50,6 +62,8 @@ var systems = []system{
 		attributes: []attributes{
 			{table: "usermeta", user: "user_id", key: "meta_key", value: "meta_value"},
 		},
+		html:  []string{"display_name", "first_name", "last_name", "nickname", "description"}, // wp-includes/default-filters.php
+		roles: "capabilities",
 		columns: []column{
 			{columnID, "ID"}, {columnLogin, "user_login"}, {columnEmail, "user_email"}, {columnName, "display_name"}, {columnHash, "user_pass"},
 			{columnCreated, "user_registered"}, {columnLocale, "{locale}"}, {columnDisabled, "'1' IN (coalesce(spam, ''), coalesce(deleted, ''))"},
@@ -61,6 +75,7 @@ var systems = []system{
 		required: []string{"user_id", "user_name", "user_real_name", "user_password", "user_email", "user_email_authenticated", "user_registration"},
 		attributes: []attributes{
 			{table: "user_properties", user: "up_user", key: "up_property", value: "up_value"},
+			{table: "user_groups", user: "ug_user", name: roles, value: "ug_group"},
 		},
 		columns: []column{
 			{columnID, "user_id"}, {columnLogin, "user_name"}, {columnEmail, "user_email"}, {columnName, "user_real_name"}, {columnHash, "user_password"},
@@ -75,6 +90,7 @@ var systems = []system{
 		required: []string{"uid", "name", "pass", "mail", "created", "status", "language"},
 		attributes: []attributes{
 			{table: "field_data_*", user: "entity_id", value: "*_value", only: [2]string{"entity_type", "user"}},
+			{table: "users_roles", user: "uid", name: roles, value: "rid"},
 		},
 		columns: []column{
 			{columnID, "uid"}, {columnLogin, "name"}, {columnEmail, "mail"}, {columnHash, "pass"},
@@ -87,6 +103,7 @@ var systems = []system{
 		users:    "users_field_data",
 		required: []string{"uid", "name", "pass", "mail", "created", "status", "preferred_langcode", "default_langcode"},
 		attributes: []attributes{
+			{table: "user__roles", user: "entity_id", name: roles, value: "roles_target_id"},
 			{table: "user__*", user: "entity_id", value: "*_value"},
 		},
 		columns: []column{
@@ -102,6 +119,7 @@ var systems = []system{
 		attributes: []attributes{
 			{table: "user_profiles", user: "user_id", key: "profile_key", value: "profile_value", json: true},
 			{table: "fields_values", user: "item_id", key: "field_id", value: "value", before: "field."},
+			{table: "user_usergroup_map", user: "user_id", name: roles, value: "group_id"},
 		},
 		columns: []column{
 			{columnID, "id"}, {columnLogin, "username"}, {columnEmail, "email"}, {columnName, "name"}, {columnHash, "password"},
@@ -114,7 +132,10 @@ var systems = []system{
 		name:     "django",
 		users:    "user", // auth_user, or that of a model of the site
 		required: []string{"id", "password", "email", "is_active", "date_joined"},
-		optional: []string{"username", "first_name", "last_name"},
+		optional: []string{"username", "first_name", "last_name", "is_staff", "is_superuser"},
+		attributes: []attributes{
+			{table: "user_groups", user: "user_id", name: roles, value: "group_id"},
+		},
 		columns: []column{
 			{columnID, "id"}, {columnLogin, "coalesce(username, email)"}, {columnEmail, "email"}, {columnHash, "password"},
 			{columnName, "trim(coalesce(first_name, '') || ' ' || coalesce(last_name, ''))"},
@@ -158,7 +179,7 @@ func (a attributes) match(name string) (prefix, key string, ok bool) {
 	before, after, wildcard := strings.Cut(a.table, "*")
 	if !wildcard {
 		prefix, ok = strings.CutSuffix(name, a.table)
-		return prefix, "", ok
+		return prefix, a.name, ok
 	}
 	i := strings.Index(name, before)
 	if i < 0 || !strings.HasSuffix(name, after) {

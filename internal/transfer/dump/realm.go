@@ -20,6 +20,7 @@ type User struct {
 	CreatedTimestamp int64               `json:"createdTimestamp"` // milliseconds since 1970
 	ServiceAccount   string              `json:"serviceAccountClientId"`
 	Attributes       map[string][]string `json:"attributes"`
+	RealmRoles       []string            `json:"realmRoles"`
 	Credentials      []Credential        `json:"credentials"`
 }
 

@@ -1,0 +1,228 @@
+package transfer
+
+import (
+	"encoding/json"
+	"fmt"
+	"html"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
+
+	"github.com/cms-personal/personal/internal/transfer/dump"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// undoubled returns a text whose UTF-8 was encoded a second time, which gives JÃ¼rgen for Jürgen: something
+// took each of its bytes for a letter of Windows-1252, which MySQL calls latin1. It returns false for every
+// other text.
+func undoubled(text string) (string, bool) {
+	encoded := make([]byte, 0, len(text))
+	for _, r := range text {
+		b, ok := charmap.Windows1252.EncodeRune(r)
+		if !ok && 0x80 <= r && r < 0xa0 { // five bytes are no letter, and stay as they are
+			b, ok = byte(r), true
+		}
+		if !ok {
+			return text, false
+		}
+		encoded = append(encoded, b)
+	}
+	if utf8.RuneCount(encoded) == len(encoded) || !utf8.Valid(encoded) { // it has nothing but ASCII; or is what was meant
+		return text, false
+	}
+	return string(encoded), true
+}
+
+// undouble looks for doubled texts in the columns that hold texts, remembers the first, and replaces all if
+// mend is set.
+func (r *record) undouble(mend bool) {
+	one := func(text string) string {
+		meant, ok := undoubled(text)
+		if !ok {
+			return text
+		}
+		if r.doubled == "" {
+			r.doubled = fmt.Sprintf("%.40q for %.40q", text, meant)
+		}
+		if !mend {
+			return text
+		}
+		return meant
+	}
+	for _, columns := range []map[string]personal.Input{r.columns, r.fields} {
+		for name, in := range columns {
+			if name == columnHash || name == columnSalt || name == columnForm {
+				continue
+			}
+			in.Text = one(in.Text)
+			for i, item := range in.List {
+				in.List[i] = one(item)
+			}
+			columns[name] = in
+		}
+	}
+}
+
+// undoubling are the records of a file, see [record.undouble].
+type undoubling struct {
+	records
+	mend bool
+}
+
+func (u undoubling) next() (record, error) {
+	r, err := u.records.next()
+	r.undouble(u.mend)
+	return r, err
+}
+
+// unescaped returns a text that the other system has escaped as HTML, once.
+func unescaped(text string) string { return html.UnescapeString(text) }
+
+// ofPHP is how PHP's serialize writes lists and objects.
+var ofPHP = regexp.MustCompile(`\A(?:a:[0-9]+:\{|O:[0-9]+:")`)
+
+// expand returns the items of a value that is itself a list, as PHP or JSON writes it; else the value. It
+// returns false for what holds more than texts, numbers and booleans.
+func expand(text string) (items []string, ok bool) {
+	if text == "" {
+		return nil, true
+	}
+	if strings.HasPrefix(text, "[") && !dump.TooDeep([]byte(text)) && json.Unmarshal([]byte(text), &items) == nil {
+		return items, true
+	}
+	p := phpReader{rest: text}
+	if items, ok = p.items(); ok && p.rest == "" {
+		return items, true
+	}
+	if ofPHP.MatchString(text) {
+		return nil, false
+	}
+	return []string{text}, true
+}
+
+// phpReader reads a value of PHP's serialize.
+type phpReader struct{ rest string }
+
+// take removes a text that the rest begins with.
+func (p *phpReader) take(text string) (ok bool) {
+	p.rest, ok = strings.CutPrefix(p.rest, text)
+	return ok
+}
+
+// upTo takes the text up to a mark, and the mark.
+func (p *phpReader) upTo(mark string) (text string, ok bool) {
+	text, p.rest, ok = strings.Cut(p.rest, mark)
+	return text, ok
+}
+
+// items reads a scalar or a list. A list of booleans is a set: its items are the keys that are true, as in the
+// roles of WordPress.
+func (p *phpReader) items() (items []string, ok bool) {
+	if !p.take("a:") {
+		text, _, ok := p.scalar()
+		if text == "" {
+			return nil, ok
+		}
+		return []string{text}, ok
+	}
+	number, ok := p.upTo(":{")
+	n, err := strconv.Atoi(number)
+	if !ok || err != nil {
+		return nil, false
+	}
+	var keys []string
+	set := n > 0
+	for range n {
+		key, _, okKey := p.scalar()
+		value, kind, okValue := p.scalar()
+		if !okKey || !okValue {
+			return nil, false
+		}
+		set = set && kind == 'b'
+		if value == "true" {
+			keys = append(keys, key)
+		}
+		if value != "" {
+			items = append(items, value)
+		}
+	}
+	if set {
+		items = keys
+	}
+	return items, p.take("}")
+}
+
+// scalar reads a value that is no list. That of null is "".
+func (p *phpReader) scalar() (text string, kind byte, ok bool) {
+	if p.take("N;") {
+		return "", 'N', true
+	}
+	if len(p.rest) < 2 || p.rest[1] != ':' {
+		return "", 0, false
+	}
+	kind, p.rest = p.rest[0], p.rest[2:]
+	switch kind {
+	case 'i', 'd':
+		text, ok = p.upTo(";")
+		_, err := strconv.ParseFloat(text, 64)
+		return text, kind, ok && err == nil
+	case 'b':
+		text, ok = p.upTo(";")
+		return strconv.FormatBool(text == "1"), kind, ok && (text == "0" || text == "1")
+	case 's':
+		number, _ := p.upTo(`:"`)
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 0 {
+			return "", kind, false
+		}
+		for _, end := range []int{n, bytesOf(p.rest, n)} { // a dump in UTF-8 of a table in Latin-1 counts its letters
+			if end <= len(p.rest) && strings.HasPrefix(p.rest[end:], `";`) {
+				text, p.rest = p.rest[:end], p.rest[end+len(`";`):]
+				return text, kind, true
+			}
+		}
+	}
+	return "", kind, false
+}
+
+// bytesOf returns the length in bytes of the first letters of a text.
+func bytesOf(text string, letters int) int {
+	for at := range text {
+		if letters--; letters < 0 {
+			return at
+		}
+	}
+	return len(text)
+}
+
+// Role is a role of the other system that becomes a value of a user field.
+type Role struct{ Theirs, Ours string }
+
+// WithRoles returns the move with a user field for its roles, if it has some.
+func (m Move) WithRoles() Move {
+	of := findSystem(m.System)
+	if len(m.Roles) > 0 && of != nil && !slices.ContainsFunc(m.Fields, func(f Mapped) bool { return of.isRole(f.Theirs) }) {
+		m.Fields = append(slices.Clone(m.Fields), Mapped{Theirs: roles, Ours: "role"})
+	}
+	return m
+}
+
+// translate returns what becomes of the roles of a user, in the order of the flags, which is that of their
+// importance, and those of which nothing was said. Without flags they stay as they are.
+func translate(roles []Role, theirs []string) (ours, left []string) {
+	if len(roles) == 0 {
+		return theirs, nil
+	}
+	known := map[string]bool{}
+	for _, r := range roles {
+		known[r.Theirs] = true
+		if slices.Contains(theirs, r.Theirs) && r.Ours != "" && !slices.Contains(ours, r.Ours) {
+			ours = append(ours, r.Ours)
+		}
+	}
+	return ours, slices.DeleteFunc(slices.Clone(theirs), func(t string) bool { return known[t] })
+}

@@ -97,6 +97,7 @@ type csvRecords struct {
 	lines  *lines
 	parser *csv.Reader // of what Read returns
 	header []string
+	width  int             // columns in the file: those at the end may have no name
 	lists  map[string]bool // user fields that are lists
 
 	// Of the current record:
@@ -128,6 +129,9 @@ func (c *csvRecords) readSeparator() error {
 	}
 	if err != nil {
 		return err
+	}
+	if at := bytes.IndexByte(line, '\r'); at >= 0 && at+1 < len(line) && line[at+1] != '\n' {
+		return errors.New("the lines of the file end in CR alone: save it as CSV UTF-8")
 	}
 	if named, ok := bytes.CutPrefix(bytes.TrimRight(line, "\r\n"), []byte("sep=")); ok && len(named) == 1 && strings.Contains(separators, string(named)) {
 		c.parser.Comma = rune(named[0])
@@ -168,6 +172,10 @@ func (c *csvRecords) readHeader(schema *userfields.Schema) error {
 	for i, name := range header {
 		header[i] = strings.TrimSpace(name)
 	}
+	c.width = len(header)
+	for len(header) > 0 && header[len(header)-1] == "" { // a spreadsheet writes columns without a name
+		header = header[:len(header)-1]
+	}
 	seen, fields := map[string]bool{}, fieldNames(schema)
 	for _, name := range header {
 		switch {
@@ -199,17 +207,23 @@ func (*csvRecords) close() error { return nil }
 
 func (c *csvRecords) next() (record, error) {
 	values, invalid, err := c.parse()
+	for err == nil && invalid == "" && !slices.ContainsFunc(values, func(v string) bool { return v != "" }) {
+		values, invalid, err = c.parse() // spreadsheets write rows without a value
+	}
 	if err != nil {
 		return record{}, err
 	}
 	r := record{line: c.first, end: c.lines.offset, invalid: invalid, columns: map[string]personal.Input{}}
-	if invalid == "" && len(values) != len(c.header) {
-		r.invalid = fmt.Sprintf("%d columns, the first line has %d", len(values), len(c.header))
+	if invalid == "" && len(values) != c.width {
+		r.invalid = fmt.Sprintf("%d columns, the first line has %d", len(values), c.width)
 	}
 	if r.invalid != "" {
 		return r, nil
 	}
 	for i, name := range c.header {
+		if values[i] == `\N` || values[i] == "NULL" && name != columnName { // as databases export it
+			values[i] = ""
+		}
 		r.columns[name] = personal.Text(values[i])
 		if c.lists[name] && values[i] != "" {
 			r.columns[name] = parseList(values[i])

@@ -342,11 +342,14 @@ func (f File) records(_ context.Context, m *Import) (records, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("reading the file: %w", err)
 	}
+	var rows records
+	var err error
 	if f.Format == CSV {
-		rows, err := newCSV(f, m.Schema)
-		return undoubling{rows, m.MendUTF8}, err
+		rows, err = newCSV(f, m.Schema)
+	} else {
+		rows, err = newNDJSON(f, m.Schema)
 	}
-	return undoubling{newNDJSON(f, m.Schema), m.MendUTF8}, nil
+	return undoubling{rows, m.MendUTF8}, err
 }
 
 // Run imports the rows and returns the final state. Those before an error are imported. Offsets are

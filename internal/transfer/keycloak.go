@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,7 @@ func (w *stager) readRealm(file io.Reader) error {
 			w.Other++
 			return nil
 		}
+		u.ID = cmp.Or(u.ID, u.Username) // a realm written by hand has no ids
 		row := []any{u.ID, u.Username, u.Email, u.FirstName, u.LastName, strconv.FormatBool(u.Enabled == nil || *u.Enabled),
 			strconv.FormatBool(u.EmailVerified), nil, realmHash(u)}
 		if u.CreatedTimestamp > 0 {
@@ -81,6 +83,13 @@ func realmHash(u dump.User) string {
 		}
 		first := func(name string) string { return strings.Join(data.AdditionalParameters[name], "") }
 		switch name := data.Algorithm; name {
+		case "":
+			if secret.Value == "" || secret.Salt == "" { // a password in plain text: the user sets another one
+				return ""
+			}
+			return "keycloak: no algorithm"
+		case "bcrypt": // of a common extension
+			return secret.Value
 		case "argon2":
 			return fmt.Sprintf("$argon2%s$v=19$m=%s,t=%d,p=%s$%s$%s",
 				first("type"), first("memory"), data.HashIterations, first("parallelism"), raw(secret.Salt), raw(secret.Value))

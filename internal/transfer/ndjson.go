@@ -21,8 +21,13 @@ type jsonRecords struct {
 	fields map[string]bool // user fields that are columns
 }
 
-func newNDJSON(file io.Reader, schema *userfields.Schema) *jsonRecords {
-	return &jsonRecords{lines: newLines(file), fields: fieldNames(schema)}
+func newNDJSON(file io.Reader, schema *userfields.Schema) (*jsonRecords, error) {
+	j := &jsonRecords{lines: newLines(file), fields: fieldNames(schema)}
+	head, _ := j.lines.r.Peek(64)
+	if head = bytes.TrimLeft(head, " \t\r\n"); bytes.HasPrefix(head, []byte("[")) || bytes.HasPrefix(head, []byte("{\n")) || bytes.HasPrefix(head, []byte("{\r\n")) {
+		return nil, errors.New("the file is one JSON text over several lines, and NDJSON has one object in each line: write it with jq -c '.[]'")
+	}
+	return j, nil
 }
 
 func (*jsonRecords) close() error { return nil }

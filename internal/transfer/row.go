@@ -105,13 +105,17 @@ func (m *Import) row(r record) (a accounts.Account, o origin, reason string) {
 	}
 	var badHash error
 	salt := readText(columnSalt, take(columnSalt), &invalid)
-	form := cmp.Or(readText(columnForm, take(columnForm), &invalid), m.HashForm)
+	form := cmp.Or(strings.TrimSpace(readText(columnForm, take(columnForm), &invalid)), m.HashForm)
 	switch hash := take(columnHash); hash.Kind {
 	case personal.InputUnset:
 		invalid.Add(columnHash, personal.FieldErrorRequired)
 	case personal.InputText:
-		a.PasswordHash, badHash = password.AdoptForm(hash.Text, salt, form)
-		o.digits, o.form = hexDigits(hash.Text), form
+		text := hash.Text
+		if hexDigits(text) == 0 { // else white space may be that of a salt
+			text = strings.TrimSpace(text)
+		}
+		a.PasswordHash, badHash = password.AdoptForm(text, salt, form)
+		o.digits, o.form = hexDigits(text), form
 	default:
 		invalid.Add(columnHash, personal.FieldErrorInvalidType)
 	}
@@ -127,6 +131,11 @@ func (m *Import) row(r record) (a accounts.Account, o origin, reason string) {
 		invalid.Add(columnEmail, personal.FieldErrorRequired)
 	}
 	maps.Copy(in, r.fields)
+	for _, f := range m.Schema.Fields() {
+		if v := in[f.Name]; v.Kind == personal.InputText {
+			in[f.Name] = personal.Text(meant(f.Type, v.Text))
+		}
+	}
 	maps.DeleteFunc(in, func(_ string, v personal.Input) bool { return v.IsZero() }) // unset values
 	a.Fields = r.stored.Merge(m.Schema.Administer(in, &invalid))
 	all := make(map[string]string, len(invalid)+len(r.bad))
@@ -260,17 +269,45 @@ func loginKey(a accounts.Account, invalid *personal.FieldErrors) string {
 }
 
 func readBoolean(column string, in personal.Input, invalid *personal.FieldErrors) bool {
-	if in.IsZero() {
-		return false
+	value, ok := parseBoolean(in.Text)
+	if !ok && !in.IsZero() {
+		invalid.Add(column, personal.FieldErrorInvalidType)
 	}
-	switch strings.ToLower(in.Text) {
+	return value
+}
+
+// parseBoolean reads the words that systems write.
+func parseBoolean(text string) (value, ok bool) {
+	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "false", "0", "off", "no", "f", "n":
-		return false
+		return false, true
 	case "true", "1", "on", "yes", "t", "y":
-		return true
+		return true, true
 	}
-	invalid.Add(column, personal.FieldErrorInvalidType)
-	return false
+	return false, false
+}
+
+// meant returns the text of a user field as its type writes it; "" for a time that is none. Other texts stay
+// as they are.
+func meant(of personal.FieldType, text string) string {
+	switch of {
+	case personal.TypeBoolean:
+		if value, ok := parseBoolean(text); ok {
+			return strconv.FormatBool(value)
+		}
+	case personal.TypeDate, personal.TypeDateTime:
+		trimmed := strings.TrimSpace(text)
+		t, ok := parseTime(trimmed)
+		switch {
+		case isNoTime(trimmed):
+			return ""
+		case ok && of == personal.TypeDate:
+			return t.Format(time.DateOnly)
+		case ok:
+			return t.Format(time.RFC3339Nano)
+		}
+	}
+	return text
 }
 
 // readLocale reads a BCP 47 tag or a list of them, as accounts keep it.
@@ -289,10 +326,15 @@ func readLocale(in personal.Input, invalid *personal.FieldErrors) string {
 // timeLayouts are common forms of times. Without a zone a time is UTC. A fraction of
 // a second is accepted with every layout.
 var timeLayouts = []string{
-	time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07", "2006-01-02 15:04:05Z07:00", time.DateTime, time.DateOnly, compactTime,
+	time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07", "2006-01-02 15:04:05Z07:00", time.DateTime, time.DateOnly, compactTime, compactDate,
+	"2006-01-02 15:04:05Z0700", "2006-01-02 15:04:05 Z0700", "2006-01-02 15:04:05 UTC", "2006-01-02 15:04", "2.1.2006", "2.1.2006 15:04", "2.1.2006 15:04:05",
 }
 
-const compactTime = "20060102150405" // of MediaWiki
+// Digits of these lengths are no seconds.
+const (
+	compactTime = "20060102150405" // of MediaWiki
+	compactDate = "20060102"
+)
 
 // readTime reads a time in one of the layouts above, or in seconds or milliseconds since 1970. It returns
 // the other one if there is none, or an invalid one.
@@ -322,9 +364,10 @@ func isZeroTime(t time.Time) bool {
 const day = 24 * time.Hour
 
 // isNoTime reports whether databases write a text in the place of a missing time: of MySQL it has only
-// zeros, of .NET the year 1, of PostgreSQL -infinity.
+// zeros, of .NET it is the year 1, of SMF 1004, of
+// PostgreSQL -infinity.
 func isNoTime(text string) bool {
-	return strings.Trim(text, "0-: .TZ") == "" || strings.HasPrefix(text, "0001-01-01") || strings.Trim(text, "-") == "infinity"
+	return strings.Trim(text, "0-: .TZ") == "" || strings.HasPrefix(text, "0001-01-01") || strings.HasPrefix(text, "1004-01-01") || strings.Trim(text, "-") == "infinity"
 }
 
 func storableTime(t time.Time) bool {
@@ -332,7 +375,7 @@ func storableTime(t time.Time) bool {
 }
 
 func parseTime(text string) (time.Time, bool) {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil && len(text) != len(compactTime) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && len(text) > len(compactDate) && len(text) != len(compactTime) {
 		if len(text) > 12 { // as seconds, after the year 33000
 			return time.UnixMilli(n).UTC(), true
 		}

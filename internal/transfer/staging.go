@@ -168,21 +168,22 @@ func (w *stager) choose(ctx context.Context) error {
 	slices.Sort(found)
 	switch {
 	case len(found) == 0 && w.move.Prefix != nil:
-		return fmt.Errorf("--prefix: the dump has no table %s%s of %s", *w.move.Prefix, w.system.users, w.system.name)
+		return fmt.Errorf("--prefix: the dump has no table %s%s of %s", *w.move.Prefix, w.system.users[0], w.system.name)
 	case len(found) == 0:
 		return fmt.Errorf("the dump has no table of %s's users, whose name ends in %s, with the columns %s",
-			w.system.name, w.system.users, strings.Join(w.system.required, ", "))
+			w.system.name, w.system.users[0], strings.Join(w.system.required, ", "))
 	case len(found) > 1:
 		return fmt.Errorf("the dump has the users of %s with several prefixes: choose one with --prefix=%.200q", w.system.name, found)
 	}
 	p := w.prefixes[found[0]]
+	w.join(p)
 	w.Keys = make(map[string]int64, len(p.keys))
 	for key, n := range p.keys {
 		w.Keys[key] = *n
 	}
 	statements := []string{fmt.Sprintf("ALTER TABLE users_%d RENAME TO users", p.number)}
 	if p.attributes != nil {
-		statements = append(statements, fmt.Sprintf("ALTER TABLE attributes_%d RENAME TO attributes", p.number))
+		statements = append(statements, fmt.Sprintf("ALTER TABLE %s RENAME TO attributes", p.attributes.name))
 	} else {
 		statements = append(statements, "CREATE TABLE attributes (line, user, key, value)")
 	}
@@ -193,6 +194,9 @@ func (w *stager) choose(ctx context.Context) error {
 		}
 	}
 	if err := w.distinct(ctx); err != nil {
+		return err
+	}
+	if err := w.numbered(ctx); err != nil {
 		return err
 	}
 	all := int64(0)
@@ -209,6 +213,29 @@ func (w *stager) choose(ctx context.Context) error {
 	return nil
 }
 
+// join gives users without attributes those of the only other prefix that has some: sites can share the
+// users of another one.
+func (w *stager) join(p *staging) {
+	has := func(s *staging) bool {
+		for _, n := range s.keys {
+			if *n > 0 {
+				return true
+			}
+		}
+		return false
+	}
+	var others []*staging
+	for _, other := range w.prefixes {
+		if other.users == nil && has(other) {
+			others = append(others, other)
+		}
+	}
+	if len(others) == 1 && !has(p) {
+		maps.Copy(p.keys, others[0].keys)
+		p.attributes = others[0].attributes
+	}
+}
+
 // distinct returns an error if two users have the same id: each would get what the other has, and a
 // file of them would take time by their product. A bad id is that of none.
 func (w *stager) distinct(ctx context.Context) error {
@@ -223,6 +250,23 @@ func (w *stager) distinct(ctx context.Context) error {
 		return fmt.Errorf("comparing the ids of the dump: %w", err)
 	}
 	return &dump.Error{Line: line, Reason: "an earlier user has the same id: import the dump as the system's own tool writes it"}
+}
+
+// numbered returns an error if no user has an id that an account can keep.
+func (w *stager) numbered(ctx context.Context) error {
+	if w.move.NewIDs || w.system.realm {
+		return nil
+	}
+	id := w.system.required[0]
+	var some, numbers bool
+	query := "SELECT count(*) > 0, count(CASE WHEN " + id + " NOT GLOB '*[^0-9]*' THEN 1 END) > 0 FROM (SELECT " + id + " FROM users WHERE " + w.system.isUser() + " LIMIT 1000)"
+	if err := w.db.QueryRowContext(ctx, query).Scan(&some, &numbers); err != nil {
+		return fmt.Errorf("reading the ids of the dump: %w", err)
+	}
+	if some && !numbers {
+		return fmt.Errorf("the ids of the users are no numbers, which accounts have: give --ids new, and keep theirs in a user field with --map %s=FIELD", id)
+	}
+	return nil
 }
 
 // isUser is the condition for rows that are users.

@@ -284,7 +284,7 @@ func TestMove_BadValueIsThatOfItsField(t *testing.T) {
 		"expressions of MediaWiki": {system: "mediawiki", dump: "/*!40101 SET NAMES utf8mb4 */;INSERT INTO user (user_id,user_name,user_real_name,user_password,user_email,user_email_authenticated,user_registration) VALUES\n" +
 			"(1,'Ada','','!','1@example.com','\xff',NULL),\n(2,'Bob','','!','2@example.com',NULL,'\xff');",
 			want: "2: user 1: email_verified: not UTF-8\n3: user 2: created: not UTF-8\n"},
-		"expressions of Drupal, and a table": {system: "drupal10", dump: "/*!40101 SET NAMES utf8mb4 */;" + drupal + "(1,'ada','!','1@example.com',1,'\xff','en','1'),\n(2,'bob','!','2@example.com','\xff',1,'en','1');" +
+		"expressions of Drupal, and a table": {system: "drupal10", dump: "/*!40101 SET NAMES utf8mb4 */;" + drupal + "(1,'ada','!','1@example.com',1500000000,'\xff','en','1'),\n(2,'bob','!','2@example.com','\xff',1,'en','1');" +
 			"CREATE TABLE `user__\xff` (entity_id int, `\xff_value` text);INSERT INTO `user__\xff` VALUES (1,'x');",
 			want: "2: user 1: disabled: not UTF-8\n3: user 2: created: not UTF-8\n"},
 		"expressions of Joomla": {system: "joomla", dump: "/*!40101 SET NAMES utf8mb4 */;INSERT INTO users (id,name,username,email,password,block,registerDate,params) VALUES\n" +
@@ -419,8 +419,8 @@ func TestMove_Report(t *testing.T) {
 		},
 		Fields: []transfer.FieldUse{
 			{Theirs: "city", Values: 3}, {Theirs: "display_name", Ours: "name"}, {Theirs: "interests", Values: 2}, {Theirs: "locale", Ours: "locale", Values: 1},
-			{Theirs: "nickname", Values: 1}, {Theirs: "spam, deleted", Ours: "disabled"}, {Theirs: "user_email", Ours: "email"}, {Theirs: "user_login", Ours: "login"},
-			{Theirs: "user_nicename"}, {Theirs: "user_pass", Ours: "password_hash"}, {Theirs: "user_registered", Ours: "created"}, {Theirs: "user_url"}, {Theirs: "wp_capabilities", Values: 1},
+			{Theirs: "nickname", Values: 1}, {Theirs: "user_activation_key"}, {Theirs: "user_email", Ours: "email"}, {Theirs: "user_login", Ours: "login"},
+			{Theirs: "user_nicename"}, {Theirs: "user_pass", Ours: "password_hash"}, {Theirs: "user_registered", Ours: "created"}, {Theirs: "user_status, spam, deleted", Ours: "disabled"}, {Theirs: "user_url"}, {Theirs: "wp_capabilities", Values: 1},
 		},
 		Proposals: []string{"city=city", "interests=interests"},
 		Digits:    []transfer.DigitCount{{Length: 32, Users: 1}},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/cms-personal/personal/internal/transfer/dump"
 )
@@ -45,14 +46,20 @@ func (w *stager) open(name string, columns []string) (*dump.Table, error) {
 	has := func(names ...string) bool {
 		return !slices.ContainsFunc(names, func(n string) bool { return !slices.Contains(columns, n) })
 	}
-	if prefix, ok := strings.CutSuffix(name, w.system.users); ok && has(w.system.required...) {
-		return w.openUsers(prefix, columns)
+	for _, end := range w.system.users {
+		if prefix, ok := strings.CutSuffix(name, end); ok && has(w.system.required...) {
+			return w.openUsers(prefix, columns)
+		}
 	}
 	for _, a := range w.system.attributes {
 		prefix, key, ok := a.match(name)
 		a.value = strings.ReplaceAll(a.value, "*", key)
-		wanted := slices.DeleteFunc([]string{a.user, a.value, a.key, a.only[0]}, func(c string) bool { return c == "" })
+		wanted := slices.DeleteFunc([]string{a.user, a.value, a.key}, func(c string) bool { return c == "" })
 		if ok && has(wanted...) {
+			a.only = slices.DeleteFunc(slices.Clone(a.only), func(o [2]string) bool { return !has(o[0]) })
+			for _, o := range a.only {
+				wanted = append(wanted, o[0])
+			}
 			return w.openAttributes(prefix, key, a, wanted)
 		}
 	}
@@ -64,6 +71,9 @@ func (w *stager) openUsers(prefix string, columns []string) (*dump.Table, error)
 	if p == nil || err != nil {
 		return nil, err
 	}
+	if p.users != nil {
+		return nil, fmt.Errorf("the dump has two tables of %s's users with the prefix %q: dump one of them", w.system.name, prefix)
+	}
 	if p.users, err = w.table(fmt.Sprintf("users_%d", p.number), w.system.staged()); err != nil {
 		return nil, err
 	}
@@ -73,10 +83,24 @@ func (w *stager) openUsers(prefix string, columns []string) (*dump.Table, error)
 	for i, c := range wanted {
 		places[i] = slices.Index(staged, c)
 	}
+	for _, c := range columns { // those that only this site has
+		switch {
+		case slices.Contains(staged, c) || !utf8.ValidString(c):
+		case w.wanted[c]:
+			wanted = append(wanted, c)
+		default:
+			w.count(p, c, 0)
+		}
+	}
 	row := make([]any, len(staged))
 	return &dump.Table{Columns: wanted, Row: func(line int, values []dump.Value) error {
-		for i, v := range values {
-			row[places[i]] = cell(v)
+		for i, place := range places {
+			row[place] = cell(values[i])
+		}
+		for i := len(places); i < len(wanted); i++ {
+			if err := w.attribute(p, line, values[0].Text, []byte(wanted[i]), values[i], false); err != nil {
+				return err
+			}
 		}
 		return w.add(p.users, line, row...)
 	}}, nil
@@ -89,8 +113,10 @@ func (w *stager) openAttributes(prefix, key string, a attributes, wanted []strin
 	}
 	ofTable := dump.Judge([]byte(key)).Text
 	return &dump.Table{Columns: wanted, Row: func(line int, values []dump.Value) error {
-		if a.only[0] != "" && string(values[len(values)-1].Text) != a.only[1] {
-			return nil
+		for i, o := range a.only {
+			if string(values[len(values)-len(a.only)+i].Text) != o[1] {
+				return nil
+			}
 		}
 		name := ofTable
 		if a.key != "" {
@@ -128,21 +154,26 @@ func decoded(value []byte) dump.Value {
 	return dump.Value{Text: value}
 }
 
+// count adds to the number of values of a key.
+func (w *stager) count(p *staging, key string, values int64) {
+	n := p.keys[key]
+	if n == nil && (w.wanted[key] || w.keys < maxAllKeys && len(p.keys) < maxKeys && len(key) <= maxKey) {
+		w.keys++
+		n = new(int64)
+		p.keys[key] = n
+	}
+	if n != nil {
+		*n += values
+	}
+}
+
 // attribute counts a value of a user, and stages it if it is wanted. Without a user or a key, also if
 // these are bad, it is that of none.
 func (w *stager) attribute(p *staging, line int, user, key []byte, value dump.Value, isJSON bool) error {
 	if len(user) == 0 || len(key) == 0 || len(value.Text) == 0 && value.Bad == "" {
 		return nil
 	}
-	n := p.keys[string(key)]
-	if n == nil && (w.wanted[string(key)] || w.keys < maxAllKeys && len(p.keys) < maxKeys && len(key) <= maxKey) {
-		w.keys++
-		n = new(int64)
-		p.keys[string(key)] = n
-	}
-	if n != nil {
-		*n++
-	}
+	w.count(p, string(key), 1)
 	if !w.wanted[string(key)] {
 		return nil
 	}

@@ -13,7 +13,7 @@ type system struct {
 
 	// users is the table of the users. required are the columns of it that a dump must have,
 	// the id first, optional those that it may have; --map can name each of them.
-	users              string
+	users              []string // how its name may end
 	required, optional []string
 
 	// attributes are the tables with more about users: --map can name each key.
@@ -36,12 +36,12 @@ type column struct{ ours, theirs string }
 
 // attributes is a table that has a value of a user in each row.
 type attributes struct {
-	table            string    // with a *: a table for each key, which stands in its place
-	user, key, value string    // columns; a * in value stands for the key of the table
-	name             string    // is the key of all rows, without such a column; "": key has it
-	only             [2]string // a column and its value in the rows that count; "": all rows
-	before           string    // is put before the keys
-	json             bool      // the values are JSON
+	table            string      // with a *: a table for each key, which stands in its place
+	user, key, value string      // columns; a * in value stands for the key of the table
+	name             string      // is the key of all rows, without such a column; "": key has it
+	only             [][2]string // columns and their values in the rows that count
+	before           string      // is put before the keys
+	json             bool        // the values are JSON
 }
 
 // roles is the name that --map has for the roles, or groups, of every system.
@@ -56,9 +56,9 @@ func (s *system) isRole(key string) bool {
 var systems = []system{
 	{
 		name:     "wordpress",
-		users:    "users",
+		users:    []string{"users"},
 		required: []string{"ID", "user_login", "user_pass", "user_email", "user_registered", "display_name"},
-		optional: []string{"user_nicename", "user_url", "spam", "deleted"}, // the last two with several sites
+		optional: []string{"user_nicename", "user_url", "user_status", "spam", "deleted"}, // the last two with several sites
 		attributes: []attributes{
 			{table: "usermeta", user: "user_id", key: "meta_key", value: "meta_value"},
 		},
@@ -66,19 +66,23 @@ var systems = []system{
 		roles: "capabilities",
 		columns: []column{
 			{columnID, "ID"}, {columnLogin, "user_login"}, {columnEmail, "user_email"}, {columnName, "display_name"}, {columnHash, "user_pass"},
-			{columnCreated, "user_registered"}, {columnLocale, "{locale}"}, {columnDisabled, "'1' IN (coalesce(spam, ''), coalesce(deleted, ''))"},
+			{columnCreated, "user_registered"}, {columnLocale, "{locale}"},
+			// BuddyPress writes 1 for spam and 2 for users who have not activated their account; WordPress has 0.
+			{columnDisabled, "'1' IN (coalesce(spam, ''), coalesce(deleted, '')) OR coalesce(user_status, '') IN ('1', '2')"},
 		},
 	},
 	{
 		name:     "mediawiki",
-		users:    "user",
+		users:    []string{"user"},
 		required: []string{"user_id", "user_name", "user_real_name", "user_password", "user_email", "user_email_authenticated", "user_registration"},
 		attributes: []attributes{
 			{table: "user_properties", user: "up_user", key: "up_property", value: "up_value"},
 			{table: "user_groups", user: "ug_user", name: roles, value: "ug_group"},
 		},
 		columns: []column{
-			{columnID, "user_id"}, {columnLogin, "user_name"}, {columnEmail, "user_email"}, {columnName, "user_real_name"}, {columnHash, "user_password"},
+			{columnID, "user_id"}, {columnLogin, "user_name"}, {columnEmail, "user_email"}, {columnName, "user_real_name"},
+			// Before 1.13 a hash was salted with the id, and did not say so.
+			{columnHash, "CASE WHEN length(user_password) = 32 AND user_password NOT GLOB ':*' THEN ':B:' || user_id || ':' || user_password ELSE user_password END"},
 			{columnVerified, "user_email_authenticated <> '' AND user_email <> ''"}, {columnLocale, "{language}"},
 			{columnCreated, "user_registration"},
 		},
@@ -86,10 +90,10 @@ var systems = []system{
 	},
 	{
 		name:     "drupal7",
-		users:    "users",
+		users:    []string{"users"},
 		required: []string{"uid", "name", "pass", "mail", "created", "status", "language"},
 		attributes: []attributes{
-			{table: "field_data_*", user: "entity_id", value: "*_value", only: [2]string{"entity_type", "user"}},
+			{table: "field_data_*", user: "entity_id", value: "*_value", only: [][2]string{{"entity_type", "user"}, {"deleted", "0"}}},
 			{table: "users_roles", user: "uid", name: roles, value: "rid"},
 		},
 		columns: []column{
@@ -100,11 +104,11 @@ var systems = []system{
 	},
 	{
 		name:     "drupal10",
-		users:    "users_field_data",
+		users:    []string{"users_field_data"},
 		required: []string{"uid", "name", "pass", "mail", "created", "status", "preferred_langcode", "default_langcode"},
 		attributes: []attributes{
 			{table: "user__roles", user: "entity_id", name: roles, value: "roles_target_id"},
-			{table: "user__*", user: "entity_id", value: "*_value"},
+			{table: "user__*", user: "entity_id", value: "*_value", only: [][2]string{{"deleted", "0"}}},
 		},
 		columns: []column{
 			{columnID, "uid"}, {columnLogin, "name"}, {columnEmail, "mail"}, {columnHash, "pass"},
@@ -114,7 +118,7 @@ var systems = []system{
 	},
 	{
 		name:     "joomla",
-		users:    "users",
+		users:    []string{"users"},
 		required: []string{"id", "name", "username", "email", "password", "block", "registerDate", "params"},
 		attributes: []attributes{
 			{table: "user_profiles", user: "user_id", key: "profile_key", value: "profile_value", json: true},
@@ -130,7 +134,7 @@ var systems = []system{
 	},
 	{
 		name:     "django",
-		users:    "user", // auth_user, or that of a model of the site
+		users:    []string{"user", "users", "User", "Users"}, // auth_user, or that of a model of the site
 		required: []string{"id", "password", "email", "is_active", "date_joined"},
 		optional: []string{"username", "first_name", "last_name", "is_staff", "is_superuser"},
 		attributes: []attributes{
@@ -144,7 +148,7 @@ var systems = []system{
 	},
 	{
 		name:     "keycloak",
-		users:    "users",
+		users:    []string{"users"},
 		required: []string{"id", "username", "email", "firstName", "lastName", "enabled", "emailVerified", "created", "hash"},
 		columns: []column{
 			{columnLogin, "username"}, {columnEmail, "email"}, {columnName, "trim(firstName || ' ' || lastName)"}, {columnHash, "hash"},

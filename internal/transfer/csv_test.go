@@ -23,7 +23,8 @@ func TestCSV_ReadsRecordsWithPositions(t *testing.T) {
 	}
 	value := rapid.StringOf(rapid.SampledFrom([]rune("a\",\nЖ ")))
 	rapid.Check(t, func(t *rapid.T) {
-		rows := rapid.SliceOfN(rapid.SliceOfN(value, 3, 3), 1, 6).Draw(t, "rows")
+		some := func(row []string) bool { return strings.Join(row, "") != "" }
+		rows := rapid.SliceOfN(rapid.SliceOfN(value, 3, 3).Filter(some), 1, 6).Draw(t, "rows")
 		var file bytes.Buffer
 		w := csv.NewWriter(&file)
 		w.UseCRLF = rapid.Bool().Draw(t, "CRLF")

@@ -43,7 +43,7 @@ func (f databaseFlag) openCurrent(ctx context.Context) (*store.Store, error) {
 			found, store.SchemaTarget)
 	}
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, errors.Join(setupError(err), db.Close())
 	}
 	return db, nil
 }
@@ -59,7 +59,7 @@ func (f databaseFlag) open(ctx context.Context) (*store.Store, error) {
 	}
 	db, err := store.Open(ctx, f.Database, store.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return nil, fmt.Errorf("opening the database: %w", err)
+		return nil, setupError(fmt.Errorf("opening the database: %w", err))
 	}
 	return db, nil
 }
@@ -71,7 +71,7 @@ func (f databaseFlag) openMigrated(ctx context.Context) (*store.Store, error) {
 		return nil, err
 	}
 	if err := db.Migrate(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("migrating the database: %w", err), db.Close())
+		return nil, errors.Join(setupError(fmt.Errorf("migrating the database: %w", err)), db.Close())
 	}
 	return db, nil
 }

@@ -145,7 +145,7 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 			if inUse, ok := errors.AsType[*dbconn.InUseError](err); ok {
 				err = &rpc.PermanentError{Reason: "database: " + inUse.Error()}
 			}
-			return nil, err
+			return nil, setupError(err)
 		}
 		texts, err := mailtext.Load(s.Mail.Templates)
 		var invalid []rpc.Check

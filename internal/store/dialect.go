@@ -23,6 +23,7 @@ type dialect struct {
 	bun         func() schema.Dialect
 	migrations  string   // folder of the migration files
 	readClock   string   // query for the time in microseconds; "": the database uses this machine's clock
+	refuses     string   // query whether a setting of the database or the role makes transactions read-only; "": there is none
 	hasTable    string   // query whether the table named by the argument exists
 	migrating   string   // query that takes the migration lock if it is free, and returns whether it did
 	pruning     string   // query that takes the lock of Prune if it is free, and returns whether it did
@@ -45,9 +46,11 @@ var postgres = dialect{
 	bun:        func() schema.Dialect { return pgdialect.New() },
 	migrations: "migrations/postgres",
 	readClock:  "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
-	hasTable:   "SELECT to_regclass(?) IS NOT NULL",
-	migrating:  "SELECT pg_try_advisory_xact_lock(7309453671206911841)",
-	pruning:    "SELECT pg_try_advisory_xact_lock(7309453671206911842)",
+	refuses: "SELECT EXISTS (SELECT 1 FROM pg_settings WHERE name = 'default_transaction_read_only' AND setting = 'on' " +
+		"AND source IN ('database', 'user', 'database user'))", // of the server: it may be a former primary
+	hasTable:  "SELECT to_regclass(?) IS NOT NULL",
+	migrating: "SELECT pg_try_advisory_xact_lock(7309453671206911841)",
+	pruning:   "SELECT pg_try_advisory_xact_lock(7309453671206911842)",
 	blocking: "SELECT b.pid, coalesce(a.application_name, '') AS name, coalesce(extract(epoch FROM clock_timestamp() - a.xact_start)::bigint, 0) AS seconds " +
 		"FROM unnest(pg_blocking_pids(?)) AS b (pid) LEFT JOIN pg_stat_activity a ON a.pid = b.pid ORDER BY b.pid",
 	forUpdate:   " FOR UPDATE",

@@ -66,8 +66,9 @@ func wrap(ctx context.Context, doing string, err error) error {
 		return fmt.Errorf("%s: %w", doing, accounts.ErrNotFound)
 	}
 	var pg pgdriver.Error // after the usual return: it escapes
+	var setup *dbconn.SetupError
 	unavailable, unknown := isUnavailable(err), errors.Is(err, dbconn.ErrOutcomeUnknown)
-	if errors.As(err, &pg) {
+	if errors.As(err, &pg) && !errors.As(err, &setup) { // errors of log-ins hold no values
 		err = serverError(pg)
 		if unknown {
 			err = fmt.Errorf("%w: %w", dbconn.ErrOutcomeUnknown, err)
@@ -98,6 +99,9 @@ func serverError(e pgdriver.Error) error {
 	case "22", "23", "42": // errors in data and statements, which quote both
 	default:
 		out.Message = e.Field('M')
+	}
+	if out.State == "53300" { // too_many_connections
+		out.Message += " (if this stays: raise max_connections, or run ALTER DATABASE … or ALTER ROLE … CONNECTION LIMIT -1)"
 	}
 	return out
 }

@@ -95,6 +95,9 @@ func (s *Store) CheckSchema(ctx context.Context) (found, compatible int, err err
 // Several nodes may call it at once. It accepts a newer schema that this program
 // can work on; other schemas are a *SchemaError.
 func (s *Store) Migrate(ctx context.Context) error {
+	if err := s.checkWritable(ctx); err != nil {
+		return err
+	}
 	// Read first: a node that only runs needs no permission to create tables.
 	found, minCompatible, err := s.SchemaVersion(ctx)
 	if err != nil {
@@ -122,6 +125,23 @@ func (s *Store) Migrate(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// checkWritable returns a [*dbconn.SetupError] if the role's transactions are read-only.
+func (s *Store) checkWritable(ctx context.Context) error {
+	if s.refuses == "" {
+		return nil
+	}
+	refuses := false
+	err := s.scan(ctx, "read the settings of the database", s.write.NewRaw(s.refuses), &refuses)
+	if err == nil && refuses {
+		err = &dbconn.SetupError{
+			Problem: "the role of the database URL may only read: run ALTER ROLE … RESET default_transaction_read_only " +
+				"(or ALTER DATABASE …, or ALTER ROLE … IN DATABASE …, where it is set)",
+			Err: errors.New("default_transaction_read_only is on"),
+		}
+	}
+	return err
 }
 
 // schemaDone reports whether there is nothing to migrate.

@@ -116,14 +116,8 @@ func TestSessionWrites_LockedSessionDoesNotDelayOthers(t *testing.T) {
 // read and written.
 func TestOpen_SettingsOfARoleDoNotChangeValues(t *testing.T) {
 	url := testkit.Postgres(t)
-	db := pools(t, url).Write
-	for _, set := range []string{"bytea_output = 'escape'", "DateStyle = 'German'", "TimeZone = 'Asia/Tokyo'", "transform_null_equals = on",
-		"default_transaction_isolation = 'serializable'"} {
-		if _, err := db.ExecContext(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET `+strings.ReplaceAll(set, "'", "''")+
-			`', current_database()); END $$`); err != nil {
-			t.Fatal(err)
-		}
-	}
+	alter(t, url, "bytea_output = 'escape'", "DateStyle = 'German'", "TimeZone = 'Asia/Tokyo'", "transform_null_equals = on",
+		"default_transaction_isolation = 'serializable'", "client_encoding = 'LATIN1'", "standard_conforming_strings = off")
 	s := migrated(t, url, store.Options{})
 	newAccount(t, s, "ada")
 	if _, _, err := s.FindSession(t.Context(), token.Selector([]byte("ada"+strings.Repeat("\x00", len(token.Selector{})-3))), accounts.AccountState); err != nil {

@@ -76,19 +76,22 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 		}
 		errs = append(errs, err)
 	}
-	return nil, fmt.Errorf("connect to the database: %w", errors.Join(errs...))
+	return nil, fmt.Errorf("connect to the database: %w", errors.Join(keepPassing(errs)...))
 }
 
 // sessionSettings sets what changes how values are read and written, whatever the server, the
 // database or the role has set. What is set already is left alone, so that nothing changes behind
-// PgBouncer in transaction mode. pgdriver refuses a connection without standard_conforming_strings
-// and UTF-8. Limits of time and the isolation of transactions are set with each, see levels. What
+// PgBouncer in transaction mode. It also returns the encoding of the database. Limits of time and the isolation of transactions are set with each, see levels. What
 // remains is that of the role: search_path finds the tables, and default_transaction_read_only and
 // synchronous_commit are decisions of the operator.
-const sessionSettings = `SELECT set_config(name, value, false) FROM (VALUES ('bytea_output', 'hex'), ('DateStyle', 'ISO, MDY'),
+const sessionSettings = `SELECT current_setting('server_encoding'), count(set_config(name, value, false)) FROM (VALUES ('bytea_output', 'hex'), ('DateStyle', 'ISO, MDY'),
 	('IntervalStyle', 'postgres'), ('TimeZone', 'UTC'), ('extra_float_digits', '1'), ('transform_null_equals', 'off'),
 	('default_transaction_isolation', 'read committed')) AS wanted (name, value)
 	WHERE current_setting(name) <> value AND NOT (name = 'DateStyle' AND current_setting(name) LIKE 'ISO%')`
+
+// startupParameters is what pgdriver demands of a connection, in the form of its startup message, which ends each
+// text with a zero byte. PgBouncer accepts these parameters there, and keeps them for the client.
+const startupParameters = "\x00client_encoding\x00UTF8\x00standard_conforming_strings\x00on"
 
 // connect connects like pgdriver's connector, but closes the socket if TLS or the
 // log-in fails.
@@ -102,6 +105,7 @@ func (c *connector) connect(ctx context.Context, host *pgdriver.Config) (_ *conn
 		}
 	}()
 	config := *host
+	config.Database += startupParameters // pgdriver uses it in that message only
 	config.Dialer = func(ctx context.Context, network, addr string) (_ net.Conn, err error) {
 		below.Conn, err = (&net.Dialer{KeepAlive: keepAlive}).DialContext(ctx, network, addr)
 		if err == nil && c.limits.PerCall {
@@ -111,11 +115,15 @@ func (c *connector) connect(ctx context.Context, host *pgdriver.Config) (_ *conn
 	}
 	made, err := pgdriver.NewConnector(pgdriver.WithConfig(&config)).Connect(ctx)
 	if err != nil {
-		return nil, err
+		return nil, setupError(err, below.heard, host.TLSConfig != nil)
 	}
 	n := &conn{Conn: made.(*pgdriver.Conn), connector: c, socket: below, responded: time.Now()}
-	if _, err := n.Conn.ExecContext(ctx, sessionSettings, nil); err != nil {
+	var set [2]driver.Value
+	if err := n.readRow(ctx, sessionSettings, set[:]); err != nil {
 		return nil, fmt.Errorf("setting the form of values: %w", err)
+	}
+	if err := checkEncoding(fmt.Sprint(set[0])); err != nil {
+		return nil, err
 	}
 	if c.readWrite {
 		if err := n.mustWrite(ctx); err != nil {
@@ -141,18 +149,23 @@ type conn struct {
 // mustWrite returns ErrNoPrimary if the server accepts no writes: a standby does not,
 // nor does a former primary that was told so.
 func (c *conn) mustWrite(ctx context.Context) error {
-	rows, err := c.Conn.QueryContext(ctx, "SHOW transaction_read_only", nil)
-	if err != nil {
-		return err
-	}
 	var value [1]driver.Value
-	if err := errors.Join(rows.Next(value[:]), rows.Close()); err != nil {
+	if err := c.readRow(ctx, "SHOW transaction_read_only", value[:]); err != nil {
 		return err
 	}
 	if value[0] != "off" {
 		return ErrNoPrimary
 	}
 	return nil
+}
+
+// readRow runs a query without limits and reads its row.
+func (c *conn) readRow(ctx context.Context, query string, values []driver.Value) error {
+	rows, err := c.Conn.QueryContext(ctx, query, nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(rows.Next(values), rows.Close())
 }
 
 // ExecContext implements [driver.ExecerContext].

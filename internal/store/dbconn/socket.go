@@ -23,12 +23,16 @@ type socket struct {
 	net.Conn
 	generations *generations
 	generation  int64
-	inUse       bool // the log-in is over
+	inUse       bool   // the log-in is over
+	heard       []byte // what was read first, at least 5 bytes if there were as many
 }
 
 // Read ends the socket's generation if the wait for a response ends without one.
 func (s *socket) Read(b []byte) (int, error) {
 	n, err := s.Conn.Read(b)
+	if len(s.heard) < 5 && !s.inUse {
+		s.heard = append(s.heard, b[:min(n, 8)]...)
+	}
 	s.note(err)
 	return n, err
 }

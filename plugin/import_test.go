@@ -19,6 +19,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/transfer"
@@ -434,6 +435,32 @@ func TestImport_FlagsOfDumps(t *testing.T) {
 	} {
 		if _, _, err := command(t, append([]string{"import"}, test.args...)...); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %s", name, err, test.want)
+		}
+	}
+}
+
+// TestCommands_DatabaseThatCannotWorkSaysWhatToChange has a file of another program, and a database that may only be read.
+func TestCommands_DatabaseThatCannotWorkSaysWhatToChange(t *testing.T) {
+	readOnly := testkit.Postgres(t)
+	db, err := dbconn.Open(readOnly, dbconn.MigrationLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Write.ExecContext(t.Context(), "ALTER DATABASE "+readOnly[strings.LastIndex(readOnly, "/")+1:strings.Index(readOnly, "?")]+
+		" SET default_transaction_read_only = on"); err != nil {
+		t.Fatal(err)
+	}
+	users := write(t, "users.csv", accountRows(1, importedBcrypt))
+	for url, want := range map[string]string{
+		"sqlite://" + write(t, "letter.txt", strings.Repeat("Dear Anna, ", 1000)): "the file is not a SQLite database",
+		readOnly: "RESET default_transaction_read_only",
+	} {
+		t.Setenv("PERSONAL_DATABASE", url)
+		for _, args := range [][]string{{"migrate"}, {"import", users}} {
+			if _, _, err := command(t, args...); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %q", args[0], err, want)
+			}
 		}
 	}
 }

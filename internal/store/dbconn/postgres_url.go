@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -143,6 +144,9 @@ func addresses(authority string, q url.Values) (hosts, ports []string, err error
 	return hosts, ports, nil
 }
 
+// maxSocketPath is how long the path of a unix socket may be on all systems; 108 on Linux include a zero byte, 104 on others.
+const maxSocketPath = 103
+
 func setAddress(c *pgdriver.Config, host, port string) error {
 	port = cmp.Or(port, "5432")
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
@@ -153,6 +157,9 @@ func setAddress(c *pgdriver.Config, host, port string) error {
 		return wrong("it names no host; for a unix socket write ?host=/folder")
 	case strings.HasPrefix(host, "/"):
 		c.Network, c.Addr = "unix", path.Join(host, ".s.PGSQL."+port)
+		if len(c.Addr) > maxSocketPath {
+			return wrong(fmt.Sprintf("the path of the unix socket has more than %d bytes; set unix_socket_directories of the server to a shorter one", maxSocketPath))
+		}
 	default:
 		c.Network, c.Addr = "tcp", net.JoinHostPort(host, port)
 	}

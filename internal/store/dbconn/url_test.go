@@ -133,6 +133,7 @@ func TestOpen_RefusesInvalidURLs(t *testing.T) {
 		{"allow", "postgres://u:s3cret@h/db?sslmode=allow", "sslmode allow is refused: "},
 		{"prefer", "postgres://u:s3cret@h/db?sslmode=prefer", "sslmode prefer is refused: "},
 		{"an unknown mode", "postgres://u:s3cret@h/db?sslmode=s3cret", "sslmode must be"},
+		{"a long path of a unix socket", "postgres://u:s3cret@/db?host=/" + strings.Repeat("a", 100), "unix_socket_directories"},
 		{"TLS over a unix socket", "postgres://u:s3cret@/db?host=/tmp&sslmode=require", "unix socket"},
 		{"no user", "postgres://h/db", "no user"},
 		{"no database", "postgres://u:s3cret@h", "one database"},

@@ -447,7 +447,7 @@ func TestSignIn_WithoutAHashDoesTheWorkOfAClass(t *testing.T) {
 			h.SetClasses([]password.Interval{{Class: class, Width: password.Space, Laid: password.Space}})
 			f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET password_hash = '%s' WHERE id = %d", hash, in.Credentials.UserID))
 		}
-		for _, entered := range []string{"wrong", "cafe\u0301", "a\ttab"} {
+		for _, entered := range []string{"wrong", "cafe\u0301", "a\ttab", " it's €"} {
 			want := done(signIn("ada", entered))
 			if want == "[]" {
 				t.Errorf("%q: got no work", hash)

@@ -185,9 +185,10 @@ var knownForms = []string{
 // MatchForms returns the forms, as [AdoptForm] takes them, in which a digest of hexadecimal digits
 // matches a password. The salt may be "", or part of the hash (DIGITS:SALT). It tries the forms
 // that systems are known to have used, nested and salted ones too, of every digest of that length and
-// of a shorter one within.
+// of a shorter one within, and what other systems made of the password.
 func MatchForms(hash, salt, password string) (matching []string) {
 	digits, salt := cutSalt(hash, salt)
+	passwords := forms(password, true)
 	digits = strings.ToLower(digits)
 	for _, outer := range slices.Sorted(maps.Keys(digests)) {
 		if len(digits) != hex.EncodedLen(digests[outer].new().Size()) {
@@ -197,7 +198,8 @@ func MatchForms(hash, salt, password string) (matching []string) {
 			for _, known := range knownForms {
 				text := outer + strings.ReplaceAll(known[1:], "H", inner)
 				f, err := parseForm(text)
-				if err == nil && f.salts == (salt != "") && equal(f.sum(password, salt), digits) && !slices.Contains(matching, text) {
+				matches := func(password string) bool { return equal(f.sum(password, salt), digits) }
+				if err == nil && f.salts == (salt != "") && slices.ContainsFunc(passwords, matches) && !slices.Contains(matching, text) {
 					matching = append(matching, text)
 				}
 			}

@@ -5,7 +5,8 @@
 // returns that of a password entered at sign-in. A [Hasher] makes Argon2id hashes of
 // canonical passwords. It also verifies hashes that other systems made, which [Adopt]
 // imports, wrapped if they are weak (wrap.go): formats.go lists the stored formats,
-// foreignformats.go those of other systems. A Hasher serves the sources of requests in
+// foreignformats.go those of other systems, and forms.go what these made of a password
+// before they hashed it. A Hasher serves the sources of requests in
 // turn (queue.go). Where there is no hash it does the work of a stored one (classes.go).
 // Errors never hold a password or a hash.
 package password
@@ -46,7 +47,8 @@ type Result struct {
 	Match bool
 	// Rehash means that the hash has another format or other costs than new hashes,
 	// or was made of another form of the password than the canonical one. Replace
-	// the hash while the password is known.
+	// the hash while the password is known. It is false if the password matches
+	// only without the white space at its ends.
 	Rehash bool
 }
 
@@ -141,26 +143,20 @@ func (h *Hasher) compare(ctx context.Context, from Source, s stored, entered str
 	return result, nil
 }
 
-// try compares every form of the entered password that a hash may have been made of:
-// the canonical one, of which all our hashes are, and the bytes as entered, which
-// other systems hash. Their number depends on the password alone, so it reveals nothing
-// about the account.
+// try compares every form of the entered password that a hash may have been made of. Their number
+// depends on the password and the class alone, so it reveals nothing about the account.
 func (h *Hasher) try(s stored, entered string) Result {
 	prepared, preparable := Canonical(entered)
-	var forms []string
-	if preparable {
-		forms = append(forms, prepared)
+	all := forms(entered, s.made == nil || s.made.params != h.params)
+	if len(all) == 0 { // matches no account; do the work of a wrong password
+		s, all = h.dummy.stored(), []string{""}
 	}
-	if entered != prepared && len(entered) <= maxRawBytes {
-		forms = append(forms, entered)
-	}
-	if len(forms) == 0 { // matches no account; do the work of a wrong password
-		s, forms = h.dummy.stored(), []string{""}
-	}
-	for _, form := range forms {
+	for _, form := range all {
 		h.compared(s.class, len(form))
 		if s.matches(form) {
-			return Result{Match: true, Rehash: preparable && (form != prepared || !s.current(h.params))}
+			// A system that trims accepts the password without the white space, too, and a new hash would not.
+			trims := form != prepared && form != entered && trimPHP(entered) != entered
+			return Result{Match: true, Rehash: preparable && !trims && (form != prepared || !s.current(h.params))}
 		}
 	}
 	return Result{}

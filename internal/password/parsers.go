@@ -47,8 +47,7 @@ func parseBcrypt(encoded string) (stored, error) {
 }
 
 // parseWordPress parses a hash of WordPress 6.8 or newer: $wp before the bcrypt of
-// the base64 of an HMAC-SHA-384 of the trimmed password. So all bytes of a password
-// count.
+// the base64 of an HMAC-SHA-384 of the password. So all bytes of a password count.
 func parseWordPress(encoded string) (stored, error) {
 	s, err := parseBcrypt(strings.TrimPrefix(encoded, "$wp"))
 	if err != nil {
@@ -57,7 +56,7 @@ func parseWordPress(encoded string) (stored, error) {
 	inner := s.matches
 	return stored{class: "$wp" + s.class, matches: func(password string) bool {
 		mac := hmac.New(sha512.New384, []byte("wp-sha384"))
-		mac.Write([]byte(trimPHP(password)))
+		mac.Write([]byte(password))
 		return inner(base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 	}}, nil
 }
@@ -105,9 +104,6 @@ func parsePhpBB(encoded string) (stored, error) {
 	}, nil
 }
 
-// trimPHP is PHP's trim, which WordPress applies to every password.
-func trimPHP(s string) string { return strings.Trim(s, " \n\r\t\v\x00") }
-
 // The limits of the logarithm of phpass's rounds. The original allows 30; WordPress
 // uses 13, and 17 takes one to two seconds for the longest passwords.
 const minPhpassCost, maxPhpassCost = 7, 17
@@ -132,28 +128,15 @@ func phpassCost(encoded string, length, maxCost int) (int, error) {
 }
 
 // parsePhpass parses a "portable" hash of phpass: by WordPress before 6.8 and many
-// others ($P$), or by phpBB 3 ($H$). For $P$ the trimmed password is compared, too,
-// because WordPress may have made the hash; a wrapped one is compared with that alone, because
-// others that make such weak hashes are rare.
+// others ($P$), or by phpBB 3 ($H$).
 func parsePhpass(encoded string) (stored, error) {
 	cost, err := phpassCost(encoded, phpassLength, maxPhpassCost)
 	if err != nil {
 		return stored{}, err
 	}
-	trims := encoded[1] == 'P'
-	sum := func(password string) string { return phpass(md5.New(), cost, encoded[4:phpassHead], password) }
-	s := summed(encoded, 4, phpassHead, 1<<cost, func(password string) string {
-		if trims {
-			password = trimPHP(password)
-		}
-		return sum(password)
-	})
-	if exact := s.matches; trims {
-		s.matches = func(password string) bool {
-			return exact(password) || trimPHP(password) != password && equal(sum(password), encoded[phpassHead:])
-		}
-	}
-	return s, nil
+	return summed(encoded, 4, phpassHead, 1<<cost, func(password string) string {
+		return phpass(md5.New(), cost, encoded[4:phpassHead], password)
+	}), nil
 }
 
 // phpass returns the encoded sum of a password.

@@ -3,6 +3,7 @@
 package system
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -15,8 +16,18 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
-// The users of other systems have this password there.
-const movedPassword = "correct horse battery"
+// movedPasswords are those of the users of other systems, in the order in which these make them; the list is repeated.
+var movedPasswords = []string{"correct horse battery", `it's "so" \ simple`, "Grüße & <3; $1 ", " 'пароль' €9", "\"&amp;\" <b>;", "🦊 foxes' den\\"}
+
+// passwordsJSON returns movedPasswords for the scripts that make users.
+func passwordsJSON(t *testing.T) string {
+	t.Helper()
+	text, err := json.Marshal(movedPasswords)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
 
 // startMariaDB starts a MariaDB that only this test reaches, with an empty database, and returns its
 // socket.
@@ -83,7 +94,7 @@ func mariaDBDump(socket string) string {
 type moved struct {
 	system, dump string
 	flags        []string
-	signIn       []string // logins of users who sign in with their password
+	signIn       []string // logins of users who sign in with movedPasswords, in order
 	disabled     []string
 	noPassword   []string
 	refused      []string // lines of the report, without their numbers
@@ -128,22 +139,23 @@ func (m moved) check(t *testing.T) {
 	t.Helper()
 	s := start(t, options{database: m.imported(t), settings: cheap + unthrottled + unverified})
 	for range 2 {
-		for _, login := range m.signIn {
-			s.post(t, "auth/", params{"login": login, "password": movedPassword}).want(t, "")
-			s.post(t, "auth/", params{"login": login, "password": movedPassword + "."}).want(t, "invalid_credentials")
+		for i, login := range m.signIn {
+			password := movedPasswords[i%len(movedPasswords)]
+			s.post(t, "auth/", params{"login": login, "password": password}).want(t, "")
+			s.post(t, "auth/", params{"login": login, "password": password + "."}).want(t, "invalid_credentials")
 		}
 	}
 	for _, login := range m.disabled {
-		s.post(t, "auth/", params{"login": login, "password": movedPassword}).want(t, "account_disabled")
+		s.post(t, "auth/", params{"login": login, "password": movedPasswords[0]}).want(t, "account_disabled")
 	}
 	for _, login := range m.noPassword {
-		s.post(t, "auth/", params{"login": login, "password": movedPassword}).want(t, "invalid_credentials")
+		s.post(t, "auth/", params{"login": login, "password": movedPasswords[0]}).want(t, "invalid_credentials")
 	}
 }
 
 func TestMoving_WordPress(t *testing.T) {
 	socket := startMariaDB(t, "blog")
-	tool(t, "php", "testdata/moving/wordpress.php", socket, "blog", movedPassword)
+	tool(t, "php", "testdata/moving/wordpress.php", socket, "blog", passwordsJSON(t))
 	folder := playMoving(t, mariaDBDump(socket))
 	moved{
 		system: "wordpress", dump: filepath.Join(folder, "blog.sql"), flags: []string{"--logins=propose"},
@@ -157,10 +169,10 @@ func TestMoving_MediaWiki(t *testing.T) {
 	t.Setenv("MW_CONFIG_FILE", "")
 	tool(t, "php", "/usr/share/mediawiki/maintenance/install.php", "--dbtype=mysql", "--dbserver=localhost:"+socket, "--dbname=wiki",
 		"--dbuser=root", "--dbpass=",
-		"--installdbuser=root", "--installdbpass=", "--confpath="+conf, "--pass="+movedPassword, "--server=http://localhost", "--scriptpath=/w",
+		"--installdbuser=root", "--installdbpass=", "--confpath="+conf, "--pass="+movedPasswords[0], "--server=http://localhost", "--scriptpath=/w",
 		"Wiki", "Admin")
 	t.Setenv("MW_CONFIG_FILE", filepath.Join(conf, "LocalSettings.php"))
-	tool(t, "php", "testdata/moving/mediawiki.php", movedPassword)
+	tool(t, "php", "testdata/moving/mediawiki.php", passwordsJSON(t))
 	folder := playMoving(t, mariaDBDump(socket))
 	moved{
 		system: "mediawiki", dump: filepath.Join(folder, "wiki.sql"), flags: []string{"--logins=propose"},
@@ -179,7 +191,7 @@ func TestMoving_Django(t *testing.T) {
 		t.Fatal(err)
 	}
 	database.RawQuery = ""
-	tool(t, "/usr/bin/python3", "testdata/moving/djangousers.py", database.String(), movedPassword)
+	tool(t, "/usr/bin/python3", "testdata/moving/djangousers.py", database.String(), passwordsJSON(t))
 	folder := playMoving(t, `pg_dump() { command pg_dump "${@:1:$#-1}" --dbname=`+database.String()+`; }`)
 	django := moved{
 		system: "django", dump: filepath.Join(folder, "site.sql"),

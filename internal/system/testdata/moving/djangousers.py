@@ -1,13 +1,15 @@
-"""Creates the tables of Django 3.2 and a user with each of its password hashers:
-python3 djangousers.py URL PASSWORD, where the URL is that of an empty database."""
+"""Creates the tables of Django 3.2 and a user with each of its password hashers, by its forms:
+python3 djangousers.py URL PASSWORDS, where the URL is that of an empty database, and PASSWORDS a JSON
+list, which is repeated."""
 
+import json
 import sys
 from urllib.parse import urlsplit
 
 import django
 from django.conf import settings
 
-url, password = urlsplit(sys.argv[1]), sys.argv[2]
+url, passwords = urlsplit(sys.argv[1]), json.loads(sys.argv[2])
 hashers = [
     "PBKDF2PasswordHasher",
     "PBKDF2SHA1PasswordHasher",
@@ -35,20 +37,27 @@ settings.configure(
     PASSWORD_HASHERS=["django.contrib.auth.hashers." + h for h in hashers],
     DEFAULT_AUTO_FIELD="django.db.models.AutoField",
     USE_TZ=True,
+    SECRET_KEY="of a test",
 )
 django.setup()
 
-from django.contrib.auth.hashers import check_password, get_hasher, make_password
+from django.contrib.auth.forms import AuthenticationForm, UserCreationForm
+from django.contrib.auth.hashers import check_password, make_password
 from django.contrib.auth.models import User
 from django.core.management import call_command
 
 call_command("migrate", verbosity=0)
-for name in hashers:
+for i, name in enumerate(hashers):
     algorithm = __import__("django.contrib.auth.hashers", fromlist=[name]).__dict__[name].algorithm
-    user = User.objects.create_user(algorithm, algorithm + "@example.com", first_name="Ada \\N", last_name="O'Lovelace")
-    user.password = make_password(password, hasher=algorithm)
+    password = passwords[i % len(passwords)]
+    form = UserCreationForm({"username": algorithm, "password1": password, "password2": password})
+    if not form.is_valid():
+        sys.exit(form.errors.as_json())
+    user = form.save()
+    user.email, user.first_name, user.last_name = algorithm + "@example.com", "Ada \\N & <b>", 'O\'Lovelace; "🦊"'
+    user.password = make_password(form.cleaned_data["password1"], hasher=algorithm)
     user.save()
-    if not check_password(password, user.password):
+    if not check_password(AuthenticationForm().fields["password"].clean(password), user.password):
         sys.exit("Django refuses the password of " + algorithm)
 User.objects.create_user("unusable", "unusable@example.com")
-User.objects.create_user("disabled", "disabled@example.com", password, is_active=False)
+User.objects.create_user("disabled", "disabled@example.com", passwords[0], is_active=False)

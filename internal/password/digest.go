@@ -155,25 +155,64 @@ func parseDigest(encoded string) (stored, error) {
 	if err != nil {
 		return stored{}, err
 	}
-	salt, err := base64.RawStdEncoding.Strict().DecodeString(parts[2])
+	salt, err := f.salt(parts[1], parts[2])
 	switch {
-	case err != nil || len(salt) > maxDigestSalt:
-		return stored{}, fmt.Errorf("%w: the salt is too long", ErrBadHash)
+	case err != nil:
+		return stored{}, err
 	case parts[3] != "" && len(parts[3]) != hex.EncodedLen(f.outer.new().Size()):
 		return stored{}, fmt.Errorf("%w: the digest does not have the length of a %s", ErrBadHash, f.outer.name)
-	case !f.salts && len(salt) > 0:
-		return stored{}, fmt.Errorf("%w: there is a salt, and the form %s has none (s)", ErrBadHash, parts[1])
-	case f.salts && len(salt) == 0:
-		return stored{}, fmt.Errorf("%w: the salt of the form %s is missing", ErrBadHash, parts[1])
 	}
-	s := summed(encoded, 0, len(encoded)-len(parts[3]), digestWork, func(password string) string {
-		return f.sum(password, string(salt))
-	})
+	s := summed(encoded, 0, len(encoded)-len(parts[3]), digestWork, func(password string) string { return f.sum(password, salt) })
 	s.class = newDigest(md5Form, "", "") // form and salt matter little beside an Argon2
 	if s.name = parts[1]; s.name == md5Form {
 		s.name = "MD5"
 	}
 	return s, nil
+}
+
+// salt decodes the salt of a stored hash with the form, which has a name.
+func (f form) salt(name, text string) (string, error) {
+	salt, err := base64.RawStdEncoding.Strict().DecodeString(text)
+	switch {
+	case err != nil || len(salt) > maxDigestSalt:
+		return "", fmt.Errorf("%w: the salt is too long", ErrBadHash)
+	case !f.salts && len(salt) > 0:
+		return "", fmt.Errorf("%w: there is a salt, and the form %s has none (s)", ErrBadHash, name)
+	case f.salts && len(salt) == 0:
+		return "", fmt.Errorf("%w: the salt of the form %s is missing", ErrBadHash, name)
+	}
+	return string(salt), nil
+}
+
+// bcryptOfPrefix begins a bcrypt of something else than the password: $bcrypt-of$FORM$SALT and the bcrypt, the salt in
+// unpadded base64. In the form, such as bcrypt(s.p), the outer function is bcrypt.
+const bcryptOfPrefix = "$bcrypt-of$"
+
+var bcryptOfForm = regexp.MustCompile(`\A\$bcrypt-of\$(bcrypt\([a-z0-9().-]+)\$([A-Za-z0-9+/]*)(\$2[aby]\$.+)\z`)
+
+func parseBcryptOf(encoded string) (stored, error) {
+	parts := bcryptOfForm.FindStringSubmatch(encoded)
+	if parts == nil {
+		return stored{}, fmt.Errorf("%w: not a bcrypt with a form", ErrBadHash)
+	}
+	f, err := parseBcryptForm(parts[1])
+	if err != nil {
+		return stored{}, err
+	}
+	salt, err := f.salt(parts[1], parts[2])
+	if err != nil {
+		return stored{}, err
+	}
+	s, err := parseBcrypt(parts[3])
+	inner := s.matches
+	s.name, s.class = parts[1], bcryptOfPrefix+"bcrypt(p)$"+s.class // form and salt matter little beside a bcrypt
+	s.matches = func(password string) bool { return inner(f.of(password, salt)) }
+	return s, err
+}
+
+// parseBcryptForm parses a form whose outer function is bcrypt, but for that function.
+func parseBcryptForm(text string) (form, error) {
+	return parseForm("md5" + strings.TrimPrefix(text, "bcrypt"))
 }
 
 // knownForms are the forms that systems have used, for each digest; H stands for it.

@@ -10,7 +10,7 @@ import (
 func TestMatchForms_NamesTheFormOfTheVectors(t *testing.T) {
 	tested := 0
 	for _, v := range formatVectors {
-		if v.form == "" || strings.HasPrefix(v.form, "$") {
+		if v.form == "" || strings.HasPrefix(v.form, "bcrypt") || strings.HasPrefix(v.form, "$") {
 			continue
 		}
 		tested++
@@ -38,6 +38,7 @@ func TestMatchForms_NamesTheFormOfTheVectors(t *testing.T) {
 func TestFormDigits_Limits(t *testing.T) {
 	for form, good := range map[string]bool{
 		"md5(p)": true, "sha512(s.p.s)": true, "md5(md5(s).md5(p))": true, "sha1(s.sha1(s.sha1(p)))": true, "md5(s.-.p)": true,
+		"bcrypt(s.p)": true, "bcrypt(md5(p))": true, "bcrypt(s)": false, "bcrypt(p": false, "md5(bcrypt(p))": false, "bcrypt": false,
 		"$pbkdf2-sha256$i=64000,l=32$": true, "pbkdf2-sha512$i=10000": true,
 		"": false, "p": false, "md5()": false, "md5(s)": false, "md5(p": false, "md5(p))": false, "md5(p.)": false, "md4(p)": false, "md5(x)": false,
 		"md5(p)md5(p)": false, "md5 (p)": false, "MD5(p)": false, "md5($p)": false, "md5(p..s)": false,
@@ -56,6 +57,10 @@ func TestAdoptForm_ConcernsDigitsOfItsLengthOnly(t *testing.T) {
 	const digits, bcrypt = "3cb4e732631f47e6eb961f34554b7cde", "$2y$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy"
 	for name, test := range map[string]struct{ hash, salt, form, want, reason string }{
 		"another format has a form":         {hash: bcrypt, form: "md5(p.s)", want: bcrypt},
+		"a bcrypt has a form of digits":     {hash: bcrypt, salt: "ada", form: "sha1(s.p)", want: bcrypt},
+		"a bcrypt has its form":             {hash: bcrypt, salt: "ada", form: "bcrypt(s.p)", want: "$bcrypt-of$bcrypt(s.p)$YWRh" + bcrypt},
+		"a bcrypt lacks the salt":           {hash: bcrypt, form: "bcrypt(s.p)", reason: "the salt of the form bcrypt(s.p) is missing"},
+		"digits have a form of bcrypt":      {hash: digits, form: "bcrypt(s.p)", want: "$waits$$digest$md5(p)$$" + digits},
 		"another format has a salt":         {hash: bcrypt, salt: "x", want: bcrypt},
 		"plain digits":                      {hash: digits, form: "md5(p)", want: "$waits$$digest$md5(p)$$" + digits},
 		"nested":                            {hash: strings.ToUpper(digits), form: "md5(md5(p))", want: "$waits$$digest$md5(md5(p))$$" + digits},

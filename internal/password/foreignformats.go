@@ -59,7 +59,7 @@ var foreignFormats = sync.OnceValue(func() []foreignFormat {
 		{"Werkzeug", whole(`(?:pbkdf2:sha(?:1|256|512)(?::[0-9]+)?|scrypt:[0-9]+:[0-9]+:[0-9]+|(?:md5|sha1|sha224|sha256|sha384|sha512))\$[^$]*\$[0-9a-f]+`), nil,
 			"Werkzeug writes the sum in hexadecimal digits: write pbkdf2_sha256$ITERATIONS$SALT$SUM or scrypt$N$SALT$R$P$SUM with the sum in base64, and ! for its other methods"},
 		{"vBulletin 5", whole(`(?:blowfish|argon2id?|legacy):.*`), nil,
-			"of vBulletin 5, write the token alone: HASH:SALT with the form md5(md5(p).s) for the scheme legacy, and ! for the others"},
+			"of vBulletin 5, write the token alone, with the form bcrypt(md5(p)) for the scheme blowfish; HASH:SALT with the form md5(md5(p).s) for legacy; and ! for the others"},
 		{"DES crypt", whole(`(?:crypt\$[^$]*\$|\{CRYPT\})?[./0-9A-Za-z]{13}`), nil,
 			"DES crypt uses eight characters of a password and can be broken: write ! instead, so that the user sets a password with a recovery mail"},
 		{"Apache MD5", whole(`\$apr1\$.*`), nil, "an MD5 crypt of Apache's is not read: write ! instead, so that the user sets a password with a recovery mail"},
@@ -182,14 +182,17 @@ func rewrite(foreign string) (string, error) {
 	return foreign, nil
 }
 
-// AdoptForm is Adopt for a hash of hexadecimal digits that does not say how it was made. The form
-// does, such as md5(p.s), where p is the password and s the salt; or it begins the PBKDF2 that the digits are the sum of,
-// such as $pbkdf2-sha256$i=600000,l=32$ for Discourse. If salt is "", the salt may follow the digits after a colon.
+// AdoptForm is Adopt for a hash that does not say how it was made, of hexadecimal digits or a bcrypt. The form
+// does, such as md5(p.s) or bcrypt(s.p), where p is the password and s the salt; or it begins the PBKDF2 that the digits are the
+// sum of, such as $pbkdf2-sha256$i=600000,l=32$ for Discourse. If salt is "", the salt may follow the digits after a colon.
 //
-// A form concerns only digits of its length. For any other hash, and for an empty form, AdoptForm is
+// A form concerns only digits of its length, or bcrypts. For any other hash, and for an empty form, AdoptForm is
 // Adopt, so that one form can be given for a file of several formats; a salt is then ignored if the
 // hash has its own.
 func AdoptForm(hash, salt, formText string) (encoded string, err error) {
+	if strings.HasPrefix(formText, "bcrypt(") && bcryptForm.MatchString(hash) {
+		return Adopt(bcryptOfPrefix + formText + "$" + base64.RawStdEncoding.EncodeToString([]byte(salt)) + hash)
+	}
 	digits, salt := cutSalt(hash, salt)
 	sum, notHex := hex.DecodeString(digits)
 	if notHex != nil || len(sum) < minKeyBytes {
@@ -216,7 +219,7 @@ func AdoptForm(hash, salt, formText string) (encoded string, err error) {
 	return Adopt(pbkdf2 + encode([]byte(salt)) + "$" + encode(sum))
 }
 
-// FormDigits returns the number of hexadecimal digits that a form concerns. The error is [ErrBadHash] with
+// FormDigits returns the number of hexadecimal digits that a form concerns, 0 for one of bcrypts. The error is [ErrBadHash] with
 // the reason if AdoptForm does not take the form.
 func FormDigits(formText string) (int, error) {
 	_, size, err := parseAnyForm(formText)
@@ -228,6 +231,10 @@ var pbkdf2Start = whole(`\$?pbkdf2-(sha1|sha256|sha512)\$i=([0-9]{1,7})(?:,l=([0
 // parseAnyForm returns the number of bytes of the digits that a form concerns, and for a PBKDF2, which
 // has the size of its digest unless l= states one, the start of the stored hash. The error is [ErrBadHash].
 func parseAnyForm(text string) (pbkdf2 string, size int, err error) {
+	if strings.HasPrefix(text, "bcrypt(") {
+		_, err := parseBcryptForm(text)
+		return "", 0, err
+	}
 	parts := pbkdf2Start.FindStringSubmatch(text)
 	if parts == nil {
 		f, err := parseForm(text)

@@ -85,6 +85,7 @@ var formats = []struct {
 	{"scrypt", "$scrypt$", parseScryptPHC},
 	{"Django scrypt", "scrypt$", parseScryptDjango},
 	{"digest", digestPrefix, parseDigest},
+	{"bcrypt with a form", bcryptOfPrefix, parseBcryptOf},
 	{"no password", Unusable, parseUnusable},
 }
 

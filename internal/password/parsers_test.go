@@ -269,6 +269,8 @@ func costs(t *testing.T, class string) (memory uint64, time float64) {
 		return 0, 0
 	case "2a", "2b", "2y":
 		return 4096, bcrypt(1)
+	case "bcrypt-of":
+		return 4096, bcrypt(4)
 	case "wp":
 		return 4096, bcrypt(2)
 	case "bcrypt_sha256":

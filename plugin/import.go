@@ -156,7 +156,7 @@ func (c importCommand) summarise(out, stderr io.Writer, done transfer.Progress, 
 	if err == nil && c.DryRun {
 		err = job.Report.Write(out)
 	}
-	if err == nil && c.Wrap == "later" && !c.DryRun {
+	if err == nil && c.Wrap == "later" && !c.DryRun && done.Imported > 0 {
 		_, err = fmt.Fprintln(out, "The running plugin wraps the weak hashes; `personal status` prints how many are left.")
 	}
 	return err

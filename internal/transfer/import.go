@@ -190,6 +190,8 @@ type Import struct {
 	// Progress is called at the start and after each batch.
 	Progress func(Progress)
 	Report   Report // counts what becomes of the rows
+
+	fields []personal.Field // of the schema, during a run
 }
 
 // Progress is the state of a running import.
@@ -358,6 +360,7 @@ func (f File) records(_ context.Context, m *Import) (records, error) {
 // row has.
 func (m *Import) Run(ctx context.Context, in Input) (done Progress, err error) {
 	m.Progress(done)
+	m.fields = m.Schema.Fields()
 	later, err := m.pass(ctx, in, false, &done)
 	if err == nil && later {
 		_, err = m.pass(ctx, in, true, &done)

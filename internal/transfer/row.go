@@ -131,7 +131,7 @@ func (m *Import) row(r record) (a accounts.Account, o origin, reason string) {
 		invalid.Add(columnEmail, personal.FieldErrorRequired)
 	}
 	maps.Copy(in, r.fields)
-	for _, f := range m.Schema.Fields() {
+	for _, f := range m.fields {
 		if v := in[f.Name]; v.Kind == personal.InputText {
 			in[f.Name] = personal.Text(meant(f.Type, v.Text))
 		}

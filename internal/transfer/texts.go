@@ -19,7 +19,10 @@ import (
 // undoubled returns a text whose UTF-8 was encoded a second time, which gives JÃ¼rgen for Jürgen: something
 // took each of its bytes for a letter of Windows-1252, which MySQL calls latin1. It returns false for every
 // other text.
-func undoubled(text string) (string, bool) {
+func undoubled(text string) (meant string, ok bool) {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return text, false
+	}
 	encoded := make([]byte, 0, len(text))
 	for _, r := range text {
 		b, ok := charmap.Windows1252.EncodeRune(r)
@@ -31,10 +34,7 @@ func undoubled(text string) (string, bool) {
 		}
 		encoded = append(encoded, b)
 	}
-	if utf8.RuneCount(encoded) == len(encoded) || !utf8.Valid(encoded) { // it has nothing but ASCII; or is what was meant
-		return text, false
-	}
-	return string(encoded), true
+	return string(encoded), utf8.Valid(encoded)
 }
 
 // undouble looks for doubled texts in the columns that hold texts, remembers the first, and replaces all if

@@ -49,8 +49,8 @@ NDJSON written by export also has two_factor. To import accounts with a second f
 
 It has passkeys, too. They work where [passkeys] rp_id is the domain for which they were added.
 
-With --from, the file is what mysqldump, mariadb-dump or pg_dump (plain) wrote, also compressed with gzip, or the export of a realm of
-Keycloak. No database server is needed: see docs/moving.md.
+With --from, the file is a dump in SQL, as mysqldump, mariadb-dump, pg_dump and many other tools write it, also compressed with gzip or
+bzip2, or the export of a realm of Keycloak. No database server is needed: see docs/moving.md.
 
 If you run the command again, after an interruption or with corrected rows, it skips the accounts that exist already.`
 }
@@ -141,6 +141,10 @@ func (c importCommand) summarise(out, stderr io.Writer, done transfer.Progress, 
 	}
 	if n := job.Report.Doubled; n > 0 && !c.MendUTF8 {
 		fmt.Fprintf(stderr, "%d rows have texts whose UTF-8 seems to have been encoded twice, such as %s. Correct them with --mend-utf8.\n", n, job.Report.Example)
+	}
+	if job.Report.EndUnmarked {
+		fmt.Fprintf(stderr, "The end of the dump is not marked, so that one that was cut off looks the same: compare the number of users (%d) with the other system.\n",
+			job.Report.Users())
 	}
 	if c.JSON {
 		to := json.NewEncoder(out)

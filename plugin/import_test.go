@@ -394,8 +394,12 @@ func TestImport_HostileDumpCreatesNothing(t *testing.T) {
 	out, errs := mustCommand(t, "import", "--from", "wordpress", write(t, "dump.sql", rows+";\n"), "--json")
 	var report transfer.Report
 	if err := json.Unmarshal([]byte(out), &report); err != nil || report.Imported != 1 || report.System != "wordpress" ||
-		len(report.Cannot) != 1 || errs != "" {
-		t.Errorf("got %s%s, want a report of one account without a password", out, errs)
+		len(report.Cannot) != 1 || !report.EndUnmarked || !strings.Contains(errs, "end of the dump is not marked") || !strings.Contains(errs, "number of users (1)") {
+		t.Errorf("got %s%s, want a report of one account without a password, and of an end that nothing marks", out, errs)
+	}
+	out, _ = mustCommand(t, "import", "--from", "wordpress", write(t, "dump.sql", rows+";\n"), "--dry-run")
+	if !strings.Contains(out, "\nthe end of the dump\n  was not marked: compare the number of users (1)") {
+		t.Errorf("got %s, want a report of an end that nothing marks", out)
 	}
 }
 

@@ -28,6 +28,8 @@ type Report struct {
 	// Example is a text of the doubled rows, what was meant, and the line; "": there is none.
 	Example string `json:"-"`
 
+	EndUnmarked bool `json:"end_unmarked,omitempty"` // of a dump: nothing shows that it is not cut off
+
 	SignIn []FormatCount `json:"sign_in"`        // imported users who can sign in with their password, by the format of its hash
 	Cannot []Reason      `json:"cannot_sign_in"` // those who cannot, and refused rows, by reason
 
@@ -180,6 +182,9 @@ func count(list *[]FormatCount, format string) {
 	(*list)[i].Users++
 }
 
+// Users returns how many users the file has.
+func (r *Report) Users() int64 { return r.Imported + r.Existing + r.Refused }
+
 // compareCounts orders by count, the highest first, and then by name.
 func compareCounts(n, m int64, a, b string) int { return cmp.Or(cmp.Compare(m, n), cmp.Compare(a, b)) }
 
@@ -194,7 +199,7 @@ func (r *Report) Finish(done Progress, staged *Staged, schema *userfields.Schema
 	if staged == nil {
 		return
 	}
-	r.System, r.NotUsers = staged.system.name, staged.Other
+	r.System, r.NotUsers, r.EndUnmarked = staged.system.name, staged.Other, !staged.Marked
 	r.Fields = staged.uses()
 	if len(staged.move.Fields) == 0 {
 		r.Proposals = staged.proposals(schema)
@@ -321,6 +326,9 @@ func (r *Report) Write(w io.Writer) error {
 			}
 			fmt.Fprintf(&text, "%9d  of %d digits: %s\n", d.Users, d.Length, form)
 		}
+	}
+	if r.EndUnmarked {
+		fmt.Fprintf(&text, "\nthe end of the dump\n  was not marked: compare the number of users (%d) with the other system\n", r.Users())
 	}
 	var others []string
 	for _, o := range []struct {

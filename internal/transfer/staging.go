@@ -1,8 +1,6 @@
 package transfer
 
 import (
-	"bufio"
-	"compress/gzip"
 	"context"
 	"database/sql"
 	"errors"
@@ -41,6 +39,8 @@ type Staged struct {
 	Total int64            // users that are imported, or refused
 	Other int64            // rows of the table of users that are none, such as the system's own
 	Keys  map[string]int64 // how many values each attribute has, by its key
+
+	Marked bool // the end of the dump is, so that it is not cut off
 }
 
 // Check returns an error if the move cannot be done, whatever the dump holds.
@@ -71,7 +71,7 @@ func (m Move) Stage(ctx context.Context, db *sql.DB, file io.Reader, schema *use
 	for _, f := range schema.Fields() {
 		s.lists[f.Name] = f.Type.Kind().List
 	}
-	plain, err := uncompressed(file)
+	plain, err := dump.Plain(file)
 	if err != nil {
 		return nil, err
 	}
@@ -89,27 +89,6 @@ func (m Move) Stage(ctx context.Context, db *sql.DB, file io.Reader, schema *use
 		return nil, err
 	}
 	return s, nil
-}
-
-// uncompressed returns the content of a file that may be compressed with gzip, without a byte order mark.
-func uncompressed(file io.Reader) (io.Reader, error) {
-	b := bufio.NewReaderSize(file, 64<<10)
-	if magic, _ := b.Peek(2); string(magic) != "\x1f\x8b" {
-		return unmarked(b), nil
-	}
-	z, err := gzip.NewReader(b)
-	if err != nil {
-		return nil, fmt.Errorf("reading the compressed file: %w", err)
-	}
-	return unmarked(bufio.NewReader(z)), nil
-}
-
-// unmarked skips the byte order mark that programs of Windows write at the start of a file.
-func unmarked(b *bufio.Reader) *bufio.Reader {
-	if mark, _ := b.Peek(3); string(mark) == "\ufeff" {
-		_, _ = b.Discard(len(mark)) // they are buffered
-	}
-	return b
 }
 
 // stager writes what is wanted of a dump to the temporary database. Reading and writing run at
@@ -170,7 +149,7 @@ func (w *stager) choose(ctx context.Context) error {
 	case len(found) == 0 && w.move.Prefix != nil:
 		return fmt.Errorf("--prefix: the dump has no table %s%s of %s", *w.move.Prefix, w.system.users[0], w.system.name)
 	case len(found) == 0:
-		return fmt.Errorf("the dump has no table of %s's users, whose name ends in %s, with the columns %s",
+		return fmt.Errorf("the dump has no table of %s's users, whose name ends in %s, with the columns %s; its definition must be in the file, before the rows",
 			w.system.name, w.system.users[0], strings.Join(w.system.required, ", "))
 	case len(found) > 1:
 		return fmt.Errorf("the dump has the users of %s with several prefixes: choose one with --prefix=%.200q", w.system.name, found)

@@ -15,9 +15,9 @@ import (
 func (w *stager) read(file io.Reader) error {
 	var err error
 	if w.system.realm {
-		err = w.readRealm(file)
+		w.Marked, err = true, w.readRealm(file)
 	} else {
-		err = dump.ReadSQL(file, w.open)
+		w.Marked, err = dump.ReadSQL(file, w.open)
 	}
 	if err == nil {
 		err = w.flushAll()

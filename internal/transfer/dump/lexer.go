@@ -9,10 +9,18 @@ func (p *parser) space() error {
 		case isBlank(c):
 			p.take()
 		case c == '#' && p.dialect != postgres:
+			if p.between { // where PostgreSQL has no operator
+				if err := p.decide(p.line, mysql); err != nil {
+					return err
+				}
+			}
 			if err := p.decided(p.line); err != nil {
 				return err
 			}
-			p.skipTo('\n', nil)
+			p.take()
+			if err := p.lineComment(); err != nil {
+				return err
+			}
 		case p.follows('-', '-'):
 			p.pos += 2
 			if err := p.lineComment(); err != nil {
@@ -44,20 +52,8 @@ func (p *parser) blank() error {
 // lineComment reads the rest of a comment.
 func (p *parser) lineComment() error {
 	line := p.line
-	head, _ := p.skipTo('\n', make([]byte, 0, 64))
-	switch text := strings.TrimSpace(string(head)); {
-	case strings.HasPrefix(text, "PostgreSQL database") && strings.HasSuffix(text, "dump complete"), strings.HasPrefix(text, "Dump completed"):
-		p.completed = true
-	case strings.HasPrefix(text, "PostgreSQL database") && strings.HasSuffix(text, "dump"):
-		p.started, p.completed = true, false
-		return p.decide(line, postgres)
-	case strings.HasPrefix(text, "MySQL dump"), strings.HasPrefix(text, "MariaDB dump"):
-		p.started, p.completed = true, false
-		return p.decide(line, mysql)
-	case strings.HasPrefix(text, "phpMyAdmin SQL Dump"):
-		return p.decide(line, mysql)
-	}
-	return nil
+	head, _ := p.skipTo('\n', make([]byte, 0, 128))
+	return p.comment(line, strings.TrimSpace(string(head)))
 }
 
 // blockComment reads the rest of a comment. MySQL executes one that begins with !, where
@@ -86,7 +82,7 @@ func (p *parser) blockComment(line int) error {
 			if conditional {
 				return p.escaping(line, head)
 			}
-			return nil
+			return p.comment(line, strings.TrimSpace(string(head)))
 		case c == '/' && p.dialect != mysql && p.accept('*'): // PostgreSQL nests comments
 			if err := p.decided(line); err != nil {
 				return err
@@ -322,6 +318,9 @@ func (p *parser) name() (name string, bare bool, err error) {
 		}
 		line, c := p.line, p.peek()
 		bare = c != '"' && c != '`'
+		if c == '"' && p.dialect == mysql { // another system, or strings in which a quote is doubled only
+			return "", false, p.fail(line, "a name in double quotes, which MySQL does not write: make the dump with mysqldump, without --compatible, or pg_dump")
+		}
 		if bare {
 			name = p.text()
 		} else {

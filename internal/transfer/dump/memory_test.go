@@ -33,7 +33,7 @@ func TestReadSQL_DefinitionsAreBounded(t *testing.T) {
 	for n := range 100 {
 		fmt.Fprintf(&all, "CREATE TABLE users%d %s", n, columns)
 	}
-	err := dump.ReadSQL(strings.NewReader(all.String()), func(string, []string) (*dump.Table, error) {
+	_, err := dump.ReadSQL(strings.NewReader(all.String()), func(string, []string) (*dump.Table, error) {
 		tables++
 		return &dump.Table{}, nil
 	})

@@ -43,6 +43,7 @@ func (p *parser) target(line int) (t *found, places []int, err error) {
 	if columns == nil {
 		return nil, nil, p.fail(line, "rows of %s whose columns are not named: make the dump with the tables' definitions", shown(name))
 	}
+	t.rows, p.marked = true, false
 	places = make([]int, len(columns))
 	for i := range places {
 		places[i] = slices.Index(t.Columns, columns[i])
@@ -212,25 +213,71 @@ func (p *parser) value(place int) error {
 			return err
 		}
 		switch null = word == "NULL"; {
+		case isDigit(p.peek()) && word[0] == '_' && p.dialect == mysql: // _binary 0x00ff
+			var err error
+			if bad, err = p.number(line, keep); err != nil {
+				return err
+			}
 		case p.peek() == '\'' && (word == "E" || word == "X" || word == "B" || word == "N" || word[0] == '_' && p.dialect != postgres):
 			var err error
 			if bad, err = p.prefixed(line, word, keep); err != nil {
 				return err
 			}
-		case p.peek() == '(' && !keep:
+		case p.peek() == '(':
 			if err := p.skipCall(line); err != nil {
 				return err
 			}
+			bad = notValue
 		case keep:
 			p.row = append(p.row, text...)
 		}
 	default:
 		return p.fail(line, "a value is expected here")
 	}
+	if c := p.peek(); c != ',' && c != ')' {
+		expression, err := p.skipCast()
+		if err != nil {
+			return err
+		}
+		if expression {
+			bad = notValue
+		}
+	}
 	if keep {
 		p.ended(place, from, null, bad)
 	}
 	return nil
+}
+
+const notValue = "not a value"
+
+// skipCast skips what may follow a value: + 0 of Adminer, which makes it an expression, and ::type of
+// DBeaver.
+func (p *parser) skipCast() (expression bool, err error) {
+	if err := p.space(); err != nil {
+		return false, err
+	}
+	if p.accept('+') {
+		_, err := p.nextWord()
+		return true, err
+	}
+	if p.dialect == mysql || !p.accept(':') || !p.accept(':') {
+		return false, nil
+	}
+	if err := p.decide(p.line, postgres); err != nil {
+		return false, err
+	}
+	for word := "x"; word != ""; {
+		if word, err = p.nextWord(); err != nil {
+			return false, err
+		}
+	}
+	if p.peek() == '(' {
+		err = p.skipCall(p.line)
+	}
+	for p.accept('[') || p.accept(']') {
+	}
+	return false, err
 }
 
 // prefixed reads a string after its prefix. bad is why it is no value.

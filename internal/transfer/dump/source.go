@@ -28,6 +28,16 @@ type source struct {
 
 func newSource(r io.Reader) *source { return &source{r: r, buf: make([]byte, 64<<10), line: 1} }
 
+// head returns the first bytes, up to n, at the begin of the file. It takes none.
+func (s *source) head(n int) []byte {
+	for s.end < n && s.err == nil {
+		var read int
+		read, s.err = s.r.Read(s.buf[s.end:])
+		s.end += read
+	}
+	return s.buf[:min(n, s.end)]
+}
+
 // more reports whether there is a next byte. At the end of the file, and after an error,
 // there is none.
 func (s *source) more() bool { return s.pos < s.end || s.fill() }

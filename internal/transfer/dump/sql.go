@@ -1,6 +1,6 @@
 // Package dump reads the tables of SQL dumps and the users of Keycloak's exports, without a
-// database server. It recognises what mysqldump, mariadb-dump, phpMyAdmin and pg_dump write, and
-// nothing of a dump is ever executed: rows are values, everything else is skipped.
+// database server. It knows many tools that write dumps (tools.go), and says what other files are
+// (formats.go). Nothing of a dump is ever executed: rows are values, everything else is skipped.
 //
 // The memory is bounded whatever the file contains: rows are handed over one by one, and a row
 // that is wanted has a maximum length.
@@ -44,44 +44,48 @@ type Value struct {
 // is called before the rows of a table, and not again once it has wanted something.
 type Open func(name string, columns []string) (*Table, error)
 
-// ReadSQL reads a dump in SQL. Its errors are those of open, of [Table.Row], and *[Error].
-func ReadSQL(r io.Reader, open Open) error {
+// ReadSQL reads a dump in SQL and reports whether its end was marked: a dump that its tool marks at the
+// end, and that has no such mark, is an error. Its errors are those of open, of [Table.Row], and *[Error].
+func ReadSQL(r io.Reader, open Open) (marked bool, err error) {
 	p := parser{source: newSource(r), open: open, tables: map[string]*found{}}
-	if err := p.start(); err != nil {
-		return err
+	if reason := noSQL(string(p.head(512))); reason != "" {
+		return false, p.fail(1, "%s", reason)
 	}
 	for {
-		if err := p.space(); err != nil {
-			return err
+		p.between = true
+		err := p.space()
+		if p.between = false; err != nil {
+			return false, err
 		}
 		if !p.more() {
 			break
 		}
 		if err := p.statement(); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if err := p.failed(); err != nil {
-		return err
+		return false, err
 	}
-	if p.started && !p.completed {
-		return p.fail(p.line, `the dump is cut off: its last line, "… dump complete" or "Dump completed", is missing`)
-	}
-	return nil
+	return p.whole()
 }
 
 // parser reads the statements of a dump.
 type parser struct {
 	*source
-	open               Open
-	tables             map[string]*found // those of which rows are wanted, by name
-	dialect            dialect
-	started, completed bool   // the first and the last comment that the tools write
-	database, schema   string // that \connect, USE or search_path chose last; "": none
-	qualifier          string // of the name that was read last; "": none
-	named              bool   // SET NAMES has named a character set
-	keepQuoted         bool   // skipped strings are kept in row
-	definitions        int    // bytes of the names of columns that are kept
+	open             Open
+	tables           map[string]*found // those of which rows are wanted, by name
+	dialect          dialect
+	tool             *tool  // whose last comment is missing; nil: none's
+	saved, begun     int    // the lines that save the character set, and begin a transaction, as long as that has no end
+	marked           bool   // the end was seen, and no rows since then
+	server           string // one of otherSystems that a comment has named
+	between          bool   // statements, in space
+	database, schema string // that \connect, USE or search_path chose last; "": none
+	qualifier        string // of the name that was read last; "": none
+	named            bool   // SET NAMES has named a character set
+	keepQuoted       bool   // skipped strings are kept in row
+	definitions      int    // bytes of the names of columns that are kept
 
 	row    []byte  // the wanted values of a row, unescaped
 	long   bool    // what is read is too long to be kept
@@ -96,6 +100,7 @@ type found struct {
 	of      place
 	line    int      // where it was found
 	columns []string // of rows that name none; nil: there was no CREATE TABLE
+	rows    bool     // there were some, or they were announced
 }
 
 // place is where a table is. What a dump does not say is empty.
@@ -131,22 +136,7 @@ func (p *parser) decide(line int, d dialect) error {
 func (p *parser) decided(line int) error {
 	if p.dialect == "" {
 		return p.fail(line, "MySQL and PostgreSQL read this differently, and nothing before it shows which of them wrote the dump: "+
-			"make it without --compact and --skip-comments, and import the whole file")
-	}
-	return nil
-}
-
-// start looks at the first bytes, to explain what else a file may be.
-func (p *parser) start() error {
-	p.more()
-	head := p.buf[p.pos:p.end]
-	switch {
-	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
-		p.pos += 3
-	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
-		return p.fail(1, "the file is UTF-16, as PowerShell's > writes it: let the tool write the file itself (--result-file, -f)")
-	case bytes.HasPrefix(head, []byte("PGDMP")):
-		return p.fail(1, "a dump in PostgreSQL's custom format: make a plain one with pg_dump, or convert it with pg_restore -f FILE")
+			"make it with mysqldump or pg_dump, without --compact and --skip-comments, and import the whole file")
 	}
 	return nil
 }
@@ -166,8 +156,8 @@ func (p *parser) statement() error {
 		return p.decide(line, postgres)
 	}
 	switch word := p.word(); {
-	case word == "":
-		return p.fail(line, "this is not SQL")
+	case word == "" || isDigit(word[0]):
+		return p.fail(line, "this is not SQL, as mysqldump and pg_dump write it; CSV is imported without --from")
 	case word == "CREATE":
 		return p.create(line)
 	case word == "INSERT" || word == "REPLACE":
@@ -181,13 +171,29 @@ func (p *parser) statement() error {
 	case word == "USE":
 		return p.use(line)
 	case word == "PRAGMA":
-		return p.fail(line, "a dump of SQLite: only those of mysqldump, mariadb-dump and pg_dump can be read")
+		return p.fail(line, "a dump of SQLite: export the users as CSV with sqlite3 -header -csv FILE 'SELECT …', and import that without --from")
+	case word == "START":
+		if next, err := p.nextWord(); err != nil {
+			return err
+		} else if next == "TRANSACTION" {
+			p.begun = line
+		}
+	case word == "COMMIT":
+		p.begun = 0
+	case p.peek() == ':':
+		return p.fail(line, "a message of a tool is in the dump: correct what it says, and make the dump again")
 	}
 	return p.skipStatement(line)
 }
 
 // use reads the rest of a statement that chooses a database.
 func (p *parser) use(line int) error {
+	if err := p.space(); err != nil {
+		return err
+	}
+	if p.peek() == '[' {
+		return p.fail(line, "a script of SQL Server: export the users as CSV, and import that without --from")
+	}
 	name, _, err := p.name()
 	if err != nil {
 		return err
@@ -204,6 +210,9 @@ func (p *parser) charset(line int, name string) error {
 	}
 	return p.fail(line, "the dump is not in UTF-8: make it with --default-character-set=utf8mb4, and with --skip-triggers if a trigger has another, or pg_dump --encoding=UTF8")
 }
+
+// savedSet is the variable in which most tools save the character set at the begin of a dump.
+const savedSet = "OLD_CHARACTER_SET_CLIENT"
 
 // set reads the rest of a statement that sets variables, or of a conditional comment that does.
 func (p *parser) set(line int, comment bool) error {
@@ -259,8 +268,10 @@ func (p *parser) set(line int, comment bool) error {
 
 // assign reads a variable that is set, and the value if it matters here.
 func (p *parser) assign(line int, space func() error) error {
-	if p.accept('@') && !p.accept('@') { // a variable of a user
-		p.word()
+	if line := p.line; p.accept('@') && !p.accept('@') { // a variable of a user
+		if p.word() == savedSet {
+			p.saved = line
+		}
 		return nil
 	}
 	name := p.word()
@@ -306,7 +317,11 @@ func (p *parser) assign(line int, space func() error) error {
 		// Around definitions and triggers, so it names no set for the rows. The tools save that of the
 		// rows as @saved_cs_client, and at the end of a dump set back one that is not known.
 		if value == "" && p.accept('@') {
-			p.named = p.named && strings.HasPrefix(p.word(), "SAVED_")
+			variable := p.word()
+			p.named = p.named && strings.HasPrefix(variable, "SAVED_")
+			if variable == savedSet {
+				p.saved, p.marked = 0, true
+			}
 			return nil
 		}
 		if value == "LATIN1" || value == "ASCII" {
@@ -408,7 +423,9 @@ func (p *parser) create(line int) error {
 			return err
 		}
 	}
-	if t := p.tables[name]; t != nil {
+	if t := p.tables[name]; t != nil && !t.rows && !of.differs(t.of) && slices.Equal(t.columns, columns) {
+		return p.skipStatement(line) // UpdraftPlus may try twice
+	} else if t != nil {
 		return p.fail(line, "the table %s is in line %d already: make a dump of one database", shown(name), t.line)
 	}
 	t, err := p.find(line, name, of, columns)

@@ -53,6 +53,7 @@ type lines struct {
 	r      *bufio.Reader
 	number int   // of the last line, from 1
 	offset int64 // of the next line
+	quotes int   // in the last line, if it was too long
 }
 
 func newLines(file io.Reader) *lines {
@@ -73,8 +74,10 @@ func (l *lines) next() ([]byte, error) {
 	line, err := l.r.ReadSlice('\n')
 	l.offset += int64(len(line))
 	tooLong := false
+	l.quotes = 0
 	for errors.Is(err, bufio.ErrBufferFull) {
 		tooLong = true
+		l.quotes += bytes.Count(line, quote)
 		line, err = l.r.ReadSlice('\n')
 		l.offset += int64(len(line))
 	}
@@ -86,10 +89,13 @@ func (l *lines) next() ([]byte, error) {
 	}
 	l.number++
 	if tooLong {
+		l.quotes += bytes.Count(line, quote)
 		return nil, errTooLong
 	}
 	return line, nil
 }
+
+var quote = []byte{'"'}
 
 // csvRecords reads CSV (RFC 4180) whose first record names the columns. It may have semicolons or tabs in place
 // of commas, as spreadsheets write it.
@@ -101,10 +107,11 @@ type csvRecords struct {
 	lists  map[string]bool // user fields that are lists
 
 	// Of the current record:
-	first int    // its line
-	size  int    // bytes passed to the parser
-	rest  []byte // of the current line: bytes not yet passed to the parser
-	ended bool   // the end of the file has been read
+	first  int    // its line
+	size   int    // bytes passed to the parser
+	quotes int    // among them
+	rest   []byte // of the current line: bytes not yet passed to the parser
+	ended  bool   // the end of the file has been read
 }
 
 func newCSV(file io.Reader, schema *userfields.Schema) (*csvRecords, error) {
@@ -166,6 +173,9 @@ func (c *csvRecords) readHeader(schema *userfields.Schema) error {
 	if err != nil {
 		return err
 	}
+	if invalid == "" && slices.ContainsFunc(header, func(name string) bool { return !utf8.ValidString(name) }) {
+		invalid = "not UTF-8"
+	}
 	if invalid != "" {
 		return fmt.Errorf("the first line, which must name the columns, in UTF-8: %s", invalid)
 	}
@@ -224,10 +234,11 @@ func (c *csvRecords) next() (record, error) {
 		if values[i] == `\N` || values[i] == "NULL" && name != columnName { // as databases export it
 			values[i] = ""
 		}
-		r.columns[name] = personal.Text(values[i])
+		value := personal.Text(values[i])
 		if c.lists[name] && values[i] != "" {
-			r.columns[name] = parseList(values[i])
+			value = parseList(values[i])
 		}
+		r.set(r.columns, name, value, dump.Judge([]byte(values[i])).Bad)
 	}
 	return r, nil
 }
@@ -245,26 +256,40 @@ func parseList(text string) personal.Input {
 // parse returns the values of the next record, or why it is invalid. An error means
 // that no further record can be read.
 func (c *csvRecords) parse() (values []string, invalid string, err error) {
-	c.size = 0
+	c.size, c.quotes = 0, 0
 	values, err = c.parser.Read()
 	var malformed *csv.ParseError
-	switch {
-	case err == nil && slices.ContainsFunc(values, func(v string) bool { return !utf8.ValidString(v) }):
-		return nil, "not UTF-8", nil
+	switch tooLong := errors.Is(err, errTooLong); {
 	case err == nil || errors.Is(err, io.EOF):
 		return values, "", err
-	case errors.Is(err, errTooLong) && c.size == 0:
-		return nil, err.Error(), nil
-	case errors.Is(err, errTooLong):
-		return nil, "", fmt.Errorf("line %d: a quote is opened and not closed within %d bytes", c.first, maxRecord)
-	case !errors.As(err, &malformed):
+	case !tooLong && !errors.As(err, &malformed):
 		return nil, "", fmt.Errorf("line %d: %w", c.lines.number, err)
 	case c.ended:
 		return nil, "", fmt.Errorf("line %d: a quote is opened and not closed before the end of the file", c.first)
+	case tooLong && c.lines.number > c.first:
+		return nil, fmt.Sprintf("%v, in lines %d to %d", err, c.first, c.lines.number), nil
+	case tooLong:
+		return nil, err.Error(), nil
 	case c.lines.number > c.first: // a quote opened by mistake swallows the rows up to the next quote
 		return nil, fmt.Sprintf("misplaced quotes, which joined lines %d to %d into one row", c.first, c.lines.number), nil
 	}
 	return nil, "misplaced quotes", nil
+}
+
+// skip skips the rest of a record that is too long. It ends where its quotes do: what follows within a
+// value would be rows that a user has chosen.
+func (c *csvRecords) skip() error {
+	for c.quotes%2 == 1 {
+		line, err := c.lines.next()
+		if c.ended = errors.Is(err, io.EOF); c.ended {
+			break
+		}
+		if err != nil && !errors.Is(err, errTooLong) {
+			return err
+		}
+		c.quotes += c.lines.quotes + bytes.Count(line, quote)
+	}
+	return errTooLong
 }
 
 // Read passes one line at a time to the parser, so that the parser never reads beyond
@@ -276,11 +301,12 @@ func (c *csvRecords) Read(p []byte) (n int, err error) {
 			c.first = c.lines.number
 		}
 		c.ended = errors.Is(err, io.EOF)
+		c.quotes += c.lines.quotes + bytes.Count(line, quote)
 		switch {
+		case errors.Is(err, errTooLong), c.size+len(line) > maxRecord:
+			return 0, c.skip()
 		case err != nil:
 			return 0, err
-		case c.size+len(line) > maxRecord:
-			return 0, errTooLong
 		case c.size == 0 && len(bytes.TrimRight(line, "\r\n")) == 0: // an empty line before a record
 			continue
 		}

@@ -185,6 +185,9 @@ func TestImport_RefusesNDJSONRowWithReasons(t *testing.T) {
 		"trailing object":                                {`{"login":"anna"} {}`, "text follows the JSON object"},
 		"a name twice":                                   {`{"login":"anna","login":"anna"}`, `"login" is repeated`},
 		"not UTF-8":                                      {"{\"login\":\"\xff\"}", "not UTF-8"},
+		"half a character":                               {`{"login":"anna","name":"\\\ud83d!"}`, "half a surrogate pair, which is no character"},
+		"the other half":                                 {`{"login":"anna","name":"\ud83d\ude00\uDE00"}`, "half a surrogate pair, which is no character"},
+		"a raw NUL":                                      {"{\"login\":\"\x00\"}", "not a JSON object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openStore(t, testdb.SQLite(t))
@@ -202,15 +205,19 @@ func TestImport_RefusesNDJSONRowWithReasons(t *testing.T) {
 
 func TestImport_RefusesCSVRowWithReason(t *testing.T) {
 	for name, test := range map[string]struct{ row, want string }{
-		"not UTF-8":               {"anna,\xff,,", "2: not UTF-8"},
-		"an endless line":         {"anna," + strings.Repeat("x", 3<<20), "2: longer than 1048576 bytes"},
-		"text for a list":         {"anna," + bcrypt + ",\"a,b\",", "2: interests: invalid_type"},
-		"invalid JSON for a list": {"anna," + bcrypt + ",\"[\"\"a\"\",]\",", "2: interests: invalid_type"},
-		"a single item":           {"anna," + bcrypt + ",a,", "2: interests: invalid_type"},
-		"too few columns":         {"anna," + bcrypt, "2: 2 columns, the first line has 4"},
-		"a quote within a value":  {"an\"na," + bcrypt + ",,", "2: misplaced quotes"},
-		"text after a quote":      {"\"an\"na," + bcrypt + ",,", "2: misplaced quotes"},
-		"a quote that swallows":   {"anna,\"" + bcrypt + ",,\nboris," + bcrypt + ",,\"\"\nclara,\"x,,", "2: misplaced quotes, which joined lines 2 to 4 into one row"},
+		"not UTF-8":                   {"anna,\xff,,", "2: password_hash: not UTF-8"},
+		"a NUL, and half a character": {"anna," + bcrypt + ",\x00,\xed\xa0\xbd", "2: city: not UTF-8; interests: has a NUL"},
+		"an endless value":            {"anna,\"" + strings.Repeat("mal,"+bcrypt+",,\n", 30_000) + "\",,", "2: longer than 1048576 bytes, in lines 2 to 30002"},
+		"an endless line of one":      {"anna,\"" + strings.Repeat("x", 3<<20) + "\nmal," + bcrypt + ",,\n\",,", "2: longer than 1048576 bytes, in lines 2 to 4"},
+		"one that ends with one":      {"\"anna\nmal," + bcrypt + ",,\n" + strings.Repeat("x", 2<<20) + "\",,,", "2: longer than 1048576 bytes, in lines 2 to 4"},
+		"an endless line":             {"anna," + strings.Repeat("x", 3<<20), "2: longer than 1048576 bytes"},
+		"text for a list":             {"anna," + bcrypt + ",\"a,b\",", "2: interests: invalid_type"},
+		"invalid JSON for a list":     {"anna," + bcrypt + ",\"[\"\"a\"\",]\",", "2: interests: invalid_type"},
+		"a single item":               {"anna," + bcrypt + ",a,", "2: interests: invalid_type"},
+		"too few columns":             {"anna," + bcrypt, "2: 2 columns, the first line has 4"},
+		"a quote within a value":      {"an\"na," + bcrypt + ",,", "2: misplaced quotes"},
+		"text after a quote":          {"\"an\"na," + bcrypt + ",,", "2: misplaced quotes"},
+		"a quote that swallows":       {"anna,\"" + bcrypt + ",,\nboris," + bcrypt + ",,\"\"\nclara,\"x,,", "2: misplaced quotes, which joined lines 2 to 4 into one row"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for after, imported := range map[string]int64{"": 0, "\n": 0, "\n\nlast," + bcrypt + ",,": 1} {
@@ -235,8 +242,7 @@ func TestImport_RefusesUnreadableFile(t *testing.T) {
 		"an open last value": {"login,password_hash\nanna,\"x", "line 2: a quote is opened and not closed before the end"},
 		"an open quote":      {"login,password_hash\n\"anna,x\nboris,y\n", "line 2: a quote is opened and not closed before the end"},
 		"another encoding":   {"login,password_hash,\xe3\xee\xf0\xee\xe4\n", "not UTF-8"},
-		"an endless record":  {"login,password_hash\n\"" + strings.Repeat("x\n", 1<<20) + "\"", "line 2: a quote"},
-		"a long line within": {"login,password_hash\n\n\"anna\n" + strings.Repeat("x", 2<<20) + "\"\n", "line 3: a quote"},
+		"an endless record":  {"login,password_hash\n\"" + strings.Repeat("x\n", 1<<20), "line 2: a quote is opened and not closed before the end"},
 		"an endless header":  {strings.Repeat("x", 2<<20), "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/cms-personal/personal/internal/transfer/dump"
@@ -66,6 +68,9 @@ func (j *jsonRecords) parse(line []byte) (r record, err error) {
 	if dump.TooDeep(line) {
 		return r, errTooDeep
 	}
+	if halfPair(line) {
+		return r, errors.New("half a surrogate pair, which is no character")
+	}
 	d := json.NewDecoder(bytes.NewReader(line))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return r, errNoObject
@@ -107,6 +112,36 @@ func (j *jsonRecords) parse(line []byte) (r record, err error) {
 		return r, errors.New("text follows the JSON object")
 	}
 	return r, j.checkNames(r)
+}
+
+// halfPair reports whether JSON has an escape of UTF-16 for half a character, which encoding/json would
+// replace.
+func halfPair(text []byte) bool {
+	unit := func(at int) rune { // -1: there is no escape
+		if at+6 > len(text) || text[at] != '\\' || text[at+1] != 'u' {
+			return -1
+		}
+		n, err := strconv.ParseUint(string(text[at+2:at+6]), 16, 16)
+		if err != nil {
+			return -1
+		}
+		return rune(n)
+	}
+	for i := bytes.IndexByte(text, '\\'); i >= 0 && i < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		first := unit(i)
+		switch {
+		case !utf16.IsSurrogate(first): // also -1
+			i++
+		case utf16.DecodeRune(first, unit(i+6)) == utf8.RuneError:
+			return true
+		default:
+			i += 11
+		}
+	}
+	return false
 }
 
 // read reads a value into columns.

@@ -77,7 +77,8 @@ type parser struct {
 	tables           map[string]*found // those of which rows are wanted, by name
 	dialect          dialect
 	tool             *tool  // whose last comment is missing; nil: none's
-	saved, begun     int    // the lines that save the character set, and begin a transaction, as long as that has no end
+	saved            int    // the line that saves the character set, until that is set back
+	transaction      int    // the line that begins one, until that has an end
 	marked           bool   // the end was seen, and no rows since then
 	server           string // one of otherSystems that a comment has named
 	between          bool   // statements, in space
@@ -176,10 +177,10 @@ func (p *parser) statement() error {
 		if next, err := p.nextWord(); err != nil {
 			return err
 		} else if next == "TRANSACTION" {
-			p.begun = line
+			p.transaction = line
 		}
 	case word == "COMMIT":
-		p.begun = 0
+		p.transaction = 0
 	case p.peek() == ':':
 		return p.fail(line, "a message of a tool is in the dump: correct what it says, and make the dump again")
 	}

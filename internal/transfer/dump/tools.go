@@ -85,8 +85,8 @@ func (p *parser) whole() (marked bool, err error) {
 		err = p.fail(p.line, "the dump is cut off: the last line that %s writes is missing", p.tool.name)
 	case p.saved != 0:
 		err = p.fail(p.line, "the dump is cut off: the character set that line %d saves is not set back", p.saved)
-	case p.begun != 0:
-		err = p.fail(p.line, "the dump is cut off: the transaction that line %d begins has no end", p.begun)
+	case p.transaction != 0:
+		err = p.fail(p.line, "the dump is cut off: the transaction that line %d begins has no end", p.transaction)
 	}
 	return p.marked, err
 }

@@ -119,7 +119,7 @@ func TestMove_SitesAsTheyAre(t *testing.T) {
 		"a column of the site": {system: "django", dump: head + "INSERT INTO auth_user " + django + ",town) " + rows + ",'kazan');",
 			move: func(m *transfer.Move) { m.Fields = []transfer.Mapped{{Theirs: "town", Ours: "city"}} },
 			want: func(a accounts.Account) bool { return a.Fields["city"] == "kazan" }},
-		"a table of another name":      {system: "django", dump: head + "INSERT INTO \"members_Users\" " + django + ") " + rows + ");", want: func(a accounts.Account) bool { return a.ID == 1 }},
+		"a table of another name":      {system: "django", dump: head + "INSERT INTO `members_Users` " + django + ") " + rows + ");", want: func(a accounts.Account) bool { return a.ID == 1 }},
 		"two tables of users":          {system: "django", dump: head + "INSERT INTO x_user " + django + ") " + rows + ");INSERT INTO x_users " + django + ") " + rows + ");", ending: "two tables"},
 		"ids that are no numbers":      {system: "django", dump: head + "INSERT INTO auth_user " + django + ") " + strings.Replace(rows, "(1,", "('6c1b0b5e-0f0e',", 1) + ");", ending: "give --ids new"},
 		"new ids for these":            {system: "django", dump: head + "INSERT INTO auth_user " + django + ") " + strings.Replace(rows, "(1,", "('6c1b0b5e-0f0e',", 1) + ");", move: func(m *transfer.Move) { m.NewIDs = true }, want: func(accounts.Account) bool { return true }},

@@ -31,6 +31,7 @@ type importCommand struct {
 	JSON      bool         `name:"json" help:"Print the report as JSON, and nothing else, to standard output."`
 	SecretKey string       `type:"path" placeholder:"FILE" help:"The host's file of secret keys, such as DATA/secret.key, for accounts with a second factor: all its keys decrypt secrets, the first encrypts them."`
 	MendUTF8  bool         `name:"mend-utf8" help:"Correct texts whose UTF-8 was encoded twice, such as JÃ¼rgen for Jürgen (default: a warning names one)."`
+	MendHTML  bool         `name:"mend-html" help:"Decode logins, names and texts of CSV and NDJSON that are HTML, such as Tom &amp; Jerry, as forums store them (default: a warning names one)."`
 	Strict    bool         `help:"Refuse a row whose e-mail, name, user field, locale or time is invalid (default: import it without this value, and report that)."`
 	Report    string       `placeholder:"FILE" help:"Append the refusals and what was left out, one line each with the line number and the reason, to this file (default: standard error)."`
 }
@@ -140,7 +141,10 @@ func (c importCommand) summarise(out, stderr io.Writer, done transfer.Progress, 
 			"if they are not, these users cannot sign in. Try one with --probe LOGIN, or state the form with --hash-form.\n", n)
 	}
 	if n := job.Report.Doubled; n > 0 && !c.MendUTF8 {
-		fmt.Fprintf(stderr, "%d rows have texts whose UTF-8 seems to have been encoded twice, such as %s. Correct them with --mend-utf8.\n", n, job.Report.Example)
+		fmt.Fprintf(stderr, "%d rows have texts whose UTF-8 seems to have been encoded twice, such as %s. Correct them with --mend-utf8.\n", n, job.Report.DoubledExample)
+	}
+	if n := job.Report.Escaped; n > 0 && !c.MendHTML {
+		fmt.Fprintf(stderr, "%d rows have texts that seem to be HTML, such as %s. Decode them with --mend-html.\n", n, job.Report.EscapedExample)
 	}
 	if job.Report.EndUnmarked {
 		fmt.Fprintf(stderr, "The end of the dump is not marked, so that one that was cut off looks the same: compare the number of users (%d) with the other system.\n",
@@ -193,7 +197,7 @@ func (c importCommand) job() (*transfer.Import, *password.Hasher, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", HashForm: c.HashForm, Keys: keyring, Strict: c.Strict, MendUTF8: c.MendUTF8}, hasher, nil
+	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", HashForm: c.HashForm, Keys: keyring, Strict: c.Strict, MendUTF8: c.MendUTF8, MendHTML: c.MendHTML}, hasher, nil
 }
 
 // withStore calls use with the database, or in a dry run with a temporary one that

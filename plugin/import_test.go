@@ -430,7 +430,7 @@ func TestImport_FlagsOfDumps(t *testing.T) {
 	}{
 		"a CSV with a prefix":      {[]string{users, "--prefix=wp_"}, "give the system with --from"},
 		"a CSV with a map":         {[]string{users, "--map=a=b"}, "give the system with --from"},
-		"a dump with a format":     {[]string{dump, "--from=wordpress", "--format=csv"}, "--format and --secret-key"},
+		"a dump with a format":     {[]string{dump, "--from=wordpress", "--format=csv"}, "--format, --secret-key and --mend-html"},
 		"half a map":               {[]string{dump, "--from=wordpress", "--map=city"}, `"city" is not THEIRS=OURS`},
 		"an unknown user field":    {[]string{dump, "--from=wordpress", "--map=city=town"}, `--map: "town" is not a user field`},
 		"a field that none has":    {[]string{write(t, "d.sql", "INSERT INTO users (ID,user_login,user_pass,user_email,user_registered,display_name) VALUES (1,'a','','',NULL,'x');"), "--from=wordpress", "--map=city=name"}, `no user in the dump has a field "city"; fields are ID,`},

@@ -88,8 +88,8 @@ func (l loginList) write(cells ...string) error {
 
 // checkMove returns an error for flags that do not concern a dump.
 func (c importCommand) checkMove() error {
-	if c.Format != "" || c.SecretKey != "" {
-		return errors.New("--format and --secret-key concern CSV and NDJSON, not --from")
+	if c.Format != "" || c.SecretKey != "" || c.MendHTML {
+		return errors.New("--format, --secret-key and --mend-html concern CSV and NDJSON, not --from")
 	}
 	_, err := c.move()
 	return err

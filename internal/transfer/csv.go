@@ -26,17 +26,17 @@ type records interface {
 
 // record is one row of a file.
 type record struct {
-	line       int   // its first line, from 1
-	end        int64 // offset of the next record
-	columns    map[string]personal.Input
-	fields     map[string]personal.Input // user fields of an export that are checked
-	stored     userfields.Values         // user fields of an export that are imported unchecked
-	factor     json.RawMessage           // the column two_factor of an export; nil: none
-	keys       json.RawMessage           // the column passkeys of an export; nil: none
-	identities json.RawMessage           // likewise
-	bad        map[string]string         // why columns or user fields have no value, which are in none of the above
-	doubled    string                    // a text of it, and what was meant, see undoubled; "": none
-	invalid    string                    // why the row is refused; "": it can be read
+	line             int   // its first line, from 1
+	end              int64 // offset of the next record
+	columns          map[string]personal.Input
+	fields           map[string]personal.Input // user fields of an export that are checked
+	stored           userfields.Values         // user fields of an export that are imported unchecked
+	factor           json.RawMessage           // the column two_factor of an export; nil: none
+	keys             json.RawMessage           // the column passkeys of an export; nil: none
+	identities       json.RawMessage           // likewise
+	bad              map[string]string         // why columns or user fields have no value, which are in none of the above
+	doubled, escaped string                    // a text of it, and what was meant, see undoubled and unescaped; "": none
+	invalid          string                    // why the row is refused; "": it can be read
 
 	// Of a dump:
 	left    map[string]string // see origin

@@ -173,7 +173,9 @@ type Import struct {
 	Later   bool // store weak hashes bare, with jobs that wrap them, see [Wrapping]
 	Strict  bool // refuse a row with a value that its account could do without; else that is left out
 
-	MendUTF8 bool // replace texts whose UTF-8 was encoded twice by what was meant; else they are only counted
+	// Replace texts whose UTF-8 was encoded twice, and those of a file that are escaped as HTML, by what was
+	// meant; else they are only counted.
+	MendUTF8, MendHTML bool
 
 	HashForm string // of digests whose row states no form, see [password.AdoptForm]; "": none
 
@@ -231,18 +233,18 @@ type batch struct {
 
 // origin is what a row says beside the account.
 type origin struct {
-	line       int
-	label      string            // names the row beside the line, which may have many; "": the line does
-	renamed    string            // the login in the file; "": it is that of the account
-	cut        bool              // white space around the login or the e-mail was cut
-	left       map[string]string // why columns and user fields, or parts of these, were left out
-	doubled    string            // see record
-	logins     []string          // others that a renamed user may have, if theirs is taken
-	digits     int               // of the hash, if it is hexadecimal digits, with or without a salt
-	form       string            // of such digits; "": none was stated
-	factor     *importedFactor   // nil: none
-	passkeys   []accounts.Passkey
-	identities []accounts.StoredIdentity
+	line             int
+	label            string            // names the row beside the line, which may have many; "": the line does
+	renamed          string            // the login in the file; "": it is that of the account
+	cut              bool              // white space around the login or the e-mail was cut
+	left             map[string]string // why columns and user fields, or parts of these, were left out
+	doubled, escaped string            // see record
+	logins           []string          // others that a renamed user may have, if theirs is taken
+	digits           int               // of the hash, if it is hexadecimal digits, with or without a salt
+	form             string            // of such digits; "": none was stated
+	factor           *importedFactor   // nil: none
+	passkeys         []accounts.Passkey
+	identities       []accounts.StoredIdentity
 }
 
 // late reports whether the row is imported after all others: its login or e-mail is not that of the
@@ -351,7 +353,7 @@ func (f File) records(_ context.Context, m *Import) (records, error) {
 	} else {
 		rows, err = newNDJSON(f, m.Schema)
 	}
-	return undoubling{rows, m.MendUTF8}, err
+	return mendingRecords{rows, mending{m.MendUTF8, m.MendHTML}}, err
 }
 
 // Run imports the rows and returns the final state. Those before an error are imported. Offsets are

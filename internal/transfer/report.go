@@ -23,10 +23,11 @@ type Report struct {
 	Refused  int64  `json:"refused"`
 	NotUsers int64  `json:"not_users,omitempty"` // rows of a dump that are no users, such as the system's own
 	Renamed  int64  `json:"renamed,omitempty"`   // imported with another login
-	Doubled  int64  `json:"doubled,omitempty"`   // rows with texts whose UTF-8 seems to have been encoded twice, see [Import.MendUTF8]
+	Doubled  int64  `json:"doubled,omitempty"`   // rows with texts whose UTF-8 seems to have been encoded twice, see [Import]
+	Escaped  int64  `json:"escaped,omitempty"`   // rows of a file with texts that are HTML
 
-	// Example is a text of the doubled rows, what was meant, and the line; "": there is none.
-	Example string `json:"-"`
+	// A text of these rows, what was meant, and the line; "": there is none.
+	DoubledExample, EscapedExample string `json:"-"`
 
 	EndUnmarked bool `json:"end_unmarked,omitempty"` // of a dump: nothing shows that it is not cut off
 
@@ -83,7 +84,7 @@ const (
 func (r *Report) imported(a accounts.Account, row origin) {
 	r.Imported++
 	r.digits(row)
-	r.doubled(row)
+	r.texts(row)
 	if row.renamed != "" {
 		r.Renamed++
 	}
@@ -101,15 +102,18 @@ func (r *Report) imported(a accounts.Account, row origin) {
 	}
 }
 
-// doubled counts a row with doubled texts.
-func (r *Report) doubled(row origin) {
-	if row.doubled == "" {
-		return
+// texts counts a row with texts that are not what was meant.
+func (r *Report) texts(row origin) {
+	count := func(found string, n *int64, example *string) {
+		if found == "" {
+			return
+		}
+		if *n++; *n == 1 {
+			*example = fmt.Sprintf("%s in line %d", found, row.line)
+		}
 	}
-	r.Doubled++
-	if r.Example == "" {
-		r.Example = fmt.Sprintf("%s in line %d", row.doubled, row.line)
-	}
+	count(row.doubled, &r.Doubled, &r.DoubledExample)
+	count(row.escaped, &r.Escaped, &r.EscapedExample)
 }
 
 // owner is the part of a reason that differs from row to row.
@@ -119,7 +123,7 @@ var owner = regexp.MustCompile(`account \d+`)
 func (r *Report) refused(of refusal) {
 	r.Refused++
 	r.digits(of.row)
-	r.doubled(of.row)
+	r.texts(of.row)
 	r.reason(owner.ReplaceAllString(of.kind, "an existing account"), true, of.row.line)
 }
 
@@ -334,7 +338,7 @@ func (r *Report) Write(w io.Writer) error {
 	for _, o := range []struct {
 		n    int64
 		what string
-	}{{r.Renamed, "have another login"}, {r.Doubled, "have texts of doubled UTF-8"}, {r.NotUsers, "rows of the system are no users"}} {
+	}{{r.Renamed, "have another login"}, {r.Doubled, "have texts of doubled UTF-8"}, {r.Escaped, "have texts of HTML"}, {r.NotUsers, "rows of the system are no users"}} {
 		if o.n > 0 {
 			others = append(others, fmt.Sprintf("%9d  %s\n", o.n, o.what))
 		}

@@ -74,7 +74,7 @@ const (
 // refuse it. The reason names the invalid columns, 20 at most, and holds no values. The secret of the
 // factor is still unchecked.
 func (m *Import) row(r record) (a accounts.Account, o origin, reason string) {
-	o = origin{line: r.line, label: r.label, renamed: r.renamed, logins: r.logins, doubled: r.doubled, left: r.left}
+	o = origin{line: r.line, label: r.label, renamed: r.renamed, logins: r.logins, doubled: r.doubled, escaped: r.escaped, left: r.left}
 	if r.invalid != "" {
 		return a, o, r.invalid
 	}

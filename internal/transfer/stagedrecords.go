@@ -80,7 +80,7 @@ func attributeOf(theirs string) (key string, ok bool) {
 type stagedRecords struct {
 	*Staged
 	form   string // of hashes that are digits and a salt
-	mend   bool   // see record.undouble
+	mend   bool   // see record.mend
 	rows   *sql.Rows
 	n      int64
 	line   int
@@ -126,7 +126,7 @@ func (r *stagedRecords) next() (record, error) {
 	}
 	for i, c := range r.system.columns {
 		if slices.Contains(r.system.html, c.theirs) {
-			r.values[1+i].text = unescaped(r.values[1+i].text)
+			r.values[1+i].text, _ = unescaped(r.values[1+i].text)
 		}
 		rec.set(rec.columns, c.ours, personal.Text(r.values[1+i].text), r.values[1+i].bad)
 	}
@@ -151,7 +151,8 @@ func (r *stagedRecords) next() (record, error) {
 		input, bad := r.mapped(&rec, f, value.text)
 		rec.set(to, f.Ours, input, cmp.Or(value.bad, bad))
 	}
-	rec.undouble(r.mend)
+	rec.mend(mending{utf8: r.mend})
+	rec.escaped = "" // the system says what it escapes
 	login := rec.columns[columnLogin].Text
 	if chosen := r.move.Logins.choose(login, rec.columns[columnEmail].Text, id); chosen[0] != login {
 		rec.renamed, rec.logins = login, chosen[1:]
@@ -166,7 +167,8 @@ func (r *stagedRecords) next() (record, error) {
 // mapped returns the value of a field that comes by --map, or why it has none.
 func (r *stagedRecords) mapped(rec *record, f Mapped, text string) (in personal.Input, bad string) {
 	rows := []string{text}
-	if isList := r.lists[f.Ours] || r.system.isRole(f.Theirs); isList && strings.HasPrefix(text, "[") {
+	isList := r.lists[f.Ours] || r.system.isRole(f.Theirs)
+	if isList && strings.HasPrefix(text, "[") {
 		if in = parseList(text); in.Kind != personal.InputList { // it is too long
 			return in, ""
 		}
@@ -174,7 +176,7 @@ func (r *stagedRecords) mapped(rec *record, f Mapped, text string) (in personal.
 	}
 	var items []string
 	for _, row := range rows {
-		more, ok := expand(row)
+		more, ok := expand(row, isList)
 		if !ok {
 			return personal.Input{}, "a value of PHP that is more than a list of texts"
 		}
@@ -182,7 +184,7 @@ func (r *stagedRecords) mapped(rec *record, f Mapped, text string) (in personal.
 	}
 	if slices.Contains(r.system.html, f.Theirs) {
 		for i := range items {
-			items[i] = unescaped(items[i])
+			items[i], _ = unescaped(items[i])
 		}
 	}
 	if r.system.isRole(f.Theirs) {

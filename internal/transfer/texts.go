@@ -37,61 +37,79 @@ func undoubled(text string) (meant string, ok bool) {
 	return string(encoded), utf8.Valid(encoded)
 }
 
-// undouble looks for doubled texts in the columns that hold texts, remembers the first, and replaces all if
-// mend is set.
-func (r *record) undouble(mend bool) {
-	one := func(text string) string {
-		meant, ok := undoubled(text)
-		if !ok {
-			return text
-		}
-		if r.doubled == "" {
-			r.doubled = fmt.Sprintf("%.40q for %.40q", text, meant)
-		}
-		if !mend {
-			return text
-		}
-		return meant
+// asHTML is a character reference that HTML needs in texts.
+var asHTML = regexp.MustCompile(`&(?:amp|lt|gt|quot|apos|nbsp|#[0-9]{1,6}|#x[0-9A-Fa-f]{1,5});`)
+
+// unescaped returns a text that the other system has escaped as HTML, once.
+func unescaped(text string) (meant string, ok bool) {
+	if !strings.Contains(text, "&") || !asHTML.MatchString(text) {
+		return text, false
 	}
+	return html.UnescapeString(text), true
+}
+
+// mending says which texts are replaced by what was meant.
+type mending struct{ utf8, html bool }
+
+// mend looks in the columns that hold texts for what other systems did to these, remembers the first, and
+// replaces those that m says.
+func (r *record) mend(m mending) {
 	for _, columns := range []map[string]personal.Input{r.columns, r.fields} {
 		for name, in := range columns {
 			if name == columnHash || name == columnSalt || name == columnForm {
 				continue
 			}
-			in.Text = one(in.Text)
+			in.Text = m.mended(r, in.Text)
 			for i, item := range in.List {
-				in.List[i] = one(item)
+				in.List[i] = m.mended(r, item)
 			}
 			columns[name] = in
 		}
 	}
 }
 
-// undoubling are the records of a file, see [record.undouble].
-type undoubling struct {
-	records
-	mend bool
+func (m mending) mended(r *record, text string) string {
+	for _, kind := range []struct {
+		meant func(string) (string, bool)
+		found *string
+		mend  bool
+	}{{undoubled, &r.doubled, m.utf8}, {unescaped, &r.escaped, m.html}} {
+		meant, ok := kind.meant(text)
+		if !ok {
+			continue
+		}
+		if *kind.found == "" {
+			*kind.found = fmt.Sprintf("%.40q for %.40q", text, meant)
+		}
+		if kind.mend {
+			text = meant
+		}
+	}
+	return text
 }
 
-func (u undoubling) next() (record, error) {
-	r, err := u.records.next()
-	r.undouble(u.mend)
+// mendingRecords are the records of a file, see [record.mend].
+type mendingRecords struct {
+	records
+	mending
+}
+
+func (m mendingRecords) next() (record, error) {
+	r, err := m.records.next()
+	r.mend(m.mending)
 	return r, err
 }
-
-// unescaped returns a text that the other system has escaped as HTML, once.
-func unescaped(text string) string { return html.UnescapeString(text) }
 
 // ofPHP is how PHP's serialize writes lists and objects.
 var ofPHP = regexp.MustCompile(`\A(?:a:[0-9]+:\{|O:[0-9]+:")`)
 
-// expand returns the items of a value that is itself a list, as PHP or JSON writes it; else the value. It
+// expand returns the items of a value that PHP has written, or JSON if the field is a list; else the value. It
 // returns false for what holds more than texts, numbers and booleans.
-func expand(text string) (items []string, ok bool) {
+func expand(text string, isList bool) (items []string, ok bool) {
 	if text == "" {
 		return nil, true
 	}
-	if strings.HasPrefix(text, "[") && !dump.TooDeep([]byte(text)) && json.Unmarshal([]byte(text), &items) == nil {
+	if isList && strings.HasPrefix(text, "[") && !dump.TooDeep([]byte(text)) && json.Unmarshal([]byte(text), &items) == nil {
 		return items, true
 	}
 	p := phpReader{rest: text}

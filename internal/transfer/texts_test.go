@@ -39,6 +39,7 @@ func TestMove_TextsOfOtherSystems(t *testing.T) {
 		"a list with one item":           {meta: `a:1:{i:0;s:5:"kazan";}`, ours: "city", value: "kazan"},
 		"a text of PHP":                  {meta: `s:5:"kazan";`, ours: "city", value: "kazan"},
 		"a quote within":                 {meta: `a:1:{i:0;s:5:"a";"b";}`, ours: "interests", value: []string{`a";"b`}},
+		"JSON in a text":                 {meta: `["a","b"]`, ours: "street", value: `["a","b"]`},
 		"a list of JSON":                 {meta: `["engines","poetry"]`, ours: "interests", value: []string{"engines", "poetry"}},
 		"several values for one":         {meta: `a:2:{i:0;s:5:"kazan";i:1;s:4:"omsk";}`, ours: "city", left: "city: several values, of which the field takes one"},
 		"a nested list of PHP":           {meta: `a:1:{i:0;a:1:{i:0;s:1:"x";}}`, ours: "interests", left: "interests: a value of PHP that is more than a list of texts"},
@@ -82,8 +83,8 @@ func TestMove_TextsOfOtherSystems(t *testing.T) {
 			}
 			doubled := strings.HasPrefix(what, "doubled")
 			if example := `"JÃ¼rgen` + strings.TrimPrefix(test.display, "JÃ¼rgen"); (r.Report.Doubled == 1) != doubled ||
-				doubled && !test.mend && r.Report.Example != example+`" for "Jürgen" in line 2` {
-				t.Errorf("got %d rows, such as %s, want them: %v", r.Report.Doubled, r.Report.Example, doubled)
+				doubled && !test.mend && r.Report.DoubledExample != example+`" for "Jürgen" in line 2` {
+				t.Errorf("got %d rows, such as %s, want them: %v", r.Report.Doubled, r.Report.DoubledExample, doubled)
 			}
 		})
 	}
@@ -104,6 +105,33 @@ func TestImport_MendsDoubledUTF8(t *testing.T) {
 		r.file(t, format, text)
 		if got := account(t, s, "jürgen"); *got.Name != "Jü" || !cmp.Equal(got.Fields["interests"], any([]string{"ü"})) || r.Report.Doubled != 1 {
 			t.Errorf("%s: got %+v and %d rows", format, got, r.Report.Doubled)
+		}
+	}
+}
+
+func TestImport_MendsHTML(t *testing.T) {
+	for what, test := range map[string]struct{ text, meant string }{
+		"an ampersand":       {"Tom &amp; Jerry", "Tom & Jerry"},
+		"a quote":            {"O&#039;Brien &quot;x&quot;", `O'Brien "x"`},
+		"hexadecimal digits": {"&#x263A;", "☺"},
+		"once":               {"&amp;lt;", "&lt;"},
+		"no HTML":            {"R&D; AT&T &copy", ""},
+	} {
+		for _, mend := range []bool{true, false} {
+			s := openStore(t, testkit.SQLite(t))
+			r := newRun(t, s)
+			r.MendHTML = mend
+			r.file(t, transfer.CSV, "login,name,password_hash\nada,\""+strings.ReplaceAll(test.text, `"`, `""`)+"\","+bcrypt+"\n")
+			want, found := test.text, int64(0)
+			if test.meant != "" {
+				found = 1
+			}
+			if test.meant != "" && mend {
+				want = test.meant
+			}
+			if got := *account(t, s, "ada").Name; got != want || r.Report.Escaped != found {
+				t.Errorf("%s, mended %v: got %q and %d, want %q and %d", what, mend, got, r.Report.Escaped, want, found)
+			}
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 const (
 	countEvery  = 24 * time.Hour
 	importEnded = 10 * time.Minute // after the last batch of an import that was killed
-	countRows   = 10_000           // accounts read in one query
+	countRows   = 1000             // accounts read in one query
 
 	classesOf = "classes of " // begins the steps of personal_sweeps of UpdateClasses, for each beginning that new hashes have had
 	importing = "import"      // the step that batches of imports mark; its position is 1 until classes were laid after it
@@ -100,7 +100,10 @@ func lockImport(ctx context.Context, tx bun.Tx) (row sweepRow, err error) {
 func (s *Store) countClasses(ctx context.Context, h *password.Hasher) (map[string]int64, error) {
 	counts, current := map[string]int64{}, h.Format()
 	for position := int64(0); ; {
-		var page []accountRow // without the hash if it begins like new ones
+		var page []struct {
+			ID           int64
+			PasswordHash string // "" if it begins like new ones
+		}
 		err := s.scan(ctx, "count hashes", s.read.NewRaw(`SELECT id,
 				CASE WHEN substr(password_hash, 1, ?) = ? THEN '' ELSE password_hash END AS password_hash
 			FROM personal_accounts WHERE id > ? AND (unverified_key IS NULL OR email_key IS NOT NULL) ORDER BY id LIMIT ?`,

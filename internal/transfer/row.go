@@ -138,15 +138,18 @@ func (m *Import) row(r record) (a accounts.Account, o origin, reason string) {
 	}
 	maps.DeleteFunc(in, func(_ string, v personal.Input) bool { return v.IsZero() }) // unset values
 	a.Fields = r.stored.Merge(m.Schema.Administer(in, &invalid))
-	all := make(map[string]string, len(invalid)+len(r.bad))
-	for name, code := range invalid {
-		all[name] = string(code)
-	}
-	maps.Copy(all, r.bad) // stands for what follows from the missing value
-	if !m.Strict {
-		left := m.leave(all, a)
-		maps.Copy(left, o.left)
-		o.left = left
+	var all map[string]string
+	if len(invalid)+len(r.bad) > 0 {
+		all = make(map[string]string, len(invalid)+len(r.bad))
+		for name, code := range invalid {
+			all[name] = string(code)
+		}
+		maps.Copy(all, r.bad) // stands for what follows from the missing value
+		if !m.Strict {
+			left := m.leave(all, a)
+			maps.Copy(left, o.left)
+			o.left = left
+		}
 	}
 	return a, o, reasons(all, badHash, badFactor, badPasskeys, badIdentities)
 }

@@ -125,7 +125,7 @@ func (r *stagedRecords) next() (record, error) {
 		rec.label = "user " + shown(id)
 	}
 	for i, c := range r.system.columns {
-		if slices.Contains(r.system.html, c.theirs) {
+		if r.system.isHTML(c.theirs) {
 			r.values[1+i].text, _ = unescaped(r.values[1+i].text)
 		}
 		rec.set(rec.columns, c.ours, personal.Text(r.values[1+i].text), r.values[1+i].bad)
@@ -174,6 +174,9 @@ func (r *stagedRecords) mapped(rec *record, f Mapped, text string) (in personal.
 		}
 		rows = in.List
 	}
+	if len(rows) == 1 && !isList && !r.system.isHTML(f.Theirs) && !mayBePHP(text) {
+		return personal.Text(text), ""
+	}
 	var items []string
 	for _, row := range rows {
 		more, ok := expand(row, isList)
@@ -182,7 +185,7 @@ func (r *stagedRecords) mapped(rec *record, f Mapped, text string) (in personal.
 		}
 		items = append(items, more...)
 	}
-	if slices.Contains(r.system.html, f.Theirs) {
+	if r.system.isHTML(f.Theirs) {
 		for i := range items {
 			items[i], _ = unescaped(items[i])
 		}

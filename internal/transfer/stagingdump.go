@@ -89,7 +89,7 @@ func (w *stager) openUsers(prefix string, columns []string) (*dump.Table, error)
 		case w.wanted[c]:
 			wanted = append(wanted, c)
 		default:
-			w.count(p, c, 0)
+			w.count(p, []byte(c), 0)
 		}
 	}
 	row := make([]any, len(staged))
@@ -112,6 +112,10 @@ func (w *stager) openAttributes(prefix, key string, a attributes, wanted []strin
 		return nil, err
 	}
 	ofTable := dump.Judge([]byte(key)).Text
+	ofRoles := ""
+	if w.wanted[roles] && w.system.roles != "" {
+		ofRoles = prefix + w.system.roles
+	}
 	return &dump.Table{Columns: wanted, Row: func(line int, values []dump.Value) error {
 		for i, o := range a.only {
 			if string(values[len(values)-len(a.only)+i].Text) != o[1] {
@@ -125,7 +129,7 @@ func (w *stager) openAttributes(prefix, key string, a attributes, wanted []strin
 		if a.before != "" && name != nil {
 			name = append([]byte(a.before), name...)
 		}
-		if w.wanted[roles] && w.system.roles != "" && string(name) == prefix+w.system.roles {
+		if ofRoles != "" && string(name) == ofRoles {
 			if err := w.attribute(p, line, values[0].Text, []byte(roles), values[1], false); err != nil {
 				return err
 			}
@@ -155,12 +159,12 @@ func decoded(value []byte) dump.Value {
 }
 
 // count adds to the number of values of a key.
-func (w *stager) count(p *staging, key string, values int64) {
-	n := p.keys[key]
-	if n == nil && (w.wanted[key] || w.keys < maxAllKeys && len(p.keys) < maxKeys && len(key) <= maxKey) {
+func (w *stager) count(p *staging, key []byte, values int64) {
+	n := p.keys[string(key)]
+	if n == nil && (w.wanted[string(key)] || w.keys < maxAllKeys && len(p.keys) < maxKeys && len(key) <= maxKey) {
 		w.keys++
 		n = new(int64)
-		p.keys[key] = n
+		p.keys[string(key)] = n
 	}
 	if n != nil {
 		*n += values
@@ -173,7 +177,7 @@ func (w *stager) attribute(p *staging, line int, user, key []byte, value dump.Va
 	if len(user) == 0 || len(key) == 0 || len(value.Text) == 0 && value.Bad == "" {
 		return nil
 	}
-	w.count(p, string(key), 1)
+	w.count(p, key, 1)
 	if !w.wanted[string(key)] {
 		return nil
 	}

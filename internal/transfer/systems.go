@@ -47,6 +47,9 @@ type attributes struct {
 // roles is the name that --map has for the roles, or groups, of every system.
 const roles = "roles"
 
+// isHTML reports whether a column or an attribute has texts that are HTML.
+func (s *system) isHTML(name string) bool { return slices.Contains(s.html, name) }
+
 // isRole reports whether an attribute has the roles.
 func (s *system) isRole(key string) bool {
 	return key == roles || s.roles != "" && strings.HasSuffix(key, s.roles)

@@ -103,6 +103,11 @@ func (m mendingRecords) next() (record, error) {
 // ofPHP is how PHP's serialize writes lists and objects.
 var ofPHP = regexp.MustCompile(`\A(?:a:[0-9]+:\{|O:[0-9]+:")`)
 
+// mayBePHP reports whether PHP's serialize may have written a text.
+func mayBePHP(text string) bool {
+	return len(text) >= 2 && (text[1] == ':' || text[1] == ';') && strings.Contains("abdisNO", text[:1])
+}
+
 // expand returns the items of a value that PHP has written, or JSON if the field is a list; else the value. It
 // returns false for what holds more than texts, numbers and booleans.
 func expand(text string, isList bool) (items []string, ok bool) {
@@ -111,6 +116,9 @@ func expand(text string, isList bool) (items []string, ok bool) {
 	}
 	if isList && strings.HasPrefix(text, "[") && !dump.TooDeep([]byte(text)) && json.Unmarshal([]byte(text), &items) == nil {
 		return items, true
+	}
+	if !mayBePHP(text) {
+		return []string{text}, true
 	}
 	p := phpReader{rest: text}
 	if items, ok = p.items(); ok && p.rest == "" {

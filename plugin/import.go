@@ -22,10 +22,10 @@ type importCommand struct {
 	File   string `arg:"" type:"existingfile" help:"CSV with a header row, NDJSON, or with --from a dump."`
 	Format string `enum:",csv,ndjson" default:"" help:"csv or ndjson (default: the extension of the file)."`
 	moveFlags
-	Fields    []byte       `type:"filecontent" placeholder:"FILE" help:"The host's user-fields.json, if the imported file has columns of user fields."`
+	Fields    []byte       `type:"filecontent" placeholder:"FILE" help:"The host's user-fields.json, for columns of user fields, --map and --role."`
 	Settings  settingsFile `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file, for the costs of new hashes."`
 	Wrap      string       `enum:"now,later" default:"now" help:"When to wrap MD5 and other weak hashes in Argon2id: now, or later in the running plugin."`
-	HashForm  string       `placeholder:"FORM" help:"How digests without their own form were made: md5(p.s), sha1(s.p), md5(md5(p).s), … of the password p and the salt s, or the start of a PBKDF2."`
+	HashForm  string       `placeholder:"FORM" help:"How digests without their own form were made: md5(p.s), sha1(s.p), md5(md5(p).s), bcrypt(s.p), … of the password p and the salt s, or the start of a PBKDF2."`
 	DryRun    bool         `help:"Check every row, change nothing, and print a report."`
 	Probe     string       `placeholder:"LOGIN" help:"Ask on the terminal for the password of this user, such as yourself, in the other system, and import only if it would be accepted. It also finds how hashes of digits were made."`
 	JSON      bool         `name:"json" help:"Print the report as JSON, and nothing else, to standard output."`
@@ -33,13 +33,13 @@ type importCommand struct {
 	MendUTF8  bool         `name:"mend-utf8" help:"Correct texts whose UTF-8 was encoded twice, such as JÃ¼rgen for Jürgen (default: a warning names one)."`
 	MendHTML  bool         `name:"mend-html" help:"Decode logins, names and texts of CSV and NDJSON that are HTML, such as Tom &amp; Jerry, as forums store them (default: a warning names one)."`
 	Strict    bool         `help:"Refuse a row whose e-mail, name, user field, locale or time is invalid (default: import it without this value, and report that)."`
-	Report    string       `placeholder:"FILE" help:"Append the refusals and what was left out, one line each with the line number and the reason, to this file (default: standard error)."`
+	Report    string       `placeholder:"FILE" help:"Append refusals, values that were left out and changed logins, one line each with the line number and the reason, to this file (default: standard error)."`
 }
 
 // Help describes the columns.
 func (importCommand) Help() string {
 	return `Columns: login and password_hash are required; password_salt, hash_form, email, email_verified, name, disabled, erase_at, locale, created, updated, id
-and user fields are optional. A list in CSV is JSON: ["a","b"]. Times are RFC 3339, SQL timestamps, or seconds since 1970.
+and user fields are optional. A list in CSV is JSON: ["a","b"]. Times are RFC 3339, SQL timestamps, or (milli)seconds since 1970.
 
 Hashes: MD5 (32 hex digits), bcrypt, argon2i, argon2id, scrypt, phpass, PBKDF2, crypt ($1$, $5$, $6$), and those of Django, Drupal,
 MediaWiki, phpBB, WordPress and LDAP. Other digests need a form, in the column hash_form or by --hash-form, and their salt after a

@@ -19,7 +19,7 @@ import (
 type moveFlags struct {
 	From          string   `enum:",wordpress,mediawiki,drupal7,drupal10,joomla,django,keycloak" default:"" placeholder:"SYSTEM" help:"The file is a dump of this system: wordpress, mediawiki, drupal7, drupal10, joomla, django or keycloak."`
 	Prefix        *string  `placeholder:"TEXT" help:"The prefix of the system's tables (default: the one that the dump has)."`
-	Logins        string   `enum:"keep,propose,email" default:"keep" help:"What becomes of logins that the rules of logins refuse: keep refuses the user, propose makes a valid login of it, email takes the e-mail. The report lists the changed logins."`
+	Logins        string   `enum:"keep,propose,email" default:"keep" help:"What becomes of logins that the rules of logins refuse: keep refuses the user, propose makes a valid login of it, email takes the e-mail. The output lists the changed logins."`
 	ChangedLogins string   `placeholder:"FILE" help:"Write the changed logins to this file, as CSV with the e-mail, to tell these users."`
 	IDs           string   `name:"ids" enum:"keep,new" default:"keep" help:"keep gives the accounts the ids of the other system, so that references to users stay valid; new gives them others."`
 	Role          []string `sep:"none" placeholder:"THEIRS=OURS" help:"What becomes of a role, or a group, of theirs. Repeat the flag for each role, the most important first; THEIRS= drops it. The user field is role, unless --map roles=OURS names another."`
@@ -113,7 +113,7 @@ func (c importCommand) stage(
 		return nil, nil, err
 	}
 	if err := m.Check(schema); err != nil {
-		return nil, nil, fmt.Errorf("--map: %w", err)
+		return nil, nil, err
 	}
 	db, err := dbconn.OpenScratch(ctx)
 	if err != nil {

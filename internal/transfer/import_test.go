@@ -185,8 +185,8 @@ func TestImport_RefusesNDJSONRowWithReasons(t *testing.T) {
 		"trailing object":                                {`{"login":"anna"} {}`, "text follows the JSON object"},
 		"a name twice":                                   {`{"login":"anna","login":"anna"}`, `"login" is repeated`},
 		"not UTF-8":                                      {"{\"login\":\"\xff\"}", "not UTF-8"},
-		"half a character":                               {`{"login":"anna","name":"\\\ud83d!"}`, "half a surrogate pair, which is no character"},
-		"the other half":                                 {`{"login":"anna","name":"\ud83d\ude00\uDE00"}`, "half a surrogate pair, which is no character"},
+		"half a character":                               {`{"login":"anna","name":"\\\ud83d!"}`, "a \\u escape of half a character: write it as UTF-8"},
+		"the other half":                                 {`{"login":"anna","name":"\ud83d\ude00\uDE00"}`, "a \\u escape of half a character: write it as UTF-8"},
 		"a raw NUL":                                      {"{\"login\":\"\x00\"}", "not a JSON object"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -26,8 +26,11 @@ type jsonRecords struct {
 func newNDJSON(file io.Reader, schema *userfields.Schema) (*jsonRecords, error) {
 	j := &jsonRecords{lines: newLines(file), fields: fieldNames(schema)}
 	head, _ := j.lines.r.Peek(64)
-	if head = bytes.TrimLeft(head, " \t\r\n"); bytes.HasPrefix(head, []byte("[")) || bytes.HasPrefix(head, []byte("{\n")) || bytes.HasPrefix(head, []byte("{\r\n")) {
-		return nil, errors.New("the file is one JSON text over several lines, and NDJSON has one object in each line: write it with jq -c '.[]'")
+	switch head = bytes.TrimLeft(head, " \t\r\n"); {
+	case bytes.HasPrefix(head, []byte("[")):
+		return nil, errors.New("the file is a list of JSON, and NDJSON has one object in each line: write it with jq -c '.[]'")
+	case bytes.HasPrefix(head, []byte("{\n")), bytes.HasPrefix(head, []byte("{\r\n")):
+		return nil, errors.New("the JSON has objects over several lines, and NDJSON has one in each line: write it with jq -c .")
 	}
 	return j, nil
 }
@@ -69,7 +72,7 @@ func (j *jsonRecords) parse(line []byte) (r record, err error) {
 		return r, errTooDeep
 	}
 	if halfPair(line) {
-		return r, errors.New("half a surrogate pair, which is no character")
+		return r, errors.New("a \\u escape of half a character: write it as UTF-8")
 	}
 	d := json.NewDecoder(bytes.NewReader(line))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {

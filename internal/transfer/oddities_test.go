@@ -14,7 +14,7 @@ import (
 )
 
 // What spreadsheets, database tools and exports of other systems do to a file of users.
-func TestImport_FilesAsTheyAre(t *testing.T) {
+func TestImport_ReadsOddFiles(t *testing.T) {
 	for what, test := range map[string]struct {
 		format         transfer.Format
 		text           string
@@ -30,7 +30,7 @@ func TestImport_FilesAsTheyAre(t *testing.T) {
 		"words for booleans":             {format: transfer.CSV, text: "login,password_hash,vip\nada," + bcrypt + ",TRUE\nbob," + bcrypt + ",yes\ncleo," + bcrypt + ",N\n", imported: 3},
 		"a time that is short":           {format: transfer.CSV, text: "login,password_hash,created\nada," + bcrypt + ",44196\n", report: "2: created: invalid_format\n"},
 		"a list of JSON":                 {format: transfer.NDJSON, text: `[{"login":"ada","password_hash":"!"}` + ",\n" + `{"login":"bob","password_hash":"!"}]`, ending: "jq -c '.[]'"},
-		"JSON over several lines":        {format: transfer.NDJSON, text: "{\n\"login\":\"ada\",\n\"password_hash\":\"!\"}\n", ending: "jq -c '.[]'"},
+		"JSON over several lines":        {format: transfer.NDJSON, text: "{\n\"login\":\"ada\",\n\"password_hash\":\"!\"}\n", ending: "jq -c ."},
 		"an object in one line":          {format: transfer.NDJSON, text: `{"login":"ada","password_hash":"` + bcrypt + `"}`, imported: 1},
 		"an empty row and its comma":     {format: transfer.CSV, text: "login,password_hash\n,\nada," + bcrypt + "\n", imported: 1},
 		"only rows without a value":      {format: transfer.CSV, text: "login,password_hash\n" + strings.Repeat(",\n", 100_000)},
@@ -91,7 +91,7 @@ func TestImport_ReadsFieldsOfDatabases(t *testing.T) {
 }
 
 // Sites are not as their system makes them.
-func TestMove_SitesAsTheyAre(t *testing.T) {
+func TestMove_ReadsOddSites(t *testing.T) {
 	const head = "/*!40101 SET NAMES utf8mb4 */;"
 	const columns = "(ID,user_login,user_pass,user_email,user_registered,display_name"
 	const django = "(id,password,email,is_active,date_joined,username"
@@ -119,8 +119,12 @@ func TestMove_SitesAsTheyAre(t *testing.T) {
 		"a column of the site": {system: "django", dump: head + "INSERT INTO auth_user " + django + ",town) " + rows + ",'kazan');",
 			move: func(m *transfer.Move) { m.Fields = []transfer.Mapped{{Theirs: "town", Ours: "city"}} },
 			want: func(a accounts.Account) bool { return a.Fields["city"] == "kazan" }},
-		"a table of another name":      {system: "django", dump: head + "INSERT INTO `members_Users` " + django + ") " + rows + ");", want: func(a accounts.Account) bool { return a.ID == 1 }},
-		"two tables of users":          {system: "django", dump: head + "INSERT INTO x_user " + django + ") " + rows + ");INSERT INTO x_users " + django + ") " + rows + ");", ending: "two tables"},
+		"a table of another name": {system: "django", dump: head + "INSERT INTO `members_Users` " + django + ") " + rows + ");", want: func(a accounts.Account) bool { return a.ID == 1 }},
+		"two tables of users":     {system: "django", dump: head + "INSERT INTO x_user " + django + ") " + rows + ");INSERT INTO x_users " + django + ") " + rows + ");", ending: "two tables"},
+		"groups of a model of the site": {system: "django", dump: head + "INSERT INTO shop_customuser " + django + ") " + rows + ");INSERT INTO shop_customuser_groups (id,customuser_id,group_id) VALUES (1,1,5);",
+			move: func(m *transfer.Move) { m.Roles = []transfer.Role{{Theirs: "5", Ours: "chief"}} }, want: func(a accounts.Account) bool { return a.Fields["role"] == "chief" }},
+		"roles of a dump without them": {system: "django", dump: head + "INSERT INTO auth_user " + django + ") " + rows + ");",
+			move: func(m *transfer.Move) { m.Roles = []transfer.Role{{Theirs: "5", Ours: "chief"}} }, ending: "--role: the dump has no roles: add the table user_groups, with its prefix"},
 		"ids that are no numbers":      {system: "django", dump: head + "INSERT INTO auth_user " + django + ") " + strings.Replace(rows, "(1,", "('6c1b0b5e-0f0e',", 1) + ");", ending: "give --ids new"},
 		"new ids for these":            {system: "django", dump: head + "INSERT INTO auth_user " + django + ") " + strings.Replace(rows, "(1,", "('6c1b0b5e-0f0e',", 1) + ");", move: func(m *transfer.Move) { m.NewIDs = true }, want: func(accounts.Account) bool { return true }},
 		"a realm without ids":          {system: "keycloak", dump: fmt.Sprintf(realm, ""), want: func(accounts.Account) bool { return true }},
@@ -131,6 +135,7 @@ func TestMove_SitesAsTheyAre(t *testing.T) {
 			m := transfer.Move{System: test.system}
 			if test.move != nil {
 				test.move(&m)
+				m = m.WithRoles()
 			}
 			staged, err := stage(t, m, strings.NewReader(test.dump))
 			if test.ending != "" {

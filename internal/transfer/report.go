@@ -226,8 +226,9 @@ func (s *Staged) uses() (list []FieldUse) {
 		used[f.Theirs] = true
 		list = append(list, FieldUse{Theirs: f.Theirs, Ours: f.Ours, Values: s.Keys[f.Theirs]})
 	}
+	mapsRoles := slices.ContainsFunc(s.move.Fields, func(f Mapped) bool { return s.system.isRole(f.Theirs) })
 	for _, name := range s.sources() {
-		if !used[name] {
+		if !used[name] && !(mapsRoles && s.system.isRole(name)) {
 			list = append(list, FieldUse{Theirs: name, Values: s.Keys[name]})
 		}
 	}
@@ -338,7 +339,7 @@ func (r *Report) Write(w io.Writer) error {
 	for _, o := range []struct {
 		n    int64
 		what string
-	}{{r.Renamed, "have another login"}, {r.Doubled, "have texts of doubled UTF-8"}, {r.Escaped, "have texts of HTML"}, {r.NotUsers, "rows of the system are no users"}} {
+	}{{r.Renamed, "have another login"}, {r.Doubled, "had doubled UTF-8"}, {r.Escaped, "had HTML"}, {r.NotUsers, "rows of the system are no users"}} {
 		if o.n > 0 {
 			others = append(others, fmt.Sprintf("%9d  %s\n", o.n, o.what))
 		}

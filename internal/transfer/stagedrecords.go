@@ -181,7 +181,7 @@ func (r *stagedRecords) mapped(rec *record, f Mapped, text string) (in personal.
 	for _, row := range rows {
 		more, ok := expand(row, isList)
 		if !ok {
-			return personal.Input{}, "a value of PHP that is more than a list of texts"
+			return personal.Input{}, "a nested list or an object of PHP"
 		}
 		items = append(items, more...)
 	}

@@ -51,10 +51,12 @@ func (m Move) Check(schema *userfields.Schema) error {
 	fields, seen := fieldNames(schema), map[string]bool{}
 	for _, f := range m.Fields {
 		switch {
+		case f == byRoles && !fields[f.Ours]:
+			return errors.New("--role: there is no user field \"role\": give --fields FILE with it (docs/roles.md), or --map roles=FIELD")
 		case f.Ours != columnName && !fields[f.Ours]:
-			return fmt.Errorf("%.40q is not a user field given with --fields", f.Ours)
+			return fmt.Errorf("--map: %.40q is not a user field given with --fields", f.Ours)
 		case seen[f.Ours]:
-			return fmt.Errorf("%.40q is given twice", f.Ours)
+			return fmt.Errorf("--map: %.40q is given twice", f.Ours)
 		}
 		seen[f.Ours] = true
 	}
@@ -149,7 +151,7 @@ func (w *stager) choose(ctx context.Context) error {
 	case len(found) == 0 && w.move.Prefix != nil:
 		return fmt.Errorf("--prefix: the dump has no table %s%s of %s", *w.move.Prefix, w.system.users[0], w.system.name)
 	case len(found) == 0:
-		return fmt.Errorf("the dump has no table of %s's users, whose name ends in %s, with the columns %s; its definition must be in the file, before the rows",
+		return fmt.Errorf("the dump has no table of %s's users, whose name ends in %s, with the columns %s; correct --from, or dump this table with its definition",
 			w.system.name, w.system.users[0], strings.Join(w.system.required, ", "))
 	case len(found) > 1:
 		return fmt.Errorf("the dump has the users of %s with several prefixes: choose one with --prefix=%.200q", w.system.name, found)
@@ -186,6 +188,9 @@ func (w *stager) choose(ctx context.Context) error {
 	w.Other += all - w.Total
 	for _, f := range w.move.Fields {
 		if !slices.Contains(w.system.staged(), f.Theirs) && w.Keys[f.Theirs] == 0 {
+			if f.Theirs == roles && !w.system.realm {
+				return fmt.Errorf("--role: the dump has no roles: add the table %s, with its prefix", w.system.rolesTable())
+			}
 			return fmt.Errorf("--map: no user in the dump has a field %.40q; fields are %s", f.Theirs, strings.Join(w.sources(), ", "))
 		}
 	}

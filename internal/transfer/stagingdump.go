@@ -54,6 +54,11 @@ func (w *stager) open(name string, columns []string) (*dump.Table, error) {
 	for _, a := range w.system.attributes {
 		prefix, key, ok := a.match(name)
 		a.value = strings.ReplaceAll(a.value, "*", key)
+		if end, any := strings.CutPrefix(a.user, "*"); any {
+			if i := slices.IndexFunc(columns, func(c string) bool { return strings.HasSuffix(c, end) }); i >= 0 {
+				a.user = columns[i]
+			}
+		}
 		wanted := slices.DeleteFunc([]string{a.user, a.value, a.key}, func(c string) bool { return c == "" })
 		if ok && has(wanted...) {
 			a.only = slices.DeleteFunc(slices.Clone(a.only), func(o [2]string) bool { return !has(o[0]) })

@@ -37,7 +37,7 @@ type column struct{ ours, theirs string }
 // attributes is a table that has a value of a user in each row.
 type attributes struct {
 	table            string      // with a *: a table for each key, which stands in its place
-	user, key, value string      // columns; a * in value stands for the key of the table
+	user, key, value string      // columns; a * in user stands for any text, and one in value for the key of the table
 	name             string      // is the key of all rows, without such a column; "": key has it
 	only             [][2]string // columns and their values in the rows that count
 	before           string      // is put before the keys
@@ -46,6 +46,16 @@ type attributes struct {
 
 // roles is the name that --map has for the roles, or groups, of every system.
 const roles = "roles"
+
+// rolesTable returns the table that has the roles.
+func (s *system) rolesTable() string {
+	for _, a := range s.attributes {
+		if a.name == roles || s.roles != "" {
+			return a.table
+		}
+	}
+	return ""
+}
 
 // isHTML reports whether a column or an attribute has texts that are HTML.
 func (s *system) isHTML(name string) bool { return slices.Contains(s.html, name) }
@@ -141,7 +151,7 @@ var systems = []system{
 		required: []string{"id", "password", "email", "is_active", "date_joined"},
 		optional: []string{"username", "first_name", "last_name", "is_staff", "is_superuser"},
 		attributes: []attributes{
-			{table: "user_groups", user: "user_id", name: roles, value: "group_id"},
+			{table: "user_groups", user: "*user_id", name: roles, value: "group_id"}, // customuser_id of a model CustomUser
 		},
 		columns: []column{
 			{columnID, "id"}, {columnLogin, "coalesce(username, email)"}, {columnEmail, "email"}, {columnHash, "password"},

@@ -228,11 +228,14 @@ func bytesOf(text string, letters int) int {
 // Role is a role of the other system that becomes a value of a user field.
 type Role struct{ Theirs, Ours string }
 
+// byRoles is the field of roles for which nothing else was said.
+var byRoles = Mapped{Theirs: roles, Ours: "role"}
+
 // WithRoles returns the move with a user field for its roles, if it has some.
 func (m Move) WithRoles() Move {
 	of := findSystem(m.System)
 	if len(m.Roles) > 0 && of != nil && !slices.ContainsFunc(m.Fields, func(f Mapped) bool { return of.isRole(f.Theirs) }) {
-		m.Fields = append(slices.Clone(m.Fields), Mapped{Theirs: roles, Ours: "role"})
+		m.Fields = append(slices.Clone(m.Fields), byRoles)
 	}
 	return m
 }

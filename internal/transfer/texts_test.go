@@ -42,10 +42,10 @@ func TestMove_TextsOfOtherSystems(t *testing.T) {
 		"JSON in a text":                 {meta: `["a","b"]`, ours: "street", value: `["a","b"]`},
 		"a list of JSON":                 {meta: `["engines","poetry"]`, ours: "interests", value: []string{"engines", "poetry"}},
 		"several values for one":         {meta: `a:2:{i:0;s:5:"kazan";i:1;s:4:"omsk";}`, ours: "city", left: "city: several values, of which the field takes one"},
-		"a nested list of PHP":           {meta: `a:1:{i:0;a:1:{i:0;s:1:"x";}}`, ours: "interests", left: "interests: a value of PHP that is more than a list of texts"},
-		"an object of PHP":               {meta: `O:8:"stdClass":0:{}`, ours: "street", left: "street: a value of PHP that is more than a list of texts"},
-		"a list of PHP that is cut off":  {meta: `a:2:{i:0;s:7:"eng`, ours: "interests", left: "interests: a value of PHP that is more than a list of texts"},
-		"a huge number of items":         {meta: `a:99999999:{}`, ours: "interests", left: "interests: a value of PHP that is more than a list of texts"},
+		"a nested list of PHP":           {meta: `a:1:{i:0;a:1:{i:0;s:1:"x";}}`, ours: "interests", left: "interests: a nested list or an object of PHP"},
+		"an object of PHP":               {meta: `O:8:"stdClass":0:{}`, ours: "street", left: "street: a nested list or an object of PHP"},
+		"a list of PHP that is cut off":  {meta: `a:2:{i:0;s:7:"eng`, ours: "interests", left: "interests: a nested list or an object of PHP"},
+		"a huge number of items":         {meta: `a:99999999:{}`, ours: "interests", left: "interests: a nested list or an object of PHP"},
 		"a text that begins like one":    {meta: `a: 1`, ours: "street", value: "a: 1"},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -36,6 +36,7 @@ type record struct {
 	identities       json.RawMessage           // likewise
 	bad              map[string]string         // why columns or user fields have no value, which are in none of the above
 	doubled, escaped string                    // a text of it, and what was meant, see undoubled and unescaped; "": none
+	changed          bool                      // the login or the e-mail is not that of the file
 	invalid          string                    // why the row is refused; "": it can be read
 
 	// Of a dump:

@@ -236,7 +236,7 @@ type origin struct {
 	line             int
 	label            string            // names the row beside the line, which may have many; "": the line does
 	renamed          string            // the login in the file; "": it is that of the account
-	cut              bool              // white space around the login or the e-mail was cut
+	cut              bool              // the login or the e-mail was cut or mended
 	left             map[string]string // why columns and user fields, or parts of these, were left out
 	doubled, escaped string            // see record
 	logins           []string          // others that a renamed user may have, if theirs is taken
@@ -304,7 +304,7 @@ func (m *Import) leaveOut(ctx context.Context, b *batch, a accounts.Account, row
 	}
 	more := ""
 	if row.cut {
-		more = " (the login or the e-mail of this row was changed: white space around it and invisible characters are removed)"
+		more = " (the login or the e-mail of this row is not that of the file, which is cut, mended or changed)"
 	}
 	b.refused = append(b.refused, refusal{
 		row: row, kind: o.reason(anyOwner) + more,
@@ -463,7 +463,8 @@ func (m *Import) conflicts(ctx context.Context, b *batch) ([]Outcome, error) {
 		renamed, seen := false, make(map[string]bool, len(outcomes))
 		for i, o := range outcomes {
 			a := &b.accounts[i]
-			if (o.Taken.Login != 0 || seen[a.LoginKey]) && b.rows[i].rename(a) {
+			// With any conflict: the account may be there already, with one of the next logins.
+			if !o.Exists && (o != Outcome{} || seen[a.LoginKey]) && b.rows[i].rename(a) {
 				renamed = true
 			}
 			seen[a.LoginKey] = true
@@ -582,6 +583,9 @@ func (m *Import) add(ctx context.Context, b batch, done *Progress) error {
 				}
 			}
 			b.rename(row, b.accounts[i], false)
+		}
+		if _, err := m.conflicts(ctx, &again); len(again.rows) > 0 && err != nil { // of a dry run in the real database
+			return err
 		}
 		b.accounts, b.rows = again.accounts, again.rows
 	}

@@ -303,7 +303,7 @@ func TestImport_WhiteSpaceAroundIdentifiersIsCut(t *testing.T) {
 			if done := r.file(t, transfer.CSV, "login,email,password_hash\n"+file+"\n"); done.Imported != 3 || done.Refused != 3 {
 				t.Errorf("%s: got %+v, refused\n%s", name, done, r.report.String())
 			}
-			const cut = " (the login or the e-mail of this row was changed: white space around it and invisible characters are removed)"
+			const cut = " (the login or the e-mail of this row is not that of the file, which is cut, mended or changed)"
 			for taken, by := range map[string]string{"login": lines[1], "email": lines[3]} {
 				line := strings.Count(file[:strings.Index("\n"+file, "\n"+by)], "\n") + 2
 				if want := fmt.Sprintf(": %s: taken by the row of line %d%s\n", taken, line, cut); !strings.Contains(r.report.String(), want) {
@@ -316,7 +316,7 @@ func TestImport_WhiteSpaceAroundIdentifiersIsCut(t *testing.T) {
 		}
 		r := newRun(t, s)
 		done := r.file(t, transfer.CSV, "login,email,password_hash\n"+strings.Join(lines, "\n")+"\n")
-		const cut = " (the login or the e-mail of this row was changed: white space around it and invisible characters are removed)\n"
+		const cut = " (the login or the e-mail of this row is not that of the file, which is cut, mended or changed)\n"
 		want := fmt.Sprintf("2: login: taken by account %d%s4: email: taken by account %d%s7: login: required\n",
 			account(t, s, "anna").ID, cut, account(t, s, "boris").ID, cut)
 		if done.Imported != 3 || r.report.String() != want {

@@ -59,7 +59,7 @@ func proposeLogins(login, id string) (list []string) {
 		}
 	}
 	base := strings.Trim(text.String(), "_")
-	cut := func(n int) string { return string([]rune(base)[:min(utf8.RuneCountInString(base), n)]) }
+	cut := func(n int) string { return string([]rune(base)[:max(0, min(utf8.RuneCountInString(base), n))]) }
 	for _, proposal := range []string{cut(most), cut(most-len("_")-len(id)) + "_" + id, "user_" + id} {
 		if validLogin(proposal, "") {
 			list = append(list, proposal)

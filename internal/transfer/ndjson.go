@@ -28,9 +28,9 @@ func newNDJSON(file io.Reader, schema *userfields.Schema) (*jsonRecords, error) 
 	head, _ := j.lines.r.Peek(64)
 	switch head = bytes.TrimLeft(head, " \t\r\n"); {
 	case bytes.HasPrefix(head, []byte("[")):
-		return nil, errors.New("the file is a list of JSON, and NDJSON has one object in each line: write it with jq -c '.[]'")
+		return nil, errors.New("the file is a list of JSON, and NDJSON has one object in each line: write it with jq -c '.[]' FILE")
 	case bytes.HasPrefix(head, []byte("{\n")), bytes.HasPrefix(head, []byte("{\r\n")):
-		return nil, errors.New("the JSON has objects over several lines, and NDJSON has one in each line: write it with jq -c .")
+		return nil, errors.New("the JSON has objects over several lines, and NDJSON has one in each line: write it with jq -c . FILE")
 	}
 	return j, nil
 }

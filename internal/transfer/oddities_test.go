@@ -66,6 +66,7 @@ func TestImport_ReadsFieldsOfDatabases(t *testing.T) {
 		`"born":"0000-00-00"`:               "<nil>",
 		`"born":"0001-01-01"`:               "<nil>",
 		`"born":"1004-01-01"`:               "<nil>",
+		`"born":"1980-05-04 00:00:00+02"`:   "1980-05-04",
 		`"born":"1956-01-01"`:               "1956-01-01",
 		`"born":"1970-01-01"`:               "1970-01-01", // someone's birthday
 		`"seen":"2020-12-31 10:00"`:         "2020-12-31T10:00:00Z",
@@ -113,9 +114,8 @@ func TestMove_ReadsOddSites(t *testing.T) {
 			want: func(a accounts.Account) bool { return a.Fields["city"] == nil }},
 		"a spammer of BuddyPress": {system: "wordpress", dump: head + "INSERT INTO wp_users " + columns + ",user_status) VALUES (1,'ada','!','1@example.com',NULL,'',2);",
 			want: func(a accounts.Account) bool { return a.Disabled }},
-		"users of another site": {system: "wordpress", dump: head + "INSERT INTO shared_users " + columns + ") VALUES (1,'ada','!','1@example.com',NULL,'');" +
-			"INSERT INTO wp_usermeta (user_id,meta_key,meta_value) VALUES (1,'city','kazan'),(1,'locale','de_DE');", move: city,
-			want: func(a accounts.Account) bool { return a.Fields["city"] == "kazan" && a.Locale == "de-DE" }},
+		"a word for an inactive user": {system: "django", dump: head + "INSERT INTO auth_user " + django + ") " + strings.Replace(rows, ",1,NULL", ",'FALSE',NULL", 1) + ");", want: func(a accounts.Account) bool { return a.Disabled }},
+		"a word for an active user":   {system: "django", dump: head + "INSERT INTO auth_user " + django + ") " + strings.Replace(rows, ",1,NULL", ",'TRUE',NULL", 1) + ");", want: func(a accounts.Account) bool { return !a.Disabled }},
 		"a column of the site": {system: "django", dump: head + "INSERT INTO auth_user " + django + ",town) " + rows + ",'kazan');",
 			move: func(m *transfer.Move) { m.Fields = []transfer.Mapped{{Theirs: "town", Ours: "city"}} },
 			want: func(a accounts.Account) bool { return a.Fields["city"] == "kazan" }},
@@ -157,6 +157,72 @@ func TestMove_ReadsOddSites(t *testing.T) {
 				t.Errorf("got %+v", a)
 			}
 		})
+	}
+}
+
+// A login that was mended takes none that another row has.
+func TestImport_MendedLoginsComeLast(t *testing.T) {
+	s := openStore(t, testkit.SQLite(t))
+	r := newRun(t, s)
+	r.MendHTML, r.MendUTF8 = true, true
+	r.file(t, transfer.CSV, "id,login,password_hash\n1,&#97;dmin,"+bcrypt+"\n2,admin,"+bcrypt+"\n3,JÃ¼rgen,"+bcrypt+"\n4,Jürgen,"+bcrypt+"\n5,M&#252;ller,"+bcrypt+"\n")
+	for login, id := range map[string]int64{"admin": 2, "jürgen": 4, "müller": 5} {
+		if got := account(t, s, login).ID; got != id {
+			t.Errorf("%s: got the row of id %d, want %d\n%s", login, got, id, r.report.String())
+		}
+	}
+}
+
+// A rerun with corrected rows finds the accounts of changed logins again.
+func TestMove_RerunFindsChangedLogins(t *testing.T) {
+	dump := func(rows string) *strings.Reader {
+		return strings.NewReader(wordpressUsers + rows + ";")
+	}
+	s := openStore(t, testkit.SQLite(t))
+	m := transfer.Move{System: "wordpress", Logins: transfer.ProposeLogins}
+	move(t, s, m, dump("(1,'x','!','same@example.com',NULL,''),(2,'john doe','!','bad',NULL,''),(3,'John  Doe','!','3@example.com',NULL,''),(4,' john_doe_4 ','!','4@example.com',NULL,'')"))
+	r, report := move(t, s, m, dump("(3,'John  Doe','!','3@example.com',NULL,''),(4,' john_doe_4 ','!','4@example.com',NULL,'')"))
+	if report.Existing != 2 || report.Refused != 0 {
+		t.Errorf("got %+v and\n%s", report, r.report.String())
+	}
+}
+
+// A dry run gives the logins that the import will.
+func TestMove_DryRunKnowsTheLoginsOfTheDatabase(t *testing.T) {
+	s := openStore(t, testkit.SQLite(t))
+	r := newRun(t, s)
+	r.file(t, transfer.CSV, "login,password_hash\njohn_doe_2,"+bcrypt+"\n")
+	const dump = wordpressUsers + "(1,'john doe','!','1@example.com',NULL,''),(2,'john  doe','!','2@example.com',NULL,'');"
+	m := transfer.Move{System: "wordpress", Logins: transfer.ProposeLogins, NewIDs: true}
+	var got []string
+	for _, store := range []transfer.Store{transfer.DryRun{Temporary: openStore(t, testkit.SQLite(t)), Real: s}, s} {
+		staged, err := stage(t, m, strings.NewReader(dump))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newRun(t, store)
+		list := ""
+		r.Renamed = func(n transfer.Renaming) error {
+			list += n.To + " "
+			return nil
+		}
+		if _, err := r.Run(t.Context(), staged); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, list)
+	}
+	if want := "john_doe user_2 "; got[0] != want || got[1] != want {
+		t.Errorf("got %q in a dry run and %q, want %q", got[0], got[1], want)
+	}
+}
+
+// An id of another system may be long.
+func TestMove_LongIDs(t *testing.T) {
+	long := strings.Repeat("a b", 30)
+	r, report := move(t, openStore(t, testkit.SQLite(t)), transfer.Move{System: "keycloak", Logins: transfer.ProposeLogins},
+		strings.NewReader(`{"users":[{"username":"`+long+`","email":"1@example.com"},{"username":"`+long+`x","email":"2@example.com"}]}`))
+	if report.Imported != 1 || report.Refused != 1 { // both become the same 64 characters
+		t.Errorf("got %+v and\n%s", report, r.report.String())
 	}
 }
 

@@ -224,11 +224,11 @@ func (s *Staged) uses() (list []FieldUse) {
 	}
 	for _, f := range s.move.Fields {
 		used[f.Theirs] = true
-		list = append(list, FieldUse{Theirs: f.Theirs, Ours: f.Ours, Values: s.Keys[f.Theirs]})
+		list = append(list, FieldUse{Theirs: theirName(f.Theirs), Ours: f.Ours, Values: s.Keys[f.Theirs]})
 	}
 	mapsRoles := slices.ContainsFunc(s.move.Fields, func(f Mapped) bool { return s.system.isRole(f.Theirs) })
 	for _, name := range s.sources() {
-		if !used[name] && !(mapsRoles && s.system.isRole(name)) {
+		if !used[name] && !(mapsRoles && (name == theirName(roles) || s.system.isRole(name))) {
 			list = append(list, FieldUse{Theirs: name, Values: s.Keys[name]})
 		}
 	}

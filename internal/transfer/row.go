@@ -74,7 +74,7 @@ const (
 // refuse it. The reason names the invalid columns, 20 at most, and holds no values. The secret of the
 // factor is still unchecked.
 func (m *Import) row(r record) (a accounts.Account, o origin, reason string) {
-	o = origin{line: r.line, label: r.label, renamed: r.renamed, logins: r.logins, doubled: r.doubled, escaped: r.escaped, left: r.left}
+	o = origin{line: r.line, label: r.label, renamed: r.renamed, logins: r.logins, doubled: r.doubled, escaped: r.escaped, cut: r.changed, left: r.left}
 	if r.invalid != "" {
 		return a, o, r.invalid
 	}
@@ -304,10 +304,10 @@ func meant(of personal.FieldType, text string) string {
 		switch {
 		case isNoTime(trimmed):
 			return ""
-		case ok && of == personal.TypeDate:
+		case ok && of == personal.TypeDate: // as it is in its time zone
 			return t.Format(time.DateOnly)
 		case ok:
-			return t.Format(time.RFC3339Nano)
+			return t.UTC().Format(time.RFC3339Nano)
 		}
 	}
 	return text
@@ -354,7 +354,7 @@ func readTime(column string, in personal.Input, otherwise time.Time, invalid *pe
 	case !storableTime(t):
 		invalid.Add(column, personal.FieldErrorOutOfRange)
 	default:
-		return t
+		return t.UTC()
 	}
 	return otherwise
 }
@@ -379,14 +379,17 @@ func storableTime(t time.Time) bool {
 
 func parseTime(text string) (time.Time, bool) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && len(text) > len(compactDate) && len(text) != len(compactTime) {
-		if len(text) > 12 { // as seconds, after the year 33000
+		switch len(text) {
+		case 9, 10:
+			return time.Unix(n, 0).UTC(), true
+		case 13:
 			return time.UnixMilli(n).UTC(), true
 		}
-		return time.Unix(n, 0).UTC(), true
+		return time.Time{}, false
 	}
 	for _, layout := range timeLayouts {
 		if t, err := time.Parse(layout, text); err == nil {
-			return t.UTC().Truncate(time.Microsecond), true
+			return t.Truncate(time.Microsecond), true
 		}
 	}
 	return time.Time{}, false

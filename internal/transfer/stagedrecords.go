@@ -174,12 +174,12 @@ func (r *stagedRecords) mapped(rec *record, f Mapped, text string) (in personal.
 		}
 		rows = in.List
 	}
-	if len(rows) == 1 && !isList && !r.system.isHTML(f.Theirs) && !mayBePHP(text) {
+	if len(rows) == 1 && !isList && !r.system.isHTML(f.Theirs) && !ofPHP.MatchString(text) {
 		return personal.Text(text), ""
 	}
 	var items []string
 	for _, row := range rows {
-		more, ok := expand(row, isList)
+		more, ok := expand(row, isList, r.system.isRole(f.Theirs))
 		if !ok {
 			return personal.Input{}, "a nested list or an object of PHP"
 		}
@@ -193,7 +193,10 @@ func (r *stagedRecords) mapped(rec *record, f Mapped, text string) (in personal.
 	if r.system.isRole(f.Theirs) {
 		var left []string
 		if items, left = translate(r.move.Roles, items); len(left) > 0 {
-			rec.left = map[string]string{f.Ours: fmt.Sprintf("no --role for %.100q", left)}
+			rec.left = map[string]string{f.Ours: fmt.Sprintf("no --role for %.40q", left[0])}
+			if len(left) > 1 {
+				rec.left[f.Ours] += fmt.Sprintf(" and %d more", len(left)-1)
+			}
 		}
 		if len(items) > 1 && len(r.move.Roles) > 0 && !r.lists[f.Ours] {
 			items = items[:1]

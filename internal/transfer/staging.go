@@ -51,8 +51,8 @@ func (m Move) Check(schema *userfields.Schema) error {
 	fields, seen := fieldNames(schema), map[string]bool{}
 	for _, f := range m.Fields {
 		switch {
-		case f == byRoles && !fields[f.Ours]:
-			return errors.New("--role: there is no user field \"role\": give --fields FILE with it (docs/roles.md), or --map roles=FIELD")
+		case f.Theirs == roles && !fields[f.Ours]:
+			return fmt.Errorf("--role: there is no user field %.40q: give --fields FILE with it (docs/roles.md), or --map roles=FIELD", f.Ours)
 		case f.Ours != columnName && !fields[f.Ours]:
 			return fmt.Errorf("--map: %.40q is not a user field given with --fields", f.Ours)
 		case seen[f.Ours]:
@@ -157,7 +157,6 @@ func (w *stager) choose(ctx context.Context) error {
 		return fmt.Errorf("the dump has the users of %s with several prefixes: choose one with --prefix=%.200q", w.system.name, found)
 	}
 	p := w.prefixes[found[0]]
-	w.join(p)
 	w.Keys = make(map[string]int64, len(p.keys))
 	for key, n := range p.keys {
 		w.Keys[key] = *n
@@ -195,29 +194,6 @@ func (w *stager) choose(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// join gives users without attributes those of the only other prefix that has some: sites can share the
-// users of another one.
-func (w *stager) join(p *staging) {
-	has := func(s *staging) bool {
-		for _, n := range s.keys {
-			if *n > 0 {
-				return true
-			}
-		}
-		return false
-	}
-	var others []*staging
-	for _, other := range w.prefixes {
-		if other.users == nil && has(other) {
-			others = append(others, other)
-		}
-	}
-	if len(others) == 1 && !has(p) {
-		maps.Copy(p.keys, others[0].keys)
-		p.attributes = others[0].attributes
-	}
 }
 
 // distinct returns an error if two users have the same id: each would get what the other has, and a
@@ -269,7 +245,7 @@ func (s *Staged) sources() []string {
 	})
 	list := s.system.staged()
 	for _, key := range keys[:min(len(keys), 100)] {
-		list = append(list, shown(key))
+		list = append(list, theirName(key))
 	}
 	return list
 }

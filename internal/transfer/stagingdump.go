@@ -116,7 +116,10 @@ func (w *stager) openAttributes(prefix, key string, a attributes, wanted []strin
 	if p == nil || err != nil {
 		return nil, err
 	}
-	ofTable := dump.Judge([]byte(key)).Text
+	ofTable := []byte(key)
+	if key != roles {
+		ofTable = dump.Judge(ofTable).Text
+	}
 	ofRoles := ""
 	if w.wanted[roles] && w.system.roles != "" {
 		ofRoles = prefix + w.system.roles

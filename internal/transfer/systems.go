@@ -44,8 +44,9 @@ type attributes struct {
 	json             bool        // the values are JSON
 }
 
-// roles is the name that --map has for the roles, or groups, of every system.
-const roles = "roles"
+// roles is the key of the roles, or groups, of every system, which --map calls "roles". It is not UTF-8, so that no
+// attribute has it: users may write these.
+const roles = "\xffroles"
 
 // rolesTable returns the table that has the roles.
 func (s *system) rolesTable() string {
@@ -59,6 +60,14 @@ func (s *system) rolesTable() string {
 
 // isHTML reports whether a column or an attribute has texts that are HTML.
 func (s *system) isHTML(name string) bool { return slices.Contains(s.html, name) }
+
+// theirName returns the name that --map has for a field.
+func theirName(key string) string {
+	if key == roles {
+		return "roles"
+	}
+	return shown(key)
+}
 
 // isRole reports whether an attribute has the roles.
 func (s *system) isRole(key string) bool {
@@ -111,7 +120,7 @@ var systems = []system{
 		},
 		columns: []column{
 			{columnID, "uid"}, {columnLogin, "name"}, {columnEmail, "mail"}, {columnHash, "pass"},
-			{columnCreated, "created"}, {columnLocale, "language"}, {columnDisabled, "status = '0'"},
+			{columnCreated, "created"}, {columnLocale, "language"}, {columnDisabled, "coalesce(status, '') <> '1'"},
 		},
 		without: "uid = '0'", // visitors
 	},
@@ -125,7 +134,7 @@ var systems = []system{
 		},
 		columns: []column{
 			{columnID, "uid"}, {columnLogin, "name"}, {columnEmail, "mail"}, {columnHash, "pass"},
-			{columnCreated, "created"}, {columnLocale, "preferred_langcode"}, {columnDisabled, "status = '0'"},
+			{columnCreated, "created"}, {columnLocale, "preferred_langcode"}, {columnDisabled, "coalesce(status, '') <> '1'"},
 		},
 		without: "uid = '0' OR default_langcode = '0'", // visitors; translations
 	},
@@ -140,7 +149,7 @@ var systems = []system{
 		},
 		columns: []column{
 			{columnID, "id"}, {columnLogin, "username"}, {columnEmail, "email"}, {columnName, "name"}, {columnHash, "password"},
-			{columnCreated, "registerDate"}, {columnDisabled, "block = '1'"},
+			{columnCreated, "registerDate"}, {columnDisabled, "coalesce(block, '') <> '0'"},
 			{columnLocale, "CASE WHEN json_valid(params) THEN json_extract(params, '$.language') END"},
 		},
 		form: "md5(p.s)",
@@ -156,7 +165,7 @@ var systems = []system{
 		columns: []column{
 			{columnID, "id"}, {columnLogin, "coalesce(username, email)"}, {columnEmail, "email"}, {columnHash, "password"},
 			{columnName, "trim(coalesce(first_name, '') || ' ' || coalesce(last_name, ''))"},
-			{columnCreated, "date_joined"}, {columnDisabled, "is_active IN ('f', 'false', '0')"},
+			{columnCreated, "date_joined"}, {columnDisabled, "lower(coalesce(is_active, '')) NOT IN ('t', 'true', '1')"},
 		},
 	},
 	{

@@ -34,8 +34,13 @@ func undoubled(text string) (meant string, ok bool) {
 		}
 		encoded = append(encoded, b)
 	}
-	return string(encoded), utf8.Valid(encoded)
+	meant = string(encoded)
+	return meant, utf8.Valid(encoded) && !strings.ContainsFunc(meant, rareInNames)
 }
+
+// rareInNames reports whether two letters of Windows-1252 that stand for it are likelier than the letter: those of
+// JOSÉ’S would be the ɒ of the phonetic alphabet.
+func rareInNames(r rune) bool { return 0x180 <= r && r < 0x370 || 0x460 <= r && r < 0x590 }
 
 // asHTML is a character reference that HTML needs in texts.
 var asHTML = regexp.MustCompile(`&(?:amp|lt|gt|quot|apos|nbsp|#[0-9]{1,6}|#x[0-9A-Fa-f]{1,5});`)
@@ -45,7 +50,7 @@ func unescaped(text string) (meant string, ok bool) {
 	if !strings.Contains(text, "&") || !asHTML.MatchString(text) {
 		return text, false
 	}
-	return html.UnescapeString(text), true
+	return asHTML.ReplaceAllStringFunc(text, html.UnescapeString), true
 }
 
 // mending says which texts are replaced by what was meant.
@@ -59,7 +64,9 @@ func (r *record) mend(m mending) {
 			if name == columnHash || name == columnSalt || name == columnForm {
 				continue
 			}
+			before := in.Text
 			in.Text = m.mended(r, in.Text)
+			r.changed = r.changed || in.Text != before && (name == columnLogin || name == columnEmail)
 			for i, item := range in.List {
 				in.List[i] = m.mended(r, item)
 			}
@@ -103,31 +110,21 @@ func (m mendingRecords) next() (record, error) {
 // ofPHP is how PHP's serialize writes lists and objects.
 var ofPHP = regexp.MustCompile(`\A(?:a:[0-9]+:\{|O:[0-9]+:")`)
 
-// mayBePHP reports whether PHP's serialize may have written a text.
-func mayBePHP(text string) bool {
-	return len(text) >= 2 && (text[1] == ':' || text[1] == ';') && strings.Contains("abdisNO", text[:1])
-}
-
-// expand returns the items of a value that PHP has written, or JSON if the field is a list; else the value. It
-// returns false for what holds more than texts, numbers and booleans.
-func expand(text string, isList bool) (items []string, ok bool) {
+// expand returns the items of a list that PHP has written, or JSON if the field is a list; of another text that
+// text. It returns false for what holds more than texts, numbers and booleans. See phpReader.items for keys.
+func expand(text string, isList, keys bool) (items []string, ok bool) {
 	if text == "" {
 		return nil, true
 	}
 	if isList && strings.HasPrefix(text, "[") && !dump.TooDeep([]byte(text)) && json.Unmarshal([]byte(text), &items) == nil {
 		return items, true
 	}
-	if !mayBePHP(text) {
+	if !ofPHP.MatchString(text) {
 		return []string{text}, true
 	}
 	p := phpReader{rest: text}
-	if items, ok = p.items(); ok && p.rest == "" {
-		return items, true
-	}
-	if ofPHP.MatchString(text) {
-		return nil, false
-	}
-	return []string{text}, true
+	items, ok = p.items(keys)
+	return items, ok && p.rest == ""
 }
 
 // phpReader reads a value of PHP's serialize.
@@ -145,39 +142,35 @@ func (p *phpReader) upTo(mark string) (text string, ok bool) {
 	return text, ok
 }
 
-// items reads a scalar or a list. A list of booleans is a set: its items are the keys that are true, as in the
-// roles of WordPress.
-func (p *phpReader) items() (items []string, ok bool) {
+// items reads a list. A list of booleans is a set: its items are the keys that are true, and with keys those of
+// every list, as WordPress reads roles.
+func (p *phpReader) items(keys bool) (items []string, ok bool) {
 	if !p.take("a:") {
-		text, _, ok := p.scalar()
-		if text == "" {
-			return nil, ok
-		}
-		return []string{text}, ok
+		return nil, false
 	}
 	number, ok := p.upTo(":{")
 	n, err := strconv.Atoi(number)
 	if !ok || err != nil {
 		return nil, false
 	}
-	var keys []string
-	set := n > 0
+	var set []string
+	isSet := n > 0
 	for range n {
 		key, _, okKey := p.scalar()
 		value, kind, okValue := p.scalar()
 		if !okKey || !okValue {
 			return nil, false
 		}
-		set = set && kind == 'b'
-		if value == "true" {
-			keys = append(keys, key)
+		isSet = isSet && (kind == 'b' || keys)
+		if value != "false" && value != "0" && value != "" {
+			set = append(set, key)
 		}
 		if value != "" {
 			items = append(items, value)
 		}
 	}
-	if set {
-		items = keys
+	if isSet {
+		items = set
 	}
 	return items, p.take("}")
 }
@@ -228,14 +221,17 @@ func bytesOf(text string, letters int) int {
 // Role is a role of the other system that becomes a value of a user field.
 type Role struct{ Theirs, Ours string }
 
-// byRoles is the field of roles for which nothing else was said.
-var byRoles = Mapped{Theirs: roles, Ours: "role"}
-
 // WithRoles returns the move with a user field for its roles, if it has some.
 func (m Move) WithRoles() Move {
 	of := findSystem(m.System)
+	m.Fields = slices.Clone(m.Fields)
+	for i, f := range m.Fields {
+		if f.Theirs == theirName(roles) {
+			m.Fields[i].Theirs = roles
+		}
+	}
 	if len(m.Roles) > 0 && of != nil && !slices.ContainsFunc(m.Fields, func(f Mapped) bool { return of.isRole(f.Theirs) }) {
-		m.Fields = append(slices.Clone(m.Fields), byRoles)
+		m.Fields = append(m.Fields, Mapped{Theirs: roles, Ours: "role"})
 	}
 	return m
 }

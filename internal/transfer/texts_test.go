@@ -30,6 +30,7 @@ func TestMove_TextsOfOtherSystems(t *testing.T) {
 		"HTML of a name among fields":    {meta: `A &amp; B`, ours: "street", value: `A & B`},
 		"doubled UTF-8, mended":          {display: `JÃ¼rgen â€“ Å\x81Ã³dÅº`, mend: true, name: "Jürgen – Łódź"},
 		"doubled UTF-8":                  {display: `JÃ¼rgen`, name: "JÃ¼rgen"},
+		"an accent and an apostrophe":    {display: `JOSÉ’S CAFÉ™ Ó’Neill`, mend: true, name: "JOSÉ’S CAFÉ™ Ó’Neill"},
 		"UTF-8 of Latin-1 letters":       {display: `Ünâ NÃO €`, mend: true, name: "Ünâ NÃO €"},
 		"Cyrillic":                       {display: `Анна`, mend: true, name: "Анна"},
 		"a list of PHP":                  {meta: `a:2:{i:0;s:7:"engines";i:1;s:6:"poetry";}`, ours: "interests", value: []string{"engines", "poetry"}},
@@ -37,7 +38,7 @@ func TestMove_TextsOfOtherSystems(t *testing.T) {
 		"a set of PHP":                   {meta: `a:3:{s:1:"a";b:1;s:1:"b";b:0;s:1:"c";b:1;}`, ours: "interests", value: []string{"a", "c"}},
 		"an empty list of PHP":           {meta: `a:0:{}`, ours: "interests"},
 		"a list with one item":           {meta: `a:1:{i:0;s:5:"kazan";}`, ours: "city", value: "kazan"},
-		"a text of PHP":                  {meta: `s:5:"kazan";`, ours: "city", value: "kazan"},
+		"a scalar of PHP":                {meta: `s:5:"kazan";`, ours: "street", value: `s:5:"kazan";`},
 		"a quote within":                 {meta: `a:1:{i:0;s:5:"a";"b";}`, ours: "interests", value: []string{`a";"b`}},
 		"JSON in a text":                 {meta: `["a","b"]`, ours: "street", value: `["a","b"]`},
 		"a list of JSON":                 {meta: `["engines","poetry"]`, ours: "interests", value: []string{"engines", "poetry"}},
@@ -111,11 +112,12 @@ func TestImport_MendsDoubledUTF8(t *testing.T) {
 
 func TestImport_MendsHTML(t *testing.T) {
 	for what, test := range map[string]struct{ text, meant string }{
-		"an ampersand":       {"Tom &amp; Jerry", "Tom & Jerry"},
-		"a quote":            {"O&#039;Brien &quot;x&quot;", `O'Brien "x"`},
-		"hexadecimal digits": {"&#x263A;", "☺"},
-		"once":               {"&amp;lt;", "&lt;"},
-		"no HTML":            {"R&D; AT&T &copy", ""},
+		"an ampersand":          {"Tom &amp; Jerry", "Tom & Jerry"},
+		"what has no semicolon": {"a &amp; b?x=1&copy=2&reg=3", "a & b?x=1&copy=2&reg=3"},
+		"a quote":               {"O&#039;Brien &quot;x&quot;", `O'Brien "x"`},
+		"hexadecimal digits":    {"&#x263A;", "☺"},
+		"once":                  {"&amp;lt;", "&lt;"},
+		"no HTML":               {"R&D; AT&T &copy", ""},
 	} {
 		for _, mend := range []bool{true, false} {
 			s := openStore(t, testkit.SQLite(t))
@@ -150,7 +152,7 @@ func TestMove_Roles(t *testing.T) {
 		report       string
 	}{
 		"the most important":        {"wordpress", wordpress, nil, []transfer.Role{{Theirs: "administrator", Ours: "chief"}, {Theirs: "author", Ours: "writer"}, {Theirs: "subscriber", Ours: ""}}, []string{"chief", ""}, ""},
-		"others":                    {"wordpress", wordpress, nil, []transfer.Role{{Theirs: "author", Ours: "writer"}}, []string{"writer", ""}, "2: left out: user 1: role: no --role for [\"administrator\"]\n2: left out: user 2: role: no --role for [\"subscriber\"]\n"},
+		"others":                    {"wordpress", wordpress, nil, []transfer.Role{{Theirs: "author", Ours: "writer"}}, []string{"writer", ""}, "2: left out: user 1: role: no --role for \"administrator\"\n2: left out: user 2: role: no --role for \"subscriber\"\n"},
 		"as they are":               {"wordpress", wordpress, []transfer.Mapped{{Theirs: "roles", Ours: "team"}}, nil, []string{"[author administrator]", "[subscriber]"}, ""},
 		"by their key":              {"wordpress", wordpress, []transfer.Mapped{{Theirs: "wp_capabilities", Ours: "team"}}, []transfer.Role{{Theirs: "author", Ours: "writer"}, {Theirs: "administrator", Ours: "chief"}, {Theirs: "subscriber"}}, []string{"[writer chief]", ""}, ""},
 		"groups of MediaWiki":       {"mediawiki", head + "INSERT INTO user (user_id,user_name,user_real_name,user_password,user_email,user_email_authenticated,user_registration) VALUES (1,'Ada','','!','1@example.com',NULL,'');INSERT INTO user_groups (ug_user,ug_group) VALUES (1,'bot'),(1,'sysop');", nil, []transfer.Role{{Theirs: "sysop", Ours: "chief"}, {Theirs: "bot"}}, []string{"chief"}, ""},
@@ -159,6 +161,10 @@ func TestMove_Roles(t *testing.T) {
 		"numbers of Joomla":         {"joomla", head + "INSERT INTO users (id,name,username,email,password,block,registerDate,params) VALUES (1,'','ada','1@example.com','!',0,NULL,'');INSERT INTO user_usergroup_map (user_id,group_id) VALUES (1,2),(1,8);", nil, []transfer.Role{{Theirs: "8", Ours: "chief"}, {Theirs: "2"}}, []string{"chief"}, ""},
 		"numbers of Django":         {"django", head + "INSERT INTO auth_user (id,password,email,is_active,date_joined,username) VALUES (1,'!','1@example.com',1,NULL,'ada');INSERT INTO auth_user_groups (id,user_id,group_id) VALUES (1,1,5);", nil, []transfer.Role{{Theirs: "5", Ours: "chief"}}, []string{"chief"}, ""},
 		"roles of a realm":          {"keycloak", `{"users":[{"id":"x","username":"ada","email":"1@example.com","realmRoles":["user","admin"]}]}`, nil, []transfer.Role{{Theirs: "admin", Ours: "chief"}, {Theirs: "user"}}, []string{"chief"}, ""},
+		"a key that users write":    {"wordpress", wordpressUsers + "(1,'ada','!','1@example.com',NULL,'');INSERT INTO wp_usermeta (user_id,meta_key,meta_value) VALUES (1,'roles','administrator'),(1,'wp_capabilities','a:1:{s:10:\\\"subscriber\\\";b:1;}');", nil, []transfer.Role{{Theirs: "administrator", Ours: "chief"}, {Theirs: "subscriber"}}, []string{""}, ""},
+		"an attribute that is one":  {"keycloak", `{"users":[{"id":"x","username":"ada","email":"1@example.com","realmRoles":["user"],"attributes":{"roles":["admin"]}}]}`, nil, []transfer.Role{{Theirs: "admin", Ours: "chief"}, {Theirs: "user"}}, []string{""}, ""},
+		"a column that is one":      {"django", head + "INSERT INTO auth_user (id,password,email,is_active,date_joined,username,roles) VALUES (1,'!','1@example.com',1,NULL,'ada','5');INSERT INTO auth_user_groups (id,user_id,group_id) VALUES (1,1,6);", nil, []transfer.Role{{Theirs: "5", Ours: "chief"}, {Theirs: "6"}}, []string{""}, ""},
+		"keys of other values":      {"wordpress", wordpressUsers + "(1,'ada','!','1@example.com',NULL,'');INSERT INTO wp_usermeta (user_id,meta_key,meta_value) VALUES (1,'wp_capabilities','a:2:{s:6:\\\"author\\\";i:0;s:13:\\\"administrator\\\";s:1:\\\"1\\\";}');", nil, []transfer.Role{{Theirs: "administrator", Ours: "chief"}, {Theirs: "author", Ours: "writer"}}, []string{"chief"}, ""},
 		"several where one belongs": {"wordpress", wordpress, []transfer.Mapped{{Theirs: "roles", Ours: "role"}}, nil, []string{"", "subscriber"}, "2: left out: user 1: role: several values, of which the field takes one\n"},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -307,12 +307,13 @@ func (p *parser) decodeHex(to, digits int) (bad string) {
 
 // number takes a number. That of MySQL may be a text in hexadecimal digits. bad is why it is no value.
 func (p *parser) number(line int, keep bool) (bad string, err error) {
-	from := len(p.row)
+	from, previous := len(p.row), byte(0)
 	for p.more() {
 		c := p.peek()
-		if !isWord(c) && c != '.' && c != '-' && c != '+' {
+		if isSign := c == '-' || c == '+'; !isWord(c) && c != '.' && !(isSign && (previous == 0 || previous|0x20 == 'e')) {
 			break
 		}
+		previous = c
 		if p.take(); keep {
 			p.keep(from, c)
 		}

@@ -69,7 +69,12 @@ func (p *parser) comment(line int, text string) error {
 		if d == "" || t.name == "HeidiSQL" && p.server != "" {
 			return p.fail(line, "a dump of %s of another system than MySQL: make it with pg_dump, or export the users as CSV and import that without --from", t.name)
 		}
-		if t.end != "" {
+		switch {
+		case p.tool != nil && p.tool.name == "pg_dumpall": // which holds dumps of pg_dump
+			return p.decide(line, d)
+		case p.tool != nil:
+			return p.fail(line, "the dump before here is cut off: the last line that %s writes is missing", p.tool.name)
+		case t.end != "":
 			p.tool = t
 		}
 		p.marked = false

@@ -191,3 +191,20 @@ func TestPlain_Uncompresses(t *testing.T) {
 		}
 	}
 }
+
+// A dump that is cut off is found before the one that follows it, and within one of all databases.
+func TestReadSQL_SecondHead(t *testing.T) {
+	const mysqldump, end = "-- MySQL dump 10.13\n", "-- Dump completed on 2024-01-01\n"
+	const all, one, oneEnd = "-- PostgreSQL database cluster dump\n", "-- PostgreSQL database dump\n", "-- PostgreSQL database dump complete\n"
+	for what, test := range map[string]struct{ dump, want string }{
+		"a whole one and another":      {mysqldump + end + mysqldump + end, ""},
+		"a part of one before another": {mysqldump + mysqldump + end, "line 2: the dump before here is cut off"},
+		"a cluster":                    {all + one + oneEnd + "-- PostgreSQL database cluster dump complete\n", ""},
+		"a cluster that is cut off":    {all + one + oneEnd, "the last line that pg_dumpall writes is missing"},
+	} {
+		_, marked, err := ended(test.dump)
+		if test.want == "" && (err != nil || !marked) || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: got %v, %v, want %q", what, marked, err, test.want)
+		}
+	}
+}

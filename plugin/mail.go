@@ -96,25 +96,51 @@ func writeTemplates(dir string) (n int, err error) {
 }
 
 type mailPreviewCommand struct {
-	Kind      mailtext.Kind `arg:"" help:"The mail: a kind that \"mail list\" names."`
+	Kind      mailtext.Kind `arg:"" optional:"" help:"The mail: a kind that \"mail list\" names."`
+	All       bool          `help:"Print every mail in every language that it has."`
 	Locale    string        `default:"en" placeholder:"L" help:"The language of the reader, such as de or pt-BR."`
 	Templates string        `placeholder:"DIR" help:"The folder of the setting mail.templates (default: only the built-in templates)."`
 	HTML      bool          `name:"html" help:"Print the HTML instead of subject and text."`
 }
 
-// Run prints a mail.
+// Run prints a mail, or all.
 func (c mailPreviewCommand) Run(w io.Writer) error {
-	if err := mailtext.CheckKind(c.Kind); err != nil {
+	if c.All == (c.Kind != "") {
+		return errors.New("name the kind of a mail, or give --all")
+	}
+	if err := mailtext.CheckKind(c.Kind); err != nil && !c.All {
 		return err
 	}
 	set, err := mailtext.Load(c.Templates)
 	if err != nil {
 		return fmt.Errorf("--templates: %w", err)
 	}
+	if c.All {
+		return c.printAll(w, set)
+	}
 	if err := set.CheckLocale(c.Kind, c.Locale); err != nil {
 		return fmt.Errorf("--locale: %w", err)
 	}
-	subject, text, html, err := set.Write(c.Kind, c.Locale, mailtext.Sample())
+	return c.print(w, set, c.Kind, c.Locale)
+}
+
+// printAll prints each kind in each language, after a line that names both.
+func (c mailPreviewCommand) printAll(w io.Writer, set *mailtext.Set) error {
+	for _, d := range mailtext.Descriptions() {
+		for _, locale := range set.Locales(d.Kind) {
+			if _, err := fmt.Fprintf(w, "=== %s %s\n", d.Kind, locale); err != nil {
+				return err
+			}
+			if err := c.print(w, set, d.Kind, locale); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c mailPreviewCommand) print(w io.Writer, set *mailtext.Set, kind mailtext.Kind, locale string) error {
+	subject, text, html, err := set.Write(kind, locale, mailtext.Sample())
 	if err != nil {
 		return err
 	}

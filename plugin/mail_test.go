@@ -76,9 +76,26 @@ func TestMailPreview_PrintsWhatWouldBeSent(t *testing.T) {
 	}
 }
 
+func TestMailPreview_All(t *testing.T) {
+	dir := filepath.Dir(write(t, "recovery.de.txt", "Subject: Neues Passwort\n\nIhr Code: {{.Token}}\n"))
+	out, _ := mustCommand(t, "mail", "preview", "--all", "--templates", dir)
+	for _, d := range mailtext.Descriptions() {
+		for _, locale := range []string{"en", "ru"} {
+			if n := strings.Count(out, "=== "+string(d.Kind)+" "+locale+"\nSubject: "); n != 1 {
+				t.Errorf("%s %s: got it %d times", d.Kind, locale, n)
+			}
+		}
+	}
+	if !strings.Contains(out, "=== recovery de\nSubject: Neues Passwort\n\nIhr Code: ") {
+		t.Error("the site's own template is missing")
+	}
+}
+
 func TestMailPreview_ErrorsNameWhatExists(t *testing.T) {
 	dir := filepath.Dir(write(t, "deletion.de.txt", "Subject: Gelöscht\n\n{{.Tokn}}\n"))
 	for _, test := range []struct{ args, want string }{
+		{"", "name the kind of a mail, or give --all"},
+		{"recovery --all", "name the kind of a mail, or give --all"},
 		{"recover", `there is no mail "recover": the kinds are recovery, invitation, email_change`},
 		{"recovery --locale de", `--locale: there is no mail recovery in "de", its reader gets English: the locales are en, ru`},
 		{"recovery --locale German!", "--locale: \"German!\" is not a locale"},

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cms-personal/personal/internal/transfer/dump"
 )
@@ -38,20 +39,20 @@ func (w *stager) readRealm(file io.Reader) error {
 			row[7] = time.UnixMilli(u.CreatedTimestamp).UTC().Format(time.RFC3339Nano)
 		}
 		for _, role := range u.RealmRoles {
-			if err := w.attribute(p, line, dump.Judge([]byte(u.ID)).Text, []byte(roles), dump.Judge([]byte(role)), false); err != nil {
+			if err := w.attribute(p, line, judged(u.ID).Text, []byte(roles), judged(role), false); err != nil {
 				return err
 			}
 		}
 		for key, values := range u.Attributes {
 			for _, value := range values {
-				if err := w.attribute(p, line, dump.Judge([]byte(u.ID)).Text, dump.Judge([]byte(key)).Text, dump.Judge([]byte(value)), false); err != nil {
+				if err := w.attribute(p, line, judged(u.ID).Text, judged(key).Text, judged(value), false); err != nil {
 					return err
 				}
 			}
 		}
 		for i := range row {
 			if text, ok := row[i].(string); ok {
-				row[i] = cell(dump.Judge([]byte(text)))
+				row[i] = cell(judged(text))
 			}
 		}
 		return w.add(p.users, line, row...)
@@ -103,4 +104,13 @@ func realmHash(u dump.User) string {
 		}
 	}
 	return ""
+}
+
+// judged returns a value of an export. One with U+FFFD is bad: whether the file has that, or what is not UTF-8, the
+// text is lost.
+func judged(text string) dump.Value {
+	if strings.ContainsRune(text, utf8.RuneError) {
+		return dump.Value{Bad: "not UTF-8"}
+	}
+	return dump.Judge([]byte(text))
 }

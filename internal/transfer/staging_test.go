@@ -291,8 +291,8 @@ func TestMove_BadValueIsThatOfItsField(t *testing.T) {
 			"(1,'','ada','1@example.com','!',0,NULL,'\xff'),\n(2,'','bob','2@example.com','!','\xff',NULL,'');INSERT INTO user_profiles (user_id,profile_key,profile_value) VALUES (3,'city','\"\\\\u0000\"');",
 			want: "2: user 1: locale: not UTF-8\n3: user 2: disabled: not UTF-8\n", keys: map[string]int64{"city": 1}},
 		"a realm": {system: "keycloak", dump: "{\"users\":[\n{\"username\":\"a\\u0000\",\"email\":\"2@example.com\",\"attributes\":{\"x\":[\"\\u0000\"],\"\\u0000\":[\"x\"]}},\n" +
-			"{\"id\":\"1\",\"username\":\"bob\",\"email\":\"1@example.com\",\"lastName\":\"\\u0000\"}]}",
-			want: "2: login: has a NUL\n2: user 1: name: has a NUL\n"},
+			"{\"id\":\"1\",\"username\":\"bob\",\"email\":\"1@example.com\",\"lastName\":\"\\u0000\"},\n{\"id\":\"3\",\"username\":\"cleo\",\"email\":\"3@example.com\",\"lastName\":\"J\xfcrgen\"}]}",
+			want: "2: login: has a NUL\n2: user 1: name: has a NUL\n3: user 3: name: not UTF-8\n"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			staged, err := stage(t, transfer.Move{System: test.system, Fields: test.fields}, strings.NewReader(test.dump))

@@ -265,14 +265,14 @@ func TestMove_BadValueIsThatOfItsField(t *testing.T) {
 		want         string // refusals
 		keys         map[string]int64
 	}{
-		"columns": {system: "wordpress", dump: wordpress + "(1,'a\xff','!','1@example.com',NULL,''),\n(2,'bob','\\0','2@example.com',NULL,''),\n" +
+		"columns": {system: "wordpress", dump: wordpress + "(1,'a\xff','!','1@example.com',NULL,''),\n(2,'bob','x\\0','2@example.com',NULL,''),\n" +
 			"(3,'cleo','!','3@example.com',NULL,'J\xfcrgen'),\n(4,'dan','!','4\xff@example.com','\xff',''),\n(0xff,'eve','!','5@example.com',NULL,''),\n" +
 			"(0xff,'fay','!','6@example.com',NULL,''),\n(7,'good','!','7@example.com',NULL,'');",
 			want: "2: user 1: login: not UTF-8\n3: user 2: password_hash: has a NUL\n4: user 3: name: not UTF-8\n5: user 4: created: not UTF-8; email: not UTF-8\n" +
 				"6: id: not UTF-8\n7: id: not UTF-8\n"},
 		"attributes": {system: "wordpress", dump: wordpress + "(1,'ada','!','1@example.com',NULL,''),\n(2,'bob','!','2@example.com',NULL,''),\n(3,'cleo','!','3@example.com',NULL,'');\n" +
-			meta + "(1,'x','\\0'),(1,'\xff','x'),(1,'\\0',''),(1,NULL,'x'),(NULL,'city','omsk'),(0xff,'city','kazan'),(3,'x','" + strings.Repeat("x", 1<<20) + "'),\n" +
-			"(1,'city','\xff'),(2,'interests','good'),(2,'interests','\xff'),(2,'interests','\\0'),(3,'city','omsk'),(3,'locale','\xff'),(3,'interests','good');",
+			meta + "(1,'x','x\\0'),(1,'\xff','x'),(1,'\\0',''),(1,NULL,'x'),(NULL,'city','omsk'),(0xff,'city','kazan'),(3,'x','" + strings.Repeat("x", 1<<20) + "'),\n" +
+			"(1,'city','\xff'),(2,'interests','good'),(2,'interests','\xff'),(2,'interests','x\\0'),(3,'city','omsk'),(3,'locale','\xff'),(3,'interests','good');",
 			fields: []transfer.Mapped{{Theirs: "city", Ours: "city"}, {Theirs: "interests", Ours: "interests"}},
 			want:   "2: user 1: city: not UTF-8\n3: user 2: interests: not UTF-8\n4: user 3: locale: not UTF-8\n",
 			keys:   map[string]int64{"x": 2, "city": 2, "interests": 4, "locale": 1}},
@@ -282,7 +282,7 @@ func TestMove_BadValueIsThatOfItsField(t *testing.T) {
 			"(1,'!','1@example.com',1,NULL,'ada','\xff','Lovelace'),\n(2,'!','2@example.com','\xff',NULL,'bob','',''),\n(3,'!','3@example.com',0,NULL,'\xff','','');",
 			want: "2: user 1: name: not UTF-8\n3: user 2: disabled: not UTF-8\n4: user 3: login: not UTF-8\n"},
 		"expressions of MediaWiki": {system: "mediawiki", dump: "/*!40101 SET NAMES utf8mb4 */;INSERT INTO user (user_id,user_name,user_real_name,user_password,user_email,user_email_authenticated,user_registration) VALUES\n" +
-			"(1,'Ada','','!','1@example.com','\xff',NULL),\n(2,'Bob','','!','2@example.com',NULL,'\xff');",
+			"(1,'Ada','','!','1@example.com','\xff',NULL),\n(2,'Bob','','!','2@example.com',NULL,'\xff'),\n(3,'Cleo','','!','3@example.com','" + strings.Repeat("\\0", 14) + "','" + strings.Repeat("\\0", 14) + "');",
 			want: "2: user 1: email_verified: not UTF-8\n3: user 2: created: not UTF-8\n"},
 		"expressions of Drupal, and a table": {system: "drupal10", dump: "/*!40101 SET NAMES utf8mb4 */;" + drupal + "(1,'ada','!','1@example.com',1500000000,'\xff','en','1'),\n(2,'bob','!','2@example.com','\xff',1,'en','1');" +
 			"CREATE TABLE `user__\xff` (entity_id int, `\xff_value` text);INSERT INTO `user__\xff` VALUES (1,'x');",

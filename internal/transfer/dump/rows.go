@@ -156,7 +156,11 @@ func (p *parser) finish(t *found, line int) error {
 		if v.Text = nil; p.ends[2*i+1] < 0 {
 			continue
 		}
-		*v = Judge(p.row[p.ends[2*i]:p.ends[2*i+1]:p.ends[2*i+1]])
+		text := p.row[p.ends[2*i]:p.ends[2*i+1]:p.ends[2*i+1]]
+		if len(bytes.TrimRight(text, "\x00")) == 0 { // which fills a BINARY column
+			text = text[:0]
+		}
+		*v = Judge(text)
 	}
 	return t.Row(line, p.values)
 }

@@ -248,7 +248,7 @@ type origin struct {
 }
 
 // late reports whether the row is imported after all others: its login or e-mail is not that of the
-// file, so that it takes nothing from a row whose is.
+// file, so that it takes nothing from a row that has it unchanged.
 func (o origin) late() bool { return o.cut || o.renamed != "" }
 
 // rename gives the account of a renamed row the next login, and reports whether there was one.
@@ -288,8 +288,8 @@ func (b *batch) refuse(row origin, reason string) {
 	b.refused = append(b.refused, refusal{row, reason, reason})
 }
 
-// rename reports the login of a row if it was changed.
-func (b *batch) rename(row origin, a accounts.Account, existing bool) {
+// addRenaming reports the login of a row if it was changed.
+func (b *batch) addRenaming(row origin, a accounts.Account, existing bool) {
 	if row.renamed != "" {
 		b.renamed = append(b.renamed, Renaming{row.line, row.renamed, a.Login, a.Email.Address, existing})
 	}
@@ -299,7 +299,7 @@ func (b *batch) rename(row origin, a accounts.Account, existing bool) {
 func (m *Import) leaveOut(ctx context.Context, b *batch, a accounts.Account, row origin, o Outcome) {
 	if o.Exists {
 		b.existing++
-		b.rename(row, a, true)
+		b.addRenaming(row, a, true)
 		return
 	}
 	more := ""
@@ -582,10 +582,12 @@ func (m *Import) add(ctx context.Context, b batch, done *Progress) error {
 					return fmt.Errorf("reporting a value that was left out: %w", err)
 				}
 			}
-			b.rename(row, b.accounts[i], false)
+			b.addRenaming(row, b.accounts[i], false)
 		}
-		if _, err := m.conflicts(ctx, &again); len(again.rows) > 0 && err != nil { // of a dry run in the real database
-			return err
+		if len(again.rows) > 0 {
+			if _, err := m.conflicts(ctx, &again); err != nil { // of a dry run in the real database
+				return err
+			}
 		}
 		b.accounts, b.rows = again.accounts, again.rows
 	}

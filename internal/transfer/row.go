@@ -359,16 +359,15 @@ func readTime(column string, in personal.Input, otherwise time.Time, invalid *pe
 	return otherwise
 }
 
-// isZeroTime reports whether a time is the begin of 1970 in some time zone, which systems write for none.
+// isZeroTime reports whether a time is the start of 1970 in some time zone, which systems write for none.
 func isZeroTime(t time.Time) bool {
 	return -day < t.Sub(time.Unix(0, 0)) && t.Sub(time.Unix(0, 0)) < day && t.Truncate(15*time.Minute).Equal(t)
 }
 
 const day = 24 * time.Hour
 
-// isNoTime reports whether databases write a text in the place of a missing time: of MySQL it has only
-// zeros, of .NET it is the year 1, of SMF 1004, of
-// PostgreSQL -infinity.
+// isNoTime reports whether databases write a text in the place of a missing time: MySQL nothing but zeros, .NET the
+// year 1, SMF the year 1004, PostgreSQL -infinity.
 func isNoTime(text string) bool {
 	return strings.Trim(text, "0-: .TZ") == "" || strings.HasPrefix(text, "0001-01-01") || strings.HasPrefix(text, "1004-01-01") || strings.Trim(text, "-") == "infinity"
 }

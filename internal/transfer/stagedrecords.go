@@ -167,19 +167,17 @@ func (r *stagedRecords) next() (record, error) {
 // mapped returns the value of a field that comes by --map, or why it has none.
 func (r *stagedRecords) mapped(rec *record, f Mapped, text string) (in personal.Input, bad string) {
 	rows := []string{text}
-	isList := r.lists[f.Ours] || r.system.isRole(f.Theirs)
+	isRole := r.system.isRole(f.Theirs)
+	isList := r.lists[f.Ours] || isRole
 	if isList && strings.HasPrefix(text, "[") {
 		if in = parseList(text); in.Kind != personal.InputList { // it is too long
 			return in, ""
 		}
 		rows = in.List
 	}
-	if len(rows) == 1 && !isList && !r.system.isHTML(f.Theirs) && !ofPHP.MatchString(text) {
-		return personal.Text(text), ""
-	}
 	var items []string
 	for _, row := range rows {
-		more, ok := expand(row, isList, r.system.isRole(f.Theirs))
+		more, ok := expand(row, isList, isRole)
 		if !ok {
 			return personal.Input{}, "a nested list or an object of PHP"
 		}
@@ -190,7 +188,7 @@ func (r *stagedRecords) mapped(rec *record, f Mapped, text string) (in personal.
 			items[i], _ = unescaped(items[i])
 		}
 	}
-	if r.system.isRole(f.Theirs) {
+	if isRole {
 		var left []string
 		if items, left = translate(r.move.Roles, items); len(left) > 0 {
 			rec.left = map[string]string{f.Ours: fmt.Sprintf("no --role for %.40q", left[0])}

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	_ "embed"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"os/signal"
 	"reflect"
 	"runtime"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -183,6 +185,11 @@ func ownVersion() (string, error) {
 	return "0.0.0-dev+" + hex.EncodeToString(sum.Sum(nil))[:12], nil
 }
 
+// changes is what this version answers in another way than the one before, a line each; CHANGELOG.md names them.
+//
+//go:embed changes.txt
+var changes string
+
 type manifestCommand struct{}
 
 // Run prints the manifest.
@@ -201,6 +208,7 @@ func (manifestCommand) Run(w io.Writer) error {
 		OS:       runtime.GOOS,
 		Arch:     runtime.GOARCH,
 		Settings: knownSettings(),
+		Changes:  strings.FieldsFunc(changes, func(r rune) bool { return r == '\n' }),
 	})
 }
 

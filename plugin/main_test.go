@@ -68,6 +68,23 @@ func TestManifest_IsValid(t *testing.T) {
 	}
 }
 
+func TestManifest_NamesChanges(t *testing.T) {
+	declared := changes
+	t.Cleanup(func() { changes = declared })
+	changes = "Profile.name\nLeave mail\n"
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"manifest"}, &out, &out); err != nil {
+		t.Fatal(err)
+	}
+	var m catalogue.Manifest
+	if err := json.Unmarshal(out.Bytes(), &m); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"Profile.name", "Leave mail"}; !slices.Equal(m.Changes, want) || m.Validate() != nil {
+		t.Errorf("got changes %q, %v, want %q", m.Changes, m.Validate(), want)
+	}
+}
+
 func TestMigrate_CanBeRepeated(t *testing.T) {
 	url := "sqlite://" + filepath.Join(t.TempDir(), "personal.db")
 	for range 2 {

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"aead.dev/minisign"
+	"golang.org/x/mod/semver"
 
 	"github.com/cms-personal/personal/shared/durable"
 )
@@ -195,6 +196,27 @@ func (c *Catalogue) List() ([]Entry, error) {
 		return compareVersions(b.Manifest.Version, a.Manifest.Version)
 	})
 	return entries, nil
+}
+
+// ChangesBetween returns what the installed versions declare that a swap between two versions meets, in either
+// direction: the changes of each version above the lower one, up to the higher one. Builds of one version, which
+// differ in their metadata, count all. A version that could not be staged counts not.
+func (c *Catalogue) ChangesBetween(a, b string) (changes []string, err error) {
+	entries, err := c.List()
+	if semver.Compare("v"+a, "v"+b) > 0 {
+		a, b = b, a
+	}
+	for _, e := range entries {
+		v := "v" + e.Manifest.Version
+		top := semver.Compare(v, "v"+b)
+		if top > 0 || top < 0 && semver.Compare(v, "v"+a) <= 0 {
+			continue
+		}
+		if c.recheck(e) == nil {
+			changes = append(changes, e.Manifest.Changes...)
+		}
+	}
+	return changes, err
 }
 
 // Find returns one installed version. Its error is a [*RefusedError] of kind

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
@@ -30,6 +31,9 @@ const (
 	busyBackoff = 20 * time.Millisecond // between attempts to start a busy file
 	busyTries   = 50
 
+	maxChanges = 200 // of a manifest, and the bytes of each
+	maxChange  = 100
+
 	maxComplaint = 500 // of what a binary writes to standard error instead of its manifest, in bytes
 )
 
@@ -47,7 +51,16 @@ type Manifest struct {
 	Notes    string `json:"notes,omitempty"`  // what changed, for an administrator
 
 	Settings []string `json:"settings,omitempty"` // the keys and sections of the settings file that it knows
+
+	// What this version answers in another way than the one before, on purpose, see [Catalogue.ChangesBetween]:
+	// "Profile.name", "Leave mail", "FindUsers statements", "rows.accounts", "mail.recovery.de", "command status". At
+	// most 200, of up to 100 bytes each.
+	Changes []string `json:"changes,omitempty"`
 }
+
+// validChange is two parts or more. What the first one says is left to the rehearsal: a later version may
+// declare what this host does not know.
+var validChange = regexp.MustCompile(`^[A-Za-z][a-zA-Z_-]*([. ][!-~]+)+$`)
 
 // Range is a range of integers, both ends included.
 type Range struct {
@@ -82,6 +95,14 @@ func (m Manifest) validateAnywhere() error {
 		return refuse(ErrInvalid, m.Version, "its range of protocols is empty")
 	case m.Schema.Min < 0 || m.Schema.Max < m.Schema.Min:
 		return refuse(ErrInvalid, m.Version, "its range of schemas is empty")
+	case len(m.Changes) > maxChanges:
+		return refuse(ErrInvalid, m.Version, fmt.Sprintf("its manifest declares %d changes, at most %d are permitted", len(m.Changes), maxChanges))
+	}
+	for _, change := range m.Changes {
+		if len(change) > maxChange || !validChange.MatchString(change) {
+			return refuse(ErrInvalid, m.Version, fmt.Sprintf(`its manifest declares the change %.*q: want up to %d bytes such as "Profile.name"`+
+				` or "Leave mail"`, maxChange, change, maxChange))
+		}
 	}
 	return nil
 }

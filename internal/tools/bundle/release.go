@@ -109,7 +109,11 @@ func (r *releaseCommand) check(ctx context.Context) (commit string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := checkChangelog(string(changelog), r.Version); err != nil {
+	changes, err := os.ReadFile(filepath.Join(r.Package, "changes.txt"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if err := checkChangelog(string(changelog), r.Version, string(changes)); err != nil {
 		return "", fmt.Errorf("%s: %w", changelogFile, err)
 	}
 	old, err := os.ReadDir(r.Out)
@@ -199,14 +203,19 @@ func (r *releaseCommand) compare(ctx context.Context, commit string) error {
 }
 
 // checkChangelog returns an error unless the first section of a changelog is that of the
-// version, with content.
-func checkChangelog(text, version string) error {
+// version, with content, and names each of the changes that the manifest declares.
+func checkChangelog(text, version, changes string) error {
 	_, text, _ = strings.Cut("\n"+text, "\n## ")
 	title, rest, _ := strings.Cut(text, "\n")
 	if name, _, _ := strings.Cut(title, " "); name != version {
 		return fmt.Errorf("the first section is %q, want %q", title, version)
 	}
 	section, _, _ := strings.Cut("\n"+rest, "\n## ")
+	for line := range strings.Lines(changes) {
+		if line = strings.TrimSpace(line); !strings.Contains(section, "`"+line+"`") {
+			return fmt.Errorf("the section %q does not name the change `%s`", title, line)
+		}
+	}
 	for line := range strings.Lines(section) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
 			return nil

@@ -161,6 +161,11 @@ func TestRelease_RefusesBeforeItBuilds(t *testing.T) {
 			write(t, "CHANGELOG.md", "# Changelog\n\n## 1.2.0\n\n### Fixes\n\n## 1.1.0\n\n- x\n")
 			commit(t)
 		}, want: "says nothing"},
+		"a change that CHANGELOG does not name": {change: func(t *testing.T) {
+			write(t, "CHANGELOG.md", "# Changelog\n\n## 1.2.0\n\n- `Leave mail`: says when.\n\n## 1.1.0\n\n- `Profile.name`\n")
+			write(t, "plugin/changes.txt", "Leave mail\nProfile.name\n")
+			commit(t)
+		}, want: "does not name the change `Profile.name`"},
 		"a changed file": {change: func(t *testing.T) { write(t, "plugin/main.go", sample+"\n") }, want: "plugin/main.go"},
 		"an old file": {change: func(t *testing.T) {
 			if err := os.Mkdir("dist", 0o700); err != nil {

@@ -182,7 +182,7 @@ func (c importCommand) job() (*transfer.Import, *password.Hasher, error) {
 	}
 	schema, err := userfields.Compile(nil)
 	if c.Fields != nil {
-		_, schema, err = userfields.ParseJSON(c.Fields)
+		_, schema, err = userfields.ParseInForce(c.Fields)
 	}
 	if err == nil {
 		err = transfer.CheckSchema(schema)

@@ -102,7 +102,7 @@ func (c fieldsFlag) host() (host personal.Host, names []string, err error) {
 	if c.Fields == nil {
 		return nil, nil, nil
 	}
-	fields, _, err := userfields.ParseJSON(c.Fields)
+	fields, _, err := userfields.ParseInForce(c.Fields)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--fields: %w", err)
 	}

@@ -135,7 +135,7 @@ func (a *adminAPI) mayReplace(ctx context.Context, w http.ResponseWriter, r *htt
 }
 
 func (a *adminAPI) rehearse(ctx context.Context, source []byte) (*rehearsal, error) {
-	_, schema, err := userfields.ParseJSON(source)
+	_, schema, err := userfields.ParseJSON(source, a.fields.Get().Schema.Fields...)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,11 @@ func (s *Service) userFields(ctx context.Context) (*userfields.Schema, error) {
 	if err != nil {
 		return nil, fail(doing, err)
 	}
+	isNew := s.schema.lookup(given.Revision) == nil
 	schema, invalid := s.schema.compile(given)
+	if isNew && invalid == nil && len(schema.Later()) > 0 {
+		s.log.WarnContext(ctx, "user fields of types that this version does not know are kept, and not shown", slog.Any("fields", schema.Later()))
+	}
 	if invalid != nil {
 		s.log.ErrorContext(ctx, "the host's user fields are invalid",
 			slog.String("revision", given.Revision), slog.Any("error", invalid), slog.Bool("previous_kept", schema != nil))

@@ -145,6 +145,24 @@ func TestFields_CanceledCallDoesNotAffectOthers(t *testing.T) {
 	calls.Wait()
 }
 
+// A made-up 0.3.0 has a type of measures.
+func TestFields_FieldOfALaterVersionIsToldOnce(t *testing.T) {
+	host := &schemaHost{}
+	var log bytes.Buffer
+	service := fieldsOf(host, slog.New(slog.NewTextHandler(&log, nil)))
+	host.schema.Store(&personal.Schema{Revision: "1", Fields: []personal.Field{
+		{Name: "height", Type: "measure", Required: true, MaxLength: -1}, {Name: "city", Type: personal.TypeText},
+	}})
+	for range 2 {
+		if fields, err := service.Fields(t.Context()); err != nil || len(fields) != 1 || fields[0].Name != "city" {
+			t.Errorf("got %v, %v, want city alone", fields, err)
+		}
+	}
+	if got := strings.Count(log.String(), "fields=[height]"); got != 1 {
+		t.Errorf("got %d log lines about height, want 1: %s", got, log.String())
+	}
+}
+
 func TestFields_InvalidSchemaKeepsTheLastValidOne(t *testing.T) {
 	for name, inPlugin := range map[string]bool{"in a plugin": true, "in the host's process": false} {
 		t.Run(name, func(t *testing.T) {

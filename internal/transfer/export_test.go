@@ -51,6 +51,26 @@ func TestExport_ImportsUnchangedIntoOtherDatabase(t *testing.T) {
 	}
 }
 
+// A made-up 0.3.0 has a type of measures.
+func TestImport_KeepsFieldsOfALaterVersion(t *testing.T) {
+	known := fields
+	t.Cleanup(func() { fields = known })
+	fields = append(slices.Clone(known), personal.Field{Name: "height", Type: "measure"}, personal.Field{Name: "size", Type: "measure"})
+	testdb.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		const values = `"fields":{"gone":[1,{}],"height":{"m":[2,null,"x"]},"size":"2 m"}`
+		r := newRun(t, s)
+		done := r.file(t, transfer.NDJSON, `{"login":"anna","password_hash":"`+bcrypt+`",`+values+`}`)
+		if got := export(t, s); done.Imported != 1 || !strings.Contains(strings.ReplaceAll(got, " ", ""), strings.ReplaceAll(values, " ", "")) {
+			t.Errorf("got %+v %s and stored %s, want %s", done, r.report.String(), got, values)
+		}
+		done = r.file(t, transfer.NDJSON, `{"login":"bob","height":"1 m","password_hash":"`+bcrypt+`"}`)
+		if got := r.report.String(); done.Refused != 1 || got != "1: height: read_only\n" {
+			t.Errorf("a column: got %+v, %q; want it to be refused", done, got)
+		}
+	})
+}
+
 // An account that must confirm its e-mail first would be one without an e-mail, which can
 // sign in.
 func TestExport_LeavesOutWhatMustNotBeImported(t *testing.T) {

@@ -200,13 +200,20 @@ func (j *jsonRecords) readFields(r *record, value json.RawMessage) (err error) {
 // storable returns a value that is imported unchecked, or an error if a database
 // cannot store it.
 func storable(name string, value any) (any, error) {
-	value, err := plain(value)
-	if err != nil {
+	raw, _ := value.(json.RawMessage)
+	var numbers any
+	switch p, err := plain(value); {
+	case err == nil:
+		value = p
+	case json.Unmarshal(raw, &numbers) != nil: // one that is too large
 		return nil, errors.New("fields: a value has no type of user fields")
-	}
+	} // else it is stored as written: a later version may have such fields
 	texts, _ := value.([]string)
-	if text, ok := value.(string); ok {
-		texts = []string{text}
+	switch v := value.(type) {
+	case string:
+		texts = []string{v}
+	case json.RawMessage:
+		texts = []string{strings.ReplaceAll(string(v), `\u0000`, "\x00")}
 	}
 	if slices.ContainsFunc(append(texts, name), func(s string) bool { return strings.Contains(s, "\x00") }) {
 		return nil, errors.New("fields: a NUL, which PostgreSQL cannot store")

@@ -64,6 +64,9 @@ func FieldTypes() []FieldType {
 	return types
 }
 
+// Known reports whether this version knows the type. A later version may know more.
+func (t FieldType) Known() bool { return t.Kind().Type != "" }
+
 // Kind returns what fields of the type have in common. It is zero for a type that this version does
 // not know.
 func (t FieldType) Kind() FieldKind {

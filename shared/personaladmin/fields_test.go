@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -184,6 +186,37 @@ func TestFields_TextsInOtherLanguagesAreKept(t *testing.T) {
 		Hint: personal.LocalText{"fr": "Court."}, PatternMessage: personal.LocalText{"it": "Solo lettere."}}
 	if diff := cmp.Diff(want, b.fields.Get().Schema.Fields[0]); diff != "" {
 		t.Errorf("the field (-want +got):\n%s", diff)
+	}
+}
+
+// A made-up 0.3.0 has a type of texts with a unit.
+func TestFields_FieldOfALaterVersionIsKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "user-fields.json")
+	source := `[{"name":"height","type":"measure","label":{"en":"Height"},"unit":"m"},{"name":"phone","type":"text"}]`
+	if err := os.WriteFile(path, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := openAt(t, path)
+	page := b.page(t, "/admin/fields")
+	wantAll(t, page, ">Height<", "· measure")
+	wantNone(t, page, "preview_en_height")
+	values := shownValues(t, b.page(t, "/admin/fields/edit/phone"))
+	values.Set("label_en", "Phone")
+	b.do(t, "/admin/fields/edit/phone", values)
+	b.do(t, "/admin/fields/move", url.Values{"down": {"height"}, "revision": {b.fields.Get().Schema.Revision}})
+	if source := string(b.fields.Get().Source); b.fieldNames() != "phone height" || !strings.Contains(source, `"unit": "m"`) || !strings.Contains(source, "Phone") {
+		t.Errorf("got the fields %s, want the unit of height and the label of phone", source)
+	}
+	b.users.Administration = newUsers()
+	user := b.page(t, "/admin/users/42")
+	wantAll(t, user, `id="field-phone"`)
+	wantNone(t, user, "field-height")
+	if w := b.get("/admin/fields/edit/height"); w.Code != http.StatusConflict {
+		t.Errorf("its form: got status %d, want 409", w.Code)
+	}
+	values.Set("revision", b.fields.Get().Schema.Revision)
+	if w := b.post("/admin/fields/edit/height", values); w.Code != http.StatusConflict || b.fieldNames() != "phone height" {
+		t.Errorf("a change of it: got status %d and the fields %s, want 409 and both", w.Code, b.fieldNames())
 	}
 }
 

@@ -16,7 +16,22 @@ import (
 // returns the fields in the order of the file, and the schema. Unknown keys, repeated
 // keys and data after the array are errors. The error is a [*SchemaError]; that of a
 // syntax error has the line, the column and what was expected.
-func ParseJSON(data []byte) ([]personal.Field, *Schema, error) {
+//
+// A type that this version does not know is an error, too, unless one of the fields in force has that
+// name and type: a later version has accepted it.
+func ParseJSON(data []byte, inForce ...personal.Field) ([]personal.Field, *Schema, error) {
+	return parse(data, func(f personal.Field) bool {
+		return slices.ContainsFunc(inForce, func(g personal.Field) bool { return f.Name == g.Name && f.Type == g.Type })
+	})
+}
+
+// ParseInForce is [ParseJSON] for a file that is in force already. It accepts types that this version does
+// not know, with any properties: see [Schema].
+func ParseInForce(data []byte) ([]personal.Field, *Schema, error) {
+	return parse(data, func(personal.Field) bool { return true })
+}
+
+func parse(data []byte, accepts func(later personal.Field) bool) ([]personal.Field, *Schema, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff")) // of an editor
 	if err := jsontext.Check(data); err != nil {
 		return nil, nil, &SchemaError{Problem: err.Error()}
@@ -35,8 +50,18 @@ func ParseJSON(data []byte) ([]personal.Field, *Schema, error) {
 	}
 	fields := make([]personal.Field, len(items))
 	for i, item := range items {
-		if err := decodeField(item, &fields[i]); err != nil {
-			return nil, nil, locate(data, i, &SchemaError{Field: title(fields[i], i), Problem: err.Error()})
+		f := &fields[i]
+		var wrong *json.UnmarshalTypeError // of a property that is another one in a later version; the others are read
+		err := json.Unmarshal(item, f)
+		if later := (err == nil || errors.As(err, &wrong)) && f.Type != "" && !f.Type.Known(); later && accepts(*f) {
+			continue
+		} else if later {
+			return nil, nil, locate(data, i, &SchemaError{Field: title(*f, i), Property: "type",
+				Problem: fmt.Sprintf("unknown type %q: the types are %s", f.Type, typeNames())})
+		}
+		*f = personal.Field{}
+		if err := decodeField(item, f); err != nil {
+			return nil, nil, locate(data, i, &SchemaError{Field: title(*f, i), Problem: err.Error()})
 		}
 	}
 	schema, err := Compile(fields)

@@ -31,8 +31,12 @@ var (
 )
 
 // Schema is a checked set of fields. Its methods are safe for concurrent use.
+//
+// A field of a type that this version does not know is one of a later version. Its values are kept and, in
+// [Schema.Record], passed on as texts; it is in no form and no profile, and can be set by no one.
 type Schema struct {
-	fields []*field // in the order in which they are shown
+	fields []*field // those of known types, in the order in which they are shown
+	later  []*field // those of unknown types, which have no kind
 	byName map[string]*field
 }
 
@@ -60,8 +64,8 @@ func (e *SchemaError) Error() string {
 }
 
 // Compile checks and prepares a schema's fields (HTTP contract, section 4). It returns
-// a [*SchemaError] for the first invalid field. The fields must not be changed
-// afterwards.
+// a [*SchemaError] for the first invalid field. It accepts types that this version does not know;
+// [ParseJSON] does not. The fields must not be changed afterwards.
 func Compile(fields []personal.Field) (*Schema, error) {
 	s := &Schema{byName: make(map[string]*field, len(fields))}
 	for i, f := range fields {
@@ -73,8 +77,11 @@ func Compile(fields []personal.Field) (*Schema, error) {
 			err.Field = title(f, i)
 			return nil, err
 		}
-		s.fields = append(s.fields, compiled)
-		s.byName[f.Name] = compiled
+		if s.byName[f.Name] = compiled; f.Type.Known() {
+			s.fields = append(s.fields, compiled)
+		} else {
+			s.later = append(s.later, compiled)
+		}
 	}
 	slices.SortStableFunc(s.fields, func(a, b *field) int { return cmp.Compare(a.Order, b.Order) })
 	return s, nil
@@ -88,7 +95,7 @@ func title(f personal.Field, i int) string {
 	return f.Name
 }
 
-// Fields returns every field, including hidden ones, in the order in which they are
+// Fields returns every field of a known type, including hidden ones, in the order in which they are
 // shown.
 func (s *Schema) Fields() []personal.Field {
 	list := make([]personal.Field, 0, len(s.fields))
@@ -96,6 +103,14 @@ func (s *Schema) Fields() []personal.Field {
 		list = append(list, f.Field)
 	}
 	return list
+}
+
+// Later returns the names of the fields of unknown types.
+func (s *Schema) Later() (names []string) {
+	for _, f := range s.later {
+		names = append(names, f.Name)
+	}
+	return names
 }
 
 // Visible returns the fields that are not hidden, in the order in which they are
@@ -126,7 +141,7 @@ func compile(f personal.Field) (*field, *SchemaError) {
 	case f.Type == "":
 		return nil, invalid("type", "it has no type")
 	case !known:
-		return nil, invalid("type", "unknown type %q: the types are %s", f.Type, typeNames())
+		return &field{Field: f}, nil
 	}
 	for _, check := range []func(personal.Field, kind) *SchemaError{checkRules, checkOptions, checkTexts} {
 		if err := check(f, k); err != nil {

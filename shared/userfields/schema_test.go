@@ -1,6 +1,7 @@
 package userfields
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"slices"
@@ -63,7 +64,6 @@ func TestCompile_RejectsInvalidField(t *testing.T) {
 		"system name":                      {personal.Field{Name: "groups", Type: "tags"}, "system name"},
 		"system name and parameter":        {personal.Field{Name: "token", Type: "text"}, "system name"},
 		"no type":                          {personal.Field{Name: "x"}, "no type"},
-		"unknown type":                     {personal.Field{Name: "x", Type: "colour"}, `unknown type "colour": the types are boolean, `},
 		"enum without options":             {personal.Field{Name: "x", Type: "enum"}, "options"},
 		"doubled option":                   {personal.Field{Name: "x", Type: "enum", Options: option("a", "b", "a")}, "twice"},
 		"empty option":                     {personal.Field{Name: "x", Type: "enum", Options: option("")}, "no value"},
@@ -115,7 +115,7 @@ func TestSchemaError_NamesProperty(t *testing.T) {
 	choice := []personal.Option{{Value: "a"}, {Value: "a"}}
 	for property, field := range map[string]personal.Field{
 		"name":       {Name: "City", Type: "text"},
-		"type":       {Name: "x", Type: "colour"},
+		"type":       {Name: "x"},
 		"required":   {Name: "x", Type: "text", Required: true, Hidden: true},
 		"default":    {Name: "x", Type: "integer", Default: personal.Text("many")},
 		"max_length": {Name: "x", Type: "date", MaxLength: 3},
@@ -254,6 +254,79 @@ func TestSchemaError_Text(t *testing.T) {
 	} {
 		if got := err.Error(); got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// version030 is a schema of a made-up 0.3.0, which has a type of texts with a unit.
+const version030 = `[{"name":"city","type":"text"},
+	{"name":"height","type":"measure","min":"0 m","unit":{"si":"m"},"required":true,"default":"1 m","order":-1}]`
+
+func TestParseJSON_TypeOfALaterVersion(t *testing.T) {
+	fields, schema, err := ParseInForce([]byte(version030))
+	if err != nil || len(fields) != 2 || fields[1].Type != "measure" || names(schema.Fields()) != "city" {
+		t.Fatalf("in force: got %v, %v; want both, and only city known", fields, err)
+	}
+	if _, _, err := ParseJSON([]byte(version030), fields...); err != nil {
+		t.Errorf("again: got %v, want it to be accepted", err)
+	}
+	for _, inForce := range [][]personal.Field{nil, {{Name: "height", Type: "weight"}}, {{Name: "width", Type: "measure"}}} {
+		_, _, err := ParseJSON([]byte(version030), inForce...)
+		want := SchemaError{Field: "height", Property: "type", Line: 2}
+		var invalid *SchemaError
+		if !errors.As(err, &invalid) || !strings.HasPrefix(invalid.Problem, `unknown type "measure": the types are boolean, `) {
+			t.Fatalf("new beside %v: got %v, want an unknown type", inForce, err)
+		}
+		if invalid.Problem = ""; *invalid != want {
+			t.Errorf("got %+v, want %+v", *invalid, want)
+		}
+	}
+	for _, text := range []string{`[{"name":"Height","type":"measure"}]`, `[{"type":"measure"}]`, `[{"name":["x"],"type":"measure"}]`,
+		`[{"name":"login","type":"measure"}]`, `[{"name":"a","type":"text"},{"name":"a","type":"measure"}]`, `[{"name":"a","type":"text","unit":"m"}]`} {
+		if _, _, err := ParseInForce([]byte(text)); err == nil {
+			t.Errorf("%s: got no error, want one", text)
+		}
+	}
+}
+
+func TestSchema_FieldOfALaterVersionIsKeptAndNotSet(t *testing.T) {
+	_, s, err := ParseInForce([]byte(version030))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const stored = `{"city":"Riga","height":"2 m"}`
+	values, err := DecodeValues([]byte(stored))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := map[string]personal.Input{"city": personal.Text("Omsk"), "height": personal.Text("3 m")}
+	repeated := map[string]personal.Input{"height": {Kind: personal.InputRepeated, List: []string{"1 m", "2 m"}}}
+	if err := s.Check(repeated); err != nil {
+		t.Errorf("got %v, want no judgement of a type that may be a list", err)
+	}
+	for name, set := range map[string]func(map[string]personal.Input, *personal.FieldErrors) Values{
+		"register": s.Register, "create": s.Create, "update": s.Update, "administer": s.Administer,
+	} {
+		var errs personal.FieldErrors
+		got := values.Merge(set(sent, &errs))
+		want := Values{"city": "Omsk", "height": "2 m"}
+		if !cmp.Equal(got, want) || !cmp.Equal(errs, personal.FieldErrors{"height": personal.FieldErrorReadOnly}) {
+			t.Errorf("%s: got %v, %v; want %v and height to be read-only", name, got, errs, want)
+		}
+	}
+	filled, changed := s.Fill(Values{})
+	if missing := s.Missing(Values{"city": "Riga"}); missing != nil || changed || names(s.Visible()) != "city" {
+		t.Errorf("got missing %q, filled in %v, visible %v; want nothing of height", missing, filled, s.Visible())
+	}
+	if got := s.Profile(values); !cmp.Equal(got, []personal.ProfileField{{Name: "city", Value: "Riga"}}) {
+		t.Errorf("got the profile %v, want city alone", got)
+	}
+	for stored, want := range map[string]any{
+		`"2 m"`: "2 m", `2`: "2", `2.5`: "2.5", `true`: "true", `["1 m","2 m"]`: `["1 m","2 m"]`, `{"m":2}`: `{"m":2}`, `null`: nil,
+	} {
+		record := s.Record(Values{"height": DecodeValue(json.RawMessage(stored))})
+		if got := record[len(record)-1]; got.Name != "height" || got.Value != want {
+			t.Errorf("%s: got %v in the record, want %v", stored, got, want)
 		}
 	}
 }

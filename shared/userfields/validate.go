@@ -29,7 +29,7 @@ func (s *Schema) Check(in map[string]personal.Input) error {
 		if f == nil && !parameter && utf8.RuneCountInString(name) > personal.MaxUnknownName {
 			return personal.NewError(personal.CodeTooLarge, errors.New("the name of an unknown parameter is too long"))
 		}
-		scalar := parameter || f != nil && !f.kind.List
+		scalar := parameter || f != nil && f.Type.Known() && !f.kind.List
 		repeated = repeated || scalar && input.Kind == personal.InputRepeated
 	}
 	if repeated {
@@ -142,7 +142,7 @@ func (s *Schema) checkNames(in map[string]personal.Input, errs *personal.FieldEr
 	var unknown []string
 	for name := range in {
 		switch f := s.byName[name]; {
-		case f != nil && settable(f):
+		case f != nil && f.Type.Known() && settable(f):
 		case f != nil, slices.Contains(systemNames, name), slices.Contains(readOnly, name):
 			errs.Add(name, personal.FieldErrorReadOnly)
 		default:

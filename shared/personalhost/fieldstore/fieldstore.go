@@ -4,6 +4,7 @@ package fieldstore
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -48,8 +49,8 @@ type Store struct {
 }
 
 // Open reads the schema from the file, a JSON array of fields. If the file does not
-// exist, Open creates it with the initial content; [] is a schema without fields. The
-// error of an invalid schema is a [*userfields.SchemaError].
+// exist, Open creates it with the initial content; [] is a schema without fields. Fields of types that
+// this version does not know stay in it. The error of an invalid schema is a [*userfields.SchemaError].
 func Open(path string, initial []byte) (*Store, error) {
 	source, err := durable.ReadText(path)
 	missing := errors.Is(err, fs.ErrNotExist)
@@ -59,7 +60,7 @@ func Open(path string, initial []byte) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the user fields: %w", err)
 	}
-	set, err := parse(source)
+	set, err := parse(source, userfields.ParseInForce)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
@@ -73,17 +74,18 @@ func Open(path string, initial []byte) (*Store, error) {
 	return s, nil
 }
 
-func parse(source []byte) (*Set, error) {
+func parse(source []byte, read func([]byte) ([]personal.Field, *userfields.Schema, error)) (*Set, error) {
 	source = bytes.TrimPrefix(source, []byte("\ufeff")) // of an editor
-	_, checked, err := userfields.ParseJSON(source)
+	fields, _, err := read(source)
 	if err != nil {
 		return nil, err
 	}
+	slices.SortStableFunc(fields, func(a, b personal.Field) int { return cmp.Compare(a.Order, b.Order) })
 	// A digest is the same in every host and at every start.
 	sum := sha256.Sum256(source)
 	return &Set{
 		Source: source,
-		Schema: personal.Schema{Revision: hex.EncodeToString(sum[:12]), Fields: checked.Fields()},
+		Schema: personal.Schema{Revision: hex.EncodeToString(sum[:12]), Fields: fields},
 	}, nil
 }
 
@@ -116,7 +118,8 @@ func checkNames(schema personal.Schema, reserved []string) error {
 func (s *Store) Get() *Set { return s.current.Load() }
 
 // Put replaces the schema, from the next request on, if may returns true for the
-// current revision; else the error is [ErrChanged]. It is a [*NotStoredError] if the file
+// current revision; else the error is [ErrChanged]. A field of an unknown type is refused unless it is in
+// the current schema. The error is a [*NotStoredError] if the file
 // cannot be written. On every error the current schema stays.
 func (s *Store) Put(source []byte, may func(revision string) bool) (*Set, error) {
 	s.write.Lock()
@@ -124,7 +127,9 @@ func (s *Store) Put(source []byte, may func(revision string) bool) (*Set, error)
 	if !may(s.Get().Schema.Revision) {
 		return nil, ErrChanged
 	}
-	set, err := parse(source)
+	set, err := parse(source, func(source []byte) ([]personal.Field, *userfields.Schema, error) {
+		return userfields.ParseJSON(source, s.Get().Schema.Fields...)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -141,12 +146,34 @@ func (s *Store) Put(source []byte, may func(revision string) bool) (*Set, error)
 // PutFields is [Store.Put] for fields that were not parsed from JSON. The error is
 // [ErrChanged] unless revision is the current one.
 func (s *Store) PutFields(fields []personal.Field, revision string) (*Set, error) {
+	source, err := s.Encode(fields)
+	if err != nil {
+		return nil, err
+	}
+	return s.Put(source, func(current string) bool { return current == revision })
+}
+
+// Encode returns fields as JSON that people can read. Those of unknown types keep the properties that they
+// have in the current schema, also unknown ones.
+func (s *Store) Encode(fields []personal.Field) ([]byte, error) {
+	var current []map[string]json.RawMessage
+	err := json.Unmarshal(s.Get().Source, &current)
+	list := make([]any, len(fields))
+	for i, f := range fields {
+		list[i] = f
+		name, _ := json.Marshal(f.Name) // a string: it cannot fail
+		at := slices.IndexFunc(current, func(old map[string]json.RawMessage) bool { return bytes.Equal(old["name"], name) })
+		if err == nil && at >= 0 && !f.Type.Known() {
+			current[at]["order"], err = json.Marshal(f.Order) // pages change nothing else
+			list[i] = current[at]
+		}
+	}
 	var source bytes.Buffer
 	e := json.NewEncoder(&source)
 	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false) // people read the file
-	if err := e.Encode(fields); err != nil {
+	e.SetEscapeHTML(false)
+	if err = cmp.Or(err, e.Encode(list)); err != nil {
 		return nil, fmt.Errorf("encoding the user fields: %w", err)
 	}
-	return s.Put(source.Bytes(), func(current string) bool { return current == revision })
+	return source.Bytes(), nil
 }

@@ -174,3 +174,34 @@ func TestReserve_RefusesFieldsWithTheName(t *testing.T) {
 		t.Errorf("another name: %v", err)
 	}
 }
+
+// A made-up 0.3.0 has a type of texts with a unit.
+func TestStore_KeepsAFieldOfALaterVersion(t *testing.T) {
+	const later = `{"name":"height","type":"measure","min":"0 m","unit":{"si":"<m>"},"order":2}`
+	path := filepath.Join(t.TempDir(), "user-fields.json")
+	if err := os.WriteFile(path, []byte(`[{"name":"city","type":"text"},`+later+`]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := s.Get().Schema.Fields
+	if len(fields) != 2 || fields[1].Type != "measure" {
+		t.Fatalf("got fields %v, want both", fields)
+	}
+	fields = append([]personal.Field{fields[1], fields[0]}, personal.Field{Name: "note", Type: personal.TypeText})
+	fields[0].Order = -1
+	set, err := s.PutFields(fields, s.Get().Schema.Revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.Join(strings.Fields(`[{"min":"0 m","name":"height","order":-1,"type":"measure","unit":{"si":"<m>"}},
+		{"name":"city","type":"text"},{"name":"note","type":"text"}]`), ""); strings.Join(strings.Fields(string(set.Source)), "") != want {
+		t.Errorf("got %s, want %s", set.Source, want)
+	}
+	var invalid *userfields.SchemaError
+	if _, err := s.Put([]byte(`[`+later+`,{"name":"width","type":"measure"}]`), always); !errors.As(err, &invalid) || invalid.Field != "width" {
+		t.Errorf("a new one: got %v, want it to be refused", err)
+	}
+}

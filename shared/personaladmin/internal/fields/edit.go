@@ -33,7 +33,9 @@ func (p *Pages) showField(w http.ResponseWriter, r *http.Request) error {
 		if i < 0 {
 			return p.site.PageError(r, http.StatusNotFound, "fields_unknown")
 		}
-		f = schema.Fields[i]
+		if f = schema.Fields[i]; !f.Type.Known() {
+			return p.site.PageError(r, http.StatusConflict, "fields_later")
+		}
 	}
 	body.Form = p.newForm(r, f, len(f.Options)+spareOptions, textLocales(schema.Fields))
 	return p.renderField(w, r, http.StatusOK, body)
@@ -67,15 +69,18 @@ func (p *Pages) saveField(w http.ResponseWriter, r *http.Request, posted ui.Post
 		return p.renderField(w, r, http.StatusUnprocessableEntity, body)
 	}
 	fields := slices.Clone(schema.Fields)
-	if i := indexOf(fields, body.Field); i >= 0 {
-		fields[i] = f
-	} else {
+	switch i := indexOf(fields, body.Field); {
+	case i < 0:
 		fields = append(fields, f)
+	case !fields[i].Type.Known():
+		return p.site.PageError(r, http.StatusConflict, "fields_later")
+	default:
+		fields[i] = f
 	}
 	notice, asked := "", false
-	source, err := encode(fields)
+	source, err := p.Store.Encode(fields)
 	if err == nil {
-		_, err = userfields.Compile(fields)
+		_, _, err = userfields.ParseJSON(source, schema.Fields...)
 	}
 	if err == nil && do != "preview" {
 		notice, asked, err = p.put(w, r, fields, source, body.Revision)

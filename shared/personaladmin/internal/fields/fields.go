@@ -94,6 +94,9 @@ func (p *Pages) renderList(w http.ResponseWriter, r *http.Request, status int, m
 func (p *Pages) schema() personal.Schema { return p.Store.Get().Schema }
 
 func (p *Pages) typeText(r *http.Request, t personal.FieldType) string {
+	if !t.Known() {
+		return string(t)
+	}
 	return p.site.Text(r, "fields_type_"+string(t))
 }
 
@@ -182,7 +185,7 @@ func (p *Pages) saveSource(w http.ResponseWriter, r *http.Request, posted ui.Pos
 		return p.site.Render(w, r, http.StatusOK, "fieldsjson", ui.Page{Body: form})
 	}
 	source, notice, asked := []byte(posted.Get("source")), "", false
-	_, schema, err := userfields.ParseJSON(source)
+	_, schema, err := userfields.ParseJSON(source, p.schema().Fields...)
 	if err == nil {
 		notice, asked, err = p.put(w, r, schema.Fields(), source, posted.Get("revision"))
 	}
@@ -238,7 +241,7 @@ func (p *Pages) previews(r *http.Request, fields []personal.Field) []preview {
 		shown := preview{Locale: locale, Language: languageName(locale)}
 		labels := p.site.API.Labels(visitor)
 		for _, f := range fields {
-			if f.Hidden {
+			if f.Hidden || !f.Type.Known() {
 				continue
 			}
 			c := p.site.FieldControl(visitor, f, labels, ui.FieldDefault(f))

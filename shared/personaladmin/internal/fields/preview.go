@@ -1,9 +1,7 @@
 package fields
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"reflect"
@@ -107,16 +105,6 @@ func judged(f personal.Field) personal.Field {
 		f.Options[i].Label = nil
 	}
 	return f
-}
-
-// encode returns fields as JSON that people can read.
-func encode(fields []personal.Field) ([]byte, error) {
-	var source bytes.Buffer
-	e := json.NewEncoder(&source)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	err := e.Encode(fields)
-	return source.Bytes(), err
 }
 
 // add adds a user to the reason, which it makes if it is new.

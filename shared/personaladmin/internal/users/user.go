@@ -153,7 +153,7 @@ func (p *Pages) settableFields(r *http.Request) []personal.Field {
 	if err != nil {
 		p.site.Log.ErrorContext(r.Context(), "reading the user fields for an admin page", "error", err)
 	}
-	fields := slices.Clone(schema.Fields)
+	fields := slices.DeleteFunc(slices.Clone(schema.Fields), func(f personal.Field) bool { return !f.Type.Known() })
 	for i := range fields {
 		fields[i].ReadOnly = false
 	}

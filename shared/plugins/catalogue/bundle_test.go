@@ -4,7 +4,9 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -50,6 +52,46 @@ func TestBundle_SignedIsInstalledAndStaged(t *testing.T) {
 func intact(e Entry) bool {
 	sum, err := sumOf(context.Background(), e.Binary())
 	return err == nil && sum == e.Manifest.SHA256
+}
+
+// A made-up 0.3.0 says in its manifest what this version does not know.
+func TestInstall_KeepsWhatALaterManifestSays(t *testing.T) {
+	const later = `"hosts":{"min":9007199254740993},`
+	m := manifestOf("0.3.0")
+	data, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := script(t, fmt.Sprintf("[ \"$1\" = manifest ] && echo '{%s%s'", later, data[1:]))
+	public, sign := keyPair(t)
+	signed := parts(t, bundle(t, path, m, sign))
+	signed[1] = file(manifestFile, []byte("{"+later+string(signed[1].data[1:])))
+	signature, err := sign(signed[1].data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed[2] = file(signatureFile, signature)
+	for path, c := range map[string]*Catalogue{
+		path: openWith(t), saved(t, gzipOf(t, tarOf(t, signed))): openWith(t, WithKeys([]minisign.PublicKey{public})),
+	} {
+		e, err := c.Install(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Stage(t.Context(), e, filepath.Join(t.TempDir(), "run")); err != nil {
+			t.Errorf("got %v, want it to be staged", err)
+		}
+		stored, err := os.ReadFile(filepath.Join(e.Dir, manifestFile))
+		if got := strings.Join(strings.Fields(string(stored)), ""); err != nil || !strings.Contains(got, later[:len(later)-1]) {
+			t.Errorf("got the manifest %s, %v, want %s in it", got, err, later)
+		}
+		if err := os.WriteFile(filepath.Join(c.dir, stateFile), []byte(`{"active":"0.3.0","since":{"day":1}}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if state, err := c.LoadState(); err != nil || state.Active != "0.3.0" {
+			t.Errorf("got the state %v, %v, want 0.3.0 to be active", state, err)
+		}
+	}
 }
 
 func TestWriteBundle_IsReproducible(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -145,12 +146,17 @@ func draftBinary(ctx context.Context, r io.Reader, dir string) (draft, error) {
 	if err != nil {
 		return draft{}, err
 	}
-	m, err := ManifestOf(ctx, path)
+	m, printed, err := askManifest(ctx, path)
 	if err != nil {
 		return draft{}, err
 	}
 	m.SHA256 = sum
-	data, err := encodeManifest(m)
+	var all map[string]json.RawMessage // also the keys of a later version
+	if err := json.Unmarshal(printed, &all); err != nil {
+		return draft{}, err
+	}
+	all["sha256"] = json.RawMessage(`"` + sum + `"`)
+	data, err := encodeManifest(all)
 	return draft{dir: dir, manifest: m, data: data}, err
 }
 

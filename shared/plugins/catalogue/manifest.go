@@ -120,7 +120,7 @@ func parseManifest(data []byte) (Manifest, error) {
 }
 
 // encodeManifest returns a manifest as it is stored.
-func encodeManifest(m Manifest) ([]byte, error) {
+func encodeManifest(m any) ([]byte, error) {
 	data, err := json.MarshalIndent(m, "", "  ")
 	return append(data, '\n'), err
 }
@@ -144,9 +144,15 @@ func compareVersions(a, b string) int {
 // nothing within ten seconds, the error is a [*RefusedError] of kind [ErrInvalid]; if
 // the system denies its execution, of kind [ErrNoExec].
 func ManifestOf(ctx context.Context, binary string) (Manifest, error) {
+	m, _, err := askManifest(ctx, binary)
+	return m, err
+}
+
+// askManifest is [ManifestOf], and returns also what the binary printed: a later version may say more.
+func askManifest(ctx context.Context, binary string) (m Manifest, printed []byte, err error) {
 	dir, err := os.MkdirTemp("", "personal-manifest-")
 	if err != nil {
-		return Manifest{}, durable.ExplainFull(os.TempDir(), err)
+		return m, nil, durable.ExplainFull(os.TempDir(), err)
 	}
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -166,21 +172,20 @@ func ManifestOf(ctx context.Context, binary string) (Manifest, error) {
 	var refused *RefusedError
 	switch {
 	case err == nil:
-		return parseManifest(out.buf.Bytes())
-	case errors.As(err, &refused):
-		return Manifest{}, err
-	case errors.Is(err, syscall.ETXTBSY):
-		return Manifest{}, err
+		m, err = parseManifest(out.buf.Bytes())
+		return m, out.buf.Bytes(), err
+	case errors.As(err, &refused), errors.Is(err, syscall.ETXTBSY):
+		return m, nil, err
 	case errors.Is(ctx.Err(), context.Canceled):
-		return Manifest{}, ctx.Err()
+		return m, nil, ctx.Err()
 	case ctx.Err() != nil:
-		return Manifest{}, refuse(ErrInvalid, "", "it did not print its manifest within "+askTimeout.String())
+		return m, nil, refuse(ErrInvalid, "", "it did not print its manifest within "+askTimeout.String())
 	}
 	reason := "it did not print its manifest: " + err.Error()
 	if text := bytes.TrimSpace(complaint.buf.Bytes()); len(text) > 0 { // of the system's loader, for example
 		reason += fmt.Sprintf(": %.*q", maxComplaint, text)
 	}
-	return Manifest{}, refuse(ErrInvalid, "", reason)
+	return m, nil, refuse(ErrInvalid, "", reason)
 }
 
 // RetryBusy calls start, which starts a binary that was written a moment ago, and

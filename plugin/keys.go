@@ -14,9 +14,11 @@ import (
 const resealEvery = time.Hour
 
 func (m *module) resealSecrets(ctx context.Context) {
-	m.reseal.each(ctx, resealEvery, func() {
-		m.logFailure(ctx, "encrypting secrets with the first secret key", m.service.ResealSecrets(ctx))
-	})
+	m.reseal.each(ctx, resealEvery, func() { m.resealOnce(ctx) })
+}
+
+func (m *module) resealOnce(ctx context.Context) {
+	m.logFailure(ctx, "encrypting secrets with the first secret key", m.service.ResealSecrets(ctx))
 }
 
 // keysTimeout leaves time for the rest of the preflight of a rollback, which has 2 s.

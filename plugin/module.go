@@ -21,7 +21,6 @@ import (
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
-	"github.com/cms-personal/personal/internal/rehearsal"
 	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/store/dbconn"
@@ -68,8 +67,8 @@ type module struct {
 	keys         *seal.Keyring
 	host         personal.Host
 	mails        *mailtext.Set
-	rehearsed    func(*rehearsal.Config) // in tests, to plant faults; nil: none
-	invalidTexts []rpc.Check             // of the templates of mails; nil if they are valid
+	scratch      *scratch    // nil in a process that serves
+	invalidTexts []rpc.Check // of the templates of mails; nil if they are valid
 	measured     *measurements
 	log          *slog.Logger
 
@@ -122,7 +121,14 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 		if id := keys.Primary(); id != "" {
 			log.InfoContext(ctx, "secret key for new secrets", slog.String("id", id))
 		}
-		hasher, err := password.New(s.password(), 0)
+		costs := s.password()
+		stored := store.Options{Log: log, Observer: measured}
+		var apart *scratch
+		if c.Scratch != nil {
+			apart = &scratch{now: c.Scratch.Now}
+			costs, stored.Clock, stored.Scratch = password.LowestParams(), apart.clock, true
+		}
+		hasher, err := password.New(costs, 0)
 		if err != nil {
 			return nil, &rpc.PermanentError{Reason: "settings: password." + err.Error()}
 		}
@@ -131,7 +137,7 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 		}
 		hasher.TuneMemory()
 		hasher.ObserveQueue(measured.hashing)
-		db, err := store.Open(ctx, c.DatabaseURL, store.Options{Log: log, Observer: measured})
+		db, err := store.Open(ctx, c.DatabaseURL, stored)
 		var wrong *dbconn.URLError
 		if errors.As(err, &wrong) {
 			return nil, &rpc.PermanentError{Reason: "database: " + wrong.Error()}
@@ -154,11 +160,11 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 		}
 		m := &module{
 			store: db, lock: lock, hasher: hasher, keys: keys, host: host, mails: texts, settings: s, unknown: unknown, invalidTexts: invalid,
-			measured: measured, log: log, learn: make(wakeUp, 1), reseal: make(wakeUp, 1),
+			measured: measured, log: log, learn: make(wakeUp, 1), reseal: make(wakeUp, 1), scratch: apart,
 		}
 		m.worker = &outbox.Worker{
 			Store: db, Log: log, Observe: measured.job, TracerProvider: spans,
-			Groups: jobGroups(), RetriedWhileStored: append([]outbox.Kind{transfer.KindWrap}, accounts.RetriedWhileStored...),
+			NoPause: apart != nil, Groups: jobGroups(), RetriedWhileStored: append([]outbox.Kind{transfer.KindWrap}, accounts.RetriedWhileStored...),
 		}
 		rules := s.accounts()
 		rules.Mails, rules.Keys = texts, keys
@@ -167,7 +173,10 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 		m.service.CountSuppressedMails(measured.suppression)
 		m.worker.Handlers = m.service.Jobs()
 		m.worker.Handlers[transfer.KindWrap] = (&transfer.Wrapping{Store: db, Wrapper: hasher, Log: log}).Do
-		m.stopBase = start(m.syncClock, m.learnShared)
+		m.stopBase = func() {}
+		if apart == nil {
+			m.stopBase = start(m.syncClock, m.learnShared)
+		}
 		return m, nil
 	}
 }
@@ -214,9 +223,9 @@ func (m *module) readShared(ctx context.Context) {
 }
 
 // countHashes counts all hashes by class, once a day.
-func (m *module) countHashes(ctx context.Context) {
-	m.logFailure(ctx, "counting stored hashes by class", m.store.UpdateClasses(ctx, m.hasher, false))
-	m.learn.wake()
+func (m *module) countHashes(ctx context.Context) error {
+	defer m.learn.wake()
+	return m.store.UpdateClasses(ctx, m.hasher, false)
 }
 
 // Service implements [rpc.Module].
@@ -297,23 +306,43 @@ func (m *module) Activate(context.Context) error {
 	if m.active {
 		return nil
 	}
-	prune := func(ctx context.Context) {
-		every(ctx, pruneEvery, func() {
-			m.logFailure(ctx, "removing expired data", m.store.Prune(ctx, m.settings.prune(m.store.Now())))
-		})
+	work := []func(context.Context){m.worker.Run}
+	for _, p := range m.periodic() {
+		if m.scratch == nil {
+			work = append(work, p.run)
+		}
 	}
-	erase := func(ctx context.Context) {
-		soonest := min(time.Duration(m.settings.Deletion.Grace), time.Duration(m.settings.Registration.UnverifiedLifetime))
-		every(ctx, min(eraseEvery, soonest), func() {
-			m.logFailure(ctx, "erasing accounts", m.service.EraseDue(ctx))
-		})
-	}
-	count := func(ctx context.Context) {
-		m.countHashes(ctx)
-		every(ctx, countEvery, func() { m.countHashes(ctx) })
-	}
-	m.active, m.stopWork = true, start(m.worker.Run, prune, erase, count, m.resealSecrets)
+	m.active, m.stopWork = true, start(work...)
 	return nil
+}
+
+// periodic is work of an active process that is repeated.
+type periodic struct {
+	run   func(context.Context) // repeats it until the context ends
+	round func(context.Context)
+}
+
+// periodic returns all periodic work. A scratch process does rounds of it in Turn only.
+func (m *module) periodic() []periodic {
+	at := func(interval time.Duration, doing string, do func(context.Context) error) periodic {
+		round := func(ctx context.Context) { m.logFailure(ctx, doing, do(ctx)) }
+		return periodic{func(ctx context.Context) { every(ctx, interval, func() { round(ctx) }) }, round}
+	}
+	soonest := min(time.Duration(m.settings.Deletion.Grace), time.Duration(m.settings.Registration.UnverifiedLifetime))
+	count := at(countEvery, "counting stored hashes by class", m.countHashes)
+	repeat := count.run
+	count.run = func(ctx context.Context) {
+		count.round(ctx)
+		repeat(ctx)
+	}
+	return []periodic{
+		at(pruneEvery, "removing expired data", func(ctx context.Context) error {
+			return m.store.Prune(ctx, m.settings.prune(m.store.Now()))
+		}),
+		at(min(eraseEvery, soonest), "erasing accounts", m.service.EraseDue),
+		count,
+		{m.resealSecrets, m.resealOnce},
+	}
 }
 
 // Quiesce implements [rpc.Module].

@@ -21,13 +21,13 @@ const progressInterval = 100 * time.Millisecond
 
 type pluginUse struct {
 	Version         string `arg:"" help:"The version to swap to."`
-	IgnoreRehearsal bool   `help:"Swap although the rehearsal of the version fails; it is made and shown all the same."`
+	AcceptDifferences bool   `help:"Swap although the rehearsal of the version fails; it is made and shown all the same."`
 	Now             bool   `help:"Swap although the host has had the version for less than serve --plugin-min-age; the host logs it."`
 }
 
 // Run prints the steps while they are taken, and returns when the version serves.
 func (u *pluginUse) Run(ctx context.Context, parent *commands, out output) error {
-	return parent.Plugin.swap(ctx, out, "/use", adminapi.UseRequest{Version: u.Version, IgnoreRehearsal: u.IgnoreRehearsal, Now: u.Now})
+	return parent.Plugin.swap(ctx, out, "/use", adminapi.UseRequest{Version: u.Version, AcceptDifferences: u.AcceptDifferences, Now: u.Now})
 }
 
 type pluginRehearse struct {
@@ -91,7 +91,7 @@ func (p *pluginCommand) swap(ctx context.Context, out output, path string, reque
 			failure = rehearsed(after.Rehearsal)
 		}
 		if path == "/use" && refused.response.Step == "rehearse" {
-			fmt.Fprintf(out.stdout, "to swap all the same: plugin use %s --ignore-rehearsal\n", request.Version)
+			fmt.Fprintf(out.stdout, "to swap all the same: plugin use %s --accept-differences\n", request.Version)
 		}
 		return errors.Join(err, failure)
 	case err != nil && ctx.Err() != nil:

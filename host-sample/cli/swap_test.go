@@ -218,11 +218,11 @@ func TestRehearse_PrintsTable(t *testing.T) {
 		t.Errorf("got status\n%swant the table", stdout)
 	}
 	s.refuseAt = ""
-	_, stdout, _ = runToEnd(t, "plugin", "use", "1.1.0", "--ignore-rehearsal", "--now", "--data", dir)
+	_, stdout, _ = runToEnd(t, "plugin", "use", "1.1.0", "--accept-differences", "--now", "--data", dir)
 	if strings.Contains(stdout, "rehearsal of") {
 		t.Errorf("got\n%swant no table of an earlier rehearsal", stdout)
 	}
-	if want := []manager.Ignore{manager.IgnoreRehearsal, manager.IgnoreMinAge}; !slices.Equal(s.ignored, want) {
+	if want := []manager.Ignore{manager.AcceptDifferences, manager.IgnoreMinAge}; !slices.Equal(s.ignored, want) {
 		t.Errorf("got that the swap ignores %v, want %v", s.ignored, want)
 	}
 }
@@ -237,7 +237,7 @@ func TestUse_PrintsItsRehearsal(t *testing.T) {
 	}
 	s.refuseAt = "rehearse"
 	code, stdout, _ := runToEnd(t, "plugin", "use", "1.1.0", "--data", dir)
-	want := "refused\n\nrehearsal of 1.1.0: failed" + rehearsalTable + "\nto swap all the same: plugin use 1.1.0 --ignore-rehearsal\n"
+	want := "refused\n\nrehearsal of 1.1.0: failed" + rehearsalTable + "\nto swap all the same: plugin use 1.1.0 --accept-differences\n"
 	if code != 1 || !strings.HasSuffix(stdout, want) {
 		t.Errorf("got exit code %d, standard output\n%swant the table", code, stdout)
 	}

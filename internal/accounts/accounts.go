@@ -60,11 +60,6 @@ type Settings struct {
 	Keys                 *seal.Keyring // encrypts the secrets of second factors, and the login key; nil: no key
 
 	Throttle Throttle
-
-	// Namespace is part of the names of the counters and keys that are not of one account,
-	// address or session. A service with its own value shares no row of these with
-	// others, as in a rehearsal. "": those of the site.
-	Namespace string
 }
 
 // Mails writes the texts of mails, as [mailtext.Set.Write] does.

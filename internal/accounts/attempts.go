@@ -193,18 +193,10 @@ func (s *Service) signInAccount(accountID int64) []throttle.Charge {
 	return s.limit(s.settings.Throttle.SignInAccount, "sign in of", strconv.FormatInt(accountID, 10))
 }
 
-// shared returns the name of what all accounts share.
-func (s *Service) shared(name ...string) []string {
-	if s.settings.Namespace != "" {
-		name = append(name, s.settings.Namespace)
-	}
-	return name
-}
-
 // waitingRecovery charges a recovery to the waiting ones. It is refunded when the
 // recovery is done.
 func (s *Service) waitingRecovery() []throttle.Charge {
-	return s.limit(s.settings.Throttle.RecoverAll, s.shared("recover")...)
+	return s.limit(s.settings.Throttle.RecoverAll, "recover")
 }
 
 // chargeConfirmation charges the presentation of a mailed token.

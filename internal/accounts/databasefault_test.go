@@ -354,7 +354,7 @@ func TestService_ContractWithLostRequests(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
 			statements := &statementCounter{}
-			service := reflect.ValueOf(newDomainOn(t, url, store.Options{Wraps: []dbconn.Wrap{statements.wrap}}, host))
+			service := reflect.ValueOf(newDomainOn(t, url, store.Options{Wraps: []dbconn.Wrap{dbconn.Watch(statements.add)}}, host))
 			return &personaltest.HandledBy(func(ctx context.Context, operation personal.OperationName, request any) (result any, err error) {
 				in := []reflect.Value{reflect.ValueOf(ctx)}
 				if request != nil {

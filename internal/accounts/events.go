@@ -89,7 +89,7 @@ func address(ctx context.Context) slog.Attr {
 func (s *Service) report(ctx context.Context, t personal.EventType, accountID int64, target string) (sent bool) {
 	err := s.store.Charge(context.WithoutCancel(ctx), []throttle.Charge{
 		{Key: s.typedKey("note", string(t), source(ctx), target), Limit: reportsEach},
-		{Key: chargeKey(s.shared("note", string(t))...), Limit: reportsAll},
+		{Key: chargeKey("note", string(t)), Limit: reportsAll},
 	}, s.store.Now(), s.event(ctx, personal.ActorUser, t, accountID))
 	var limited *WaitError
 	if errors.As(err, &limited) {

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/cms-personal/personal/internal/password"
@@ -34,7 +33,7 @@ type LoginKeyStore interface {
 const noAccount = 0
 
 // loginKeyName names the login key in the store.
-func (s *Service) loginKeyName() string { return strings.Join(s.shared("logins"), " ") }
+const loginKeyName = "logins"
 
 // ReadKeys reads the keys that each sign-in needs, so that the first ones do not wait for the database. With
 // mayMake it makes those that no node has made. Call it before requests, and now and then.
@@ -60,7 +59,7 @@ func (s *Service) readLoginKey(ctx context.Context, mayMake bool) error {
 		_, _ = rand.Read(made) // it never fails
 		candidate.Key, candidate.Data = keys.Seal(noAccount, made)
 	}
-	stored, err := s.store.SealedKey(ctx, s.loginKeyName(), candidate)
+	stored, err := s.store.SealedKey(ctx, loginKeyName, candidate)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return nil
@@ -80,7 +79,7 @@ func (s *Service) HasLoginKey() bool { return s.loginKey.Load() != nil }
 
 // resealLoginKey encrypts the login key with the first key, if another one encrypts it.
 func (s *Service) resealLoginKey(ctx context.Context, keys *seal.Keyring) error {
-	stored, err := s.store.SealedKey(ctx, s.loginKeyName(), Sealed{})
+	stored, err := s.store.SealedKey(ctx, loginKeyName, Sealed{})
 	if errors.Is(err, ErrNotFound) || err == nil && (stored.Key == keys.Primary() || !keys.Has(stored.Key)) {
 		return nil
 	}
@@ -94,7 +93,7 @@ func (s *Service) resealLoginKey(ctx context.Context, keys *seal.Keyring) error 
 	}
 	var to Sealed
 	to.Key, to.Data = keys.Seal(noAccount, key)
-	if err := s.store.ResealKey(ctx, s.loginKeyName(), stored, to); err != nil && !errors.Is(err, ErrStale) {
+	if err := s.store.ResealKey(ctx, loginKeyName, stored, to); err != nil && !errors.Is(err, ErrStale) {
 		return err
 	}
 	return nil
@@ -182,7 +181,7 @@ func (s *Service) requestKeys(ctx context.Context) (*seal.Keyring, error) {
 	if key := s.loginKey.Load(); key != nil {
 		list = append(list, *key)
 	}
-	key, err := s.requestKey.get(ctx, s.store, strings.Join(s.shared(requestName), " "), nil)
+	key, err := s.requestKey.get(ctx, s.store, requestName, nil)
 	switch {
 	case err == nil:
 		list = append(list, key)

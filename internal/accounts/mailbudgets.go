@@ -366,7 +366,7 @@ func withoutTag(emailKey string) string {
 
 // mailKeyOf returns the key of mail digests; the candidate is as for MailLimitStore.Key.
 func (s *Service) mailKeyOf(ctx context.Context, candidate []byte) ([]byte, error) {
-	return s.mailKey.get(ctx, s.store, strings.Join(s.shared("mail digests"), " "), candidate)
+	return s.mailKey.get(ctx, s.store, "mail digests", candidate)
 }
 
 // siteKey returns the key of a name, which the first call of the site makes.
@@ -376,7 +376,7 @@ func (s *Service) siteKey(ctx context.Context, k *digestKey, name string) ([]byt
 	}
 	candidate := make([]byte, sha256.Size)
 	_, _ = rand.Read(candidate) // it never fails
-	return k.get(ctx, s.store, strings.Join(s.shared(name), " "), candidate)
+	return k.get(ctx, s.store, name, candidate)
 }
 
 // digestKey is a key that all nodes read from the database once.

@@ -143,8 +143,12 @@ type Worker struct {
 	// use; nil for none.
 	Observe func(k Kind, o Outcome, took time.Duration)
 
-	once sync.Once
-	wake chan struct{}
+	NoPause bool // rounds have no pause, as in a scratch process
+
+	once  sync.Once
+	wake  chan struct{}
+	asked chan struct{} // by Await
+	idle  chan struct{} // sends to Await
 }
 
 const (
@@ -162,6 +166,7 @@ const (
 func (w *Worker) init() {
 	w.once.Do(func() {
 		w.wake = make(chan struct{}, 1)
+		w.asked, w.idle = make(chan struct{}), make(chan struct{})
 		w.Poll = cmp.Or(w.Poll, time.Second)
 	})
 }
@@ -235,6 +240,23 @@ func (w *Worker) Wake() {
 	}
 }
 
+// Await makes a worker that runs look for jobs, and waits until none is due and the results of all
+// that ran are stored, or until ctx ends.
+func (w *Worker) Await(ctx context.Context) error {
+	w.init()
+	select {
+	case w.asked <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-w.idle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // Run runs jobs until ctx ends. It then claims no more and waits for the running
 // ones, each of which may take as long as its lease, or as the Longest of its group: finishing a
 // mail is better than sending it twice.
@@ -276,12 +298,19 @@ func (w *Worker) Run(ctx context.Context) {
 				go func() { ended <- w.run(context.WithoutCancel(ctx), j, claimed) }()
 			}
 			due = slices.ContainsFunc(groups, func(g *group) bool { return g.full })
-			paused = written || len(jobs) > 0
+			paused = !w.NoPause && (written || len(jobs) > 0)
 			pause.Reset(roundInterval)
 			poll.Reset(w.Poll)
 		}
+		var idle chan struct{} // nil, which no Await can receive from, while there is work
+		if !due && running == 0 && len(finished) == 0 {
+			idle = w.idle
+		}
 		select {
 		case <-ctx.Done():
+		case idle <- struct{}{}:
+		case <-w.asked:
+			due = true
 		case e := <-ended:
 			end(e)
 			due = true // another job may have waited for this one

@@ -37,7 +37,6 @@ type dialect struct {
 	nextID      bun.Safe // in an INSERT: the database generates the id
 	raiseID     string   // query that raises the next account id above the argument, which is given twice; "": an INSERT does so itself
 	codes       bun.Safe // in a query of accounts, as a: the digests of the recovery codes in hexadecimal, without separators, as text or NULL
-	tablesOf    string   // query for the names of tables with a column account_id
 }
 
 // The advisory locks belong to the transaction: the server frees them when the node
@@ -61,8 +60,6 @@ var postgres = dialect{
 	raiseID: "SELECT setval(pg_get_serial_sequence('personal_accounts', 'id'), ?) " +
 		"WHERE ? >= coalesce(pg_sequence_last_value(pg_get_serial_sequence('personal_accounts', 'id')::regclass), 0)",
 	codes: "(SELECT string_agg(encode(digest, 'hex'), '') FROM personal_recovery_codes WHERE account_id = a.id)",
-	tablesOf: "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid " +
-		"WHERE c.relkind IN ('r', 'p') AND c.relname LIKE 'personal!_%' ESCAPE '!' AND a.attname = 'account_id' AND NOT a.attisdropped AND pg_table_is_visible(c.oid)",
 
 	eachKind: "LATERAL (%s) AS due",
 }
@@ -78,7 +75,6 @@ var sqliteDialect = dialect{
 	pollsLock:  true,
 	nextID:     "NULL",
 	codes:      "(SELECT group_concat(hex(digest), '') FROM personal_recovery_codes WHERE account_id = a.id)",
-	tablesOf:   "SELECT t.name FROM sqlite_master t JOIN pragma_table_info(t.name) c ON c.name = 'account_id' WHERE t.type = 'table' AND t.name LIKE 'personal!_%' ESCAPE '!'",
 
 	eachKind: "personal_jobs AS due ON due.id IN (SELECT id FROM (%s))",
 }
@@ -122,7 +118,7 @@ func isUnavailable(err error) bool {
 		return false
 	}
 	var network *net.OpError
-	return errors.As(err, &network) || errors.Is(err, dbconn.ErrNoPrimary) || errors.Is(err, dbconn.ErrRehearsalOver) ||
+	return errors.As(err, &network) || errors.Is(err, dbconn.ErrNoPrimary) ||
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -32,12 +33,15 @@ const operationTimeout = 10 * time.Second
 
 // Options are settings of a store. The zero value is ready to use.
 type Options struct {
-	Clock   func() time.Time // in tests, instead of the database's
+	Clock   func() time.Time // of tests and scratch processes, instead of the database's
 	Machine Machine          // in tests, the clocks of this machine; zero: the real ones
 	Log     *slog.Logger     // nil: slog's default
 	Wraps   []dbconn.Wrap    // in tests, to count statements
 
 	Observer Observer // nil: none
+
+	// Scratch counts the statements, see [Store.Work], and lets SQLite not sync.
+	Scratch bool
 }
 
 // Operation is a kind of work of a store.
@@ -74,7 +78,8 @@ type Store struct {
 	observer    Observer
 	clock       *clock
 	resumed     atomic.Bool      // the clock was compared with the last round
-	fixed       func() time.Time // a test's time, instead of the clock's; nil: none
+	fixed       func() time.Time // instead of the clock's; nil: none
+	work        *work            // of a scratch process; else nil
 	lastYield   atomic.Int64     // when an import last left the write lock to others, in ms since 1970
 
 	writes *batcher[sessionWrite, struct{}]
@@ -90,19 +95,19 @@ var (
 // measures its time. It changes nothing in the database, but
 // creates a missing SQLite file. An invalid URL is a [*dbconn.URLError].
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
+	var counted *work
+	if o.Scratch {
+		counted = &work{known: map[string]bool{}}
+		o.Wraps = append(slices.Clip(o.Wraps), dbconn.Watch(counted.note))
+	}
 	pools, err := dbconn.Open(url, dbconn.RequestLimits, o.Wraps...)
 	if err != nil {
 		return nil, err
 	}
-	return openOn(ctx, pools, url, o)
-}
-
-// openOn returns a store on pools, which it closes after an error.
-func openOn(ctx context.Context, pools dbconn.Pools, url string, o Options) (*Store, error) {
 	d := dialectOf(pools.Kind)
 	s := &Store{
 		dialect: d, url: url, pools: pools, write: d.db(pools.Write), read: d.db(pools.Read),
-		log: o.Log, observer: o.Observer, fixed: o.Clock,
+		log: o.Log, observer: o.Observer, fixed: o.Clock, work: counted,
 	}
 	if s.observer == nil {
 		s.observer = noObserver{}
@@ -133,6 +138,11 @@ func (s *Store) connect(ctx context.Context) error {
 	defer cancel()
 	if err := s.write.PingContext(ctx); err != nil {
 		return wrap(ctx, "open the database", err)
+	}
+	if s.work != nil {
+		if _, err := s.write.ExecContext(ctx, "PRAGMA synchronous = off"); err != nil {
+			return wrap(ctx, "prepare a scratch database", err)
+		}
 	}
 	return s.SyncClock(ctx)
 }

@@ -249,11 +249,11 @@ func TestPlugin_RefusedRehearsalCanBeIgnored(t *testing.T) {
 	wantNone(t, b.page(t, "/admin/plugin"), `id="plugin-anyway"`)
 	refused.Step = "rehearse"
 	b.plugin.EventLog = eventLog{refused}
-	wantAll(t, b.page(t, "/admin/plugin"), `id="plugin-anyway"`, "Swap to 1.3.0 anyway", `name="ignore_rehearsal"`)
+	wantAll(t, b.page(t, "/admin/plugin"), `id="plugin-anyway"`, "Swap to 1.3.0 anyway", `name="accept_differences"`)
 	b.manager.status.Swap = swapping("check")
 	wantNone(t, b.page(t, "/admin/plugin"), `id="plugin-anyway"`)
-	b.post("/admin/plugin/use", url.Values{"version": {"1.3.0"}, "ignore_rehearsal": {"1"}})
-	if want := []manager.Ignore{manager.IgnoreRehearsal}; !slices.Equal(b.manager.ignored, want) {
+	b.post("/admin/plugin/use", url.Values{"version": {"1.3.0"}, "accept_differences": {"1"}})
+	if want := []manager.Ignore{manager.AcceptDifferences}; !slices.Equal(b.manager.ignored, want) {
 		t.Errorf("got that the swap ignores %v, want %v", b.manager.ignored, want)
 	}
 }

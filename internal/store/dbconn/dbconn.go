@@ -37,15 +37,11 @@ const (
 // Pools are the connections to one database.
 type Pools struct {
 	Kind        Kind
-	Write, Read *sql.DB    // on PostgreSQL the same pool
-	Rehearsal   *Rehearsal // of [OpenRehearsal]; else nil
+	Write, Read *sql.DB // on PostgreSQL the same pool
 }
 
 // Close closes both pools.
 func (p Pools) Close() error {
-	if p.Rehearsal != nil {
-		p.Rehearsal.End(nil)
-	}
 	if p.Read == p.Write {
 		return p.Write.Close()
 	}

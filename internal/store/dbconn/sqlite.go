@@ -120,9 +120,9 @@ const walTimeout = 100 * time.Millisecond
 // TruncateWAL moves the content of SQLite's write-ahead log (the -wal file) into the
 // database and truncates the log. Until then the log holds copies of content that
 // was deleted or overwritten in the database. It returns false if a reader prevented
-// it. On PostgreSQL, and in a rehearsal, it does nothing and returns true.
+// it. On PostgreSQL it does nothing and returns true.
 func (p Pools) TruncateWAL(ctx context.Context) (truncated bool, err error) {
-	if p.Kind != SQLite || p.Rehearsal != nil {
+	if p.Kind != SQLite {
 		return true, nil
 	}
 	conn, err := p.Write.Conn(ctx)

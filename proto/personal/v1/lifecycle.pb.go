@@ -9,6 +9,8 @@ package personalv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -38,7 +40,12 @@ type ConfigureRequest struct {
 	AccountUrl string `protobuf:"bytes,4,opt,name=account_url,json=accountUrl,proto3" json:"account_url,omitempty"`
 	// The id at go-plugin's broker under which HostService is served. The plugin must
 	// dial it within five seconds.
-	HostBrokerId  uint32 `protobuf:"varint,5,opt,name=host_broker_id,json=hostBrokerId,proto3" json:"host_broker_id,omitempty"`
+	HostBrokerId uint32 `protobuf:"varint,5,opt,name=host_broker_id,json=hostBrokerId,proto3" json:"host_broker_id,omitempty"`
+	// Makes the process a scratch process, for a rehearsal: its database is a file of its own, its
+	// clock stands still but for Turn, password costs are the lowest, SQLite does not sync, and
+	// periodic work runs in Turn only. Absent for a process that serves. A version that does not know
+	// it has no Turn.
+	Scratch       *Scratch `protobuf:"bytes,6,opt,name=scratch,proto3" json:"scratch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -108,6 +115,59 @@ func (x *ConfigureRequest) GetHostBrokerId() uint32 {
 	return 0
 }
 
+func (x *ConfigureRequest) GetScratch() *Scratch {
+	if x != nil {
+		return x.Scratch
+	}
+	return nil
+}
+
+// Scratch describes a scratch process.
+type Scratch struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The time at which its clock stands.
+	Now           *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=now,proto3" json:"now,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Scratch) Reset() {
+	*x = Scratch{}
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Scratch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Scratch) ProtoMessage() {}
+
+func (x *Scratch) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Scratch.ProtoReflect.Descriptor instead.
+func (*Scratch) Descriptor() ([]byte, []int) {
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Scratch) GetNow() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Now
+	}
+	return nil
+}
+
 // ConfigureResponse means that the module is built and HostService is connected.
 type ConfigureResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -117,7 +177,7 @@ type ConfigureResponse struct {
 
 func (x *ConfigureResponse) Reset() {
 	*x = ConfigureResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[1]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -129,7 +189,7 @@ func (x *ConfigureResponse) String() string {
 func (*ConfigureResponse) ProtoMessage() {}
 
 func (x *ConfigureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[1]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -142,7 +202,7 @@ func (x *ConfigureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureResponse.ProtoReflect.Descriptor instead.
 func (*ConfigureResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{1}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{2}
 }
 
 // PreflightRequest requests the report.
@@ -154,7 +214,7 @@ type PreflightRequest struct {
 
 func (x *PreflightRequest) Reset() {
 	*x = PreflightRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[2]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -166,7 +226,7 @@ func (x *PreflightRequest) String() string {
 func (*PreflightRequest) ProtoMessage() {}
 
 func (x *PreflightRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[2]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -179,7 +239,7 @@ func (x *PreflightRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreflightRequest.ProtoReflect.Descriptor instead.
 func (*PreflightRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{2}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{3}
 }
 
 // PreflightResponse is the report.
@@ -199,7 +259,7 @@ type PreflightResponse struct {
 
 func (x *PreflightResponse) Reset() {
 	*x = PreflightResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[3]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -211,7 +271,7 @@ func (x *PreflightResponse) String() string {
 func (*PreflightResponse) ProtoMessage() {}
 
 func (x *PreflightResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[3]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -224,7 +284,7 @@ func (x *PreflightResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreflightResponse.ProtoReflect.Descriptor instead.
 func (*PreflightResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{3}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PreflightResponse) GetSchemaCompatible() int64 {
@@ -261,7 +321,7 @@ type UnknownSetting struct {
 
 func (x *UnknownSetting) Reset() {
 	*x = UnknownSetting{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[4]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -273,7 +333,7 @@ func (x *UnknownSetting) String() string {
 func (*UnknownSetting) ProtoMessage() {}
 
 func (x *UnknownSetting) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[4]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -286,7 +346,7 @@ func (x *UnknownSetting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnknownSetting.ProtoReflect.Descriptor instead.
 func (*UnknownSetting) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{4}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *UnknownSetting) GetKey() string {
@@ -318,7 +378,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[5]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -330,7 +390,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[5]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -343,7 +403,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{5}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Check) GetName() string {
@@ -376,7 +436,7 @@ type MigrateRequest struct {
 
 func (x *MigrateRequest) Reset() {
 	*x = MigrateRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[6]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -388,7 +448,7 @@ func (x *MigrateRequest) String() string {
 func (*MigrateRequest) ProtoMessage() {}
 
 func (x *MigrateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[6]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -401,7 +461,7 @@ func (x *MigrateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateRequest.ProtoReflect.Descriptor instead.
 func (*MigrateRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{6}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{7}
 }
 
 // MigrateResponse means that the database has the schema that this version needs.
@@ -413,7 +473,7 @@ type MigrateResponse struct {
 
 func (x *MigrateResponse) Reset() {
 	*x = MigrateResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[7]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -425,7 +485,7 @@ func (x *MigrateResponse) String() string {
 func (*MigrateResponse) ProtoMessage() {}
 
 func (x *MigrateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[7]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -438,7 +498,7 @@ func (x *MigrateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateResponse.ProtoReflect.Descriptor instead.
 func (*MigrateResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{7}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{8}
 }
 
 // ActivateRequest starts background work.
@@ -450,7 +510,7 @@ type ActivateRequest struct {
 
 func (x *ActivateRequest) Reset() {
 	*x = ActivateRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[8]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -462,7 +522,7 @@ func (x *ActivateRequest) String() string {
 func (*ActivateRequest) ProtoMessage() {}
 
 func (x *ActivateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[8]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -475,7 +535,7 @@ func (x *ActivateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivateRequest.ProtoReflect.Descriptor instead.
 func (*ActivateRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{8}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{9}
 }
 
 // ActivateResponse means that background work runs.
@@ -487,7 +547,7 @@ type ActivateResponse struct {
 
 func (x *ActivateResponse) Reset() {
 	*x = ActivateResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[9]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -499,7 +559,7 @@ func (x *ActivateResponse) String() string {
 func (*ActivateResponse) ProtoMessage() {}
 
 func (x *ActivateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[9]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -512,7 +572,7 @@ func (x *ActivateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivateResponse.ProtoReflect.Descriptor instead.
 func (*ActivateResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{9}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{10}
 }
 
 // QuiesceRequest stops background work.
@@ -524,7 +584,7 @@ type QuiesceRequest struct {
 
 func (x *QuiesceRequest) Reset() {
 	*x = QuiesceRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[10]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -536,7 +596,7 @@ func (x *QuiesceRequest) String() string {
 func (*QuiesceRequest) ProtoMessage() {}
 
 func (x *QuiesceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[10]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -549,7 +609,7 @@ func (x *QuiesceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuiesceRequest.ProtoReflect.Descriptor instead.
 func (*QuiesceRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{10}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{11}
 }
 
 // QuiesceResponse means that no background work runs any more.
@@ -561,7 +621,7 @@ type QuiesceResponse struct {
 
 func (x *QuiesceResponse) Reset() {
 	*x = QuiesceResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[11]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -573,7 +633,7 @@ func (x *QuiesceResponse) String() string {
 func (*QuiesceResponse) ProtoMessage() {}
 
 func (x *QuiesceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[11]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -586,7 +646,7 @@ func (x *QuiesceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuiesceResponse.ProtoReflect.Descriptor instead.
 func (*QuiesceResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{11}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{12}
 }
 
 // HealthRequest requests the health check.
@@ -598,7 +658,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[12]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -610,7 +670,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[12]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -623,7 +683,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{12}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{13}
 }
 
 // HealthResponse means that the plugin is healthy.
@@ -637,7 +697,7 @@ type HealthResponse struct {
 
 func (x *HealthResponse) Reset() {
 	*x = HealthResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[13]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -649,7 +709,7 @@ func (x *HealthResponse) String() string {
 func (*HealthResponse) ProtoMessage() {}
 
 func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[13]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -662,7 +722,7 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{13}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HealthResponse) GetWarnings() []string {
@@ -681,7 +741,7 @@ type SettleRequest struct {
 
 func (x *SettleRequest) Reset() {
 	*x = SettleRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[14]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -693,7 +753,7 @@ func (x *SettleRequest) String() string {
 func (*SettleRequest) ProtoMessage() {}
 
 func (x *SettleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[14]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -706,7 +766,7 @@ func (x *SettleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettleRequest.ProtoReflect.Descriptor instead.
 func (*SettleRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{14}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{15}
 }
 
 // SettleResponse means that what the settings ask for is in force.
@@ -718,7 +778,7 @@ type SettleResponse struct {
 
 func (x *SettleResponse) Reset() {
 	*x = SettleResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +790,7 @@ func (x *SettleResponse) String() string {
 func (*SettleResponse) ProtoMessage() {}
 
 func (x *SettleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +803,7 @@ func (x *SettleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettleResponse.ProtoReflect.Descriptor instead.
 func (*SettleResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{15}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{16}
 }
 
 // MetricsRequest requests the metrics.
@@ -755,7 +815,7 @@ type MetricsRequest struct {
 
 func (x *MetricsRequest) Reset() {
 	*x = MetricsRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -767,7 +827,7 @@ func (x *MetricsRequest) String() string {
 func (*MetricsRequest) ProtoMessage() {}
 
 func (x *MetricsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,7 +840,7 @@ func (x *MetricsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricsRequest.ProtoReflect.Descriptor instead.
 func (*MetricsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{16}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{17}
 }
 
 // MetricsResponse is the metrics.
@@ -795,7 +855,7 @@ type MetricsResponse struct {
 
 func (x *MetricsResponse) Reset() {
 	*x = MetricsResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -807,7 +867,7 @@ func (x *MetricsResponse) String() string {
 func (*MetricsResponse) ProtoMessage() {}
 
 func (x *MetricsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -820,7 +880,7 @@ func (x *MetricsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricsResponse.ProtoReflect.Descriptor instead.
 func (*MetricsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{17}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *MetricsResponse) GetText() []byte {
@@ -830,67 +890,32 @@ func (x *MetricsResponse) GetText() []byte {
 	return nil
 }
 
-// RehearseRequest starts the rehearsal. It ends before the call's deadline: what it did
-// not reach is skipped.
-type RehearseRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RehearseRequest) Reset() {
-	*x = RehearseRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RehearseRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RehearseRequest) ProtoMessage() {}
-
-func (x *RehearseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RehearseRequest.ProtoReflect.Descriptor instead.
-func (*RehearseRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{18}
-}
-
-// RehearseResponse is the result of the rehearsal.
-type RehearseResponse struct {
+// TurnRequest moves the clock of a scratch process.
+type TurnRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The checks, in order.
-	Checks        []*RehearsalCheck `protobuf:"bytes,1,rep,name=checks,proto3" json:"checks,omitempty"`
+	// How far.
+	Advance *durationpb.Duration `protobuf:"bytes,1,opt,name=advance,proto3" json:"advance,omitempty"`
+	// Wait, up to 5 seconds, until no job is due and each periodic work has ended a round. Only
+	// then the response has rows, goroutines and heap.
+	Work          bool `protobuf:"varint,2,opt,name=work,proto3" json:"work,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *RehearseResponse) Reset() {
-	*x = RehearseResponse{}
+func (x *TurnRequest) Reset() {
+	*x = TurnRequest{}
 	mi := &file_personal_v1_lifecycle_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *RehearseResponse) String() string {
+func (x *TurnRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*RehearseResponse) ProtoMessage() {}
+func (*TurnRequest) ProtoMessage() {}
 
-func (x *RehearseResponse) ProtoReflect() protoreflect.Message {
+func (x *TurnRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_personal_v1_lifecycle_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -902,136 +927,58 @@ func (x *RehearseResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use RehearseResponse.ProtoReflect.Descriptor instead.
-func (*RehearseResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use TurnRequest.ProtoReflect.Descriptor instead.
+func (*TurnRequest) Descriptor() ([]byte, []int) {
 	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{19}
 }
 
-func (x *RehearseResponse) GetChecks() []*RehearsalCheck {
+func (x *TurnRequest) GetAdvance() *durationpb.Duration {
 	if x != nil {
-		return x.Checks
+		return x.Advance
 	}
 	return nil
 }
 
-// RehearsalCheck is one check of a rehearsal. It contains no value of an account.
-type RehearsalCheck struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// What was rehearsed, such as register or mails.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// passed, skipped, failed or differs.
-	Outcome string `protobuf:"bytes,2,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	// How many comparisons the check made.
-	Count int64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
-	// At most five of those that did not hold.
-	Differences []*Difference `protobuf:"bytes,4,rep,name=differences,proto3" json:"differences,omitempty"`
-	// Why the check was skipped or failed, for administrators; contains no value.
-	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// It was skipped because time or the database ended the rehearsal, not because there was
-	// nothing to check.
-	Interrupted   bool `protobuf:"varint,6,opt,name=interrupted,proto3" json:"interrupted,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RehearsalCheck) Reset() {
-	*x = RehearsalCheck{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[20]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RehearsalCheck) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RehearsalCheck) ProtoMessage() {}
-
-func (x *RehearsalCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[20]
+func (x *TurnRequest) GetWork() bool {
 	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RehearsalCheck.ProtoReflect.Descriptor instead.
-func (*RehearsalCheck) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{20}
-}
-
-func (x *RehearsalCheck) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *RehearsalCheck) GetOutcome() string {
-	if x != nil {
-		return x.Outcome
-	}
-	return ""
-}
-
-func (x *RehearsalCheck) GetCount() int64 {
-	if x != nil {
-		return x.Count
-	}
-	return 0
-}
-
-func (x *RehearsalCheck) GetDifferences() []*Difference {
-	if x != nil {
-		return x.Differences
-	}
-	return nil
-}
-
-func (x *RehearsalCheck) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-func (x *RehearsalCheck) GetInterrupted() bool {
-	if x != nil {
-		return x.Interrupted
+		return x.Work
 	}
 	return false
 }
 
-// Difference is where a response was not as expected.
-type Difference struct {
+// TurnResponse tells what a scratch process has done since the last Turn.
+type TurnResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The operation's name in the list of operations.
-	Operation string `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
-	// The field of the response, or error_code; empty if the operation as a whole.
-	Field         string `protobuf:"bytes,2,opt,name=field,proto3" json:"field,omitempty"`
+	// Statements that were sent to the database.
+	Statements int64 `protobuf:"varint,1,opt,name=statements,proto3" json:"statements,omitempty"`
+	// The tables that new statements scan, by EXPLAIN QUERY PLAN.
+	Scans []string `protobuf:"bytes,2,rep,name=scans,proto3" json:"scans,omitempty"`
+	// The rows of each table.
+	Rows       map[string]int64 `protobuf:"bytes,3,rep,name=rows,proto3" json:"rows,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Goroutines int64            `protobuf:"varint,4,opt,name=goroutines,proto3" json:"goroutines,omitempty"`
+	// In bytes, after a garbage collection.
+	Heap int64 `protobuf:"varint,5,opt,name=heap,proto3" json:"heap,omitempty"`
+	// The durations of the settings by their keys; only in the first response.
+	Durations     map[string]*durationpb.Duration `protobuf:"bytes,6,rep,name=durations,proto3" json:"durations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Difference) Reset() {
-	*x = Difference{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[21]
+func (x *TurnResponse) Reset() {
+	*x = TurnResponse{}
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Difference) String() string {
+func (x *TurnResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Difference) ProtoMessage() {}
+func (*TurnResponse) ProtoMessage() {}
 
-func (x *Difference) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[21]
+func (x *TurnResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1042,30 +989,58 @@ func (x *Difference) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Difference.ProtoReflect.Descriptor instead.
-func (*Difference) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{21}
+// Deprecated: Use TurnResponse.ProtoReflect.Descriptor instead.
+func (*TurnResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{20}
 }
 
-func (x *Difference) GetOperation() string {
+func (x *TurnResponse) GetStatements() int64 {
 	if x != nil {
-		return x.Operation
+		return x.Statements
 	}
-	return ""
+	return 0
 }
 
-func (x *Difference) GetField() string {
+func (x *TurnResponse) GetScans() []string {
 	if x != nil {
-		return x.Field
+		return x.Scans
 	}
-	return ""
+	return nil
+}
+
+func (x *TurnResponse) GetRows() map[string]int64 {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *TurnResponse) GetGoroutines() int64 {
+	if x != nil {
+		return x.Goroutines
+	}
+	return 0
+}
+
+func (x *TurnResponse) GetHeap() int64 {
+	if x != nil {
+		return x.Heap
+	}
+	return 0
+}
+
+func (x *TurnResponse) GetDurations() map[string]*durationpb.Duration {
+	if x != nil {
+		return x.Durations
+	}
+	return nil
 }
 
 var File_personal_v1_lifecycle_proto protoreflect.FileDescriptor
 
 const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\n" +
-	"\x1bpersonal/v1/lifecycle.proto\x12\vpersonal.v1\"\xb9\x01\n" +
+	"\x1bpersonal/v1/lifecycle.proto\x12\vpersonal.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe9\x01\n" +
 	"\x10ConfigureRequest\x12!\n" +
 	"\fdatabase_url\x18\x01 \x01(\tR\vdatabaseUrl\x12\x1a\n" +
 	"\bsettings\x18\x02 \x01(\fR\bsettings\x12\x1f\n" +
@@ -1073,7 +1048,10 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"secretKeys\x12\x1f\n" +
 	"\vaccount_url\x18\x04 \x01(\tR\n" +
 	"accountUrl\x12$\n" +
-	"\x0ehost_broker_id\x18\x05 \x01(\rR\fhostBrokerId\"\x13\n" +
+	"\x0ehost_broker_id\x18\x05 \x01(\rR\fhostBrokerId\x12.\n" +
+	"\ascratch\x18\x06 \x01(\v2\x14.personal.v1.ScratchR\ascratch\"7\n" +
+	"\aScratch\x12,\n" +
+	"\x03now\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\"\x13\n" +
 	"\x11ConfigureResponse\"\x12\n" +
 	"\x10PreflightRequest\"\xb4\x01\n" +
 	"\x11PreflightResponse\x12+\n" +
@@ -1100,21 +1078,27 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\x0eSettleResponse\"\x10\n" +
 	"\x0eMetricsRequest\"%\n" +
 	"\x0fMetricsResponse\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\fR\x04text\"\x11\n" +
-	"\x0fRehearseRequest\"G\n" +
-	"\x10RehearseResponse\x123\n" +
-	"\x06checks\x18\x01 \x03(\v2\x1b.personal.v1.RehearsalCheckR\x06checks\"\xc9\x01\n" +
-	"\x0eRehearsalCheck\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\x03R\x05count\x129\n" +
-	"\vdifferences\x18\x04 \x03(\v2\x17.personal.v1.DifferenceR\vdifferences\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\tR\x06reason\x12 \n" +
-	"\vinterrupted\x18\x06 \x01(\bR\vinterrupted\"@\n" +
+	"\x04text\x18\x01 \x01(\fR\x04text\"V\n" +
+	"\vTurnRequest\x123\n" +
+	"\aadvance\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\aadvance\x12\x12\n" +
+	"\x04work\x18\x02 \x01(\bR\x04work\"\x8b\x03\n" +
+	"\fTurnResponse\x12\x1e\n" +
 	"\n" +
-	"Difference\x12\x1c\n" +
-	"\toperation\x18\x01 \x01(\tR\toperation\x12\x14\n" +
-	"\x05field\x18\x02 \x01(\tR\x05field2\x94\x05\n" +
+	"statements\x18\x01 \x01(\x03R\n" +
+	"statements\x12\x14\n" +
+	"\x05scans\x18\x02 \x03(\tR\x05scans\x127\n" +
+	"\x04rows\x18\x03 \x03(\v2#.personal.v1.TurnResponse.RowsEntryR\x04rows\x12\x1e\n" +
+	"\n" +
+	"goroutines\x18\x04 \x01(\x03R\n" +
+	"goroutines\x12\x12\n" +
+	"\x04heap\x18\x05 \x01(\x03R\x04heap\x12F\n" +
+	"\tdurations\x18\x06 \x03(\v2(.personal.v1.TurnResponse.DurationsEntryR\tdurations\x1a7\n" +
+	"\tRowsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1aW\n" +
+	"\x0eDurationsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12/\n" +
+	"\x05value\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05value:\x028\x012\x88\x05\n" +
 	"\x10LifecycleService\x12J\n" +
 	"\tConfigure\x12\x1d.personal.v1.ConfigureRequest\x1a\x1e.personal.v1.ConfigureResponse\x12J\n" +
 	"\tPreflight\x12\x1d.personal.v1.PreflightRequest\x1a\x1e.personal.v1.PreflightResponse\x12D\n" +
@@ -1123,8 +1107,8 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\aQuiesce\x12\x1b.personal.v1.QuiesceRequest\x1a\x1c.personal.v1.QuiesceResponse\x12A\n" +
 	"\x06Health\x12\x1a.personal.v1.HealthRequest\x1a\x1b.personal.v1.HealthResponse\x12D\n" +
 	"\aMetrics\x12\x1b.personal.v1.MetricsRequest\x1a\x1c.personal.v1.MetricsResponse\x12A\n" +
-	"\x06Settle\x12\x1a.personal.v1.SettleRequest\x1a\x1b.personal.v1.SettleResponse\x12G\n" +
-	"\bRehearse\x12\x1c.personal.v1.RehearseRequest\x1a\x1d.personal.v1.RehearseResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
+	"\x06Settle\x12\x1a.personal.v1.SettleRequest\x1a\x1b.personal.v1.SettleResponse\x12;\n" +
+	"\x04Turn\x12\x18.personal.v1.TurnRequest\x1a\x19.personal.v1.TurnResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
 
 var (
 	file_personal_v1_lifecycle_proto_rawDescOnce sync.Once
@@ -1138,59 +1122,66 @@ func file_personal_v1_lifecycle_proto_rawDescGZIP() []byte {
 	return file_personal_v1_lifecycle_proto_rawDescData
 }
 
-var file_personal_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_personal_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_personal_v1_lifecycle_proto_goTypes = []any{
-	(*ConfigureRequest)(nil),  // 0: personal.v1.ConfigureRequest
-	(*ConfigureResponse)(nil), // 1: personal.v1.ConfigureResponse
-	(*PreflightRequest)(nil),  // 2: personal.v1.PreflightRequest
-	(*PreflightResponse)(nil), // 3: personal.v1.PreflightResponse
-	(*UnknownSetting)(nil),    // 4: personal.v1.UnknownSetting
-	(*Check)(nil),             // 5: personal.v1.Check
-	(*MigrateRequest)(nil),    // 6: personal.v1.MigrateRequest
-	(*MigrateResponse)(nil),   // 7: personal.v1.MigrateResponse
-	(*ActivateRequest)(nil),   // 8: personal.v1.ActivateRequest
-	(*ActivateResponse)(nil),  // 9: personal.v1.ActivateResponse
-	(*QuiesceRequest)(nil),    // 10: personal.v1.QuiesceRequest
-	(*QuiesceResponse)(nil),   // 11: personal.v1.QuiesceResponse
-	(*HealthRequest)(nil),     // 12: personal.v1.HealthRequest
-	(*HealthResponse)(nil),    // 13: personal.v1.HealthResponse
-	(*SettleRequest)(nil),     // 14: personal.v1.SettleRequest
-	(*SettleResponse)(nil),    // 15: personal.v1.SettleResponse
-	(*MetricsRequest)(nil),    // 16: personal.v1.MetricsRequest
-	(*MetricsResponse)(nil),   // 17: personal.v1.MetricsResponse
-	(*RehearseRequest)(nil),   // 18: personal.v1.RehearseRequest
-	(*RehearseResponse)(nil),  // 19: personal.v1.RehearseResponse
-	(*RehearsalCheck)(nil),    // 20: personal.v1.RehearsalCheck
-	(*Difference)(nil),        // 21: personal.v1.Difference
+	(*ConfigureRequest)(nil),      // 0: personal.v1.ConfigureRequest
+	(*Scratch)(nil),               // 1: personal.v1.Scratch
+	(*ConfigureResponse)(nil),     // 2: personal.v1.ConfigureResponse
+	(*PreflightRequest)(nil),      // 3: personal.v1.PreflightRequest
+	(*PreflightResponse)(nil),     // 4: personal.v1.PreflightResponse
+	(*UnknownSetting)(nil),        // 5: personal.v1.UnknownSetting
+	(*Check)(nil),                 // 6: personal.v1.Check
+	(*MigrateRequest)(nil),        // 7: personal.v1.MigrateRequest
+	(*MigrateResponse)(nil),       // 8: personal.v1.MigrateResponse
+	(*ActivateRequest)(nil),       // 9: personal.v1.ActivateRequest
+	(*ActivateResponse)(nil),      // 10: personal.v1.ActivateResponse
+	(*QuiesceRequest)(nil),        // 11: personal.v1.QuiesceRequest
+	(*QuiesceResponse)(nil),       // 12: personal.v1.QuiesceResponse
+	(*HealthRequest)(nil),         // 13: personal.v1.HealthRequest
+	(*HealthResponse)(nil),        // 14: personal.v1.HealthResponse
+	(*SettleRequest)(nil),         // 15: personal.v1.SettleRequest
+	(*SettleResponse)(nil),        // 16: personal.v1.SettleResponse
+	(*MetricsRequest)(nil),        // 17: personal.v1.MetricsRequest
+	(*MetricsResponse)(nil),       // 18: personal.v1.MetricsResponse
+	(*TurnRequest)(nil),           // 19: personal.v1.TurnRequest
+	(*TurnResponse)(nil),          // 20: personal.v1.TurnResponse
+	nil,                           // 21: personal.v1.TurnResponse.RowsEntry
+	nil,                           // 22: personal.v1.TurnResponse.DurationsEntry
+	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 24: google.protobuf.Duration
 }
 var file_personal_v1_lifecycle_proto_depIdxs = []int32{
-	5,  // 0: personal.v1.PreflightResponse.checks:type_name -> personal.v1.Check
-	4,  // 1: personal.v1.PreflightResponse.unknown_settings:type_name -> personal.v1.UnknownSetting
-	20, // 2: personal.v1.RehearseResponse.checks:type_name -> personal.v1.RehearsalCheck
-	21, // 3: personal.v1.RehearsalCheck.differences:type_name -> personal.v1.Difference
-	0,  // 4: personal.v1.LifecycleService.Configure:input_type -> personal.v1.ConfigureRequest
-	2,  // 5: personal.v1.LifecycleService.Preflight:input_type -> personal.v1.PreflightRequest
-	6,  // 6: personal.v1.LifecycleService.Migrate:input_type -> personal.v1.MigrateRequest
-	8,  // 7: personal.v1.LifecycleService.Activate:input_type -> personal.v1.ActivateRequest
-	10, // 8: personal.v1.LifecycleService.Quiesce:input_type -> personal.v1.QuiesceRequest
-	12, // 9: personal.v1.LifecycleService.Health:input_type -> personal.v1.HealthRequest
-	16, // 10: personal.v1.LifecycleService.Metrics:input_type -> personal.v1.MetricsRequest
-	14, // 11: personal.v1.LifecycleService.Settle:input_type -> personal.v1.SettleRequest
-	18, // 12: personal.v1.LifecycleService.Rehearse:input_type -> personal.v1.RehearseRequest
-	1,  // 13: personal.v1.LifecycleService.Configure:output_type -> personal.v1.ConfigureResponse
-	3,  // 14: personal.v1.LifecycleService.Preflight:output_type -> personal.v1.PreflightResponse
-	7,  // 15: personal.v1.LifecycleService.Migrate:output_type -> personal.v1.MigrateResponse
-	9,  // 16: personal.v1.LifecycleService.Activate:output_type -> personal.v1.ActivateResponse
-	11, // 17: personal.v1.LifecycleService.Quiesce:output_type -> personal.v1.QuiesceResponse
-	13, // 18: personal.v1.LifecycleService.Health:output_type -> personal.v1.HealthResponse
-	17, // 19: personal.v1.LifecycleService.Metrics:output_type -> personal.v1.MetricsResponse
-	15, // 20: personal.v1.LifecycleService.Settle:output_type -> personal.v1.SettleResponse
-	19, // 21: personal.v1.LifecycleService.Rehearse:output_type -> personal.v1.RehearseResponse
-	13, // [13:22] is the sub-list for method output_type
-	4,  // [4:13] is the sub-list for method input_type
-	4,  // [4:4] is the sub-list for extension type_name
-	4,  // [4:4] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	1,  // 0: personal.v1.ConfigureRequest.scratch:type_name -> personal.v1.Scratch
+	23, // 1: personal.v1.Scratch.now:type_name -> google.protobuf.Timestamp
+	6,  // 2: personal.v1.PreflightResponse.checks:type_name -> personal.v1.Check
+	5,  // 3: personal.v1.PreflightResponse.unknown_settings:type_name -> personal.v1.UnknownSetting
+	24, // 4: personal.v1.TurnRequest.advance:type_name -> google.protobuf.Duration
+	21, // 5: personal.v1.TurnResponse.rows:type_name -> personal.v1.TurnResponse.RowsEntry
+	22, // 6: personal.v1.TurnResponse.durations:type_name -> personal.v1.TurnResponse.DurationsEntry
+	24, // 7: personal.v1.TurnResponse.DurationsEntry.value:type_name -> google.protobuf.Duration
+	0,  // 8: personal.v1.LifecycleService.Configure:input_type -> personal.v1.ConfigureRequest
+	3,  // 9: personal.v1.LifecycleService.Preflight:input_type -> personal.v1.PreflightRequest
+	7,  // 10: personal.v1.LifecycleService.Migrate:input_type -> personal.v1.MigrateRequest
+	9,  // 11: personal.v1.LifecycleService.Activate:input_type -> personal.v1.ActivateRequest
+	11, // 12: personal.v1.LifecycleService.Quiesce:input_type -> personal.v1.QuiesceRequest
+	13, // 13: personal.v1.LifecycleService.Health:input_type -> personal.v1.HealthRequest
+	17, // 14: personal.v1.LifecycleService.Metrics:input_type -> personal.v1.MetricsRequest
+	15, // 15: personal.v1.LifecycleService.Settle:input_type -> personal.v1.SettleRequest
+	19, // 16: personal.v1.LifecycleService.Turn:input_type -> personal.v1.TurnRequest
+	2,  // 17: personal.v1.LifecycleService.Configure:output_type -> personal.v1.ConfigureResponse
+	4,  // 18: personal.v1.LifecycleService.Preflight:output_type -> personal.v1.PreflightResponse
+	8,  // 19: personal.v1.LifecycleService.Migrate:output_type -> personal.v1.MigrateResponse
+	10, // 20: personal.v1.LifecycleService.Activate:output_type -> personal.v1.ActivateResponse
+	12, // 21: personal.v1.LifecycleService.Quiesce:output_type -> personal.v1.QuiesceResponse
+	14, // 22: personal.v1.LifecycleService.Health:output_type -> personal.v1.HealthResponse
+	18, // 23: personal.v1.LifecycleService.Metrics:output_type -> personal.v1.MetricsResponse
+	16, // 24: personal.v1.LifecycleService.Settle:output_type -> personal.v1.SettleResponse
+	20, // 25: personal.v1.LifecycleService.Turn:output_type -> personal.v1.TurnResponse
+	17, // [17:26] is the sub-list for method output_type
+	8,  // [8:17] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_lifecycle_proto_init() }
@@ -1204,7 +1195,7 @@ func file_personal_v1_lifecycle_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_lifecycle_proto_rawDesc), len(file_personal_v1_lifecycle_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -27,7 +27,7 @@ const (
 	LifecycleService_Health_FullMethodName    = "/personal.v1.LifecycleService/Health"
 	LifecycleService_Metrics_FullMethodName   = "/personal.v1.LifecycleService/Metrics"
 	LifecycleService_Settle_FullMethodName    = "/personal.v1.LifecycleService/Settle"
-	LifecycleService_Rehearse_FullMethodName  = "/personal.v1.LifecycleService/Rehearse"
+	LifecycleService_Turn_FullMethodName      = "/personal.v1.LifecycleService/Turn"
 )
 
 // LifecycleServiceClient is the client API for LifecycleService service.
@@ -56,10 +56,9 @@ type LifecycleServiceClient interface {
 	// Settle says that this version is settled: it serves, and no bake is under way. From now
 	// on the plugin may store what another process of a bake could not read. It is idempotent.
 	Settle(ctx context.Context, in *SettleRequest, opts ...grpc.CallOption) (*SettleResponse, error)
-	// Rehearse does everything a user can do, on the real database, and leaves nothing
-	// there. It is called after Migrate, before the process serves, and may be called
-	// again.
-	Rehearse(ctx context.Context, in *RehearseRequest, opts ...grpc.CallOption) (*RehearseResponse, error)
+	// Turn moves the clock of a scratch process and lets it work. A process that was
+	// configured without scratch has the status NOT_FOUND.
+	Turn(ctx context.Context, in *TurnRequest, opts ...grpc.CallOption) (*TurnResponse, error)
 }
 
 type lifecycleServiceClient struct {
@@ -150,10 +149,10 @@ func (c *lifecycleServiceClient) Settle(ctx context.Context, in *SettleRequest, 
 	return out, nil
 }
 
-func (c *lifecycleServiceClient) Rehearse(ctx context.Context, in *RehearseRequest, opts ...grpc.CallOption) (*RehearseResponse, error) {
+func (c *lifecycleServiceClient) Turn(ctx context.Context, in *TurnRequest, opts ...grpc.CallOption) (*TurnResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(RehearseResponse)
-	err := c.cc.Invoke(ctx, LifecycleService_Rehearse_FullMethodName, in, out, cOpts...)
+	out := new(TurnResponse)
+	err := c.cc.Invoke(ctx, LifecycleService_Turn_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -186,10 +185,9 @@ type LifecycleServiceServer interface {
 	// Settle says that this version is settled: it serves, and no bake is under way. From now
 	// on the plugin may store what another process of a bake could not read. It is idempotent.
 	Settle(context.Context, *SettleRequest) (*SettleResponse, error)
-	// Rehearse does everything a user can do, on the real database, and leaves nothing
-	// there. It is called after Migrate, before the process serves, and may be called
-	// again.
-	Rehearse(context.Context, *RehearseRequest) (*RehearseResponse, error)
+	// Turn moves the clock of a scratch process and lets it work. A process that was
+	// configured without scratch has the status NOT_FOUND.
+	Turn(context.Context, *TurnRequest) (*TurnResponse, error)
 	mustEmbedUnimplementedLifecycleServiceServer()
 }
 
@@ -224,8 +222,8 @@ func (UnimplementedLifecycleServiceServer) Metrics(context.Context, *MetricsRequ
 func (UnimplementedLifecycleServiceServer) Settle(context.Context, *SettleRequest) (*SettleResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Settle not implemented")
 }
-func (UnimplementedLifecycleServiceServer) Rehearse(context.Context, *RehearseRequest) (*RehearseResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Rehearse not implemented")
+func (UnimplementedLifecycleServiceServer) Turn(context.Context, *TurnRequest) (*TurnResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Turn not implemented")
 }
 func (UnimplementedLifecycleServiceServer) mustEmbedUnimplementedLifecycleServiceServer() {}
 func (UnimplementedLifecycleServiceServer) testEmbeddedByValue()                          {}
@@ -392,20 +390,20 @@ func _LifecycleService_Settle_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
-func _LifecycleService_Rehearse_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(RehearseRequest)
+func _LifecycleService_Turn_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(TurnRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(LifecycleServiceServer).Rehearse(ctx, in)
+		return srv.(LifecycleServiceServer).Turn(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: LifecycleService_Rehearse_FullMethodName,
+		FullMethod: LifecycleService_Turn_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(LifecycleServiceServer).Rehearse(ctx, req.(*RehearseRequest))
+		return srv.(LifecycleServiceServer).Turn(ctx, req.(*TurnRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -450,8 +448,8 @@ var LifecycleService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _LifecycleService_Settle_Handler,
 		},
 		{
-			MethodName: "Rehearse",
-			Handler:    _LifecycleService_Rehearse_Handler,
+			MethodName: "Turn",
+			Handler:    _LifecycleService_Turn_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -3,7 +3,7 @@
 //
 //	GET  .         what runs, what is installed, the swap under way: [Overview]
 //	POST use       {"version": "1.2.3"}: swap to it; responds after the switch. With
-//	               "ignore_rehearsal": true also if the rehearsal fails, with "now": true
+//	               "accept_differences": true also if the rehearsal fails, with "now": true
 //	               also if the version is younger than the minimum age
 //	POST rehearse  {"version": "1.2.3"}: rehearse it without swapping; "now" as above
 //	POST rollback  return to the previous version; responds after the switch
@@ -193,15 +193,15 @@ func (a *api) change(w http.ResponseWriter, r *http.Request, swap func(context.C
 
 // UseRequest is the body of POST use and POST rehearse.
 type UseRequest struct {
-	Version         string `json:"version"`
-	IgnoreRehearsal bool   `json:"ignore_rehearsal,omitempty"` // swap although the rehearsal fails
-	Now             bool   `json:"now,omitempty"`              // although the version is younger than the minimum age
+	Version           string `json:"version"`
+	AcceptDifferences bool   `json:"accept_differences,omitempty"` // swap although the rehearsal fails
+	Now               bool   `json:"now,omitempty"`                // although the version is younger than the minimum age
 }
 
 // ignored returns what the manager ignores.
 func (u UseRequest) ignored() (list []manager.Ignore) {
-	if u.IgnoreRehearsal {
-		list = append(list, manager.IgnoreRehearsal)
+	if u.AcceptDifferences {
+		list = append(list, manager.AcceptDifferences)
 	}
 	if u.Now {
 		list = append(list, manager.IgnoreMinAge)

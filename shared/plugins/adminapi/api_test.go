@@ -39,7 +39,7 @@ func (m *fakeManager) Rehearse(_ context.Context, version string, ignore ...mana
 }
 
 func asked(what, version string, ignore []manager.Ignore) string {
-	for name, i := range map[string]manager.Ignore{" rehearsal": manager.IgnoreRehearsal, " age": manager.IgnoreMinAge} {
+	for name, i := range map[string]manager.Ignore{" rehearsal": manager.AcceptDifferences, " age": manager.IgnoreMinAge} {
 		if slices.Contains(ignore, i) {
 			version += name
 		}
@@ -185,7 +185,7 @@ func TestSwap_RespondsWithReport(t *testing.T) {
 	f := newFixture()
 	for _, tt := range []struct{ path, body, asked, version string }{
 		{"/use", `{"version":"1.2.3"}`, "use 1.2.3", "1.2.3"},
-		{"/use", `{"version":"1.2.3","ignore_rehearsal":true}`, "use 1.2.3 rehearsal", "1.2.3"},
+		{"/use", `{"version":"1.2.3","accept_differences":true}`, "use 1.2.3 rehearsal", "1.2.3"},
 		{"/use", `{"version":"1.2.3","now":true}`, "use 1.2.3 age", "1.2.3"},
 		{"/rehearse", `{"version":"1.3.0"}`, "rehearse 1.3.0", "1.2.3"},
 		{"/rehearse", `{"version":"1.3.0","now":true}`, "rehearse 1.3.0 age", "1.2.3"},

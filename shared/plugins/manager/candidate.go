@@ -106,8 +106,8 @@ func (m *Manager) bringUp(ctx context.Context, entry catalogue.Entry, old catalo
 		{stepMigrate, m.limits.MigrateTimeout, p.Migrate},
 		{stepCheck, m.limits.CheckTimeout, func(ctx context.Context) error { return m.check(ctx, p) }},
 	}
-	if m.needsRehearsal(w) {
-		steps = append(steps, step{stepRehearse, m.limits.RehearseTimeout, func(ctx context.Context) error { return m.rehearse(ctx, p, w) }})
+	if w != nil && m.needsRehearsal(w) {
+		steps = append(steps, step{stepSameAnswers, m.limits.SameAnswersTimeout, func(ctx context.Context) error { return m.compareAnswers(ctx, p, w) }})
 	}
 	for _, step := range steps {
 		m.beginStep(w, step.name)

@@ -84,7 +84,6 @@ func (m *Manager) sameResponses(ctx context.Context, p, old *instance) (rpc.Rehe
 			}
 			late := skipped(fmt.Sprintf("not finished within %v: %d of %d comparisons", time.Since(began).Round(time.Millisecond), c.count,
 				len(list)))
-			late.Interrupted = true
 			return late, nil
 		}
 		if second.unavailable() { // under load; an error of the version comes again
@@ -274,4 +273,16 @@ func (c *comparison) result() rpc.RehearsalCheck {
 		result.Reason += fmt.Sprintf("; and %d more fields", more)
 	}
 	return result
+}
+
+// compareAnswers adds the check same_answers to the rehearsal of a swap, and returns why it must not go on.
+func (m *Manager) compareAnswers(ctx context.Context, p *instance, w *swap) error {
+	m.mu.Lock()
+	old, checks := m.live, w.status.Rehearsal
+	m.mu.Unlock()
+	same, err := m.sameResponses(ctx, p, old)
+	if err != nil {
+		return err
+	}
+	return m.decide(w, append(slices.Clip(checks), same))
 }

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugins/catalogue"
+	"github.com/cms-personal/personal/shared/plugins/manager/rehearsal"
 	"github.com/cms-personal/personal/shared/tracing"
 )
 
@@ -46,7 +48,8 @@ type Config struct {
 
 	Options
 
-	limits *limits // nil for defaultLimits
+	limits *limits                                                           // nil for defaultLimits
+	script func(context.Context, rehearsal.Config) (rehearsal.Result, error) // of a rehearsal; nil for rehearsal.Run
 }
 
 // Options are what a CMS may choose, also with package personalhost. A zero duration or number
@@ -62,7 +65,7 @@ type Options struct {
 
 	CallTimeout time.Duration // of a call without its own deadline: 30s
 
-	// Rehearse is what the result of a rehearsal decides, see [Manager.Use]: RehearseWarn.
+	// Rehearse is what the result of a rehearsal decides, see [Manager.Use]: RehearseRefuse.
 	Rehearse RehearsePolicy
 
 	// MinAge is how long the host must have had a version before an administrator's swap to it,
@@ -89,13 +92,14 @@ type Options struct {
 
 // limits are what no CMS chooses. Tests set others.
 type limits struct {
-	StartTimeout     time.Duration // from the start of a process to its handshake
-	ConfigureTimeout time.Duration
-	PreflightTimeout time.Duration
-	MigrateTimeout   time.Duration
-	CheckTimeout     time.Duration // how long a process may take to become healthy before it serves
-	RehearseTimeout  time.Duration // of the rehearsal of a version; what it leaves no time for is skipped
-	ActivateTimeout  time.Duration
+	StartTimeout       time.Duration // from the start of a process to its handshake
+	ConfigureTimeout   time.Duration
+	PreflightTimeout   time.Duration
+	MigrateTimeout     time.Duration
+	CheckTimeout       time.Duration // how long a process may take to become healthy before it serves
+	RehearseTimeout    time.Duration // of the rehearsal of a version, which is then refused
+	SameAnswersTimeout time.Duration // of the comparison of live answers
+	ActivateTimeout    time.Duration
 
 	HealthInterval time.Duration // between health checks of a process
 	HealthTimeout  time.Duration // of a health check; a call without a response for this long counts as failed, unless the process is overloaded
@@ -112,13 +116,14 @@ type limits struct {
 }
 
 var defaultLimits = limits{
-	StartTimeout:     15 * time.Second,
-	ConfigureTimeout: 15 * time.Second,
-	PreflightTimeout: 15 * time.Second,
-	MigrateTimeout:   2 * time.Minute,
-	CheckTimeout:     10 * time.Second,
-	RehearseTimeout:  5 * time.Second,
-	ActivateTimeout:  5 * time.Second,
+	StartTimeout:       15 * time.Second,
+	ConfigureTimeout:   15 * time.Second,
+	PreflightTimeout:   15 * time.Second,
+	MigrateTimeout:     2 * time.Minute,
+	CheckTimeout:       10 * time.Second,
+	RehearseTimeout:    5 * time.Minute,
+	SameAnswersTimeout: time.Minute,
+	ActivateTimeout:    5 * time.Second,
 
 	HealthInterval: time.Second,
 	HealthTimeout:  2 * time.Second,
@@ -158,11 +163,14 @@ func (c Config) withDefaults() Config {
 	if c.Settings == nil {
 		c.Settings = func() ([]byte, error) { return nil, nil }
 	}
+	if c.script == nil {
+		c.script = rehearsal.Run
+	}
 	if c.OnEvent == nil {
 		c.OnEvent = func(Event) {}
 	}
 	c.Bake = cmp.Or(c.Bake, time.Minute)
 	c.CallTimeout = cmp.Or(c.CallTimeout, 30*time.Second)
-	c.Rehearse = cmp.Or(c.Rehearse, RehearseWarn)
+	c.Rehearse = cmp.Or(c.Rehearse, RehearseRefuse)
 	return c
 }

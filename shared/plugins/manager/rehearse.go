@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/cms-personal/personal/shared/plugins/catalogue"
-	"github.com/cms-personal/personal/shared/plugins/manager/internal/process"
+	"github.com/cms-personal/personal/shared/plugins/manager/rehearsal"
 	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
@@ -18,14 +19,14 @@ type RehearsePolicy string
 
 // The policies.
 const (
+	RehearseRefuse RehearsePolicy = "refuse" // a failed check refuses a swap, and so does a difference that the version does not declare
 	RehearseWarn   RehearsePolicy = "warn"   // a failed check refuses a swap, a difference is a warning
-	RehearseRefuse RehearsePolicy = "refuse" // a difference refuses a swap, too
 	RehearseOff    RehearsePolicy = "off"    // swaps have no rehearsal
 )
 
-// Valid reports whether p is a policy. The zero value is, and means RehearseWarn.
+// Valid reports whether p is a policy. The zero value is, and means RehearseRefuse.
 func (p RehearsePolicy) Valid() bool {
-	return slices.Contains([]RehearsePolicy{"", RehearseWarn, RehearseRefuse, RehearseOff}, p)
+	return slices.Contains([]RehearsePolicy{"", RehearseRefuse, RehearseWarn, RehearseOff}, p)
 }
 
 // Ignore names what an administrator's swap goes on in spite of.
@@ -33,13 +34,13 @@ type Ignore int
 
 // What can be ignored.
 const (
-	IgnoreRehearsal Ignore = iota + 1 // the result of the rehearsal, which is made and shown
-	IgnoreMinAge                      // [Options.MinAge]
+	AcceptDifferences Ignore = iota + 1 // what the rehearsal has found, which is shown
+	IgnoreMinAge                        // [Options.MinAge]
 )
 
-// The checks of the manager. The others are the version's own.
+// The checks of the manager. The others are those of package rehearsal.
 const (
-	checkRehearsal     = "rehearsal" // whether there was one in the new process
+	checkRehearsal     = "rehearsal" // that there was none
 	checkSameResponses = "same_answers"
 )
 
@@ -66,11 +67,10 @@ func (e *AgeError) Error() string {
 		e.Since.Format(time.RFC3339), e.MinAge, e.Since.Add(e.MinAge).Format(time.RFC3339))
 }
 
-// Rehearse brings an installed version up to the step rehearse of a swap, and stops it
-// again. Calls are not affected. If the version needs it, the database is migrated, as by a
-// swap; migrations only add. [Manager.Status] has the result. Rehearse returns the errors of
-// [Manager.Use], and nil if a swap would go on. A version that has served here is rehearsed,
-// too, and so is any version with [RehearseOff]. A rollback ends a rehearsal.
+// Rehearse rehearses an installed version, as the step rehearse of a swap does. Nothing else happens:
+// neither calls nor the database are affected. [Manager.Status] has the result. Rehearse returns the
+// errors of [Manager.Use], and nil if a swap would go on. Any version is rehearsed, also with
+// [RehearseOff]. A rollback ends a rehearsal.
 //
 // When ctx ends, Rehearse returns; the rehearsal goes on.
 func (m *Manager) Rehearse(ctx context.Context, version string, ignore ...Ignore) error {
@@ -79,9 +79,9 @@ func (m *Manager) Rehearse(ctx context.Context, version string, ignore ...Ignore
 		if err := m.do(func(*supervisor) error { return nil }); err != nil {
 			return err
 		}
-		p, err := m.prepare(w)
-		if p != nil {
-			m.stop(p)
+		entry, err := m.findFor(w)
+		if err == nil {
+			err = m.rehearse(w, entry)
 		}
 		m.finishSwap(w)
 		return err
@@ -130,71 +130,113 @@ func (m *Manager) noteVersions() {
 	}
 }
 
-// needsRehearsal reports whether the step rehearse is one of w; nil for a start.
+// needsRehearsal reports whether the step rehearse is one of w.
 func (m *Manager) needsRehearsal(w *swap) bool {
-	switch {
-	case w == nil || w.rollback:
-		return false
-	case w.status.RehearsalOnly:
-		return true
-	}
-	return m.config.Rehearse != RehearseOff && !m.returns(w.status.To)
+	return !w.rollback && m.config.Rehearse != RehearseOff && !m.returns(w.status.To)
 }
 
-// rehearse has the candidate rehearse and compares its answers with those of the process
-// that serves. It returns why the swap must not go on.
-func (m *Manager) rehearse(ctx context.Context, p *instance, w *swap) error {
+// rehearse plays the script to the version and to the one that serves, or would, and returns why the
+// swap must not go on. A version that has served here is not refused.
+func (m *Manager) rehearse(w *swap, entry catalogue.Entry) error {
 	m.mu.Lock()
-	old := m.live
+	w.beginStepLocked(stepRehearse)
+	w.rehearsing = true
 	m.rehearsal = &RehearsalStatus{Version: w.status.To, Time: time.Now(), Checks: []rpc.RehearsalCheck{}}
 	m.mu.Unlock()
-	checks, lost := m.dressRehearsal(ctx, p)
-	m.showRehearsal(w, checks, "")
-	if lost == nil {
-		var same rpc.RehearsalCheck
-		same, lost = m.sameResponses(ctx, p, old)
-		checks = append(checks, same)
-	}
+	ctx, cancel := context.WithTimeout(w.work, m.limits.RehearseTimeout)
+	defer cancel()
+	checks, err := m.playScript(ctx, entry)
+	m.mu.Lock()
+	w.rehearsing = false
+	overtaken := errors.Is(context.Cause(w.work), errOvertaken)
+	m.mu.Unlock()
 	if err := w.work.Err(); err != nil {
 		m.showRehearsal(w, nil, rpc.RehearsalSkipped)
-		return err
+		if overtaken {
+			err = errOvertaken
+		}
+		return &StepError{stepRehearse, w.status.To, err}
 	}
-	outcome := worst(checks)
-	m.showRehearsal(w, checks, outcome)
-	findings := describe(checks, m.config.Rehearse == RehearseRefuse)
-	m.recordRehearsal(w, outcome, findings)
-	switch {
-	case lost != nil && (p.IsLost() || !slices.Contains(w.ignore, IgnoreRehearsal)):
-		return lost
-	case len(findings.refusals) == 0:
-		return nil
-	case slices.Contains(w.ignore, IgnoreRehearsal):
-		p.Log().Warn("plugin rehearsal failed, which the administrator ignores", "findings", strings.Join(findings.refusals, "; "))
-		return nil
+	if err != nil {
+		checks = []rpc.RehearsalCheck{{Name: checkRehearsal, Outcome: rpc.RehearsalFailed, Reason: err.Error()}}
 	}
-	return errors.New(strings.Join(findings.refusals, "; "))
+	if err := m.decide(w, checks); err != nil {
+		return &StepError{stepRehearse, w.status.To, err}
+	}
+	return nil
 }
 
-// dressRehearsal has the candidate rehearse, for three fifths of the time. An error means that it
-// has not.
-func (m *Manager) dressRehearsal(ctx context.Context, p *instance) ([]rpc.RehearsalCheck, error) {
-	limit := m.limits.RehearseTimeout * 3 / 5
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	result, err := p.Rehearse(ctx)
-	none := func(outcome rpc.RehearsalOutcome, reason string) []rpc.RehearsalCheck {
-		return []rpc.RehearsalCheck{{Name: checkRehearsal, Outcome: outcome, Reason: reason}}
+// playScript rehearses a version against the active one. Without an active one that can be started
+// there is nothing to compare, which the first check says.
+func (m *Manager) playScript(ctx context.Context, entry catalogue.Entry) ([]rpc.RehearsalCheck, error) {
+	c := rehearsal.Config{Dir: m.run.Scratch, Sockets: m.run.Sockets, AccountURL: m.config.AccountURL, Env: m.config.Env}
+	var err error
+	if c.Settings, err = m.readSettings(ctx); err != nil {
+		return nil, err
 	}
-	switch {
-	case err == nil:
-		return result.Checks, nil
-	case errors.Is(err, context.DeadlineExceeded):
-		checks := none(rpc.RehearsalSkipped, fmt.Sprintf("not finished within %v", limit))
-		checks[0].Interrupted = true
-		return checks, nil
+	binary, release, err := m.copies.stage(ctx, entry)
+	if err != nil {
+		return nil, err
 	}
-	p.AwaitLost(ctx, process.ExitNotice)
-	return none(rpc.RehearsalFailed, err.Error()), err
+	defer m.sweep()
+	defer release()
+	c.New = rehearsal.Version{Manifest: entry.Manifest, Binary: binary}
+	none := rpc.RehearsalCheck{Name: checkRehearsal, Outcome: rpc.RehearsalPassed}
+	if before, err := m.find(m.servingVersion()); err != nil {
+		none.Reason = "there is no version to compare with: " + err.Error()
+	} else {
+		binary, release, err := m.copies.stage(ctx, before)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+		c.Old = &rehearsal.Version{Manifest: before.Manifest, Binary: binary}
+		if c.Changes, err = m.config.Catalogue.ChangesBetween(before.Manifest.Version, entry.Manifest.Version); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.Mkdir(c.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(c.Dir)
+	result, err := m.config.script(ctx, c)
+	if none.Reason != "" {
+		result.Checks = append([]rpc.RehearsalCheck{none}, result.Checks...)
+	}
+	return result.Checks, err
+}
+
+// servingVersion returns the version that serves, or else the one that is active on disk.
+func (m *Manager) servingVersion() string {
+	m.mu.Lock()
+	live := m.live
+	m.mu.Unlock()
+	if live != nil {
+		return live.manifest.Version
+	}
+	return m.activeVersion()
+}
+
+// decide shows and records checks, and returns why the swap must not go on.
+func (m *Manager) decide(w *swap, checks []rpc.RehearsalCheck) error {
+	outcome := worst(checks)
+	m.showRehearsal(w, checks, outcome)
+	f := describe(checks, m.config.Rehearse != RehearseWarn)
+	m.recordRehearsal(w, outcome, f)
+	if len(f.refusals) == 0 {
+		return nil
+	}
+	names := strings.Join(f.refusals, "; ")
+	if slices.Contains(w.ignore, AcceptDifferences) {
+		m.emit(Event{Type: EventAccepted, Version: w.status.To, From: w.status.From, Reason: names}, nil)
+		m.config.Log.Warn("plugin rehearsal found differences, which the administrator accepts", "version", w.status.To, "differences", names)
+		return nil
+	}
+	if m.returns(w.status.To) {
+		m.config.Log.Warn("plugin rehearsal found differences in a version that has served here", "version", w.status.To, "differences", names)
+		return nil
+	}
+	return errors.New(names)
 }
 
 // showRehearsal puts the checks so far into the status; the outcome is empty while there
@@ -208,16 +250,6 @@ func (m *Manager) showRehearsal(w *swap, checks []rpc.RehearsalCheck, outcome rp
 	defer m.mu.Unlock()
 	w.status.Rehearsal = checks
 	m.rehearsal = &RehearsalStatus{Version: w.status.To, Time: m.rehearsal.Time, Outcome: outcome, Checks: checks}
-}
-
-// recordFailure reports a rehearsal that could not be made.
-func (m *Manager) recordFailure(w *swap, reason string) {
-	m.mu.Lock()
-	m.rehearsal = &RehearsalStatus{Version: w.status.To, Time: w.status.Started}
-	m.mu.Unlock()
-	checks := []rpc.RehearsalCheck{{Name: checkRehearsal, Outcome: rpc.RehearsalFailed, Reason: reason}}
-	m.showRehearsal(w, checks, rpc.RehearsalFailed)
-	m.recordRehearsal(w, rpc.RehearsalFailed, describe(checks, false))
 }
 
 // recordRehearsal reports a rehearsal that has ended in the step's details, the log, the
@@ -238,18 +270,12 @@ func (m *Manager) recordRehearsal(w *swap, outcome rpc.RehearsalOutcome, f findi
 	m.emit(Event{Type: EventRehearsed, Version: w.status.To, From: w.status.From, Reason: reason}, nil)
 }
 
-// worst returns the worst outcome of the checks: skipped only if one was interrupted, or none
-// was made.
+// worst returns the worst outcome of the checks.
 func worst(checks []rpc.RehearsalCheck) rpc.RehearsalOutcome {
-	has := func(f func(rpc.RehearsalCheck) bool) bool { return slices.ContainsFunc(checks, f) }
 	for _, outcome := range []rpc.RehearsalOutcome{rpc.RehearsalFailed, rpc.RehearsalDiffers} {
-		if has(func(c rpc.RehearsalCheck) bool { return c.Outcome == outcome }) {
+		if slices.ContainsFunc(checks, func(c rpc.RehearsalCheck) bool { return c.Outcome == outcome }) {
 			return outcome
 		}
-	}
-	if has(func(c rpc.RehearsalCheck) bool { return c.Interrupted }) ||
-		!has(func(c rpc.RehearsalCheck) bool { return c.Outcome == rpc.RehearsalPassed }) {
-		return rpc.RehearsalSkipped
 	}
 	return rpc.RehearsalPassed
 }
@@ -267,7 +293,7 @@ func describe(checks []rpc.RehearsalCheck, strict bool) (f findings) {
 		text := c.Name + " " + string(c.Outcome)
 		var where []string
 		for _, d := range c.Differences[:min(len(c.Differences), rpc.MaxDifferences)] {
-			where = append(where, strings.TrimSpace(d.Operation+" "+d.Field))
+			where = append(where, d.String())
 		}
 		if len(where) > 0 {
 			text += " in " + strings.Join(where, ", ")
@@ -278,7 +304,7 @@ func describe(checks []rpc.RehearsalCheck, strict bool) (f findings) {
 		switch {
 		case c.Outcome == rpc.RehearsalFailed, c.Outcome == rpc.RehearsalDiffers && strict:
 			f.refusals = append(f.refusals, text)
-		case c.Outcome == rpc.RehearsalDiffers, c.Name == checkRehearsal, c.Interrupted:
+		case c.Outcome == rpc.RehearsalDiffers, c.Name == checkRehearsal:
 			f.warnings = append(f.warnings, text)
 		}
 	}

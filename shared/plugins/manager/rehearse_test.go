@@ -122,7 +122,7 @@ func TestRehearse_AdministratorIgnoresFailure(t *testing.T) {
 	r.wantCheck(t, "register", rpc.RehearsalPassed)
 	r.wantCheck(t, "sign_in", rpc.RehearsalFailed)
 	r.wantCheck(t, "same_answers", rpc.RehearsalPassed)
-	if err := r.Use(limited(t), "2.0.0", manager.IgnoreRehearsal); err != nil {
+	if err := r.Use(limited(t), "2.0.0", manager.AcceptDifferences); err != nil {
 		t.Fatal(err)
 	}
 	r.wantServing(t, "2.0.0")
@@ -138,7 +138,7 @@ func TestRehearse_AdministratorIgnoresFailure(t *testing.T) {
 func TestRehearse_LostCandidateCannotBeIgnored(t *testing.T) {
 	t.Parallel()
 	r := rehearseRig(t, exitsRehearsing, nil)
-	wantSwapError(t, r.Use(limited(t), "2.0.0", manager.IgnoreRehearsal), "rehearse")
+	wantSwapError(t, r.Use(limited(t), "2.0.0", manager.AcceptDifferences), "rehearse")
 	r.wantServing(t, "1.0.0")
 	r.wantRehearsed(t, rpc.RehearsalFailed)
 }
@@ -407,7 +407,7 @@ func TestMinAge_YoungVersionIsRefusedUnlessIgnored(t *testing.T) {
 	r.start(t)
 	for _, use := range []func() error{
 		func() error { return r.Use(limited(t), "2.0.0") },
-		func() error { return r.Use(limited(t), "2.0.0", manager.IgnoreRehearsal) },
+		func() error { return r.Use(limited(t), "2.0.0", manager.AcceptDifferences) },
 		func() error { return r.Rehearse(limited(t), "2.0.0") },
 	} {
 		err := use()

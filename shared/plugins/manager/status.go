@@ -75,25 +75,25 @@ type VersionStatus struct {
 
 // The steps of a swap, in their order. The admin API and plugin events have these names.
 const (
-	stepFind      = "find"
-	stepStage     = "stage"
-	stepStart     = "start"
-	stepConfigure = "configure"
-	stepPreflight = "preflight"
-	stepMigrate   = "migrate"
-	stepCheck     = "check"
-	stepRehearse  = "rehearse"
-	stepSettle    = "settle" // complete an earlier bake
-	stepSwitch    = "switch"
-	stepWorkers   = "workers"
-	stepBake      = "bake"
-	stepDrain     = "drain" // the calls under way in the old process; beside the bake
-	stepRetire    = "retire"
+	stepFind        = "find"
+	stepRehearse    = "rehearse"
+	stepStage       = "stage"
+	stepStart       = "start"
+	stepConfigure   = "configure"
+	stepPreflight   = "preflight"
+	stepMigrate     = "migrate"
+	stepCheck       = "check"
+	stepSameAnswers = "same_answers"
+	stepSettle      = "settle" // complete an earlier bake
+	stepSwitch      = "switch"
+	stepWorkers     = "workers"
+	stepBake        = "bake"
+	stepDrain       = "drain" // the calls under way in the old process; beside the bake
+	stepRetire      = "retire"
 )
 
-// SwapStatus describes a swap. Its steps are find, stage, start, configure,
-// preflight, migrate, check, rehearse (unless there is no rehearsal, see [Manager.Use]),
-// settle (complete an earlier bake), switch, workers, bake and retire. The step drain, the
+// SwapStatus describes a swap. Its steps are find, rehearse (unless there is no rehearsal, see
+// [Manager.Use]), stage, start, configure, preflight, migrate, check, same_answers (with a rehearsal only), settle (complete an earlier bake), switch, workers, bake and retire. The step drain, the
 // calls under way in the old process, runs beside the bake.
 type SwapStatus struct {
 	From    string     `json:"from"`
@@ -102,7 +102,7 @@ type SwapStatus struct {
 	Started time.Time  `json:"started"`
 	Steps   []SwapStep `json:"steps"`
 
-	RehearsalOnly bool                 `json:"rehearsal_only,omitempty"` // it ends before settle: [Manager.Rehearse]
+	RehearsalOnly bool                 `json:"rehearsal_only,omitempty"` // it ends after rehearse: [Manager.Rehearse]
 	Rehearsal     []rpc.RehearsalCheck `json:"rehearsal,omitempty"`      // the checks so far
 }
 
@@ -180,6 +180,7 @@ const (
 	EventRolledBack  EventType = "rolled_back" // calls go to the old version again
 	EventSwapSettled EventType = "settled"     // the new version is the active one
 	EventRehearsed   EventType = "rehearsed"   // a rehearsal has ended; Reason begins with its outcome
+	EventAccepted    EventType = "accepted"    // an administrator goes on in spite of the differences that Reason names
 	EventProcessLost EventType = "lost"        // a process that served died or hung
 	EventRestarted   EventType = "restarted"   // another process replaced it
 	EventFellBack    EventType = "fell_back"   // the last good version replaced the active one, or that one returned because the other is refused

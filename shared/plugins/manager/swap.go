@@ -65,8 +65,10 @@ type swap struct {
 	status   SwapStatus
 	rollback bool
 	ignore   []Ignore
-	work     context.Context // ends with the manager's, or if a rollback ends a rehearsal
-	cancel   context.CancelCauseFunc
+
+	rehearsing bool            // a rollback may end it
+	work       context.Context // ends with the manager's, or if a rollback ends a rehearsal
+	cancel     context.CancelCauseFunc
 }
 
 // Use swaps to an installed version. It returns nil once calls go to the version,
@@ -76,12 +78,10 @@ type swap struct {
 // switch, in favour of its version. If no process serves, the version becomes the
 // active one at once, without a bake.
 //
-// A version that is new here, neither the active nor the last good one, rehearses before the
-// switch: it does everything a user can do, on the database, which it leaves as it was, and
-// answers for accounts spread over the table as the live process does. A failed check refuses
-// the swap; [Options].Rehearse says what a difference does. The candidate judges itself: a
-// rehearsal finds accidents, not malice. ignore says what an administrator goes on in spite
-// of.
+// A version that is new here, neither the active nor the last good one, is rehearsed before it
+// touches the database: see package rehearsal. A failed check refuses the swap; [Options].Rehearse says
+// what a difference does. A rehearsal finds accidents, not malice. ignore says what an
+// administrator goes on in spite of.
 //
 // When ctx ends, Use returns; the swap goes on.
 func (m *Manager) Use(ctx context.Context, version string, ignore ...Ignore) error {
@@ -127,8 +127,7 @@ func (m *Manager) reserveSwap(w *swap) error {
 	switch {
 	case m.done == nil || m.work.Err() != nil:
 		return ErrStopped
-	case m.pending != nil && w.rollback && (m.pending.status.RehearsalOnly ||
-		m.pending.status.Step == stepRehearse): // which must not be in the way
+	case m.pending != nil && w.rollback && m.pending.rehearsing: // which must not be in the way
 		m.pending.cancel(errOvertaken)
 	case m.pending != nil:
 		return &BusyError{m.pending.snapshot()}
@@ -179,9 +178,8 @@ func (m *Manager) swapTo(w *swap) error {
 		return err
 	}
 	if !w.rollback { // which rejects the version that bakes
-		if err = m.leaveRehearsal(w); err == nil {
-			err = m.do((*supervisor).completeBake)
-		}
+		m.beginStep(w, stepSettle)
+		err = m.do((*supervisor).completeBake)
 	}
 	if err == nil {
 		m.beginStep(w, stepSwitch)
@@ -193,31 +191,25 @@ func (m *Manager) swapTo(w *swap) error {
 	return err
 }
 
-// leaveRehearsal begins the step after the rehearsal, unless a rollback has overtaken the swap.
-func (m *Manager) leaveRehearsal(w *swap) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if errors.Is(context.Cause(w.work), errOvertaken) {
-		return errOvertaken
-	}
-	w.beginStepLocked(stepSettle)
-	return nil
-}
-
-// prepare brings up the version of a swap.
+// prepare rehearses the version of a swap, before it touches the database, and brings it up.
 func (m *Manager) prepare(w *swap) (*instance, error) {
-	entry, err := m.find(w.status.To)
-	if err == nil {
-		err = m.checkAge(w, entry)
+	entry, err := m.findFor(w)
+	if err == nil && m.needsRehearsal(w) {
+		err = m.rehearse(w, entry)
 	}
 	if err != nil {
 		return nil, err
 	}
-	p, err := m.bringUp(w.work, entry, m.rollbackTarget(), w, w.rollback)
-	if err != nil && errors.Is(context.Cause(w.work), errOvertaken) {
-		err = errOvertaken
+	return m.bringUp(w.work, entry, m.rollbackTarget(), w, w.rollback)
+}
+
+// findFor finds the version of a swap.
+func (m *Manager) findFor(w *swap) (catalogue.Entry, error) {
+	entry, err := m.find(w.status.To)
+	if err == nil {
+		err = m.checkAge(w, entry)
 	}
-	return p, err
+	return entry, err
 }
 
 // findRollback finds the version that a rollback swaps to when no process is warm:
@@ -271,9 +263,6 @@ func (m *Manager) refuse(w *swap, cause error) error {
 		return fmt.Errorf("%w: %w", ErrStopped, refused)
 	}
 	if refused.RehearsalOnly {
-		if w.status.Rehearsal == nil && refused.Step != stepFind && !errors.Is(cause, errOvertaken) { // it did not come to it
-			m.recordFailure(w, refused.Step+": "+refused.Err.Error())
-		}
 		m.config.Log.Error("plugin rehearsal", "version", refused.Version, "step", refused.Step, "error", refused.Err)
 		return refused
 	}

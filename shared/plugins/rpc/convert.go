@@ -228,6 +228,6 @@ type converter interface {
 	configurationFromPB(*personalv1.ConfigureRequest) Configuration
 	preflightToPB(PreflightResult) *personalv1.PreflightResponse
 	preflightFromPB(*personalv1.PreflightResponse) PreflightResult
-	rehearsalToPB(Rehearsal) *personalv1.RehearseResponse
-	rehearsalFromPB(*personalv1.RehearseResponse) Rehearsal
+	turnToPB(Turn) *personalv1.TurnResponse
+	turnFromPB(*personalv1.TurnResponse) Turn
 }

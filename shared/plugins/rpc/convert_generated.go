@@ -6,7 +6,9 @@ package rpc
 import (
 	v1 "github.com/cms-personal/personal/proto/personal/v1"
 	personal "github.com/cms-personal/personal/shared/personal"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	"net/netip"
+	"time"
 )
 
 var convert converters
@@ -258,6 +260,7 @@ func (c *converters) configurationFromPB(source *v1.ConfigureRequest) Configurat
 		rpcConfiguration.Settings = (*source).Settings
 		rpcConfiguration.SecretKeys = (*source).SecretKeys
 		rpcConfiguration.AccountURL = (*source).AccountUrl
+		rpcConfiguration.Scratch = c.pPersonalv1ScratchToPRpcScratch((*source).Scratch)
 	}
 	return rpcConfiguration
 }
@@ -267,6 +270,7 @@ func (c *converters) configurationToPB(source Configuration) *v1.ConfigureReques
 	personalv1ConfigureRequest.Settings = source.Settings
 	personalv1ConfigureRequest.SecretKeys = source.SecretKeys
 	personalv1ConfigureRequest.AccountUrl = source.AccountURL
+	personalv1ConfigureRequest.Scratch = c.pRpcScratchToPPersonalv1Scratch(source.Scratch)
 	return &personalv1ConfigureRequest
 }
 func (c *converters) confirmEmailFromPB(source *v1.ConfirmEmailRequest) personal.ConfirmEmailRequest {
@@ -934,14 +938,6 @@ func (c *converters) pPersonalv1CheckToRpcCheck(source *v1.Check) Check {
 	}
 	return rpcCheck
 }
-func (c *converters) pPersonalv1DifferenceToRpcDifference(source *v1.Difference) Difference {
-	var rpcDifference Difference
-	if source != nil {
-		rpcDifference.Operation = (*source).Operation
-		rpcDifference.Field = (*source).Field
-	}
-	return rpcDifference
-}
 func (c *converters) pPersonalv1ExportedEventToPersonalExportedEvent(source *v1.ExportedEvent) personal.ExportedEvent {
 	var personalExportedEvent personal.ExportedEvent
 	if source != nil {
@@ -1037,22 +1033,14 @@ func (c *converters) pPersonalv1ProofToPersonalProof(source *v1.Proof) personal.
 	}
 	return personalProof
 }
-func (c *converters) pPersonalv1RehearsalCheckToRpcRehearsalCheck(source *v1.RehearsalCheck) RehearsalCheck {
-	var rpcRehearsalCheck RehearsalCheck
+func (c *converters) pPersonalv1ScratchToPRpcScratch(source *v1.Scratch) *Scratch {
+	var pRpcScratch *Scratch
 	if source != nil {
-		rpcRehearsalCheck.Name = (*source).Name
-		rpcRehearsalCheck.Outcome = RehearsalOutcome((*source).Outcome)
-		rpcRehearsalCheck.Count = intFromPB((*source).Count)
-		if (*source).Differences != nil {
-			rpcRehearsalCheck.Differences = make([]Difference, len((*source).Differences))
-			for i := 0; i < len((*source).Differences); i++ {
-				rpcRehearsalCheck.Differences[i] = c.pPersonalv1DifferenceToRpcDifference((*source).Differences[i])
-			}
-		}
-		rpcRehearsalCheck.Reason = (*source).Reason
-		rpcRehearsalCheck.Interrupted = (*source).Interrupted
+		var rpcScratch Scratch
+		rpcScratch.Now = timeFromPB((*source).Now)
+		pRpcScratch = &rpcScratch
 	}
-	return rpcRehearsalCheck
+	return pRpcScratch
 }
 func (c *converters) pPersonalv1SessionToPersonalSession(source *v1.Session) personal.Session {
 	var personalSession personal.Session
@@ -1142,6 +1130,15 @@ func (c *converters) pPersonalv1VerdictToPersonalVerdict(source *v1.Verdict) per
 		personalVerdict.Count = intFromPB((*source).Count)
 	}
 	return personalVerdict
+}
+func (c *converters) pRpcScratchToPPersonalv1Scratch(source *Scratch) *v1.Scratch {
+	var pPersonalv1Scratch *v1.Scratch
+	if source != nil {
+		var personalv1Scratch v1.Scratch
+		personalv1Scratch.Now = timeToPB((*source).Now)
+		pPersonalv1Scratch = &personalv1Scratch
+	}
+	return pPersonalv1Scratch
 }
 func (c *converters) passkeyFromPB(source *v1.Passkey) personal.Passkey {
 	var personalPasskey personal.Passkey
@@ -1490,28 +1487,6 @@ func (c *converters) registeredToPB(source personal.SignedIn) (*v1.RegisterRespo
 	personalv1RegisterResponse.Profile = pPersonalv1Profile
 	return &personalv1RegisterResponse, nil
 }
-func (c *converters) rehearsalFromPB(source *v1.RehearseResponse) Rehearsal {
-	var rpcRehearsal Rehearsal
-	if source != nil {
-		if (*source).Checks != nil {
-			rpcRehearsal.Checks = make([]RehearsalCheck, len((*source).Checks))
-			for i := 0; i < len((*source).Checks); i++ {
-				rpcRehearsal.Checks[i] = c.pPersonalv1RehearsalCheckToRpcRehearsalCheck((*source).Checks[i])
-			}
-		}
-	}
-	return rpcRehearsal
-}
-func (c *converters) rehearsalToPB(source Rehearsal) *v1.RehearseResponse {
-	var personalv1RehearseResponse v1.RehearseResponse
-	if source.Checks != nil {
-		personalv1RehearseResponse.Checks = make([]*v1.RehearsalCheck, len(source.Checks))
-		for i := 0; i < len(source.Checks); i++ {
-			personalv1RehearseResponse.Checks[i] = c.rpcRehearsalCheckToPPersonalv1RehearsalCheck(source.Checks[i])
-		}
-	}
-	return &personalv1RehearseResponse
-}
 func (c *converters) removeOwnTwoFactorFromPB(source *v1.RemoveOwnTwoFactorRequest) personal.RemoveOwnTwoFactorRequest {
 	var personalRemoveOwnTwoFactorRequest personal.RemoveOwnTwoFactorRequest
 	if source != nil {
@@ -1659,27 +1634,6 @@ func (c *converters) rpcCheckToPPersonalv1Check(source Check) *v1.Check {
 	personalv1Check.Reason = source.Reason
 	return &personalv1Check
 }
-func (c *converters) rpcDifferenceToPPersonalv1Difference(source Difference) *v1.Difference {
-	var personalv1Difference v1.Difference
-	personalv1Difference.Operation = source.Operation
-	personalv1Difference.Field = source.Field
-	return &personalv1Difference
-}
-func (c *converters) rpcRehearsalCheckToPPersonalv1RehearsalCheck(source RehearsalCheck) *v1.RehearsalCheck {
-	var personalv1RehearsalCheck v1.RehearsalCheck
-	personalv1RehearsalCheck.Name = source.Name
-	personalv1RehearsalCheck.Outcome = string(source.Outcome)
-	personalv1RehearsalCheck.Count = intToPB(source.Count)
-	if source.Differences != nil {
-		personalv1RehearsalCheck.Differences = make([]*v1.Difference, len(source.Differences))
-		for i := 0; i < len(source.Differences); i++ {
-			personalv1RehearsalCheck.Differences[i] = c.rpcDifferenceToPPersonalv1Difference(source.Differences[i])
-		}
-	}
-	personalv1RehearsalCheck.Reason = source.Reason
-	personalv1RehearsalCheck.Interrupted = source.Interrupted
-	return &personalv1RehearsalCheck
-}
 func (c *converters) rpcUnknownSettingToPPersonalv1UnknownSetting(source UnknownSetting) *v1.UnknownSetting {
 	var personalv1UnknownSetting v1.UnknownSetting
 	personalv1UnknownSetting.Key = source.Key
@@ -1791,6 +1745,38 @@ func (c *converters) startedTwoFactorToPB(source personal.TwoFactorSecret) *v1.B
 	personalv1BeginTwoFactorResponse.Secret = source.Secret
 	personalv1BeginTwoFactorResponse.Uri = source.URI
 	return &personalv1BeginTwoFactorResponse
+}
+func (c *converters) turnFromPB(source *v1.TurnResponse) Turn {
+	var rpcTurn Turn
+	if source != nil {
+		rpcTurn.Statements = intFromPB((*source).Statements)
+		rpcTurn.Scans = (*source).Scans
+		rpcTurn.Rows = (*source).Rows
+		rpcTurn.Goroutines = intFromPB((*source).Goroutines)
+		rpcTurn.Heap = (*source).Heap
+		if (*source).Durations != nil {
+			rpcTurn.Durations = make(map[string]time.Duration, len((*source).Durations))
+			for key, value := range (*source).Durations {
+				rpcTurn.Durations[key] = durationFromPB(value)
+			}
+		}
+	}
+	return rpcTurn
+}
+func (c *converters) turnToPB(source Turn) *v1.TurnResponse {
+	var personalv1TurnResponse v1.TurnResponse
+	personalv1TurnResponse.Statements = intToPB(source.Statements)
+	personalv1TurnResponse.Scans = source.Scans
+	personalv1TurnResponse.Rows = source.Rows
+	personalv1TurnResponse.Goroutines = intToPB(source.Goroutines)
+	personalv1TurnResponse.Heap = source.Heap
+	if source.Durations != nil {
+		personalv1TurnResponse.Durations = make(map[string]*durationpb.Duration, len(source.Durations))
+		for key, value := range source.Durations {
+			personalv1TurnResponse.Durations[key] = durationToPB(value)
+		}
+	}
+	return &personalv1TurnResponse
 }
 func (c *converters) undoDeleteFromPB(source *v1.UndoDeleteRequest) personal.UndoDeleteRequest {
 	var personalUndoDeleteRequest personal.UndoDeleteRequest

@@ -141,6 +141,9 @@ func lifecycleStatus(ctx context.Context, log *slog.Logger, err error) error {
 	if errors.As(err, &permanent) {
 		return status.Error(codes.FailedPrecondition, permanent.Reason)
 	}
+	if errors.Is(err, ErrNotScratch) {
+		return status.Error(codes.NotFound, err.Error())
+	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 		return status.Error(codes.DeadlineExceeded, err.Error())
 	}

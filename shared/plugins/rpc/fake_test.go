@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -95,8 +96,8 @@ func (m *module) Health(ctx context.Context) ([]string, error) {
 	return []string{"the sky is dark"}, m.run(ctx, "Health")
 }
 func (m *module) Settle(ctx context.Context) error { return m.run(ctx, "Settle") }
-func (m *module) Rehearse(ctx context.Context) (rpc.Rehearsal, error) {
-	return rpc.Rehearsal{}, m.run(ctx, "Rehearse")
+func (m *module) Turn(ctx context.Context, _ time.Duration, _ bool) (rpc.Turn, error) {
+	return rpc.Turn{}, m.run(ctx, "Turn")
 }
 func (m *module) Close() error { return m.run(context.Background(), "Close") }
 

@@ -4,12 +4,18 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/go-plugin"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
 	"github.com/cms-personal/personal/shared/personal"
@@ -30,6 +36,8 @@ type Configuration struct {
 	// https://example.com/account: absolute, without query and fragment. Links in mails that
 	// no setting names lead to pages below it. It is empty if the host knows none.
 	AccountURL string
+
+	Scratch *Scratch // of a rehearsal; nil for a process that serves
 }
 
 // Builder makes the module of this process from its configuration. It is called
@@ -68,11 +76,10 @@ type Module interface {
 	// secrets that another first key encrypts.
 	// It may be called again, and is after an error.
 	Settle(ctx context.Context) error
-	// Rehearse does everything a user can do, on the real database, and leaves nothing there
-	// but gaps in sequences: no row, mail, event or limit. It is called after Migrate, and
-	// before the process serves. Checks that the deadline of ctx leaves no time for are
-	// skipped. An error means that there was no rehearsal.
-	Rehearse(ctx context.Context) (Rehearsal, error)
+	// Turn moves the clock of a scratch process. With work it waits, up to [TurnTimeout], until no job
+	// is due and each periodic work has ended a round that began since. The error is
+	// [ErrNotScratch] in a process that serves.
+	Turn(ctx context.Context, advance time.Duration, work bool) (Turn, error)
 	// Close releases all resources. No call is running any more.
 	Close() error
 }
@@ -108,9 +115,28 @@ type Check struct {
 	Reason  string // why it failed; contains no secret
 }
 
-// Rehearsal is the result of the rehearsal of a version.
-type Rehearsal struct {
-	Checks []RehearsalCheck // in the order in which they ran
+// Scratch makes a process a scratch process: a plugin process for a rehearsal on a SQLite file of
+// its own. Its clock stands still but for Turn, password costs are the lowest, SQLite does not sync,
+// rounds of the outbox have no pause, and periodic work runs in Turn only.
+type Scratch struct {
+	Now time.Time // at which its clock stands
+}
+
+// TurnTimeout is how long a Turn waits for work.
+const TurnTimeout = 5 * time.Second
+
+// ErrNotScratch is the error of Turn in a process that was configured without [Scratch].
+var ErrNotScratch = errors.New("this is not a scratch process")
+
+// Turn is what a scratch process has done since its last Turn.
+type Turn struct {
+	Statements int              // sent to the database
+	Scans      []string         // tables that new statements scan, by EXPLAIN QUERY PLAN
+	Rows       map[string]int64 // of each table; like the next two, of a Turn with work
+	Goroutines int
+	Heap       int64 // bytes, after a garbage collection
+
+	Durations map[string]time.Duration // of the settings, by their keys; of the first Turn
 }
 
 // RehearsalOutcome is the outcome of a check of a rehearsal.
@@ -125,7 +151,7 @@ const (
 )
 
 // MaxDifferences is how many differences a check names at most.
-const MaxDifferences = 5
+const MaxDifferences = 10
 
 // RehearsalCheck is one check of a rehearsal. It contains no value of an account.
 type RehearsalCheck struct {
@@ -134,13 +160,21 @@ type RehearsalCheck struct {
 	Count       int              `json:"count"`                 // of comparisons
 	Differences []Difference     `json:"differences,omitempty"` // the first [MaxDifferences]
 	Reason      string           `json:"reason,omitempty"`      // why it was skipped or failed, or how it was made; for administrators
-	Interrupted bool             `json:"interrupted,omitempty"` // skipped because time or the database ended the rehearsal
 }
 
 // Difference is where a response was not as expected.
 type Difference struct {
 	Operation string `json:"operation"`       // its name in [personal.Operations]
-	Field     string `json:"field,omitempty"` // of the response, or error_code; empty for the operation as a whole
+	Field     string `json:"field,omitempty"` // of the response, error_code, mail, event or statements; empty for the operation as a whole
+}
+
+// String returns the form that a manifest's changes have: User.email, ChangeEmail mail, rows.TABLE,
+// mail.KIND.LANGUAGE, command NAME.
+func (d Difference) String() string {
+	if d.Operation == "command" || slices.Contains([]string{"mail", "event", "statements", ""}, d.Field) {
+		return strings.TrimSpace(d.Operation + " " + d.Field)
+	}
+	return d.Operation + "." + d.Field
 }
 
 // PermanentError is an error that no retry can fix. Its reason is shown to an
@@ -269,11 +303,15 @@ func (c *Connection) Settle(ctx context.Context) error {
 	return lifecycleError(ctx, err)
 }
 
-// Rehearse does everything a user can do, see [Module].
-func (c *Connection) Rehearse(ctx context.Context) (Rehearsal, error) {
-	response, err := c.lifecycle.Rehearse(ctx, &personalv1.RehearseRequest{})
-	if err != nil {
-		return Rehearsal{}, lifecycleError(ctx, err)
+// Turn moves the clock of a scratch process, see [Module]. A process that is none, or does not know
+// of scratch processes, is a [*PermanentError].
+func (c *Connection) Turn(ctx context.Context, advance time.Duration, work bool) (Turn, error) {
+	response, err := c.lifecycle.Turn(ctx, &personalv1.TurnRequest{Advance: durationpb.New(advance), Work: work})
+	switch status.Code(err) {
+	case codes.OK:
+		return convert.turnFromPB(response), nil
+	case codes.NotFound, codes.Unimplemented:
+		return Turn{}, &PermanentError{Reason: "this version cannot be a scratch process"}
 	}
-	return convert.rehearsalFromPB(response), nil
+	return Turn{}, lifecycleError(ctx, err)
 }

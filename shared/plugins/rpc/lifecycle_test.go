@@ -72,8 +72,8 @@ var steps = map[string]func(*rpc.Connection, context.Context) error{
 		return err
 	},
 	"Settle": (*rpc.Connection).Settle,
-	"Rehearse": func(l *rpc.Connection, ctx context.Context) error {
-		_, err := l.Rehearse(ctx)
+	"Turn": func(l *rpc.Connection, ctx context.Context) error {
+		_, err := l.Turn(ctx, time.Second, true)
 		return err
 	},
 }

@@ -447,9 +447,9 @@ func (s *lifecycleServer) Settle(ctx context.Context, _ *personalv1.SettleReques
 	return &personalv1.SettleResponse{}, s.module().Settle(ctx)
 }
 
-func (s *lifecycleServer) Rehearse(ctx context.Context, _ *personalv1.RehearseRequest) (*personalv1.RehearseResponse, error) {
-	rehearsal, err := s.module().Rehearse(ctx)
-	return convert.rehearsalToPB(rehearsal), err
+func (s *lifecycleServer) Turn(ctx context.Context, in *personalv1.TurnRequest) (*personalv1.TurnResponse, error) {
+	turn, err := s.module().Turn(ctx, in.GetAdvance().AsDuration(), in.GetWork())
+	return convert.turnToPB(turn), err
 }
 
 // hostServer serves the callbacks of a plugin.

@@ -140,8 +140,8 @@ func (p *Pages) start(w http.ResponseWriter, r *http.Request, posted ui.Posted, 
 	do func(context.Context, string, ...manager.Ignore) error,
 ) error {
 	var ignore []manager.Ignore
-	if posted.Get("ignore_rehearsal") != "" {
-		ignore = append(ignore, manager.IgnoreRehearsal)
+	if posted.Get("accept_differences") != "" {
+		ignore = append(ignore, manager.AcceptDifferences)
 	}
 	if posted.Get("now") != "" {
 		ignore = append(ignore, manager.IgnoreMinAge)

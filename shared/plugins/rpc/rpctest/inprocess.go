@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
@@ -146,8 +147,8 @@ func (m bareModule) Quiesce(context.Context) error            { return nil }
 func (m bareModule) Health(context.Context) ([]string, error) { return nil, nil }
 func (m bareModule) Settle(context.Context) error             { return nil }
 
-func (m bareModule) Rehearse(context.Context) (rpc.Rehearsal, error) {
-	return rpc.Rehearsal{}, nil
+func (m bareModule) Turn(context.Context, time.Duration, bool) (rpc.Turn, error) {
+	return rpc.Turn{}, rpc.ErrNotScratch
 }
 
 func (m bareModule) Metrics(context.Context) ([]byte, error) { return nil, nil }

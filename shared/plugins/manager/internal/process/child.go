@@ -24,12 +24,16 @@ import (
 // pipeGrace is how long to read the output of a process after its end.
 const pipeGrace = 500 * time.Millisecond
 
+// scratchNice is the priority of a scratch process.
+const scratchNice = 10
+
 // child is an operating system process in its own group, as a runner for
 // go-plugin. It is started once.
 type child struct {
 	path string
 	env  []string
 	log  *logForwarder
+	nice bool // it leaves processors to others
 
 	stdout   *os.File
 	lifeline *os.File      // the host's end, see rpc.LifelineEnv
@@ -47,8 +51,8 @@ type child struct {
 
 var _ runner.Runner = (*child)(nil)
 
-func newChild(path string, log *logForwarder) *child {
-	c := &child{path: path, log: log, logged: make(chan struct{})}
+func newChild(path string, log *logForwarder, nice bool) *child {
+	c := &child{path: path, log: log, nice: nice, logged: make(chan struct{})}
 	c.alive, c.exited = context.WithCancel(context.Background())
 	return c
 }
@@ -104,6 +108,9 @@ func (c *child) launch(cmd *exec.Cmd) error {
 		return err
 	}
 	c.number = cmd.Process.Pid
+	if c.nice { // the group has all threads, and those that they make inherit it
+		_ = syscall.Setpriority(syscall.PRIO_PGRP, c.number, scratchNice)
+	}
 	return nil
 }
 
@@ -220,9 +227,9 @@ const goShare = 80
 // environment returns the plugin's environment: the lowest level that the host
 // logs, the inherited variables, the limit of its memory, and the given ones, which take
 // precedence.
-func environment(given []string, memoryLimit int64, log *slog.Logger) []string {
+func environment(o Options) []string {
 	level := slog.LevelDebug
-	for level < slog.LevelError && !log.Enabled(context.Background(), level) {
+	for level < slog.LevelError && !o.Log.Enabled(context.Background(), level) {
 		level += slog.LevelInfo - slog.LevelDebug
 	}
 	env := []string{rpc.LogLevelEnv + "=" + level.String()}
@@ -232,14 +239,18 @@ func environment(given []string, memoryLimit int64, log *slog.Logger) []string {
 		}
 	}
 	for _, variable := range os.Environ() {
-		if strings.HasPrefix(variable, "OTEL_") {
+		if strings.HasPrefix(variable, "OTEL_") && !o.Scratch {
 			env = append(env, variable)
 		}
 	}
-	if memoryLimit > 0 {
-		env = append(env, fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit/100*goShare), fmt.Sprintf("%s=%d", rpc.MemoryLimitEnv, memoryLimit))
+	if o.MemoryLimit > 0 {
+		env = append(env, fmt.Sprintf("GOMEMLIMIT=%d", o.MemoryLimit/100*goShare), fmt.Sprintf("%s=%d", rpc.MemoryLimitEnv, o.MemoryLimit))
 	}
-	return append(env, given...)
+	env = append(env, o.Env...)
+	if o.Scratch {
+		env = append(env, "GOMAXPROCS=1")
+	}
+	return env
 }
 
 // firstLine keeps the first line of what is written to it, up to a limit. It is safe

@@ -52,6 +52,10 @@ type Options struct {
 	MemoryLimit  int64              // in bytes; 0 for none
 	Log          *slog.Logger
 
+	// Scratch starts a process for a rehearsal: it leaves processors to others (nice 10), uses one at a
+	// time, and traces nothing.
+	Scratch bool
+
 	TracerProvider trace.TracerProvider // of callbacks; nil for none
 }
 
@@ -73,7 +77,7 @@ type Process struct {
 func Start(ctx context.Context, o Options) (*Process, error) {
 	began := time.Now()
 	lines := &logForwarder{log: o.Log, version: o.Manifest.Version, generation: o.Generation}
-	p := &Process{log: lines.logger(), child: newChild(o.Binary, lines), lost: make(chan struct{})}
+	p := &Process{log: lines.logger(), child: newChild(o.Binary, lines, o.Scratch), lost: make(chan struct{})}
 	p.markLost = sync.OnceFunc(func() { close(p.lost) })
 	// A runner of our own replaces go-plugin's Cmd: it kills the whole group, is
 	// not blocked by a grandchild that holds a pipe open, parses the plugin's log
@@ -92,7 +96,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		SyncStdout:       lines.writer(),
 		SyncStderr:       lines.writer(),
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, _ string) (runner.Runner, error) {
-			p.child.env = append(environment(o.Env, o.MemoryLimit, o.Log), spec.Env...)
+			p.child.env = append(environment(o), spec.Env...)
 			return p.child, nil
 		},
 	})

@@ -23,9 +23,11 @@ const (
 //	RUN/lock     locked while the manager runs
 //	RUN/staged/  copies of binaries, each verified before its start; the copy of the
 //	             active version outlives the manager
+//	RUN/scratch/ the databases of a rehearsal, while there is one
 //	RUN/sockets  a link to the folder with the sockets, whose path must be short
 type RunDir struct {
 	Staged  string
+	Scratch string // there is none without a rehearsal
 	Sockets string // the folder, not the link
 	link    string
 	lock    *os.File
@@ -48,7 +50,7 @@ func OpenRunDir(dir string) (_ *RunDir, err error) {
 	if err := durable.Lock(lock); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s is in use by another process: %w", dir, err), lock.Close())
 	}
-	r := &RunDir{lock: lock, Staged: filepath.Join(dir, "staged"), link: filepath.Join(dir, "sockets")}
+	r := &RunDir{lock: lock, Staged: filepath.Join(dir, "staged"), Scratch: filepath.Join(dir, "scratch"), link: filepath.Join(dir, "sockets")}
 	if err := r.fill(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -57,6 +59,9 @@ func OpenRunDir(dir string) (_ *RunDir, err error) {
 
 func (r *RunDir) fill() (err error) {
 	if err := catalogue.MakePrivate(r.Staged); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(r.Scratch); err != nil { // of a host that was killed
 		return err
 	}
 	if stale, err := os.Readlink(r.link); err == nil {
@@ -82,5 +87,5 @@ func (r *RunDir) fill() (err error) {
 
 // Close removes the sockets and releases the lock.
 func (r *RunDir) Close() error {
-	return errors.Join(os.RemoveAll(r.Sockets), os.Remove(r.link), r.lock.Close())
+	return errors.Join(os.RemoveAll(r.Scratch), os.RemoveAll(r.Sockets), os.Remove(r.link), r.lock.Close())
 }

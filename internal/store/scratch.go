@@ -1,0 +1,112 @@
+package store
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// work is what a scratch process has sent to its database since the last [Store.Work].
+type work struct {
+	mu         sync.Mutex
+	paused     bool
+	statements int
+	known      map[string]bool // texts, without their values, whose plan was read
+	fresh      []string        // texts whose plan was not
+}
+
+// values are the values in a statement's text.
+var values = regexp.MustCompile(`[xX]?'(?:[^']|'')*'|\b[0-9]+\b|\?`)
+
+func (w *work) note(_ context.Context, statement string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.paused || strings.HasPrefix(statement, "PREPARE ") {
+		return nil
+	}
+	for _, one := range single.FindAllString(statement, -1) {
+		w.statements++
+		if text := values.ReplaceAllString(one, "?"); !w.known[text] {
+			w.known[text] = true
+			w.fresh = append(w.fresh, one)
+		}
+	}
+	return nil
+}
+
+// single is each of the statements in a text.
+var single = regexp.MustCompile(`(?:'(?:[^']|'')*'|[^;'])+`)
+
+// scanned is a step of a plan that reads a whole table.
+var scanned = regexp.MustCompile(`^SCAN (?:TABLE )?(\w+)$`)
+
+// tableOf finds the table that a statement gives an alias.
+func tableOf(statement, alias string) string {
+	named := regexp.MustCompile(`\b(personal_\w+)(?: AS)? "?` + regexp.QuoteMeta(alias) + `"?\b`).FindStringSubmatch(statement)
+	if named == nil {
+		return alias
+	}
+	return named[1]
+}
+
+// Work returns how many statements a scratch process has sent since the last call, and the
+// tables that new ones among them scan, each once, by SQLite's EXPLAIN QUERY PLAN.
+func (s *Store) Work(ctx context.Context) (statements int, scans []string, err error) {
+	s.work.mu.Lock()
+	statements, fresh := s.work.statements, s.work.fresh
+	s.work.statements, s.work.fresh, s.work.paused = 0, nil, true
+	s.work.mu.Unlock()
+	defer func() {
+		s.work.mu.Lock()
+		s.work.paused = false
+		s.work.mu.Unlock()
+	}()
+	for _, statement := range fresh {
+		verb, _, _ := strings.Cut(strings.TrimLeft(statement, " \n\t"), " ")
+		if !slices.Contains([]string{"SELECT", "INSERT", "UPDATE", "DELETE", "WITH"}, strings.ToUpper(verb)) {
+			continue
+		}
+		var plan []struct {
+			ID, Parent, NotUsed int
+			Detail              string
+		}
+		if err := s.write.NewRaw("EXPLAIN QUERY PLAN "+strings.ReplaceAll(statement, "?", "NULL")).Scan(ctx, &plan); err != nil {
+			return 0, nil, wrap(ctx, "explain a statement", err)
+		}
+		for _, step := range plan {
+			if m := scanned.FindStringSubmatch(step.Detail); m != nil {
+				if table := tableOf(statement, m[1]); strings.HasPrefix(table, "personal_") && !slices.Contains(scans, table) {
+					scans = append(scans, table)
+				}
+			}
+		}
+	}
+	slices.Sort(scans)
+	return statements, scans, nil
+}
+
+// Rows returns how many rows each table of a SQLite file has.
+func (s *Store) Rows(ctx context.Context) (map[string]int64, error) {
+	var tables, counts []string
+	err := s.scan(ctx, "list the tables", s.read.NewRaw("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'personal!_%' ESCAPE '!'"), &tables)
+	if err != nil || len(tables) == 0 {
+		return nil, err
+	}
+	for _, t := range tables {
+		counts = append(counts, "SELECT '"+t+"' AS name, count(*) AS n FROM "+t)
+	}
+	var rows []struct {
+		Name string
+		N    int64
+	}
+	if err := s.scan(ctx, "count rows", s.read.NewRaw(strings.Join(counts, " UNION ALL ")), &rows); err != nil {
+		return nil, err
+	}
+	all := map[string]int64{}
+	for _, r := range rows {
+		all[r.Name] = r.N
+	}
+	return all, nil
+}

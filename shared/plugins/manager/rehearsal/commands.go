@@ -1,0 +1,134 @@
+package rehearsal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
+)
+
+const commandTimeout = 30 * time.Second
+
+// command is an administrator's command that both versions run.
+type command struct {
+	name      string
+	arguments []string
+	database  bool
+}
+
+var commands = []command{
+	{"user show", []string{"user", "show", "nobody"}, true},
+	{"status", []string{"status"}, true},
+	{"user list", []string{"user", "list"}, true},
+	{"export", []string{"export"}, true},
+	{"audit", []string{"audit"}, true},
+	{"mail preview", []string{"mail", "preview", "--all"}, false},
+}
+
+// run runs a command of a version, and returns its exit code and text.
+func (c *Config) run(ctx context.Context, v Version, database string, arguments ...string) (code int, text string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	var out bytes.Buffer
+	err = catalogue.RetryBusy(ctx, v.Binary, func() error {
+		cmd := exec.CommandContext(ctx, v.Binary, arguments...)
+		cmd.Env = append([]string{"GOMAXPROCS=1"}, c.Env...)
+		if database != "" {
+			cmd.Env = append(cmd.Env, "PERSONAL_DATABASE=sqlite://"+database)
+		}
+		cmd.Stdout, cmd.Stderr = &out, &out
+		return cmd.Run()
+	})
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && ctx.Err() == nil {
+		return exit.ExitCode(), out.String(), nil
+	}
+	return 0, out.String(), err
+}
+
+// ran is what a command has done: an answer of code and text.
+type ran map[string]Answer
+
+func (c *Config) runCommands(ctx context.Context, v Version, database string) ran {
+	all := ran{}
+	for _, command := range commands {
+		file := database
+		if !command.database {
+			file = ""
+		}
+		code, text, err := c.run(ctx, v, file, command.arguments...)
+		if err != nil {
+			code, text = -1, err.Error()
+		}
+		all[command.name] = Answer{"code": fmt.Sprint(code), "text": strings.ReplaceAll(text, filepath.Dir(database), "")}
+	}
+	return all
+}
+
+// commands compares what the commands of two versions have printed. The mails are compared one by one.
+func (c *comparison) commands(old, new ran) {
+	const check = "commands"
+	for _, command := range commands {
+		c.counts[check]++
+		before, after := old[command.name], new[command.name]
+		if before["code"] != after["code"] {
+			c.add(check, "command", command.name, false, "exit code "+after["code"]+" instead of "+before["code"])
+			continue
+		}
+		if c.same(before["text"], after["text"]) {
+			continue
+		}
+		if command.name != "mail preview" {
+			c.add(check, "command", command.name, true, "another text")
+			continue
+		}
+		mails := sections(after["text"])
+		for name, text := range sections(before["text"]) {
+			if !c.same(text, mails[name]) {
+				_, has := mails[name]
+				c.add(check, "mail", strings.ReplaceAll(name, " ", "."), has, "another text")
+			}
+		}
+	}
+}
+
+// sections splits the output of mail preview by its headings, such as "=== recovery en".
+func sections(text string) map[string]string {
+	all := map[string]string{}
+	for _, section := range strings.Split("\n"+text, "\n=== ") {
+		name, body, _ := strings.Cut(section, "\n")
+		all[name] = body
+	}
+	return all
+}
+
+// importUsers fills the database of the first act with users of every stored format of hash.
+func (c *Config) importUsers(ctx context.Context, v Version, database string, s *story) error {
+	in := func(name string) string { return filepath.Join(c.Dir, name) }
+	for name, data := range map[string][]byte{
+		"users.ndjson": importedUsers(s), "fields.json": importedFields(s),
+		"costs.toml": []byte("[password]\nmemory_kib = 8\ntime = 1\n"), // the lowest
+	} {
+		if err := os.WriteFile(in(name), data, 0o600); err != nil {
+			return err
+		}
+	}
+	for _, a := range [][]string{
+		{"migrate"}, {"import", "--fields=" + in("fields.json"), "--settings=" + in("costs.toml"), "--wrap=later", in("users.ndjson")},
+	} {
+		if code, text, err := c.run(ctx, v, database, a...); err != nil || code != 0 {
+			return fmt.Errorf("personal %s for the script: %w", a[0], errors.Join(err, errors.New(strings.TrimSpace(text))))
+		}
+	}
+	return nil
+}
+
+var _ = personal.OpProfile

@@ -1,0 +1,283 @@
+package rehearsal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/plugins/manager/internal/process"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
+)
+
+const (
+	// callTimeout is how long a call may take before the version counts as hung.
+	callTimeout = 10 * time.Second
+	// startTimeout is how long a scratch process may take for each step until it plays.
+	startTimeout = 30 * time.Second
+	// maxMigration is how long the migration of the candidate may take.
+	maxMigration = 3 * time.Second
+)
+
+// line is what a version has done in one step of the script.
+type line struct {
+	check      string
+	operation  personal.OperationName // empty: only time has passed
+	answer     Answer
+	mails      []Answer
+	events     []Answer
+	erased     []int64
+	rows       map[string]int64
+	statements int
+	scans      []string
+}
+
+// player plays an act to one scratch process.
+type player struct {
+	*story
+	ctx     context.Context
+	process *process.Process
+	client  *rpc.Client
+	stage   *stage
+	output  *output
+
+	check     string // the scene
+	lines     []line
+	durations map[string]time.Duration // of the settings, by their keys
+	failures  []finding
+}
+
+// ended ends an act: the process cannot go on.
+type ended struct{}
+
+// play starts a version on a database file, plays scenes to it, and stops it. The result has all that
+// was played until the process failed.
+func (c *Config) play(ctx context.Context, v Version, database string, s *story, scenes []scene) *player {
+	p := &player{story: s, stage: &stage{schema: s.schema}, output: &output{}}
+	var stop context.CancelFunc
+	p.ctx, stop = context.WithCancel(ctx)
+	defer stop()
+	p.check = "start"
+	p.protect(func() { p.start(c, v, database) })
+	if p.process == nil {
+		return p
+	}
+	defer func() {
+		p.process.Stop(context.WithoutCancel(ctx), stopTimeout)
+		p.findSecrets()
+	}()
+	for _, scene := range scenes {
+		if len(p.failures) > 0 {
+			break
+		}
+		p.check = scene.name
+		p.protect(func() { scene.do(p) })
+	}
+	return p
+}
+
+const stopTimeout = 5 * time.Second
+
+// protect calls f, until it ends the act.
+func (p *player) protect(f func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(ended); !ok {
+				panic(r)
+			}
+		}
+	}()
+	f()
+}
+
+// fail notes a failure of the version, which ends the act.
+func (p *player) fail(operation personal.OperationName, field, reason string) {
+	p.failures = append(p.failures, finding{check: p.check, Difference: rpc.Difference{Operation: string(operation), Field: field}, failed: true, reason: reason})
+	panic(ended{})
+}
+
+func (p *player) start(c *Config, v Version, database string) {
+	began := time.Now()
+	step := func(name string, do func(context.Context) error) {
+		ctx, cancel := context.WithTimeout(p.ctx, startTimeout)
+		defer cancel()
+		if err := do(ctx); err != nil {
+			p.fail("", name, name+": "+err.Error())
+		}
+	}
+	step("start", func(ctx context.Context) (err error) {
+		p.process, err = process.Start(ctx, process.Options{
+			Binary: v.Binary, Manifest: v.Manifest, Host: p.stage, Env: c.Env, Sockets: c.Sockets, StartTimeout: startTimeout,
+			Log: slog.New(slog.NewJSONHandler(p.output, &slog.HandlerOptions{Level: slog.LevelDebug})), Scratch: true,
+		})
+		return err
+	})
+	step("configure", func(ctx context.Context) error {
+		return p.process.Configure(ctx, rpc.Configuration{
+			DatabaseURL: "sqlite://" + database, Settings: c.Settings, SecretKeys: [][]byte{p.key}, AccountURL: c.AccountURL,
+			Scratch: &rpc.Scratch{Now: p.now},
+		})
+	})
+	began = time.Now()
+	step("migrate", p.process.Migrate)
+	if took := time.Since(began); took > maxMigration {
+		p.fail("", "migrate", fmt.Sprintf("the migration of a small database took %v", took.Round(time.Millisecond)))
+	}
+	step("activate", p.process.Activate)
+	step("settle", p.process.Settle)
+	p.client = rpc.NewClient(p.process.Conn(), p.stage)
+	p.pass(0)
+}
+
+// pass moves the clock, and lets the process work.
+func (p *player) pass(d time.Duration) {
+	p.now = p.now.Add(d)
+	l := line{check: p.check}
+	p.turn(&l, d, true)
+	p.lines = append(p.lines, l)
+}
+
+// turn adds to a line what the process has done.
+func (p *player) turn(l *line, advance time.Duration, work bool) {
+	ctx, cancel := context.WithTimeout(p.ctx, rpc.TurnTimeout+callTimeout)
+	defer cancel()
+	turn, err := p.process.Turn(ctx, advance, work)
+	if err != nil {
+		p.lost(l.operation, "jobs and periodic work do not end", err)
+	}
+	l.statements, l.scans, l.rows = turn.Statements, turn.Scans, turn.Rows
+	if turn.Durations != nil {
+		p.durations = turn.Durations
+	}
+	p.load.goroutines, p.load.heap = turn.Goroutines, turn.Heap
+	mails, events, erased := p.stage.take()
+	for _, m := range mails {
+		p.mails = append(p.mails, m)
+		l.mails = append(l.mails, AnswerOf(m, nil))
+	}
+	for _, e := range events {
+		l.events = append(l.events, AnswerOf(e, nil))
+	}
+	l.erased = erased
+}
+
+// lost fails because a call had no outcome.
+func (p *player) lost(operation personal.OperationName, what string, err error) {
+	p.process.AwaitLost(p.ctx, process.ExitNotice)
+	if p.process.IsLost() {
+		p.fail(operation, "", "the process was lost: "+p.process.LossCause(p.ctx).Error())
+	}
+	p.fail(operation, "", what+": "+err.Error())
+}
+
+// ask calls an operation as a user, or as an administrator if there is none, and returns its response;
+// the zero value if it was refused. Request is nil for an operation without one.
+func ask[R any](p *player, as *user, operation personal.OperationName, request any) (response R) {
+	ctx, cancel := context.WithTimeout(p.by(as, operation), callTimeout)
+	defer cancel()
+	in := []reflect.Value{reflect.ValueOf(ctx)}
+	if request != nil {
+		in = append(in, reflect.ValueOf(request))
+	}
+	out := reflect.ValueOf(p.client).MethodByName(string(operation)).Call(in)
+	err, _ := out[len(out)-1].Interface().(error)
+	if len(out) > 1 && err == nil {
+		response, _ = out[0].Interface().(R)
+	}
+	l := line{check: p.check, operation: operation, answer: AnswerOf(nil, err)}
+	if err == nil {
+		l.answer = AnswerOf(first(out), nil)
+	}
+	if ctx.Err() != nil || p.process.IsLost() {
+		p.lost(operation, "the call had no response within "+callTimeout.String(), err)
+	}
+	for path, value := range l.answer {
+		if slices.ContainsFunc(secretFields, func(f string) bool { return strings.HasSuffix(field(path), f) }) {
+			p.secrets = append(p.secrets, value)
+		}
+	}
+	p.turn(&l, 0, true)
+	p.lines = append(p.lines, l)
+	return response
+}
+
+func first(out []reflect.Value) any {
+	if len(out) == 1 {
+		return nil
+	}
+	return out[0].Interface()
+}
+
+// do is ask without a response.
+func (p *player) do(as *user, operation personal.OperationName, request any) {
+	ask[struct{}](p, as, operation, request)
+}
+
+// secretFields are the ends of the paths of secrets in responses.
+var secretFields = []string{"user_hash", "proof", "secret", "attempt", "recovery_codes"}
+
+// by returns the context of a call. Its request id names the operation, also in the log.
+func (p *player) by(u *user, operation personal.OperationName) context.Context {
+	call := personal.Call{RequestID: requestPrefix + string(operation), Locale: "en", Administrator: "rehearsal"}
+	if u != nil {
+		call.Administrator, call.Locale, call.Languages = "", u.language, u.language
+		call.Address, call.Agent = u.address, "rehearsal"
+		if u.away > 0 {
+			call.Address = addressOf(u.away)
+		}
+	}
+	return personal.WithCall(p.ctx, call)
+}
+
+const requestPrefix = "rehearsal "
+
+// addressOf returns an address in its own network, in a range that no client has (RFC 3849).
+func addressOf(n int) netip.Addr {
+	return netip.AddrFrom16([16]byte{0: 0x20, 1: 0x01, 2: 0x0d, 3: 0xb8, 4: byte(n >> 8), 5: byte(n), 15: 1})
+}
+
+// output is what a process logs. It is safe for concurrent use.
+type output struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// Write takes one line.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lines = append(o.lines, string(p))
+	return len(p), nil
+}
+
+var loggedRequest = regexp.MustCompile(`"` + requestPrefix + `(\w+)"`)
+
+// findSecrets fails if the process has logged a secret of the script, and names the first operation
+// that did.
+func (p *player) findSecrets() {
+	p.output.mu.Lock()
+	defer p.output.mu.Unlock()
+	for _, text := range p.output.lines {
+		for _, secret := range p.secrets {
+			if len(secret) < 6 || !strings.Contains(text, secret) {
+				continue
+			}
+			d := rpc.Difference{Field: "log"}
+			if m := loggedRequest.FindStringSubmatch(text); m != nil {
+				d.Operation = m[1]
+			}
+			p.failures = append(p.failures, finding{check: "secrets", Difference: d, failed: true, reason: "a secret is in the log"})
+			return
+		}
+	}
+}
+
+var errNoProcess = errors.New("no process")

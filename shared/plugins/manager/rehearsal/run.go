@@ -1,0 +1,194 @@
+// Package rehearsal finds out whether a new plugin version does what the old one does. It plays a script
+// to both, each in a scratch process of its own, and compares what they answer, mail and store.
+//
+// The script has three acts. In the first the old version makes users, sessions and everything else that
+// a version can leave to the next one. In the second all of that is used, and every operation is called:
+// by the old version on one copy of its database, and by the new one on another. In the third the old
+// version uses what the second act has left on either copy. The old version never knows that it is
+// compared, so the new one is not asked to judge itself.
+//
+// The script finds accidents, not malice.
+package rehearsal
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cms-personal/personal/shared/plugins/catalogue"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
+)
+
+// Version is a version that can be started.
+type Version struct {
+	Manifest catalogue.Manifest
+	Binary   string // a private copy that was verified
+}
+
+// Config says what to rehearse.
+type Config struct {
+	Old *Version // nil: there is none, and the new version is compared with itself
+	New Version
+
+	Dir        string // an empty private folder, which the caller removes
+	Sockets    string // a private folder with a short path
+	Settings   []byte // of the site
+	AccountURL string // of the site
+	Env        []string
+	Changes    []string // the declared changes of the versions between, see catalogue.Manifest
+}
+
+// Result is the result of a rehearsal.
+type Result struct {
+	Checks []rpc.RehearsalCheck // in the order in which they ran
+	// Found are the differences that a declaration can waive, as it names them, without those
+	// that Config.Changes has.
+	Found []string
+}
+
+// Run plays the script. An error means that there was no rehearsal.
+func Run(ctx context.Context, c Config) (Result, error) {
+	old := c.Old
+	if old == nil {
+		old = &c.New
+	}
+	begin := newStory(time.Now())
+	base := filepath.Join(c.Dir, "act1.db")
+	if err := c.importUsers(ctx, *old, base, begin); err != nil {
+		return Result{}, err
+	}
+	first := c.play(ctx, *old, base, begin, actOne)
+	if len(first.failures) > 0 {
+		if c.Old != nil {
+			return Result{}, fmt.Errorf("the version that serves, %s, cannot play the script: %s", old.Manifest.Version, first.failures[0].reason)
+		}
+		return c.result(newComparison(), first), nil
+	}
+	names := [2]string{"old", "new"}
+	var acts [2][2]*player
+	var loaded *player
+	var copies [2]error
+	var playing sync.WaitGroup
+	for i, version := range []Version{*old, c.New} {
+		playing.Go(func() {
+			database := filepath.Join(c.Dir, names[i]+".db")
+			if copies[i] = copyDatabase(base, database); copies[i] != nil {
+				return
+			}
+			acts[i][0] = c.play(ctx, version, database, begin.clone(), actTwo)
+			if len(acts[i][0].failures) == 0 {
+				acts[i][1] = c.play(ctx, *old, database, acts[i][0].story.clone(), actThree)
+			}
+			if i == 1 && len(acts[i][0].failures) == 0 {
+				loaded = c.play(ctx, version, database, acts[i][1].story.clone(), actLoad)
+			}
+		})
+	}
+	playing.Wait()
+	if err := cmp.Or(errors.Join(copies[:]...), ctx.Err()); err != nil {
+		return Result{}, err
+	}
+	compared := newComparison()
+	for act := range 2 {
+		if before, after := acts[0][act], acts[1][act]; before != nil && after != nil {
+			compared.transcripts(before.lines, after.lines)
+		}
+	}
+	if before := acts[0][0]; len(before.failures) > 0 && c.Old != nil {
+		return Result{}, fmt.Errorf("the version that serves, %s, cannot play the script: %s", old.Manifest.Version, before.failures[0].reason)
+	}
+	compared.commands(c.runCommands(ctx, *old, filepath.Join(c.Dir, "old.db")), c.runCommands(ctx, c.New, filepath.Join(c.Dir, "new.db")))
+	return c.result(compared, acts[1][0], acts[1][1], loaded), nil
+}
+
+// result makes the checks of what was compared, and of the failures of players.
+func (c *Config) result(compared *comparison, players ...*player) (result Result) {
+	findings := compared.findings
+	var names []string
+	for _, p := range players {
+		if p == nil {
+			continue
+		}
+		findings = append(findings, p.failures...)
+		for _, l := range p.lines {
+			if !slices.Contains(names, l.check) {
+				names = append(names, l.check)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(compared.counts)) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, f := range findings {
+		if !slices.Contains(names, f.check) {
+			names = append(names, f.check)
+		}
+	}
+	for _, name := range names {
+		check := rpc.RehearsalCheck{Name: name, Outcome: rpc.RehearsalPassed, Count: compared.counts[name]}
+		for _, f := range findings {
+			if f.check != name {
+				continue
+			}
+			line := f.String()
+			if f.waivable && !f.failed {
+				if slices.Contains(c.Changes, line) {
+					continue
+				}
+				if !slices.Contains(result.Found, line) {
+					result.Found = append(result.Found, line)
+				}
+			}
+			switch {
+			case f.failed && check.Outcome != rpc.RehearsalFailed:
+				check.Outcome, check.Reason = rpc.RehearsalFailed, f.reason
+			case check.Outcome == rpc.RehearsalPassed:
+				check.Outcome, check.Reason = rpc.RehearsalDiffers, f.reason
+			}
+			if len(check.Differences) < rpc.MaxDifferences && !slices.Contains(check.Differences, f.Difference) {
+				check.Differences = append(check.Differences, f.Difference)
+			}
+		}
+		result.Checks = append(result.Checks, check)
+	}
+	return result
+}
+
+// copyDatabase copies the SQLite file of a process that was stopped.
+func copyDatabase(from, to string) error {
+	for _, suffix := range []string{"", "-wal"} {
+		in, err := os.Open(from + suffix)
+		if errors.Is(err, os.ErrNotExist) && suffix != "" {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		out, err := os.OpenFile(to+suffix, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			_, err = io.Copy(out, in)
+			err = errors.Join(err, out.Close())
+		}
+		if err = errors.Join(err, in.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func randomKey() []byte {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // it never fails
+	return key
+}

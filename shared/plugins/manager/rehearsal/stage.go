@@ -1,0 +1,78 @@
+package rehearsal
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// stage is the host of a scratch process. It accepts every mail and event.
+type stage struct {
+	mu     sync.Mutex
+	schema personal.Schema
+	mails  []personal.Mail
+	events []personal.Event
+	erased []int64
+}
+
+// UserFields implements [personal.Host].
+func (s *stage) UserFields(context.Context) (personal.Schema, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.schema, nil
+}
+
+// SendMail implements [personal.Host].
+func (s *stage) SendMail(_ context.Context, m personal.Mail) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mails = append(s.mails, m)
+	return nil
+}
+
+// PublishEvent implements [personal.Host].
+func (s *stage) PublishEvent(_ context.Context, e personal.Event) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, e)
+	return nil
+}
+
+// EraseUser implements [personal.Eraser].
+func (s *stage) EraseUser(_ context.Context, id int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erased = append(s.erased, id)
+	return nil
+}
+
+// take returns what has come since the last call, in an order that does not depend on random texts
+// or on what was sent at the same time.
+func (s *stage) take() (mails []personal.Mail, events []personal.Event, erased []int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	mails, events, erased = s.mails, s.events, s.erased
+	s.mails, s.events, s.erased = nil, nil, nil
+	slices.SortStableFunc(mails, func(a, b personal.Mail) int { return strings.Compare(order(a), order(b)) })
+	slices.SortStableFunc(events, func(a, b personal.Event) int { return strings.Compare(order(a), order(b)) })
+	slices.Sort(erased)
+	return mails, events, erased
+}
+
+// order is a text by which mails and events are sorted.
+func order(v any) string {
+	a := AnswerOf(v, nil)
+	var all []string
+	for path, value := range a {
+		all = append(all, path+"="+random.ReplaceAllString(value, "~"))
+	}
+	slices.Sort(all)
+	return strings.Join(all, "\n")
+}
+
+// random is what may be a random text.
+var random = regexp.MustCompile(`[A-Za-z0-9_-]{16,}`)

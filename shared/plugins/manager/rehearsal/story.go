@@ -1,0 +1,139 @@
+package rehearsal
+
+import (
+	"encoding/json"
+	"maps"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest/softkey"
+)
+
+// story is what the script remembers from step to step and from act to act.
+type story struct {
+	now     time.Time
+	key     []byte // the secret key
+	schema  personal.Schema
+	users   map[string]*user // by login
+	mails   []personal.Mail  // all that were sent
+	secrets []string         // what no log may have
+	load    usage            // of the process, at the last turn
+}
+
+// usage is what a process holds.
+type usage struct {
+	goroutines int
+	heap       int64
+}
+
+// user is a user of the script.
+type user struct {
+	id                     int64
+	login, email, password string
+	language               string
+	address                netip.Addr
+	away                   int // if set, the user is at another address
+	in                     personal.Credentials
+	former                 []personal.Credentials // that were replaced
+	proof                  string
+	secret                 string // of the second factor
+	codes                  []string
+	keys                   softkey.Authenticator
+	identity               personal.Identity
+}
+
+func newStory(now time.Time) *story {
+	return &story{now: now.UTC().Truncate(time.Second), key: randomKey(), schema: schema, users: map[string]*user{}}
+}
+
+// clone returns a copy that another play may change.
+func (s *story) clone() *story {
+	c := *s
+	c.users = map[string]*user{}
+	for name, u := range s.users {
+		copied := *u
+		copied.former, copied.codes = slices.Clone(u.former), slices.Clone(u.codes)
+		c.users[name] = &copied
+	}
+	c.mails, c.secrets = slices.Clone(s.mails), slices.Clone(s.secrets)
+	return &c
+}
+
+// add adds a user who is not an account yet.
+func (s *story) add(login string) *user {
+	languages := []string{"en", "ru"}
+	u := &user{
+		login: login, email: login + "@script.invalid", password: "Geheim-" + login + "-7391", language: languages[len(s.users)%len(languages)],
+		address: addressOf(len(s.users) + 1),
+	}
+	u.keys.Origin = "https://script.invalid"
+	s.users[login] = u
+	s.secrets = append(s.secrets, u.password)
+	return u
+}
+
+var (
+	linked = regexp.MustCompile(`token=([A-Za-z0-9_-]+)`)
+	long   = regexp.MustCompile(`[A-Za-z0-9_-]{40,}`)
+)
+
+// token returns the token of the last mail to an address; "none" without one.
+func (s *story) token(email string) string {
+	for _, m := range slices.Backward(s.mails) {
+		if !strings.EqualFold(m.To, email) {
+			continue
+		}
+		if found := linked.FindStringSubmatch(m.Text); found != nil {
+			return found[1]
+		}
+		if found := long.FindString(m.Text); found != "" {
+			return found
+		}
+	}
+	return "none"
+}
+
+// schema has a field of every type, and of every property.
+var schema = func() personal.Schema {
+	fields := []personal.Field{
+		{Name: "phone", Type: personal.TypeText, Pattern: `\+?[0-9 ]{5,20}`},
+		{Name: "city", Type: personal.TypeText, Required: true, Default: personal.Text("Kazan")},
+		{Name: "kind", Type: personal.TypeEnum, Options: []personal.Option{{Value: "reader"}, {Value: "writer"}}},
+		{Name: "rating", Type: personal.TypeInteger, Hidden: true},
+		{Name: "level", Type: personal.TypeInteger, ReadOnly: true, Default: personal.Input{Kind: personal.InputNumber, Text: "1"}},
+		{Name: "age", Type: personal.TypeInteger, Min: new(0.0), Max: new(150.0)},
+	}
+	for _, t := range personal.FieldTypes() {
+		if t != personal.TypeEnum {
+			fields = append(fields, personal.Field{Name: "a_" + string(t), Type: t})
+		}
+	}
+	return personal.Schema{Revision: "script 1", Fields: fields}
+}()
+
+// importedUsers returns users as NDJSON for an import.
+func importedUsers(s *story) []byte {
+	var lines []string
+	for _, h := range hashes {
+		u := s.add(h.login)
+		u.password = h.password
+		data, _ := json.Marshal(map[string]any{ // it cannot fail
+			"login": u.login, "email": u.email, "email_verified": true, "name": "Имя " + h.login, "password_hash": h.hash,
+			"created": "2020-01-02T03:04:05Z", "city": "Riga", "a_tags": []string{"x", "y"},
+		})
+		lines = append(lines, string(data))
+	}
+	return []byte(strings.Join(lines, "\n") + "\n")
+}
+
+// importedFields returns the schema as the file of a host.
+func importedFields(s *story) []byte {
+	data, _ := json.Marshal(s.schema.Fields) // it cannot fail
+	return data
+}
+
+var _ = maps.Keys[map[string]int]

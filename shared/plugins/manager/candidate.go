@@ -106,7 +106,11 @@ func (m *Manager) bringUp(ctx context.Context, entry catalogue.Entry, old catalo
 		{stepMigrate, m.limits.MigrateTimeout, p.Migrate},
 		{stepCheck, m.limits.CheckTimeout, func(ctx context.Context) error { return m.check(ctx, p) }},
 	}
-	if w != nil && m.needsRehearsal(w) {
+	switch {
+	case w == nil:
+	case w.status.RehearsalOnly:
+		steps = steps[:2] // those that change nothing
+	case m.needsRehearsal(w):
 		steps = append(steps, step{stepSameAnswers, m.limits.SameAnswersTimeout, func(ctx context.Context) error { return m.compareAnswers(ctx, p, w) }})
 	}
 	for _, step := range steps {

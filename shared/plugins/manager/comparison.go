@@ -106,7 +106,7 @@ func (m *Manager) sameResponses(ctx context.Context, p, old *instance) (rpc.Rehe
 
 // sample returns up to samplePages*samplePage users, spread over the ids, in an order in
 // which the first ones are, too. After an error it returns those that it has found.
-func sample(ctx context.Context, c *rpc.Client) ([]personal.User, error) {
+func sample(ctx context.Context, c personal.Administration) ([]personal.User, error) {
 	var users []personal.User
 	var newest, next int64
 	for i := range int64(samplePages) {
@@ -284,5 +284,10 @@ func (m *Manager) compareAnswers(ctx context.Context, p *instance, w *swap) erro
 	if err != nil {
 		return err
 	}
-	return m.decide(w, append(slices.Clip(checks), same))
+	checks = append(slices.Clip(checks), same)
+	if same.Outcome != rpc.RehearsalDiffers {
+		m.showRehearsal(w, checks, worst(checks))
+		return nil
+	}
+	return m.decide(w, checks)
 }

@@ -3,12 +3,10 @@ package manager
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"testing"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 func TestSample_IsSpreadOverAllUsers(t *testing.T) {
@@ -41,8 +39,7 @@ func TestSample_IsSpreadOverAllUsers(t *testing.T) {
 					return page, nil
 				},
 			}
-			connection := rpc.InProcess(&personaltest.Service{}, administration, slog.New(slog.DiscardHandler))
-			users, err := sample(t.Context(), rpc.NewClient(connection, &personaltest.Host{}))
+			users, err := sample(t.Context(), administration)
 			if err != nil {
 				t.Fatal(err)
 			}

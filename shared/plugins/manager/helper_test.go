@@ -129,6 +129,7 @@ func configure(f folder, catalogue *catalogue.Catalogue) manager.Config {
 	}
 	c.Limits().BackoffMin, c.Limits().BackoffMax = time.Millisecond, 50*time.Millisecond
 	c.Limits().RestartWait = generous
+	c.SetScript(f.rehearse)
 	return c
 }
 

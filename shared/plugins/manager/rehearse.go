@@ -67,8 +67,8 @@ func (e *AgeError) Error() string {
 		e.Since.Format(time.RFC3339), e.MinAge, e.Since.Add(e.MinAge).Format(time.RFC3339))
 }
 
-// Rehearse rehearses an installed version, as the step rehearse of a swap does. Nothing else happens:
-// neither calls nor the database are affected. [Manager.Status] has the result. Rehearse returns the
+// Rehearse does the steps of a swap from find to preflight, and stops the new process again: neither
+// calls nor the database are affected. [Manager.Status] has the result. Rehearse returns the
 // errors of [Manager.Use], and nil if a swap would go on. Any version is rehearsed, also with
 // [RehearseOff]. A rollback ends a rehearsal.
 //
@@ -79,9 +79,9 @@ func (m *Manager) Rehearse(ctx context.Context, version string, ignore ...Ignore
 		if err := m.do(func(*supervisor) error { return nil }); err != nil {
 			return err
 		}
-		entry, err := m.findFor(w)
-		if err == nil {
-			err = m.rehearse(w, entry)
+		p, err := m.prepare(w)
+		if p != nil {
+			m.stop(p)
 		}
 		m.finishSwap(w)
 		return err
@@ -132,7 +132,7 @@ func (m *Manager) noteVersions() {
 
 // needsRehearsal reports whether the step rehearse is one of w.
 func (m *Manager) needsRehearsal(w *swap) bool {
-	return !w.rollback && m.config.Rehearse != RehearseOff && !m.returns(w.status.To)
+	return w.status.RehearsalOnly || !w.rollback && m.config.Rehearse != RehearseOff && !m.returns(w.status.To)
 }
 
 // rehearse plays the script to the version and to the one that serves, or would, and returns why the
@@ -157,6 +157,10 @@ func (m *Manager) rehearse(w *swap, entry catalogue.Entry) error {
 		}
 		return &StepError{stepRehearse, w.status.To, err}
 	}
+	var at *StepError
+	if errors.As(err, &at) {
+		return err
+	}
 	if err != nil {
 		checks = []rpc.RehearsalCheck{{Name: checkRehearsal, Outcome: rpc.RehearsalFailed, Reason: err.Error()}}
 	}
@@ -176,7 +180,7 @@ func (m *Manager) playScript(ctx context.Context, entry catalogue.Entry) ([]rpc.
 	}
 	binary, release, err := m.copies.stage(ctx, entry)
 	if err != nil {
-		return nil, err
+		return nil, &StepError{stepStage, entry.Manifest.Version, err}
 	}
 	defer m.sweep()
 	defer release()

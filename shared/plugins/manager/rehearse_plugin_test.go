@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/plugins/manager/rehearsal"
 	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
@@ -16,9 +18,9 @@ import (
 // id of its users, if it has any.
 const (
 	failsRehearsal    = "fails a check of the rehearsal"
-	cannotRehearse    = "has an error in the rehearsal"
+	differsRehearsing = "differs in the rehearsal"
+	cannotRehearse    = "has no rehearsal"
 	hangsRehearsing   = "hangs in the rehearsal"
-	exitsRehearsing   = "exits in the rehearsal"
 	losesEmail        = "has no e-mail of every tenth user"
 	refusesToAnswer   = "has an internal error for every tenth user"
 	answersByTheClock = "has another last use of every user each time"
@@ -30,24 +32,33 @@ const (
 // secretValue is in values of accounts, which the host must not show.
 const secretValue = "only-they-know"
 
-func (m *module) Rehearse(ctx context.Context) (rpc.Rehearsal, error) {
-	m.folder.write("rehearsing "+m.version, "yes")
-	checks := []rpc.RehearsalCheck{{Name: "register", Outcome: rpc.RehearsalPassed, Count: 3}}
-	switch m.mode {
+func (m *module) Turn(context.Context, time.Duration, bool) (rpc.Turn, error) {
+	return rpc.Turn{}, rpc.ErrNotScratch
+}
+
+// rehearse stands for the script: it finds what the mode of the new version says.
+func (f folder) rehearse(ctx context.Context, c rehearsal.Config) (rehearsal.Result, error) {
+	version := c.New.Manifest.Version
+	f.write("rehearsing "+version, "yes")
+	if err := os.WriteFile(filepath.Join(c.Dir, "file"), nil, 0o600); err != nil {
+		return rehearsal.Result{}, err
+	}
+	check := func(name string, outcome rpc.RehearsalOutcome, reason string, where ...rpc.Difference) rpc.RehearsalCheck {
+		return rpc.RehearsalCheck{Name: name, Outcome: outcome, Count: 3, Reason: reason, Differences: where}
+	}
+	checks := []rpc.RehearsalCheck{check("register", rpc.RehearsalPassed, "")}
+	switch f.read("mode " + version) {
 	case failsRehearsal:
-		checks = append(checks, rpc.RehearsalCheck{
-			Name: "sign_in", Outcome: rpc.RehearsalFailed, Count: 1, Reason: "a wrong password is accepted",
-			Differences: []rpc.Difference{{Operation: "Authorize", Field: "error_code"}},
-		})
+		checks = append(checks, check("sign_in", rpc.RehearsalFailed, "internal instead of success", rpc.Difference{Operation: "Authorize", Field: "error_code"}))
+	case differsRehearsing:
+		checks = append(checks, check("profile", rpc.RehearsalDiffers, "another value", rpc.Difference{Operation: "Profile", Field: "email"}))
 	case cannotRehearse:
-		return rpc.Rehearsal{}, errors.New("the writer is held")
+		return rehearsal.Result{}, errors.New("the version that serves cannot play the script")
 	case hangsRehearsing:
 		<-ctx.Done()
-		return rpc.Rehearsal{}, ctx.Err()
-	case exitsRehearsing:
-		os.Exit(7)
+		return rehearsal.Result{}, ctx.Err()
 	}
-	return rpc.Rehearsal{Checks: checks}, nil
+	return rehearsal.Result{Checks: checks}, nil
 }
 
 // Administration returns one of the users of the note "accounts"; one without operations if there

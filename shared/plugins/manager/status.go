@@ -102,7 +102,7 @@ type SwapStatus struct {
 	Started time.Time  `json:"started"`
 	Steps   []SwapStep `json:"steps"`
 
-	RehearsalOnly bool                 `json:"rehearsal_only,omitempty"` // it ends after rehearse: [Manager.Rehearse]
+	RehearsalOnly bool                 `json:"rehearsal_only,omitempty"` // it ends after preflight: [Manager.Rehearse]
 	Rehearsal     []rpc.RehearsalCheck `json:"rehearsal,omitempty"`      // the checks so far
 }
 

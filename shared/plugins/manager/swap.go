@@ -193,7 +193,10 @@ func (m *Manager) swapTo(w *swap) error {
 
 // prepare rehearses the version of a swap, before it touches the database, and brings it up.
 func (m *Manager) prepare(w *swap) (*instance, error) {
-	entry, err := m.findFor(w)
+	entry, err := m.find(w.status.To)
+	if err == nil {
+		err = m.checkAge(w, entry)
+	}
 	if err == nil && m.needsRehearsal(w) {
 		err = m.rehearse(w, entry)
 	}
@@ -201,15 +204,6 @@ func (m *Manager) prepare(w *swap) (*instance, error) {
 		return nil, err
 	}
 	return m.bringUp(w.work, entry, m.rollbackTarget(), w, w.rollback)
-}
-
-// findFor finds the version of a swap.
-func (m *Manager) findFor(w *swap) (catalogue.Entry, error) {
-	entry, err := m.find(w.status.To)
-	if err == nil {
-		err = m.checkAge(w, entry)
-	}
-	return entry, err
 }
 
 // findRollback finds the version that a rollback swaps to when no process is warm:

@@ -181,7 +181,7 @@ func TestSwap_StatusListsSteps(t *testing.T) {
 			names = append(names, step.Name)
 		}
 	}
-	want := []string{"find", "stage", "start", "configure", "preflight", "migrate", "check", "rehearse", "settle", "switch", "workers", "bake"}
+	want := []string{"find", "rehearse", "stage", "start", "configure", "preflight", "migrate", "check", "same_answers", "settle", "switch", "workers", "bake"}
 	if !slices.Equal(names, want) || s.Swap.From != "1.0.0" || s.Swap.To != "2.0.0" {
 		t.Errorf("got swap %+v, want the steps %v from 1.0.0 to 2.0.0", s.Swap, want)
 	}

@@ -1,8 +1,9 @@
-// Package softkey is an authenticator in software: it makes passkeys and signs with them, for
-// tests and rehearsals. It has no user to ask, and keeps the keys in memory.
+// Package softkey is an authenticator in software: it makes passkeys and signs with them, and shows
+// codes, for tests and rehearsals. It has no user to ask, and keeps the keys in memory.
 package softkey
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -21,6 +22,7 @@ type Authenticator struct {
 	Origin string // of the page that the browser shows
 	Count  uint32 // the sign count of the next signature; 0: the authenticator does not count
 	Flags  byte   // replaces the flags of the next responses; 0: [Flags]
+	Site   string // replaces the RP ID that the next responses name; empty: that of the options
 
 	Transports []string // of the next passkeys, as the browser tells them; nil: internal
 
@@ -91,7 +93,7 @@ func (a *Authenticator) Create(options string) (credential string, err error) {
 	if transports == nil {
 		transports = []string{"internal"}
 	}
-	a.keys = append(a.keys, k)
+	a.keys = append(slices.Clip(a.keys), k) // a copy of the authenticator has its own
 	return response(k.id, map[string]any{
 		"clientDataJSON": bytes(client), "attestationObject": bytes(attestation(data)), "transports": transports,
 	})
@@ -145,7 +147,7 @@ func (a *Authenticator) data(site string, more byte) []byte {
 	if flags == 0 {
 		flags = Flags
 	}
-	hash := sha256.Sum256([]byte(site))
+	hash := sha256.Sum256([]byte(cmp.Or(a.Site, site)))
 	data := binary.BigEndian.AppendUint32(append(hash[:], flags|more), a.Count)
 	if a.Count > 0 {
 		a.Count++

@@ -1,6 +1,7 @@
 package rehearsal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -181,24 +182,11 @@ func (p *player) lost(operation personal.OperationName, what string, err error) 
 // ask calls an operation as a user, or as an administrator if there is none, and returns its response;
 // the zero value if it was refused. Request is nil for an operation without one.
 func ask[R any](p *player, as *user, operation personal.OperationName, request any) (response R) {
-	ctx, cancel := context.WithTimeout(p.by(as, operation), callTimeout)
-	defer cancel()
-	in := []reflect.Value{reflect.ValueOf(ctx)}
-	if request != nil {
-		in = append(in, reflect.ValueOf(request))
-	}
-	out := reflect.ValueOf(p.client).MethodByName(string(operation)).Call(in)
-	err, _ := out[len(out)-1].Interface().(error)
-	if len(out) > 1 && err == nil {
-		response, _ = out[0].Interface().(R)
-	}
-	l := line{check: p.check, operation: operation, answer: AnswerOf(nil, err)}
+	result, err := p.call(as, operation, request)
 	if err == nil {
-		l.answer = AnswerOf(first(out), nil)
+		response, _ = result.(R)
 	}
-	if ctx.Err() != nil || p.process.IsLost() {
-		p.lost(operation, "the call had no response within "+callTimeout.String(), err)
-	}
+	l := line{check: p.check, operation: operation, answer: AnswerOf(result, err)}
 	for path, value := range l.answer {
 		if slices.ContainsFunc(secretFields, func(f string) bool { return strings.HasSuffix(field(path), f) }) {
 			p.secrets = append(p.secrets, value)
@@ -207,6 +195,53 @@ func ask[R any](p *player, as *user, operation personal.OperationName, request a
 	p.turn(&l, 0, true)
 	p.lines = append(p.lines, l)
 	return response
+}
+
+// call calls an operation.
+func (p *player) call(as *user, operation personal.OperationName, request any) (response any, err error) {
+	ctx, cancel := context.WithTimeout(p.by(as, operation), callTimeout)
+	defer cancel()
+	in := []reflect.Value{reflect.ValueOf(ctx)}
+	if request != nil {
+		in = append(in, reflect.ValueOf(request))
+	}
+	out := reflect.ValueOf(p.client).MethodByName(string(operation)).Call(in)
+	err, _ = out[len(out)-1].Interface().(error)
+	if ctx.Err() != nil || p.process.IsLost() {
+		p.lost(operation, "the call had no response within "+callTimeout.String(), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return first(out), nil
+}
+
+// many asks n times, after each of which the clock moves. Its one answer is their codes in a row, such as
+// "success 14, too_many_attempts 2".
+func (p *player) many(n int, step time.Duration, as *user, operation personal.OperationName, request func(i int) any) {
+	l := line{check: p.check, operation: operation}
+	var codes []string
+	same, statements := 0, 0
+	for i := range n {
+		_, err := p.call(as, operation, request(i))
+		code := cmp.Or(AnswerOf(nil, err)[ErrorCode], "success")
+		if len(codes) > 0 && strings.HasPrefix(codes[len(codes)-1], code+" ") {
+			codes = codes[:len(codes)-1]
+		} else {
+			same = 0
+		}
+		same++
+		codes = append(codes, fmt.Sprintf("%s %d", code, same))
+		if step > 0 {
+			p.now = p.now.Add(step)
+			p.turn(&l, step, false)
+			statements += l.statements
+		}
+	}
+	l.answer = Answer{ErrorCode: strings.Join(codes, ", ")}
+	p.turn(&l, 0, true)
+	l.statements += statements
+	p.lines = append(p.lines, l)
 }
 
 func first(out []reflect.Value) any {

@@ -61,7 +61,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if old == nil {
 		old = &c.New
 	}
-	begin := newStory(time.Now())
+	begin := newStory(time.Now(), c.Settings)
 	base := filepath.Join(c.Dir, "act1.db")
 	if err := c.importUsers(ctx, *old, base, begin); err != nil {
 		return Result{}, err

@@ -10,13 +10,28 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// stage is the host of a scratch process. It accepts every mail and event.
+// stage is the host of a scratch process. It accepts every mail and event, unless it refuses them.
 type stage struct {
-	mu     sync.Mutex
-	schema personal.Schema
-	mails  []personal.Mail
-	events []personal.Event
-	erased []int64
+	mu      sync.Mutex
+	schema  personal.Schema
+	refusal error // of all mails and events; nil: none
+	mails   []personal.Mail
+	events  []personal.Event
+	erased  []int64
+}
+
+// refuse lets the host refuse mails and events from now on, with an error, or accept them.
+func (s *stage) refuse(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refusal = err
+}
+
+// show gives the host other user fields.
+func (s *stage) show(schema personal.Schema) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.schema = schema
 }
 
 // UserFields implements [personal.Host].
@@ -30,16 +45,20 @@ func (s *stage) UserFields(context.Context) (personal.Schema, error) {
 func (s *stage) SendMail(_ context.Context, m personal.Mail) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mails = append(s.mails, m)
-	return nil
+	if s.refusal == nil {
+		s.mails = append(s.mails, m)
+	}
+	return s.refusal
 }
 
 // PublishEvent implements [personal.Host].
 func (s *stage) PublishEvent(_ context.Context, e personal.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.events = append(s.events, e)
-	return nil
+	if s.refusal == nil {
+		s.events = append(s.events, e)
+	}
+	return s.refusal
 }
 
 // EraseUser implements [personal.Eraser].

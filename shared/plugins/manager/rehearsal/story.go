@@ -16,6 +16,8 @@ import (
 // story is what the script remembers from step to step and from act to act.
 type story struct {
 	now     time.Time
+	origin  string // of pages that use passkeys
+	network int    // of the last new address
 	key     []byte // the secret key
 	schema  personal.Schema
 	users   map[string]*user // by login
@@ -42,13 +44,23 @@ type user struct {
 	proof                  string
 	secret                 string // of the second factor
 	codes                  []string
+	begun                  []personal.PasskeyCeremony
 	keys                   softkey.Authenticator
 	identity               personal.Identity
 }
 
-func newStory(now time.Time) *story {
-	return &story{now: now.UTC().Truncate(time.Second), key: randomKey(), schema: schema, users: map[string]*user{}}
+// newStory begins a story at a site with these settings.
+func newStory(now time.Time, settings []byte) *story {
+	origin := "https://script.invalid"
+	if found := origins.FindSubmatch(settings); found != nil {
+		origin = string(found[1])
+	}
+	return &story{origin: origin, now: now.UTC().Truncate(time.Second), key: randomKey(), schema: schema, users: map[string]*user{}}
 }
+
+// origins is the first origin of passkeys in a settings file. Where it is not found, the version
+// refuses all passkeys of the script.
+var origins = regexp.MustCompile(`(?m)^\s*(?:passkeys\.)?origins\s*=\s*\[\s*["']([^"']+)`)
 
 // clone returns a copy that another play may change.
 func (s *story) clone() *story {
@@ -56,7 +68,7 @@ func (s *story) clone() *story {
 	c.users = map[string]*user{}
 	for name, u := range s.users {
 		copied := *u
-		copied.former, copied.codes = slices.Clone(u.former), slices.Clone(u.codes)
+		copied.former, copied.codes, copied.begun = slices.Clone(u.former), slices.Clone(u.codes), slices.Clone(u.begun)
 		c.users[name] = &copied
 	}
 	c.mails, c.secrets = slices.Clone(s.mails), slices.Clone(s.secrets)
@@ -70,7 +82,7 @@ func (s *story) add(login string) *user {
 		login: login, email: login + "@script.invalid", password: "Geheim-" + login + "-7391", language: languages[len(s.users)%len(languages)],
 		address: addressOf(len(s.users) + 1),
 	}
-	u.keys.Origin = "https://script.invalid"
+	u.keys.Origin = s.origin
 	s.users[login] = u
 	s.secrets = append(s.secrets, u.password)
 	return u

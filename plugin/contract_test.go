@@ -19,7 +19,7 @@ import (
 )
 
 // These tests start the built binary like a host. Clients remember no profiles:
-// TestService_ContractInProcess of package accounts has them do so.
+// TestService_ContractOverGRPC of package accounts has them do so.
 func TestPlugin_Contract(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
@@ -291,4 +292,16 @@ func TestPreflight_WarnsOfPasskeysOfAnotherDomain(t *testing.T) {
 			}
 		}
 	})
+}
+
+func execute(t testing.TB, url, statement string) {
+	t.Helper()
+	pools, err := dbconn.Open(url, dbconn.MigrationLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pools.Close()
+	if _, err := pools.Write.ExecContext(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
 }

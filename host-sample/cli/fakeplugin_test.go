@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
@@ -125,8 +126,8 @@ func (*fakeModule) Quiesce(context.Context) error            { return nil }
 func (*fakeModule) Health(context.Context) ([]string, error) { return nil, nil }
 func (*fakeModule) Settle(context.Context) error             { return nil }
 
-func (*fakeModule) Rehearse(context.Context) (rpc.Rehearsal, error) {
-	return rpc.Rehearsal{}, nil
+func (*fakeModule) Turn(context.Context, time.Duration, bool) (rpc.Turn, error) {
+	return rpc.Turn{}, rpc.ErrNotScratch
 }
 
 func (*fakeModule) Metrics(context.Context) ([]byte, error) { return nil, nil }

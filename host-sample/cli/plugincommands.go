@@ -27,7 +27,7 @@ type pluginCommand struct {
 	Prune   pluginPrune   `cmd:"" help:"Remove old versions that are not in use, and print them."`
 
 	Use      pluginUse      `cmd:"" help:"Make the running host swap to an installed version, and show the steps. Swapping to the active version restarts the plugin with its current settings."`
-	Rehearse pluginRehearse `cmd:"" help:"Make the running host rehearse an installed version without swapping to it, and show the result. If the version needs it, the database is migrated; migrations only add."`
+	Rehearse pluginRehearse `cmd:"" help:"Make the running host rehearse an installed version without swapping to it, and show the result. The database is not touched."`
 	Rollback pluginRollback `cmd:"" help:"Make the running host roll back: during the bake to the previous version, later to the last good version. Shows the steps."`
 	Status   pluginStatus   `cmd:"" help:"Show the state of the plugin in the running host."`
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -20,9 +21,9 @@ import (
 const progressInterval = 100 * time.Millisecond
 
 type pluginUse struct {
-	Version         string `arg:"" help:"The version to swap to."`
-	AcceptDifferences bool   `help:"Swap although the rehearsal of the version fails; it is made and shown all the same."`
-	Now             bool   `help:"Swap although the host has had the version for less than serve --plugin-min-age; the host logs it."`
+	Version           string `arg:"" help:"The version to swap to."`
+	AcceptDifferences bool   `help:"Swap although the version differs from the one that serves, or fails in the rehearsal, which is made and shown all the same; an event names what was accepted."`
+	Now               bool   `help:"Swap although the host has had the version for less than serve --plugin-min-age; the host logs it."`
 }
 
 // Run prints the steps while they are taken, and returns when the version serves.
@@ -40,8 +41,7 @@ func (r *pluginRehearse) Run(ctx context.Context, parent *commands, out output) 
 	if err := parent.Plugin.swap(ctx, out, "/rehearse", adminapi.UseRequest{Version: r.Version, Now: r.Now}); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out.stdout, "plugin %s was stopped again; if it has migrated the database, that stays: migrations only add\n",
-		r.Version)
+	_, err := fmt.Fprintf(out.stdout, "a swap to plugin %s would go on\n", r.Version)
 	return err
 }
 
@@ -90,7 +90,7 @@ func (p *pluginCommand) swap(ctx context.Context, out output, path string, reque
 		if failure == nil {
 			failure = rehearsed(after.Rehearsal)
 		}
-		if path == "/use" && refused.response.Step == "rehearse" {
+		if path == "/use" && slices.Contains([]string{"rehearse", "same_answers"}, refused.response.Step) {
 			fmt.Fprintf(out.stdout, "to swap all the same: plugin use %s --accept-differences\n", request.Version)
 		}
 		return errors.Join(err, failure)
@@ -297,7 +297,7 @@ func printRehearsal(w io.Writer, r *manager.RehearsalStatus) error {
 	for _, c := range r.Checks {
 		var where []string
 		for _, d := range c.Differences {
-			where = append(where, strings.TrimSpace(d.Operation+" "+d.Field))
+			where = append(where, d.String())
 		}
 		reason := strings.Join(where, ", ")
 		if c.Reason != "" {

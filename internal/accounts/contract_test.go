@@ -11,11 +11,10 @@ import (
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/plugins/rpc"
 	"github.com/cms-personal/personal/shared/plugins/rpc/rpctest"
 )
 
-// TestService_Contract runs on PostgreSQL. [TestService_ContractInProcess] has SQLite, through a client.
+// TestService_Contract runs on PostgreSQL. [TestService_ContractOverGRPC] has SQLite, through a client.
 func TestService_Contract(t *testing.T) {
 	url := testdb.Postgres(t)
 	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
@@ -23,12 +22,11 @@ func TestService_Contract(t *testing.T) {
 	})
 }
 
-// A rehearsal reaches the domain through client and server in one process. The client remembers
-// profiles for as long as it may, as a host's does over gRPC.
-func TestService_ContractInProcess(t *testing.T) {
+// The client remembers profiles for as long as it may, as a host's does.
+func TestService_ContractOverGRPC(t *testing.T) {
 	connect := func(t *testing.T, host personal.Host) personaltest.Contract {
-		domain := newDomain(t, testdb.SQLite(t), host)
-		return rpctest.Remembering(t, rpc.InProcess(domain, domain, slog.New(slog.DiscardHandler)), host)
+		build := func(host personal.Host) personal.Service { return newDomain(t, testdb.SQLite(t), host) }
+		return rpctest.Remembering(t, rpctest.NewConn(t, build, host), host)
 	}
 	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service { return connect(t, host) })
 	personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
@@ -47,7 +45,7 @@ func TestService_ContractOfRequiredVerification(t *testing.T) {
 	})
 }
 
-// On SQLite, through a client: [TestService_ContractInProcess].
+// On SQLite, through a client: [TestService_ContractOverGRPC].
 func TestAdministration_Contract(t *testing.T) {
 	url := testdb.Postgres(t)
 	personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {

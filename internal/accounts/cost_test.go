@@ -2,7 +2,6 @@ package accounts_test
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"

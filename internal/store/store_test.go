@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/store"
-	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/store/storetest"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
@@ -39,7 +37,7 @@ type rewoundStores struct {
 
 type rewoundStore struct {
 	*store.Store
-	rewind func() error // [dbconn.ErrRehearsalOver]: another store is needed
+	rewind func() error
 	clock  atomic.Pointer[func() time.Time]
 }
 
@@ -67,19 +65,14 @@ func (all *rewoundStores) take(t *testing.T, clock func() time.Time) storetest.S
 // rewound returns a free store that was rewound, or nil.
 func (all *rewoundStores) rewound(t *testing.T) *rewoundStore {
 	t.Helper()
-	for {
-		s := all.pop()
-		if s == nil {
-			return nil
-		}
-		err := s.rewind()
-		if err == nil {
-			return s
-		}
-		if !errors.Is(err, dbconn.ErrRehearsalOver) {
-			t.Fatal(err)
-		}
+	s := all.pop()
+	if s == nil {
+		return nil
 	}
+	if err := s.rewind(); err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // pop takes the last of the free stores, or nil.

@@ -38,12 +38,6 @@ func (c countedConn) PrepareContext(ctx context.Context, query string) (driver.S
 	return countedStmt{stmt.(fullStmt), c.count}, nil
 }
 
-type fullStmt interface {
-	driver.Stmt
-	driver.StmtExecContext
-	driver.StmtQueryContext
-}
-
 type countedStmt struct {
 	fullStmt
 	count *parses

@@ -106,7 +106,7 @@ func (d *development) update(ctx context.Context) {
 		return
 	default:
 		d.say("swapping to plugin %s", version)
-		report, err := d.output(ctx, host, "plugin", "use", version)
+		report, err := d.output(ctx, host, "plugin", "use", version, "--accept-differences")
 		if err != nil {
 			d.failed(ctx, "the swap", err)
 			return

@@ -258,6 +258,7 @@ func eventKinds() []personal.EventKind {
 		{manager.EventSwapStarted, ""},
 		{manager.EventSwitched, ""},
 		{manager.EventRehearsed, ""},
+		{manager.EventAccepted, personal.ToneWarn},
 		{manager.EventSwapRefused, personal.ToneWarn},
 		{manager.EventRolledBack, personal.ToneWarn},
 		{manager.EventSwapSettled, personal.ToneGood},

@@ -3,7 +3,6 @@ package plugin
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/cms-personal/personal/shared/plugins/adminapi"
@@ -47,7 +46,6 @@ type rehearsal struct {
 
 type check struct {
 	Name, Outcome, Tone, Reason string
-	English                     bool // the reason is in the plugin's own words
 	Count                       int
 	Where                       []string // operation and field of each difference
 }
@@ -62,9 +60,10 @@ const readyTimeout = time.Second
 
 // Steps of a swap: before the switch, and after it.
 const (
-	stepRehearse = "rehearse"
-	stepBake     = "bake"
-	stepRetire   = "retire"
+	stepRehearse    = "rehearse"
+	stepSameAnswers = "same_answers"
+	stepBake        = "bake"
+	stepRetire      = "retire"
 )
 
 func (p *Pages) sendStatus(w http.ResponseWriter, r *http.Request) error {
@@ -175,14 +174,11 @@ func (p *Pages) rehearsal(r *http.Request, s *manager.RehearsalStatus) *rehearsa
 	}
 	for _, c := range s.Checks {
 		row := check{
-			Name: p.name(r, "plugin_check_", c.Name), Outcome: p.name(r, "plugin_outcome_", string(c.Outcome)), Tone: tones[string(c.Outcome)],
-			Reason: c.Reason, English: true, Count: c.Count,
-		}
-		if key := reasons[c.Reason]; key != "" {
-			row.Reason, row.English = p.site.Text(r, key), false
+			Name: c.Name, Outcome: p.name(r, "plugin_outcome_", string(c.Outcome)), Tone: tones[string(c.Outcome)],
+			Reason: c.Reason, Count: c.Count,
 		}
 		for _, d := range c.Differences {
-			row.Where = append(row.Where, strings.TrimSpace(d.Operation+" "+d.Field))
+			row.Where = append(row.Where, d.String())
 		}
 		if c.Outcome == rpc.RehearsalPassed {
 			shown.Passed = append(shown.Passed, row)
@@ -221,7 +217,7 @@ func (p *Pages) lastFact(r *http.Request) (*described, error) {
 			return &t, nil
 		case manager.EventSwapRefused, manager.EventGaveUp, manager.EventProcessLost:
 			t.Tone = "bad"
-			if e.Step == stepRehearse {
+			if e.Step == stepRehearse || e.Step == stepSameAnswers {
 				t.Anyway = e.Version
 			}
 			return &t, nil

@@ -14,25 +14,10 @@ import (
 var names = map[string][]string{
 	"plugin_state_": {"stopped", "starting", "serving", "baking", "restarting", "draining", "failed"},
 	"plugin_step_": {
-		"find", "settle", "stage", "start", "configure", "preflight", "migrate", "check", "rehearse", "switch", "workers", "bake", "retire", "drain",
+		"find", "rehearse", "stage", "start", "configure", "preflight", "migrate", "check", "same_answers", "settle", "switch", "workers", "bake", "retire", "drain",
 	},
 	"plugin_outcome_":   {"passed", "skipped", "differs", "failed"}, // of a check
 	"plugin_rehearsed_": {"passed", "skipped", "differs", "failed"}, // of a whole rehearsal
-	"plugin_check_": {
-		"register", "sign_in", "wrong_password", "refresh", "lost_response", "stolen_hash", "sessions", "profile",
-		"features", "update", "hidden_fields", "other_user", "proof", "password", "verification", "email",
-		"recovery", "second_factor", "passkeys", "export", "administration", "identities", "deletion", "undo",
-		"erasure", "events", "mails", "same_answers", "rehearsal",
-	},
-}
-
-// reasons are the keys of texts for reasons to skip a check that a site's settings cause, by the
-// plugin's words.
-var reasons = map[string]string{
-	"passkeys.rp_id is empty":                                  "plugin_why_passkeys",
-	"registration.email_verification is off":                   "plugin_why_verification",
-	"two_factor.enabled is off, or the host has no secret key": "plugin_why_two_factor",
-	"sessions expire before session.grace has passed":          "plugin_why_grace",
 }
 
 // name returns the text of a state, a step or an outcome, or the name itself if it has none.
@@ -63,8 +48,7 @@ func (p *Pages) describe(r *http.Request, e manager.Event) described {
 	case manager.EventSwitched, manager.EventRolledBack, manager.EventFellBack:
 		d.Text = p.site.Text(r, key, e.From, e.Version)
 	case manager.EventSwapStarted, manager.EventSwapSettled, manager.EventProcessLost, manager.EventRestarted,
-		manager.EventGaveUp,
-		manager.EventRehearsed:
+		manager.EventGaveUp, manager.EventRehearsed, manager.EventAccepted:
 		d.Text = p.site.Text(r, key, e.Version)
 	default:
 		d.Text = string(e.Type) + " " + e.Version

@@ -43,7 +43,7 @@ func (p *Pages) sendTraffic(w http.ResponseWriter, r *http.Request) error {
 			continue
 		}
 		switch e.Type {
-		case manager.EventSwapStarted, manager.EventRehearsed, manager.EventSwapSettled:
+		case manager.EventSwapStarted, manager.EventRehearsed, manager.EventAccepted, manager.EventSwapSettled:
 			continue // without an effect on visitors
 		}
 		data.Marks = append(data.Marks, mark{

@@ -12,7 +12,7 @@ import (
 )
 
 func TestDebugPlugin_EveryProcessIsAnnounced(t *testing.T) {
-	h := start(t, "--debug-plugin", "--bake", "0s", "--plugin", testBinary(t))
+	h := start(t, "--debug-plugin", "--bake", "0s", "--rehearse", "off", "--plugin", testBinary(t))
 	first := h.awaitAttach(t, "1.0.0", 0)
 	if log := h.log.String(); !strings.Contains(log, "--debug-plugin is for development") {
 		t.Errorf("got log %q, want a warning", log)

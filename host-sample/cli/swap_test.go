@@ -194,14 +194,14 @@ func TestUse_RefusalNamesStepAndReason(t *testing.T) {
 const rehearsalTable = `
   check     outcome  comparisons  where, and why
   register  passed   12           -
-  sign_in   failed   3            Authorize error_code, Refresh (why)
+  sign_in   failed   3            Authorize.error_code, Refresh (why)
 `
 
 func TestRehearse_PrintsTable(t *testing.T) {
 	s := newSwapper()
 	dir := announceFake(t, s)
 	code, stdout, stderr := runToEnd(t, "plugin", "rehearse", "1.1.0", "--now", "--data", dir)
-	if code != 0 || !strings.Contains(stdout, "rehearsal of 1.1.0: passed\n") || !strings.Contains(stdout, "migrations only add") ||
+	if code != 0 || !strings.Contains(stdout, "rehearsal of 1.1.0: passed\n") || !strings.Contains(stdout, "a swap to plugin 1.1.0 would go on") ||
 		strings.Contains(stdout, "serves") {
 		t.Errorf("got exit code %d, %q, standard output\n%swant the table", code, stderr, stdout)
 	}
@@ -279,7 +279,7 @@ last error: it ended
 }
 
 func TestSwap_FailsNoRequest(t *testing.T) {
-	h := start(t, "--bake", "1h")
+	h := start(t, "--bake", "1h", "--rehearse", "off")
 	h.send(http.MethodGet, "/api/v1/personal/fields/", "") // the plugin serves
 	if code, stdout, stderr := runToEnd(t, "plugin", "install", fake(t, "1.1.0"), "--data", h.data); code != 0 || stdout != "1.1.0\n" {
 		t.Fatalf("install: got exit code %d, %q, %q, want 1.1.0", code, stdout, stderr)

@@ -196,7 +196,7 @@ func TestPlugin_RehearsalIsShownWhileItRunsAndAfterwards(t *testing.T) {
 	b := open(t)
 	b.manager.status.Swap, b.manager.status.Rehearsal = swapping("rehearse"), rehearsed("")
 	wantAll(t, b.page(t, "/admin/plugin"), "Rehearsal of 1.3.0 <span class=\"badge \">in progress", "rehearse the version",
-		`<th scope="row">registration</th>`, `<td class="number" data-label="Comparisons">12</td>`)
+		`<th scope="row">register</th>`, `<td class="number" data-label="Comparisons">12</td>`)
 
 	b.manager.status.Swap.RehearsalOnly = true
 	page := b.page(t, "/admin/plugin")

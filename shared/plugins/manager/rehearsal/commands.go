@@ -125,7 +125,11 @@ func (c *Config) importUsers(ctx context.Context, v Version, database string, s 
 		{"migrate"}, {"import", "--fields=" + in("fields.json"), "--settings=" + in("costs.toml"), "--wrap=later", in("users.ndjson")},
 	} {
 		if code, text, err := c.run(ctx, v, database, a...); err != nil || code != 0 {
-			return fmt.Errorf("personal %s for the script: %w", a[0], errors.Join(err, errors.New(strings.TrimSpace(text))))
+			lines := strings.Split(strings.TrimSpace(text), "\n")
+			if err == nil {
+				err = errors.New(lines[len(lines)-1])
+			}
+			return fmt.Errorf("personal %s for the script: exit code %d: %w", a[0], code, err)
 		}
 	}
 	return nil

@@ -413,3 +413,25 @@ func TestWorker_ObservesEachRun(t *testing.T) {
 		}
 	})
 }
+
+func TestAwait_ReturnsWhenTheResultsOfDueJobsAreStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		w, stop := run(m, func(context.Context, Job) error { time.Sleep(time.Second); return nil })
+		defer stop()
+		for range 3 {
+			for range 20 { // more than run at once
+				m.add("mail")
+			}
+			if err := w.Await(t.Context()); err != nil || m.left() != 0 {
+				t.Fatalf("got %v and %d jobs left, want none", err, m.left())
+			}
+		}
+		m.add("mail")
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := w.Await(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v while a job runs, want that the deadline has passed", err)
+		}
+	})
+}

@@ -39,12 +39,12 @@ func (w *work) note(_ context.Context, statement string) error {
 // single is each of the statements in a text.
 var single = regexp.MustCompile(`(?:'(?:[^']|'')*'|[^;'])+`)
 
-// scanned is a step of a plan that reads a whole table.
-var scanned = regexp.MustCompile(`^SCAN (?:TABLE )?(\w+)$`)
+// scanned is a step of a plan that reads a whole table, or a whole index of it.
+var scanned = regexp.MustCompile(`^SCAN (\w+)`)
 
 // tableOf finds the table that a statement gives an alias.
 func tableOf(statement, alias string) string {
-	named := regexp.MustCompile(`\b(personal_\w+)(?: AS)? "?` + regexp.QuoteMeta(alias) + `"?\b`).FindStringSubmatch(statement)
+	named := regexp.MustCompile(`\b(personal_\w+)"?(?: AS)? "?` + alias + `\b`).FindStringSubmatch(statement)
 	if named == nil {
 		return alias
 	}

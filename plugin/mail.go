@@ -112,6 +112,9 @@ func (c mailPreviewCommand) Run(w io.Writer) error {
 		return err
 	}
 	set, err := mailtext.Load(c.Templates)
+	if err == nil {
+		err = set.Unknown()
+	}
 	if err != nil {
 		return fmt.Errorf("--templates: %w", err)
 	}

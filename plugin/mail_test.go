@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,11 +111,14 @@ func TestMailPreview_ErrorsNameWhatExists(t *testing.T) {
 }
 
 func TestPreflight_ChecksMailTemplates(t *testing.T) {
-	for name, test := range map[string]struct{ content, reason string }{
+	for name, test := range map[string]struct{ content, reason string }{ // and one of a made-up 0.3.0
 		"valid":   {"Subject: Neues Passwort\n\n{{.Token}}\n", ""},
 		"invalid": {"Subject: Neues Passwort\n\n{{.Tokn}}\n", "/recovery.de.txt:3:2: .Tokn does not exist"},
 	} {
 		dir := filepath.Dir(write(t, "recovery.de.txt", test.content))
+		if err := os.WriteFile(filepath.Join(dir, "passkey_renamed.de.txt"), []byte("Subject: {{.Later}}\n\n{{.Later}}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		m, err := builder(newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(), rpc.Configuration{
 			DatabaseURL: "sqlite://" + filepath.Join(t.TempDir(), "personal.db"),
 			Settings:    []byte("[mail]\ntemplates = \"" + dir + "\"\n"),
@@ -129,6 +133,12 @@ func TestPreflight_ChecksMailTemplates(t *testing.T) {
 		if got, prefix := refusal(report), "mail: mail.templates: "+dir+test.reason; test.reason == "" && got != "" ||
 			test.reason != "" && !strings.HasPrefix(got, prefix) {
 			t.Errorf("%s templates: got the refusal %q, want the reason %q", name, got, test.reason)
+		}
+		warned := slices.ContainsFunc(report.Checks, func(c rpc.Check) bool {
+			return c.Warning && strings.HasPrefix(c.Reason, "mail.templates: "+dir+"/passkey_renamed.de.txt: there is no mail")
+		})
+		if !warned {
+			t.Errorf("%s templates: got %v, want a warning of the unknown kind", name, report.Checks)
 		}
 		if err := m.Close(); err != nil {
 			t.Error(err)

@@ -158,6 +158,9 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 		if err != nil {
 			invalid = []rpc.Check{{Name: "mail", Reason: "mail.templates: " + err.Error()}}
 		}
+		if err := texts.Unknown(); err != nil { // a later version may send such mails
+			invalid = append(invalid, rpc.Check{Name: "mail", Warning: true, Reason: "mail.templates: " + err.Error()})
+		}
 		m := &module{
 			store: db, lock: lock, hasher: hasher, keys: keys, host: host, mails: texts, settings: s, unknown: unknown, invalidTexts: invalid,
 			measured: measured, log: log, learn: make(wakeUp, 1), reseal: make(wakeUp, 1), scratch: apart,

@@ -3,6 +3,7 @@ package accounts_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +20,37 @@ import (
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 )
+
+// A made-up 0.3.0 has stored an event with its audit entry, and a job of a kind that this version does not know.
+func TestEvents_OneOfALaterVersionIsPassedOn(t *testing.T) {
+	f := newFixture(t, testdb.SQLite(t))
+	id := f.register(t, "ada").Credentials.UserID
+	e := personal.Event{ID: "later", Type: "passkey_renamed", Time: f.clock.Now().UTC(), UserID: id, Actor: "assistant", Method: "gesture"}
+	payload, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	renamed := strings.Replace(string(payload), "{", `{"renamed":{"to":"phone"},`, 1)
+	for _, j := range []accounts.NewJob{
+		{Kind: "rename", Payload: []byte(`{}`), AccountID: id}, {Kind: accounts.KindEvent, Payload: []byte(renamed), AccountID: id, Event: &e},
+	} {
+		if err := f.store.Enqueue(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.drain(t)
+	if got := f.awaitEvent(t, e.Type); !cmp.Equal(got, e) {
+		t.Errorf("the host got %+v, want %+v", got, e)
+	}
+	page, err := f.service.AuditEntries(t.Context(), personal.AuditEntriesRequest{Type: e.Type})
+	if err != nil || len(page.Entries) != 1 || page.Entries[0].Type != e.Type || page.Entries[0].Actor != e.Actor {
+		t.Errorf("got audit entries %+v, %v, want that of the event", page.Entries, err)
+	}
+	jobs, err := f.store.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{"rename"}, N: 1, Lease: time.Minute})
+	if err != nil || len(jobs) != 1 {
+		t.Errorf("got jobs %v, %v, want that of the unknown kind", jobs, err)
+	}
+}
 
 // The host refuses a third of the events, and two workers hand them over.
 func TestEvents_OfOneUserArriveInOrder(t *testing.T) {

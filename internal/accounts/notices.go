@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -54,7 +55,15 @@ func (s *Service) reports(
 
 // sendNotice mails a notice in the account's language. An account without an address
 // gets none, and a deleted one leaves none.
+//
+// A notice of a kind that this version does not know becomes a job of its own kind, such as
+// "notice.passkey_renamed": it stays until a later version, which has a handler of that kind, sends it, and the
+// other notices of the account do not wait for it.
 func (s *Service) sendNotice(ctx context.Context, accountID int64, n noticeJob) error {
+	if mailtext.CheckKind(n.Kind) != nil {
+		j, _ := ctx.Value(jobKey{}).(outbox.Job)
+		return s.store.Enqueue(ctx, NewJob{Kind: KindNotice + "." + outbox.Kind(n.Kind), Payload: j.Payload, AccountID: accountID})
+	}
 	account, found, err := s.jobAccount(ctx, accountID)
 	if err != nil || !found {
 		return err

@@ -147,6 +147,30 @@ func TestNotices_OffStoresNone(t *testing.T) {
 	}
 }
 
+// A made-up 0.3.0 has stored a notice, and one of a kind that this version does not know.
+func TestNotices_OneOfALaterVersionStaysAndHoldsUpNoOther(t *testing.T) {
+	f := newFixture(t, testdb.SQLite(t))
+	id := f.register(t, "ada").Credentials.UserID
+	const later = `{"kind":"passkey_renamed","to":"ada@example.com","time":"2030-01-01T00:00:00Z","renamed":{"to":"phone"}}`
+	for _, payload := range []string{later, `{"kind":"password_changed","to":"ada@example.com","time":"2030-01-01T00:00:00Z","new":1}`} {
+		if err := f.store.Enqueue(t.Context(), accounts.NewJob{Kind: accounts.KindNotice, Payload: []byte(payload), AccountID: id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.drain(t)
+	if mails := f.host.Mails(); len(mails) != 1 || !strings.Contains(mails[0].Subject, "assword") {
+		t.Errorf("got mails %v, want that of the known kind", mails)
+	}
+	jobs, err := f.store.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{"notice.passkey_renamed"}, N: 2, Lease: time.Minute})
+	if err != nil || len(jobs) != 1 || jobs[0].AccountID != id || string(jobs[0].Payload) != later {
+		t.Errorf("got jobs %v, %v, want the other one, unchanged", jobs, err)
+	}
+	// 0.2.0 knows 22 kinds: add to Service.Jobs a handler of "notice.KIND" for each kind of a notice that is new.
+	if n := len(mailtext.Descriptions()); n != 22 {
+		t.Errorf("got %d kinds, want 22, or the handlers", n)
+	}
+}
+
 // The address of the administrator is not for the user.
 func TestNotices_AdministratorChangesTheEmail(t *testing.T) {
 	f := newFixture(t, testdb.SQLite(t))

@@ -40,8 +40,9 @@ func BuiltInFiles() fs.FS {
 
 // Set holds the templates of every kind. It is safe for concurrent use.
 type Set struct {
-	kinds  map[Kind]*languages
-	layout *htmltemplate.Template
+	kinds   map[Kind]*languages
+	layout  *htmltemplate.Template
+	unknown error // names the files of unknown kinds
 }
 
 // languages are the templates of one kind.
@@ -65,6 +66,8 @@ func BuiltIn() *Set {
 // names every invalid file, with the line, and says what to do; at most maxErrors are
 // listed. The set is complete even then: it leaves out mails with an invalid file.
 //
+// Files of kinds that this version does not know are not in the error: see [Set.Unknown].
+//
 // Names that begin with a dot are ignored.
 func Load(dir string) (*Set, error) {
 	builtIn, err := parsedBuiltIn()
@@ -79,6 +82,9 @@ func Load(dir string) (*Set, error) {
 			err)
 	}
 	site, invalid, problems := parseFolder(os.DirFS(dir), true)
+	ofUnknownKind := func(err error) bool { return errors.As(err, new(unknownKind)) }
+	later := slices.DeleteFunc(slices.Clone(problems), func(err error) bool { return !ofUnknownKind(err) })
+	problems = slices.DeleteFunc(problems, ofUnknownKind)
 	all := maps.Clone(builtIn)
 	for _, id := range slices.SortedFunc(maps.Keys(site), compareIDs) {
 		m, replaced := site[id], builtIn[id]
@@ -93,8 +99,14 @@ func Load(dir string) (*Set, error) {
 		}
 		all[id] = m
 	}
-	return newSet(all, builtIn), inFolder(dir, problems)
+	set := newSet(all, builtIn)
+	set.unknown = inFolder(dir, later)
+	return set, inFolder(dir, problems)
 }
+
+// Unknown names the files of the folder that are of kinds which this version does not know: it sends no such mail,
+// a later version may. It returns nil if there are none.
+func (s *Set) Unknown() error { return s.unknown }
 
 // parsedBuiltIn parses the built-in templates once. No one changes the result.
 var parsedBuiltIn = sync.OnceValues(func() (map[id]mail, error) {
@@ -197,11 +209,18 @@ func CheckKind(k Kind) error {
 	if _, ok := describe(k); ok {
 		return nil
 	}
+	return unknownKind(k)
+}
+
+// unknownKind is the error of a kind that this version does not know.
+type unknownKind Kind
+
+func (k unknownKind) Error() string {
 	var names []string
 	for _, d := range Descriptions() {
 		names = append(names, string(d.Kind))
 	}
-	return fmt.Errorf("there is no mail %q: the kinds are %s", string(k), strings.Join(names, ", "))
+	return fmt.Sprintf("there is no mail %q: the kinds are %s", string(k), strings.Join(names, ", "))
 }
 
 func parseLocale(text string) (language.Tag, error) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
@@ -63,9 +64,7 @@ func TestMigrate_ConcurrentNodes(t *testing.T) {
 func TestMigrate_CompatibleNewerSchemaIsAccepted(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
-		execute(t, url, fmt.Sprintf("INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, 15, 0)", store.SchemaTarget+1))
-		execute(t, url, "ALTER TABLE personal_accounts ADD COLUMN newer TEXT")
-		execute(t, url, "ALTER TABLE personal_sessions ADD COLUMN newer INTEGER NOT NULL DEFAULT 7")
+		execute(t, url, laterSchema(t, url))
 		if err := s.Migrate(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -80,6 +79,13 @@ func TestMigrate_CompatibleNewerSchemaIsAccepted(t *testing.T) {
 		}
 		if _, _, err := s.FindSession(t.Context(), accounts.Session{}.Selector, accounts.AccountProfile); err != nil {
 			t.Error(err)
+		}
+		execute(t, url, fmt.Sprintf("INSERT INTO personal_renamings (account_id) VALUES (%d)", id))
+		if err := s.DeleteAccount(t.Context(), id, func(accounts.Account, outbox.Job) []byte { return nil }); err != nil {
+			t.Error(err)
+		}
+		if n := value[int](t, url, "SELECT count(*) FROM personal_renamings"); n != 0 {
+			t.Errorf("got %d rows of the erased user, want none", n)
 		}
 	})
 }

@@ -1,7 +1,10 @@
 package store_test
 
 import (
+	"fmt"
 	"log/slog"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -9,13 +12,57 @@ import (
 
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/store/storetest"
+	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
+// TestStore_SQLite runs on the schema of a made-up 0.3.0; all other tests run on that of this version.
 func TestStore_SQLite(t *testing.T) {
+	template := testdb.SQLite(t)
+	t.Run("later schema", func(t *testing.T) { execute(t, template, laterSchema(t, template)) }) // and closes the file
+	file, err := os.ReadFile(strings.TrimPrefix(template, "sqlite://"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	storetest.Run(t, func(t *testing.T, clock func() time.Time) storetest.Store {
-		return migrated(t, testdb.SQLite(t), store.Options{Clock: clock})
+		url := testkit.SQLite(t)
+		if err := os.WriteFile(strings.TrimPrefix(url, "sqlite://"), file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := migrated(t, url, store.Options{Clock: clock})
+		wantVersion(t, s, store.SchemaTarget+1, 15)
+		return s
 	})
+}
+
+// laterSchema returns the migration of a made-up 0.3.0: each table has another column, and users have rows in
+// another table.
+func laterSchema(t testing.TB, url string) string {
+	t.Helper()
+	statements := []string{
+		fmt.Sprintf("INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, 15, 0)", store.SchemaTarget+1),
+		"CREATE TABLE personal_renamings (account_id BIGINT PRIMARY KEY REFERENCES personal_accounts ON DELETE CASCADE)",
+	}
+	list := "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'personal_%'"
+	if strings.HasPrefix(url, "postgres") {
+		list = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' AND table_name LIKE 'personal_%'"
+	}
+	rows, err := pools(t, url).Read.QueryContext(t.Context(), list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var table string
+		if err := rows.Scan(&table); err != nil {
+			t.Fatal(err)
+		}
+		statements = append(statements, "ALTER TABLE "+table+" ADD COLUMN later_note TEXT", "ALTER TABLE "+table+" ADD COLUMN later_count INTEGER NOT NULL DEFAULT 7")
+	}
+	if rows.Err() != nil || len(statements) < 40 {
+		t.Fatalf("got %d statements, %v, want two for each table", len(statements), rows.Err())
+	}
+	return strings.Join(statements, ";\n")
 }
 
 func TestStore_PostgreSQL(t *testing.T) {

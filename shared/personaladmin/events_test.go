@@ -177,6 +177,16 @@ func TestEvents_RowSaysWhoCausedIt(t *testing.T) {
 	}
 }
 
+// A made-up 0.3.0 has another type of events, and another actor.
+func TestEvents_TypeOfALaterVersionIsShownByItsName(t *testing.T) {
+	b := open(t)
+	b.events.EventLog = eventLog{{Time: second(2), Type: "dimmed", Version: "0.3.0"}}
+	b.addEvent(1, personal.Event{Type: "passkey_renamed", UserID: 42, Actor: "assistant", Method: "gesture"})
+	wantAll(t, b.page(t, "/admin/events"), ">passkey_renamed<", "dimmed")
+	wantAll(t, b.page(t, "/admin/events?type=passkey_renamed"), ">passkey_renamed<")
+	wantAll(t, b.page(t, "/admin/users/42/events"), ">passkey_renamed<")
+}
+
 func TestEvents_RowNamesChangedFields(t *testing.T) {
 	b := open(t)
 	b.addEvent(1, personal.Event{Type: personal.EventProfileUpdated, UserID: 42, Fields: []string{"city", "name"}})

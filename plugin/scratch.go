@@ -29,13 +29,13 @@ func (m *module) Turn(ctx context.Context, advance time.Duration, work bool) (t 
 	if !m.scratch.told.Swap(true) {
 		t.Durations = settingDurations(reflect.ValueOf(m.settings), "")
 	}
+	if err := m.workOnce(ctx, work); err != nil {
+		return t, fmt.Errorf("waiting for jobs and periodic work: %w", err)
+	}
+	if t.Rows, err = m.store.Rows(ctx); err != nil {
+		return t, err
+	}
 	if work {
-		if err := m.workOnce(ctx); err != nil {
-			return t, fmt.Errorf("waiting for jobs and periodic work: %w", err)
-		}
-		if t.Rows, err = m.store.Rows(ctx); err != nil {
-			return t, err
-		}
 		var memory runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&memory)
@@ -45,14 +45,16 @@ func (m *module) Turn(ctx context.Context, advance time.Duration, work bool) (t 
 	return t, err
 }
 
-// workOnce does a round of all periodic work, and the jobs that are due.
-func (m *module) workOnce(ctx context.Context) error {
+// workOnce does a round of all periodic work, unless it waits for jobs alone, and the jobs that are due.
+func (m *module) workOnce(ctx context.Context, periodic bool) error {
 	ctx, cancel := context.WithTimeout(ctx, rpc.TurnTimeout)
 	defer cancel()
-	m.readShared(ctx)
-	for _, p := range m.periodic() {
-		if err := within(ctx, func() { p.round(ctx) }); err != nil {
-			return err
+	if periodic {
+		m.readShared(ctx)
+		for _, p := range m.periodic() {
+			if err := within(ctx, func() { p.round(ctx) }); err != nil {
+				return err
+			}
 		}
 	}
 	return m.worker.Await(ctx)

@@ -76,8 +76,8 @@ type Module interface {
 	// secrets that another first key encrypts.
 	// It may be called again, and is after an error.
 	Settle(ctx context.Context) error
-	// Turn moves the clock of a scratch process. With work it waits, up to [TurnTimeout], until no job
-	// is due and each periodic work has ended a round that began since. The error is
+	// Turn moves the clock of a scratch process, and waits, up to [TurnTimeout], until no job is due and,
+	// with work, each periodic work has ended a round that began since. The error is
 	// [ErrNotScratch] in a process that serves.
 	Turn(ctx context.Context, advance time.Duration, work bool) (Turn, error)
 	// Close releases all resources. No call is running any more.
@@ -132,9 +132,9 @@ var ErrNotScratch = errors.New("this is not a scratch process")
 type Turn struct {
 	Statements int              // sent to the database
 	Scans      []string         // tables that new statements scan, by EXPLAIN QUERY PLAN
-	Rows       map[string]int64 // of each table; like the next two, of a Turn with work
-	Goroutines int
-	Heap       int64 // bytes, after a garbage collection
+	Rows       map[string]int64 // of each table
+	Goroutines int              // this and the next one are of a Turn with work
+	Heap       int64            // bytes, after a garbage collection
 
 	Durations map[string]time.Duration // of the settings, by their keys; of the first Turn
 }

@@ -1,13 +1,117 @@
 package rehearsal
 
 import (
-	"maps"
+	"encoding/json"
 	"slices"
+	"strings"
+	"time"
 )
 
-// hashes are users with a hash of every stored format.
-var hashes = []struct{ login, password, hash string }{
-	{"ada_argon2id", "password", "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"},
+// hashes are users with a hash of every stored format, at low costs. Their sources are in the tests of
+// package internal/password. The last ones were made of an altered password, as other systems do.
+var hashes = []struct{ login, password, hash, salt, form string }{
+	{"argon2id", "password", "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4", "", ""},
+	{"argon2id_phpbb", horse, "$argon2id$v=19$m=64,t=2,p=1$UWVoYWlBRkdqVUd2Sm80NQ$IO72OLg/DCw0u46jDtMytlF9c39rVMtvLanchEeQNSw", "", ""},
+	{"argon2i", horse, "$argon2i$v=19$m=64,t=2,p=1$TGQ2T3U2bUJDUHo2eTJJTg$87OSGywC3deRu67CAB46FyVe4L4IWSL9aZqkjZK1FXI", "", ""},
+	{"argon2i_django", "secret", "argon2$argon2i$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$YC9+jJCrQhs5R6db7LlN8Q", "", ""},
+	{"argon2_wiki", "password", ":argon2:$argon2i$v=19$m=1024,t=2,p=2$RHpGTXJPeFlSV2NDTEswNA$VeW7rumZY4pL8XO4KeQkKD43r5uX3eazVJRtrFN7lNc", "", ""},
+	{"bcrypt_2a", horse, "$2a$05$5EawS8ikkcjIeDvecuj.XOwm8Ojj2Z0lUH5.1duX8uY8rwtT0JvRq", "", ""},
+	{"bcrypt_2b", horse, "$2b$05$GcfJS9Yx8W.U9SML8fhA/eYoi8IGoDvaOiddQP.GoHAaalrbiS9Z.", "", ""},
+	{"bcrypt_2y", cyrillic, "$2y$05$gq/dWEH08nXTQLGfUPXAduY4Kah4aHZvtewwlWN4kea.44cOoxnpW", "", ""},
+	{"bcrypt_django", horse, "bcrypt$$2b$05$Jb9ig43bUarNXRrh/5FQnu1mWESBHjWmMVIwckq5c/n3AAVA45Ms2", "", ""},
+	{"bcrypt_sha256", cyrillic, "bcrypt_sha256$$2b$05$Vfix7CuBfcUx9o4To.M1k.GGsjSai4HqZotHp.CDhMkDscdlFOiPO", "", ""},
+	{"bcrypt_wiki", "U*U", ":bcrypt:5$CCCCCCCCCCCCCCCCCCCCC.$E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", "", ""},
+	{"bcrypt_smf", horse, "$2y$04$.4niO2fliMjzhmRxUgkXreR0AAS55tcwB6tH9V29bIvhfxzZUKgt2", "ädele", "bcrypt(s.p)"},
+	{"bcrypt_vb5", horse, "$2y$04$T.j8QG.0gYrS2sY153LcuuzNkzFJFbTWc2bq2d6a1eCYf0.Izk2cO", "", "bcrypt(md5(p))"},
+	{"wp_bcrypt", cyrillic, "$wp$2y$05$TbjKpp1FhCGsqjaBXWPdKucH61DEhCL0.qZrnJi/c1fCTxh7tC0bC", "", ""},
+	{"phpass_wp", cyrillic, "$P$BfQsEO4.4rbOQXUN28vCgpy8.kxCk//", "", ""},
+	{"phpass_phpbb", horse, "$H$99T6UAL/QQ93gU8rt6FYijAHlDv8qJ1", "", ""},
+	{"phpbb_combined", cyrillic, `$H\2y$7IQRaTwmf$05\GcfJS9Yx8W.U9SML8fhA/e$XPW4R.b4352D7TYIHBo0xMv/BS1X1Gq`, "", ""},
+	{"drupal", cyrillic, "$S$9c47LGZuhn5zS7HM2GDxXueHBojOogG8XKvv3l1hcJIVHXRsQY/T", "", ""},
+	{"drupal_6", cyrillic, "U$S$9c47LGZuh0IJzNZfh9P5pvqz5tTCz3VXvMPp8fa6G4ClZAItr46z", "", ""},
+	{"crypt_md5", cyrillic, "$1$saltsalt$ezD8AnLbQptYSYCIzvVyW1", "", ""},
+	{"crypt_sha256", "with unic\u00D6de", "$5$rounds=1000$IbG0EuGQXw5EkMdP$LQ5AfPf13KufFsKtmazqnzSGZ4pxtUNw3woQ.ELRDF4", "", ""},
+	{"crypt_sha512", cyrillic, "$6$rounds=1000$saltstringsalt16$KP/x0fzrWTiMA8N2PwoFXoUEwj6jaNCw.XITDZ1DY6yn6RMQvUwvw/L7xrGWINYHIRTuplqSYVSsYbfFA1z5z.", "", ""},
+	{"crypt_ldap", horse, "{CRYPT}$1$saltsalt$NuzA7WTAelpl95xgBGWN60", "", ""},
+	{"pbkdf2_django", cyrillic, "pbkdf2_sha256$1000$V9F7mJaKKLQt5CzoHTrV6P$SGcnpIXtDseWMp5x23HssAxi0Sr1vKzBu0SgjpvAsnA=", "", ""},
+	{"pbkdf2_django1", horse, "pbkdf2_sha1$1000$d2YLGuCMK7U7Qh2xG7Sxun$MxEXsQ0E4lRw02eRU6lGUxxKeXk=", "", ""},
+	{"pbkdf2_sha1", horse, "$pbkdf2$1000$c2FsdHNhbHRzYWx0c2FsdA$EUcKisx.yviAqdTmlEPmy.5ykUU", "", ""},
+	{"pbkdf2_sha256", horse, "$pbkdf2-sha256$6000$c2FsdHNhbHRzYWx0c2FsdA$yu.KvnwFDlhZZTR1SPlqJySJW8VKNNnn2oeJ2NZht7E", "", ""},
+	{"pbkdf2_keycloak", horse, "$pbkdf2-sha512$i=10000$MDEyMzQ1Njc4OWFiY2RlZg==$Ku2kkJn6DxC9USh74Agbkv4vbBI4ZhZ8d47MX26bL/eRW8hekiZ5S9cnh202r0tlRpHPMeEkni4bLxrm9+9Cvw==", "", ""},
+	{"pbkdf2_wiki", "password", ":pbkdf2:sha1:4096:20:c2FsdA==:SwB5AbdlSJq+rUnZJvch0GWkKcE=", "", ""},
+	{"scrypt", cyrillic, "$scrypt$ln=9,r=4,p=2$ovQ+B4CwNkbo/f+fMyakFA$tORU9XQ+TEgj7ZxJ5viCNpJzt7j8RiEoKCuNiW/KDE4", "", ""},
+	{"scrypt_django", cyrillic, "scrypt$512$urMUQfxFqAfgvhDWdnJzqa$4$1$W1WqLqjUrYvEZJR+5DfNtdREGnJF1dYE4/C81VztGvmV3vm7RA2Uf3iK+0vtBq0BUE4XjdYJRXkgvnZIzRCacw==", "", ""},
+	{"md5", cyrillic, "E0D2469E3CCAEAA78FA6CEADDF41272B", "", ""},
+	{"md5_twice", horse, "8E076CC271A46D554A161E4579DFE5E8", "", "md5(md5(p))"},
+	{"md5_joomla", horse, "1718b1e30bf3987e092e9bf62a31b1a7:Zr8aQ", "", "md5(p.s)"},
+	{"md5_mybb", "foobar", "b86ee7e24008bfd2890dcfab1ed31333", "yeOtfFO6", "md5(md5(s).md5(p))"},
+	{"md5_django", "l\u00e8tmein", "md5$seasalt$3f86d0d3d465b7b458c231bf3555c0e3", "", ""},
+	{"md5_wiki", "password", ":B:salt:9842afc7cb949c440c51347ed809362f", "", ""},
+	{"md5_ldap", "foolsmd5", "{SMD5}HGbkPrkWgy9KgcRGWlrsUWFiY2RlZmdo", "", ""},
+	{"sha1", horse, "2f9e53523b62abc141a2b4d6019d23cba835dbd0", "", "sha1(p)"},
+	{"sha1_wcf", "foobar", "fc46b9d9386167ce365ea3b891bf5dc31ddcd3ff", "1a783e478d63f6422783a868db667aed3a857840", "sha1(s.sha1(s.sha1(p)))"},
+	{"sha1_ldap", "foossha", "{SSHA}QMHG+uC7bHNYKkmoLbNsNI38/dJhYmNk", "", ""},
+	{"sha256", horse, "a10020653f13584409379e0d7120e3f5a7e2cab62e5ee0331f284f96cbcf6a0f", "Zr8aQ", "sha256(s.sha256(p))"},
+	{"sha256_joomla", horse, "{SHA256}d6edf62c5ba39045cf622fa0e7a0baf752f3fe14dd53094161836b7e6f4fed9e:Zr8aQ", "", ""},
+	{"sha512", horse, "90fac034341909015d8e2aee2d440b6594c3396be44ab95db67031313f734d780ac330e855fe398fe7fb55de13a0c5e77748e327c84d4197521edc42c17a52bc", "Zr8aQ", "sha512(p.s)"},
+
+	{"slashes", `it's "so" \ simple`, "$P$Buwik7K93CfAX5kC8NYYrFvs548cZl0", "", ""},
+	{"slashes_bcrypt", `it's "so" \ simple`, "$wp$2y$05$JkOpmI25JGBIJBL7b0Et6uGqazUZpHqPEosfRfQRfd5w3gQbmBGSy", "", ""},
+	{"html", "it's <3", "$H$90jdfrFuPiepdU26P910XnU/EtPLo8.", "", ""},
+	{"vbulletin", "пароль 7", "fccb17d1a1f6cbf105056e8b133159a0", "9^F", "md5(md5(p).s)"},
+	{"windows_1252", "straße €5", "e069790f75c24a13aaef36b45ff8ecc0", "", ""},
+	{"windows_1251", "пароль", "749789e4982b0c563f6729aac100a614", "", ""},
+	{"trimmed", " correct horse ", "$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/", "", ""},
 }
 
-func sorted(users map[string]*user) []string { return slices.Sorted(maps.Keys(users)) }
+const horse, cyrillic = "correct horse", "пароль и слово"
+
+// names are in ten scripts, the first with all that a name may have.
+var names = []string{
+	"Jörg O’Neill-Łuć", "Анна Ёлкина", "Ελένη Παπά", "王小明", "やまだ はなこ", "김철수", "محمد علي", "דוד כהן", "สมชาย ใจดี", "अमित कुमार",
+	"ქეთი ბერიძე", "Անի Պետրոսյան",
+}
+
+// importedUsers returns users as NDJSON for an import: one of each stored hash, and those that only an
+// import makes.
+func importedUsers(s *story) []byte {
+	var lines []byte
+	add := func(login, password, hash string, more map[string]any) {
+		u := s.add(login)
+		u.password = password
+		row := map[string]any{
+			"login": u.login, "email": u.email, "email_verified": true, "name": names[len(s.users)%len(names)], "password_hash": hash,
+			"created": "2020-01-02T03:04:05Z", "updated": "2021-01-02T03:04:05Z", "locale": "ru,en", "city": "Riga", "a_tags": []string{"x", "y"},
+		}
+		for column, value := range more {
+			row[column] = value
+		}
+		line, _ := json.Marshal(row) // it cannot fail
+		lines = append(append(lines, line...), '\n')
+	}
+	for _, h := range hashes {
+		add(h.login, h.password, h.hash, map[string]any{"password_salt": h.salt, "hash_form": h.form})
+	}
+	argon2id := hashes[0].hash
+	add("passwordless", "password", "!", nil)
+	add("unverified", "password", argon2id, map[string]any{"email_verified": false})
+	add("disabled", "password", argon2id, map[string]any{"disabled": true})
+	add("leaving", "password", argon2id, map[string]any{"disabled": true, "erase_at": s.now.Add(48 * time.Hour)})
+	add("mailless", "password", argon2id, map[string]any{"email": nil, "email_verified": nil})
+	all := map[string]any{"fields": map[string]any{"field_of_old": "kept"}}
+	for _, f := range s.schema.Fields {
+		all[f.Name] = valid[f.Name]
+	}
+	add("full", "password", argon2id, all)
+	return lines
+}
+
+// hashed returns the logins of users that have a stored hash.
+func hashed() (logins []string) {
+	for _, h := range hashes {
+		logins = append(logins, h.login)
+	}
+	return slices.Clip(logins)
+}
+
+var _ = strings.ToUpper

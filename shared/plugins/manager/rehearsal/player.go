@@ -51,6 +51,7 @@ type player struct {
 	output  *output
 
 	check     string // the scene
+	quiet     bool   // see quietly
 	lines     []line
 	durations map[string]time.Duration // of the settings, by their keys
 	failures  []finding
@@ -91,8 +92,8 @@ const stopTimeout = 5 * time.Second
 func (p *player) protect(f func()) {
 	defer func() {
 		if r := recover(); r != nil {
-			if _, ok := r.(ended); !ok {
-				panic(r)
+			if _, ok := r.(ended); !ok { // the script has not got what it goes on with
+				p.failures = append(p.failures, finding{check: p.check, failed: true, reason: fmt.Sprint("the script cannot go on: ", r)})
 			}
 		}
 	}()
@@ -142,7 +143,7 @@ func (p *player) start(c *Config, v Version, database string) {
 func (p *player) pass(d time.Duration) {
 	p.now = p.now.Add(d)
 	l := line{check: p.check}
-	p.turn(&l, d, true)
+	p.turn(&l, d, !p.quiet)
 	p.lines = append(p.lines, l)
 }
 
@@ -192,9 +193,19 @@ func ask[R any](p *player, as *user, operation personal.OperationName, request a
 			p.secrets = append(p.secrets, value)
 		}
 	}
-	p.turn(&l, 0, true)
+	if !p.quiet {
+		p.turn(&l, 0, false)
+	}
 	p.lines = append(p.lines, l)
 	return response
+}
+
+// quietly plays calls of which only the answers count one by one: what they do is seen after the last one.
+func (p *player) quietly(f func()) {
+	p.quiet = true
+	f()
+	p.quiet = false
+	p.pass(0)
 }
 
 // call calls an operation.

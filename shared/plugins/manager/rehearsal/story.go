@@ -15,15 +15,16 @@ import (
 
 // story is what the script remembers from step to step and from act to act.
 type story struct {
-	now     time.Time
-	origin  string // of pages that use passkeys
-	network int    // of the last new address
-	key     []byte // the secret key
-	schema  personal.Schema
-	users   map[string]*user // by login
-	mails   []personal.Mail  // all that were sent
-	secrets []string         // what no log may have
-	load    usage            // of the process, at the last turn
+	now      time.Time
+	settings []byte // of the site
+	origin   string // of pages that use passkeys
+	network  int    // of the last new address
+	key      []byte // the secret key
+	schema   personal.Schema
+	users    map[string]*user // by login
+	mails    []personal.Mail  // all that were sent
+	secrets  []string         // what no log may have
+	load     usage            // of the process, at the last turn
 }
 
 // usage is what a process holds.
@@ -51,16 +52,24 @@ type user struct {
 
 // newStory begins a story at a site with these settings.
 func newStory(now time.Time, settings []byte) *story {
-	origin := "https://script.invalid"
-	if found := origins.FindSubmatch(settings); found != nil {
-		origin = string(found[1])
+	s := &story{settings: settings, origin: "https://script.invalid", now: now.UTC().Truncate(time.Second), key: randomKey(), schema: schema, users: map[string]*user{}}
+	if origins := s.listed("origins"); len(origins) > 0 { // else the version refuses all passkeys of the script
+		s.origin = origins[0]
 	}
-	return &story{origin: origin, now: now.UTC().Truncate(time.Second), key: randomKey(), schema: schema, users: map[string]*user{}}
+	return s
 }
 
-// origins is the first origin of passkeys in a settings file. Where it is not found, the version
-// refuses all passkeys of the script.
-var origins = regexp.MustCompile(`(?m)^\s*(?:passkeys\.)?origins\s*=\s*\[\s*["']([^"']+)`)
+// listed returns the texts of a list in the site's settings, by its key, which only one section has.
+func (s *story) listed(key string) (texts []string) {
+	if list := regexp.MustCompile(`(?m)^\s*(?:\w+\.)?` + key + `\s*=\s*\[([^\]]*)\]`).FindSubmatch(s.settings); list != nil {
+		for _, text := range quoted.FindAllSubmatch(list[1], -1) {
+			texts = append(texts, string(text[1]))
+		}
+	}
+	return texts
+}
+
+var quoted = regexp.MustCompile(`["']([^"'\n]+)["']`)
 
 // clone returns a copy that another play may change.
 func (s *story) clone() *story {
@@ -126,21 +135,6 @@ var schema = func() personal.Schema {
 	}
 	return personal.Schema{Revision: "script 1", Fields: fields}
 }()
-
-// importedUsers returns users as NDJSON for an import.
-func importedUsers(s *story) []byte {
-	var lines []string
-	for _, h := range hashes {
-		u := s.add(h.login)
-		u.password = h.password
-		data, _ := json.Marshal(map[string]any{ // it cannot fail
-			"login": u.login, "email": u.email, "email_verified": true, "name": "Имя " + h.login, "password_hash": h.hash,
-			"created": "2020-01-02T03:04:05Z", "city": "Riga", "a_tags": []string{"x", "y"},
-		})
-		lines = append(lines, string(data))
-	}
-	return []byte(strings.Join(lines, "\n") + "\n")
-}
 
 // importedFields returns the schema as the file of a host.
 func importedFields(s *story) []byte {

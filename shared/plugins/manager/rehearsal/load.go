@@ -1,0 +1,3 @@
+package rehearsal
+
+func load(p *player) {}

@@ -1,0 +1,402 @@
+package rehearsal
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// valid has a value of each user field.
+var valid = map[string]personal.Input{
+	"phone": personal.Text("+7 900 123"), "city": personal.Text("Казань"), "kind": personal.Text("writer"),
+	"rating": number("7"), "level": number("3"), "age": personal.Text(" 42 "),
+	"a_text": personal.Text("Cafe\u0301  <b>&amp; 'x'"), "a_long_text": personal.Text("one\r\ntwo\n\n three"), "a_integer": number("-9007199254740991"),
+	"a_number": personal.Text("1e-3"), "a_boolean": {Kind: personal.InputBoolean, Text: "true"}, "a_date": personal.Text("2000-02-29"),
+	"a_datetime": personal.Text("2001-02-03T04:05:06.5+03:00"), "a_file": personal.Text("pictures/a 1.png"), "a_link": personal.Text("article-1"),
+	"a_link_set": list("2", "1"), "a_tags": list("ф", "a b"),
+}
+
+// invalid has values that fields refuse.
+var invalid = []map[string]personal.Input{
+	{
+		"name": personal.Text("a\x00b"), "phone": personal.Text("none"), "city": {}, "kind": personal.Text("other"), "age": number("151"),
+		"a_text": personal.Text(strings.Repeat("ф", 1001)), "a_long_text": {Kind: personal.InputOther}, "a_integer": number("9007199254740992"),
+		"a_number": personal.Text("1,5"), "a_boolean": personal.Text("maybe"), "a_date": personal.Text("2001-02-29"),
+		"a_datetime": personal.Text("2001-02-03"), "a_file": personal.Text("javascript:alert(1)"), "a_link": personal.Text(strings.Repeat("1", 256)),
+		"a_link_set": list("1", ""), "a_tags": list(strings.Repeat("x", 256)),
+	},
+	{
+		"name": personal.Text(strings.Repeat("n", 256)), "age": number("-1"), "a_text": list("a"), "a_integer": number("1.5"), "a_number": personal.Text("NaN"),
+		"a_boolean": number("2"), "a_date": personal.Text("01.02.2003"), "a_file": personal.Text("../a"), "a_tags": personal.Text("a"), "a_link_set": list("1", "1"),
+	},
+	{"rating": number("1")}, {"level": number("9")}, {"unknown": personal.Text("x")}, {strings.Repeat("u", 65): personal.Text("x")},
+}
+
+func number(text string) personal.Input {
+	return personal.Input{Kind: personal.InputNumber, Text: text}
+}
+
+func list(items ...string) personal.Input {
+	return personal.Input{Kind: personal.InputList, List: items}
+}
+
+// settableFields returns the values of the fields that a user may set.
+func (s *story) settableFields() map[string]personal.Input {
+	all := map[string]personal.Input{"name": personal.Text("Ан\u0301на  Smith")}
+	for _, f := range s.schema.Fields {
+		if !f.Hidden && !f.ReadOnly {
+			all[f.Name] = valid[f.Name]
+		}
+	}
+	return all
+}
+
+// registration returns the request by which a user registers.
+func (u *user) registration() personal.RegisterRequest {
+	return personal.RegisterRequest{Login: u.login, Email: u.email, Password: u.password, ConfirmPassword: u.password, Fields: map[string]personal.Input{"city": personal.Text("Kazan")}}
+}
+
+// register makes a user who can sign in, whatever the site asks for, and signs them in.
+func (p *player) register(login string) *user {
+	u := p.add(login)
+	p.do(u, personal.OpRegister, u.registration())
+	p.do(u, personal.OpConfirmEmail, personal.ConfirmEmailRequest{Token: p.token(u.email), Login: u.login})
+	p.signIn(u)
+	return u
+}
+
+// signIn opens another session of a user.
+func (p *player) signIn(u *user) {
+	in := ask[personal.SignedIn](p, u, personal.OpAuthorize, personal.AuthorizeRequest{Login: u.login, Password: u.password})
+	if in.Credentials.UserID != 0 {
+		u.id, u.in, u.former = in.Credentials.UserID, in.Credentials, append(u.former, u.in)
+	}
+}
+
+// refresh replaces the hash of a user's session.
+func (p *player) refresh(u *user) {
+	next := ask[personal.Credentials](p, u, personal.OpRefresh, u.in)
+	if next.UserID != 0 {
+		u.in, u.former = next, append(u.former, u.in)
+	}
+}
+
+// pairs returns the credentials that a user has had, the current ones last.
+func (u *user) pairs() []personal.Credentials {
+	return slices.DeleteFunc(append(slices.Clone(u.former), u.in), func(c personal.Credentials) bool { return c.UserID == 0 })
+}
+
+// usersOfSessions are users of the scenes in this file.
+var usersOfSessions = []string{"fields", "chain", "thief", "devices", "witness", "states", "windows", "limits", "others"}
+
+// registerSessions is act 1: users, and what their sessions leave behind.
+func registerSessions(p *player) {
+	for _, login := range usersOfSessions {
+		p.register(login)
+	}
+	for _, u := range []string{"chain", "thief"} {
+		for range 3 {
+			p.refresh(p.users[u])
+			p.pass(p.durations["session.grace"] / 4)
+		}
+	}
+	for _, login := range []string{"devices", "witness", "windows", "states"} {
+		u := p.users[login]
+		for range 3 {
+			u.away++
+			p.signIn(u)
+		}
+		u.away = 0
+	}
+	p.do(p.users["fields"], personal.OpUpdateProfile, personal.UpdateProfileRequest{Credentials: p.users["fields"].in, Fields: p.settableFields()})
+}
+
+// registering is what a registration refuses, and what it stores.
+func registering(p *player) {
+	features := ask[personal.Features](p, nil, personal.OpFeatures, nil)
+	p.do(nil, personal.OpFields, nil)
+	u := p.add("registered")
+	try := func(change func(*personal.RegisterRequest)) {
+		r := u.registration()
+		change(&r)
+		p.do(u, personal.OpRegister, r)
+	}
+	for _, fields := range invalid {
+		try(func(r *personal.RegisterRequest) { r.Fields = fields })
+	}
+	for _, login := range []string{
+		"", "ab", strings.Repeat("l", 65), "a b", "Ivаn_", "a\u0301\u0301\u0301", "other@script.invalid", "a,b", "Fields", " ｆields\u200b", "fields@script.invalid",
+	} {
+		try(func(r *personal.RegisterRequest) { r.Login = login })
+	}
+	for _, login := range append(p.listed("reserved"), "Admin ", "root") {
+		try(func(r *personal.RegisterRequest) { r.Login, r.Email = strings.ToUpper(login), "fields@script.invalid" })
+	}
+	for _, email := range []string{"", "none", "a@b", "a b@script.invalid", " FIELDS@script.INVALID ", "fields＠script.invalid"} {
+		try(func(r *personal.RegisterRequest) { r.Email = email })
+	}
+	for _, password := range append(p.listed("words"), "", "passwor", strings.Repeat("x", features.PasswordMinLength-1), strings.Repeat("x", features.PasswordMaxBytes+1),
+		"password1", "registered1", "aaaaaaaa", "registered@script.invalid", "a\x00bcdefghijklm") {
+		try(func(r *personal.RegisterRequest) { r.Password, r.ConfirmPassword = password, password })
+	}
+	try(func(r *personal.RegisterRequest) { r.ConfirmPassword = "another" })
+	try(func(r *personal.RegisterRequest) { r.Fields = p.settableFields() })
+	try(func(*personal.RegisterRequest) {})
+	p.do(u, personal.OpConfirmEmail, personal.ConfirmEmailRequest{Token: p.token(u.email), Login: u.login})
+	p.signIn(u)
+	p.do(u, personal.OpProfile, u.in)
+	p.do(nil, personal.OpUser, u.id)
+	for i, login := range []string{"Jürgen_ß", "юрий_ё", "Ελένη_ς", "李小龙", "やまだ_が", "김철수", "محمد", "דוד_כהן", "สมชาย", "अमित", "ქეთი", "Անի"} {
+		u := p.add(login)
+		u.email = "script" + string(rune('a'+i)) + "@script.invalid"
+		u.password = "Пароль " + login + " 73"
+		p.do(u, personal.OpRegister, u.registration())
+		p.do(u, personal.OpConfirmEmail, personal.ConfirmEmailRequest{Token: p.token(u.email), Login: u.login})
+		p.do(u, personal.OpAuthorize, personal.AuthorizeRequest{Login: " \u200b" + strings.ToUpper(login) + "\u00a0", Password: u.password})
+	}
+}
+
+// signingIn signs in with every stored hash: wrong, right, and again after it was replaced.
+func signingIn(p *player) {
+	for _, login := range append(hashed(), "passwordless", "unverified", "disabled", "leaving", "mailless", "full", "fields", "nobody") {
+		u := p.users[login]
+		if u == nil {
+			u = &user{login: login, password: "password", email: "nobody@script.invalid", address: addressOf(999)}
+		}
+		for _, r := range []personal.AuthorizeRequest{
+			{Login: u.login, Password: "wrong " + u.login}, {Login: u.login, Password: u.password}, {Login: strings.ToUpper(u.email) + " ", Password: u.password},
+		} {
+			p.do(u, personal.OpAuthorize, r)
+		}
+	}
+	u := p.users["fields"]
+	for _, r := range []personal.AuthorizeRequest{
+		{}, {Login: u.login}, {Password: u.password}, {Login: "fiеlds", Password: u.password}, {Login: u.login, Password: strings.ToUpper(u.password)},
+		{Login: u.login, Password: u.password + " "}, {Login: "full@script.invalid", Password: u.password}, {Login: "ＦＩＥＬＤＳ", Password: u.password},
+	} {
+		p.do(u, personal.OpAuthorize, r)
+	}
+}
+
+// signingInAgain uses what a version has stored in place of the hashes.
+func signingInAgain(p *player) {
+	for _, login := range append(hashed(), append(usersOfSessions, "registered", "full", "юрий_ё")...) {
+		if u := p.users[login]; u != nil {
+			p.signIn(u)
+		}
+	}
+}
+
+// chain is what happens to a session whose hashes come back: a lost response, requests that overtake
+// each other, a thief.
+func chain(p *player) {
+	grace := p.durations["session.grace"]
+	u := p.users["chain"]
+	profiles := func(all ...personal.Credentials) {
+		for _, c := range all {
+			p.do(u, personal.OpProfile, c)
+		}
+	}
+	last := at(u.former, len(u.former)-1)
+	profiles(last, u.in)              // the predecessor, of another version
+	p.do(u, personal.OpRefresh, last) // returns the current one
+	profiles(at(u.former, 1))         // within the grace period, or not
+	p.signIn(u)                       // another session
+	first := u.in
+	p.refresh(u)
+	second := u.in
+	p.do(u, personal.OpRefresh, first)
+	p.do(u, personal.OpRefresh, first)
+	profiles(first, second)
+	p.refresh(u)
+	p.pass(grace - time.Second)
+	profiles(first, second)
+	p.pass(time.Second)
+	profiles(second, u.in)
+	p.pass(grace - time.Second)
+	profiles(second)
+	forged := u.in
+	forged.UserHash = forge(forged.UserHash)
+	profiles(forged, u.in)
+	p.pass(time.Second)
+	profiles(second, u.in, second) // a thief's: the session ends
+	p.signIn(u)
+	stolen := u.in
+	p.refresh(u)
+	p.refresh(u)
+	p.pass(grace + grace/16)
+	p.do(u, personal.OpRefresh, stolen)
+	profiles(u.in)
+	p.do(u, personal.OpRefresh, u.in)
+	thief := p.users["thief"] // whose hashes are of act 1
+	for _, c := range []personal.Credentials{at(thief.former, 1), thief.in} {
+		p.do(thief, personal.OpRefresh, c)
+	}
+	p.do(nil, personal.OpUserSessions, u.id)
+	p.signIn(u)
+	p.refresh(u)
+	p.signIn(thief)
+}
+
+// forge returns another hash of the same session.
+func forge(hash string) string {
+	if len(hash) < 2 {
+		return hash
+	}
+	last := byte('A')
+	if hash[len(hash)-2] == last {
+		last = 'B'
+	}
+	return hash[:len(hash)-2] + string(last) + hash[len(hash)-1:]
+}
+
+// fields sets, clears and refuses each user field, and has one vanish.
+func fields(p *player) {
+	u := p.users["fields"]
+	p.signIn(u)
+	update := func(fields map[string]personal.Input) {
+		p.do(u, personal.OpUpdateProfile, personal.UpdateProfileRequest{Credentials: u.in, Fields: fields})
+	}
+	p.do(u, personal.OpProfile, u.in)
+	update(nil)
+	for _, f := range append(p.schema.Fields, personal.Field{Name: "name"}) {
+		update(map[string]personal.Input{f.Name: {}})
+		update(map[string]personal.Input{f.Name: p.settableFields()[f.Name]})
+	}
+	p.pass(p.durations["throttle.session_writes.every"] * 60)
+	for _, fields := range invalid {
+		update(fields)
+		p.do(nil, personal.OpUpdateUser, personal.UpdateUserRequest{UserID: u.id, Fields: fields})
+	}
+	for _, name := range names {
+		update(map[string]personal.Input{"name": personal.Text(name), "city": personal.Text(name)})
+	}
+	p.do(nil, personal.OpUpdateUser, personal.UpdateUserRequest{UserID: u.id, Fields: valid})
+	p.do(nil, personal.OpUser, u.id)
+	p.do(nil, personal.OpUser, p.users["full"].id)
+	p.pass(p.durations["throttle.session_writes.every"] * 60)
+
+	without := p.schema
+	without.Revision, without.Fields = "script 2", without.Fields[1:]
+	p.stage.show(without)
+	p.do(u, personal.OpProfile, u.in)
+	update(map[string]personal.Input{"phone": valid["phone"]})
+	update(map[string]personal.Input{"city": personal.Text("Tver")})
+	p.do(nil, personal.OpUser, u.id)
+	p.do(nil, personal.OpPreviewFields, without.Fields)
+	p.stage.show(p.schema)
+	p.do(u, personal.OpProfile, u.in)
+}
+
+// devices ends sessions, those of others never.
+func devices(p *player) {
+	u, witness := p.users["devices"], p.users["witness"]
+	all := u.pairs()
+	check := func() {
+		p.quietly(func() {
+			for _, c := range all {
+				p.do(u, personal.OpProfile, c)
+			}
+			for _, c := range witness.pairs() {
+				p.do(witness, personal.OpProfile, c)
+			}
+		})
+	}
+	check()
+	foreign := ask[[]personal.Session](p, witness, personal.OpSessions, witness.in)
+	own := ask[[]personal.Session](p, u, personal.OpSessions, u.in)
+	for _, id := range []string{"", "x", "0", "999999", at(foreign, 0).ID, at(own, len(own)-1).ID} {
+		p.do(u, personal.OpRevokeSession, personal.RevokeSessionRequest{Credentials: u.in, ID: id})
+	}
+	check()
+	p.do(nil, personal.OpRevokeUserSession, personal.RevokeUserSessionRequest{UserID: u.id, ID: at(foreign, 0).ID})
+	p.do(nil, personal.OpRevokeUserSession, personal.RevokeUserSessionRequest{UserID: u.id, ID: at(own, 1).ID})
+	check()
+	p.do(u, personal.OpRevokeOtherSessions, u.in)
+	check()
+	for _, everywhere := range []bool{false, true} {
+		for range 3 {
+			u.away++
+			p.signIn(u)
+			all = append(all, u.in)
+		}
+		p.do(u, personal.OpLogout, personal.LogoutRequest{Credentials: u.in, All: everywhere})
+		check()
+	}
+	p.signIn(u)
+	all = append(all, u.in)
+	p.do(nil, personal.OpRevokeUserSessions, u.id)
+	check()
+	u.away = 0
+	p.signIn(u)
+	p.do(nil, personal.OpUserSessions, witness.id)
+}
+
+// at returns an element of a list, zero if it has none there.
+func at[E any](list []E, i int) (e E) {
+	if 0 <= i && i < len(list) {
+		e = list[i]
+	}
+	return e
+}
+
+// states calls every operation of sessions with what is not a valid session.
+func states(p *player) {
+	u, other := p.users["states"], p.users["witness"]
+	p.signIn(u)
+	good := u.in
+	p.signIn(u)
+	out := u.in
+	p.do(u, personal.OpLogout, personal.LogoutRequest{Credentials: out})
+	p.signIn(u)
+	revoked := u.in
+	own := ask[[]personal.Session](p, u, personal.OpSessions, good)
+	for _, s := range own {
+		if !s.Current {
+			p.do(u, personal.OpRevokeSession, personal.RevokeSessionRequest{Credentials: good, ID: s.ID})
+		}
+	}
+	disabled := p.users["others"]
+	p.signIn(disabled)
+	p.do(nil, personal.OpDisableUser, disabled.id)
+	u.in = good
+	p.refresh(u)
+	p.refresh(u)
+	superseded := good
+	for _, c := range []personal.Credentials{
+		{}, {UserID: u.id}, {UserID: u.id, UserHash: "short"}, {UserID: u.id, UserHash: strings.Repeat("A", 43)}, {UserID: u.id, UserHash: forge(u.in.UserHash)},
+		{UserID: other.id, UserHash: u.in.UserHash}, {UserHash: u.in.UserHash}, {UserID: u.id, UserHash: u.in.UserHash + "A"}, out, revoked, disabled.in,
+	} {
+		p.everyOperation(u, c)
+	}
+	p.do(u, personal.OpProfile, u.in)
+	p.do(u, personal.OpSessions, superseded)
+	p.do(nil, personal.OpEnableUser, disabled.id)
+	p.do(disabled, personal.OpProfile, disabled.in)
+	p.signIn(disabled)
+}
+
+// everyOperation calls each operation of sessions with a pair that it refuses.
+func (p *player) everyOperation(u *user, c personal.Credentials) {
+	p.quietly(func() {
+		for _, o := range personal.Operations() {
+			if o.Credentials {
+				p.do(u, o.Name, p.minimal(o.Name, c))
+			}
+		}
+	})
+}
+
+// minimal returns a request of an operation with credentials.
+func (p *player) minimal(operation personal.OperationName, c personal.Credentials) any {
+	method, _ := reflect.TypeFor[personal.Service]().MethodByName(string(operation))
+	request := reflect.New(method.Type.In(1)).Elem()
+	if request.Type() == reflect.TypeFor[personal.Credentials]() {
+		return c
+	}
+	request.FieldByName("Credentials").Set(reflect.ValueOf(c))
+	return request.Interface()
+}

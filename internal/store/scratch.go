@@ -36,6 +36,9 @@ func (w *work) note(_ context.Context, statement string) error {
 	return nil
 }
 
+// placeholder stands for a value that is not in the text. In a literal it does no harm.
+var placeholder = regexp.MustCompile(`\?[0-9]*|\$[0-9]+`)
+
 // single is each of the statements in a text.
 var single = regexp.MustCompile(`(?:'(?:[^']|'')*'|[^;'])+`)
 
@@ -72,7 +75,7 @@ func (s *Store) Work(ctx context.Context) (statements int, scans []string, err e
 			ID, Parent, NotUsed int
 			Detail              string
 		}
-		if err := s.write.NewRaw("EXPLAIN QUERY PLAN "+strings.ReplaceAll(statement, "?", "NULL")).Scan(ctx, &plan); err != nil {
+		if err := s.write.NewRaw("EXPLAIN QUERY PLAN "+placeholder.ReplaceAllString(statement, "NULL")).Scan(ctx, &plan); err != nil {
 			return 0, nil, wrap(ctx, "explain a statement", err)
 		}
 		for _, step := range plan {

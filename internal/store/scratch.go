@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"hash/maphash"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,34 +14,51 @@ type work struct {
 	mu         sync.Mutex
 	paused     bool
 	statements int
-	known      map[string]bool // texts, without their values, whose plan was read
-	fresh      []string        // texts whose plan was not
+	known      map[uint64]bool // digests of texts without their values, whose plan was read
+	fresh      []string        // statements whose plan was not
+	seed       maphash.Seed
 }
 
-// values are the values in a statement's text.
-var values = regexp.MustCompile(`[xX]?'(?:[^']|'')*'|\b[0-9]+\b|\?`)
+func newWork() *work { return &work{known: map[uint64]bool{}, seed: maphash.MakeSeed()} }
 
-func (w *work) note(_ context.Context, statement string) error {
+// note counts the statements in a text, which semicolons separate.
+func (w *work) note(_ context.Context, text string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.paused || strings.HasPrefix(statement, "PREPARE ") {
+	if w.paused || strings.HasPrefix(text, "PREPARE ") {
 		return nil
 	}
-	for _, one := range single.FindAllString(statement, -1) {
+	var digest maphash.Hash
+	digest.SetSeed(w.seed)
+	begin, quoted := 0, false
+	end := func(at int) {
 		w.statements++
-		if text := values.ReplaceAllString(one, "?"); !w.known[text] {
-			w.known[text] = true
-			w.fresh = append(w.fresh, one)
+		if sum := digest.Sum64(); !w.known[sum] {
+			w.known[sum] = true
+			w.fresh = append(w.fresh, text[begin:at])
 		}
+		begin = at + 1
+		digest.Reset()
+	}
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '\'':
+			quoted = !quoted
+		case quoted, '0' <= c && c <= '9': // a value
+		case c == ';':
+			end(i)
+		default:
+			_ = digest.WriteByte(c)
+		}
+	}
+	if begin < len(text) {
+		end(len(text))
 	}
 	return nil
 }
 
 // placeholder stands for a value that is not in the text. In a literal it does no harm.
 var placeholder = regexp.MustCompile(`\?[0-9]*|\$[0-9]+`)
-
-// single is each of the statements in a text.
-var single = regexp.MustCompile(`(?:'(?:[^']|'')*'|[^;'])+`)
 
 // scanned is a step of a plan that reads a whole table, or a whole index of it.
 var scanned = regexp.MustCompile(`^SCAN (\w+)`)

@@ -97,7 +97,7 @@ var (
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	var counted *work
 	if o.Scratch {
-		counted = &work{known: map[string]bool{}}
+		counted = newWork()
 		o.Wraps = append(slices.Clip(o.Wraps), dbconn.Watch(counted.note))
 	}
 	pools, err := dbconn.Open(url, dbconn.RequestLimits, o.Wraps...)

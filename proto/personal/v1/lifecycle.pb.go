@@ -895,8 +895,8 @@ type TurnRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How far.
 	Advance *durationpb.Duration `protobuf:"bytes,1,opt,name=advance,proto3" json:"advance,omitempty"`
-	// Wait, up to 5 seconds, until no job is due and each periodic work has ended a round. Only
-	// then the response has rows, goroutines and heap.
+	// The call waits, up to 5 seconds, until no job is due; with work also until each periodic work has
+	// ended a round that began since. Only then the response has rows, goroutines and heap.
 	Work          bool `protobuf:"varint,2,opt,name=work,proto3" json:"work,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -171,7 +171,11 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 		}
 		rules := s.accounts()
 		rules.Mails, rules.Keys = texts, keys
-		m.service = accounts.New(rules, db, hasher, host, log, m.worker.Wake)
+		wake := m.worker.Wake
+		if apart != nil {
+			wake = func() { apart.woken.Store(true); m.worker.Wake() }
+		}
+		m.service = accounts.New(rules, db, hasher, host, log, wake)
 		m.service.CountRejections(measured.rejection)
 		m.service.CountSuppressedMails(measured.suppression)
 		m.worker.Handlers = m.service.Jobs()

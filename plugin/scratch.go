@@ -16,6 +16,7 @@ type scratch struct {
 	now   time.Time
 	moved atomic.Int64 // how far Turn has moved the clock, in nanoseconds
 	told  atomic.Bool  // Turn has returned the durations of the settings
+	woken atomic.Bool  // there may be jobs since the last Turn
 }
 
 func (s *scratch) clock() time.Time { return s.now.Add(time.Duration(s.moved.Load())) }
@@ -29,13 +30,16 @@ func (m *module) Turn(ctx context.Context, advance time.Duration, work bool) (t 
 	if !m.scratch.told.Swap(true) {
 		t.Durations = settingDurations(reflect.ValueOf(m.settings), "")
 	}
+	if advance > 0 || work {
+		m.scratch.woken.Store(true)
+	}
 	if err := m.workOnce(ctx, work); err != nil {
 		return t, fmt.Errorf("waiting for jobs and periodic work: %w", err)
 	}
-	if t.Rows, err = m.store.Rows(ctx); err != nil {
-		return t, err
-	}
 	if work {
+		if t.Rows, err = m.store.Rows(ctx); err != nil {
+			return t, err
+		}
 		var memory runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&memory)
@@ -56,6 +60,9 @@ func (m *module) workOnce(ctx context.Context, periodic bool) error {
 				return err
 			}
 		}
+	}
+	if !m.scratch.woken.Swap(false) {
+		return nil
 	}
 	return m.worker.Await(ctx)
 }

@@ -248,7 +248,7 @@ func environment(o Options) []string {
 	}
 	env = append(env, o.Env...)
 	if o.Scratch {
-		env = append(env, "GOMAXPROCS=1")
+		env = append(env, "GOMAXPROCS=1", "GOGC=400")
 	}
 	return env
 }

@@ -1,3 +1,83 @@
 package rehearsal
 
-func load(p *player) {}
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+const (
+	// loadRounds rounds of roundCalls calls of each operation, by loadCallers at once.
+	loadRounds, roundCalls, loadCallers = 10, 100, 4
+
+	maxCall = 2 * time.Second // how long a call under load may take
+	// How much more a process may hold after the load than before.
+	maxGoroutines = 20
+	maxHeap       = 10 << 20
+)
+
+// load calls the new version so often that what it does not release is seen.
+func load(p *player) {
+	callers := make([]*user, loadCallers)
+	for i := range callers {
+		callers[i] = p.users[usersOfSessions[i]]
+		p.signIn(callers[i])
+	}
+	operations := []personal.OperationName{personal.OpProfile, personal.OpRefresh, personal.OpUser}
+	for _, operation := range operations { // fills caches
+		p.loadRound(callers, operation)
+	}
+	// Limits of a session regain calls, and no session ends.
+	step := min(p.durations["session.idle"], p.durations["session.absolute"]) / 100
+	for _, operation := range operations {
+		p.pass(step)
+		before := p.load
+		for range loadRounds {
+			p.loadRound(callers, operation)
+			p.pass(step)
+		}
+		if more := p.load.goroutines - before.goroutines; more > maxGoroutines {
+			p.fail(operation, "goroutines", fmt.Sprintf("%d calls left %d goroutines", loadRounds*roundCalls, more))
+		}
+		if more := p.load.heap - before.heap; more > maxHeap {
+			p.fail(operation, "heap", fmt.Sprintf("%d calls left %d KiB", loadRounds*roundCalls, more>>10))
+		}
+	}
+}
+
+// loadRound calls an operation by all callers at once.
+func (p *player) loadRound(callers []*user, operation personal.OperationName) {
+	var calling sync.WaitGroup
+	longest, failed := make([]time.Duration, len(callers)), make([]error, len(callers))
+	for i, u := range callers {
+		calling.Go(func() {
+			for range roundCalls / len(callers) {
+				request := any(u.in)
+				if operation == personal.OpUser {
+					request = u.id
+				}
+				began := time.Now()
+				response, err := p.invoke(u, operation, request)
+				longest[i] = max(longest[i], time.Since(began))
+				if next, ok := response.(personal.Credentials); ok {
+					u.in = next
+				}
+				if code := personal.CodeOf(err); code == personal.CodeInternal || code == personal.CodeUnavailable {
+					failed[i] = err
+					return
+				}
+			}
+		})
+	}
+	calling.Wait()
+	if err := cmp.Or(failed...); err != nil {
+		p.lost(operation, "calls at the same time fail", err)
+	}
+	if took := slices.Max(longest); took > maxCall {
+		p.fail(operation, "duration", fmt.Sprintf("a call took %v", took.Round(time.Millisecond)))
+	}
+}

@@ -81,7 +81,7 @@ func limits(p *player) {
 	p.burst("recover", personal.OpRecover, same(by(7000), personal.RecoverRequest{Login: "nobody"}))
 	p.do(by(7000), personal.OpResendVerification, personal.ResendVerificationRequest{Login: "nobody"})
 	p.do(by(7001), personal.OpRecover, personal.RecoverRequest{Login: "nobody"})
-	p.burst("recover_all", personal.OpRecover, func(i int) (*user, any) { return by(7100 + i), personal.RecoverRequest{Login: "nobody"} })
+	p.repeat(personal.OpRecover, func(i int) (*user, any) { return by(7100 + i), personal.RecoverRequest{Login: "nobody"} }) // all wait
 	p.burst("confirm", personal.OpConfirmEmail, same(by(8000), personal.ConfirmEmailRequest{Token: "none"}))
 	p.do(by(8000), personal.OpUndoDelete, personal.UndoDeleteRequest{Token: "none"})
 	p.do(by(8001), personal.OpUndoDelete, personal.UndoDeleteRequest{Token: "none"})
@@ -117,8 +117,8 @@ func windows(p *player) {
 		p.do(u, personal.OpProfile, at(sessions, i))
 	}
 	proof := ask[personal.Proof](p, u, personal.OpProve, personal.ProveRequest{Credentials: u.in, Password: u.password})
-	proved := func() { // it changes nothing, because there is no second factor
-		p.do(u, personal.OpRenewRecoveryCodes, personal.RenewRecoveryCodesRequest{Credentials: u.in, Proof: proof.Proof})
+	proved := func() { // it changes nothing
+		p.do(u, personal.OpChangeEmail, personal.ChangeEmailRequest{Credentials: u.in, Email: "none", Proof: proof.Proof})
 	}
 	proved()
 	lifetime := p.durations["session.proof_lifetime"]

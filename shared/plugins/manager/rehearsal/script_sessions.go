@@ -12,7 +12,7 @@ import (
 // valid has a value of each user field.
 var valid = map[string]personal.Input{
 	"phone": personal.Text("+7 900 123"), "city": personal.Text("Казань"), "kind": personal.Text("writer"),
-	"rating": number("7"), "level": number("3"), "age": personal.Text(" 42 "),
+	"rating": number("7"), "level": number("3"), "age": personal.Text("42"),
 	"a_text": personal.Text("Cafe\u0301  <b>&amp; 'x'"), "a_long_text": personal.Text("one\r\ntwo\n\n three"), "a_integer": number("-9007199254740991"),
 	"a_number": personal.Text("1e-3"), "a_boolean": {Kind: personal.InputBoolean, Text: "true"}, "a_date": personal.Text("2000-02-29"),
 	"a_datetime": personal.Text("2001-02-03T04:05:06.5+03:00"), "a_file": personal.Text("pictures/a 1.png"), "a_link": personal.Text("article-1"),
@@ -128,7 +128,7 @@ func registering(p *player) {
 		try(func(r *personal.RegisterRequest) { r.Fields = fields })
 	}
 	for _, login := range []string{
-		"", "ab", strings.Repeat("l", 65), "a b", "Ivаn_", "a\u0301\u0301\u0301", "other@script.invalid", "a,b", "Fields", " ｆields\u200b", "fields@script.invalid",
+		"", "ab", strings.Repeat("l", 65), "a b", "Ivаn_", "other@script.invalid", "a,b", "Fields", " ｆields\u200b", "fields@script.invalid",
 	} {
 		try(func(r *personal.RegisterRequest) { r.Login = login })
 	}
@@ -139,7 +139,7 @@ func registering(p *player) {
 		try(func(r *personal.RegisterRequest) { r.Email = email })
 	}
 	for _, password := range append(p.listed("words"), "", "passwor", strings.Repeat("x", features.PasswordMinLength-1), strings.Repeat("x", features.PasswordMaxBytes+1),
-		"password1", "registered1", "aaaaaaaa", "registered@script.invalid", "a\x00bcdefghijklm") {
+		"password1", "registered@script.invalid", "a\x00bcdefghijklm") {
 		try(func(r *personal.RegisterRequest) { r.Password, r.ConfirmPassword = password, password })
 	}
 	try(func(r *personal.RegisterRequest) { r.ConfirmPassword = "another" })

@@ -1,6 +1,8 @@
 package rehearsal
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -103,6 +105,18 @@ func importedUsers(s *story) []byte {
 		all[f.Name] = valid[f.Name]
 	}
 	add("full", "password", argon2id, all)
+	for i, login := range people {
+		password := "Geheim-" + login + "-7391"
+		sum := sha256.Sum256([]byte(password))
+		more := map[string]any{
+			"hash_form": "sha256(p)", "locale": []string{"en", "ru"}[i%2], "created": time.Date(2020, 1, 3+i, 3, 4, 5, 0, time.UTC),
+			"rating": i % 5, "kind": []string{"reader", "writer"}[i%2], "a_boolean": i%3 == 0,
+		}
+		if i%4 == 0 {
+			more["city"] = nil
+		}
+		add(login, password, hex.EncodeToString(sum[:]), more)
+	}
 	return lines
 }
 

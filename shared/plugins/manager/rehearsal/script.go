@@ -1,5 +1,7 @@
 package rehearsal
 
+import "slices"
+
 // scene is a part of an act, and a check of the rehearsal.
 type scene struct {
 	name string
@@ -9,13 +11,20 @@ type scene struct {
 // bystanders is the name of the check of users with whom nothing is done.
 const bystanders = "bystanders"
 
-var actOne = []scene{{"register", registerSessions}}
+var actOne = []scene{{"register", registerSessions}, {bystanders, equipBystanders}, {"hand_over", handOver(1)}}
 
-var actTwo = []scene{
-	{"sessions", chain}, {"sign_in", signingIn}, {"sign_in", signingInAgain}, {"register", registering}, {"fields", fields}, {"sessions", devices},
-	{"states", states}, {"limits", limits}, {"windows", windows}, {"sign_in", signingInAgain},
+var actTwo = slices.Concat(
+	[]scene{
+		{"take_over", takeOver(1)}, {bystanders, askBystanders},
+		{"sessions", chain}, {"sign_in", signingIn}, {"sign_in", signingInAgain}, {"register", registering}, {"fields", fields}, {"sessions", devices},
+		{"states", states}, {"limits", limits}, {"windows", windows}, {"sign_in", signingInAgain}, {bystanders, askBystanders},
+	},
+	actAccount, []scene{{bystanders, askBystanders}}, actAdministration,
+	[]scene{{"vanished_fields", vanish}, {"hand_over", handOver(2)}, {bystanders, askBystandersAll}},
+)
+
+var actThree = []scene{
+	{"take_over", takeOver(2)}, {"sessions", sessionsLeft}, {"sign_in", signingInAgain}, {"read", read}, {bystanders, askBystandersAll},
 }
-
-var actThree = []scene{{"sessions", sessionsLeft}, {"sign_in", signingInAgain}}
 
 var actLoad = []scene{{"load", load}}

@@ -70,7 +70,7 @@ func (p *player) register(login string) *user {
 
 // signIn opens another session of a user.
 func (p *player) signIn(u *user) {
-	in := ask[personal.SignedIn](p, u, personal.OpAuthorize, personal.AuthorizeRequest{Login: u.login, Password: u.password})
+	in := ask[personal.SignedIn](p, u, personal.OpAuthorize, personal.AuthorizeRequest{Login: u.login, Password: u.password, Code: p.code(u)})
 	if in.Credentials.UserID != 0 {
 		u.id, u.in, u.former = in.Credentials.UserID, in.Credentials, append(u.former, u.in)
 	}

@@ -1,0 +1,136 @@
+package rehearsal
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest/softkey"
+)
+
+var errRefused = errors.New("the host of the script accepts nothing now")
+
+// handedOver are the logins of users of whom something waits at the end of an act.
+func handedOver(act int) string {
+	var logins strings.Builder
+	for _, name := range strings.Fields("full pend reco mail undo gone off lim job") {
+		fmt.Fprintf(&logins, "%s%d ", name, act)
+	}
+	return logins.String()
+}
+
+// handOver makes one of everything that can wait for the next version.
+func handOver(act int) func(p *player) {
+	return func(p *player) {
+		who := func(name string) *user { return p.users[fmt.Sprint(name, act)] }
+		full, pend, reco, mail, undo, gone, lim, job := who("full"), who("pend"), who("reco"), who("mail"), who("undo"), who("gone"), who("lim"), who("job")
+		p.outfit(full)
+		p.enter(pend, reco, mail, undo, gone, who("off"), lim, job)
+		for range 2 {
+			next := ask[personal.Credentials](p, full, personal.OpRefresh, full.in)
+			full.former, full.in = append(full.former, full.in), next
+			p.pass(time.Second)
+		}
+		p.prove(full)
+		add := personal.AddPasskeyRequest{Credentials: full.in, Proof: full.proof}
+		full.begun = []personal.PasskeyCeremony{
+			p.beginPasskey(full, personal.PasskeySignIn), p.beginPasskey(full, personal.PasskeyProve), ask[personal.PasskeyCeremony](p, full, personal.OpAddPasskey, add),
+		}
+		invited, fresh := p.add(fmt.Sprint("invited", act)), p.join(fmt.Sprint("fresh", act))
+		p.send(nil, personal.CreateUserRequest{Login: invited.login, Email: invited.email, Invite: true, Locale: invited.language})
+		p.send(fresh, personal.ResendVerificationRequest{Login: fresh.login})
+		p.send(nil, personal.UpdateUserRequest{UserID: reco.id, Fields: map[string]personal.Input{"a_text": personal.Text("kept"), "phone": personal.Text("+7 900")}})
+		p.send(undo, personal.DeleteRequest{Credentials: undo.in, Password: undo.password})
+		p.send(gone, personal.DeleteRequest{Credentials: gone.in, Password: gone.password})
+		p.do(nil, personal.OpDisableUser, who("off").id)
+		p.many(15, 0, lim, personal.OpAuthorize, func(int) any { return personal.AuthorizeRequest{Login: lim.login, Password: "wrong-password"} })
+		p.many(4, 0, full, personal.OpAuthorize, func(int) any {
+			return personal.AuthorizeRequest{Login: full.login, Password: full.password, Code: "12345"}
+		})
+		pend.secret = p.beginFactor(pend)
+		p.send(reco, personal.RecoverRequest{Login: reco.login})
+		p.send(mail, personal.ChangeEmailRequest{Credentials: mail.in, Email: "new." + mail.email, Password: mail.password})
+		p.stage.refuse(errRefused)
+		p.send(job, personal.RecoverRequest{Email: job.email}, personal.LogoutRequest{Credentials: job.in})
+		p.do(nil, personal.OpDeleteUser, job.id+1<<30)
+	}
+}
+
+// takeOver uses what an act has handed over.
+func takeOver(act int) func(p *player) {
+	return func(p *player) {
+		who := func(name string) *user { return p.users[fmt.Sprint(name, act)] }
+		full, pend, mail, lim, fresh := who("full"), who("pend"), who("mail"), who("lim"), who("fresh")
+		for _, former := range full.former[max(0, len(full.former)-2):] {
+			p.do(full, personal.OpProfile, former)
+		}
+		p.do(full, personal.OpProfile, full.in)
+		p.do(full, personal.OpSessions, full.in)
+		p.send(full, full.signed(full.begun[0]))
+		proved := full.signed(full.begun[1])
+		p.send(nil, personal.LinkIdentityRequest{Identity: personal.Identity{Issuer: full.identity.Issuer, Subject: full.login + "2"}, Credentials: full.in, Proof: full.proof})
+		p.send(full, full.created(full.begun[2]), personal.ProveRequest{Credentials: full.in, Attempt: proved.Attempt, Credential: proved.Credential})
+		secret := pend.secret
+		pend.secret = ""
+		p.send(pend, personal.ConfirmTwoFactorRequest{Credentials: pend.in, Code: softkey.Code(secret, p.now)})
+		reco, invited := who("reco"), who("invited")
+		p.send(reco, recovered(p.token(reco.email), reco.password))
+		p.send(invited, recovered(p.token(invited.email), invited.password))
+		p.send(mail, personal.ConfirmEmailRequest{Token: p.token("new." + mail.email)})
+		p.send(fresh, personal.ConfirmEmailRequest{Token: p.token(fresh.email), Login: fresh.login})
+		p.send(who("undo"), personal.UndoDeleteRequest{Token: p.token(who("undo").email)})
+		p.signIn(who("off"))
+		p.do(nil, personal.OpEnableUser, who("off").id)
+		p.signIn(lim)
+		p.send(nil, personal.ExplainRequest{Login: lim.login}, personal.ExplainRequest{Login: full.login}, personal.ExplainRequest{Login: who("gone").login}, personal.LiftLimitsRequest{UserID: lim.id})
+		p.do(full, personal.OpRefresh, full.in)
+		p.enter(full, reco, invited, mail, fresh, who("undo"), who("off"), lim)
+		if len(full.codes) > 0 {
+			p.send(full, personal.AuthorizeRequest{Login: full.login, Password: full.password, Code: full.codes[0]})
+		}
+		p.send(full, full.signed(p.beginPasskey(full, personal.PasskeySignIn)), personal.SignInRequest{Identity: full.identity, Method: "oidc"})
+		p.pass(10 * time.Minute)
+		p.send(who("job"), recovered(p.token(who("job").email), who("job").password))
+	}
+}
+
+// vanish removes user fields from the host's schema, and writes values of others.
+func vanish(p *player) {
+	gone := p.schema
+	gone.Revision, gone.Fields = "script 2", nil
+	for _, f := range p.schema.Fields {
+		if f.Name != "a_text" && f.Name != "kind" {
+			gone.Fields = append(gone.Fields, f)
+		}
+	}
+	p.stage.show(gone)
+	u := p.users["reco1"]
+	p.enter(u)
+	for _, fields := range []map[string]personal.Input{{"a_text": personal.Text("new")}, {"phone": personal.Text("+7 901"), "a_tags": {}}} {
+		p.send(nil, personal.UpdateUserRequest{UserID: u.id, Fields: fields})
+		p.send(u, personal.UpdateProfileRequest{Credentials: u.in, Fields: fields})
+	}
+	p.do(nil, personal.OpUser, u.id)
+	p.do(u, personal.OpFields, nil)
+	p.do(nil, personal.OpFieldsFill, nil)
+}
+
+// read reads all that the acts have left.
+func read(p *player) {
+	r := personal.FindUsersRequest{Limit: personal.MaxUserLimit, Fields: []string{"a_text", "city"}}
+	page := ask[personal.UserPage](p, nil, personal.OpFindUsers, r)
+	for i, u := range page.Users {
+		if i%3 == 0 {
+			p.do(nil, personal.OpUser, u.ID)
+		}
+	}
+	p.do(nil, personal.OpUser, p.users["reco1"].id)
+	p.send(nil, personal.AuditEntriesRequest{Limit: personal.MaxAuditLimit})
+	for _, login := range []string{"full1", "full2", "rita"} {
+		u := p.users[login]
+		p.enter(u)
+		p.send(u, personal.ExportRequest{Credentials: u.in, Password: u.password, Code: p.code(u)})
+	}
+}

@@ -173,7 +173,7 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 		rules.Mails, rules.Keys = texts, keys
 		wake := m.worker.Wake
 		if apart != nil {
-			wake = func() { apart.woken.Store(true); m.worker.Wake() }
+			m.worker.Poll, wake = time.Hour, func() { apart.woken.Store(true) } // jobs run in Turn only
 		}
 		m.service = accounts.New(rules, db, hasher, host, log, wake)
 		m.service.CountRejections(measured.rejection)

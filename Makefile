@@ -77,6 +77,7 @@ lint:
 	go run ./internal/tools/prose
 	! git grep -nwiE '$(REFUSED)' -- '*.go' '*.js' '*.html' '*.md' '*.proto' '*.sql' '*.yaml' | grep -v '"begun"'
 	proto/generate.sh lint
+	.ci/skew migrations
 
 generate:
 	proto/generate.sh

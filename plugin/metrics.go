@@ -48,7 +48,7 @@ const otherKind outbox.Kind = "other"
 var jobKinds = []outbox.Kind{
 	accounts.KindEvent, accounts.KindRecovery, accounts.KindEmailChange, accounts.KindNotice,
 	accounts.KindVerification, accounts.KindResend, accounts.KindDeletion, accounts.KindErasure, accounts.KindInvitation, accounts.KindFill,
-	transfer.KindWrap, otherKind,
+	accounts.DueErasure, transfer.KindWrap, otherKind,
 }
 
 // collected are the metrics that the library's collector measures; it has more.
@@ -110,7 +110,7 @@ func newMeasurements() *measurements {
 		suppressed: auto.NewCounterVec(counter("suppressed_mails_total",
 			"Mails that were not sent because their mail budget was used up, by kind."), []string{"kind"}),
 		waitingJobs: auto.NewGaugeVec(gauge("outbox_jobs",
-			"Jobs that are not done, by kind, in the database that all nodes share; at most 10,000 are counted."), []string{"kind"}),
+			"Jobs and erasures that are not done, by kind, in the database that all nodes share; at most 10,000 are counted."), []string{"kind"}),
 		oldestJob: auto.NewGaugeVec(gauge("outbox_oldest_job_seconds",
 			"Age of the oldest job that is not done, by kind, 0 if there is none."), []string{"kind"}),
 		jobs: newOutcomes(auto.NewHistogramVec(histogram("outbox_job_duration_seconds",

@@ -26,6 +26,9 @@ const (
 	KindFill outbox.Kind = "fill_fields" // fills in defaults of user fields, see [Service.FillFields]
 )
 
+// DueErasure stands, in figures of what is not done, for accounts that are to be erased now.
+const DueErasure outbox.Kind = "due_erasure"
+
 // RetriedWhileStored are the kinds that are retried for as long as they are stored. All others
 // send mails, and are retried for a day.
 var RetriedWhileStored = []outbox.Kind{KindEvent, KindErasure, KindFill}

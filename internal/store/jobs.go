@@ -239,7 +239,8 @@ func (s *Store) RetryJob(ctx context.Context, j outbox.Job, due time.Time) error
 // of the host or of the mail relay leaves many.
 const backlogLimit = 10_000
 
-// JobBacklog counts the oldest jobs that are not done, at most 10,000, by kind.
+// JobBacklog counts the oldest jobs that are not done, at most 10,000, by kind; and accounts that their users have
+// deleted and that are to be erased now, as many.
 func (s *Store) JobBacklog(ctx context.Context) (map[outbox.Kind]outbox.Backlog, error) {
 	var rows []struct {
 		Kind   outbox.Kind
@@ -247,7 +248,10 @@ func (s *Store) JobBacklog(ctx context.Context) (map[outbox.Kind]outbox.Backlog,
 		Oldest micros
 	}
 	err := s.scan(ctx, "count jobs", s.read.NewRaw(`SELECT kind, count(*) AS jobs, min(created) AS oldest
-		FROM (SELECT kind, created FROM personal_jobs ORDER BY id LIMIT ?) AS front GROUP BY kind`, backlogLimit), &rows)
+		FROM (SELECT kind, created FROM personal_jobs ORDER BY id LIMIT ?) AS front GROUP BY kind
+		UNION ALL SELECT ?, count(*), min(erase_at) FROM (SELECT erase_at FROM personal_accounts
+			WHERE erase_at > 0 AND erase_at <= ? AND disabled ORDER BY erase_at LIMIT ?) AS due HAVING count(*) > 0`,
+		backlogLimit, accounts.DueErasure, at(s.Now()), backlogLimit), &rows)
 	all := map[outbox.Kind]outbox.Backlog{}
 	for _, row := range rows {
 		all[row.Kind] = outbox.Backlog{Jobs: row.Jobs, Oldest: row.Oldest.time()}

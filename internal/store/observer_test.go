@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -102,11 +103,15 @@ func TestJobBacklog_CountsByKind(t *testing.T) {
 		if err := s.Enqueue(t.Context(), accounts.NewJob{Kind: accounts.KindRecovery, Payload: []byte("{}")}); err != nil {
 			t.Fatal(err)
 		}
+		for login, erase := range map[string]time.Time{"bob": first, "carol": now, "dan": now.Add(time.Second)} {
+			execute(t, url, fmt.Sprintf("UPDATE personal_accounts SET disabled = TRUE, erase_at = %d WHERE id = %d", erase.UnixMicro(), newAccount(t, s, login)))
+		}
 		got, err := s.JobBacklog(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := map[outbox.Kind]outbox.Backlog{
+			accounts.DueErasure:   {Jobs: 2, Oldest: first.UTC()},
 			accounts.KindEvent:    {Jobs: 3, Oldest: first.UTC()},
 			accounts.KindRecovery: {Jobs: 1, Oldest: now.UTC()},
 		}

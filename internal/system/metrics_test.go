@@ -12,6 +12,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/plugins/rpc"
@@ -134,6 +137,10 @@ func TestMetrics(t *testing.T) {
 			samples, _ := s.scrape(t)
 			testMetricsInDashboard(t, samples)
 		})
+		t.Run("are those in the alerts", func(t *testing.T) {
+			samples, _ := s.scrape(t)
+			testMetricsInAlerts(t, samples)
+		})
 		t.Run("tell processes apart", func(t *testing.T) { testMetricsOfProcesses(t, s, u) })
 	})
 }
@@ -209,8 +216,7 @@ func isPart(metric, name, metricType string) bool {
 
 var documentedMetric = regexp.MustCompile("(?m)^\\| `(personal_\\w+)(?:\\{([\\w,]+)\\})?` \\|")
 
-// testMetricsInDocs compares the names and labels with the table in docs/observing.md,
-// and checks its alerts.
+// testMetricsInDocs compares the names and labels with the table in docs/observing.md.
 func testMetricsInDocs(t *testing.T, samples []sample, types map[string]string) {
 	page := readFile(t, repository+"/docs/observing.md")
 	documented := map[string]string{}
@@ -241,15 +247,58 @@ func testMetricsInDocs(t *testing.T, samples []sample, types map[string]string) 
 			t.Errorf("docs/observing.md has %s, which is not exported", metric)
 		}
 	}
-	_, alerts, _ := strings.Cut(page, "\nAlert on:\n")
-	alerts, _, _ = strings.Cut(alerts, "\n## ")
-	checked := 0
-	for _, expression := range regexp.MustCompile("`([^`]*personal_[^`]*)`").FindAllStringSubmatch(alerts, -1) {
-		checkExpression(t, expression[1], samples)
-		checked++
+}
+
+// testMetricsInAlerts checks every rule of deploy/alerts.yml, and the names in the series of its test, which
+// .ci/extended runs. docs/observing.md has each alert.
+func testMetricsInAlerts(t *testing.T, samples []sample) {
+	var rules struct {
+		Groups []struct {
+			Rules []struct{ Record, Alert, Expr string }
+		}
 	}
-	if checked < 5 {
-		t.Errorf("found %d alerts in docs/observing.md, want more", checked)
+	var tests struct {
+		Tests []struct {
+			Series []struct{ Series string } `yaml:"input_series"`
+		}
+	}
+	for file, into := range map[string]any{"alerts.yml": &rules, "alerts_test.yml": &tests} {
+		if err := yaml.Unmarshal([]byte(readFile(t, repository+"/deploy/"+file)), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recorded, alerts := "up", []string{}
+	for _, g := range rules.Groups {
+		for _, r := range g.Rules {
+			for _, name := range regexp.MustCompile(`\bpersonal:\w+:\w+`).FindAllString(r.Expr, -1) {
+				if !slices.Contains(strings.Fields(recorded), name) {
+					t.Errorf("%s: no rule before it records %s", r.Alert, name)
+				}
+			}
+			if inExpression.MatchString(r.Expr) {
+				checkExpression(t, r.Expr, samples)
+			}
+			if recorded += " " + r.Record; r.Alert != "" {
+				alerts = append(alerts, r.Alert)
+			}
+		}
+	}
+	slices.Sort(alerts)
+	documented := regexp.MustCompile("`(Personal[A-Z]\\w+)`").FindAllStringSubmatch(readFile(t, repository+"/docs/observing.md"), -1)
+	var names []string
+	for _, found := range documented {
+		names = append(names, found[1])
+	}
+	slices.Sort(names)
+	if diff := cmp.Diff(alerts, slices.Compact(names)); diff != "" || len(alerts) < 15 {
+		t.Errorf("alerts in docs/observing.md (-want +got):\n%s", diff)
+	}
+	for _, one := range tests.Tests {
+		for _, s := range one.Series {
+			if !strings.HasPrefix(s.Series, "up{") {
+				checkExpression(t, regexp.MustCompile(`="[^"]*"`).ReplaceAllString(s.Series, `!=""`), samples)
+			}
+		}
 	}
 }
 

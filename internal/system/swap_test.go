@@ -31,7 +31,7 @@ const (
 // TestSwap_LosesNoRequest swaps between two versions while clients sign in and refresh:
 // no request may fail, and there are many during each swap.
 func TestSwap_LosesNoRequest(t *testing.T) {
-	other, older := testkit.AnotherBuild(t, 2)
+	other, older := testkit.OtherPlugin(t)
 	testdb.Databases(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled})
 		s.install(t, other, older)

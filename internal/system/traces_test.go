@@ -257,7 +257,7 @@ func TestTraces_SwapLosesNoSpan(t *testing.T) {
 	c := newCollector(t)
 	s := start(t, options{database: testdb.SQLite(t), settings: cheap, env: c.env(), flags: []string{"--bake", "0"}})
 	s.newUser(t)
-	other, version := testkit.AnotherBuild(t, 2)
+	other, version := testkit.OtherPlugin(t)
 	s.install(t, other, version)
 	s.use(t, version)
 	eventually(t, "the old process exports the spans of the registration", func() bool {

@@ -19,6 +19,9 @@ import (
 // programs host-sample and personal, such as bin after make build.
 const BinariesVariable = "PERSONAL_TEST_BINARIES"
 
+// OtherPluginVariable is the environment variable with the path of a plugin of another release, see .ci/skew.
+const OtherPluginVariable = "PERSONAL_TEST_OTHER_PLUGIN"
+
 // gcFlagsVariable is the environment variable with what make test says to the compiler if it uses
 // the race detector.
 const gcFlagsVariable = "PERSONAL_TEST_GCFLAGS"
@@ -43,6 +46,16 @@ func Binaries(t testing.TB) Paths {
 		t.Fatalf("building the programs under test: %v", err)
 	}
 	return paths
+}
+
+// OtherPlugin returns a plugin of another version than the one under test, to swap with, and its version: that of
+// OtherPluginVariable, else AnotherBuild(t, 2).
+func OtherPlugin(t testing.TB) (binary, version string) {
+	t.Helper()
+	if other := os.Getenv(OtherPluginVariable); other != "" {
+		return other, versionOf(t, other)
+	}
+	return AnotherBuild(t, 2)
 }
 
 // AnotherBuild returns a copy of the plugin under test, and its version. The copy has n more

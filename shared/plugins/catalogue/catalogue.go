@@ -200,16 +200,24 @@ func (c *Catalogue) List() ([]Entry, error) {
 
 // ChangesBetween returns what the installed versions declare that a swap between two versions meets, in either
 // direction: the changes of each version above the lower one, up to the higher one. Builds of one version, which
-// differ in their metadata, count all. A version that could not be staged counts not.
+// differ in their metadata, count all. A development build, 0.0.0-dev, is above all releases. A version that could not
+// be staged counts not.
 func (c *Catalogue) ChangesBetween(a, b string) (changes []string, err error) {
 	entries, err := c.List()
-	if semver.Compare("v"+a, "v"+b) > 0 {
-		a, b = b, a
+	place := func(version string) string {
+		if strings.HasPrefix(version, "0.0.0-dev") {
+			return "v999999999.0.0"
+		}
+		return "v" + version
+	}
+	low, high := place(a), place(b)
+	if semver.Compare(low, high) > 0 {
+		low, high = high, low
 	}
 	for _, e := range entries {
-		v := "v" + e.Manifest.Version
-		top := semver.Compare(v, "v"+b)
-		if top > 0 || top < 0 && semver.Compare(v, "v"+a) <= 0 {
+		v := place(e.Manifest.Version)
+		top := semver.Compare(v, high)
+		if top > 0 || top < 0 && semver.Compare(v, low) <= 0 {
 			continue
 		}
 		if c.recheck(e) == nil {

@@ -75,7 +75,7 @@ func TestManifest_ChangesHaveAForm(t *testing.T) {
 
 func TestChangesBetween_CountsEachVersionAboveTheLowerOne(t *testing.T) {
 	c := open(t)
-	for _, version := range []string{"1.0.0", "1.1.0+a", "1.1.0+b", "1.2.0", "1.10.0"} {
+	for _, version := range []string{"1.0.0", "1.1.0+a", "1.1.0+b", "1.2.0", "1.10.0", "0.0.0-dev+a"} {
 		m := manifestOf(version)
 		m.Changes = []string{"rows." + version}
 		if _, err := c.Install(t.Context(), binary(t, m, "")); err != nil {
@@ -83,11 +83,13 @@ func TestChangesBetween_CountsEachVersionAboveTheLowerOne(t *testing.T) {
 		}
 	}
 	for versions, want := range map[[2]string]string{
-		{"1.0.0", "1.0.0"}:     "rows.1.0.0", // another build of it
-		{"1.0.0", "1.2.0"}:     "rows.1.2.0 rows.1.1.0+b rows.1.1.0+a",
-		{"1.1.0+b", "1.1.0+a"}: "rows.1.1.0+b rows.1.1.0+a",
-		{"1.1.0+a", "1.10.0"}:  "rows.1.10.0 rows.1.2.0",
-		{"0.1.0", "1.0.0"}:     "rows.1.0.0",
+		{"1.0.0", "1.0.0"}:             "rows.1.0.0", // another build of it
+		{"1.0.0", "1.2.0"}:             "rows.1.2.0 rows.1.1.0+b rows.1.1.0+a",
+		{"1.1.0+b", "1.1.0+a"}:         "rows.1.1.0+b rows.1.1.0+a",
+		{"1.1.0+a", "1.10.0"}:          "rows.1.10.0 rows.1.2.0",
+		{"0.1.0", "1.0.0"}:             "rows.1.0.0",
+		{"1.2.0", "0.0.0-dev+a"}:       "rows.1.10.0 rows.0.0.0-dev+a",
+		{"0.0.0-dev+a", "0.0.0-dev+b"}: "rows.0.0.0-dev+a",
 	} {
 		for _, v := range [][2]string{versions, {versions[1], versions[0]}} {
 			got, err := c.ChangesBetween(v[0], v[1])

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -54,6 +55,9 @@ func (c *Config) run(ctx context.Context, v Version, database string, arguments 
 	return 0, out.String(), err
 }
 
+// newHash is a hash of the format of new ones, whose salt and sum may be cut by any sign in them.
+var newHash = regexp.MustCompile(`(\$argon2id\$v=19\$m=\d+,t=\d+,p=\d+\$)[A-Za-z0-9+/]+\$[A-Za-z0-9+/]+`)
+
 // ran is what a command has done: an answer of code and text.
 type ran map[string]Answer
 
@@ -68,7 +72,7 @@ func (c *Config) runCommands(ctx context.Context, v Version, database string) ra
 		if err != nil {
 			code, text = -1, err.Error()
 		}
-		all[command.name] = Answer{"code": fmt.Sprint(code), "text": strings.ReplaceAll(text, filepath.Dir(database), "")}
+		all[command.name] = Answer{"code": fmt.Sprint(code), "text": newHash.ReplaceAllString(strings.ReplaceAll(text, filepath.Dir(database), ""), "$1~")}
 	}
 	return all
 }

@@ -76,8 +76,8 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	names := [2]string{"old", "new"}
 	var acts [2][2]*player
 	var loaded *player
-	var printed [2]ran
 	var copies [2]error
+	var commands [2]ran
 	var playing sync.WaitGroup
 	for i, version := range []Version{*old, c.New} {
 		playing.Go(func() {
@@ -89,7 +89,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 			if len(acts[i][0].failures) == 0 {
 				acts[i][1] = c.play(ctx, *old, database, acts[i][0].story.clone(), actThree)
 			}
-			printed[i] = c.runCommands(ctx, version, database)
+			commands[i] = c.runCommands(ctx, version, database)
 			if i == 1 && len(acts[i][0].failures) == 0 {
 				loaded = c.play(ctx, version, database, acts[i][1].story.clone(), actLoad)
 			}
@@ -108,7 +108,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if before := acts[0][0]; len(before.failures) > 0 && c.Old != nil {
 		return Result{}, fmt.Errorf("the version that serves, %s, cannot play the script: %s", old.Manifest.Version, before.failures[0].reason)
 	}
-	compared.commands(printed[0], printed[1])
+	compared.commands(commands[0], commands[1])
 	return c.result(compared, acts[1][0], acts[1][1], loaded), nil
 }
 

@@ -16,11 +16,11 @@ var actOne = []scene{{"register", registerSessions}, {bystanders, equipBystander
 var actTwo = slices.Concat(
 	[]scene{
 		{"take_over", takeOver(1)}, {bystanders, askBystanders},
-		{"sessions", chain}, {"sign_in", signingIn}, {"sign_in", signingInAgain}, {"register", registering}, {"fields", fields}, {"sessions", devices},
-		{"states", states}, {"limits", limits}, {"windows", windows}, {"sign_in", signingInAgain}, {bystanders, askBystanders},
+		{"sessions", chain}, {"sign_in", signingIn}, {"register", registering}, {"fields", fields}, {"sessions", devices},
+		{"states", states}, {"limits", limits}, {"windows", windows}, {bystanders, askBystanders},
 	},
 	actAccount, []scene{{bystanders, askBystanders}}, actAdministration,
-	[]scene{{"vanished_fields", vanish}, {"hand_over", handOver(2)}, {bystanders, askBystandersAll}},
+	[]scene{{"vanished_fields", vanish}, {"sign_in", leavingSessions}, {"hand_over", handOver(2)}, {bystanders, askBystandersAll}},
 )
 
 var actThree = []scene{

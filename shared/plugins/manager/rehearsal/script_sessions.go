@@ -182,8 +182,13 @@ func signingIn(p *player) {
 }
 
 // signingInAgain uses what a version has stored in place of the hashes.
-func signingInAgain(p *player) {
-	for _, login := range append(hashed(), append(usersOfSessions, "registered", "full", "юрий_ё")...) {
+func signingInAgain(p *player) { p.signInAll(append(hashed(), "registered", "full", "юрий_ё")) }
+
+// leavingSessions opens the sessions that the next act uses.
+func leavingSessions(p *player) { p.signInAll(usersOfSessions) }
+
+func (p *player) signInAll(logins []string) {
+	for _, login := range logins {
 		if u := p.users[login]; u != nil {
 			p.signIn(u)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -180,6 +181,9 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 		m.service.CountSuppressedMails(measured.suppression)
 		m.worker.Handlers = m.service.Jobs()
 		m.worker.Handlers[transfer.KindWrap] = (&transfer.Wrapping{Store: db, Wrapper: hasher, Log: log}).Do
+		if apart != nil { // one job after the other, so that their order is always the same
+			m.worker.Groups = []outbox.Group{{Kinds: slices.Sorted(maps.Keys(m.worker.Handlers)), Parallel: 1}}
+		}
 		m.stopBase = func() {}
 		if apart == nil {
 			m.stopBase = start(m.syncClock, m.learnShared)

@@ -26,6 +26,11 @@ func (m *module) Turn(ctx context.Context, advance time.Duration, work bool) (t 
 	if m.scratch == nil {
 		return t, rpc.ErrNotScratch
 	}
+	if advance > 0 { // else the lease of a job could end while it runs
+		if err := m.workOnce(ctx, false); err != nil {
+			return t, fmt.Errorf("waiting for jobs: %w", err)
+		}
+	}
 	m.scratch.moved.Add(int64(advance))
 	if !m.scratch.told.Swap(true) {
 		t.Durations = settingDurations(reflect.ValueOf(m.settings), "")

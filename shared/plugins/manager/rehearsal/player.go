@@ -81,7 +81,10 @@ func (c *Config) play(ctx context.Context, v Version, database string, s *story,
 			break
 		}
 		p.check = scene.name
-		p.protect(func() { scene.do(p) })
+		p.protect(func() {
+			scene.do(p)
+			p.pass(0)
+		})
 	}
 	return p
 }

@@ -52,7 +52,10 @@ func (p *player) code(u *user) string {
 	if u.secret == "" {
 		return ""
 	}
+	was := p.quiet
+	p.quiet = true // no round of periodic work for it
 	p.pass(softkey.CodePeriod)
+	p.quiet = was
 	return softkey.Code(u.secret, p.now)
 }
 

@@ -45,7 +45,7 @@ func TestModule_IsReadyBeforeForeignFormatsAreMeasured(t *testing.T) {
 	if _, err := m.Preflight(t.Context()); err != nil {
 		t.Errorf("preflight: %v", err)
 	}
-	if err := m.Migrate(t.Context()); err != nil {
+	if err := m.Migrate(t.Context(), 0); err != nil {
 		t.Error(err)
 	}
 	if _, err := m.Health(t.Context()); err != nil {

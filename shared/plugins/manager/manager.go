@@ -15,8 +15,8 @@
 // candidate up beside the old process, and then asks the supervisor to complete an
 // earlier bake and to switch. After the switch the new version bakes for
 // [Config].Bake while the old process stays warm, its background work stopped. If
-// the new process dies, fails its health checks or fails too many calls, the
-// supervisor rolls back. Overload does not justify that: while a process serves many
+// the new process dies, fails its health checks, fails too many calls, or refuses sessions that
+// the old one accepts, the supervisor rolls back. Overload does not justify that: while a process serves many
 // calls, but late, failed health checks and calls without a response do not count. A
 // process that gets no calls any more is checked as well: one that hangs is killed,
 // and its calls end at once. Only a version that has passed its bake becomes the

@@ -30,7 +30,7 @@ func TestModule_ErasesInTime(t *testing.T) {
 		return built.(*module)
 	}
 	first := start()
-	if err := first.Migrate(t.Context()); err != nil {
+	if err := first.Migrate(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	const password = personaltest.Password

@@ -22,7 +22,7 @@ func TestModule_CollectsLessOftenWhileHashing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if err := m.Migrate(t.Context()); err != nil {
+	if err := m.Migrate(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	_, err = m.Service().Authorize(t.Context(), personal.AuthorizeRequest{Login: "nobody", Password: personaltest.Password})

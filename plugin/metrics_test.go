@@ -132,7 +132,7 @@ func TestModule_CountsJobsOnceInAWhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := built.(*module)
-	if err := m.Migrate(t.Context()); err != nil {
+	if err := m.Migrate(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	queries := func() int {
@@ -179,7 +179,7 @@ func BenchmarkMetrics(b *testing.B) {
 	connection := rpctest.Start(b, builder(measured, slog.New(slog.DiscardHandler), nil), &personaltest.Host{},
 		slog.New(slog.DiscardHandler))
 	configuration := rpc.Configuration{DatabaseURL: "sqlite://" + filepath.Join(b.TempDir(), "personal.db")}
-	if err := errors.Join(connection.Configure(b.Context(), configuration), connection.Migrate(b.Context())); err != nil {
+	if err := errors.Join(connection.Configure(b.Context(), configuration), connection.Migrate(b.Context(), 0)); err != nil {
 		b.Fatal(err)
 	}
 	b.Run("RPC", func(b *testing.B) {

@@ -295,13 +295,25 @@ func warn(name string, warnings []string) []rpc.Check {
 }
 
 // Migrate implements [rpc.Module].
-func (m *module) Migrate(ctx context.Context) error {
-	if err := m.store.Migrate(ctx); err != nil {
+func (m *module) Migrate(ctx context.Context, stepLimit time.Duration) error {
+	if err := m.store.MigrateSteps(ctx, stepLimit); err != nil {
 		return setupError(err)
 	}
 	m.readShared(ctx)
 	m.learn.wake()
 	return nil
+}
+
+// CheckDatabase implements [rpc.Module].
+func (m *module) CheckDatabase(ctx context.Context) error { return setupError(m.store.CheckUse(ctx)) }
+
+// Accepts implements [rpc.Module].
+func (m *module) Accepts(ctx context.Context, c personal.Credentials, text []byte) (bool, error) {
+	s, _, err := readSettings(text)
+	if err != nil {
+		return false, err
+	}
+	return m.service.Accepts(ctx, c, s.accounts())
 }
 
 // Settle implements [rpc.Module].

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
@@ -45,13 +46,22 @@ func TestModule_IsReadyBeforeForeignFormatsAreMeasured(t *testing.T) {
 	if _, err := m.Preflight(t.Context()); err != nil {
 		t.Errorf("preflight: %v", err)
 	}
-	if err := m.Migrate(t.Context()); err != nil {
+	if err := m.Migrate(t.Context(), 0); err != nil {
 		t.Error(err)
 	}
 	if _, err := m.Health(t.Context()); err != nil {
 		t.Error(err)
 	}
+	if err := m.CheckDatabase(t.Context()); err != nil {
+		t.Error(err)
+	}
 	if err := m.Activate(t.Context()); err != nil {
 		t.Error(err)
+	}
+	if accepted, err := m.Accepts(t.Context(), personal.Credentials{UserID: 1, UserHash: "x"}, []byte("unknown = 1")); accepted || err != nil {
+		t.Errorf("a look at no session: got %v (error %v), want a refusal", accepted, err)
+	}
+	if _, err := m.Accepts(t.Context(), personal.Credentials{}, []byte("[session]\nidle = 7")); err == nil {
+		t.Error("a look by settings of another version: got no error, want that they cannot be read")
 	}
 }

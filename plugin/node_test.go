@@ -40,7 +40,7 @@ func (n *node) begin(t *testing.T) {
 	if report, err := n.Preflight(t.Context()); err != nil || refusal(report) != "" {
 		t.Fatalf("got error %v and refusal %q in the preflight, want none", err, refusal(report))
 	}
-	if err := n.Migrate(t.Context()); err != nil {
+	if err := n.Migrate(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 }

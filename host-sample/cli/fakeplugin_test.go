@@ -117,7 +117,7 @@ func (*fakeModule) Preflight(context.Context) (rpc.PreflightResult, error) {
 }
 
 // Migrate creates the database file, which proves that the URL arrived.
-func (m *fakeModule) Migrate(context.Context) error {
+func (m *fakeModule) Migrate(context.Context, time.Duration) error {
 	return os.WriteFile(strings.TrimPrefix(m.database, "sqlite://"), nil, 0o600)
 }
 
@@ -125,6 +125,11 @@ func (*fakeModule) Activate(context.Context) error           { return nil }
 func (*fakeModule) Quiesce(context.Context) error            { return nil }
 func (*fakeModule) Health(context.Context) ([]string, error) { return nil, nil }
 func (*fakeModule) Settle(context.Context) error             { return nil }
+func (*fakeModule) CheckDatabase(context.Context) error      { return nil }
+
+func (*fakeModule) Accepts(context.Context, personal.Credentials, []byte) (bool, error) {
+	return false, nil
+}
 
 func (*fakeModule) Turn(context.Context, time.Duration, bool) (rpc.Turn, error) {
 	return rpc.Turn{}, rpc.ErrNotScratch

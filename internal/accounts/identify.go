@@ -101,7 +101,7 @@ func (s *Service) readCaller(ctx context.Context, c personal.Credentials, part A
 		return caller{}, failWith(personal.CodeUnauthenticated, "finding a session", err)
 	}
 	session, mended := session.truthful(now)
-	if account.ID != c.UserID || !s.settings.Lifetimes(now).Alive(session) || session.Rotations >= MaxRotations {
+	if !s.settings.hold(session, account, c.UserID, now) {
 		return caller{}, refusal(personal.CodeUnauthenticated)
 	}
 	if account.Disabled {
@@ -117,6 +117,38 @@ func (s *Service) readCaller(ctx context.Context, c personal.Credentials, part A
 	}
 	return caller{account: account, session: session, hash: stateOf(session, behind, now, s.settings.SupersededGrace), secret: currentSecret,
 		read: now, mended: mended}, nil
+}
+
+// hold reports whether the settings let a session of the user go on at now.
+func (s Settings) hold(session Session, account Account, userID int64, now time.Time) bool {
+	return account.ID == userID && s.Lifetimes(now).Alive(session) && session.Rotations < MaxRotations
+}
+
+// acceptedFor is how long Accepts looks ahead. A session that ends about now is refused by one process
+// and accepted by another, whose clocks differ a little.
+const acceptedFor = time.Minute
+
+// Accepts reports whether the credentials identify a user by the given settings, and will in a minute. It
+// only looks: it stores no use, ends no session and counts no guess.
+func (s *Service) Accepts(ctx context.Context, c personal.Credentials, by Settings) (bool, error) {
+	selector, secret, ok := token.ParseHash(c.UserHash)
+	if !ok {
+		return false, nil
+	}
+	session, account, err := s.store.FindSession(ctx, selector, AccountState)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	soon := s.store.Now().Add(acceptedFor)
+	session, _ = session.truthful(soon)
+	if account.Disabled || !by.hold(session, account, c.UserID, soon) {
+		return false, nil
+	}
+	behind, _, ok := token.Distance(session.ChainKey, secret, session.Current, min(session.Rotations, shortWalk))
+	return ok && stateOf(session, behind, soon, by.SupersededGrace) != stolen, nil
 }
 
 // shortWalk is how many steps along a hash chain cost next to nothing. Hashes that

@@ -178,10 +178,14 @@ func (m *rotationMachine) steal(t *rapid.T, steps int, pause time.Duration) {
 }
 
 // check is run after each action: no page may be served for a hash that the service
-// would refuse.
+// would refuse, and a look at each hash changes nothing and accepts none such.
 func (m *rotationMachine) check(t *rapid.T) {
 	now := m.clock.Now()
 	for _, hash := range m.model.hashes {
+		accepted, err := m.service.Accepts(t.Context(), m.pair(hash), m.settings)
+		if err != nil || accepted && !m.model.unsure(now) && !m.model.unsureOf(hash, now) && m.model.stateOf(hash, now) > repeated {
+			t.Fatalf("got hash %s accepted (error %v), want state %d", hash, err, m.model.stateOf(hash, now))
+		}
 		if now.Before(m.pages.until[hash]) && !m.model.unsure(now) && !m.model.unsureOf(hash, now) && m.model.stateOf(hash, now) > repeated {
 			t.Fatalf("got hash %s remembered, want state %d", hash, m.model.stateOf(hash, now))
 		}

@@ -24,6 +24,7 @@ type dialect struct {
 	migrations  string   // folder of the migration files
 	readClock   string   // query for the time in microseconds; "": the database uses this machine's clock
 	refuses     string   // query whether a setting of the database or the role makes transactions read-only; "": there is none
+	lacking     string   // query for the rights that the role lacks on the tables of a list with commas, as texts; "": there are none
 	hasTable    string   // query whether the table named by the argument exists
 	migrating   string   // query that takes the migration lock if it is free, and returns whether it did
 	pruning     string   // query that takes the lock of Prune if it is free, and returns whether it did
@@ -47,6 +48,8 @@ var postgres = dialect{
 	readClock:  "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
 	refuses: "SELECT EXISTS (SELECT 1 FROM pg_settings WHERE name = 'default_transaction_read_only' AND setting = 'on' " +
 		"AND source IN ('database', 'user', 'database user'))", // of the server: it may be a former primary
+	lacking: "SELECT p.can || ' on ' || t.name FROM unnest(string_to_array(?, ',')) AS t (name), unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS p (can) " +
+		"WHERE has_table_privilege(to_regclass(t.name), p.can) IS NOT TRUE AND (p.can = 'SELECT' OR t.name <> 'personal_schema') ORDER BY t.name, p.can",
 	hasTable:  "SELECT to_regclass(?) IS NOT NULL",
 	migrating: "SELECT pg_try_advisory_xact_lock(7309453671206911841)",
 	pruning:   "SELECT pg_try_advisory_xact_lock(7309453671206911842)",

@@ -94,7 +94,11 @@ func (s *Store) CheckSchema(ctx context.Context) (found, compatible int, err err
 // keep a step from getting its locks, the error names their processes.
 // Several nodes may call it at once. It accepts a newer schema that this program
 // can work on; other schemas are a *SchemaError.
-func (s *Store) Migrate(ctx context.Context) error {
+func (s *Store) Migrate(ctx context.Context) error { return s.MigrateSteps(ctx, 0) }
+
+// MigrateSteps is Migrate while a site is served: a step that takes longer than the limit is undone, and
+// the error is a [*dbconn.SetupError]. 0 is no limit.
+func (s *Store) MigrateSteps(ctx context.Context, limit time.Duration) error {
 	if err := s.checkWritable(ctx); err != nil {
 		return err
 	}
@@ -109,13 +113,16 @@ func (s *Store) Migrate(ctx context.Context) error {
 	// On its own connection, because a step may take longer than a request.
 	limits := dbconn.MigrationLimits
 	limits.Lock = migrationLock
+	if limit > 0 {
+		limits.Statement = limit // the server does not notice that a context has ended
+	}
 	pools, err := dbconn.Open(s.url, limits)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = pools.Close() }()
 	for done := false; !done; {
-		done, err = s.step(ctx, s.db(pools.Write))
+		done, err = s.step(ctx, s.db(pools.Write), limit)
 		var locked *lockedError
 		if errors.As(err, &locked) {
 			return fmt.Errorf("migrate the database: %w: %w", accounts.ErrUnavailable, locked)
@@ -155,8 +162,8 @@ func schemaDone(found, minCompatible int) (bool, error) {
 // step waits for the migration lock, which no crash leaves behind, and runs the
 // next migration under it. It polls: the time limits, which are meant for work,
 // would end a wait in the server. While others hold locks of tables, it tries again for
-// migrationPatience, or as long as ctx allows.
-func (s *Store) step(ctx context.Context, db *bun.DB) (done bool, err error) {
+// migrationPatience, or as long as ctx allows. The limit is that of one attempt.
+func (s *Store) step(ctx context.Context, db *bun.DB, limit time.Duration) (done bool, err error) {
 	var giveUp time.Time
 	var blockers []blocker
 	defer func() {
@@ -172,7 +179,7 @@ func (s *Store) step(ctx context.Context, db *bun.DB) (done bool, err error) {
 				return err
 			}
 			found, err := s.watchBlockers(ctx, tx, func() (err error) {
-				done, err = s.migrateNext(ctx, tx)
+				done, err = s.migrateNext(ctx, tx, limit)
 				return err
 			})
 			if len(found) > 0 {
@@ -272,7 +279,7 @@ func (s *Store) watchBlockers(ctx context.Context, tx bun.Tx, f func() error) (f
 	return found, err
 }
 
-func (s *Store) migrateNext(ctx context.Context, tx bun.Tx) (done bool, err error) {
+func (s *Store) migrateNext(ctx context.Context, tx bun.Tx, limit time.Duration) (done bool, err error) {
 	found, minCompatible, err := s.schemaVersion(ctx, tx)
 	if err != nil {
 		return false, err
@@ -285,8 +292,19 @@ func (s *Store) migrateNext(ctx context.Context, tx bun.Tx) (done bool, err erro
 	if err != nil {
 		return false, err
 	}
+	short, cancel, began := ctx, func() {}, time.Now()
+	if limit > 0 {
+		short, cancel = context.WithTimeout(ctx, limit)
+	}
+	defer cancel()
 	// Not through bun, which would look for placeholders in the text.
-	if _, err := tx.Tx.ExecContext(ctx, statements); err != nil {
+	if _, err := tx.Tx.ExecContext(short, statements); err != nil {
+		if limit > 0 && ctx.Err() == nil && (time.Since(began) >= limit || stateOf(err) == "57014") {
+			return false, &dbconn.SetupError{
+				Problem: "run `personal migrate` in a quiet hour, with the binary of the new version, and then swap",
+				Err:     fmt.Errorf("the migration to schema %d takes longer than %v, in which users may have to wait", next, limit),
+			}
+		}
 		return false, err
 	}
 	_, err = exec(ctx, tx, "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (?, ?, ?)",

@@ -107,6 +107,43 @@ func TestMigrate_IncompatibleNewerSchemaIsRefused(t *testing.T) {
 	})
 }
 
+func TestMigrateSteps_StepThatTakesTooLongIsUndone(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := open(t, url, store.Options{})
+		err := s.MigrateSteps(t.Context(), time.Nanosecond)
+		var setup *dbconn.SetupError
+		if !errors.As(err, &setup) || !strings.Contains(setup.Problem, "run `personal migrate` in a quiet hour") {
+			t.Errorf("got error %v, want what to do", err)
+		}
+		wantVersion(t, s, 0, 0)
+		if err := s.MigrateSteps(t.Context(), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		wantVersion(t, s, store.SchemaTarget, store.SchemaTarget)
+	})
+}
+
+// TestMigrateSteps_ServerEndsTheStatement makes each statement of a migration sleep.
+func TestMigrateSteps_ServerEndsTheStatement(t *testing.T) {
+	url := testkit.Postgres(t)
+	s := open(t, url, store.Options{})
+	execute(t, url, "CREATE FUNCTION slow() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(3600); END'")
+	execute(t, url, "CREATE EVENT TRIGGER slow ON ddl_command_start EXECUTE FUNCTION slow()")
+	defer execute(t, url, "DROP EVENT TRIGGER slow")
+	var setup *dbconn.SetupError
+	if err := s.MigrateSteps(t.Context(), 100*time.Millisecond); !errors.As(err, &setup) {
+		t.Errorf("got error %v, want what to do", err)
+	}
+	const sleeping = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+	for value[int](t, url, sleeping) > 0 {
+		if t.Context().Err() != nil {
+			t.Fatal("got a statement that runs on, want that the server has ended it")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	wantVersion(t, s, 0, 0)
+}
+
 func TestMigrate_WaitsForTheLock(t *testing.T) {
 	url := testkit.Postgres(t)
 	s := open(t, url, store.Options{})

@@ -429,7 +429,9 @@ func (x *Check) GetReason() string {
 
 // MigrateRequest starts the migration.
 type MigrateRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How long each step may take; absent: there is no limit.
+	StepLimit     *durationpb.Duration `protobuf:"bytes,1,opt,name=step_limit,json=stepLimit,proto3" json:"step_limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -462,6 +464,13 @@ func (x *MigrateRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use MigrateRequest.ProtoReflect.Descriptor instead.
 func (*MigrateRequest) Descriptor() ([]byte, []int) {
 	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *MigrateRequest) GetStepLimit() *durationpb.Duration {
+	if x != nil {
+		return x.StepLimit
+	}
+	return nil
 }
 
 // MigrateResponse means that the database has the schema that this version needs.
@@ -501,6 +510,80 @@ func (*MigrateResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{8}
 }
 
+// CheckDatabaseRequest asks for the rights and a session.
+type CheckDatabaseRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckDatabaseRequest) Reset() {
+	*x = CheckDatabaseRequest{}
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckDatabaseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckDatabaseRequest) ProtoMessage() {}
+
+func (x *CheckDatabaseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckDatabaseRequest.ProtoReflect.Descriptor instead.
+func (*CheckDatabaseRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{9}
+}
+
+// CheckDatabaseResponse means that nothing is missing.
+type CheckDatabaseResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckDatabaseResponse) Reset() {
+	*x = CheckDatabaseResponse{}
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckDatabaseResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckDatabaseResponse) ProtoMessage() {}
+
+func (x *CheckDatabaseResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckDatabaseResponse.ProtoReflect.Descriptor instead.
+func (*CheckDatabaseResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{10}
+}
+
 // ActivateRequest starts background work.
 type ActivateRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -510,7 +593,7 @@ type ActivateRequest struct {
 
 func (x *ActivateRequest) Reset() {
 	*x = ActivateRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[9]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -522,7 +605,7 @@ func (x *ActivateRequest) String() string {
 func (*ActivateRequest) ProtoMessage() {}
 
 func (x *ActivateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[9]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -535,7 +618,7 @@ func (x *ActivateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivateRequest.ProtoReflect.Descriptor instead.
 func (*ActivateRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{9}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{11}
 }
 
 // ActivateResponse means that background work runs.
@@ -547,7 +630,7 @@ type ActivateResponse struct {
 
 func (x *ActivateResponse) Reset() {
 	*x = ActivateResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[10]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -559,7 +642,7 @@ func (x *ActivateResponse) String() string {
 func (*ActivateResponse) ProtoMessage() {}
 
 func (x *ActivateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[10]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -572,7 +655,7 @@ func (x *ActivateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivateResponse.ProtoReflect.Descriptor instead.
 func (*ActivateResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{10}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{12}
 }
 
 // QuiesceRequest stops background work.
@@ -584,7 +667,7 @@ type QuiesceRequest struct {
 
 func (x *QuiesceRequest) Reset() {
 	*x = QuiesceRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[11]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -596,7 +679,7 @@ func (x *QuiesceRequest) String() string {
 func (*QuiesceRequest) ProtoMessage() {}
 
 func (x *QuiesceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[11]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -609,7 +692,7 @@ func (x *QuiesceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuiesceRequest.ProtoReflect.Descriptor instead.
 func (*QuiesceRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{11}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{13}
 }
 
 // QuiesceResponse means that no background work runs any more.
@@ -621,7 +704,7 @@ type QuiesceResponse struct {
 
 func (x *QuiesceResponse) Reset() {
 	*x = QuiesceResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[12]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -633,7 +716,7 @@ func (x *QuiesceResponse) String() string {
 func (*QuiesceResponse) ProtoMessage() {}
 
 func (x *QuiesceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[12]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -646,7 +729,7 @@ func (x *QuiesceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuiesceResponse.ProtoReflect.Descriptor instead.
 func (*QuiesceResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{12}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{14}
 }
 
 // HealthRequest requests the health check.
@@ -658,7 +741,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[13]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -670,7 +753,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[13]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -683,7 +766,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{13}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{15}
 }
 
 // HealthResponse means that the plugin is healthy.
@@ -697,7 +780,7 @@ type HealthResponse struct {
 
 func (x *HealthResponse) Reset() {
 	*x = HealthResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[14]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -709,7 +792,7 @@ func (x *HealthResponse) String() string {
 func (*HealthResponse) ProtoMessage() {}
 
 func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[14]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -722,7 +805,7 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{14}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *HealthResponse) GetWarnings() []string {
@@ -741,7 +824,7 @@ type SettleRequest struct {
 
 func (x *SettleRequest) Reset() {
 	*x = SettleRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -753,7 +836,7 @@ func (x *SettleRequest) String() string {
 func (*SettleRequest) ProtoMessage() {}
 
 func (x *SettleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -766,7 +849,7 @@ func (x *SettleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettleRequest.ProtoReflect.Descriptor instead.
 func (*SettleRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{15}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{17}
 }
 
 // SettleResponse means that what the settings ask for is in force.
@@ -778,7 +861,7 @@ type SettleResponse struct {
 
 func (x *SettleResponse) Reset() {
 	*x = SettleResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -790,7 +873,7 @@ func (x *SettleResponse) String() string {
 func (*SettleResponse) ProtoMessage() {}
 
 func (x *SettleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -803,7 +886,107 @@ func (x *SettleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettleResponse.ProtoReflect.Descriptor instead.
 func (*SettleResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{16}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{18}
+}
+
+// AcceptsRequest presents credentials.
+type AcceptsRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	// The settings that count, in place of those of Configure.
+	Settings      []byte `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcceptsRequest) Reset() {
+	*x = AcceptsRequest{}
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcceptsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcceptsRequest) ProtoMessage() {}
+
+func (x *AcceptsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcceptsRequest.ProtoReflect.Descriptor instead.
+func (*AcceptsRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *AcceptsRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *AcceptsRequest) GetSettings() []byte {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+// AcceptsResponse is the verdict.
+type AcceptsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The credentials are valid now and for the next minute.
+	Accepted      bool `protobuf:"varint,1,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcceptsResponse) Reset() {
+	*x = AcceptsResponse{}
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcceptsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcceptsResponse) ProtoMessage() {}
+
+func (x *AcceptsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcceptsResponse.ProtoReflect.Descriptor instead.
+func (*AcceptsResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *AcceptsResponse) GetAccepted() bool {
+	if x != nil {
+		return x.Accepted
+	}
+	return false
 }
 
 // MetricsRequest requests the metrics.
@@ -815,7 +998,7 @@ type MetricsRequest struct {
 
 func (x *MetricsRequest) Reset() {
 	*x = MetricsRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -827,7 +1010,7 @@ func (x *MetricsRequest) String() string {
 func (*MetricsRequest) ProtoMessage() {}
 
 func (x *MetricsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -840,7 +1023,7 @@ func (x *MetricsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricsRequest.ProtoReflect.Descriptor instead.
 func (*MetricsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{17}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{21}
 }
 
 // MetricsResponse is the metrics.
@@ -855,7 +1038,7 @@ type MetricsResponse struct {
 
 func (x *MetricsResponse) Reset() {
 	*x = MetricsResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -867,7 +1050,7 @@ func (x *MetricsResponse) String() string {
 func (*MetricsResponse) ProtoMessage() {}
 
 func (x *MetricsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -880,7 +1063,7 @@ func (x *MetricsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricsResponse.ProtoReflect.Descriptor instead.
 func (*MetricsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{18}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *MetricsResponse) GetText() []byte {
@@ -904,7 +1087,7 @@ type TurnRequest struct {
 
 func (x *TurnRequest) Reset() {
 	*x = TurnRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[19]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -916,7 +1099,7 @@ func (x *TurnRequest) String() string {
 func (*TurnRequest) ProtoMessage() {}
 
 func (x *TurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[19]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -929,7 +1112,7 @@ func (x *TurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnRequest.ProtoReflect.Descriptor instead.
 func (*TurnRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{19}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TurnRequest) GetAdvance() *durationpb.Duration {
@@ -966,7 +1149,7 @@ type TurnResponse struct {
 
 func (x *TurnResponse) Reset() {
 	*x = TurnResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[20]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -978,7 +1161,7 @@ func (x *TurnResponse) String() string {
 func (*TurnResponse) ProtoMessage() {}
 
 func (x *TurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[20]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -991,7 +1174,7 @@ func (x *TurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnResponse.ProtoReflect.Descriptor instead.
 func (*TurnResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{20}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TurnResponse) GetStatements() int64 {
@@ -1040,7 +1223,7 @@ var File_personal_v1_lifecycle_proto protoreflect.FileDescriptor
 
 const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\n" +
-	"\x1bpersonal/v1/lifecycle.proto\x12\vpersonal.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe9\x01\n" +
+	"\x1bpersonal/v1/lifecycle.proto\x12\vpersonal.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1apersonal/v1/personal.proto\"\xe9\x01\n" +
 	"\x10ConfigureRequest\x12!\n" +
 	"\fdatabase_url\x18\x01 \x01(\tR\vdatabaseUrl\x12\x1a\n" +
 	"\bsettings\x18\x02 \x01(\fR\bsettings\x12\x1f\n" +
@@ -1064,9 +1247,13 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\x05Check\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\awarning\x18\x02 \x01(\bR\awarning\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x10\n" +
-	"\x0eMigrateRequest\"\x11\n" +
-	"\x0fMigrateResponse\"\x11\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"J\n" +
+	"\x0eMigrateRequest\x128\n" +
+	"\n" +
+	"step_limit\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tstepLimit\"\x11\n" +
+	"\x0fMigrateResponse\"\x16\n" +
+	"\x14CheckDatabaseRequest\"\x17\n" +
+	"\x15CheckDatabaseResponse\"\x11\n" +
 	"\x0fActivateRequest\"\x12\n" +
 	"\x10ActivateResponse\"\x10\n" +
 	"\x0eQuiesceRequest\"\x11\n" +
@@ -1075,7 +1262,12 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\x0eHealthResponse\x12\x1a\n" +
 	"\bwarnings\x18\x01 \x03(\tR\bwarnings\"\x0f\n" +
 	"\rSettleRequest\"\x10\n" +
-	"\x0eSettleResponse\"\x10\n" +
+	"\x0eSettleResponse\"h\n" +
+	"\x0eAcceptsRequest\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
+	"\bsettings\x18\x02 \x01(\fR\bsettings\"-\n" +
+	"\x0fAcceptsResponse\x12\x1a\n" +
+	"\baccepted\x18\x01 \x01(\bR\baccepted\"\x10\n" +
 	"\x0eMetricsRequest\"%\n" +
 	"\x0fMetricsResponse\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\fR\x04text\"V\n" +
@@ -1098,17 +1290,19 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1aW\n" +
 	"\x0eDurationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12/\n" +
-	"\x05value\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05value:\x028\x012\x88\x05\n" +
+	"\x05value\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05value:\x028\x012\xa6\x06\n" +
 	"\x10LifecycleService\x12J\n" +
 	"\tConfigure\x12\x1d.personal.v1.ConfigureRequest\x1a\x1e.personal.v1.ConfigureResponse\x12J\n" +
 	"\tPreflight\x12\x1d.personal.v1.PreflightRequest\x1a\x1e.personal.v1.PreflightResponse\x12D\n" +
-	"\aMigrate\x12\x1b.personal.v1.MigrateRequest\x1a\x1c.personal.v1.MigrateResponse\x12G\n" +
+	"\aMigrate\x12\x1b.personal.v1.MigrateRequest\x1a\x1c.personal.v1.MigrateResponse\x12V\n" +
+	"\rCheckDatabase\x12!.personal.v1.CheckDatabaseRequest\x1a\".personal.v1.CheckDatabaseResponse\x12G\n" +
 	"\bActivate\x12\x1c.personal.v1.ActivateRequest\x1a\x1d.personal.v1.ActivateResponse\x12D\n" +
 	"\aQuiesce\x12\x1b.personal.v1.QuiesceRequest\x1a\x1c.personal.v1.QuiesceResponse\x12A\n" +
 	"\x06Health\x12\x1a.personal.v1.HealthRequest\x1a\x1b.personal.v1.HealthResponse\x12D\n" +
 	"\aMetrics\x12\x1b.personal.v1.MetricsRequest\x1a\x1c.personal.v1.MetricsResponse\x12A\n" +
 	"\x06Settle\x12\x1a.personal.v1.SettleRequest\x1a\x1b.personal.v1.SettleResponse\x12;\n" +
-	"\x04Turn\x12\x18.personal.v1.TurnRequest\x1a\x19.personal.v1.TurnResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
+	"\x04Turn\x12\x18.personal.v1.TurnRequest\x1a\x19.personal.v1.TurnResponse\x12D\n" +
+	"\aAccepts\x12\x1b.personal.v1.AcceptsRequest\x1a\x1c.personal.v1.AcceptsResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
 
 var (
 	file_personal_v1_lifecycle_proto_rawDescOnce sync.Once
@@ -1122,7 +1316,7 @@ func file_personal_v1_lifecycle_proto_rawDescGZIP() []byte {
 	return file_personal_v1_lifecycle_proto_rawDescData
 }
 
-var file_personal_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_personal_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_personal_v1_lifecycle_proto_goTypes = []any{
 	(*ConfigureRequest)(nil),      // 0: personal.v1.ConfigureRequest
 	(*Scratch)(nil),               // 1: personal.v1.Scratch
@@ -1133,55 +1327,66 @@ var file_personal_v1_lifecycle_proto_goTypes = []any{
 	(*Check)(nil),                 // 6: personal.v1.Check
 	(*MigrateRequest)(nil),        // 7: personal.v1.MigrateRequest
 	(*MigrateResponse)(nil),       // 8: personal.v1.MigrateResponse
-	(*ActivateRequest)(nil),       // 9: personal.v1.ActivateRequest
-	(*ActivateResponse)(nil),      // 10: personal.v1.ActivateResponse
-	(*QuiesceRequest)(nil),        // 11: personal.v1.QuiesceRequest
-	(*QuiesceResponse)(nil),       // 12: personal.v1.QuiesceResponse
-	(*HealthRequest)(nil),         // 13: personal.v1.HealthRequest
-	(*HealthResponse)(nil),        // 14: personal.v1.HealthResponse
-	(*SettleRequest)(nil),         // 15: personal.v1.SettleRequest
-	(*SettleResponse)(nil),        // 16: personal.v1.SettleResponse
-	(*MetricsRequest)(nil),        // 17: personal.v1.MetricsRequest
-	(*MetricsResponse)(nil),       // 18: personal.v1.MetricsResponse
-	(*TurnRequest)(nil),           // 19: personal.v1.TurnRequest
-	(*TurnResponse)(nil),          // 20: personal.v1.TurnResponse
-	nil,                           // 21: personal.v1.TurnResponse.RowsEntry
-	nil,                           // 22: personal.v1.TurnResponse.DurationsEntry
-	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 24: google.protobuf.Duration
+	(*CheckDatabaseRequest)(nil),  // 9: personal.v1.CheckDatabaseRequest
+	(*CheckDatabaseResponse)(nil), // 10: personal.v1.CheckDatabaseResponse
+	(*ActivateRequest)(nil),       // 11: personal.v1.ActivateRequest
+	(*ActivateResponse)(nil),      // 12: personal.v1.ActivateResponse
+	(*QuiesceRequest)(nil),        // 13: personal.v1.QuiesceRequest
+	(*QuiesceResponse)(nil),       // 14: personal.v1.QuiesceResponse
+	(*HealthRequest)(nil),         // 15: personal.v1.HealthRequest
+	(*HealthResponse)(nil),        // 16: personal.v1.HealthResponse
+	(*SettleRequest)(nil),         // 17: personal.v1.SettleRequest
+	(*SettleResponse)(nil),        // 18: personal.v1.SettleResponse
+	(*AcceptsRequest)(nil),        // 19: personal.v1.AcceptsRequest
+	(*AcceptsResponse)(nil),       // 20: personal.v1.AcceptsResponse
+	(*MetricsRequest)(nil),        // 21: personal.v1.MetricsRequest
+	(*MetricsResponse)(nil),       // 22: personal.v1.MetricsResponse
+	(*TurnRequest)(nil),           // 23: personal.v1.TurnRequest
+	(*TurnResponse)(nil),          // 24: personal.v1.TurnResponse
+	nil,                           // 25: personal.v1.TurnResponse.RowsEntry
+	nil,                           // 26: personal.v1.TurnResponse.DurationsEntry
+	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
+	(*Credentials)(nil),           // 29: personal.v1.Credentials
 }
 var file_personal_v1_lifecycle_proto_depIdxs = []int32{
 	1,  // 0: personal.v1.ConfigureRequest.scratch:type_name -> personal.v1.Scratch
-	23, // 1: personal.v1.Scratch.now:type_name -> google.protobuf.Timestamp
+	27, // 1: personal.v1.Scratch.now:type_name -> google.protobuf.Timestamp
 	6,  // 2: personal.v1.PreflightResponse.checks:type_name -> personal.v1.Check
 	5,  // 3: personal.v1.PreflightResponse.unknown_settings:type_name -> personal.v1.UnknownSetting
-	24, // 4: personal.v1.TurnRequest.advance:type_name -> google.protobuf.Duration
-	21, // 5: personal.v1.TurnResponse.rows:type_name -> personal.v1.TurnResponse.RowsEntry
-	22, // 6: personal.v1.TurnResponse.durations:type_name -> personal.v1.TurnResponse.DurationsEntry
-	24, // 7: personal.v1.TurnResponse.DurationsEntry.value:type_name -> google.protobuf.Duration
-	0,  // 8: personal.v1.LifecycleService.Configure:input_type -> personal.v1.ConfigureRequest
-	3,  // 9: personal.v1.LifecycleService.Preflight:input_type -> personal.v1.PreflightRequest
-	7,  // 10: personal.v1.LifecycleService.Migrate:input_type -> personal.v1.MigrateRequest
-	9,  // 11: personal.v1.LifecycleService.Activate:input_type -> personal.v1.ActivateRequest
-	11, // 12: personal.v1.LifecycleService.Quiesce:input_type -> personal.v1.QuiesceRequest
-	13, // 13: personal.v1.LifecycleService.Health:input_type -> personal.v1.HealthRequest
-	17, // 14: personal.v1.LifecycleService.Metrics:input_type -> personal.v1.MetricsRequest
-	15, // 15: personal.v1.LifecycleService.Settle:input_type -> personal.v1.SettleRequest
-	19, // 16: personal.v1.LifecycleService.Turn:input_type -> personal.v1.TurnRequest
-	2,  // 17: personal.v1.LifecycleService.Configure:output_type -> personal.v1.ConfigureResponse
-	4,  // 18: personal.v1.LifecycleService.Preflight:output_type -> personal.v1.PreflightResponse
-	8,  // 19: personal.v1.LifecycleService.Migrate:output_type -> personal.v1.MigrateResponse
-	10, // 20: personal.v1.LifecycleService.Activate:output_type -> personal.v1.ActivateResponse
-	12, // 21: personal.v1.LifecycleService.Quiesce:output_type -> personal.v1.QuiesceResponse
-	14, // 22: personal.v1.LifecycleService.Health:output_type -> personal.v1.HealthResponse
-	18, // 23: personal.v1.LifecycleService.Metrics:output_type -> personal.v1.MetricsResponse
-	16, // 24: personal.v1.LifecycleService.Settle:output_type -> personal.v1.SettleResponse
-	20, // 25: personal.v1.LifecycleService.Turn:output_type -> personal.v1.TurnResponse
-	17, // [17:26] is the sub-list for method output_type
-	8,  // [8:17] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	28, // 4: personal.v1.MigrateRequest.step_limit:type_name -> google.protobuf.Duration
+	29, // 5: personal.v1.AcceptsRequest.credentials:type_name -> personal.v1.Credentials
+	28, // 6: personal.v1.TurnRequest.advance:type_name -> google.protobuf.Duration
+	25, // 7: personal.v1.TurnResponse.rows:type_name -> personal.v1.TurnResponse.RowsEntry
+	26, // 8: personal.v1.TurnResponse.durations:type_name -> personal.v1.TurnResponse.DurationsEntry
+	28, // 9: personal.v1.TurnResponse.DurationsEntry.value:type_name -> google.protobuf.Duration
+	0,  // 10: personal.v1.LifecycleService.Configure:input_type -> personal.v1.ConfigureRequest
+	3,  // 11: personal.v1.LifecycleService.Preflight:input_type -> personal.v1.PreflightRequest
+	7,  // 12: personal.v1.LifecycleService.Migrate:input_type -> personal.v1.MigrateRequest
+	9,  // 13: personal.v1.LifecycleService.CheckDatabase:input_type -> personal.v1.CheckDatabaseRequest
+	11, // 14: personal.v1.LifecycleService.Activate:input_type -> personal.v1.ActivateRequest
+	13, // 15: personal.v1.LifecycleService.Quiesce:input_type -> personal.v1.QuiesceRequest
+	15, // 16: personal.v1.LifecycleService.Health:input_type -> personal.v1.HealthRequest
+	21, // 17: personal.v1.LifecycleService.Metrics:input_type -> personal.v1.MetricsRequest
+	17, // 18: personal.v1.LifecycleService.Settle:input_type -> personal.v1.SettleRequest
+	23, // 19: personal.v1.LifecycleService.Turn:input_type -> personal.v1.TurnRequest
+	19, // 20: personal.v1.LifecycleService.Accepts:input_type -> personal.v1.AcceptsRequest
+	2,  // 21: personal.v1.LifecycleService.Configure:output_type -> personal.v1.ConfigureResponse
+	4,  // 22: personal.v1.LifecycleService.Preflight:output_type -> personal.v1.PreflightResponse
+	8,  // 23: personal.v1.LifecycleService.Migrate:output_type -> personal.v1.MigrateResponse
+	10, // 24: personal.v1.LifecycleService.CheckDatabase:output_type -> personal.v1.CheckDatabaseResponse
+	12, // 25: personal.v1.LifecycleService.Activate:output_type -> personal.v1.ActivateResponse
+	14, // 26: personal.v1.LifecycleService.Quiesce:output_type -> personal.v1.QuiesceResponse
+	16, // 27: personal.v1.LifecycleService.Health:output_type -> personal.v1.HealthResponse
+	22, // 28: personal.v1.LifecycleService.Metrics:output_type -> personal.v1.MetricsResponse
+	18, // 29: personal.v1.LifecycleService.Settle:output_type -> personal.v1.SettleResponse
+	24, // 30: personal.v1.LifecycleService.Turn:output_type -> personal.v1.TurnResponse
+	20, // 31: personal.v1.LifecycleService.Accepts:output_type -> personal.v1.AcceptsResponse
+	21, // [21:32] is the sub-list for method output_type
+	10, // [10:21] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_lifecycle_proto_init() }
@@ -1189,13 +1394,14 @@ func file_personal_v1_lifecycle_proto_init() {
 	if File_personal_v1_lifecycle_proto != nil {
 		return
 	}
+	file_personal_v1_personal_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_lifecycle_proto_rawDesc), len(file_personal_v1_lifecycle_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,15 +19,17 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	LifecycleService_Configure_FullMethodName = "/personal.v1.LifecycleService/Configure"
-	LifecycleService_Preflight_FullMethodName = "/personal.v1.LifecycleService/Preflight"
-	LifecycleService_Migrate_FullMethodName   = "/personal.v1.LifecycleService/Migrate"
-	LifecycleService_Activate_FullMethodName  = "/personal.v1.LifecycleService/Activate"
-	LifecycleService_Quiesce_FullMethodName   = "/personal.v1.LifecycleService/Quiesce"
-	LifecycleService_Health_FullMethodName    = "/personal.v1.LifecycleService/Health"
-	LifecycleService_Metrics_FullMethodName   = "/personal.v1.LifecycleService/Metrics"
-	LifecycleService_Settle_FullMethodName    = "/personal.v1.LifecycleService/Settle"
-	LifecycleService_Turn_FullMethodName      = "/personal.v1.LifecycleService/Turn"
+	LifecycleService_Configure_FullMethodName     = "/personal.v1.LifecycleService/Configure"
+	LifecycleService_Preflight_FullMethodName     = "/personal.v1.LifecycleService/Preflight"
+	LifecycleService_Migrate_FullMethodName       = "/personal.v1.LifecycleService/Migrate"
+	LifecycleService_CheckDatabase_FullMethodName = "/personal.v1.LifecycleService/CheckDatabase"
+	LifecycleService_Activate_FullMethodName      = "/personal.v1.LifecycleService/Activate"
+	LifecycleService_Quiesce_FullMethodName       = "/personal.v1.LifecycleService/Quiesce"
+	LifecycleService_Health_FullMethodName        = "/personal.v1.LifecycleService/Health"
+	LifecycleService_Metrics_FullMethodName       = "/personal.v1.LifecycleService/Metrics"
+	LifecycleService_Settle_FullMethodName        = "/personal.v1.LifecycleService/Settle"
+	LifecycleService_Turn_FullMethodName          = "/personal.v1.LifecycleService/Turn"
+	LifecycleService_Accepts_FullMethodName       = "/personal.v1.LifecycleService/Accepts"
 )
 
 // LifecycleServiceClient is the client API for LifecycleService service.
@@ -45,6 +47,9 @@ type LifecycleServiceClient interface {
 	Preflight(ctx context.Context, in *PreflightRequest, opts ...grpc.CallOption) (*PreflightResponse, error)
 	// Migrate migrates the database to the schema that this version needs, additively.
 	Migrate(ctx context.Context, in *MigrateRequest, opts ...grpc.CallOption) (*MigrateResponse, error)
+	// CheckDatabase makes sure that the process may do on the database what serving needs, and
+	// that it can read a session. It changes nothing.
+	CheckDatabase(ctx context.Context, in *CheckDatabaseRequest, opts ...grpc.CallOption) (*CheckDatabaseResponse, error)
 	// Activate starts background work. It is idempotent.
 	Activate(ctx context.Context, in *ActivateRequest, opts ...grpc.CallOption) (*ActivateResponse, error)
 	// Quiesce stops background work and waits until running jobs have ended.
@@ -59,6 +64,9 @@ type LifecycleServiceClient interface {
 	// Turn moves the clock of a scratch process and lets it work. A process that was
 	// configured without scratch has the status NOT_FOUND.
 	Turn(ctx context.Context, in *TurnRequest, opts ...grpc.CallOption) (*TurnResponse, error)
+	// Accepts says whether credentials are those of a session. It only looks: it stores,
+	// counts and ends nothing.
+	Accepts(ctx context.Context, in *AcceptsRequest, opts ...grpc.CallOption) (*AcceptsResponse, error)
 }
 
 type lifecycleServiceClient struct {
@@ -93,6 +101,16 @@ func (c *lifecycleServiceClient) Migrate(ctx context.Context, in *MigrateRequest
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(MigrateResponse)
 	err := c.cc.Invoke(ctx, LifecycleService_Migrate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *lifecycleServiceClient) CheckDatabase(ctx context.Context, in *CheckDatabaseRequest, opts ...grpc.CallOption) (*CheckDatabaseResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CheckDatabaseResponse)
+	err := c.cc.Invoke(ctx, LifecycleService_CheckDatabase_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -159,6 +177,16 @@ func (c *lifecycleServiceClient) Turn(ctx context.Context, in *TurnRequest, opts
 	return out, nil
 }
 
+func (c *lifecycleServiceClient) Accepts(ctx context.Context, in *AcceptsRequest, opts ...grpc.CallOption) (*AcceptsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AcceptsResponse)
+	err := c.cc.Invoke(ctx, LifecycleService_Accepts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // LifecycleServiceServer is the server API for LifecycleService service.
 // All implementations must embed UnimplementedLifecycleServiceServer
 // for forward compatibility.
@@ -174,6 +202,9 @@ type LifecycleServiceServer interface {
 	Preflight(context.Context, *PreflightRequest) (*PreflightResponse, error)
 	// Migrate migrates the database to the schema that this version needs, additively.
 	Migrate(context.Context, *MigrateRequest) (*MigrateResponse, error)
+	// CheckDatabase makes sure that the process may do on the database what serving needs, and
+	// that it can read a session. It changes nothing.
+	CheckDatabase(context.Context, *CheckDatabaseRequest) (*CheckDatabaseResponse, error)
 	// Activate starts background work. It is idempotent.
 	Activate(context.Context, *ActivateRequest) (*ActivateResponse, error)
 	// Quiesce stops background work and waits until running jobs have ended.
@@ -188,6 +219,9 @@ type LifecycleServiceServer interface {
 	// Turn moves the clock of a scratch process and lets it work. A process that was
 	// configured without scratch has the status NOT_FOUND.
 	Turn(context.Context, *TurnRequest) (*TurnResponse, error)
+	// Accepts says whether credentials are those of a session. It only looks: it stores,
+	// counts and ends nothing.
+	Accepts(context.Context, *AcceptsRequest) (*AcceptsResponse, error)
 	mustEmbedUnimplementedLifecycleServiceServer()
 }
 
@@ -207,6 +241,9 @@ func (UnimplementedLifecycleServiceServer) Preflight(context.Context, *Preflight
 func (UnimplementedLifecycleServiceServer) Migrate(context.Context, *MigrateRequest) (*MigrateResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Migrate not implemented")
 }
+func (UnimplementedLifecycleServiceServer) CheckDatabase(context.Context, *CheckDatabaseRequest) (*CheckDatabaseResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CheckDatabase not implemented")
+}
 func (UnimplementedLifecycleServiceServer) Activate(context.Context, *ActivateRequest) (*ActivateResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Activate not implemented")
 }
@@ -224,6 +261,9 @@ func (UnimplementedLifecycleServiceServer) Settle(context.Context, *SettleReques
 }
 func (UnimplementedLifecycleServiceServer) Turn(context.Context, *TurnRequest) (*TurnResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Turn not implemented")
+}
+func (UnimplementedLifecycleServiceServer) Accepts(context.Context, *AcceptsRequest) (*AcceptsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Accepts not implemented")
 }
 func (UnimplementedLifecycleServiceServer) mustEmbedUnimplementedLifecycleServiceServer() {}
 func (UnimplementedLifecycleServiceServer) testEmbeddedByValue()                          {}
@@ -296,6 +336,24 @@ func _LifecycleService_Migrate_Handler(srv interface{}, ctx context.Context, dec
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(LifecycleServiceServer).Migrate(ctx, req.(*MigrateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _LifecycleService_CheckDatabase_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CheckDatabaseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LifecycleServiceServer).CheckDatabase(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LifecycleService_CheckDatabase_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LifecycleServiceServer).CheckDatabase(ctx, req.(*CheckDatabaseRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -408,6 +466,24 @@ func _LifecycleService_Turn_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _LifecycleService_Accepts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AcceptsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LifecycleServiceServer).Accepts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LifecycleService_Accepts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LifecycleServiceServer).Accepts(ctx, req.(*AcceptsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // LifecycleService_ServiceDesc is the grpc.ServiceDesc for LifecycleService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -426,6 +502,10 @@ var LifecycleService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Migrate",
 			Handler:    _LifecycleService_Migrate_Handler,
+		},
+		{
+			MethodName: "CheckDatabase",
+			Handler:    _LifecycleService_CheckDatabase_Handler,
 		},
 		{
 			MethodName: "Activate",
@@ -450,6 +530,10 @@ var LifecycleService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Turn",
 			Handler:    _LifecycleService_Turn_Handler,
+		},
+		{
+			MethodName: "Accepts",
+			Handler:    _LifecycleService_Accepts_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

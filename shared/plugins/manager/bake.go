@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/cms-personal/personal/shared/plugins/catalogue"
@@ -23,12 +24,16 @@ type bake struct {
 	oldLost   <-chan struct{}    // closed when the old process is lost
 	oldIdle   <-chan struct{}    // closed when the old process has finished its calls; nil once that was recorded
 	stopWatch context.CancelFunc // of the old process
+	stuck     string             // why it has not ended although its time is over
+	worse     []string           // what the new version does worse
+	warned    []string           // of that, what was logged
 }
 
 // finishBake completes a bake whose time is over, unless the last health check
 // failed: then the bake goes on. A version that was removed since is rolled
 // back, because it could not be started again after a crash.
 func (s *supervisor) finishBake() {
+	s.compareFigures()
 	why := errUnhealthy
 	if s.unhealthy == 0 {
 		err := s.completeBake()
@@ -42,17 +47,22 @@ func (s *supervisor) finishBake() {
 	}
 	if s.bake.swap != nil {
 		s.mu.Lock()
-		s.bake.swap.bakeDetailLocked("the bake cannot end: " + why.Error())
+		s.bake.stuck = "the bake cannot end: " + why.Error()
+		s.bake.showLocked()
 		s.mu.Unlock()
 		s.bake.over = time.After(s.limits.HealthInterval)
 	}
 }
 
-// bakeDetailLocked says in the status why a bake whose time is over has not ended; "": it has.
-func (w *swap) bakeDetailLocked(detail string) {
-	for i := range w.status.Steps {
-		if step := &w.status.Steps[i]; step.Name == stepBake {
-			step.Detail = detail
+// showLocked shows in the status of the swap what there is to say about the bake.
+func (b *bake) showLocked() {
+	details := b.worse
+	if b.stuck != "" {
+		details = append([]string{b.stuck}, details...)
+	}
+	for i := range b.swap.status.Steps {
+		if step := &b.swap.status.Steps[i]; step.Name == stepBake {
+			step.Detail = strings.Join(details, "; ")
 		}
 	}
 }
@@ -69,7 +79,8 @@ func (s *supervisor) completeBake() error {
 	}
 	s.mu.Lock()
 	s.transition(triggerComplete)
-	b.swap.bakeDetailLocked("")
+	b.stuck = ""
+	b.showLocked()
 	b.swap.beginStepLocked(stepRetire)
 	s.mu.Unlock()
 	s.emit(Event{Type: EventSwapSettled, From: b.from}, s.live)

@@ -40,6 +40,7 @@ type instance struct {
 	manifest   catalogue.Manifest
 	generation int
 	profiles   string                   // the socket on which it serves profiles; empty for none
+	settings   []byte                   // that it was configured with
 	release    func()                   // the copy of the binary, and the socket for profiles; safe to call again
 	silent     atomic.Bool              // it left its last health check unanswered
 	warnings   atomic.Pointer[[]string] // of the last health check that passed; nil before it
@@ -54,7 +55,10 @@ type instance struct {
 	calls    int              // under way
 	idle     chan struct{}    // nil while calls can enter; closed when none is under way
 	tally    tally
-	overload time.Time // when it last served a call late, with many under way; see [Manager.overloaded]
+	figures  figures
+	looks    int            // under way, at sessions that the process refused in its bake
+	refused  map[int64]bool // the users whose sessions it refused, and the old process accepts
+	overload time.Time      // when it last served a call late, with many under way; see [Manager.overloaded]
 }
 
 // StepError says at which step a version could not be brought up.
@@ -103,8 +107,8 @@ func (m *Manager) bringUp(ctx context.Context, entry catalogue.Entry, old catalo
 	steps := []step{
 		{stepConfigure, m.limits.ConfigureTimeout, func(ctx context.Context) error { return m.configure(ctx, p, again) }},
 		{stepPreflight, m.limits.PreflightTimeout, func(ctx context.Context) error { return m.preflight(ctx, p, old, w, again) }},
-		{stepMigrate, m.limits.MigrateTimeout, p.Migrate},
-		{stepCheck, m.limits.CheckTimeout, func(ctx context.Context) error { return m.check(ctx, p) }},
+		{stepMigrate, m.limits.MigrateTimeout, func(ctx context.Context) error { return m.migrate(ctx, p, w != nil && old.Version != "") }},
+		{stepCheck, m.limits.CheckTimeout, func(ctx context.Context) error { return m.check(ctx, p, w != nil && !again) }},
 	}
 	switch {
 	case w == nil:
@@ -215,6 +219,7 @@ func (m *Manager) configure(ctx context.Context, p *instance, again bool) error 
 		return err
 	}
 	m.lastKeys.Store(&keys)
+	p.settings = settings
 	return nil
 }
 
@@ -374,11 +379,50 @@ func (m *Manager) checkMail(ctx context.Context) error {
 	return host.CheckMail(ctx)
 }
 
+// migrate migrates the database. While a process serves, each step has a limit, and the step is ended when
+// that process is not healthy any more: what the migration locks, users wait for.
+func (m *Manager) migrate(ctx context.Context, p *instance, serving bool) error {
+	if !serving {
+		return p.Migrate(ctx, 0)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	if m.Ready(ctx) == nil {
+		watching.Go(func() {
+			tick := time.NewTicker(m.limits.HealthInterval)
+			defer tick.Stop()
+			for ctx.Err() == nil {
+				select {
+				case <-tick.C:
+				case <-ctx.Done():
+				}
+				if err := m.Ready(ctx); err != nil && ctx.Err() == nil {
+					cancel(fmt.Errorf("the process that serves is not healthy any more, perhaps because of the migration: "+
+						"run `personal migrate` in a quiet hour, and then swap: %w", err))
+				}
+			}
+		})
+	}
+	err := p.Migrate(ctx, m.limits.MigrationStep)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	cancel(nil)
+	watching.Wait()
+	return err
+}
+
 // check waits until the process is healthy, and makes a call that visitors make and
-// that changes nothing: a failure after the switch would affect them.
-func (m *Manager) check(ctx context.Context, p *instance) error {
+// that changes nothing: a failure after the switch would affect them. For a swap, the process also
+// makes sure of its rights in the database, and that it can read a session.
+func (m *Manager) check(ctx context.Context, p *instance, database bool) error {
 	if err := m.awaitHealth(ctx, p); err != nil {
 		return err
+	}
+	if database {
+		if err := p.CheckDatabase(ctx); err != nil {
+			return err
+		}
 	}
 	if _, err := rpc.NewClient(p.Conn(), m.config.Host).Fields(ctx); err != nil {
 		return fmt.Errorf("a first call, for the fields: %w", err)

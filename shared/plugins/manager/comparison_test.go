@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 func TestSample_IsSpreadOverAllUsers(t *testing.T) {
@@ -57,5 +59,39 @@ func TestSample_IsSpreadOverAllUsers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestComparison_JudgesAnswers(t *testing.T) {
+	ok, internal, gone := answer{fieldErrorCode: "none", "email": "a"}, answer{fieldErrorCode: "internal"}, answer{fieldErrorCode: "unauthenticated"}
+	for name, test := range map[string]struct {
+		before, new, after answer
+		want               rpc.RehearsalOutcome
+	}{
+		"the same":                               {ok, ok, ok, rpc.RehearsalPassed},
+		"another value":                          {ok, answer{fieldErrorCode: "none", "email": "b"}, ok, rpc.RehearsalDiffers},
+		"a refusal":                              {ok, gone, ok, rpc.RehearsalDiffers},
+		"an internal error":                      {ok, internal, ok, rpc.RehearsalFailed},
+		"an internal error instead of a refusal": {gone, internal, gone, rpc.RehearsalFailed},
+		"an internal error while the account changes": {ok, internal, gone, rpc.RehearsalFailed},
+		"an internal error of both":                   {internal, internal, internal, rpc.RehearsalPassed},
+		"an operation that the old one lacks":         {answer{}, internal, answer{}, rpc.RehearsalPassed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := comparison{differences: map[rpc.Difference]int{}, known: map[rpc.Difference]bool{}}
+			c.add(personal.OpUser, test.before, test.new, test.after)
+			if got := c.result(); got.Outcome != test.want {
+				t.Errorf("got %+v, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestComparison_TimeIsUp(t *testing.T) {
+	for accounts, want := range map[int]rpc.RehearsalOutcome{29: rpc.RehearsalSkipped, 30: rpc.RehearsalPassed} {
+		c := comparison{count: 1 + 3*accounts}
+		if got := c.lateResult(601, time.Minute); got.Outcome != want {
+			t.Errorf("after %d accounts: got %+v, want %s", accounts, got, want)
+		}
 	}
 }

@@ -96,6 +96,7 @@ type limits struct {
 	ConfigureTimeout   time.Duration
 	PreflightTimeout   time.Duration
 	MigrateTimeout     time.Duration
+	MigrationStep      time.Duration // of each step of a migration while a process serves
 	CheckTimeout       time.Duration // how long a process may take to become healthy before it serves
 	RehearseTimeout    time.Duration // of the rehearsal of a version, which is then refused
 	SameAnswersTimeout time.Duration // of the comparison of live answers
@@ -103,6 +104,8 @@ type limits struct {
 
 	HealthInterval time.Duration // between health checks of a process
 	HealthTimeout  time.Duration // of a health check; a call without a response for this long counts as failed, unless the process is overloaded
+
+	HangTimeout time.Duration // a call that takes this long counts as failed although its caller gave up, unless the process is overloaded
 
 	RestartWait  time.Duration // how long a call waits for a process
 	BackoffMin   time.Duration // upper limit of the first wait between failed starts
@@ -120,6 +123,7 @@ var defaultLimits = limits{
 	ConfigureTimeout:   15 * time.Second,
 	PreflightTimeout:   15 * time.Second,
 	MigrateTimeout:     2 * time.Minute,
+	MigrationStep:      3 * time.Second,
 	CheckTimeout:       10 * time.Second,
 	RehearseTimeout:    5 * time.Minute,
 	SameAnswersTimeout: time.Minute,
@@ -127,6 +131,7 @@ var defaultLimits = limits{
 
 	HealthInterval: time.Second,
 	HealthTimeout:  2 * time.Second,
+	HangTimeout:    5 * time.Second,
 
 	RestartWait:  5 * time.Second,
 	BackoffMin:   100 * time.Millisecond,

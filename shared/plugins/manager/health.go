@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -20,6 +21,7 @@ var (
 	errHung      = errors.New("the plugin process does not respond to health checks")
 	errUnhealthy = errors.New("the plugin is not healthy")
 	errFailing   = errors.New("more than half of the last calls failed")
+	errRefusing  = fmt.Errorf("it refused the sessions of %d users whom the version before accepts", maxRefused)
 )
 
 // examine checks the health of the live process. One that hangs is replaced, and
@@ -31,6 +33,7 @@ func (s *supervisor) examine() {
 	if p == nil {
 		return
 	}
+	s.compareFigures()
 	hung, err := s.hung(s.work, p)
 	switch {
 	case err == nil:
@@ -55,17 +58,20 @@ func (s *supervisor) examine() {
 	}
 }
 
-// checkCalls rolls back if too many calls to the baking version fail. If there is
-// nothing better, it starts to count again.
+// checkCalls rolls back if too many calls to the baking version fail, or it refuses users whom
+// the old one accepts. If there is nothing better, it starts to count again.
 func (s *supervisor) checkCalls() {
 	if s.live == nil {
 		return
 	}
 	s.mu.Lock()
-	tooMany := s.live.tally.tooMany()
-	s.live.tally = tally{}
+	tooMany, refusing := s.live.tally.tooMany(), len(s.live.refused) >= maxRefused
+	s.live.tally, s.live.refused = tally{}, nil
 	s.mu.Unlock()
-	if tooMany {
+	switch {
+	case refusing:
+		s.rollBackIfBetter(errRefusing)
+	case tooMany:
 		s.rollBackIfBetter(errFailing)
 	}
 }
@@ -209,17 +215,17 @@ func isServed(err error) bool {
 // isVersionFailure reports whether the process is to blame for the error of a call:
 // an internal error, no connection, or no response in a time that was long for its
 // load. It is not if it reports overload, if the deadline was too short, or if the
-// caller hung up.
-func isVersionFailure(ctx context.Context, err error, long bool) bool {
+// caller hung up within limits.HangTimeout.
+func (m *Manager) isVersionFailure(ctx context.Context, p *instance, err error, took time.Duration) bool {
 	if err == nil {
 		return false
 	}
 	s := status.Convert(err)
 	if s.Code() == codes.DeadlineExceeded {
-		return long
+		return took >= m.limits.HealthTimeout && !m.overloaded(p)
 	}
 	if ctx.Err() != nil {
-		return false
+		return took >= m.limits.HangTimeout && !m.overloaded(p)
 	}
 	switch s.Code() {
 	case codes.Internal, codes.Unknown, codes.DataLoss:

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -37,20 +38,25 @@ func TestIsVersionFailure_BlamesTheProcessOnlyForItsOwnErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		ctx  context.Context
 		code codes.Code
-		long bool
+		took time.Duration
 		want bool
+		busy bool // whether it is to blame in an overload
 	}{
-		"success":        {t.Context(), codes.OK, true, false},
-		"internal error": {t.Context(), codes.Internal, false, true},
-		"internal error after the caller is gone": {over, codes.Internal, false, false},
-		"caller cancels after a long time":        {over, codes.Canceled, true, false},
-		"connection is lost":                      {t.Context(), codes.Unavailable, false, true},
-		"deadline is short":                       {over, codes.DeadlineExceeded, false, false},
-		"deadline is long":                        {over, codes.DeadlineExceeded, true, true},
+		"success":        {t.Context(), codes.OK, time.Hour, false, false},
+		"internal error": {t.Context(), codes.Internal, 0, true, true},
+		"internal error after the caller is gone": {over, codes.Internal, 0, false, false},
+		"caller cancels":                   {over, codes.Canceled, 4 * time.Second, false, false},
+		"caller cancels after a long time": {over, codes.Canceled, 5 * time.Second, true, false},
+		"connection is lost":               {t.Context(), codes.Unavailable, 0, true, true},
+		"deadline is short":                {over, codes.DeadlineExceeded, time.Second, false, false},
+		"deadline is long":                 {over, codes.DeadlineExceeded, 2 * time.Second, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := isVersionFailure(test.ctx, status.Error(test.code, "why"), test.long); got != test.want {
-				t.Errorf("got %v, want %v", got, test.want)
+			m := &Manager{limits: defaultLimits}
+			for p, want := range map[*instance]bool{{}: test.want, {overload: time.Now()}: test.busy} {
+				if got := m.isVersionFailure(test.ctx, p, status.Error(test.code, "why"), test.took); got != want {
+					t.Errorf("overload %v: got %v, want %v", p.overload, got, want)
+				}
 			}
 		})
 	}

@@ -15,8 +15,8 @@
 // candidate up beside the old process, and then asks the supervisor to complete an
 // earlier bake and to switch. After the switch the new version bakes for
 // [Config].Bake while the old process stays warm, its background work stopped. If
-// the new process dies, fails its health checks or fails too many calls, the
-// supervisor rolls back. Overload does not justify that: while a process serves many
+// the new process dies, fails its health checks, fails too many calls, or refuses sessions that
+// the old one accepts, the supervisor rolls back. Overload does not justify that: while a process serves many
 // calls, but late, failed health checks and calls without a response do not count. A
 // process that gets no calls any more is checked as well: one that hangs is killed,
 // and its calls end at once. Only a version that has passed its bake becomes the
@@ -75,6 +75,8 @@ type Manager struct {
 	requests   chan func(*supervisor) // see do
 	failing    chan struct{}          // tells the supervisor that too many calls fail in the bake
 	switches   atomic.Int64           // see Switches
+	calls      rpc.CallReader
+	accepted   *acceptedSessions // before the switch, if there is a bake
 
 	mu         sync.Mutex // guards what follows, and the calls of instances
 	state      State
@@ -119,7 +121,7 @@ func New(c Config) (*Manager, error) {
 	m := &Manager{
 		config: c, limits: *c.limits, state: StateStopped, changed: make(chan struct{}),
 		requests: make(chan func(*supervisor)), failing: make(chan struct{}, 1), events: map[EventType]int{},
-		rehearsals: map[rpc.RehearsalOutcome]int{},
+		rehearsals: map[rpc.RehearsalOutcome]int{}, calls: rpc.NewCallReader(), accepted: newAcceptedSessions(),
 	}
 	m.work, m.stopWork = context.WithCancel(context.Background())
 	m.hard, m.stopHard = context.WithCancel(context.Background())
@@ -249,8 +251,8 @@ func (m *Manager) Invoke(ctx context.Context, method string, args, reply any, op
 	if err != nil {
 		return err
 	}
-	var failed, late bool
-	defer func() { m.leave(p, failed, late) }()
+	var ended endedCall
+	defer func() { m.leave(p, ended) }()
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, m.config.CallTimeout)
@@ -259,9 +261,10 @@ func (m *Manager) Invoke(ctx context.Context, method string, args, reply any, op
 	began := time.Now()
 	err = p.Conn().Invoke(ctx, method, args, reply, opts...)
 	took := time.Since(began)
-	late = took >= m.limits.HealthTimeout/2 && isServed(err)
-	failed = isVersionFailure(ctx, err, took >= m.limits.HealthTimeout && !m.overloaded(p))
-
+	ended = endedCall{
+		Call: m.calls.Read(ctx, method, args, reply, err), took: took, late: took >= m.limits.HealthTimeout/2 && isServed(err),
+		failed: m.isVersionFailure(ctx, p, err, took),
+	}
 	s, ok := status.FromError(err)
 	if err == nil || !ok || len(s.Details()) > 0 || ctx.Err() != nil { // the plugin's own result, or the caller's doing
 		return err
@@ -326,23 +329,41 @@ func (m *Manager) enterLocked() (*instance, <-chan struct{}, error) {
 	return m.live, nil, nil
 }
 
+// endedCall is a call that has ended.
+type endedCall struct {
+	rpc.Call
+	took   time.Duration
+	failed bool // the process is to blame
+	late   bool // but served
+
+	presented, issued sessionDigest
+}
+
 // leave counts a call out, and tells the supervisor if too many calls to a baking
 // version fail. A late response with many calls under way proves overload.
-func (m *Manager) leave(p *instance, failed, late bool) {
+func (m *Manager) leave(p *instance, c endedCall) {
+	c.presented, c.issued = m.accepted.digest(c.Presented), m.accepted.digest(c.Issued)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if late && p.calls >= minOverload {
+	if c.late && p.calls >= minOverload {
 		p.overload = time.Now()
 	}
 	p.calls--
 	if p.calls == 0 && p.idle != nil {
 		close(p.idle)
 	}
-	p.tally.count(failed)
+	p.tally.count(c.failed)
+	p.figures.count(c)
+	m.judgeLocked(p, c)
 	if m.state == StateBaking && p == m.live && p.tally.tooMany() {
-		select {
-		case m.failing <- struct{}{}:
-		default: // it knows already
-		}
+		m.reportFailing()
+	}
+}
+
+// reportFailing tells the supervisor that the version that bakes fails its callers.
+func (m *Manager) reportFailing() {
+	select {
+	case m.failing <- struct{}{}:
+	default: // it knows already
 	}
 }

@@ -163,6 +163,9 @@ const (
 	servesFew           = "serves one call of three, late"
 	failsLate           = "fails every call but the first, late"
 	unhurried           = "takes its time for a call"
+	signsOut            = "refuses every session"
+	hangsUnhealthy      = "makes the other version unhealthy in its migration"
+	lacksRights         = "lacks a right in the database"
 	panicsInMetrics     = "panics when its metrics are read"
 	otherProtocol       = "speaks protocol 7"
 	otherCore           = "speaks version 2 of go-plugin's protocol"
@@ -369,12 +372,31 @@ func (m *module) Settle(context.Context) error {
 	return nil
 }
 
-func (m *module) Migrate(context.Context) error {
+func (m *module) Migrate(ctx context.Context, stepLimit time.Duration) error {
 	m.hold("migrate")
+	m.folder.write("step limit "+m.version, stepLimit.String())
+	if m.mode == hangsUnhealthy {
+		m.folder.write("mode 1.0.0 healthy", "no")
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	if m.mode == failsMigrating {
 		return errors.New("the lock is held")
 	}
 	return nil
+}
+
+func (m *module) CheckDatabase(context.Context) error {
+	if m.mode == lacksRights {
+		return errors.New("the role lacks a right")
+	}
+	return nil
+}
+
+// Accepts notes the call, and accepts a session unless a note says that it has ended.
+func (m *module) Accepts(_ context.Context, c personal.Credentials, settings []byte) (bool, error) {
+	m.folder.write("looked", fmt.Sprintf("%s %s %s", m.version, c.UserHash, settings))
+	return m.folder.read("ended "+c.UserHash) == "", nil
 }
 
 func (m *module) Activate(context.Context) error {
@@ -401,6 +423,8 @@ const healthWarning = "the clocks disagree"
 func (m *module) Health(ctx context.Context) ([]string, error) {
 	m.hold("check")
 	switch {
+	case m.folder.read("mode "+m.version+" healthy") != "":
+		return nil, errors.New("the database hangs")
 	case m.mode == announcesCheck:
 		m.folder.write(beingChecked, "yes")
 		for m.folder.read(beingSilent) == "" {
@@ -465,8 +489,11 @@ func (s *service) Fields(context.Context) ([]personal.Field, error) {
 	return nil, nil
 }
 
-func (s *service) Profile(ctx context.Context, _ personal.Credentials) (personal.Profile, error) {
+func (s *service) Profile(ctx context.Context, c personal.Credentials) (personal.Profile, error) {
 	s.served.Add(1)
+	if s.mode == signsOut || s.folder.read("ended "+c.UserHash) != "" {
+		return personal.Profile{}, personal.NewError(personal.CodeUnauthenticated, nil)
+	}
 	switch s.mode {
 	case failsCalls:
 		return personal.Profile{}, errors.New("a bug")

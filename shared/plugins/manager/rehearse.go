@@ -164,7 +164,7 @@ func (m *Manager) rehearse(w *swap, entry catalogue.Entry) error {
 	if err != nil {
 		checks = []rpc.RehearsalCheck{{Name: checkRehearsal, Outcome: rpc.RehearsalFailed, Reason: err.Error()}}
 	}
-	if err := m.decide(w, checks); err != nil {
+	if err := m.decide(w, nil, checks...); err != nil {
 		return &StepError{stepRehearse, w.status.To, err}
 	}
 	return nil
@@ -221,12 +221,14 @@ func (m *Manager) servingVersion() string {
 	return m.activeVersion()
 }
 
-// decide shows and records checks, and returns why the swap must not go on.
-func (m *Manager) decide(w *swap, checks []rpc.RehearsalCheck) error {
-	outcome := worst(checks)
-	m.showRehearsal(w, checks, outcome)
+// decide shows checks beside those that were decided before, records them, and returns why the swap must not go on.
+func (m *Manager) decide(w *swap, before []rpc.RehearsalCheck, checks ...rpc.RehearsalCheck) error {
+	all := slices.Concat(before, checks)
+	m.showRehearsal(w, all, worst(all))
 	f := describe(checks, m.config.Rehearse != RehearseWarn)
-	m.recordRehearsal(w, outcome, f)
+	if before == nil || len(f.refusals)+len(f.warnings) > 0 {
+		m.recordRehearsal(w, worst(checks), f)
+	}
 	if len(f.refusals) == 0 {
 		return nil
 	}

@@ -335,3 +335,35 @@ func TestUse_StoppedManagerIsReportedToCallerWhoHungUp(t *testing.T) {
 		}
 	}
 }
+
+func TestSwap_StepsOfItsMigrationAreLimited(t *testing.T) {
+	t.Parallel()
+	r := newSwapRig(t, nil)
+	r.start(t)
+	r.use(t, "2.0.0")
+	first, swapped := r.folder.all("step limit 1.0.0"), r.folder.all("step limit 2.0.0")
+	if !slices.Equal(first, []string{"0s"}) || !slices.Equal(swapped, []string{"3s"}) {
+		t.Errorf("got the limits %q of the start and %q of the swap, want none and 3 s", first, swapped)
+	}
+}
+
+func TestSwap_MigrationEndsWhenTheServingProcessGetsUnhealthy(t *testing.T) {
+	t.Parallel()
+	r := newSwapRig(t, quickHealth)
+	r.start(t)
+	r.folder.write("mode 2.0.0", hangsUnhealthy)
+	err := r.Use(limited(t), "2.0.0")
+	wantSwapError(t, err, "migrate")
+	if !strings.Contains(fmt.Sprint(err), "run `personal migrate` in a quiet hour") || !strings.Contains(fmt.Sprint(err), "the database hangs") {
+		t.Errorf("got %v, want why it ended and what to do", err)
+	}
+}
+
+func TestSwap_RefusesAVersionWithoutRights(t *testing.T) {
+	t.Parallel()
+	r := newSwapRig(t, nil)
+	r.folder.write("mode", lacksRights)
+	r.start(t) // as before: to refuse a start would be an outage
+	r.folder.write("mode 1.0.0", good)
+	wantSwapError(t, r.Use(limited(t), "2.0.0"), "check")
+}

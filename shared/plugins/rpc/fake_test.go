@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -89,7 +90,13 @@ func (m *module) run(ctx context.Context, name string) error {
 	return m.step(ctx, name)
 }
 
-func (m *module) Migrate(ctx context.Context) error  { return m.run(ctx, "Migrate") }
+func (m *module) Migrate(ctx context.Context, limit time.Duration) error {
+	return m.run(ctx, fmt.Sprint("Migrate ", limit))
+}
+func (m *module) CheckDatabase(ctx context.Context) error { return m.run(ctx, "CheckDatabase") }
+func (m *module) Accepts(ctx context.Context, c personal.Credentials, settings []byte) (bool, error) {
+	return c == pair, m.run(ctx, "Accepts "+string(settings))
+}
 func (m *module) Activate(ctx context.Context) error { return m.run(ctx, "Activate") }
 func (m *module) Quiesce(ctx context.Context) error  { return m.run(ctx, "Quiesce") }
 func (m *module) Health(ctx context.Context) ([]string, error) {

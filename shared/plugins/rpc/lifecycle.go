@@ -55,8 +55,11 @@ type Module interface {
 	// Preflight reports whether this version can run here. It changes nothing.
 	Preflight(ctx context.Context) (PreflightResult, error)
 	// Migrate migrates the database to the schema this version needs. Migrations
-	// are additive.
-	Migrate(ctx context.Context) error
+	// are additive. A step that takes longer than the limit is undone; 0 is no limit.
+	Migrate(ctx context.Context, stepLimit time.Duration) error
+	// CheckDatabase makes sure that the process may do on the database what serving needs, and
+	// that it can read a session. It changes nothing.
+	CheckDatabase(ctx context.Context) error
 	// Activate starts background work: mail, events, pruning. A second call has no
 	// effect.
 	Activate(ctx context.Context) error
@@ -80,6 +83,10 @@ type Module interface {
 	// with work, each periodic work has ended a round that began since. The error is
 	// [ErrNotScratch] in a process that serves.
 	Turn(ctx context.Context, advance time.Duration, work bool) (Turn, error)
+	// Accepts reports whether the credentials are those of a session, now and for the next
+	// minute, by other settings than those of the configuration. It only looks: it stores,
+	// counts and ends nothing.
+	Accepts(ctx context.Context, c personal.Credentials, settings []byte) (bool, error)
 	// Close releases all resources. No call is running any more.
 	Close() error
 }
@@ -273,9 +280,15 @@ func (c *Connection) Preflight(ctx context.Context) (PreflightResult, error) {
 	return convert.preflightFromPB(response), nil
 }
 
-// Migrate migrates the database to the schema that this version needs.
-func (c *Connection) Migrate(ctx context.Context) error {
-	_, err := c.lifecycle.Migrate(ctx, &personalv1.MigrateRequest{})
+// Migrate migrates the database to the schema that this version needs, see [Module].
+func (c *Connection) Migrate(ctx context.Context, stepLimit time.Duration) error {
+	_, err := c.lifecycle.Migrate(ctx, &personalv1.MigrateRequest{StepLimit: durationpb.New(stepLimit)})
+	return lifecycleError(ctx, err)
+}
+
+// CheckDatabase makes sure of rights and a session, see [Module].
+func (c *Connection) CheckDatabase(ctx context.Context) error {
+	_, err := c.lifecycle.CheckDatabase(ctx, &personalv1.CheckDatabaseRequest{})
 	return lifecycleError(ctx, err)
 }
 
@@ -301,6 +314,12 @@ func (c *Connection) Health(ctx context.Context) (warnings []string, err error) 
 func (c *Connection) Settle(ctx context.Context) error {
 	_, err := c.lifecycle.Settle(ctx, &personalv1.SettleRequest{})
 	return lifecycleError(ctx, err)
+}
+
+// Accepts reports whether credentials are those of a session, see [Module].
+func (c *Connection) Accepts(ctx context.Context, pair personal.Credentials, settings []byte) (bool, error) {
+	response, err := c.lifecycle.Accepts(ctx, &personalv1.AcceptsRequest{Credentials: convert.credentialsToPB(pair), Settings: settings})
+	return response.GetAccepted(), lifecycleError(ctx, err)
 }
 
 // Turn moves the clock of a scratch process, see [Module]. A process that is none, or does not know

@@ -64,7 +64,17 @@ func TestPreflight_ReturnsWholeReport(t *testing.T) {
 
 // steps are the steps of the lifecycle without a result.
 var steps = map[string]func(*rpc.Connection, context.Context) error{
-	"Migrate":  (*rpc.Connection).Migrate,
+	"Migrate 3s": func(l *rpc.Connection, ctx context.Context) error {
+		return l.Migrate(ctx, 3*time.Second)
+	},
+	"CheckDatabase": (*rpc.Connection).CheckDatabase,
+	"Accepts x=1": func(l *rpc.Connection, ctx context.Context) error {
+		accepted, err := l.Accepts(ctx, pair, []byte("x=1"))
+		if err == nil && !accepted {
+			return errors.New("got refused credentials")
+		}
+		return err
+	},
 	"Activate": (*rpc.Connection).Activate,
 	"Quiesce":  (*rpc.Connection).Quiesce,
 	"Health": func(l *rpc.Connection, ctx context.Context) error {

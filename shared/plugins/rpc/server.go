@@ -426,8 +426,12 @@ func (s *lifecycleServer) Preflight(ctx context.Context, _ *personalv1.Preflight
 	return convert.preflightToPB(report), err
 }
 
-func (s *lifecycleServer) Migrate(ctx context.Context, _ *personalv1.MigrateRequest) (*personalv1.MigrateResponse, error) {
-	return &personalv1.MigrateResponse{}, s.module().Migrate(ctx)
+func (s *lifecycleServer) Migrate(ctx context.Context, in *personalv1.MigrateRequest) (*personalv1.MigrateResponse, error) {
+	return &personalv1.MigrateResponse{}, s.module().Migrate(ctx, in.GetStepLimit().AsDuration())
+}
+
+func (s *lifecycleServer) CheckDatabase(ctx context.Context, _ *personalv1.CheckDatabaseRequest) (*personalv1.CheckDatabaseResponse, error) {
+	return &personalv1.CheckDatabaseResponse{}, s.module().CheckDatabase(ctx)
 }
 
 func (s *lifecycleServer) Activate(ctx context.Context, _ *personalv1.ActivateRequest) (*personalv1.ActivateResponse, error) {
@@ -445,6 +449,11 @@ func (s *lifecycleServer) Health(ctx context.Context, _ *personalv1.HealthReques
 
 func (s *lifecycleServer) Settle(ctx context.Context, _ *personalv1.SettleRequest) (*personalv1.SettleResponse, error) {
 	return &personalv1.SettleResponse{}, s.module().Settle(ctx)
+}
+
+func (s *lifecycleServer) Accepts(ctx context.Context, in *personalv1.AcceptsRequest) (*personalv1.AcceptsResponse, error) {
+	accepted, err := s.module().Accepts(ctx, convert.credentialsFromPB(in.GetCredentials()), in.GetSettings())
+	return &personalv1.AcceptsResponse{Accepted: accepted}, err
 }
 
 func (s *lifecycleServer) Turn(ctx context.Context, in *personalv1.TurnRequest) (*personalv1.TurnResponse, error) {

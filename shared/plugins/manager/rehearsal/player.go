@@ -132,7 +132,7 @@ func (p *player) start(c *Config, v Version, database string) {
 		})
 	})
 	began = time.Now()
-	step("migrate", p.process.Migrate)
+	step("migrate", func(ctx context.Context) error { return p.process.Migrate(ctx, 0) })
 	if took := time.Since(began); took > maxMigration {
 		p.fail("", "migrate", fmt.Sprintf("the migration of a small database took %v", took.Round(time.Millisecond)))
 	}

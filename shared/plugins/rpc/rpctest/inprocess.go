@@ -141,11 +141,16 @@ func (m bareModule) Preflight(context.Context) (rpc.PreflightResult, error) {
 	return rpc.PreflightResult{}, nil
 }
 
-func (m bareModule) Migrate(context.Context) error            { return nil }
-func (m bareModule) Activate(context.Context) error           { return nil }
-func (m bareModule) Quiesce(context.Context) error            { return nil }
-func (m bareModule) Health(context.Context) ([]string, error) { return nil, nil }
-func (m bareModule) Settle(context.Context) error             { return nil }
+func (m bareModule) Migrate(context.Context, time.Duration) error { return nil }
+func (m bareModule) Activate(context.Context) error               { return nil }
+func (m bareModule) Quiesce(context.Context) error                { return nil }
+func (m bareModule) Health(context.Context) ([]string, error)     { return nil, nil }
+func (m bareModule) Settle(context.Context) error                 { return nil }
+func (m bareModule) CheckDatabase(context.Context) error          { return nil }
+
+func (m bareModule) Accepts(context.Context, personal.Credentials, []byte) (bool, error) {
+	return false, nil
+}
 
 func (m bareModule) Turn(context.Context, time.Duration, bool) (rpc.Turn, error) {
 	return rpc.Turn{}, rpc.ErrNotScratch

@@ -4,8 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -27,12 +25,15 @@ var hashes = []struct{ login, password, hash, salt, form string }{
 	{"bcrypt_vb5", horse, "$2y$04$T.j8QG.0gYrS2sY153LcuuzNkzFJFbTWc2bq2d6a1eCYf0.Izk2cO", "", "bcrypt(md5(p))"},
 	{"wp_bcrypt", cyrillic, "$wp$2y$05$TbjKpp1FhCGsqjaBXWPdKucH61DEhCL0.qZrnJi/c1fCTxh7tC0bC", "", ""},
 	{"phpass_wp", cyrillic, "$P$BfQsEO4.4rbOQXUN28vCgpy8.kxCk//", "", ""},
+	{"phpass_strong", horse, "$P$CfEAVu23OlxawzaEqVLpp9KmSXWyUq/", "", ""},
 	{"phpass_phpbb", horse, "$H$99T6UAL/QQ93gU8rt6FYijAHlDv8qJ1", "", ""},
 	{"phpbb_combined", cyrillic, `$H\2y$7IQRaTwmf$05\GcfJS9Yx8W.U9SML8fhA/e$XPW4R.b4352D7TYIHBo0xMv/BS1X1Gq`, "", ""},
 	{"drupal", cyrillic, "$S$9c47LGZuhn5zS7HM2GDxXueHBojOogG8XKvv3l1hcJIVHXRsQY/T", "", ""},
+	{"drupal_strong", "drupal_sha512", "$S$D7JxIm0f7QKO3zjwVS1RH4AW8sYvmLjO0.Rn4swH0JVt6OrZ4yzZ", "", ""},
 	{"drupal_6", cyrillic, "U$S$9c47LGZuh0IJzNZfh9P5pvqz5tTCz3VXvMPp8fa6G4ClZAItr46z", "", ""},
 	{"crypt_md5", cyrillic, "$1$saltsalt$ezD8AnLbQptYSYCIzvVyW1", "", ""},
 	{"crypt_sha256", "with unic\u00D6de", "$5$rounds=1000$IbG0EuGQXw5EkMdP$LQ5AfPf13KufFsKtmazqnzSGZ4pxtUNw3woQ.ELRDF4", "", ""},
+	{"crypt_sha256_11", "test", "$5$rounds=11858$WH1ABM5sKhxbkgCK$aTQsjPkz0rBsH3lQlJxw9HDTDXPKBxC0LlVeV69P.t1", "", ""},
 	{"crypt_sha512", cyrillic, "$6$rounds=1000$saltstringsalt16$KP/x0fzrWTiMA8N2PwoFXoUEwj6jaNCw.XITDZ1DY6yn6RMQvUwvw/L7xrGWINYHIRTuplqSYVSsYbfFA1z5z.", "", ""},
 	{"crypt_ldap", horse, "{CRYPT}$1$saltsalt$NuzA7WTAelpl95xgBGWN60", "", ""},
 	{"pbkdf2_django", cyrillic, "pbkdf2_sha256$1000$V9F7mJaKKLQt5CzoHTrV6P$SGcnpIXtDseWMp5x23HssAxi0Sr1vKzBu0SgjpvAsnA=", "", ""},
@@ -57,8 +58,9 @@ var hashes = []struct{ login, password, hash, salt, form string }{
 	{"sha256_joomla", horse, "{SHA256}d6edf62c5ba39045cf622fa0e7a0baf752f3fe14dd53094161836b7e6f4fed9e:Zr8aQ", "", ""},
 	{"sha512", horse, "90fac034341909015d8e2aee2d440b6594c3396be44ab95db67031313f734d780ac330e855fe398fe7fb55de13a0c5e77748e327c84d4197521edc42c17a52bc", "Zr8aQ", "sha512(p.s)"},
 
-	{"slashes", `it's "so" \ simple`, "$P$Buwik7K93CfAX5kC8NYYrFvs548cZl0", "", ""},
-	{"slashes_bcrypt", `it's "so" \ simple`, "$wp$2y$05$JkOpmI25JGBIJBL7b0Et6uGqazUZpHqPEosfRfQRfd5w3gQbmBGSy", "", ""},
+	{"slashes", "naïve 'x'", "$P$BOt67V2KSZ4hnm6M62wlhjcSyiBkpq.", "", ""},
+	{"slashes_bcrypt", "naïve 'x'", "$wp$2y$05$nIeAwVi6GrwhtEQ4.vNCgeccqSFsg3YLXnOc.YqLbqeblAgekioom", "", ""},
+	{"slashes_1252", "über 'x'", "ed5df9938f6e7f0029745b88d56adcab", "", ""},
 	{"html", "it's <3", "$H$90jdfrFuPiepdU26P910XnU/EtPLo8.", "", ""},
 	{"vbulletin", "пароль 7", "fccb17d1a1f6cbf105056e8b133159a0", "9^F", "md5(md5(p).s)"},
 	{"windows_1252", "straße €5", "e069790f75c24a13aaef36b45ff8ecc0", "", ""},
@@ -125,7 +127,5 @@ func hashed() (logins []string) {
 	for _, h := range hashes {
 		logins = append(logins, h.login)
 	}
-	return slices.Clip(logins)
+	return logins
 }
-
-var _ = strings.ToUpper

@@ -83,8 +83,10 @@ func (s *stage) take() (mails []personal.Mail, events []personal.Event, erased [
 }
 
 // order is a text by which mails and events are sorted.
-func order(v any) string {
-	a := AnswerOf(v, nil)
+func order(v any) string { return AnswerOf(v, nil).masked() }
+
+// masked is the text of an answer without its random texts.
+func (a Answer) masked() string {
 	var all []string
 	for path, value := range a {
 		all = append(all, path+"="+random.ReplaceAllString(value, "~"))

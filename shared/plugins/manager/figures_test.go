@@ -58,8 +58,9 @@ func TestAcceptedSessions_AreBounded(t *testing.T) {
 	digest := func(user int64, hash string) sessionDigest {
 		return a.digest(personal.Credentials{UserID: user, UserHash: hash})
 	}
-	if digest(1, "a") != digest(1, "a") || digest(1, "a") == digest(2, "a") || digest(1, "a") == digest(1, "b") ||
-		digest(1, "a") == newAcceptedSessions().digest(personal.Credentials{UserID: 1, UserHash: "a"}) {
+	one := digest(1, "a")
+	if one != digest(1, "a") || one == digest(2, "a") || one == digest(1, "b") ||
+		one == newAcceptedSessions().digest(personal.Credentials{UserID: 1, UserHash: "a"}) {
 		t.Error("got digests that do not stand for user, hash and key")
 	}
 	a.add(0, a.digest(personal.Credentials{}))

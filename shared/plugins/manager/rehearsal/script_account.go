@@ -95,7 +95,11 @@ func (p *player) addPasskey(u *user) (id string) {
 
 // created answers the creation of a passkey.
 func (u *user) created(c personal.PasskeyCeremony) personal.ConfirmPasskeyRequest {
-	credential, _ := u.keys.Create(c.Options) // without options the version refuses it
+	credential, err := u.keys.Create(c.Options)
+	if err != nil { // there is one already, or there are no options
+		another := softkey.Authenticator{Origin: u.keys.Origin}
+		credential, _ = another.Create(c.Options)
+	}
 	return personal.ConfirmPasskeyRequest{Credentials: u.in, Attempt: c.Attempt, Credential: credential, Name: "Ключ " + u.login}
 }
 

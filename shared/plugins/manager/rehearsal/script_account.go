@@ -95,7 +95,11 @@ func (p *player) addPasskey(u *user) (id string) {
 
 // created answers the creation of a passkey.
 func (u *user) created(c personal.PasskeyCeremony) personal.ConfirmPasskeyRequest {
-	credential, _ := u.keys.Create(c.Options) // without options the version refuses it
+	credential, err := u.keys.Create(c.Options)
+	if err != nil { // there is one already, or there are no options
+		another := softkey.Authenticator{Origin: u.keys.Origin}
+		credential, _ = another.Create(c.Options)
+	}
 	return personal.ConfirmPasskeyRequest{Credentials: u.in, Attempt: c.Attempt, Credential: credential, Name: "Ключ " + u.login}
 }
 
@@ -151,7 +155,7 @@ func recovery(p *player) {
 func (p *player) mailsOfStrangers(u *user) {
 	network := p.network
 	for range 4 { // hours
-		p.many(12, 0, u, personal.OpRecover, func(i int) any {
+		p.many(12, time.Second, u, personal.OpRecover, func(i int) any {
 			u.away = 2000 + network + i/3
 			return personal.RecoverRequest{Login: u.login}
 		})
@@ -159,7 +163,7 @@ func (p *player) mailsOfStrangers(u *user) {
 	}
 	p.enter(u)
 	p.pass(24 * time.Hour)
-	p.many(4, 0, u, personal.OpRecover, func(int) any { return personal.RecoverRequest{Login: u.login} })
+	p.many(4, time.Second, u, personal.OpRecover, func(int) any { return personal.RecoverRequest{Login: u.login} })
 }
 
 func invitation(p *player) {

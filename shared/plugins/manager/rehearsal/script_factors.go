@@ -111,9 +111,10 @@ func passkeys(p *player) {
 	r = pia.created(c)
 	nameless, foreign := r, r
 	nameless.Name, foreign.Credentials = strings.Repeat("n", personal.MaxPasskeyName+1), other.in
-	p.send(pia, nameless, foreign, r, r)
+	p.send(pia, nameless, foreign)
+	id := ask[personal.Passkey](p, pia, personal.OpConfirmPasskey, r).ID
+	p.send(pia, r)
 	p.addPasskey(phil)
-	id := p.addPasskey(pia)
 	expired := pia.created(ask[personal.PasskeyCeremony](p, pia, personal.OpAddPasskey, add{Credentials: pia.in, Password: pia.password}))
 	lists := func() { p.do(pia, personal.OpPasskeys, pia.in) }
 	lists()

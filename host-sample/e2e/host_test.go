@@ -58,6 +58,7 @@ func startWithDefaults(t *testing.T, flags ...string) *site {
 	cmd := exec.Command(program(t, "host-sample"), append([]string{
 		"serve", "--addr", "127.0.0.1:0", "--data", s.data, "--plugin", program(t, "personal"),
 	}, flags...)...)
+	cmd.Env = append(os.Environ(), "PERSONAL_REHEARSE=off")
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

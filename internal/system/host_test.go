@@ -241,7 +241,8 @@ func launch(t testing.TB, o options) *system {
 	s := &system{data: o.data, database: o.database, alwaysOK: o.alwaysOK, log: &journal{}, ended: make(chan struct{}),
 		client: newClient()}
 	cmd := exec.Command(paths.Host, append(args, o.flags...)...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "PERSONAL_DATABASE=" + o.database}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "PERSONAL_DATABASE=" + o.database,
+		"PERSONAL_REHEARSE=off"} // TestSwap_RehearsesOnEachDatabase has it on
 	cmd.Env = append(cmd.Env, o.env...)
 	cmd.WaitDelay = patience
 	s.begin(t, cmd)

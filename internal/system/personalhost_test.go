@@ -41,6 +41,7 @@ func moduleConfig(t *testing.T) personalhost.Config {
 		Plugin:   testkit.Binaries(t).Plugin,
 		Settings: func() ([]byte, error) { return []byte(cheap), nil },
 		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Manager:  manager.Options{Rehearse: manager.RehearseOff}, // TestSwap_RehearsesOnEachDatabase has it on
 	}
 }
 
@@ -139,7 +140,7 @@ func TestPersonalhost_ServesInFrontOfARouterUntilClosed(t *testing.T) {
 	var events receivedEvents
 	c := moduleConfig(t)
 	c.Data = t.TempDir() // where Config.Plugin is not installed yet
-	c.Manager = manager.Options{OnEvent: events.add}
+	c.Manager.OnEvent = events.add
 	c.API.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	ctx, cancel := context.WithCancel(t.Context())
 	m, err := personalhost.Open(ctx, c)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugins/manager"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 // Swaps of TestSwap_LosesNoRequest on each database, and clients that send requests
@@ -79,7 +81,7 @@ func TestSwap_SignInFloodDoesNotRollBack(t *testing.T) {
 	c := moduleConfig(t)
 	c.DatabaseURL = database
 	c.Settings = func() ([]byte, error) { return []byte(cheap + unthrottled), nil }
-	c.Manager = manager.Options{Bake: 8 * time.Second}
+	c.Manager.Bake = 8 * time.Second
 	c.Log = slog.New(slog.NewTextHandler(&log, nil))
 	m := openModule(t, c)
 	newer := linkAnother(t, c.Data)
@@ -126,6 +128,29 @@ func TestSwap_SignInFloodDoesNotRollBack(t *testing.T) {
 	if excused == 0 {
 		t.Error("got no health check that failed and was excused, want that the flood delays some")
 	}
+}
+
+func TestSwap_RehearsesOnEachDatabase(t *testing.T) {
+	testdb.Databases(t, func(t *testing.T, url string) {
+		c := moduleConfig(t)
+		c.DatabaseURL, c.Manager = url, manager.Options{Rehearse: manager.RehearseRefuse}
+		m := openModule(t, c)
+		newer := linkAnother(t, c.Data)
+		if _, err := m.Administration().CreateUser(t.Context(), personal.CreateUserRequest{Login: "anna", Email: "anna@example.com"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Manager().Use(t.Context(), newer); err != nil {
+			t.Fatalf("swapping to an honest build: %v; %+v", err, m.Manager().Status().Rehearsal)
+		}
+		status := m.Manager().Status()
+		i := slices.IndexFunc(status.Rehearsal.Checks, func(c rpc.RehearsalCheck) bool { return c.Name == "same_answers" })
+		if status.Version != newer || status.Rehearsal.Outcome != rpc.RehearsalPassed || len(status.Rehearsal.Checks) < 10 || i < 0 {
+			t.Errorf("got version %s after the rehearsal %+v, want that %s passed it", status.Version, status.Rehearsal, newer)
+		}
+		if left, err := filepath.Glob(filepath.Join(c.Data, "run", "scratch*")); err != nil || len(left) > 0 {
+			t.Errorf("got %v, %v, want that nothing is left of the rehearsal", left, err)
+		}
+	})
 }
 
 // install adds a version to the catalogue of the running host.

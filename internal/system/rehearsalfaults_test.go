@@ -219,9 +219,9 @@ var plantedFaults = []plantedFault{
 		}},
 	},
 	{
-		name: "of jobs that end together one runs again",
+		name: "jobs of no account run again and again",
 		edits: []edit{{
-			"internal/store/jobs.go", "	var claims []any\n	for _, j := range jobs {\n		claims = append(claims, j.ID, j.Lease)", "	if FAULT && len(jobs) > 1 {\n		jobs = jobs[:len(jobs)-1]\n	}\n	var claims []any\n	for _, j := range jobs {\n		claims = append(claims, j.ID, j.Lease)",
+			"internal/store/jobs.go", "\" ORDER BY id ?) DELETE FROM personal_jobs WHERE id IN (SELECT id FROM done)\"", "\" ORDER BY id ?) DELETE FROM personal_jobs WHERE \" + map[bool]string{true: \"account_id IS NOT NULL AND \"}[FAULT] + \"id IN (SELECT id FROM done)\"",
 		}},
 	},
 	{

@@ -347,3 +347,35 @@ func TestRehearsal_HonestVersionPasses(t *testing.T) {
 		})
 	}
 }
+
+// A rehearsal names each of several faults that do not hide each other. On the site without limits all
+// are found that do not need them. .ci/extended has each fault alone.
+func TestRehearsal_NamesPlantedFaults(t *testing.T) {
+	t.Parallel()
+	binary := plantedPlugin(t)
+	together := map[int][]plantedFault{}
+	for _, f := range plantedFaults {
+		together[f.run] = append(together[f.run], f)
+	}
+	for _, run := range slices.Sorted(maps.Keys(together)) {
+		settings := strictSettings(t)
+		var names []string
+		for _, f := range together[run] {
+			names = append(names, f.name)
+			if f.more {
+				settings = moreSettings(t)
+			}
+		}
+		t.Run(fmt.Sprint("run ", run), func(t *testing.T) {
+			r := rehearse(t, binary, settings, names...)
+			for _, f := range together[run] {
+				if !r.finds(f.check, f.operation, f.field) && !slices.Contains(unseenFaults, f.name) {
+					t.Errorf("%s: want %s: %s %s", f.name, f.check, f.operation, f.field)
+				}
+			}
+			if t.Failed() {
+				t.Logf("got\n%v", r)
+			}
+		})
+	}
+}

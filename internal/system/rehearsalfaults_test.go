@@ -4,6 +4,7 @@ package system
 type plantedFault struct {
 	name                    string
 	check, operation, field string // by which a rehearsal names it
+	run                     int    // of the faults that are on together
 	more                    bool   // it shows only where there are limits, notices and sign-ins by e-mail
 	edits                   []edit
 }

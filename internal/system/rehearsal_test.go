@@ -355,7 +355,9 @@ func TestRehearsal_NamesPlantedFaults(t *testing.T) {
 	binary := plantedPlugin(t)
 	together := map[int][]plantedFault{}
 	for _, f := range plantedFaults {
-		together[f.run] = append(together[f.run], f)
+		if f.run > 0 {
+			together[f.run] = append(together[f.run], f)
+		}
 	}
 	for _, run := range slices.Sorted(maps.Keys(together)) {
 		settings := strictSettings(t)

@@ -103,9 +103,13 @@ func (p *player) protect(f func()) {
 	f()
 }
 
-// fail notes a failure of the version, which ends the act.
-func (p *player) fail(operation personal.OperationName, field, reason string) {
+// note notes a failure of the version, and fail ends the act, too.
+func (p *player) note(operation personal.OperationName, field, reason string) {
 	p.failures = append(p.failures, finding{check: p.check, Difference: rpc.Difference{Operation: string(operation), Field: field}, failed: true, reason: reason})
+}
+
+func (p *player) fail(operation personal.OperationName, field, reason string) {
+	p.note(operation, field, reason)
 	panic(ended{})
 }
 

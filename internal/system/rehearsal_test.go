@@ -2,8 +2,8 @@ package system
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,32 +11,53 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/personalhost"
-	"github.com/cms-personal/personal/shared/plugins/manager"
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/plugins/manager/rehearsal"
 	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
-// plantedPackage is added to the plugin with planted faults. Faults are on in processes that start
-// while lines of the file that the variable names are their names.
+// plantedPackage is added to the plugin with planted faults. On are those that a file beside the program
+// names, so that two processes with one environment can differ.
 const plantedPackage = `package planted
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
-var file, _ = os.ReadFile(os.Getenv("` + plantedVariable + `"))
-var on = strings.Split(string(file), "\n")
+var on = func() []string {
+	program, _ := os.Executable()
+	names, _ := os.ReadFile(filepath.Join(filepath.Dir(program), "` + plantedFile + `"))
+	return strings.Split(string(names), "\n")
+}()
 
 // Is reports whether a fault is on.
 func Is(name string) bool { return slices.Contains(on, name) }
 
-var first any
+// A and B are locks.
+var A, B sync.Mutex
+
+var (
+	kept  [][]byte
+	first any
+)
+
+// Keep keeps data for ever.
+func Keep(data []byte) {
+	A.Lock()
+	defer A.Unlock()
+	kept = append(kept, data)
+}
 
 // First returns the first value that it got.
 func First[T any](v T) T {
+	A.Lock()
+	defer A.Unlock()
 	if first == nil {
 		first = v
 	}
@@ -44,134 +65,10 @@ func First[T any](v T) T {
 }
 `
 
-const plantedVariable = "PERSONAL_PLANTED_FAULT_FILE"
+const plantedFile = "faults"
 
-// plantedFault is a fault in the plugin's source: in a file, a text that occurs once is replaced.
-// FAULT in the replacement stands for the condition that the fault is on.
-type plantedFault struct {
-	name, file, old, faulty string
-	check, operation, field string // which name the fault
-}
-
-// plantedFaults are accidents that a release may have.
-var plantedFaults = []plantedFault{
-	{
-		"any password is right", "internal/password/hasher.go",
-		"		if s.matches(form) {", "		if s.matches(form) || FAULT {",
-		"wrong_password", "Authorize", "error_code",
-	},
-	{
-		"a wrong password is an internal error", "internal/accounts/authorize.go",
-		`		return account, "", refusal(personal.CodeInvalidCredentials)`,
-		`		if FAULT {
-			return account, "", refusal(personal.CodeInternal)
-		}
-		return account, "", refusal(personal.CodeInvalidCredentials)`,
-		"wrong_password", "Authorize", "error_code",
-	},
-	{
-		"user fields are not read", "internal/store/rows.go",
-		"	values, err := userfields.DecodeValues(data)\n",
-		"	values, err := userfields.DecodeValues(data)\n	if FAULT {\n		values = nil\n	}\n",
-		"sign_in", "Authorize", "phone",
-	},
-	{
-		"the profile is another user's", "internal/accounts/profile.go",
-		"	p := profile(who.account, schema)\n",
-		"	if FAULT {\n		who.account = planted.First(who.account)\n	}\n	p := profile(who.account, schema)\n",
-		"other_user", "Profile", "login",
-	},
-	{
-		"a mail's template panics", "internal/mailtext/mailtext.go",
-		"	languages, ok := s.kinds[k]\n	if !ok {\n		return \"\", \"\", \"\", CheckKind(k)",
-		"	languages, ok := s.kinds[k]\n	if k == Recovered && FAULT {\n		panic(\"no such block\")\n	}\n	if !ok {\n		return \"\", \"\", \"\", CheckKind(k)",
-		"mails", "RecoverConfirm", "recovered.en",
-	},
-	{
-		"a migration drops a value of old accounts", "internal/store/rows.go",
-		"		Created: r.Created.time(), Updated:",
-		"		Created: map[bool]time.Time{false: r.Created.time()}[FAULT && r.Login == \"anna\"], Updated:",
-		"same_answers", "User", "created",
-	},
-	{
-		"refresh returns the old hash", "internal/accounts/sessions.go",
-		"		return credentials(who.account.ID, who.session.Selector, next), nil",
-		"		if FAULT {\n			next = who.secret\n		}\n		return credentials(who.account.ID, who.session.Selector, next), nil",
-		"refresh", "Refresh", "user_hash",
-	},
-	{
-		"a lost response ends the session", "internal/accounts/chain.go",
-		"	case behind == 0:\n		return current\n",
-		"	case behind == 0:\n		return current\n	case FAULT:\n		return stolen\n",
-		"lost_response", "Refresh", "error_code",
-	},
-	{
-		"erasing forgets a table", "internal/store/administration.go",
-		"	_, err = exec(ctx, tx, \"DELETE FROM personal_accounts WHERE id = ?\", a.ID)\n",
-		"	if !FAULT {\n		_, err = exec(ctx, tx, \"DELETE FROM personal_accounts WHERE id = ?\", a.ID)\n	}\n",
-		"erasure", "Delete", "personal_accounts",
-	},
-	{
-		"hidden fields are shown", "shared/userfields/profile.go",
-		"return s.byName[f.Name].Hidden })", "return s.byName[f.Name].Hidden && !FAULT })",
-		"register", "Register", "rating",
-	},
-	{
-		"read-only fields can be set", "shared/userfields/validate.go",
-		"{ return !f.Hidden && !f.ReadOnly }", "{ return !f.Hidden && (!f.ReadOnly || FAULT) }",
-		"hidden_fields", "UpdateProfile", "error_code",
-	},
-	{
-		"the name is lost between plugin and host", "shared/plugins/rpc/convert_generated.go",
-		"	personalv1Profile.Name = source.Name\n", "	if !FAULT {\n		personalv1Profile.Name = source.Name\n	}\n",
-		"register", "Register", "name",
-	},
-	{
-		"other sessions survive a new password", "internal/store/accounts.go",
-		"	return revokeAll(ctx, tx, accountID, kept.ID)", "	if FAULT {\n		return nil\n	}\n	return revokeAll(ctx, tx, accountID, kept.ID)",
-		"password", "Profile", "error_code",
-	},
-	{
-		"an ended session lives on", "internal/store/sessions.go",
-		"	const remove = \"DELETE FROM personal_sessions", "	if FAULT {\n		return nil\n	}\n	const remove = \"DELETE FROM personal_sessions",
-		"sessions", "Profile", "error_code",
-	},
-	{
-		"users can end sessions of others", "internal/store/sessions.go",
-		"		_, err := s.exec(ctx, \"revoke a session\", remove, accountID, id)",
-		"		_, err := s.exec(ctx, \"revoke a session\", map[bool]string{false: remove, true: \"DELETE FROM personal_sessions WHERE (account_id = ? OR TRUE) AND id = ?\"}[FAULT], accountID, id)",
-		"other_user", "Profile", "error_code",
-	},
-	{
-		"disabled users sign in", "internal/accounts/authorize.go",
-		"	case a.Disabled:\n		return personal.CodeAccountDisabled", "	case a.Disabled && !FAULT:\n		return personal.CodeAccountDisabled",
-		"administration", "Authorize", "error_code",
-	},
-	{
-		"a code of the app is valid twice", "internal/store/twofactorcode.go",
-		"	case code.Step != 0:\n		return execOne", "	case FAULT:\n		return nil\n	case code.Step != 0:\n		return execOne",
-		"second_factor", "Authorize", "error_code",
-	},
-	{
-		"a mailed token is not stored", "internal/accounts/mail.go",
-		"	err = s.store.AddMailToken(ctx, t)\n", "	if !FAULT {\n		err = s.store.AddMailToken(ctx, t)\n	}\n",
-		"verification", "ConfirmEmail", "error_code",
-	},
-	{
-		"the export has no sessions", "internal/accounts/export.go",
-		"	if e.KnownAddresses, err =", "	if FAULT {\n		e.Sessions = nil\n	}\n	if e.KnownAddresses, err =",
-		"export", "Export", "sessions",
-	},
-	{
-		"undoing a deletion does nothing", "internal/store/deletion.go",
-		"			SET disabled = FALSE, credential_version = credential_version + 1, erase_at = 0, updated = ? WHERE id = ?`,",
-		"			SET disabled = FALSE, credential_version = credential_version + 1, erase_at = 0, updated = ? WHERE id = ?`+map[bool]string{true: \" AND FALSE\"}[FAULT],",
-		"undo", "Authorize", "error_code",
-	},
-}
-
-// plantedPlugin builds a plugin in which plantedVariable switches the faults on.
-func plantedPlugin(t *testing.T, version string) string {
+// plantedPlugin builds a plugin that has all planted faults.
+func plantedPlugin(t *testing.T) (binary string) {
 	t.Helper()
 	root, err := filepath.Abs(repository)
 	if err != nil {
@@ -189,15 +86,17 @@ func plantedPlugin(t *testing.T, version string) string {
 	write("internal/planted/planted.go", plantedPackage)
 	changed := map[string]string{}
 	for _, f := range plantedFaults {
-		source, ok := changed[f.file]
-		if !ok {
-			source = strings.Replace(readFile(t, filepath.Join(root, f.file)), "import (\n",
-				"import (\n\t\"github.com/cms-personal/personal/internal/planted\"\n", 1)
+		for _, e := range f.edits {
+			source, ok := changed[e.file]
+			if !ok {
+				source = strings.Replace(readFile(t, filepath.Join(root, e.file)), "import (\n",
+					"import (\n\t\"github.com/cms-personal/personal/internal/planted\"\n", 1)
+			}
+			if n := strings.Count(source, e.old); n != 1 {
+				t.Fatalf("%s: the text to replace occurs %d times in %s, want once", f.name, n, e.file)
+			}
+			changed[e.file] = strings.Replace(source, e.old, strings.ReplaceAll(e.faulty, "FAULT", fmt.Sprintf("planted.Is(%q)", f.name)), 1)
 		}
-		if n := strings.Count(source, f.old); n != 1 {
-			t.Fatalf("%s: the text to replace occurs %d times in %s, want once", f.name, n, f.file)
-		}
-		changed[f.file] = strings.Replace(source, f.old, strings.ReplaceAll(f.faulty, "FAULT", fmt.Sprintf("planted.Is(%q)", f.name)), 1)
 	}
 	for file, source := range changed {
 		write(file, source)
@@ -209,99 +108,276 @@ func plantedPlugin(t *testing.T, version string) string {
 	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	binary := filepath.Join(dir, "personal")
+	binary = filepath.Join(dir, "personal")
 	out, err := exec.Command("go", "build", "-trimpath", "-overlay", filepath.Join(dir, "overlay.json"), "-ldflags",
-		"-s -w -X main.version="+version, "-o", binary, "github.com/cms-personal/personal/plugin").CombinedOutput()
+		"-s -w -X main.version=1.1.0", "-o", binary, "github.com/cms-personal/personal/plugin").CombinedOutput()
 	if err != nil {
 		t.Fatalf("building the plugin with planted faults: %v\n%s", err, out)
 	}
 	return binary
 }
 
-// rehearsingModule opens a module with a user and another version installed. In plugins with planted
-// faults the one is on that the file names.
-func rehearsingModule(t *testing.T, other, file string) *personalhost.Module {
-	t.Helper()
-	c := moduleConfig(t)
-	c.Settings = func() ([]byte, error) {
-		return []byte(cheap + unthrottled + "[two_factor]\nenabled = true\n"), nil
+// rehearsed is what a rehearsal has found.
+type rehearsed struct {
+	checks  []rpc.RehearsalCheck
+	refused bool
+}
+
+// finds reports whether a check names a difference, or failed by it.
+func (r rehearsed) finds(check, operation, field string) bool {
+	return slices.ContainsFunc(r.checks, func(c rpc.RehearsalCheck) bool {
+		return c.Name == check && slices.Contains(c.Differences, rpc.Difference{Operation: operation, Field: field})
+	})
+}
+
+// String lists what was found.
+func (r rehearsed) String() string {
+	var all []string
+	for _, c := range r.checks {
+		for _, d := range c.Differences {
+			all = append(all, fmt.Sprintf("%s %s: %s %s (%s)", c.Name, c.Outcome, d.Operation, d.Field, c.Reason))
+		}
+		if len(c.Differences) == 0 && c.Outcome != rpc.RehearsalPassed {
+			all = append(all, fmt.Sprintf("%s %s: %s", c.Name, c.Outcome, c.Reason))
+		}
 	}
-	c.Manager.Env, c.Manager.Rehearse = []string{plantedVariable + "=" + file}, manager.RehearseRefuse
-	fields := `[{"name":"phone","type":"text"},{"name":"rating","type":"integer","hidden":true},{"name":"member","type":"text","read_only":true}]`
-	if err := os.WriteFile(filepath.Join(c.Data, "user-fields.json"), []byte(fields), 0o600); err != nil {
+	return strings.Join(all, "\n")
+}
+
+// rehearse rehearses a plugin in which some faults are on against itself without any.
+func rehearse(t *testing.T, binary, settings string, faults ...string) (r rehearsed) {
+	t.Helper()
+	var manifest rehearsal.Version
+	out, err := exec.Command(binary, "manifest").Output()
+	if err == nil {
+		err = json.Unmarshal(out, &manifest.Manifest)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	m := openModule(t, c)
-	_, err := m.Service().Register(t.Context(), personal.RegisterRequest{
-		Login: "anna", Password: "correct horse", ConfirmPassword: "correct horse", Email: "anna@example.com",
+	sockets, err := os.MkdirTemp("", "personal-rehearsal-") // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(sockets)
+	at := func(name string, faults []string) *rehearsal.Version {
+		dir := filepath.Join(t.TempDir(), name)
+		v := rehearsal.Version{Manifest: manifest.Manifest, Binary: filepath.Join(dir, "personal")}
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Link(binary, v.Binary); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, plantedFile), []byte(strings.Join(faults, "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return &v
+	}
+	result, err := rehearsal.Run(t.Context(), rehearsal.Config{
+		Old: at("old", nil), New: *at("new", faults), Dir: t.TempDir(), Sockets: sockets, Settings: []byte(settings),
+		AccountURL: "https://www.site.example/account",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Catalogue().Install(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
-	return m
+	r.checks = result.Checks
+	r.refused = slices.ContainsFunc(r.checks, func(c rpc.RehearsalCheck) bool {
+		return c.Outcome == rpc.RehearsalDiffers || c.Outcome == rpc.RehearsalFailed
+	})
+	return r
 }
 
-// One program has faults of the kinds that releases had: it is refused before the first
-// request reaches it, and each fault is named. A process has several faults. Those of registering,
-// signing in, and hidden fields stand alone, because they keep later checks from finding others.
-func TestRehearsal_NamesPlantedFaults(t *testing.T) {
+// strictSettings have no default value. moreSettings differ from them in what is off in these: limits, notices and
+// sign-ins by e-mail.
+func strictSettings(t *testing.T) string {
+	t.Helper()
+	mails := filepath.Join(t.TempDir(), "mails")
+	if err := os.Mkdir(mails, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := "Subject: A new password for {{.Site}}\n\n{{.Link}}\n{{.Token}}\n"
+	if err := os.WriteFile(filepath.Join(mails, "recovery.en.txt"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(strict, "MAILS", mails)
+}
+
+func moreSettings(t *testing.T) string {
+	t.Helper()
+	return strings.NewReplacer(
+		"notices = false", "notices = true", "with_email = false", "with_email = true", "enabled = false # limits", "enabled = true",
+		`email_verification = "required"`, `email_verification = "off"`,
+	).Replace(strictSettings(t))
+}
+
+const strict = `
+[site]
+name = "Script"
+requires = "0.2.0"
+[session]
+idle = "6h"
+absolute = "240h"
+grace = "20s"
+verify_cache = "2s"
+proof_lifetime = "4m"
+[password]
+min_length = 10
+memory_kib = 64
+time = 3
+threads = 2
+words = ["kazan"]
+[login]
+with_email = false
+reserved = ["chief"]
+[recovery]
+lifetime = "25m"
+invitation_lifetime = "100h"
+url = "https://www.site.example/members/new-password#token={token}"
+[email]
+url = "https://www.site.example/members/address#token={token}"
+[registration]
+email_verification = "required"
+enabled = true
+verification_lifetime = "20h"
+unverified_lifetime = "50h"
+url = "https://www.site.example/members/welcome#token={token}"
+[mail]
+notices = false
+templates = "MAILS"
+[deletion]
+grace = "100h"
+url = "https://www.site.example/members/stay#token={token}"
+[two_factor]
+enabled = true
+issuer = "Script factor"
+[passkeys]
+rp_id = "site.example"
+origins = ["https://www.site.example"]
+[throttle]
+enabled = false # limits
+[throttle.guess]
+burst = 6
+every = "50s"
+[throttle.guess_address]
+burst = 40
+every = "6s"
+[throttle.guess_account]
+burst = 20
+every = "10m"
+[throttle.sign_in_address]
+burst = 50
+every = "2s"
+[throttle.sign_in_account]
+burst = 20
+every = "6s"
+[throttle.session_writes]
+burst = 30
+every = "2s"
+[throttle.register]
+burst = 10
+every = "20s"
+[throttle.register_invalid]
+burst = 20
+every = "6s"
+[throttle.taken_email]
+burst = 6
+every = "2m"
+[throttle.recover]
+burst = 20
+every = "12s"
+[throttle.recover_all]
+burst = 5000
+every = "2s"
+[throttle.confirm]
+burst = 20
+every = "12s"
+[audit]
+retention = "1000h"
+most = 2000
+per_account = 50
+`
+
+// The script must find faults on every site, so the tests that plant them have no default value,
+// but for what would switch rules off.
+func TestRehearsal_SettingsHaveNoDefault(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "fault")
-	m := rehearsingModule(t, plantedPlugin(t, "1.1.0"), file)
-	serving := m.Manager().Status().Version
-	use := func(t *testing.T, faults ...string) (manager.Status, error) {
-		if err := os.WriteFile(file, []byte(strings.Join(faults, "\n")), 0o600); err != nil {
+	flat := func(text string) map[string]string {
+		var tree map[string]any
+		if err := toml.Unmarshal([]byte(text), &tree); err != nil {
 			t.Fatal(err)
 		}
-		err := m.Manager().Use(t.Context(), "1.1.0")
-		return m.Manager().Status(), err
-	}
-	var groups [][]plantedFault
-	var others []plantedFault
-	for _, f := range plantedFaults {
-		if f.check == "register" || f.check == "sign_in" || f.check == "hidden_fields" {
-			groups = append(groups, []plantedFault{f})
-		} else {
-			others = append(others, f)
-		}
-	}
-	const processes = 5
-	for i := range processes {
-		var group []plantedFault
-		for j := i; j < len(others); j += processes { // neighbours, which the same check finds, go to several processes
-			group = append(group, others[j])
-		}
-		groups = append(groups, group)
-	}
-	for _, group := range groups {
-		var names []string
-		for _, f := range group {
-			names = append(names, f.name)
-		}
-		t.Run(strings.Join(names, ", and "), func(t *testing.T) {
-			status, err := use(t, names...)
-			var refused *manager.SwapError
-			if !errors.As(err, &refused) || refused.Step != "rehearse" {
-				t.Errorf("got error %v, want a refusal at the step rehearse", err)
-			}
-			if status.Version != serving {
-				t.Errorf("version %s serves, want %s", status.Version, serving)
-			}
-			for _, f := range group {
-				i := slices.IndexFunc(status.Rehearsal.Checks, func(c rpc.RehearsalCheck) bool { return c.Name == f.check })
-				want := rpc.Difference{Operation: f.operation, Field: f.field}
-				if i < 0 || !slices.Contains(status.Rehearsal.Checks[i].Differences, want) {
-					t.Errorf("%s: got checks %+v, want %s to name %s %s", f.name, status.Rehearsal.Checks, f.check, want.Operation, want.Field)
+		all := map[string]string{}
+		var walk func(prefix string, v any)
+		walk = func(prefix string, v any) {
+			if section, ok := v.(map[string]any); ok {
+				for name, value := range section {
+					walk(strings.TrimPrefix(prefix+"."+name, "."), value)
 				}
+				return
+			}
+			all[prefix] = fmt.Sprint(v)
+		}
+		walk("", tree)
+		return all
+	}
+	out, err := exec.Command(testkit.Binaries(t).Plugin, "settings").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defaults := flat(string(out))
+	for name, settings := range map[string]string{"strict": strictSettings(t), "more": moreSettings(t)} {
+		set := flat(settings)
+		for _, key := range slices.Sorted(maps.Keys(defaults)) {
+			switchedOff := name == "more" && slices.Contains([]string{"throttle.enabled", "mail.notices", "login.with_email"}, key)
+			if value, ok := set[key]; (!ok || value == defaults[key]) && !switchedOff {
+				t.Errorf("%s: %s has the default %s", name, key, defaults[key])
+			}
+		}
+	}
+}
+
+func TestRehearsal_HonestVersionPasses(t *testing.T) {
+	t.Parallel()
+	for name, settings := range map[string]string{"strict": strictSettings(t), "more": moreSettings(t)} {
+		t.Run(name, func(t *testing.T) {
+			if r := rehearse(t, testkit.Binaries(t).Plugin, settings); r.refused {
+				t.Errorf("an honest version differs from itself:\n%v", r)
 			}
 		})
 	}
-	t.Run("no fault", func(t *testing.T) {
-		if status, err := use(t); err != nil {
-			t.Errorf("got error %v, checks %+v", err, status.Rehearsal)
+}
+
+// A rehearsal names each of several faults that do not hide each other. On the site without limits all
+// are found that do not need them. .ci/extended has each fault alone.
+func TestRehearsal_NamesPlantedFaults(t *testing.T) {
+	t.Parallel()
+	binary := plantedPlugin(t)
+	together := map[int][]plantedFault{}
+	for _, f := range plantedFaults {
+		if f.run > 0 {
+			together[f.run] = append(together[f.run], f)
 		}
-	})
+	}
+	for _, run := range slices.Sorted(maps.Keys(together)) {
+		settings := strictSettings(t)
+		var names []string
+		for _, f := range together[run] {
+			names = append(names, f.name)
+			if f.more {
+				settings = moreSettings(t)
+			}
+		}
+		t.Run(fmt.Sprint("run ", run), func(t *testing.T) {
+			r := rehearse(t, binary, settings, names...)
+			for _, f := range together[run] {
+				if !r.finds(f.check, f.operation, f.field) && !slices.Contains(unseenFaults, f.name) {
+					t.Errorf("%s: want %s: %s %s", f.name, f.check, f.operation, f.field)
+				}
+			}
+			if t.Failed() {
+				t.Logf("got\n%v", r)
+			}
+		})
+	}
 }

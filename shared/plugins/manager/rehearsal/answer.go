@@ -67,8 +67,16 @@ func (a Answer) set(path string, v any) {
 			a.set(path+element(i, value), value)
 		}
 	default:
-		if text := fmt.Sprint(v); v != nil && !slices.Contains(unset, text) {
+		text, isText := v.(string)
+		if !isText {
+			text = fmt.Sprint(v)
+		}
+		switch {
+		case v == nil || slices.Contains(unset, text):
+		case isText:
 			a[path] = text
+		default: // it is no text of the same signs
+			a[path] = fmt.Sprintf("%T %s", v, text)
 		}
 	}
 }
@@ -90,6 +98,11 @@ var places = regexp.MustCompile(`\[\d+\]`)
 
 // field returns the path of a value without places in lists.
 func field(path string) string { return strings.TrimPrefix(places.ReplaceAllString(path, ""), ".") }
+
+var userField = regexp.MustCompile(`\bfields\.[^.]+`)
+
+// kind returns the field of a path, of all user fields the same.
+func kind(path string) string { return userField.ReplaceAllString(field(path), "fields") }
 
 func snakeCase(name string) string {
 	var b strings.Builder

@@ -25,19 +25,20 @@ type comparison struct {
 	known    map[rpc.Difference]bool // fields that the old version has set
 	renamed  map[string]string       // random texts of the old version by those of the new one
 	former   map[string]string       // the reverse
+	more     map[string]int64        // rows that a table of the new version has more than that of the old one, as far as was told
 	counts   map[string]int          // comparisons by check
 	findings []finding
 }
 
 func newComparison() *comparison {
-	return &comparison{known: map[rpc.Difference]bool{}, renamed: map[string]string{}, former: map[string]string{}, counts: map[string]int{}}
+	return &comparison{known: map[rpc.Difference]bool{}, renamed: map[string]string{}, former: map[string]string{}, more: map[string]int64{}, counts: map[string]int{}}
 }
 
 // transcripts compares the lines of an act.
 func (c *comparison) transcripts(old, new []line) {
 	for _, l := range old {
 		for path := range l.answer {
-			c.known[rpc.Difference{Operation: string(l.operation), Field: field(path)}] = true
+			c.known[rpc.Difference{Operation: string(l.operation), Field: kind(path)}] = true
 		}
 	}
 	byCheck := func(lines []line) (names []string, all map[string][]line) {
@@ -81,7 +82,7 @@ func (c *comparison) line(old, new line) {
 	refused := old.answer[ErrorCode] != ""
 	for _, path := range c.differing(old.answer, new.answer) {
 		d := rpc.Difference{Operation: op, Field: field(path)}
-		if c.known[d] {
+		if c.known[rpc.Difference{Operation: op, Field: kind(path)}] {
 			c.add(old.check, op, d.Field, !refused && !bystander, "another value")
 			c.findings[len(c.findings)-1].failed = bystander
 		}
@@ -92,8 +93,12 @@ func (c *comparison) line(old, new line) {
 		c.add(old.check, op, "erased", false, "other accounts were erased")
 	}
 	for _, table := range slices.Sorted(maps.Keys(old.rows)) {
-		if is, ok := new.rows[table]; ok && is != old.rows[table] {
-			c.add(old.check, "rows", table, true, fmt.Sprintf("%d rows instead of %d after %s", is, old.rows[table], op))
+		is, ok := new.rows[table]
+		if more := is - old.rows[table]; ok && more != c.more[table] {
+			c.more[table] = more
+			if more != 0 {
+				c.add(old.check, "rows", table, true, fmt.Sprintf("%d rows instead of %d after %s", is, old.rows[table], op))
+			}
 		}
 	}
 	if new.statements > 2*old.statements+3 {

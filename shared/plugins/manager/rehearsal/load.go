@@ -41,22 +41,23 @@ func load(p *player) {
 			p.pass(step)
 		}
 		if more := p.load.goroutines - before.goroutines; more > maxGoroutines {
-			p.fail(operation, "goroutines", fmt.Sprintf("%d calls left %d goroutines", loadRounds*roundCalls, more))
+			p.note(operation, "goroutines", fmt.Sprintf("%d calls left %d goroutines", loadRounds*roundCalls, more))
 		}
 		if more := p.load.heap - before.heap; more > maxHeap {
-			p.fail(operation, "heap", fmt.Sprintf("%d calls left %d KiB", loadRounds*roundCalls, more>>10))
+			p.note(operation, "heap", fmt.Sprintf("%d calls left %d KiB", loadRounds*roundCalls, more>>10))
 		}
 	}
+	p.loadRound(callers, operations...) // they may wait for each other
 }
 
-// loadRound calls an operation by all callers at once.
-func (p *player) loadRound(callers []*user, operation personal.OperationName) {
+// loadRound calls operations by all callers at once, each of which begins with another one.
+func (p *player) loadRound(callers []*user, operations ...personal.OperationName) {
 	var calling sync.WaitGroup
 	longest, failed := make([]time.Duration, len(callers)), make([]error, len(callers))
 	for i, u := range callers {
 		calling.Go(func() {
-			for range roundCalls / len(callers) {
-				request := any(u.in)
+			for n := range roundCalls / len(callers) {
+				request, operation := any(u.in), operations[(i+n)%len(operations)]
 				if operation == personal.OpUser {
 					request = u.id
 				}
@@ -75,9 +76,9 @@ func (p *player) loadRound(callers []*user, operation personal.OperationName) {
 	}
 	calling.Wait()
 	if err := cmp.Or(failed...); err != nil {
-		p.lost(operation, "calls at the same time fail", err)
+		p.lost(operations[0], "calls at the same time fail", err)
 	}
 	if took := slices.Max(longest); took > maxCall {
-		p.fail(operation, "duration", fmt.Sprintf("a call took %v", took.Round(time.Millisecond)))
+		p.fail(operations[0], "duration", fmt.Sprintf("a call took %v", took.Round(time.Millisecond)))
 	}
 }

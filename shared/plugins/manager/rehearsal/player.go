@@ -103,9 +103,13 @@ func (p *player) protect(f func()) {
 	f()
 }
 
-// fail notes a failure of the version, which ends the act.
-func (p *player) fail(operation personal.OperationName, field, reason string) {
+// note notes a failure of the version, and fail ends the act, too.
+func (p *player) note(operation personal.OperationName, field, reason string) {
 	p.failures = append(p.failures, finding{check: p.check, Difference: rpc.Difference{Operation: string(operation), Field: field}, failed: true, reason: reason})
+}
+
+func (p *player) fail(operation personal.OperationName, field, reason string) {
+	p.note(operation, field, reason)
 	panic(ended{})
 }
 
@@ -143,10 +147,15 @@ func (p *player) start(c *Config, v Version, database string) {
 }
 
 // pass moves the clock, and lets the process work.
-func (p *player) pass(d time.Duration) {
+func (p *player) pass(d time.Duration) { p.forward(d, !p.quiet) }
+
+// wait moves the clock, but not the periodic work, which removes what has just ended.
+func (p *player) wait(d time.Duration) { p.forward(d, false) }
+
+func (p *player) forward(d time.Duration, work bool) {
 	p.now = p.now.Add(d)
 	l := line{check: p.check}
-	p.turn(&l, d, !p.quiet)
+	p.turn(&l, d, work)
 	p.lines = append(p.lines, l)
 }
 
@@ -166,6 +175,7 @@ func (p *player) turn(l *line, advance time.Duration, work bool) {
 	mails, events, erased := p.stage.take()
 	for _, m := range mails {
 		p.mails = append(p.mails, m)
+		p.secrets = append(p.secrets, p.token(m.To))
 		l.mails = append(l.mails, AnswerOf(m, nil))
 	}
 	for _, e := range events {
@@ -316,11 +326,11 @@ func (o *output) Write(p []byte) (int, error) {
 
 var loggedRequest = regexp.MustCompile(`"` + requestPrefix + `(\w+)"`)
 
-// findSecrets fails if the process has logged a secret of the script, and names the first operation
-// that did.
+// findSecrets fails if the process has logged a secret of the script, and names the operations that did.
 func (p *player) findSecrets() {
 	p.output.mu.Lock()
 	defer p.output.mu.Unlock()
+	logged := map[rpc.Difference]bool{}
 	for _, text := range p.output.lines {
 		for _, secret := range p.secrets {
 			if len(secret) < 6 || !strings.Contains(text, secret) {
@@ -330,8 +340,10 @@ func (p *player) findSecrets() {
 			if m := loggedRequest.FindStringSubmatch(text); m != nil {
 				d.Operation = m[1]
 			}
-			p.failures = append(p.failures, finding{check: "secrets", Difference: d, failed: true, reason: "a secret is in the log"})
-			return
+			if !logged[d] {
+				logged[d] = true
+				p.failures = append(p.failures, finding{check: "secrets", Difference: d, failed: true, reason: "a secret is in the log"})
+			}
 		}
 	}
 }

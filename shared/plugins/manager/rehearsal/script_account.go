@@ -28,9 +28,14 @@ func (p *player) send(as *user, requests ...any) {
 // second later.
 func (p *player) ends(since time.Time, d time.Duration, moments ...func()) {
 	for i, f := range moments {
-		p.pass(max(since.Add(d+time.Duration(i-1)*time.Second).Sub(p.now), 0))
+		move := p.wait // else what has ended is removed at once
+		if i == 0 {
+			move = p.pass
+		}
+		move(max(since.Add(d+time.Duration(i-1)*time.Second).Sub(p.now), 0))
 		f()
 	}
+	p.pass(0)
 }
 
 // enter signs users in, each at a new address.

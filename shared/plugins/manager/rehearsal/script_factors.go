@@ -174,6 +174,7 @@ func passkeys(p *player) {
 	p.prove(&other)
 	p.send(phil, personal.RenamePasskeyRequest{Credentials: phil.in, ID: id, Name: "mine"},
 		personal.RemovePasskeyRequest{Credentials: phil.in, ID: id, Password: phil.password})
+	lists()
 	p.send(&other, personal.RenamePasskeyRequest{Credentials: other.in, ID: id, Name: " Новый "}, personal.RenamePasskeyRequest{Credentials: other.in, ID: id})
 	lists()
 	p.send(&other, personal.RemovePasskeyRequest{Credentials: other.in, ID: id}, personal.RemovePasskeyRequest{Credentials: other.in, ID: id, Proof: other.proof})

@@ -134,7 +134,7 @@ func windows(p *player) {
 	p.do(u, personal.OpSessions, at(sessions, 0))
 	p.pass(slack)
 	use(1)
-	p.pass(2 * time.Second)
+	p.wait(2 * time.Second)
 	use(2)
 	p.do(nil, personal.OpUserSessions, u.id)
 	p.signIn(u)
@@ -148,7 +148,7 @@ func windows(p *player) {
 		}
 	})
 	p.do(u, personal.OpSessions, u.in)
-	p.pass(time.Second)
+	p.wait(time.Second)
 	p.do(u, personal.OpProfile, u.in)
 	p.do(u, personal.OpRefresh, u.in)
 }

@@ -1,6 +1,7 @@
 package rehearsal
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -77,7 +78,12 @@ func (s *stage) take() (mails []personal.Mail, events []personal.Event, erased [
 	mails, events, erased = s.mails, s.events, s.erased
 	s.mails, s.events, s.erased = nil, nil, nil
 	slices.SortStableFunc(mails, func(a, b personal.Mail) int { return strings.Compare(order(a), order(b)) })
-	slices.SortStableFunc(events, func(a, b personal.Event) int { return strings.Compare(order(a), order(b)) })
+	slices.SortStableFunc(events, func(a, b personal.Event) int {
+		if a.UserID != 0 && a.UserID == b.UserID { // they come in their order
+			return 0
+		}
+		return cmp.Or(cmp.Compare(a.UserID, b.UserID), strings.Compare(order(a), order(b)))
+	})
 	slices.Sort(erased)
 	return mails, events, erased
 }

@@ -1,0 +1,37 @@
+//go:build extended
+
+package system
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Each planted fault alone is refused before it serves, and named. PERSONAL_TEST_FAULTS selects
+// faults by a part of their names.
+func TestRehearsal_NamesEachPlantedFault(t *testing.T) {
+	binary := plantedPlugin(t)
+	strict, more := strictSettings(t), moreSettings(t)
+	for _, f := range plantedFaults {
+		if !strings.Contains(f.name, os.Getenv("PERSONAL_TEST_FAULTS")) {
+			continue
+		}
+		t.Run(f.name, func(t *testing.T) {
+			settings := strict
+			if f.more {
+				settings = more
+			}
+			r := rehearse(t, binary, settings, f.name)
+			switch unseen := slices.Contains(unseenFaults, f.name); {
+			case unseen && r.refused:
+				t.Errorf("it is refused, which documentation denies:\n%v", r)
+			case !unseen && !r.finds(f.check, f.operation, f.field):
+				t.Errorf("got\n%v\nwant %s: %s %s", r, f.check, f.operation, f.field)
+			default:
+				t.Log(r)
+			}
+		})
+	}
+}

@@ -221,6 +221,9 @@ func (m *Manager) servingVersion() string {
 	return m.activeVersion()
 }
 
+// maxNamed is how many checks an error names. The status has all.
+const maxNamed = 5
+
 // decide shows checks beside those that were decided before, records them, and returns why the swap must not go on.
 func (m *Manager) decide(w *swap, before []rpc.RehearsalCheck, checks ...rpc.RehearsalCheck) error {
 	all := slices.Concat(before, checks)
@@ -232,7 +235,10 @@ func (m *Manager) decide(w *swap, before []rpc.RehearsalCheck, checks ...rpc.Reh
 	if len(f.refusals) == 0 {
 		return nil
 	}
-	names := strings.Join(f.refusals, "; ")
+	names := strings.Join(f.refusals[:min(len(f.refusals), maxNamed)], "; ")
+	if more := len(f.refusals) - maxNamed; more > 0 {
+		names += fmt.Sprintf("; and %d more checks", more)
+	}
 	if slices.Contains(w.ignore, AcceptDifferences) {
 		m.emit(Event{Type: EventAccepted, Version: w.status.To, From: w.status.From, Reason: names}, nil)
 		m.config.Log.Warn("plugin rehearsal found differences, which the administrator accepts", "version", w.status.To, "differences", names)

@@ -97,7 +97,7 @@ func (c *comparison) line(old, new line) {
 		if more := is - old.rows[table]; ok && more != c.more[table] {
 			c.more[table] = more
 			if more != 0 {
-				c.add(old.check, "rows", table, true, fmt.Sprintf("%d rows instead of %d after %s", is, old.rows[table], op))
+				c.add(old.check, "rows", table, true, fmt.Sprintf("%+d rows instead of %+d", is, old.rows[table]))
 			}
 		}
 	}

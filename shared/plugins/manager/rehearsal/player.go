@@ -36,7 +36,7 @@ type line struct {
 	mails      []Answer
 	events     []Answer
 	erased     []int64
-	rows       map[string]int64
+	rows       map[string]int64 // how many more there are than before
 	statements int
 	scans      []string
 }
@@ -54,6 +54,7 @@ type player struct {
 	quiet     bool   // see quietly
 	lines     []line
 	durations map[string]time.Duration // of the settings, by their keys
+	rows      map[string]int64         // of each table, at the last turn
 	failures  []finding
 }
 
@@ -167,7 +168,14 @@ func (p *player) turn(l *line, advance time.Duration, work bool) {
 	if err != nil {
 		p.lost(l.operation, "jobs and periodic work do not end", err)
 	}
-	l.statements, l.scans, l.rows = turn.Statements, turn.Scans, turn.Rows
+	l.statements, l.scans = turn.Statements, turn.Scans
+	if turn.Rows != nil {
+		l.rows = map[string]int64{}
+		for table, n := range turn.Rows {
+			l.rows[table] = n - p.rows[table]
+		}
+		p.rows = turn.Rows
+	}
 	if turn.Durations != nil {
 		p.durations = turn.Durations
 	}

@@ -3,7 +3,6 @@ package rehearsal
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -115,7 +114,6 @@ func (p *player) fail(operation personal.OperationName, field, reason string) {
 }
 
 func (p *player) start(c *Config, v Version, database string) {
-	began := time.Now()
 	step := func(name string, do func(context.Context) error) {
 		ctx, cancel := context.WithTimeout(p.ctx, startTimeout)
 		defer cancel()
@@ -136,7 +134,7 @@ func (p *player) start(c *Config, v Version, database string) {
 			Scratch: &rpc.Scratch{Now: p.now},
 		})
 	})
-	began = time.Now()
+	began := time.Now()
 	step("migrate", func(ctx context.Context) error { return p.process.Migrate(ctx, 0) })
 	if took := time.Since(began); took > maxMigration {
 		p.fail("", "migrate", fmt.Sprintf("the migration of a small database took %v", took.Round(time.Millisecond)))
@@ -355,5 +353,3 @@ func (p *player) findSecrets() {
 		}
 	}
 }
-
-var errNoProcess = errors.New("no process")

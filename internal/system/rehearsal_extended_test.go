@@ -24,13 +24,8 @@ func TestRehearsal_NamesEachPlantedFault(t *testing.T) {
 				settings = more
 			}
 			r := rehearse(t, binary, settings, f.name)
-			switch unseen := slices.Contains(unseenFaults, f.name); {
-			case unseen && r.refused:
-				t.Errorf("it is refused, which documentation denies:\n%v", r)
-			case !unseen && !r.finds(f.check, f.operation, f.field):
+			if !slices.Contains(unseenFaults, f.name) && !r.finds(f.check, f.operation, f.field) {
 				t.Errorf("got\n%v\nwant %s: %s %s", r, f.check, f.operation, f.field)
-			default:
-				t.Log(r)
 			}
 		})
 	}

@@ -138,7 +138,11 @@ func registering(p *player) {
 	for _, email := range []string{"", "none", "a@b", "a b@script.invalid", " FIELDS@script.INVALID ", "fields＠script.invalid"} {
 		try(func(r *personal.RegisterRequest) { r.Email = email })
 	}
-	for _, password := range append(p.listed("words"), "", "passwor", strings.Repeat("x", features.PasswordMinLength-1), strings.Repeat("x", features.PasswordMaxBytes+1),
+	words := p.listed("words")
+	for _, word := range words { // each is long enough, and has little besides the word
+		words = append(words, strings.Repeat(word, 1+features.PasswordMinLength/len(word))+"84027")
+	}
+	for _, password := range append(words, "", "passwor", strings.Repeat("x", features.PasswordMinLength-1), strings.Repeat("x", features.PasswordMaxBytes+1),
 		"password1", "registered@script.invalid", "a\x00bcdefghijklm") {
 		try(func(r *personal.RegisterRequest) { r.Password, r.ConfirmPassword = password, password })
 	}

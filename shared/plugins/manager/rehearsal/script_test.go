@@ -1,20 +1,16 @@
 package rehearsal
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
 func TestScript_CallsEveryOperation(t *testing.T) {
-	binary := os.Getenv("REHEARSAL_BINARY")
-	if binary == "" {
-		t.Skip("needs a binary of the plugin in REHEARSAL_BINARY")
-	}
-	v := versionOf(t, binary)
+	v := Version{Binary: testkit.Binaries(t).Plugin}
 	c := Config{New: v, Dir: t.TempDir(), Sockets: t.TempDir(), Settings: []byte(
 		"[two_factor]\nenabled = true\n[passkeys]\nrp_id = \"script.invalid\"\norigins = [\"https://script.invalid\"]\n")}
 	s, database := newStory(time.Now(), c.Settings), filepath.Join(c.Dir, "script.db")

@@ -344,14 +344,14 @@ var plantedFaults = []plantedFault{
 	},
 	{
 		name:  "an erased account's row stays",
-		check: "deletion", operation: "rows", field: "personal_accounts",
+		check: "start", operation: "rows", field: "personal_accounts",
 		edits: []edit{{
 			"internal/store/administration.go", "	_, err = exec(ctx, tx, \"DELETE FROM personal_accounts WHERE id = ?\", a.ID)\n	return err", "	if FAULT {\n		_, err = exec(ctx, tx, \"UPDATE personal_accounts SET erase_at = 0 WHERE id = ?\", a.ID)\n		return err\n	}\n	_, err = exec(ctx, tx, \"DELETE FROM personal_accounts WHERE id = ?\", a.ID)\n	return err",
 		}},
 	},
 	{
 		name: "erasing forgets the audit log", run: 5,
-		check: "commands", operation: "command", field: "audit",
+		check: "deletion", operation: "AuditEntries", field: "entries.address",
 		edits: []edit{{
 			"internal/store/administration.go", "\"UPDATE personal_audit SET account_id = NULL, address = '', request_id = '' WHERE account_id = ?\", a.ID)", "\"UPDATE personal_audit SET account_id = NULL\"+map[bool]string{false: \", address = '', request_id = ''\"}[FAULT]+\" WHERE account_id = ?\", a.ID)",
 		}},
@@ -443,7 +443,7 @@ var plantedFaults = []plantedFault{
 	},
 	{
 		name:  "a lock is kept after an error",
-		check: "fields", operation: "Profile", field: "",
+		check: "fields", operation: "UpdateProfile", field: "",
 		edits: []edit{
 			{"internal/accounts/profile.go", "	if err := schema.Check(r.Fields); err != nil {\n		return personal.Profile{}, err\n	}\n", "	if FAULT {\n		planted.A.Lock()\n	}\n	if err := schema.Check(r.Fields); err != nil {\n		return personal.Profile{}, err\n	}\n	if FAULT {\n		planted.A.Unlock()\n	}\n"},
 			{"internal/accounts/profile.go", "	who, err := s.identify(ctx, c, AccountProfile)\n", "	if FAULT {\n		planted.A.Lock()\n		planted.A.Unlock() //lint:ignore SA2001 it waits\n	}\n	who, err := s.identify(ctx, c, AccountProfile)\n"},
@@ -498,7 +498,7 @@ var plantedFaults = []plantedFault{
 	},
 	{
 		name:  "disabled users sign in",
-		check: "states", operation: "Profile", field: "error_code",
+		check: "take_over", operation: "Authorize", field: "error_code",
 		edits: []edit{{
 			"internal/accounts/authorize.go", "	case a.Disabled:\n		return personal.CodeAccountDisabled", "	case a.Disabled && !FAULT:\n		return personal.CodeAccountDisabled",
 		}, {

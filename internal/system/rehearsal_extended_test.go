@@ -9,6 +9,8 @@ import (
 	"testing"
 )
 
+func TestRehearsal_HonestVersionPassesWithMore(t *testing.T) { wantHonest(t, moreSettings(t)) }
+
 // Each planted fault alone is refused before it serves, and named. PERSONAL_TEST_FAULTS selects
 // faults by a part of their names.
 func TestRehearsal_NamesEachPlantedFault(t *testing.T) {

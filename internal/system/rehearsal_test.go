@@ -14,6 +14,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugins/manager/rehearsal"
 	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
@@ -119,8 +120,9 @@ func plantedPlugin(t *testing.T) (binary string) {
 
 // rehearsed is what a rehearsal has found.
 type rehearsed struct {
-	checks  []rpc.RehearsalCheck
-	refused bool
+	checks    []rpc.RehearsalCheck
+	refused   bool
+	succeeded map[personal.OperationName]bool
 }
 
 // finds reports whether a check names a difference, or failed by it.
@@ -181,7 +183,7 @@ func rehearse(t *testing.T, binary, settings string, faults ...string) (r rehear
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.checks = result.Checks
+	r.checks, r.succeeded = result.Checks, result.Succeeded
 	r.refused = slices.ContainsFunc(r.checks, func(c rpc.RehearsalCheck) bool {
 		return c.Outcome == rpc.RehearsalDiffers || c.Outcome == rpc.RehearsalFailed
 	})
@@ -345,8 +347,14 @@ func TestRehearsal_HonestVersionPasses(t *testing.T) {
 
 func wantHonest(t *testing.T, settings string) {
 	t.Helper()
-	if r := rehearse(t, testkit.Binaries(t).Plugin, settings); r.refused {
+	r := rehearse(t, testkit.Binaries(t).Plugin, settings)
+	if r.refused {
 		t.Errorf("an honest version differs from itself:\n%v", r)
+	}
+	for _, o := range personal.Operations() {
+		if !r.succeeded[o.Name] {
+			t.Errorf("the script has no successful call of %s, want one", o.Name)
+		}
 	}
 }
 

@@ -1,22 +1,19 @@
 package manager
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugins/manager/internal/process"
+	"github.com/cms-personal/personal/shared/plugins/manager/rehearsal"
 	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
@@ -27,9 +24,6 @@ const (
 	samplePage  = 10
 	sampleMin   = 30 // fewer say too little, if there are more
 )
-
-// fieldErrorCode is the field that has the code of a failed call.
-const fieldErrorCode = "error_code"
 
 // question is a call that changes nothing.
 type question struct {
@@ -76,7 +70,7 @@ func (m *Manager) sameResponses(ctx context.Context, p, old *instance) (rpc.Rehe
 		if !maps.Equal(first, second) { // or the account has changed since
 			third = ask(ctx, q, before)
 		}
-		if first.unavailable() || second.unavailable() || third.unavailable() {
+		if unavailable(first) || unavailable(second) || unavailable(third) {
 			p.AwaitLost(ctx, process.ExitNotice)
 		}
 		switch {
@@ -87,10 +81,10 @@ func (m *Manager) sameResponses(ctx context.Context, p, old *instance) (rpc.Rehe
 		case ctx.Err() != nil:
 			return c.lateResult(len(list), time.Since(began)), nil
 		}
-		if second.unavailable() { // under load; an error of the version comes again
+		if unavailable(second) { // under load; an error of the version comes again
 			second = ask(ctx, q, after)
 		}
-		if !first.unavailable() && !third.unavailable() {
+		if !unavailable(first) && !unavailable(third) {
 			c.add(q.operation, first, second, third)
 		}
 		// Visitors come first: half of the time is theirs, as long as enough is left.
@@ -140,83 +134,23 @@ func interleave(users []personal.User) []personal.User {
 	return mixed
 }
 
-// answer has the values of a response that are set, by path.
-type answer map[string]string
+// answer is what a question gets, and "none" as its error code if it was answered.
+type answer = rehearsal.Answer
 
-func (a answer) unavailable() bool { return a[fieldErrorCode] == string(personal.CodeUnavailable) }
+func unavailable(a answer) bool { return a[rehearsal.ErrorCode] == string(personal.CodeUnavailable) }
 
 // ask returns the answer to a question. An operation that a version does not know has no
 // values: a newer one may know it.
 func ask(ctx context.Context, q question, c *rpc.Client) answer {
-	values := answer{}
 	response, err := q.ask(ctx, c)
-	switch code := personal.CodeOf(err); {
+	values := rehearsal.AnswerOf(response, err)
+	switch {
 	case err == nil:
-		values[fieldErrorCode] = "none"
-		values.flatten("", response)
-	case code != personal.CodeNotFound:
-		values[fieldErrorCode] = string(code)
+		values[rehearsal.ErrorCode] = "none"
+	case personal.CodeOf(err) == personal.CodeNotFound:
+		return nil
 	}
 	return values
-}
-
-// flatten sets the values of a response, as JSON has them.
-func (a answer) flatten(path string, v any) {
-	data, err := json.Marshal(v)
-	if err != nil { // no type of the contract
-		return
-	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	var decoded any
-	if decoder.Decode(&decoded) == nil {
-		a.set(path, decoded)
-	}
-}
-
-func (a answer) set(path string, v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		for name, value := range v {
-			a.set(strings.TrimPrefix(path+"."+snakeCase(name), "."), value)
-		}
-	case []any:
-		for i, value := range v {
-			a.set(path+element(i, value), value)
-		}
-	default:
-		if text := fmt.Sprint(v); v != nil && !slices.Contains(unset, text) {
-			a[path] = text
-		}
-	}
-}
-
-// unset are the texts of values that are not set.
-var unset = []string{"", "0", "false", "0001-01-01T00:00:00Z"}
-
-// element names an element of a list: user fields by their names, others by their places.
-func element(i int, v any) string {
-	if object, ok := v.(map[string]any); ok {
-		for _, key := range []string{"Name", "name"} {
-			if name, ok := object[key].(string); ok {
-				return "." + name
-			}
-		}
-	}
-	return "[" + strconv.Itoa(i) + "]"
-}
-
-func snakeCase(name string) string {
-	var b strings.Builder
-	lower := false
-	for _, r := range name {
-		if unicode.IsUpper(r) && lower {
-			b.WriteByte('_')
-		}
-		lower = !unicode.IsUpper(r)
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return b.String()
 }
 
 // comparison counts where the answers of two processes differ. It has no values.
@@ -227,19 +161,17 @@ type comparison struct {
 	known       map[rpc.Difference]bool // fields that the old process has set
 }
 
-var places = regexp.MustCompile(`\[\d+\]`)
-
 // add compares two answers of the old process, before and after, with one of the new
 // process. What differs between the first two is noise.
 func (c *comparison) add(operation personal.OperationName, before, new, after answer) {
 	c.count++
 	at := func(path string) rpc.Difference {
-		return rpc.Difference{Operation: string(operation), Field: strings.TrimPrefix(places.ReplaceAllString(path, ""), ".")}
+		return rpc.Difference{Operation: string(operation), Field: rehearsal.Field(path)}
 	}
 	differs := map[rpc.Difference]bool{}
 	for _, answer := range []answer{before, new} {
 		for path := range answer {
-			if path != fieldErrorCode && before[fieldErrorCode] != new[fieldErrorCode] {
+			if path != rehearsal.ErrorCode && before[rehearsal.ErrorCode] != new[rehearsal.ErrorCode] {
 				continue // there are no values
 			}
 			if before[path] == after[path] && before[path] != new[path] {
@@ -250,9 +182,9 @@ func (c *comparison) add(operation personal.OperationName, before, new, after an
 	for path := range before {
 		c.known[at(path)] = true
 	}
-	if code, internal := before[fieldErrorCode], string(personal.CodeInternal); new[fieldErrorCode] == internal && code != "" &&
-		code != internal && after[fieldErrorCode] != internal {
-		c.failed, differs[at(fieldErrorCode)] = true, true
+	if code, internal := before[rehearsal.ErrorCode], string(personal.CodeInternal); new[rehearsal.ErrorCode] == internal && code != "" &&
+		code != internal && after[rehearsal.ErrorCode] != internal {
+		c.failed, differs[at(rehearsal.ErrorCode)] = true, true
 	}
 	for difference := range differs {
 		c.differences[difference]++

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/plugins/manager/rehearsal"
 	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
@@ -63,13 +64,13 @@ func TestSample_IsSpreadOverAllUsers(t *testing.T) {
 }
 
 func TestComparison_JudgesAnswers(t *testing.T) {
-	ok, internal, gone := answer{fieldErrorCode: "none", "email": "a"}, answer{fieldErrorCode: "internal"}, answer{fieldErrorCode: "unauthenticated"}
+	ok, internal, gone := answer{rehearsal.ErrorCode: "none", "email": "a"}, answer{rehearsal.ErrorCode: "internal"}, answer{rehearsal.ErrorCode: "unauthenticated"}
 	for name, test := range map[string]struct {
 		before, new, after answer
 		want               rpc.RehearsalOutcome
 	}{
 		"the same":                               {ok, ok, ok, rpc.RehearsalPassed},
-		"another value":                          {ok, answer{fieldErrorCode: "none", "email": "b"}, ok, rpc.RehearsalDiffers},
+		"another value":                          {ok, answer{rehearsal.ErrorCode: "none", "email": "b"}, ok, rpc.RehearsalDiffers},
 		"a refusal":                              {ok, gone, ok, rpc.RehearsalDiffers},
 		"an internal error":                      {ok, internal, ok, rpc.RehearsalFailed},
 		"an internal error instead of a refusal": {gone, internal, gone, rpc.RehearsalFailed},

@@ -96,13 +96,13 @@ func element(i int, v any) string {
 
 var places = regexp.MustCompile(`\[\d+\]`)
 
-// field returns the path of a value without places in lists.
-func field(path string) string { return strings.TrimPrefix(places.ReplaceAllString(path, ""), ".") }
+// Field returns the path of a value without places in lists.
+func Field(path string) string { return strings.TrimPrefix(places.ReplaceAllString(path, ""), ".") }
 
 var userField = regexp.MustCompile(`\bfields\.[^.]+`)
 
 // kind returns the field of a path, of all user fields the same.
-func kind(path string) string { return userField.ReplaceAllString(field(path), "fields") }
+func kind(path string) string { return userField.ReplaceAllString(Field(path), "fields") }
 
 func snakeCase(name string) string {
 	var b strings.Builder

@@ -13,7 +13,7 @@ func equipBystanders(p *player) {
 		p.outfit(u)
 		p.enter(u)
 		p.prove(u)
-		u.begun = append(u.begun, p.beginPasskey(u, personal.PasskeyProve))
+		u.ceremonies = append(u.ceremonies, p.beginPasskey(u, personal.PasskeyProve))
 		p.send(u, personal.RecoverRequest{Login: u.login})
 	}
 }

@@ -81,7 +81,7 @@ func (c *comparison) line(old, new line) {
 	}
 	refused := old.answer[ErrorCode] != ""
 	for _, path := range c.differing(old.answer, new.answer) {
-		d := rpc.Difference{Operation: op, Field: field(path)}
+		d := rpc.Difference{Operation: op, Field: Field(path)}
 		if c.known[rpc.Difference{Operation: op, Field: kind(path)}] {
 			c.add(old.check, op, d.Field, !refused && !bystander, "another value")
 			c.findings[len(c.findings)-1].failed = bystander

@@ -208,7 +208,7 @@ func ask[R any](p *player, as *user, operation personal.OperationName, request a
 	}
 	l := line{check: p.check, operation: operation, answer: AnswerOf(result, err)}
 	for path, value := range l.answer {
-		if slices.ContainsFunc(secretFields, func(f string) bool { return strings.HasSuffix(field(path), f) }) {
+		if slices.ContainsFunc(secretFields, func(f string) bool { return strings.HasSuffix(Field(path), f) }) {
 			p.secrets = append(p.secrets, value)
 		}
 	}

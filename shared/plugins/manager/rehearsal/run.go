@@ -24,6 +24,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugins/catalogue"
 	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
@@ -53,6 +54,8 @@ type Result struct {
 	// Found are the differences that a declaration can waive, as it names them, without those
 	// that Config.Changes has.
 	Found []string
+	// Succeeded are the operations that the new version, and the old one after it, have not refused.
+	Succeeded map[personal.OperationName]bool
 }
 
 // Run plays the script. An error means that there was no rehearsal.
@@ -115,6 +118,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 // result makes the checks of what was compared, and of the failures of players.
 func (c *Config) result(compared *comparison, players ...*player) (result Result) {
 	findings := compared.findings
+	result.Succeeded = map[personal.OperationName]bool{}
 	var names []string
 	for _, p := range players {
 		if p == nil {
@@ -124,6 +128,9 @@ func (c *Config) result(compared *comparison, players ...*player) (result Result
 		for _, l := range p.lines {
 			if !slices.Contains(names, l.check) {
 				names = append(names, l.check)
+			}
+			if l.answer[ErrorCode] == "" {
+				result.Succeeded[l.operation] = true
 			}
 		}
 	}

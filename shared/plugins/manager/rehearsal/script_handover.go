@@ -35,7 +35,7 @@ func handOver(act int) func(p *player) {
 		}
 		p.prove(full)
 		add := personal.AddPasskeyRequest{Credentials: full.in, Proof: full.proof}
-		full.begun = []personal.PasskeyCeremony{
+		full.ceremonies = []personal.PasskeyCeremony{
 			p.beginPasskey(full, personal.PasskeySignIn), p.beginPasskey(full, personal.PasskeyProve), ask[personal.PasskeyCeremony](p, full, personal.OpAddPasskey, add),
 		}
 		invited, fresh := p.add(fmt.Sprint("invited", act)), p.join(fmt.Sprint("fresh", act))
@@ -68,10 +68,10 @@ func takeOver(act int) func(p *player) {
 		}
 		p.do(full, personal.OpProfile, full.in)
 		p.do(full, personal.OpSessions, full.in)
-		p.send(full, full.signed(full.begun[0]))
-		proved := full.signed(full.begun[1])
+		p.send(full, full.signed(full.ceremonies[0]))
+		proved := full.signed(full.ceremonies[1])
 		p.send(nil, personal.LinkIdentityRequest{Identity: personal.Identity{Issuer: full.identity.Issuer, Subject: full.login + "2"}, Credentials: full.in, Proof: full.proof})
-		p.send(full, full.created(full.begun[2]), personal.ProveRequest{Credentials: full.in, Attempt: proved.Attempt, Credential: proved.Credential})
+		p.send(full, full.created(full.ceremonies[2]), personal.ProveRequest{Credentials: full.in, Attempt: proved.Attempt, Credential: proved.Credential})
 		secret := pend.secret
 		pend.secret = ""
 		p.send(pend, personal.ConfirmTwoFactorRequest{Credentials: pend.in, Code: softkey.Code(secret, p.now)})

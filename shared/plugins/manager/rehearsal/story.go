@@ -45,7 +45,7 @@ type user struct {
 	proof                  string
 	secret                 string // of the second factor
 	codes                  []string
-	begun                  []personal.PasskeyCeremony
+	ceremonies             []personal.PasskeyCeremony
 	keys                   softkey.Authenticator
 	identity               personal.Identity
 }
@@ -77,7 +77,7 @@ func (s *story) clone() *story {
 	c.users = map[string]*user{}
 	for name, u := range s.users {
 		copied := *u
-		copied.former, copied.codes, copied.begun = slices.Clone(u.former), slices.Clone(u.codes), slices.Clone(u.begun)
+		copied.former, copied.codes, copied.ceremonies = slices.Clone(u.former), slices.Clone(u.codes), slices.Clone(u.ceremonies)
 		c.users[name] = &copied
 	}
 	c.mails, c.secrets = slices.Clone(s.mails), slices.Clone(s.secrets)

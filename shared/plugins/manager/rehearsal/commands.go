@@ -28,9 +28,7 @@ type command struct {
 var commands = []command{
 	{"user show", []string{"user", "show", "nobody"}, true},
 	{"status", []string{"status"}, true},
-	{"user list", []string{"user", "list"}, true},
 	{"export", []string{"export"}, true},
-	{"audit", []string{"audit"}, true},
 	{"mail preview", []string{"mail", "preview", "--all"}, false},
 }
 

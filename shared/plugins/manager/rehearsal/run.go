@@ -88,14 +88,20 @@ func Run(ctx context.Context, c Config) (Result, error) {
 			if copies[i] = copyDatabase(base, database); copies[i] != nil {
 				return
 			}
-			acts[i][0] = c.play(ctx, version, database, begin.clone(), actTwo)
-			if len(acts[i][0].failures) == 0 {
-				acts[i][1] = c.play(ctx, *old, database, acts[i][0].story.clone(), actThree)
+			second := c.play(ctx, version, database, begin.clone(), actTwo)
+			acts[i][0] = second
+			defer func() { commands[i] = c.runCommands(ctx, version, database) }()
+			if len(second.failures) > 0 {
+				return
 			}
-			commands[i] = c.runCommands(ctx, version, database)
-			if i == 1 && len(acts[i][0].failures) == 0 {
-				loaded = c.play(ctx, version, database, acts[i][1].story.clone(), actLoad)
+			if i == 1 {
+				copied := filepath.Join(c.Dir, "load.db")
+				if copies[i] = copyDatabase(database, copied); copies[i] != nil {
+					return
+				}
+				playing.Go(func() { loaded = c.play(ctx, version, copied, second.story.clone(), actLoad) })
 			}
+			acts[i][1] = c.play(ctx, *old, database, second.story.clone(), actThree)
 		})
 	}
 	playing.Wait()
@@ -111,7 +117,9 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if before := acts[0][0]; len(before.failures) > 0 && c.Old != nil {
 		return Result{}, fmt.Errorf("the version that serves, %s, cannot play the script: %s", old.Manifest.Version, before.failures[0].reason)
 	}
-	compared.commands(commands[0], commands[1])
+	if commands[0] != nil && commands[1] != nil {
+		compared.commands(commands[0], commands[1])
+	}
 	return c.result(compared, acts[1][0], acts[1][1], loaded), nil
 }
 

@@ -211,10 +211,12 @@ func audit(p *player) {
 // prune lets go what is not kept for ever.
 func prune(p *player) {
 	phil := p.users["phil"]
-	p.many(205, time.Second, nil, personal.OpUpdateUser, func(i int) any {
+	update := func(i int) any {
 		return personal.UpdateUserRequest{UserID: phil.id, Fields: map[string]personal.Input{"age": personal.Text(fmt.Sprint(i % 100))}}
-	})
-	p.send(nil, personal.AuditEntriesRequest{UserID: phil.id, Type: personal.EventUserUpdated, Until: p.now.Add(-195 * time.Second)})
+	}
+	p.many(10, time.Second, nil, personal.OpUpdateUser, update)
+	p.many(195, 0, nil, personal.OpUpdateUser, update)
+	p.send(nil, personal.AuditEntriesRequest{UserID: phil.id, Type: personal.EventUserUpdated, Until: p.now.Add(-time.Second)})
 	p.enter(phil)
 	since := p.now
 	home := func() {

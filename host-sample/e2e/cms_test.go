@@ -18,8 +18,13 @@ import (
 // layout of this one does.
 const policy = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'">`
 
-// settingsSource makes hashing cheap and switches two factors on.
+// settingsSource makes hashing cheap, switches two factors on, and rehearsals off, which take longer than a test
+// of a page.
 const settingsSource = `package main
+
+import "github.com/cms-personal/personal/shared/plugins/manager"
+
+var options = manager.Options{Rehearse: manager.RehearseOff}
 
 func settings() ([]byte, error) {
 	return []byte("[two_factor]\nenabled = true\n[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false\n"), nil
@@ -46,7 +51,7 @@ func startCMS(t *testing.T, further ...string) *site {
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"main.go": strings.NewReplacer(append(further, "127.0.0.1:8080", address, `Plugin: "bin/personal",`, `Plugin: "bin/personal", Settings: settings,`,
+		"main.go": strings.NewReplacer(append(further, "127.0.0.1:8080", address, `Plugin: "bin/personal",`, `Plugin: "bin/personal", Settings: settings, Manager: options,`,
 			"\t\"fmt\"\n", "\t\"fmt\"\n\t\"html/template\"\n",
 			"personalpages.Config{}", `personalpages.Config{Layout: template.Must(template.ParseFiles("layout.html"))}`,
 			"\tpages.Handle(\"GET /hello\"", "\tpages.Handle(\"/orders\", account.RequireUser(http.HandlerFunc(orders)))\n\tpages.Handle(\"GET /hello\"",

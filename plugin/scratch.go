@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"runtime"
 	"sync/atomic"
@@ -80,9 +81,7 @@ func settingDurations(s reflect.Value, prefix string) map[string]time.Duration {
 		if d, ok := value.Interface().(duration); ok {
 			all[key] = time.Duration(d)
 		} else if value.Kind() == reflect.Struct {
-			for k, d := range settingDurations(value, key+".") {
-				all[k] = d
-			}
+			maps.Copy(all, settingDurations(value, key+"."))
 		}
 	}
 	return all

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugins/catalogue"
 )
 
@@ -137,5 +136,3 @@ func (c *Config) importUsers(ctx context.Context, v Version, database string, s 
 	}
 	return nil
 }
-
-var _ = personal.OpProfile

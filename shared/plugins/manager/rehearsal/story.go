@@ -2,7 +2,6 @@ package rehearsal
 
 import (
 	"encoding/json"
-	"maps"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -141,5 +140,3 @@ func importedFields(s *story) []byte {
 	data, _ := json.Marshal(s.schema.Fields) // it cannot fail
 	return data
 }
-
-var _ = maps.Keys[map[string]int]

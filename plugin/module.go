@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"math"
 	"os"
 	"slices"
@@ -168,22 +167,19 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 		}
 		m.worker = &outbox.Worker{
 			Store: db, Log: log, Observe: measured.job, TracerProvider: spans,
-			NoPause: apart != nil, Groups: jobGroups(), RetriedWhileStored: append([]outbox.Kind{transfer.KindWrap}, accounts.RetriedWhileStored...),
+			Groups: jobGroups(), RetriedWhileStored: append([]outbox.Kind{transfer.KindWrap}, accounts.RetriedWhileStored...),
 		}
 		rules := s.accounts()
 		rules.Mails, rules.Keys = texts, keys
 		wake := m.worker.Wake
 		if apart != nil {
-			m.worker.Poll, wake = time.Hour, func() { apart.woken.Store(true) } // jobs run in Turn only
+			wake = func() { apart.woken.Store(true) }
 		}
 		m.service = accounts.New(rules, db, hasher, host, log, wake)
 		m.service.CountRejections(measured.rejection)
 		m.service.CountSuppressedMails(measured.suppression)
 		m.worker.Handlers = m.service.Jobs()
 		m.worker.Handlers[transfer.KindWrap] = (&transfer.Wrapping{Store: db, Wrapper: hasher, Log: log}).Do
-		if apart != nil { // one job after the other, so that their order is always the same
-			m.worker.Groups = []outbox.Group{{Kinds: slices.Sorted(maps.Keys(m.worker.Handlers)), Parallel: 1}}
-		}
 		m.stopBase = func() {}
 		if apart == nil {
 			m.stopBase = start(m.syncClock, m.learnShared)
@@ -329,9 +325,10 @@ func (m *module) Activate(context.Context) error {
 	if m.active {
 		return nil
 	}
-	work := []func(context.Context){m.worker.Run}
-	for _, p := range m.periodic() {
-		if m.scratch == nil {
+	var work []func(context.Context)
+	if m.scratch == nil { // its work is done in Turn
+		work = append(work, m.worker.Run)
+		for _, p := range m.periodic() {
 			work = append(work, p.run)
 		}
 	}
@@ -345,7 +342,7 @@ type periodic struct {
 	round func(context.Context)
 }
 
-// periodic returns all periodic work. A scratch process does rounds of it in Turn only.
+// periodic returns all periodic work.
 func (m *module) periodic() []periodic {
 	at := func(interval time.Duration, doing string, do func(context.Context) error) periodic {
 		round := func(ctx context.Context) { m.logFailure(ctx, doing, do(ctx)) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -23,7 +24,7 @@ type scratch struct {
 func (s *scratch) clock() time.Time { return s.now.Add(time.Duration(s.moved.Load())) }
 
 // Turn implements [rpc.Module].
-func (m *module) Turn(ctx context.Context, advance time.Duration, work bool) (t rpc.Turn, err error) {
+func (m *module) Turn(ctx context.Context, advance time.Duration, work, measure bool) (t rpc.Turn, err error) {
 	if m.scratch == nil {
 		return t, rpc.ErrNotScratch
 	}
@@ -46,6 +47,8 @@ func (m *module) Turn(ctx context.Context, advance time.Duration, work bool) (t 
 		if t.Rows, err = m.store.Rows(ctx); err != nil {
 			return t, err
 		}
+	}
+	if measure {
 		var memory runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&memory)
@@ -67,10 +70,12 @@ func (m *module) workOnce(ctx context.Context, periodic bool) error {
 			}
 		}
 	}
-	if !m.scratch.woken.Swap(false) {
-		return nil
+	for m.scratch.woken.Swap(false) {
+		if err := cmp.Or(within(ctx, func() { m.worker.RunDue(ctx) }), ctx.Err()); err != nil {
+			return err
+		}
 	}
-	return m.worker.Await(ctx)
+	return nil
 }
 
 // settingDurations returns the durations in a struct of settings, by their keys.

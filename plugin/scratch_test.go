@@ -27,7 +27,7 @@ func scratchNode(t *testing.T) *node {
 
 func turn(t *testing.T, n *node, advance time.Duration, work bool) rpc.Turn {
 	t.Helper()
-	got, err := n.Turn(t.Context(), advance, work)
+	got, err := n.Turn(t.Context(), advance, work, work)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func turn(t *testing.T, n *node, advance time.Duration, work bool) rpc.Turn {
 
 func TestTurn_ProcessThatServesIsNotFound(t *testing.T) {
 	n := newNode(t, rpc.Configuration{DatabaseURL: testkit.SQLite(t)})
-	if _, err := n.Turn(t.Context(), time.Hour, true); !errors.Is(err, rpc.ErrNotScratch) {
+	if _, err := n.Turn(t.Context(), time.Hour, true, true); !errors.Is(err, rpc.ErrNotScratch) {
 		t.Errorf("got %v, want ErrNotScratch", err)
 	}
 }

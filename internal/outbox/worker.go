@@ -143,12 +143,8 @@ type Worker struct {
 	// use; nil for none.
 	Observe func(k Kind, o Outcome, took time.Duration)
 
-	NoPause bool // rounds have no pause, as in a scratch process
-
-	once  sync.Once
-	wake  chan struct{}
-	asked chan struct{} // by Await
-	idle  chan struct{} // sends to Await
+	once sync.Once
+	wake chan struct{}
 }
 
 const (
@@ -166,7 +162,6 @@ const (
 func (w *Worker) init() {
 	w.once.Do(func() {
 		w.wake = make(chan struct{}, 1)
-		w.asked, w.idle = make(chan struct{}), make(chan struct{})
 		w.Poll = cmp.Or(w.Poll, time.Second)
 	})
 }
@@ -240,20 +235,25 @@ func (w *Worker) Wake() {
 	}
 }
 
-// Await makes a worker that runs look for jobs, and waits until none is due and the results of all
-// that ran are stored, or until ctx ends.
-func (w *Worker) Await(ctx context.Context) error {
-	w.init()
-	select {
-	case w.asked <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case <-w.idle:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+// RunDue runs the jobs that are due, instead of [Worker.Run]: one after the other, so that their order is
+// always the same. It returns when all results are stored, or when ctx has ended. Jobs that have come
+// from jobs are left to the next call.
+func (w *Worker) RunDue(ctx context.Context) {
+	all := &group{Group: Group{Kinds: slices.Sorted(maps.Keys(w.Handlers)), Parallel: 8, Most: 8, Lease: time.Minute}, running: map[claimID]time.Time{}}
+	for due := true; due && ctx.Err() == nil; {
+		claimed := time.Now()
+		jobs := w.claim(ctx, []*group{all})
+		due = len(jobs) > 0 && all.full
+		var finished []Job
+		for _, j := range jobs {
+			e := w.run(ctx, j, claimed)
+			if e.finished {
+				finished = append(finished, e.job)
+			}
+			due = due || !e.finished && !e.failed // it goes on
+		}
+		clear(all.running)
+		w.finish(ctx, finished)
 	}
 }
 
@@ -298,19 +298,12 @@ func (w *Worker) Run(ctx context.Context) {
 				go func() { ended <- w.run(context.WithoutCancel(ctx), j, claimed) }()
 			}
 			due = slices.ContainsFunc(groups, func(g *group) bool { return g.full })
-			paused = !w.NoPause && (written || len(jobs) > 0)
+			paused = written || len(jobs) > 0
 			pause.Reset(roundInterval)
 			poll.Reset(w.Poll)
 		}
-		var idle chan struct{} // nil, which no Await can receive from, while there is work
-		if !due && running == 0 && len(finished) == 0 {
-			idle = w.idle
-		}
 		select {
 		case <-ctx.Done():
-		case idle <- struct{}{}:
-		case <-w.asked:
-			due = true
 		case e := <-ended:
 			end(e)
 			due = true // another job may have waited for this one

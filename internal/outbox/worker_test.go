@@ -414,24 +414,27 @@ func TestWorker_ObservesEachRun(t *testing.T) {
 	})
 }
 
-func TestAwait_ReturnsWhenTheResultsOfDueJobsAreStored(t *testing.T) {
+func TestRunDue_ReturnsWhenTheResultsOfDueJobsAreStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
-		w, stop := run(m, func(context.Context, Job) error { time.Sleep(time.Second); return nil })
-		defer stop()
-		for range 3 {
-			for range 20 { // more than run at once
-				m.add("mail")
-			}
-			if err := w.Await(t.Context()); err != nil || m.left() != 0 {
-				t.Fatalf("got %v and %d jobs left, want none", err, m.left())
-			}
+		var order []int64
+		w := Worker{Store: m, Log: slog.New(slog.DiscardHandler), Handlers: map[Kind]Handler{"mail": func(ctx context.Context, j Job) error {
+			order = append(order, j.ID)
+			time.Sleep(time.Second)
+			return ctx.Err()
+		}}}
+		for range 20 { // more than are claimed at once
+			m.add("mail")
+		}
+		w.RunDue(t.Context())
+		if m.left() != 0 || len(order) != 20 || !slices.IsSorted(order) {
+			t.Errorf("got %d jobs left, and the order %v", m.left(), order)
 		}
 		m.add("mail")
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if err := w.Await(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v while a job runs, want that the deadline has passed", err)
+		if w.RunDue(ctx); m.left() != 1 {
+			t.Error("a job whose time has ended was removed")
 		}
 	})
 }

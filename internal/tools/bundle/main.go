@@ -25,6 +25,7 @@ import (
 type commands struct {
 	Build   buildCommand   `cmd:"" help:"Build the plugin from source and make a bundle of it."`
 	Release releaseCommand `cmd:"" help:"Make the files of a release from the commit that is checked out, and say what to tag."`
+	Compare compareCommand `cmd:"" help:"Rehearse a plugin against one of an older version, and say what it does not declare."`
 	Keygen  keygenCommand  `cmd:"" help:"Create a key pair: the secret key in FILE, the public one in FILE.pub."`
 }
 

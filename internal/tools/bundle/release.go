@@ -57,6 +57,9 @@ func (r *releaseCommand) Run(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	defer remove()
+	if err := r.compareWithLast(ctx); err != nil {
+		return err
+	}
 	boms, err := r.billsOfMaterials(ctx)
 	if err != nil {
 		return err
@@ -97,11 +100,10 @@ Publish the files above. Then commit that this is the last release:
 
 // check returns the commit that is checked out, if it can be released as this version.
 func (r *releaseCommand) check(ctx context.Context) (commit string, err error) {
-	released, err := os.ReadFile(releasedFile)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // before the first release
+	last, _, err := lastRelease()
+	if err != nil {
 		return "", err
 	}
-	last, _, _ := strings.Cut(string(released), " ")
 	if semver.Compare("v"+r.Version, "v"+last) <= 0 {
 		return "", fmt.Errorf("VERSION: %s is not later than the last release, %s (%s)", r.Version, last, releasedFile)
 	}
@@ -147,6 +149,16 @@ func (r *releaseCommand) check(ctx context.Context) (commit string, err error) {
 		return "", fmt.Errorf("VERSION: the tag %s exists", tags)
 	}
 	return git(ctx, "rev-parse", "HEAD")
+}
+
+// lastRelease returns the version and the commit of the last release; none before the first one.
+func lastRelease() (version, commit string, err error) {
+	text, err := os.ReadFile(releasedFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", "", nil
+	}
+	version, commit, _ = strings.Cut(strings.TrimSpace(string(text)), " ")
+	return version, commit, err
 }
 
 // checkOut checks a commit out into a temporary folder, from which is built.

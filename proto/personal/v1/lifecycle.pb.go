@@ -1079,8 +1079,10 @@ type TurnRequest struct {
 	// How far.
 	Advance *durationpb.Duration `protobuf:"bytes,1,opt,name=advance,proto3" json:"advance,omitempty"`
 	// The call waits, up to 5 seconds, until no job is due; with work also until each periodic work has
-	// ended a round that began since. Only then the response has rows, goroutines and heap.
-	Work          bool `protobuf:"varint,2,opt,name=work,proto3" json:"work,omitempty"`
+	// ended a round that began since. Only then the response has rows.
+	Work bool `protobuf:"varint,2,opt,name=work,proto3" json:"work,omitempty"`
+	// The response has goroutines and heap.
+	Measure       bool `protobuf:"varint,3,opt,name=measure,proto3" json:"measure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1125,6 +1127,13 @@ func (x *TurnRequest) GetAdvance() *durationpb.Duration {
 func (x *TurnRequest) GetWork() bool {
 	if x != nil {
 		return x.Work
+	}
+	return false
+}
+
+func (x *TurnRequest) GetMeasure() bool {
+	if x != nil {
+		return x.Measure
 	}
 	return false
 }
@@ -1270,10 +1279,11 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\baccepted\x18\x01 \x01(\bR\baccepted\"\x10\n" +
 	"\x0eMetricsRequest\"%\n" +
 	"\x0fMetricsResponse\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\fR\x04text\"V\n" +
+	"\x04text\x18\x01 \x01(\fR\x04text\"p\n" +
 	"\vTurnRequest\x123\n" +
 	"\aadvance\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\aadvance\x12\x12\n" +
-	"\x04work\x18\x02 \x01(\bR\x04work\"\x8b\x03\n" +
+	"\x04work\x18\x02 \x01(\bR\x04work\x12\x18\n" +
+	"\ameasure\x18\x03 \x01(\bR\ameasure\"\x8b\x03\n" +
 	"\fTurnResponse\x12\x1e\n" +
 	"\n" +
 	"statements\x18\x01 \x01(\x03R\n" +

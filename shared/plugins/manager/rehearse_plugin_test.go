@@ -32,7 +32,7 @@ const (
 // secretValue is in values of accounts, which the host must not show.
 const secretValue = "only-they-know"
 
-func (m *module) Turn(context.Context, time.Duration, bool) (rpc.Turn, error) {
+func (m *module) Turn(context.Context, time.Duration, bool, bool) (rpc.Turn, error) {
 	return rpc.Turn{}, rpc.ErrNotScratch
 }
 

@@ -103,7 +103,7 @@ func (m *module) Health(ctx context.Context) ([]string, error) {
 	return []string{"the sky is dark"}, m.run(ctx, "Health")
 }
 func (m *module) Settle(ctx context.Context) error { return m.run(ctx, "Settle") }
-func (m *module) Turn(ctx context.Context, _ time.Duration, _ bool) (rpc.Turn, error) {
+func (m *module) Turn(ctx context.Context, _ time.Duration, _, _ bool) (rpc.Turn, error) {
 	return rpc.Turn{}, m.run(ctx, "Turn")
 }
 func (m *module) Close() error { return m.run(context.Background(), "Close") }

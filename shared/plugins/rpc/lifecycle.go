@@ -80,9 +80,9 @@ type Module interface {
 	// It may be called again, and is after an error.
 	Settle(ctx context.Context) error
 	// Turn moves the clock of a scratch process, and waits, up to [TurnTimeout], until no job is due and,
-	// with work, each periodic work has ended a round that began since. The error is
-	// [ErrNotScratch] in a process that serves.
-	Turn(ctx context.Context, advance time.Duration, work bool) (Turn, error)
+	// with work, each periodic work has ended a round that began since. With measure it collects
+	// garbage, too. The error is [ErrNotScratch] in a process that serves.
+	Turn(ctx context.Context, advance time.Duration, work, measure bool) (Turn, error)
 	// Accepts reports whether the credentials are those of a session, now and for the next
 	// minute, by other settings than those of the configuration. It only looks: it stores,
 	// counts and ends nothing.
@@ -124,7 +124,7 @@ type Check struct {
 
 // Scratch makes a process a scratch process: a plugin process for a rehearsal on a SQLite file of
 // its own. Its clock stands still but for Turn, password costs are the lowest, SQLite does not sync,
-// rounds of the outbox have no pause, and periodic work runs in Turn only.
+// and jobs and periodic work run in Turn only.
 type Scratch struct {
 	Now time.Time // at which its clock stands
 }
@@ -139,8 +139,8 @@ var ErrNotScratch = errors.New("this is not a scratch process")
 type Turn struct {
 	Statements int              // sent to the database
 	Scans      []string         // tables that new statements scan, by EXPLAIN QUERY PLAN
-	Rows       map[string]int64 // of each table
-	Goroutines int              // this and the next one are of a Turn with work
+	Rows       map[string]int64 // of each table; of a Turn with work
+	Goroutines int              // this and the next one are of a Turn with measure
 	Heap       int64            // bytes, after a garbage collection
 
 	Durations map[string]time.Duration // of the settings, by their keys; of the first Turn
@@ -324,8 +324,8 @@ func (c *Connection) Accepts(ctx context.Context, pair personal.Credentials, set
 
 // Turn moves the clock of a scratch process, see [Module]. A process that is none, or does not know
 // of scratch processes, is a [*PermanentError].
-func (c *Connection) Turn(ctx context.Context, advance time.Duration, work bool) (Turn, error) {
-	response, err := c.lifecycle.Turn(ctx, &personalv1.TurnRequest{Advance: durationpb.New(advance), Work: work})
+func (c *Connection) Turn(ctx context.Context, advance time.Duration, work, measure bool) (Turn, error) {
+	response, err := c.lifecycle.Turn(ctx, &personalv1.TurnRequest{Advance: durationpb.New(advance), Work: work, Measure: measure})
 	switch status.Code(err) {
 	case codes.OK:
 		return convert.turnFromPB(response), nil

@@ -83,7 +83,7 @@ var steps = map[string]func(*rpc.Connection, context.Context) error{
 	},
 	"Settle": (*rpc.Connection).Settle,
 	"Turn": func(l *rpc.Connection, ctx context.Context) error {
-		_, err := l.Turn(ctx, time.Second, true)
+		_, err := l.Turn(ctx, time.Second, true, true)
 		return err
 	},
 }

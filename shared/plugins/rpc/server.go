@@ -457,7 +457,7 @@ func (s *lifecycleServer) Accepts(ctx context.Context, in *personalv1.AcceptsReq
 }
 
 func (s *lifecycleServer) Turn(ctx context.Context, in *personalv1.TurnRequest) (*personalv1.TurnResponse, error) {
-	turn, err := s.module().Turn(ctx, in.GetAdvance().AsDuration(), in.GetWork())
+	turn, err := s.module().Turn(ctx, in.GetAdvance().AsDuration(), in.GetWork(), in.GetMeasure())
 	return convert.turnToPB(turn), err
 }
 

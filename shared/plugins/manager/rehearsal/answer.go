@@ -97,7 +97,12 @@ func element(i int, v any) string {
 var places = regexp.MustCompile(`\[\d+\]`)
 
 // Field returns the path of a value without places in lists.
-func Field(path string) string { return strings.TrimPrefix(places.ReplaceAllString(path, ""), ".") }
+func Field(path string) string {
+	if strings.Contains(path, "[") {
+		path = places.ReplaceAllString(path, "")
+	}
+	return strings.TrimPrefix(path, ".")
+}
 
 var userField = regexp.MustCompile(`\bfields\.[^.]+`)
 

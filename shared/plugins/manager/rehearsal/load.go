@@ -2,12 +2,14 @@ package rehearsal
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
 const (
@@ -35,19 +37,31 @@ func load(p *player) {
 	step := min(p.durations["session.idle"], p.durations["session.absolute"]) / 100
 	for _, operation := range operations {
 		p.pass(step)
-		before := p.load
+		before := p.measure()
 		for range loadRounds {
 			p.loadRound(callers, operation)
 			p.pass(step)
 		}
-		if more := p.load.goroutines - before.goroutines; more > maxGoroutines {
+		after := p.measure()
+		if more := after.Goroutines - before.Goroutines; more > maxGoroutines {
 			p.note(operation, "goroutines", fmt.Sprintf("%d calls left %d goroutines", loadRounds*roundCalls, more))
 		}
-		if more := p.load.heap - before.heap; more > maxHeap {
+		if more := after.Heap - before.Heap; more > maxHeap {
 			p.note(operation, "heap", fmt.Sprintf("%d calls left %d KiB", loadRounds*roundCalls, more>>10))
 		}
 	}
 	p.loadRound(callers, operations...) // they may wait for each other
+}
+
+// measure returns what the process holds.
+func (p *player) measure() rpc.Turn {
+	ctx, cancel := context.WithTimeout(p.ctx, callTimeout)
+	defer cancel()
+	turn, err := p.process.Turn(ctx, 0, false, true)
+	if err != nil {
+		p.lost("", "its memory cannot be measured", err)
+	}
+	return turn
 }
 
 // loadRound calls operations by all callers at once, each of which begins with another one.

@@ -121,10 +121,14 @@ func (p *player) start(c *Config, v Version, database string) {
 			p.fail("", name, name+": "+err.Error())
 		}
 	}
+	level := slog.LevelInfo
+	if v.Binary == c.New.Binary { // only its log is searched
+		level = slog.LevelDebug
+	}
 	step("start", func(ctx context.Context) (err error) {
 		p.process, err = process.Start(ctx, process.Options{
 			Binary: v.Binary, Manifest: v.Manifest, Host: p.stage, Env: c.Env, Sockets: c.Sockets, StartTimeout: startTimeout,
-			Log: slog.New(slog.NewJSONHandler(p.output, &slog.HandlerOptions{Level: slog.LevelDebug})), Scratch: true,
+			Log: slog.New(slog.NewJSONHandler(p.output, &slog.HandlerOptions{Level: level})), Scratch: true,
 		})
 		return err
 	})
@@ -162,7 +166,7 @@ func (p *player) forward(d time.Duration, work bool) {
 func (p *player) turn(l *line, advance time.Duration, work bool) {
 	ctx, cancel := context.WithTimeout(p.ctx, rpc.TurnTimeout+callTimeout)
 	defer cancel()
-	turn, err := p.process.Turn(ctx, advance, work)
+	turn, err := p.process.Turn(ctx, advance, work, false)
 	if err != nil {
 		p.lost(l.operation, "jobs and periodic work do not end", err)
 	}
@@ -177,7 +181,6 @@ func (p *player) turn(l *line, advance time.Duration, work bool) {
 	if turn.Durations != nil {
 		p.durations = turn.Durations
 	}
-	p.load.goroutines, p.load.heap = turn.Goroutines, turn.Heap
 	mails, events, erased := p.stage.take()
 	for _, m := range mails {
 		p.mails = append(p.mails, m)
@@ -337,9 +340,13 @@ func (p *player) findSecrets() {
 	p.output.mu.Lock()
 	defer p.output.mu.Unlock()
 	logged := map[rpc.Difference]bool{}
-	for _, text := range p.output.lines {
-		for _, secret := range p.secrets {
-			if len(secret) < 6 || !strings.Contains(text, secret) {
+	all := strings.Join(p.output.lines, "")
+	for _, secret := range p.secrets {
+		if len(secret) < 6 || !strings.Contains(all, secret) {
+			continue
+		}
+		for _, text := range p.output.lines {
+			if !strings.Contains(text, secret) {
 				continue
 			}
 			d := rpc.Difference{Field: "log"}

@@ -52,8 +52,8 @@ type Config struct {
 type Result struct {
 	Checks []rpc.RehearsalCheck // in the order in which they ran
 	// Found are the differences that a declaration can waive, as it names them, without those
-	// that Config.Changes has.
-	Found []string
+	// that Config.Changes has, each with an example.
+	Found map[string]string
 	// Succeeded are the operations that the new version, and the old one after it, have not refused.
 	Succeeded map[personal.OperationName]bool
 }
@@ -126,7 +126,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 // result makes the checks of what was compared, and of the failures of players.
 func (c *Config) result(compared *comparison, players ...*player) (result Result) {
 	findings := compared.findings
-	result.Succeeded = map[personal.OperationName]bool{}
+	result.Succeeded, result.Found = map[personal.OperationName]bool{}, map[string]string{}
 	var names []string
 	for _, p := range players {
 		if p == nil {
@@ -163,9 +163,7 @@ func (c *Config) result(compared *comparison, players ...*player) (result Result
 				if slices.Contains(c.Changes, line) {
 					continue
 				}
-				if !slices.Contains(result.Found, line) {
-					result.Found = append(result.Found, line)
-				}
+				result.Found[line] = check.Name + ": " + f.reason
 			}
 			switch {
 			case f.failed && check.Outcome != rpc.RehearsalFailed:

@@ -215,7 +215,7 @@ func prune(p *player) {
 		return personal.UpdateUserRequest{UserID: phil.id, Fields: map[string]personal.Input{"age": personal.Text(fmt.Sprint(i % 100))}}
 	}
 	p.many(10, time.Second, nil, personal.OpUpdateUser, update)
-	p.many(195, 0, nil, personal.OpUpdateUser, update)
+	p.many(30, 0, nil, personal.OpUpdateUser, update)
 	p.send(nil, personal.AuditEntriesRequest{UserID: phil.id, Type: personal.EventUserUpdated, Until: p.now.Add(-time.Second)})
 	p.enter(phil)
 	since := p.now

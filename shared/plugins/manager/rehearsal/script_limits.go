@@ -13,11 +13,12 @@ const maxBurst = 130
 // burst repeats a call until a limit refuses it, and again just before and just after the limit's
 // interval has passed. The setting is that of the limit.
 func (p *player) burst(setting string, operation personal.OperationName, call func(i int) (*user, any)) {
-	every := p.durations["throttle."+setting+".every"]
+	if !p.repeat(operation, call) {
+		return
+	}
+	p.wait(p.durations["throttle."+setting+".every"] - time.Second)
 	p.repeat(operation, call)
-	p.pass(every - time.Second)
-	p.repeat(operation, call)
-	p.pass(time.Second)
+	p.wait(time.Second)
 	p.repeat(operation, call)
 }
 
@@ -81,28 +82,34 @@ func limits(p *player) {
 	p.burst("recover", personal.OpRecover, same(by(7000), personal.RecoverRequest{Login: "nobody"}))
 	p.do(by(7000), personal.OpResendVerification, personal.ResendVerificationRequest{Login: "nobody"})
 	p.do(by(7001), personal.OpRecover, personal.RecoverRequest{Login: "nobody"})
-	p.repeat(personal.OpRecover, func(i int) (*user, any) { return by(7100 + i), personal.RecoverRequest{Login: "nobody"} }) // all wait
+	stranger := by(7100)
+	p.many(maxBurst/4, 0, stranger, personal.OpRecover, func(int) any { // all wait
+		stranger.away++
+		return personal.RecoverRequest{Login: "nobody"}
+	})
 	p.burst("confirm", personal.OpConfirmEmail, same(by(8000), personal.ConfirmEmailRequest{Token: "none"}))
 	p.do(by(8000), personal.OpUndoDelete, personal.UndoDeleteRequest{Token: "none"})
 	p.do(by(8001), personal.OpUndoDelete, personal.UndoDeleteRequest{Token: "none"})
 	p.repeat(personal.OpExport, same(u, personal.ExportRequest{Credentials: u.in, Password: u.password}))
 }
 
-// repeat repeats a call until a limit refuses it. What the calls have done, and how many passed, is one
-// line.
-func (p *player) repeat(operation personal.OperationName, call func(i int) (*user, any)) {
+// repeat repeats a call until a limit refuses it, and reports whether one did. What the calls have done,
+// and how many passed, is one line.
+func (p *player) repeat(operation personal.OperationName, call func(i int) (*user, any)) (limited bool) {
 	for i := range maxBurst {
 		u, request := call(i)
 		_, err := p.call(u, operation, request)
-		if personal.CodeOf(err) != personal.CodeTooManyAttempts && i < maxBurst-1 {
+		limited = personal.CodeOf(err) == personal.CodeTooManyAttempts
+		if !limited && i < maxBurst-1 {
 			continue
 		}
 		l := line{check: p.check, operation: operation, answer: AnswerOf(nil, err)}
 		l.answer["calls"] = fmt.Sprint(i + 1)
 		p.turn(&l, 0, false)
 		p.lines = append(p.lines, l)
-		return
+		break
 	}
+	return limited
 }
 
 // windows uses sessions and proofs just before and just after they end. It is the last scene of its

@@ -23,13 +23,6 @@ type story struct {
 	users    map[string]*user // by login
 	mails    []personal.Mail  // all that were sent
 	secrets  []string         // what no log may have
-	load     usage            // of the process, at the last turn
-}
-
-// usage is what a process holds.
-type usage struct {
-	goroutines int
-	heap       int64
 }
 
 // user is a user of the script.

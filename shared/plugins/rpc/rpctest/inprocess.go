@@ -152,7 +152,7 @@ func (m bareModule) Accepts(context.Context, personal.Credentials, []byte) (bool
 	return false, nil
 }
 
-func (m bareModule) Turn(context.Context, time.Duration, bool) (rpc.Turn, error) {
+func (m bareModule) Turn(context.Context, time.Duration, bool, bool) (rpc.Turn, error) {
 	return rpc.Turn{}, rpc.ErrNotScratch
 }
 

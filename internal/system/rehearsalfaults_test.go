@@ -337,7 +337,7 @@ var plantedFaults = []plantedFault{
 	// Exports and erasures.
 	{
 		name: "the export has no passkeys", run: 4,
-		check: "export", operation: "Export", field: "passkeys.name",
+		check: "export", operation: "Export", field: "passkeys.created",
 		edits: []edit{{
 			"internal/accounts/export.go", "	if e.KnownAddresses, err =", "	if FAULT {\n		e.Passkeys = nil\n	}\n	if e.KnownAddresses, err =",
 		}},

@@ -8,24 +8,21 @@ import (
 	"log/slog"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/cms-personal/personal/shared/tracing"
 )
 
-// maxLogLine bounds a log line, in bytes: go-plugin splits lines of 64 KiB.
+// maxLogLine bounds a log line, in bytes: the manager cuts lines of 64 KiB.
 const maxLogLine = 60 << 10
 
-// NewLogger returns a logger in the format that go-plugin's host parses, so that
-// levels and attributes are preserved when w is the plugin's standard error. Make it
-// before calling [Serve], which redirects os.Stderr. A line longer than 60 KiB loses
-// its attributes. Lines that are logged with the context of a call have the call's
-// request id, and its trace_id if the host traces it.
+// NewLogger returns a logger in the JSON of slog, whose levels and attributes the manager
+// preserves when w is the plugin's standard error. Do not name an attribute time, level or
+// msg: it would count in place of the built-in one. Make the logger before calling [Serve],
+// which redirects os.Stderr. A line longer than 60 KiB loses its attributes. Lines that are
+// logged with the context of a call have the call's request id, and its trace_id if the
+// host traces it.
 func NewLogger(w io.Writer, level slog.Leveler) *slog.Logger {
-	return tracing.WithTraceID(slog.New(logHandler{Handler: slog.NewJSONHandler(lineWriter{w}, &slog.HandlerOptions{
-		Level:       level,
-		ReplaceAttr: renameBuiltin,
-	})}))
+	return tracing.WithTraceID(slog.New(logHandler{Handler: slog.NewJSONHandler(lineWriter{w}, &slog.HandlerOptions{Level: level})}))
 }
 
 // LogLevelEnv names the environment variable by which a host sets the lowest level
@@ -43,8 +40,7 @@ func LogLevel() slog.Level {
 
 const requestIDKey = "request_id"
 
-// logHandler renames attributes whose names have a meaning for go-plugin: a host
-// crashes on a line whose @message or @level is not a string.
+// logHandler adds the request id of the call that a line is about.
 type logHandler struct {
 	slog.Handler
 	identified bool // the attributes already include a request id
@@ -52,94 +48,22 @@ type logHandler struct {
 
 // Handle writes one line.
 func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
-	renamed := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
-	r.Attrs(func(a slog.Attr) bool {
-		renamed.AddAttrs(rename(a))
-		return true
-	})
 	if id := requestID(ctx); id != "" && !h.identified {
-		renamed.AddAttrs(slog.String(requestIDKey, id))
+		r = r.Clone() // the copies of a record share its attributes
+		r.AddAttrs(slog.String(requestIDKey, id))
 	}
-	return h.Handler.Handle(ctx, renamed)
+	return h.Handler.Handle(ctx, r)
 }
 
 // WithAttrs returns a handler that adds attributes to every line.
 func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	renamed := slices.Clone(attrs)
-	for i, a := range renamed {
-		renamed[i] = rename(a)
-		h.identified = h.identified || a.Key == requestIDKey
-	}
-	h.Handler = h.Handler.WithAttrs(renamed)
-	return h
+	named := slices.ContainsFunc(attrs, func(a slog.Attr) bool { return a.Key == requestIDKey })
+	return logHandler{h.Handler.WithAttrs(attrs), h.identified || named}
 }
 
 // WithGroup returns a handler that puts later attributes into a group.
 func (h logHandler) WithGroup(name string) slog.Handler {
-	if name == "" {
-		return h
-	}
-	h.Handler = h.Handler.WithGroup(freeName(name))
-	return h
-}
-
-// rename renames an attribute that has the name of a built-in one. A group without
-// a name is inlined by slog, so its members are renamed.
-func rename(a slog.Attr) slog.Attr {
-	a.Key = freeName(a.Key)
-	if a.Key != "" {
-		return a
-	}
-	a.Value = a.Value.Resolve()
-	if a.Value.Kind() == slog.KindGroup {
-		members := slices.Clone(a.Value.Group())
-		for i, member := range members {
-			members[i] = rename(member)
-		}
-		a.Value = slog.GroupValue(members...)
-	}
-	return a
-}
-
-func freeName(name string) string {
-	switch name {
-	case slog.TimeKey, slog.LevelKey, slog.MessageKey:
-		return name + "_"
-	}
-	if strings.HasPrefix(name, "@") {
-		return "_" + name
-	}
-	return name
-}
-
-// renameBuiltin renames the built-in attributes to go-plugin's names. No other
-// top-level attribute has their names any more.
-func renameBuiltin(groups []string, a slog.Attr) slog.Attr {
-	if len(groups) > 0 {
-		return a
-	}
-	switch a.Key {
-	case slog.TimeKey:
-		return slog.String("@timestamp", a.Value.Time().Format("2006-01-02T15:04:05.000000Z07:00"))
-	case slog.LevelKey:
-		level, _ := a.Value.Any().(slog.Level)
-		return slog.String("@level", levelName(level))
-	case slog.MessageKey:
-		a.Key = "@message"
-	}
-	return a
-}
-
-func levelName(level slog.Level) string {
-	switch {
-	case level < slog.LevelInfo:
-		return "debug"
-	case level < slog.LevelWarn:
-		return "info"
-	case level < slog.LevelError:
-		return "warn"
-	}
-	return "error"
+	return logHandler{h.Handler.WithGroup(name), h.identified}
 }
 
 // lineWriter shortens lines that are too long. Every Write is one line.
@@ -160,10 +84,10 @@ func (l lineWriter) Write(line []byte) (int, error) {
 // and no attributes.
 func shortLine(line []byte) []byte {
 	var kept struct {
-		Timestamp string `json:"@timestamp"`
-		Level     string `json:"@level"`
-		Message   string `json:"@message"`
-		Bytes     int    `json:"shortened_from_bytes"`
+		Time    string `json:"time"`
+		Level   string `json:"level"`
+		Message string `json:"msg"`
+		Bytes   int    `json:"shortened_from_bytes"`
 	}
 	if err := json.Unmarshal(bytes.TrimSpace(line), &kept); err != nil {
 		return nil

@@ -122,9 +122,9 @@ type process struct {
 	tracer     trace.Tracer                // nil for none
 	observe    Observer                    // nil for none
 	server     atomic.Pointer[grpc.Server] // nil until plugin.Serve made it
-	calls      gate
-	configured atomic.Bool           // Configure was called
-	parts      atomic.Pointer[parts] // nil until Configure succeeded
+	calls      sync.RWMutex                // held for reading by each call, and by close for ever
+	configured atomic.Bool                 // Configure was called
+	parts      atomic.Pointer[parts]       // nil until Configure succeeded
 }
 
 // parts are the parts of a configured process.
@@ -225,10 +225,10 @@ func (p *process) intercept(ctx context.Context, request any, info *grpc.UnarySe
 	}
 	began := time.Now()
 	response, err := i.intercept(ctx, request, info, func(ctx context.Context, request any) (any, error) {
-		if !p.calls.enter() { // the module stays open while a call is running
+		if !p.calls.TryRLock() { // the module stays open while a call is running
 			return nil, &personal.Error{Code: personal.CodeUnavailable, RetryAfter: defaultRetryAfter}
 		}
-		defer p.calls.leave()
+		defer p.calls.RUnlock()
 		if p.parts.Load() == nil && info.FullMethod != personalv1.LifecycleService_Configure_FullMethodName {
 			return nil, &personal.Error{Code: personal.CodeUnavailable, RetryAfter: defaultRetryAfter, Cause: errNotConfigured}
 		}
@@ -241,72 +241,21 @@ func (p *process) intercept(ctx context.Context, request any, info *grpc.UnarySe
 // close waits for running calls, whose contexts are already cancelled, and closes the
 // module, both within closeTimeout.
 func (p *process) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	if err := p.calls.close(ctx); err != nil {
-		p.log.Error("calls are still running, the module is not closed")
-		return
-	}
-	parts := p.parts.Load()
-	if parts == nil {
-		return
-	}
 	closed := make(chan error, 1)
-	go func() { closed <- errors.Join(parts.module.Close(), parts.host.Close()) }()
+	go func() { // ends with the process, if a call or the module does not end
+		p.calls.Lock()
+		var err error
+		if parts := p.parts.Load(); parts != nil {
+			err = errors.Join(parts.module.Close(), parts.host.Close())
+		}
+		closed <- err
+	}()
 	select {
 	case err := <-closed:
 		if err != nil {
 			p.log.Error("closing the module", "error", err)
 		}
-	case <-ctx.Done():
-		p.log.Error("closing the module takes too long")
-	}
-}
-
-// gate counts running calls until it is closed. The zero gate is open.
-type gate struct {
-	mu     sync.Mutex
-	inside int
-	empty  chan struct{} // nil while the gate is open; closed when no call is running
-}
-
-// enter counts a call in, or reports false if the gate is closed.
-func (g *gate) enter() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.empty != nil {
-		return false
-	}
-	g.inside++
-	return true
-}
-
-// leave counts a call out.
-func (g *gate) leave() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.inside--
-	g.signalLocked()
-}
-
-// close closes the gate and waits until no call is running, or returns the error of
-// ctx. It may be called once.
-func (g *gate) close(ctx context.Context) error {
-	g.mu.Lock()
-	g.empty = make(chan struct{})
-	g.signalLocked()
-	g.mu.Unlock()
-
-	select {
-	case <-g.empty:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (g *gate) signalLocked() {
-	if g.empty != nil && g.inside == 0 {
-		close(g.empty)
+	case <-time.After(closeTimeout):
+		p.log.Error("calls are still running, or closing the module takes too long")
 	}
 }

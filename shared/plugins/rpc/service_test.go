@@ -378,7 +378,7 @@ func TestCall_CancellationIsNoFailure(t *testing.T) {
 		t.Errorf("got %v, want unavailable because of the cancellation", err)
 	}
 	<-left
-	if strings.Contains(log.String(), `"@level":"error"`) {
+	if strings.Contains(log.String(), `"level":"ERROR"`) {
 		t.Errorf("got log %s, want no error", &log)
 	}
 }
@@ -524,12 +524,12 @@ func TestSuccessfulCall_IsLoggedAtDebugOnly(t *testing.T) {
 	var levels []string
 	for line := range strings.Lines(log.String()) {
 		if strings.Contains(line, "r-19") {
-			_, after, _ := strings.Cut(line, `"@level":"`)
+			_, after, _ := strings.Cut(line, `"level":"`)
 			level, _, _ := strings.Cut(after, `"`)
 			levels = append(levels, level)
 		}
 	}
-	if !slices.Equal(levels, []string{"debug"}) {
+	if !slices.Equal(levels, []string{"DEBUG"}) {
 		t.Errorf("got lines at the levels %v, want one at debug; the log:\n%s", levels, &log)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -106,16 +105,14 @@ func take(fields map[string]any, names ...string) string {
 	return found
 }
 
+// levelOf reads a level of slog or go-hclog; others are info.
 func levelOf(name string) slog.Level {
-	switch strings.ToLower(name) {
-	case "trace", "debug":
+	var level slog.Level
+	if name == "trace" {
 		return slog.LevelDebug
-	case "warn", "warning":
-		return slog.LevelWarn
-	case "error", "fatal":
-		return slog.LevelError
 	}
-	return slog.LevelInfo
+	_ = level.UnmarshalText([]byte(name)) // which leaves info after an error
+	return level
 }
 
 // lineWriter splits what is written to it into lines. A line that grows too long

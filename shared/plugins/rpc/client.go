@@ -67,6 +67,9 @@ func (c contractConn) NewStream(context.Context, *grpc.StreamDesc, string, ...gr
 	return nil, status.Error(codes.Unimplemented, "the contract has no streams")
 }
 
+// failure returns the error of a call whose response says nothing.
+func failure[PB any](_ PB, err error) error { return err }
+
 var errIncomplete = errors.New("the plugin's response lacks a required value")
 
 // result returns a function that takes the two results of a call and converts a
@@ -215,8 +218,7 @@ func (c *Client) Register(ctx context.Context, r personal.RegisterRequest) (pers
 
 // Recover requests a mail with a recovery token.
 func (c *Client) Recover(ctx context.Context, r personal.RecoverRequest) error {
-	_, err := c.service.Recover(ctx, convert.recoverToPB(r))
-	return err
+	return failure(c.service.Recover(ctx, convert.recoverToPB(r)))
 }
 
 // RecoverConfirm sets a new password by a mailed token.
@@ -246,8 +248,7 @@ func (c *Client) ChangePassword(ctx context.Context, r personal.ChangePasswordRe
 
 // ChangeEmail mails a token to the new address.
 func (c *Client) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest) error {
-	_, err := c.service.ChangeEmail(ctx, convert.changeEmailToPB(r))
-	return err
+	return failure(c.service.ChangeEmail(ctx, convert.changeEmailToPB(r)))
 }
 
 // ConfirmEmail sets the address that the token was mailed to.
@@ -258,8 +259,7 @@ func (c *Client) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReques
 
 // Logout ends one session or all.
 func (c *Client) Logout(ctx context.Context, r personal.LogoutRequest) error {
-	_, err := c.service.Logout(ctx, convert.logoutToPB(r))
-	return err
+	return failure(c.service.Logout(ctx, convert.logoutToPB(r)))
 }
 
 // Sessions lists the account's sessions.
@@ -269,14 +269,12 @@ func (c *Client) Sessions(ctx context.Context, pair personal.Credentials) ([]per
 
 // RevokeSession ends one session.
 func (c *Client) RevokeSession(ctx context.Context, r personal.RevokeSessionRequest) error {
-	_, err := c.service.RevokeSession(ctx, convert.revokeSessionToPB(r))
-	return err
+	return failure(c.service.RevokeSession(ctx, convert.revokeSessionToPB(r)))
 }
 
 // RevokeOtherSessions ends every session but the caller's.
 func (c *Client) RevokeOtherSessions(ctx context.Context, pair personal.Credentials) error {
-	_, err := c.service.RevokeOtherSessions(ctx, &personalv1.RevokeOtherSessionsRequest{Credentials: convert.credentialsToPB(pair)})
-	return err
+	return failure(c.service.RevokeOtherSessions(ctx, &personalv1.RevokeOtherSessionsRequest{Credentials: convert.credentialsToPB(pair)}))
 }
 
 // Fields returns the user fields that are not hidden.
@@ -291,8 +289,7 @@ func (c *Client) Features(ctx context.Context) (personal.Features, error) {
 
 // ResendVerification requests another mail that proves an e-mail.
 func (c *Client) ResendVerification(ctx context.Context, r personal.ResendVerificationRequest) error {
-	_, err := c.service.ResendVerification(ctx, convert.resendVerificationToPB(r))
-	return err
+	return failure(c.service.ResendVerification(ctx, convert.resendVerificationToPB(r)))
 }
 
 // Export returns what is kept about the user.
@@ -359,14 +356,12 @@ func (c *Client) Passkeys(ctx context.Context, pair personal.Credentials) ([]per
 
 // RenamePasskey renames a passkey.
 func (c *Client) RenamePasskey(ctx context.Context, r personal.RenamePasskeyRequest) error {
-	_, err := c.service.RenamePasskey(ctx, convert.renamePasskeyToPB(r))
-	return err
+	return failure(c.service.RenamePasskey(ctx, convert.renamePasskeyToPB(r)))
 }
 
 // RemovePasskey removes a passkey and ends the sessions that it began.
 func (c *Client) RemovePasskey(ctx context.Context, r personal.RemovePasskeyRequest) error {
-	_, err := c.service.RemovePasskey(ctx, convert.removePasskeyToPB(r))
-	return err
+	return failure(c.service.RemovePasskey(ctx, convert.removePasskeyToPB(r)))
 }
 
 // FindUsers lists users.
@@ -386,26 +381,22 @@ func (c *Client) User(ctx context.Context, id int64) (personal.UserRecord, error
 
 // UpdateUser changes the fields that were sent.
 func (c *Client) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) error {
-	_, err := c.administration.UpdateUser(ctx, convert.updateUserToPB(r))
-	return err
+	return failure(c.administration.UpdateUser(ctx, convert.updateUserToPB(r)))
 }
 
 // SetEmail sets or removes a user's e-mail address.
 func (c *Client) SetEmail(ctx context.Context, r personal.SetEmailRequest) error {
-	_, err := c.administration.SetEmail(ctx, convert.setEmailToPB(r))
-	return err
+	return failure(c.administration.SetEmail(ctx, convert.setEmailToPB(r)))
 }
 
 // DisableUser disables a user.
 func (c *Client) DisableUser(ctx context.Context, id int64) error {
-	_, err := c.administration.DisableUser(ctx, &personalv1.DisableUserRequest{Id: id})
-	return err
+	return failure(c.administration.DisableUser(ctx, &personalv1.DisableUserRequest{Id: id}))
 }
 
 // EnableUser enables a disabled user.
 func (c *Client) EnableUser(ctx context.Context, id int64) error {
-	_, err := c.administration.EnableUser(ctx, &personalv1.EnableUserRequest{Id: id})
-	return err
+	return failure(c.administration.EnableUser(ctx, &personalv1.EnableUserRequest{Id: id}))
 }
 
 // UserSessions lists a user's sessions.
@@ -415,20 +406,17 @@ func (c *Client) UserSessions(ctx context.Context, id int64) ([]personal.Session
 
 // RevokeUserSession ends one session of a user.
 func (c *Client) RevokeUserSession(ctx context.Context, r personal.RevokeUserSessionRequest) error {
-	_, err := c.administration.RevokeUserSession(ctx, &personalv1.RevokeUserSessionRequest{UserId: r.UserID, Id: r.ID})
-	return err
+	return failure(c.administration.RevokeUserSession(ctx, &personalv1.RevokeUserSessionRequest{UserId: r.UserID, Id: r.ID}))
 }
 
 // RevokeUserSessions ends every session of a user.
 func (c *Client) RevokeUserSessions(ctx context.Context, id int64) error {
-	_, err := c.administration.RevokeUserSessions(ctx, &personalv1.RevokeUserSessionsRequest{Id: id})
-	return err
+	return failure(c.administration.RevokeUserSessions(ctx, &personalv1.RevokeUserSessionsRequest{Id: id}))
 }
 
 // DeleteUser deletes a user.
 func (c *Client) DeleteUser(ctx context.Context, id int64) error {
-	_, err := c.administration.DeleteUser(ctx, &personalv1.DeleteUserRequest{Id: id})
-	return err
+	return failure(c.administration.DeleteUser(ctx, &personalv1.DeleteUserRequest{Id: id}))
 }
 
 // AuditEntries lists entries of the audit log.
@@ -438,20 +426,17 @@ func (c *Client) AuditEntries(ctx context.Context, r personal.AuditEntriesReques
 
 // RemoveTwoFactor switches a user's second factor off.
 func (c *Client) RemoveTwoFactor(ctx context.Context, r personal.RemoveTwoFactorRequest) error {
-	_, err := c.administration.RemoveTwoFactor(ctx, convert.removeTwoFactorToPB(r))
-	return err
+	return failure(c.administration.RemoveTwoFactor(ctx, convert.removeTwoFactorToPB(r)))
 }
 
 // RemoveOtherWaysIn removes all passkeys and identities of a user.
 func (c *Client) RemoveOtherWaysIn(ctx context.Context, id int64) error {
-	_, err := c.administration.RemoveOtherWaysIn(ctx, &personalv1.RemoveOtherWaysInRequest{Id: id})
-	return err
+	return failure(c.administration.RemoveOtherWaysIn(ctx, &personalv1.RemoveOtherWaysInRequest{Id: id}))
 }
 
 // ResetAccess ends a take-over of a user's account.
 func (c *Client) ResetAccess(ctx context.Context, r personal.ResetAccessRequest) error {
-	_, err := c.administration.ResetAccess(ctx, convert.resetAccessToPB(r))
-	return err
+	return failure(c.administration.ResetAccess(ctx, convert.resetAccessToPB(r)))
 }
 
 // CreateUser creates a user without a password.
@@ -467,8 +452,7 @@ func (c *Client) Explain(ctx context.Context, r personal.ExplainRequest) (person
 
 // LiftLimits lifts the limits that hold for a user.
 func (c *Client) LiftLimits(ctx context.Context, r personal.LiftLimitsRequest) error {
-	_, err := c.administration.LiftLimits(ctx, convert.liftLimitsToPB(r))
-	return err
+	return failure(c.administration.LiftLimits(ctx, convert.liftLimitsToPB(r)))
 }
 
 // PreviewFields counts the users whose user fields would violate the given fields.
@@ -479,8 +463,7 @@ func (c *Client) PreviewFields(ctx context.Context, fields []personal.Field) (pe
 
 // FillFields starts to fill in the defaults of the schema of a revision.
 func (c *Client) FillFields(ctx context.Context, revision string) error {
-	_, err := c.administration.FillFields(ctx, &personalv1.FillFieldsRequest{Revision: revision})
-	return err
+	return failure(c.administration.FillFields(ctx, &personalv1.FillFieldsRequest{Revision: revision}))
 }
 
 // FieldsFill returns the progress of the last filling.
@@ -495,8 +478,7 @@ func (c *Client) SignIn(ctx context.Context, r personal.SignInRequest) (personal
 
 // LinkIdentity links an identity to an account.
 func (c *Client) LinkIdentity(ctx context.Context, r personal.LinkIdentityRequest) error {
-	_, err := c.administration.LinkIdentity(ctx, convert.linkIdentityToPB(r))
-	return err
+	return failure(c.administration.LinkIdentity(ctx, convert.linkIdentityToPB(r)))
 }
 
 // FindIdentity returns the id of the user who has an identity.
@@ -507,8 +489,7 @@ func (c *Client) FindIdentity(ctx context.Context, i personal.Identity) (int64, 
 
 // UnlinkIdentity removes an identity from its account.
 func (c *Client) UnlinkIdentity(ctx context.Context, r personal.UnlinkIdentityRequest) error {
-	_, err := c.administration.UnlinkIdentity(ctx, convert.unlinkIdentityToPB(r))
-	return err
+	return failure(c.administration.UnlinkIdentity(ctx, convert.unlinkIdentityToPB(r)))
 }
 
 // hostClient is the host as the plugin sees it.
@@ -524,18 +505,15 @@ func (c *hostClient) UserFields(ctx context.Context) (personal.Schema, error) {
 // SendMail passes a mail to the host. A permanent refusal is a
 // [*personal.MailRefusedError] wrapped in a [*personal.Error].
 func (c *hostClient) SendMail(ctx context.Context, m personal.Mail) error {
-	_, err := c.client.SendMail(ctx, convert.mailToPB(m))
-	return err
+	return failure(c.client.SendMail(ctx, convert.mailToPB(m)))
 }
 
 // PublishEvent passes an event to the host.
 func (c *hostClient) PublishEvent(ctx context.Context, e personal.Event) error {
-	_, err := c.client.PublishEvent(ctx, &personalv1.PublishEventRequest{Event: convert.eventToPB(e)})
-	return err
+	return failure(c.client.PublishEvent(ctx, &personalv1.PublishEventRequest{Event: convert.eventToPB(e)}))
 }
 
 // EraseUser tells the host that a user was erased.
 func (c *hostClient) EraseUser(ctx context.Context, userID int64) error {
-	_, err := c.client.EraseUser(ctx, &personalv1.EraseUserRequest{UserId: userID})
-	return err
+	return failure(c.client.EraseUser(ctx, &personalv1.EraseUserRequest{UserId: userID}))
 }

@@ -240,8 +240,7 @@ func (c *Connection) Configure(ctx context.Context, configuration Configuration)
 	go c.broker.AcceptAndServe(id, c.newHostServer)
 	request := convert.configurationToPB(configuration)
 	request.HostBrokerId = id
-	_, err := c.lifecycle.Configure(ctx, request)
-	return lifecycleError(ctx, err)
+	return lifecycleError(ctx, failure(c.lifecycle.Configure(ctx, request)))
 }
 
 // newHostServer returns the server for callbacks. It stops when the process ends,
@@ -282,26 +281,22 @@ func (c *Connection) Preflight(ctx context.Context) (PreflightResult, error) {
 
 // Migrate migrates the database to the schema that this version needs, see [Module].
 func (c *Connection) Migrate(ctx context.Context, stepLimit time.Duration) error {
-	_, err := c.lifecycle.Migrate(ctx, &personalv1.MigrateRequest{StepLimit: durationpb.New(stepLimit)})
-	return lifecycleError(ctx, err)
+	return lifecycleError(ctx, failure(c.lifecycle.Migrate(ctx, &personalv1.MigrateRequest{StepLimit: durationpb.New(stepLimit)})))
 }
 
 // CheckDatabase makes sure of rights and a session, see [Module].
 func (c *Connection) CheckDatabase(ctx context.Context) error {
-	_, err := c.lifecycle.CheckDatabase(ctx, &personalv1.CheckDatabaseRequest{})
-	return lifecycleError(ctx, err)
+	return lifecycleError(ctx, failure(c.lifecycle.CheckDatabase(ctx, &personalv1.CheckDatabaseRequest{})))
 }
 
 // Activate starts background work.
 func (c *Connection) Activate(ctx context.Context) error {
-	_, err := c.lifecycle.Activate(ctx, &personalv1.ActivateRequest{})
-	return lifecycleError(ctx, err)
+	return lifecycleError(ctx, failure(c.lifecycle.Activate(ctx, &personalv1.ActivateRequest{})))
 }
 
 // Quiesce stops background work and waits until running work has finished.
 func (c *Connection) Quiesce(ctx context.Context) error {
-	_, err := c.lifecycle.Quiesce(ctx, &personalv1.QuiesceRequest{})
-	return lifecycleError(ctx, err)
+	return lifecycleError(ctx, failure(c.lifecycle.Quiesce(ctx, &personalv1.QuiesceRequest{})))
 }
 
 // Health makes one cheap read through everything a request needs.
@@ -312,8 +307,7 @@ func (c *Connection) Health(ctx context.Context) (warnings []string, err error) 
 
 // Settle says that the version is settled, see [Module].
 func (c *Connection) Settle(ctx context.Context) error {
-	_, err := c.lifecycle.Settle(ctx, &personalv1.SettleRequest{})
-	return lifecycleError(ctx, err)
+	return lifecycleError(ctx, failure(c.lifecycle.Settle(ctx, &personalv1.SettleRequest{})))
 }
 
 // Accepts reports whether credentials are those of a session, see [Module].

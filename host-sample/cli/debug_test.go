@@ -2,9 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,10 +19,6 @@ func TestDebugPlugin_EveryProcessIsAnnounced(t *testing.T) {
 		t.Fatal(err)
 	}
 	restarted := h.awaitAttach(t, "1.0.0", first)
-	// The warning follows the announcement, so that of the first process is there by now.
-	if got, want := strings.Contains(h.log.String(), "make build STRIP="), isStripped(testBinary(t)); got != want {
-		t.Errorf("got the warning about symbols %v, want %v: go test strips its binaries", got, want)
-	}
 
 	code, stdout, stderr := runToEnd(t, "plugin", "install", "--data", h.data, fake(t, "2.0.0"))
 	if code != 0 {
@@ -60,25 +53,5 @@ func TestDebugPlugin_CallsHaveNoTimeLimit(t *testing.T) {
 	f.DebugPlugin, f.ForwardedHeader = true, "x-forwarded-for"
 	if c := checked(t, f); c.api.Timeout != debugCallTimeout {
 		t.Errorf("got timeout %v of calls, want %v", c.api.Timeout, debugCallTimeout)
-	}
-}
-
-func TestIsStripped_FindsSymbols(t *testing.T) {
-	folder := t.TempDir()
-	source := filepath.Join(folder, "main.go")
-	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for flags, want := range map[string]bool{"": false, "-s -w": true} {
-		program := filepath.Join(folder, "program")
-		if out, err := exec.Command("go", "build", "-ldflags", flags, "-o", program, source).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		if got := isStripped(program); got != want {
-			t.Errorf("linked with %q: got %v, want %v", flags, got, want)
-		}
-	}
-	if isStripped(source) {
-		t.Error("got stripped for a source file, want false")
 	}
 }

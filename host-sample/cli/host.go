@@ -91,7 +91,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 			MinAge:      c.flags.PluginMinAge,
 			Rehearse:    manager.RehearsePolicy(c.flags.Rehearse),
 			Bake:        cmp.Or(c.flags.Bake, -1), // 0 means none
-			OnEvent:     announceDebugged(stdout, catalogue, c.flags.DebugPlugin, log),
+			OnEvent:     announceDebugged(stdout, c.flags.DebugPlugin),
 			Debug:       c.flags.DebugPlugin,
 			Profiles:    c.flags.Pprof != "",
 		},

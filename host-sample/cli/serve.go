@@ -104,7 +104,7 @@ func (f *serveCommand) Run(ctx context.Context, parsed *kong.Context, out output
 		h.printAddresses(out.stdout, isTerminal(out.stdout))
 		if f.DebugPlugin {
 			s := h.module.Manager().Status()
-			debugPlugin(out.stdout, h.module.Catalogue(), s.Version, s.PID, log)
+			debugPlugin(out.stdout, s.Version, s.PID)
 		}
 	})
 }

@@ -2,43 +2,31 @@ package mailbox
 
 import (
 	"bytes"
-	"encoding/base64"
 	"io"
 	"maps"
 	"mime"
 	"mime/multipart"
-	"mime/quotedprintable"
 	"net/mail"
 	"slices"
 	"strings"
 	"time"
 )
 
-// maxDepth bounds the nesting of a mail's parts.
-const maxDepth = 8
-
-// Mail is a mail as its reader sees it. Its content is not trusted.
+// Mail is a captured mail as its reader sees it: a text and HTML, without transfer encoding.
+// Its content is not trusted.
 type Mail struct {
-	Name        string // of its file
-	From, To    string
-	Subject     string
-	Date        time.Time // zero if there is none
-	Headers     []Header  // sorted by name
-	Text        string    // empty if it has none
-	HTML        string    // empty if it has none
-	Attachments []Attachment
-	Broken      bool // it could not be read, or only in part
+	Name     string // of its file
+	From, To string
+	Subject  string
+	Date     time.Time // zero if there is none
+	Headers  []Header  // sorted by name
+	Text     string    // empty if it has none
+	HTML     string    // empty if it has none
+	Broken   bool      // it could not be read, or only in part
 }
 
 // Header is a header of a mail.
 type Header struct{ Name, Value string }
-
-// Attachment is a part that is not shown as text or HTML.
-type Attachment struct {
-	Name string // may be empty
-	Type string // media type
-	Size int    // in bytes
-}
 
 // parse reads a mail as far as possible.
 func parse(name string, source []byte) Mail {
@@ -55,51 +43,31 @@ func parse(name string, source []byte) Mail {
 			m.Headers = append(m.Headers, Header{Name: key, Value: decode(value)})
 		}
 	}
-	m.addPart(header(read.Header), read.Body, 0)
+	kind, params, _ := mime.ParseMediaType(read.Header.Get("Content-Type"))
+	if kind != "multipart/alternative" {
+		m.add(kind, read.Body)
+		return m
+	}
+	parts := multipart.NewReader(read.Body, params["boundary"])
+	part, err := parts.NextRawPart()
+	for ; err == nil; part, err = parts.NextRawPart() {
+		kind, _, _ = mime.ParseMediaType(part.Header.Get("Content-Type"))
+		m.add(kind, part)
+	}
+	m.Broken = m.Broken || err != io.EOF
 	return m
 }
 
-// header holds the headers of a mail or of a part.
-type header interface{ Get(name string) string }
-
-// addPart adds the content of a part, and of the parts within it.
-func (m *Mail) addPart(h header, body io.Reader, depth int) {
-	kind, params, err := mime.ParseMediaType(h.Get("Content-Type"))
-	if err != nil {
-		kind, params = "text/plain", nil // RFC 2045, section 5.2
-	}
-	if strings.HasPrefix(kind, "multipart/") && depth < maxDepth {
-		parts := multipart.NewReader(body, params["boundary"])
-		part, err := parts.NextRawPart()
-		for ; err == nil; part, err = parts.NextRawPart() {
-			m.addPart(part.Header, part, depth+1)
-		}
-		m.Broken = m.Broken || err != io.EOF
-		return
-	}
-	data, err := io.ReadAll(decoded(h.Get("Content-Transfer-Encoding"), body))
+// add adds the content of a mail, or of one of its alternatives.
+func (m *Mail) add(kind string, body io.Reader) {
+	data, err := io.ReadAll(body)
 	m.Broken = m.Broken || err != nil
-	disposition, file, _ := mime.ParseMediaType(h.Get("Content-Disposition"))
 	text := strings.ToValidUTF8(strings.ReplaceAll(string(data), "\r\n", "\n"), "\uFFFD")
-	switch {
-	case kind == "text/plain" && disposition != "attachment" && m.Text == "":
-		m.Text = text
-	case kind == "text/html" && disposition != "attachment" && m.HTML == "":
+	if kind == "text/html" {
 		m.HTML = text
-	default:
-		m.Attachments = append(m.Attachments, Attachment{Name: decode(file["filename"]), Type: kind, Size: len(data)})
+	} else {
+		m.Text = text
 	}
-}
-
-// decoded undoes a transfer encoding.
-func decoded(encoding string, body io.Reader) io.Reader {
-	switch strings.ToLower(encoding) {
-	case "quoted-printable":
-		return quotedprintable.NewReader(body)
-	case "base64":
-		return base64.NewDecoder(base64.StdEncoding, body)
-	}
-	return body
 }
 
 // decode decodes a header's encoded words, and returns the value unchanged if they

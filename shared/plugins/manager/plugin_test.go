@@ -67,11 +67,17 @@ func printManifest() {
 	m := catalogue.Manifest{
 		Name: catalogue.Name, Version: ownVersion(), Protocol: one, Schema: one, OS: runtime.GOOS, Arch: runtime.GOARCH,
 	}
+	if m.Version == otherProtocol {
+		m.Protocol = catalogue.Range{Min: 7, Max: 8}
+	}
 	if m.Version == "2.0.0" {
 		m.Settings = []string{newSetting}
 	}
 	_ = json.NewEncoder(os.Stdout).Encode(m)
 }
+
+// otherProtocol is a version that does not speak the protocol of the host.
+const otherProtocol = "7.0.0"
 
 // newSetting is a key of the settings file that only 2.0.0 knows.
 const newSetting = "mail.notices"
@@ -167,8 +173,6 @@ const (
 	hangsUnhealthy      = "makes the other version unhealthy in its migration"
 	lacksRights         = "lacks a right in the database"
 	panicsInMetrics     = "panics when its metrics are read"
-	otherProtocol       = "speaks protocol 7"
-	otherCore           = "speaks version 2 of go-plugin's protocol"
 	makesGarbage        = "makes 512 MiB of garbage"
 	blocksIn            = "blocks in " // and the name of a step
 )
@@ -212,10 +216,6 @@ func runPlugin(f folder) {
 		plugin.Serve(&plugin.ServeConfig{HandshakeConfig: plugin.HandshakeConfig{MagicCookieKey: "OTHER", MagicCookieValue: "x"}})
 	case garbageLine:
 		fmt.Println("Hello, World!")
-		block()
-	case otherProtocol, otherCore:
-		versions := map[string]string{otherProtocol: "1|7", otherCore: "2|1"}
-		fmt.Println(versions[mode] + "|unix|/nowhere|grpc")
 		block()
 	case hangsBefore:
 		block()

@@ -114,27 +114,6 @@ func TestWaitReady_ReturnsPermanentErrorAtOnce(t *testing.T) {
 	}
 }
 
-func TestWaitReady_OtherProtocolIsPermanentErrorWithBothVersions(t *testing.T) {
-	t.Parallel()
-	for mode, want := range map[string]string{
-		otherProtocol: "it supports the protocols 7 to 7, this host speaks 1: update the host",
-		otherCore:     "it speaks version 2 of go-plugin's protocol, this host speaks version 1",
-	} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, mode, nil)
-			if err := r.Start(); err != nil {
-				t.Fatal(err)
-			}
-			err := r.WaitReady(limited(t))
-			var refusal *rpc.PermanentError
-			if !errors.As(err, &refusal) || !strings.HasPrefix(refusal.Reason, want) {
-				t.Errorf("got %v, want a permanent error with %q", err, want)
-			}
-		})
-	}
-}
-
 func TestWaitReady_UnreadableSettingsArePermanentError(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, good, func(c *manager.Config) {

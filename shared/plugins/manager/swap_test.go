@@ -165,6 +165,21 @@ func TestUse_UnknownVersionIsRefused(t *testing.T) {
 	r.wantServing(t, "1.0.0")
 }
 
+func TestUse_RefusesAVersionOfAnotherProtocol(t *testing.T) {
+	t.Parallel()
+	versions := linkedCatalogue(t)
+	if err := install(versions, otherProtocol); err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, good, func(c *manager.Config) { c.Catalogue = versions })
+	r.start(t)
+	err := r.Use(limited(t), otherProtocol)
+	wantSwapError(t, err, "find")
+	if want := "it supports the protocols 7 to 8, this host speaks 1: update the host"; !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q in it", err, want)
+	}
+}
+
 func TestSwap_StatusListsSteps(t *testing.T) {
 	t.Parallel()
 	r := newSwapRig(t, nil)

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -41,7 +41,7 @@ type child struct {
 	alive    context.Context
 	exited   context.CancelFunc // ends alive, once the process has exited and its group was killed
 	err      error              // exit status; valid once alive has ended
-	printed  firstLine          // of its output
+	printed  atomic.Bool        // it has printed something
 
 	mu     sync.Mutex
 	number int  // process ID; 0 before the start
@@ -183,11 +183,21 @@ func (c *child) Kill(context.Context) error {
 }
 
 // Stdout returns the output of the process: the handshake.
-func (c *child) Stdout() io.ReadCloser {
-	return struct {
-		io.Reader
-		io.Closer
-	}{io.TeeReader(c.stdout, &c.printed), c.stdout}
+func (c *child) Stdout() io.ReadCloser { return output{c.stdout, &c.printed} }
+
+// output notes whether a process has printed something.
+type output struct {
+	*os.File
+	printed *atomic.Bool
+}
+
+// Read reads what the process prints.
+func (o output) Read(p []byte) (int, error) {
+	n, err := o.File.Read(p)
+	if n > 0 {
+		o.printed.Store(true)
+	}
+	return n, err
 }
 
 // Stderr returns nothing: go-plugin would parse the log, and panics on a line
@@ -251,33 +261,4 @@ func environment(o Options) []string {
 		env = append(env, "GOMAXPROCS=1", "GOGC=400")
 	}
 	return env
-}
-
-// firstLine keeps the first line of what is written to it, up to a limit. It is safe
-// for concurrent use.
-type firstLine struct {
-	mu       sync.Mutex
-	text     []byte
-	complete bool
-}
-
-// maxFirstLine is enough for the versions, with which a handshake begins.
-const maxFirstLine = 200
-
-// Write takes a piece of the output.
-func (l *firstLine) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.complete {
-		line, _, found := bytes.Cut(p, []byte("\n"))
-		l.text = append(l.text, line[:min(len(line), maxFirstLine-len(l.text))]...)
-		l.complete = found
-	}
-	return len(p), nil
-}
-
-func (l *firstLine) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return string(l.text)
 }

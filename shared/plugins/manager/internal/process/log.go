@@ -12,8 +12,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-
-	"github.com/hashicorp/go-hclog"
 )
 
 // maxLogLine is the maximum length of a logged line in bytes; a longer line is cut.
@@ -51,11 +49,6 @@ func (l *logForwarder) forward(r io.Reader) {
 			_, more, err = lines.ReadLine()
 		}
 	}
-}
-
-// writer returns a writer that logs each line of plain text.
-func (l *logForwarder) writer() io.Writer {
-	return &lineWriter{emit: func(line []byte) { l.line(line, slog.LevelInfo) }}
 }
 
 // line logs one line, at the given level if it is not JSON.
@@ -115,34 +108,13 @@ func levelOf(name string) slog.Level {
 	return level
 }
 
-// lineWriter splits what is written to it into lines. A line that grows too long
-// is emitted in parts.
-type lineWriter struct {
-	emit func(line []byte)
-	rest []byte
-}
+// plainText logs the lines of what is written to it. A line that comes in pieces is logged in pieces.
+type plainText struct{ log *logForwarder }
 
-// Write takes a piece of text.
-func (w *lineWriter) Write(p []byte) (int, error) {
-	w.rest = append(w.rest, p...)
-	for {
-		line, rest, found := bytes.Cut(w.rest, []byte("\n"))
-		if !found && len(w.rest) < maxLogLine {
-			return len(p), nil
-		}
-		w.emit(line)
-		w.rest = rest
+// Write takes some lines.
+func (t plainText) Write(lines []byte) (int, error) {
+	for line := range bytes.Lines(lines) {
+		t.log.line(line, slog.LevelInfo)
 	}
-}
-
-// libraryLogger returns go-plugin's own logger. It logs at debug level only: the
-// library returns its errors as well.
-func libraryLogger(log *slog.Logger) hclog.Logger {
-	if !log.Enabled(context.Background(), slog.LevelDebug) {
-		return hclog.NewNullLogger()
-	}
-	emit := func(line []byte) { log.Debug("go-plugin", "line", string(line)) }
-	return hclog.New(&hclog.LoggerOptions{
-		Output: &lineWriter{emit: emit}, Level: hclog.Debug, DisableTime: true,
-	})
+	return len(lines), nil
 }

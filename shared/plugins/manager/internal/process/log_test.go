@@ -83,19 +83,6 @@ func TestForward_LinesKeepLevelAndAttributes(t *testing.T) {
 	}
 }
 
-func TestLineWriter_JoinsPiecesIntoLines(t *testing.T) {
-	var got []string
-	w := &lineWriter{emit: func(line []byte) { got = append(got, string(line)) }}
-	for _, piece := range []string{"a", "b\nc", "\n\nd\n", strings.Repeat("x", maxLogLine), "y\n"} {
-		if n, err := w.Write([]byte(piece)); n != len(piece) || err != nil {
-			t.Errorf("took %d bytes of %d (%v)", n, len(piece), err)
-		}
-	}
-	if diff := cmp.Diff([]string{"ab", "c", "", "d", strings.Repeat("x", maxLogLine), "y"}, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func FuzzForward_AcceptsAnyLine(f *testing.F) {
 	f.Add(`{"@message":1,"@level":[],"@timestamp":{}}` + "\n")
 	f.Add("panic: x\n{\"msg\":null}")

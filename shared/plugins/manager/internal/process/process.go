@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os/exec"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -92,9 +90,9 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		SkipHostEnv:      true,
 		StartTimeout:     o.StartTimeout,
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: o.Sockets},
-		Logger:           libraryLogger(p.log),
-		SyncStdout:       lines.writer(),
-		SyncStderr:       lines.writer(),
+		Logger:           hclog.NewNullLogger(),
+		SyncStdout:       plainText{lines},
+		SyncStderr:       plainText{lines},
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, _ string) (runner.Runner, error) {
 			p.child.env = append(environment(o), spec.Env...)
 			return p.child, nil
@@ -116,35 +114,10 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 // startFailure returns err, why the handshake failed, or a better reason. go-plugin has
 // killed a process that was not in time, or that printed something else.
 func (p *Process) startFailure(ctx context.Context, err error, inTime bool) error {
-	printed := p.child.printed.String()
-	if mismatch := checkVersions(printed); mismatch != nil {
-		return mismatch
-	}
-	if inTime && printed == "" && p.PID() != 0 && await(ctx, ExitNotice, p.child.alive.Done()) && p.child.wasKilled() {
+	if inTime && !p.child.printed.Load() && p.PID() != 0 && await(ctx, ExitNotice, p.child.alive.Done()) && p.child.wasKilled() {
 		return ErrKilled
 	}
 	return err
-}
-
-// checkVersions compares the versions in a plugin's handshake, which begins with
-// CORE|PROTOCOL|, with those of the host. Text of any other form passes.
-func checkVersions(handshake string) error {
-	parts := strings.Split(strings.TrimSpace(handshake), "|")
-	if len(parts) < 4 {
-		return nil
-	}
-	core, coreErr := strconv.Atoi(parts[0])
-	protocol, protocolErr := strconv.Atoi(parts[1])
-	switch {
-	case coreErr != nil || protocolErr != nil:
-		return nil
-	case core != plugin.CoreProtocolVersion:
-		return &rpc.PermanentError{Reason: fmt.Sprintf("it speaks version %d of go-plugin's protocol, this host speaks version %d: "+
-			"build host and plugin with the same major version of go-plugin", core, plugin.CoreProtocolVersion)}
-	case protocol != rpc.ProtocolVersion:
-		return &rpc.PermanentError{Reason: rpc.ProtocolMismatch(protocol, protocol)}
-	}
-	return nil
 }
 
 // connect starts the process and gets the connection to it.

@@ -2,7 +2,6 @@ package personalhost
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -27,32 +26,16 @@ type Host struct {
 
 var _ personal.Host = (*Host)(nil)
 
-func (h *Host) check() error {
-	if h == nil || h.Fields == nil || h.Mail == nil || h.Log == nil {
-		return errors.New("a personalhost.Host needs Fields, Mail and Log")
+// own returns the Host in a host that is one, or embeds one.
+func (h *Host) own() *Host { return h }
+
+// ownHost returns the Host that a host is or embeds. ok is false for a host of another kind.
+func ownHost(h personal.Host) (own *Host, ok bool) {
+	o, ok := h.(interface{ own() *Host })
+	if !ok {
+		return nil, false
 	}
-	return nil
-}
-
-// reserve refuses names to user fields.
-func (h *Host) reserve(names []string) error { return h.Fields.Reserve(names...) }
-
-// store returns the store of the user fields.
-func (h *Host) store() *fieldstore.Store { return h.Fields }
-
-// useSite tells the sender the URL of the site.
-func (h *Host) useSite(url string) {
-	if s, ok := h.Mail.(*mailer.SMTP); ok {
-		s.UseSite(url)
-	}
-}
-
-// captured returns the folder of mails that are not sent, empty if they are sent.
-func (h *Host) captured() string {
-	if c, ok := h.Mail.(*mailer.Capture); ok {
-		return c.Folder()
-	}
-	return ""
+	return o.own(), true
 }
 
 // UserFields returns the schema from memory.

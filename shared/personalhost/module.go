@@ -12,6 +12,7 @@ import (
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
+	"github.com/cms-personal/personal/shared/personalhost/mailer"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/plugins/adminapi"
 	"github.com/cms-personal/personal/shared/plugins/catalogue"
@@ -106,8 +107,8 @@ func (m *Module) EventLog() *adminapi.EventLog { return m.events }
 
 // Fields returns the store of the user fields, nil if Config.Host keeps them elsewhere.
 func (m *Module) Fields() *fieldstore.Store {
-	if h, ok := m.host.(interface{ store() *fieldstore.Store }); ok { // a *Host, or a type that embeds one
-		return h.store()
+	if own, ok := ownHost(m.host); ok {
+		return own.Fields
 	}
 	return nil
 }
@@ -115,8 +116,10 @@ func (m *Module) Fields() *fieldstore.Store {
 // CapturedMails returns the folder of mails that are kept instead of sent, see
 // [mailer.Capture]; empty if mails are sent.
 func (m *Module) CapturedMails() string {
-	if h, ok := m.host.(interface{ captured() string }); ok { // as in Fields
-		return h.captured()
+	if own, ok := ownHost(m.host); ok {
+		if capture, ok := own.Mail.(*mailer.Capture); ok {
+			return capture.Folder()
+		}
 	}
 	return ""
 }

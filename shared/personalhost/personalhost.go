@@ -235,13 +235,13 @@ func (c *Config) complete() (err error) {
 	if c.Catalogue != nil && len(c.Accept) > 0 {
 		return errors.New("Config.Accept restricts only the catalogue in Data: give its options to catalogue.Open, whose result is Config.Catalogue")
 	}
-	if h, ok := c.Host.(interface{ check() error }); ok { // a *Host, or a type that embeds one
-		if err := h.check(); err != nil {
-			return fmt.Errorf("Config.Host: %w", err)
+	if own, ok := ownHost(c.Host); ok {
+		if own == nil || own.Fields == nil || own.Mail == nil || own.Log == nil {
+			return errors.New("Config.Host: a personalhost.Host needs Fields, Mail and Log")
 		}
-	}
-	if h, ok := c.Host.(interface{ useSite(string) }); ok { // as above
-		h.useSite(c.URL)
+		if relay, ok := own.Mail.(*mailer.SMTP); ok {
+			relay.UseSite(c.URL)
+		}
 	}
 	if c.Admission != nil && c.Admission.Judge == nil {
 		return errors.New("Config.Admission has no Judge: set it, or leave out Admission to admit everyone")
@@ -267,8 +267,8 @@ func (c *Config) reserveTransient(ctx context.Context) error {
 			return fmt.Errorf("Config.API.Transient: a user field has the name %q as well: rename one of the two", f.Name)
 		}
 	}
-	if h, ok := c.Host.(interface{ reserve([]string) error }); ok { // a *Host, or a type that embeds one
-		return h.reserve(c.API.Transient)
+	if own, ok := ownHost(c.Host); ok {
+		return own.Fields.Reserve(c.API.Transient...)
 	}
 	return nil
 }

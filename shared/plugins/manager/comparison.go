@@ -3,7 +3,6 @@ package manager
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -231,15 +230,13 @@ func (c *comparison) lateResult(all int, took time.Duration) rpc.RehearsalCheck 
 func (m *Manager) compareAnswers(ctx context.Context, p *instance, w *swap) error {
 	m.mu.Lock()
 	old, checks := m.live, w.status.Rehearsal
-	w.rehearsing = true
 	m.mu.Unlock()
+	m.setRehearsing(w, true)
 	same, err := m.sameResponses(ctx, p, old)
-	m.mu.Lock()
-	w.rehearsing = false
-	m.mu.Unlock()
+	m.setRehearsing(w, false)
 	switch {
-	case errors.Is(context.Cause(w.work), errOvertaken):
-		return errOvertaken
+	case w.work.Err() != nil:
+		return context.Cause(w.work)
 	case err != nil:
 		return err
 	case same.Outcome == rpc.RehearsalSkipped:

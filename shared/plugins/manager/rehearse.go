@@ -140,25 +140,18 @@ func (m *Manager) needsRehearsal(w *swap) bool {
 func (m *Manager) rehearse(w *swap, entry catalogue.Entry) error {
 	m.mu.Lock()
 	w.beginStepLocked(stepRehearse)
-	w.rehearsing = true
 	m.rehearsal = &RehearsalStatus{Version: w.status.To, Time: time.Now(), Checks: []rpc.RehearsalCheck{}}
 	m.mu.Unlock()
+	m.setRehearsing(w, true)
 	ctx, cancel := context.WithTimeout(w.work, m.limits.RehearseTimeout)
 	defer cancel()
 	checks, err := m.playScript(ctx, entry)
-	m.mu.Lock()
-	w.rehearsing = false
-	overtaken := errors.Is(context.Cause(w.work), errOvertaken)
-	m.mu.Unlock()
-	if err := w.work.Err(); err != nil {
+	m.setRehearsing(w, false)
+	if ended := context.Cause(w.work); ended != nil {
 		m.showRehearsal(w, nil, rpc.RehearsalSkipped)
-		if overtaken {
-			err = errOvertaken
-		}
-		return &StepError{stepRehearse, w.status.To, err}
+		return &StepError{stepRehearse, w.status.To, ended}
 	}
-	var at *StepError
-	if errors.As(err, &at) {
+	if _, ok := errors.AsType[*StepError](err); ok {
 		return err
 	}
 	if err != nil {
@@ -168,6 +161,13 @@ func (m *Manager) rehearse(w *swap, entry catalogue.Entry) error {
 		return &StepError{stepRehearse, w.status.To, err}
 	}
 	return nil
+}
+
+// setRehearsing says whether a rollback may end the swap, which then has the cause errOvertaken.
+func (m *Manager) setRehearsing(w *swap, rehearsing bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w.rehearsing = rehearsing
 }
 
 // playScript rehearses a version against the active one. Without an active one that can be started

@@ -42,8 +42,7 @@ func choosePlugin(ctx context.Context, c *catalogue.Catalogue, path, beside stri
 	if path != "" {
 		var err error
 		version, err = installPlugin(ctx, c, path)
-		var full *durable.FullError
-		if errors.As(err, &full) && hasActive(c) {
+		if _, ok := errors.AsType[*durable.FullError](err); ok && hasActive(c) {
 			log.Warn("the plugin that --plugin names was not installed, another start tries again", "error", err)
 			return nil
 		}

@@ -142,8 +142,7 @@ func (*pluginList) Run(ctx context.Context, parent *commands, out output) error 
 // who signed it.
 func verify(ctx context.Context, c *catalogue.Catalogue, e catalogue.Entry) (string, error) {
 	err := c.Verify(ctx, e)
-	var refused *catalogue.RefusedError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*catalogue.RefusedError](err); ok {
 		return refused.Kind.Error(), nil
 	}
 	if err != nil {

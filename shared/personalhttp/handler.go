@@ -353,8 +353,7 @@ func (h *Handler) logFailure(r *http.Request, e *personal.Error) {
 		slog.String("request_id", personal.CallFrom(r.Context()).RequestID),
 		slog.String("error", e.Error()),
 	}
-	var p *panicError
-	if errors.As(e, &p) {
+	if p, ok := errors.AsType[*panicError](e); ok {
 		attrs = append(attrs, slog.String("panic", p.text()))
 	}
 	var stacked interface{ Stack() []byte } // a panic here, or of an admission's Judge

@@ -193,8 +193,7 @@ func (s *site) readPosted(w http.ResponseWriter, r *http.Request) (ui.Posted, bo
 		return posted, true
 	}
 	code := personal.CodeMalformedRequest
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		code = personal.CodeTooLarge
 	}
 	s.refuse(w, r, personal.NewError(code, nil))

@@ -39,8 +39,7 @@ func parse(data []byte, accepts func(later personal.Field) bool) ([]personal.Fie
 	var items []json.RawMessage
 	if err := json.Unmarshal(data, &items); err != nil {
 		problem := err.Error()
-		var wrongType *json.UnmarshalTypeError
-		if errors.As(err, &wrongType) {
+		if wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			problem = "not a JSON array but of type " + wrongType.Value
 		}
 		return nil, nil, &SchemaError{Problem: problem}
@@ -65,8 +64,7 @@ func parse(data []byte, accepts func(later personal.Field) bool) ([]personal.Fie
 		}
 	}
 	schema, err := Compile(fields)
-	var invalid *SchemaError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*SchemaError](err); ok {
 		for i := range slices.Backward(fields) { // the second one of a name that is used twice
 			if title(fields[i], i) == invalid.Field {
 				return nil, nil, locate(data, i, invalid)

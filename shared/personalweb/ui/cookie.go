@@ -59,8 +59,7 @@ func (p *Pages) RememberedLanguage(next http.Handler) http.Handler {
 // read, and responds to one of more than 64 KiB with 413.
 func (p *Pages) SwitchLanguage(w http.ResponseWriter, r *http.Request) {
 	posted, err := ReadForm(w, r)
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		http.Error(w, http.StatusText(http.StatusRequestEntityTooLarge), http.StatusRequestEntityTooLarge)
 		return
 	}

@@ -128,8 +128,7 @@ func (a *api) install(w http.ResponseWriter, r *http.Request) {
 		}
 		return r.Body, nil
 	})
-	var refused *UploadError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*UploadError](err); ok {
 		refuse(w, refused.Status, refused.ErrorResponse)
 		return
 	}

@@ -183,8 +183,7 @@ func (c *Catalogue) List() ([]Entry, error) {
 	var entries []Entry
 	for _, f := range folders {
 		e, err := c.Find(f.Name())
-		var refused *RefusedError
-		if errors.As(err, &refused) {
+		if _, ok := errors.AsType[*RefusedError](err); ok {
 			continue
 		}
 		if err != nil {

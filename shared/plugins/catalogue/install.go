@@ -234,8 +234,7 @@ func (c *Catalogue) reinstall(ctx context.Context, d draft) (Entry, error) {
 		parts = append(parts, Name)
 	}
 	_, err = c.Signer(e)
-	var refused *RefusedError
-	if errors.As(err, &refused) {
+	if _, ok := errors.AsType[*RefusedError](err); ok {
 		parts, err = append(parts, signatureFile, manifestFile), nil
 	}
 	if err == nil {

@@ -126,8 +126,7 @@ var mailbox = regexp.MustCompile(`(?i)("[^"]*"|[^\s<>"'(),;=]+)(@|%40|\\u0040)[^
 // errors have the relay's reply.
 func withoutMailboxes(err error) string {
 	text := err.Error()
-	var reply *textproto.Error
-	if errors.As(err, &reply) {
+	if reply, ok := errors.AsType[*textproto.Error](err); ok {
 		text = strings.ReplaceAll(text, reply.Error(), strconv.Itoa(reply.Code))
 	}
 	return mailbox.ReplaceAllString(text, "[mailbox]")
@@ -137,8 +136,7 @@ func withoutMailboxes(err error) string {
 // to the host. Its text crosses, because the host shows it to an administrator.
 func lifecycleStatus(ctx context.Context, log *slog.Logger, err error) error {
 	log.DebugContext(ctx, "lifecycle call failed", "error", err.Error()) // the host logs it at its own level
-	var permanent *PermanentError
-	if errors.As(err, &permanent) {
+	if permanent, ok := errors.AsType[*PermanentError](err); ok {
 		return status.Error(codes.FailedPrecondition, permanent.Reason)
 	}
 	if errors.Is(err, ErrNotScratch) {
@@ -171,8 +169,7 @@ func contractError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	var known *personal.Error
-	if errors.As(err, &known) {
+	if _, ok := errors.AsType[*personal.Error](err); ok {
 		return err
 	}
 	if s, ok := status.FromError(err); ok {

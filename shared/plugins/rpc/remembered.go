@@ -302,8 +302,7 @@ func (m *remembered) forget(userID int64) {
 
 // notice makes void what a call may have changed, as its row of [personal.Operations] says.
 func (m *remembered) notice(o personal.Operation, request, response any, err error) {
-	var e *personal.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*personal.Error](err); ok {
 		m.forget(e.UserID)
 		if e.Code != personal.CodeUnavailable && e.Code != personal.CodeInternal {
 			return // refused; otherwise the outcome is unknown

@@ -200,8 +200,7 @@ func (s *Site) renderError(w http.ResponseWriter, r *http.Request, err error) {
 		s.Log.ErrorContext(r.Context(), "admin page failed", "request_id", personal.CallFrom(r.Context()).RequestID, "path", r.URL.Path, "error",
 			err)
 		e = &PageError{Status: http.StatusInternalServerError, Message: s.Text(r, "see_log")}
-		var unsaved *fieldstore.NotStoredError
-		if errors.As(err, &unsaved) {
+		if unsaved, ok := errors.AsType[*fieldstore.NotStoredError](err); ok {
 			e.Message = s.Text(r, "fields_not_stored", unsaved.Err)
 		}
 	}

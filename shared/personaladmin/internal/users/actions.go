@@ -139,8 +139,7 @@ func (p *Pages) reason(r *http.Request, err error) string {
 	case personal.CodeOf(err) == personal.CodeNotFound:
 		return p.site.Text(r, "users_gone")
 	}
-	var e *frame.PageError
-	if errors.As(p.site.PluginError(r, err), &e) {
+	if e, ok := errors.AsType[*frame.PageError](p.site.PluginError(r, err)); ok {
 		return e.Message
 	}
 	return ""

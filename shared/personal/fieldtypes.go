@@ -31,28 +31,26 @@ type FieldKind struct {
 	JSON   string // the type of a value in JSON
 	Format string // as in JSON Schema; "" if none
 
-	Input     string   // the type of an HTML input; "" for text, and where the control is not an input
-	InputMode string   // of the keyboard on a touch screen; "": as the type has it
-	Step      string   // of an HTML input
-	Samples   []string // values that suit a field without its own rules
+	Input     string // the type of an HTML input; "" for text, and where the control is not an input
+	InputMode string // of the keyboard on a touch screen; "": as the type has it
+	Step      string // of an HTML input
 }
 
 // fieldKinds has a row for each type, in the order in which editors list them. Readers of values,
 // the API document, forms, imports and the rehearsal of a version read it.
 var fieldKinds = []FieldKind{
-	{Type: TypeText, Textual: true, MaxLength: 1000, JSON: "string", Samples: []string{"Rehearsal Ä 1", "Rehearsal 2", "ab", "a", "b"}},
-	{Type: TypeLongText, Textual: true, MaxLength: 20_000, JSON: "string", Samples: []string{"First line\nsecond line", "Another\ntext", "ab", "a", "b"}},
+	{Type: TypeText, Textual: true, MaxLength: 1000, JSON: "string"},
+	{Type: TypeLongText, Textual: true, MaxLength: 20_000, JSON: "string"},
 	{Type: TypeInteger, Ranged: true, JSON: "integer", Format: "int64", Input: "number", InputMode: "numeric", Step: "1"},
 	{Type: TypeNumber, Ranged: true, JSON: "number", Input: "number", InputMode: "decimal", Step: "any"},
-	{Type: TypeBoolean, JSON: "boolean", Samples: []string{"true", "false"}},
-	{Type: TypeDate, JSON: "string", Format: "date", Input: "date", Samples: []string{"2001-02-03", "1999-12-31"}},
-	{Type: TypeDateTime, JSON: "string", Format: "date-time", Input: "datetime-local", Step: "1", Samples: []string{"2001-02-03T04:05:06Z", "1999-12-31T23:59:59.5Z"}},
+	{Type: TypeBoolean, JSON: "boolean"},
+	{Type: TypeDate, JSON: "string", Format: "date", Input: "date"},
+	{Type: TypeDateTime, JSON: "string", Format: "date-time", Input: "datetime-local", Step: "1"},
 	{Type: TypeEnum, JSON: "string"},
-	{Type: TypeFile, Textual: true, MaxLength: 2048, JSON: "string", InputMode: "url",
-		Samples: []string{"rehearsal/picture.png", "https://rehearsal.invalid/a.png", "a", "b"}},
-	{Type: TypeLink, Textual: true, MaxLength: 255, JSON: "string", Samples: []string{"rehearsal-1", "rehearsal-2", "1", "2"}},
-	{Type: TypeLinkSet, List: true, Textual: true, MaxLength: 255, JSON: "string", Samples: []string{"rehearsal-1", "rehearsal-2", "1", "2"}},
-	{Type: TypeTags, List: true, Textual: true, MaxLength: 255, JSON: "string", Samples: []string{"rehearsal-1", "rehearsal-2", "1", "2"}},
+	{Type: TypeFile, Textual: true, MaxLength: 2048, JSON: "string", InputMode: "url"},
+	{Type: TypeLink, Textual: true, MaxLength: 255, JSON: "string"},
+	{Type: TypeLinkSet, List: true, Textual: true, MaxLength: 255, JSON: "string"},
+	{Type: TypeTags, List: true, Textual: true, MaxLength: 255, JSON: "string"},
 }
 
 // FieldTypes returns all types, in the order in which editors list them.

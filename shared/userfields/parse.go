@@ -13,9 +13,9 @@ import (
 )
 
 // ParseJSON parses and compiles a host's user-fields.json, an array of fields. It
-// returns the fields in the order of the file, and the schema. Unknown keys, repeated
-// keys and data after the array are errors. The error is a [*SchemaError]; that of a
-// syntax error has the line, the column and what was expected.
+// returns the fields in the order of the file, and the schema. Unknown keys and data after
+// the array are errors. The error is a [*SchemaError]; that of a syntax error has the line,
+// the column and what was found.
 //
 // A type that this version does not know is an error, too, unless one of the fields in force has that
 // name and type: a later version has accepted it.

@@ -188,17 +188,12 @@ func newPages(api *personalhttp.Handler, c Config, sections []frame.Section) (*P
 	}
 	c.Log = cmp.Or(c.Log, slog.Default())
 	c.Access = cmp.Or(c.Access, NewAccessLog(c.Log))
-	if c.Layout != nil {
-		var err error
-		if c.LayoutFunc, err = ui.TemplateLayout(c.Layout); err != nil {
-			return nil, fmt.Errorf("admin pages: %w", err)
-		}
-	}
 	var site *frame.Site
 	pages, err := ui.New(ui.Options{
 		Templates: ui.Folder(files, "templates"), Texts: texts.Files, Assets: ui.Folder(files, "assets"),
 		AssetPath: Path + "/assets/", LanguagePath: frame.LanguagePath, Locales: api.Locales(),
-		Layout: c.LayoutFunc, FrameAncestors: c.FrameAncestors, FormAction: c.FormAction, BaseURI: c.BaseURI, Style: c.Style, SiteTexts: c.Texts,
+		Layout: c.LayoutFunc, LayoutTemplate: c.Layout,
+		FrameAncestors: c.FrameAncestors, FormAction: c.FormAction, BaseURI: c.BaseURI, Style: c.Style, SiteTexts: c.Texts,
 		API: api, Cookies: []string{frame.ResultCookie}, Foreign: func(r *http.Request) { c.Access.Refused(r, "a page of another origin") }, Log: c.Log,
 		Unrouted: func(r *http.Request, problem *ui.Problem) { site.Unrouted(r, problem) },
 	})

@@ -1,6 +1,7 @@
 package personalhttp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,16 +123,8 @@ type Observation struct {
 func (h *Handler) Options() Options { return h.options }
 
 func (o Options) withDefaults() Options {
-	if o.DefaultLocale == "" {
-		o.DefaultLocale = "en"
-	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
-	o.Log = tracing.WithTraceID(o.Log)
+	o.DefaultLocale, o.Timeout = cmp.Or(o.DefaultLocale, "en"), cmp.Or(o.Timeout, DefaultTimeout)
+	o.Log = tracing.WithTraceID(cmp.Or(o.Log, slog.Default()))
 	if o.UserFields == nil {
 		o.UserFields = func(context.Context) (personal.Schema, error) { return personal.Schema{}, nil }
 	}

@@ -164,21 +164,14 @@ type administration interface {
 // template that cannot be parsed, a text that is missing.
 func New(m Module, c Config) (*Pages, error) {
 	c.Home = cmp.Or(c.Home, "/")
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
 	c.Session.Name = cmp.Or(c.Session.Name, personalweb.DefaultName)
 	c.Session.Log = cmp.Or(c.Session.Log, c.Log)
-	if c.Layout != nil {
-		var err error
-		if c.LayoutFunc, err = ui.TemplateLayout(c.Layout); err != nil {
-			return nil, fmt.Errorf("account pages: %w", err)
-		}
-	}
 	pages, errPages := ui.New(ui.Options{
 		Templates: ui.Folder(files, "templates"), Texts: ui.Folder(files, "texts"), Assets: ui.Folder(files, "assets"),
 		AssetPath: assetsPath, LanguagePath: LanguagePath, Locales: m.API().Locales(),
-		Layout: c.LayoutFunc, FrameAncestors: c.FrameAncestors, FormAction: c.FormAction, BaseURI: c.BaseURI, Style: c.Style, SiteTexts: c.Texts, SiteTemplates: c.Templates,
+		Layout: c.LayoutFunc, LayoutTemplate: c.Layout,
+		FrameAncestors: c.FrameAncestors, FormAction: c.FormAction, BaseURI: c.BaseURI, Style: c.Style, SiteTexts: c.Texts, SiteTemplates: c.Templates,
 		API: m.API(), Cookies: []string{c.Session.Name, signInCookie, proofCookie, registeredCookie}, Log: c.Log,
 	})
 	signIns, errSeal := newSignInSealer(m.API())

@@ -1,6 +1,7 @@
 package personalweb
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -26,9 +27,7 @@ func SetCookie(api *personalhttp.Handler, w http.ResponseWriter, r *http.Request
 // named returns a cookie with its name and attributes for HTTPS or plain HTTP.
 func named(c http.Cookie, secure bool) *http.Cookie {
 	c.Path, c.HttpOnly = "/", true
-	if c.SameSite == 0 {
-		c.SameSite = http.SameSiteLaxMode
-	}
+	c.SameSite = cmp.Or(c.SameSite, http.SameSiteLaxMode)
 	if c.Secure = secure; secure {
 		c.Name = hostPrefix + c.Name
 	}

@@ -62,9 +62,7 @@ type Session struct {
 // call, and api is over the same one. The error names the option that is invalid.
 func NewSession(api *personalhttp.Handler, service personal.Service, o SessionOptions) (*Session, error) {
 	o.Name, o.Life = cmp.Or(o.Name, DefaultName), cmp.Or(o.Life, DefaultLife)
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
+	o.Log = cmp.Or(o.Log, slog.Default())
 	if err := (&http.Cookie{Name: o.Name}).Valid(); err != nil || strings.HasPrefix(o.Name, "__") {
 		return nil, fmt.Errorf("personalweb: session: Name %q cannot be that of a cookie, to which __Host- is added over HTTPS", o.Name)
 	}

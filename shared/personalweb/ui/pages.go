@@ -56,7 +56,11 @@ type Options struct {
 	SiteTexts, SiteTemplates fs.FS
 
 	Layout Layout // the site's; this package's if nil
-	Style  string // URL of the style sheet in place of this package's; empty for that
+
+	// LayoutTemplate is a layout with the blocks title, head and body, in place of Layout.
+	LayoutTemplate *template.Template
+
+	Style string // URL of the style sheet in place of this package's; empty for that
 
 	// Sources of the Content-Security-Policy: who may frame the pages ('none' if empty), and, in the
 	// layout of a site, where its forms ('self') and its <base> ('none') may lead.
@@ -104,6 +108,11 @@ func New(o Options) (*Pages, error) {
 	if len(o.Locales) == 0 {
 		o.Locales = personal.Languages()
 	}
+	if o.LayoutTemplate != nil {
+		if o.Layout, err = TemplateLayout(o.LayoutTemplate); err != nil {
+			return nil, err
+		}
+	}
 	texts, err := loadTexts(o.Locales, o.SiteTexts, Folder(shared, "texts"), o.Texts)
 	if err != nil {
 		return nil, fmt.Errorf("pages: %w", err)
@@ -117,8 +126,10 @@ func New(o Options) (*Pages, error) {
 		}
 		p.languages[locale] = translation{texts: texts[locale], templates: templates}
 	}
-	if err := p.checkSiteTemplates(); err != nil {
-		return nil, fmt.Errorf("pages: %w", err)
+	if o.SiteTemplates != nil { // which no test of ours has seen
+		if err := p.Check(); err != nil {
+			return nil, err
+		}
 	}
 	return p, nil
 }
@@ -135,25 +146,8 @@ func (p *Pages) reject(w http.ResponseWriter, r *http.Request, err error) {
 	p.Problem(w, r, Problem{Status: x.Status, Message: x.Message})
 }
 
-// checkSiteTemplates parses the site's templates, which no test of ours has seen.
-func (p *Pages) checkSiteTemplates() error {
-	if p.SiteTemplates == nil {
-		return nil
-	}
-	names, err := fs.Glob(p.SiteTemplates, "*.html")
-	if err != nil {
-		return fmt.Errorf("listing the site's templates: %w", err)
-	}
-	for _, name := range names {
-		if _, err := p.languages[p.Locales[0]].templates[strings.TrimSuffix(name, ".html")](); err != nil {
-			return fmt.Errorf("the site's template %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
 // Check parses every template. The error names one that is invalid or uses a text
-// that does not exist. A test calls it: visitors would see an error page instead.
+// that does not exist: visitors would see an error page instead.
 func (p *Pages) Check() error {
 	for locale, l := range p.languages {
 		for _, page := range l.templates {

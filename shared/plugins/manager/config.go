@@ -157,9 +157,7 @@ func (l limits) forDebugger() limits {
 }
 
 func (c Config) withDefaults() Config {
-	if c.limits == nil {
-		c.limits = &defaultLimits
-	}
+	c.limits = cmp.Or(c.limits, &defaultLimits)
 	if c.Debug {
 		l := c.limits.forDebugger()
 		c.limits, c.CallTimeout = &l, debugTimeout

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -91,10 +92,7 @@ func (p *Pages) totals(r *http.Request) (totals, error) {
 		t.Events = append(t.Events, p.describe(r, e))
 	}
 	for _, o := range p.Traffic.Totals() {
-		name := o.Operation
-		if name == "" {
-			name = p.site.Text(r, "plugin_all_operations")
-		}
+		name := cmp.Or(o.Operation, p.site.Text(r, "plugin_all_operations"))
 		t.Rows = append(t.Rows, totalsRow{
 			Operation: name, Requests: o.Requests, Errors: o.Errors, P50: p.latency(r, o.P50), P99: p.latency(r, o.P99),
 		})

@@ -3,6 +3,7 @@
 package support
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/netip"
@@ -203,10 +204,7 @@ func (p *Pages) disable(ctx context.Context, user personal.User, _ question) (st
 }
 
 func (p *Pages) verify(ctx context.Context, user personal.User, _ question) (string, error) {
-	email := user.UnverifiedEmail
-	if email == "" {
-		email = user.Email
-	}
+	email := cmp.Or(user.UnverifiedEmail, user.Email)
 	// With the login, because several accounts may wait for the address.
 	return "support_verification_sent", p.Mails.ResendVerification(asUser(ctx),
 		personal.ResendVerificationRequest{Login: user.Login, Email: email})

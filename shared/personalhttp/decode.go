@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"mime/multipart"
 	"net/http"
@@ -41,11 +42,9 @@ type params map[string]personal.Input
 
 // without returns a copy without the named parameters; never nil.
 func (p params) without(names ...string) map[string]personal.Input {
-	rest := make(map[string]personal.Input, len(p))
-	for name, in := range p {
-		if !slices.Contains(names, name) {
-			rest[name] = in
-		}
+	rest := maps.Clone(p)
+	for _, name := range names {
+		delete(rest, name)
 	}
 	return rest
 }

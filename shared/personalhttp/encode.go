@@ -204,9 +204,8 @@ type sessionData struct {
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func newSessionsData(list []personal.Session) sessionsData {
-	d := sessionsData{Sessions: make([]sessionData, 0, len(list))}
-	for _, s := range list {
-		d.Sessions = append(d.Sessions, sessionData{
+	return sessionsData{each(list, func(s personal.Session) sessionData {
+		return sessionData{
 			ID:       s.ID,
 			Created:  formatTime(s.Created),
 			LastSeen: formatTime(s.LastSeen),
@@ -215,9 +214,17 @@ func newSessionsData(list []personal.Session) sessionsData {
 			Agent:    s.Agent,
 			Current:  s.Current,
 			Method:   s.Method,
-		})
+		}
+	})}
+}
+
+// each converts the items of a list. The result is not nil, so that an empty list is [] in JSON.
+func each[T, D any](list []T, convert func(T) D) []D {
+	converted := make([]D, 0, len(list))
+	for _, item := range list {
+		converted = append(converted, convert(item))
 	}
-	return d
+	return converted
 }
 
 type featuresData struct {
@@ -393,11 +400,7 @@ type passkeysData struct {
 }
 
 func newPasskeysData(list []personal.Passkey) passkeysData {
-	d := passkeysData{Passkeys: make([]passkeyData, 0, len(list))}
-	for _, p := range list {
-		d.Passkeys = append(d.Passkeys, newPasskeyData(p))
-	}
-	return d
+	return passkeysData{each(list, newPasskeyData)}
 }
 
 // exportData is the data of export/.
@@ -444,30 +447,25 @@ type pendingMailData struct {
 
 func newExportData(e personal.Export) exportData {
 	e.Profile.Missing = nil // what the site asks for is nothing that is kept about the user
-	d := exportedData{
+	return exportData{exportedData{
 		UserID: e.UserID, Created: formatTime(e.Created), Updated: formatTime(e.Updated),
 		profileOnlyData: newProfileData(e.Profile),
 		sessionsData:    newSessionsData(e.Sessions),
 		passkeysData:    newPasskeysData(e.Passkeys),
-		KnownAddresses:  make([]knownAddressData, 0, len(e.KnownAddresses)),
-		Identities:      make([]identityData, 0, len(e.Identities)),
-		Events:          make([]eventData, 0, len(e.Events)),
-		PendingMails:    make([]pendingMailData, 0, len(e.PendingMails)),
-		Truncated:       e.Truncated,
-	}
-	for _, a := range e.KnownAddresses {
-		d.KnownAddresses = append(d.KnownAddresses, knownAddressData{a.Address, formatTime(a.LastSeen)})
-	}
-	for _, i := range e.Identities {
-		d.Identities = append(d.Identities, identityData{i.Issuer, i.Subject, formatTime(i.Linked)})
-	}
-	for _, v := range e.Events {
-		d.Events = append(d.Events, eventData{v.Type, formatTime(v.Time), v.Address, v.Actor})
-	}
-	for _, m := range e.PendingMails {
-		d.PendingMails = append(d.PendingMails, pendingMailData{m.Kind, formatTime(m.Created)})
-	}
-	return exportData{d}
+		KnownAddresses: each(e.KnownAddresses, func(a personal.KnownAddress) knownAddressData {
+			return knownAddressData{a.Address, formatTime(a.LastSeen)}
+		}),
+		Identities: each(e.Identities, func(i personal.LinkedIdentity) identityData {
+			return identityData{i.Issuer, i.Subject, formatTime(i.Linked)}
+		}),
+		Events: each(e.Events, func(v personal.ExportedEvent) eventData {
+			return eventData{v.Type, formatTime(v.Time), v.Address, v.Actor}
+		}),
+		PendingMails: each(e.PendingMails, func(m personal.PendingMail) pendingMailData {
+			return pendingMailData{m.Kind, formatTime(m.Created)}
+		}),
+		Truncated: e.Truncated,
+	}}
 }
 
 // EncodeExport returns the JSON of an export as the operation export/ sends it in

@@ -197,17 +197,16 @@ func (r *PermanentError) Error() string { return r.Reason }
 // says that another process of the same version fails as well. An error wraps
 // context.DeadlineExceeded if the call's time ran out.
 type Connection struct {
-	lifecycle  personalv1.LifecycleServiceClient
-	ctx        context.Context // cancelled after the process has ended
-	broker     *plugin.GRPCBroker
-	conn       *grpc.ClientConn
-	host       personal.Host
-	log        *slog.Logger
-	tracer     trace.Tracer // of callbacks; nil for none
-	callbacks  atomic.Int64
-	cutting    sync.Mutex
-	cut        chan struct{} // of the callbacks that have started since the last CutCallbacks
-	configured atomic.Bool
+	lifecycle personalv1.LifecycleServiceClient
+	ctx       context.Context // cancelled after the process has ended
+	broker    *plugin.GRPCBroker
+	conn      *grpc.ClientConn
+	host      personal.Host
+	log       *slog.Logger
+	tracer    trace.Tracer // of callbacks; nil for none
+	callbacks atomic.Int64
+	cutting   sync.Mutex
+	cut       chan struct{} // of the callbacks that have started since the last CutCallbacks
 }
 
 // Conn returns the connection for [NewClient].
@@ -233,9 +232,6 @@ func (c *Connection) CutCallbacks() {
 // has made its first callback. It can be called once: after a failed configuration
 // the process cannot be used any more.
 func (c *Connection) Configure(ctx context.Context, configuration Configuration) error {
-	if c.configured.Swap(true) {
-		return errors.New("the plugin process is already configured")
-	}
 	id := c.broker.NextId()
 	go c.broker.AcceptAndServe(id, c.newHostServer)
 	request := convert.configurationToPB(configuration)

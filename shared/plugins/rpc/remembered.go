@@ -322,11 +322,7 @@ func changedUser(o personal.Operation, request, response any) (id int64, all boo
 	case personal.ChangesNothing:
 		return 0, false
 	case personal.ChangesCaller:
-		if r, ok := request.(interface {
-			GetCredentials() *personalv1.Credentials
-		}); ok {
-			return r.GetCredentials().GetUserId(), false
-		}
+		return credentialsIn(request).UserID, false
 	case personal.ChangesNamedUser:
 		for _, m := range []any{request, response} {
 			if id, named := namedUser(m); named {

@@ -131,7 +131,7 @@ func (*fakeModule) Accepts(context.Context, personal.Credentials, []byte) (bool,
 	return false, nil
 }
 
-func (*fakeModule) Turn(context.Context, time.Duration, bool) (rpc.Turn, error) {
+func (*fakeModule) Turn(context.Context, time.Duration, bool, bool) (rpc.Turn, error) {
 	return rpc.Turn{}, rpc.ErrNotScratch
 }
 

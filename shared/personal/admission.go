@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -314,7 +315,8 @@ func decisionOf(err error) error {
 	if err == nil {
 		return nil
 	}
-	if e, ok := errors.AsType[*Error](err); ok && e != nil {
+	var e *Error
+	if errors.As(err, &e) && e != nil {
 		switch {
 		case e.Code == CodeRefused:
 			return Refuse(e.Messages)
@@ -327,14 +329,23 @@ func decisionOf(err error) error {
 
 // typesOf returns the types of an error and of those that it wraps, outermost first.
 func typesOf(err error) string {
-	types := fmt.Sprintf("%T", err)
-	if _, own := err.(*Error); own { // which may be nil
-		return types
+	types := []string{fmt.Sprintf("%T", err)}
+	switch e := err.(type) {
+	case *Error:
+		if e != nil {
+			types[0] += " " + string(e.Code)
+		}
+		return types[0]
+	case interface{ Unwrap() error }:
+		if below := e.Unwrap(); below != nil {
+			types = append(types, typesOf(below))
+		}
+	case interface{ Unwrap() []error }:
+		for _, below := range e.Unwrap() {
+			types = append(types, typesOf(below))
+		}
 	}
-	if below := errors.Unwrap(err); below != nil {
-		types += ", " + typesOf(below)
-	}
-	return types
+	return strings.Join(types, ", ")
 }
 
 // undecided returns the error of a judgement that failed. Its callers retry after 1 to 5

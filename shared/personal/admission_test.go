@@ -337,8 +337,8 @@ func TestAdmission_Verdict(t *testing.T) {
 func TestAdmission_CauseNamesTypesOfAnError(t *testing.T) {
 	for want, decision := range map[string]error{
 		"*fmt.wrapError, *fs.PathError, context.deadlineExceededError": fmt.Errorf("x: %w", &fs.PathError{Err: context.DeadlineExceeded}),
-		"*fmt.wrapError, *personal.Error":                              fmt.Errorf("%w", personal.NewError("made_up", nil)),
-		"*personal.Error":                                              (*personal.Error)(nil),
+		"*errors.joinError, *errors.errorString, *fmt.wrapError":       errors.Join(errors.New("x"), fmt.Errorf("%w", personal.NewError("made_up", nil))),
+		"*personal.Error": (*personal.Error)(nil),
 	} {
 		err := register(t.Context(), wrap(newModule(), func(context.Context, personal.AdmissionRequest) error { return decision }))
 		if !strings.Contains(err.Error(), "an error of type "+want) {

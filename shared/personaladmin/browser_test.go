@@ -294,6 +294,14 @@ type fakeManager struct {
 	ignored  []manager.Ignore // by the last one
 }
 
+func (m *fakeManager) Metrics(context.Context) []manager.Metrics {
+	return []manager.Metrics{
+		{Text: []byte("personal_plugin_up 1\n")},
+		{Process: 3, Text: []byte("# TYPE personal_plugin_outbox_jobs gauge\npersonal_plugin_outbox_jobs{kind=\"event\"} 900\npersonal_plugin_outbox_jobs{kind=\"recovery\"} 2\npersonal_plugin_outbox_jobs{kind=\"invitation\"} 5\n")},
+		{Process: 2, Text: []byte("personal_plugin_outbox_jobs{kind=\"recovery\"} 70\n")},
+	}
+}
+
 func (m *fakeManager) Status() manager.Status      { return m.status }
 func (m *fakeManager) Ready(context.Context) error { return m.notReady }
 

@@ -32,7 +32,8 @@ func TestOverview_ShowsWhatVisitorsDid(t *testing.T) {
 	page := b.page(t, "/admin/overview")
 	wantAll(t, page,
 		"<dt>Registrations</dt><dd>1</dd>", "<dt>Sign-ins</dt><dd>3</dd>", "<dt>Failed or refused sign-ins</dt><dd>2</dd>",
-		`<p class="figure">2</p>`, `href="/admin/users/42"`, "1.2.3", "serving", `href="/admin/plugin"`)
+		`<p class="figure">2</p>`, `href="/admin/users/42"`, `<p class="figure">7</p>`, "1.2.3", "serving", `href="/admin/plugin"`,
+		`href="/admin/mail"`)
 	wantNoMarkup(t, page)
 }
 

@@ -1,8 +1,11 @@
 package plugin
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"net/http"
+	"regexp"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -26,6 +29,7 @@ type Overview struct {
 type OverviewManager interface {
 	Status() manager.Status
 	Ready(ctx context.Context) error
+	Metrics(ctx context.Context) []manager.Metrics
 }
 
 // Users is the part of [personal.Administration] that the overview uses.
@@ -86,6 +90,9 @@ type overview struct {
 	Since                        time.Time
 	Registered, SignedIn, Failed int64
 	EventsURL                    string
+
+	Mails   string // waiting; empty if unknown
+	MailURL string
 }
 
 type newUser struct {
@@ -106,7 +113,7 @@ func (o *Overview) read(r *http.Request) overview {
 		State: p.name(r, "plugin_state_", string(s.State)), Tone: tone(s.State), Version: s.Version, Settings: s.UnknownSettings,
 		Since: o.Counts.Since, Registered: o.Counts.registered.Load(), SignedIn: o.Counts.signedIn.Load(), Failed: o.Counts.failures.Load(),
 		PluginURL: p.site.LinkTo("plugin", path), UsersURL: p.site.LinkTo(frame.Users, frame.Path+"/users"),
-		EventsURL: p.site.LinkTo(frame.Events, frame.Path+"/events"),
+		EventsURL: p.site.LinkTo(frame.Events, frame.Path+"/events"), MailURL: p.site.LinkTo("mail", frame.Path+"/mail"),
 	}
 	if !s.Started.IsZero() {
 		now.Uptime = p.duration(r, time.Since(s.Started))
@@ -126,5 +133,35 @@ func (o *Overview) read(r *http.Request) overview {
 			now.Newest = append(now.Newest, newUser{u.Login, url, u.Created})
 		}
 	}
+	if waiting, ok := waitingMails(o.Manager.Metrics(ctx)); ok {
+		now.Mails = strconv.Itoa(waiting)
+	}
 	return now
+}
+
+var waitingJobs = regexp.MustCompile(`^personal_plugin_outbox_jobs\{kind="(\w+)"\} ([0-9]+)`)
+
+// waitingMails returns how many jobs that send mails wait, as the live process reports it. It
+// reports false if the process reports nothing.
+func waitingMails(all []manager.Metrics) (waiting int, ok bool) {
+	var live manager.Metrics
+	for _, m := range all {
+		if m.Process > live.Process {
+			live = m
+		}
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(live.Text)); lines.Scan(); {
+		found := waitingJobs.FindSubmatch(lines.Bytes())
+		if found == nil {
+			continue
+		}
+		ok = true
+		switch string(found[1]) {
+		case "event", "erasure", "fill_fields", "wrap", "other": // no mails
+			continue
+		}
+		n, _ := strconv.Atoi(string(found[2])) // digits
+		waiting += n
+	}
+	return waiting, ok
 }

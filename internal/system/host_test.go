@@ -242,7 +242,7 @@ func launch(t testing.TB, o options) *system {
 		client: newClient()}
 	cmd := exec.Command(paths.Host, append(args, o.flags...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "PERSONAL_DATABASE=" + o.database,
-		"PERSONAL_REHEARSE=off"} // TestSwap_RehearsesOnEachDatabase has it on
+		"PERSONAL_REHEARSE=off"} // TestSwap_RehearsesOnPostgreSQL has it on
 	cmd.Env = append(cmd.Env, o.env...)
 	cmd.WaitDelay = patience
 	s.begin(t, cmd)

@@ -41,7 +41,7 @@ func moduleConfig(t *testing.T) personalhost.Config {
 		Plugin:   testkit.Binaries(t).Plugin,
 		Settings: func() ([]byte, error) { return []byte(cheap), nil },
 		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Manager:  manager.Options{Rehearse: manager.RehearseOff}, // TestSwap_RehearsesOnEachDatabase has it on
+		Manager:  manager.Options{Rehearse: manager.RehearseOff}, // TestSwap_RehearsesOnPostgreSQL has it on
 	}
 }
 

@@ -7,9 +7,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cms-personal/personal/internal/testkit"
 )
 
-func TestRehearsal_HonestVersionPassesWithMore(t *testing.T) { wantHonest(t, moreSettings(t)) }
+// TestSwap_RehearsesOnPostgreSQL has the strict settings.
+func TestRehearsal_HonestVersionPassesWithMore(t *testing.T) {
+	if r := rehearse(t, testkit.Binaries(t).Plugin, moreSettings(t)); r.refused {
+		t.Errorf("an honest version differs from itself:\n%v", r)
+	}
+}
 
 // Each planted fault alone is refused before it serves, and named. PERSONAL_TEST_FAULTS selects
 // faults by a part of their names.

@@ -130,27 +130,31 @@ func TestSwap_SignInFloodDoesNotRollBack(t *testing.T) {
 	}
 }
 
-func TestSwap_RehearsesOnEachDatabase(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
-		c := moduleConfig(t)
-		c.DatabaseURL, c.Manager = url, manager.Options{Rehearse: manager.RehearseRefuse}
-		m := openModule(t, c)
-		newer := linkAnother(t, c.Data)
-		if _, err := m.Administration().CreateUser(t.Context(), personal.CreateUserRequest{Login: "anna", Email: "anna@example.com"}); err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Manager().Use(t.Context(), newer); err != nil {
-			t.Fatalf("swapping to an honest build: %v; %+v", err, m.Manager().Status().Rehearsal)
-		}
-		status := m.Manager().Status()
-		i := slices.IndexFunc(status.Rehearsal.Checks, func(c rpc.RehearsalCheck) bool { return c.Name == "same_answers" })
-		if status.Version != newer || status.Rehearsal.Outcome != rpc.RehearsalPassed || len(status.Rehearsal.Checks) < 10 || i < 0 {
-			t.Errorf("got version %s after the rehearsal %+v, want that %s passed it", status.Version, status.Rehearsal, newer)
-		}
-		if left, err := filepath.Glob(filepath.Join(c.Data, "run", "scratch*")); err != nil || len(left) > 0 {
-			t.Errorf("got %v, %v, want that nothing is left of the rehearsal", left, err)
-		}
-	})
+// On SQLite, and with the default settings, the commands of docs/plugin-versions.md rehearse a swap:
+// [TestDocs_CommandsRun].
+func TestSwap_RehearsesOnPostgreSQL(t *testing.T) {
+	t.Parallel()
+	c := moduleConfig(t)
+	settings := strings.Replace(strictSettings(t), `requires = "0.2.0"`, `requires = "0.0.0-dev"`, 1)
+	c.DatabaseURL, c.URL = testdb.Postgres(t), "https://www.site.example"
+	c.Settings = func() ([]byte, error) { return []byte(settings), nil }
+	c.Manager = manager.Options{Rehearse: manager.RehearseRefuse}
+	m := openModule(t, c)
+	newer := linkAnother(t, c.Data)
+	if _, err := m.Administration().CreateUser(t.Context(), personal.CreateUserRequest{Login: "anna", Email: "anna@example.com"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Manager().Use(t.Context(), newer); err != nil {
+		t.Fatalf("swapping to an honest build: %v; %+v", err, m.Manager().Status().Rehearsal)
+	}
+	status := m.Manager().Status()
+	i := slices.IndexFunc(status.Rehearsal.Checks, func(c rpc.RehearsalCheck) bool { return c.Name == "same_answers" })
+	if status.Version != newer || status.Rehearsal.Outcome != rpc.RehearsalPassed || len(status.Rehearsal.Checks) < 10 || i < 0 {
+		t.Errorf("got version %s after the rehearsal %+v, want that %s passed it", status.Version, status.Rehearsal, newer)
+	}
+	if left, err := filepath.Glob(filepath.Join(c.Data, "run", "scratch*")); err != nil || len(left) > 0 {
+		t.Errorf("got %v, %v, want that nothing is left of the rehearsal", left, err)
+	}
 }
 
 // install adds a version to the catalogue of the running host.

@@ -5,7 +5,9 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
@@ -15,22 +17,33 @@ import (
 	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
-// comparedSessions is how many of the last sessions are compared after each operation.
-const comparedSessions = 8
+// comparedSessions is how many of the last sessions are compared after each operation: those of the
+// users whom it concerned, and some of others.
+const comparedSessions = 4
 
 // Remembering returns the operations of a client that uses remembered profiles wherever it may.
 // After each operation it reads the profiles of the last sessions twice, remembered and
 // from the plugin, and fails the test if they differ: then the operation changed more than
 // its row of [personal.Operations] says. It does not compare while a job fills user fields.
 func Remembering(t testing.TB, conn grpc.ClientConnInterface, host personal.Host) personaltest.Contract {
-	connect := func() *rpc.Client { return rpc.NewClient(conn, host) }
-	r := &remembering{t: t, connect: connect, client: connect()}
+	r := &remembering{t: t}
+	r.connect = func() *rpc.Client {
+		client := rpc.NewClient(conn, host)
+		client.Observe(func(operation personal.OperationName, _ personal.Code, _ time.Duration) {
+			if operation == personal.OpProfile {
+				r.asked.Add(1)
+			}
+		})
+		return client
+	}
+	r.client = r.connect()
 	return personaltest.HandledBy(r.handle)
 }
 
 type remembering struct {
 	t       testing.TB
 	connect func() *rpc.Client // returns a client that remembers nothing
+	asked   atomic.Int64       // how often the plugin was asked for a profile
 
 	mu       sync.RWMutex // held for writing while profiles are compared
 	client   *rpc.Client
@@ -91,10 +104,20 @@ func (r *remembering) add(v reflect.Value) {
 	}
 }
 
-// compare also has the profiles remembered for the comparison after the next operation.
+// compare also has the profiles remembered for the comparison after the next operation. What was not
+// remembered is new, so there is nothing to compare it with. Sessions that have ended are forgotten.
 func (r *remembering) compare(ctx context.Context, operation personal.OperationName) {
+	var alive []personal.Credentials
 	for _, c := range r.sessions {
+		asked := r.asked.Load()
 		remembered, errRemembered := r.client.Profile(personal.AllowRemembered(ctx), c)
+		if r.asked.Load() > asked {
+			if personal.CodeOf(errRemembered) != personal.CodeUnauthenticated {
+				alive = append(alive, c)
+			}
+			continue
+		}
+		alive = append(alive, c)
 		fresh, err := r.client.Profile(ctx, c)
 		remembered.FreshFor, fresh.FreshFor = 0, 0 // the hash may be a superseded one now
 		if got, want := personal.CodeOf(errRemembered), personal.CodeOf(err); got != want {
@@ -105,4 +128,5 @@ func (r *remembering) compare(ctx context.Context, operation personal.OperationN
 				"correct the column Changes of personal.Operations:\n%s", operation, c.UserID, diff)
 		}
 	}
+	r.sessions = alive
 }

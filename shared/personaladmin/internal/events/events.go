@@ -40,9 +40,9 @@ func (p *Pages) Name() string { return "events" }
 func (p *Pages) Register(s *frame.Site) {
 	p.site = s
 	s.Handle("GET "+listPath, p.list)
-	s.Handle("GET "+listPath+"/rows", p.refresh)
+	s.Handle("GET "+listPath+"/rows", p.rows("events", func(r *http.Request) (search, error) { return p.readSearch(r), nil }))
 	s.Handle("GET "+historyPath, p.history)
-	s.Handle("GET "+historyPath+"/rows", p.refreshHistory)
+	s.Handle("GET "+historyPath+"/rows", p.rows("history", p.readHistory))
 }
 
 // listBody is the body of the page.
@@ -97,12 +97,19 @@ func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
 		Body: listBody{Form: s.form, Events: frame.NewLivePart(events)}})
 }
 
-func (p *Pages) refresh(w http.ResponseWriter, r *http.Request) error {
-	events, err := p.read(r, p.readSearch(r))
-	if err != nil {
-		return err
+// rows sends the events of a search, for a page that polls them.
+func (p *Pages) rows(page string, find func(*http.Request) (search, error)) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		s, err := find(r)
+		if err != nil {
+			return err
+		}
+		events, err := p.read(r, s)
+		if err != nil {
+			return err
+		}
+		return p.site.RenderPart(w, r, page, "event_list", events)
 	}
-	return p.site.RenderPart(w, r, "events", "event_list", events)
 }
 
 // search is a filter, and the page that shows what it selects.

@@ -50,18 +50,6 @@ func (p *Pages) history(w http.ResponseWriter, r *http.Request) error {
 	return p.site.Render(w, r, status, "history", ui.Page{Live: events.Refresh != "" && !b.Gone, Body: b})
 }
 
-func (p *Pages) refreshHistory(w http.ResponseWriter, r *http.Request) error {
-	s, err := p.readHistory(r)
-	if err != nil {
-		return err
-	}
-	events, err := p.read(r, s)
-	if err != nil {
-		return err
-	}
-	return p.site.RenderPart(w, r, "history", "event_list", events)
-}
-
 // readHistory reads a search over the events of a user.
 func (p *Pages) readHistory(r *http.Request) (search, error) {
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)

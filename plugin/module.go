@@ -138,8 +138,7 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 		hasher.TuneMemory()
 		hasher.ObserveQueue(measured.hashing)
 		db, err := store.Open(ctx, c.DatabaseURL, stored)
-		var wrong *dbconn.URLError
-		if errors.As(err, &wrong) {
+		if wrong, ok := errors.AsType[*dbconn.URLError](err); ok {
 			return nil, &rpc.PermanentError{Reason: "database: " + wrong.Error()}
 		}
 		if err != nil {
@@ -248,8 +247,7 @@ func (m *module) Preflight(ctx context.Context) (rpc.PreflightResult, error) {
 		return rpc.PreflightResult{}, setupError(err) // the other findings need the database
 	}
 	checks := m.checkSettings(ctx, found)
-	var refused *store.SchemaError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*store.SchemaError](err); ok {
 		checks = append(checks, rpc.Check{Name: "schema", Reason: refused.Error()})
 	} else if err != nil {
 		checks = append(checks, rpc.Check{Name: "database", Reason: err.Error()})

@@ -90,8 +90,7 @@ func (c listUsersCommand) Run(ctx context.Context, w io.Writer) error {
 
 // listErrors says which flags of the list are wrong.
 func listErrors(err error) error {
-	var e *personal.Error
-	if errors.As(err, &e) && e.FieldErrors["field"] != "" {
+	if e, ok := errors.AsType[*personal.Error](err); ok && e.FieldErrors["field"] != "" {
 		return errors.New("--field: no enum, boolean or integer field of the file that --fields names has this name")
 	}
 	return fieldErrors(err, func(name string) string {

@@ -231,8 +231,8 @@ func (s *Service) checkLimits(ctx context.Context, attempt []throttle.Charge) er
 // admit is fail, but refuses an attempt for which the store returned *WaitError,
 // and reports that.
 func (s *Service) admit(ctx context.Context, doing string, err error) error {
-	var limited *WaitError
-	if !errors.As(err, &limited) {
+	limited, ok := errors.AsType[*WaitError](err)
+	if !ok {
 		return fail(doing, err)
 	}
 	s.rejected(limited.Limit)

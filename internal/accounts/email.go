@@ -72,8 +72,7 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 	onTaken := append(s.takenEmail(ctx, false), attempt.looked...)
 	err = s.store.RequestEmail(ctx, who.account.ID, who.account.CredentialVersion, email.Key, code.use, append([]NewJob{change}, code.jobs...),
 		onTaken...)
-	var taken *TakenError
-	if !errors.As(err, &taken) {
+	if _, taken := errors.AsType[*TakenError](err); !taken {
 		s.refund(ctx, attempt.charges)
 	}
 	return s.authorized(ctx, code, "requesting an e-mail change", err)

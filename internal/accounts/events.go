@@ -91,8 +91,7 @@ func (s *Service) report(ctx context.Context, t personal.EventType, accountID in
 		{Key: s.typedKey("note", string(t), source(ctx), target), Limit: reportsEach},
 		{Key: chargeKey("note", string(t)), Limit: reportsAll},
 	}, s.store.Now(), s.event(ctx, personal.ActorUser, t, accountID))
-	var limited *WaitError
-	if errors.As(err, &limited) {
+	if _, limited := errors.AsType[*WaitError](err); limited {
 		return false
 	}
 	if err != nil {

@@ -95,8 +95,7 @@ func (s *Service) newAccount(ctx context.Context, r personal.RegisterRequest, sc
 // notStored is admit for a new account or e-mail. It reports that an e-mail was
 // found to be taken: the request may have been made to learn just that.
 func (s *Service) notStored(ctx context.Context, doing string, err error) error {
-	var taken *TakenError
-	if errors.As(err, &taken) && taken.Email {
+	if taken, ok := errors.AsType[*TakenError](err); ok && taken.Email {
 		s.report(ctx, personal.EventEmailTaken, 0, "")
 	}
 	return s.admit(ctx, doing, err)

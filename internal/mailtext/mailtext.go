@@ -250,8 +250,7 @@ func read(folder fs.FS, name string) (string, error) {
 			err = errors.Join(err, file.Close())
 		}
 	}
-	var failed *fs.PathError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		err = failed.Err // without the name, which the caller knows
 	}
 	switch {

@@ -195,8 +195,7 @@ func checkFlags(f protocol.AuthenticatorFlags) error {
 
 // refused describes an error of the library without its details, which repeat the request.
 func refused(err error) error {
-	var known *protocol.Error
-	if errors.As(err, &known) && known.Type != "" {
+	if known, ok := errors.AsType[*protocol.Error](err); ok && known.Type != "" {
 		return invalid(known.Type)
 	}
 	return invalid("the response cannot be verified")

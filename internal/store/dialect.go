@@ -91,12 +91,11 @@ func dialectOf(k dbconn.Kind) dialect {
 
 // isUniqueViolation reports whether a unique value exists already.
 func isUniqueViolation(err error) bool {
-	var pg pgdriver.Error
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[pgdriver.Error](err); ok {
 		return pg.Field('C') == "23505"
 	}
-	var lite *sqlite.Error
-	return errors.As(err, &lite) &&
+	lite, ok := errors.AsType[*sqlite.Error](err)
+	return ok &&
 		(lite.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || lite.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
 }
 
@@ -108,20 +107,18 @@ func (d dialect) db(pool *sql.DB) *bun.DB {
 // isUnavailable reports whether the database cannot be reached or used for a
 // reason that is likely to pass.
 func isUnavailable(err error) bool {
-	var pg pgdriver.Error
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[pgdriver.Error](err); ok {
 		return isTransient(pg.Field('C'))
 	}
-	var lite *sqlite.Error
-	if errors.As(err, &lite) {
+	if lite, ok := errors.AsType[*sqlite.Error](err); ok {
 		switch lite.Code() & 0xff { // the higher bits are the extended code
 		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN:
 			return true
 		}
 		return false
 	}
-	var network *net.OpError
-	return errors.As(err, &network) || errors.Is(err, dbconn.ErrNoPrimary) ||
+	_, network := errors.AsType[*net.OpError](err)
+	return network || errors.Is(err, dbconn.ErrNoPrimary) ||
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
@@ -129,11 +126,7 @@ func isUnavailable(err error) bool {
 // isTimeLimit reports whether the server has ended a statement because of a limit of time
 // that dbconn sets.
 func isTimeLimit(err error) bool {
-	var pg pgdriver.Error
-	if !errors.As(err, &pg) {
-		return false
-	}
-	state := pg.Field('C')
+	state := stateOf(err)
 	return state == "57014" || state == "55P03"
 }
 

@@ -36,12 +36,10 @@ func (e *ServerError) Error() string {
 
 // stateOf returns the SQLSTATE of an error of PostgreSQL, wrapped or not; "" for any other.
 func stateOf(err error) string {
-	var server *ServerError
-	var pg pgdriver.Error
-	switch {
-	case errors.As(err, &server):
+	if server, ok := errors.AsType[*ServerError](err); ok {
 		return server.State
-	case errors.As(err, &pg):
+	}
+	if pg, ok := errors.AsType[pgdriver.Error](err); ok {
 		return pg.Field('C')
 	}
 	return ""

@@ -51,8 +51,7 @@ func LockForHost(ctx context.Context, databaseURL, host string) (io.Closer, erro
 		if err == nil {
 			return lock, nil
 		}
-		var inUse *InUseError
-		if !errors.As(err, &inUse) {
+		if _, ok := errors.AsType[*InUseError](err); !ok {
 			return nil, errors.Join(err, lock.Close())
 		}
 		select {

@@ -214,11 +214,8 @@ func (c *conn) limit(ctx context.Context, query string) (string, context.Context
 // within that transaction.
 func (c *conn) noted(err error) error {
 	c.responded, c.used = time.Now(), true
-	if err == nil {
-		return nil
-	}
-	var reported pgdriver.Error
-	if !errors.As(err, &reported) {
+	reported, ok := errors.AsType[pgdriver.Error](err)
+	if !ok {
 		return err
 	}
 	switch reported.Field('C') {
@@ -307,8 +304,7 @@ func (t tx) Commit() error {
 	if err == nil {
 		return nil
 	}
-	var reported pgdriver.Error
-	if errors.As(err, &reported) && reported.Field('V') == "ERROR" {
+	if reported, ok := errors.AsType[pgdriver.Error](err); ok && reported.Field('V') == "ERROR" {
 		return err
 	}
 	// The caller may look for the outcome, on a connection that is likely to respond.

@@ -121,6 +121,6 @@ func keepPassing(errs []error) []error {
 }
 
 func isSetup(err error) bool {
-	var setup *SetupError
-	return errors.As(err, &setup)
+	_, ok := errors.AsType[*SetupError](err)
+	return ok
 }

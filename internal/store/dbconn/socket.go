@@ -45,8 +45,7 @@ func (s *socket) Write(b []byte) (int, error) {
 }
 
 func (s *socket) note(err error) {
-	var network net.Error
-	if err != nil && s.inUse && errors.As(err, &network) && network.Timeout() {
+	if network, ok := errors.AsType[net.Error](err); ok && s.inUse && network.Timeout() {
 		s.generations.end(s.generation)
 	}
 }

@@ -45,8 +45,7 @@ func (c *Config) run(ctx context.Context, v Version, database string, arguments 
 		cmd.Stdout, cmd.Stderr = &out, &out
 		return cmd.Run()
 	})
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && ctx.Err() == nil {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && ctx.Err() == nil {
 		return exit.ExitCode(), out.String(), nil
 	}
 	return 0, out.String(), err

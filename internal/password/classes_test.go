@@ -92,6 +92,7 @@ func work(h *Hasher, f func()) (done []string) {
 }
 
 func TestVerifyDummy_DoesTheWorkOfTheClass(t *testing.T) {
+	computesAlone(t)
 	h := newHasher(t, cheap)
 	hash, err := h.Hash(t.Context(), user, phrase)
 	if err != nil {
@@ -263,6 +264,7 @@ func TestLay_TextsDrawByShare(t *testing.T) {
 
 // A CMS may import daily, for years.
 func TestLay_RepeatedImportsDoNotAddIntervalsWithoutEnd(t *testing.T) {
+	computesAlone(t)
 	var intervals []Interval
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

@@ -9,12 +9,23 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/cms-personal/personal/internal/testkit/race"
 )
 
 // owasp are the first costs in the OWASP Password Storage Cheat Sheet.
 var owasp = Params{MemoryKiB: 19 * 1024, Time: 2, Threads: 1}
 
 var cheap = Params{MemoryKiB: 16, Time: 1, Threads: 1}
+
+// computesAlone skips a test with the race detector, which slows it down most and has one goroutine to
+// watch. CI runs this package without it, too.
+func computesAlone(t *testing.T) {
+	t.Helper()
+	if race.Enabled {
+		t.Skip("computes in one goroutine")
+	}
+}
 
 func newHasher(t testing.TB, p Params) *Hasher {
 	t.Helper()

@@ -151,7 +151,7 @@ func explain(p *player) {
 		p.send(nil, personal.ExplainRequest{Login: login})
 	}
 	for i, login := range slices.Sorted(maps.Keys(p.users)) {
-		if i%4 == 0 {
+		if i%8 == 0 {
 			p.send(nil, personal.ExplainRequest{Login: p.users[login].email})
 		}
 	}

@@ -174,7 +174,7 @@ func signingIn(p *player) {
 			p.do(u, personal.OpAuthorize, personal.AuthorizeRequest{Login: u.login, Password: "wrong " + u.login})
 		}
 		p.do(u, personal.OpAuthorize, personal.AuthorizeRequest{Login: u.login, Password: u.password})
-		if i%4 == 0 {
+		if i%8 == 1 {
 			p.do(u, personal.OpAuthorize, personal.AuthorizeRequest{Login: strings.ToUpper(u.email) + " ", Password: u.password})
 		}
 	}

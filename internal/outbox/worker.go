@@ -239,20 +239,20 @@ func (w *Worker) Wake() {
 // always the same. It returns when all results are stored, or when ctx has ended. Jobs that have come
 // from jobs are left to the next call.
 func (w *Worker) RunDue(ctx context.Context) {
-	all := &group{Group: Group{Kinds: slices.Sorted(maps.Keys(w.Handlers)), Parallel: 8, Most: 8, Lease: time.Minute}, running: map[claimID]time.Time{}}
+	groups := w.groups()
 	for due := true; due && ctx.Err() == nil; {
 		claimed := time.Now()
-		jobs := w.claim(ctx, []*group{all})
-		due = len(jobs) > 0 && all.full
+		jobs := w.claim(ctx, groups)
+		due = len(jobs) > 0 && slices.ContainsFunc(groups, func(g *group) bool { return g.full })
 		var finished []Job
 		for _, j := range jobs {
 			e := w.run(ctx, j, claimed)
 			if e.finished {
 				finished = append(finished, e.job)
 			}
+			delete(j.group.running, j.job.claim())
 			due = due || !e.finished && !e.failed // it goes on
 		}
-		clear(all.running)
 		w.finish(ctx, finished)
 	}
 }

@@ -57,7 +57,7 @@ func (c *compareCommand) Run(ctx context.Context) error {
 			continue
 		}
 		for _, d := range check.Differences {
-			if _, waivable := result.Found[d.String()]; !waivable && !slices.Contains(candidate.Manifest.Changes, d.String()) {
+			if _, waivable := result.Found[d.String()]; !waivable {
 				found = append(found, fmt.Sprintf("%s %s: %s (%s)", check.Name, check.Outcome, d, check.Reason))
 			}
 		}

@@ -126,10 +126,8 @@ func New(o Options) (*Pages, error) {
 		}
 		p.languages[locale] = translation{texts: texts[locale], templates: templates}
 	}
-	if o.SiteTemplates != nil { // which no test of ours has seen
-		if err := p.Check(); err != nil {
-			return nil, err
-		}
+	if err := p.checkSiteTemplates(); err != nil {
+		return nil, fmt.Errorf("pages: %w", err)
 	}
 	return p, nil
 }
@@ -146,8 +144,25 @@ func (p *Pages) reject(w http.ResponseWriter, r *http.Request, err error) {
 	p.Problem(w, r, Problem{Status: x.Status, Message: x.Message})
 }
 
+// checkSiteTemplates parses the site's templates, which no test of ours has seen.
+func (p *Pages) checkSiteTemplates() error {
+	if p.SiteTemplates == nil {
+		return nil
+	}
+	names, err := fs.Glob(p.SiteTemplates, "*.html")
+	if err != nil {
+		return fmt.Errorf("listing the site's templates: %w", err)
+	}
+	for _, name := range names {
+		if _, err := p.languages[p.Locales[0]].templates[strings.TrimSuffix(name, ".html")](); err != nil {
+			return fmt.Errorf("the site's template %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // Check parses every template. The error names one that is invalid or uses a text
-// that does not exist: visitors would see an error page instead.
+// that does not exist. A test calls it: visitors would see an error page instead.
 func (p *Pages) Check() error {
 	for locale, l := range p.languages {
 		for _, page := range l.templates {

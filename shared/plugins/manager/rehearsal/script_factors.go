@@ -66,6 +66,12 @@ func twoFactor(p *player) {
 		fay.codes = fresh
 	}
 	p.codesBlocked(fay)
+	stranger := *fay
+	p.many(12, 0, &stranger, personal.OpAuthorize, func(int) any { // one limit for all addresses that fay has not used
+		p.move(&stranger)
+		return personal.AuthorizeRequest{Login: fay.login, Password: fay.password, Code: "12345"}
+	})
+	p.do(nil, personal.OpLiftLimits, personal.LiftLimitsRequest{UserID: fay.id})
 	p.enter(fay)
 	for _, code := range []string{"12345", "", p.code(fay)} {
 		p.send(fay, personal.RemoveOwnTwoFactorRequest{Credentials: fay.in, Password: fay.password, Code: code})

@@ -256,9 +256,9 @@ func (p *player) invoke(as *user, operation personal.OperationName, request any)
 	return first(out), nil
 }
 
-// many asks n times, after each of which the clock moves. Its one answer is their codes in a row, such as
+// many asks n times, and moves the clock after each so many. Its one answer is their codes in a row, such as
 // "success 14, too_many_attempts 2".
-func (p *player) many(n int, step time.Duration, as *user, operation personal.OperationName, request func(i int) any) {
+func (p *player) many(n, each int, step time.Duration, as *user, operation personal.OperationName, request func(i int) any) {
 	l := line{check: p.check, operation: operation}
 	var codes []string
 	same, statements := 0, 0
@@ -272,7 +272,7 @@ func (p *player) many(n int, step time.Duration, as *user, operation personal.Op
 		}
 		same++
 		codes = append(codes, fmt.Sprintf("%s %d", code, same))
-		if step > 0 {
+		if step > 0 && i%each == each-1 {
 			p.now = p.now.Add(step)
 			p.turn(&l, step, false)
 			statements += l.statements

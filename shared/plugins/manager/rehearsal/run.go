@@ -79,9 +79,15 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	names := [2]string{"old", "new"}
 	var acts [2][2]*player
 	var loaded *player
-	var copies [2]error
+	var copies [3]error
 	var commands [2]ran
 	var playing sync.WaitGroup
+	playing.Go(func() {
+		database := filepath.Join(c.Dir, "load.db")
+		if copies[2] = copyDatabase(base, database); copies[2] == nil {
+			loaded = c.play(ctx, c.New, database, begin.clone(), actLoad)
+		}
+	})
 	for i, version := range []Version{*old, c.New} {
 		playing.Go(func() {
 			database := filepath.Join(c.Dir, names[i]+".db")
@@ -93,13 +99,6 @@ func Run(ctx context.Context, c Config) (Result, error) {
 			defer func() { commands[i] = c.runCommands(ctx, version, database) }()
 			if len(second.failures) > 0 {
 				return
-			}
-			if i == 1 {
-				copied := filepath.Join(c.Dir, "load.db")
-				if copies[i] = copyDatabase(database, copied); copies[i] != nil {
-					return
-				}
-				playing.Go(func() { loaded = c.play(ctx, version, copied, second.story.clone(), actLoad) })
 			}
 			acts[i][1] = c.play(ctx, *old, database, second.story.clone(), actThree)
 		})

@@ -160,7 +160,7 @@ func recovery(p *player) {
 func (p *player) mailsOfStrangers(u *user) {
 	network := p.network
 	for range 4 { // hours
-		p.many(12, time.Second, u, personal.OpRecover, func(i int) any {
+		p.many(12, 3, time.Second, u, personal.OpRecover, func(i int) any {
 			u.away = 2000 + network + i/3
 			return personal.RecoverRequest{Login: u.login}
 		})
@@ -168,7 +168,7 @@ func (p *player) mailsOfStrangers(u *user) {
 	}
 	p.enter(u)
 	p.pass(24 * time.Hour)
-	p.many(4, time.Second, u, personal.OpRecover, func(int) any { return personal.RecoverRequest{Login: u.login} })
+	p.many(4, 1, time.Second, u, personal.OpRecover, func(int) any { return personal.RecoverRequest{Login: u.login} })
 }
 
 func invitation(p *player) {

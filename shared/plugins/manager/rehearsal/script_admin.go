@@ -141,7 +141,7 @@ func explain(p *player) {
 	p.move(finn)
 	wrong := personal.AuthorizeRequest{Login: finn.login, Password: "wrong-password"}
 	at := []netip.Addr{addressOf(finn.away), addressOf(9)}
-	p.many(20, 0, finn, personal.OpAuthorize, func(int) any { return wrong })
+	p.many(20, 1, 0, finn, personal.OpAuthorize, func(int) any { return wrong })
 	p.send(nil, personal.ExplainRequest{Login: finn.login}, personal.ExplainRequest{Login: finn.login, Addresses: at})
 	p.signIn(finn)
 	p.send(nil, personal.LiftLimitsRequest{UserID: finn.id}, personal.LiftLimitsRequest{UserID: finn.id, Addresses: at}, personal.LiftLimitsRequest{UserID: 1 << 40},
@@ -214,8 +214,8 @@ func prune(p *player) {
 	update := func(i int) any {
 		return personal.UpdateUserRequest{UserID: phil.id, Fields: map[string]personal.Input{"age": personal.Text(fmt.Sprint(i % 100))}}
 	}
-	p.many(10, time.Second, nil, personal.OpUpdateUser, update)
-	p.many(30, 0, nil, personal.OpUpdateUser, update)
+	p.many(10, 1, time.Second, nil, personal.OpUpdateUser, update)
+	p.many(30, 1, 0, nil, personal.OpUpdateUser, update)
 	p.send(nil, personal.AuditEntriesRequest{UserID: phil.id, Type: personal.EventUserUpdated, Until: p.now.Add(-time.Second)})
 	p.enter(phil)
 	since := p.now

@@ -67,7 +67,7 @@ func twoFactor(p *player) {
 	}
 	p.codesBlocked(fay)
 	stranger := *fay
-	p.many(12, 0, &stranger, personal.OpAuthorize, func(int) any { // one limit for all addresses that fay has not used
+	p.many(12, 1, 0, &stranger, personal.OpAuthorize, func(int) any { // one limit for all addresses that fay has not used
 		p.move(&stranger)
 		return personal.AuthorizeRequest{Login: fay.login, Password: fay.password, Code: "12345"}
 	})
@@ -86,7 +86,7 @@ func (p *player) codesBlocked(u *user) {
 	for _, end := range []any{
 		personal.AuthorizeRequest{Login: u.login, Password: u.password, Code: u.codes[2]}, personal.LiftLimitsRequest{UserID: u.id},
 	} {
-		p.many(personal.CodesToBlock+1, 15*time.Minute, u, personal.OpAuthorize, func(int) any {
+		p.many(personal.CodesToBlock+1, 10, 10*15*time.Minute, u, personal.OpAuthorize, func(int) any {
 			p.move(u)
 			return personal.AuthorizeRequest{Login: u.login, Password: u.password, Code: "12345"}
 		})

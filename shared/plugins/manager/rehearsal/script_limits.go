@@ -86,7 +86,7 @@ func limits(p *player) {
 	p.do(by(7000), personal.OpResendVerification, personal.ResendVerificationRequest{Login: "nobody"})
 	p.do(by(7001), personal.OpRecover, personal.RecoverRequest{Login: "nobody"})
 	stranger := by(7100)
-	p.many(20, 0, stranger, personal.OpRecover, func(int) any { // all wait
+	p.many(20, 1, 0, stranger, personal.OpRecover, func(int) any { // all wait
 		stranger.away++
 		return personal.RecoverRequest{Login: "nobody"}
 	})

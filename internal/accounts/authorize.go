@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/password"
@@ -108,7 +109,9 @@ func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (p
 		return personal.SignedIn{}, refusal(code)
 	}
 	open := func(code checkedCode) (personal.SignedIn, error) {
-		in, err := s.signIn(ctx, account, signInBy{method: personal.MethodPassword, rehash: rehash, code: code})
+		in, err := s.signIn(ctx, account, signInBy{
+			method: personal.MethodPassword, rehash: rehash, code: code, authenticated: s.store.Now(),
+		})
 		if errors.Is(err, ErrStale) {
 			// While this password was being verified it was changed, so it is wrong now; or
 			// the account was disabled or deleted.
@@ -208,7 +211,8 @@ type signInBy struct {
 	code     checkedCode
 	passkey  PasskeyUse
 	identity personal.Identity // zero: none
-	proof    Proof             // of the session
+
+	authenticated time.Time // when: the session has a proof since then; zero: it has none
 }
 
 // signIn opens a session for an account whose user has shown who they are. It returns
@@ -219,7 +223,14 @@ func (s *Service) signIn(ctx context.Context, found Account, by signInBy) (perso
 		return personal.SignedIn{}, err
 	}
 	session, secret := s.newSession(ctx, found.ID, by.method)
-	session.PasskeyID, session.Proof = by.passkey.ID, by.proof
+	session.PasskeyID = by.passkey.ID
+	var proof personal.Proof
+	if !by.authenticated.IsZero() {
+		session.Proof, proof = s.signInProof(found, by.authenticated)
+		// A passkey that needed no code stands for one.
+		session.Proof.WithCode = by.code.judged() || by.passkey.ID != 0 && found.TwoFactor.On()
+		session.Proof.PasskeyID = by.passkey.ID
+	}
 	signedIn := s.eventJob(ctx, personal.Event{Type: personal.EventSignedIn, UserID: found.ID, Actor: personal.ActorUser, Method: by.method})
 	account, err := s.store.OpenSession(ctx, OpenSession{
 		Session:           session,
@@ -244,5 +255,7 @@ func (s *Service) signIn(ctx context.Context, found Account, by signInBy) (perso
 	if err != nil {
 		return personal.SignedIn{}, s.admit(ctx, "opening a session", err)
 	}
-	return s.signedIn(account, session, secret, schema), nil
+	in := s.signedIn(account, session, secret, schema)
+	in.Proof = proof
+	return in, nil
 }

@@ -52,7 +52,7 @@ type deletionJob struct {
 // are dropped, because their tokens belong to the former credential version.
 func (s *Service) Delete(ctx context.Context, r personal.DeleteRequest) (time.Time, error) {
 	r = personal.AsTyped(r)
-	e := evidence{"password", r.Password, r.Code, r.Proof}
+	e := evidence{parameter: "password", password: r.Password, code: r.Code, proof: r.Proof}
 	who, attempt, err := s.identifyGuess(ctx, r.Credentials, e.guess(), nil)
 	if err != nil {
 		return time.Time{}, err

@@ -38,7 +38,7 @@ type emailJob struct {
 // ChangeEmail implements [personal.Service].
 func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest) error {
 	r = personal.AsTyped(r)
-	e := evidence{"password", r.Password, r.Code, r.Proof}
+	e := evidence{parameter: "password", password: r.Password, code: r.Code, proof: r.Proof}
 	who, attempt, err := s.identifyGuess(ctx, r.Credentials, e.guess(), s.takenEmail(ctx, true))
 	if err != nil {
 		return err

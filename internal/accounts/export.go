@@ -33,7 +33,7 @@ var exportLimit = throttle.Limit{Burst: 3, Every: 8 * time.Hour, Name: "export"}
 // a wrong password nor a failure uses one up, and none is returned without an entry.
 func (s *Service) Export(ctx context.Context, r personal.ExportRequest) (personal.Export, error) {
 	r = personal.AsTyped(r)
-	e := evidence{"password", r.Password, r.Code, r.Proof}
+	e := evidence{parameter: "password", password: r.Password, code: r.Code, proof: r.Proof}
 	who, attempt, err := s.identifyGuess(ctx, r.Credentials, e.guess(), nil)
 	if err != nil {
 		return personal.Export{}, err

@@ -101,12 +101,13 @@ func (s *Service) changeIdentity(ctx context.Context, i personal.Identity, user 
 			return l, by, err
 		}
 		require(&invalid, "proof", proof)
-		if !s.proves(who, proof) {
+		use, valid := s.proofUse(who, evidence{proof: proof})
+		if !valid {
 			invalid.Add("proof", personal.FieldErrorMismatch)
 		}
 		by = personal.ActorUser
 		l.AccountID, l.CredentialVersion = who.account.ID, who.account.CredentialVersion
-		l.Proof = s.proofUse(who)
+		l.Proof = use
 	}
 	return l, by, invalid.Err()
 }

@@ -18,7 +18,7 @@ func (s *Service) AddPasskey(ctx context.Context, r personal.AddPasskeyRequest) 
 	if err := s.offersPasskeys(); err != nil {
 		return started, err
 	}
-	e := evidence{"password", r.Password, r.Code, r.Proof}
+	e := evidence{parameter: "password", password: r.Password, code: r.Code, proof: r.Proof}
 	who, guess, err := s.identifyGuess(ctx, r.Credentials, e.guess(), nil)
 	if err != nil {
 		return started, err

@@ -181,7 +181,7 @@ func (s *Service) RemovePasskey(ctx context.Context, r personal.RemovePasskeyReq
 	if err := s.offersPasskeys(); err != nil {
 		return err
 	}
-	e := evidence{"password", r.Password, r.Code, r.Proof}
+	e := evidence{parameter: "password", password: r.Password, code: r.Code, proof: r.Proof}
 	who, guess, err := s.identifyGuess(ctx, r.Credentials, e.guess(), nil)
 	if err != nil {
 		return err

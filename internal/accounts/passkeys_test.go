@@ -89,7 +89,7 @@ func (u *passkeyUser) request(t testing.TB, code string) personal.AuthorizePassk
 	return personal.AuthorizePasskeyRequest{Attempt: started.Attempt, Credential: credential, Code: code}
 }
 
-func (u *passkeyUser) signIn(t testing.TB, ctx context.Context, code string) (personal.PasskeySignedIn, error) {
+func (u *passkeyUser) signIn(t testing.TB, ctx context.Context, code string) (personal.SignedIn, error) {
 	t.Helper()
 	return u.f.service.AuthorizePasskey(ctx, u.request(t, code))
 }

@@ -27,7 +27,7 @@ type PasskeyUse struct {
 // AuthorizePasskey implements [personal.Service]. An unknown passkey costs the same as one whose
 // response is wrong: the same queries, the same checks of signatures, the same lines in the log,
 // the same response.
-func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePasskeyRequest) (in personal.PasskeySignedIn, err error) {
+func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePasskeyRequest) (in personal.SignedIn, err error) {
 	r = personal.AsTyped(r)
 	if err := s.offersPasskeys(); err != nil {
 		return in, err
@@ -65,10 +65,8 @@ func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePass
 		s.failed(ctx, a.LoginKey, a.ID)
 		return in, refusal(code)
 	}
-	text, proof := s.newProof(a)
-	proof.WithCode, proof.PasskeyID = a.TwoFactor.On(), p.ID
 	open := func(code checkedCode) (personal.SignedIn, error) {
-		return s.signIn(ctx, a, signInBy{method: personal.MethodPasskey, code: code, passkey: use, proof: proof})
+		return s.signIn(ctx, a, signInBy{method: personal.MethodPasskey, code: code, passkey: use, authenticated: s.store.Now()})
 	}
 	var code checkedCode
 	if p.needsCode(a) {
@@ -76,21 +74,20 @@ func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePass
 		if address, err = s.callersAddress(ctx, AccountQuery{LoginKey: a.LoginKey}); err != nil {
 			return in, err
 		}
-		in.SignedIn, code, err = s.signInWithCode(ctx, caller{account: a}.owner(address), r.Code, open)
+		in, code, err = s.signInWithCode(ctx, caller{account: a}.owner(address), r.Code, open)
 	} else {
-		in.SignedIn, err = open(code)
+		in, err = open(code)
 	}
 	if errors.Is(err, ErrCeremonyUsed) || errors.Is(err, ErrStale) { // or the passkey was removed since
 		s.failed(ctx, "", a.ID)
-		return personal.PasskeySignedIn{}, refusal(personal.CodeInvalidCredentials)
+		return personal.SignedIn{}, refusal(personal.CodeInvalidCredentials)
 	}
 	if err == nil || !p.needsCode(a) { // in an outage, the passkey was right
 		s.refund(ctx, append(guess, code.charges...))
 	}
 	if err != nil {
-		return personal.PasskeySignedIn{}, err
+		return personal.SignedIn{}, err
 	}
-	in.Proof = personal.Proof{Proof: text, Until: s.provedUntil(proof)}
 	return in, nil
 }
 

@@ -41,7 +41,7 @@ func (s *Service) keepSession(ctx context.Context, who caller) (KeptSession, tok
 // fresh secrets, so that its former hashes are void, unless another way in began it that is removed.
 func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordRequest) (personal.Credentials, error) {
 	r = personal.AsTyped(r)
-	e := evidence{"old_password", r.OldPassword, r.Code, r.Proof}
+	e := evidence{parameter: "old_password", password: r.OldPassword, code: r.Code, proof: r.Proof}
 	who, attempt, err := s.identifyGuess(ctx, r.Credentials, e.guess(), nil)
 	if err != nil {
 		return personal.Credentials{}, err
@@ -117,7 +117,7 @@ func (s *Service) confirmIdentity(ctx context.Context, who caller, invalid *pers
 	if e.proof != "" {
 		delete(*invalid, e.parameter)
 		delete(*invalid, "code")
-		if !s.proves(who, e.proof) {
+		if _, valid := s.proofUse(who, e); !valid {
 			invalid.Add("proof", personal.FieldErrorMismatch)
 		}
 		return false, nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
@@ -119,6 +120,7 @@ func profile(a Account, schema *userfields.Schema) personal.Profile {
 
 		EmailVerified: a.EmailVerified,
 		TwoFactor:     a.TwoFactor.On(),
+		NoPassword:    password.IsUnusable(a.PasswordHash),
 		Missing:       schema.Missing(a.Fields),
 	}
 }

@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"time"
@@ -44,22 +45,31 @@ type ProofUse struct {
 // session goes on. Nothing was written.
 var ErrProofVoid = errors.New("the proof is void")
 
-// proves reports whether a text is the valid proof of the caller's session.
-func (s *Service) proves(who caller, text string) bool {
-	digest, ok := token.MailDigest(text)
-	p := who.session.Proof
-	return ok && subtle.ConstantTimeCompare(digest[:], p.Digest[:]) == 1 && lasts(p.Created, s.settings.ProofLifetime, s.store.Now()) &&
-		p.CredentialVersion == who.account.CredentialVersion && p.EmailKey == who.account.Email.Key
+// maxSignInProof is how long the proof of a sign-in is valid at most (HTTP contract, section 3, prove).
+const maxSignInProof = 5 * time.Minute
+
+// signInDigest is what is stored of the proof of a sign-in. It differs from that of another proof, so
+// that operations that ask for a code again, and versions before 0.3.0, refuse it.
+func signInDigest(digest [32]byte) [32]byte {
+	return sha256.Sum256(append([]byte("sign-in"), digest[:]...))
 }
 
-// proofUse returns the caller's proof, which was found valid.
-func (s *Service) proofUse(who caller) ProofUse {
-	return ProofUse{SessionID: who.session.ID, Digest: who.session.Proof.Digest, After: s.store.Now().Add(-s.settings.ProofLifetime)}
+// signInProofLifetime is the lifetime of proofs of sign-ins.
+func (s *Service) signInProofLifetime() time.Duration {
+	return min(s.settings.ProofLifetime, maxSignInProof)
 }
 
-// provedUntil returns when a proof ends.
-func (s *Service) provedUntil(p Proof) time.Time {
-	return p.Created.Add(s.settings.ProofLifetime).UTC()
+// proofUse returns the proof of the evidence, and whether it is the valid one of the caller's session.
+func (s *Service) proofUse(who caller, e evidence) (use ProofUse, valid bool) {
+	digest, ok := token.MailDigest(e.proof)
+	p, lifetime := who.session.Proof, s.settings.ProofLifetime
+	if subtle.ConstantTimeCompare(digest[:], p.Digest[:]) == 0 {
+		digest, lifetime = signInDigest(digest), s.signInProofLifetime()
+		ok = ok && !e.anew && subtle.ConstantTimeCompare(digest[:], p.Digest[:]) == 1
+	}
+	now := s.store.Now()
+	valid = ok && lasts(p.Created, lifetime, now) && p.CredentialVersion == who.account.CredentialVersion && p.EmailKey == who.account.Email.Key
+	return ProofUse{SessionID: who.session.ID, Digest: digest, After: now.Add(-lifetime)}, valid
 }
 
 // evidence is what a request has to show that the session's user makes it. If there is a proof,
@@ -68,6 +78,7 @@ type evidence struct {
 	parameter      string // that the password has
 	password, code string
 	proof          string
+	anew           bool // the proof of a sign-in is not enough
 }
 
 // guess returns the password that is judged; "" for none.
@@ -100,7 +111,7 @@ func (s *Service) Prove(ctx context.Context, r personal.ProveRequest) (personal.
 	if err != nil {
 		return personal.Proof{}, err
 	}
-	text, proof := s.newProof(who.account)
+	text, proof := newProof(who.account, s.store.Now())
 	proof.WithCode, proof.PasskeyID = code.judged() || p.withCode, p.use.ID
 	err = s.store.SetProof(ctx, who.account.ID, who.session.ID, proof, code.use, p.use, code.jobs...)
 	if errors.Is(err, ErrCeremonyUsed) {
@@ -109,13 +120,18 @@ func (s *Service) Prove(ctx context.Context, r personal.ProveRequest) (personal.
 	if err := s.authorized(ctx, code, "storing a proof", err); err != nil {
 		return personal.Proof{}, err
 	}
-	return personal.Proof{Proof: text, Until: s.provedUntil(proof)}, nil
+	return personal.Proof{Proof: text, Until: proof.Created.Add(s.settings.ProofLifetime).UTC()}, nil
 }
 
-// newProof returns a proof of an account's user, and its text.
-func (s *Service) newProof(a Account) (text string, p Proof) {
+// newProof returns a proof that an account's user gave at a time, and its text.
+func newProof(a Account, given time.Time) (text string, p Proof) {
 	text, digest := token.NewMailToken()
-	return text, Proof{
-		Digest: digest, Created: s.store.Now(), CredentialVersion: a.CredentialVersion, EmailKey: a.Email.Key,
-	}
+	return text, Proof{Digest: digest, Created: given, CredentialVersion: a.CredentialVersion, EmailKey: a.Email.Key}
+}
+
+// signInProof is newProof for a sign-in: as it is stored, and as the user gets it.
+func (s *Service) signInProof(a Account, given time.Time) (Proof, personal.Proof) {
+	text, p := newProof(a, given)
+	p.Digest = signInDigest(p.Digest)
+	return p, personal.Proof{Proof: text, Until: given.Add(s.signInProofLifetime()).UTC()}
 }

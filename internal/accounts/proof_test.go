@@ -92,6 +92,25 @@ func TestProof_EndsAfterItsLifetime(t *testing.T) {
 	})
 }
 
+// The proof of a sign-in ends after the lifetime of proofs, and after five minutes at the latest.
+func TestProof_OfASignInEnds(t *testing.T) {
+	for lifetime, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, 15 * time.Minute: 5 * time.Minute} {
+		testdb.Database(t, func(t *testing.T, url string) {
+			f := offering(t, url, func(s *accounts.Settings) { s.ProofLifetime = lifetime })
+			in := f.register(t, "ada")
+			if until := f.clock.Now().Add(want); !in.Proof.Until.Equal(until) {
+				t.Errorf("got a proof until %v, want %v", in.Proof.Until, until)
+			}
+			f.clock.Advance(want - time.Microsecond)
+			if err := provenUses["export"](t.Context(), f.service, in.Credentials, in.Proof.Proof); err != nil {
+				t.Errorf("at the end: %v", err)
+			}
+			f.clock.Advance(time.Microsecond)
+			f.wantNoProof(t, "of a sign-in that has ended", in.Credentials, in.Proof.Proof)
+		})
+	}
+}
+
 func TestProof_IsVoidAfterChangesOfTheAccount(t *testing.T) {
 	for name, change := range map[string]func(*testing.T, *fixture, *factor){
 		"an e-mail changed by its user": func(t *testing.T, f *fixture, u *factor) {

@@ -63,13 +63,17 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 	}
 	session, secret := s.newSession(ctx, 0, personal.MethodRegistration)
 	account.Created, account.Updated = session.Created, session.Created
+	var proof personal.Proof
+	session.Proof, proof = s.signInProof(account, session.Created)
 	account.ID, err = s.store.CreateAccount(ctx, account, session, func(id int64) []NewJob { return s.registered(ctx, id) },
 		s.takenEmail(ctx, false)...)
 	if err != nil {
 		return personal.SignedIn{}, s.notStored(ctx, "creating an account", err)
 	}
 	s.addKnownAddress(ctx, account.ID, true)
-	return s.signedIn(account, session, secret, schema), nil
+	in := s.signedIn(account, session, secret, schema)
+	in.Proof = proof
+	return in, nil
 }
 
 // newAccount checks the request and returns the new account, without its password

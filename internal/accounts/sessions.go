@@ -50,7 +50,7 @@ type AccountPart int
 // The parts of an account; each includes the previous one.
 const (
 	AccountState   AccountPart = iota // ID and Disabled
-	AccountProfile                    // Login, Name, Email.Address and Fields
+	AccountProfile                    // Login, Name, Email.Address, Fields, PasswordHash and whether there is a second factor
 	WholeAccount
 )
 

@@ -17,18 +17,18 @@ var ModuleMethods = []string{personal.MethodPassword, personal.MethodPasskey, pe
 // SignIn implements [personal.Administration]. It judges like Authorize after the password. It
 // starts again if the account has changed since: the host has authenticated the user, whatever
 // their password is.
-func (s *Service) SignIn(ctx context.Context, r personal.SignInRequest) (personal.OpenedSession, error) {
+func (s *Service) SignIn(ctx context.Context, r personal.SignInRequest) (personal.SignedIn, error) {
 	r = personal.AsTyped(r)
 	var invalid personal.FieldErrors
 	if r.Identity != (personal.Identity{}) {
 		if r.UserID != 0 {
-			return personal.OpenedSession{}, personal.NewError(personal.CodeMalformedRequest, errors.New("both a user id and an identity"))
+			return personal.SignedIn{}, personal.NewError(personal.CodeMalformedRequest, errors.New("both a user id and an identity"))
 		}
 		invalid = checkIdentity(r.Identity)
 	}
 	check(&invalid, "method", checkMethod(r.Method))
 	if err := invalid.Err(); err != nil {
-		return personal.OpenedSession{}, err
+		return personal.SignedIn{}, err
 	}
 	for range tries {
 		in, err := s.signInUser(ctx, r)
@@ -36,7 +36,7 @@ func (s *Service) SignIn(ctx context.Context, r personal.SignInRequest) (persona
 			return in, err
 		}
 	}
-	return personal.OpenedSession{}, fail("opening a session", ErrUnavailable)
+	return personal.SignedIn{}, fail("opening a session", ErrUnavailable)
 }
 
 // checkMethod returns what is wrong with the name of a method; "" for nothing.
@@ -55,66 +55,56 @@ func checkMethod(method string) personal.FieldErrorCode {
 }
 
 // signInUser is SignIn for an account as it is now; ErrStale if that changes, or loses the identity.
-func (s *Service) signInUser(ctx context.Context, r personal.SignInRequest) (personal.OpenedSession, error) {
+func (s *Service) signInUser(ctx context.Context, r personal.SignInRequest) (personal.SignedIn, error) {
 	id := r.UserID
 	if r.Identity != (personal.Identity{}) {
 		var err error
 		if id, err = s.FindIdentity(ctx, r.Identity); err != nil {
-			return personal.OpenedSession{}, err
+			return personal.SignedIn{}, err
 		}
 	}
 	account, err := s.store.Account(ctx, id)
 	if err != nil {
-		return personal.OpenedSession{}, failWith(personal.CodeNotFound, "finding an account", err)
+		return personal.SignedIn{}, failWith(personal.CodeNotFound, "finding an account", err)
 	}
 	if code := account.refusal(); code != "" {
 		if err := s.charge(ctx, s.signInAccount(account.ID)); err != nil { // otherwise OpenSession charges it
-			return personal.OpenedSession{}, err
+			return personal.SignedIn{}, err
 		}
 		s.failed(ctx, account.LoginKey, account.ID)
-		return personal.OpenedSession{}, refusal(code)
+		return personal.SignedIn{}, refusal(code)
 	}
-	var opened personal.OpenedSession
 	open := func(code checkedCode) (in personal.SignedIn, err error) {
-		by := signInBy{method: r.Method, identity: r.Identity, code: code}
-		by.proof, opened.Proof = s.proofSince(account, r.AuthenticatedAt, code)
-		in, err = s.signIn(ctx, account, by)
+		in, err = s.signIn(ctx, account, signInBy{method: r.Method, identity: r.Identity, code: code, authenticated: s.proofSince(r.AuthenticatedAt)})
 		if errors.Is(err, ErrStale) {
 			s.refund(ctx, code.charges) // it was not used
 		}
 		return in, err
 	}
 	if !account.TwoFactor.On() || r.SecondFactorDone {
-		if opened.SignedIn, err = open(checkedCode{}); err != nil {
-			return personal.OpenedSession{}, err
-		}
-		return opened, nil
+		return open(checkedCode{})
 	}
 	address, err := s.callersAddress(ctx, AccountQuery{LoginKey: account.LoginKey})
 	if err != nil {
-		return personal.OpenedSession{}, err
+		return personal.SignedIn{}, err
 	}
 	in, code, err := s.signInWithCode(ctx, caller{account: account}.owner(address), r.Code, open)
 	if err != nil {
-		return personal.OpenedSession{}, err
+		return personal.SignedIn{}, err
 	}
 	s.refund(ctx, code.charges)
-	opened.SignedIn = in
-	return opened, nil
+	return in, nil
 }
 
-// proofSince returns a proof that a user gave when they were authenticated, as it is stored and as
-// they get it; none if that is too long ago, or unknown. It was given by a code only if one was
-// judged here.
-func (s *Service) proofSince(a Account, authenticated time.Time, code checkedCode) (Proof, personal.Proof) {
+// proofSince returns when a proof began that a user gave when they were authenticated; the zero time if
+// that is too long ago, or unknown.
+func (s *Service) proofSince(authenticated time.Time) time.Time {
 	now := s.store.Now()
-	if authenticated.IsZero() || !lasts(authenticated, s.settings.ProofLifetime, now) {
-		return Proof{}, personal.Proof{}
+	if authenticated.IsZero() || !lasts(authenticated, s.signInProofLifetime(), now) {
+		return time.Time{}
 	}
 	if authenticated.After(now) {
-		authenticated = now
+		return now
 	}
-	text, proof := s.newProof(a)
-	proof.Created, proof.WithCode = authenticated, code.judged()
-	return proof, personal.Proof{Proof: text, Until: s.provedUntil(proof)}
+	return authenticated
 }

@@ -146,7 +146,8 @@ func requireCode(invalid *personal.FieldErrors, a Account, e evidence) {
 // proof, which was found valid, it returns that.
 func (s *Service) confirmCode(ctx context.Context, who caller, address KnownAddress, e evidence) (checkedCode, error) {
 	if e.proof != "" {
-		return checkedCode{use: CodeUse{Proof: s.proofUse(who)}}, nil
+		use, _ := s.proofUse(who, e)
+		return checkedCode{use: CodeUse{Proof: use}}, nil
 	}
 	if !who.account.TwoFactor.On() {
 		return checkedCode{}, nil

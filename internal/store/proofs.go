@@ -17,7 +17,10 @@ func (s *Store) SetProof(ctx context.Context, accountID, sessionID int64, p acco
 			return err
 		}
 		// The session first, then its attempts: what ends a session locks them in this order, too.
-		n, err := rowsAffected(setProof(tx, p, "id = ? AND account_id = ?", sessionID, accountID).Exec(ctx))
+		n, err := exec(ctx, tx, `UPDATE personal_sessions
+			SET proof = ?, proof_created = ?, proof_version = ?, proof_email_key = ?, proof_with_code = ?, proof_passkey = ?
+			WHERE id = ? AND account_id = ?`,
+			p.Digest[:], at(p.Created), p.CredentialVersion, p.EmailKey, p.WithCode, bun.NullZero(p.PasskeyID), sessionID, accountID)
 		if err == nil && n == 0 {
 			return accounts.ErrStale
 		}
@@ -32,14 +35,6 @@ func (s *Store) SetProof(ctx context.Context, accountID, sessionID int64, p acco
 		}
 		return s.addJobs(ctx, tx, jobs)
 	})
-}
-
-// setProof returns the statement that stores the proof of the session that fulfils a condition.
-func setProof(tx bun.Tx, p accounts.Proof, condition string, args ...any) *bun.RawQuery {
-	values := []any{p.Digest[:], at(p.Created), p.CredentialVersion, p.EmailKey, p.WithCode, bun.NullZero(p.PasskeyID)}
-	return tx.NewRaw(`UPDATE personal_sessions
-		SET proof = ?, proof_created = ?, proof_version = ?, proof_email_key = ?, proof_with_code = ?, proof_passkey = ? WHERE `+condition,
-		append(values, args...)...)
 }
 
 // findProof returns accounts.ErrProofVoid unless a session of a locked account still has the proof,

@@ -139,13 +139,13 @@ type sessionRow struct {
 	Rotations                        int64
 	Marks                            []byte // see encodeMarks
 
-	// Of a proof, if the query asks for it; NULL: none.
-	Proof         []byte `bun:",scanonly"`
-	ProofCreated  micros `bun:",scanonly"`
-	ProofVersion  int64  `bun:",scanonly"`
-	ProofEmailKey string `bun:",scanonly"`
-	ProofWithCode bool   `bun:",scanonly"`
-	ProofPasskey  int64  `bun:",scanonly"`
+	// Of a proof; NULL: none.
+	Proof         []byte `bun:",nullzero"`
+	ProofCreated  micros `bun:",nullzero"`
+	ProofVersion  int64  `bun:",nullzero"`
+	ProofEmailKey string
+	ProofWithCode bool  `bun:",nullzero"`
+	ProofPasskey  int64 `bun:",nullzero"`
 
 	Method    string
 	PasskeyID int64 `bun:",nullzero"` // NULL: it was started in another way
@@ -154,7 +154,7 @@ type sessionRow struct {
 }
 
 func newSessionRow(s accounts.Session) sessionRow {
-	return sessionRow{
+	r := sessionRow{
 		ID: s.ID, AccountID: s.AccountID,
 		Selector: s.Selector[:], ChainKey: s.ChainKey[:], Current: s.Current[:],
 		Created: at(s.Created), Rotated: at(s.Rotated), Used: at(s.Used), LastSeen: at(s.LastSeen),
@@ -162,6 +162,11 @@ func newSessionRow(s accounts.Session) sessionRow {
 		Rotations: s.Rotations, Marks: encodeMarks(s.Marks),
 		Method: s.Method, PasskeyID: s.PasskeyID,
 	}
+	if p := s.Proof; p != (accounts.Proof{}) {
+		r.Proof, r.ProofCreated, r.ProofVersion = p.Digest[:], at(p.Created), p.CredentialVersion
+		r.ProofEmailKey, r.ProofWithCode, r.ProofPasskey = p.EmailKey, p.WithCode, p.PasskeyID
+	}
+	return r
 }
 
 func (r *sessionRow) session() accounts.Session {

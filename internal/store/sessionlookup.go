@@ -311,7 +311,7 @@ func (s *Store) FindSession(ctx context.Context, selector token.Selector, part a
 // findColumns are the columns that FindSession reads, except with WholeAccount.
 var findColumns = [...]string{
 	accounts.AccountState:   stateColumns,
-	accounts.AccountProfile: stateColumns + ", a.login, a.name, a.email, a.fields, a.email_verified, a.two_factor_key",
+	accounts.AccountProfile: stateColumns + ", a.login, a.name, a.email, a.fields, a.email_verified, a.two_factor_key, a.password_hash",
 }
 
 const stateColumns = "s.selector, s.id, s.account_id, s.chain_key, s.newest, s.created, s.rotated, s.used, s.last_seen, s.rotations, s.marks, a.disabled"
@@ -387,7 +387,7 @@ func scanSessions(rows *sql.Rows, part accounts.AccountPart, f func(token.Select
 	into := []any{
 		fixed(selector[:]), &row.ID, &row.AccountID, fixed(chainKey[:]), fixed(current[:]),
 		(*int64)(&row.Created), (*int64)(&row.Rotated), (*int64)(&row.Used), (*int64)(&row.LastSeen), &row.Rotations, &row.Marks,
-		&account.Disabled, &account.Login, &account.Name, &account.Email, &account.Fields, &account.EmailVerified, &account.TwoFactorKey,
+		&account.Disabled, &account.Login, &account.Name, &account.Email, &account.Fields, &account.EmailVerified, &account.TwoFactorKey, &account.PasswordHash,
 	}
 	if part == accounts.AccountState {
 		into = into[:12]

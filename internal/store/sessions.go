@@ -62,9 +62,6 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 			o.Lifetimes = accounts.Lifetimes{} // a wrong time would end sessions for good
 		}
 		writes := []schema.QueryAppender{s.removeSurplus(tx, o), tx.NewInsert().Model(&session).Returning("NULL")}
-		if o.Session.Proof != (accounts.Proof{}) {
-			writes = append(writes, setProof(tx, o.Session.Proof, "selector = ?", session.Selector))
-		}
 		if now.Sub(row.LastSignIn.time()) >= lastSignInAccuracy || row.LastSignIn > s.latest() {
 			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET last_sign_in = ? WHERE id = ?", at(now), row.ID))
 		}

@@ -146,7 +146,7 @@ type Administration interface {
 	//
 	// Where a verified e-mail is required, do not offer a registration by CreateUser, LinkIdentity
 	// and SignIn: it opens a session with an e-mail that is not confirmed, and takes the address.
-	SignIn(ctx context.Context, r SignInRequest) (OpenedSession, error)
+	SignIn(ctx context.Context, r SignInRequest) (SignedIn, error)
 
 	// LinkIdentity links the identity of a user at a provider to their account, which a session
 	// and a proof of it name. It succeeds if the identity is the account's already. With UserID alone it links the first identity of an account

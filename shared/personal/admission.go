@@ -155,11 +155,11 @@ type admittedAdministration struct {
 }
 
 // SignIn implements [Administration].
-func (a *admittedAdministration) SignIn(ctx context.Context, r SignInRequest) (OpenedSession, error) {
+func (a *admittedAdministration) SignIn(ctx context.Context, r SignInRequest) (SignedIn, error) {
 	if CallFrom(ctx).Administrator == "" {
 		var err error
 		if ctx, err = a.admit(ctx, AdmissionRequest{Operation: OpSignIn, Method: r.Method}); err != nil {
-			return OpenedSession{}, err
+			return SignedIn{}, err
 		}
 	}
 	return a.Administration.SignIn(ctx, r)
@@ -187,10 +187,10 @@ func (a *admitted) Authorize(ctx context.Context, r AuthorizeRequest) (SignedIn,
 }
 
 // AuthorizePasskey implements [Service].
-func (a *admitted) AuthorizePasskey(ctx context.Context, r AuthorizePasskeyRequest) (PasskeySignedIn, error) {
+func (a *admitted) AuthorizePasskey(ctx context.Context, r AuthorizePasskeyRequest) (SignedIn, error) {
 	ctx, err := a.admit(ctx, AdmissionRequest{Operation: OpAuthorizePasskey, Method: MethodPasskey})
 	if err != nil {
-		return PasskeySignedIn{}, err
+		return SignedIn{}, err
 	}
 	return a.Service.AuthorizePasskey(ctx, r)
 }

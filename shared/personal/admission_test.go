@@ -52,13 +52,13 @@ func newModule() *module {
 		in(ctx)
 		return personal.SignedIn{}, nil
 	}
-	m.AuthorizePasskeyFunc = func(ctx context.Context, _ personal.AuthorizePasskeyRequest) (personal.PasskeySignedIn, error) {
+	m.AuthorizePasskeyFunc = func(ctx context.Context, _ personal.AuthorizePasskeyRequest) (personal.SignedIn, error) {
 		in(ctx)
-		return personal.PasskeySignedIn{}, nil
+		return personal.SignedIn{}, nil
 	}
-	m.SignInFunc = func(ctx context.Context, _ personal.SignInRequest) (personal.OpenedSession, error) {
+	m.SignInFunc = func(ctx context.Context, _ personal.SignInRequest) (personal.SignedIn, error) {
 		in(ctx)
-		return personal.OpenedSession{}, nil
+		return personal.SignedIn{}, nil
 	}
 	m.RecoverFunc = func(ctx context.Context, _ personal.RecoverRequest) error { in(ctx); return nil }
 	m.ChangeEmailFunc = func(ctx context.Context, _ personal.ChangeEmailRequest) error { in(ctx); return nil }

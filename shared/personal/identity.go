@@ -35,15 +35,9 @@ type SignInRequest struct {
 	SecondFactorDone bool   // the host vouches for a second factor: no code is needed
 
 	// AuthenticatedAt is when the user was authenticated, such as the auth_time of an ID token;
-	// zero if the host does not know. The session has a proof until the lifetime of proofs has
-	// passed since then.
+	// zero if the host does not know. The session has a proof until the lifetime of proofs, five
+	// minutes at most, has passed since then.
 	AuthenticatedAt time.Time
-}
-
-// OpenedSession is the result of [Administration.SignIn].
-type OpenedSession struct {
-	SignedIn
-	Proof Proof // zero: the user was not authenticated recently enough
 }
 
 // Identity is a user as an OpenID provider names them. Both parts are 1 to

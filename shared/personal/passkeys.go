@@ -34,12 +34,6 @@ type AuthorizePasskeyRequest struct {
 	FieldErrors FieldErrors
 }
 
-// PasskeySignedIn is the result of a sign-in with a passkey.
-type PasskeySignedIn struct {
-	SignedIn
-	Proof Proof
-}
-
 // AddPasskeyRequest has the parameters of [Service.AddPasskey].
 type AddPasskeyRequest struct {
 	Credentials Credentials

@@ -175,7 +175,7 @@ type Service interface {
 	// with one. An attempt works once.
 	// Codes: invalid_credentials for an attempt that is wrong, expired or used, and for a
 	// credential that is malformed or wrong; the others of Authorize.
-	AuthorizePasskey(ctx context.Context, r AuthorizePasskeyRequest) (PasskeySignedIn, error)
+	AuthorizePasskey(ctx context.Context, r AuthorizePasskeyRequest) (SignedIn, error)
 
 	// AddPasskey begins the creation of a passkey for the session's user. It lasts five minutes
 	// and does nothing before ConfirmPasskey is called in the same session.
@@ -214,6 +214,10 @@ type Credentials struct {
 type SignedIn struct {
 	Credentials Credentials
 	Profile     Profile
+
+	// Proof is that of the session, see [Service.Prove], for five minutes at most. RenewRecoveryCodes and
+	// RemoveOwnTwoFactor refuse it: they ask for a code again. Zero: the user was not authenticated recently.
+	Proof Proof
 }
 
 // Profile is the account's data that its user sees.
@@ -225,6 +229,7 @@ type Profile struct {
 
 	EmailVerified bool // whether Email was confirmed
 	TwoFactor     bool // whether a second factor is on
+	NoPassword    bool // whether the user has no password, and proves who they are otherwise
 
 	// Missing are the names of the user fields that the user can set and that have no valid
 	// value although they need one, in the schema's order.

@@ -36,8 +36,8 @@ func judgedFailing(err error) *personaltest.Service {
 		AuthorizeFunc: func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) {
 			return personal.SignedIn{}, err
 		},
-		AuthorizePasskeyFunc: func(context.Context, personal.AuthorizePasskeyRequest) (personal.PasskeySignedIn, error) {
-			return personal.PasskeySignedIn{}, err
+		AuthorizePasskeyFunc: func(context.Context, personal.AuthorizePasskeyRequest) (personal.SignedIn, error) {
+			return personal.SignedIn{}, err
 		},
 		RecoverFunc:            func(context.Context, personal.RecoverRequest) error { return err },
 		ChangeEmailFunc:        func(context.Context, personal.ChangeEmailRequest) error { return err },

@@ -98,11 +98,14 @@ type profileOnlyData struct {
 	Profile       profileData `json:"user_profile"`
 	EmailVerified bool        `json:"email_verified"`
 	TwoFactor     bool        `json:"two_factor"`
+	HasPassword   bool        `json:"has_password"`
 	Missing       []string    `json:"missing_fields,omitempty"`
 }
 
 func newProfileData(p personal.Profile) profileOnlyData {
-	return profileOnlyData{Profile: profileData(p), EmailVerified: p.EmailVerified, TwoFactor: p.TwoFactor, Missing: p.Missing}
+	return profileOnlyData{
+		Profile: profileData(p), EmailVerified: p.EmailVerified, TwoFactor: p.TwoFactor, HasPassword: !p.NoPassword, Missing: p.Missing,
+	}
 }
 
 // unverified stands for the data of a registration whose e-mail must be confirmed before
@@ -112,10 +115,16 @@ type unverified struct{}
 type signedInData struct {
 	credentialsData
 	profileOnlyData
+	*proofData // nil: the running plugin version gives none
 }
 
 func newSignedInData(s personal.SignedIn) signedInData {
-	return signedInData{newCredentialsData(s.Credentials), newProfileData(s.Profile)}
+	d := signedInData{newCredentialsData(s.Credentials), newProfileData(s.Profile), nil}
+	if s.Proof != (personal.Proof{}) {
+		proof := newProofData(s.Proof)
+		d.proofData = &proof
+	}
+	return d
 }
 
 func newRegisteredData(s personal.SignedIn) any {
@@ -356,16 +365,6 @@ func newPasskeyAttemptData(a personal.PasskeyCeremony) passkeyAttemptData {
 		d.Options = json.RawMessage(a.Options)
 	}
 	return d
-}
-
-// passkeySignedInData is the data of passkey_auth/.
-type passkeySignedInData struct {
-	signedInData
-	proofData
-}
-
-func newPasskeySignedInData(s personal.PasskeySignedIn) passkeySignedInData {
-	return passkeySignedInData{newSignedInData(s.SignedIn), newProofData(s.Proof)}
 }
 
 type passkeyData struct {

@@ -129,7 +129,9 @@ func lifelike(fail error) *personaltest.Service {
 		{Name: "city", Value: "kazan"}, {Name: "photo"}, {Name: "page", Value: "7"}, {Name: "friends", Value: []string{"1", "2"}},
 		{Name: "tags", Value: []string{}}, {Name: "number", Value: "longer than new ones may be"},
 	}}
-	signedIn := personal.SignedIn{Credentials: credentials, Profile: profile}
+	signedIn := personal.SignedIn{
+		Credentials: credentials, Profile: profile, Proof: personal.Proof{Proof: credentials.UserHash, Until: time.Unix(1, 0)},
+	}
 	sessions := []personal.Session{{ID: "1", Created: now, LastSeen: now, Expires: now, Current: true}}
 	return &personaltest.Service{
 		AuthorizeFunc: func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) { return signedIn, fail },

@@ -71,7 +71,7 @@ func endpoints() []endpoint {
 		{Endpoint{personal.OpRenewRecoveryCodes, "two_factor_codes", post}, call(personal.Service.RenewRecoveryCodes, newRecoveryCodesData)},
 		{Endpoint{personal.OpRemoveOwnTwoFactor, "two_factor_remove", post}, call(personal.Service.RemoveOwnTwoFactor, newCredentialsData)},
 		{Endpoint{personal.OpBeginPasskey, "passkey_begin", post}, call(personal.Service.BeginPasskey, newPasskeyAttemptData)},
-		{Endpoint{personal.OpAuthorizePasskey, "passkey_auth", post}, call(personal.Service.AuthorizePasskey, newPasskeySignedInData)},
+		{Endpoint{personal.OpAuthorizePasskey, "passkey_auth", post}, call(personal.Service.AuthorizePasskey, newSignedInData)},
 		{Endpoint{personal.OpAddPasskey, "passkeys_add", post}, call(personal.Service.AddPasskey, newPasskeyAttemptData)},
 		{Endpoint{personal.OpConfirmPasskey, "passkeys_add_confirm", post}, call(personal.Service.ConfirmPasskey, newConfirmedPasskeyData)},
 		{Endpoint{personal.OpPasskeys, "passkeys", get}, call(personal.Service.Passkeys, newPasskeysData)},

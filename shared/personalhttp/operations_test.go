@@ -211,8 +211,8 @@ func TestOperations_ReturnContractData(t *testing.T) {
 	s.BeginPasskeyFunc = func(context.Context, personal.BeginPasskeyRequest) (personal.PasskeyCeremony, error) {
 		return personal.PasskeyCeremony{Attempt: "a", Options: `{"challenge":"c"}`}, nil
 	}
-	s.AuthorizePasskeyFunc = func(context.Context, personal.AuthorizePasskeyRequest) (personal.PasskeySignedIn, error) {
-		return personal.PasskeySignedIn{SignedIn: personal.SignedIn{Credentials: pair, Profile: ann},
+	s.AuthorizePasskeyFunc = func(context.Context, personal.AuthorizePasskeyRequest) (personal.SignedIn, error) {
+		return personal.SignedIn{Credentials: pair, Profile: ann,
 			Proof: personal.Proof{Proof: hash, Until: at}}, nil
 	}
 	s.PasskeysFunc = func(context.Context, personal.Credentials) ([]personal.Passkey, error) {
@@ -228,19 +228,19 @@ func TestOperations_ReturnContractData(t *testing.T) {
 	server := newSite(t, s, personalhttp.Options{})
 	const utc = `"2026-01-02T02:04:05Z"`
 	for route, want := range map[string]string{
-		"POST auth/":        `{` + pairJSON + `,"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"missing_fields":["a","z"]}`,
-		"POST register/":    `{` + pairJSON + `,"user_profile":{"login":"bob","name":null,"email":"b@example.com"},"email_verified":false,"two_factor":false}`,
+		"POST auth/":        `{` + pairJSON + `,"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"has_password":true,"missing_fields":["a","z"]}`,
+		"POST register/":    `{` + pairJSON + `,"user_profile":{"login":"bob","name":null,"email":"b@example.com"},"email_verified":false,"two_factor":false,"has_password":true}`,
 		"GET auth_refresh/": `{` + pairJSON + `}`,
 		"POST prove/":       `{"proof":"` + hash + `","proved_until":` + utc + `}`,
 		"POST password/":    `{` + pairJSON + `}`,
-		"GET profile/":      `{"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"missing_fields":["a","z"]}`,
-		"POST profile/":     `{"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"missing_fields":["a","z"]}`,
+		"GET profile/":      `{"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"has_password":true,"missing_fields":["a","z"]}`,
+		"POST profile/":     `{"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"has_password":true,"missing_fields":["a","z"]}`,
 		"GET sessions/":     `{"sessions":[]}`,
 		"GET fields/":       `{"fields":[]}`,
 		"GET features/": `{"password":{"min_length":1,"max_bytes":2},"login":{"min_length":3,"max_length":4,"with_email":true},` +
 			`"email_verification":"optional","two_factor":true,"passkeys":true,"deletion":{"grace_hours":1}}`,
 		"POST passkey_begin/": `{"attempt":"a","options":{"challenge":"c"}}`,
-		"POST passkey_auth/": `{` + pairJSON + `,"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"missing_fields":["a","z"]` +
+		"POST passkey_auth/": `{` + pairJSON + `,"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"has_password":true,"missing_fields":["a","z"]` +
 			`,"proof":"` + hash + `","proved_until":` + utc + `}`,
 		"GET passkeys/":              `{"passkeys":[{"id":"p","name":"P","created":` + utc + `,"last_used":null,"backed_up":false}]}`,
 		"POST passkeys_add/":         `{"attempt":"","options":null}`,
@@ -257,7 +257,7 @@ func TestOperations_ReturnContractData(t *testing.T) {
 		"POST delete/":               `{"erase_at":` + utc + `}`,
 		"POST delete_undo/":          ``,
 		"POST export/": `{"export":{"user_id":42,"created":` + utc + `,"updated":` + utc +
-			`,"user_profile":{"login":"bob","name":null,"email":"b@example.com"},"email_verified":true,"two_factor":false` +
+			`,"user_profile":{"login":"bob","name":null,"email":"b@example.com"},"email_verified":true,"two_factor":false,"has_password":true` +
 			`,"sessions":[{"id":"s","created":` + utc + `,"last_seen":` + utc + `,"expires":` + utc + `,"address":"192.0.2.1","agent":"A","current":true,"method":"oidc"}]` +
 			`,"passkeys":[{"id":"p","name":"P","created":` + utc + `,"last_used":` + utc + `,"backed_up":true}]` +
 			`,"known_addresses":[{"address":"192.0.2.1","last_seen":` + utc + `}]` +

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalweb"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
@@ -88,7 +89,7 @@ func (p accountPages) changePassword(w http.ResponseWriter, r *http.Request, pos
 		return done{}, err
 	}
 	p.session.Set(w, r, c)
-	p.forgetProof(w, r)
+	personalweb.ForgetProof(p.API, w, r)
 	return done{operation: "password", next: passwordPath}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalweb"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
@@ -92,7 +93,7 @@ func (p leavingPages) delete(w http.ResponseWriter, r *http.Request, posted ui.P
 		return done{}, err
 	}
 	p.session.Clear(w, r)
-	p.forgetProof(w, r)
+	personalweb.ForgetProof(p.API, w, r)
 	return done{operation: "delete", next: p.Home}, nil
 }
 

@@ -172,7 +172,7 @@ func New(m Module, c Config) (*Pages, error) {
 		AssetPath: assetsPath, LanguagePath: LanguagePath, Locales: m.API().Locales(),
 		Layout: c.LayoutFunc, LayoutTemplate: c.Layout,
 		FrameAncestors: c.FrameAncestors, FormAction: c.FormAction, BaseURI: c.BaseURI, Style: c.Style, SiteTexts: c.Texts, SiteTemplates: c.Templates,
-		API: m.API(), Cookies: []string{c.Session.Name, signInCookie, proofCookie, registeredCookie}, Log: c.Log,
+		API: m.API(), Cookies: []string{c.Session.Name, signInCookie, personalweb.ProofCookie, registeredCookie}, Log: c.Log,
 	})
 	signIns, errSeal := newSignInSealer(m.API())
 	session, errSession := personalweb.NewSession(m.API(), m.Service(), c.Session)

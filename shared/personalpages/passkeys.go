@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalweb"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
@@ -94,7 +95,7 @@ func (p passkeyPages) begin(w http.ResponseWriter, r *http.Request) {
 		status, response = x.Status, passkeyResponse{Message: p.withWait(r, x)}
 		_, unproven := x.FieldErrors["password"] // without a proof
 		if _, void := x.FieldErrors["proof"]; void || unproven {
-			p.forgetProof(w, r)
+			personalweb.ForgetProof(p.API, w, r)
 			response.Reload = true
 		}
 		response.Reload = response.Reload || x.Code == personal.CodeUnauthenticated

@@ -40,18 +40,18 @@ func withPasskeys(m *module) *module {
 		}
 		return personal.PasskeyCeremony{Attempt: rightAttempt, Options: passkeyOptions}, m.record(r.Purpose)
 	}
-	m.AuthorizePasskeyFunc = func(_ context.Context, r personal.AuthorizePasskeyRequest) (personal.PasskeySignedIn, error) {
+	m.AuthorizePasskeyFunc = func(_ context.Context, r personal.AuthorizePasskeyRequest) (personal.SignedIn, error) {
 		switch {
 		case !right(r.Attempt, r.Credential):
-			return personal.PasskeySignedIn{}, personal.NewError(personal.CodeInvalidCredentials, nil)
+			return personal.SignedIn{}, personal.NewError(personal.CodeInvalidCredentials, nil)
 		case m.profile.TwoFactor && r.Code == "":
-			return personal.PasskeySignedIn{}, personal.NewError(personal.CodeCodeRequired, nil)
+			return personal.SignedIn{}, personal.NewError(personal.CodeCodeRequired, nil)
 		case m.profile.TwoFactor && r.Code != rightCode:
-			return personal.PasskeySignedIn{}, personal.NewError(personal.CodeInvalidCode, nil)
+			return personal.SignedIn{}, personal.NewError(personal.CodeInvalidCode, nil)
 		}
-		return personal.PasskeySignedIn{
-			SignedIn: personal.SignedIn{Credentials: personal.Credentials{UserID: 42, UserHash: first}, Profile: m.profile},
-			Proof:    personal.Proof{Proof: rightProof, Until: time.Now().Add(5 * time.Minute)},
+		return personal.SignedIn{
+			Credentials: personal.Credentials{UserID: 42, UserHash: first}, Profile: m.profile,
+			Proof: personal.Proof{Proof: rightProof, Until: time.Now().Add(5 * time.Minute)},
 		}, nil
 	}
 	m.AddPasskeyFunc = proven(m, func(_ context.Context, r personal.AddPasskeyRequest) (personal.PasskeyCeremony, error) {
@@ -198,7 +198,7 @@ func TestPasskeys_SignIn(t *testing.T) {
 	for next, want := range map[string]string{"": "/account", "?next=%2Fdemo": "/demo", "?next=%2F%2Fevil.example": "/account"} {
 		b := newBrowser(t, withPasskeys(newModule()))
 		b.post("/account/sign-in"+next, "attempt", rightAttempt, "credential", rightCredential).leads(t, want)
-		if b.jar["account"] == nil || b.jar["proof"] == nil || b.jar["proof"].Value != rightProof ||
+		if b.jar["account"] == nil || b.jar["proof"] == nil || b.jar["proof"].Value != "sign_in."+rightProof ||
 			b.jar["proof"].SameSite != http.SameSiteStrictMode {
 			t.Errorf("got the cookies %v, want a session and its proof", b.jar)
 		}
@@ -211,8 +211,8 @@ func TestPasskeys_RefusedSignInSaysWhatToDo(t *testing.T) {
 	b := newBrowser(t, m)
 	b.post("/account/sign-in?next=%2Fdemo", "attempt", rightAttempt, "credential", "{}").
 		shows(t, 401, "it may have been removed", "use your password", `action="/account/sign-in?next=%2Fdemo"`)
-	m.AuthorizePasskeyFunc = func(context.Context, personal.AuthorizePasskeyRequest) (personal.PasskeySignedIn, error) {
-		return personal.PasskeySignedIn{}, personal.NewError(personal.CodeEmailUnverified, nil)
+	m.AuthorizePasskeyFunc = func(context.Context, personal.AuthorizePasskeyRequest) (personal.SignedIn, error) {
+		return personal.SignedIn{}, personal.NewError(personal.CodeEmailUnverified, nil)
 	}
 	unconfirmed := b.post("/account/sign-in", "attempt", rightAttempt, "credential", rightCredential)
 	unconfirmed.shows(t, 403, "Please confirm your e-mail address first.", `href="/account/verify"`)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalweb"
@@ -31,10 +30,7 @@ func (s *site) provenForm(mux *http.ServeMux, path string, f form) {
 				return path
 			}
 		}
-		if s.proofOf(r) != "" {
-			return ""
-		}
-		return provePath + "?" + url.Values{"next": {r.URL.RequestURI()}}.Encode()
+		return s.askForProof(r)
 	}
 	f.proven = true
 	s.accountForm(mux, path, f)
@@ -45,10 +41,12 @@ func (p proofPages) proveForm(r *http.Request) (formPage, error) {
 	r = withoutProof(r) // to give another one
 	page := formPage{
 		Title: p.text(r, "prove"), Lead: p.text(r, "prove_lead"),
-		Form: ui.Form{
-			Action: action.String(), Submit: p.text(r, "prove_button"), User: profileOf(r).Login,
+	}
+	if user := profileOf(r); !user.NoPassword {
+		page.Form = ui.Form{
+			Action: action.String(), Submit: p.text(r, "prove_button"), User: user.Login,
 			Controls: p.withCode(r, p.currentPassword(r, "password")...),
-		},
+		}
 	}
 	if p.hasPasskeys(r) {
 		page.Passkey = p.passkeyButton(r, passkeyProve, action.String())
@@ -77,30 +75,8 @@ func (p proofPages) prove(w http.ResponseWriter, r *http.Request, posted ui.Post
 	if err != nil {
 		return done{}, err
 	}
-	p.saveProof(w, r, proof)
+	personalweb.KeepGivenProof(p.API, w, r, proof)
 	return done{next: nextOf(r)}, nil
-}
-
-// proofCookie has the proof of the visitor's session. Browsers do not send it with any request
-// that comes from another site.
-const proofCookie = "proof"
-
-// minProofCookie is how long browsers keep a proof at least, although the clock of this host is
-// ahead of the database's: a proof that has ended is refused.
-const minProofCookie = time.Minute
-
-func (s *site) saveProof(w http.ResponseWriter, r *http.Request, p personal.Proof) {
-	life := max(time.Until(p.Until), minProofCookie)
-	personalweb.SetCookie(s.API, w, r, http.Cookie{
-		Name: proofCookie, Value: p.Proof, MaxAge: int(life / time.Second), SameSite: http.SameSiteStrictMode,
-	})
-}
-
-// forgetProof deletes the cookie of a proof that is void, or of another session.
-func (s *site) forgetProof(w http.ResponseWriter, r *http.Request) {
-	if personalweb.CookieValue(s.API, r, proofCookie) != "" {
-		personalweb.SetCookie(s.API, w, r, http.Cookie{Name: proofCookie, MaxAge: -1, SameSite: http.SameSiteStrictMode})
-	}
 }
 
 // noProofKey marks the context of a request whose proof does not count.
@@ -115,7 +91,7 @@ func (s *site) proofOf(r *http.Request) string {
 	if r.Context().Value(noProofKey{}) != nil {
 		return ""
 	}
-	return personalweb.CookieValue(s.API, r, proofCookie)
+	return personalweb.ProofOf(s.API, r).Proof
 }
 
 // currentPassword is the control of the password, unless there is a proof.
@@ -126,6 +102,32 @@ func (s *site) currentPassword(r *http.Request, name string) []ui.Control {
 	return []ui.Control{s.passwordControl(r, name, "current_password")}
 }
 
+// provenAnew is provenForm for a form that the proof of a sign-in does not authorise.
+func (s *site) provenAnew(mux *http.ServeMux, path string, f form) {
+	given := func(r *http.Request) *http.Request {
+		if personalweb.ProofOf(s.API, r).OfSignIn {
+			return withoutProof(r)
+		}
+		return r
+	}
+	build, submit := f.build, f.submit
+	f.instead = func(r *http.Request) string { return s.askForProof(given(r)) }
+	f.build = func(r *http.Request) (formPage, error) { return build(given(r)) }
+	f.submit = func(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
+		return submit(w, given(r), posted)
+	}
+	f.proven = true
+	s.accountForm(mux, path, f)
+}
+
+// askForProof returns the path of the page that asks for a proof, and leads back; empty while there is one.
+func (s *site) askForProof(r *http.Request) string {
+	if s.proofOf(r) != "" {
+		return ""
+	}
+	return provePath + "?" + url.Values{"next": {r.URL.RequestURI()}}.Encode()
+}
+
 // refusedProof returns the page on which to show an error of a request with a proof. If the proof
 // does not count any more, the page asks for the password itself, and keeps what was typed.
 func (s *site) refusedProof(w http.ResponseWriter, r *http.Request, f form, page formPage, err error) (*http.Request, formPage) {
@@ -133,7 +135,7 @@ func (s *site) refusedProof(w http.ResponseWriter, r *http.Request, f form, page
 	if !f.proven || s.proofOf(r) == "" || !errors.As(err, &refused) || refused.FieldErrors["proof"] == "" {
 		return r, page
 	}
-	s.forgetProof(w, r)
+	personalweb.ForgetProof(s.API, w, r)
 	r = withoutProof(r)
 	if own, err := f.build(r); err == nil {
 		page = own

@@ -106,26 +106,20 @@ func (p signInPages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Po
 }
 
 // authorize signs a visitor in with what they have typed, or with a passkey.
-func (s *site) authorize(r *http.Request, in signInStep, code string) (personal.PasskeySignedIn, error) {
+func (s *site) authorize(r *http.Request, in signInStep, code string) (personal.SignedIn, error) {
 	if len(in.Credential) > 0 {
 		return s.Service.AuthorizePasskey(r.Context(), personal.AuthorizePasskeyRequest{
 			Attempt: in.Attempt, Credential: string(in.Credential), Code: code,
 		})
 	}
-	signedIn, err := s.Service.Authorize(r.Context(), personal.AuthorizeRequest{Login: in.Login, Password: string(in.Password), Code: code})
-	return personal.PasskeySignedIn{SignedIn: signedIn}, err
+	return s.Service.Authorize(r.Context(), personal.AuthorizeRequest{Login: in.Login, Password: string(in.Password), Code: code})
 }
 
 // signedIn starts a session and leads to the page that the visitor came from, by way of
-// the page that asks for missing user fields. The browser keeps the proof that a passkey gives.
-func (s *site) signedIn(w http.ResponseWriter, r *http.Request, by personal.PasskeySignedIn) done {
-	in := by.SignedIn
+// the page that asks for missing user fields. The browser keeps the proof.
+func (s *site) signedIn(w http.ResponseWriter, r *http.Request, in personal.SignedIn) done {
 	s.session.SignIn(w, r, in.Credentials)
-	if by.Proof.Proof != "" {
-		s.saveProof(w, r, by.Proof)
-	} else {
-		s.forgetProof(w, r)
-	}
+	personalweb.KeepProof(s.API, w, r, in.Proof)
 	next := nextOf(r)
 	if s.AfterSignIn != nil {
 		next = cmp.Or(s.AfterSignIn(w, r, in), next)
@@ -190,7 +184,7 @@ func (p signInPages) register(w http.ResponseWriter, r *http.Request, posted ui.
 		return done{next: cmp.Or(next, mailboxURL("unverified"))}, nil
 	}
 	p.session.SignIn(w, r, in.Credentials)
-	p.forgetProof(w, r)
+	personalweb.KeepProof(p.API, w, r, in.Proof)
 	return done{operation: "register", next: cmp.Or(next, nextOf(r))}, nil
 }
 
@@ -204,7 +198,6 @@ func (p signInPages) signOut(w http.ResponseWriter, r *http.Request) {
 		p.problem(w, r, p.API.ErrorResponse(r, err), "", nil)
 		return
 	}
-	p.forgetProof(w, r)
 	p.pages.LeaveNotice(w, r, "logout")
 	ui.Redirect(w, r, p.Home)
 }

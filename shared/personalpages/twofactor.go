@@ -14,6 +14,7 @@ import (
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalweb"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
@@ -26,8 +27,8 @@ func (p twoFactorPages) route(mux *http.ServeMux) {
 	p.provenForm(mux, beginPath, begin)
 	confirm := form{build: p.confirmForm, submit: p.confirm, account: true, once: true}
 	mux.Handle("POST "+confirmFactorPath, p.onces.handle(p.requireUser(p.submit(confirm), personalhttp.WithErrorHandler(p.showTypedAgain(confirm)))))
-	p.provenForm(mux, codesPath, form{build: p.codesForm, submit: p.renewCodes})
-	p.provenForm(mux, endPath, form{build: p.endForm, submit: p.end})
+	p.provenAnew(mux, codesPath, form{build: p.codesForm, submit: p.renewCodes})
+	p.provenAnew(mux, endPath, form{build: p.endForm, submit: p.end})
 	mux.Handle("GET "+twoFactorPath, p.requireUser(p.overview))
 	// After a reload, or a change of the language, of a page that a post has shown.
 	mux.Handle("GET "+confirmFactorPath, p.requireUser(func(w http.ResponseWriter, r *http.Request) { ui.Redirect(w, r, twoFactorPath) }))
@@ -160,7 +161,7 @@ func (p twoFactorPages) confirm(w http.ResponseWriter, r *http.Request, posted u
 	switch personal.CodeOf(err) {
 	case "":
 		p.session.Set(w, r, confirmed.Credentials)
-		p.forgetProof(w, r)
+		personalweb.ForgetProof(p.API, w, r)
 		p.showCodes(w, r, "two_factor_confirm", confirmed.RecoveryCodes)
 		return done{}, nil
 	case personal.CodeTwoFactorOn, personal.CodeTwoFactorOff: // a reload after success, or a secret that has expired
@@ -202,7 +203,7 @@ func (p twoFactorPages) end(w http.ResponseWriter, r *http.Request, posted ui.Po
 		return done{}, err
 	}
 	p.session.Set(w, r, c)
-	p.forgetProof(w, r)
+	personalweb.ForgetProof(p.API, w, r)
 	return done{operation: "two_factor_remove", next: twoFactorPath}, nil
 }
 

@@ -100,8 +100,11 @@ func (s *Session) Set(w http.ResponseWriter, r *http.Request, c personal.Credent
 	s.send(w, r, strings.Join([]string{id, c.UserHash, issued}, "."), int(s.options.Life/time.Second))
 }
 
-// Clear deletes the cookie of a session that has ended, by Delete for example.
-func (s *Session) Clear(w http.ResponseWriter, r *http.Request) { s.send(w, r, "", -1) }
+// Clear deletes the cookie of a session that has ended, by Delete for example, and that of its proof.
+func (s *Session) Clear(w http.ResponseWriter, r *http.Request) {
+	s.send(w, r, "", -1)
+	ForgetProof(s.api, w, r)
+}
 
 func (s *Session) send(w http.ResponseWriter, r *http.Request, value string, maxAge int) {
 	w.Header().Set("Cache-Control", "no-store")
@@ -109,10 +112,11 @@ func (s *Session) send(w http.ResponseWriter, r *http.Request, value string, max
 }
 
 // SignIn stores the credentials of a new session and ends the browser's previous one,
-// whose credentials are lost now. If that fails the visitor is signed in nevertheless, a
+// whose credentials are lost now, and deletes its proof. If that fails the visitor is signed in nevertheless, a
 // warning is logged, and the previous session expires later.
 func (s *Session) SignIn(w http.ResponseWriter, r *http.Request, c personal.Credentials) {
 	s.Set(w, r, c)
+	ForgetProof(s.api, w, r)
 	if previous, ok := s.Credentials(r); ok {
 		if err := s.end(r, previous, false); err != nil {
 			s.log(r, slog.LevelWarn, "ending the previous session at sign-in failed", err)

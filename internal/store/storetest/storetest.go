@@ -243,7 +243,7 @@ func (w *world) session(s accounts.Session) accounts.Session {
 	slim.Address, slim.Agent, slim.Method, slim.Proof = "", "", "", accounts.Proof{}
 	profile := state
 	profile.Login, profile.Name, profile.Email.Address, profile.Fields = account.Login, account.Name, account.Email.Address, account.Fields
-	profile.TwoFactor.Secret.Key = account.TwoFactor.Secret.Key
+	profile.TwoFactor.Secret.Key, profile.PasswordHash = account.TwoFactor.Secret.Key, account.PasswordHash
 	for part, want := range []accounts.Account{accounts.AccountState: state, accounts.AccountProfile: profile} {
 		gotSession, got, err := w.FindSession(w.t.Context(), s.Selector, accounts.AccountPart(part))
 		w.must(err)

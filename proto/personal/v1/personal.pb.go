@@ -95,7 +95,9 @@ type Profile struct {
 	Missing []string `protobuf:"bytes,7,rep,name=missing,proto3" json:"missing,omitempty"`
 	// How long a host may rely on a successful verification instead of asking again,
 	// counted from its request. Only ProfileResponse has it; absent: not at all.
-	FreshFor      *durationpb.Duration `protobuf:"bytes,8,opt,name=fresh_for,json=freshFor,proto3" json:"fresh_for,omitempty"`
+	FreshFor *durationpb.Duration `protobuf:"bytes,8,opt,name=fresh_for,json=freshFor,proto3" json:"fresh_for,omitempty"`
+	// Whether the user has no password.
+	NoPassword    bool `protobuf:"varint,9,opt,name=no_password,json=noPassword,proto3" json:"no_password,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -184,6 +186,13 @@ func (x *Profile) GetFreshFor() *durationpb.Duration {
 		return x.FreshFor
 	}
 	return nil
+}
+
+func (x *Profile) GetNoPassword() bool {
+	if x != nil {
+		return x.NoPassword
+	}
+	return false
 }
 
 // ProfileField is one user field of a profile.
@@ -418,9 +427,11 @@ func (x *AuthorizeRequest) GetFieldErrors() map[string]string {
 
 // AuthorizeResponse is the new session and its user.
 type AuthorizeResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Credentials   *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
-	Profile       *Profile               `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Profile     *Profile               `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	// For five minutes at most: never log it.
+	Proof         *Proof `protobuf:"bytes,3,opt,name=proof,proto3" json:"proof,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -465,6 +476,13 @@ func (x *AuthorizeResponse) GetCredentials() *Credentials {
 func (x *AuthorizeResponse) GetProfile() *Profile {
 	if x != nil {
 		return x.Profile
+	}
+	return nil
+}
+
+func (x *AuthorizeResponse) GetProof() *Proof {
+	if x != nil {
+		return x.Proof
 	}
 	return nil
 }
@@ -652,7 +670,9 @@ type RegisterResponse struct {
 	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
 	Profile     *Profile               `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
 	// The address must be confirmed first: there are neither a session nor a profile.
-	Unverified    bool `protobuf:"varint,3,opt,name=unverified,proto3" json:"unverified,omitempty"`
+	Unverified bool `protobuf:"varint,3,opt,name=unverified,proto3" json:"unverified,omitempty"`
+	// For five minutes at most: never log it.
+	Proof         *Proof `protobuf:"bytes,4,opt,name=proof,proto3" json:"proof,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -706,6 +726,13 @@ func (x *RegisterResponse) GetUnverified() bool {
 		return x.Unverified
 	}
 	return false
+}
+
+func (x *RegisterResponse) GetProof() *Proof {
+	if x != nil {
+		return x.Proof
+	}
+	return nil
 }
 
 // RecoverRequest identifies an account by login, e-mail address or both.
@@ -4554,7 +4581,7 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x1apersonal/v1/personal.proto\x12\vpersonal.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18personal/v1/schema.proto\"C\n" +
 	"\vCredentials\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x1b\n" +
-	"\tuser_hash\x18\x02 \x01(\tR\buserHash\"\xa2\x02\n" +
+	"\tuser_hash\x18\x02 \x01(\tR\buserHash\"\xc3\x02\n" +
 	"\aProfile\x12\x14\n" +
 	"\x05login\x18\x01 \x01(\tR\x05login\x12\x17\n" +
 	"\x04name\x18\x02 \x01(\tH\x00R\x04name\x88\x01\x01\x12\x14\n" +
@@ -4564,7 +4591,9 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\n" +
 	"two_factor\x18\x06 \x01(\bR\ttwoFactor\x12\x18\n" +
 	"\amissing\x18\a \x03(\tR\amissing\x126\n" +
-	"\tfresh_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\bfreshForB\a\n" +
+	"\tfresh_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\bfreshFor\x12\x1f\n" +
+	"\vno_password\x18\t \x01(\bR\n" +
+	"noPasswordB\a\n" +
 	"\x05_name\"L\n" +
 	"\fProfileField\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
@@ -4585,10 +4614,11 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\ffield_errors\x18\x04 \x03(\v2..personal.v1.AuthorizeRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
 	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x7f\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa9\x01\n" +
 	"\x11AuthorizeResponse\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12.\n" +
-	"\aprofile\x18\x02 \x01(\v2\x14.personal.v1.ProfileR\aprofile\"L\n" +
+	"\aprofile\x18\x02 \x01(\v2\x14.personal.v1.ProfileR\aprofile\x12(\n" +
+	"\x05proof\x18\x03 \x01(\v2\x12.personal.v1.ProofR\x05proof\"L\n" +
 	"\x0eRefreshRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"M\n" +
 	"\x0fRefreshResponse\x12:\n" +
@@ -4605,13 +4635,14 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\v2\x12.personal.v1.InputR\x05value:\x028\x01\x1a>\n" +
 	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9e\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc8\x01\n" +
 	"\x10RegisterResponse\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12.\n" +
 	"\aprofile\x18\x02 \x01(\v2\x14.personal.v1.ProfileR\aprofile\x12\x1e\n" +
 	"\n" +
 	"unverified\x18\x03 \x01(\bR\n" +
-	"unverified\"\xcd\x01\n" +
+	"unverified\x12(\n" +
+	"\x05proof\x18\x04 \x01(\v2\x12.personal.v1.ProofR\x05proof\"\xcd\x01\n" +
 	"\x0eRecoverRequest\x12\x14\n" +
 	"\x05login\x18\x01 \x01(\tR\x05login\x12\x14\n" +
 	"\x05email\x18\x02 \x01(\tR\x05email\x12O\n" +
@@ -5092,159 +5123,161 @@ var file_personal_v1_personal_proto_depIdxs = []int32{
 	75,  // 6: personal.v1.AuthorizeRequest.field_errors:type_name -> personal.v1.AuthorizeRequest.FieldErrorsEntry
 	0,   // 7: personal.v1.AuthorizeResponse.credentials:type_name -> personal.v1.Credentials
 	1,   // 8: personal.v1.AuthorizeResponse.profile:type_name -> personal.v1.Profile
-	0,   // 9: personal.v1.RefreshRequest.credentials:type_name -> personal.v1.Credentials
-	0,   // 10: personal.v1.RefreshResponse.credentials:type_name -> personal.v1.Credentials
-	76,  // 11: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
-	77,  // 12: personal.v1.RegisterRequest.field_errors:type_name -> personal.v1.RegisterRequest.FieldErrorsEntry
-	0,   // 13: personal.v1.RegisterResponse.credentials:type_name -> personal.v1.Credentials
-	1,   // 14: personal.v1.RegisterResponse.profile:type_name -> personal.v1.Profile
-	78,  // 15: personal.v1.RecoverRequest.field_errors:type_name -> personal.v1.RecoverRequest.FieldErrorsEntry
-	79,  // 16: personal.v1.RecoverConfirmRequest.field_errors:type_name -> personal.v1.RecoverConfirmRequest.FieldErrorsEntry
-	0,   // 17: personal.v1.ProfileRequest.credentials:type_name -> personal.v1.Credentials
-	1,   // 18: personal.v1.ProfileResponse.profile:type_name -> personal.v1.Profile
-	0,   // 19: personal.v1.UpdateProfileRequest.credentials:type_name -> personal.v1.Credentials
-	80,  // 20: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
-	1,   // 21: personal.v1.UpdateProfileResponse.profile:type_name -> personal.v1.Profile
-	0,   // 22: personal.v1.ProveRequest.credentials:type_name -> personal.v1.Credentials
-	81,  // 23: personal.v1.ProveRequest.field_errors:type_name -> personal.v1.ProveRequest.FieldErrorsEntry
-	103, // 24: personal.v1.ProveResponse.until:type_name -> google.protobuf.Timestamp
-	0,   // 25: personal.v1.ChangePasswordRequest.credentials:type_name -> personal.v1.Credentials
-	82,  // 26: personal.v1.ChangePasswordRequest.field_errors:type_name -> personal.v1.ChangePasswordRequest.FieldErrorsEntry
-	0,   // 27: personal.v1.ChangePasswordResponse.credentials:type_name -> personal.v1.Credentials
-	0,   // 28: personal.v1.ChangeEmailRequest.credentials:type_name -> personal.v1.Credentials
-	83,  // 29: personal.v1.ChangeEmailRequest.field_errors:type_name -> personal.v1.ChangeEmailRequest.FieldErrorsEntry
-	84,  // 30: personal.v1.ConfirmEmailRequest.field_errors:type_name -> personal.v1.ConfirmEmailRequest.FieldErrorsEntry
-	0,   // 31: personal.v1.LogoutRequest.credentials:type_name -> personal.v1.Credentials
-	85,  // 32: personal.v1.LogoutRequest.field_errors:type_name -> personal.v1.LogoutRequest.FieldErrorsEntry
-	0,   // 33: personal.v1.SessionsRequest.credentials:type_name -> personal.v1.Credentials
-	3,   // 34: personal.v1.SessionsResponse.sessions:type_name -> personal.v1.Session
-	0,   // 35: personal.v1.RevokeSessionRequest.credentials:type_name -> personal.v1.Credentials
-	86,  // 36: personal.v1.RevokeSessionRequest.field_errors:type_name -> personal.v1.RevokeSessionRequest.FieldErrorsEntry
-	0,   // 37: personal.v1.RevokeOtherSessionsRequest.credentials:type_name -> personal.v1.Credentials
-	104, // 38: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
-	101, // 39: personal.v1.FeaturesResponse.deletion_grace:type_name -> google.protobuf.Duration
-	87,  // 40: personal.v1.ResendVerificationRequest.field_errors:type_name -> personal.v1.ResendVerificationRequest.FieldErrorsEntry
-	0,   // 41: personal.v1.ExportRequest.credentials:type_name -> personal.v1.Credentials
-	88,  // 42: personal.v1.ExportRequest.field_errors:type_name -> personal.v1.ExportRequest.FieldErrorsEntry
-	1,   // 43: personal.v1.ExportResponse.profile:type_name -> personal.v1.Profile
-	103, // 44: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
-	103, // 45: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
-	3,   // 46: personal.v1.ExportResponse.sessions:type_name -> personal.v1.Session
-	59,  // 47: personal.v1.ExportResponse.passkeys:type_name -> personal.v1.Passkey
-	44,  // 48: personal.v1.ExportResponse.known_addresses:type_name -> personal.v1.KnownAddress
-	43,  // 49: personal.v1.ExportResponse.identities:type_name -> personal.v1.LinkedIdentity
-	45,  // 50: personal.v1.ExportResponse.events:type_name -> personal.v1.ExportedEvent
-	46,  // 51: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
-	42,  // 52: personal.v1.LinkedIdentity.identity:type_name -> personal.v1.Identity
-	103, // 53: personal.v1.LinkedIdentity.linked:type_name -> google.protobuf.Timestamp
-	103, // 54: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
-	103, // 55: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
-	103, // 56: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
-	0,   // 57: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
-	89,  // 58: personal.v1.DeleteRequest.field_errors:type_name -> personal.v1.DeleteRequest.FieldErrorsEntry
-	103, // 59: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
-	90,  // 60: personal.v1.UndoDeleteRequest.field_errors:type_name -> personal.v1.UndoDeleteRequest.FieldErrorsEntry
-	0,   // 61: personal.v1.BeginTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	91,  // 62: personal.v1.BeginTwoFactorRequest.field_errors:type_name -> personal.v1.BeginTwoFactorRequest.FieldErrorsEntry
-	0,   // 63: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	92,  // 64: personal.v1.ConfirmTwoFactorRequest.field_errors:type_name -> personal.v1.ConfirmTwoFactorRequest.FieldErrorsEntry
-	0,   // 65: personal.v1.ConfirmTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
-	0,   // 66: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
-	93,  // 67: personal.v1.RenewRecoveryCodesRequest.field_errors:type_name -> personal.v1.RenewRecoveryCodesRequest.FieldErrorsEntry
-	0,   // 68: personal.v1.RemoveOwnTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	94,  // 69: personal.v1.RemoveOwnTwoFactorRequest.field_errors:type_name -> personal.v1.RemoveOwnTwoFactorRequest.FieldErrorsEntry
-	0,   // 70: personal.v1.RemoveOwnTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
-	103, // 71: personal.v1.Passkey.created:type_name -> google.protobuf.Timestamp
-	103, // 72: personal.v1.Passkey.last_used:type_name -> google.protobuf.Timestamp
-	0,   // 73: personal.v1.BeginPasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	95,  // 74: personal.v1.BeginPasskeyRequest.field_errors:type_name -> personal.v1.BeginPasskeyRequest.FieldErrorsEntry
-	96,  // 75: personal.v1.AuthorizePasskeyRequest.field_errors:type_name -> personal.v1.AuthorizePasskeyRequest.FieldErrorsEntry
-	0,   // 76: personal.v1.AuthorizePasskeyResponse.credentials:type_name -> personal.v1.Credentials
-	1,   // 77: personal.v1.AuthorizePasskeyResponse.profile:type_name -> personal.v1.Profile
-	64,  // 78: personal.v1.AuthorizePasskeyResponse.proof:type_name -> personal.v1.Proof
-	103, // 79: personal.v1.Proof.until:type_name -> google.protobuf.Timestamp
-	0,   // 80: personal.v1.AddPasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	97,  // 81: personal.v1.AddPasskeyRequest.field_errors:type_name -> personal.v1.AddPasskeyRequest.FieldErrorsEntry
-	0,   // 82: personal.v1.ConfirmPasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	98,  // 83: personal.v1.ConfirmPasskeyRequest.field_errors:type_name -> personal.v1.ConfirmPasskeyRequest.FieldErrorsEntry
-	59,  // 84: personal.v1.ConfirmPasskeyResponse.passkey:type_name -> personal.v1.Passkey
-	0,   // 85: personal.v1.PasskeysRequest.credentials:type_name -> personal.v1.Credentials
-	59,  // 86: personal.v1.PasskeysResponse.passkeys:type_name -> personal.v1.Passkey
-	0,   // 87: personal.v1.RenamePasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	99,  // 88: personal.v1.RenamePasskeyRequest.field_errors:type_name -> personal.v1.RenamePasskeyRequest.FieldErrorsEntry
-	0,   // 89: personal.v1.RemovePasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	100, // 90: personal.v1.RemovePasskeyRequest.field_errors:type_name -> personal.v1.RemovePasskeyRequest.FieldErrorsEntry
-	105, // 91: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	105, // 92: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	4,   // 93: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
-	6,   // 94: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
-	8,   // 95: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
-	10,  // 96: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
-	12,  // 97: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
-	14,  // 98: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
-	16,  // 99: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
-	18,  // 100: personal.v1.PersonalService.Prove:input_type -> personal.v1.ProveRequest
-	20,  // 101: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
-	22,  // 102: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
-	24,  // 103: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
-	26,  // 104: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
-	28,  // 105: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
-	30,  // 106: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
-	32,  // 107: personal.v1.PersonalService.RevokeOtherSessions:input_type -> personal.v1.RevokeOtherSessionsRequest
-	34,  // 108: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
-	36,  // 109: personal.v1.PersonalService.Features:input_type -> personal.v1.FeaturesRequest
-	38,  // 110: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
-	40,  // 111: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
-	47,  // 112: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
-	49,  // 113: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
-	51,  // 114: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
-	53,  // 115: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
-	55,  // 116: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
-	57,  // 117: personal.v1.PersonalService.RemoveOwnTwoFactor:input_type -> personal.v1.RemoveOwnTwoFactorRequest
-	60,  // 118: personal.v1.PersonalService.BeginPasskey:input_type -> personal.v1.BeginPasskeyRequest
-	62,  // 119: personal.v1.PersonalService.AuthorizePasskey:input_type -> personal.v1.AuthorizePasskeyRequest
-	65,  // 120: personal.v1.PersonalService.AddPasskey:input_type -> personal.v1.AddPasskeyRequest
-	67,  // 121: personal.v1.PersonalService.ConfirmPasskey:input_type -> personal.v1.ConfirmPasskeyRequest
-	69,  // 122: personal.v1.PersonalService.Passkeys:input_type -> personal.v1.PasskeysRequest
-	71,  // 123: personal.v1.PersonalService.RenamePasskey:input_type -> personal.v1.RenamePasskeyRequest
-	73,  // 124: personal.v1.PersonalService.RemovePasskey:input_type -> personal.v1.RemovePasskeyRequest
-	5,   // 125: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
-	7,   // 126: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
-	9,   // 127: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
-	11,  // 128: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
-	13,  // 129: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
-	15,  // 130: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
-	17,  // 131: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
-	19,  // 132: personal.v1.PersonalService.Prove:output_type -> personal.v1.ProveResponse
-	21,  // 133: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
-	23,  // 134: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
-	25,  // 135: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
-	27,  // 136: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
-	29,  // 137: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
-	31,  // 138: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
-	33,  // 139: personal.v1.PersonalService.RevokeOtherSessions:output_type -> personal.v1.RevokeOtherSessionsResponse
-	35,  // 140: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
-	37,  // 141: personal.v1.PersonalService.Features:output_type -> personal.v1.FeaturesResponse
-	39,  // 142: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
-	41,  // 143: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
-	48,  // 144: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
-	50,  // 145: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
-	52,  // 146: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
-	54,  // 147: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
-	56,  // 148: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
-	58,  // 149: personal.v1.PersonalService.RemoveOwnTwoFactor:output_type -> personal.v1.RemoveOwnTwoFactorResponse
-	61,  // 150: personal.v1.PersonalService.BeginPasskey:output_type -> personal.v1.BeginPasskeyResponse
-	63,  // 151: personal.v1.PersonalService.AuthorizePasskey:output_type -> personal.v1.AuthorizePasskeyResponse
-	66,  // 152: personal.v1.PersonalService.AddPasskey:output_type -> personal.v1.AddPasskeyResponse
-	68,  // 153: personal.v1.PersonalService.ConfirmPasskey:output_type -> personal.v1.ConfirmPasskeyResponse
-	70,  // 154: personal.v1.PersonalService.Passkeys:output_type -> personal.v1.PasskeysResponse
-	72,  // 155: personal.v1.PersonalService.RenamePasskey:output_type -> personal.v1.RenamePasskeyResponse
-	74,  // 156: personal.v1.PersonalService.RemovePasskey:output_type -> personal.v1.RemovePasskeyResponse
-	125, // [125:157] is the sub-list for method output_type
-	93,  // [93:125] is the sub-list for method input_type
-	93,  // [93:93] is the sub-list for extension type_name
-	93,  // [93:93] is the sub-list for extension extendee
-	0,   // [0:93] is the sub-list for field type_name
+	64,  // 9: personal.v1.AuthorizeResponse.proof:type_name -> personal.v1.Proof
+	0,   // 10: personal.v1.RefreshRequest.credentials:type_name -> personal.v1.Credentials
+	0,   // 11: personal.v1.RefreshResponse.credentials:type_name -> personal.v1.Credentials
+	76,  // 12: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
+	77,  // 13: personal.v1.RegisterRequest.field_errors:type_name -> personal.v1.RegisterRequest.FieldErrorsEntry
+	0,   // 14: personal.v1.RegisterResponse.credentials:type_name -> personal.v1.Credentials
+	1,   // 15: personal.v1.RegisterResponse.profile:type_name -> personal.v1.Profile
+	64,  // 16: personal.v1.RegisterResponse.proof:type_name -> personal.v1.Proof
+	78,  // 17: personal.v1.RecoverRequest.field_errors:type_name -> personal.v1.RecoverRequest.FieldErrorsEntry
+	79,  // 18: personal.v1.RecoverConfirmRequest.field_errors:type_name -> personal.v1.RecoverConfirmRequest.FieldErrorsEntry
+	0,   // 19: personal.v1.ProfileRequest.credentials:type_name -> personal.v1.Credentials
+	1,   // 20: personal.v1.ProfileResponse.profile:type_name -> personal.v1.Profile
+	0,   // 21: personal.v1.UpdateProfileRequest.credentials:type_name -> personal.v1.Credentials
+	80,  // 22: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
+	1,   // 23: personal.v1.UpdateProfileResponse.profile:type_name -> personal.v1.Profile
+	0,   // 24: personal.v1.ProveRequest.credentials:type_name -> personal.v1.Credentials
+	81,  // 25: personal.v1.ProveRequest.field_errors:type_name -> personal.v1.ProveRequest.FieldErrorsEntry
+	103, // 26: personal.v1.ProveResponse.until:type_name -> google.protobuf.Timestamp
+	0,   // 27: personal.v1.ChangePasswordRequest.credentials:type_name -> personal.v1.Credentials
+	82,  // 28: personal.v1.ChangePasswordRequest.field_errors:type_name -> personal.v1.ChangePasswordRequest.FieldErrorsEntry
+	0,   // 29: personal.v1.ChangePasswordResponse.credentials:type_name -> personal.v1.Credentials
+	0,   // 30: personal.v1.ChangeEmailRequest.credentials:type_name -> personal.v1.Credentials
+	83,  // 31: personal.v1.ChangeEmailRequest.field_errors:type_name -> personal.v1.ChangeEmailRequest.FieldErrorsEntry
+	84,  // 32: personal.v1.ConfirmEmailRequest.field_errors:type_name -> personal.v1.ConfirmEmailRequest.FieldErrorsEntry
+	0,   // 33: personal.v1.LogoutRequest.credentials:type_name -> personal.v1.Credentials
+	85,  // 34: personal.v1.LogoutRequest.field_errors:type_name -> personal.v1.LogoutRequest.FieldErrorsEntry
+	0,   // 35: personal.v1.SessionsRequest.credentials:type_name -> personal.v1.Credentials
+	3,   // 36: personal.v1.SessionsResponse.sessions:type_name -> personal.v1.Session
+	0,   // 37: personal.v1.RevokeSessionRequest.credentials:type_name -> personal.v1.Credentials
+	86,  // 38: personal.v1.RevokeSessionRequest.field_errors:type_name -> personal.v1.RevokeSessionRequest.FieldErrorsEntry
+	0,   // 39: personal.v1.RevokeOtherSessionsRequest.credentials:type_name -> personal.v1.Credentials
+	104, // 40: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
+	101, // 41: personal.v1.FeaturesResponse.deletion_grace:type_name -> google.protobuf.Duration
+	87,  // 42: personal.v1.ResendVerificationRequest.field_errors:type_name -> personal.v1.ResendVerificationRequest.FieldErrorsEntry
+	0,   // 43: personal.v1.ExportRequest.credentials:type_name -> personal.v1.Credentials
+	88,  // 44: personal.v1.ExportRequest.field_errors:type_name -> personal.v1.ExportRequest.FieldErrorsEntry
+	1,   // 45: personal.v1.ExportResponse.profile:type_name -> personal.v1.Profile
+	103, // 46: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
+	103, // 47: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
+	3,   // 48: personal.v1.ExportResponse.sessions:type_name -> personal.v1.Session
+	59,  // 49: personal.v1.ExportResponse.passkeys:type_name -> personal.v1.Passkey
+	44,  // 50: personal.v1.ExportResponse.known_addresses:type_name -> personal.v1.KnownAddress
+	43,  // 51: personal.v1.ExportResponse.identities:type_name -> personal.v1.LinkedIdentity
+	45,  // 52: personal.v1.ExportResponse.events:type_name -> personal.v1.ExportedEvent
+	46,  // 53: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
+	42,  // 54: personal.v1.LinkedIdentity.identity:type_name -> personal.v1.Identity
+	103, // 55: personal.v1.LinkedIdentity.linked:type_name -> google.protobuf.Timestamp
+	103, // 56: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
+	103, // 57: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
+	103, // 58: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
+	0,   // 59: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
+	89,  // 60: personal.v1.DeleteRequest.field_errors:type_name -> personal.v1.DeleteRequest.FieldErrorsEntry
+	103, // 61: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
+	90,  // 62: personal.v1.UndoDeleteRequest.field_errors:type_name -> personal.v1.UndoDeleteRequest.FieldErrorsEntry
+	0,   // 63: personal.v1.BeginTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	91,  // 64: personal.v1.BeginTwoFactorRequest.field_errors:type_name -> personal.v1.BeginTwoFactorRequest.FieldErrorsEntry
+	0,   // 65: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	92,  // 66: personal.v1.ConfirmTwoFactorRequest.field_errors:type_name -> personal.v1.ConfirmTwoFactorRequest.FieldErrorsEntry
+	0,   // 67: personal.v1.ConfirmTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
+	0,   // 68: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
+	93,  // 69: personal.v1.RenewRecoveryCodesRequest.field_errors:type_name -> personal.v1.RenewRecoveryCodesRequest.FieldErrorsEntry
+	0,   // 70: personal.v1.RemoveOwnTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	94,  // 71: personal.v1.RemoveOwnTwoFactorRequest.field_errors:type_name -> personal.v1.RemoveOwnTwoFactorRequest.FieldErrorsEntry
+	0,   // 72: personal.v1.RemoveOwnTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
+	103, // 73: personal.v1.Passkey.created:type_name -> google.protobuf.Timestamp
+	103, // 74: personal.v1.Passkey.last_used:type_name -> google.protobuf.Timestamp
+	0,   // 75: personal.v1.BeginPasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	95,  // 76: personal.v1.BeginPasskeyRequest.field_errors:type_name -> personal.v1.BeginPasskeyRequest.FieldErrorsEntry
+	96,  // 77: personal.v1.AuthorizePasskeyRequest.field_errors:type_name -> personal.v1.AuthorizePasskeyRequest.FieldErrorsEntry
+	0,   // 78: personal.v1.AuthorizePasskeyResponse.credentials:type_name -> personal.v1.Credentials
+	1,   // 79: personal.v1.AuthorizePasskeyResponse.profile:type_name -> personal.v1.Profile
+	64,  // 80: personal.v1.AuthorizePasskeyResponse.proof:type_name -> personal.v1.Proof
+	103, // 81: personal.v1.Proof.until:type_name -> google.protobuf.Timestamp
+	0,   // 82: personal.v1.AddPasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	97,  // 83: personal.v1.AddPasskeyRequest.field_errors:type_name -> personal.v1.AddPasskeyRequest.FieldErrorsEntry
+	0,   // 84: personal.v1.ConfirmPasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	98,  // 85: personal.v1.ConfirmPasskeyRequest.field_errors:type_name -> personal.v1.ConfirmPasskeyRequest.FieldErrorsEntry
+	59,  // 86: personal.v1.ConfirmPasskeyResponse.passkey:type_name -> personal.v1.Passkey
+	0,   // 87: personal.v1.PasskeysRequest.credentials:type_name -> personal.v1.Credentials
+	59,  // 88: personal.v1.PasskeysResponse.passkeys:type_name -> personal.v1.Passkey
+	0,   // 89: personal.v1.RenamePasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	99,  // 90: personal.v1.RenamePasskeyRequest.field_errors:type_name -> personal.v1.RenamePasskeyRequest.FieldErrorsEntry
+	0,   // 91: personal.v1.RemovePasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	100, // 92: personal.v1.RemovePasskeyRequest.field_errors:type_name -> personal.v1.RemovePasskeyRequest.FieldErrorsEntry
+	105, // 93: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	105, // 94: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	4,   // 95: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
+	6,   // 96: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
+	8,   // 97: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
+	10,  // 98: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
+	12,  // 99: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
+	14,  // 100: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
+	16,  // 101: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
+	18,  // 102: personal.v1.PersonalService.Prove:input_type -> personal.v1.ProveRequest
+	20,  // 103: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
+	22,  // 104: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
+	24,  // 105: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
+	26,  // 106: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
+	28,  // 107: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
+	30,  // 108: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
+	32,  // 109: personal.v1.PersonalService.RevokeOtherSessions:input_type -> personal.v1.RevokeOtherSessionsRequest
+	34,  // 110: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
+	36,  // 111: personal.v1.PersonalService.Features:input_type -> personal.v1.FeaturesRequest
+	38,  // 112: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
+	40,  // 113: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
+	47,  // 114: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
+	49,  // 115: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
+	51,  // 116: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
+	53,  // 117: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
+	55,  // 118: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
+	57,  // 119: personal.v1.PersonalService.RemoveOwnTwoFactor:input_type -> personal.v1.RemoveOwnTwoFactorRequest
+	60,  // 120: personal.v1.PersonalService.BeginPasskey:input_type -> personal.v1.BeginPasskeyRequest
+	62,  // 121: personal.v1.PersonalService.AuthorizePasskey:input_type -> personal.v1.AuthorizePasskeyRequest
+	65,  // 122: personal.v1.PersonalService.AddPasskey:input_type -> personal.v1.AddPasskeyRequest
+	67,  // 123: personal.v1.PersonalService.ConfirmPasskey:input_type -> personal.v1.ConfirmPasskeyRequest
+	69,  // 124: personal.v1.PersonalService.Passkeys:input_type -> personal.v1.PasskeysRequest
+	71,  // 125: personal.v1.PersonalService.RenamePasskey:input_type -> personal.v1.RenamePasskeyRequest
+	73,  // 126: personal.v1.PersonalService.RemovePasskey:input_type -> personal.v1.RemovePasskeyRequest
+	5,   // 127: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
+	7,   // 128: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
+	9,   // 129: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
+	11,  // 130: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
+	13,  // 131: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
+	15,  // 132: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
+	17,  // 133: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
+	19,  // 134: personal.v1.PersonalService.Prove:output_type -> personal.v1.ProveResponse
+	21,  // 135: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
+	23,  // 136: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
+	25,  // 137: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
+	27,  // 138: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
+	29,  // 139: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
+	31,  // 140: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
+	33,  // 141: personal.v1.PersonalService.RevokeOtherSessions:output_type -> personal.v1.RevokeOtherSessionsResponse
+	35,  // 142: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
+	37,  // 143: personal.v1.PersonalService.Features:output_type -> personal.v1.FeaturesResponse
+	39,  // 144: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
+	41,  // 145: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
+	48,  // 146: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
+	50,  // 147: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
+	52,  // 148: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
+	54,  // 149: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
+	56,  // 150: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
+	58,  // 151: personal.v1.PersonalService.RemoveOwnTwoFactor:output_type -> personal.v1.RemoveOwnTwoFactorResponse
+	61,  // 152: personal.v1.PersonalService.BeginPasskey:output_type -> personal.v1.BeginPasskeyResponse
+	63,  // 153: personal.v1.PersonalService.AuthorizePasskey:output_type -> personal.v1.AuthorizePasskeyResponse
+	66,  // 154: personal.v1.PersonalService.AddPasskey:output_type -> personal.v1.AddPasskeyResponse
+	68,  // 155: personal.v1.PersonalService.ConfirmPasskey:output_type -> personal.v1.ConfirmPasskeyResponse
+	70,  // 156: personal.v1.PersonalService.Passkeys:output_type -> personal.v1.PasskeysResponse
+	72,  // 157: personal.v1.PersonalService.RenamePasskey:output_type -> personal.v1.RenamePasskeyResponse
+	74,  // 158: personal.v1.PersonalService.RemovePasskey:output_type -> personal.v1.RemovePasskeyResponse
+	127, // [127:159] is the sub-list for method output_type
+	95,  // [95:127] is the sub-list for method input_type
+	95,  // [95:95] is the sub-list for extension type_name
+	95,  // [95:95] is the sub-list for extension extendee
+	0,   // [0:95] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_personal_proto_init() }

@@ -32,7 +32,7 @@ type Administration struct {
 	RevokeUserSessionFunc  func(context.Context, personal.RevokeUserSessionRequest) error
 	RevokeUserSessionsFunc func(context.Context, int64) error
 	SetEmailFunc           func(context.Context, personal.SetEmailRequest) error
-	SignInFunc             func(context.Context, personal.SignInRequest) (personal.OpenedSession, error)
+	SignInFunc             func(context.Context, personal.SignInRequest) (personal.SignedIn, error)
 	UnlinkIdentityFunc     func(context.Context, personal.UnlinkIdentityRequest) error
 	UpdateUserFunc         func(context.Context, personal.UpdateUserRequest) error
 	UserFunc               func(context.Context, int64) (personal.UserRecord, error)
@@ -195,7 +195,7 @@ func (f *Administration) SetEmail(ctx context.Context, in personal.SetEmailReque
 }
 
 // SignIn calls SignInFunc.
-func (f *Administration) SignIn(ctx context.Context, in personal.SignInRequest) (result personal.OpenedSession, err error) {
+func (f *Administration) SignIn(ctx context.Context, in personal.SignInRequest) (result personal.SignedIn, err error) {
 	if f.SignInFunc == nil {
 		return result, personal.NewError(personal.CodeNotFound, nil)
 	}
@@ -248,7 +248,7 @@ func (f *Administration) Users(ctx context.Context, in []int64) (result map[int6
 type Service struct {
 	AddPasskeyFunc          func(context.Context, personal.AddPasskeyRequest) (personal.PasskeyCeremony, error)
 	AuthorizeFunc           func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error)
-	AuthorizePasskeyFunc    func(context.Context, personal.AuthorizePasskeyRequest) (personal.PasskeySignedIn, error)
+	AuthorizePasskeyFunc    func(context.Context, personal.AuthorizePasskeyRequest) (personal.SignedIn, error)
 	BeginPasskeyFunc        func(context.Context, personal.BeginPasskeyRequest) (personal.PasskeyCeremony, error)
 	BeginTwoFactorFunc      func(context.Context, personal.BeginTwoFactorRequest) (personal.TwoFactorSecret, error)
 	ChangeEmailFunc         func(context.Context, personal.ChangeEmailRequest) error
@@ -299,7 +299,7 @@ func (f *Service) Authorize(ctx context.Context, in personal.AuthorizeRequest) (
 }
 
 // AuthorizePasskey calls AuthorizePasskeyFunc.
-func (f *Service) AuthorizePasskey(ctx context.Context, in personal.AuthorizePasskeyRequest) (result personal.PasskeySignedIn, err error) {
+func (f *Service) AuthorizePasskey(ctx context.Context, in personal.AuthorizePasskeyRequest) (result personal.SignedIn, err error) {
 	if f.AuthorizePasskeyFunc == nil {
 		return result, personal.NewError(personal.CodeNotFound, nil)
 	}

@@ -57,6 +57,7 @@ func Run(t *testing.T, start Start) {
 		"proof is given for password and code":                            testProve,
 		"proof stands for password and code":                              testProofOperations,
 		"wrong, foreign and void proofs are refused":                      testProofMismatch,
+		"sign-in is a proof, except to change the second factor":          testProofOfSignIn,
 		"second factor is asked for, and each code works once":            testTwoFactor,
 		"operations ask for the code of a second factor":                  testTwoFactorOperations,
 		"recovery codes are renewed and the second factor is removed":     testTwoFactorChanges,

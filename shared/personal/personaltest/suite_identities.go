@@ -17,7 +17,7 @@ import (
 const method = "oidc"
 
 // signInBy signs a user in whom the host has authenticated.
-func (s *administrationSuite) signInBy(t *testing.T, r personal.SignInRequest) (personal.OpenedSession, error) {
+func (s *administrationSuite) signInBy(t *testing.T, r personal.SignInRequest) (personal.SignedIn, error) {
 	t.Helper()
 	ctx := personal.WithCall(t.Context(), personal.Call{Address: netip.MustParseAddr("2001:db8::f:1"), Agent: "a browser"})
 	return s.administration.SignIn(ctx, r)
@@ -49,7 +49,7 @@ func (s *administrationSuite) visitor(t *testing.T, email bool) (u user, i perso
 	if err != nil || in.Credentials.UserID != id {
 		t.Fatalf("signing in: got user %d, %v; want %d", in.Credentials.UserID, err, id)
 	}
-	return user{login, address, in.SignedIn}, i
+	return user{login, address, in}, i
 }
 
 func (s *administrationSuite) wantIdentity(t *testing.T, i personal.Identity, want int64) {
@@ -153,7 +153,7 @@ func testSignInByIdentity(t *testing.T, s *administrationSuite) {
 	wantCode(t, signIn(i, 0), personal.CodeNotFound)
 	for range 5 { // whichever comes first, no session is left
 		i := link()
-		opened := make([]personal.OpenedSession, 2)
+		opened := make([]personal.SignedIn, 2)
 		errs := together(2, func(n int) error {
 			if n == 0 {
 				return s.administration.UnlinkIdentity(t.Context(), personal.UnlinkIdentityRequest{Identity: i, UserID: id})

@@ -83,7 +83,7 @@ func (s *suite) respond(t *testing.T, d *softkey.Authenticator, c personal.Crede
 }
 
 // passkeySignIn signs in with a passkey and a code.
-func (s *suite) passkeySignIn(t *testing.T, d *softkey.Authenticator, code string) (personal.PasskeySignedIn, error) {
+func (s *suite) passkeySignIn(t *testing.T, d *softkey.Authenticator, code string) (personal.SignedIn, error) {
 	t.Helper()
 	attempt, credential := s.respond(t, d, personal.Credentials{})
 	return s.service.AuthorizePasskey(t.Context(), personal.AuthorizePasskeyRequest{Attempt: attempt, Credential: credential, Code: code})

@@ -216,6 +216,44 @@ func testProofMismatch(t *testing.T, s *suite) {
 	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"code": personal.FieldErrorRequired})
 }
 
+// The proof of a sign-in is that of its session until it ends. Operations that ask for a code again refuse it, and
+// judge no code beside it.
+func testProofOfSignIn(t *testing.T, s *suite) {
+	ctx := t.Context()
+	registered := s.register(t)
+	u := s.enrol(t)
+	in, err := s.authorize(t, u.login, Password, u.recoveryCode())
+	if err != nil {
+		t.Fatalf("signing in: %v", err)
+	}
+	for way, in := range map[string]personal.SignedIn{"registration": registered.SignedIn, "password and code": in} {
+		lifetime := time.Until(in.Proof.Until)
+		if len(in.Proof.Proof) != 43 || lifetime < 4*time.Minute || lifetime > 6*time.Minute {
+			t.Errorf("%s: got a proof of %d characters for %v; want one of 43 for 5 minutes", way, len(in.Proof.Proof), lifetime)
+		}
+		if in.Profile.NoPassword {
+			t.Errorf("%s: the user has no password, want one", way)
+		}
+		export := personal.ExportRequest{Credentials: in.Credentials, Proof: in.Proof.Proof}
+		if _, err := s.service.Export(ctx, export); err != nil {
+			t.Errorf("exporting with the proof of a %s: %v", way, err)
+		}
+	}
+	code := u.recoveryCode()
+	mismatch := personal.FieldErrors{"proof": personal.FieldErrorMismatch}
+	_, err = s.service.RenewRecoveryCodes(ctx, personal.RenewRecoveryCodesRequest{Credentials: in.Credentials, Proof: in.Proof.Proof, Code: code})
+	wantFieldErrors(t, err, personal.CodeValidationFailed, mismatch)
+	remove := personal.RemoveOwnTwoFactorRequest{Credentials: in.Credentials, Proof: in.Proof.Proof, Password: Password, Code: code}
+	_, err = s.service.RemoveOwnTwoFactor(ctx, remove)
+	wantFieldErrors(t, err, personal.CodeValidationFailed, mismatch)
+	s.wantProofRefused(t, "of a sign-in, in another session", u.Credentials, in.Proof.Proof)
+	s.wantProofRefused(t, "of another user's registration", u.Credentials, registered.Proof.Proof)
+	remove.Proof = ""
+	if _, err = s.service.RemoveOwnTwoFactor(ctx, remove); err != nil {
+		t.Errorf("with the code that was beside the proof: %v", err)
+	}
+}
+
 // swapCase returns a text with the case of its first letter changed.
 func swapCase(text string) string {
 	for i := range text {

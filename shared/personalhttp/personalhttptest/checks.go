@@ -629,7 +629,7 @@ func responseBodies(p *probe) {
 		s.Errorf("%s: got %d of %d fields in a response of %d bytes\n%s", a.what, len(fields), len(manyFields), len(a.body), adviceBody)
 	}
 	small := s.do(request{method: http.MethodPost, path: "auth/", header: header})
-	want := fmt.Sprintf(`"data":{"user_id":%d,"user_hash":"%s","user_profile":{"login":"%s","name":null,"email":"%s"},"email_verified":false,"two_factor":false}}`,
+	want := fmt.Sprintf(`"data":{"user_id":%d,"user_hash":"%s","user_profile":{"login":"%s","name":null,"email":"%s"},"email_verified":false,"two_factor":false,"has_password":true}}`,
 		credentials.UserID, credentials.UserHash, login, profile.Email)
 	if !strings.HasPrefix(small.body, `{"success":1,"result":{"TYPE":"OK"`) || !strings.HasSuffix(small.body, want) {
 		s.Errorf("%s: got the body %s, want an envelope that ends with %s\n%s", small.what, small.body, want, adviceBody)

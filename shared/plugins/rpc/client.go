@@ -94,8 +94,6 @@ func isComplete(result any) bool {
 	switch r := result.(type) {
 	case personal.SignedIn:
 		return isComplete(r.Credentials) && isComplete(r.Profile)
-	case personal.OpenedSession:
-		return isComplete(r.SignedIn)
 	case personal.Credentials:
 		return r.UserID > 0 && r.UserHash != ""
 	case personal.Profile:
@@ -110,8 +108,6 @@ func isComplete(result any) bool {
 		return isComplete(r.Credentials) && len(r.RecoveryCodes) > 0
 	case personal.PasskeyCeremony:
 		return r.Attempt != "" && r.Options != ""
-	case personal.PasskeySignedIn:
-		return isComplete(r.SignedIn)
 	case personal.Passkey:
 		return r.ID != ""
 	case aUser:
@@ -335,7 +331,7 @@ func (c *Client) BeginPasskey(ctx context.Context, r personal.BeginPasskeyReques
 }
 
 // AuthorizePasskey signs a user in with a passkey.
-func (c *Client) AuthorizePasskey(ctx context.Context, r personal.AuthorizePasskeyRequest) (personal.PasskeySignedIn, error) {
+func (c *Client) AuthorizePasskey(ctx context.Context, r personal.AuthorizePasskeyRequest) (personal.SignedIn, error) {
 	return result(ctx, convert.authorizedPasskeyFromPB)(c.service.AuthorizePasskey(ctx, convert.authorizePasskeyToPB(r)))
 }
 
@@ -472,7 +468,7 @@ func (c *Client) FieldsFill(ctx context.Context) (personal.FieldsFill, error) {
 }
 
 // SignIn opens a session for a user whom the host has authenticated.
-func (c *Client) SignIn(ctx context.Context, r personal.SignInRequest) (personal.OpenedSession, error) {
+func (c *Client) SignIn(ctx context.Context, r personal.SignInRequest) (personal.SignedIn, error) {
 	return result(ctx, convert.openedFromPB)(c.administration.SignIn(ctx, convert.signInToPB(r)))
 }
 

@@ -127,11 +127,8 @@ type converter interface {
 
 	authorizePasskeyToPB(personal.AuthorizePasskeyRequest) *personalv1.AuthorizePasskeyRequest
 	authorizePasskeyFromPB(*personalv1.AuthorizePasskeyRequest) personal.AuthorizePasskeyRequest
-	// goverter:autoMap SignedIn
-	authorizedPasskeyToPB(personal.PasskeySignedIn) (*personalv1.AuthorizePasskeyResponse, error)
-	// goverter:map . SignedIn | signedInByPasskey
-	authorizedPasskeyFromPB(*personalv1.AuthorizePasskeyResponse) personal.PasskeySignedIn
-	signedInByPasskeyFromPB(*personalv1.AuthorizePasskeyResponse) personal.SignedIn
+	authorizedPasskeyToPB(personal.SignedIn) (*personalv1.AuthorizePasskeyResponse, error)
+	authorizedPasskeyFromPB(*personalv1.AuthorizePasskeyResponse) personal.SignedIn
 
 	addPasskeyToPB(personal.AddPasskeyRequest) *personalv1.AddPasskeyRequest
 	addPasskeyFromPB(*personalv1.AddPasskeyRequest) personal.AddPasskeyRequest
@@ -200,10 +197,8 @@ type converter interface {
 
 	signInToPB(personal.SignInRequest) *personalv1.SignInRequest
 	signInFromPB(*personalv1.SignInRequest) personal.SignInRequest
-	// goverter:autoMap SignedIn
-	openedToPB(personal.OpenedSession) (*personalv1.SignInResponse, error)
-	// goverter:map . SignedIn | openedSignIn
-	openedFromPB(*personalv1.SignInResponse) personal.OpenedSession
+	openedToPB(personal.SignedIn) (*personalv1.SignInResponse, error)
+	openedFromPB(*personalv1.SignInResponse) personal.SignedIn
 
 	identityToPB(personal.Identity) *personalv1.Identity
 	identityFromPB(*personalv1.Identity) personal.Identity

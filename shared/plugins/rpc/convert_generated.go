@@ -139,21 +139,23 @@ func (c *converters) authorizedFromPB(source *v1.AuthorizeResponse) personal.Sig
 	if source != nil {
 		personalSignedIn.Credentials = c.credentialsFromPB((*source).Credentials)
 		personalSignedIn.Profile = c.profileFromPB((*source).Profile)
+		personalSignedIn.Proof = c.pPersonalv1ProofToPersonalProof((*source).Proof)
 	}
 	return personalSignedIn
 }
-func (c *converters) authorizedPasskeyFromPB(source *v1.AuthorizePasskeyResponse) personal.PasskeySignedIn {
-	var personalPasskeySignedIn personal.PasskeySignedIn
+func (c *converters) authorizedPasskeyFromPB(source *v1.AuthorizePasskeyResponse) personal.SignedIn {
+	var personalSignedIn personal.SignedIn
 	if source != nil {
-		personalPasskeySignedIn.SignedIn = signedInByPasskey(source)
-		personalPasskeySignedIn.Proof = c.pPersonalv1ProofToPersonalProof((*source).Proof)
+		personalSignedIn.Credentials = c.credentialsFromPB((*source).Credentials)
+		personalSignedIn.Profile = c.profileFromPB((*source).Profile)
+		personalSignedIn.Proof = c.pPersonalv1ProofToPersonalProof((*source).Proof)
 	}
-	return personalPasskeySignedIn
+	return personalSignedIn
 }
-func (c *converters) authorizedPasskeyToPB(source personal.PasskeySignedIn) (*v1.AuthorizePasskeyResponse, error) {
+func (c *converters) authorizedPasskeyToPB(source personal.SignedIn) (*v1.AuthorizePasskeyResponse, error) {
 	var personalv1AuthorizePasskeyResponse v1.AuthorizePasskeyResponse
-	personalv1AuthorizePasskeyResponse.Credentials = c.credentialsToPB(source.SignedIn.Credentials)
-	pPersonalv1Profile, err := c.profileToPB(source.SignedIn.Profile)
+	personalv1AuthorizePasskeyResponse.Credentials = c.credentialsToPB(source.Credentials)
+	pPersonalv1Profile, err := c.profileToPB(source.Profile)
 	if err != nil {
 		return nil, err
 	}
@@ -169,6 +171,7 @@ func (c *converters) authorizedToPB(source personal.SignedIn) (*v1.AuthorizeResp
 		return nil, err
 	}
 	personalv1AuthorizeResponse.Profile = pPersonalv1Profile
+	personalv1AuthorizeResponse.Proof = c.personalProofToPPersonalv1Proof(source.Proof)
 	return &personalv1AuthorizeResponse, nil
 }
 func (c *converters) beginPasskeyFromPB(source *v1.BeginPasskeyRequest) personal.BeginPasskeyRequest {
@@ -871,18 +874,19 @@ func (c *converters) mailToPB(source personal.Mail) *v1.SendMailRequest {
 	personalv1SendMailRequest.Html = source.HTML
 	return &personalv1SendMailRequest
 }
-func (c *converters) openedFromPB(source *v1.SignInResponse) personal.OpenedSession {
-	var personalOpenedSession personal.OpenedSession
+func (c *converters) openedFromPB(source *v1.SignInResponse) personal.SignedIn {
+	var personalSignedIn personal.SignedIn
 	if source != nil {
-		personalOpenedSession.SignedIn = openedSignIn(source)
-		personalOpenedSession.Proof = c.pPersonalv1ProofToPersonalProof((*source).Proof)
+		personalSignedIn.Credentials = c.credentialsFromPB((*source).Credentials)
+		personalSignedIn.Profile = c.profileFromPB((*source).Profile)
+		personalSignedIn.Proof = c.pPersonalv1ProofToPersonalProof((*source).Proof)
 	}
-	return personalOpenedSession
+	return personalSignedIn
 }
-func (c *converters) openedToPB(source personal.OpenedSession) (*v1.SignInResponse, error) {
+func (c *converters) openedToPB(source personal.SignedIn) (*v1.SignInResponse, error) {
 	var personalv1SignInResponse v1.SignInResponse
-	personalv1SignInResponse.Credentials = c.credentialsToPB(source.SignedIn.Credentials)
-	pPersonalv1Profile, err := c.profileToPB(source.SignedIn.Profile)
+	personalv1SignInResponse.Credentials = c.credentialsToPB(source.Credentials)
+	pPersonalv1Profile, err := c.profileToPB(source.Profile)
 	if err != nil {
 		return nil, err
 	}
@@ -1333,6 +1337,7 @@ func (c *converters) profileFromPB(source *v1.Profile) personal.Profile {
 		}
 		personalProfile.EmailVerified = (*source).EmailVerified
 		personalProfile.TwoFactor = (*source).TwoFactor
+		personalProfile.NoPassword = (*source).NoPassword
 		personalProfile.Missing = (*source).Missing
 		personalProfile.FreshFor = durationFromPB((*source).FreshFor)
 	}
@@ -1357,6 +1362,7 @@ func (c *converters) profileToPB(source personal.Profile) (*v1.Profile, error) {
 	personalv1Profile.TwoFactor = source.TwoFactor
 	personalv1Profile.Missing = source.Missing
 	personalv1Profile.FreshFor = durationToPB(source.FreshFor)
+	personalv1Profile.NoPassword = source.NoPassword
 	return &personalv1Profile, nil
 }
 func (c *converters) proveFromPB(source *v1.ProveRequest) personal.ProveRequest {
@@ -1474,6 +1480,7 @@ func (c *converters) registeredFromPB(source *v1.RegisterResponse) personal.Sign
 	if source != nil {
 		personalSignedIn.Credentials = c.credentialsFromPB((*source).Credentials)
 		personalSignedIn.Profile = c.profileFromPB((*source).Profile)
+		personalSignedIn.Proof = c.pPersonalv1ProofToPersonalProof((*source).Proof)
 	}
 	return personalSignedIn
 }
@@ -1485,6 +1492,7 @@ func (c *converters) registeredToPB(source personal.SignedIn) (*v1.RegisterRespo
 		return nil, err
 	}
 	personalv1RegisterResponse.Profile = pPersonalv1Profile
+	personalv1RegisterResponse.Proof = c.personalProofToPPersonalv1Proof(source.Proof)
 	return &personalv1RegisterResponse, nil
 }
 func (c *converters) removeOwnTwoFactorFromPB(source *v1.RemoveOwnTwoFactorRequest) personal.RemoveOwnTwoFactorRequest {
@@ -1709,14 +1717,6 @@ func (c *converters) signInToPB(source personal.SignInRequest) *v1.SignInRequest
 	personalv1SignInRequest.AuthenticatedAt = timeToPB(source.AuthenticatedAt)
 	personalv1SignInRequest.Identity = c.identityToPB(source.Identity)
 	return &personalv1SignInRequest
-}
-func (c *converters) signedInByPasskeyFromPB(source *v1.AuthorizePasskeyResponse) personal.SignedIn {
-	var personalSignedIn personal.SignedIn
-	if source != nil {
-		personalSignedIn.Credentials = c.credentialsFromPB((*source).Credentials)
-		personalSignedIn.Profile = c.profileFromPB((*source).Profile)
-	}
-	return personalSignedIn
 }
 func (c *converters) startedPasskeyFromPB(source *v1.BeginPasskeyResponse) personal.PasskeyCeremony {
 	var personalPasskeyCeremony personal.PasskeyCeremony

@@ -118,11 +118,6 @@ func profileFieldFromPB(f *personalv1.ProfileField) personal.ProfileField {
 	return field
 }
 
-// openedSignIn converts the part of a session that the host has opened that a sign-in has, too.
-func openedSignIn(r *personalv1.SignInResponse) personal.SignedIn {
-	return personal.SignedIn{Credentials: credentialsOf(r), Profile: profileOf(r)}
-}
-
 // The results of several operations are one part of their responses.
 
 func credentialsOf(r interface {
@@ -147,11 +142,6 @@ func usersOf(r *personalv1.UsersResponse) map[int64]personal.User {
 
 func fieldsOf(r *personalv1.FieldsResponse) []personal.Field {
 	return convert.fieldsFromPB(r.GetFields())
-}
-
-// signedInByPasskey converts the part of a sign-in with a passkey that every sign-in has.
-func signedInByPasskey(r *personalv1.AuthorizePasskeyResponse) personal.SignedIn {
-	return convert.signedInByPasskeyFromPB(r)
 }
 
 func passkeyOf(r *personalv1.ConfirmPasskeyResponse) personal.Passkey {

@@ -48,15 +48,15 @@ var results = map[personal.OperationName]any{
 	"RemoveOwnTwoFactor": pair,
 	"RenewRecoveryCodes": []string{"A"},
 	"BeginPasskey":       personal.PasskeyCeremony{Attempt: "A", Options: "{}"},
-	"AuthorizePasskey": personal.PasskeySignedIn{
-		SignedIn: personal.SignedIn{Credentials: pair, Profile: profile}, Proof: personal.Proof{Proof: "A", Until: time.Unix(1, 0).UTC()},
+	"AuthorizePasskey": personal.SignedIn{
+		Credentials: pair, Profile: profile, Proof: personal.Proof{Proof: "A", Until: time.Unix(1, 0).UTC()},
 	},
 	"AddPasskey":     personal.PasskeyCeremony{Attempt: "A", Options: "{}"},
 	"ConfirmPasskey": personal.Passkey{ID: "7", Name: "A"},
 	"User":           personal.UserRecord{User: personal.User{ID: 7, Login: "anna"}},
 	"CreateUser":     int64(7),
 	"FindIdentity":   int64(7),
-	"SignIn":         personal.OpenedSession{SignedIn: personal.SignedIn{Credentials: pair, Profile: profile}},
+	"SignIn":         personal.SignedIn{Credentials: pair, Profile: profile},
 	"Explain":        personal.Explanation{Verdicts: []personal.Verdict{{Reason: personal.ReasonNothing}}},
 }
 

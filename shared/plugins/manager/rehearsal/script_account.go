@@ -332,7 +332,7 @@ func identities(p *player) {
 		{Identity: ian.identity, Method: "oidc", AuthenticatedAt: p.now.Add(time.Second - lifetime)}, {Identity: ian.identity, Method: "oidc", AuthenticatedAt: p.now.Add(-lifetime)},
 		{Identity: ian.identity, Method: "oidc", AuthenticatedAt: p.now.Add(time.Hour)}, {Identity: ivy.identity, Method: "oidc", SecondFactorDone: true, AuthenticatedAt: p.now},
 	} {
-		opened := ask[personal.OpenedSession](p, ivy, personal.OpSignIn, r)
+		opened := ask[personal.SignedIn](p, ivy, personal.OpSignIn, r)
 		if r.SecondFactorDone {
 			ivy.in, ivy.proof = opened.Credentials, opened.Proof.Proof
 		}

@@ -151,7 +151,7 @@ func passkeys(p *player) {
 	}
 	pia.keys.Count = 20
 	good := pia.signed(begin(pia))
-	pia.in = ask[personal.PasskeySignedIn](p, pia, personal.OpAuthorizePasskey, good).Credentials
+	pia.in = ask[personal.SignedIn](p, pia, personal.OpAuthorizePasskey, good).Credentials
 	p.send(pia, good)
 
 	since := p.now

@@ -206,11 +206,12 @@ func (s *Service) checkLogin(ctx context.Context, login, entered string) (accoun
 
 // signInBy is how a user has shown who they are.
 type signInBy struct {
-	method   string // see [personal.Session]
-	rehash   string // the new hash of the password; "" leaves the stored one
-	code     checkedCode
-	passkey  PasskeyUse
-	identity personal.Identity // zero: none
+	method          string // see [personal.Session]
+	rehash          string // the new hash of the password; "" leaves the stored one
+	code            checkedCode
+	passkey         PasskeyUse
+	identity        personal.Identity // zero: none
+	providerSession string
 
 	authenticated time.Time // when: the session has a proof since then; zero: it has none
 }
@@ -223,7 +224,7 @@ func (s *Service) signIn(ctx context.Context, found Account, by signInBy) (perso
 		return personal.SignedIn{}, err
 	}
 	session, secret := s.newSession(ctx, found.ID, by.method)
-	session.PasskeyID = by.passkey.ID
+	session.PasskeyID, session.Identity, session.ProviderSession = by.passkey.ID, by.identity, by.providerSession
 	var proof personal.Proof
 	if !by.authenticated.IsZero() {
 		session.Proof, proof = s.signInProof(found, by.authenticated)

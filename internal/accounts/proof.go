@@ -16,7 +16,7 @@ type ProofStore interface {
 	// SetProof uses up the code and the passkey's attempt, stores the proof of a
 	// session in place of an earlier one, and stores the jobs. ErrCodeUsed; ErrCeremonyUsed;
 	// ErrStale if the account has another credential version than the proof, is disabled, or does
-	// not have the session (any more).
+	// not have the session or the identity (any more).
 	SetProof(ctx context.Context, accountID, sessionID int64, p Proof, code CodeUse, by PasskeyUse, jobs ...NewJob) error
 }
 
@@ -31,6 +31,8 @@ type Proof struct {
 
 	WithCode  bool  // a code of the second factor was judged, or the passkey was added with one
 	PasskeyID int64 // of the passkey that gave it: when that is removed it is void; 0: none
+
+	Identity personal.Identity // likewise; it is stored as a digest, and never read
 }
 
 // ProofUse is a proof that was found valid. The transaction that it authorises finds it again, or

@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -22,6 +23,10 @@ type RegistrationStore interface {
 	// account's id. It reads no Unverified address: its statements are the same whether or
 	// not that is another account's. *TakenError.
 	CreateWithoutSession(ctx context.Context, a Account, jobs func(id int64) []NewJob) (id int64, err error)
+	// CreateWithIdentity is CreateAccount, and CreateWithoutSession if first is nil, for an account that an
+	// identity signs in to. ErrIdentityTaken, if nothing of the account is taken.
+	CreateWithIdentity(ctx context.Context, a Account, i personal.Identity, first *Session, jobs func(id int64) []NewJob,
+		onTaken ...throttle.Charge) (id int64, err error)
 }
 
 // Register implements [personal.Service]. The database decides uniqueness, as the
@@ -36,30 +41,19 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 	if err := schema.Check(r.Fields); err != nil {
 		return personal.SignedIn{}, err
 	}
-	account, prepared, invalid := s.newAccount(ctx, r, schema)
-	attempt := s.perNetwork(ctx, "register", s.settings.Throttle.Register)
+	invalid := maps.Clone(r.FieldErrors)
+	account := s.newAccount(ctx, r, schema, &invalid)
+	prepared := s.newPassword(&invalid, r.Password, r.ConfirmPassword, identifiersOf(account)...)
 	required := s.verificationRequired()
-	if !required { // else no caller learns here that an e-mail is taken
-		attempt = append(attempt, s.takenEmail(ctx, true)...)
-	}
-	if invalid != nil { // refused like any other attempt, but charged to its own limit
-		if err := s.charge(ctx, append(look(attempt), s.registerInvalid(ctx)...)); err != nil {
-			return personal.SignedIn{}, err
-		}
-		return personal.SignedIn{}, invalid
-	}
-	if err := s.charge(ctx, attempt); err != nil {
+	if err := s.mayRegister(ctx, account, invalid, required); err != nil {
 		return personal.SignedIn{}, err
-	}
-	if slices.Contains(s.settings.ReservedLogins, account.LoginKey) {
-		return personal.SignedIn{}, fail("creating an account", &TakenError{Login: true})
 	}
 	account.PasswordHash, err = s.hasher.Hash(ctx, hashSource(ctx), prepared)
 	if err != nil {
 		return personal.SignedIn{}, fail("hashing a password", err)
 	}
 	if required {
-		return personal.SignedIn{}, s.registerUnverified(ctx, account)
+		return personal.SignedIn{}, s.registerUnverified(ctx, account, personal.Identity{})
 	}
 	session, secret := s.newSession(ctx, 0, personal.MethodRegistration)
 	account.Created, account.Updated = session.Created, session.Created
@@ -76,24 +70,39 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 	return in, nil
 }
 
-// newAccount checks the request and returns the new account, without its password
-// hash, and the password prepared for hashing.
-func (s *Service) newAccount(ctx context.Context, r personal.RegisterRequest, schema *userfields.Schema) (account Account, prepared string,
-	err error) {
-	invalid := maps.Clone(r.FieldErrors)
-	account = Account{Login: r.Login, CredentialVersion: 1, Locale: mailLocale(ctx)}
+// mayRegister charges a registration, and refuses one that is invalid, or whose login is reserved. Where
+// callers learn that an e-mail is taken, it looks at the limit of that.
+func (s *Service) mayRegister(ctx context.Context, a Account, invalid personal.FieldErrors, secretive bool, further ...throttle.Charge) error {
+	attempt := append(s.perNetwork(ctx, "register", s.settings.Throttle.Register), further...)
+	if !secretive {
+		attempt = append(attempt, s.takenEmail(ctx, true)...)
+	}
+	if err := invalid.Err(); err != nil { // refused like any other attempt, but charged to its own limit
+		return cmp.Or(s.charge(ctx, append(look(attempt), s.registerInvalid(ctx)...)), err)
+	}
+	if err := s.charge(ctx, attempt); err != nil {
+		return err
+	}
+	if slices.Contains(s.settings.ReservedLogins, a.LoginKey) {
+		return fail("creating an account", &TakenError{Login: true})
+	}
+	return nil
+}
+
+// newAccount checks the request but for the password, and returns the new account.
+func (s *Service) newAccount(ctx context.Context, r personal.RegisterRequest, schema *userfields.Schema, invalid *personal.FieldErrors) Account {
+	account := Account{Login: r.Login, CredentialVersion: 1, Locale: mailLocale(ctx)}
 	var code personal.FieldErrorCode
 	account.LoginKey, code = LoginKey(r.Login)
-	check(&invalid, "login", code)
+	check(invalid, "login", code)
 	account.Email, code = ParseEmail(r.Email)
-	check(&invalid, "email", code)
-	prepared = s.newPassword(&invalid, r.Password, r.ConfirmPassword, identifiersOf(account)...)
+	check(invalid, "email", code)
 
-	fields := schema.Clean(r.Fields, nil, nil, &invalid)
-	account.Name = userfields.ParseName(fields["name"], &invalid)
+	fields := schema.Clean(r.Fields, nil, nil, invalid)
+	account.Name = userfields.ParseName(fields["name"], invalid)
 	delete(fields, "name")
-	account.Fields = schema.Register(fields, &invalid)
-	return account, prepared, invalid.Err()
+	account.Fields = schema.Register(fields, invalid)
+	return account
 }
 
 // notStored is admit for a new account or e-mail. It reports that an e-mail was

@@ -73,6 +73,10 @@ type Session struct {
 	Proof     Proof          // only as FindSession returns it with the whole account
 	Method    string         // how it began, see [personal.Session]
 	PasskeyID int64          // of the passkey that began it; 0: none
+
+	// Of the identity that began it. They are stored as digests, and never read.
+	Identity        personal.Identity
+	ProviderSession string
 }
 
 // SessionTouch says that a session is in use. Used and Marks count only if the current digest has

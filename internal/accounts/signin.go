@@ -26,7 +26,7 @@ func (s *Service) SignIn(ctx context.Context, r personal.SignInRequest) (persona
 		}
 		invalid = checkIdentity(r.Identity)
 	}
-	check(&invalid, "method", checkMethod(r.Method))
+	checkOrigin(&invalid, r.Method, r.ProviderSession)
 	if err := invalid.Err(); err != nil {
 		return personal.SignedIn{}, err
 	}
@@ -37,6 +37,14 @@ func (s *Service) SignIn(ctx context.Context, r personal.SignInRequest) (persona
 		}
 	}
 	return personal.SignedIn{}, fail("opening a session", ErrUnavailable)
+}
+
+// checkOrigin checks how a host has authenticated a user.
+func checkOrigin(invalid *personal.FieldErrors, method, providerSession string) {
+	check(invalid, "method", checkMethod(method))
+	if len(providerSession) > personal.MaxProviderSession {
+		invalid.Add("provider_session", personal.FieldErrorTooLong)
+	}
 }
 
 // checkMethod returns what is wrong with the name of a method; "" for nothing.
@@ -75,7 +83,10 @@ func (s *Service) signInUser(ctx context.Context, r personal.SignInRequest) (per
 		return personal.SignedIn{}, refusal(code)
 	}
 	open := func(code checkedCode) (in personal.SignedIn, err error) {
-		in, err = s.signIn(ctx, account, signInBy{method: r.Method, identity: r.Identity, code: code, authenticated: s.proofSince(r.AuthenticatedAt)})
+		in, err = s.signIn(ctx, account, signInBy{
+			method: r.Method, identity: r.Identity, providerSession: r.ProviderSession, code: code,
+			authenticated: s.proofSince(r.AuthenticatedAt, s.signInProofLifetime()),
+		})
 		if errors.Is(err, ErrStale) {
 			s.refund(ctx, code.charges) // it was not used
 		}
@@ -98,9 +109,9 @@ func (s *Service) signInUser(ctx context.Context, r personal.SignInRequest) (per
 
 // proofSince returns when a proof began that a user gave when they were authenticated; the zero time if
 // that is too long ago, or unknown.
-func (s *Service) proofSince(authenticated time.Time) time.Time {
+func (s *Service) proofSince(authenticated time.Time, lifetime time.Duration) time.Time {
 	now := s.store.Now()
-	if authenticated.IsZero() || !lasts(authenticated, s.signInProofLifetime(), now) {
+	if authenticated.IsZero() || !lasts(authenticated, lifetime, now) {
 		return time.Time{}
 	}
 	if authenticated.After(now) {

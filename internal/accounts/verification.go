@@ -43,16 +43,17 @@ func (s *Service) verifies() bool {
 	return s.settings.EmailVerification == personal.VerificationOptional || s.verificationRequired()
 }
 
-// registerUnverified creates an account that waits for its e-mail to be confirmed.
+// registerUnverified creates an account, with an identity unless that is zero, that waits for its e-mail to be
+// confirmed.
 // Neither the response nor the statements before it depend on whose address it is:
 // the job decides that.
-func (s *Service) registerUnverified(ctx context.Context, account Account) error {
+func (s *Service) registerUnverified(ctx context.Context, account Account, i personal.Identity) error {
 	account.Unverified, account.Email = account.Email, Email{}
 	account.Created = s.store.Now()
 	account.Updated = account.Created
-	_, err := s.store.CreateWithoutSession(ctx, account, func(id int64) []NewJob { return s.registered(ctx, id) })
+	_, err := s.store.CreateWithIdentity(ctx, account, i, nil, func(id int64) []NewJob { return s.registered(ctx, id) })
 	if err != nil {
-		return s.admit(ctx, "creating an account", err)
+		return s.notCreated(ctx, err)
 	}
 	s.wake()
 	return nil

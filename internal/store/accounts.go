@@ -8,6 +8,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // insertTries bounds how often an insert is repeated when the conflicting row has
@@ -35,21 +36,56 @@ func matchedBy(q accounts.AccountQuery) []any {
 func (s *Store) CreateAccount(
 	ctx context.Context, a accounts.Account, first accounts.Session, jobs func(id int64) []accounts.NewJob, onTaken ...throttle.Charge,
 ) (id int64, err error) {
+	return s.createAccount(ctx, a, personal.Identity{}, &first, jobs, onTaken)
+}
+
+// CreateWithoutSession implements accounts.RegistrationStore.
+func (s *Store) CreateWithoutSession(ctx context.Context, a accounts.Account, jobs func(id int64) []accounts.NewJob) (id int64, err error) {
+	return s.createAccount(ctx, a, personal.Identity{}, nil, jobs, nil)
+}
+
+// CreateWithIdentity implements accounts.RegistrationStore.
+func (s *Store) CreateWithIdentity(ctx context.Context, a accounts.Account, i personal.Identity, first *accounts.Session,
+	jobs func(id int64) []accounts.NewJob, onTaken ...throttle.Charge,
+) (id int64, err error) {
+	return s.createAccount(ctx, a, i, first, jobs, onTaken)
+}
+
+// createAccount stores an account with its first session and identity, if there are any. Charges are those
+// of an e-mail that is taken, and only for a caller who learns that.
+func (s *Store) createAccount(ctx context.Context, a accounts.Account, i personal.Identity, first *accounts.Session,
+	jobs func(id int64) []accounts.NewJob, onTaken []throttle.Charge,
+) (id int64, err error) {
 	row := newAccountRow(a)
-	row.LastSignIn = at(first.Created)
+	created := func() *bun.RawQuery { return s.hasHash(row.ID, row.PasswordHash) } // after a failover an id may be given out twice
+	if first != nil {
+		row.LastSignIn = at(first.Created)
+		created = s.hasSession(first.Selector)
+	}
 	var taken *accounts.TakenError
-	err = s.inTxOrFound(ctx, "create an account", s.hasSession(first.Selector), func(ctx context.Context, tx bun.Tx) error {
+	err = s.inTxOrFound(ctx, "create an account", created, func(ctx context.Context, tx bun.Tx) error {
 		err := insertAccount(ctx, tx, &row)
-		if errors.As(err, &taken) && taken.Email {
+		if errors.As(err, &taken) && taken.Email && len(onTaken) > 0 {
 			return chargeAll(ctx, tx, onTaken, s.Now())
 		}
 		if err != nil {
 			return err
 		}
-		session := newSessionRow(first)
-		session.ID, session.AccountID = 0, row.ID
-		if _, err := tx.NewInsert().Model(&session).Exec(ctx); err != nil {
-			return err
+		if i != (personal.Identity{}) {
+			n, err := insertIdentity(ctx, tx, accounts.StoredIdentity{Identity: i, AccountID: row.ID, Linked: s.Now()})
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				return accounts.ErrIdentityTaken
+			}
+		}
+		if first != nil {
+			session := newSessionRow(*first)
+			session.ID, session.AccountID = 0, row.ID
+			if _, err := tx.NewInsert().Model(&session).Exec(ctx); err != nil {
+				return err
+			}
 		}
 		return execAll(ctx, tx, insertJobs(tx, jobs(row.ID), s.Now())...)
 	})
@@ -60,19 +96,6 @@ func (s *Store) CreateAccount(
 		return 0, taken
 	}
 	return row.ID, nil
-}
-
-// CreateWithoutSession implements accounts.RegistrationStore.
-func (s *Store) CreateWithoutSession(ctx context.Context, a accounts.Account, jobs func(id int64) []accounts.NewJob) (id int64, err error) {
-	row := newAccountRow(a)
-	created := func() *bun.RawQuery { return s.hasHash(row.ID, row.PasswordHash) } // after a failover an id may be given out twice
-	err = s.inTxOrFound(ctx, "create an account", created, func(ctx context.Context, tx bun.Tx) error {
-		if err := insertAccount(ctx, tx, &row); err != nil {
-			return err
-		}
-		return execAll(ctx, tx, insertJobs(tx, jobs(row.ID), s.Now())...)
-	})
-	return row.ID, err
 }
 
 // insertAccount inserts the row and sets its id, or returns *TakenError. SQLite

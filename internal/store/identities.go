@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 
@@ -103,6 +104,43 @@ func hasIdentity(ctx context.Context, tx bun.Tx, accountID int64, i personal.Ide
 		return accounts.ErrStale
 	}
 	return staleIfMissing(err)
+}
+
+// digestOf returns what a session has of an identity; nil for none.
+func digestOf(i personal.Identity) []byte {
+	if i == (personal.Identity{}) {
+		return nil
+	}
+	return digestOfText(i.Issuer + "\x00" + i.Subject)
+}
+
+func digestOfText(text string) []byte {
+	if text == "" {
+		return nil
+	}
+	digest := sha256.Sum256([]byte(text))
+	return digest[:]
+}
+
+// EndIdentitySessions implements accounts.IdentityStore.
+func (s *Store) EndIdentitySessions(ctx context.Context, i personal.Identity, providerSession string, jobs func(accountID int64) []accounts.NewJob,
+) (int64, error) {
+	var found identityRow
+	err := s.inTx(ctx, "end the sessions of an identity", func(ctx context.Context, tx bun.Tx) error {
+		if err := selectIdentity(tx, i).Scan(ctx, &found); err != nil {
+			return err
+		}
+		if _, err := s.lockAccount(ctx, tx, found.AccountID); err != nil {
+			return err
+		}
+		ended, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ? AND identity = ? AND (? OR provider_session = ?)",
+			found.AccountID, digestOf(i), providerSession == "", digestOfText(providerSession))
+		if err != nil || ended == 0 {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs(found.AccountID))
+	})
+	return found.AccountID, err
 }
 
 // FindIdentity implements accounts.IdentityStore.

@@ -6,6 +6,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // SetProof implements accounts.ProofStore. The columns have no index, so on PostgreSQL the write
@@ -16,11 +17,16 @@ func (s *Store) SetProof(ctx context.Context, accountID, sessionID int64, p acco
 		if _, err := s.lockCredentials(ctx, tx, accountID, p.CredentialVersion); err != nil {
 			return err
 		}
+		if p.Identity != (personal.Identity{}) {
+			if err := hasIdentity(ctx, tx, accountID, p.Identity); err != nil {
+				return err
+			}
+		}
 		// The session first, then its attempts: what ends a session locks them in this order, too.
 		n, err := exec(ctx, tx, `UPDATE personal_sessions
-			SET proof = ?, proof_created = ?, proof_version = ?, proof_email_key = ?, proof_with_code = ?, proof_passkey = ?
+			SET proof = ?, proof_created = ?, proof_version = ?, proof_email_key = ?, proof_with_code = ?, proof_passkey = ?, proof_identity = ?
 			WHERE id = ? AND account_id = ?`,
-			p.Digest[:], at(p.Created), p.CredentialVersion, p.EmailKey, p.WithCode, bun.NullZero(p.PasskeyID), sessionID, accountID)
+			p.Digest[:], at(p.Created), p.CredentialVersion, p.EmailKey, p.WithCode, bun.NullZero(p.PasskeyID), bun.NullZero(digestOf(p.Identity)), sessionID, accountID)
 		if err == nil && n == 0 {
 			return accounts.ErrStale
 		}

@@ -144,11 +144,15 @@ type sessionRow struct {
 	ProofCreated  micros `bun:",nullzero"`
 	ProofVersion  int64  `bun:",nullzero"`
 	ProofEmailKey string
-	ProofWithCode bool  `bun:",nullzero"`
-	ProofPasskey  int64 `bun:",nullzero"`
+	ProofWithCode bool   `bun:",nullzero"`
+	ProofPasskey  int64  `bun:",nullzero"`
+	ProofIdentity []byte `bun:",nullzero"`
 
 	Method    string
 	PasskeyID int64 `bun:",nullzero"` // NULL: it was started in another way
+
+	Identity        []byte `bun:",nullzero"` // see digestOf; NULL: it was started in another way
+	ProviderSession []byte `bun:",nullzero"` // its digest; NULL: none
 
 	Account *accountRow `bun:"rel:belongs-to,join:account_id=id"`
 }
@@ -165,7 +169,9 @@ func newSessionRow(s accounts.Session) sessionRow {
 	if p := s.Proof; p != (accounts.Proof{}) {
 		r.Proof, r.ProofCreated, r.ProofVersion = p.Digest[:], at(p.Created), p.CredentialVersion
 		r.ProofEmailKey, r.ProofWithCode, r.ProofPasskey = p.EmailKey, p.WithCode, p.PasskeyID
+		r.ProofIdentity = digestOf(p.Identity)
 	}
+	r.Identity, r.ProviderSession = digestOf(s.Identity), digestOfText(s.ProviderSession)
 	return r
 }
 

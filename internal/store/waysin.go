@@ -46,6 +46,7 @@ func removeOtherWaysIn(ctx context.Context, tx bun.Tx, accountID int64, which wa
 		tx.NewRaw("DELETE FROM personal_sessions WHERE account_id = ? AND (passkey_id IN (?) OR ? AND method NOT IN (?))",
 			accountID, passkeys, removed.Identities > 0, bun.List(accounts.ModuleMethods)),
 		tx.NewRaw("UPDATE personal_sessions SET proof = NULL WHERE account_id = ? AND proof_passkey IN (?)", accountID, passkeys),
+		tx.NewRaw("UPDATE personal_sessions SET proof = NULL WHERE account_id = ? AND ? AND proof_identity IS NOT NULL", accountID, removed.Identities > 0),
 		tx.NewRaw("DELETE FROM personal_passkeys WHERE id IN (?)", passkeys),
 		tx.NewRaw("DELETE "+identities, accountID, which.all, issuer, subject),
 	}, dropStarted(tx, accountID)...)...)

@@ -144,8 +144,8 @@ type Administration interface {
 	// a user id and an identity; validation_failed, not_found for an identity of no account, too;
 	// account_disabled, email_unverified, code_required, invalid_code, codes_blocked.
 	//
-	// Where a verified e-mail is required, do not offer a registration by CreateUser, LinkIdentity
-	// and SignIn: it opens a session with an e-mail that is not confirmed, and takes the address.
+	// Register users by RegisterIdentity, not by CreateUser, LinkIdentity and SignIn: these open a session
+	// with an e-mail that is not confirmed, take the address, and are not judged as a registration.
 	SignIn(ctx context.Context, r SignInRequest) (SignedIn, error)
 
 	// LinkIdentity links the identity of a user at a provider to their account, which a session
@@ -161,6 +161,27 @@ type Administration interface {
 	// have changed when the id is used, so SignIn takes the identity itself. Codes: not_found for
 	// an identity of no account; validation_failed.
 	FindIdentity(ctx context.Context, i Identity) (userID int64, err error)
+
+	// RegisterIdentity creates an account without a password, which the identity signs in to, and its
+	// first session, in one transaction. Login, e-mail and fields are those of [Service.Register]; what
+	// that refuses, limits and judges, this does. It returns what Register returns, the zero SignedIn
+	// where the e-mail must be verified first. An identity may have 30 attempts an hour.
+	// Codes: malformed_request if the [Call] has neither the address of the visitor nor an
+	// Administrator; validation_failed; already_exists, with the field error taken of identity if an
+	// account has it, whatever that account's state.
+	RegisterIdentity(ctx context.Context, r RegisterIdentityRequest) (SignedIn, error)
+
+	// ProveIdentity is [Service.Prove] by an identity of the session's account, at which a provider has just
+	// authenticated the user. The proof begins then; it is void when the identity is unlinked. It opens
+	// no session. An account with a second factor needs a code. Codes: unauthenticated;
+	// validation_failed, with the field error mismatch of identity if it is not the account's, and of
+	// authenticated_at if that is too long ago.
+	ProveIdentity(ctx context.Context, r ProveIdentityRequest) (Proof, error)
+
+	// EndIdentitySessions ends the sessions that an identity has opened, because the user has signed out at
+	// the provider, and returns the user's id. It succeeds if there are none; the id is 0 for an identity of no
+	// account. Codes: validation_failed.
+	EndIdentitySessions(ctx context.Context, r EndIdentitySessionsRequest) (userID int64, err error)
 
 	// UnlinkIdentity removes an identity from its account, for the user with a proof or for an
 	// administrator, and ends every session of the account that SignIn has opened. It succeeds if the account does not have the identity.

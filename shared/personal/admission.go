@@ -107,7 +107,7 @@ func (a *Admission) Wrap(s Service) Service {
 }
 
 // WrapAdministration is Wrap for the operations of administrators. It judges
-// [Administration.SignIn] where the call is a visitor's: in a context whose
+// [Administration.SignIn] and [Administration.RegisterIdentity] where the call is a visitor's: in a context whose
 // [Call].Administrator is empty.
 func (a *Admission) WrapAdministration(s Administration) Administration {
 	if a == nil {
@@ -165,9 +165,26 @@ func (a *admittedAdministration) SignIn(ctx context.Context, r SignInRequest) (S
 	return a.Administration.SignIn(ctx, r)
 }
 
+// RegisterIdentity implements [Administration].
+func (a *admittedAdministration) RegisterIdentity(ctx context.Context, r RegisterIdentityRequest) (SignedIn, error) {
+	if CallFrom(ctx).Administrator == "" {
+		fields, err := judgedFields(ctx, a.Administration, r.Fields)
+		if err == nil {
+			if name := Text(r.Name); !name.IsZero() {
+				fields["name"] = name
+			}
+			ctx, err = a.admit(ctx, AdmissionRequest{Operation: OpRegisterIdentity, Method: r.Method, Login: r.Login, Email: r.Email, Fields: fields})
+		}
+		if err != nil {
+			return SignedIn{}, err
+		}
+	}
+	return a.Administration.RegisterIdentity(ctx, r)
+}
+
 // Register implements [Service].
 func (a *admitted) Register(ctx context.Context, r RegisterRequest) (SignedIn, error) {
-	fields, err := a.judgedFields(ctx, r.Fields)
+	fields, err := judgedFields(ctx, a.Service, r.Fields)
 	if err == nil {
 		ctx, err = a.admit(ctx, AdmissionRequest{Operation: OpRegister, Method: MethodRegistration, Login: r.Login, Email: r.Email, Fields: fields})
 	}
@@ -226,12 +243,17 @@ func (a *admitted) ResendVerification(ctx context.Context, r ResendVerificationR
 // it after its call. It also returns the error of a request that is refused as a whole. The
 // module finds that as well, but only after the admission, which comes later in the order
 // of errors. Fields that are hidden from visitors count as unknown here.
-func (a *admitted) judgedFields(ctx context.Context, sent map[string]Input) (map[string]Input, error) {
+func judgedFields(ctx context.Context, module any, sent map[string]Input) (map[string]Input, error) {
 	limited, cancel := context.WithTimeout(ctx, MaxJudgement)
 	defer cancel()
-	schema, err := a.Service.Fields(limited)
-	if err != nil {
-		return nil, err
+	var schema []Field
+	if m, ok := module.(interface {
+		Fields(context.Context) ([]Field, error)
+	}); ok {
+		var err error
+		if schema, err = m.Fields(limited); err != nil {
+			return nil, err
+		}
 	}
 	seen, lists := map[string]Input{}, map[string]bool{}
 	for _, f := range append([]Field{{Name: "name"}}, schema...) {

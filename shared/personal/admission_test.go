@@ -60,6 +60,10 @@ func newModule() *module {
 		in(ctx)
 		return personal.SignedIn{}, nil
 	}
+	m.RegisterIdentityFunc = func(ctx context.Context, _ personal.RegisterIdentityRequest) (personal.SignedIn, error) {
+		in(ctx)
+		return personal.SignedIn{}, nil
+	}
 	m.RecoverFunc = func(ctx context.Context, _ personal.RecoverRequest) error { in(ctx); return nil }
 	m.ChangeEmailFunc = func(ctx context.Context, _ personal.ChangeEmailRequest) error { in(ctx); return nil }
 	m.ResendVerificationFunc = func(ctx context.Context, _ personal.ResendVerificationRequest) error { in(ctx); return nil }
@@ -103,6 +107,13 @@ var operations = map[personal.OperationName]func(context.Context, operator) erro
 	},
 	personal.OpSignIn: func(ctx context.Context, s operator) error {
 		_, err := s.SignIn(ctx, personal.SignInRequest{UserID: 7, Method: "oidc", Code: secret})
+		return err
+	},
+	personal.OpRegisterIdentity: func(ctx context.Context, s operator) error {
+		_, err := s.RegisterIdentity(ctx, personal.RegisterIdentityRequest{
+			Identity: personal.Identity{Issuer: "https://op.example", Subject: secret}, ProviderSession: secret,
+			Login: "anna", Email: "anna@example.com", Name: "Anna", Method: "oidc", Fields: map[string]personal.Input{"city": personal.Text("Kazan")},
+		})
 		return err
 	},
 	personal.OpRecover: func(ctx context.Context, s operator) error {
@@ -218,6 +229,7 @@ func TestAdmission_JudgeLearnsTheMethod(t *testing.T) {
 	}
 	want[personal.OpRegister], want[personal.OpAuthorize] = personal.MethodRegistration, personal.MethodPassword
 	want[personal.OpAuthorizePasskey], want[personal.OpSignIn] = personal.MethodPasskey, "oidc"
+	want[personal.OpRegisterIdentity] = "oidc"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("methods (-want +got):\n%s", diff)
 	}

@@ -38,6 +38,46 @@ type SignInRequest struct {
 	// zero if the host does not know. The session has a proof until the lifetime of proofs, five
 	// minutes at most, has passed since then.
 	AuthenticatedAt time.Time
+
+	// ProviderSession is the session at the provider, such as the sid of an ID token, for
+	// [Administration.EndIdentitySessions]: MaxProviderSession bytes at most; "" for none.
+	ProviderSession string
+}
+
+// MaxProviderSession is the maximum length of a session at a provider, in bytes.
+const MaxProviderSession = 256
+
+// RegisterIdentityRequest has the parameters of [Administration.RegisterIdentity]. In FIELDS they are called
+// identity, login, email, name, method and provider_session, besides the user fields.
+type RegisterIdentityRequest struct {
+	Identity Identity
+	Login    string
+	Email    string
+	Name     string           // "" for none
+	Fields   map[string]Input // user fields
+
+	Method          string    // as in SignInRequest
+	AuthenticatedAt time.Time // as in SignInRequest
+	ProviderSession string    // as in SignInRequest
+
+	// EmailVerified says that the e-mail is the user's, without a mail to it. Set it only if Email is the
+	// provider's claim unchanged and the provider is the authority of its domain: others give away
+	// accounts.
+	EmailVerified bool
+}
+
+// ProveIdentityRequest has the parameters of [Administration.ProveIdentity].
+type ProveIdentityRequest struct {
+	Credentials     Credentials
+	Identity        Identity
+	AuthenticatedAt time.Time // by the provider, for this proof: the auth_time of the ID token
+	Code            string    // of the second factor; "" if none was sent
+}
+
+// EndIdentitySessionsRequest has the parameters of [Administration.EndIdentitySessions].
+type EndIdentitySessionsRequest struct {
+	Identity        Identity
+	ProviderSession string // "": all that the identity has opened
 }
 
 // Identity is a user as an OpenID provider names them. Both parts are 1 to

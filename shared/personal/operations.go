@@ -68,6 +68,10 @@ const (
 	OpLinkIdentity       OperationName = "LinkIdentity"
 	OpFindIdentity       OperationName = "FindIdentity"
 	OpUnlinkIdentity     OperationName = "UnlinkIdentity"
+
+	OpRegisterIdentity    OperationName = "RegisterIdentity"
+	OpProveIdentity       OperationName = "ProveIdentity"
+	OpEndIdentitySessions OperationName = "EndIdentitySessions"
 )
 
 // Change is whom an operation may change, as far as a profile and the validity of a session
@@ -163,4 +167,7 @@ var operations = []Operation{
 	{Name: OpLinkIdentity, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
 	{Name: OpFindIdentity, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpUnlinkIdentity, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
+	{Name: OpRegisterIdentity, Administration: true, Opens: true, Mails: true, Changes: ChangesNothing}, // as OpRegister
+	{Name: OpProveIdentity, Administration: true, Changes: ChangesNothing},
+	{Name: OpEndIdentitySessions, Administration: true, Repeatable: true, Changes: ChangesAll},
 }

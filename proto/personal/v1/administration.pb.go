@@ -2610,9 +2610,11 @@ type SignInRequest struct {
 	// When the host has authenticated the user; absent if unknown.
 	AuthenticatedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=authenticated_at,json=authenticatedAt,proto3" json:"authenticated_at,omitempty"`
 	// The identity whose account signs in.
-	Identity      *Identity `protobuf:"bytes,6,opt,name=identity,proto3" json:"identity,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Identity *Identity `protobuf:"bytes,6,opt,name=identity,proto3" json:"identity,omitempty"`
+	// Of the identity at its provider: up to 256 bytes; empty for none.
+	ProviderSession string `protobuf:"bytes,7,opt,name=provider_session,json=providerSession,proto3" json:"provider_session,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *SignInRequest) Reset() {
@@ -2687,6 +2689,13 @@ func (x *SignInRequest) GetIdentity() *Identity {
 	return nil
 }
 
+func (x *SignInRequest) GetProviderSession() string {
+	if x != nil {
+		return x.ProviderSession
+	}
+	return ""
+}
+
 // SignInResponse is the new session and its user.
 type SignInResponse struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
@@ -2749,6 +2758,418 @@ func (x *SignInResponse) GetProof() *Proof {
 	return nil
 }
 
+// RegisterIdentityRequest describes a user whom a provider has authenticated.
+type RegisterIdentityRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Identity *Identity              `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`
+	Login    string                 `protobuf:"bytes,2,opt,name=login,proto3" json:"login,omitempty"`
+	Email    string                 `protobuf:"bytes,3,opt,name=email,proto3" json:"email,omitempty"`
+	// Empty for none.
+	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	// User fields.
+	Fields map[string]*Input `protobuf:"bytes,5,rep,name=fields,proto3" json:"fields,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// As in SignInRequest.
+	Method string `protobuf:"bytes,6,opt,name=method,proto3" json:"method,omitempty"`
+	// When the provider has authenticated the user; absent if unknown.
+	AuthenticatedAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=authenticated_at,json=authenticatedAt,proto3" json:"authenticated_at,omitempty"`
+	// Whether the e-mail is the user's without a mail to it.
+	EmailVerified bool `protobuf:"varint,8,opt,name=email_verified,json=emailVerified,proto3" json:"email_verified,omitempty"`
+	// As in SignInRequest.
+	ProviderSession string `protobuf:"bytes,9,opt,name=provider_session,json=providerSession,proto3" json:"provider_session,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *RegisterIdentityRequest) Reset() {
+	*x = RegisterIdentityRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RegisterIdentityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RegisterIdentityRequest) ProtoMessage() {}
+
+func (x *RegisterIdentityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RegisterIdentityRequest.ProtoReflect.Descriptor instead.
+func (*RegisterIdentityRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *RegisterIdentityRequest) GetIdentity() *Identity {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
+}
+
+func (x *RegisterIdentityRequest) GetLogin() string {
+	if x != nil {
+		return x.Login
+	}
+	return ""
+}
+
+func (x *RegisterIdentityRequest) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+func (x *RegisterIdentityRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RegisterIdentityRequest) GetFields() map[string]*Input {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+func (x *RegisterIdentityRequest) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *RegisterIdentityRequest) GetAuthenticatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AuthenticatedAt
+	}
+	return nil
+}
+
+func (x *RegisterIdentityRequest) GetEmailVerified() bool {
+	if x != nil {
+		return x.EmailVerified
+	}
+	return false
+}
+
+func (x *RegisterIdentityRequest) GetProviderSession() string {
+	if x != nil {
+		return x.ProviderSession
+	}
+	return ""
+}
+
+// RegisterIdentityResponse is the new account's first session and profile.
+type RegisterIdentityResponse struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Profile     *Profile               `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	// The address must be confirmed first: there are neither a session nor a profile.
+	Unverified bool `protobuf:"varint,3,opt,name=unverified,proto3" json:"unverified,omitempty"`
+	// Absent if the user was not authenticated recently enough: never log it.
+	Proof         *Proof `protobuf:"bytes,4,opt,name=proof,proto3" json:"proof,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RegisterIdentityResponse) Reset() {
+	*x = RegisterIdentityResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RegisterIdentityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RegisterIdentityResponse) ProtoMessage() {}
+
+func (x *RegisterIdentityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RegisterIdentityResponse.ProtoReflect.Descriptor instead.
+func (*RegisterIdentityResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *RegisterIdentityResponse) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *RegisterIdentityResponse) GetProfile() *Profile {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+func (x *RegisterIdentityResponse) GetUnverified() bool {
+	if x != nil {
+		return x.Unverified
+	}
+	return false
+}
+
+func (x *RegisterIdentityResponse) GetProof() *Proof {
+	if x != nil {
+		return x.Proof
+	}
+	return nil
+}
+
+// ProveIdentityRequest names a session and an identity of its account.
+type ProveIdentityRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Identity    *Identity              `protobuf:"bytes,2,opt,name=identity,proto3" json:"identity,omitempty"`
+	// When the provider has authenticated the user.
+	AuthenticatedAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=authenticated_at,json=authenticatedAt,proto3" json:"authenticated_at,omitempty"`
+	// Of the second factor; empty if none was sent.
+	Code          string `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProveIdentityRequest) Reset() {
+	*x = ProveIdentityRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProveIdentityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProveIdentityRequest) ProtoMessage() {}
+
+func (x *ProveIdentityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProveIdentityRequest.ProtoReflect.Descriptor instead.
+func (*ProveIdentityRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *ProveIdentityRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *ProveIdentityRequest) GetIdentity() *Identity {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
+}
+
+func (x *ProveIdentityRequest) GetAuthenticatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AuthenticatedAt
+	}
+	return nil
+}
+
+func (x *ProveIdentityRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+// ProveIdentityResponse is a proof: never log it.
+type ProveIdentityResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A secret.
+	Proof string `protobuf:"bytes,1,opt,name=proof,proto3" json:"proof,omitempty"`
+	// When it ends.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProveIdentityResponse) Reset() {
+	*x = ProveIdentityResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProveIdentityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProveIdentityResponse) ProtoMessage() {}
+
+func (x *ProveIdentityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProveIdentityResponse.ProtoReflect.Descriptor instead.
+func (*ProveIdentityResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *ProveIdentityResponse) GetProof() string {
+	if x != nil {
+		return x.Proof
+	}
+	return ""
+}
+
+func (x *ProveIdentityResponse) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+// EndIdentitySessionsRequest names an identity.
+type EndIdentitySessionsRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Identity *Identity              `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`
+	// At the provider; empty for all.
+	ProviderSession string `protobuf:"bytes,2,opt,name=provider_session,json=providerSession,proto3" json:"provider_session,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *EndIdentitySessionsRequest) Reset() {
+	*x = EndIdentitySessionsRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndIdentitySessionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndIdentitySessionsRequest) ProtoMessage() {}
+
+func (x *EndIdentitySessionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndIdentitySessionsRequest.ProtoReflect.Descriptor instead.
+func (*EndIdentitySessionsRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *EndIdentitySessionsRequest) GetIdentity() *Identity {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
+}
+
+func (x *EndIdentitySessionsRequest) GetProviderSession() string {
+	if x != nil {
+		return x.ProviderSession
+	}
+	return ""
+}
+
+// EndIdentitySessionsResponse means that the sessions have ended.
+type EndIdentitySessionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the identity; 0 for one of no account.
+	UserId        int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndIdentitySessionsResponse) Reset() {
+	*x = EndIdentitySessionsResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndIdentitySessionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndIdentitySessionsResponse) ProtoMessage() {}
+
+func (x *EndIdentitySessionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndIdentitySessionsResponse.ProtoReflect.Descriptor instead.
+func (*EndIdentitySessionsResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *EndIdentitySessionsResponse) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
 // LinkIdentityRequest names an identity and the account that gets it.
 type LinkIdentityRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -2765,7 +3186,7 @@ type LinkIdentityRequest struct {
 
 func (x *LinkIdentityRequest) Reset() {
 	*x = LinkIdentityRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[48]
+	mi := &file_personal_v1_administration_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2777,7 +3198,7 @@ func (x *LinkIdentityRequest) String() string {
 func (*LinkIdentityRequest) ProtoMessage() {}
 
 func (x *LinkIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[48]
+	mi := &file_personal_v1_administration_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2790,7 +3211,7 @@ func (x *LinkIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkIdentityRequest.ProtoReflect.Descriptor instead.
 func (*LinkIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{48}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *LinkIdentityRequest) GetIdentity() *Identity {
@@ -2830,7 +3251,7 @@ type LinkIdentityResponse struct {
 
 func (x *LinkIdentityResponse) Reset() {
 	*x = LinkIdentityResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[49]
+	mi := &file_personal_v1_administration_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2842,7 +3263,7 @@ func (x *LinkIdentityResponse) String() string {
 func (*LinkIdentityResponse) ProtoMessage() {}
 
 func (x *LinkIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[49]
+	mi := &file_personal_v1_administration_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2855,7 +3276,7 @@ func (x *LinkIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkIdentityResponse.ProtoReflect.Descriptor instead.
 func (*LinkIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{49}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{55}
 }
 
 // FindIdentityRequest names an identity.
@@ -2868,7 +3289,7 @@ type FindIdentityRequest struct {
 
 func (x *FindIdentityRequest) Reset() {
 	*x = FindIdentityRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[50]
+	mi := &file_personal_v1_administration_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2880,7 +3301,7 @@ func (x *FindIdentityRequest) String() string {
 func (*FindIdentityRequest) ProtoMessage() {}
 
 func (x *FindIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[50]
+	mi := &file_personal_v1_administration_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2893,7 +3314,7 @@ func (x *FindIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindIdentityRequest.ProtoReflect.Descriptor instead.
 func (*FindIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{50}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *FindIdentityRequest) GetIdentity() *Identity {
@@ -2913,7 +3334,7 @@ type FindIdentityResponse struct {
 
 func (x *FindIdentityResponse) Reset() {
 	*x = FindIdentityResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[51]
+	mi := &file_personal_v1_administration_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2925,7 +3346,7 @@ func (x *FindIdentityResponse) String() string {
 func (*FindIdentityResponse) ProtoMessage() {}
 
 func (x *FindIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[51]
+	mi := &file_personal_v1_administration_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2938,7 +3359,7 @@ func (x *FindIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindIdentityResponse.ProtoReflect.Descriptor instead.
 func (*FindIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{51}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *FindIdentityResponse) GetUserId() int64 {
@@ -2964,7 +3385,7 @@ type UnlinkIdentityRequest struct {
 
 func (x *UnlinkIdentityRequest) Reset() {
 	*x = UnlinkIdentityRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[52]
+	mi := &file_personal_v1_administration_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2976,7 +3397,7 @@ func (x *UnlinkIdentityRequest) String() string {
 func (*UnlinkIdentityRequest) ProtoMessage() {}
 
 func (x *UnlinkIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[52]
+	mi := &file_personal_v1_administration_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2989,7 +3410,7 @@ func (x *UnlinkIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlinkIdentityRequest.ProtoReflect.Descriptor instead.
 func (*UnlinkIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{52}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *UnlinkIdentityRequest) GetIdentity() *Identity {
@@ -3029,7 +3450,7 @@ type UnlinkIdentityResponse struct {
 
 func (x *UnlinkIdentityResponse) Reset() {
 	*x = UnlinkIdentityResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[53]
+	mi := &file_personal_v1_administration_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3041,7 +3462,7 @@ func (x *UnlinkIdentityResponse) String() string {
 func (*UnlinkIdentityResponse) ProtoMessage() {}
 
 func (x *UnlinkIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[53]
+	mi := &file_personal_v1_administration_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3054,7 +3475,7 @@ func (x *UnlinkIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlinkIdentityResponse.ProtoReflect.Descriptor instead.
 func (*UnlinkIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{53}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{59}
 }
 
 var File_personal_v1_administration_proto protoreflect.FileDescriptor
@@ -3233,18 +3654,52 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x05total\x18\x04 \x01(\x03R\x05total\x12\x16\n" +
 	"\x06filled\x18\x05 \x01(\x03R\x06filled\x124\n" +
 	"\astarted\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x120\n" +
-	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\"\xfc\x01\n" +
+	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\"\xa7\x02\n" +
 	"\rSignInRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x16\n" +
 	"\x06method\x18\x02 \x01(\tR\x06method\x12\x12\n" +
 	"\x04code\x18\x03 \x01(\tR\x04code\x12,\n" +
 	"\x12second_factor_done\x18\x04 \x01(\bR\x10secondFactorDone\x12E\n" +
 	"\x10authenticated_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x0fauthenticatedAt\x121\n" +
-	"\bidentity\x18\x06 \x01(\v2\x15.personal.v1.IdentityR\bidentity\"\xa6\x01\n" +
+	"\bidentity\x18\x06 \x01(\v2\x15.personal.v1.IdentityR\bidentity\x12)\n" +
+	"\x10provider_session\x18\a \x01(\tR\x0fproviderSession\"\xa6\x01\n" +
 	"\x0eSignInResponse\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12.\n" +
 	"\aprofile\x18\x02 \x01(\v2\x14.personal.v1.ProfileR\aprofile\x12(\n" +
-	"\x05proof\x18\x03 \x01(\v2\x12.personal.v1.ProofR\x05proof\"\xb3\x01\n" +
+	"\x05proof\x18\x03 \x01(\v2\x12.personal.v1.ProofR\x05proof\"\xd6\x03\n" +
+	"\x17RegisterIdentityRequest\x121\n" +
+	"\bidentity\x18\x01 \x01(\v2\x15.personal.v1.IdentityR\bidentity\x12\x14\n" +
+	"\x05login\x18\x02 \x01(\tR\x05login\x12\x14\n" +
+	"\x05email\x18\x03 \x01(\tR\x05email\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12H\n" +
+	"\x06fields\x18\x05 \x03(\v20.personal.v1.RegisterIdentityRequest.FieldsEntryR\x06fields\x12\x16\n" +
+	"\x06method\x18\x06 \x01(\tR\x06method\x12E\n" +
+	"\x10authenticated_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x0fauthenticatedAt\x12%\n" +
+	"\x0eemail_verified\x18\b \x01(\bR\remailVerified\x12)\n" +
+	"\x10provider_session\x18\t \x01(\tR\x0fproviderSession\x1aM\n" +
+	"\vFieldsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12(\n" +
+	"\x05value\x18\x02 \x01(\v2\x12.personal.v1.InputR\x05value:\x028\x01\"\xd0\x01\n" +
+	"\x18RegisterIdentityResponse\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12.\n" +
+	"\aprofile\x18\x02 \x01(\v2\x14.personal.v1.ProfileR\aprofile\x12\x1e\n" +
+	"\n" +
+	"unverified\x18\x03 \x01(\bR\n" +
+	"unverified\x12(\n" +
+	"\x05proof\x18\x04 \x01(\v2\x12.personal.v1.ProofR\x05proof\"\xe0\x01\n" +
+	"\x14ProveIdentityRequest\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x121\n" +
+	"\bidentity\x18\x02 \x01(\v2\x15.personal.v1.IdentityR\bidentity\x12E\n" +
+	"\x10authenticated_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0fauthenticatedAt\x12\x12\n" +
+	"\x04code\x18\x04 \x01(\tR\x04code\"_\n" +
+	"\x15ProveIdentityResponse\x12\x14\n" +
+	"\x05proof\x18\x01 \x01(\tR\x05proof\x120\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"z\n" +
+	"\x1aEndIdentitySessionsRequest\x121\n" +
+	"\bidentity\x18\x01 \x01(\v2\x15.personal.v1.IdentityR\bidentity\x12)\n" +
+	"\x10provider_session\x18\x02 \x01(\tR\x0fproviderSession\"6\n" +
+	"\x1bEndIdentitySessionsResponse\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\"\xb3\x01\n" +
 	"\x13LinkIdentityRequest\x121\n" +
 	"\bidentity\x18\x01 \x01(\v2\x15.personal.v1.IdentityR\bidentity\x12:\n" +
 	"\vcredentials\x18\x02 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x14\n" +
@@ -3260,7 +3715,7 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\vcredentials\x18\x02 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x14\n" +
 	"\x05proof\x18\x03 \x01(\tR\x05proof\x12\x17\n" +
 	"\auser_id\x18\x04 \x01(\x03R\x06userId\"\x18\n" +
-	"\x16UnlinkIdentityResponse2\x93\x10\n" +
+	"\x16UnlinkIdentityResponse2\xb6\x12\n" +
 	"\x15AdministrationService\x12J\n" +
 	"\tFindUsers\x12\x1d.personal.v1.FindUsersRequest\x1a\x1e.personal.v1.FindUsersResponse\x12>\n" +
 	"\x05Users\x12\x19.personal.v1.UsersRequest\x1a\x1a.personal.v1.UsersResponse\x12;\n" +
@@ -3293,7 +3748,10 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x06SignIn\x12\x1a.personal.v1.SignInRequest\x1a\x1b.personal.v1.SignInResponse\x12S\n" +
 	"\fLinkIdentity\x12 .personal.v1.LinkIdentityRequest\x1a!.personal.v1.LinkIdentityResponse\x12S\n" +
 	"\fFindIdentity\x12 .personal.v1.FindIdentityRequest\x1a!.personal.v1.FindIdentityResponse\x12Y\n" +
-	"\x0eUnlinkIdentity\x12\".personal.v1.UnlinkIdentityRequest\x1a#.personal.v1.UnlinkIdentityResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
+	"\x0eUnlinkIdentity\x12\".personal.v1.UnlinkIdentityRequest\x1a#.personal.v1.UnlinkIdentityResponse\x12_\n" +
+	"\x10RegisterIdentity\x12$.personal.v1.RegisterIdentityRequest\x1a%.personal.v1.RegisterIdentityResponse\x12V\n" +
+	"\rProveIdentity\x12!.personal.v1.ProveIdentityRequest\x1a\".personal.v1.ProveIdentityResponse\x12h\n" +
+	"\x13EndIdentitySessions\x12'.personal.v1.EndIdentitySessionsRequest\x1a(.personal.v1.EndIdentitySessionsResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
 
 var (
 	file_personal_v1_administration_proto_rawDescOnce sync.Once
@@ -3307,180 +3765,205 @@ func file_personal_v1_administration_proto_rawDescGZIP() []byte {
 	return file_personal_v1_administration_proto_rawDescData
 }
 
-var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_personal_v1_administration_proto_goTypes = []any{
-	(*User)(nil),                       // 0: personal.v1.User
-	(*FindUsersRequest)(nil),           // 1: personal.v1.FindUsersRequest
-	(*FindUsersResponse)(nil),          // 2: personal.v1.FindUsersResponse
-	(*UsersRequest)(nil),               // 3: personal.v1.UsersRequest
-	(*UsersResponse)(nil),              // 4: personal.v1.UsersResponse
-	(*UserRequest)(nil),                // 5: personal.v1.UserRequest
-	(*UserResponse)(nil),               // 6: personal.v1.UserResponse
-	(*UpdateUserRequest)(nil),          // 7: personal.v1.UpdateUserRequest
-	(*UpdateUserResponse)(nil),         // 8: personal.v1.UpdateUserResponse
-	(*SetEmailRequest)(nil),            // 9: personal.v1.SetEmailRequest
-	(*SetEmailResponse)(nil),           // 10: personal.v1.SetEmailResponse
-	(*DisableUserRequest)(nil),         // 11: personal.v1.DisableUserRequest
-	(*DisableUserResponse)(nil),        // 12: personal.v1.DisableUserResponse
-	(*EnableUserRequest)(nil),          // 13: personal.v1.EnableUserRequest
-	(*EnableUserResponse)(nil),         // 14: personal.v1.EnableUserResponse
-	(*UserSessionsRequest)(nil),        // 15: personal.v1.UserSessionsRequest
-	(*UserSessionsResponse)(nil),       // 16: personal.v1.UserSessionsResponse
-	(*RevokeUserSessionRequest)(nil),   // 17: personal.v1.RevokeUserSessionRequest
-	(*RevokeUserSessionResponse)(nil),  // 18: personal.v1.RevokeUserSessionResponse
-	(*RevokeUserSessionsRequest)(nil),  // 19: personal.v1.RevokeUserSessionsRequest
-	(*RevokeUserSessionsResponse)(nil), // 20: personal.v1.RevokeUserSessionsResponse
-	(*DeleteUserRequest)(nil),          // 21: personal.v1.DeleteUserRequest
-	(*DeleteUserResponse)(nil),         // 22: personal.v1.DeleteUserResponse
-	(*AuditEntriesRequest)(nil),        // 23: personal.v1.AuditEntriesRequest
-	(*AuditEntriesResponse)(nil),       // 24: personal.v1.AuditEntriesResponse
-	(*AuditEntry)(nil),                 // 25: personal.v1.AuditEntry
-	(*RemoveTwoFactorRequest)(nil),     // 26: personal.v1.RemoveTwoFactorRequest
-	(*RemoveTwoFactorResponse)(nil),    // 27: personal.v1.RemoveTwoFactorResponse
-	(*RemoveOtherWaysInRequest)(nil),   // 28: personal.v1.RemoveOtherWaysInRequest
-	(*RemoveOtherWaysInResponse)(nil),  // 29: personal.v1.RemoveOtherWaysInResponse
-	(*ResetAccessRequest)(nil),         // 30: personal.v1.ResetAccessRequest
-	(*ResetAccessResponse)(nil),        // 31: personal.v1.ResetAccessResponse
-	(*CreateUserRequest)(nil),          // 32: personal.v1.CreateUserRequest
-	(*CreateUserResponse)(nil),         // 33: personal.v1.CreateUserResponse
-	(*ExplainRequest)(nil),             // 34: personal.v1.ExplainRequest
-	(*ExplainResponse)(nil),            // 35: personal.v1.ExplainResponse
-	(*Verdict)(nil),                    // 36: personal.v1.Verdict
-	(*LiftLimitsRequest)(nil),          // 37: personal.v1.LiftLimitsRequest
-	(*LiftLimitsResponse)(nil),         // 38: personal.v1.LiftLimitsResponse
-	(*PreviewFieldsRequest)(nil),       // 39: personal.v1.PreviewFieldsRequest
-	(*PreviewFieldsResponse)(nil),      // 40: personal.v1.PreviewFieldsResponse
-	(*FieldsViolation)(nil),            // 41: personal.v1.FieldsViolation
-	(*FillFieldsRequest)(nil),          // 42: personal.v1.FillFieldsRequest
-	(*FillFieldsResponse)(nil),         // 43: personal.v1.FillFieldsResponse
-	(*FieldsFillRequest)(nil),          // 44: personal.v1.FieldsFillRequest
-	(*FieldsFillResponse)(nil),         // 45: personal.v1.FieldsFillResponse
-	(*SignInRequest)(nil),              // 46: personal.v1.SignInRequest
-	(*SignInResponse)(nil),             // 47: personal.v1.SignInResponse
-	(*LinkIdentityRequest)(nil),        // 48: personal.v1.LinkIdentityRequest
-	(*LinkIdentityResponse)(nil),       // 49: personal.v1.LinkIdentityResponse
-	(*FindIdentityRequest)(nil),        // 50: personal.v1.FindIdentityRequest
-	(*FindIdentityResponse)(nil),       // 51: personal.v1.FindIdentityResponse
-	(*UnlinkIdentityRequest)(nil),      // 52: personal.v1.UnlinkIdentityRequest
-	(*UnlinkIdentityResponse)(nil),     // 53: personal.v1.UnlinkIdentityResponse
-	nil,                                // 54: personal.v1.UsersResponse.UsersEntry
-	nil,                                // 55: personal.v1.UpdateUserRequest.FieldsEntry
-	nil,                                // 56: personal.v1.CreateUserRequest.FieldsEntry
-	nil,                                // 57: personal.v1.PreviewFieldsResponse.KeptEntry
-	nil,                                // 58: personal.v1.FieldsViolation.FieldsEntry
-	(*timestamppb.Timestamp)(nil),      // 59: google.protobuf.Timestamp
-	(*ProfileField)(nil),               // 60: personal.v1.ProfileField
-	(*Passkey)(nil),                    // 61: personal.v1.Passkey
-	(*LinkedIdentity)(nil),             // 62: personal.v1.LinkedIdentity
-	(*Session)(nil),                    // 63: personal.v1.Session
-	(*Event)(nil),                      // 64: personal.v1.Event
-	(*Field)(nil),                      // 65: personal.v1.Field
-	(*Identity)(nil),                   // 66: personal.v1.Identity
-	(*Credentials)(nil),                // 67: personal.v1.Credentials
-	(*Profile)(nil),                    // 68: personal.v1.Profile
-	(*Proof)(nil),                      // 69: personal.v1.Proof
-	(*Input)(nil),                      // 70: personal.v1.Input
+	(*User)(nil),                        // 0: personal.v1.User
+	(*FindUsersRequest)(nil),            // 1: personal.v1.FindUsersRequest
+	(*FindUsersResponse)(nil),           // 2: personal.v1.FindUsersResponse
+	(*UsersRequest)(nil),                // 3: personal.v1.UsersRequest
+	(*UsersResponse)(nil),               // 4: personal.v1.UsersResponse
+	(*UserRequest)(nil),                 // 5: personal.v1.UserRequest
+	(*UserResponse)(nil),                // 6: personal.v1.UserResponse
+	(*UpdateUserRequest)(nil),           // 7: personal.v1.UpdateUserRequest
+	(*UpdateUserResponse)(nil),          // 8: personal.v1.UpdateUserResponse
+	(*SetEmailRequest)(nil),             // 9: personal.v1.SetEmailRequest
+	(*SetEmailResponse)(nil),            // 10: personal.v1.SetEmailResponse
+	(*DisableUserRequest)(nil),          // 11: personal.v1.DisableUserRequest
+	(*DisableUserResponse)(nil),         // 12: personal.v1.DisableUserResponse
+	(*EnableUserRequest)(nil),           // 13: personal.v1.EnableUserRequest
+	(*EnableUserResponse)(nil),          // 14: personal.v1.EnableUserResponse
+	(*UserSessionsRequest)(nil),         // 15: personal.v1.UserSessionsRequest
+	(*UserSessionsResponse)(nil),        // 16: personal.v1.UserSessionsResponse
+	(*RevokeUserSessionRequest)(nil),    // 17: personal.v1.RevokeUserSessionRequest
+	(*RevokeUserSessionResponse)(nil),   // 18: personal.v1.RevokeUserSessionResponse
+	(*RevokeUserSessionsRequest)(nil),   // 19: personal.v1.RevokeUserSessionsRequest
+	(*RevokeUserSessionsResponse)(nil),  // 20: personal.v1.RevokeUserSessionsResponse
+	(*DeleteUserRequest)(nil),           // 21: personal.v1.DeleteUserRequest
+	(*DeleteUserResponse)(nil),          // 22: personal.v1.DeleteUserResponse
+	(*AuditEntriesRequest)(nil),         // 23: personal.v1.AuditEntriesRequest
+	(*AuditEntriesResponse)(nil),        // 24: personal.v1.AuditEntriesResponse
+	(*AuditEntry)(nil),                  // 25: personal.v1.AuditEntry
+	(*RemoveTwoFactorRequest)(nil),      // 26: personal.v1.RemoveTwoFactorRequest
+	(*RemoveTwoFactorResponse)(nil),     // 27: personal.v1.RemoveTwoFactorResponse
+	(*RemoveOtherWaysInRequest)(nil),    // 28: personal.v1.RemoveOtherWaysInRequest
+	(*RemoveOtherWaysInResponse)(nil),   // 29: personal.v1.RemoveOtherWaysInResponse
+	(*ResetAccessRequest)(nil),          // 30: personal.v1.ResetAccessRequest
+	(*ResetAccessResponse)(nil),         // 31: personal.v1.ResetAccessResponse
+	(*CreateUserRequest)(nil),           // 32: personal.v1.CreateUserRequest
+	(*CreateUserResponse)(nil),          // 33: personal.v1.CreateUserResponse
+	(*ExplainRequest)(nil),              // 34: personal.v1.ExplainRequest
+	(*ExplainResponse)(nil),             // 35: personal.v1.ExplainResponse
+	(*Verdict)(nil),                     // 36: personal.v1.Verdict
+	(*LiftLimitsRequest)(nil),           // 37: personal.v1.LiftLimitsRequest
+	(*LiftLimitsResponse)(nil),          // 38: personal.v1.LiftLimitsResponse
+	(*PreviewFieldsRequest)(nil),        // 39: personal.v1.PreviewFieldsRequest
+	(*PreviewFieldsResponse)(nil),       // 40: personal.v1.PreviewFieldsResponse
+	(*FieldsViolation)(nil),             // 41: personal.v1.FieldsViolation
+	(*FillFieldsRequest)(nil),           // 42: personal.v1.FillFieldsRequest
+	(*FillFieldsResponse)(nil),          // 43: personal.v1.FillFieldsResponse
+	(*FieldsFillRequest)(nil),           // 44: personal.v1.FieldsFillRequest
+	(*FieldsFillResponse)(nil),          // 45: personal.v1.FieldsFillResponse
+	(*SignInRequest)(nil),               // 46: personal.v1.SignInRequest
+	(*SignInResponse)(nil),              // 47: personal.v1.SignInResponse
+	(*RegisterIdentityRequest)(nil),     // 48: personal.v1.RegisterIdentityRequest
+	(*RegisterIdentityResponse)(nil),    // 49: personal.v1.RegisterIdentityResponse
+	(*ProveIdentityRequest)(nil),        // 50: personal.v1.ProveIdentityRequest
+	(*ProveIdentityResponse)(nil),       // 51: personal.v1.ProveIdentityResponse
+	(*EndIdentitySessionsRequest)(nil),  // 52: personal.v1.EndIdentitySessionsRequest
+	(*EndIdentitySessionsResponse)(nil), // 53: personal.v1.EndIdentitySessionsResponse
+	(*LinkIdentityRequest)(nil),         // 54: personal.v1.LinkIdentityRequest
+	(*LinkIdentityResponse)(nil),        // 55: personal.v1.LinkIdentityResponse
+	(*FindIdentityRequest)(nil),         // 56: personal.v1.FindIdentityRequest
+	(*FindIdentityResponse)(nil),        // 57: personal.v1.FindIdentityResponse
+	(*UnlinkIdentityRequest)(nil),       // 58: personal.v1.UnlinkIdentityRequest
+	(*UnlinkIdentityResponse)(nil),      // 59: personal.v1.UnlinkIdentityResponse
+	nil,                                 // 60: personal.v1.UsersResponse.UsersEntry
+	nil,                                 // 61: personal.v1.UpdateUserRequest.FieldsEntry
+	nil,                                 // 62: personal.v1.CreateUserRequest.FieldsEntry
+	nil,                                 // 63: personal.v1.PreviewFieldsResponse.KeptEntry
+	nil,                                 // 64: personal.v1.FieldsViolation.FieldsEntry
+	nil,                                 // 65: personal.v1.RegisterIdentityRequest.FieldsEntry
+	(*timestamppb.Timestamp)(nil),       // 66: google.protobuf.Timestamp
+	(*ProfileField)(nil),                // 67: personal.v1.ProfileField
+	(*Passkey)(nil),                     // 68: personal.v1.Passkey
+	(*LinkedIdentity)(nil),              // 69: personal.v1.LinkedIdentity
+	(*Session)(nil),                     // 70: personal.v1.Session
+	(*Event)(nil),                       // 71: personal.v1.Event
+	(*Field)(nil),                       // 72: personal.v1.Field
+	(*Identity)(nil),                    // 73: personal.v1.Identity
+	(*Credentials)(nil),                 // 74: personal.v1.Credentials
+	(*Profile)(nil),                     // 75: personal.v1.Profile
+	(*Proof)(nil),                       // 76: personal.v1.Proof
+	(*Input)(nil),                       // 77: personal.v1.Input
 }
 var file_personal_v1_administration_proto_depIdxs = []int32{
-	59, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
-	59, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
-	59, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
-	59, // 3: personal.v1.User.last_sign_in:type_name -> google.protobuf.Timestamp
-	59, // 4: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
-	60, // 5: personal.v1.User.fields:type_name -> personal.v1.ProfileField
-	59, // 6: personal.v1.FindUsersRequest.since:type_name -> google.protobuf.Timestamp
-	59, // 7: personal.v1.FindUsersRequest.until:type_name -> google.protobuf.Timestamp
+	66, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
+	66, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
+	66, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
+	66, // 3: personal.v1.User.last_sign_in:type_name -> google.protobuf.Timestamp
+	66, // 4: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
+	67, // 5: personal.v1.User.fields:type_name -> personal.v1.ProfileField
+	66, // 6: personal.v1.FindUsersRequest.since:type_name -> google.protobuf.Timestamp
+	66, // 7: personal.v1.FindUsersRequest.until:type_name -> google.protobuf.Timestamp
 	0,  // 8: personal.v1.FindUsersResponse.users:type_name -> personal.v1.User
-	54, // 9: personal.v1.UsersResponse.users:type_name -> personal.v1.UsersResponse.UsersEntry
+	60, // 9: personal.v1.UsersResponse.users:type_name -> personal.v1.UsersResponse.UsersEntry
 	0,  // 10: personal.v1.UserResponse.user:type_name -> personal.v1.User
-	60, // 11: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
-	61, // 12: personal.v1.UserResponse.passkeys:type_name -> personal.v1.Passkey
-	62, // 13: personal.v1.UserResponse.identities:type_name -> personal.v1.LinkedIdentity
-	55, // 14: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
-	63, // 15: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
-	59, // 16: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
-	59, // 17: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
+	67, // 11: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
+	68, // 12: personal.v1.UserResponse.passkeys:type_name -> personal.v1.Passkey
+	69, // 13: personal.v1.UserResponse.identities:type_name -> personal.v1.LinkedIdentity
+	61, // 14: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
+	70, // 15: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
+	66, // 16: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
+	66, // 17: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
 	25, // 18: personal.v1.AuditEntriesResponse.entries:type_name -> personal.v1.AuditEntry
-	64, // 19: personal.v1.AuditEntry.event:type_name -> personal.v1.Event
-	56, // 20: personal.v1.CreateUserRequest.fields:type_name -> personal.v1.CreateUserRequest.FieldsEntry
+	71, // 19: personal.v1.AuditEntry.event:type_name -> personal.v1.Event
+	62, // 20: personal.v1.CreateUserRequest.fields:type_name -> personal.v1.CreateUserRequest.FieldsEntry
 	0,  // 21: personal.v1.ExplainResponse.user:type_name -> personal.v1.User
 	36, // 22: personal.v1.ExplainResponse.verdicts:type_name -> personal.v1.Verdict
-	59, // 23: personal.v1.Verdict.until:type_name -> google.protobuf.Timestamp
-	59, // 24: personal.v1.Verdict.since:type_name -> google.protobuf.Timestamp
-	65, // 25: personal.v1.PreviewFieldsRequest.fields:type_name -> personal.v1.Field
+	66, // 23: personal.v1.Verdict.until:type_name -> google.protobuf.Timestamp
+	66, // 24: personal.v1.Verdict.since:type_name -> google.protobuf.Timestamp
+	72, // 25: personal.v1.PreviewFieldsRequest.fields:type_name -> personal.v1.Field
 	41, // 26: personal.v1.PreviewFieldsResponse.examples:type_name -> personal.v1.FieldsViolation
-	57, // 27: personal.v1.PreviewFieldsResponse.kept:type_name -> personal.v1.PreviewFieldsResponse.KeptEntry
-	58, // 28: personal.v1.FieldsViolation.fields:type_name -> personal.v1.FieldsViolation.FieldsEntry
-	59, // 29: personal.v1.FieldsFillResponse.started:type_name -> google.protobuf.Timestamp
-	59, // 30: personal.v1.FieldsFillResponse.ended:type_name -> google.protobuf.Timestamp
-	59, // 31: personal.v1.SignInRequest.authenticated_at:type_name -> google.protobuf.Timestamp
-	66, // 32: personal.v1.SignInRequest.identity:type_name -> personal.v1.Identity
-	67, // 33: personal.v1.SignInResponse.credentials:type_name -> personal.v1.Credentials
-	68, // 34: personal.v1.SignInResponse.profile:type_name -> personal.v1.Profile
-	69, // 35: personal.v1.SignInResponse.proof:type_name -> personal.v1.Proof
-	66, // 36: personal.v1.LinkIdentityRequest.identity:type_name -> personal.v1.Identity
-	67, // 37: personal.v1.LinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
-	66, // 38: personal.v1.FindIdentityRequest.identity:type_name -> personal.v1.Identity
-	66, // 39: personal.v1.UnlinkIdentityRequest.identity:type_name -> personal.v1.Identity
-	67, // 40: personal.v1.UnlinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
-	0,  // 41: personal.v1.UsersResponse.UsersEntry.value:type_name -> personal.v1.User
-	70, // 42: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	70, // 43: personal.v1.CreateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	1,  // 44: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
-	3,  // 45: personal.v1.AdministrationService.Users:input_type -> personal.v1.UsersRequest
-	5,  // 46: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
-	7,  // 47: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
-	9,  // 48: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
-	11, // 49: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
-	13, // 50: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
-	15, // 51: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
-	17, // 52: personal.v1.AdministrationService.RevokeUserSession:input_type -> personal.v1.RevokeUserSessionRequest
-	19, // 53: personal.v1.AdministrationService.RevokeUserSessions:input_type -> personal.v1.RevokeUserSessionsRequest
-	21, // 54: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
-	23, // 55: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
-	26, // 56: personal.v1.AdministrationService.RemoveTwoFactor:input_type -> personal.v1.RemoveTwoFactorRequest
-	28, // 57: personal.v1.AdministrationService.RemoveOtherWaysIn:input_type -> personal.v1.RemoveOtherWaysInRequest
-	30, // 58: personal.v1.AdministrationService.ResetAccess:input_type -> personal.v1.ResetAccessRequest
-	32, // 59: personal.v1.AdministrationService.CreateUser:input_type -> personal.v1.CreateUserRequest
-	34, // 60: personal.v1.AdministrationService.Explain:input_type -> personal.v1.ExplainRequest
-	37, // 61: personal.v1.AdministrationService.LiftLimits:input_type -> personal.v1.LiftLimitsRequest
-	39, // 62: personal.v1.AdministrationService.PreviewFields:input_type -> personal.v1.PreviewFieldsRequest
-	42, // 63: personal.v1.AdministrationService.FillFields:input_type -> personal.v1.FillFieldsRequest
-	44, // 64: personal.v1.AdministrationService.FieldsFill:input_type -> personal.v1.FieldsFillRequest
-	46, // 65: personal.v1.AdministrationService.SignIn:input_type -> personal.v1.SignInRequest
-	48, // 66: personal.v1.AdministrationService.LinkIdentity:input_type -> personal.v1.LinkIdentityRequest
-	50, // 67: personal.v1.AdministrationService.FindIdentity:input_type -> personal.v1.FindIdentityRequest
-	52, // 68: personal.v1.AdministrationService.UnlinkIdentity:input_type -> personal.v1.UnlinkIdentityRequest
-	2,  // 69: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
-	4,  // 70: personal.v1.AdministrationService.Users:output_type -> personal.v1.UsersResponse
-	6,  // 71: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
-	8,  // 72: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
-	10, // 73: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
-	12, // 74: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
-	14, // 75: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
-	16, // 76: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
-	18, // 77: personal.v1.AdministrationService.RevokeUserSession:output_type -> personal.v1.RevokeUserSessionResponse
-	20, // 78: personal.v1.AdministrationService.RevokeUserSessions:output_type -> personal.v1.RevokeUserSessionsResponse
-	22, // 79: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
-	24, // 80: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
-	27, // 81: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
-	29, // 82: personal.v1.AdministrationService.RemoveOtherWaysIn:output_type -> personal.v1.RemoveOtherWaysInResponse
-	31, // 83: personal.v1.AdministrationService.ResetAccess:output_type -> personal.v1.ResetAccessResponse
-	33, // 84: personal.v1.AdministrationService.CreateUser:output_type -> personal.v1.CreateUserResponse
-	35, // 85: personal.v1.AdministrationService.Explain:output_type -> personal.v1.ExplainResponse
-	38, // 86: personal.v1.AdministrationService.LiftLimits:output_type -> personal.v1.LiftLimitsResponse
-	40, // 87: personal.v1.AdministrationService.PreviewFields:output_type -> personal.v1.PreviewFieldsResponse
-	43, // 88: personal.v1.AdministrationService.FillFields:output_type -> personal.v1.FillFieldsResponse
-	45, // 89: personal.v1.AdministrationService.FieldsFill:output_type -> personal.v1.FieldsFillResponse
-	47, // 90: personal.v1.AdministrationService.SignIn:output_type -> personal.v1.SignInResponse
-	49, // 91: personal.v1.AdministrationService.LinkIdentity:output_type -> personal.v1.LinkIdentityResponse
-	51, // 92: personal.v1.AdministrationService.FindIdentity:output_type -> personal.v1.FindIdentityResponse
-	53, // 93: personal.v1.AdministrationService.UnlinkIdentity:output_type -> personal.v1.UnlinkIdentityResponse
-	69, // [69:94] is the sub-list for method output_type
-	44, // [44:69] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	63, // 27: personal.v1.PreviewFieldsResponse.kept:type_name -> personal.v1.PreviewFieldsResponse.KeptEntry
+	64, // 28: personal.v1.FieldsViolation.fields:type_name -> personal.v1.FieldsViolation.FieldsEntry
+	66, // 29: personal.v1.FieldsFillResponse.started:type_name -> google.protobuf.Timestamp
+	66, // 30: personal.v1.FieldsFillResponse.ended:type_name -> google.protobuf.Timestamp
+	66, // 31: personal.v1.SignInRequest.authenticated_at:type_name -> google.protobuf.Timestamp
+	73, // 32: personal.v1.SignInRequest.identity:type_name -> personal.v1.Identity
+	74, // 33: personal.v1.SignInResponse.credentials:type_name -> personal.v1.Credentials
+	75, // 34: personal.v1.SignInResponse.profile:type_name -> personal.v1.Profile
+	76, // 35: personal.v1.SignInResponse.proof:type_name -> personal.v1.Proof
+	73, // 36: personal.v1.RegisterIdentityRequest.identity:type_name -> personal.v1.Identity
+	65, // 37: personal.v1.RegisterIdentityRequest.fields:type_name -> personal.v1.RegisterIdentityRequest.FieldsEntry
+	66, // 38: personal.v1.RegisterIdentityRequest.authenticated_at:type_name -> google.protobuf.Timestamp
+	74, // 39: personal.v1.RegisterIdentityResponse.credentials:type_name -> personal.v1.Credentials
+	75, // 40: personal.v1.RegisterIdentityResponse.profile:type_name -> personal.v1.Profile
+	76, // 41: personal.v1.RegisterIdentityResponse.proof:type_name -> personal.v1.Proof
+	74, // 42: personal.v1.ProveIdentityRequest.credentials:type_name -> personal.v1.Credentials
+	73, // 43: personal.v1.ProveIdentityRequest.identity:type_name -> personal.v1.Identity
+	66, // 44: personal.v1.ProveIdentityRequest.authenticated_at:type_name -> google.protobuf.Timestamp
+	66, // 45: personal.v1.ProveIdentityResponse.until:type_name -> google.protobuf.Timestamp
+	73, // 46: personal.v1.EndIdentitySessionsRequest.identity:type_name -> personal.v1.Identity
+	73, // 47: personal.v1.LinkIdentityRequest.identity:type_name -> personal.v1.Identity
+	74, // 48: personal.v1.LinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
+	73, // 49: personal.v1.FindIdentityRequest.identity:type_name -> personal.v1.Identity
+	73, // 50: personal.v1.UnlinkIdentityRequest.identity:type_name -> personal.v1.Identity
+	74, // 51: personal.v1.UnlinkIdentityRequest.credentials:type_name -> personal.v1.Credentials
+	0,  // 52: personal.v1.UsersResponse.UsersEntry.value:type_name -> personal.v1.User
+	77, // 53: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	77, // 54: personal.v1.CreateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	77, // 55: personal.v1.RegisterIdentityRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	1,  // 56: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
+	3,  // 57: personal.v1.AdministrationService.Users:input_type -> personal.v1.UsersRequest
+	5,  // 58: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
+	7,  // 59: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
+	9,  // 60: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
+	11, // 61: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
+	13, // 62: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
+	15, // 63: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
+	17, // 64: personal.v1.AdministrationService.RevokeUserSession:input_type -> personal.v1.RevokeUserSessionRequest
+	19, // 65: personal.v1.AdministrationService.RevokeUserSessions:input_type -> personal.v1.RevokeUserSessionsRequest
+	21, // 66: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
+	23, // 67: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
+	26, // 68: personal.v1.AdministrationService.RemoveTwoFactor:input_type -> personal.v1.RemoveTwoFactorRequest
+	28, // 69: personal.v1.AdministrationService.RemoveOtherWaysIn:input_type -> personal.v1.RemoveOtherWaysInRequest
+	30, // 70: personal.v1.AdministrationService.ResetAccess:input_type -> personal.v1.ResetAccessRequest
+	32, // 71: personal.v1.AdministrationService.CreateUser:input_type -> personal.v1.CreateUserRequest
+	34, // 72: personal.v1.AdministrationService.Explain:input_type -> personal.v1.ExplainRequest
+	37, // 73: personal.v1.AdministrationService.LiftLimits:input_type -> personal.v1.LiftLimitsRequest
+	39, // 74: personal.v1.AdministrationService.PreviewFields:input_type -> personal.v1.PreviewFieldsRequest
+	42, // 75: personal.v1.AdministrationService.FillFields:input_type -> personal.v1.FillFieldsRequest
+	44, // 76: personal.v1.AdministrationService.FieldsFill:input_type -> personal.v1.FieldsFillRequest
+	46, // 77: personal.v1.AdministrationService.SignIn:input_type -> personal.v1.SignInRequest
+	54, // 78: personal.v1.AdministrationService.LinkIdentity:input_type -> personal.v1.LinkIdentityRequest
+	56, // 79: personal.v1.AdministrationService.FindIdentity:input_type -> personal.v1.FindIdentityRequest
+	58, // 80: personal.v1.AdministrationService.UnlinkIdentity:input_type -> personal.v1.UnlinkIdentityRequest
+	48, // 81: personal.v1.AdministrationService.RegisterIdentity:input_type -> personal.v1.RegisterIdentityRequest
+	50, // 82: personal.v1.AdministrationService.ProveIdentity:input_type -> personal.v1.ProveIdentityRequest
+	52, // 83: personal.v1.AdministrationService.EndIdentitySessions:input_type -> personal.v1.EndIdentitySessionsRequest
+	2,  // 84: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
+	4,  // 85: personal.v1.AdministrationService.Users:output_type -> personal.v1.UsersResponse
+	6,  // 86: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
+	8,  // 87: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
+	10, // 88: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
+	12, // 89: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
+	14, // 90: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
+	16, // 91: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
+	18, // 92: personal.v1.AdministrationService.RevokeUserSession:output_type -> personal.v1.RevokeUserSessionResponse
+	20, // 93: personal.v1.AdministrationService.RevokeUserSessions:output_type -> personal.v1.RevokeUserSessionsResponse
+	22, // 94: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
+	24, // 95: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
+	27, // 96: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
+	29, // 97: personal.v1.AdministrationService.RemoveOtherWaysIn:output_type -> personal.v1.RemoveOtherWaysInResponse
+	31, // 98: personal.v1.AdministrationService.ResetAccess:output_type -> personal.v1.ResetAccessResponse
+	33, // 99: personal.v1.AdministrationService.CreateUser:output_type -> personal.v1.CreateUserResponse
+	35, // 100: personal.v1.AdministrationService.Explain:output_type -> personal.v1.ExplainResponse
+	38, // 101: personal.v1.AdministrationService.LiftLimits:output_type -> personal.v1.LiftLimitsResponse
+	40, // 102: personal.v1.AdministrationService.PreviewFields:output_type -> personal.v1.PreviewFieldsResponse
+	43, // 103: personal.v1.AdministrationService.FillFields:output_type -> personal.v1.FillFieldsResponse
+	45, // 104: personal.v1.AdministrationService.FieldsFill:output_type -> personal.v1.FieldsFillResponse
+	47, // 105: personal.v1.AdministrationService.SignIn:output_type -> personal.v1.SignInResponse
+	55, // 106: personal.v1.AdministrationService.LinkIdentity:output_type -> personal.v1.LinkIdentityResponse
+	57, // 107: personal.v1.AdministrationService.FindIdentity:output_type -> personal.v1.FindIdentityResponse
+	59, // 108: personal.v1.AdministrationService.UnlinkIdentity:output_type -> personal.v1.UnlinkIdentityResponse
+	49, // 109: personal.v1.AdministrationService.RegisterIdentity:output_type -> personal.v1.RegisterIdentityResponse
+	51, // 110: personal.v1.AdministrationService.ProveIdentity:output_type -> personal.v1.ProveIdentityResponse
+	53, // 111: personal.v1.AdministrationService.EndIdentitySessions:output_type -> personal.v1.EndIdentitySessionsResponse
+	84, // [84:112] is the sub-list for method output_type
+	56, // [56:84] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_administration_proto_init() }
@@ -3498,7 +3981,7 @@ func file_personal_v1_administration_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_administration_proto_rawDesc), len(file_personal_v1_administration_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   59,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

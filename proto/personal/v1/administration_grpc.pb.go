@@ -19,31 +19,34 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AdministrationService_FindUsers_FullMethodName          = "/personal.v1.AdministrationService/FindUsers"
-	AdministrationService_Users_FullMethodName              = "/personal.v1.AdministrationService/Users"
-	AdministrationService_User_FullMethodName               = "/personal.v1.AdministrationService/User"
-	AdministrationService_UpdateUser_FullMethodName         = "/personal.v1.AdministrationService/UpdateUser"
-	AdministrationService_SetEmail_FullMethodName           = "/personal.v1.AdministrationService/SetEmail"
-	AdministrationService_DisableUser_FullMethodName        = "/personal.v1.AdministrationService/DisableUser"
-	AdministrationService_EnableUser_FullMethodName         = "/personal.v1.AdministrationService/EnableUser"
-	AdministrationService_UserSessions_FullMethodName       = "/personal.v1.AdministrationService/UserSessions"
-	AdministrationService_RevokeUserSession_FullMethodName  = "/personal.v1.AdministrationService/RevokeUserSession"
-	AdministrationService_RevokeUserSessions_FullMethodName = "/personal.v1.AdministrationService/RevokeUserSessions"
-	AdministrationService_DeleteUser_FullMethodName         = "/personal.v1.AdministrationService/DeleteUser"
-	AdministrationService_AuditEntries_FullMethodName       = "/personal.v1.AdministrationService/AuditEntries"
-	AdministrationService_RemoveTwoFactor_FullMethodName    = "/personal.v1.AdministrationService/RemoveTwoFactor"
-	AdministrationService_RemoveOtherWaysIn_FullMethodName  = "/personal.v1.AdministrationService/RemoveOtherWaysIn"
-	AdministrationService_ResetAccess_FullMethodName        = "/personal.v1.AdministrationService/ResetAccess"
-	AdministrationService_CreateUser_FullMethodName         = "/personal.v1.AdministrationService/CreateUser"
-	AdministrationService_Explain_FullMethodName            = "/personal.v1.AdministrationService/Explain"
-	AdministrationService_LiftLimits_FullMethodName         = "/personal.v1.AdministrationService/LiftLimits"
-	AdministrationService_PreviewFields_FullMethodName      = "/personal.v1.AdministrationService/PreviewFields"
-	AdministrationService_FillFields_FullMethodName         = "/personal.v1.AdministrationService/FillFields"
-	AdministrationService_FieldsFill_FullMethodName         = "/personal.v1.AdministrationService/FieldsFill"
-	AdministrationService_SignIn_FullMethodName             = "/personal.v1.AdministrationService/SignIn"
-	AdministrationService_LinkIdentity_FullMethodName       = "/personal.v1.AdministrationService/LinkIdentity"
-	AdministrationService_FindIdentity_FullMethodName       = "/personal.v1.AdministrationService/FindIdentity"
-	AdministrationService_UnlinkIdentity_FullMethodName     = "/personal.v1.AdministrationService/UnlinkIdentity"
+	AdministrationService_FindUsers_FullMethodName           = "/personal.v1.AdministrationService/FindUsers"
+	AdministrationService_Users_FullMethodName               = "/personal.v1.AdministrationService/Users"
+	AdministrationService_User_FullMethodName                = "/personal.v1.AdministrationService/User"
+	AdministrationService_UpdateUser_FullMethodName          = "/personal.v1.AdministrationService/UpdateUser"
+	AdministrationService_SetEmail_FullMethodName            = "/personal.v1.AdministrationService/SetEmail"
+	AdministrationService_DisableUser_FullMethodName         = "/personal.v1.AdministrationService/DisableUser"
+	AdministrationService_EnableUser_FullMethodName          = "/personal.v1.AdministrationService/EnableUser"
+	AdministrationService_UserSessions_FullMethodName        = "/personal.v1.AdministrationService/UserSessions"
+	AdministrationService_RevokeUserSession_FullMethodName   = "/personal.v1.AdministrationService/RevokeUserSession"
+	AdministrationService_RevokeUserSessions_FullMethodName  = "/personal.v1.AdministrationService/RevokeUserSessions"
+	AdministrationService_DeleteUser_FullMethodName          = "/personal.v1.AdministrationService/DeleteUser"
+	AdministrationService_AuditEntries_FullMethodName        = "/personal.v1.AdministrationService/AuditEntries"
+	AdministrationService_RemoveTwoFactor_FullMethodName     = "/personal.v1.AdministrationService/RemoveTwoFactor"
+	AdministrationService_RemoveOtherWaysIn_FullMethodName   = "/personal.v1.AdministrationService/RemoveOtherWaysIn"
+	AdministrationService_ResetAccess_FullMethodName         = "/personal.v1.AdministrationService/ResetAccess"
+	AdministrationService_CreateUser_FullMethodName          = "/personal.v1.AdministrationService/CreateUser"
+	AdministrationService_Explain_FullMethodName             = "/personal.v1.AdministrationService/Explain"
+	AdministrationService_LiftLimits_FullMethodName          = "/personal.v1.AdministrationService/LiftLimits"
+	AdministrationService_PreviewFields_FullMethodName       = "/personal.v1.AdministrationService/PreviewFields"
+	AdministrationService_FillFields_FullMethodName          = "/personal.v1.AdministrationService/FillFields"
+	AdministrationService_FieldsFill_FullMethodName          = "/personal.v1.AdministrationService/FieldsFill"
+	AdministrationService_SignIn_FullMethodName              = "/personal.v1.AdministrationService/SignIn"
+	AdministrationService_LinkIdentity_FullMethodName        = "/personal.v1.AdministrationService/LinkIdentity"
+	AdministrationService_FindIdentity_FullMethodName        = "/personal.v1.AdministrationService/FindIdentity"
+	AdministrationService_UnlinkIdentity_FullMethodName      = "/personal.v1.AdministrationService/UnlinkIdentity"
+	AdministrationService_RegisterIdentity_FullMethodName    = "/personal.v1.AdministrationService/RegisterIdentity"
+	AdministrationService_ProveIdentity_FullMethodName       = "/personal.v1.AdministrationService/ProveIdentity"
+	AdministrationService_EndIdentitySessions_FullMethodName = "/personal.v1.AdministrationService/EndIdentitySessions"
 )
 
 // AdministrationServiceClient is the client API for AdministrationService service.
@@ -105,6 +108,12 @@ type AdministrationServiceClient interface {
 	FindIdentity(ctx context.Context, in *FindIdentityRequest, opts ...grpc.CallOption) (*FindIdentityResponse, error)
 	// UnlinkIdentity removes an identity from its account.
 	UnlinkIdentity(ctx context.Context, in *UnlinkIdentityRequest, opts ...grpc.CallOption) (*UnlinkIdentityResponse, error)
+	// RegisterIdentity creates an account that an identity signs in to.
+	RegisterIdentity(ctx context.Context, in *RegisterIdentityRequest, opts ...grpc.CallOption) (*RegisterIdentityResponse, error)
+	// ProveIdentity gives a session a proof by an identity of its account.
+	ProveIdentity(ctx context.Context, in *ProveIdentityRequest, opts ...grpc.CallOption) (*ProveIdentityResponse, error)
+	// EndIdentitySessions ends the sessions that an identity has opened.
+	EndIdentitySessions(ctx context.Context, in *EndIdentitySessionsRequest, opts ...grpc.CallOption) (*EndIdentitySessionsResponse, error)
 }
 
 type administrationServiceClient struct {
@@ -365,6 +374,36 @@ func (c *administrationServiceClient) UnlinkIdentity(ctx context.Context, in *Un
 	return out, nil
 }
 
+func (c *administrationServiceClient) RegisterIdentity(ctx context.Context, in *RegisterIdentityRequest, opts ...grpc.CallOption) (*RegisterIdentityResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RegisterIdentityResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_RegisterIdentity_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *administrationServiceClient) ProveIdentity(ctx context.Context, in *ProveIdentityRequest, opts ...grpc.CallOption) (*ProveIdentityResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ProveIdentityResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_ProveIdentity_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *administrationServiceClient) EndIdentitySessions(ctx context.Context, in *EndIdentitySessionsRequest, opts ...grpc.CallOption) (*EndIdentitySessionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EndIdentitySessionsResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_EndIdentitySessions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdministrationServiceServer is the server API for AdministrationService service.
 // All implementations must embed UnimplementedAdministrationServiceServer
 // for forward compatibility.
@@ -424,6 +463,12 @@ type AdministrationServiceServer interface {
 	FindIdentity(context.Context, *FindIdentityRequest) (*FindIdentityResponse, error)
 	// UnlinkIdentity removes an identity from its account.
 	UnlinkIdentity(context.Context, *UnlinkIdentityRequest) (*UnlinkIdentityResponse, error)
+	// RegisterIdentity creates an account that an identity signs in to.
+	RegisterIdentity(context.Context, *RegisterIdentityRequest) (*RegisterIdentityResponse, error)
+	// ProveIdentity gives a session a proof by an identity of its account.
+	ProveIdentity(context.Context, *ProveIdentityRequest) (*ProveIdentityResponse, error)
+	// EndIdentitySessions ends the sessions that an identity has opened.
+	EndIdentitySessions(context.Context, *EndIdentitySessionsRequest) (*EndIdentitySessionsResponse, error)
 	mustEmbedUnimplementedAdministrationServiceServer()
 }
 
@@ -508,6 +553,15 @@ func (UnimplementedAdministrationServiceServer) FindIdentity(context.Context, *F
 }
 func (UnimplementedAdministrationServiceServer) UnlinkIdentity(context.Context, *UnlinkIdentityRequest) (*UnlinkIdentityResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method UnlinkIdentity not implemented")
+}
+func (UnimplementedAdministrationServiceServer) RegisterIdentity(context.Context, *RegisterIdentityRequest) (*RegisterIdentityResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RegisterIdentity not implemented")
+}
+func (UnimplementedAdministrationServiceServer) ProveIdentity(context.Context, *ProveIdentityRequest) (*ProveIdentityResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ProveIdentity not implemented")
+}
+func (UnimplementedAdministrationServiceServer) EndIdentitySessions(context.Context, *EndIdentitySessionsRequest) (*EndIdentitySessionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EndIdentitySessions not implemented")
 }
 func (UnimplementedAdministrationServiceServer) mustEmbedUnimplementedAdministrationServiceServer() {}
 func (UnimplementedAdministrationServiceServer) testEmbeddedByValue()                               {}
@@ -980,6 +1034,60 @@ func _AdministrationService_UnlinkIdentity_Handler(srv interface{}, ctx context.
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdministrationService_RegisterIdentity_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RegisterIdentityRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).RegisterIdentity(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_RegisterIdentity_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).RegisterIdentity(ctx, req.(*RegisterIdentityRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdministrationService_ProveIdentity_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ProveIdentityRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).ProveIdentity(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_ProveIdentity_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).ProveIdentity(ctx, req.(*ProveIdentityRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdministrationService_EndIdentitySessions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndIdentitySessionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).EndIdentitySessions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_EndIdentitySessions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).EndIdentitySessions(ctx, req.(*EndIdentitySessionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AdministrationService_ServiceDesc is the grpc.ServiceDesc for AdministrationService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1086,6 +1194,18 @@ var AdministrationService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "UnlinkIdentity",
 			Handler:    _AdministrationService_UnlinkIdentity_Handler,
+		},
+		{
+			MethodName: "RegisterIdentity",
+			Handler:    _AdministrationService_RegisterIdentity_Handler,
+		},
+		{
+			MethodName: "ProveIdentity",
+			Handler:    _AdministrationService_ProveIdentity_Handler,
+		},
+		{
+			MethodName: "EndIdentitySessions",
+			Handler:    _AdministrationService_EndIdentitySessions_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

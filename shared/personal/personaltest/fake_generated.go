@@ -13,31 +13,34 @@ import (
 // function is nil returns not_found, like a module that does not offer it. Set the
 // functions before the first call.
 type Administration struct {
-	AuditEntriesFunc       func(context.Context, personal.AuditEntriesRequest) (personal.AuditPage, error)
-	CreateUserFunc         func(context.Context, personal.CreateUserRequest) (int64, error)
-	DeleteUserFunc         func(context.Context, int64) error
-	DisableUserFunc        func(context.Context, int64) error
-	EnableUserFunc         func(context.Context, int64) error
-	ExplainFunc            func(context.Context, personal.ExplainRequest) (personal.Explanation, error)
-	FieldsFillFunc         func(context.Context) (personal.FieldsFill, error)
-	FillFieldsFunc         func(context.Context, string) error
-	FindIdentityFunc       func(context.Context, personal.Identity) (int64, error)
-	FindUsersFunc          func(context.Context, personal.FindUsersRequest) (personal.UserPage, error)
-	LiftLimitsFunc         func(context.Context, personal.LiftLimitsRequest) error
-	LinkIdentityFunc       func(context.Context, personal.LinkIdentityRequest) error
-	PreviewFieldsFunc      func(context.Context, []personal.Field) (personal.FieldsPreview, error)
-	RemoveOtherWaysInFunc  func(context.Context, int64) error
-	RemoveTwoFactorFunc    func(context.Context, personal.RemoveTwoFactorRequest) error
-	ResetAccessFunc        func(context.Context, personal.ResetAccessRequest) error
-	RevokeUserSessionFunc  func(context.Context, personal.RevokeUserSessionRequest) error
-	RevokeUserSessionsFunc func(context.Context, int64) error
-	SetEmailFunc           func(context.Context, personal.SetEmailRequest) error
-	SignInFunc             func(context.Context, personal.SignInRequest) (personal.SignedIn, error)
-	UnlinkIdentityFunc     func(context.Context, personal.UnlinkIdentityRequest) error
-	UpdateUserFunc         func(context.Context, personal.UpdateUserRequest) error
-	UserFunc               func(context.Context, int64) (personal.UserRecord, error)
-	UserSessionsFunc       func(context.Context, int64) ([]personal.Session, error)
-	UsersFunc              func(context.Context, []int64) (map[int64]personal.User, error)
+	AuditEntriesFunc        func(context.Context, personal.AuditEntriesRequest) (personal.AuditPage, error)
+	CreateUserFunc          func(context.Context, personal.CreateUserRequest) (int64, error)
+	DeleteUserFunc          func(context.Context, int64) error
+	DisableUserFunc         func(context.Context, int64) error
+	EnableUserFunc          func(context.Context, int64) error
+	EndIdentitySessionsFunc func(context.Context, personal.EndIdentitySessionsRequest) (int64, error)
+	ExplainFunc             func(context.Context, personal.ExplainRequest) (personal.Explanation, error)
+	FieldsFillFunc          func(context.Context) (personal.FieldsFill, error)
+	FillFieldsFunc          func(context.Context, string) error
+	FindIdentityFunc        func(context.Context, personal.Identity) (int64, error)
+	FindUsersFunc           func(context.Context, personal.FindUsersRequest) (personal.UserPage, error)
+	LiftLimitsFunc          func(context.Context, personal.LiftLimitsRequest) error
+	LinkIdentityFunc        func(context.Context, personal.LinkIdentityRequest) error
+	PreviewFieldsFunc       func(context.Context, []personal.Field) (personal.FieldsPreview, error)
+	ProveIdentityFunc       func(context.Context, personal.ProveIdentityRequest) (personal.Proof, error)
+	RegisterIdentityFunc    func(context.Context, personal.RegisterIdentityRequest) (personal.SignedIn, error)
+	RemoveOtherWaysInFunc   func(context.Context, int64) error
+	RemoveTwoFactorFunc     func(context.Context, personal.RemoveTwoFactorRequest) error
+	ResetAccessFunc         func(context.Context, personal.ResetAccessRequest) error
+	RevokeUserSessionFunc   func(context.Context, personal.RevokeUserSessionRequest) error
+	RevokeUserSessionsFunc  func(context.Context, int64) error
+	SetEmailFunc            func(context.Context, personal.SetEmailRequest) error
+	SignInFunc              func(context.Context, personal.SignInRequest) (personal.SignedIn, error)
+	UnlinkIdentityFunc      func(context.Context, personal.UnlinkIdentityRequest) error
+	UpdateUserFunc          func(context.Context, personal.UpdateUserRequest) error
+	UserFunc                func(context.Context, int64) (personal.UserRecord, error)
+	UserSessionsFunc        func(context.Context, int64) ([]personal.Session, error)
+	UsersFunc               func(context.Context, []int64) (map[int64]personal.User, error)
 }
 
 var _ personal.Administration = (*Administration)(nil)
@@ -80,6 +83,14 @@ func (f *Administration) EnableUser(ctx context.Context, in int64) error {
 		return personal.NewError(personal.CodeNotFound, nil)
 	}
 	return f.EnableUserFunc(ctx, in)
+}
+
+// EndIdentitySessions calls EndIdentitySessionsFunc.
+func (f *Administration) EndIdentitySessions(ctx context.Context, in personal.EndIdentitySessionsRequest) (result int64, err error) {
+	if f.EndIdentitySessionsFunc == nil {
+		return result, personal.NewError(personal.CodeNotFound, nil)
+	}
+	return f.EndIdentitySessionsFunc(ctx, in)
 }
 
 // Explain calls ExplainFunc.
@@ -144,6 +155,22 @@ func (f *Administration) PreviewFields(ctx context.Context, in []personal.Field)
 		return result, personal.NewError(personal.CodeNotFound, nil)
 	}
 	return f.PreviewFieldsFunc(ctx, in)
+}
+
+// ProveIdentity calls ProveIdentityFunc.
+func (f *Administration) ProveIdentity(ctx context.Context, in personal.ProveIdentityRequest) (result personal.Proof, err error) {
+	if f.ProveIdentityFunc == nil {
+		return result, personal.NewError(personal.CodeNotFound, nil)
+	}
+	return f.ProveIdentityFunc(ctx, in)
+}
+
+// RegisterIdentity calls RegisterIdentityFunc.
+func (f *Administration) RegisterIdentity(ctx context.Context, in personal.RegisterIdentityRequest) (result personal.SignedIn, err error) {
+	if f.RegisterIdentityFunc == nil {
+		return result, personal.NewError(personal.CodeNotFound, nil)
+	}
+	return f.RegisterIdentityFunc(ctx, in)
 }
 
 // RemoveOtherWaysIn calls RemoveOtherWaysInFunc.

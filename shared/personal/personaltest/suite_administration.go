@@ -63,6 +63,9 @@ func RunAdministration(t *testing.T, start StartAdministration) {
 		"identity is linked and unlinked with a proof":             testProvedIdentity,
 		"unlinked identity ends its sessions":                      testUnlinkIdentity,
 		"recovery removes identities":                              testRecoveredIdentity,
+		"identity registers a user without a password":             testRegisterIdentity,
+		"identity gives a proof":                                   testProveIdentity,
+		"sign-out at the provider ends its sessions":               testEndIdentitySessions,
 		"identity is of one account":                               testIdentityRace,
 		"unknown id is not found":                                  testUnknownUser,
 	} {

@@ -71,6 +71,22 @@ func (s *suite) enrol(t *testing.T) factorUser {
 func (s *suite) switchOn(t *testing.T, u *factorUser) {
 	t.Helper()
 	u.secret = s.begin(t, u.Credentials)
+	s.confirmSecret(t, u)
+}
+
+// switchOnWith is switchOn with a proof.
+func (s *suite) switchOnWith(t *testing.T, u *factorUser, proof string) {
+	t.Helper()
+	secret, err := s.service.BeginTwoFactor(t.Context(), personal.BeginTwoFactorRequest{Credentials: u.Credentials, Proof: proof})
+	if err != nil {
+		t.Fatalf("making a secret with a proof: %v", err)
+	}
+	u.secret = secret.Secret
+	s.confirmSecret(t, u)
+}
+
+func (s *suite) confirmSecret(t *testing.T, u *factorUser) {
+	t.Helper()
 	u.used = Code(u.secret, time.Now())
 	confirmed, err := s.confirmFactor(t, u.Credentials, u.used)
 	if err != nil {

@@ -483,6 +483,26 @@ func (c *Client) FindIdentity(ctx context.Context, i personal.Identity) (int64, 
 	return int64(id), err
 }
 
+// RegisterIdentity creates an account that an identity signs in to.
+func (c *Client) RegisterIdentity(ctx context.Context, r personal.RegisterIdentityRequest) (personal.SignedIn, error) {
+	response, err := c.administration.RegisterIdentity(ctx, convert.registerIdentityToPB(r))
+	if err == nil && response.GetUnverified() {
+		return personal.SignedIn{}, nil
+	}
+	return result(ctx, convert.registeredIdentityFromPB)(response, err)
+}
+
+// ProveIdentity gives a session a proof by an identity of its account.
+func (c *Client) ProveIdentity(ctx context.Context, r personal.ProveIdentityRequest) (personal.Proof, error) {
+	return result(ctx, convert.provedIdentityFromPB)(c.administration.ProveIdentity(ctx, convert.proveIdentityToPB(r)))
+}
+
+// EndIdentitySessions ends the sessions that an identity has opened.
+func (c *Client) EndIdentitySessions(ctx context.Context, r personal.EndIdentitySessionsRequest) (int64, error) {
+	response, err := c.administration.EndIdentitySessions(ctx, convert.endIdentitySessionsToPB(r))
+	return response.GetUserId(), err
+}
+
 // UnlinkIdentity removes an identity from its account.
 func (c *Client) UnlinkIdentity(ctx context.Context, r personal.UnlinkIdentityRequest) error {
 	return failure(c.administration.UnlinkIdentity(ctx, convert.unlinkIdentityToPB(r)))

@@ -206,6 +206,17 @@ type converter interface {
 	linkIdentityFromPB(*personalv1.LinkIdentityRequest) personal.LinkIdentityRequest
 	unlinkIdentityToPB(personal.UnlinkIdentityRequest) *personalv1.UnlinkIdentityRequest
 	unlinkIdentityFromPB(*personalv1.UnlinkIdentityRequest) personal.UnlinkIdentityRequest
+	registerIdentityToPB(personal.RegisterIdentityRequest) *personalv1.RegisterIdentityRequest
+	registerIdentityFromPB(*personalv1.RegisterIdentityRequest) personal.RegisterIdentityRequest
+	// goverter:ignore Unverified
+	registeredIdentityToPB(personal.SignedIn) (*personalv1.RegisterIdentityResponse, error)
+	registeredIdentityFromPB(*personalv1.RegisterIdentityResponse) personal.SignedIn
+	proveIdentityToPB(personal.ProveIdentityRequest) *personalv1.ProveIdentityRequest
+	proveIdentityFromPB(*personalv1.ProveIdentityRequest) personal.ProveIdentityRequest
+	provedIdentityToPB(personal.Proof) *personalv1.ProveIdentityResponse
+	provedIdentityFromPB(*personalv1.ProveIdentityResponse) personal.Proof
+	endIdentitySessionsToPB(personal.EndIdentitySessionsRequest) *personalv1.EndIdentitySessionsRequest
+	endIdentitySessionsFromPB(*personalv1.EndIdentitySessionsRequest) personal.EndIdentitySessionsRequest
 
 	// The host.
 

@@ -396,6 +396,20 @@ func (c *converters) deleteToPB(source personal.DeleteRequest) *v1.DeleteRequest
 	personalv1DeleteRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1DeleteRequest
 }
+func (c *converters) endIdentitySessionsFromPB(source *v1.EndIdentitySessionsRequest) personal.EndIdentitySessionsRequest {
+	var personalEndIdentitySessionsRequest personal.EndIdentitySessionsRequest
+	if source != nil {
+		personalEndIdentitySessionsRequest.Identity = c.identityFromPB((*source).Identity)
+		personalEndIdentitySessionsRequest.ProviderSession = (*source).ProviderSession
+	}
+	return personalEndIdentitySessionsRequest
+}
+func (c *converters) endIdentitySessionsToPB(source personal.EndIdentitySessionsRequest) *v1.EndIdentitySessionsRequest {
+	var personalv1EndIdentitySessionsRequest v1.EndIdentitySessionsRequest
+	personalv1EndIdentitySessionsRequest.Identity = c.identityToPB(source.Identity)
+	personalv1EndIdentitySessionsRequest.ProviderSession = source.ProviderSession
+	return &personalv1EndIdentitySessionsRequest
+}
 func (c *converters) eventFromPB(source *v1.Event) personal.Event {
 	var personalEvent personal.Event
 	if source != nil {
@@ -1377,6 +1391,24 @@ func (c *converters) proveFromPB(source *v1.ProveRequest) personal.ProveRequest 
 	}
 	return personalProveRequest
 }
+func (c *converters) proveIdentityFromPB(source *v1.ProveIdentityRequest) personal.ProveIdentityRequest {
+	var personalProveIdentityRequest personal.ProveIdentityRequest
+	if source != nil {
+		personalProveIdentityRequest.Credentials = c.credentialsFromPB((*source).Credentials)
+		personalProveIdentityRequest.Identity = c.identityFromPB((*source).Identity)
+		personalProveIdentityRequest.AuthenticatedAt = timeFromPB((*source).AuthenticatedAt)
+		personalProveIdentityRequest.Code = (*source).Code
+	}
+	return personalProveIdentityRequest
+}
+func (c *converters) proveIdentityToPB(source personal.ProveIdentityRequest) *v1.ProveIdentityRequest {
+	var personalv1ProveIdentityRequest v1.ProveIdentityRequest
+	personalv1ProveIdentityRequest.Credentials = c.credentialsToPB(source.Credentials)
+	personalv1ProveIdentityRequest.Identity = c.identityToPB(source.Identity)
+	personalv1ProveIdentityRequest.AuthenticatedAt = timeToPB(source.AuthenticatedAt)
+	personalv1ProveIdentityRequest.Code = source.Code
+	return &personalv1ProveIdentityRequest
+}
 func (c *converters) proveToPB(source personal.ProveRequest) *v1.ProveRequest {
 	var personalv1ProveRequest v1.ProveRequest
 	personalv1ProveRequest.Credentials = c.credentialsToPB(source.Credentials)
@@ -1394,6 +1426,20 @@ func (c *converters) provedFromPB(source *v1.ProveResponse) personal.Proof {
 		personalProof.Until = timeFromPB((*source).Until)
 	}
 	return personalProof
+}
+func (c *converters) provedIdentityFromPB(source *v1.ProveIdentityResponse) personal.Proof {
+	var personalProof personal.Proof
+	if source != nil {
+		personalProof.Proof = (*source).Proof
+		personalProof.Until = timeFromPB((*source).Until)
+	}
+	return personalProof
+}
+func (c *converters) provedIdentityToPB(source personal.Proof) *v1.ProveIdentityResponse {
+	var personalv1ProveIdentityResponse v1.ProveIdentityResponse
+	personalv1ProveIdentityResponse.Proof = source.Proof
+	personalv1ProveIdentityResponse.Until = timeToPB(source.Until)
+	return &personalv1ProveIdentityResponse
 }
 func (c *converters) provedToPB(source personal.Proof) *v1.ProveResponse {
 	var personalv1ProveResponse v1.ProveResponse
@@ -1465,6 +1511,34 @@ func (c *converters) registerFromPB(source *v1.RegisterRequest) personal.Registe
 	}
 	return personalRegisterRequest
 }
+func (c *converters) registerIdentityFromPB(source *v1.RegisterIdentityRequest) personal.RegisterIdentityRequest {
+	var personalRegisterIdentityRequest personal.RegisterIdentityRequest
+	if source != nil {
+		personalRegisterIdentityRequest.Identity = c.identityFromPB((*source).Identity)
+		personalRegisterIdentityRequest.Login = (*source).Login
+		personalRegisterIdentityRequest.Email = (*source).Email
+		personalRegisterIdentityRequest.Name = (*source).Name
+		personalRegisterIdentityRequest.Fields = c.inputsFromPB((*source).Fields)
+		personalRegisterIdentityRequest.Method = (*source).Method
+		personalRegisterIdentityRequest.AuthenticatedAt = timeFromPB((*source).AuthenticatedAt)
+		personalRegisterIdentityRequest.ProviderSession = (*source).ProviderSession
+		personalRegisterIdentityRequest.EmailVerified = (*source).EmailVerified
+	}
+	return personalRegisterIdentityRequest
+}
+func (c *converters) registerIdentityToPB(source personal.RegisterIdentityRequest) *v1.RegisterIdentityRequest {
+	var personalv1RegisterIdentityRequest v1.RegisterIdentityRequest
+	personalv1RegisterIdentityRequest.Identity = c.identityToPB(source.Identity)
+	personalv1RegisterIdentityRequest.Login = source.Login
+	personalv1RegisterIdentityRequest.Email = source.Email
+	personalv1RegisterIdentityRequest.Name = source.Name
+	personalv1RegisterIdentityRequest.Fields = c.inputsToPB(source.Fields)
+	personalv1RegisterIdentityRequest.Method = source.Method
+	personalv1RegisterIdentityRequest.AuthenticatedAt = timeToPB(source.AuthenticatedAt)
+	personalv1RegisterIdentityRequest.EmailVerified = source.EmailVerified
+	personalv1RegisterIdentityRequest.ProviderSession = source.ProviderSession
+	return &personalv1RegisterIdentityRequest
+}
 func (c *converters) registerToPB(source personal.RegisterRequest) *v1.RegisterRequest {
 	var personalv1RegisterRequest v1.RegisterRequest
 	personalv1RegisterRequest.Login = source.Login
@@ -1483,6 +1557,26 @@ func (c *converters) registeredFromPB(source *v1.RegisterResponse) personal.Sign
 		personalSignedIn.Proof = c.pPersonalv1ProofToPersonalProof((*source).Proof)
 	}
 	return personalSignedIn
+}
+func (c *converters) registeredIdentityFromPB(source *v1.RegisterIdentityResponse) personal.SignedIn {
+	var personalSignedIn personal.SignedIn
+	if source != nil {
+		personalSignedIn.Credentials = c.credentialsFromPB((*source).Credentials)
+		personalSignedIn.Profile = c.profileFromPB((*source).Profile)
+		personalSignedIn.Proof = c.pPersonalv1ProofToPersonalProof((*source).Proof)
+	}
+	return personalSignedIn
+}
+func (c *converters) registeredIdentityToPB(source personal.SignedIn) (*v1.RegisterIdentityResponse, error) {
+	var personalv1RegisterIdentityResponse v1.RegisterIdentityResponse
+	personalv1RegisterIdentityResponse.Credentials = c.credentialsToPB(source.Credentials)
+	pPersonalv1Profile, err := c.profileToPB(source.Profile)
+	if err != nil {
+		return nil, err
+	}
+	personalv1RegisterIdentityResponse.Profile = pPersonalv1Profile
+	personalv1RegisterIdentityResponse.Proof = c.personalProofToPPersonalv1Proof(source.Proof)
+	return &personalv1RegisterIdentityResponse, nil
 }
 func (c *converters) registeredToPB(source personal.SignedIn) (*v1.RegisterResponse, error) {
 	var personalv1RegisterResponse v1.RegisterResponse
@@ -1705,6 +1799,7 @@ func (c *converters) signInFromPB(source *v1.SignInRequest) personal.SignInReque
 		personalSignInRequest.Code = (*source).Code
 		personalSignInRequest.SecondFactorDone = (*source).SecondFactorDone
 		personalSignInRequest.AuthenticatedAt = timeFromPB((*source).AuthenticatedAt)
+		personalSignInRequest.ProviderSession = (*source).ProviderSession
 	}
 	return personalSignInRequest
 }
@@ -1716,6 +1811,7 @@ func (c *converters) signInToPB(source personal.SignInRequest) *v1.SignInRequest
 	personalv1SignInRequest.SecondFactorDone = source.SecondFactorDone
 	personalv1SignInRequest.AuthenticatedAt = timeToPB(source.AuthenticatedAt)
 	personalv1SignInRequest.Identity = c.identityToPB(source.Identity)
+	personalv1SignInRequest.ProviderSession = source.ProviderSession
 	return &personalv1SignInRequest
 }
 func (c *converters) startedPasskeyFromPB(source *v1.BeginPasskeyResponse) personal.PasskeyCeremony {

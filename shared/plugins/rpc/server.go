@@ -389,6 +389,29 @@ func (s *administrationServer) FindIdentity(ctx context.Context, in *personalv1.
 	return &personalv1.FindIdentityResponse{UserId: id}, err
 }
 
+func (s *administrationServer) RegisterIdentity(ctx context.Context, in *personalv1.RegisterIdentityRequest) (*personalv1.RegisterIdentityResponse,
+	error) {
+	signedIn, err := s.administration().RegisterIdentity(ctx, convert.registerIdentityFromPB(in))
+	if err != nil {
+		return nil, err
+	}
+	if signedIn.Credentials == (personal.Credentials{}) && signedIn.Profile.Login == "" {
+		return &personalv1.RegisterIdentityResponse{Unverified: true}, nil
+	}
+	return convert.registeredIdentityToPB(signedIn)
+}
+
+func (s *administrationServer) ProveIdentity(ctx context.Context, in *personalv1.ProveIdentityRequest) (*personalv1.ProveIdentityResponse, error) {
+	proof, err := s.administration().ProveIdentity(ctx, convert.proveIdentityFromPB(in))
+	return convert.provedIdentityToPB(proof), err
+}
+
+func (s *administrationServer) EndIdentitySessions(ctx context.Context, in *personalv1.EndIdentitySessionsRequest) (*personalv1.EndIdentitySessionsResponse,
+	error) {
+	id, err := s.administration().EndIdentitySessions(ctx, convert.endIdentitySessionsFromPB(in))
+	return &personalv1.EndIdentitySessionsResponse{UserId: id}, err
+}
+
 func (s *administrationServer) UnlinkIdentity(ctx context.Context,
 	in *personalv1.UnlinkIdentityRequest) (*personalv1.UnlinkIdentityResponse, error) {
 	return &personalv1.UnlinkIdentityResponse{}, s.administration().UnlinkIdentity(ctx, convert.unlinkIdentityFromPB(in))

@@ -57,6 +57,7 @@ var results = map[personal.OperationName]any{
 	"CreateUser":     int64(7),
 	"FindIdentity":   int64(7),
 	"SignIn":         personal.SignedIn{Credentials: pair, Profile: profile},
+	"ProveIdentity":  personal.Proof{Proof: "A", Until: time.Unix(1, 0).UTC()},
 	"Explain":        personal.Explanation{Verdicts: []personal.Verdict{{Reason: personal.ReasonNothing}}},
 }
 

@@ -46,7 +46,7 @@ type Counts struct {
 // Count is a [rpc.CallObserver].
 func (c *Counts) Count(operation personal.OperationName, code personal.Code, _ time.Duration) {
 	switch operation {
-	case personal.OpRegister:
+	case personal.OpRegister, personal.OpRegisterIdentity:
 		if code == "" {
 			c.registered.Add(1)
 		}

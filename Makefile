@@ -81,6 +81,7 @@ lint:
 
 generate:
 	proto/generate.sh
+	go run ./internal/tools/rpcmethods shared/plugins/rpc
 	go run $(GOVERTER) gen ./shared/plugins/rpc
 	go run ./internal/tools/fakes shared/personal/personaltest/fake_generated.go
 	go run ./internal/tools/openapi shared/personalhttp/openapi.yaml shared/personalhttp/openapi.json docs/api.md

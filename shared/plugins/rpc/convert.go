@@ -167,6 +167,9 @@ type converter interface {
 	setEmailToPB(personal.SetEmailRequest) *personalv1.SetEmailRequest
 	setEmailFromPB(*personalv1.SetEmailRequest) personal.SetEmailRequest
 
+	revokeUserSessionToPB(personal.RevokeUserSessionRequest) *personalv1.RevokeUserSessionRequest
+	revokeUserSessionFromPB(*personalv1.RevokeUserSessionRequest) personal.RevokeUserSessionRequest
+
 	auditEntriesToPB(personal.AuditEntriesRequest) *personalv1.AuditEntriesRequest
 	auditEntriesFromPB(*personalv1.AuditEntriesRequest) personal.AuditEntriesRequest
 	auditPageToPB(personal.AuditPage) *personalv1.AuditEntriesResponse

@@ -1729,6 +1729,20 @@ func (c *converters) revokeSessionToPB(source personal.RevokeSessionRequest) *v1
 	personalv1RevokeSessionRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
 	return &personalv1RevokeSessionRequest
 }
+func (c *converters) revokeUserSessionFromPB(source *v1.RevokeUserSessionRequest) personal.RevokeUserSessionRequest {
+	var personalRevokeUserSessionRequest personal.RevokeUserSessionRequest
+	if source != nil {
+		personalRevokeUserSessionRequest.UserID = (*source).UserId
+		personalRevokeUserSessionRequest.ID = (*source).Id
+	}
+	return personalRevokeUserSessionRequest
+}
+func (c *converters) revokeUserSessionToPB(source personal.RevokeUserSessionRequest) *v1.RevokeUserSessionRequest {
+	var personalv1RevokeUserSessionRequest v1.RevokeUserSessionRequest
+	personalv1RevokeUserSessionRequest.UserId = source.UserID
+	personalv1RevokeUserSessionRequest.Id = source.ID
+	return &personalv1RevokeUserSessionRequest
+}
 func (c *converters) rpcCheckToPPersonalv1Check(source Check) *v1.Check {
 	var personalv1Check v1.Check
 	personalv1Check.Name = source.Name

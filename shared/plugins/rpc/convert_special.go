@@ -118,38 +118,8 @@ func profileFieldFromPB(f *personalv1.ProfileField) personal.ProfileField {
 	return field
 }
 
-// The results of several operations are one part of their responses.
-
-func credentialsOf(r interface {
-	GetCredentials() *personalv1.Credentials
-}) personal.Credentials {
-	return convert.credentialsFromPB(r.GetCredentials())
-}
-
-func profileOf(r interface {
-	GetProfile() *personalv1.Profile
-}) personal.Profile {
+func profileOf(r *personalv1.ProfileResponse) personal.Profile {
 	return convert.profileFromPB(r.GetProfile())
-}
-
-func sessionsOf(r interface{ GetSessions() []*personalv1.Session }) []personal.Session {
-	return convert.sessionsFromPB(r.GetSessions())
-}
-
-func usersOf(r *personalv1.UsersResponse) map[int64]personal.User {
-	return convert.usersFromPB(r.GetUsers())
-}
-
-func fieldsOf(r *personalv1.FieldsResponse) []personal.Field {
-	return convert.fieldsFromPB(r.GetFields())
-}
-
-func passkeyOf(r *personalv1.ConfirmPasskeyResponse) personal.Passkey {
-	return convert.passkeyFromPB(r.GetPasskey())
-}
-
-func passkeysOf(r *personalv1.PasskeysResponse) []personal.Passkey {
-	return convert.passkeysFromPB(r.GetPasskeys())
 }
 
 // recoveryCodes are the codes of a response, see isComplete.

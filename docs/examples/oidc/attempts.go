@@ -6,10 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
-	"hash/maphash"
 	"net/http"
-	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -96,47 +93,4 @@ func find(all []attempt, is func(attempt) bool) (a attempt, others []attempt, ok
 		}
 	}
 	return attempt{}, all, false
-}
-
-const (
-	maxTries  = 30 // of registrations, for an identity and for a network
-	triesTime = time.Hour
-)
-
-// tries count registrations, so that no provider account finds out which logins and e-mails are
-// taken. They take the same room whoever comes: keys that share a place share the limit.
-type tries struct {
-	seed   maphash.Seed
-	mu     sync.Mutex
-	counts [1 << 12]struct {
-		since time.Time
-		n     int
-	}
-}
-
-// allow counts a try for each key, up to the first that had too many, and reports whether none had.
-func (t *tries) allow(keys ...string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := time.Now()
-	for _, key := range keys {
-		c := &t.counts[maphash.String(t.seed, key)%uint64(len(t.counts))]
-		if now.Sub(c.since) >= triesTime {
-			c.since, c.n = now, 0
-		}
-		if c.n >= maxTries {
-			return false
-		}
-		c.n++
-	}
-	return true
-}
-
-// network is an IPv4 address, or the /48 of an IPv6 address, which a site usually gets.
-func network(address netip.Addr) string {
-	if address = address.Unmap(); address.Is6() {
-		prefix, _ := address.Prefix(48)
-		return prefix.String()
-	}
-	return address.String()
 }

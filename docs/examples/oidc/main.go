@@ -48,7 +48,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	handler, err := newSite(module, admission, provider{name: "Example ID", issuer: *issuer, client: *client, secret: key,
+	handler, err := newSite(module, provider{name: "Example ID", issuer: *issuer, client: *client, secret: key,
 		callback: url + callbackPath})
 	if err != nil {
 		log.Fatal(err)
@@ -65,7 +65,7 @@ var layout string
 
 // newSite returns the whole site: the API in front, the account pages, those of single sign-on,
 // and the CMS's own.
-func newSite(module *personalhost.Module, admission *personal.Admission, p provider) (http.Handler, error) {
+func newSite(module *personalhost.Module, p provider) (http.Handler, error) {
 	account, err := personalpages.New(module, personalpages.Config{
 		Layout: template.Must(template.New("").Parse(layout)),
 		Block: func(_ *http.Request, page string) template.HTML {
@@ -78,7 +78,7 @@ func newSite(module *personalhost.Module, admission *personal.Admission, p provi
 	if err != nil {
 		return nil, err
 	}
-	single, err := newSignOn(module, account, admission, p)
+	single, err := newSignOn(module, account, p)
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
-	"hash/maphash"
 	"html/template"
 	"log/slog"
 	"net/http"
@@ -39,24 +37,22 @@ type signOn struct {
 	service        personal.Service
 	administration personal.Administration
 	account        *personalpages.Pages
-	admission      *personal.Admission // says who may register
 	party          *relyingParty
 	attempts       attempts
-	tries          tries
 	pages          *template.Template
 }
 
 //go:embed signon.html
 var pages string
 
-func newSignOn(m personalpages.Module, account *personalpages.Pages, admission *personal.Admission, p provider) (http.Handler, error) {
+func newSignOn(m personalpages.Module, account *personalpages.Pages, p provider) (http.Handler, error) {
 	attempts, err := newAttempts(m.API())
 	if err != nil {
 		return nil, err
 	}
 	s := &signOn{
-		api: m.API(), service: m.Service(), administration: m.Administration(), account: account, admission: admission,
-		party: &relyingParty{provider: p}, attempts: attempts, tries: tries{seed: maphash.MakeSeed()},
+		api: m.API(), service: m.Service(), administration: m.Administration(), account: account,
+		party: &relyingParty{provider: p}, attempts: attempts,
 		pages: template.Must(template.New("").Parse(pages)),
 	}
 	mux := http.NewServeMux()
@@ -123,7 +119,7 @@ func (s *signOn) signIn(w http.ResponseWriter, r *http.Request, a attempt, other
 	a.Known = personal.CodeOf(err) != personal.CodeNotFound
 	switch personal.CodeOf(err) {
 	case "":
-		s.account.Session().SignIn(w, r, in.Credentials)
+		s.signedIn(w, r, in)
 		s.keep(w, r, others, a.Next)
 	case personal.CodeNotFound:
 		s.keep(w, r, append(others, a), choosePath)
@@ -173,54 +169,32 @@ func (s *signOn) pending(w http.ResponseWriter, r *http.Request) (a attempt, oth
 // waits reports whether the provider has authenticated the visitor.
 func (a attempt) waits() bool { return a.Who.Subject != "" }
 
-// register creates a user, links the identity, and signs them in. The e-mail is not verified,
-// whatever the provider says: the user gets a mail to confirm it.
+// register creates a user with the identity, and signs them in. The e-mail is not verified, whatever the
+// provider says: the user gets a mail to confirm it, and where the site requires that, they wait for it.
 func (s *signOn) register(w http.ResponseWriter, r *http.Request) {
 	a, others, ok := s.pending(w, r)
 	if !ok {
 		return
 	}
-	if who, _ := json.Marshal(a.Who.Identity); !s.tries.allow(string(who), network(personal.CallFrom(r.Context()).Address)) {
-		s.problem(w, r, &personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: triesTime})
-		return
-	}
 	login, email := r.PostFormValue("login"), r.PostFormValue("email")
-	if err := s.create(r.Context(), a.Who, login, email); err != nil {
+	in, err := s.administration.RegisterIdentity(r.Context(), personal.RegisterIdentityRequest{
+		Identity: a.Who.Identity, Login: login, Email: email, Method: method, AuthenticatedAt: a.Who.Authenticated,
+	})
+	switch {
+	case err != nil:
 		s.show(w, r, "choose", form{Who: a.Who, Login: login, Email: email, Refused: s.api.ErrorResponse(r, err)})
-		return
+	case in.Credentials.UserID == 0:
+		s.keep(w, r, others, personalpages.SignInPath)
+	default:
+		s.signedIn(w, r, in)
+		s.keep(w, r, others, a.Next)
 	}
-	s.signIn(w, r, a, others, "")
 }
 
-func (s *signOn) create(ctx context.Context, who person, login, email string) error {
-	features, err := s.service.Features(ctx)
-	if err != nil {
-		return err
-	}
-	if features.EmailVerification == personal.VerificationRequired { // this would open a session before the e-mail is confirmed
-		return personal.Refuse(personal.LocalText{"en": "Please register on this site first. Then sign in here and link."})
-	}
-	err = s.admission.Judge(ctx, personal.AdmissionRequest{Operation: personal.OpRegister, Method: method, Login: login, Email: email})
-	if err != nil {
-		return err
-	}
-	if email == "" {
-		return personal.FieldErrors{"email": personal.FieldErrorRequired}.Err()
-	}
-	call := personal.CallFrom(ctx)
-	call.Administrator = "single sign-on" // in the audit log
-	id, err := s.administration.CreateUser(personal.WithCall(ctx, call), personal.CreateUserRequest{Login: login, Email: email})
-	if err != nil {
-		return err
-	}
-	if err := s.administration.LinkIdentity(ctx, personal.LinkIdentityRequest{Identity: who.Identity, UserID: id}); err != nil {
-		_ = s.administration.DeleteUser(context.WithoutCancel(ctx), id) // no one could sign in to it
-		return err
-	}
-	if err := s.service.ResendVerification(ctx, personal.ResendVerificationRequest{Login: login, Email: email}); err != nil {
-		slog.WarnContext(ctx, "a new user gets no mail to confirm the e-mail", "error", err)
-	}
-	return nil
+// signedIn starts the session of a user.
+func (s *signOn) signedIn(w http.ResponseWriter, r *http.Request, in personal.SignedIn) {
+	s.account.Session().SignIn(w, r, in.Credentials)
+	personalweb.KeepProof(s.api, w, r, in.Proof)
 }
 
 func (s *signOn) askForCode(w http.ResponseWriter, r *http.Request) {

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"context"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/personal/personaltest"
 )
 
 // A thief with the password links their own user at the provider. They stay in only as long as
@@ -90,15 +88,5 @@ func TestSignOn_ThiefWithTheirOwnIdentity(t *testing.T) {
 				t.Error("the notice does not count what still signs in")
 			}
 		})
-	}
-}
-
-// A registration here would open a session with an e-mail that is not confirmed.
-func TestSignOn_RegistersNoOneWhereVerificationIsRequired(t *testing.T) {
-	s := signOn{service: &personaltest.Service{FeaturesFunc: func(context.Context) (personal.Features, error) {
-		return personal.Features{EmailVerification: personal.VerificationRequired}, nil
-	}}} // without an administration: it would panic
-	if err := s.create(t.Context(), person{}, "ada", "ada@example.com"); personal.CodeOf(err) != personal.CodeRefused {
-		t.Errorf("got error %v, want refused", err)
 	}
 }

@@ -100,18 +100,6 @@ func respond[T, PB any](convert func(T) (PB, error)) func(T, error) (PB, error) 
 
 func (s *serviceServer) service() personal.Service { return s.process.parts.Load().service }
 
-func (s *administrationServer) RegisterIdentity(ctx context.Context, in *personalv1.RegisterIdentityRequest) (*personalv1.RegisterIdentityResponse,
-	error) {
-	signedIn, err := s.administration().RegisterIdentity(ctx, convert.registerIdentityFromPB(in))
-	if err != nil {
-		return nil, err
-	}
-	if signedIn.Credentials == (personal.Credentials{}) && signedIn.Profile.Login == "" {
-		return &personalv1.RegisterIdentityResponse{Unverified: true}, nil
-	}
-	return convert.registeredIdentityToPB(signedIn)
-}
-
 func (s *serviceServer) Register(ctx context.Context, in *personalv1.RegisterRequest) (*personalv1.RegisterResponse, error) {
 	signedIn, err := s.service().Register(ctx, convert.registerFromPB(in))
 	if err != nil {
@@ -211,4 +199,16 @@ func (s *hostServer) EraseUser(ctx context.Context, in *personalv1.EraseUserRequ
 		return &personalv1.EraseUserResponse{}, eraser.EraseUser(ctx, in.GetUserId())
 	}
 	return &personalv1.EraseUserResponse{}, nil
+}
+
+func (s *administrationServer) RegisterIdentity(ctx context.Context, in *personalv1.RegisterIdentityRequest) (*personalv1.RegisterIdentityResponse,
+	error) {
+	signedIn, err := s.administration().RegisterIdentity(ctx, convert.registerIdentityFromPB(in))
+	if err != nil {
+		return nil, err
+	}
+	if signedIn.Credentials == (personal.Credentials{}) && signedIn.Profile.Login == "" {
+		return &personalv1.RegisterIdentityResponse{Unverified: true}, nil
+	}
+	return convert.registeredIdentityToPB(signedIn)
 }

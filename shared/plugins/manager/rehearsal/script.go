@@ -11,7 +11,7 @@ type scene struct {
 // bystanders is the name of the check of users with whom nothing is done.
 const bystanders = "bystanders"
 
-var actOne = []scene{{"register", registerSessions}, {bystanders, equipBystanders}, {"hand_over", handOver(1)}}
+var actOne = []scene{{"register", registerSessions}, {"register", askForOperations}, {bystanders, equipBystanders}, {"hand_over", handOver(1)}}
 
 var actTwo = slices.Concat(
 	[]scene{

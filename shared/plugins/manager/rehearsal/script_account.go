@@ -343,6 +343,61 @@ func identities(p *player) {
 		unlink{Identity: ivy.identity, Credentials: ivy.in}, unlink{Identity: ivy.identity, UserID: ian.id}, unlink{Identity: ivy.identity, Credentials: ivy.in, Proof: ivy.proof})
 	p.do(nil, personal.OpUserSessions, ivy.id)
 	p.do(nil, personal.OpFindIdentity, ivy.identity)
+	comers(p)
+}
+
+// laterOperations are those that the first release lacks, with requests that a version refuses which has them.
+var laterOperations = map[personal.OperationName]any{
+	personal.OpRegisterIdentity:    personal.RegisterIdentityRequest{},
+	personal.OpProveIdentity:       personal.ProveIdentityRequest{},
+	personal.OpEndIdentitySessions: personal.EndIdentitySessionsRequest{},
+}
+
+func askForOperations(p *player) {
+	for operation, request := range laterOperations {
+		_, err := p.call(nil, operation, request)
+		p.lacks[operation] = personal.CodeOf(err) == personal.CodeNotFound
+	}
+}
+
+// comers are users who come from a provider.
+func comers(p *player) {
+	if p.lacks[personal.OpRegisterIdentity] {
+		return
+	}
+	igor, inga := p.add("igor"), p.add("inga")
+	type register = personal.RegisterIdentityRequest
+	request := func(u *user, verified bool) register {
+		u.identity = personal.Identity{Issuer: "https://op.invalid", Subject: u.login}
+		return register{
+			Identity: u.identity, Login: u.login, Email: u.email, Name: "Имя", Fields: p.settableFields(), Method: "oidc", AuthenticatedAt: p.now,
+			ProviderSession: "first", EmailVerified: verified,
+		}
+	}
+	r := request(igor, true)
+	known, reserved, own := r, r, r
+	known.Identity, own.Method, reserved.Login = p.users["ivy"].identity, personal.MethodPassword, "chief"
+	p.send(igor, register{}, known, reserved, own)
+	in := ask[personal.SignedIn](p, igor, personal.OpRegisterIdentity, r)
+	igor.in, igor.proof = in.Credentials, in.Proof.Proof
+	p.send(igor, r, request(inga, false))
+	inga.in = ask[personal.SignedIn](p, inga, personal.OpSignIn, personal.SignInRequest{Identity: inga.identity, Method: "oidc", ProviderSession: "second"}).Credentials
+	p.do(igor, personal.OpProfile, igor.in)
+	p.do(igor, personal.OpExport, personal.ExportRequest{Credentials: igor.in, Proof: igor.proof})
+	type prove = personal.ProveIdentityRequest
+	lifetime := p.durations["session.proof_lifetime"]
+	p.send(igor, prove{Credentials: igor.in, Identity: inga.identity, AuthenticatedAt: p.now}, prove{Credentials: igor.in, Identity: igor.identity, AuthenticatedAt: p.now.Add(-lifetime)},
+		prove{Credentials: igor.in, Identity: igor.identity})
+	igor.proof = ask[personal.Proof](p, igor, personal.OpProveIdentity, prove{Credentials: igor.in, Identity: igor.identity, AuthenticatedAt: p.now}).Proof
+	next := personal.ChangePasswordRequest{Credentials: igor.in, Proof: igor.proof, Password: igor.password, ConfirmPassword: igor.password}
+	igor.in = ask[personal.Credentials](p, igor, personal.OpChangePassword, next)
+	type end = personal.EndIdentitySessionsRequest
+	p.send(nil, end{Identity: inga.identity, ProviderSession: "first"}, end{Identity: igor.identity, ProviderSession: "second"}, end{Identity: personal.Identity{Issuer: "x", Subject: "y"}})
+	p.do(nil, personal.OpUserSessions, igor.id)
+	p.do(igor, personal.OpProfile, igor.in)
+	p.send(nil, end{Identity: igor.identity, ProviderSession: "first"})
+	p.do(igor, personal.OpProfile, igor.in)
+	p.signIn(igor)
 }
 
 func export(p *player) {

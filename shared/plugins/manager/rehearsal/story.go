@@ -23,6 +23,8 @@ type story struct {
 	users    map[string]*user // by login
 	mails    []personal.Mail  // all that were sent
 	secrets  []string         // what no log may have
+
+	lacks map[personal.OperationName]bool // operations that the old version doesn't have: no version is asked for them
 }
 
 // user is a user of the script.
@@ -44,7 +46,9 @@ type user struct {
 
 // newStory begins a story at a site with these settings.
 func newStory(now time.Time, settings []byte) *story {
-	s := &story{settings: settings, origin: "https://script.invalid", now: now.UTC().Truncate(time.Second), key: randomKey(), schema: schema, users: map[string]*user{}}
+	s := &story{settings: settings, origin: "https://script.invalid", now: now.UTC().Truncate(time.Second), key: randomKey(), schema: schema, users: map[string]*user{},
+		lacks: map[personal.OperationName]bool{},
+	}
 	if origins := s.listed("origins"); len(origins) > 0 { // else the version refuses all passkeys of the script
 		s.origin = origins[0]
 	}

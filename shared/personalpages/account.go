@@ -66,9 +66,13 @@ func (p accountPages) passwordForm(r *http.Request) (formPage, error) {
 	controls = append(controls, ui.Control{ // whether or not the visitor knows of any: a thief may have added one
 		Kind: ui.KindCheckbox, Name: "remove_other_ways_in", Label: p.text(r, "remove_ways"), Hint: p.text(r, "hint_remove_ways"),
 	})
+	title, lead := "password", "password_lead"
+	if profileOf(r).NoPassword {
+		title, lead = "password_first", "password_first_lead"
+	}
 	return formPage{
-		Title: p.text(r, "password"),
-		Lead:  p.text(r, "password_lead"),
+		Title: p.text(r, title),
+		Lead:  p.text(r, lead),
 		Form: ui.Form{
 			Action: passwordPath, Submit: p.text(r, "password_button"),
 			User:     profileOf(r).Login,

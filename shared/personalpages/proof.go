@@ -42,7 +42,9 @@ func (p proofPages) proveForm(r *http.Request) (formPage, error) {
 	page := formPage{
 		Title: p.text(r, "prove"), Lead: p.text(r, "prove_lead"),
 	}
-	if user := profileOf(r); !user.NoPassword {
+	if user := profileOf(r); user.NoPassword {
+		page.Lead = p.text(r, "prove_without_password")
+	} else {
 		page.Form = ui.Form{
 			Action: action.String(), Submit: p.text(r, "prove_button"), User: user.Login,
 			Controls: p.withCode(r, p.currentPassword(r, "password")...),
@@ -94,9 +96,9 @@ func (s *site) proofOf(r *http.Request) string {
 	return personalweb.ProofOf(s.API, r).Proof
 }
 
-// currentPassword is the control of the password, unless there is a proof.
+// currentPassword is the control of the password, unless there is a proof, or the user has no password.
 func (s *site) currentPassword(r *http.Request, name string) []ui.Control {
-	if s.proofOf(r) != "" {
+	if s.proofOf(r) != "" || profileOf(r).NoPassword {
 		return nil
 	}
 	return []ui.Control{s.passwordControl(r, name, "current_password")}
@@ -139,6 +141,9 @@ func (s *site) refusedProof(w http.ResponseWriter, r *http.Request, f form, page
 	r = withoutProof(r)
 	if own, err := f.build(r); err == nil {
 		page = own
+	}
+	if profileOf(r).NoPassword {
+		page.Asides = append(page.Asides, s.aside(r, "prove_question", "prove_link", s.askForProof(r)))
 	}
 	return r, page
 }

@@ -241,3 +241,48 @@ func TestProof_PagesDoNotTryOneToFindOutWhetherThereAreAny(t *testing.T) {
 		t.Errorf("got %d requests for a proof, want none", asked)
 	}
 }
+
+// The proof of a sign-in is enough, except to change the second factor, where the page asks again.
+func TestProof_OfASignIn(t *testing.T) {
+	for path, page := range provenPages {
+		m := withProofs(withTwoFactor(newModule()))
+		m.profile.TwoFactor = page.twoFactor
+		b := newBrowser(t, m)
+		b.hold(first, 0)
+		b.jar["proof"] = &http.Cookie{Name: "proof", Value: "sign_in." + rightProof}
+		if path == "/account/two-factor/codes" || path == "/account/two-factor/switch-off" {
+			b.get(path).leads(t, "/account/confirm?next="+strings.ReplaceAll(path, "/", "%2F"))
+			continue
+		}
+		shown := b.get(path)
+		shown.shows(t, 200)
+		if strings.Contains(shown.body, `name="old_password"`) || strings.Contains(shown.body, `name="code"`) {
+			t.Errorf("%s asks again after a sign-in", path)
+		}
+	}
+}
+
+// A user without a password is never asked for one: the page says how else to confirm, and leads there again
+// when the proof has ended.
+func TestProof_UserWithoutPassword(t *testing.T) {
+	for path, page := range provenPages {
+		t.Run(path, func(t *testing.T) {
+			m := withProofs(withTwoFactor(newModule()))
+			m.profile.TwoFactor, m.profile.NoPassword = page.twoFactor, true
+			b := newBrowser(t, m)
+			b.hold(first, 0)
+			ask := "/account/confirm?next=" + strings.ReplaceAll(path, "/", "%2F")
+			b.get(path).leads(t, ask)
+			asked := b.get(ask)
+			asked.shows(t, 200, "You have no password.")
+			b.jar["proof"] = &http.Cookie{Name: "proof", Value: rightProof[:42] + "A"}
+			ended := b.post(path, page.typed...)
+			ended.shows(t, 422, `href="`+ask+`"`)
+			for _, body := range []string{asked.body, ended.body} {
+				if strings.Contains(body, `autocomplete="current-password"`) {
+					t.Error("the page asks for a password that there is not")
+				}
+			}
+		})
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -111,7 +112,7 @@ func (s *Service) explain(ctx context.Context, a Account, entered string, addres
 		},
 		func() ([]personal.Verdict, error) { return s.explainCodes(ctx, a) },
 		func() ([]personal.Verdict, error) { return s.explainFactor(ctx, a) },
-		func() ([]personal.Verdict, error) { return explainOtherWays(passkeys, identities), nil },
+		func() ([]personal.Verdict, error) { return explainOtherWays(a, passkeys, identities), nil },
 		func() ([]personal.Verdict, error) { return s.explainMails(ctx, a, from) },
 		func() ([]personal.Verdict, error) {
 			return s.limitVerdicts(ctx, s.addressLimits(ctx, from, s.recoverAddress, s.confirmAddress))
@@ -240,11 +241,15 @@ func (s *Service) explainFactor(ctx context.Context, a Account) ([]personal.Verd
 		fail("counting recovery codes", err)
 }
 
-// explainOtherWays counts the other ways in that sign the user in. What keeps the user out otherwise
+// explainOtherWays says whether the user has a password, and counts the other ways in that sign the user in. What keeps the user out otherwise
 // may not concern them.
-func explainOtherWays(passkeys []personal.Passkey, identities []personal.LinkedIdentity) (verdicts []personal.Verdict) {
+func explainOtherWays(a Account, passkeys []personal.Passkey, identities []personal.LinkedIdentity) (verdicts []personal.Verdict) {
+	if password.IsUnusable(a.PasswordHash) && len(passkeys)+len(identities) > 0 {
+		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonOnlyOtherWays})
+	}
 	for _, v := range []personal.Verdict{
-		{Reason: personal.ReasonPasskeys, Count: len(passkeys)}, {Reason: personal.ReasonIdentities, Count: len(identities)},
+		{Reason: personal.ReasonPasskeys, Count: len(passkeys)},
+		{Reason: personal.ReasonIdentities, Count: len(identities), Kind: strings.Join(personal.Providers(identities), ", ")},
 	} {
 		if v.Count > 0 {
 			verdicts = append(verdicts, v)

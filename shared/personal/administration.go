@@ -346,7 +346,7 @@ type Verdict struct {
 	Address string    `json:"address,omitempty"` // an address, or for IPv6 a network; empty: everywhere, or unknown
 	Since   time.Time `json:"since,omitzero"`    // UTC; when it happened or began
 	Until   time.Time `json:"until,omitzero"`    // UTC; zero: it does not end by itself
-	Kind    string    `json:"kind,omitempty"`    // of a mail
+	Kind    string    `json:"kind,omitempty"`    // of a mail; of identities the names of their providers
 	Reply   string    `json:"reply,omitempty"`   // the mail relay's words
 	Count   int       `json:"count,omitempty"`
 }
@@ -363,6 +363,7 @@ const (
 	ReasonDeleted        Reason = "deleted"           // by the user; Until: when the account is erased
 	ReasonUnverified     Reason = "unverified"        // they must confirm their e-mail first; Until: when the account is erased
 	ReasonNoPassword     Reason = "no_password"       // created or imported without one, or their access was reset, and nothing else signs them in
+	ReasonOnlyOtherWays  Reason = "only_other_ways"   // they have no password, and sign in with passkeys or identities
 	ReasonIdentities     Reason = "identities"        // Count: identities at providers that sign them in
 	ReasonNoEmail        Reason = "no_email"          // no mail can reach them
 	ReasonLimit          Reason = "limit"             // of the account: Limit, Address, Until

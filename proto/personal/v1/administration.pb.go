@@ -1985,7 +1985,7 @@ type Verdict struct {
 	Until *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
 	// When it happened or began.
 	Since *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
-	// The kind of a mail.
+	// The kind of a mail; of identities the names of their providers.
 	Kind string `protobuf:"bytes,7,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The mail relay's words.
 	Reply string `protobuf:"bytes,8,opt,name=reply,proto3" json:"reply,omitempty"`

@@ -282,6 +282,22 @@ func TestConfig_TransientParametersReachTheAdmission(t *testing.T) {
 	}
 }
 
+func TestConfig_TextsOfTheAdmissionAreBesideTheControls(t *testing.T) {
+	admission := &personal.Admission{Judge: func(context.Context, personal.AdmissionRequest) error {
+		text := personal.LocalText{"en": "Only for <members>.", "ru": "Только для участников."}
+		return &personal.AdmissionError{FieldErrors: map[string]personal.AdmissionFieldError{
+			"login": {Code: personal.FieldErrorNotInList, Text: text}, "password": {Code: personal.FieldErrorTooShort, Text: text},
+			"invite": {Code: personal.FieldErrorRequired, Text: text},
+		}}
+	}}
+	b := mounted(t, admission.Wrap(newModule()), personalpages.Config{})
+	b.post("/account/register", "login", "anna", "password", "correct horse").shows(t, 422,
+		`<p class="fault" id="field-login-error">Only for &lt;members&gt;.</p>`, `<p class="fault" id="field-password-error">Only for &lt;members&gt;.</p>`,
+		"<li>invite: Only for &lt;members&gt;.</li>")
+	b.post("/account/language", "language", "ru")
+	b.post("/account/sign-in", "login", "anna", "password", "correct horse").shows(t, 422, `id="field-login-error">Только для участников.`)
+}
+
 func TestConfig_ErrorsNameWhatIsWrong(t *testing.T) {
 	for want, c := range map[string]personalpages.Config{
 		`there is no text with the key "regster"`: {Texts: fstest.MapFS{"en.json": {Data: []byte(`{"regster": "x"}`)}}},

@@ -206,11 +206,13 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 		return
 	}
 	x := s.API.ErrorResponse(r, err)
+	refusal, _ := errors.AsType[*personal.Error](err)
 	fieldErrors := make(map[string]string, len(x.FieldErrors))
 	for name, fieldError := range x.FieldErrors {
 		at := cmp.Or(page.Aliases[name], name)
 		fieldErrors[at] = fieldError.Message
 		switch minLength := s.features(r).PasswordMinLength; {
+		case refusal != nil && refusal.FieldTexts[name] != nil: // the admission has its own text
 		case name == "code" && fieldError.Code == personal.FieldErrorMismatch && page.Enrolment != nil: // which takes no recovery code
 			fieldErrors[at] = s.text(r, "app_code_mismatch")
 		case name == "password" && fieldError.Code == personal.FieldErrorTooShort && minLength > 0:

@@ -14,8 +14,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -255,30 +253,6 @@ func TestConfig_TextsAndTemplatesOfTheSite(t *testing.T) {
 	b.post("/account/register", "login", "taken").shows(t, 409, "<p>Our rules</p>", "taken")
 	if page := b.get("/account/sign-in"); strings.Contains(page.body, "Our rules") {
 		t.Error("the template of one page is used for another")
-	}
-}
-
-// TestConfig_TransientParametersReachTheAdmission registers with an invite code, for which a
-// template of the site asks.
-func TestConfig_TransientParametersReachTheAdmission(t *testing.T) {
-	admission := &personal.Admission{Judge: func(ctx context.Context, _ personal.AdmissionRequest) error {
-		if personal.TransientFrom(ctx)["invite"] != "ABC" {
-			return personal.FieldErrors{"invite": personal.FieldErrorMismatch}.Err()
-		}
-		return nil
-	}}
-	m := newModule()
-	b := mountedBehind(t, personalhttp.Options{Transient: []string{"invite"}}, admission.Wrap(m), personalpages.Config{
-		Templates: fstest.MapFS{"register.html": {Data: []byte(`{{define "title"}}{{.Title}}{{end}}{{define "main"}}
-<form method="post" action="{{.Form.Action}}">{{with .Form.Message}}{{template "errors" $.Form}}{{end}}
-{{range .Form.Controls}}{{template "control" .}}{{end}}<label>Invite <input name="invite"></label></form>{{end}}`)}},
-	})
-	b.get("/account/register").shows(t, 200, `name="invite"`, `name="login"`)
-	b.post("/account/register", "login", "anna", "invite", "XYZ").shows(t, 422, "<li>invite: ")
-	b.post("/account/register", "login", "anna", "invite", "ABC").leads(t, "/account")
-	want := []any{personal.RegisterRequest{Login: "anna", Fields: map[string]personal.Input{}}}
-	if diff := cmp.Diff(want, m.calls); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
 

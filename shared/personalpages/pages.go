@@ -111,6 +111,9 @@ type Config struct {
 	// [personalhttp.Handler.Locales].
 	Texts fs.FS
 
+	// Inputs are what forms ask for the site's [personal.Admission], below their own controls.
+	Inputs []Input
+
 	// Templates replaces single pages: NAME.html, where NAME is the path below [Path], such
 	// as register, with "-" for "/"; profile for the path itself; recovery-codes for the page
 	// that shows them. A template defines "title" and "main", see [ui.Options].
@@ -161,8 +164,11 @@ type administration interface {
 }
 
 // New returns the pages of a module. The error names what is invalid in the config: a
-// template that cannot be parsed, a text that is missing.
+// template that cannot be parsed, a text that is missing, an input without a transient parameter.
 func New(m Module, c Config) (*Pages, error) {
+	if err := checkInputs(c.Inputs, m.API().Options().Transient); err != nil {
+		return nil, fmt.Errorf("account pages: %w", err)
+	}
 	c.Home = cmp.Or(c.Home, "/")
 	c.Log = cmp.Or(c.Log, slog.Default())
 	c.Session.Name = cmp.Or(c.Session.Name, personalweb.DefaultName)

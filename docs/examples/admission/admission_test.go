@@ -114,3 +114,13 @@ func TestInvites_BelongToOneLoginAndEmail(t *testing.T) {
 	want(t, "an hour later", judge("first", "anna@example.com"), personal.CodeValidationFailed, "invite=mismatch")
 	want(t, "a sign-in", invites.Judge(t.Context(), request(personal.OpAuthorize, "")), "", "")
 }
+
+func TestTerms_MustBeAccepted(t *testing.T) {
+	judge := func(operation personal.OperationName, sent string) error {
+		return Terms(personal.WithTransient(t.Context(), map[string]string{"terms": sent}), request(operation, ""))
+	}
+	want(t, "accepted", judge(personal.OpRegister, "true"), "", "")
+	want(t, "not accepted", judge(personal.OpRegister, ""), personal.CodeValidationFailed, "terms=required")
+	want(t, "another value", judge(personal.OpRegister, "yes"), personal.CodeValidationFailed, "terms=required")
+	want(t, "a sign-in", judge(personal.OpAuthorize, ""), "", "")
+}

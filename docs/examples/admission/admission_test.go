@@ -1,15 +1,9 @@
 package admission
 
 import (
-	"bytes"
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"net/netip"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -35,45 +29,6 @@ func want(t *testing.T, what string, err error, code personal.Code, field string
 	}
 	if got := fmt.Sprint(err); personal.CodeOf(err) != code || field != "" && !strings.HasSuffix(got, ": "+field) {
 		t.Errorf("%s: got %v, want %q %s", what, err, code, field)
-	}
-}
-
-func TestCaptcha_AsksTheProvider(t *testing.T) {
-	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.FormValue("secret") != "s3cret" || r.FormValue("remoteip") != "192.0.2.1" || r.URL.RawQuery != "" {
-			t.Errorf("got %v, query %q", r.Form, r.URL.RawQuery)
-		}
-		switch token := r.PostFormValue("response"); token {
-		case "broken":
-			w.WriteHeader(http.StatusBadGateway)
-		default:
-			fmt.Fprintf(w, `{"success": %t}`, token == "good")
-		}
-	}))
-	defer provider.Close()
-	var log bytes.Buffer
-	captcha := &Captcha{URL: provider.URL, Secret: "s3cret", Log: slog.New(slog.NewTextHandler(&log, nil))}
-	with := func(token string) context.Context {
-		ctx := personal.WithCall(t.Context(), personal.Call{Address: netip.MustParseAddr("192.0.2.1")})
-		return personal.WithTransient(ctx, map[string]string{"captcha": token})
-	}
-	for _, operation := range []personal.OperationName{personal.OpRegister, personal.OpRecover, personal.OpResendVerification} {
-		r := request(operation, "anna@example.com")
-		want(t, "a good token", captcha.Judge(with("good"), r), "", "")
-		want(t, "a wrong token", captcha.Judge(with("wrong"), r), personal.CodeValidationFailed, "captcha=mismatch")
-		want(t, "no token", captcha.Judge(t.Context(), r), personal.CodeValidationFailed, "captcha=required")
-		if err := captcha.Judge(with("broken"), r); err == nil {
-			t.Error("a broken provider lets in")
-		}
-	}
-	for _, operation := range []personal.OperationName{personal.OpAuthorize, personal.OpAuthorizePasskey, personal.OpSignIn} {
-		want(t, string(operation), captcha.Judge(t.Context(), request(operation, "")), "", "")
-	}
-
-	provider.Close()
-	err := captcha.Judge(with("unreachable"), request(personal.OpRegister, "anna@example.com"))
-	if err == nil || strings.Contains(err.Error()+log.String(), "unreachable") || strings.Contains(log.String(), "s3cret") {
-		t.Errorf("without the provider: got %v, log %s, want an error without token and secret", err, &log)
 	}
 }
 

@@ -88,7 +88,7 @@ type Config struct {
 	// [ui.TemplateLayout]. LayoutFunc is a layout that is no template. Without either the pages
 	// have their own layout. With the site's layout the site sends the
 	// Content-Security-Policy for what it loads; the pages need no more than script-src 'self',
-	// style-src 'self' and, for passkeys, connect-src 'self'.
+	// style-src 'self' and, for passkeys, connect-src 'self', besides the Sources of Inputs.
 	Layout     *template.Template
 	LayoutFunc ui.Layout
 

@@ -31,6 +31,7 @@ type Admission struct {
 	//   - nil: the request goes on to the module, which may still refuse it;
 	//   - a validation_failed error, as by [FieldErrors.Err]: the caller gets exactly
 	//     these field errors (422), and the names may be those of transient parameters;
+	//   - an [*AdmissionError]: the same, with texts of its own;
 	//   - an error of [Refuse]: the caller gets 403 refused.
 	//
 	// Any other error, a panic, and no decision within [MaxJudgement] are 503 unavailable.
@@ -330,23 +331,6 @@ func isText(r AdmissionRequest) bool {
 		}
 	}
 	return !invalid(r.Method) && !invalid(r.Login) && !invalid(r.Email)
-}
-
-// decisionOf returns what the caller gets for a Judge's error.
-func decisionOf(err error) error {
-	if err == nil {
-		return nil
-	}
-	var e *Error
-	if errors.As(err, &e) && e != nil {
-		switch {
-		case e.Code == CodeRefused:
-			return Refuse(e.Messages)
-		case e.Code == CodeValidationFailed && len(e.FieldErrors) > 0:
-			return maps.Clone(e.FieldErrors).Err()
-		}
-	}
-	return undecided(fmt.Errorf("the Judge returned no decision but an error of type %s", typesOf(err)))
 }
 
 // typesOf returns the types of an error and of those that it wraps, outermost first.

@@ -319,11 +319,14 @@ func TestAdmission_Verdict(t *testing.T) {
 		"refused":              {personal.Refuse(message), &personal.Error{Code: personal.CodeRefused, Messages: message}},
 		"refused, no message":  {personal.Refuse(nil), &personal.Error{Code: personal.CodeRefused}},
 		"refused with a cause": {personal.NewError(personal.CodeRefused, errors.New(secret)), &personal.Error{Code: personal.CodeRefused}},
-		"no field errors":      {personal.NewError(personal.CodeValidationFailed, nil), nil},
-		"another code":         {personal.NewError(personal.CodeTooManyAttempts, errors.New(secret)), nil},
-		"any error":            {fmt.Errorf("verifying %s: %w", secret, errors.New(secret)), nil},
-		"joined errors":        {errors.Join(errors.New(secret), errors.New(secret)), nil},
-		"a nil *Error":         {none, nil},
+		"field error with texts": {&personal.AdmissionError{FieldErrors: map[string]personal.AdmissionFieldError{"invite_code": {Code: personal.FieldErrorMismatch, Text: message}, "email": {Code: personal.FieldErrorTooLong}}},
+			&personal.Error{Code: personal.CodeValidationFailed, FieldErrors: personal.FieldErrors{"invite_code": personal.FieldErrorMismatch, "email": personal.FieldErrorTooLong}, FieldTexts: map[string]personal.LocalText{"invite_code": message}}},
+		"no field errors":       {personal.NewError(personal.CodeValidationFailed, nil), nil},
+		"another code":          {personal.NewError(personal.CodeTooManyAttempts, errors.New(secret)), nil},
+		"any error":             {fmt.Errorf("verifying %s: %w", secret, errors.New(secret)), nil},
+		"joined errors":         {errors.Join(errors.New(secret), errors.New(secret)), nil},
+		"a nil *Error":          {none, nil},
+		"a nil *AdmissionError": {(*personal.AdmissionError)(nil), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModule()
@@ -341,6 +344,53 @@ func TestAdmission_Verdict(t *testing.T) {
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAdmissionError_InvalidOneIsUnavailableAndExplained(t *testing.T) {
+	field := func(name string, code personal.FieldErrorCode, text string) map[string]personal.AdmissionFieldError {
+		return map[string]personal.AdmissionFieldError{name: {Code: code, Text: personal.LocalText{"en": text}}}
+	}
+	many := map[string]personal.AdmissionFieldError{}
+	for i := range 51 {
+		many[fmt.Sprintf("x%d", i)] = personal.AdmissionFieldError{Code: personal.FieldErrorMismatch}
+	}
+	for name, tt := range map[string]struct {
+		fields map[string]personal.AdmissionFieldError
+		want   string // in the cause; "" for a valid one
+	}{
+		"a name of 64 characters": {field(strings.Repeat("x", 64), "mismatch", "No."), ""},
+		"a text of 500 letters":   {field("invite", "mismatch", strings.Repeat("я", 500)), ""},
+		"an empty text":           {field("invite", "mismatch", ""), ""},
+		"no field errors":         {nil, "has 0 field errors, want 1 to 50"},
+		"51 field errors":         {many, "has 51 field errors, want 1 to 50"},
+		"an empty name":           {field("", "mismatch", "No."), "a parameter that is not in lower snake case"},
+		"a name with a space":     {field(secret+" x", "mismatch", "No."), "a parameter that is not in lower snake case"},
+		"a capital letter":        {field("Invite", "mismatch", "No."), "a parameter that is not in lower snake case"},
+		"a name of 65 characters": {field(strings.Repeat("x", 65), "mismatch", "No."), "longer than 64 characters"},
+		"no code":                 {field("invite", "", "No."), "a code for parameter invite that no 422 of the contract has"},
+		"a code of its own":       {field("invite", secret, "No."), "a code for parameter invite that no 422 of the contract has"},
+		"the code of a 409":       {field("invite", "taken", "No."), "a code for parameter invite that no 422 of the contract has"},
+		"a text of 501 letters":   {field("invite", "mismatch", secret+strings.Repeat("я", 501-len(secret))), "a text for parameter invite that is not one line of at most 500 characters"},
+		"two lines":               {field("invite", "mismatch", secret+"\n"), "a text for parameter invite that is not one line"},
+		"no UTF-8":                {field("invite", "mismatch", secret+"\xff"), "a text for parameter invite that is not one line"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModule()
+			err := register(t.Context(), wrap(m, func(context.Context, personal.AdmissionRequest) error {
+				return fmt.Errorf("%s: %w", secret, &personal.AdmissionError{FieldErrors: tt.fields})
+			}))
+			if tt.want == "" {
+				if personal.CodeOf(err) != personal.CodeValidationFailed {
+					t.Errorf("got %v, want validation_failed", err)
+				}
+				return
+			}
+			wantUnavailable(t, err)
+			if !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), secret) || m.judged.Load() != 0 {
+				t.Errorf("got %v and %d calls of the module, want %q, none, and no text of the Judge", err, m.judged.Load(), tt.want)
 			}
 		})
 	}

@@ -91,12 +91,13 @@ func (f FieldErrors) Err() error {
 // Error is the one error type of the contract.
 type Error struct {
 	Code        Code
-	FieldErrors FieldErrors   // nil unless parameters are invalid
-	RetryAfter  time.Duration // for too_many_attempts and unavailable; 0 for other codes
-	RequestID   string        // of the failed call, if the error crossed a process boundary
-	UserID      int64         // the user whose stolen session the call has ended, or failed to end; 0 for none; not shown to visitors
-	Messages    LocalText     // for refused: what visitors read instead of the code's usual message; nil for that; it does not cross a process boundary
-	Cause       error         // for the log; it does not cross a process boundary and is not shown to users
+	FieldErrors FieldErrors          // nil unless parameters are invalid
+	RetryAfter  time.Duration        // for too_many_attempts and unavailable; 0 for other codes
+	RequestID   string               // of the failed call, if the error crossed a process boundary
+	UserID      int64                // the user whose stolen session the call has ended, or failed to end; 0 for none; not shown to visitors
+	Messages    LocalText            // for refused: what visitors read instead of the code's usual message; nil for that; it does not cross a process boundary
+	FieldTexts  map[string]LocalText // of an [AdmissionError]: what visitors read about these parameters instead of the usual messages; they do not cross a process boundary
+	Cause       error                // for the log; it does not cross a process boundary and is not shown to users
 }
 
 // NewError returns an error of the given code; cause may be nil.

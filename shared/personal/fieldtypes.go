@@ -13,7 +13,7 @@ const (
 	TypeDate     FieldType = "date"     // YYYY-MM-DD
 	TypeDateTime FieldType = "datetime" // RFC 3339
 	TypeEnum     FieldType = "enum"
-	TypeFile     FieldType = "file"     // an http(s) URL or a clean relative path
+	TypeFile     FieldType = "file"     // an http(s) URL, a clean relative path, or a path on the site such as /pictures/2.png
 	TypeLink     FieldType = "link"     // the id of another object of the CMS
 	TypeLinkSet  FieldType = "link_set" // a list of ids as in link
 	TypeTags     FieldType = "tags"     // a list of texts

@@ -130,6 +130,43 @@ func TestAdmission_RefusalHasMessageInCallersLanguage(t *testing.T) {
 	}
 }
 
+func TestAdmission_FieldErrorHasTheJudgesTextInCallersLanguage(t *testing.T) {
+	all := personal.LocalText{"en": "Unknown invite.", "ru": "Приглашение не найдено.", "de": "Unbekannte Einladung."}
+	const standard = "any"
+	for _, tt := range []struct {
+		text                   personal.LocalText
+		site, language, wanted string
+	}{
+		{all, "en", "ru", all["ru"]},
+		{all, "en", "de, en;q=0.5", all["de"]},
+		{all, "en", "fr", all["en"]},
+		{all, "de-AT", "fr", all["de"]},
+		{all, "ru", "", all["ru"]},
+		{personal.LocalText{"ru": all["ru"]}, "en", "en", all["ru"]},
+		{nil, "en", "en", standard},
+		{personal.LocalText{"en": ""}, "en", "en", standard},
+	} {
+		for _, parameter := range []string{"invite_code", "unnamed", "login", "city"} {
+			judge := func(context.Context, personal.AdmissionRequest) error {
+				return &personal.AdmissionError{FieldErrors: map[string]personal.AdmissionFieldError{
+					parameter: {Code: personal.FieldErrorMismatch, Text: tt.text},
+				}}
+			}
+			service := judgedFailing(errors.New("the module is called"))
+			s := newSite(t, judgedBy(service, judge), personalhttp.Options{Transient: []string{"invite_code"}, DefaultLocale: tt.site, Messages: german(t)})
+			a := s.do("POST", prefix+"register/", form, "invite_code=x", "Accept-Language", tt.language)
+			a.want(t, 422, personal.CodeValidationFailed)
+			got, ok := a.Result.Fields[parameter]
+			if !ok || len(a.Result.Fields) != 1 || got.Code != "mismatch" || tt.wanted != standard && got.Message != tt.wanted {
+				t.Errorf("%s, %v for %q: got fields %v, want %q", parameter, tt.text, tt.language, a.Result.Fields, tt.wanted)
+			}
+			if tt.wanted == standard && (got.Message == "" || strings.Contains(got.Message, "nvite")) {
+				t.Errorf("%s: got %q, want the standard message", parameter, got.Message)
+			}
+		}
+	}
+}
+
 func TestTransient_ReachesTheJudgeOnly(t *testing.T) {
 	const multipart = "--x\r\nContent-Disposition: form-data; name=\"captcha\"\r\n\r\nT1\r\n--x--\r\n"
 	for _, tt := range []struct {

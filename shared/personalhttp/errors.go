@@ -58,8 +58,8 @@ type ErrorResponse struct {
 }
 
 // ErrorResponse returns the API's response to an error of the service, in the language of
-// the request's [personal.Call]; the site's own message of a refusal, and pattern messages of
-// user fields, are chosen like [Handler.Labels]. Like the API it logs the cause of internal and unavailable errors, so
+// the request's [personal.Call]; the site's own message of a refusal, its texts of a [personal.AdmissionError], and pattern
+// messages of user fields, are chosen like [Handler.Labels]. Like the API it logs the cause of internal and unavailable errors, so
 // explain each error only once.
 func (h *Handler) ErrorResponse(r *http.Request, err error) ErrorResponse {
 	e := classify(err)
@@ -71,6 +71,13 @@ func (h *Handler) ErrorResponse(r *http.Request, err error) ErrorResponse {
 	}
 	if len(e.FieldErrors) > 0 {
 		x.FieldErrors = h.FieldErrors(r, e.FieldErrors, h.userFields(r))
+		labels := h.locales.labels(r)
+		for name, text := range e.FieldTexts {
+			if field, ok := x.FieldErrors[name]; ok {
+				field.Message = labels.choose(text, field.Message)
+				x.FieldErrors[name] = field
+			}
+		}
 	}
 	return x
 }

@@ -15,7 +15,7 @@ type accountPages struct{ *site }
 func (p accountPages) route(mux *http.ServeMux) {
 	p.accountForm(mux, Path, form{build: p.profileForm, submit: p.saveProfile})
 	p.provenForm(mux, passwordPath, form{build: p.passwordForm, submit: p.changePassword})
-	p.provenForm(mux, newEmailPath, form{build: p.newEmailForm, submit: p.changeEmail})
+	p.provenForm(mux, newEmailPath, form{build: p.newEmailForm, submit: p.changeEmail, judged: personal.OpChangeEmail})
 }
 
 func (p accountPages) profileForm(r *http.Request) (formPage, error) {

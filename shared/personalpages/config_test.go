@@ -14,8 +14,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -258,28 +256,20 @@ func TestConfig_TextsAndTemplatesOfTheSite(t *testing.T) {
 	}
 }
 
-// TestConfig_TransientParametersReachTheAdmission registers with an invite code, for which a
-// template of the site asks.
-func TestConfig_TransientParametersReachTheAdmission(t *testing.T) {
-	admission := &personal.Admission{Judge: func(ctx context.Context, _ personal.AdmissionRequest) error {
-		if personal.TransientFrom(ctx)["invite"] != "ABC" {
-			return personal.FieldErrors{"invite": personal.FieldErrorMismatch}.Err()
-		}
-		return nil
+func TestConfig_TextsOfTheAdmissionAreBesideTheControls(t *testing.T) {
+	admission := &personal.Admission{Judge: func(context.Context, personal.AdmissionRequest) error {
+		text := personal.LocalText{"en": "Only for <members>.", "ru": "Только для участников."}
+		return &personal.AdmissionError{FieldErrors: map[string]personal.AdmissionFieldError{
+			"login": {Code: personal.FieldErrorNotInList, Text: text}, "password": {Code: personal.FieldErrorTooShort, Text: text},
+			"invite": {Code: personal.FieldErrorRequired, Text: text},
+		}}
 	}}
-	m := newModule()
-	b := mountedBehind(t, personalhttp.Options{Transient: []string{"invite"}}, admission.Wrap(m), personalpages.Config{
-		Templates: fstest.MapFS{"register.html": {Data: []byte(`{{define "title"}}{{.Title}}{{end}}{{define "main"}}
-<form method="post" action="{{.Form.Action}}">{{with .Form.Message}}{{template "errors" $.Form}}{{end}}
-{{range .Form.Controls}}{{template "control" .}}{{end}}<label>Invite <input name="invite"></label></form>{{end}}`)}},
-	})
-	b.get("/account/register").shows(t, 200, `name="invite"`, `name="login"`)
-	b.post("/account/register", "login", "anna", "invite", "XYZ").shows(t, 422, "<li>invite: ")
-	b.post("/account/register", "login", "anna", "invite", "ABC").leads(t, "/account")
-	want := []any{personal.RegisterRequest{Login: "anna", Fields: map[string]personal.Input{}}}
-	if diff := cmp.Diff(want, m.calls); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
-	}
+	b := mounted(t, admission.Wrap(newModule()), personalpages.Config{})
+	b.post("/account/register", "login", "anna", "password", "correct horse").shows(t, 422,
+		`<p class="fault" id="field-login-error">Only for &lt;members&gt;.</p>`, `<p class="fault" id="field-password-error">Only for &lt;members&gt;.</p>`,
+		"<li>invite: Only for &lt;members&gt;.</li>")
+	b.post("/account/language", "language", "ru")
+	b.post("/account/sign-in", "login", "anna", "password", "correct horse").shows(t, 422, `id="field-login-error">Только для участников.`)
 }
 
 func TestConfig_ErrorsNameWhatIsWrong(t *testing.T) {

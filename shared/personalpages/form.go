@@ -22,6 +22,8 @@ type form struct {
 	// instead returns the path of the page to show instead, empty for none; may be nil.
 	instead func(*http.Request) string
 
+	judged personal.OperationName // that it submits, for the site's inputs; empty if none is judged
+
 	account bool // for signed-in visitors; set by accountForm
 	either  bool // a page of the account for signed-in visitors, and for others as well
 	proven  bool // set by provenForm
@@ -51,6 +53,9 @@ type formPage struct {
 	Below   *section     // a form below the page's own; may be nil
 	Asides  []aside
 	Script  bool // loads the script that reads a code from the address
+
+	Scripts []string // URLs of those of the site's inputs
+	sources map[string][]string
 
 	// Aliases name the control that shows an error of a parameter without its own control.
 	Aliases map[string]string
@@ -99,7 +104,7 @@ func (s *site) show(f form) http.HandlerFunc {
 				return
 			}
 		}
-		page, err := f.build(r)
+		page, err := s.built(r, f)
 		if err != nil {
 			s.refuse(w, r, err)
 			return
@@ -134,20 +139,6 @@ func (s *site) submit(f form) http.HandlerFunc {
 	}
 }
 
-// withTransient returns the request with the transient parameters that a form of the site's
-// templates has sent, for its admission.
-func (s *site) withTransient(r *http.Request, posted ui.Posted) *http.Request {
-	names := s.API.Options().Transient
-	if len(names) == 0 {
-		return r
-	}
-	sent := map[string]string{}
-	for _, name := range names {
-		sent[name] = posted.Get(name)
-	}
-	return r.WithContext(personal.WithTransient(r.Context(), sent))
-}
-
 // showTypedAgain handles a post to an account's form that is not authenticated. While
 // the service is unavailable, it shows the form again with what was typed.
 func (s *site) showTypedAgain(f form) personalhttp.ErrorHandler {
@@ -177,7 +168,7 @@ func (s *site) read(w http.ResponseWriter, r *http.Request, f form) (posted ui.P
 	if !ok {
 		return posted, page, false
 	}
-	page, err := f.build(r)
+	page, err := s.built(r, f)
 	if err != nil {
 		s.refuse(w, r, err)
 		return posted, page, false
@@ -206,11 +197,13 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 		return
 	}
 	x := s.API.ErrorResponse(r, err)
+	refusal, _ := errors.AsType[*personal.Error](err)
 	fieldErrors := make(map[string]string, len(x.FieldErrors))
 	for name, fieldError := range x.FieldErrors {
 		at := cmp.Or(page.Aliases[name], name)
 		fieldErrors[at] = fieldError.Message
 		switch minLength := s.features(r).PasswordMinLength; {
+		case refusal != nil && refusal.FieldTexts[name] != nil: // the admission has its own text
 		case name == "code" && fieldError.Code == personal.FieldErrorMismatch && page.Enrolment != nil: // which takes no recovery code
 			fieldErrors[at] = s.text(r, "app_code_mismatch")
 		case name == "password" && fieldError.Code == personal.FieldErrorTooShort && minLength > 0:
@@ -303,7 +296,7 @@ func (s *site) render(w http.ResponseWriter, r *http.Request, status int, f form
 	if f.once {
 		page.Form.Hidden = append(page.Form.Hidden, ui.Hidden{Name: onceField, Value: rand.Text()})
 	}
-	p.Body = page
+	p.Body, p.Sources = page, page.sources
 	s.send(w, r, status, "form", p)
 }
 

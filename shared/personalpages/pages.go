@@ -88,7 +88,7 @@ type Config struct {
 	// [ui.TemplateLayout]. LayoutFunc is a layout that is no template. Without either the pages
 	// have their own layout. With the site's layout the site sends the
 	// Content-Security-Policy for what it loads; the pages need no more than script-src 'self',
-	// style-src 'self' and, for passkeys, connect-src 'self'.
+	// style-src 'self' and, for passkeys, connect-src 'self', besides the Sources of Inputs.
 	Layout     *template.Template
 	LayoutFunc ui.Layout
 
@@ -110,6 +110,9 @@ type Config struct {
 	// pages do not have, it has all of them. Every language must be one of
 	// [personalhttp.Handler.Locales].
 	Texts fs.FS
+
+	// Inputs are what forms ask for the site's [personal.Admission], below their own controls.
+	Inputs []Input
 
 	// Templates replaces single pages: NAME.html, where NAME is the path below [Path], such
 	// as register, with "-" for "/"; profile for the path itself; recovery-codes for the page
@@ -161,8 +164,11 @@ type administration interface {
 }
 
 // New returns the pages of a module. The error names what is invalid in the config: a
-// template that cannot be parsed, a text that is missing.
+// template that cannot be parsed, a text that is missing, an input without a transient parameter.
 func New(m Module, c Config) (*Pages, error) {
+	if err := checkInputs(c.Inputs, m.API().Options().Transient); err != nil {
+		return nil, fmt.Errorf("account pages: %w", err)
+	}
 	c.Home = cmp.Or(c.Home, "/")
 	c.Log = cmp.Or(c.Log, slog.Default())
 	c.Session.Name = cmp.Or(c.Session.Name, personalweb.DefaultName)

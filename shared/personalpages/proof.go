@@ -139,7 +139,7 @@ func (s *site) refusedProof(w http.ResponseWriter, r *http.Request, f form, page
 	}
 	personalweb.ForgetProof(s.API, w, r)
 	r = withoutProof(r)
-	if own, err := f.build(r); err == nil {
+	if own, err := s.built(r, f); err == nil {
 		page = own
 	}
 	if profileOf(r).NoPassword {

@@ -19,8 +19,8 @@ const signedInNotice = "auth"
 type signInPages struct{ *site }
 
 func (p signInPages) route(mux *http.ServeMux) {
-	p.publicForm(mux, SignInPath, form{build: p.signInForm, submit: p.signIn})
-	p.publicForm(mux, RegisterPath, form{build: p.registerForm, submit: p.register, once: true})
+	p.publicForm(mux, SignInPath, form{build: p.signInForm, submit: p.signIn, judged: personal.OpAuthorize})
+	p.publicForm(mux, RegisterPath, form{build: p.registerForm, submit: p.register, judged: personal.OpRegister, once: true})
 	mux.HandleFunc("POST "+signOutPath, p.signOut)
 }
 

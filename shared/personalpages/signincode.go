@@ -23,7 +23,7 @@ import (
 type codePages struct{ *site }
 
 func (p codePages) route(mux *http.ServeMux) {
-	code := form{build: p.codeForm, submit: p.signIn}
+	code := form{build: p.codeForm, submit: p.signIn, judged: personal.OpAuthorize}
 	mux.Handle("GET "+signInCodePath, p.public(func(w http.ResponseWriter, r *http.Request) {
 		if _, ok := p.signIns.open(r); !ok {
 			p.startAgain(w, r)

@@ -15,7 +15,7 @@ import (
 type verificationPages struct{ *site }
 
 func (p verificationPages) route(mux *http.ServeMux) {
-	p.publicForm(mux, verifyPath, form{build: p.resendForm, submit: p.resend})
+	p.publicForm(mux, verifyPath, form{build: p.resendForm, submit: p.resend, judged: personal.OpResendVerification})
 	p.publicForm(mux, confirmPath, form{build: p.confirmForm, submit: p.confirm, either: true})
 }
 

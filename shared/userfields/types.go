@@ -201,11 +201,11 @@ func readNumber(s string) (any, personal.FieldErrorCode) {
 	return n, ""
 }
 
-// checkFile checks for an http or https URL, or a clean relative path. It rejects anything
-// else that a browser or a file system could follow (other schemes, "//host", "..",
-// drives), because pages show the value as a link.
+// checkFile checks for an http or https URL, a clean relative path, or a path on the site. It
+// rejects anything else that a browser or a file system could follow (other schemes, "//host",
+// "..", drives), because pages show the value as a link.
 func checkFile(s string) personal.FieldErrorCode {
-	if !isWebURL(s) && !isCleanPath(s) {
+	if !isWebURL(s) && !isCleanPath(s) && !isSitePath(s) {
 		return personal.FieldErrorInvalidFormat
 	}
 	return checkRunes(s, func(r rune) bool { return unicode.IsControl(r) || r == '\\' })
@@ -224,6 +224,20 @@ func isCleanPath(s string) bool {
 	}
 	decoded, err := url.PathUnescape(s)
 	return err != nil || staysBelow(decoded)
+}
+
+// isSitePath reports whether s is an absolute path on the site that leads to the same file for
+// every browser and server, whether or not it decodes the path: never to another host.
+func isSitePath(s string) bool {
+	decoded, err := url.PathUnescape(s)
+	return err == nil && isPlainAbsolute(s) && isPlainAbsolute(decoded)
+}
+
+func isPlainAbsolute(p string) bool {
+	segments := strings.ReplaceAll(strings.ToLower(p), "%2e", ".") // as a browser reads them
+	return len(p) > 1 && p[0] == '/' && path.Clean(segments) == segments && utf8.ValidString(p) &&
+		!strings.ContainsAny(p, `\?#`) && !strings.Contains(segments, "%2f") && !strings.Contains(segments, "%5c") &&
+		!strings.ContainsFunc(p, unicode.IsControl)
 }
 
 func staysBelow(p string) bool {

@@ -1,14 +1,9 @@
 package admission
 
 import (
-	"bytes"
-	"context"
 	"database/sql"
+	"errors"
 	"fmt"
-	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"net/netip"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -25,47 +20,15 @@ func request(operation personal.OperationName, email string) personal.AdmissionR
 // want checks the code of a decision and the only field error; "" for none.
 func want(t *testing.T, what string, err error, code personal.Code, field string) {
 	t.Helper()
+	if own, ok := errors.AsType[*personal.AdmissionError](err); ok {
+		var fields personal.FieldErrors
+		for name, field := range own.FieldErrors {
+			fields.Add(name, field.Code)
+		}
+		err = fields.Err()
+	}
 	if got := fmt.Sprint(err); personal.CodeOf(err) != code || field != "" && !strings.HasSuffix(got, ": "+field) {
 		t.Errorf("%s: got %v, want %q %s", what, err, code, field)
-	}
-}
-
-func TestCaptcha_AsksTheProvider(t *testing.T) {
-	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.FormValue("secret") != "s3cret" || r.FormValue("remoteip") != "192.0.2.1" || r.URL.RawQuery != "" {
-			t.Errorf("got %v, query %q", r.Form, r.URL.RawQuery)
-		}
-		switch token := r.PostFormValue("response"); token {
-		case "broken":
-			w.WriteHeader(http.StatusBadGateway)
-		default:
-			fmt.Fprintf(w, `{"success": %t}`, token == "good")
-		}
-	}))
-	defer provider.Close()
-	var log bytes.Buffer
-	captcha := &Captcha{URL: provider.URL, Secret: "s3cret", Log: slog.New(slog.NewTextHandler(&log, nil))}
-	with := func(token string) context.Context {
-		ctx := personal.WithCall(t.Context(), personal.Call{Address: netip.MustParseAddr("192.0.2.1")})
-		return personal.WithTransient(ctx, map[string]string{"captcha": token})
-	}
-	for _, operation := range []personal.OperationName{personal.OpRegister, personal.OpRecover, personal.OpResendVerification} {
-		r := request(operation, "anna@example.com")
-		want(t, "a good token", captcha.Judge(with("good"), r), "", "")
-		want(t, "a wrong token", captcha.Judge(with("wrong"), r), personal.CodeValidationFailed, "captcha=mismatch")
-		want(t, "no token", captcha.Judge(t.Context(), r), personal.CodeValidationFailed, "captcha=required")
-		if err := captcha.Judge(with("broken"), r); err == nil {
-			t.Error("a broken provider lets in")
-		}
-	}
-	for _, operation := range []personal.OperationName{personal.OpAuthorize, personal.OpAuthorizePasskey, personal.OpSignIn} {
-		want(t, string(operation), captcha.Judge(t.Context(), request(operation, "")), "", "")
-	}
-
-	provider.Close()
-	err := captcha.Judge(with("unreachable"), request(personal.OpRegister, "anna@example.com"))
-	if err == nil || strings.Contains(err.Error()+log.String(), "unreachable") || strings.Contains(log.String(), "s3cret") {
-		t.Errorf("without the provider: got %v, log %s, want an error without token and secret", err, &log)
 	}
 }
 
@@ -85,7 +48,7 @@ func TestInvites_BelongToOneLoginAndEmail(t *testing.T) {
 	}
 	judge := func(code, email string) error { return as("anna", code, email) }
 	want(t, "no invite", judge("", "anna@example.com"), personal.CodeValidationFailed, "invite=required")
-	want(t, "an unknown invite", judge("third", "anna@example.com"), personal.CodeRefused, "")
+	want(t, "an unknown invite", judge("third", "anna@example.com"), personal.CodeValidationFailed, "invite=mismatch")
 	want(t, "no e-mail", judge("first", ""), personal.CodeValidationFailed, "email=invalid_format")
 	for _, refused := range []string{"anna@example.com ", "<anna@example.com>", "Anna <anna@example.com>", "anna@example.com (home)",
 		"anna@gmail"} {
@@ -95,14 +58,24 @@ func TestInvites_BelongToOneLoginAndEmail(t *testing.T) {
 	want(t, "an invite", judge("first", "anna@example.com"), "", "")
 	want(t, "another attempt", judge("first", "Anna@Example.com"), "", "")
 	for _, login := range []string{"boris", "Anna"} { // with required, several accounts can wait for one e-mail
-		want(t, "login "+login, as(login, "first", "anna@example.com"), personal.CodeRefused, "")
+		want(t, "login "+login, as(login, "first", "anna@example.com"), personal.CodeValidationFailed, "invite=mismatch")
 	}
 	want(t, "another attempt after others", judge("first", "anna@example.com"), "", "")
-	want(t, "another e-mail", judge("first", "boris@example.com"), personal.CodeRefused, "")
+	want(t, "another e-mail", judge("first", "boris@example.com"), personal.CodeValidationFailed, "invite=mismatch")
 	want(t, "another invite", judge("second", "boris@example.com"), "", "")
 	if _, err := db.Exec(`UPDATE invites SET taken = taken - 3601`); err != nil {
 		t.Fatal(err)
 	}
-	want(t, "an hour later", judge("first", "anna@example.com"), personal.CodeRefused, "")
+	want(t, "an hour later", judge("first", "anna@example.com"), personal.CodeValidationFailed, "invite=mismatch")
 	want(t, "a sign-in", invites.Judge(t.Context(), request(personal.OpAuthorize, "")), "", "")
+}
+
+func TestTerms_MustBeAccepted(t *testing.T) {
+	judge := func(operation personal.OperationName, sent string) error {
+		return Terms(personal.WithTransient(t.Context(), map[string]string{"terms": sent}), request(operation, ""))
+	}
+	want(t, "accepted", judge(personal.OpRegister, "true"), "", "")
+	want(t, "not accepted", judge(personal.OpRegister, ""), personal.CodeValidationFailed, "terms=required")
+	want(t, "another value", judge(personal.OpRegister, "yes"), personal.CodeValidationFailed, "terms=required")
+	want(t, "a sign-in", judge(personal.OpAuthorize, ""), "", "")
 }

@@ -52,12 +52,19 @@ func (i *Invites) Judge(ctx context.Context, r personal.AdmissionRequest) error 
 	case err != nil:
 		return err
 	case taken == 0:
-		return personal.Refuse(personal.LocalText{
-			"en": "This invite is unknown or has been used.",
-			"ru": "Такого приглашения нет, или оно уже использовано.",
-		})
+		return unknownInvite()
 	}
 	return nil
+}
+
+// unknownInvite is the decision about an invite that is unknown or has been used.
+func unknownInvite() error {
+	return &personal.AdmissionError{FieldErrors: map[string]personal.AdmissionFieldError{
+		"invite": {Code: personal.FieldErrorMismatch, Text: personal.LocalText{
+			"en": "This invite is unknown or has been used.",
+			"ru": "Такого приглашения нет, или оно уже использовано.",
+		}},
+	}}
 }
 
 // plain reports whether a text is an e-mail address without a name, spaces or comments,

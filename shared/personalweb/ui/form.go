@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"html/template"
 	"io"
 	"maps"
 	"mime"
@@ -58,6 +59,7 @@ const (
 	KindRadios   ControlKind = "radios"
 	KindCheckbox ControlKind = "checkbox" // its value is "true" or "false"
 	KindText     ControlKind = "text"     // read-only
+	KindWidget   ControlKind = "widget"   // HTML of a site, which sends its own values
 )
 
 // Control is one control of a form.
@@ -78,11 +80,12 @@ type Control struct {
 	Min, Max     string // of numbers; may be empty
 	Step         string // of numbers and times; may be empty
 	Options      []Choice
-	Script       string // data-script, by which a script finds the control; may be empty
-	Focus        bool   // the page opens with the focus here
-	Details      bool   // in a <details> with the label as its summary
-	Folded       bool   // which is closed
-	Link         *Link  // beside a value of KindText, to the page that changes it; may be nil
+	Script       string        // data-script, by which a script finds the control; may be empty
+	Focus        bool          // the page opens with the focus here
+	Details      bool          // in a <details> with the label as its summary
+	Folded       bool          // which is closed
+	Link         *Link         // of KindText, to the page that changes the value; of KindCheckbox, to what it is about; may be nil
+	Widget       template.HTML // of KindWidget
 }
 
 // Choice is one value of a select or of radio buttons.
@@ -106,10 +109,10 @@ func (c Control) Verbatim() bool {
 	return c.Secret() || c.Script != "" || c.Type == "email" || c.Name == "login"
 }
 
-// Focus makes the page open with the focus on the first control, unless the form has errors:
+// Focus makes the page open with the focus on the first control that takes it, unless the form has errors:
 // then that is on them.
 func (f *Form) Focus() {
-	if i := slices.IndexFunc(f.Controls, func(c Control) bool { return c.Kind != KindText }); i >= 0 {
+	if i := slices.IndexFunc(f.Controls, func(c Control) bool { return c.Kind != KindText && c.Kind != KindWidget }); i >= 0 {
 		f.Controls[i].Focus = f.Message == ""
 	}
 }

@@ -2,8 +2,10 @@ package ui
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -24,6 +26,25 @@ func (o Options) policies() []string {
 	}
 	return []string{own + "form-action " + cmp.Or(o.FormAction, "'self'") + "; base-uri " + cmp.Or(o.BaseURI, "'none'"),
 		"frame-ancestors " + cmp.Or(o.FrameAncestors, "'none'")}
+}
+
+// allow adds sources to the policy of a page in the layout of this package.
+func (p *Pages) allow(header http.Header, sources map[string][]string) {
+	const name = "Content-Security-Policy"
+	at := slices.IndexFunc(header[name], func(policy string) bool { return strings.HasPrefix(policy, ownPolicy) })
+	if p.Layout != nil || at < 0 {
+		return
+	}
+	policy := header[name][at]
+	for _, directive := range slices.Sorted(maps.Keys(sources)) {
+		added := " " + strings.Join(sources[directive], " ")
+		if before, after, found := strings.Cut(policy, directive+" 'self'; "); found {
+			policy = before + directive + " 'self'" + added + "; " + after
+		} else {
+			policy += "; " + directive + added
+		}
+	}
+	header[name][at] = policy
 }
 
 // Handler serves the routes of mux and the assets. It adds the security headers to

@@ -220,6 +220,11 @@ type Page struct {
 	Live   bool   // loads htmx, for parts that are updated while the page is open
 	Body   any    // passed to the page's own templates
 
+	// Sources are what this page may load besides what the site serves, by the directive of the
+	// Content-Security-Policy, such as script-src. In the layout of a site they have no effect:
+	// the site sends the policy.
+	Sources map[string][]string
+
 	Block template.HTML // of the site, below the page
 }
 
@@ -245,6 +250,7 @@ func (p *Pages) Has(name string) bool {
 // Render sends a page. If rendering fails it sends an error page instead, and logs
 // the error; it never sends a part of a page.
 func (p *Pages) Render(w http.ResponseWriter, r *http.Request, status int, name string, page Page) {
+	p.allow(w.Header(), page.Sources)
 	p.send(w, r, status, name, func(b *bytes.Buffer, t *template.Template) error { return p.layOut(b, t, r, page) })
 }
 

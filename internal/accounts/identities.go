@@ -26,7 +26,7 @@ type IdentityStore interface {
 	// stores the jobs. If the account has no such identity, nothing changes. ErrLastWayIn;
 	// ErrNotFound, ErrStale and ErrProofVoid as LinkIdentity.
 	UnlinkIdentity(ctx context.Context, u LinkIdentity) error
-	// EndIdentitySessions ends the sessions that an identity has begun, of one session at its provider unless
+	// EndIdentitySessions ends the sessions that an identity has opened, of one session at its provider unless
 	// that is empty, stores the jobs if there were any, and returns the account. ErrNotFound.
 	EndIdentitySessions(ctx context.Context, i personal.Identity, providerSession string, jobs func(accountID int64) []NewJob) (int64, error)
 }

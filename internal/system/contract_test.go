@@ -82,7 +82,7 @@ func testPaths(t *testing.T, s *system) {
 	u := s.newUser(t)
 	for _, path := range []string{"auth", "auth/"} {
 		s.post(t, path, params{"login": u.login, "password": u.password}).wantData(t, "user_id", "user_hash", "user_profile", "email_verified",
-			"two_factor")
+			"two_factor", "has_password", "proof", "proved_until")
 	}
 }
 

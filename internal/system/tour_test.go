@@ -74,7 +74,7 @@ func maskTour(text string) string {
 type tour struct {
 	url, dir string   // of the host; the working folder
 	set      []string // assignments of shell variables so far
-	secret   string   // printed last
+	secret   string   // the first one that a command has printed last
 	mailed   string   // printed last from a mail
 }
 
@@ -93,7 +93,7 @@ func (p *tour) play(t *testing.T, page string) string {
 		case !inBlock:
 			out.WriteString(line)
 		case command.Len() > 0 || strings.HasPrefix(line, "$ "):
-			if p.secret != "" { // a secret in a command is the one printed last
+			if p.secret != "" { // a secret in a command is the first of those printed last
 				line = secretText.ReplaceAllString(line, p.secret)
 			}
 			out.WriteString(line)
@@ -128,7 +128,7 @@ func (p *tour) run(t *testing.T, command string) string {
 		p.mailed = printed
 	}
 	if found := secretText.FindAllString(printed, -1); found != nil {
-		p.secret = found[len(found)-1]
+		p.secret = found[0]
 	}
 	printed = strings.ReplaceAll(strings.ReplaceAll(printed, "\r", ""), p.url, tourAddress)
 	if printed != "" && !strings.HasSuffix(printed, "\n") {

@@ -129,7 +129,7 @@ func (s *system) attempt(t testing.TB, u secured, code string) *response {
 func (s *system) wantTwoFactor(t testing.TB, p pair, want bool) {
 	t.Helper()
 	var got bool
-	s.getAs(t, p, "profile/").wantData(t, "user_profile", "email_verified", "two_factor").read(t, "two_factor", &got)
+	s.getAs(t, p, "profile/").wantData(t, "user_profile", "email_verified", "two_factor", "has_password").read(t, "two_factor", &got)
 	if got != want {
 		t.Fatalf("got two_factor %t, want %t", got, want)
 	}
@@ -275,7 +275,7 @@ func testSignInWithCode(t *testing.T, s *system) {
 		if d < 0 && stepNow() > now {
 			continue // it was too old when it was judged
 		}
-		r.wantData(t, "user_id", "user_hash", "user_profile", "email_verified", "two_factor")
+		r.wantData(t, "user_id", "user_hash", "user_profile", "email_verified", "two_factor", "has_password", "proof", "proved_until")
 		var on bool
 		if r.read(t, "two_factor", &on); !on {
 			t.Error("auth/: got two_factor false, want true")

@@ -79,7 +79,7 @@ func wantAlike(t testing.TB, responses ...*response) {
 func (s *system) wantVerified(t testing.TB, p pair, want bool) {
 	t.Helper()
 	var got bool
-	s.getAs(t, p, "profile/").wantData(t, "user_profile", "email_verified", "two_factor").read(t, "email_verified", &got)
+	s.getAs(t, p, "profile/").wantData(t, "user_profile", "email_verified", "two_factor", "has_password").read(t, "email_verified", &got)
 	if got != want {
 		t.Fatalf("got email_verified %t, want %t", got, want)
 	}
@@ -278,7 +278,7 @@ func testUnconfirmedAccount(t *testing.T, s *system) {
 	}
 	s.confirmWaiting(t, mails[0], u.login).wantData(t) // a newer mail leaves it valid
 	s.wantVerified(t, s.post(t, "auth/", params{"login": u.email, "password": u.password}).wantData(t, "user_id", "user_hash", "user_profile",
-		"email_verified", "two_factor").pair(t), true)
+		"email_verified", "two_factor", "has_password", "proof", "proved_until").pair(t), true)
 
 	disabled, _ := s.registerUnconfirmed(t, nil)
 	if n := execute(t, s.database, "UPDATE personal_accounts SET disabled = (1 = 1) WHERE login = '"+disabled.login+"'"); n != 1 {

@@ -135,7 +135,6 @@ func testVisitorPages(t *testing.T, s *system) {
 			t.Errorf("the profile page lacks %q:\n%s", want, profile)
 		}
 	}
-	v.send(t, http.StatusSeeOther, http.MethodGet, "/account/password", nil)
 	v.get(t, "/account/confirm?next=%2Faccount%2Fpassword")
 	proved := v.post(t, "/account/confirm?next=%2Faccount%2Fpassword", url.Values{"password": {"correct horse 7"}})
 	if to := proved.Header.Get("Location"); to != "/account/password" {

@@ -172,6 +172,7 @@ func TestPassword_ChangeRevokesOtherSessions(t *testing.T) {
 	p, other := newTab(t, s.url, desktop), newTab(t, s.url, desktop)
 	p.signIn("anna", password)
 	other.signIn("anna", password)
+	p.forgetProof()
 	p.open("/account/password")
 	p.fill("Current password", "wrong")
 	p.press("Confirm")

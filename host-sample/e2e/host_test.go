@@ -16,6 +16,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
 )
 
 // site is a running host with its plugin and its own data folder.
@@ -117,6 +120,12 @@ func (s *site) visitor(t *testing.T, login string, l display) *tab {
 	p.open("/account/sign-in")
 	p.submit(map[string]string{"login": login, "password": password})
 	return p
+}
+
+// forgetProof deletes the proof of the visitor's sign-in, as if it had ended: pages ask again who they are.
+func (p *tab) forgetProof() {
+	p.t.Helper()
+	p.do(command(network.DeleteCookies, network.DeleteCookiesParams{Name: "proof", URL: get(p, chromedp.Location())}))
 }
 
 // eventually waits until ok returns true.

@@ -19,6 +19,7 @@ func TestDeletion_IsUndoneByTheMailedLink(t *testing.T) {
 	s.register(t, "anna")
 	p, admin := newTab(t, s.url, desktop), s.administrator(t, desktop)
 	p.signIn("anna", password)
+	p.forgetProof()
 	p.see("erased on ")
 	p.press("Delete the account …")
 	p.see("Confirm that it is you")

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
@@ -124,6 +123,7 @@ func TestPasskeys_FromTheFirstToTheLast(t *testing.T) {
 			p.open("/account/passkeys")
 			p.see(language.none)
 			p.look("passkeys-none")
+			p.forgetProof()
 			p.open("/account/passkeys/add")
 			p.submit(map[string]string{"password": password})
 			p.look("passkeys-add")
@@ -245,6 +245,7 @@ func TestPasskeys_ProveThenChangeTheEmail(t *testing.T) {
 	key.confirm(false)
 	p.signIn("anna", password)
 	key.confirm(true)
+	p.forgetProof()
 	p.open("/account/new-email")
 	p.see("Confirm that it is you")
 	p.look("confirm-passkey")
@@ -258,6 +259,7 @@ func TestPasskeys_ProveThenChangeTheEmail(t *testing.T) {
 	p.signOut()
 	key.confirm(false)
 	p.signIn("anna", password)
+	p.forgetProof()
 	p.open("/account/passkeys")
 	p.navigate(chromedp.Click(`a[href*="remove"]`))
 	p.submit(map[string]string{"password": password})
@@ -284,7 +286,7 @@ func TestPasskeys_SecondFactor(t *testing.T) {
 	p.see("Enter your code")
 	p.submit(map[string]string{"code": codes[0]})
 	p.see("You are signed in.")
-	p.do(command(network.DeleteCookies, network.DeleteCookiesParams{Name: "proof", URL: s.url}))
+	p.forgetProof()
 	p.open("/account/data")
 	p.usePasskey()
 	p.wantStatus(http.StatusUnprocessableEntity)
@@ -303,6 +305,7 @@ func TestPasskeys_KeyboardNoScripts(t *testing.T) {
 	get(p, call(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: "PublicKeyCredential.isConditionalMediationAvailable = undefined;"}))
 	p.addDevice(webauthn.AuthenticatorTransportInternal)
+	p.forgetProof()
 	p.open("/account/passkeys")
 	p.tabTo("Add a passkey")
 	p.navigate(keyPresses(kb.Enter))

@@ -18,7 +18,8 @@ func TestCookies_ScriptsCannotReadThem(t *testing.T) {
 	visitor, admin := newTab(t, s.url, desktop), s.administrator(t, desktop)
 	visitor.signIn("anna", password)
 	visitor.press("Русский")
-	visitor.wantCookies(map[string]network.CookieSameSite{"account": network.CookieSameSiteLax, "language": network.CookieSameSiteLax})
+	visitor.wantCookies(map[string]network.CookieSameSite{"account": network.CookieSameSiteLax, "language": network.CookieSameSiteLax,
+		"proof": network.CookieSameSiteStrict})
 	admin.wantCookies(map[string]network.CookieSameSite{"admin": network.CookieSameSiteStrict})
 }
 

@@ -206,7 +206,8 @@ func TestForms_DoubleClickShowsTheFirstOutcome(t *testing.T) {
 			click(`[data-passkey] form button`)
 			p.see("You are signed in.")
 			signOut()
-			signIn() // a session of the passkey would end with it
+			key.confirm(false) // it would sign in
+			signIn()           // a session of the passkey would end with it
 			p.open("/account/passkeys")
 			p.navigate(chromedp.Click(`a[href*="rename"]`))
 			twice(map[string]string{"name": "Old laptop"}, "Old laptop")

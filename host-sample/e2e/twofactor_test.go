@@ -183,6 +183,7 @@ func TestTwoFactor_KeyboardAndPrint(t *testing.T) {
 	t.Parallel()
 	s := startWithTwoFactor(t)
 	p := s.visitor(t, "anna", desktop)
+	p.forgetProof()
 	var app authenticator
 	p.press("Two-factor sign-in")
 	p.tabTo("Set up two-factor sign-in")

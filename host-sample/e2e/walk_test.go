@@ -163,6 +163,7 @@ func walkSecondFactor(t *testing.T, s *site, l display) {
 	p.openMailed(s.mailedLink(t, "vera@example.com", "/account/email"))
 	p.submit(nil)
 	p.look("email-confirmed")
+	p.forgetProof()
 	invalid := http.StatusUnprocessableEntity
 	p.walk(
 		walk{name: "two-factor-off", path: "/account/two-factor"},
@@ -214,6 +215,7 @@ func walkPasskeys(t *testing.T, s *site, l display) {
 	p.walk(walk{name: "passkeys-unconfirmed", path: "/account/passkeys"})
 	p.openMailed(s.mailedLink(t, "petra@example.com", "/account/email"))
 	p.submit(nil)
+	p.forgetProof()
 	device := p.addDevice(webauthn.AuthenticatorTransportInternal)
 	p.walk(
 		walk{name: "passkeys-none", path: "/account/passkeys"},
@@ -246,6 +248,7 @@ func walkAccount(t *testing.T, s *site, l display) {
 	other.submit(registration("anna"))
 	p, invalid := newTab(t, s.url, l), http.StatusUnprocessableEntity
 	p.walk(walk{name: "profile-signed-in", path: "/account/sign-in", typed: map[string]string{"login": "anna", "password": password}})
+	p.forgetProof()
 	p.walk(
 		walk{name: "password", path: "/account/password", typed: map[string]string{"password": password}},
 		walk{name: "password-wrong", path: "/account/password", typed: map[string]string{"password": "12345678", "confirm_password": "1"},

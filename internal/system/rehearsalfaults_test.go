@@ -108,8 +108,8 @@ var plantedFaults = []plantedFault{
 		name: "proofs do not end", run: 3,
 		check: "proof", operation: "LinkIdentity", field: "error_code",
 		edits: []edit{
-			{"internal/accounts/proof.go", " && lasts(p.Created, s.settings.ProofLifetime, s.store.Now()) &&", " && (FAULT || lasts(p.Created, s.settings.ProofLifetime, s.store.Now())) &&"},
-			{"internal/accounts/proof.go", "After: s.store.Now().Add(-s.settings.ProofLifetime)}", "After: s.store.Now().Add(-s.settings.ProofLifetime * map[bool]time.Duration{false: 1, true: 1000}[FAULT])}"},
+			{"internal/accounts/proof.go", "valid = ok && lasts(p.Created, lifetime, now) &&", "valid = ok && (FAULT || lasts(p.Created, lifetime, now)) &&"},
+			{"internal/accounts/proof.go", "After: now.Add(-lifetime)}", "After: now.Add(-lifetime * map[bool]time.Duration{false: 1, true: 1000}[FAULT])}"},
 		},
 	},
 	{
@@ -266,7 +266,7 @@ var plantedFaults = []plantedFault{
 		}},
 	},
 	{
-		name: "an event is missing", run: 4,
+		name: "an event is missing", run: 2,
 		check: "deletion", operation: "UndoDelete", field: "event",
 		edits: []edit{{
 			"internal/accounts/deletion.go", "	err = s.store.UndoDeletion(ctx, digest, s.event(ctx, personal.ActorUser, personal.EventDeletionUndone, account.ID))",
@@ -336,7 +336,7 @@ var plantedFaults = []plantedFault{
 
 	// Exports and erasures.
 	{
-		name: "the export has no passkeys", run: 4,
+		name: "the export has no passkeys", run: 2,
 		check: "export", operation: "Export", field: "passkeys.created",
 		edits: []edit{{
 			"internal/accounts/export.go", "	if e.KnownAddresses, err =", "	if FAULT {\n		e.Passkeys = nil\n	}\n	if e.KnownAddresses, err =",

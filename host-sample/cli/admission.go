@@ -40,7 +40,7 @@ func admitDomains(texts []string) (*personal.Admission, error) {
 		"ru": "Этот сайт принимает только адреса электронной почты в этих доменах: " + list + ".",
 	})
 	return &personal.Admission{Judge: func(_ context.Context, r personal.AdmissionRequest) error {
-		if r.Operation != personal.OpRegister && r.Operation != personal.OpChangeEmail {
+		if !r.Registers() && r.Operation != personal.OpChangeEmail {
 			return nil
 		}
 		if r.Email == "" {

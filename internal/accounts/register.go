@@ -24,7 +24,7 @@ type RegistrationStore interface {
 	// not that is another account's. *TakenError.
 	CreateWithoutSession(ctx context.Context, a Account, jobs func(id int64) []NewJob) (id int64, err error)
 	// CreateWithIdentity is CreateAccount, and CreateWithoutSession if first is nil, for an account that an
-	// identity signs in to. ErrIdentityTaken, if nothing of the account is taken.
+	// identity signs in to. ErrIdentityTaken, also if something of the account is taken.
 	CreateWithIdentity(ctx context.Context, a Account, i personal.Identity, first *Session, jobs func(id int64) []NewJob,
 		onTaken ...throttle.Charge) (id int64, err error)
 }

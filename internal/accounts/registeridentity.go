@@ -61,7 +61,9 @@ func (s *Service) RegisterIdentity(ctx context.Context, r personal.RegisterIdent
 	if err != nil {
 		return personal.SignedIn{}, s.notCreated(ctx, err)
 	}
-	s.addKnownAddress(ctx, account.ID, true)
+	if personal.CallFrom(ctx).Administrator == "" {
+		s.addKnownAddress(ctx, account.ID, true)
+	}
 	in := s.signedIn(account, session, secret, schema)
 	in.Proof = proof
 	return in, nil

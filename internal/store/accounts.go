@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 
 	"github.com/uptrace/bun"
@@ -63,7 +65,19 @@ func (s *Store) createAccount(ctx context.Context, a accounts.Account, i persona
 		created = s.hasSession(first.Selector)
 	}
 	var taken *accounts.TakenError
+	if i != (personal.Identity{}) { // accounts without a password have the same hash
+		created = func() *bun.RawQuery {
+			return raw(s.write, "SELECT EXISTS (SELECT 1 FROM personal_identities WHERE issuer = ? AND subject = ? AND account_id = ?)",
+				[]byte(i.Issuer), []byte(i.Subject), row.ID)
+		}
+	}
 	err = s.inTxOrFound(ctx, "create an account", created, func(ctx context.Context, tx bun.Tx) error {
+		if i != (personal.Identity{}) { // also for a request that is repeated, whose login is taken by the first one
+			var known identityRow
+			if err := selectIdentity(tx, i).Scan(ctx, &known); !errors.Is(err, sql.ErrNoRows) {
+				return cmp.Or(err, accounts.ErrIdentityTaken)
+			}
+		}
 		err := insertAccount(ctx, tx, &row)
 		if errors.As(err, &taken) && taken.Email && len(onTaken) > 0 {
 			return chargeAll(ctx, tx, onTaken, s.Now())

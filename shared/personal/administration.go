@@ -166,6 +166,7 @@ type Administration interface {
 	// first session, in one transaction. Login, e-mail and fields are those of [Service.Register]; what
 	// that refuses, limits and judges, this does. It returns what Register returns, the zero SignedIn
 	// where the e-mail must be verified first. An identity may have 30 attempts an hour.
+	// For an Administrator nothing is judged, and the address of the call is not the user's.
 	// Codes: malformed_request if the [Call] has neither the address of the visitor nor an
 	// Administrator; validation_failed; already_exists, with the field error taken of identity if an
 	// account has it, whatever that account's state.

@@ -59,7 +59,7 @@ type AdmissionRequest struct {
 
 	// Method is how the user of the session that the operation opens is authenticated, as in
 	// [Session]; "" if it opens none. With [MethodPasskey], and with a method of the host's own
-	// ([OpSignIn]), no session is opened without a key or a provider, so that a captcha, for
+	// ([OpSignIn] and [OpRegisterIdentity]), no session is opened without a key or a provider, so that a captcha, for
 	// example, is not needed.
 	Method string
 
@@ -68,6 +68,11 @@ type AdmissionRequest struct {
 	// Fields are those of a registration: "name" and the user fields that users can see.
 	// Other parameters, which the module refuses, are left out.
 	Fields map[string]Input
+}
+
+// Registers reports whether the request creates an account: a registration, also one by a provider.
+func (r AdmissionRequest) Registers() bool {
+	return r.Operation == OpRegister || r.Operation == OpRegisterIdentity
 }
 
 // Refuse returns the decision that refuses a request: 403 refused, with the message in the
@@ -109,7 +114,7 @@ func (a *Admission) Wrap(s Service) Service {
 
 // WrapAdministration is Wrap for the operations of administrators. It judges
 // [Administration.SignIn] and [Administration.RegisterIdentity] where the call is a visitor's: in a context whose
-// [Call].Administrator is empty.
+// [Call].Administrator is empty. For a registration s needs the method Fields of [Service], too.
 func (a *Admission) WrapAdministration(s Administration) Administration {
 	if a == nil {
 		return s
@@ -247,14 +252,15 @@ func (a *admitted) ResendVerification(ctx context.Context, r ResendVerificationR
 func judgedFields(ctx context.Context, module any, sent map[string]Input) (map[string]Input, error) {
 	limited, cancel := context.WithTimeout(ctx, MaxJudgement)
 	defer cancel()
-	var schema []Field
-	if m, ok := module.(interface {
+	m, ok := module.(interface {
 		Fields(context.Context) ([]Field, error)
-	}); ok {
-		var err error
-		if schema, err = m.Fields(limited); err != nil {
-			return nil, err
-		}
+	})
+	if !ok {
+		return nil, undecided(errors.New("the Administration that the Admission wraps has no Fields, as a Service has: a Judge could not see them"))
+	}
+	schema, err := m.Fields(limited)
+	if err != nil {
+		return nil, err
 	}
 	seen, lists := map[string]Input{}, map[string]bool{}
 	for _, f := range append([]Field{{Name: "name"}}, schema...) {

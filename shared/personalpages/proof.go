@@ -44,6 +44,10 @@ func (p proofPages) proveForm(r *http.Request) (formPage, error) {
 	}
 	if user := profileOf(r); user.NoPassword {
 		page.Lead = p.text(r, "prove_without_password")
+		if personalweb.ProofOf(p.API, r).OfSignIn { // which is not enough here
+			page.Lead = p.text(r, "prove_by_password_first")
+			page.Asides = append(page.Asides, p.aside(r, "prove_first_question", "password_first", passwordPath))
+		}
 	} else {
 		page.Form = ui.Form{
 			Action: action.String(), Submit: p.text(r, "prove_button"), User: user.Login,

@@ -274,7 +274,9 @@ func TestProof_UserWithoutPassword(t *testing.T) {
 			ask := "/account/confirm?next=" + strings.ReplaceAll(path, "/", "%2F")
 			b.get(path).leads(t, ask)
 			asked := b.get(ask)
-			asked.shows(t, 200, "You have no password.")
+			asked.shows(t, 200, "You have no password.", "sign in again")
+			b.jar["proof"] = &http.Cookie{Name: "proof", Value: "sign_in." + rightProof}
+			b.get(ask).shows(t, 200, "set a password first", `href="/account/password"`)
 			b.jar["proof"] = &http.Cookie{Name: "proof", Value: rightProof[:42] + "A"}
 			ended := b.post(path, page.typed...)
 			ended.shows(t, 422, `href="`+ask+`"`)

@@ -25,7 +25,7 @@ func Inputs() []personalpages.Input {
 
 // Terms lets in only those who accept the terms of use, with the parameter terms.
 func Terms(ctx context.Context, r personal.AdmissionRequest) error {
-	if r.Operation != personal.OpRegister || personal.TransientFrom(ctx)["terms"] == "true" {
+	if !r.Registers() || personal.TransientFrom(ctx)["terms"] == "true" {
 		return nil
 	}
 	return &personal.AdmissionError{FieldErrors: map[string]personal.AdmissionFieldError{

@@ -26,7 +26,7 @@ const takeInvite = `UPDATE invites SET login = ?, email = ?, taken = COALESCE(ta
 // the registration, because of a weak password for example, the user can try again with the
 // same login and e-mail.
 func (i *Invites) Judge(ctx context.Context, r personal.AdmissionRequest) error {
-	if r.Operation != personal.OpRegister {
+	if !r.Registers() {
 		return nil
 	}
 	code := personal.TransientFrom(ctx)["invite"]

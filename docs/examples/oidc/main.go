@@ -35,7 +35,7 @@ func main() {
 	defer stop()
 	url := "http://" + *address
 	admission := &personal.Admission{Judge: func(_ context.Context, r personal.AdmissionRequest) error {
-		if r.Operation == personal.OpRegister && !*register {
+		if r.Registers() && !*register {
 			return personal.Refuse(personal.LocalText{"en": "Ask the administrator for an account."})
 		}
 		return nil

@@ -64,6 +64,8 @@ func testRegisterIdentity(t *testing.T, s *administrationSuite) {
 	_, err = s.administration.RegisterIdentity(ctx, again)
 	taken := personal.FieldErrorTaken
 	wantFieldErrors(t, err, personal.CodeAlreadyExists, personal.FieldErrors{"identity": taken})
+	_, err = s.administration.RegisterIdentity(ctx, r) // a repeated request
+	wantFieldErrors(t, err, personal.CodeAlreadyExists, personal.FieldErrors{"identity": taken})
 	again.Identity = s.newIdentity()
 	if in, err = s.administration.RegisterIdentity(ctx, again); err != nil || in.Proof != (personal.Proof{}) {
 		t.Errorf("with the login of the refused registration, and an unknown time: got the proof %v, error %v; want no proof", in.Proof, err)

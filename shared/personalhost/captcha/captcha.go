@@ -32,6 +32,9 @@ const (
 	// reserve is what a check leaves of the time of a judgement, [personal.MaxJudgement], so that
 	// FailOpen is a decision in time.
 	reserve = 500 * time.Millisecond
+	// minTime is what must be left for a check. A request that has waited longer for its turn is refused also with
+	// FailOpen: the flood that it waited for must not open the door.
+	minTime = 1500 * time.Millisecond
 )
 
 // Captcha is the captcha of one provider. Set its fields before the first call of a method. It is

@@ -215,7 +215,7 @@ func TestCaptcha_Decisions(t *testing.T) {
 			"provider is down":        {nil, token, "unavailable", "admitted", 1, "connection refused"},
 			"provider is broken":      {says(500, garbage), token, "unavailable", "admitted", 1, "status 500"},
 			"success with a 500":      {says(500, p.good), token, "unavailable", "admitted", 1, "status 500"},
-			"provider is overloaded":  {says(429, garbage), token, "unavailable", "admitted", 1, "status 429"},
+			"provider is overloaded":  {says(429, garbage), token, "unavailable", "unavailable", 1, "status 429"},
 			"garbage":                 {says(200, garbage), token, "unavailable", "admitted", 1, "is not a result"},
 			"an empty object":         {says(200, "{}"), token, "unavailable", "admitted", 1, "is not a result"},
 			"an empty response":       {says(200, ""), token, "unavailable", "admitted", 1, "is not a result"},
@@ -272,6 +272,26 @@ func TestCaptcha_SlowProviderIsDecidedInTime(t *testing.T) {
 		})
 	}
 }
+
+// A request that has waited for its turn is not admitted unchecked, whatever the provider does.
+func TestCaptcha_LateRequestIsRefused(t *testing.T) {
+	c := captcha.Turnstile("site-key", secret)
+	c.FailOpen, c.Log = true, slog.New(slog.DiscardHandler)
+	c.Client = &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) { return nil, errors.New("down") })}
+	ctx := personal.WithTransient(t.Context(), map[string]string{captcha.Parameter: token})
+	if err := c.Judge(ctx, personal.AdmissionRequest{Operation: personal.OpRegister}); err != nil {
+		t.Errorf("in time, while the provider is down: got %v, want it admitted", err)
+	}
+	late, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if err := c.Judge(late, personal.AdmissionRequest{Operation: personal.OpRegister}); err == nil {
+		t.Error("too late: the request is admitted, want it refused")
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (r roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
 func TestCaptcha_Hostnames(t *testing.T) {
 	for name, p := range providers {

@@ -110,6 +110,9 @@ func (c *Captcha) check(ctx context.Context, token string) (hostname string, err
 	if !ok {
 		deadline = time.Now().Add(personal.MaxJudgement)
 	}
+	if time.Until(deadline) < minTime {
+		return "", errors.New("the request has waited too long for its turn")
+	}
 	ctx, cancel := context.WithDeadline(ctx, deadline.Add(-reserve))
 	defer cancel()
 	form := url.Values{"secret": {c.secret}, c.provider.tokenKey: {token}}
@@ -147,7 +150,7 @@ func (c *Captcha) client() *http.Client {
 func (c *Captcha) resultOf(status int, data []byte) (hostname string, err error) {
 	var r result
 	decoded := len(data) <= maxResult && json.NewDecoder(bytes.NewReader(data)).Decode(&r) == nil && (r.Success != nil || r.Status != "")
-	refused := status >= 400 && status < 500 && status != http.StatusTooManyRequests // such as for a key that does not exist
+	refused := status >= 400 && status < 500 // such as for a key that does not exist, or by a flood of visitors
 	switch {
 	case refused && !decoded:
 		return "", fmt.Errorf("the provider refuses the request with status %d: check the keys", status)

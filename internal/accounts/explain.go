@@ -249,7 +249,7 @@ func explainOtherWays(a Account, passkeys []personal.Passkey, identities []perso
 	}
 	for _, v := range []personal.Verdict{
 		{Reason: personal.ReasonPasskeys, Count: len(passkeys)},
-		{Reason: personal.ReasonIdentities, Count: len(identities), Kind: strings.Join(personal.Providers(identities), ", ")},
+		{Reason: personal.ReasonIdentities, Count: len(identities), Providers: strings.Join(personal.Providers(identities), ", ")},
 	} {
 		if v.Count > 0 {
 			verdicts = append(verdicts, v)

@@ -347,9 +347,11 @@ type Verdict struct {
 	Address string    `json:"address,omitempty"` // an address, or for IPv6 a network; empty: everywhere, or unknown
 	Since   time.Time `json:"since,omitzero"`    // UTC; when it happened or began
 	Until   time.Time `json:"until,omitzero"`    // UTC; zero: it does not end by itself
-	Kind    string    `json:"kind,omitempty"`    // of a mail; of identities the names of their providers
+	Kind    string    `json:"kind,omitempty"`    // of a mail
 	Reply   string    `json:"reply,omitempty"`   // the mail relay's words
 	Count   int       `json:"count,omitempty"`
+
+	Providers string `json:"providers,omitempty"` // of identities: their names, separated by commas
 }
 
 // Reason says why a user cannot sign in, or what else an administrator should know.

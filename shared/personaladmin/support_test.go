@@ -127,7 +127,7 @@ func TestSupport_EveryReasonHasTextsForWhatItCarries(t *testing.T) {
 		personal.ReasonMailRefused:   {"kind", "since", "reply"},
 		personal.ReasonFailed:        {"count", "since", "address"},
 		personal.ReasonMissingFields: {"count"},
-		personal.ReasonIdentities:    {"kind", "count"},
+		personal.ReasonIdentities:    {"count"},
 		"flat_battery":               {"limit", "kind", "address", "count", "since", "reply", "until"},
 	}
 	shown := map[string]string{

@@ -1985,12 +1985,14 @@ type Verdict struct {
 	Until *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
 	// When it happened or began.
 	Since *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
-	// The kind of a mail; of identities the names of their providers.
+	// The kind of a mail.
 	Kind string `protobuf:"bytes,7,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The mail relay's words.
 	Reply string `protobuf:"bytes,8,opt,name=reply,proto3" json:"reply,omitempty"`
 	// How many there are.
-	Count         int64 `protobuf:"varint,9,opt,name=count,proto3" json:"count,omitempty"`
+	Count int64 `protobuf:"varint,9,opt,name=count,proto3" json:"count,omitempty"`
+	// The names of the providers of identities, separated by commas.
+	Providers     string `protobuf:"bytes,10,opt,name=providers,proto3" json:"providers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2086,6 +2088,13 @@ func (x *Verdict) GetCount() int64 {
 		return x.Count
 	}
 	return 0
+}
+
+func (x *Verdict) GetProviders() string {
+	if x != nil {
+		return x.Providers
+	}
+	return ""
 }
 
 // LiftLimitsRequest names a user.
@@ -3607,7 +3616,7 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\taddresses\x18\x02 \x03(\tR\taddresses\"j\n" +
 	"\x0fExplainResponse\x12%\n" +
 	"\x04user\x18\x01 \x01(\v2\x11.personal.v1.UserR\x04user\x120\n" +
-	"\bverdicts\x18\x02 \x03(\v2\x14.personal.v1.VerdictR\bverdicts\"\x8d\x02\n" +
+	"\bverdicts\x18\x02 \x03(\v2\x14.personal.v1.VerdictR\bverdicts\"\xab\x02\n" +
 	"\aVerdict\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x14\n" +
@@ -3617,7 +3626,9 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x12\n" +
 	"\x04kind\x18\a \x01(\tR\x04kind\x12\x14\n" +
 	"\x05reply\x18\b \x01(\tR\x05reply\x12\x14\n" +
-	"\x05count\x18\t \x01(\x03R\x05count\"J\n" +
+	"\x05count\x18\t \x01(\x03R\x05count\x12\x1c\n" +
+	"\tproviders\x18\n" +
+	" \x01(\tR\tproviders\"J\n" +
 	"\x11LiftLimitsRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x1c\n" +
 	"\taddresses\x18\x02 \x03(\tR\taddresses\"\x14\n" +

@@ -45,6 +45,8 @@ const (
 	carriesSince   = "since"
 	carriesReply   = "reply"
 	carriesUntil   = "until"
+
+	carriesProviders = "providers"
 )
 
 // other is the key of reasons that have no text of their own.
@@ -73,7 +75,7 @@ var reasons = map[personal.Reason]struct {
 	personal.ReasonTwoFactorKey:   {tone: "bad", advice: true},
 	personal.ReasonPasskeys:       {carries: []string{carriesCount}, advice: true, hint: true},
 	personal.ReasonOnlyOtherWays:  {advice: true, hint: true},
-	personal.ReasonIdentities:     {carries: []string{carriesKind, carriesCount}, advice: true, hint: true},
+	personal.ReasonIdentities:     {carries: []string{carriesProviders, carriesCount}, advice: true, hint: true},
 	personal.ReasonMailWaiting:    {tone: "warn", carries: []string{carriesKind, carriesSince, carriesCount, carriesUntil}, hint: true},
 	personal.ReasonMailRefused:    {tone: "warn", carries: []string{carriesKind, carriesSince, carriesReply}, advice: true, hint: true},
 	personal.ReasonFailed:         {tone: "warn", carries: []string{carriesCount, carriesSince, carriesAddress}, hint: true},
@@ -152,6 +154,8 @@ func (text Lookup) value(v personal.Verdict, name string) (Part, bool) {
 		return Part{Text: strconv.Itoa(v.Count)}, v.Count != 0 || slices.Contains(countsZero, v.Reason)
 	case carriesSince:
 		return Part{Time: v.Since}, !v.Since.IsZero()
+	case carriesProviders:
+		return Part{Text: v.Providers}, v.Providers != ""
 	case carriesReply:
 		return Part{Quote: v.Reply}, v.Reply != ""
 	}

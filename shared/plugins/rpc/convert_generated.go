@@ -1146,6 +1146,7 @@ func (c *converters) pPersonalv1VerdictToPersonalVerdict(source *v1.Verdict) per
 		personalVerdict.Kind = (*source).Kind
 		personalVerdict.Reply = (*source).Reply
 		personalVerdict.Count = intFromPB((*source).Count)
+		personalVerdict.Providers = (*source).Providers
 	}
 	return personalVerdict
 }
@@ -1299,6 +1300,7 @@ func (c *converters) personalVerdictToPPersonalv1Verdict(source personal.Verdict
 	personalv1Verdict.Kind = source.Kind
 	personalv1Verdict.Reply = source.Reply
 	personalv1Verdict.Count = intToPB(source.Count)
+	personalv1Verdict.Providers = source.Providers
 	return &personalv1Verdict
 }
 func (c *converters) preflightFromPB(source *v1.PreflightResponse) PreflightResult {

@@ -241,8 +241,8 @@ func (s *Service) explainFactor(ctx context.Context, a Account) ([]personal.Verd
 		fail("counting recovery codes", err)
 }
 
-// explainOtherWays says whether the user has a password, and counts the other ways in that sign the user in. What keeps the user out otherwise
-// may not concern them.
+// explainOtherWays says whether the user has a password, and counts the other ways in that sign them in. What
+// keeps the user out otherwise may not concern them.
 func explainOtherWays(a Account, passkeys []personal.Passkey, identities []personal.LinkedIdentity) (verdicts []personal.Verdict) {
 	if password.IsUnusable(a.PasswordHash) && len(passkeys)+len(identities) > 0 {
 		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonOnlyOtherWays})

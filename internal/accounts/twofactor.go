@@ -263,7 +263,7 @@ func (s *Service) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecove
 	if response, ok, err := s.repeated(ctx, request); ok || err != nil {
 		return response.RecoveryCodes, err
 	}
-	who, code, err := s.authorizeChange(ctx, r.Credentials, evidence{parameter: "password", password: r.Password, code: r.Code, proof: r.Proof, anew: true}, r.FieldErrors)
+	who, code, err := s.authorizeChange(ctx, r.Credentials, evidence{parameter: "password", password: r.Password, code: r.Code, proof: r.Proof}, r.FieldErrors)
 	if err != nil {
 		return nil, err
 	}
@@ -295,7 +295,7 @@ func (s *Service) RemoveOwnTwoFactor(ctx context.Context, r personal.RemoveOwnTw
 	if err := s.endRepeat(ctx, r.Credentials); err != nil {
 		return personal.Credentials{}, err
 	}
-	who, code, err := s.authorizeChange(ctx, r.Credentials, evidence{parameter: "password", password: r.Password, code: r.Code, proof: r.Proof, anew: true}, r.FieldErrors)
+	who, code, err := s.authorizeChange(ctx, r.Credentials, evidence{parameter: "password", password: r.Password, code: r.Code, proof: r.Proof}, r.FieldErrors)
 	if err != nil {
 		return personal.Credentials{}, err
 	}
@@ -311,14 +311,15 @@ func (s *Service) RemoveOwnTwoFactor(ctx context.Context, r personal.RemoveOwnTw
 }
 
 // authorizeChange identifies the caller of a change of their second factor, and checks
-// their password and code, or their proof, which must be of no sign-in. The code of an account without a second factor is
-// required, and not judged.
+// their password and code, or their proof, which must be of no sign-in. The code of an account
+// without a second factor is required, and not judged.
 func (s *Service) authorizeChange(
 	ctx context.Context, c personal.Credentials, e evidence, found personal.FieldErrors,
 ) (caller, checkedCode, error) {
 	if err := s.offersTwoFactor(); err != nil {
 		return caller{}, checkedCode{}, err
 	}
+	e.anew = true
 	who, attempt, err := s.identifyGuess(ctx, c, e.guess(), nil)
 	if err != nil {
 		return caller{}, checkedCode{}, err

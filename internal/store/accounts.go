@@ -38,25 +38,17 @@ func matchedBy(q accounts.AccountQuery) []any {
 func (s *Store) CreateAccount(
 	ctx context.Context, a accounts.Account, first accounts.Session, jobs func(id int64) []accounts.NewJob, onTaken ...throttle.Charge,
 ) (id int64, err error) {
-	return s.createAccount(ctx, a, personal.Identity{}, &first, jobs, onTaken)
+	return s.CreateWithIdentity(ctx, a, personal.Identity{}, &first, jobs, onTaken...)
 }
 
 // CreateWithoutSession implements accounts.RegistrationStore.
 func (s *Store) CreateWithoutSession(ctx context.Context, a accounts.Account, jobs func(id int64) []accounts.NewJob) (id int64, err error) {
-	return s.createAccount(ctx, a, personal.Identity{}, nil, jobs, nil)
+	return s.CreateWithIdentity(ctx, a, personal.Identity{}, nil, jobs)
 }
 
-// CreateWithIdentity implements accounts.RegistrationStore.
+// CreateWithIdentity implements accounts.RegistrationStore, and the methods above with the zero identity.
 func (s *Store) CreateWithIdentity(ctx context.Context, a accounts.Account, i personal.Identity, first *accounts.Session,
 	jobs func(id int64) []accounts.NewJob, onTaken ...throttle.Charge,
-) (id int64, err error) {
-	return s.createAccount(ctx, a, i, first, jobs, onTaken)
-}
-
-// createAccount stores an account with its first session and identity, if there are any. Charges are those
-// of an e-mail that is taken, and only for a caller who learns that.
-func (s *Store) createAccount(ctx context.Context, a accounts.Account, i personal.Identity, first *accounts.Session,
-	jobs func(id int64) []accounts.NewJob, onTaken []throttle.Charge,
 ) (id int64, err error) {
 	row := newAccountRow(a)
 	created := func() *bun.RawQuery { return s.hasHash(row.ID, row.PasswordHash) } // after a failover an id may be given out twice
@@ -79,7 +71,7 @@ func (s *Store) createAccount(ctx context.Context, a accounts.Account, i persona
 			}
 		}
 		err := insertAccount(ctx, tx, &row)
-		if errors.As(err, &taken) && taken.Email && len(onTaken) > 0 {
+		if errors.As(err, &taken) && taken.Email {
 			return chargeAll(ctx, tx, onTaken, s.Now())
 		}
 		if err != nil {

@@ -98,7 +98,7 @@ type limits struct {
 	MigrateTimeout     time.Duration
 	MigrationStep      time.Duration // of each step of a migration while a process serves
 	CheckTimeout       time.Duration // how long a process may take to become healthy before it serves
-	RehearseTimeout    time.Duration // of the rehearsal of a version, which is then refused
+	RehearseTimeout    time.Duration // of the rehearsal of a version, which is then refused; its single steps have limits of their own
 	SameAnswersTimeout time.Duration // of the comparison of live answers
 	ActivateTimeout    time.Duration
 
@@ -125,7 +125,7 @@ var defaultLimits = limits{
 	MigrateTimeout:     2 * time.Minute,
 	MigrationStep:      3 * time.Second,
 	CheckTimeout:       10 * time.Second,
-	RehearseTimeout:    5 * time.Minute,
+	RehearseTimeout:    30 * time.Minute,
 	SameAnswersTimeout: time.Minute,
 	ActivateTimeout:    5 * time.Second,
 

@@ -129,8 +129,8 @@ type Scratch struct {
 	Now time.Time // at which its clock stands
 }
 
-// TurnTimeout is how long a Turn waits for work.
-const TurnTimeout = 5 * time.Second
+// TurnTimeout is how long a Turn waits for work, also on a machine where others do much.
+const TurnTimeout = 30 * time.Second
 
 // ErrNotScratch is the error of Turn in a process that was configured without [Scratch].
 var ErrNotScratch = errors.New("this is not a scratch process")

@@ -67,6 +67,7 @@ func (p *player) measure() rpc.Turn {
 // loadRound calls operations by all callers at once, each of which begins with another one.
 func (p *player) loadRound(callers []*user, operations ...personal.OperationName) {
 	var calling sync.WaitGroup
+	starved := p.process.Starved()
 	longest, failed := make([]time.Duration, len(callers)), make([]error, len(callers))
 	for i, u := range callers {
 		calling.Go(func() {
@@ -92,7 +93,8 @@ func (p *player) loadRound(callers []*user, operations ...personal.OperationName
 	if err := cmp.Or(failed...); err != nil {
 		p.lost(operations[0], "calls at the same time fail", err)
 	}
-	if took := slices.Max(longest); took > maxCall {
+	// A busy machine is no fault of a version, so the whole round's waiting counts for it.
+	if took := slices.Max(longest); took > maxCall && took-(p.process.Starved()-starved) > maxCall {
 		p.fail(operations[0], "duration", fmt.Sprintf("a call took %v", took.Round(time.Millisecond)))
 	}
 }

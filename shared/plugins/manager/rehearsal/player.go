@@ -138,9 +138,10 @@ func (p *player) start(c *Config, v Version, database string) {
 			Scratch: &rpc.Scratch{Now: p.now},
 		})
 	})
-	began := time.Now()
+	began, starved := time.Now(), p.process.Starved()
 	step("migrate", func(ctx context.Context) error { return p.process.Migrate(ctx, 0) })
-	if took := time.Since(began); took > maxMigration {
+	// A busy machine is no fault of a version.
+	if took := time.Since(began) - (p.process.Starved() - starved); took > maxMigration {
 		p.fail("", "migrate", fmt.Sprintf("the migration of a small database took %v", took.Round(time.Millisecond)))
 	}
 	step("activate", p.process.Activate)

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -154,6 +156,19 @@ func (p *Process) watch(conn *grpc.ClientConn) {
 
 // PID returns the process ID.
 func (p *Process) PID() int { return p.child.pid() }
+
+// Starved returns how long the threads that the process has now have waited for a processor; zero
+// where the system has no /proc/PID/task/TID/schedstat of Linux, whose second number it is.
+func (p *Process) Starved() (waited time.Duration) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.PID()))
+	for _, file := range threads {
+		text, _ := os.ReadFile(file)
+		var ran, wait int64
+		_, _ = fmt.Sscan(string(text), &ran, &wait)
+		waited += time.Duration(wait)
+	}
+	return waited
+}
 
 // Log returns a logger whose entries name the process.
 func (p *Process) Log() *slog.Logger { return p.log }

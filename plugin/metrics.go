@@ -47,7 +47,7 @@ const otherKind outbox.Kind = "other"
 // jobKinds are the kinds of jobs, by which metrics tell them apart.
 var jobKinds = []outbox.Kind{
 	accounts.KindEvent, accounts.KindRecovery, accounts.KindEmailChange, accounts.KindNotice,
-	accounts.KindVerification, accounts.KindResend, accounts.KindDeletion, accounts.KindErasure, accounts.KindInvitation, accounts.KindFill,
+	accounts.KindVerification, accounts.KindResend, accounts.KindDeletion, accounts.KindErasure, accounts.KindInvitation, accounts.KindFill, accounts.KindMailedCode,
 	accounts.DueErasure, transfer.KindWrap, otherKind,
 }
 

@@ -62,6 +62,9 @@ type settings struct {
 		WithEmail bool     `toml:"with_email"`
 		Reserved  []string `toml:"reserved"`
 	} `toml:"login"`
+	SignIn struct {
+		MailedCode bool `toml:"mailed_code"`
+	} `toml:"sign_in"`
 	Recovery struct {
 		Lifetime           duration `toml:"lifetime"`
 		InvitationLifetime duration `toml:"invitation_lifetime"`
@@ -394,6 +397,7 @@ func (s settings) accounts() accounts.Settings {
 		TwoFactor:            s.TwoFactor.Enabled,
 		TwoFactorIssuer:      s.issuer(),
 		Site:                 s.Site.Name,
+		MailedCode:           s.SignIn.MailedCode,
 		Passkeys:             passkey.Site{ID: s.Passkeys.RPID, Name: s.Site.Name, Origins: s.Passkeys.Origins},
 
 		Throttle: s.throttle(),

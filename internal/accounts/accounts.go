@@ -57,6 +57,7 @@ type Settings struct {
 	TwoFactor            bool          // whether users can switch a second factor on; accounts that have one need its code in any case
 	TwoFactorIssuer      string        // the name of the site in authenticator apps
 	Passkeys             passkey.Site  // the relying party; without an ID there are no passkeys
+	MailedCode           bool          // whether users can sign in with a mailed code
 	Keys                 *seal.Keyring // encrypts the secrets of second factors, and the login key; nil: no key
 
 	Throttle Throttle
@@ -91,6 +92,7 @@ type Store interface {
 	RepeatStore
 	CodeStore
 	PasskeyStore
+	MailedCodeStore
 	IdentityStore
 	WayInStore
 	ExportStore

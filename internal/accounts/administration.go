@@ -46,7 +46,7 @@ type AdministrationStore interface {
 	SetDisabled(ctx context.Context, id int64, disabled bool, jobs ...NewJob) error
 	// DeleteAccount removes an account with its sessions, tokens, mails and known
 	// addresses, anonymises its audit entries, and stores the jobs. It calls remains for
-	// each waiting job of the account and each waiting KindRecovery and KindResend job: the result
+	// each waiting job of the account and each waiting job of RequestKinds: the result
 	// replaces the job's payload, and nil removes the job. ErrNotFound.
 	DeleteAccount(ctx context.Context, id int64, remains func(Account, outbox.Job) []byte, jobs ...NewJob) error
 	// AuditEntries returns the entries of the audit log that match the request,
@@ -330,15 +330,15 @@ func (s *Service) DeleteUser(ctx context.Context, id int64) error {
 // open, is left as it is.
 func (s *Service) remains(keys *seal.Keyring) func(Account, outbox.Job) []byte {
 	return func(a Account, j outbox.Job) []byte {
-		switch j.Kind {
-		case KindEvent:
+		switch {
+		case j.Kind == KindEvent:
 			var e personal.Event
 			if json.Unmarshal(j.Payload, &e) != nil {
 				return nil
 			}
 			e.Address, e.RequestID = "", ""
 			return newJob(KindEvent, e).Payload
-		case KindRecovery, KindResend:
+		case j.AccountID == 0: // one of RequestKinds
 			if r, err := readRequest(keys, j.Payload); err != nil || !s.names(r, a) {
 				return j.Payload
 			}

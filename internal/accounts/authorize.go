@@ -26,7 +26,7 @@ type SignInStore interface {
 	// version. It removes the account's expired sessions, and those unused for longest
 	// above MaxSessions. In the same transaction it stores the known address, see
 	// KnownAddressStore, as a fully known one, and makes the charges; *WaitError if they are
-	// refused. The locale is stored too if the call has no address, or one that has been
+	// refused. The address of a mailed code becomes known, and fully known only if there is a Code. The locale is stored too if the call has no address, or one that has been
 	// known for a day: notices of a thief's sign-ins should be in the user's language.
 	OpenSession(ctx context.Context, o OpenSession) (Account, error)
 }
@@ -69,6 +69,7 @@ type OpenSession struct {
 	Locale            string            // "": unknown
 	Code              CodeUse           // used up, if the session is opened; ErrCodeUsed if it was used before
 	Passkey           PasskeyUse        // likewise; ErrCeremonyUsed if its attempt was used before
+	MailedCode        [32]byte          // the attempt of a mailed code, likewise, with all others of the account; ErrMailedCodeUsed; zero: none
 	Identity          personal.Identity // which the account must have; zero: none
 	Charges           []throttle.Charge
 	Jobs              []NewJob
@@ -210,6 +211,7 @@ type signInBy struct {
 	rehash          string // the new hash of the password; "" leaves the stored one
 	code            checkedCode
 	passkey         PasskeyUse
+	mailedCode      [32]byte          // its attempt; zero: none
 	identity        personal.Identity // zero: none
 	providerSession string
 
@@ -217,7 +219,7 @@ type signInBy struct {
 }
 
 // signIn opens a session for an account whose user has shown who they are. It returns
-// ErrCodeUsed, ErrCeremonyUsed and ErrStale as they are.
+// ErrCodeUsed, ErrCeremonyUsed, ErrMailedCodeUsed and ErrStale as they are.
 func (s *Service) signIn(ctx context.Context, found Account, by signInBy) (personal.SignedIn, error) {
 	schema, err := s.userFields(ctx)
 	if err != nil {
@@ -243,14 +245,15 @@ func (s *Service) signIn(ctx context.Context, found Account, by signInBy) (perso
 		OnNewAddress: func() []NewJob {
 			return s.notice(ctx, personal.ActorUser, mailtext.NewAddress, found.ID, found.Email.Address)
 		},
-		Locale:   mailLocale(ctx),
-		Code:     by.code.use,
-		Passkey:  by.passkey,
-		Identity: by.identity,
-		Charges:  s.signInAccount(found.ID),
-		Jobs:     append([]NewJob{signedIn}, by.code.jobs...),
+		Locale:     mailLocale(ctx),
+		Code:       by.code.use,
+		Passkey:    by.passkey,
+		Identity:   by.identity,
+		Charges:    s.signInAccount(found.ID),
+		MailedCode: by.mailedCode,
+		Jobs:       append([]NewJob{signedIn}, by.code.jobs...),
 	})
-	if errors.Is(err, ErrCodeUsed) || errors.Is(err, ErrCeremonyUsed) || errors.Is(err, ErrStale) {
+	if errors.Is(err, ErrCodeUsed) || errors.Is(err, ErrCeremonyUsed) || errors.Is(err, ErrMailedCodeUsed) || errors.Is(err, ErrStale) {
 		return personal.SignedIn{}, err
 	}
 	if err != nil {

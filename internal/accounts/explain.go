@@ -112,7 +112,7 @@ func (s *Service) explain(ctx context.Context, a Account, entered string, addres
 		},
 		func() ([]personal.Verdict, error) { return s.explainCodes(ctx, a) },
 		func() ([]personal.Verdict, error) { return s.explainFactor(ctx, a) },
-		func() ([]personal.Verdict, error) { return explainOtherWays(a, passkeys, identities), nil },
+		func() ([]personal.Verdict, error) { return s.explainOtherWays(a, passkeys, identities), nil },
 		func() ([]personal.Verdict, error) { return s.explainMails(ctx, a, from) },
 		func() ([]personal.Verdict, error) {
 			return s.limitVerdicts(ctx, s.addressLimits(ctx, from, s.recoverAddress, s.confirmAddress))
@@ -202,7 +202,7 @@ func (s *Service) explainState(
 		}
 		verdicts = append(verdicts, v)
 	}
-	if !password.Verifiable(a.PasswordHash) && len(identities) == 0 && len(passkeys) == 0 {
+	if !password.Verifiable(a.PasswordHash) && len(identities) == 0 && len(passkeys) == 0 && !s.mailsCode(a, personal.MailedCodeSignIn) {
 		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonNoPassword, Action: newPasswordAction(a)})
 	}
 	if a.TwoFactor.On() && s.settings.Keys != nil && !s.hasKey(ctx, a.TwoFactor.Secret.Key) { // a command has no keys
@@ -243,9 +243,13 @@ func (s *Service) explainFactor(ctx context.Context, a Account) ([]personal.Verd
 
 // explainOtherWays says whether the user has a password, and counts the other ways in that sign them in. What
 // keeps the user out otherwise may not concern them.
-func explainOtherWays(a Account, passkeys []personal.Passkey, identities []personal.LinkedIdentity) (verdicts []personal.Verdict) {
-	if password.IsUnusable(a.PasswordHash) && len(passkeys)+len(identities) > 0 {
+func (s *Service) explainOtherWays(a Account, passkeys []personal.Passkey, identities []personal.LinkedIdentity) (verdicts []personal.Verdict) {
+	byCode := s.mailsCode(a, personal.MailedCodeSignIn)
+	if password.IsUnusable(a.PasswordHash) && (len(passkeys)+len(identities) > 0 || byCode) {
 		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonOnlyOtherWays})
+		if byCode {
+			verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonMailedCode})
+		}
 	}
 	for _, v := range []personal.Verdict{
 		{Reason: personal.ReasonPasskeys, Count: len(passkeys)},
@@ -293,7 +297,7 @@ func (s *Service) waitingMails(ctx context.Context, a Account) (verdicts []perso
 	if err != nil {
 		return nil, err
 	}
-	for _, kind := range []outbox.Kind{KindRecovery, KindResend} {
+	for _, kind := range RequestKinds {
 		requests, err := s.store.WaitingRequests(ctx, kind, maxRequestsLooked)
 		if err != nil {
 			return nil, fail("reading waiting requests", err)
@@ -330,7 +334,7 @@ func (s *Service) requestMeans(keys *seal.Keyring, j outbox.Job, a Account) bool
 	}
 	email, _ := ParseEmail(r.Email)
 	q := s.requestQuery(r, email)
-	if j.Kind == KindRecovery {
+	if j.Kind != KindResend {
 		return q.finds(a) && (r.Email == "" || email.Key == a.Email.Key)
 	}
 	waits := email.Key != "" && email.Key == a.Unverified.Key
@@ -377,6 +381,9 @@ func (s *Service) limitedMails(ctx context.Context, a Account, from []userAddres
 func (s *Service) awaitedMails(a Account) (mails []outgoingMail) {
 	if a.Email.Key != "" {
 		mails = append(mails, outgoingMail{kind: mailtext.Recovery, accountID: a.ID, to: a.Email, verified: a.EmailVerified})
+	}
+	if s.mailsCode(a, personal.MailedCodeProve) {
+		mails = append(mails, outgoingMail{kind: mailtext.SignInCode, accountID: a.ID, to: a.Email, verified: true})
 	}
 	verify := outgoingMail{kind: mailtext.Verification, accountID: a.ID, to: a.Unverified}
 	if verify.to.Key == "" && !a.EmailVerified {

@@ -19,6 +19,7 @@ func (s *Service) Features(context.Context) (personal.Features, error) {
 		EmailVerification: cmp.Or(s.settings.EmailVerification, personal.VerificationOff),
 		TwoFactor:         s.offersTwoFactor() == nil,
 		Passkeys:          s.offersPasskeys() == nil,
+		MailedCode:        s.offersMailedCode() == nil,
 		DeletionGrace:     s.settings.DeletionGrace,
 	}, nil
 }

@@ -23,6 +23,8 @@ const (
 	KindResend       outbox.Kind = "email_resend" // finds the account of a request for another such mail
 	KindInvitation   outbox.Kind = "invitation"   // mails a token to a user whom an administrator has created
 
+	KindMailedCode outbox.Kind = "sign_in_code" // finds the account of a request for a mailed code, and mails it
+
 	KindFill outbox.Kind = "fill_fields" // fills in defaults of user fields, see [Service.FillFields]
 )
 
@@ -34,7 +36,10 @@ const DueErasure outbox.Kind = "due_erasure"
 var RetriedWhileStored = []outbox.Kind{KindEvent, KindErasure, KindFill}
 
 // MailKinds are the kinds that send mails.
-var MailKinds = []outbox.Kind{KindRecovery, KindEmailChange, KindNotice, KindDeletion, KindVerification, KindResend, KindInvitation}
+var MailKinds = []outbox.Kind{KindRecovery, KindEmailChange, KindNotice, KindDeletion, KindVerification, KindResend, KindInvitation, KindMailedCode}
+
+// RequestKinds are the kinds of requests by visitors, whose jobs are of no account: see [recoveryJob].
+var RequestKinds = []outbox.Kind{KindRecovery, KindResend, KindMailedCode}
 
 // JobStore stores jobs that no other write causes.
 type JobStore interface {
@@ -82,6 +87,7 @@ func (s *Service) Jobs() map[outbox.Kind]outbox.Handler {
 		KindVerification: handler(s.sendVerification),
 		KindResend:       s.lookedUp(s.resendVerification),
 		KindInvitation:   handler(s.sendInvitation),
+		KindMailedCode:   s.lookedUp(s.sendMailedCode),
 		KindFill:         handler(s.fill),
 	}
 }

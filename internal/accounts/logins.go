@@ -143,10 +143,12 @@ func (s *Service) keyOfDraws(ctx context.Context) ([]byte, error) {
 	return s.siteKey(ctx, &s.drawKey, "draw of classes")
 }
 
-// typedRequest is what a visitor has typed who asks for a mail.
+// typedRequest is what a visitor has typed who asks for a mail, and the code that is mailed.
 type typedRequest struct {
 	Login string `json:"login,omitempty"`
 	Email string `json:"email,omitempty"`
+
+	Code *codeRequest `json:"code,omitempty"` // of a KindMailedCode
 }
 
 // requestName names the key that encrypts requests where there is no login key. It is in the database as it

@@ -146,7 +146,8 @@ type mailBudget struct {
 
 type budgetAllowance struct {
 	only   func(outgoingMail) bool // nil: for every mail of the row
-	rate   throttle.Limit          // to the mailbox; zero: none
+	rate   throttle.Limit          // to the mailbox, of what by counts together; zero: none
+	by     mailScope               // of the rate; "": perMailbox
 	limits []budgetLimit
 }
 
@@ -182,6 +183,7 @@ func mailBudgets(lifetime time.Duration) []mailBudget {
 	kinds := func(kinds ...mailtext.Kind) func(outgoingMail) bool {
 		return func(m outgoingMail) bool { return slices.Contains(kinds, m.kind) }
 	}
+	longKnown := func(m outgoingMail) bool { return m.longKnown }
 	longKnownRecovery := func(m outgoingMail) bool { return m.longKnown && m.kind == mailtext.Recovery }
 	sharedMailbox := func(m outgoingMail) bool { return !m.ownBudget() }
 	unverified := func(m outgoingMail) bool { return !m.verified }
@@ -233,6 +235,15 @@ func mailBudgets(lifetime time.Duration) []mailBudget {
 		{name: "administrators", holds: func(m outgoingMail) bool { return m.request.Administrator || m.kind == mailtext.Invitation }, allowances: []budgetAllowance{
 			{limits: []budgetLimit{{scope: perMailbox, max: 10, window: time.Hour}, {scope: perMailbox, max: 30, window: day}}},
 		}},
+		// The mailbox is verified. Each limit is of those who ask in one network but the last two, with which
+		// strangers in many networks fill no mailbox; the user at an address that they have long signed in from has more.
+		{name: "mailed codes", own: true, holds: kinds(mailtext.SignInCode), allowances: []budgetAllowance{
+			{only: longKnown, limits: []budgetLimit{{scope: perSelection, max: 5, window: time.Hour}}},
+			{rate: throttle.Limit{Burst: 2, Every: 5 * time.Minute}, by: perNetwork, limits: []budgetLimit{
+				{scope: perNetwork, max: 10, window: day},
+				{scope: perMailbox, max: 20, window: time.Hour}, {scope: perMailbox, max: 60, window: day},
+			}},
+		}},
 	}
 }
 
@@ -258,7 +269,14 @@ func mailReservation(key []byte, lifetime time.Duration, m outgoingMail) MailRes
 		}
 		var a MailAllowance
 		if w.rate != (throttle.Limit{}) {
-			a.Rate = throttle.Charge{Key: mailDigest(key, mailbox, row.name, "rate"), Limit: w.rate}
+			of := []string{mailbox, row.name, "rate"}
+			value, counted := w.by.of(m)
+			if w.by != "" {
+				of = append(of, value)
+			}
+			if counted {
+				a.Rate = throttle.Charge{Key: mailDigest(key, of...), Limit: w.rate}
+			}
 		}
 		for _, l := range w.limits {
 			value, counted := l.scope.of(m)
@@ -326,7 +344,7 @@ func (s *Service) withCaller(ctx context.Context, m outgoingMail) (outgoingMail,
 		return m, nil
 	}
 	m.network, m.address = networkOf(address), sourceOf(address)
-	if m.kind != mailtext.Recovery {
+	if m.kind != mailtext.Recovery && m.kind != mailtext.SignInCode {
 		return m, nil
 	}
 	known, err := s.store.KnownAddress(ctx, AccountQuery{EmailKey: m.to.Key}, m.address, s.knownSince())

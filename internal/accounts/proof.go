@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -14,7 +15,7 @@ import (
 // ProofStore keeps a proof in the row of its session.
 type ProofStore interface {
 	// SetProof uses up the code and the passkey's attempt, stores the proof of a
-	// session in place of an earlier one, and stores the jobs. ErrCodeUsed; ErrCeremonyUsed;
+	// session in place of an earlier one, and stores the jobs. ErrCodeUsed; ErrCeremonyUsed; ErrMailedCodeUsed;
 	// ErrStale if the account has another credential version than the proof, is disabled, or does
 	// not have the session or the identity (any more).
 	SetProof(ctx context.Context, accountID, sessionID int64, p Proof, code CodeUse, by PasskeyUse, jobs ...NewJob) error
@@ -33,6 +34,8 @@ type Proof struct {
 	PasskeyID int64 // of the passkey that gave it: when that is removed it is void; 0: none
 
 	Identity personal.Identity // likewise; it is stored as a digest, and never read
+
+	MailedCode [32]byte // the attempt of the mailed code that gave it, which storing the proof uses up; zero: none; it is not stored
 }
 
 // ProofUse is a proof that was found valid. The transaction that it authorises finds it again, or
@@ -94,30 +97,32 @@ func (e evidence) guess() string {
 // Prove implements [personal.Service].
 func (s *Service) Prove(ctx context.Context, r personal.ProveRequest) (personal.Proof, error) {
 	r = personal.AsTyped(r)
-	byPasskey := r.Attempt != "" || r.Credential != ""
-	entered := r.Password
-	if byPasskey {
-		entered = r.Credential
-	}
-	who, guess, err := s.identifyGuess(ctx, r.Credentials, entered, nil)
+	who, guess, err := s.identifyGuess(ctx, r.Credentials, cmp.Or(r.MailedCode, r.Credential, r.Password), nil)
 	if err != nil {
 		return personal.Proof{}, err
 	}
 	var p provedPasskey
 	var code checkedCode
-	if byPasskey {
+	var mailed [32]byte
+	switch {
+	case r.MailedCode != "":
+		mailed, code, err = s.proveMailedCode(ctx, who, guess, r)
+	case r.Attempt != "" || r.Credential != "":
 		p, code, err = s.provePasskey(ctx, who, guess, r)
-	} else {
+	default:
 		code, err = s.confirm(ctx, who, guess, r.FieldErrors, evidence{parameter: "password", password: r.Password, code: r.Code})
 	}
 	if err != nil {
 		return personal.Proof{}, err
 	}
 	text, proof := newProof(who.account, s.store.Now())
-	proof.WithCode, proof.PasskeyID = code.judged() || p.withCode, p.use.ID
+	proof.WithCode, proof.PasskeyID, proof.MailedCode = code.judged() || p.withCode, p.use.ID, mailed
 	err = s.store.SetProof(ctx, who.account.ID, who.session.ID, proof, code.use, p.use, code.jobs...)
 	if errors.Is(err, ErrCeremonyUsed) {
 		return personal.Proof{}, errWrongCredential()
+	}
+	if errors.Is(err, ErrMailedCodeUsed) {
+		return personal.Proof{}, errWrongMailedCodeOfProof()
 	}
 	if err := s.authorized(ctx, code, "storing a proof", err); err != nil {
 		return personal.Proof{}, err

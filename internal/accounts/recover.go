@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -25,37 +26,40 @@ type RecoveryStore interface {
 }
 
 // recoveryJob is a request for a mail to an account that has not been looked up yet: a
-// recovery, or another verification mail.
+// recovery, another verification mail, or a mailed code.
 type recoveryJob struct {
 	typedRequest `json:"-"`
 	Key          string `json:"key"` // that encrypts what was typed, see sealRequest
 	Typed        []byte `json:"typed"`
 	mailRequest
+
+	accountID int64     // of the job; 0: what was typed finds the account
+	created   time.Time // of the job
 }
 
 // Recover implements [personal.Service].
 func (s *Service) Recover(ctx context.Context, r personal.RecoverRequest) error {
 	r = personal.AsTyped(r)
-	return s.requestMail(ctx, KindRecovery, r.Login, r.Email, r.FieldErrors)
+	return s.requestMail(ctx, KindRecovery, 0, typedRequest{Login: r.Login, Email: r.Email}, requestErrors(r.Login, r.Email, r.FieldErrors))
 }
 
-// requestMail stores a request for a mail to the account with a login or an e-mail. It
-// stores one row and looks up nothing, so neither its response nor its duration reveals
-// whether an account exists.
-func (s *Service) requestMail(ctx context.Context, kind outbox.Kind, login, email string, malformed personal.FieldErrors) error {
+// requestMail stores a request for a mail to an account, or, if its id is 0, to the one with the login or the
+// e-mail that was typed. It stores one row and looks up nothing, so neither its response nor its duration
+// reveals whether an account exists.
+func (s *Service) requestMail(ctx context.Context, kind outbox.Kind, accountID int64, typed typedRequest, invalid personal.FieldErrors) error {
 	attempt := append(s.recoverAddress(ctx), s.waitingRecovery()...)
 	if err := s.charge(ctx, attempt); err != nil {
 		return err
 	}
-	err := requestErrors(login, email, malformed).Err()
+	err := invalid.Err()
 	if err == nil {
 		by := personal.ActorUser
 		if personal.CallFrom(ctx).Administrator != "" { // an administrator asks for the user
 			by = personal.ActorAdministrator
 		}
 		job := recoveryJob{mailRequest: newMailRequest(ctx, by)}
-		if job.Key, job.Typed, err = s.sealRequest(ctx, typedRequest{Login: login, Email: email}); err == nil {
-			err = s.store.Enqueue(ctx, jobOf(ctx, 0, kind, job))
+		if job.Key, job.Typed, err = s.sealRequest(ctx, typed); err == nil {
+			err = s.store.Enqueue(ctx, jobOf(ctx, accountID, kind, job))
 		}
 	}
 	if err != nil {
@@ -95,6 +99,7 @@ func (s *Service) lookedUp(send func(context.Context, recoveryJob) error) outbox
 		if err != nil {
 			return fmt.Errorf("reading a job of kind %s: %w", j.Kind, err)
 		}
+		r.accountID, r.created = j.AccountID, j.Created
 		err = send(r.withCall(withJob(ctx, j)), r)
 		if err == nil || errors.Is(err, outbox.ErrOver) {
 			s.refund(ctx, s.waitingRecovery())
@@ -103,12 +108,21 @@ func (s *Service) lookedUp(send func(context.Context, recoveryJob) error) outbox
 	}
 }
 
-// sendRecovery mails a token, if the request finds an account with an e-mail. If
-// both login and e-mail were given, both must be that account's.
-func (s *Service) sendRecovery(ctx context.Context, r recoveryJob) error {
+// requestedAccount returns the account that a request finds. If both login and e-mail were given, both
+// must be that account's.
+func (s *Service) requestedAccount(ctx context.Context, r recoveryJob) (account Account, found bool, err error) {
+	if r.accountID != 0 {
+		return s.jobAccount(ctx, r.accountID)
+	}
 	email, _ := ParseEmail(r.Email)
-	account, found, err := s.findAccount(ctx, s.requestQuery(r, email))
-	if err != nil || !found || account.Disabled || account.Email.Key == "" || r.Email != "" && account.Email.Key != email.Key {
+	account, found, err = s.findAccount(ctx, s.requestQuery(r, email))
+	return account, found && (r.Email == "" || account.Email.Key == email.Key), err
+}
+
+// sendRecovery mails a token, if the request finds an account with an e-mail.
+func (s *Service) sendRecovery(ctx context.Context, r recoveryJob) error {
+	account, found, err := s.requestedAccount(ctx, r)
+	if err != nil || !found || account.Disabled || account.Email.Key == "" {
 		return err
 	}
 	event := s.event(ctx, personal.ActorUser, personal.EventRecoveryRequested, account.ID)

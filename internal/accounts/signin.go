@@ -10,10 +10,6 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// ModuleMethods are the methods of the sessions that the module itself opens. All other sessions
-// were opened by SignIn.
-var ModuleMethods = []string{personal.MethodPassword, personal.MethodPasskey, personal.MethodRegistration}
-
 // SignIn implements [personal.Administration]. It judges like Authorize after the password. It
 // starts again if the account has changed since: the host has authenticated the user, whatever
 // their password is.
@@ -56,7 +52,7 @@ func checkMethod(method string) personal.FieldErrorCode {
 		return personal.FieldErrorTooLong
 	case strings.Trim(method, "abcdefghijklmnopqrstuvwxyz0123456789_") != "":
 		return personal.FieldErrorInvalidFormat
-	case slices.Contains(ModuleMethods, method):
+	case slices.Contains(personal.ModuleMethods(), method):
 		return personal.FieldErrorTaken
 	}
 	return ""

@@ -158,7 +158,7 @@ func (s *Service) confirmVerification(ctx context.Context, r personal.ConfirmEma
 // ResendVerification implements [personal.Service], by the rules and limits of Recover.
 func (s *Service) ResendVerification(ctx context.Context, r personal.ResendVerificationRequest) error {
 	r = personal.AsTyped(r)
-	return s.requestMail(ctx, KindResend, r.Login, r.Email, r.FieldErrors)
+	return s.requestMail(ctx, KindResend, 0, typedRequest{Login: r.Login, Email: r.Email}, requestErrors(r.Login, r.Email, r.FieldErrors))
 }
 
 // resendVerification sends another verification mail, if the request finds an account

@@ -36,6 +36,7 @@ const (
 	IdentityUnlinked    Kind = "identity_unlinked"
 	AccessReset         Kind = "access_reset"
 	Invitation          Kind = "invitation"
+	SignInCode          Kind = "sign_in_code"
 )
 
 // Description is the row of a kind.
@@ -56,6 +57,8 @@ type Field string
 // The fields.
 const (
 	Token   Field = "Token"
+	Code    Field = "Code"
+	Proves  Field = "Proves"
 	Link    Field = "Link"
 	Minutes Field = "Minutes"
 	Hours   Field = "Hours"
@@ -79,6 +82,10 @@ func (f Field) Meaning() string {
 	switch f {
 	case Token:
 		return "the code of 43 characters that the link contains, for readers whose link does not open"
+	case Code:
+		return "the short code to type in, like 7K3M-Q9XA; it must be neither in the subject nor in a link"
+	case Proves:
+		return "true if the code confirms who a signed-in user is; else it signs in"
 	case Link:
 		return "the link that contains the code; empty if neither the settings nor the host name a page for it"
 	case Minutes:
@@ -144,6 +151,8 @@ func Descriptions() []Description {
 		{PasskeyCloned, personal.OpAuthorizePasskey, "after the counter of a passkey went back: there may be a copy of it", "", notice},
 		{IdentityLinked, personal.OpLinkIdentity, "after an identity at another service was linked, by the user or, for a new account, by the CMS; it signs the user in from then on", "", notice},
 		{IdentityUnlinked, personal.OpUnlinkIdentity, "after such identities were unlinked, by the user or an administrator", "", notice},
+		{SignInCode, personal.OpBeginMailedCode, "to the user who asked for a short code, to sign in or to confirm who they are",
+			"", []Field{Code, Proves, Minutes, Time, Address, Site}},
 		{AccessReset, personal.OpResetAccess, "to the old address, after an administrator has reset the access to the account", "", notice},
 	}
 }
@@ -162,8 +171,10 @@ func describe(k Kind) (Description, bool) {
 type Letter struct {
 	Site     string // its name; "" for none
 	Token    string
+	Code     string
+	Proves   bool
 	Link     string        // "" for none
-	Lifetime time.Duration // of the token
+	Lifetime time.Duration // of the token or the code
 	At       time.Time
 	From     netip.Addr // the zero value if unknown
 	Erasure  time.Time
@@ -192,13 +203,16 @@ func (l Letter) Address() string {
 func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
 // sampleToken is recognisable in what a template writes.
-const sampleToken = "SAMPLE-TOKEN-u7VvQ2bXn0cYw4Lk9sEa"
+const (
+	sampleToken = "SAMPLE-TOKEN-u7VvQ2bXn0cYw4Lk9sEa"
+	sampleCode  = "SAMP-0000"
+)
 
 // Sample returns a letter to preview a mail with.
 func Sample() Letter {
 	happened := time.Date(2026, time.March, 31, 14, 5, 0, 0, time.UTC)
 	return Letter{
-		Site: "Example", Token: sampleToken, Link: "https://site.example/account#token=" + sampleToken, Lifetime: 24 * time.Hour,
+		Site: "Example", Token: sampleToken, Code: sampleCode, Link: "https://site.example/account#token=" + sampleToken, Lifetime: 24 * time.Hour,
 		At: happened, From: netip.MustParseAddr("203.0.113.7"), Erasure: happened.AddDate(0, 0, 7),
 		Passkeys: 2, Identities: 1, Hosts: []string{"accounts.google.com"}, RemovedPasskeys: 2, RemovedIdentities: 1,
 	}
@@ -219,7 +233,7 @@ func samples() []Letter {
 	long, short, unlinked, nowhere, nameless := full, full, full, full, full
 	long.Lifetime, long.Reset, long.Passkeys, long.RemovedPasskeys = 7*24*time.Hour, true, 0, 0
 	short.Lifetime, short.Passkeys, short.Identities, short.Hosts, short.RemovedIdentities = time.Second, 1, 0, nil, 0
-	unlinked.Link = ""
+	unlinked.Link, unlinked.Proves = "", true
 	nowhere.From = netip.Addr{}
 	nameless.Site = ""
 	return []Letter{full, bare, long, short, unlinked, nowhere, nameless}

@@ -374,8 +374,7 @@ func (s *Store) eraseLocked(
 // order in which FinishJobs locks them.
 func eraseJobs(ctx context.Context, tx bun.Tx, a accounts.Account, remains func(accounts.Account, outbox.Job) []byte) error {
 	var rows []jobRow
-	err := tx.NewSelect().Model(&rows).Where("account_id = ? OR account_id IS NULL AND kind IN (?, ?)", a.ID, accounts.KindRecovery,
-		accounts.KindResend).
+	err := tx.NewSelect().Model(&rows).Where("account_id = ? OR account_id IS NULL AND kind IN (?)", a.ID, bun.List(accounts.RequestKinds)).
 		Order("id").Scan(ctx)
 	if err != nil {
 		return err

@@ -37,6 +37,9 @@ func (s *Store) RevokeAll(ctx context.Context) (r Revoked, err error) {
 			r.Tokens, err = exec(ctx, tx, "DELETE FROM personal_mail_tokens")
 		}
 		if err == nil {
+			_, err = exec(ctx, tx, "DELETE FROM personal_mailed_codes")
+		}
+		if err == nil {
 			r.Sessions, err = exec(ctx, tx, "DELETE FROM personal_sessions")
 		}
 		if err == nil {

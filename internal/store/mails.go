@@ -360,7 +360,7 @@ func (s *Store) lockMailToken(ctx context.Context, tx bun.Tx, p accounts.MailPur
 	return row, err
 }
 
+// voidMailTokens voids the mailed tokens and codes of an account.
 func voidMailTokens(ctx context.Context, tx bun.Tx, accountID int64) error {
-	_, err := exec(ctx, tx, "DELETE FROM personal_mail_tokens WHERE account_id = ?", accountID)
-	return err
+	return execAll(ctx, tx, tx.NewRaw("DELETE FROM personal_mail_tokens WHERE account_id = ?", accountID), voidMailedCodes(tx, accountID))
 }

@@ -39,6 +39,9 @@ func (s *Store) SetProof(ctx context.Context, accountID, sessionID int64, p acco
 		if err := s.usePasskey(ctx, tx, accountID, by); err != nil {
 			return err
 		}
+		if err := s.useMailedCode(ctx, tx, accountID, p.MailedCode); err != nil {
+			return err
+		}
 		return s.addJobs(ctx, tx, jobs)
 	})
 }

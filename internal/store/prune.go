@@ -29,7 +29,7 @@ type PruneOptions struct {
 	Batch              int                // rows removed in one transaction; 0: 500
 }
 
-// Prune removes expired sessions, mailed tokens and pending second factors, mails and attempts
+// Prune removes expired sessions, mailed tokens and codes, pending second factors, mails and attempts
 // that no longer count, tokens, factors and attempts whose creation is false, old known addresses and audit entries, and events that
 // the host has not taken for too long. It does so in steps, each in short transactions that
 // skip locked rows, so others hardly wait for it. A step that has much to do leaves the
@@ -88,6 +88,8 @@ func (s *Store) pruneSteps(o PruneOptions) []pruneStep {
 		s.pruneCycle(o, "personal_sessions", "last_seen <= ? OR created <= ?", at(o.Lifetimes.SeenAfter), at(o.Lifetimes.CreatedAfter)),
 		s.pruneExpired(o, "personal_mail_tokens", "digest", "expires", s.Now()),
 		s.pruneFalse(o, "personal_mail_tokens", "digest"),
+		s.pruneExpired(o, "personal_mailed_codes", "attempt", "expires", s.Now()),
+		s.pruneFalse(o, "personal_mailed_codes", "attempt"),
 		s.pruneExpired(o, "personal_pending_factors", "session_id", "created", o.PendingBefore),
 		s.pruneFalse(o, "personal_pending_factors", "session_id"),
 		s.pruneExpired(o, "personal_repeats", "session_id", "created", s.Now().Add(-accounts.RepeatLifetime)),

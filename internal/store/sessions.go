@@ -57,6 +57,9 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 		if err := s.usePasskey(ctx, tx, row.ID, o.Passkey); err != nil {
 			return err
 		}
+		if err := s.useMailedCode(ctx, tx, row.ID, o.MailedCode); err != nil {
+			return err
+		}
 		session := newSessionRow(o.Session)
 		if s.fixed == nil && !s.resumed.Load() || s.DeletionHeld() > 0 { // before the first round a jump may be unknown
 			o.Lifetimes = accounts.Lifetimes{} // a wrong time would end sessions for good
@@ -69,7 +72,7 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET password_hash = ? WHERE id = ?", o.Rehash, row.ID))
 		}
 		if o.Known.Address != "" && !row.Fresh {
-			writes = append(writes, s.addKnownAddress(tx, row.accountRow, o.Known, true, now)...)
+			writes = append(writes, s.addKnownAddress(tx, row.accountRow, o.Known, o.MailedCode == [32]byte{} || o.Code != accounts.CodeUse{}, now)...)
 		}
 		writes = append(writes, insertJobs(tx, o.Jobs, now)...)
 		if o.Known.Address != "" && row.Elsewhere && o.OnNewAddress != nil && row.EmailKey != "" {

@@ -192,7 +192,8 @@ func (s *Store) RemoveTwoFactor(
 		if err := s.removeFactor(ctx, tx, accountID, 0); err != nil {
 			return err
 		}
-		err = execAll(ctx, tx, voidAddresses(tx, accountID), tx.NewRaw("DELETE FROM personal_sessions WHERE account_id = ?", accountID))
+		err = execAll(ctx, tx, voidAddresses(tx, accountID), voidMailedCodes(tx, accountID),
+			tx.NewRaw("DELETE FROM personal_sessions WHERE account_id = ?", accountID))
 		var removed, left accounts.OtherWays
 		switch {
 		case err != nil:

@@ -44,7 +44,7 @@ func removeOtherWaysIn(ctx context.Context, tx bun.Tx, accountID int64, which wa
 	// Sessions first, then what depends on them: Prune locks them in this order, too.
 	return removed, left, execAll(ctx, tx, append([]schema.QueryAppender{
 		tx.NewRaw("DELETE FROM personal_sessions WHERE account_id = ? AND (passkey_id IN (?) OR ? AND method NOT IN (?))",
-			accountID, passkeys, removed.Identities > 0, bun.List(accounts.ModuleMethods)),
+			accountID, passkeys, removed.Identities > 0, bun.List(personal.ModuleMethods())),
 		tx.NewRaw("UPDATE personal_sessions SET proof = NULL WHERE account_id = ? AND proof_passkey IN (?)", accountID, passkeys),
 		tx.NewRaw("UPDATE personal_sessions SET proof = NULL WHERE account_id = ? AND ? AND proof_identity IS NOT NULL", accountID, removed.Identities > 0),
 		tx.NewRaw("DELETE FROM personal_passkeys WHERE id IN (?)", passkeys),

@@ -375,6 +375,7 @@ const (
 	ReasonCodesBlocked   Reason = "codes_blocked"     // too many codes were refused: away from fully known addresses, a sign-in needs a recovery code; Until
 	ReasonTwoFactor      Reason = "two_factor"        // a code is needed; Count: their recovery codes
 	ReasonTwoFactorKey   Reason = "two_factor_key"    // the secret key of the second factor is missing
+	ReasonMailedCode     Reason = "mailed_code"       // a mailed code signs them in
 	ReasonPasskeys       Reason = "passkeys"          // Count: passkeys that sign them in
 	ReasonMailWaiting    Reason = "mail_waiting"      // Kind, Since, Until: the next attempt, Count: attempts so far
 	ReasonMailRefused    Reason = "mail_refused"      // Kind, Since, Reply

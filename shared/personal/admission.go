@@ -63,7 +63,7 @@ type AdmissionRequest struct {
 	// example, is not needed.
 	Method string
 
-	Login string // a login; for [OpAuthorize] a login or an e-mail address; "" for [OpAuthorizePasskey] and [OpSignIn]
+	Login string // a login; for [OpAuthorize] a login or an e-mail address; "" for [OpAuthorizePasskey], [OpAuthorizeMailedCode] and [OpSignIn]
 	Email string // for [OpChangeEmail], also without a valid session, the new address
 	// Fields are those of a registration: "name" and the user fields that users can see.
 	// Other parameters, which the module refuses, are left out.
@@ -216,6 +216,24 @@ func (a *admitted) AuthorizePasskey(ctx context.Context, r AuthorizePasskeyReque
 		return SignedIn{}, err
 	}
 	return a.Service.AuthorizePasskey(ctx, r)
+}
+
+// BeginMailedCode implements [Service].
+func (a *admitted) BeginMailedCode(ctx context.Context, r BeginMailedCodeRequest) (MailedCodeAttempt, error) {
+	ctx, err := a.admit(ctx, AdmissionRequest{Operation: OpBeginMailedCode, Login: r.Login, Email: r.Email})
+	if err != nil {
+		return MailedCodeAttempt{}, err
+	}
+	return a.Service.BeginMailedCode(ctx, r)
+}
+
+// AuthorizeMailedCode implements [Service].
+func (a *admitted) AuthorizeMailedCode(ctx context.Context, r AuthorizeMailedCodeRequest) (SignedIn, error) {
+	ctx, err := a.admit(ctx, AdmissionRequest{Operation: OpAuthorizeMailedCode, Method: MethodMailedCode})
+	if err != nil {
+		return SignedIn{}, err
+	}
+	return a.Service.AuthorizeMailedCode(ctx, r)
 }
 
 // Recover implements [Service].

@@ -15,7 +15,14 @@ const (
 	MethodPassword     = "password"
 	MethodPasskey      = "passkey"
 	MethodRegistration = "registration"
+	MethodMailedCode   = "mailed_code"
 )
+
+// ModuleMethods returns the methods of the sessions that the module itself opens. All other sessions
+// were opened by [Administration.SignIn] or [Administration.RegisterIdentity].
+func ModuleMethods() []string {
+	return []string{MethodPassword, MethodPasskey, MethodRegistration, MethodMailedCode}
+}
 
 // SignInRequest has the parameters of [Administration.SignIn]. In FIELDS they are called
 // method, issuer and subject.

@@ -39,6 +39,9 @@ const (
 	OpPasskeys            OperationName = "Passkeys"
 	OpRenamePasskey       OperationName = "RenamePasskey"
 	OpRemovePasskey       OperationName = "RemovePasskey"
+
+	OpBeginMailedCode     OperationName = "BeginMailedCode"
+	OpAuthorizeMailedCode OperationName = "AuthorizeMailedCode"
 )
 
 // The operations of [Administration].
@@ -140,6 +143,8 @@ var operations = []Operation{
 	{Name: OpPasskeys, Credentials: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpRenamePasskey, Credentials: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpRemovePasskey, Credentials: true, Changes: ChangesCaller},
+	{Name: OpBeginMailedCode, Mails: true, Changes: ChangesNothing}, // credentials for a proof only
+	{Name: OpAuthorizeMailedCode, Opens: true, Changes: ChangesNamedUser},
 
 	{Name: OpFindUsers, Administration: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpUsers, Administration: true, Repeatable: true, Changes: ChangesNothing},

@@ -77,9 +77,10 @@ type Service interface {
 	// factor, and returns a proof of that. Other operations of the session take it instead of both
 	// until it ends, more than once. It is void when the password or the e-mail changes, a second
 	// factor is switched on or off, the account is disabled or deleted, the session ends, or another
-	// proof is made in it. Attempt and Credential are those of a passkey, and are sent without a
-	// password.
-	// Codes: validation_failed, with the field error mismatch for a wrong password or credential.
+	// proof is made in it. Attempt and Credential are those of a passkey, Attempt and MailedCode those of a
+	// mailed code; they are sent without a password.
+	// Codes: validation_failed, with the field error mismatch for a wrong password, credential or mailed
+	// code.
 	Prove(ctx context.Context, r ProveRequest) (Proof, error)
 
 	// ChangePassword replaces the password, returns new credentials for this session
@@ -176,6 +177,21 @@ type Service interface {
 	// Codes: invalid_credentials for an attempt that is wrong, expired or used, and for a
 	// credential that is malformed or wrong; the others of Authorize.
 	AuthorizePasskey(ctx context.Context, r AuthorizePasskeyRequest) (SignedIn, error)
+
+	// BeginMailedCode starts an attempt, and mails a code for it: for a sign-in to the verified e-mail of the
+	// account with the login or e-mail, for a proof to that of the session's user. The response is the
+	// same whether or not there is a mail. Only a verified e-mail of an account that is not
+	// disabled gets one, and for a proof only that of an account without a password, unless the site has
+	// switched mailed codes on. Without that a sign-in is not_found.
+	// Codes: validation_failed; unauthenticated for a proof.
+	BeginMailedCode(ctx context.Context, r BeginMailedCodeRequest) (MailedCodeAttempt, error)
+
+	// AuthorizeMailedCode signs a user in with a mailed code and creates a session, which has a proof. If
+	// the account has a second factor, a code is needed as well. A mailed code is 10 minutes valid, and used
+	// up by a sign-in alone; five wrong ones void that of their attempt. It is not_found unless the site
+	// has switched mailed codes on.
+	// Codes: invalid_code for every attempt and mailed code that do not sign in; code_required.
+	AuthorizeMailedCode(ctx context.Context, r AuthorizeMailedCodeRequest) (SignedIn, error)
 
 	// AddPasskey begins the creation of a passkey for the session's user. It lasts five minutes
 	// and does nothing before ConfirmPasskey is called in the same session.
@@ -302,8 +318,9 @@ type ProveRequest struct {
 	Credentials Credentials
 	Password    string
 	Code        string // of the second factor
-	Attempt     string // at which the passkey responded
-	Credential  string // the response, as JSON
+	Attempt     string // at which the passkey responded, or whose code was mailed
+	Credential  string // the response of the passkey, as JSON
+	MailedCode  string
 	FieldErrors FieldErrors
 }
 
@@ -365,7 +382,7 @@ type Session struct {
 	Address  string    // the client's address at sign-in; empty if unknown
 	Agent    string    // the client's User-Agent at sign-in, shortened; empty if unknown
 	Current  bool      // the session of the caller's credentials
-	Method   string    // [MethodPassword], [MethodPasskey], [MethodRegistration] or that of a [SignInRequest]
+	Method   string    // [MethodPassword], [MethodPasskey], [MethodMailedCode], [MethodRegistration] or that of a [SignInRequest]
 }
 
 // Features are the rules in force and what users can switch on. They are the same for
@@ -381,6 +398,7 @@ type Features struct {
 	EmailVerification EmailVerification // what is in force, which may be less than the settings ask for
 	TwoFactor         bool              // whether users can switch a second factor on
 	Passkeys          bool              // whether users can add passkeys
+	MailedCode        bool              // whether users can sign in with a mailed code
 
 	DeletionGrace time.Duration // between the deletion of an account and its erasure
 }

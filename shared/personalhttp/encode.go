@@ -249,13 +249,14 @@ type featuresData struct {
 	EmailVerification personal.EmailVerification `json:"email_verification"`
 	TwoFactor         bool                       `json:"two_factor"`
 	Passkeys          bool                       `json:"passkeys"`
+	MailedCode        bool                       `json:"mailed_code"`
 	Deletion          struct {
 		GraceHours int64 `json:"grace_hours"` // rounded down: a page must not promise more
 	} `json:"deletion"`
 }
 
 func newFeaturesData(f personal.Features) featuresData {
-	d := featuresData{EmailVerification: f.EmailVerification, TwoFactor: f.TwoFactor, Passkeys: f.Passkeys}
+	d := featuresData{EmailVerification: f.EmailVerification, TwoFactor: f.TwoFactor, Passkeys: f.Passkeys, MailedCode: f.MailedCode}
 	d.Password.MinLength, d.Password.MaxBytes = f.PasswordMinLength, f.PasswordMaxBytes
 	d.Login.MinLength, d.Login.MaxLength, d.Login.WithEmail = f.LoginMinLength, f.LoginMaxLength, f.LoginWithEmail
 	d.Deletion.GraceHours = int64(f.DeletionGrace / time.Hour)
@@ -351,6 +352,15 @@ type confirmedTwoFactorData struct {
 
 func newConfirmedTwoFactorData(c personal.ConfirmedTwoFactor) confirmedTwoFactorData {
 	return confirmedTwoFactorData{newCredentialsData(c.Credentials), newRecoveryCodesData(c.RecoveryCodes)}
+}
+
+// mailedCodeAttemptData is the data of code_begin/.
+type mailedCodeAttemptData struct {
+	Attempt string `json:"attempt"`
+}
+
+func newMailedCodeAttemptData(a personal.MailedCodeAttempt) mailedCodeAttemptData {
+	return mailedCodeAttemptData{a.Attempt}
 }
 
 // passkeyAttemptData is the data of passkey_begin/ and passkeys_add/.

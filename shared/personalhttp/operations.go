@@ -77,6 +77,8 @@ func endpoints() []endpoint {
 		{Endpoint{personal.OpPasskeys, "passkeys", get}, call(personal.Service.Passkeys, newPasskeysData)},
 		{Endpoint{personal.OpRenamePasskey, "passkeys_rename", post}, do(personal.Service.RenamePasskey)},
 		{Endpoint{personal.OpRemovePasskey, "passkeys_remove", post}, do(personal.Service.RemovePasskey)},
+		{Endpoint{personal.OpBeginMailedCode, "code_begin", post}, call(personal.Service.BeginMailedCode, newMailedCodeAttemptData)},
+		{Endpoint{personal.OpAuthorizeMailedCode, "code_auth", post}, call(personal.Service.AuthorizeMailedCode, newSignedInData)},
 	}
 }
 

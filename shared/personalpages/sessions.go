@@ -2,6 +2,7 @@ package personalpages
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -46,8 +47,7 @@ func (p sessionPages) list(w http.ResponseWriter, r *http.Request) {
 
 // how says how a session began: a site that opens sessions itself has its own names.
 func (p sessionPages) how(r *http.Request, method string) string {
-	switch method {
-	case personal.MethodPassword, personal.MethodPasskey, personal.MethodRegistration:
+	if slices.Contains(personal.ModuleMethods(), method) {
 		return p.text(r, "session_method_"+method)
 	}
 	return method

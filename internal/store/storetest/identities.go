@@ -124,7 +124,7 @@ var identityCases = []testCase{
 	}},
 	{"unlinked identity ends sessions of other methods", func(t *testing.T, w *world) {
 		a, _ := w.createWithPassword()
-		for _, method := range append([]string{"oidc", "saml"}, accounts.ModuleMethods...) {
+		for _, method := range append([]string{"oidc", "saml"}, personal.ModuleMethods()...) {
 			s := w.newSession(a.ID)
 			s.Method = method
 			w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: s, CredentialVersion: 1, MaxSessions: 100}))

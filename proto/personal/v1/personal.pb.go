@@ -1178,7 +1178,9 @@ type ProveRequest struct {
 	// The response of the passkey, as JSON.
 	Credential string `protobuf:"bytes,5,opt,name=credential,proto3" json:"credential,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	FieldErrors   map[string]string `protobuf:"bytes,6,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	FieldErrors map[string]string `protobuf:"bytes,6,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// With its attempt; empty if none was sent.
+	MailedCode    string `protobuf:"bytes,7,opt,name=mailed_code,json=mailedCode,proto3" json:"mailed_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1253,6 +1255,13 @@ func (x *ProveRequest) GetFieldErrors() map[string]string {
 		return x.FieldErrors
 	}
 	return nil
+}
+
+func (x *ProveRequest) GetMailedCode() string {
+	if x != nil {
+		return x.MailedCode
+	}
+	return ""
 }
 
 // ProveResponse is a proof: never log it.
@@ -2206,6 +2215,8 @@ type FeaturesResponse struct {
 	Passkeys bool `protobuf:"varint,8,opt,name=passkeys,proto3" json:"passkeys,omitempty"`
 	// Between the deletion of an account and its erasure.
 	DeletionGrace *durationpb.Duration `protobuf:"bytes,9,opt,name=deletion_grace,json=deletionGrace,proto3" json:"deletion_grace,omitempty"`
+	// Whether users can sign in with a mailed code.
+	MailedCode    bool `protobuf:"varint,10,opt,name=mailed_code,json=mailedCode,proto3" json:"mailed_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2301,6 +2312,13 @@ func (x *FeaturesResponse) GetDeletionGrace() *durationpb.Duration {
 		return x.DeletionGrace
 	}
 	return nil
+}
+
+func (x *FeaturesResponse) GetMailedCode() bool {
+	if x != nil {
+		return x.MailedCode
+	}
+	return false
 }
 
 // ResendVerificationRequest identifies an account by login, e-mail address or both.
@@ -3806,6 +3824,264 @@ func (x *BeginPasskeyResponse) GetOptions() string {
 	return ""
 }
 
+// BeginMailedCodeRequest says for whom, and for what, a code is mailed.
+type BeginMailedCodeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// For prove.
+	Credentials *Credentials `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	// sign_in or prove; empty: sign_in.
+	Purpose string `protobuf:"bytes,2,opt,name=purpose,proto3" json:"purpose,omitempty"`
+	Login   string `protobuf:"bytes,3,opt,name=login,proto3" json:"login,omitempty"`
+	Email   string `protobuf:"bytes,4,opt,name=email,proto3" json:"email,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	FieldErrors   map[string]string `protobuf:"bytes,5,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeginMailedCodeRequest) Reset() {
+	*x = BeginMailedCodeRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeginMailedCodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeginMailedCodeRequest) ProtoMessage() {}
+
+func (x *BeginMailedCodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeginMailedCodeRequest.ProtoReflect.Descriptor instead.
+func (*BeginMailedCodeRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *BeginMailedCodeRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *BeginMailedCodeRequest) GetPurpose() string {
+	if x != nil {
+		return x.Purpose
+	}
+	return ""
+}
+
+func (x *BeginMailedCodeRequest) GetLogin() string {
+	if x != nil {
+		return x.Login
+	}
+	return ""
+}
+
+func (x *BeginMailedCodeRequest) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+func (x *BeginMailedCodeRequest) GetFieldErrors() map[string]string {
+	if x != nil {
+		return x.FieldErrors
+	}
+	return nil
+}
+
+// BeginMailedCodeResponse is an attempt whose code may be on its way.
+type BeginMailedCodeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A secret.
+	Attempt       string `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeginMailedCodeResponse) Reset() {
+	*x = BeginMailedCodeResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeginMailedCodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeginMailedCodeResponse) ProtoMessage() {}
+
+func (x *BeginMailedCodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeginMailedCodeResponse.ProtoReflect.Descriptor instead.
+func (*BeginMailedCodeResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *BeginMailedCodeResponse) GetAttempt() string {
+	if x != nil {
+		return x.Attempt
+	}
+	return ""
+}
+
+// AuthorizeMailedCodeRequest carries a mailed code with its attempt.
+type AuthorizeMailedCodeRequest struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Attempt    string                 `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	MailedCode string                 `protobuf:"bytes,2,opt,name=mailed_code,json=mailedCode,proto3" json:"mailed_code,omitempty"`
+	// Of the second factor; empty if none was sent.
+	Code string `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	FieldErrors   map[string]string `protobuf:"bytes,4,rep,name=field_errors,json=fieldErrors,proto3" json:"field_errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthorizeMailedCodeRequest) Reset() {
+	*x = AuthorizeMailedCodeRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthorizeMailedCodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthorizeMailedCodeRequest) ProtoMessage() {}
+
+func (x *AuthorizeMailedCodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthorizeMailedCodeRequest.ProtoReflect.Descriptor instead.
+func (*AuthorizeMailedCodeRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *AuthorizeMailedCodeRequest) GetAttempt() string {
+	if x != nil {
+		return x.Attempt
+	}
+	return ""
+}
+
+func (x *AuthorizeMailedCodeRequest) GetMailedCode() string {
+	if x != nil {
+		return x.MailedCode
+	}
+	return ""
+}
+
+func (x *AuthorizeMailedCodeRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *AuthorizeMailedCodeRequest) GetFieldErrors() map[string]string {
+	if x != nil {
+		return x.FieldErrors
+	}
+	return nil
+}
+
+// AuthorizeMailedCodeResponse is the new session and its user.
+type AuthorizeMailedCodeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Credentials   *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Profile       *Profile               `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	Proof         *Proof                 `protobuf:"bytes,3,opt,name=proof,proto3" json:"proof,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthorizeMailedCodeResponse) Reset() {
+	*x = AuthorizeMailedCodeResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthorizeMailedCodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthorizeMailedCodeResponse) ProtoMessage() {}
+
+func (x *AuthorizeMailedCodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthorizeMailedCodeResponse.ProtoReflect.Descriptor instead.
+func (*AuthorizeMailedCodeResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *AuthorizeMailedCodeResponse) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *AuthorizeMailedCodeResponse) GetProfile() *Profile {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+func (x *AuthorizeMailedCodeResponse) GetProof() *Proof {
+	if x != nil {
+		return x.Proof
+	}
+	return nil
+}
+
 // AuthorizePasskeyRequest carries the response of a passkey.
 type AuthorizePasskeyRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -3822,7 +4098,7 @@ type AuthorizePasskeyRequest struct {
 
 func (x *AuthorizePasskeyRequest) Reset() {
 	*x = AuthorizePasskeyRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[62]
+	mi := &file_personal_v1_personal_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3834,7 +4110,7 @@ func (x *AuthorizePasskeyRequest) String() string {
 func (*AuthorizePasskeyRequest) ProtoMessage() {}
 
 func (x *AuthorizePasskeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[62]
+	mi := &file_personal_v1_personal_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3847,7 +4123,7 @@ func (x *AuthorizePasskeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthorizePasskeyRequest.ProtoReflect.Descriptor instead.
 func (*AuthorizePasskeyRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{62}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *AuthorizePasskeyRequest) GetAttempt() string {
@@ -3890,7 +4166,7 @@ type AuthorizePasskeyResponse struct {
 
 func (x *AuthorizePasskeyResponse) Reset() {
 	*x = AuthorizePasskeyResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[63]
+	mi := &file_personal_v1_personal_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3902,7 +4178,7 @@ func (x *AuthorizePasskeyResponse) String() string {
 func (*AuthorizePasskeyResponse) ProtoMessage() {}
 
 func (x *AuthorizePasskeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[63]
+	mi := &file_personal_v1_personal_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3915,7 +4191,7 @@ func (x *AuthorizePasskeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthorizePasskeyResponse.ProtoReflect.Descriptor instead.
 func (*AuthorizePasskeyResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{63}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *AuthorizePasskeyResponse) GetCredentials() *Credentials {
@@ -3951,7 +4227,7 @@ type Proof struct {
 
 func (x *Proof) Reset() {
 	*x = Proof{}
-	mi := &file_personal_v1_personal_proto_msgTypes[64]
+	mi := &file_personal_v1_personal_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3963,7 +4239,7 @@ func (x *Proof) String() string {
 func (*Proof) ProtoMessage() {}
 
 func (x *Proof) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[64]
+	mi := &file_personal_v1_personal_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3976,7 +4252,7 @@ func (x *Proof) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proof.ProtoReflect.Descriptor instead.
 func (*Proof) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{64}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Proof) GetProof() string {
@@ -4010,7 +4286,7 @@ type AddPasskeyRequest struct {
 
 func (x *AddPasskeyRequest) Reset() {
 	*x = AddPasskeyRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[65]
+	mi := &file_personal_v1_personal_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4022,7 +4298,7 @@ func (x *AddPasskeyRequest) String() string {
 func (*AddPasskeyRequest) ProtoMessage() {}
 
 func (x *AddPasskeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[65]
+	mi := &file_personal_v1_personal_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4035,7 +4311,7 @@ func (x *AddPasskeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddPasskeyRequest.ProtoReflect.Descriptor instead.
 func (*AddPasskeyRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{65}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *AddPasskeyRequest) GetCredentials() *Credentials {
@@ -4086,7 +4362,7 @@ type AddPasskeyResponse struct {
 
 func (x *AddPasskeyResponse) Reset() {
 	*x = AddPasskeyResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[66]
+	mi := &file_personal_v1_personal_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4098,7 +4374,7 @@ func (x *AddPasskeyResponse) String() string {
 func (*AddPasskeyResponse) ProtoMessage() {}
 
 func (x *AddPasskeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[66]
+	mi := &file_personal_v1_personal_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4111,7 +4387,7 @@ func (x *AddPasskeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddPasskeyResponse.ProtoReflect.Descriptor instead.
 func (*AddPasskeyResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{66}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *AddPasskeyResponse) GetAttempt() string {
@@ -4144,7 +4420,7 @@ type ConfirmPasskeyRequest struct {
 
 func (x *ConfirmPasskeyRequest) Reset() {
 	*x = ConfirmPasskeyRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[67]
+	mi := &file_personal_v1_personal_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4156,7 +4432,7 @@ func (x *ConfirmPasskeyRequest) String() string {
 func (*ConfirmPasskeyRequest) ProtoMessage() {}
 
 func (x *ConfirmPasskeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[67]
+	mi := &file_personal_v1_personal_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4169,7 +4445,7 @@ func (x *ConfirmPasskeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmPasskeyRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmPasskeyRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{67}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ConfirmPasskeyRequest) GetCredentials() *Credentials {
@@ -4217,7 +4493,7 @@ type ConfirmPasskeyResponse struct {
 
 func (x *ConfirmPasskeyResponse) Reset() {
 	*x = ConfirmPasskeyResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[68]
+	mi := &file_personal_v1_personal_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4229,7 +4505,7 @@ func (x *ConfirmPasskeyResponse) String() string {
 func (*ConfirmPasskeyResponse) ProtoMessage() {}
 
 func (x *ConfirmPasskeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[68]
+	mi := &file_personal_v1_personal_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4242,7 +4518,7 @@ func (x *ConfirmPasskeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmPasskeyResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmPasskeyResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{68}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ConfirmPasskeyResponse) GetPasskey() *Passkey {
@@ -4262,7 +4538,7 @@ type PasskeysRequest struct {
 
 func (x *PasskeysRequest) Reset() {
 	*x = PasskeysRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[69]
+	mi := &file_personal_v1_personal_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4274,7 +4550,7 @@ func (x *PasskeysRequest) String() string {
 func (*PasskeysRequest) ProtoMessage() {}
 
 func (x *PasskeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[69]
+	mi := &file_personal_v1_personal_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4287,7 +4563,7 @@ func (x *PasskeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PasskeysRequest.ProtoReflect.Descriptor instead.
 func (*PasskeysRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{69}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *PasskeysRequest) GetCredentials() *Credentials {
@@ -4307,7 +4583,7 @@ type PasskeysResponse struct {
 
 func (x *PasskeysResponse) Reset() {
 	*x = PasskeysResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[70]
+	mi := &file_personal_v1_personal_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4319,7 +4595,7 @@ func (x *PasskeysResponse) String() string {
 func (*PasskeysResponse) ProtoMessage() {}
 
 func (x *PasskeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[70]
+	mi := &file_personal_v1_personal_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4332,7 +4608,7 @@ func (x *PasskeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PasskeysResponse.ProtoReflect.Descriptor instead.
 func (*PasskeysResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{70}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *PasskeysResponse) GetPasskeys() []*Passkey {
@@ -4356,7 +4632,7 @@ type RenamePasskeyRequest struct {
 
 func (x *RenamePasskeyRequest) Reset() {
 	*x = RenamePasskeyRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[71]
+	mi := &file_personal_v1_personal_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4368,7 +4644,7 @@ func (x *RenamePasskeyRequest) String() string {
 func (*RenamePasskeyRequest) ProtoMessage() {}
 
 func (x *RenamePasskeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[71]
+	mi := &file_personal_v1_personal_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4381,7 +4657,7 @@ func (x *RenamePasskeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenamePasskeyRequest.ProtoReflect.Descriptor instead.
 func (*RenamePasskeyRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{71}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *RenamePasskeyRequest) GetCredentials() *Credentials {
@@ -4421,7 +4697,7 @@ type RenamePasskeyResponse struct {
 
 func (x *RenamePasskeyResponse) Reset() {
 	*x = RenamePasskeyResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[72]
+	mi := &file_personal_v1_personal_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4433,7 +4709,7 @@ func (x *RenamePasskeyResponse) String() string {
 func (*RenamePasskeyResponse) ProtoMessage() {}
 
 func (x *RenamePasskeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[72]
+	mi := &file_personal_v1_personal_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4446,7 +4722,7 @@ func (x *RenamePasskeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenamePasskeyResponse.ProtoReflect.Descriptor instead.
 func (*RenamePasskeyResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{72}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{76}
 }
 
 // RemovePasskeyRequest carries a proof, or the password.
@@ -4467,7 +4743,7 @@ type RemovePasskeyRequest struct {
 
 func (x *RemovePasskeyRequest) Reset() {
 	*x = RemovePasskeyRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[73]
+	mi := &file_personal_v1_personal_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4479,7 +4755,7 @@ func (x *RemovePasskeyRequest) String() string {
 func (*RemovePasskeyRequest) ProtoMessage() {}
 
 func (x *RemovePasskeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[73]
+	mi := &file_personal_v1_personal_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4492,7 +4768,7 @@ func (x *RemovePasskeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovePasskeyRequest.ProtoReflect.Descriptor instead.
 func (*RemovePasskeyRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{73}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *RemovePasskeyRequest) GetCredentials() *Credentials {
@@ -4546,7 +4822,7 @@ type RemovePasskeyResponse struct {
 
 func (x *RemovePasskeyResponse) Reset() {
 	*x = RemovePasskeyResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[74]
+	mi := &file_personal_v1_personal_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4558,7 +4834,7 @@ func (x *RemovePasskeyResponse) String() string {
 func (*RemovePasskeyResponse) ProtoMessage() {}
 
 func (x *RemovePasskeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[74]
+	mi := &file_personal_v1_personal_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4571,7 +4847,7 @@ func (x *RemovePasskeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovePasskeyResponse.ProtoReflect.Descriptor instead.
 func (*RemovePasskeyResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{74}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{78}
 }
 
 var File_personal_v1_personal_proto protoreflect.FileDescriptor
@@ -4675,7 +4951,7 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12(\n" +
 	"\x05value\x18\x02 \x01(\v2\x12.personal.v1.InputR\x05value:\x028\x01\"G\n" +
 	"\x15UpdateProfileResponse\x12.\n" +
-	"\aprofile\x18\x01 \x01(\v2\x14.personal.v1.ProfileR\aprofile\"\xc3\x02\n" +
+	"\aprofile\x18\x01 \x01(\v2\x14.personal.v1.ProfileR\aprofile\"\xe4\x02\n" +
 	"\fProveRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x12\n" +
@@ -4684,7 +4960,9 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\n" +
 	"credential\x18\x05 \x01(\tR\n" +
 	"credential\x12M\n" +
-	"\ffield_errors\x18\x06 \x03(\v2*.personal.v1.ProveRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\ffield_errors\x18\x06 \x03(\v2*.personal.v1.ProveRequest.FieldErrorsEntryR\vfieldErrors\x12\x1f\n" +
+	"\vmailed_code\x18\a \x01(\tR\n" +
+	"mailedCode\x1a>\n" +
 	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"W\n" +
@@ -4751,7 +5029,7 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\rFieldsRequest\"<\n" +
 	"\x0eFieldsResponse\x12*\n" +
 	"\x06fields\x18\x01 \x03(\v2\x12.personal.v1.FieldR\x06fields\"\x11\n" +
-	"\x0fFeaturesRequest\"\x9a\x03\n" +
+	"\x0fFeaturesRequest\"\xbb\x03\n" +
 	"\x10FeaturesResponse\x12.\n" +
 	"\x13password_min_length\x18\x01 \x01(\x03R\x11passwordMinLength\x12,\n" +
 	"\x12password_max_bytes\x18\x02 \x01(\x03R\x10passwordMaxBytes\x12(\n" +
@@ -4762,7 +5040,10 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\n" +
 	"two_factor\x18\a \x01(\bR\ttwoFactor\x12\x1a\n" +
 	"\bpasskeys\x18\b \x01(\bR\bpasskeys\x12@\n" +
-	"\x0edeletion_grace\x18\t \x01(\v2\x19.google.protobuf.DurationR\rdeletionGrace\"\xe3\x01\n" +
+	"\x0edeletion_grace\x18\t \x01(\v2\x19.google.protobuf.DurationR\rdeletionGrace\x12\x1f\n" +
+	"\vmailed_code\x18\n" +
+	" \x01(\bR\n" +
+	"mailedCode\"\xe3\x01\n" +
 	"\x19ResendVerificationRequest\x12\x14\n" +
 	"\x05login\x18\x01 \x01(\tR\x05login\x12\x14\n" +
 	"\x05email\x18\x02 \x01(\tR\x05email\x12Z\n" +
@@ -4889,7 +5170,31 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"J\n" +
 	"\x14BeginPasskeyResponse\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\tR\aattempt\x12\x18\n" +
-	"\aoptions\x18\x02 \x01(\tR\aoptions\"\x81\x02\n" +
+	"\aoptions\x18\x02 \x01(\tR\aoptions\"\xb3\x02\n" +
+	"\x16BeginMailedCodeRequest\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x18\n" +
+	"\apurpose\x18\x02 \x01(\tR\apurpose\x12\x14\n" +
+	"\x05login\x18\x03 \x01(\tR\x05login\x12\x14\n" +
+	"\x05email\x18\x04 \x01(\tR\x05email\x12W\n" +
+	"\ffield_errors\x18\x05 \x03(\v24.personal.v1.BeginMailedCodeRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"3\n" +
+	"\x17BeginMailedCodeResponse\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\tR\aattempt\"\x88\x02\n" +
+	"\x1aAuthorizeMailedCodeRequest\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\tR\aattempt\x12\x1f\n" +
+	"\vmailed_code\x18\x02 \x01(\tR\n" +
+	"mailedCode\x12\x12\n" +
+	"\x04code\x18\x03 \x01(\tR\x04code\x12[\n" +
+	"\ffield_errors\x18\x04 \x03(\v28.personal.v1.AuthorizeMailedCodeRequest.FieldErrorsEntryR\vfieldErrors\x1a>\n" +
+	"\x10FieldErrorsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb3\x01\n" +
+	"\x1bAuthorizeMailedCodeResponse\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12.\n" +
+	"\aprofile\x18\x02 \x01(\v2\x14.personal.v1.ProfileR\aprofile\x12(\n" +
+	"\x05proof\x18\x03 \x01(\v2\x12.personal.v1.ProofR\x05proof\"\x81\x02\n" +
 	"\x17AuthorizePasskeyRequest\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\tR\aattempt\x12\x1e\n" +
 	"\n" +
@@ -4955,7 +5260,7 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x10FieldErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x17\n" +
-	"\x15RemovePasskeyResponse2\xe6\x14\n" +
+	"\x15RemovePasskeyResponse2\xae\x16\n" +
 	"\x0fPersonalService\x12J\n" +
 	"\tAuthorize\x12\x1d.personal.v1.AuthorizeRequest\x1a\x1e.personal.v1.AuthorizeResponse\x12D\n" +
 	"\aRefresh\x12\x1b.personal.v1.RefreshRequest\x1a\x1c.personal.v1.RefreshResponse\x12G\n" +
@@ -4983,7 +5288,9 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x10ConfirmTwoFactor\x12$.personal.v1.ConfirmTwoFactorRequest\x1a%.personal.v1.ConfirmTwoFactorResponse\x12e\n" +
 	"\x12RenewRecoveryCodes\x12&.personal.v1.RenewRecoveryCodesRequest\x1a'.personal.v1.RenewRecoveryCodesResponse\x12e\n" +
 	"\x12RemoveOwnTwoFactor\x12&.personal.v1.RemoveOwnTwoFactorRequest\x1a'.personal.v1.RemoveOwnTwoFactorResponse\x12S\n" +
-	"\fBeginPasskey\x12 .personal.v1.BeginPasskeyRequest\x1a!.personal.v1.BeginPasskeyResponse\x12_\n" +
+	"\fBeginPasskey\x12 .personal.v1.BeginPasskeyRequest\x1a!.personal.v1.BeginPasskeyResponse\x12\\\n" +
+	"\x0fBeginMailedCode\x12#.personal.v1.BeginMailedCodeRequest\x1a$.personal.v1.BeginMailedCodeResponse\x12h\n" +
+	"\x13AuthorizeMailedCode\x12'.personal.v1.AuthorizeMailedCodeRequest\x1a(.personal.v1.AuthorizeMailedCodeResponse\x12_\n" +
 	"\x10AuthorizePasskey\x12$.personal.v1.AuthorizePasskeyRequest\x1a%.personal.v1.AuthorizePasskeyResponse\x12M\n" +
 	"\n" +
 	"AddPasskey\x12\x1e.personal.v1.AddPasskeyRequest\x1a\x1f.personal.v1.AddPasskeyResponse\x12Y\n" +
@@ -5004,7 +5311,7 @@ func file_personal_v1_personal_proto_rawDescGZIP() []byte {
 	return file_personal_v1_personal_proto_rawDescData
 }
 
-var file_personal_v1_personal_proto_msgTypes = make([]protoimpl.MessageInfo, 101)
+var file_personal_v1_personal_proto_msgTypes = make([]protoimpl.MessageInfo, 107)
 var file_personal_v1_personal_proto_goTypes = []any{
 	(*Credentials)(nil),                 // 0: personal.v1.Credentials
 	(*Profile)(nil),                     // 1: personal.v1.Profile
@@ -5068,100 +5375,106 @@ var file_personal_v1_personal_proto_goTypes = []any{
 	(*Passkey)(nil),                     // 59: personal.v1.Passkey
 	(*BeginPasskeyRequest)(nil),         // 60: personal.v1.BeginPasskeyRequest
 	(*BeginPasskeyResponse)(nil),        // 61: personal.v1.BeginPasskeyResponse
-	(*AuthorizePasskeyRequest)(nil),     // 62: personal.v1.AuthorizePasskeyRequest
-	(*AuthorizePasskeyResponse)(nil),    // 63: personal.v1.AuthorizePasskeyResponse
-	(*Proof)(nil),                       // 64: personal.v1.Proof
-	(*AddPasskeyRequest)(nil),           // 65: personal.v1.AddPasskeyRequest
-	(*AddPasskeyResponse)(nil),          // 66: personal.v1.AddPasskeyResponse
-	(*ConfirmPasskeyRequest)(nil),       // 67: personal.v1.ConfirmPasskeyRequest
-	(*ConfirmPasskeyResponse)(nil),      // 68: personal.v1.ConfirmPasskeyResponse
-	(*PasskeysRequest)(nil),             // 69: personal.v1.PasskeysRequest
-	(*PasskeysResponse)(nil),            // 70: personal.v1.PasskeysResponse
-	(*RenamePasskeyRequest)(nil),        // 71: personal.v1.RenamePasskeyRequest
-	(*RenamePasskeyResponse)(nil),       // 72: personal.v1.RenamePasskeyResponse
-	(*RemovePasskeyRequest)(nil),        // 73: personal.v1.RemovePasskeyRequest
-	(*RemovePasskeyResponse)(nil),       // 74: personal.v1.RemovePasskeyResponse
-	nil,                                 // 75: personal.v1.AuthorizeRequest.FieldErrorsEntry
-	nil,                                 // 76: personal.v1.RegisterRequest.FieldsEntry
-	nil,                                 // 77: personal.v1.RegisterRequest.FieldErrorsEntry
-	nil,                                 // 78: personal.v1.RecoverRequest.FieldErrorsEntry
-	nil,                                 // 79: personal.v1.RecoverConfirmRequest.FieldErrorsEntry
-	nil,                                 // 80: personal.v1.UpdateProfileRequest.FieldsEntry
-	nil,                                 // 81: personal.v1.ProveRequest.FieldErrorsEntry
-	nil,                                 // 82: personal.v1.ChangePasswordRequest.FieldErrorsEntry
-	nil,                                 // 83: personal.v1.ChangeEmailRequest.FieldErrorsEntry
-	nil,                                 // 84: personal.v1.ConfirmEmailRequest.FieldErrorsEntry
-	nil,                                 // 85: personal.v1.LogoutRequest.FieldErrorsEntry
-	nil,                                 // 86: personal.v1.RevokeSessionRequest.FieldErrorsEntry
-	nil,                                 // 87: personal.v1.ResendVerificationRequest.FieldErrorsEntry
-	nil,                                 // 88: personal.v1.ExportRequest.FieldErrorsEntry
-	nil,                                 // 89: personal.v1.DeleteRequest.FieldErrorsEntry
-	nil,                                 // 90: personal.v1.UndoDeleteRequest.FieldErrorsEntry
-	nil,                                 // 91: personal.v1.BeginTwoFactorRequest.FieldErrorsEntry
-	nil,                                 // 92: personal.v1.ConfirmTwoFactorRequest.FieldErrorsEntry
-	nil,                                 // 93: personal.v1.RenewRecoveryCodesRequest.FieldErrorsEntry
-	nil,                                 // 94: personal.v1.RemoveOwnTwoFactorRequest.FieldErrorsEntry
-	nil,                                 // 95: personal.v1.BeginPasskeyRequest.FieldErrorsEntry
-	nil,                                 // 96: personal.v1.AuthorizePasskeyRequest.FieldErrorsEntry
-	nil,                                 // 97: personal.v1.AddPasskeyRequest.FieldErrorsEntry
-	nil,                                 // 98: personal.v1.ConfirmPasskeyRequest.FieldErrorsEntry
-	nil,                                 // 99: personal.v1.RenamePasskeyRequest.FieldErrorsEntry
-	nil,                                 // 100: personal.v1.RemovePasskeyRequest.FieldErrorsEntry
-	(*durationpb.Duration)(nil),         // 101: google.protobuf.Duration
-	(*Value)(nil),                       // 102: personal.v1.Value
-	(*timestamppb.Timestamp)(nil),       // 103: google.protobuf.Timestamp
-	(*Field)(nil),                       // 104: personal.v1.Field
-	(*Input)(nil),                       // 105: personal.v1.Input
+	(*BeginMailedCodeRequest)(nil),      // 62: personal.v1.BeginMailedCodeRequest
+	(*BeginMailedCodeResponse)(nil),     // 63: personal.v1.BeginMailedCodeResponse
+	(*AuthorizeMailedCodeRequest)(nil),  // 64: personal.v1.AuthorizeMailedCodeRequest
+	(*AuthorizeMailedCodeResponse)(nil), // 65: personal.v1.AuthorizeMailedCodeResponse
+	(*AuthorizePasskeyRequest)(nil),     // 66: personal.v1.AuthorizePasskeyRequest
+	(*AuthorizePasskeyResponse)(nil),    // 67: personal.v1.AuthorizePasskeyResponse
+	(*Proof)(nil),                       // 68: personal.v1.Proof
+	(*AddPasskeyRequest)(nil),           // 69: personal.v1.AddPasskeyRequest
+	(*AddPasskeyResponse)(nil),          // 70: personal.v1.AddPasskeyResponse
+	(*ConfirmPasskeyRequest)(nil),       // 71: personal.v1.ConfirmPasskeyRequest
+	(*ConfirmPasskeyResponse)(nil),      // 72: personal.v1.ConfirmPasskeyResponse
+	(*PasskeysRequest)(nil),             // 73: personal.v1.PasskeysRequest
+	(*PasskeysResponse)(nil),            // 74: personal.v1.PasskeysResponse
+	(*RenamePasskeyRequest)(nil),        // 75: personal.v1.RenamePasskeyRequest
+	(*RenamePasskeyResponse)(nil),       // 76: personal.v1.RenamePasskeyResponse
+	(*RemovePasskeyRequest)(nil),        // 77: personal.v1.RemovePasskeyRequest
+	(*RemovePasskeyResponse)(nil),       // 78: personal.v1.RemovePasskeyResponse
+	nil,                                 // 79: personal.v1.AuthorizeRequest.FieldErrorsEntry
+	nil,                                 // 80: personal.v1.RegisterRequest.FieldsEntry
+	nil,                                 // 81: personal.v1.RegisterRequest.FieldErrorsEntry
+	nil,                                 // 82: personal.v1.RecoverRequest.FieldErrorsEntry
+	nil,                                 // 83: personal.v1.RecoverConfirmRequest.FieldErrorsEntry
+	nil,                                 // 84: personal.v1.UpdateProfileRequest.FieldsEntry
+	nil,                                 // 85: personal.v1.ProveRequest.FieldErrorsEntry
+	nil,                                 // 86: personal.v1.ChangePasswordRequest.FieldErrorsEntry
+	nil,                                 // 87: personal.v1.ChangeEmailRequest.FieldErrorsEntry
+	nil,                                 // 88: personal.v1.ConfirmEmailRequest.FieldErrorsEntry
+	nil,                                 // 89: personal.v1.LogoutRequest.FieldErrorsEntry
+	nil,                                 // 90: personal.v1.RevokeSessionRequest.FieldErrorsEntry
+	nil,                                 // 91: personal.v1.ResendVerificationRequest.FieldErrorsEntry
+	nil,                                 // 92: personal.v1.ExportRequest.FieldErrorsEntry
+	nil,                                 // 93: personal.v1.DeleteRequest.FieldErrorsEntry
+	nil,                                 // 94: personal.v1.UndoDeleteRequest.FieldErrorsEntry
+	nil,                                 // 95: personal.v1.BeginTwoFactorRequest.FieldErrorsEntry
+	nil,                                 // 96: personal.v1.ConfirmTwoFactorRequest.FieldErrorsEntry
+	nil,                                 // 97: personal.v1.RenewRecoveryCodesRequest.FieldErrorsEntry
+	nil,                                 // 98: personal.v1.RemoveOwnTwoFactorRequest.FieldErrorsEntry
+	nil,                                 // 99: personal.v1.BeginPasskeyRequest.FieldErrorsEntry
+	nil,                                 // 100: personal.v1.BeginMailedCodeRequest.FieldErrorsEntry
+	nil,                                 // 101: personal.v1.AuthorizeMailedCodeRequest.FieldErrorsEntry
+	nil,                                 // 102: personal.v1.AuthorizePasskeyRequest.FieldErrorsEntry
+	nil,                                 // 103: personal.v1.AddPasskeyRequest.FieldErrorsEntry
+	nil,                                 // 104: personal.v1.ConfirmPasskeyRequest.FieldErrorsEntry
+	nil,                                 // 105: personal.v1.RenamePasskeyRequest.FieldErrorsEntry
+	nil,                                 // 106: personal.v1.RemovePasskeyRequest.FieldErrorsEntry
+	(*durationpb.Duration)(nil),         // 107: google.protobuf.Duration
+	(*Value)(nil),                       // 108: personal.v1.Value
+	(*timestamppb.Timestamp)(nil),       // 109: google.protobuf.Timestamp
+	(*Field)(nil),                       // 110: personal.v1.Field
+	(*Input)(nil),                       // 111: personal.v1.Input
 }
 var file_personal_v1_personal_proto_depIdxs = []int32{
 	2,   // 0: personal.v1.Profile.fields:type_name -> personal.v1.ProfileField
-	101, // 1: personal.v1.Profile.fresh_for:type_name -> google.protobuf.Duration
-	102, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
-	103, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
-	103, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
-	103, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
-	75,  // 6: personal.v1.AuthorizeRequest.field_errors:type_name -> personal.v1.AuthorizeRequest.FieldErrorsEntry
+	107, // 1: personal.v1.Profile.fresh_for:type_name -> google.protobuf.Duration
+	108, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
+	109, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
+	109, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
+	109, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
+	79,  // 6: personal.v1.AuthorizeRequest.field_errors:type_name -> personal.v1.AuthorizeRequest.FieldErrorsEntry
 	0,   // 7: personal.v1.AuthorizeResponse.credentials:type_name -> personal.v1.Credentials
 	1,   // 8: personal.v1.AuthorizeResponse.profile:type_name -> personal.v1.Profile
-	64,  // 9: personal.v1.AuthorizeResponse.proof:type_name -> personal.v1.Proof
+	68,  // 9: personal.v1.AuthorizeResponse.proof:type_name -> personal.v1.Proof
 	0,   // 10: personal.v1.RefreshRequest.credentials:type_name -> personal.v1.Credentials
 	0,   // 11: personal.v1.RefreshResponse.credentials:type_name -> personal.v1.Credentials
-	76,  // 12: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
-	77,  // 13: personal.v1.RegisterRequest.field_errors:type_name -> personal.v1.RegisterRequest.FieldErrorsEntry
+	80,  // 12: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
+	81,  // 13: personal.v1.RegisterRequest.field_errors:type_name -> personal.v1.RegisterRequest.FieldErrorsEntry
 	0,   // 14: personal.v1.RegisterResponse.credentials:type_name -> personal.v1.Credentials
 	1,   // 15: personal.v1.RegisterResponse.profile:type_name -> personal.v1.Profile
-	64,  // 16: personal.v1.RegisterResponse.proof:type_name -> personal.v1.Proof
-	78,  // 17: personal.v1.RecoverRequest.field_errors:type_name -> personal.v1.RecoverRequest.FieldErrorsEntry
-	79,  // 18: personal.v1.RecoverConfirmRequest.field_errors:type_name -> personal.v1.RecoverConfirmRequest.FieldErrorsEntry
+	68,  // 16: personal.v1.RegisterResponse.proof:type_name -> personal.v1.Proof
+	82,  // 17: personal.v1.RecoverRequest.field_errors:type_name -> personal.v1.RecoverRequest.FieldErrorsEntry
+	83,  // 18: personal.v1.RecoverConfirmRequest.field_errors:type_name -> personal.v1.RecoverConfirmRequest.FieldErrorsEntry
 	0,   // 19: personal.v1.ProfileRequest.credentials:type_name -> personal.v1.Credentials
 	1,   // 20: personal.v1.ProfileResponse.profile:type_name -> personal.v1.Profile
 	0,   // 21: personal.v1.UpdateProfileRequest.credentials:type_name -> personal.v1.Credentials
-	80,  // 22: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
+	84,  // 22: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
 	1,   // 23: personal.v1.UpdateProfileResponse.profile:type_name -> personal.v1.Profile
 	0,   // 24: personal.v1.ProveRequest.credentials:type_name -> personal.v1.Credentials
-	81,  // 25: personal.v1.ProveRequest.field_errors:type_name -> personal.v1.ProveRequest.FieldErrorsEntry
-	103, // 26: personal.v1.ProveResponse.until:type_name -> google.protobuf.Timestamp
+	85,  // 25: personal.v1.ProveRequest.field_errors:type_name -> personal.v1.ProveRequest.FieldErrorsEntry
+	109, // 26: personal.v1.ProveResponse.until:type_name -> google.protobuf.Timestamp
 	0,   // 27: personal.v1.ChangePasswordRequest.credentials:type_name -> personal.v1.Credentials
-	82,  // 28: personal.v1.ChangePasswordRequest.field_errors:type_name -> personal.v1.ChangePasswordRequest.FieldErrorsEntry
+	86,  // 28: personal.v1.ChangePasswordRequest.field_errors:type_name -> personal.v1.ChangePasswordRequest.FieldErrorsEntry
 	0,   // 29: personal.v1.ChangePasswordResponse.credentials:type_name -> personal.v1.Credentials
 	0,   // 30: personal.v1.ChangeEmailRequest.credentials:type_name -> personal.v1.Credentials
-	83,  // 31: personal.v1.ChangeEmailRequest.field_errors:type_name -> personal.v1.ChangeEmailRequest.FieldErrorsEntry
-	84,  // 32: personal.v1.ConfirmEmailRequest.field_errors:type_name -> personal.v1.ConfirmEmailRequest.FieldErrorsEntry
+	87,  // 31: personal.v1.ChangeEmailRequest.field_errors:type_name -> personal.v1.ChangeEmailRequest.FieldErrorsEntry
+	88,  // 32: personal.v1.ConfirmEmailRequest.field_errors:type_name -> personal.v1.ConfirmEmailRequest.FieldErrorsEntry
 	0,   // 33: personal.v1.LogoutRequest.credentials:type_name -> personal.v1.Credentials
-	85,  // 34: personal.v1.LogoutRequest.field_errors:type_name -> personal.v1.LogoutRequest.FieldErrorsEntry
+	89,  // 34: personal.v1.LogoutRequest.field_errors:type_name -> personal.v1.LogoutRequest.FieldErrorsEntry
 	0,   // 35: personal.v1.SessionsRequest.credentials:type_name -> personal.v1.Credentials
 	3,   // 36: personal.v1.SessionsResponse.sessions:type_name -> personal.v1.Session
 	0,   // 37: personal.v1.RevokeSessionRequest.credentials:type_name -> personal.v1.Credentials
-	86,  // 38: personal.v1.RevokeSessionRequest.field_errors:type_name -> personal.v1.RevokeSessionRequest.FieldErrorsEntry
+	90,  // 38: personal.v1.RevokeSessionRequest.field_errors:type_name -> personal.v1.RevokeSessionRequest.FieldErrorsEntry
 	0,   // 39: personal.v1.RevokeOtherSessionsRequest.credentials:type_name -> personal.v1.Credentials
-	104, // 40: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
-	101, // 41: personal.v1.FeaturesResponse.deletion_grace:type_name -> google.protobuf.Duration
-	87,  // 42: personal.v1.ResendVerificationRequest.field_errors:type_name -> personal.v1.ResendVerificationRequest.FieldErrorsEntry
+	110, // 40: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
+	107, // 41: personal.v1.FeaturesResponse.deletion_grace:type_name -> google.protobuf.Duration
+	91,  // 42: personal.v1.ResendVerificationRequest.field_errors:type_name -> personal.v1.ResendVerificationRequest.FieldErrorsEntry
 	0,   // 43: personal.v1.ExportRequest.credentials:type_name -> personal.v1.Credentials
-	88,  // 44: personal.v1.ExportRequest.field_errors:type_name -> personal.v1.ExportRequest.FieldErrorsEntry
+	92,  // 44: personal.v1.ExportRequest.field_errors:type_name -> personal.v1.ExportRequest.FieldErrorsEntry
 	1,   // 45: personal.v1.ExportResponse.profile:type_name -> personal.v1.Profile
-	103, // 46: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
-	103, // 47: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
+	109, // 46: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
+	109, // 47: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
 	3,   // 48: personal.v1.ExportResponse.sessions:type_name -> personal.v1.Session
 	59,  // 49: personal.v1.ExportResponse.passkeys:type_name -> personal.v1.Passkey
 	44,  // 50: personal.v1.ExportResponse.known_addresses:type_name -> personal.v1.KnownAddress
@@ -5169,115 +5482,125 @@ var file_personal_v1_personal_proto_depIdxs = []int32{
 	45,  // 52: personal.v1.ExportResponse.events:type_name -> personal.v1.ExportedEvent
 	46,  // 53: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
 	42,  // 54: personal.v1.LinkedIdentity.identity:type_name -> personal.v1.Identity
-	103, // 55: personal.v1.LinkedIdentity.linked:type_name -> google.protobuf.Timestamp
-	103, // 56: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
-	103, // 57: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
-	103, // 58: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
+	109, // 55: personal.v1.LinkedIdentity.linked:type_name -> google.protobuf.Timestamp
+	109, // 56: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
+	109, // 57: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
+	109, // 58: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
 	0,   // 59: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
-	89,  // 60: personal.v1.DeleteRequest.field_errors:type_name -> personal.v1.DeleteRequest.FieldErrorsEntry
-	103, // 61: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
-	90,  // 62: personal.v1.UndoDeleteRequest.field_errors:type_name -> personal.v1.UndoDeleteRequest.FieldErrorsEntry
+	93,  // 60: personal.v1.DeleteRequest.field_errors:type_name -> personal.v1.DeleteRequest.FieldErrorsEntry
+	109, // 61: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
+	94,  // 62: personal.v1.UndoDeleteRequest.field_errors:type_name -> personal.v1.UndoDeleteRequest.FieldErrorsEntry
 	0,   // 63: personal.v1.BeginTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	91,  // 64: personal.v1.BeginTwoFactorRequest.field_errors:type_name -> personal.v1.BeginTwoFactorRequest.FieldErrorsEntry
+	95,  // 64: personal.v1.BeginTwoFactorRequest.field_errors:type_name -> personal.v1.BeginTwoFactorRequest.FieldErrorsEntry
 	0,   // 65: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	92,  // 66: personal.v1.ConfirmTwoFactorRequest.field_errors:type_name -> personal.v1.ConfirmTwoFactorRequest.FieldErrorsEntry
+	96,  // 66: personal.v1.ConfirmTwoFactorRequest.field_errors:type_name -> personal.v1.ConfirmTwoFactorRequest.FieldErrorsEntry
 	0,   // 67: personal.v1.ConfirmTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
 	0,   // 68: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
-	93,  // 69: personal.v1.RenewRecoveryCodesRequest.field_errors:type_name -> personal.v1.RenewRecoveryCodesRequest.FieldErrorsEntry
+	97,  // 69: personal.v1.RenewRecoveryCodesRequest.field_errors:type_name -> personal.v1.RenewRecoveryCodesRequest.FieldErrorsEntry
 	0,   // 70: personal.v1.RemoveOwnTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	94,  // 71: personal.v1.RemoveOwnTwoFactorRequest.field_errors:type_name -> personal.v1.RemoveOwnTwoFactorRequest.FieldErrorsEntry
+	98,  // 71: personal.v1.RemoveOwnTwoFactorRequest.field_errors:type_name -> personal.v1.RemoveOwnTwoFactorRequest.FieldErrorsEntry
 	0,   // 72: personal.v1.RemoveOwnTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
-	103, // 73: personal.v1.Passkey.created:type_name -> google.protobuf.Timestamp
-	103, // 74: personal.v1.Passkey.last_used:type_name -> google.protobuf.Timestamp
+	109, // 73: personal.v1.Passkey.created:type_name -> google.protobuf.Timestamp
+	109, // 74: personal.v1.Passkey.last_used:type_name -> google.protobuf.Timestamp
 	0,   // 75: personal.v1.BeginPasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	95,  // 76: personal.v1.BeginPasskeyRequest.field_errors:type_name -> personal.v1.BeginPasskeyRequest.FieldErrorsEntry
-	96,  // 77: personal.v1.AuthorizePasskeyRequest.field_errors:type_name -> personal.v1.AuthorizePasskeyRequest.FieldErrorsEntry
-	0,   // 78: personal.v1.AuthorizePasskeyResponse.credentials:type_name -> personal.v1.Credentials
-	1,   // 79: personal.v1.AuthorizePasskeyResponse.profile:type_name -> personal.v1.Profile
-	64,  // 80: personal.v1.AuthorizePasskeyResponse.proof:type_name -> personal.v1.Proof
-	103, // 81: personal.v1.Proof.until:type_name -> google.protobuf.Timestamp
-	0,   // 82: personal.v1.AddPasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	97,  // 83: personal.v1.AddPasskeyRequest.field_errors:type_name -> personal.v1.AddPasskeyRequest.FieldErrorsEntry
-	0,   // 84: personal.v1.ConfirmPasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	98,  // 85: personal.v1.ConfirmPasskeyRequest.field_errors:type_name -> personal.v1.ConfirmPasskeyRequest.FieldErrorsEntry
-	59,  // 86: personal.v1.ConfirmPasskeyResponse.passkey:type_name -> personal.v1.Passkey
-	0,   // 87: personal.v1.PasskeysRequest.credentials:type_name -> personal.v1.Credentials
-	59,  // 88: personal.v1.PasskeysResponse.passkeys:type_name -> personal.v1.Passkey
-	0,   // 89: personal.v1.RenamePasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	99,  // 90: personal.v1.RenamePasskeyRequest.field_errors:type_name -> personal.v1.RenamePasskeyRequest.FieldErrorsEntry
-	0,   // 91: personal.v1.RemovePasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	100, // 92: personal.v1.RemovePasskeyRequest.field_errors:type_name -> personal.v1.RemovePasskeyRequest.FieldErrorsEntry
-	105, // 93: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	105, // 94: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	4,   // 95: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
-	6,   // 96: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
-	8,   // 97: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
-	10,  // 98: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
-	12,  // 99: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
-	14,  // 100: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
-	16,  // 101: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
-	18,  // 102: personal.v1.PersonalService.Prove:input_type -> personal.v1.ProveRequest
-	20,  // 103: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
-	22,  // 104: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
-	24,  // 105: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
-	26,  // 106: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
-	28,  // 107: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
-	30,  // 108: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
-	32,  // 109: personal.v1.PersonalService.RevokeOtherSessions:input_type -> personal.v1.RevokeOtherSessionsRequest
-	34,  // 110: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
-	36,  // 111: personal.v1.PersonalService.Features:input_type -> personal.v1.FeaturesRequest
-	38,  // 112: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
-	40,  // 113: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
-	47,  // 114: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
-	49,  // 115: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
-	51,  // 116: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
-	53,  // 117: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
-	55,  // 118: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
-	57,  // 119: personal.v1.PersonalService.RemoveOwnTwoFactor:input_type -> personal.v1.RemoveOwnTwoFactorRequest
-	60,  // 120: personal.v1.PersonalService.BeginPasskey:input_type -> personal.v1.BeginPasskeyRequest
-	62,  // 121: personal.v1.PersonalService.AuthorizePasskey:input_type -> personal.v1.AuthorizePasskeyRequest
-	65,  // 122: personal.v1.PersonalService.AddPasskey:input_type -> personal.v1.AddPasskeyRequest
-	67,  // 123: personal.v1.PersonalService.ConfirmPasskey:input_type -> personal.v1.ConfirmPasskeyRequest
-	69,  // 124: personal.v1.PersonalService.Passkeys:input_type -> personal.v1.PasskeysRequest
-	71,  // 125: personal.v1.PersonalService.RenamePasskey:input_type -> personal.v1.RenamePasskeyRequest
-	73,  // 126: personal.v1.PersonalService.RemovePasskey:input_type -> personal.v1.RemovePasskeyRequest
-	5,   // 127: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
-	7,   // 128: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
-	9,   // 129: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
-	11,  // 130: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
-	13,  // 131: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
-	15,  // 132: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
-	17,  // 133: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
-	19,  // 134: personal.v1.PersonalService.Prove:output_type -> personal.v1.ProveResponse
-	21,  // 135: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
-	23,  // 136: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
-	25,  // 137: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
-	27,  // 138: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
-	29,  // 139: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
-	31,  // 140: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
-	33,  // 141: personal.v1.PersonalService.RevokeOtherSessions:output_type -> personal.v1.RevokeOtherSessionsResponse
-	35,  // 142: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
-	37,  // 143: personal.v1.PersonalService.Features:output_type -> personal.v1.FeaturesResponse
-	39,  // 144: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
-	41,  // 145: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
-	48,  // 146: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
-	50,  // 147: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
-	52,  // 148: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
-	54,  // 149: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
-	56,  // 150: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
-	58,  // 151: personal.v1.PersonalService.RemoveOwnTwoFactor:output_type -> personal.v1.RemoveOwnTwoFactorResponse
-	61,  // 152: personal.v1.PersonalService.BeginPasskey:output_type -> personal.v1.BeginPasskeyResponse
-	63,  // 153: personal.v1.PersonalService.AuthorizePasskey:output_type -> personal.v1.AuthorizePasskeyResponse
-	66,  // 154: personal.v1.PersonalService.AddPasskey:output_type -> personal.v1.AddPasskeyResponse
-	68,  // 155: personal.v1.PersonalService.ConfirmPasskey:output_type -> personal.v1.ConfirmPasskeyResponse
-	70,  // 156: personal.v1.PersonalService.Passkeys:output_type -> personal.v1.PasskeysResponse
-	72,  // 157: personal.v1.PersonalService.RenamePasskey:output_type -> personal.v1.RenamePasskeyResponse
-	74,  // 158: personal.v1.PersonalService.RemovePasskey:output_type -> personal.v1.RemovePasskeyResponse
-	127, // [127:159] is the sub-list for method output_type
-	95,  // [95:127] is the sub-list for method input_type
-	95,  // [95:95] is the sub-list for extension type_name
-	95,  // [95:95] is the sub-list for extension extendee
-	0,   // [0:95] is the sub-list for field type_name
+	99,  // 76: personal.v1.BeginPasskeyRequest.field_errors:type_name -> personal.v1.BeginPasskeyRequest.FieldErrorsEntry
+	0,   // 77: personal.v1.BeginMailedCodeRequest.credentials:type_name -> personal.v1.Credentials
+	100, // 78: personal.v1.BeginMailedCodeRequest.field_errors:type_name -> personal.v1.BeginMailedCodeRequest.FieldErrorsEntry
+	101, // 79: personal.v1.AuthorizeMailedCodeRequest.field_errors:type_name -> personal.v1.AuthorizeMailedCodeRequest.FieldErrorsEntry
+	0,   // 80: personal.v1.AuthorizeMailedCodeResponse.credentials:type_name -> personal.v1.Credentials
+	1,   // 81: personal.v1.AuthorizeMailedCodeResponse.profile:type_name -> personal.v1.Profile
+	68,  // 82: personal.v1.AuthorizeMailedCodeResponse.proof:type_name -> personal.v1.Proof
+	102, // 83: personal.v1.AuthorizePasskeyRequest.field_errors:type_name -> personal.v1.AuthorizePasskeyRequest.FieldErrorsEntry
+	0,   // 84: personal.v1.AuthorizePasskeyResponse.credentials:type_name -> personal.v1.Credentials
+	1,   // 85: personal.v1.AuthorizePasskeyResponse.profile:type_name -> personal.v1.Profile
+	68,  // 86: personal.v1.AuthorizePasskeyResponse.proof:type_name -> personal.v1.Proof
+	109, // 87: personal.v1.Proof.until:type_name -> google.protobuf.Timestamp
+	0,   // 88: personal.v1.AddPasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	103, // 89: personal.v1.AddPasskeyRequest.field_errors:type_name -> personal.v1.AddPasskeyRequest.FieldErrorsEntry
+	0,   // 90: personal.v1.ConfirmPasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	104, // 91: personal.v1.ConfirmPasskeyRequest.field_errors:type_name -> personal.v1.ConfirmPasskeyRequest.FieldErrorsEntry
+	59,  // 92: personal.v1.ConfirmPasskeyResponse.passkey:type_name -> personal.v1.Passkey
+	0,   // 93: personal.v1.PasskeysRequest.credentials:type_name -> personal.v1.Credentials
+	59,  // 94: personal.v1.PasskeysResponse.passkeys:type_name -> personal.v1.Passkey
+	0,   // 95: personal.v1.RenamePasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	105, // 96: personal.v1.RenamePasskeyRequest.field_errors:type_name -> personal.v1.RenamePasskeyRequest.FieldErrorsEntry
+	0,   // 97: personal.v1.RemovePasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	106, // 98: personal.v1.RemovePasskeyRequest.field_errors:type_name -> personal.v1.RemovePasskeyRequest.FieldErrorsEntry
+	111, // 99: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	111, // 100: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	4,   // 101: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
+	6,   // 102: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
+	8,   // 103: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
+	10,  // 104: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
+	12,  // 105: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
+	14,  // 106: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
+	16,  // 107: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
+	18,  // 108: personal.v1.PersonalService.Prove:input_type -> personal.v1.ProveRequest
+	20,  // 109: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
+	22,  // 110: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
+	24,  // 111: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
+	26,  // 112: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
+	28,  // 113: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
+	30,  // 114: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
+	32,  // 115: personal.v1.PersonalService.RevokeOtherSessions:input_type -> personal.v1.RevokeOtherSessionsRequest
+	34,  // 116: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
+	36,  // 117: personal.v1.PersonalService.Features:input_type -> personal.v1.FeaturesRequest
+	38,  // 118: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
+	40,  // 119: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
+	47,  // 120: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
+	49,  // 121: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
+	51,  // 122: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
+	53,  // 123: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
+	55,  // 124: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
+	57,  // 125: personal.v1.PersonalService.RemoveOwnTwoFactor:input_type -> personal.v1.RemoveOwnTwoFactorRequest
+	60,  // 126: personal.v1.PersonalService.BeginPasskey:input_type -> personal.v1.BeginPasskeyRequest
+	62,  // 127: personal.v1.PersonalService.BeginMailedCode:input_type -> personal.v1.BeginMailedCodeRequest
+	64,  // 128: personal.v1.PersonalService.AuthorizeMailedCode:input_type -> personal.v1.AuthorizeMailedCodeRequest
+	66,  // 129: personal.v1.PersonalService.AuthorizePasskey:input_type -> personal.v1.AuthorizePasskeyRequest
+	69,  // 130: personal.v1.PersonalService.AddPasskey:input_type -> personal.v1.AddPasskeyRequest
+	71,  // 131: personal.v1.PersonalService.ConfirmPasskey:input_type -> personal.v1.ConfirmPasskeyRequest
+	73,  // 132: personal.v1.PersonalService.Passkeys:input_type -> personal.v1.PasskeysRequest
+	75,  // 133: personal.v1.PersonalService.RenamePasskey:input_type -> personal.v1.RenamePasskeyRequest
+	77,  // 134: personal.v1.PersonalService.RemovePasskey:input_type -> personal.v1.RemovePasskeyRequest
+	5,   // 135: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
+	7,   // 136: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
+	9,   // 137: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
+	11,  // 138: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
+	13,  // 139: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
+	15,  // 140: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
+	17,  // 141: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
+	19,  // 142: personal.v1.PersonalService.Prove:output_type -> personal.v1.ProveResponse
+	21,  // 143: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
+	23,  // 144: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
+	25,  // 145: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
+	27,  // 146: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
+	29,  // 147: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
+	31,  // 148: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
+	33,  // 149: personal.v1.PersonalService.RevokeOtherSessions:output_type -> personal.v1.RevokeOtherSessionsResponse
+	35,  // 150: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
+	37,  // 151: personal.v1.PersonalService.Features:output_type -> personal.v1.FeaturesResponse
+	39,  // 152: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
+	41,  // 153: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
+	48,  // 154: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
+	50,  // 155: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
+	52,  // 156: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
+	54,  // 157: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
+	56,  // 158: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
+	58,  // 159: personal.v1.PersonalService.RemoveOwnTwoFactor:output_type -> personal.v1.RemoveOwnTwoFactorResponse
+	61,  // 160: personal.v1.PersonalService.BeginPasskey:output_type -> personal.v1.BeginPasskeyResponse
+	63,  // 161: personal.v1.PersonalService.BeginMailedCode:output_type -> personal.v1.BeginMailedCodeResponse
+	65,  // 162: personal.v1.PersonalService.AuthorizeMailedCode:output_type -> personal.v1.AuthorizeMailedCodeResponse
+	67,  // 163: personal.v1.PersonalService.AuthorizePasskey:output_type -> personal.v1.AuthorizePasskeyResponse
+	70,  // 164: personal.v1.PersonalService.AddPasskey:output_type -> personal.v1.AddPasskeyResponse
+	72,  // 165: personal.v1.PersonalService.ConfirmPasskey:output_type -> personal.v1.ConfirmPasskeyResponse
+	74,  // 166: personal.v1.PersonalService.Passkeys:output_type -> personal.v1.PasskeysResponse
+	76,  // 167: personal.v1.PersonalService.RenamePasskey:output_type -> personal.v1.RenamePasskeyResponse
+	78,  // 168: personal.v1.PersonalService.RemovePasskey:output_type -> personal.v1.RemovePasskeyResponse
+	135, // [135:169] is the sub-list for method output_type
+	101, // [101:135] is the sub-list for method input_type
+	101, // [101:101] is the sub-list for extension type_name
+	101, // [101:101] is the sub-list for extension extendee
+	0,   // [0:101] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_personal_proto_init() }
@@ -5293,7 +5616,7 @@ func file_personal_v1_personal_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_personal_proto_rawDesc), len(file_personal_v1_personal_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   101,
+			NumMessages:   107,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -45,6 +45,8 @@ const (
 	PersonalService_RenewRecoveryCodes_FullMethodName  = "/personal.v1.PersonalService/RenewRecoveryCodes"
 	PersonalService_RemoveOwnTwoFactor_FullMethodName  = "/personal.v1.PersonalService/RemoveOwnTwoFactor"
 	PersonalService_BeginPasskey_FullMethodName        = "/personal.v1.PersonalService/BeginPasskey"
+	PersonalService_BeginMailedCode_FullMethodName     = "/personal.v1.PersonalService/BeginMailedCode"
+	PersonalService_AuthorizeMailedCode_FullMethodName = "/personal.v1.PersonalService/AuthorizeMailedCode"
 	PersonalService_AuthorizePasskey_FullMethodName    = "/personal.v1.PersonalService/AuthorizePasskey"
 	PersonalService_AddPasskey_FullMethodName          = "/personal.v1.PersonalService/AddPasskey"
 	PersonalService_ConfirmPasskey_FullMethodName      = "/personal.v1.PersonalService/ConfirmPasskey"
@@ -115,6 +117,10 @@ type PersonalServiceClient interface {
 	RemoveOwnTwoFactor(ctx context.Context, in *RemoveOwnTwoFactorRequest, opts ...grpc.CallOption) (*RemoveOwnTwoFactorResponse, error)
 	// BeginPasskey begins a sign-in or a proof with a passkey.
 	BeginPasskey(ctx context.Context, in *BeginPasskeyRequest, opts ...grpc.CallOption) (*BeginPasskeyResponse, error)
+	// BeginMailedCode starts an attempt, and mails a code for it.
+	BeginMailedCode(ctx context.Context, in *BeginMailedCodeRequest, opts ...grpc.CallOption) (*BeginMailedCodeResponse, error)
+	// AuthorizeMailedCode signs a user in with a mailed code and opens a session.
+	AuthorizeMailedCode(ctx context.Context, in *AuthorizeMailedCodeRequest, opts ...grpc.CallOption) (*AuthorizeMailedCodeResponse, error)
 	// AuthorizePasskey signs a user in with a passkey and opens a session.
 	AuthorizePasskey(ctx context.Context, in *AuthorizePasskeyRequest, opts ...grpc.CallOption) (*AuthorizePasskeyResponse, error)
 	// AddPasskey begins the creation of a passkey, which ConfirmPasskey ends.
@@ -397,6 +403,26 @@ func (c *personalServiceClient) BeginPasskey(ctx context.Context, in *BeginPassk
 	return out, nil
 }
 
+func (c *personalServiceClient) BeginMailedCode(ctx context.Context, in *BeginMailedCodeRequest, opts ...grpc.CallOption) (*BeginMailedCodeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BeginMailedCodeResponse)
+	err := c.cc.Invoke(ctx, PersonalService_BeginMailedCode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *personalServiceClient) AuthorizeMailedCode(ctx context.Context, in *AuthorizeMailedCodeRequest, opts ...grpc.CallOption) (*AuthorizeMailedCodeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AuthorizeMailedCodeResponse)
+	err := c.cc.Invoke(ctx, PersonalService_AuthorizeMailedCode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *personalServiceClient) AuthorizePasskey(ctx context.Context, in *AuthorizePasskeyRequest, opts ...grpc.CallOption) (*AuthorizePasskeyResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(AuthorizePasskeyResponse)
@@ -519,6 +545,10 @@ type PersonalServiceServer interface {
 	RemoveOwnTwoFactor(context.Context, *RemoveOwnTwoFactorRequest) (*RemoveOwnTwoFactorResponse, error)
 	// BeginPasskey begins a sign-in or a proof with a passkey.
 	BeginPasskey(context.Context, *BeginPasskeyRequest) (*BeginPasskeyResponse, error)
+	// BeginMailedCode starts an attempt, and mails a code for it.
+	BeginMailedCode(context.Context, *BeginMailedCodeRequest) (*BeginMailedCodeResponse, error)
+	// AuthorizeMailedCode signs a user in with a mailed code and opens a session.
+	AuthorizeMailedCode(context.Context, *AuthorizeMailedCodeRequest) (*AuthorizeMailedCodeResponse, error)
 	// AuthorizePasskey signs a user in with a passkey and opens a session.
 	AuthorizePasskey(context.Context, *AuthorizePasskeyRequest) (*AuthorizePasskeyResponse, error)
 	// AddPasskey begins the creation of a passkey, which ConfirmPasskey ends.
@@ -618,6 +648,12 @@ func (UnimplementedPersonalServiceServer) RemoveOwnTwoFactor(context.Context, *R
 }
 func (UnimplementedPersonalServiceServer) BeginPasskey(context.Context, *BeginPasskeyRequest) (*BeginPasskeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method BeginPasskey not implemented")
+}
+func (UnimplementedPersonalServiceServer) BeginMailedCode(context.Context, *BeginMailedCodeRequest) (*BeginMailedCodeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method BeginMailedCode not implemented")
+}
+func (UnimplementedPersonalServiceServer) AuthorizeMailedCode(context.Context, *AuthorizeMailedCodeRequest) (*AuthorizeMailedCodeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AuthorizeMailedCode not implemented")
 }
 func (UnimplementedPersonalServiceServer) AuthorizePasskey(context.Context, *AuthorizePasskeyRequest) (*AuthorizePasskeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AuthorizePasskey not implemented")
@@ -1126,6 +1162,42 @@ func _PersonalService_BeginPasskey_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _PersonalService_BeginMailedCode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BeginMailedCodeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).BeginMailedCode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_BeginMailedCode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).BeginMailedCode(ctx, req.(*BeginMailedCodeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PersonalService_AuthorizeMailedCode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AuthorizeMailedCodeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).AuthorizeMailedCode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_AuthorizeMailedCode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).AuthorizeMailedCode(ctx, req.(*AuthorizeMailedCodeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _PersonalService_AuthorizePasskey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(AuthorizePasskeyRequest)
 	if err := dec(in); err != nil {
@@ -1344,6 +1416,14 @@ var PersonalService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "BeginPasskey",
 			Handler:    _PersonalService_BeginPasskey_Handler,
+		},
+		{
+			MethodName: "BeginMailedCode",
+			Handler:    _PersonalService_BeginMailedCode_Handler,
+		},
+		{
+			MethodName: "AuthorizeMailedCode",
+			Handler:    _PersonalService_AuthorizeMailedCode_Handler,
 		},
 		{
 			MethodName: "AuthorizePasskey",

@@ -275,7 +275,9 @@ func (f *Administration) Users(ctx context.Context, in []int64) (result map[int6
 type Service struct {
 	AddPasskeyFunc          func(context.Context, personal.AddPasskeyRequest) (personal.PasskeyCeremony, error)
 	AuthorizeFunc           func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error)
+	AuthorizeMailedCodeFunc func(context.Context, personal.AuthorizeMailedCodeRequest) (personal.SignedIn, error)
 	AuthorizePasskeyFunc    func(context.Context, personal.AuthorizePasskeyRequest) (personal.SignedIn, error)
+	BeginMailedCodeFunc     func(context.Context, personal.BeginMailedCodeRequest) (personal.MailedCodeAttempt, error)
 	BeginPasskeyFunc        func(context.Context, personal.BeginPasskeyRequest) (personal.PasskeyCeremony, error)
 	BeginTwoFactorFunc      func(context.Context, personal.BeginTwoFactorRequest) (personal.TwoFactorSecret, error)
 	ChangeEmailFunc         func(context.Context, personal.ChangeEmailRequest) error
@@ -325,12 +327,28 @@ func (f *Service) Authorize(ctx context.Context, in personal.AuthorizeRequest) (
 	return f.AuthorizeFunc(ctx, in)
 }
 
+// AuthorizeMailedCode calls AuthorizeMailedCodeFunc.
+func (f *Service) AuthorizeMailedCode(ctx context.Context, in personal.AuthorizeMailedCodeRequest) (result personal.SignedIn, err error) {
+	if f.AuthorizeMailedCodeFunc == nil {
+		return result, personal.NewError(personal.CodeNotFound, nil)
+	}
+	return f.AuthorizeMailedCodeFunc(ctx, in)
+}
+
 // AuthorizePasskey calls AuthorizePasskeyFunc.
 func (f *Service) AuthorizePasskey(ctx context.Context, in personal.AuthorizePasskeyRequest) (result personal.SignedIn, err error) {
 	if f.AuthorizePasskeyFunc == nil {
 		return result, personal.NewError(personal.CodeNotFound, nil)
 	}
 	return f.AuthorizePasskeyFunc(ctx, in)
+}
+
+// BeginMailedCode calls BeginMailedCodeFunc.
+func (f *Service) BeginMailedCode(ctx context.Context, in personal.BeginMailedCodeRequest) (result personal.MailedCodeAttempt, err error) {
+	if f.BeginMailedCodeFunc == nil {
+		return result, personal.NewError(personal.CodeNotFound, nil)
+	}
+	return f.BeginMailedCodeFunc(ctx, in)
 }
 
 // BeginPasskey calls BeginPasskeyFunc.

@@ -75,6 +75,7 @@ var reasons = map[personal.Reason]struct {
 	personal.ReasonTwoFactorKey:   {tone: "bad", advice: true},
 	personal.ReasonPasskeys:       {carries: []string{carriesCount}, advice: true, hint: true},
 	personal.ReasonOnlyOtherWays:  {advice: true, hint: true},
+	personal.ReasonMailedCode:     {advice: true, hint: true},
 	personal.ReasonIdentities:     {carries: []string{carriesProviders, carriesCount}, advice: true, hint: true},
 	personal.ReasonMailWaiting:    {tone: "warn", carries: []string{carriesKind, carriesSince, carriesCount, carriesUntil}, hint: true},
 	personal.ReasonMailRefused:    {tone: "warn", carries: []string{carriesKind, carriesSince, carriesReply}, advice: true, hint: true},

@@ -20,9 +20,19 @@ func (c *Client) Authorize(ctx context.Context, in personal.AuthorizeRequest) (p
 	return result(ctx, convert.authorizedFromPB)(c.service.Authorize(ctx, convert.authorizeToPB(in)))
 }
 
+// AuthorizeMailedCode calls [personal.Service.AuthorizeMailedCode] in the other process.
+func (c *Client) AuthorizeMailedCode(ctx context.Context, in personal.AuthorizeMailedCodeRequest) (personal.SignedIn, error) {
+	return result(ctx, convert.authorizedMailedCodeFromPB)(c.service.AuthorizeMailedCode(ctx, convert.authorizeMailedCodeToPB(in)))
+}
+
 // AuthorizePasskey calls [personal.Service.AuthorizePasskey] in the other process.
 func (c *Client) AuthorizePasskey(ctx context.Context, in personal.AuthorizePasskeyRequest) (personal.SignedIn, error) {
 	return result(ctx, convert.authorizedPasskeyFromPB)(c.service.AuthorizePasskey(ctx, convert.authorizePasskeyToPB(in)))
+}
+
+// BeginMailedCode calls [personal.Service.BeginMailedCode] in the other process.
+func (c *Client) BeginMailedCode(ctx context.Context, in personal.BeginMailedCodeRequest) (personal.MailedCodeAttempt, error) {
+	return result(ctx, convert.startedMailedCodeFromPB)(c.service.BeginMailedCode(ctx, convert.beginMailedCodeToPB(in)))
 }
 
 // BeginPasskey calls [personal.Service.BeginPasskey] in the other process.

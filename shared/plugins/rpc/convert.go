@@ -130,6 +130,16 @@ type converter interface {
 	authorizedPasskeyToPB(personal.SignedIn) (*personalv1.AuthorizePasskeyResponse, error)
 	authorizedPasskeyFromPB(*personalv1.AuthorizePasskeyResponse) personal.SignedIn
 
+	beginMailedCodeToPB(personal.BeginMailedCodeRequest) *personalv1.BeginMailedCodeRequest
+	beginMailedCodeFromPB(*personalv1.BeginMailedCodeRequest) personal.BeginMailedCodeRequest
+	startedMailedCodeToPB(personal.MailedCodeAttempt) *personalv1.BeginMailedCodeResponse
+	startedMailedCodeFromPB(*personalv1.BeginMailedCodeResponse) personal.MailedCodeAttempt
+
+	authorizeMailedCodeToPB(personal.AuthorizeMailedCodeRequest) *personalv1.AuthorizeMailedCodeRequest
+	authorizeMailedCodeFromPB(*personalv1.AuthorizeMailedCodeRequest) personal.AuthorizeMailedCodeRequest
+	authorizedMailedCodeToPB(personal.SignedIn) (*personalv1.AuthorizeMailedCodeResponse, error)
+	authorizedMailedCodeFromPB(*personalv1.AuthorizeMailedCodeResponse) personal.SignedIn
+
 	addPasskeyToPB(personal.AddPasskeyRequest) *personalv1.AddPasskeyRequest
 	addPasskeyFromPB(*personalv1.AddPasskeyRequest) personal.AddPasskeyRequest
 	addedPasskeyToPB(personal.PasskeyCeremony) *personalv1.AddPasskeyResponse

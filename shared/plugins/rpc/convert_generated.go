@@ -108,6 +108,24 @@ func (c *converters) authorizeFromPB(source *v1.AuthorizeRequest) personal.Autho
 	}
 	return personalAuthorizeRequest
 }
+func (c *converters) authorizeMailedCodeFromPB(source *v1.AuthorizeMailedCodeRequest) personal.AuthorizeMailedCodeRequest {
+	var personalAuthorizeMailedCodeRequest personal.AuthorizeMailedCodeRequest
+	if source != nil {
+		personalAuthorizeMailedCodeRequest.Attempt = (*source).Attempt
+		personalAuthorizeMailedCodeRequest.MailedCode = (*source).MailedCode
+		personalAuthorizeMailedCodeRequest.Code = (*source).Code
+		personalAuthorizeMailedCodeRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
+	}
+	return personalAuthorizeMailedCodeRequest
+}
+func (c *converters) authorizeMailedCodeToPB(source personal.AuthorizeMailedCodeRequest) *v1.AuthorizeMailedCodeRequest {
+	var personalv1AuthorizeMailedCodeRequest v1.AuthorizeMailedCodeRequest
+	personalv1AuthorizeMailedCodeRequest.Attempt = source.Attempt
+	personalv1AuthorizeMailedCodeRequest.MailedCode = source.MailedCode
+	personalv1AuthorizeMailedCodeRequest.Code = source.Code
+	personalv1AuthorizeMailedCodeRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
+	return &personalv1AuthorizeMailedCodeRequest
+}
 func (c *converters) authorizePasskeyFromPB(source *v1.AuthorizePasskeyRequest) personal.AuthorizePasskeyRequest {
 	var personalAuthorizePasskeyRequest personal.AuthorizePasskeyRequest
 	if source != nil {
@@ -143,6 +161,26 @@ func (c *converters) authorizedFromPB(source *v1.AuthorizeResponse) personal.Sig
 	}
 	return personalSignedIn
 }
+func (c *converters) authorizedMailedCodeFromPB(source *v1.AuthorizeMailedCodeResponse) personal.SignedIn {
+	var personalSignedIn personal.SignedIn
+	if source != nil {
+		personalSignedIn.Credentials = c.credentialsFromPB((*source).Credentials)
+		personalSignedIn.Profile = c.profileFromPB((*source).Profile)
+		personalSignedIn.Proof = c.pPersonalv1ProofToPersonalProof((*source).Proof)
+	}
+	return personalSignedIn
+}
+func (c *converters) authorizedMailedCodeToPB(source personal.SignedIn) (*v1.AuthorizeMailedCodeResponse, error) {
+	var personalv1AuthorizeMailedCodeResponse v1.AuthorizeMailedCodeResponse
+	personalv1AuthorizeMailedCodeResponse.Credentials = c.credentialsToPB(source.Credentials)
+	pPersonalv1Profile, err := c.profileToPB(source.Profile)
+	if err != nil {
+		return nil, err
+	}
+	personalv1AuthorizeMailedCodeResponse.Profile = pPersonalv1Profile
+	personalv1AuthorizeMailedCodeResponse.Proof = c.personalProofToPPersonalv1Proof(source.Proof)
+	return &personalv1AuthorizeMailedCodeResponse, nil
+}
 func (c *converters) authorizedPasskeyFromPB(source *v1.AuthorizePasskeyResponse) personal.SignedIn {
 	var personalSignedIn personal.SignedIn
 	if source != nil {
@@ -173,6 +211,26 @@ func (c *converters) authorizedToPB(source personal.SignedIn) (*v1.AuthorizeResp
 	personalv1AuthorizeResponse.Profile = pPersonalv1Profile
 	personalv1AuthorizeResponse.Proof = c.personalProofToPPersonalv1Proof(source.Proof)
 	return &personalv1AuthorizeResponse, nil
+}
+func (c *converters) beginMailedCodeFromPB(source *v1.BeginMailedCodeRequest) personal.BeginMailedCodeRequest {
+	var personalBeginMailedCodeRequest personal.BeginMailedCodeRequest
+	if source != nil {
+		personalBeginMailedCodeRequest.Credentials = c.credentialsFromPB((*source).Credentials)
+		personalBeginMailedCodeRequest.Purpose = personal.MailedCodePurpose((*source).Purpose)
+		personalBeginMailedCodeRequest.Login = (*source).Login
+		personalBeginMailedCodeRequest.Email = (*source).Email
+		personalBeginMailedCodeRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
+	}
+	return personalBeginMailedCodeRequest
+}
+func (c *converters) beginMailedCodeToPB(source personal.BeginMailedCodeRequest) *v1.BeginMailedCodeRequest {
+	var personalv1BeginMailedCodeRequest v1.BeginMailedCodeRequest
+	personalv1BeginMailedCodeRequest.Credentials = c.credentialsToPB(source.Credentials)
+	personalv1BeginMailedCodeRequest.Purpose = string(source.Purpose)
+	personalv1BeginMailedCodeRequest.Login = source.Login
+	personalv1BeginMailedCodeRequest.Email = source.Email
+	personalv1BeginMailedCodeRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
+	return &personalv1BeginMailedCodeRequest
 }
 func (c *converters) beginPasskeyFromPB(source *v1.BeginPasskeyRequest) personal.BeginPasskeyRequest {
 	var personalBeginPasskeyRequest personal.BeginPasskeyRequest
@@ -601,6 +659,7 @@ func (c *converters) featuresFromPB(source *v1.FeaturesResponse) personal.Featur
 		personalFeatures.EmailVerification = personal.EmailVerification((*source).EmailVerification)
 		personalFeatures.TwoFactor = (*source).TwoFactor
 		personalFeatures.Passkeys = (*source).Passkeys
+		personalFeatures.MailedCode = (*source).MailedCode
 		personalFeatures.DeletionGrace = durationFromPB((*source).DeletionGrace)
 	}
 	return personalFeatures
@@ -616,6 +675,7 @@ func (c *converters) featuresToPB(source personal.Features) *v1.FeaturesResponse
 	personalv1FeaturesResponse.TwoFactor = source.TwoFactor
 	personalv1FeaturesResponse.Passkeys = source.Passkeys
 	personalv1FeaturesResponse.DeletionGrace = durationToPB(source.DeletionGrace)
+	personalv1FeaturesResponse.MailedCode = source.MailedCode
 	return &personalv1FeaturesResponse
 }
 func (c *converters) fieldErrorsFromPB(source map[string]string) personal.FieldErrors {
@@ -1389,6 +1449,7 @@ func (c *converters) proveFromPB(source *v1.ProveRequest) personal.ProveRequest 
 		personalProveRequest.Code = (*source).Code
 		personalProveRequest.Attempt = (*source).Attempt
 		personalProveRequest.Credential = (*source).Credential
+		personalProveRequest.MailedCode = (*source).MailedCode
 		personalProveRequest.FieldErrors = c.fieldErrorsFromPB((*source).FieldErrors)
 	}
 	return personalProveRequest
@@ -1419,6 +1480,7 @@ func (c *converters) proveToPB(source personal.ProveRequest) *v1.ProveRequest {
 	personalv1ProveRequest.Attempt = source.Attempt
 	personalv1ProveRequest.Credential = source.Credential
 	personalv1ProveRequest.FieldErrors = c.fieldErrorsToPB(source.FieldErrors)
+	personalv1ProveRequest.MailedCode = source.MailedCode
 	return &personalv1ProveRequest
 }
 func (c *converters) provedFromPB(source *v1.ProveResponse) personal.Proof {
@@ -1829,6 +1891,18 @@ func (c *converters) signInToPB(source personal.SignInRequest) *v1.SignInRequest
 	personalv1SignInRequest.Identity = c.identityToPB(source.Identity)
 	personalv1SignInRequest.ProviderSession = source.ProviderSession
 	return &personalv1SignInRequest
+}
+func (c *converters) startedMailedCodeFromPB(source *v1.BeginMailedCodeResponse) personal.MailedCodeAttempt {
+	var personalMailedCodeAttempt personal.MailedCodeAttempt
+	if source != nil {
+		personalMailedCodeAttempt.Attempt = (*source).Attempt
+	}
+	return personalMailedCodeAttempt
+}
+func (c *converters) startedMailedCodeToPB(source personal.MailedCodeAttempt) *v1.BeginMailedCodeResponse {
+	var personalv1BeginMailedCodeResponse v1.BeginMailedCodeResponse
+	personalv1BeginMailedCodeResponse.Attempt = source.Attempt
+	return &personalv1BeginMailedCodeResponse
 }
 func (c *converters) startedPasskeyFromPB(source *v1.BeginPasskeyResponse) personal.PasskeyCeremony {
 	var personalPasskeyCeremony personal.PasskeyCeremony

@@ -467,7 +467,7 @@ func TestRemembered_OperationsVoidProfiles(t *testing.T) {
 		switch {
 		case o.Changes == personal.ChangesAll: // and the result does not name the user
 			unknown, unnamed = everything, everything
-		case o.Name == personal.OpAuthorize, o.Name == personal.OpAuthorizePasskey: // only the result names the user
+		case o.Name == personal.OpAuthorize, o.Name == personal.OpAuthorizePasskey, o.Name == personal.OpAuthorizeMailedCode: // only the result names the user
 			unknown = nothing
 		}
 		m, _ := reflect.TypeFor[personaltest.Contract]().MethodByName(string(o.Name))

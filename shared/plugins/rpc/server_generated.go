@@ -17,8 +17,17 @@ func (s *serviceServer) Authorize(ctx context.Context, in *personalv1.AuthorizeR
 	return respond(convert.authorizedToPB)(s.service().Authorize(ctx, convert.authorizeFromPB(in)))
 }
 
+func (s *serviceServer) AuthorizeMailedCode(ctx context.Context, in *personalv1.AuthorizeMailedCodeRequest) (*personalv1.AuthorizeMailedCodeResponse, error) {
+	return respond(convert.authorizedMailedCodeToPB)(s.service().AuthorizeMailedCode(ctx, convert.authorizeMailedCodeFromPB(in)))
+}
+
 func (s *serviceServer) AuthorizePasskey(ctx context.Context, in *personalv1.AuthorizePasskeyRequest) (*personalv1.AuthorizePasskeyResponse, error) {
 	return respond(convert.authorizedPasskeyToPB)(s.service().AuthorizePasskey(ctx, convert.authorizePasskeyFromPB(in)))
+}
+
+func (s *serviceServer) BeginMailedCode(ctx context.Context, in *personalv1.BeginMailedCodeRequest) (*personalv1.BeginMailedCodeResponse, error) {
+	result, err := s.service().BeginMailedCode(ctx, convert.beginMailedCodeFromPB(in))
+	return convert.startedMailedCodeToPB(result), err
 }
 
 func (s *serviceServer) BeginPasskey(ctx context.Context, in *personalv1.BeginPasskeyRequest) (*personalv1.BeginPasskeyResponse, error) {

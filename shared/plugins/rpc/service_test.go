@@ -51,6 +51,10 @@ var results = map[personal.OperationName]any{
 	"AuthorizePasskey": personal.SignedIn{
 		Credentials: pair, Profile: profile, Proof: personal.Proof{Proof: "A", Until: time.Unix(1, 0).UTC()},
 	},
+	"BeginMailedCode": personal.MailedCodeAttempt{Attempt: "A"},
+	"AuthorizeMailedCode": personal.SignedIn{
+		Credentials: pair, Profile: profile, Proof: personal.Proof{Proof: "A", Until: time.Unix(1, 0).UTC()},
+	},
 	"AddPasskey":     personal.PasskeyCeremony{Attempt: "A", Options: "{}"},
 	"ConfirmPasskey": personal.Passkey{ID: "7", Name: "A"},
 	"User":           personal.UserRecord{User: personal.User{ID: 7, Login: "anna"}},

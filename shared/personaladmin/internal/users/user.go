@@ -82,8 +82,7 @@ func (p *Pages) render(w http.ResponseWriter, r *http.Request, status int, body 
 
 // how says how a session began: a site that opens sessions itself has its own names.
 func (p *Pages) how(r *http.Request, method string) string {
-	switch method {
-	case personal.MethodPassword, personal.MethodPasskey, personal.MethodRegistration:
+	if slices.Contains(personal.ModuleMethods(), method) {
 		return p.site.Text(r, "session_method_"+method)
 	}
 	return method

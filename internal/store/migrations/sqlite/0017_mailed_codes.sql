@@ -1,0 +1,15 @@
+-- Codes that were mailed to sign in, or to prove who a user is. The attempt, a secret, is with the browser.
+CREATE TABLE personal_mailed_codes (
+    attempt            BLOB PRIMARY KEY, -- the digest of the attempt
+    account_id         INTEGER NOT NULL REFERENCES personal_accounts ON DELETE CASCADE,
+    purpose            TEXT NOT NULL,
+    digest             BLOB NOT NULL, -- of the code, with the attempt as its key
+    credential_version INTEGER NOT NULL,
+    email_key          TEXT NOT NULL,
+    created            INTEGER NOT NULL,
+    expires            INTEGER NOT NULL,
+    used               INTEGER NOT NULL DEFAULT FALSE -- or void
+) STRICT;
+CREATE INDEX personal_mailed_codes_account ON personal_mailed_codes (account_id);
+CREATE INDEX personal_mailed_codes_expires ON personal_mailed_codes (expires);
+CREATE INDEX personal_mailed_codes_created ON personal_mailed_codes (created);

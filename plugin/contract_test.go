@@ -57,7 +57,7 @@ func startPlugin(t *testing.T, url string, host personal.Host, further ...string
 	if err := versions.SaveState(catalogue.State{Active: entry.Manifest.Version}); err != nil {
 		t.Fatalf("activating the plugin: %v", err)
 	}
-	settings := "[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false\n[two_factor]\nenabled = true\n" +
+	settings := "[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false\n[two_factor]\nenabled = true\n[sign_in]\nmailed_code = true\n" +
 		"[passkeys]\nrp_id = \"" + personaltest.PasskeyDomain + "\"\norigins = [\"" + personaltest.PasskeyOrigin + "\"]\n" +
 		strings.Join(further, "")
 	manager, err := manager.New(manager.Config{

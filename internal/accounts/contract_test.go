@@ -82,6 +82,7 @@ func newDomainOn(
 	optional(&settings)
 	twoFactors(t)(&settings)
 	passkeys(&settings)
+	mailedCodes(&settings)
 	for _, change := range adjust {
 		change(&settings)
 	}

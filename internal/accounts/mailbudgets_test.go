@@ -41,6 +41,14 @@ func changeToAddress(t *testing.T, f *fixture) func(int) {
 	}
 }
 
+func askForCodes(t *testing.T, f *fixture) func(int) {
+	f.settings.MailedCode = true
+	f.service = f.serve(f.store, mustHasher(t, cheap))
+	f.worker.Handlers = f.service.Jobs()
+	f.verified(t, "ada")
+	return func(int) { f.askForCode(t, t.Context(), "ada") }
+}
+
 func changePasswordAgain(t *testing.T, f *fixture) func(int) {
 	c, passwords := f.register(t, "ada").Credentials, []string{goodPassword, otherPassword}
 	return func(i int) { c = f.changePassword(t, c, passwords[i%2], passwords[1-i%2]) }
@@ -187,6 +195,7 @@ func TestMailBudgets_NoOperationFloodsAnAddress(t *testing.T) {
 		"registrations":                    {mailtext.Verification, requiring, registerAgain, 48, 5 * time.Minute, strangers},
 		"registrations of a taken address": {mailtext.RegistrationAttempt, requiring, registerTaken, 150, 10 * time.Minute, peaks{time.Hour: 5, 24 * time.Hour: 15}},
 		"sign-ins from everywhere":         {mailtext.NewAddress, newFixture, signInEverywhere, 36, 5 * time.Minute, half},
+		"mailed codes":                     {mailtext.SignInCode, newFixture, askForCodes, 200, 2 * time.Minute, peaks{time.Hour: 20, 24 * time.Hour: 60}},
 		"thefts":                           {mailtext.SessionTheft, newFixture, stealAgain, 36, 5 * time.Minute, peaks{time.Hour: 10, 24 * time.Hour: 21}},
 	}
 	others := map[mailtext.Kind]bool{}

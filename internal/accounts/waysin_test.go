@@ -20,7 +20,7 @@ import (
 )
 
 // takeOver is an account whose password a thief has. They have opened a session and added a passkey and
-// their own identity. Its second factor, if any, is the owner's or the thief's.
+// their own identity, and have read a mailed code. Its second factor, if any, is the owner's or the thief's.
 type takeOver struct {
 	f        *fixture
 	id       int64
@@ -30,6 +30,8 @@ type takeOver struct {
 	factor   *factor // nil: there is none
 	thiefs   bool    // the factor is the thief's
 	password string  // the owner's
+
+	attempt, code string // of a mailed code that the thief has asked for, and read
 }
 
 // What becomes of an attempt of the thief, with all that they have.
@@ -60,6 +62,10 @@ var waysIn = []way{
 		_, err := c.f.service.SignIn(t.Context(), personal.SignInRequest{Identity: subject("thief"), Method: method, Code: code})
 		return err
 	}},
+	{"mailed code", []string{personal.MethodMailedCode}, func(t *testing.T, c *takeOver, code string) error {
+		_, err := c.f.signInByCode(t.Context(), c.attempt, c.code, code)
+		return err
+	}},
 }
 
 // remedies are all operations against a take-over. Each is called with the means of its actor, and
@@ -72,37 +78,37 @@ var remedies = []struct {
 	remains [3]string
 }{
 	{"password", personal.OpChangePassword, func(t *testing.T, c *takeOver) bool { return c.changePassword(t, false) },
-		[3]string{"- in in -", "- code code -", ""}},
+		[3]string{"- in in - -", "- code code - -", ""}},
 	{"password with remove_other_ways_in", personal.OpChangePassword, func(t *testing.T, c *takeOver) bool { return c.changePassword(t, true) },
-		[3]string{"- - - -", "- - - -", ""}},
+		[3]string{"- - - - -", "- - - - -", ""}},
 	{"recovery", personal.OpRecoverConfirm, func(t *testing.T, c *takeOver) bool {
 		c.f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
 		return c.recover(t)
-	}, [3]string{"- - - -", "- - - -", "- - - -"}},
+	}, [3]string{"- - - - -", "- - - - -", "- - - - -"}},
 	{"disabling", personal.OpDisableUser, administrators(func(s *accounts.Service, ctx context.Context, id int64) error {
 		return s.DisableUser(ctx, id)
-	}), [3]string{"- - - -", "- - - -", "- - - -"}},
+	}), [3]string{"- - - - -", "- - - - -", "- - - - -"}},
 	{"disabling and enabling", personal.OpEnableUser, administrators(func(s *accounts.Service, ctx context.Context, id int64) error {
 		if err := s.DisableUser(ctx, id); err != nil {
 			return err
 		}
 		return s.EnableUser(ctx, id)
-	}), [3]string{"in in in -", "code code code -", "in in in -"}},
+	}), [3]string{"in in in - -", "code code code - -", "in in in - -"}},
 	{"removal of the factor", personal.OpRemoveTwoFactor, administrators(func(s *accounts.Service, ctx context.Context, id int64) error {
 		return s.RemoveTwoFactor(ctx, personal.RemoveTwoFactorRequest{UserID: id})
-	}), [3]string{"in in in in", "in - - -", "in - - -"}},
+	}), [3]string{"in in in in in", "in - - - -", "in - - - -"}},
 	{"removal of the factor alone", personal.OpRemoveTwoFactor, administrators(func(s *accounts.Service, ctx context.Context, id int64) error {
 		return s.RemoveTwoFactor(ctx, personal.RemoveTwoFactorRequest{UserID: id, KeepOtherWaysIn: true})
-	}), [3]string{"in in in in", "in in in -", "in in in -"}},
+	}), [3]string{"in in in in in", "in in in - -", "in in in - -"}},
 	{"removal of other ways in", personal.OpRemoveOtherWaysIn, administrators(func(s *accounts.Service, ctx context.Context, id int64) error {
 		return s.RemoveOtherWaysIn(ctx, id)
-	}), [3]string{"in - - in", "code - - -", "in - - in"}},
+	}), [3]string{"in - - in in", "code - - code -", "in - - in in"}},
 	{"unlinking", personal.OpUnlinkIdentity, administrators(func(s *accounts.Service, ctx context.Context, id int64) error {
 		return s.UnlinkIdentity(ctx, personal.UnlinkIdentityRequest{Identity: subject("thief"), UserID: id})
-	}), [3]string{"in in - in", "code code - -", "in in - in"}},
+	}), [3]string{"in in - in in", "code code - code -", "in in - in in"}},
 	{"sign-out", personal.OpRevokeUserSessions, administrators(func(s *accounts.Service, ctx context.Context, id int64) error {
 		return s.RevokeUserSessions(ctx, id)
-	}), [3]string{"in in in -", "code code code -", "in in in -"}},
+	}), [3]string{"in in in in -", "code code code code -", "in in in in -"}},
 	{"end of the session", personal.OpRevokeUserSession, func(t *testing.T, c *takeOver) bool {
 		list, err := c.f.service.UserSessions(t.Context(), c.id)
 		must(t, err)
@@ -110,20 +116,20 @@ var remedies = []struct {
 			must(t, c.f.service.RevokeUserSession(t.Context(), personal.RevokeUserSessionRequest{UserID: c.id, ID: s.ID}))
 		}
 		return true
-	}, [3]string{"in in in -", "code code code -", "in in in -"}},
+	}, [3]string{"in in in in -", "code code code code -", "in in in in -"}},
 	{"another e-mail", personal.OpSetEmail, administrators(func(s *accounts.Service, ctx context.Context, id int64) error {
 		return s.SetEmail(ctx, personal.SetEmailRequest{UserID: id, Email: "ada@new.example"})
-	}), [3]string{"in in in in", "code code code -", "in in in in"}},
+	}), [3]string{"in in in - in", "code code code - -", "in in in - in"}},
 	{"deletion", personal.OpDeleteUser, administrators(func(s *accounts.Service, ctx context.Context, id int64) error {
 		return s.DeleteUser(ctx, id)
-	}), [3]string{"- - - -", "- - - -", "- - - -"}},
-	{"reset", personal.OpResetAccess, administrators(reset), [3]string{"- - - -", "- - - -", "- - - -"}},
+	}), [3]string{"- - - - -", "- - - - -", "- - - - -"}},
+	{"reset", personal.OpResetAccess, administrators(reset), [3]string{"- - - - -", "- - - - -", "- - - - -"}},
 	{"reset and its recovery", "", func(t *testing.T, c *takeOver) bool {
 		must(t, reset(c.f.service, t.Context(), c.id))
 		c.f.drain(t)
 		return c.recover(t)
-	}, [3]string{"- - - -", "- - - -", "- - - -"}},
-	{"incident-response.md", "", followPage, [3]string{"- - - -", "- - - -", "- - - -"}},
+	}, [3]string{"- - - - -", "- - - - -", "- - - - -"}},
+	{"incident-response.md", "", followPage, [3]string{"- - - - -", "- - - - -", "- - - - -"}},
 }
 
 // noRemedies are operations on a user that change no way in, or add one.
@@ -196,8 +202,8 @@ func (c *takeOver) recover(t *testing.T) bool {
 
 // takenOver returns an account with the factor of the "owner" or the "thief", or with none ("nobody").
 func takenOver(t *testing.T, factorOf string) *takeOver {
-	f := withPasskeys(t, testdb.SQLite(t))
-	c := &takeOver{f: f, owner: f.register(t, "ada").Credentials, password: goodPassword}
+	f := withPasskeys(t, testdb.SQLite(t), mailedCodes)
+	c := &takeOver{f: f, owner: f.verified(t, "ada"), password: goodPassword}
 	c.id = c.owner.UserID
 	c.thief = f.signInFrom(t, "ada", goodPassword, abroad, "")
 	p := &passkeyUser{f: f, in: c.thief}
@@ -216,6 +222,7 @@ func takenOver(t *testing.T, factorOf string) *takeOver {
 		c.factor.confirm(t, t.Context())
 		c.thief, c.owner = c.factor.in, personal.Credentials{}
 	}
+	c.attempt, c.code = f.codeFor(t, "ada")
 	return c
 }
 
@@ -297,7 +304,7 @@ func TestTakeOver_TableIsComplete(t *testing.T) {
 func TestResetAccess_LeavesNoRowOfTheThief(t *testing.T) {
 	kept := map[string]string{
 		"personal_audit": "what happened", "personal_jobs": "what is told and mailed",
-		"personal_mail_refusals": "of the present e-mail",
+		"personal_mail_refusals": "of the present e-mail", "personal_mailed_codes": "void ones, until they end",
 	}
 	removed := []string{ // other ways in, and what a sign-in needs or leaves
 		"personal_identities", "personal_mail_tokens", "personal_passkeys", "personal_known_addresses", "personal_recovery_codes",

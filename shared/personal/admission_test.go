@@ -56,6 +56,14 @@ func newModule() *module {
 		in(ctx)
 		return personal.SignedIn{}, nil
 	}
+	m.BeginMailedCodeFunc = func(ctx context.Context, _ personal.BeginMailedCodeRequest) (personal.MailedCodeAttempt, error) {
+		in(ctx)
+		return personal.MailedCodeAttempt{}, nil
+	}
+	m.AuthorizeMailedCodeFunc = func(ctx context.Context, _ personal.AuthorizeMailedCodeRequest) (personal.SignedIn, error) {
+		in(ctx)
+		return personal.SignedIn{}, nil
+	}
 	m.SignInFunc = func(ctx context.Context, _ personal.SignInRequest) (personal.SignedIn, error) {
 		in(ctx)
 		return personal.SignedIn{}, nil
@@ -103,6 +111,16 @@ var operations = map[personal.OperationName]func(context.Context, operator) erro
 	},
 	personal.OpAuthorizePasskey: func(ctx context.Context, s operator) error {
 		_, err := s.AuthorizePasskey(ctx, personal.AuthorizePasskeyRequest{Attempt: secret, Credential: secret, Code: secret})
+		return err
+	},
+	personal.OpBeginMailedCode: func(ctx context.Context, s operator) error {
+		_, err := s.BeginMailedCode(ctx, personal.BeginMailedCodeRequest{
+			Credentials: personal.Credentials{UserID: 7, UserHash: secret}, Login: "anna", Email: "anna@example.com",
+		})
+		return err
+	},
+	personal.OpAuthorizeMailedCode: func(ctx context.Context, s operator) error {
+		_, err := s.AuthorizeMailedCode(ctx, personal.AuthorizeMailedCodeRequest{Attempt: secret, MailedCode: secret, Code: secret})
 		return err
 	},
 	personal.OpSignIn: func(ctx context.Context, s operator) error {
@@ -229,7 +247,7 @@ func TestAdmission_JudgeLearnsTheMethod(t *testing.T) {
 	}
 	want[personal.OpRegister], want[personal.OpAuthorize] = personal.MethodRegistration, personal.MethodPassword
 	want[personal.OpAuthorizePasskey], want[personal.OpSignIn] = personal.MethodPasskey, "oidc"
-	want[personal.OpRegisterIdentity] = "oidc"
+	want[personal.OpRegisterIdentity], want[personal.OpAuthorizeMailedCode] = "oidc", personal.MethodMailedCode
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("methods (-want +got):\n%s", diff)
 	}

@@ -9,9 +9,9 @@ import (
 )
 
 // typedFields are the fields of requests that people type or paste.
-var typedFields = map[string]func(string) string{"Login": Typed, "Email": Typed, "Token": typedToken, "Code": typedCode}
+var typedFields = map[string]func(string) string{"Login": Typed, "Email": Typed, "Token": typedToken, "Code": typedCode, "Attempt": Typed, "MailedCode": typedCode}
 
-// AsTyped returns a request with its logins, e-mails, tokens and codes as their users mean them:
+// AsTyped returns a request with its logins, e-mails, tokens, attempts and codes as their users mean them:
 // see [Typed]. Codes have ASCII letters and digits in place of full-width ones and of the digits of
 // other scripts. Text around a token, such as its link, is dropped. A value that is then empty counts as
 // not sent. Services call it first, so that limits, lookups and what is stored see the same text.

@@ -20,7 +20,7 @@ import (
 )
 
 // judgedPaths are the operations that an Admission judges.
-var judgedPaths = []string{"register", "auth", "passkey_auth", "recover", "email", "email_resend"}
+var judgedPaths = []string{"register", "auth", "passkey_auth", "code_begin", "code_auth", "recover", "email", "email_resend"}
 
 // judgedBy returns a service behind a Judge.
 func judgedBy(s personal.Service, judge func(context.Context, personal.AdmissionRequest) error) personal.Service {
@@ -35,6 +35,12 @@ func judgedFailing(err error) *personaltest.Service {
 		},
 		AuthorizeFunc: func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) {
 			return personal.SignedIn{}, err
+		},
+		BeginMailedCodeFunc: func(context.Context, personal.BeginMailedCodeRequest) (personal.MailedCodeAttempt, error) {
+			return personal.MailedCodeAttempt{}, nil
+		},
+		AuthorizeMailedCodeFunc: func(context.Context, personal.AuthorizeMailedCodeRequest) (personal.SignedIn, error) {
+			return personal.SignedIn{}, nil
 		},
 		AuthorizePasskeyFunc: func(context.Context, personal.AuthorizePasskeyRequest) (personal.SignedIn, error) {
 			return personal.SignedIn{}, err
@@ -71,7 +77,7 @@ func TestAdmission_OrderOfErrors(t *testing.T) {
 			s.do("POST", path, form, "captcha=a&captcha=b").want(t, 400, personal.CodeMalformedRequest)
 			s.do("POST", path, form, "captcha[]=a").want(t, 400, personal.CodeMalformedRequest)
 			s.do("POST", path, asJSON, `{"captcha": {}}`).want(t, 400, personal.CodeMalformedRequest)
-			if name != "email" && name != "passkey_auth" { // their other parameters are ignored
+			if !slices.Contains([]string{"email", "passkey_auth", "code_auth"}, name) { // their other parameters are ignored
 				s.do("POST", path, form, "login=a&login=b").want(t, 400, personal.CodeMalformedRequest)
 			}
 			if name == "register" {

@@ -35,6 +35,9 @@ var furtherCodes = map[personal.OperationName]string{
 	personal.OpAddPasskey:         "email_unverified too_many_passkeys",
 	personal.OpConfirmPasskey:     "email_unverified too_many_passkeys",
 	personal.OpRemovePasskey:      "last_way_in",
+
+	personal.OpBeginMailedCode:     "unauthenticated", // of a proof
+	personal.OpAuthorizeMailedCode: "code_required invalid_code codes_blocked",
 }
 
 const commonCodes = " malformed_request not_found too_large unsupported_media_type too_many_attempts internal unavailable"
@@ -183,7 +186,7 @@ func TestOpenAPI_DescribesExactlyTheRoutes(t *testing.T) {
 // TestParameterNames_AreThoseOfTheDocument fails if an operation gets a new parameter. Add it
 // to notReserved: a site may have a user field of that name.
 func TestParameterNames_AreThoseOfTheDocument(t *testing.T) {
-	notReserved := []string{"proof", "attempt", "credential", "purpose", "remove_other_ways_in"}
+	notReserved := []string{"proof", "attempt", "credential", "purpose", "remove_other_ways_in", "mailed_code"}
 	documented, err := parameterNames()
 	if err != nil {
 		t.Fatal(err)

@@ -211,6 +211,12 @@ func TestOperations_ReturnContractData(t *testing.T) {
 	s.BeginPasskeyFunc = func(context.Context, personal.BeginPasskeyRequest) (personal.PasskeyCeremony, error) {
 		return personal.PasskeyCeremony{Attempt: "a", Options: `{"challenge":"c"}`}, nil
 	}
+	s.BeginMailedCodeFunc = func(context.Context, personal.BeginMailedCodeRequest) (personal.MailedCodeAttempt, error) {
+		return personal.MailedCodeAttempt{Attempt: "a"}, nil
+	}
+	s.AuthorizeMailedCodeFunc = func(ctx context.Context, _ personal.AuthorizeMailedCodeRequest) (personal.SignedIn, error) {
+		return s.AuthorizePasskey(ctx, personal.AuthorizePasskeyRequest{})
+	}
 	s.AuthorizePasskeyFunc = func(context.Context, personal.AuthorizePasskeyRequest) (personal.SignedIn, error) {
 		return personal.SignedIn{Credentials: pair, Profile: ann,
 			Proof: personal.Proof{Proof: hash, Until: at}}, nil
@@ -238,9 +244,12 @@ func TestOperations_ReturnContractData(t *testing.T) {
 		"GET sessions/":     `{"sessions":[]}`,
 		"GET fields/":       `{"fields":[]}`,
 		"GET features/": `{"password":{"min_length":1,"max_bytes":2},"login":{"min_length":3,"max_length":4,"with_email":true},` +
-			`"email_verification":"optional","two_factor":true,"passkeys":true,"deletion":{"grace_hours":1}}`,
+			`"email_verification":"optional","two_factor":true,"passkeys":true,"mailed_code":false,"deletion":{"grace_hours":1}}`,
 		"POST passkey_begin/": `{"attempt":"a","options":{"challenge":"c"}}`,
 		"POST passkey_auth/": `{` + pairJSON + `,"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"has_password":true,"missing_fields":["a","z"]` +
+			`,"proof":"` + hash + `","proved_until":` + utc + `}`,
+		"POST code_begin/": `{"attempt":"a"}`,
+		"POST code_auth/": `{` + pairJSON + `,"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"has_password":true,"missing_fields":["a","z"]` +
 			`,"proof":"` + hash + `","proved_until":` + utc + `}`,
 		"GET passkeys/":              `{"passkeys":[{"id":"p","name":"P","created":` + utc + `,"last_used":null,"backed_up":false}]}`,
 		"POST passkeys_add/":         `{"attempt":"","options":null}`,

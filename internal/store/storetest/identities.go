@@ -132,12 +132,12 @@ var identityCases = []testCase{
 		l := w.linked(a.ID)
 		w.kindsDue()
 		w.must(w.UnlinkIdentity(t.Context(), w.linking(a.ID)))
-		if got, kinds := len(w.sessions(a.ID)), w.kindsDue(); got != 6 || len(kinds) != 0 {
+		if got, kinds := len(w.sessions(a.ID)), w.kindsDue(); got != 7 || len(kinds) != 0 {
 			t.Fatalf("got %d sessions and jobs %v, want all and none", got, kinds)
 		}
 		w.must(w.UnlinkIdentity(t.Context(), l))
-		if got, kinds := len(w.sessions(a.ID)), w.kindsDue(); got != 4 || len(kinds) != 1 {
-			t.Errorf("got %d sessions and jobs %v, want 4 and one", got, kinds)
+		if got, kinds := len(w.sessions(a.ID)), w.kindsDue(); got != 5 || len(kinds) != 1 {
+			t.Errorf("got %d sessions and jobs %v, want 5 and one", got, kinds)
 		}
 	}},
 	{"session by an identity is one of the account that has it", func(t *testing.T, w *world) {

@@ -38,7 +38,7 @@ type Open func(t *testing.T, clock func() time.Time) Store
 // Run runs the suite.
 func Run(t *testing.T, open Open) {
 	RunAlone(t, open)
-	run(t, open, group{"races", slices.Concat(raceCases, attemptRaces, deletionRaces, explainRaces, fieldsRaces, identityRaces, jobRaces,
+	run(t, open, group{"races", slices.Concat(raceCases, attemptRaces, deletionRaces, explainRaces, fieldsRaces, identityRaces, jobRaces, mailedCodeRaces,
 		twoFactorRaces, verificationRaces)})
 	run(t, open, group{"tables", slices.Concat(administrationTables, attemptTables, proofTables, twoFactorTables)})
 }
@@ -56,6 +56,7 @@ func RunAlone(t *testing.T, open Open) {
 		{"two factors", twoFactorCases},
 		{"proofs", proofCases},
 		{"passkeys", passkeyCases},
+		{"mailed codes", mailedCodeCases},
 		{"identities", identityCases},
 		{"other ways in", wayInCases},
 		{"attempts", attemptCases},

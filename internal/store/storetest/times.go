@@ -50,6 +50,10 @@ var happenings = []happening{
 			return w.RedeemRecovery(w.t.Context(), token.Digest, "new hash", accounts.KnownAt{}, removing()) == nil
 		}
 	}},
+	{"a mailed code", func(w *world, a accounts.Account, _ accounts.Session) func() bool {
+		c := w.addCode(a)
+		return func() bool { return w.findsCode(c) && w.signInWith(c, accounts.CodeUse{}) == nil }
+	}},
 	{"an attempt with a passkey", func(w *world, a accounts.Account, s accounts.Session) func() bool {
 		attempt := w.newAttempt(a, s)
 		return func() bool {
@@ -73,12 +77,12 @@ var happenings = []happening{
 		}
 	}},
 	{"a mail in a budget", func(w *world, _ accounts.Account, _ accounts.Session) func() bool {
-		n := byte(w.number())
+		n := byte(w.number() % 100)
 		w.reserve(reservation("first", n, n))
 		return func() bool { return !w.reserve(reservation("second", n, n)) }
 	}},
 	{"a mail that is explained", func(w *world, _ accounts.Account, _ accounts.Session) func() bool {
-		n := byte(w.number())
+		n := byte(w.number() % 100)
 		w.reserve(reservation("first", n, n))
 		return func() bool {
 			sent, err := w.SentMails(w.t.Context(), [][32]byte{{n}}, w.Now().Add(-time.Hour))

@@ -16,7 +16,7 @@ import (
 
 // Start starts the Service under test with the given host, and stops it when the test
 // ends. The service has the default settings, but may hash passwords cheaply, offers second
-// factors and the passkeys of [PasskeyDomain], and its background work (mail) runs.
+// factors, mailed codes and the passkeys of [PasskeyDomain], and its background work (mail) runs.
 type Start func(t *testing.T, host personal.Host) personal.Service
 
 // Run tests that a Service conforms to the contract. The same suite runs against the
@@ -73,6 +73,9 @@ func Run(t *testing.T, start Start) {
 		"recovery removes all passkeys":                                   testPasskeyRecovery,
 		"passkeys of a user are limited":                                  testPasskeyNumber,
 		"attempt in concurrent sign-ins opens one session":                testPasskeyRace,
+		"mailed code signs in and proves, once":                           testMailedCodes,
+		"mailed code asks for the second factor":                          testMailedCodeSecondFactor,
+		"mailed code in concurrent sign-ins opens one session":            testMailedCodeRace,
 		"white space around identifiers is cut":                           testTypedIdentifiers,
 		"passed deadline is an error":                                     testDeadline,
 	} {

@@ -325,7 +325,7 @@ func (s *suite) wantFeatures(t *testing.T, verification personal.EmailVerificati
 	}
 	want := personal.Features{
 		PasswordMinLength: 8, PasswordMaxBytes: 1024, LoginMinLength: 3, LoginMaxLength: 64, LoginWithEmail: true,
-		EmailVerification: verification, TwoFactor: true, Passkeys: true, DeletionGrace: 168 * time.Hour,
+		EmailVerification: verification, TwoFactor: true, Passkeys: true, MailedCode: true, DeletionGrace: 168 * time.Hour,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("features (-want +got):\n%s", diff)

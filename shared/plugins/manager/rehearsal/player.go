@@ -185,7 +185,7 @@ func (p *player) turn(l *line, advance time.Duration, work bool) {
 	mails, events, erased := p.stage.take()
 	for _, m := range mails {
 		p.mails = append(p.mails, m)
-		p.secrets = append(p.secrets, p.token(m.To))
+		p.secrets = append(p.secrets, p.token(m.To), p.mailedCode(m.To))
 		l.mails = append(l.mails, AnswerOf(m, nil))
 	}
 	for _, e := range events {

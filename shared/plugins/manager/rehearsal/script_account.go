@@ -344,6 +344,7 @@ func identities(p *player) {
 	p.do(nil, personal.OpUserSessions, ivy.id)
 	p.do(nil, personal.OpFindIdentity, ivy.identity)
 	comers(p)
+	mailedCodes(p)
 }
 
 // laterOperations are those that the first release lacks, with requests that a version refuses which has them.
@@ -351,6 +352,8 @@ var laterOperations = map[personal.OperationName]any{
 	personal.OpRegisterIdentity:    personal.RegisterIdentityRequest{},
 	personal.OpProveIdentity:       personal.ProveIdentityRequest{},
 	personal.OpEndIdentitySessions: personal.EndIdentitySessionsRequest{},
+	personal.OpBeginMailedCode:     personal.BeginMailedCodeRequest{Purpose: personal.MailedCodeProve},
+	personal.OpAuthorizeMailedCode: personal.AuthorizeMailedCodeRequest{}, // also if the site has no mailed codes
 }
 
 func askForOperations(p *player) {
@@ -398,6 +401,67 @@ func comers(p *player) {
 	p.send(nil, end{Identity: igor.identity, ProviderSession: "first"})
 	p.do(igor, personal.OpProfile, igor.in)
 	p.signIn(igor)
+}
+
+// mailedCodes sign users in, where the site has them, and prove who users are that have no password.
+func mailedCodes(p *player) {
+	if p.lacks[personal.OpBeginMailedCode] {
+		return
+	}
+	type begin = personal.BeginMailedCodeRequest
+	type prove = personal.ProveRequest
+	mailed := func(u *user, r begin) (attempt, code string) {
+		attempt = ask[personal.MailedCodeAttempt](p, u, personal.OpBeginMailedCode, r).Attempt
+		return attempt, p.mailedCode(u.email)
+	}
+	ivo, mila, mark := p.add("ivo"), p.join("mila"), p.join("mark") // by a provider, with a password, unconfirmed
+	p.send(mila, personal.ConfirmEmailRequest{Token: p.token(mila.email), Login: mila.login})
+	p.signIn(mila)
+	if !p.lacks[personal.OpRegisterIdentity] {
+		ivo.identity = personal.Identity{Issuer: "https://op.invalid", Subject: ivo.login}
+		ivo.in = ask[personal.SignedIn](p, ivo, personal.OpRegisterIdentity, personal.RegisterIdentityRequest{
+			Identity: ivo.identity, Login: ivo.login, Email: ivo.email, Fields: p.settableFields(), Method: "oidc", EmailVerified: true,
+		}).Credentials
+		attempt, code := mailed(ivo, begin{Credentials: ivo.in, Purpose: personal.MailedCodeProve})
+		p.send(ivo, prove{Credentials: ivo.in, Attempt: attempt, MailedCode: "0000-0000"}, prove{Credentials: mila.in, Attempt: attempt, MailedCode: code},
+			prove{Credentials: ivo.in, Attempt: attempt, MailedCode: code, Password: "x"}, prove{Credentials: ivo.in, Attempt: attempt, MailedCode: code},
+			prove{Credentials: ivo.in, Attempt: attempt, MailedCode: code})
+	}
+	p.send(mila, begin{Purpose: "other"}, begin{Credentials: mila.in, Purpose: personal.MailedCodeProve}, begin{})
+	if p.lacks[personal.OpAuthorizeMailedCode] {
+		return
+	}
+	type enter = personal.AuthorizeMailedCodeRequest
+	none, _ := mailed(mark, begin{Login: mark.login}) // no mail
+	p.send(mila, begin{Login: "nobody"}, begin{Login: mila.login, Email: mark.email}, enter{Attempt: none, MailedCode: "0000-0000"})
+	p.pass(time.Hour)
+	since := p.now
+	attempt, code := mailed(mila, begin{Email: mila.email})
+	late, lateCode := mailed(mila, begin{Login: mila.login})
+	p.ends(since, 10*time.Minute, func() {
+		for range 4 {
+			p.send(mila, enter{Attempt: attempt, MailedCode: "0000-0000"})
+		}
+		p.send(mila, enter{Attempt: attempt, MailedCode: lateCode, Code: "x"}) // the fifth
+		p.send(mila, enter{Attempt: attempt, MailedCode: code})
+	}, func() { p.send(mila, enter{Attempt: late, MailedCode: lateCode}) })
+	p.pass(time.Hour)
+	attempt, code = mailed(mila, begin{Login: mila.email})
+	p.move(mila) // the address becomes known, not fully
+	mila.in = ask[personal.SignedIn](p, mila, personal.OpAuthorizeMailedCode, enter{Attempt: attempt, MailedCode: strings.ToLower(code)}).Credentials
+	p.send(mila, enter{Attempt: attempt, MailedCode: code})
+	p.do(mila, personal.OpSessions, mila.in)
+	p.outfit(mila)
+	attempt, code = mailed(mila, begin{Login: mila.login})
+	p.send(mila, enter{Attempt: attempt, MailedCode: code}, enter{Attempt: attempt, MailedCode: code, Code: "000000"}, enter{Attempt: attempt, MailedCode: code, Code: p.code(mila)})
+	attempt, code = mailed(mila, begin{Login: mila.login})
+	next := personal.ChangePasswordRequest{Credentials: mila.in, OldPassword: mila.password, Password: mila.password, ConfirmPassword: mila.password, Code: p.code(mila)}
+	mila.in = ask[personal.Credentials](p, mila, personal.OpChangePassword, next)
+	p.send(mila, enter{Attempt: attempt, MailedCode: code, Code: p.code(mila)}) // void
+	p.pass(time.Hour)
+	p.many(20, 20, 0, mark, personal.OpBeginMailedCode, func(int) any { return begin{Login: mila.login} }) // one network
+	p.pass(24 * time.Hour)
+	p.send(mila, begin{Login: mila.login})
 }
 
 func export(p *player) {

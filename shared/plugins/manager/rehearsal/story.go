@@ -1,6 +1,7 @@
 package rehearsal
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/netip"
 	"regexp"
@@ -96,6 +97,7 @@ func (s *story) add(login string) *user {
 var (
 	linked = regexp.MustCompile(`token=([A-Za-z0-9_-]+)`)
 	long   = regexp.MustCompile(`[A-Za-z0-9_-]{40,}`)
+	short  = regexp.MustCompile(`(?m)^[0-9A-Z]{4}-[0-9A-Z]{4}$`)
 )
 
 // token returns the token of the last mail to an address; "none" without one.
@@ -109,6 +111,16 @@ func (s *story) token(email string) string {
 		}
 		if found := long.FindString(m.Text); found != "" {
 			return found
+		}
+	}
+	return "none"
+}
+
+// mailedCode returns the code of the last mail to an address; "none" if that has none.
+func (s *story) mailedCode(email string) string {
+	for _, m := range slices.Backward(s.mails) {
+		if strings.EqualFold(m.To, email) {
+			return cmp.Or(short.FindString(m.Text), "none")
 		}
 	}
 	return "none"

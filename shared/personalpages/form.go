@@ -93,7 +93,11 @@ func (s *site) publicForm(mux *http.ServeMux, path string, f form) {
 func (s *site) accountForm(mux *http.ServeMux, path string, f form) {
 	f.account = true
 	mux.Handle("GET "+path, s.requireUser(s.show(f)))
-	mux.Handle("POST "+path, s.requireUser(s.submit(f), personalhttp.WithErrorHandler(s.showTypedAgain(f))))
+	post := s.requireUser(s.submit(f), personalhttp.WithErrorHandler(s.showTypedAgain(f)))
+	if f.once {
+		post = s.onces.handle(post)
+	}
+	mux.Handle("POST "+path, post)
 }
 
 func (s *site) show(f form) http.HandlerFunc {
@@ -208,6 +212,8 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 			fieldErrors[at] = s.text(r, "app_code_mismatch")
 		case name == "password" && fieldError.Code == personal.FieldErrorTooShort && minLength > 0:
 			fieldErrors[at] = s.text(r, "password_too_short", minLength)
+		case name == "mailed_code" && fieldError.Code == personal.FieldErrorMismatch:
+			fieldErrors[at] = s.text(r, "mailed_code_mismatch")
 		case passkeyNameTooLong(r, name, fieldError.Code):
 			fieldErrors[at] = s.text(r, "passkey_name_too_long", personal.MaxPasskeyName)
 		}
@@ -290,7 +296,7 @@ func (s *site) render(w http.ResponseWriter, r *http.Request, status int, f form
 	if _, known := personalhttp.UserFrom(r.Context()); f.account || f.either && known {
 		p.SubNav = s.accountNav(r)
 	}
-	if r.URL.Path == provePath { // in front of a page
+	if slices.Contains([]string{provePath, proveMailPath, proveCodePath}, r.URL.Path) { // in front of a page
 		p.Below, _, _ = strings.Cut(nextOf(r), "?")
 	}
 	if f.once {
@@ -319,6 +325,14 @@ func (s *site) formFields(r *http.Request) ([]personal.Field, error) {
 
 func (s *site) loginControl(r *http.Request, key string) ui.Control {
 	return ui.Control{Name: "login", Label: s.text(r, key), Autocomplete: "username"}
+}
+
+// signInControl is the account that a visitor signs in to.
+func (s *site) signInControl(r *http.Request) ui.Control {
+	if s.features(r).LoginWithEmail {
+		return s.loginOrEmailControl(r)
+	}
+	return required(s.loginControl(r, "login"))
 }
 
 // loginOrEmailControl is the account that a mail is for, see [loginOrEmail].

@@ -33,9 +33,9 @@ type Input struct {
 	Name string
 
 	// Operations are the judged operations whose forms have the input: [personal.OpRegister],
-	// [personal.OpAuthorize] with the page for the code of a second factor, [personal.OpRecover],
-	// [personal.OpResendVerification], [personal.OpChangeEmail]. OpRegister alone if empty. Other
-	// judged operations have no form here.
+	// [personal.OpAuthorize] and [personal.OpAuthorizeMailedCode] with the page for the code of a second
+	// factor, [personal.OpBeginMailedCode], [personal.OpRecover], [personal.OpResendVerification],
+	// [personal.OpChangeEmail]. OpRegister alone if empty. Other judged operations have no form here.
 	Operations []personal.OperationName
 
 	Kind  InputKind          // InputText if empty

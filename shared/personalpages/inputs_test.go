@@ -22,6 +22,7 @@ import (
 // everyForm are the operations whose forms have inputs.
 var everyForm = []personal.OperationName{
 	personal.OpRegister, personal.OpAuthorize, personal.OpRecover, personal.OpResendVerification, personal.OpChangeEmail,
+	personal.OpBeginMailedCode, personal.OpAuthorizeMailedCode,
 }
 
 var (
@@ -99,7 +100,7 @@ func TestInputs_KeepWhatWasTypedAndShowTheJudgesTextBesideThem(t *testing.T) {
 
 func TestInputs_AreOnTheFormsOfTheirOperations(t *testing.T) {
 	var judged []string
-	m := newModule()
+	m := withMailedCodes(newModule())
 	b := withInputs(t, m, func(sent map[string]string, r personal.AdmissionRequest) error {
 		judged = append(judged, fmt.Sprint(r.Operation, " ", sent["captcha"]))
 		return nil
@@ -108,10 +109,13 @@ func TestInputs_AreOnTheFormsOfTheirOperations(t *testing.T) {
 	for path, operation := range map[string]personal.OperationName{
 		"/account/register": personal.OpRegister, "/account/sign-in": personal.OpAuthorize, "/account/forgot": personal.OpRecover,
 		"/account/verify": personal.OpResendVerification, "/account/new-email": personal.OpChangeEmail,
-		"/account/recover": "", "/account/email": "", "/account/password": "", "/account": "", "/account/delete": "",
+		"/account/sign-in/mail": personal.OpBeginMailedCode, "/account/sign-in/mailed-code": personal.OpAuthorizeMailedCode,
+		"/account/confirm/mail": personal.OpBeginMailedCode,
+		"/account/recover":      "", "/account/email": "", "/account/password": "", "/account": "", "/account/delete": "",
 	} {
 		b.hold(first, 0)
 		b.jar["proof"] = &http.Cookie{Name: "proof", Value: rightProof}
+		b.post("/account/sign-in/mail", "login", "anna", "widget-response", "token") // whose code may be entered
 		page := b.get(path)
 		policy := page.Header.Get("Content-Security-Policy")
 		if got, want := strings.Contains(page.body, widget), operation != ""; got != want || strings.Contains(page.body, "widget.example/api.js") != want ||
@@ -150,6 +154,25 @@ func TestInputs_AreOnThePageForTheCodeAsWell(t *testing.T) {
 	b.post("/account/sign-in/code", "code", "123456", "widget-response", "two").shows(t, 401, `class="widget"`)
 	if !slices.Equal(tokens, []string{"one", "two"}) {
 		t.Errorf("got the tokens %v, want a new one for each request", tokens)
+	}
+}
+
+func TestInputs_AreOnThePageForTheCodeAfterAMailedCode(t *testing.T) {
+	m := withMailedCodes(newModule())
+	m.profile.TwoFactor = true
+	var judged []string
+	widget := widgetInput
+	widget.Operations = []personal.OperationName{personal.OpAuthorizeMailedCode}
+	b := withInputs(t, m, func(sent map[string]string, r personal.AdmissionRequest) error {
+		judged = append(judged, fmt.Sprint(r.Operation, " ", sent["captcha"]))
+		return nil
+	}, personalpages.Config{Inputs: []personalpages.Input{widget}})
+	b.post("/account/sign-in/mail", "login", "anna").leads(t, "/account/sign-in/mailed-code")
+	b.post("/account/sign-in/mailed-code", "mailed_code", rightMailedCode, "widget-response", "one").leads(t, "/account/sign-in/code")
+	b.get("/account/sign-in/code").shows(t, 200, `class="widget"`)
+	b.post("/account/sign-in/code", "code", "000000", "widget-response", "two").shows(t, 401, `class="widget"`)
+	if want := []string{"BeginMailedCode ", "AuthorizeMailedCode one", "AuthorizeMailedCode two"}; !slices.Equal(judged, want) {
+		t.Errorf("got %q judged, want %q", judged, want)
 	}
 }
 

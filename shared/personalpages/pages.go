@@ -67,6 +67,11 @@ const (
 	removePasskeyPath = Path + "/passkeys/remove"
 	beginPasskeyPath  = Path + "/passkeys/begin" // for the script
 
+	mailCodePath   = Path + "/sign-in/mail"        // has a code mailed
+	mailedCodePath = Path + "/sign-in/mailed-code" // takes it
+	proveMailPath  = Path + "/confirm/mail"
+	proveCodePath  = Path + "/confirm/mailed-code"
+
 	signInCodePath    = Path + "/sign-in/code"
 	twoFactorPath     = Path + "/two-factor"
 	beginPath         = Path + "/two-factor/set-up"
@@ -193,6 +198,7 @@ func New(m Module, c Config) (*Pages, error) {
 	codePages{p}.route(mux)
 	recoveryPages{p}.route(mux)
 	proofPages{p}.route(mux)
+	mailedCodePages{p}.route(mux)
 	accountPages{p}.route(mux)
 	passkeyPages{p}.route(mux)
 	twoFactorPages{p}.route(mux)

@@ -44,6 +44,7 @@ func TestPages_RefusePostsFromOtherSites(t *testing.T) {
 	b.hold(first, 0)
 	for _, path := range []string{"/account", "/account/sign-out", "/account/password", "/account/sessions/end",
 		"/account/sessions/end-others", "/account/delete", "/account/sign-in", "/account/sign-in/code",
+		"/account/sign-in/mail", "/account/sign-in/mailed-code", "/account/confirm/mail", "/account/confirm/mailed-code",
 		"/account/two-factor/set-up", "/account/two-factor/confirm", "/account/two-factor/codes", "/account/two-factor/switch-off", "/account/language"} {
 		b.send("POST", path, map[string][]string{"all": {"true"}}, "Sec-Fetch-Site", "cross-site").shows(t, 403, "another site")
 		b.send("POST", path, map[string][]string{"all": {"true"}}, "Origin", "https://evil.example").shows(t, 403, "another site")

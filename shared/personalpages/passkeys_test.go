@@ -265,6 +265,24 @@ func TestPasskeys_Prove(t *testing.T) {
 	}
 }
 
+// The button of the passkey is on the page, whatever else is: the user may have no password, and no confirmed e-mail.
+func TestPasskeys_ProveWithoutPassword(t *testing.T) {
+	const ask = "/account/confirm?next=%2Faccount%2Fdata"
+	for _, verified := range []bool{true, false} {
+		m := withPasskeys(withTwoFactor(newModule()))
+		m.profile.TwoFactor, m.profile.NoPassword, m.profile.EmailVerified = true, true, verified
+		b := newBrowser(t, m)
+		b.hold(first, 0)
+		b.get(ask).shows(t, 200, `data-passkey="prove"`, `action="/account/confirm?next=%2Faccount%2Fdata"`)
+		b.post(ask, "attempt", rightAttempt, "credential", "{}").
+			shows(t, 422, "This passkey cannot be used here, or it took too long.", `data-passkey="prove"`)
+		code := b.post(ask, "attempt", rightAttempt, "credential", rightCredential)
+		code.shows(t, 422, `name="code"`, `action="/account/confirm?next=%2Faccount%2Fdata"`)
+		code.lacks(t, "Send me a code", "data-passkey")
+		b.post(ask, "attempt", rightAttempt, "credential", rightCredential, "code", rightCode).leads(t, "/account/data")
+	}
+}
+
 func TestPasskeys_List(t *testing.T) {
 	m := withPasskeys(newModule())
 	b := newBrowser(t, m)

@@ -37,25 +37,31 @@ func (s *site) provenForm(mux *http.ServeMux, path string, f form) {
 }
 
 func (p proofPages) proveForm(r *http.Request) (formPage, error) {
-	action := url.URL{Path: provePath, RawQuery: nextQuery(r).Encode()}
+	action := withNext(r, provePath)
 	r = withoutProof(r) // to give another one
 	page := formPage{
 		Title: p.text(r, "prove"), Lead: p.text(r, "prove_lead"),
 	}
-	if user := profileOf(r); user.NoPassword {
-		page.Lead = p.text(r, "prove_without_password")
-		if personalweb.ProofOf(p.API, r).OfSignIn { // which is not enough here
-			page.Lead = p.text(r, "prove_by_password_first")
-			page.Asides = append(page.Asides, p.aside(r, "prove_first_question", "password_first", passwordPath))
-		}
-	} else {
+	switch user := profileOf(r); {
+	case !user.NoPassword:
 		page.Form = ui.Form{
-			Action: action.String(), Submit: p.text(r, "prove_button"), User: user.Login,
+			Action: action, Submit: p.text(r, "prove_button"), User: user.Login,
 			Controls: p.withCode(r, p.currentPassword(r, "password")...),
 		}
+		if p.provesByMail(r) {
+			page.Asides = append(page.Asides, p.aside(r, "prove_mail_question", "prove_mail_link", withNext(r, proveMailPath)))
+		}
+	case p.provesByMail(r):
+		page.Lead = p.text(r, "prove_by_mail", user.Email)
+		page.Form = ui.Form{Action: withNext(r, proveMailPath), Submit: p.text(r, "prove_mail_button")}
+	case personalweb.ProofOf(p.API, r).OfSignIn: // which is not enough here
+		page.Lead = p.text(r, "prove_by_password_first")
+		page.Asides = append(page.Asides, p.aside(r, "prove_first_question", "password_first", passwordPath))
+	default:
+		page.Lead = p.text(r, "prove_without_password")
 	}
 	if p.hasPasskeys(r) {
-		page.Passkey = p.passkeyButton(r, passkeyProve, action.String())
+		page.Passkey = p.passkeyButton(r, passkeyProve, action)
 	}
 	return page, nil
 }
@@ -68,8 +74,12 @@ func (p proofPages) codeOfPasskey(r *http.Request, page formPage, posted ui.Post
 		return page
 	}
 	page.Passkey = nil
-	page.Form.Controls = []ui.Control{p.codeControl(r, "code_any")}
-	page.Form.Hidden = []ui.Hidden{{Name: "attempt", Value: posted.Get("attempt")}, {Name: "credential", Value: posted.Get("credential")}}
+	page.Lead = p.text(r, "prove_lead")
+	page.Form = ui.Form{ // that of a user without a password is another one
+		Action: withNext(r, provePath), Submit: p.text(r, "prove_button"), User: profileOf(r).Login,
+		Controls: []ui.Control{p.codeControl(r, "code_any")},
+		Hidden:   []ui.Hidden{{Name: "attempt", Value: posted.Get("attempt")}, {Name: "credential", Value: posted.Get("credential")}},
+	}
 	return page
 }
 

@@ -266,25 +266,37 @@ func TestProof_OfASignIn(t *testing.T) {
 // when the proof has ended.
 func TestProof_UserWithoutPassword(t *testing.T) {
 	for path, page := range provenPages {
-		t.Run(path, func(t *testing.T) {
-			m := withProofs(withTwoFactor(newModule()))
-			m.profile.TwoFactor, m.profile.NoPassword = page.twoFactor, true
-			b := newBrowser(t, m)
-			b.hold(first, 0)
-			ask := "/account/confirm?next=" + strings.ReplaceAll(path, "/", "%2F")
-			b.get(path).leads(t, ask)
-			asked := b.get(ask)
-			asked.shows(t, 200, "You have no password.", "sign in again")
-			b.jar["proof"] = &http.Cookie{Name: "proof", Value: "sign_in." + rightProof}
-			b.get(ask).shows(t, 200, "set a password first", `href="/account/password"`)
-			b.jar["proof"] = &http.Cookie{Name: "proof", Value: rightProof[:42] + "A"}
-			ended := b.post(path, page.typed...)
-			ended.shows(t, 422, `href="`+ask+`"`)
-			for _, body := range []string{asked.body, ended.body} {
-				if strings.Contains(body, `autocomplete="current-password"`) {
-					t.Error("the page asks for a password that there is not")
+		for _, verified := range []bool{true, false} {
+			t.Run(fmt.Sprint(path, " verified ", verified), func(t *testing.T) {
+				m := withProofs(withTwoFactor(newModule()))
+				m.profile.TwoFactor, m.profile.NoPassword, m.profile.EmailVerified = page.twoFactor, true, verified
+				b := newBrowser(t, m)
+				b.hold(first, 0)
+				ask := "/account/confirm?next=" + strings.ReplaceAll(path, "/", "%2F")
+				b.get(path).leads(t, ask)
+				const button, password = "Send me a code", `href="/account/password">Set a password`
+				asked := b.get(ask)
+				b.jar["proof"] = &http.Cookie{Name: "proof", Value: "sign_in." + rightProof}
+				afterSignIn := b.get(ask)
+				if verified {
+					asked.shows(t, 200, "You have no password.", button)
+					afterSignIn.shows(t, 200, "You have no password.", button)
+					afterSignIn.lacks(t, password)
+				} else {
+					asked.shows(t, 200, "no confirmed e-mail address", "sign in again")
+					asked.lacks(t, button)
+					afterSignIn.shows(t, 200, "no confirmed e-mail address", "set a password first", password)
+					afterSignIn.lacks(t, button)
 				}
-			}
-		})
+				b.jar["proof"] = &http.Cookie{Name: "proof", Value: rightProof[:42] + "A"}
+				ended := b.post(path, page.typed...)
+				ended.shows(t, 422, `href="`+ask+`"`)
+				for _, body := range []string{asked.body, afterSignIn.body, ended.body} {
+					if strings.Contains(body, `autocomplete="current-password"`) {
+						t.Error("the page asks for a password that there is not")
+					}
+				}
+			})
+		}
 	}
 }

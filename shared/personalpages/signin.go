@@ -33,11 +33,7 @@ func (p signInPages) signInForm(r *http.Request) (formPage, error) {
 	case query.Has("next"):
 		lead = p.askToSignIn(r)
 	}
-	label := "login_or_email"
-	if !p.features(r).LoginWithEmail {
-		label = "login"
-	}
-	login := required(p.loginControl(r, label))
+	login := p.signInControl(r)
 	page := formPage{
 		Title: p.text(r, "sign_in"),
 		Lead:  lead,
@@ -45,6 +41,9 @@ func (p signInPages) signInForm(r *http.Request) (formPage, error) {
 			p.aside(r, "forgot_question", "forgot_link", forgotPath),
 			p.aside(r, "register_question", "register_link", withReturn(r, RegisterPath)),
 		},
+	}
+	if p.features(r).MailedCode {
+		page.Asides = slices.Insert(page.Asides, 0, p.aside(r, "mailed_code_question", "mailed_code", withReturn(r, mailCodePath)))
 	}
 	if p.features(r).Passkeys {
 		login.Autocomplete += " webauthn" // the browser offers passkeys here
@@ -76,7 +75,7 @@ func (p signInPages) askToSignIn(r *http.Request) string {
 // comesFromSignIn reports whether the browser was led here from a page that begins a session, or that one links here.
 func comesFromSignIn(r *http.Request) bool {
 	from, err := url.Parse(r.Referer())
-	return err == nil && slices.Contains([]string{SignInPath, signInCodePath, RegisterPath}, from.Path)
+	return err == nil && slices.Contains([]string{SignInPath, signInCodePath, mailedCodePath, RegisterPath}, from.Path)
 }
 
 // withReturn returns a path that leads to the same page as the request's path does
@@ -105,9 +104,14 @@ func (p signInPages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Po
 	return p.signedIn(w, r, in), nil
 }
 
-// authorize signs a visitor in with what they have typed, or with a passkey.
+// authorize signs a visitor in with what they have typed, with a passkey or with a mailed code.
 func (s *site) authorize(r *http.Request, in signInStep, code string) (personal.SignedIn, error) {
-	if len(in.Credential) > 0 {
+	switch {
+	case in.Purpose != "":
+		return s.Service.AuthorizeMailedCode(r.Context(), personal.AuthorizeMailedCodeRequest{
+			Attempt: in.Attempt, MailedCode: in.MailedCode, Code: code,
+		})
+	case len(in.Credential) > 0:
 		return s.Service.AuthorizePasskey(r.Context(), personal.AuthorizePasskeyRequest{
 			Attempt: in.Attempt, Credential: string(in.Credential), Code: code,
 		})

@@ -18,34 +18,47 @@ import (
 
 // codePages are the second page of the sign-in, for users with a second factor. The
 // operation takes login, password and code at once, so that there is no session before the
-// code is right. Between the pages the visitor's browser keeps login and password, or the
-// response of a passkey, sealed in a cookie.
+// code is right. Between the pages the visitor's browser keeps login and password, the
+// response of a passkey, or a mailed code, sealed in a cookie.
 type codePages struct{ *site }
 
 func (p codePages) route(mux *http.ServeMux) {
-	code := form{build: p.codeForm, submit: p.signIn, judged: personal.OpAuthorize}
-	mux.Handle("GET "+signInCodePath, p.public(func(w http.ResponseWriter, r *http.Request) {
-		if _, ok := p.signIns.open(r); !ok {
-			p.startAgain(w, r)
-			return
+	code := func(r *http.Request) form {
+		f := form{build: p.codeForm, submit: p.signIn, instead: p.noStep, judged: personal.OpAuthorize}
+		if in, ok := p.step(r); ok && in.MailedCode != "" {
+			f.judged = personal.OpAuthorizeMailedCode
 		}
-		p.show(code)(w, r)
-	}))
-	mux.Handle("POST "+signInCodePath, p.public(p.submit(code)))
+		return f
+	}
+	mux.Handle("GET "+signInCodePath, p.public(func(w http.ResponseWriter, r *http.Request) { p.show(code(r))(w, r) }))
+	mux.Handle("POST "+signInCodePath, p.public(func(w http.ResponseWriter, r *http.Request) { p.submit(code(r))(w, r) }))
+}
+
+// step returns what the first page has taken, false if there is nothing that lacks just the code.
+func (p codePages) step(r *http.Request) (signInStep, bool) {
+	in, ok := p.signIns.open(r)
+	return in, ok && (in.Purpose == "" || in.MailedCode != "")
+}
+
+// noStep returns the first page if there is no step.
+func (p codePages) noStep(r *http.Request) string {
+	if _, ok := p.step(r); !ok {
+		return againPath(r, SignInPath)
+	}
+	return ""
 }
 
 // askForCode leads to the page that asks for the code.
 func (s *site) askForCode(w http.ResponseWriter, r *http.Request, in signInStep) (done, error) {
 	s.signIns.seal(w, r, in)
-	next := url.URL{Path: signInCodePath, RawQuery: nextQuery(r).Encode()}
-	return done{next: next.String()}, nil
+	return done{next: withNext(r, signInCodePath)}, nil
 }
 
-// startAgain leads back to the first page, which says why.
-func (p codePages) startAgain(w http.ResponseWriter, r *http.Request) {
+// againPath returns the path of the first page, which says why the visitor starts again.
+func againPath(r *http.Request, first string) string {
 	query := nextQuery(r)
 	query.Set("again", "true")
-	ui.Redirect(w, r, SignInPath+"?"+query.Encode())
+	return first + "?" + query.Encode()
 }
 
 // nextQuery returns the part of the query that names the page to return to.
@@ -55,6 +68,12 @@ func nextQuery(r *http.Request) url.Values {
 		query.Set("next", next)
 	}
 	return query
+}
+
+// withNext returns a path that leads to the same page as the request's path does afterwards.
+func withNext(r *http.Request, path string) string {
+	to := url.URL{Path: path, RawQuery: nextQuery(r).Encode()}
+	return to.String()
 }
 
 // codesBlocked is the notice, and the key of its text, that only recovery codes are
@@ -97,10 +116,9 @@ func (p codePages) codeForm(r *http.Request) (formPage, error) {
 }
 
 func (p codePages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	in, ok := p.signIns.open(r)
+	in, ok := p.step(r)
 	if !ok {
-		p.startAgain(w, r)
-		return done{}, nil
+		return done{next: againPath(r, SignInPath)}, nil
 	}
 	signedIn, err := p.authorize(r, in, posted.Get("code"))
 	switch personal.CodeOf(err) {
@@ -109,8 +127,7 @@ func (p codePages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Post
 		return p.signedIn(w, r, signedIn), nil
 	case personal.CodeInvalidCredentials, personal.CodeEmailUnverified: // changed since
 		p.signIns.forget(w, r)
-		p.startAgain(w, r)
-		return done{}, nil
+		return done{next: againPath(r, SignInPath)}, nil
 	case personal.CodeCodesBlocked:
 		return done{operation: codesBlocked, next: codeFormPath(r, true)}, nil
 	}
@@ -121,9 +138,21 @@ func (p codePages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Post
 type signInStep struct {
 	Login      string `json:",omitempty"`
 	Password   []byte `json:",omitempty"` // JSON may lengthen a text by far, and cookies are limited to 4096 bytes
-	Attempt    string `json:",omitempty"` // with Credential, in place of login and password
+	Attempt    string `json:",omitempty"` // with Credential or MailedCode, in place of login and password
 	Credential []byte `json:",omitempty"`
-	Expires    time.Time
+
+	Purpose    personal.MailedCodePurpose `json:",omitempty"` // of the attempt whose code is mailed; "": none is
+	MailedCode string                     `json:",omitempty"` // "" until it was typed
+
+	Expires time.Time // zero: to be set
+}
+
+// lifetime is the longest time between the pages of a sign-in.
+func (in signInStep) lifetime() time.Duration {
+	if in.Purpose != "" {
+		return mailedCodeLifetime
+	}
+	return signInLifetime
 }
 
 // signInSealer keeps [signInStep] in the visitor's browser. Its key lasts as long as the
@@ -137,7 +166,7 @@ type signInSealer struct {
 // other hosts of the domain from setting it (see [personalweb.SetCookie]).
 const signInCookie = "sign_in"
 
-// signInLifetime is the longest time between the two pages of a sign-in.
+// signInLifetime is the lifetime of a step that has no mailed code.
 const signInLifetime = 5 * time.Minute
 
 func newSignInSealer(api *personalhttp.Handler) (signInSealer, error) {
@@ -152,14 +181,17 @@ func newSignInSealer(api *personalhttp.Handler) (signInSealer, error) {
 }
 
 func (s signInSealer) seal(w http.ResponseWriter, r *http.Request, in signInStep) {
-	in.Expires = time.Now().Add(signInLifetime)
+	if in.Expires.IsZero() { // a mailed code that was typed does not live longer
+		in.Expires = time.Now().Add(in.lifetime())
+	}
+	left := max(time.Until(in.Expires).Round(time.Second), time.Second)
 	plain, err := json.Marshal(in)
 	if err != nil {
 		panic(err) // the type has no value that fails
 	}
 	personalweb.SetCookie(s.api, w, r, http.Cookie{
 		Name: signInCookie, Value: base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, plain, nil)),
-		MaxAge: int(signInLifetime / time.Second), SameSite: http.SameSiteStrictMode,
+		MaxAge: int(left / time.Second), SameSite: http.SameSiteStrictMode,
 	})
 }
 

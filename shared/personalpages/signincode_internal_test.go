@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/personalhttp"
 )
@@ -52,6 +53,49 @@ func TestSignInSealer_ExpiresAndHidesThePassword(t *testing.T) {
 		time.Sleep(time.Second)
 		if _, ok := s.open(with(c.Value)); ok {
 			t.Error("an expired cookie was accepted")
+		}
+	})
+}
+
+// A mailed code is valid for ten minutes, also after it was typed.
+func TestSignInSealer_MailedCodeKeepsItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, err := personalhttp.New(&personaltest.Service{}, personalhttp.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := newSignInSealer(api)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sealed := func(in signInStep) (*http.Request, int) {
+			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
+			s.seal(w, r, in)
+			c := w.Result().Cookies()[0]
+			r.AddCookie(c)
+			return r, c.MaxAge
+		}
+		r, age := sealed(signInStep{Purpose: personal.MailedCodeSignIn, Attempt: "a"})
+		if age != 600 {
+			t.Errorf("got a cookie for %d s, want 600", age)
+		}
+		time.Sleep(9 * time.Minute)
+		in, ok := s.open(r)
+		if !ok || in.Purpose != personal.MailedCodeSignIn || in.Attempt != "a" {
+			t.Fatalf("after nine minutes: got %+v %t, want the attempt", in, ok)
+		}
+		in.MailedCode = "7K3M-Q9XA"
+		r, age = sealed(in)
+		if age != 60 {
+			t.Errorf("got a cookie for %d s with the code, want 60", age)
+		}
+		time.Sleep(59 * time.Second)
+		if in, ok := s.open(r); !ok || in.MailedCode != "7K3M-Q9XA" {
+			t.Errorf("before the end: got %+v %t, want the code", in, ok)
+		}
+		time.Sleep(time.Second)
+		if _, ok := s.open(r); ok {
+			t.Error("the step is valid after ten minutes")
 		}
 	})
 }

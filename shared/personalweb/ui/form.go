@@ -86,6 +86,8 @@ type Control struct {
 	Folded       bool          // which is closed
 	Link         *Link         // of KindText, to the page that changes the value; of KindCheckbox, to what it is about; may be nil
 	Widget       template.HTML // of KindWidget
+
+	Autocapitalize string // of a Verbatim control, as HTML names it; "none" if empty
 }
 
 // Choice is one value of a select or of radio buttons.

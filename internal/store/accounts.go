@@ -71,7 +71,7 @@ func (s *Store) CreateWithIdentity(ctx context.Context, a accounts.Account, i pe
 			}
 		}
 		err := insertAccount(ctx, tx, &row)
-		if errors.As(err, &taken) && taken.Email {
+		if errors.As(err, &taken) && taken.Email && len(onTaken) > 0 { // else nothing is to be committed
 			return chargeAll(ctx, tx, onTaken, s.Now())
 		}
 		if err != nil {

@@ -57,6 +57,18 @@ func (w *work) note(_ context.Context, text string) error {
 	return nil
 }
 
+// pause lets no statement count until the function that it returns is called. Nothing else runs in a scratch
+// process then.
+func (w *work) pause() (resume func()) {
+	set := func(paused bool) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.paused = paused
+	}
+	set(true)
+	return func() { set(false) }
+}
+
 // placeholder stands for a value that is not in the text. In a literal it does no harm.
 var placeholder = regexp.MustCompile(`\?[0-9]*|\$[0-9]+`)
 
@@ -75,15 +87,11 @@ func tableOf(statement, alias string) string {
 // Work returns how many statements a scratch process has sent since the last call, and the
 // tables that new ones among them scan, each once, by SQLite's EXPLAIN QUERY PLAN.
 func (s *Store) Work(ctx context.Context) (statements int, scans []string, err error) {
+	defer s.work.pause()()
 	s.work.mu.Lock()
 	statements, fresh := s.work.statements, s.work.fresh
-	s.work.statements, s.work.fresh, s.work.paused = 0, nil, true
+	s.work.statements, s.work.fresh = 0, nil
 	s.work.mu.Unlock()
-	defer func() {
-		s.work.mu.Lock()
-		s.work.paused = false
-		s.work.mu.Unlock()
-	}()
 	for _, statement := range fresh {
 		verb, _, _ := strings.Cut(strings.TrimLeft(statement, " \n\t"), " ")
 		if !slices.Contains([]string{"SELECT", "INSERT", "UPDATE", "DELETE", "WITH"}, strings.ToUpper(verb)) {
@@ -108,8 +116,9 @@ func (s *Store) Work(ctx context.Context) (statements int, scans []string, err e
 	return statements, scans, nil
 }
 
-// Rows returns how many rows each table of a SQLite file has.
+// Rows returns how many rows each table of the SQLite file of a scratch process has.
 func (s *Store) Rows(ctx context.Context) (map[string]int64, error) {
+	defer s.work.pause()()
 	var tables, counts []string
 	err := s.scan(ctx, "list the tables", s.read.NewRaw("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'personal!_%' ESCAPE '!'"), &tables)
 	if err != nil || len(tables) == 0 {

@@ -40,8 +40,8 @@ const (
 // Captcha is the captcha of one provider. Set its fields before the first call of a method. It is
 // safe for concurrent use then.
 type Captcha struct {
-	// Operations are the judged operations that need a token; register/, auth/, recover/ and
-	// email_resend/ if empty. A sign-in with a second factor needs one for each of its two steps.
+	// Operations are the judged operations that need a token; register/, auth/, recover/, email_resend/ and
+	// code_begin/ if empty. A sign-in with a second factor needs one for each of its two steps.
 	Operations []personal.OperationName
 
 	// FailOpen admits requests with a token while the provider is out of reach, overloaded or
@@ -112,7 +112,8 @@ func (c *Captcha) operations() []personal.OperationName {
 	if len(c.Operations) > 0 {
 		return c.Operations
 	}
-	return []personal.OperationName{personal.OpRegister, personal.OpAuthorize, personal.OpRecover, personal.OpResendVerification}
+	return []personal.OperationName{personal.OpRegister, personal.OpAuthorize, personal.OpRecover, personal.OpResendVerification,
+		personal.OpBeginMailedCode}
 }
 
 // Judge decides on one request, for a [personal.Admission]. Its errors are

@@ -128,7 +128,10 @@ func judgeAs(t *testing.T, c *captcha.Captcha, operation personal.OperationName,
 		AuthorizeFunc: func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) {
 			return personal.SignedIn{}, nil
 		},
-		RecoverFunc:            func(context.Context, personal.RecoverRequest) error { return nil },
+		RecoverFunc: func(context.Context, personal.RecoverRequest) error { return nil },
+		BeginMailedCodeFunc: func(context.Context, personal.BeginMailedCodeRequest) (personal.MailedCodeAttempt, error) {
+			return personal.MailedCodeAttempt{}, nil
+		},
 		ResendVerificationFunc: func(context.Context, personal.ResendVerificationRequest) error { return nil },
 		ChangeEmailFunc:        func(context.Context, personal.ChangeEmailRequest) error { return nil },
 		FieldsFunc:             func(context.Context) ([]personal.Field, error) { return nil, nil },
@@ -144,6 +147,8 @@ func judgeAs(t *testing.T, c *captcha.Captcha, operation personal.OperationName,
 		err = service.Recover(ctx, personal.RecoverRequest{})
 	case personal.OpResendVerification:
 		err = service.ResendVerification(ctx, personal.ResendVerificationRequest{})
+	case personal.OpBeginMailedCode:
+		_, err = service.BeginMailedCode(ctx, personal.BeginMailedCodeRequest{})
 	case personal.OpChangeEmail:
 		err = service.ChangeEmail(ctx, personal.ChangeEmailRequest{})
 	default:
@@ -310,13 +315,14 @@ func TestCaptcha_Hostnames(t *testing.T) {
 
 func TestCaptcha_Operations(t *testing.T) {
 	visitor := personal.Call{Address: netip.MustParseAddr("192.0.2.1")}
-	all := []personal.OperationName{personal.OpRegister, personal.OpAuthorize, personal.OpRecover, personal.OpResendVerification, personal.OpChangeEmail}
+	all := []personal.OperationName{personal.OpRegister, personal.OpAuthorize, personal.OpRecover, personal.OpResendVerification,
+		personal.OpBeginMailedCode, personal.OpChangeEmail}
 	for name, tt := range map[string]struct {
 		chosen, judged []personal.OperationName
 		call           personal.Call
 	}{
-		"by default":    {nil, all[:4], visitor},
-		"chosen":        {[]personal.OperationName{personal.OpChangeEmail}, all[4:], visitor},
+		"by default":    {nil, all[:5], visitor},
+		"chosen":        {[]personal.OperationName{personal.OpChangeEmail}, all[5:], visitor},
 		"administrator": {nil, nil, personal.Call{Administrator: "root"}},
 	} {
 		c := captcha.HCaptcha("site-key", secret)

@@ -24,6 +24,7 @@ import (
 const (
 	passkeys      = "[passkeys]\nrp_id = \"site.example\"\norigins = [\"" + passkeyOrigin + "\"]\n"
 	passkeyOrigin = "https://site.example"
+	mailedCodes   = "[sign_in]\nmailed_code = true\n"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files of TestConversation_MatchesGoldenFiles")
@@ -131,7 +132,7 @@ every = "1h"
 `
 
 func hostOfConversation(database string) options {
-	return options{database: database, settings: cheap + links + twoFactor + passkeys + lowLimits,
+	return options{database: database, settings: cheap + links + twoFactor + passkeys + mailedCodes + lowLimits,
 		flags: []string{"--trusted-proxy", "127.0.0.0/8", "--cors-origin", app}}
 }
 
@@ -157,6 +158,7 @@ func (c *conversation) play(t *testing.T, alwaysOK bool, unavailable *system) {
 	c.playTwoFactor(t)
 	c.playProof(t)
 	c.playPasskeys(t)
+	c.playMailedCodes(t)
 	c.playLimits(t)
 
 	c.system = unavailable
@@ -450,6 +452,51 @@ func (c *conversation) playPasskeys(t *testing.T) {
 	c.post(t, "unknown id", "passkeys_remove/", u.pair, params{"id": "999999999", "proof": proof})
 	c.post(t, "proof", "passkeys_remove/", u.pair, params{"id": passkey.ID, "proof": proof})
 	c.get(t, "session of a removed passkey", "profile/", in)
+}
+
+// playMailedCodes signs in and proves with mailed codes.
+func (c *conversation) playMailedCodes(t *testing.T) {
+	u := c.newUserNamed(t, "lara", nil)
+	c.verifyEmail(t, u)
+	code := regexp.MustCompile(`(?m)^[0-9A-Z]{4}-[0-9A-Z]{4}$`)
+	known := map[string]bool{}
+	mailed := func(r *response) params {
+		t.Helper()
+		var p struct{ attempt, code string }
+		r.read(t, "attempt", &p.attempt)
+		eventually(t, "a mail with a code", func() bool {
+			for _, m := range c.mailsTo(t, mailtext.SignInCode, u.email) {
+				if found := code.FindString(m.text); !known[found] {
+					p.code = found
+				}
+			}
+			return p.code != ""
+		})
+		known[p.code] = true
+		return params{"attempt": p.attempt, "mailed_code": p.code}
+	}
+	asked := 0
+	post := func(name, path string, as pair, p params) *response { // each from an address of its own
+		t.Helper()
+		asked++
+		return c.say(t, name, call{path: path, as: as, params: p, header: from(fmt.Sprint("192.0.2.", 100+asked))})
+	}
+	post("nothing sent", "code_begin/", pair{}, params{})
+	post("unknown purpose", "code_begin/", pair{}, params{"purpose": "x", "login": "lara"})
+	post("prove, no headers", "code_begin/", pair{}, params{"purpose": "prove"})
+	post("unknown login", "code_begin/", pair{}, params{"login": "zoe"})
+	post("nothing sent", "code_auth/", pair{}, params{})
+	post("wrong attempt", "code_auth/", pair{}, params{"attempt": "nonsense", "mailed_code": "0000-0000"})
+	signIn := mailed(post("login and email", "code_begin/", pair{}, params{"login": "lara", "email": u.email}))
+	post("wrong code", "code_auth/", pair{}, params{"attempt": signIn["attempt"], "mailed_code": "0000-0000"})
+	in := post("mailed code", "code_auth/", pair{}, signIn).pair(t)
+	post("used code", "code_auth/", pair{}, signIn)
+	c.get(t, "by registration and mailed code", "sessions/", in)
+	proved := mailed(post("prove", "code_begin/", in, params{"purpose": "prove"}))
+	post("wrong mailed code", "prove/", in, params{"attempt": proved["attempt"], "mailed_code": "0000-0000"})
+	post("password and mailed code", "prove/", in, params{"attempt": proved["attempt"], "mailed_code": proved["mailed_code"], "password": u.password})
+	post("mailed code", "prove/", in, proved)
+	c.get(t, "after mailed codes", "features/", pair{})
 }
 
 // playLimits uses up the limits and records the first response beyond each.

@@ -42,11 +42,13 @@ var subjects = sync.OnceValue(func() map[string]mailtext.Kind {
 	nameless.Site = ""
 	for _, d := range mailtext.Descriptions() {
 		for _, locale := range built.Locales(d.Kind) {
-			subject, _, _, err := built.Write(d.Kind, locale, nameless)
-			if err != nil {
-				panic(err) // the templates are part of the test binary
+			for _, nameless.Proves = range []bool{false, true} { // else subjects have no branch
+				subject, _, _, err := built.Write(d.Kind, locale, nameless)
+				if err != nil {
+					panic(err) // the templates are part of the test binary
+				}
+				kinds[subject] = d.Kind
 			}
-			kinds[subject] = d.Kind
 		}
 	}
 	return kinds

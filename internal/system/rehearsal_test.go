@@ -232,6 +232,8 @@ words = ["kazan"]
 [login]
 with_email = false
 reserved = ["chief"]
+[sign_in]
+mailed_code = true
 [recovery]
 lifetime = "25m"
 invitation_lifetime = "100h"

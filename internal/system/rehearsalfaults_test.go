@@ -133,8 +133,8 @@ var plantedFaults = []plantedFault{
 		name: "a new password voids the mailed tokens of all users", run: 0,
 		check: "take_over", operation: "RecoverConfirm", field: "error_code",
 		edits: []edit{{
-			"internal/store/mails.go", "	_, err := exec(ctx, tx, \"DELETE FROM personal_mail_tokens WHERE account_id = ?\", accountID)",
-			"	_, err := exec(ctx, tx, \"DELETE FROM personal_mail_tokens WHERE account_id = ?\"+map[bool]string{true: \" OR TRUE\"}[FAULT], accountID)",
+			"internal/store/mails.go", "tx.NewRaw(\"DELETE FROM personal_mail_tokens WHERE account_id = ?\", accountID)",
+			"tx.NewRaw(\"DELETE FROM personal_mail_tokens WHERE account_id = ?\"+map[bool]string{true: \" OR TRUE\"}[FAULT], accountID)",
 		}},
 	},
 	{

@@ -25,9 +25,9 @@ type SignInStore interface {
 	// condition a non-empty Rehash replaces the password hash, without raising the
 	// version. It removes the account's expired sessions, and those unused for longest
 	// above MaxSessions. In the same transaction it stores the known address, see
-	// KnownAddressStore, as a fully known one, and makes the charges; *WaitError if they are
-	// refused. The address of a mailed code becomes known, and fully known only if there is a Code. The locale is stored too if the call has no address, or one that has been
-	// known for a day: notices of a thief's sign-ins should be in the user's language.
+	// KnownAddressStore: as a fully known one, but of a MailedCode only with a Code. It makes the
+	// charges; *WaitError if they are refused. The locale is stored too if the call has no address, or one
+	// that has been known for a day: notices of a thief's sign-ins should be in the user's language.
 	OpenSession(ctx context.Context, o OpenSession) (Account, error)
 }
 

@@ -155,17 +155,21 @@ type typedRequest struct {
 // is: after a restart they must be readable.
 const requestName = "requests"
 
+// sealingKey returns the login key, or that of requests where there is none.
+func (s *Service) sealingKey(ctx context.Context) ([]byte, error) {
+	if key := s.loginKey.Load(); key != nil {
+		return *key, nil
+	}
+	return s.siteKey(ctx, &s.requestKey, requestName)
+}
+
 // sealRequest encrypts what was typed for a job.
 func (s *Service) sealRequest(ctx context.Context, r typedRequest) (key string, data []byte, err error) {
-	by := s.loginKey.Load()
-	if by == nil {
-		made, err := s.siteKey(ctx, &s.requestKey, requestName)
-		if err != nil {
-			return "", nil, err
-		}
-		by = &made
+	by, err := s.sealingKey(ctx)
+	if err != nil {
+		return "", nil, err
 	}
-	keys, err := seal.New([][]byte{*by})
+	keys, err := seal.New([][]byte{by})
 	if err != nil {
 		return "", nil, err
 	}

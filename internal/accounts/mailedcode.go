@@ -27,14 +27,13 @@ import (
 const MailedCodeLifetime = 10 * time.Minute
 
 // mailedCodeGuesses are the wrong codes that void the code of an attempt. The limit regains the first one
-// when no code of the attempt is left: its mail is sent within [MailedCodeLifetime] of its request.
+// when the code has ended.
 var mailedCodeGuesses = throttle.Limit{Burst: 5, Every: 6 * MailedCodeLifetime, Name: "mailed_code"}
 
 // MailedCodeStore keeps mailed codes by the digests of their attempts.
 type MailedCodeStore interface {
-	// AddMailedCode stores the code of an attempt; of an attempt that has one, the end of the new one
-	// alone. ErrStale if the account has another credential version or e-mail than the code, or is
-	// disabled, or if the code of the attempt was used up or is void.
+	// AddMailedCode stores the code of an attempt, unless it is stored. ErrStale if the account has another
+	// credential version or e-mail than the code, or is disabled, or if the stored code was used up or is void.
 	AddMailedCode(ctx context.Context, c MailedCode) error
 	// FindMailedCode returns the code of an attempt and its account, without user fields, unless it was used
 	// up, is void or has ended, or its creation is false. ErrNotFound.
@@ -46,7 +45,7 @@ type MailedCode struct {
 	Attempt   [32]byte // its digest
 	AccountID int64
 	Purpose   personal.MailedCodePurpose
-	Digest    [32]byte // see newMailedCode
+	Digest    [32]byte // see mailedCodeDigest
 	Expires   time.Time
 
 	// The account's when the code was stored: with others it is void.
@@ -72,21 +71,24 @@ type codeRequest struct {
 	Code    string                     `json:"code"`
 }
 
-// newMailedCode returns an attempt, and the request that mails its code. The digest of a code depends on the
-// attempt, which is not stored: who reads the database cannot try all codes.
-func newMailedCode(purpose personal.MailedCodePurpose) (attempt string, r codeRequest) {
+// newMailedCode returns an attempt, and the request that mails its code.
+func (s *Service) newMailedCode(ctx context.Context, purpose personal.MailedCodePurpose) (attempt string, r codeRequest, err error) {
 	attempt, r.Attempt = token.NewMailToken()
 	random := make([]byte, 5)
 	_, _ = rand.Read(random) // it never fails
 	r.Purpose, r.Code = purpose, crockford.EncodeToString(random)
-	r.Digest = mailedCodeDigest(attempt, r.Code)
-	return attempt, r
+	r.Digest, err = s.mailedCodeDigest(ctx, attempt, r.Code)
+	return attempt, r, err
 }
 
-func mailedCodeDigest(attempt, code string) [32]byte {
-	digest := hmac.New(sha256.New, []byte(attempt))
-	digest.Write([]byte(code))
-	return [32]byte(digest.Sum(nil))
+// mailedCodeDigest returns what is stored of a code. It depends on the attempt, which is not stored, and on
+// the login key: who reads the database cannot try all codes, not even of an attempt of their own. Without a
+// secret key the key is in the database, too.
+func (s *Service) mailedCodeDigest(ctx context.Context, attempt, code string) ([32]byte, error) {
+	key, err := s.sealingKey(ctx)
+	digest := hmac.New(sha256.New, key)
+	digest.Write(appendParts(nil, []string{"mailed code", attempt, code}))
+	return [32]byte(digest.Sum(nil)), fail("reading the key of mailed codes", err)
 }
 
 // shownCode is how a mail shows a code.
@@ -145,7 +147,10 @@ func (s *Service) BeginMailedCode(ctx context.Context, r personal.BeginMailedCod
 	default:
 		invalid.Add("purpose", personal.FieldErrorNotInList)
 	}
-	attempt, code := newMailedCode(r.Purpose)
+	attempt, code, err := s.newMailedCode(ctx, r.Purpose)
+	if err != nil {
+		return started, err
+	}
 	typed.Code = &code
 	if err := s.requestMail(ctx, KindMailedCode, who.account.ID, typed, invalid); err != nil {
 		return started, err
@@ -159,7 +164,12 @@ func (s *Service) sendMailedCode(ctx context.Context, r recoveryJob) error {
 	if err != nil || !found || r.Code == nil || !s.mailsCode(account, r.Code.Purpose) {
 		return err
 	}
-	if s.tokenEnded(ctx, MailedCodeLifetime) {
+	now := s.store.Now()
+	left := MailedCodeLifetime
+	if since := now.Sub(r.created); since > 0 { // else the clock has jumped
+		left -= since
+	}
+	if left <= 0 {
 		return fmt.Errorf("%w: the code of the mail has ended", outbox.ErrOver)
 	}
 	m := outgoingMail{kind: mailtext.SignInCode, request: r.mailRequest, accountID: account.ID, to: account.Email, verified: true}
@@ -169,8 +179,7 @@ func (s *Service) sendMailedCode(ctx context.Context, r recoveryJob) error {
 	}
 	err = s.store.AddMailedCode(ctx, MailedCode{
 		Attempt: r.Code.Attempt, AccountID: account.ID, Purpose: r.Code.Purpose, Digest: r.Code.Digest,
-		Expires:           s.store.Now().Add(MailedCodeLifetime),
-		CredentialVersion: account.CredentialVersion, EmailKey: account.Email.Key,
+		Expires: now.Add(left), CredentialVersion: account.CredentialVersion, EmailKey: account.Email.Key,
 	})
 	if errors.Is(err, ErrStale) {
 		return nil // the account has changed since, or the code was used
@@ -179,7 +188,7 @@ func (s *Service) sendMailedCode(ctx context.Context, r recoveryJob) error {
 		return fmt.Errorf("storing a mailed code: %w", err)
 	}
 	return s.send(ctx, m, mailtext.Letter{
-		Code: shownCode(r.Code.Code), Proves: r.Code.Purpose == personal.MailedCodeProve, Lifetime: MailedCodeLifetime,
+		Code: shownCode(r.Code.Code), Proves: r.Code.Purpose == personal.MailedCodeProve, Lifetime: left.Round(time.Minute),
 		At: r.created, From: r.Address,
 	})
 }
@@ -229,7 +238,7 @@ func (s *Service) signInAfterCode(
 		return in, err
 	}
 	in, code, err := s.signInWithCode(ctx, caller{account: a}.owner(address), entered, open)
-	if err == nil {
+	if err == nil || errors.Is(err, ErrStale) || errors.Is(err, ErrMailedCodeUsed) { // else it was not used
 		s.refund(ctx, code.charges)
 	}
 	return in, err
@@ -258,7 +267,11 @@ func (s *Service) checkMailedCode(ctx context.Context, attempt, entered string, 
 		s.refund(ctx, guess)
 		return c, a, fail("finding a mailed code", err)
 	}
-	is := mailedCodeDigest(attempt, parseMailedCode(entered))
+	is, failed := s.mailedCodeDigest(ctx, attempt, parseMailedCode(entered))
+	if failed != nil {
+		s.refund(ctx, guess)
+		return c, a, failed
+	}
 	if subtle.ConstantTimeCompare(is[:], c.Digest[:]) == 0 || err != nil {
 		return c, Account{ID: a.ID}, errWrongMailedCode
 	}
@@ -266,35 +279,42 @@ func (s *Service) checkMailedCode(ctx context.Context, attempt, entered string, 
 	return c, a, nil
 }
 
-// proveMailedCode judges a mailed code of the caller, and the code of the second factor. It refunds the
-// attempt unless the mailed code was wrong.
-func (s *Service) proveMailedCode(ctx context.Context, who caller, guess attempt, r personal.ProveRequest) (
-	attempt [32]byte, code checkedCode, err error,
-) {
+// proveMailedCode judges a mailed code of a session's user, and the code of the second factor. It counts for the
+// caller's address, as in code_auth/, and not for the account, whose guesses strangers may have used up.
+func (s *Service) proveMailedCode(ctx context.Context, r personal.ProveRequest) (who caller, attempt [32]byte, code checkedCode, err error) {
+	charges := s.confirmAddress(ctx)
+	if err := s.charge(ctx, charges); err != nil {
+		return who, attempt, code, err
+	}
+	if who, err = s.identifyWrite(ctx, r.Credentials, WholeAccount); err != nil {
+		s.refund(ctx, charges)
+		return who, attempt, code, err
+	}
 	invalid := maps.Clone(r.FieldErrors)
 	require(&invalid, "attempt", r.Attempt)
 	if r.Password != "" || r.Credential != "" { // one of them
 		invalid.Add("mailed_code", personal.FieldErrorMismatch)
 	}
 	if err := invalid.Err(); err != nil {
-		s.refund(ctx, guess.charges)
-		return attempt, code, err
+		return who, attempt, code, err
 	}
 	stored, a, err := s.checkMailedCode(ctx, r.Attempt, r.MailedCode, personal.MailedCodeProve)
 	if errors.Is(err, errWrongMailedCode) || err == nil && a.ID != who.account.ID {
 		s.failed(ctx, who.account.LoginKey, who.account.ID)
-		return attempt, code, errWrongMailedCodeOfProof()
+		return who, attempt, code, errWrongMailedCodeOfProof()
 	}
-	s.refund(ctx, guess.charges)
 	if err != nil {
-		return attempt, code, err
+		return who, attempt, code, err
 	}
 	requireCode(&invalid, who.account, evidence{code: r.Code})
 	if err := invalid.Err(); err != nil {
-		return attempt, code, err
+		return who, attempt, code, err
 	}
-	code, err = s.confirmCode(ctx, who, guess.address, evidence{code: r.Code})
-	return stored.Attempt, code, err
+	address, err := s.callersAddress(ctx, AccountQuery{LoginKey: who.account.LoginKey})
+	if err == nil {
+		code, err = s.confirmCode(ctx, who, address, evidence{code: r.Code})
+	}
+	return who, stored.Attempt, code, err
 }
 
 // errWrongMailedCodeOfProof is the error of prove/ for a wrong mailed code.

@@ -318,6 +318,29 @@ func TestMailedCode_ChargesAsTheContractSays(t *testing.T) {
 	wantCode(t, try(), personal.CodeTooManyAttempts)
 }
 
+// Whoever guesses the password of a user keeps them from no proof by a mailed code.
+func TestMailedCode_ProvesAlthoughGuessesAreUsedUp(t *testing.T) {
+	f, _ := guarded(t, testdb.SQLite(t))
+	f.settings.MailedCode = true
+	f.service = f.serve(f.store, mustHasher(t, cheap))
+	f.worker.Handlers = f.service.Jobs()
+	in := f.verified(t, "ada")
+	f.guessFromEverywhere(t, "ada")
+	started, err := f.service.BeginMailedCode(at(t, abroad), personal.BeginMailedCodeRequest{Credentials: in, Purpose: personal.MailedCodeProve})
+	must(t, err)
+	f.drain(t)
+	r := personal.ProveRequest{Credentials: in, Attempt: started.Attempt, MailedCode: f.mailedCodes()[0]}
+	_, err = f.service.Prove(at(t, abroad), r)
+	must(t, err)
+	r.MailedCode = "0000-0000"
+	for range f.settings.Throttle.Confirm.Burst - 1 {
+		_, err = f.service.Prove(at(t, abroad), r)
+		wantCode(t, err, personal.CodeValidationFailed)
+	}
+	_, err = f.service.Prove(at(t, abroad), r)
+	wantCode(t, err, personal.CodeTooManyAttempts)
+}
+
 func TestMailedCode_SettingIsAboutSignInsAndPasswords(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		f := offering(t, url)
@@ -417,7 +440,7 @@ func TestMailedCode_ProvesWithTheSecondFactor(t *testing.T) {
 	})
 }
 
-// Another try of a mail has the same code, which lives on.
+// Another try of a mail has the same code, with the same end. A mail that is late for that is not sent.
 func TestMailedCode_AnotherTryOfItsMailHasTheSameCode(t *testing.T) {
 	f := offering(t, testdb.SQLite(t), mailedCodes)
 	f.verified(t, "ada")
@@ -431,14 +454,41 @@ func TestMailedCode_AnotherTryOfItsMailHasTheSameCode(t *testing.T) {
 	attempt := f.askForCode(t, t.Context(), "ada")
 	for range 3 {
 		f.drain(t)
-		f.clock.Advance(4 * time.Minute)
+		f.clock.Advance(3 * time.Minute)
 	}
 	codes := f.mailedCodes()
 	if len(codes) != 1 || !slices.Equal(tried, []string{codes[0], codes[0], codes[0]}) {
 		t.Fatalf("got codes %v of tries %v, want the same one", codes, tried)
 	}
-	f.clock.Advance(5 * time.Minute)
+	if text := f.host.Mails()[0].Text; !strings.Contains(text, "for 4 minutes") {
+		t.Errorf("got the mail %q, want that it says what is left", text)
+	}
+	f.clock.Advance(time.Minute - time.Microsecond)
 	_, err := f.signInByCode(t.Context(), attempt, codes[0], "")
+	must(t, err)
+
+	f.askForCode(t, t.Context(), "ada")
+	f.clock.Advance(accounts.MailedCodeLifetime)
+	f.drain(t)
+	if got := f.mailedCodes(); len(got) != 1 {
+		t.Errorf("got codes %v, want none that has ended", got)
+	}
+}
+
+// Who reads the database while an attempt of their own waits does not learn its code: the digest depends on the
+// login key, which the secret key encrypts.
+func TestMailedCode_DigestDependsOnTheSecretKey(t *testing.T) {
+	f := offering(t, testdb.SQLite(t), mailedCodes)
+	must(t, f.service.ReadKeys(t.Context(), true))
+	if !f.service.HasLoginKey() {
+		t.Fatal("got no login key")
+	}
+	f.verified(t, "ada")
+	attempt, code := f.codeFor(t, "ada")
+	other := f.serve(f.store, mustHasher(t, cheap)) // a node that has not read it
+	_, err := other.AuthorizeMailedCode(t.Context(), personal.AuthorizeMailedCodeRequest{Attempt: attempt, MailedCode: code})
+	wantCode(t, err, personal.CodeInvalidCode)
+	_, err = f.signInByCode(t.Context(), attempt, code, "")
 	must(t, err)
 }
 

@@ -97,27 +97,36 @@ func (e evidence) guess() string {
 // Prove implements [personal.Service].
 func (s *Service) Prove(ctx context.Context, r personal.ProveRequest) (personal.Proof, error) {
 	r = personal.AsTyped(r)
-	who, guess, err := s.identifyGuess(ctx, r.Credentials, cmp.Or(r.MailedCode, r.Credential, r.Password), nil)
+	if r.MailedCode != "" {
+		who, attempt, code, err := s.proveMailedCode(ctx, r)
+		if err != nil {
+			return personal.Proof{}, err
+		}
+		return s.storeProof(ctx, who, code, provedPasskey{}, attempt)
+	}
+	byPasskey := r.Attempt != "" || r.Credential != ""
+	who, guess, err := s.identifyGuess(ctx, r.Credentials, cmp.Or(r.Credential, r.Password), nil)
 	if err != nil {
 		return personal.Proof{}, err
 	}
 	var p provedPasskey
 	var code checkedCode
-	var mailed [32]byte
-	switch {
-	case r.MailedCode != "":
-		mailed, code, err = s.proveMailedCode(ctx, who, guess, r)
-	case r.Attempt != "" || r.Credential != "":
+	if byPasskey {
 		p, code, err = s.provePasskey(ctx, who, guess, r)
-	default:
+	} else {
 		code, err = s.confirm(ctx, who, guess, r.FieldErrors, evidence{parameter: "password", password: r.Password, code: r.Code})
 	}
 	if err != nil {
 		return personal.Proof{}, err
 	}
+	return s.storeProof(ctx, who, code, p, [32]byte{})
+}
+
+// storeProof stores a proof of the caller, and uses up what has given it.
+func (s *Service) storeProof(ctx context.Context, who caller, code checkedCode, p provedPasskey, mailed [32]byte) (personal.Proof, error) {
 	text, proof := newProof(who.account, s.store.Now())
 	proof.WithCode, proof.PasskeyID, proof.MailedCode = code.judged() || p.withCode, p.use.ID, mailed
-	err = s.store.SetProof(ctx, who.account.ID, who.session.ID, proof, code.use, p.use, code.jobs...)
+	err := s.store.SetProof(ctx, who.account.ID, who.session.ID, proof, code.use, p.use, code.jobs...)
 	if errors.Is(err, ErrCeremonyUsed) {
 		return personal.Proof{}, errWrongCredential()
 	}

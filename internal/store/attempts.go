@@ -236,7 +236,8 @@ func (s *Store) addKnownAddress(tx bun.Tx, a accountRow, known accounts.KnownAt,
 		tx.NewRaw(`INSERT INTO personal_known_addresses (account_id, address, seen, since, credential_version, email_key) VALUES (?0, ?1, ?2, ?2, ?3, ?4)
 			ON CONFLICT (account_id, address) DO UPDATE SET seen = excluded.seen,
 				since = CASE WHEN personal_known_addresses.seen > ?5 AND personal_known_addresses.seen <= ?7 THEN personal_known_addresses.since ELSE excluded.since END,
-				credential_version = CASE WHEN ?6 THEN excluded.credential_version ELSE personal_known_addresses.credential_version END,
+				credential_version = CASE WHEN ?6 THEN excluded.credential_version
+					WHEN personal_known_addresses.seen > ?5 AND personal_known_addresses.seen <= ?7 THEN personal_known_addresses.credential_version END,
 				email_key = CASE WHEN ?6 THEN excluded.email_key ELSE personal_known_addresses.email_key END,
 				codes_only = CASE WHEN ?6 THEN FALSE ELSE personal_known_addresses.codes_only END`,
 			a.ID, known.Address, at(now), version, a.EmailKey, at(known.After), full, s.latest()),

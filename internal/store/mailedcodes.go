@@ -38,7 +38,7 @@ func (s *Store) AddMailedCode(ctx context.Context, c accounts.MailedCode) error 
 			CredentialVersion: c.CredentialVersion, EmailKey: c.EmailKey, Created: at(s.Now()), Expires: at(c.Expires),
 		}
 		n, err := rowsAffected(tx.NewInsert().Model(&row).
-			On("CONFLICT (attempt) DO UPDATE SET expires = excluded.expires WHERE NOT c.used").Exec(ctx))
+			On("CONFLICT (attempt) DO UPDATE SET used = c.used WHERE NOT c.used AND c.credential_version = excluded.credential_version").Exec(ctx))
 		if err == nil && n == 0 {
 			return accounts.ErrStale
 		}
@@ -51,9 +51,8 @@ func (s *Store) AddMailedCode(ctx context.Context, c accounts.MailedCode) error 
 const validCode = `NOT c.used AND c.expires > ? AND c.created <= ? AND c.expires - c.created <= ?
 	AND c.credential_version = a.credential_version AND c.email_key = a.email_key AND NOT a.disabled`
 
-// maxCodeAge is the longest time from the creation of a code to its end, which another try of its mail puts
-// off, in microseconds.
-const maxCodeAge = 2 * int64(accounts.MailedCodeLifetime/1e3)
+// maxCodeAge is the longest time from the creation of a code to its end, in microseconds.
+const maxCodeAge = int64(accounts.MailedCodeLifetime / 1e3)
 
 // FindMailedCode implements accounts.MailedCodeStore.
 func (s *Store) FindMailedCode(ctx context.Context, attempt [32]byte, purpose personal.MailedCodePurpose) (

@@ -220,7 +220,11 @@ func (a *admitted) AuthorizePasskey(ctx context.Context, r AuthorizePasskeyReque
 
 // BeginMailedCode implements [Service].
 func (a *admitted) BeginMailedCode(ctx context.Context, r BeginMailedCodeRequest) (MailedCodeAttempt, error) {
-	ctx, err := a.admit(ctx, AdmissionRequest{Operation: OpBeginMailedCode, Login: r.Login, Email: r.Email})
+	judged := AdmissionRequest{Operation: OpBeginMailedCode, Login: r.Login, Email: r.Email}
+	if r.Purpose == MailedCodeProve { // which ignores them
+		judged.Login, judged.Email = "", ""
+	}
+	ctx, err := a.admit(ctx, judged)
 	if err != nil {
 		return MailedCodeAttempt{}, err
 	}

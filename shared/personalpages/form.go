@@ -82,22 +82,22 @@ type aside struct {
 // publicForm routes a form that everyone may use.
 func (s *site) publicForm(mux *http.ServeMux, path string, f form) {
 	mux.Handle("GET "+path, s.public(s.show(f)))
-	post := s.public(s.submit(f))
+	s.post(mux, path, f, s.public(s.submit(f)))
+}
+
+// post routes the posts of a form.
+func (s *site) post(mux *http.ServeMux, path string, f form, handler http.Handler) {
 	if f.once {
-		post = s.onces.handle(post)
+		handler = s.onces.handle(handler)
 	}
-	mux.Handle("POST "+path, post)
+	mux.Handle("POST "+path, handler)
 }
 
 // accountForm routes a form for signed-in visitors.
 func (s *site) accountForm(mux *http.ServeMux, path string, f form) {
 	f.account = true
 	mux.Handle("GET "+path, s.requireUser(s.show(f)))
-	post := s.requireUser(s.submit(f), personalhttp.WithErrorHandler(s.showTypedAgain(f)))
-	if f.once {
-		post = s.onces.handle(post)
-	}
-	mux.Handle("POST "+path, post)
+	s.post(mux, path, f, s.requireUser(s.submit(f), personalhttp.WithErrorHandler(s.showTypedAgain(f))))
 }
 
 func (s *site) show(f form) http.HandlerFunc {

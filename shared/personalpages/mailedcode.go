@@ -151,10 +151,17 @@ func (p mailedCodePages) proveMailForm(r *http.Request) (formPage, error) {
 		lead = p.text(r, "mailed_code_again")
 	}
 	return formPage{
-		Title: p.text(r, "prove"), Lead: lead,
-		Form:   ui.Form{Action: withNext(r, proveMailPath), Submit: p.text(r, "prove_mail_button")},
-		Asides: []aside{p.aside(r, "prove_other_question", "prove_other_link", withNext(r, provePath))},
+		Title: p.text(r, "prove"), Lead: lead, Asides: p.otherProofs(r),
+		Form: ui.Form{Action: withNext(r, proveMailPath), Submit: p.text(r, "prove_mail_button")},
 	}, nil
+}
+
+// otherProofs leads to the other ways to prove who one is, if there are any.
+func (p mailedCodePages) otherProofs(r *http.Request) []aside {
+	if p.onlyByMail(r) != "" {
+		return nil
+	}
+	return []aside{p.aside(r, "prove_other_question", "prove_other_link", withNext(r, provePath))}
 }
 
 func (p mailedCodePages) proveMail(w http.ResponseWriter, r *http.Request, _ ui.Posted) (done, error) {
@@ -179,10 +186,7 @@ func (p mailedCodePages) proveForm(r *http.Request) (formPage, error) {
 			Action: withNext(r, proveCodePath), Submit: p.text(r, "prove_button"),
 			Controls: p.withCode(withoutProof(r), p.mailedCodeControl(r)),
 		},
-		Asides: []aside{
-			p.aside(r, "mailbox_again_question", "mailbox_again_link", withNext(r, proveMailPath)),
-			p.aside(r, "prove_other_question", "prove_other_link", withNext(r, provePath)),
-		},
+		Asides: append([]aside{p.aside(r, "mailbox_again_question", "mailbox_again_link", withNext(r, proveMailPath))}, p.otherProofs(r)...),
 	}, nil
 }
 

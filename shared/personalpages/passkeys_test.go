@@ -273,12 +273,16 @@ func TestPasskeys_ProveWithoutPassword(t *testing.T) {
 		m.profile.TwoFactor, m.profile.NoPassword, m.profile.EmailVerified = true, true, verified
 		b := newBrowser(t, m)
 		b.hold(first, 0)
-		b.get(ask).shows(t, 200, `data-passkey="prove"`, `action="/account/confirm?next=%2Faccount%2Fdata"`)
+		page := b.get(ask)
+		page.shows(t, 200, `data-passkey="prove"`, `action="/account/confirm?next=%2Faccount%2Fdata"`)
+		if got := strings.Contains(page.body, "/account/confirm/mail?"); got != verified {
+			t.Errorf("the page leads to that of mailed codes: %t, want %t", got, verified)
+		}
 		b.post(ask, "attempt", rightAttempt, "credential", "{}").
 			shows(t, 422, "This passkey cannot be used here, or it took too long.", `data-passkey="prove"`)
 		code := b.post(ask, "attempt", rightAttempt, "credential", rightCredential)
 		code.shows(t, 422, `name="code"`, `action="/account/confirm?next=%2Faccount%2Fdata"`)
-		code.lacks(t, "Send me a code", "data-passkey")
+		code.lacks(t, "data-passkey")
 		b.post(ask, "attempt", rightAttempt, "credential", rightCredential, "code", rightCode).leads(t, "/account/data")
 	}
 }

@@ -16,7 +16,7 @@ import (
 type proofPages struct{ *site }
 
 func (p proofPages) route(mux *http.ServeMux) {
-	p.accountForm(mux, provePath, form{build: p.proveForm, submit: p.prove, again: p.codeOfPasskey})
+	p.accountForm(mux, provePath, form{build: p.proveForm, submit: p.prove, instead: p.onlyByMail, again: p.codeOfPasskey})
 }
 
 // provenForm is accountForm for a form that the password, and the code of a second factor, or a
@@ -36,11 +36,22 @@ func (s *site) provenForm(mux *http.ServeMux, path string, f form) {
 	s.accountForm(mux, path, f)
 }
 
+// onlyByMail returns the page that has a code mailed if that is the one way to prove who the user is.
+func (s *site) onlyByMail(r *http.Request) string {
+	if profileOf(r).NoPassword && s.provesByMail(r) && !s.hasPasskeys(r) {
+		return withNext(r, proveMailPath)
+	}
+	return ""
+}
+
 func (p proofPages) proveForm(r *http.Request) (formPage, error) {
 	action := withNext(r, provePath)
 	r = withoutProof(r) // to give another one
 	page := formPage{
 		Title: p.text(r, "prove"), Lead: p.text(r, "prove_lead"),
+	}
+	if p.provesByMail(r) {
+		page.Asides = append(page.Asides, p.aside(r, "prove_mail_question", "prove_mail_link", withNext(r, proveMailPath)))
 	}
 	switch user := profileOf(r); {
 	case !user.NoPassword:
@@ -48,12 +59,8 @@ func (p proofPages) proveForm(r *http.Request) (formPage, error) {
 			Action: action, Submit: p.text(r, "prove_button"), User: user.Login,
 			Controls: p.withCode(r, p.currentPassword(r, "password")...),
 		}
-		if p.provesByMail(r) {
-			page.Asides = append(page.Asides, p.aside(r, "prove_mail_question", "prove_mail_link", withNext(r, proveMailPath)))
-		}
-	case p.provesByMail(r):
-		page.Lead = p.text(r, "prove_by_mail", user.Email)
-		page.Form = ui.Form{Action: withNext(r, proveMailPath), Submit: p.text(r, "prove_mail_button")}
+	case p.provesByMail(r): // or with a passkey
+		page.Lead = p.text(r, "prove_by_mail")
 	case personalweb.ProofOf(p.API, r).OfSignIn: // which is not enough here
 		page.Lead = p.text(r, "prove_by_password_first")
 		page.Asides = append(page.Asides, p.aside(r, "prove_first_question", "password_first", passwordPath))

@@ -109,6 +109,9 @@ func (p codePages) codeForm(r *http.Request) (formPage, error) {
 		Asides: []aside{other, p.aside(r, "sign_in_other_question", "sign_in_other_link", SignInPath),
 			{Text: p.text(r, "factor_unknown")}}, // a thief's factor outlives a recovery
 	}
+	if in, ok := p.step(r); ok && in.MailedCode != "" { // which the service refuses like a wrong code of the app
+		page.Asides = append(page.Asides, p.aside(r, "mailed_code_ended_question", "mailed_code_ended_link", withNext(r, mailCodePath)))
+	}
 	if !recovery { // it may be the secret key that is missing, which recovery codes do not need
 		page.Unavailable = p.text(r, "recovery_code_helps")
 	}

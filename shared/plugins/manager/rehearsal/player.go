@@ -141,7 +141,7 @@ func (p *player) start(c *Config, v Version, database string) {
 	began, starved := time.Now(), p.process.Starved()
 	step("migrate", func(ctx context.Context) error { return p.process.Migrate(ctx, 0) })
 	// A busy machine is no fault of a version.
-	if took := time.Since(began) - (p.process.Starved() - starved); took > maxMigration {
+	if took := time.Since(began) - max(p.process.Starved()-starved, 0); took > maxMigration {
 		p.fail("", "migrate", fmt.Sprintf("the migration of a small database took %v", took.Round(time.Millisecond)))
 	}
 	step("activate", p.process.Activate)

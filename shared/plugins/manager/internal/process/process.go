@@ -157,7 +157,8 @@ func (p *Process) watch(conn *grpc.ClientConn) {
 // PID returns the process ID.
 func (p *Process) PID() int { return p.child.pid() }
 
-// Starved returns how long the threads that the process has now have waited for a processor; zero
+// Starved returns how long the threads that the process has now have waited for a processor: an estimate,
+// for threads that have ended do not count, and such as wait for each other do. Zero
 // where the system has no /proc/PID/task/TID/schedstat of Linux, whose second number it is.
 func (p *Process) Starved() (waited time.Duration) {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.PID()))

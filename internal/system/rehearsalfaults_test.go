@@ -522,6 +522,35 @@ var plantedFaults = []plantedFault{
 		}},
 	},
 	{
+		name: "a mailed code bears fifty guesses", run: 0,
+		check: "identities", operation: "AuthorizeMailedCode", field: "error_code",
+		edits: []edit{{
+			"internal/accounts/mailedcode.go", "	guess := []throttle.Charge{{Key: chargeKey(\"mailed code\", string(digest[:])), Limit: mailedCodeGuesses}}\n",
+			"	guess := []throttle.Charge{{Key: chargeKey(\"mailed code\", string(digest[:])), Limit: mailedCodeGuesses}}\n	if FAULT {\n		guess[0].Limit.Burst *= 10\n	}\n",
+		}},
+	},
+	{
+		name: "a mailed code signs in twice", run: 2,
+		check: "identities", operation: "AuthorizeMailedCode", field: "error_code",
+		edits: []edit{{
+			"internal/store/mailedcodes.go", "	return execAll(ctx, tx, voidMailedCodes(tx, accountID))", "	if FAULT {\n		return nil\n	}\n	return execAll(ctx, tx, voidMailedCodes(tx, accountID))",
+		}},
+	},
+	{
+		name: "a mailed code does without the second factor", run: 3,
+		check: "identities", operation: "AuthorizeMailedCode", field: "error_code",
+		edits: []edit{{
+			"internal/accounts/mailedcode.go", "	if !a.TwoFactor.On() {\n		return open", "	if !a.TwoFactor.On() || FAULT {\n		return open",
+		}},
+	},
+	{
+		name: "mailed codes go to e-mails that are not verified", run: 0, more: true,
+		check: "identities", operation: "BeginMailedCode", field: "mail",
+		edits: []edit{{
+			"internal/accounts/mailedcode.go", "a.EmailVerified && a.Email.Key", "(a.EmailVerified || FAULT) && a.Email.Key",
+		}},
+	},
+	{
 		name: "a recovery keeps the other ways in", run: 0,
 		check: "recovery", operation: "Passkeys", field: "name",
 		edits: []edit{{

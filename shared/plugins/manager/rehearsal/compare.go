@@ -146,6 +146,9 @@ func (c *comparison) differing(old, new Answer) (paths []string) {
 // same reports whether two texts are equal but for random texts, each of which always stands for the
 // same one.
 func (c *comparison) same(old, new string) bool {
+	if len(old) < shortestRandom || len(new) < shortestRandom {
+		return old == new
+	}
 	if old != new && random.ReplaceAllString(old, "~") != random.ReplaceAllString(new, "~") {
 		return false
 	}

@@ -101,5 +101,8 @@ func (a Answer) masked() string {
 	return strings.Join(all, "\n")
 }
 
+// shortestRandom is the length of a mailed code.
+const shortestRandom = 9
+
 // random is what may be a random text: a long one, or a mailed code.
 var random = regexp.MustCompile(`[A-Za-z0-9_-]{16,}|\b[0-9A-Z]{4}-[0-9A-Z]{4}\b`)

@@ -115,8 +115,9 @@ func (c *comparison) list(check, op, what string, old, new []Answer) {
 	}
 	for i := range old {
 		// Of several that are alike but for random texts no one knows which is which.
-		if alike := old[i].masked(); i > 0 && alike == old[i-1].masked() || i+1 < len(old) && alike == old[i+1].masked() {
-			if alike == new[i].masked() {
+		if len(old) > 1 {
+			alike := old[i].masked()
+			if (i > 0 && alike == old[i-1].masked() || i+1 < len(old) && alike == old[i+1].masked()) && alike == new[i].masked() {
 				continue
 			}
 		}

@@ -22,12 +22,11 @@ const (
 	maxHeap       = 10 << 20
 )
 
-// load calls the new version so often that what it does not release is seen.
+// load calls the new version, on a database of its own, so often that what it does not release is seen.
 func load(p *player) {
 	callers := make([]*user, loadCallers)
 	for i := range callers {
-		callers[i] = p.users[usersOfSessions[i]]
-		p.signIn(callers[i])
+		callers[i] = p.register(fmt.Sprint("caller", i))
 	}
 	operations := []personal.OperationName{personal.OpProfile, personal.OpRefresh, personal.OpUser}
 	for _, operation := range operations { // fills caches

@@ -64,6 +64,14 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if old == nil {
 		old = &c.New
 	}
+	ctx, stop := context.WithCancel(ctx)
+	var playing sync.WaitGroup
+	defer playing.Wait()
+	defer stop()
+	var loaded *player // beside act 1, when the machine has little to do
+	playing.Go(func() {
+		loaded = c.play(ctx, c.New, filepath.Join(c.Dir, "load.db"), newStory(time.Now(), c.Settings), actLoad)
+	})
 	begin := newStory(time.Now(), c.Settings)
 	base := filepath.Join(c.Dir, "act1.db")
 	if err := c.importUsers(ctx, *old, base, begin); err != nil {
@@ -78,16 +86,8 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	}
 	names := [2]string{"old", "new"}
 	var acts [2][2]*player
-	var loaded *player
-	var copies [3]error
+	var copies [2]error
 	var commands [2]ran
-	var playing sync.WaitGroup
-	playing.Go(func() {
-		database := filepath.Join(c.Dir, "load.db")
-		if copies[2] = copyDatabase(base, database); copies[2] == nil {
-			loaded = c.play(ctx, c.New, database, begin.clone(), actLoad)
-		}
-	})
 	for i, version := range []Version{*old, c.New} {
 		playing.Go(func() {
 			database := filepath.Join(c.Dir, names[i]+".db")

@@ -151,7 +151,7 @@ func Descriptions() []Description {
 		{PasskeyCloned, personal.OpAuthorizePasskey, "after the counter of a passkey went back: there may be a copy of it", "", notice},
 		{IdentityLinked, personal.OpLinkIdentity, "after an identity at another service was linked, by the user or, for a new account, by the CMS; it signs the user in from then on", "", notice},
 		{IdentityUnlinked, personal.OpUnlinkIdentity, "after such identities were unlinked, by the user or an administrator", "", notice},
-		{SignInCode, personal.OpBeginMailedCode, "to the user who asked for a short code, to sign in or to confirm who they are",
+		{SignInCode, personal.OpBeginMailedCode, "after someone has asked for a mailed code for the account: for a sign-in, or, in a session of the account, for a proof",
 			"", []Field{Code, Proves, Minutes, Time, Address, Site}},
 		{AccessReset, personal.OpResetAccess, "to the old address, after an administrator has reset the access to the account", "", notice},
 	}

@@ -1,6 +1,7 @@
 package personalhttp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -65,7 +66,8 @@ func (h *Handler) ErrorResponse(r *http.Request, err error) ErrorResponse {
 	e := classify(err)
 	h.logFailure(r, e)
 	t := h.texts(r)
-	x := ErrorResponse{Status: statuses[e.Code], Code: e.Code, Message: t["code."+string(e.Code)], RetryAfter: retryAfter(e)}
+	message := cmp.Or(t["code."+h.operation(r)+"."+string(e.Code)], t["code."+string(e.Code)])
+	x := ErrorResponse{Status: statuses[e.Code], Code: e.Code, Message: message, RetryAfter: retryAfter(e)}
 	if e.Code == personal.CodeRefused {
 		x.Message = h.locales.labels(r).choose(e.Messages, x.Message)
 	}
@@ -86,15 +88,20 @@ func (h *Handler) ErrorResponse(r *http.Request, err error) ErrorResponse {
 // than those in force: for a page that changes the schema.
 func (h *Handler) FieldErrors(r *http.Request, invalid personal.FieldErrors, fields []personal.Field) map[string]FieldError {
 	t, l := h.texts(r), h.locales.labels(r)
-	operation := "" // of a page
-	if route := h.findRoute(r.URL); route != nil {
-		operation = route.name
-	}
+	operation := h.operation(r)
 	explained := make(map[string]FieldError, len(invalid))
 	for name, code := range invalid {
 		explained[name] = FieldError{Code: code, Message: t.fieldError(operation, name, code, fields, l)}
 	}
 	return explained
+}
+
+// operation returns the path of the operation that a request calls; "" of a page.
+func (h *Handler) operation(r *http.Request) string {
+	if route := h.findRoute(r.URL); route != nil {
+		return route.name
+	}
+	return ""
 }
 
 // userFields returns the fields in force, or none if the host does not tell: messages then

@@ -45,6 +45,9 @@ func TestMessages_CompleteForEveryCode(t *testing.T) {
 	}
 	for name, route := range newRoutes() {
 		allowed["success."+name] = route.operations[http.MethodPost] != nil
+		for _, code := range codes {
+			allowed["code."+name+"."+string(code)] = true
+		}
 		for _, code := range fieldErrors {
 			for _, parameter := range parameters {
 				allowed["field."+name+"."+parameter+"."+string(code)] = true

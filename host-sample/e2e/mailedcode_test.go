@@ -13,7 +13,7 @@ import (
 // shortCode waits for a mail that says what its short code is for, and returns the code.
 func (s *site) shortCode(t *testing.T, to, purpose string) string {
 	t.Helper()
-	text := s.mailed(t, to, regexp.MustCompile(regexp.QuoteMeta("Type this code to "+purpose)+`(?s:.*?)[0-9A-Z]{4}-[0-9A-Z]{4}\b`))
+	text := s.mailed(t, to, regexp.MustCompile(regexp.QuoteMeta("Enter this code to "+purpose)+`(?s:.*?)[0-9A-Z]{4}-[0-9A-Z]{4}\b`))
 	return text[len(text)-len("7K3M-Q9XA"):]
 }
 
@@ -62,7 +62,7 @@ func TestMailedCode_SignsInAndConfirms(t *testing.T) {
 
 	p.forgetProof()
 	p.open("/account/password")
-	p.see("You have no password. We can send a short code to petr@example.com: confirm with that.")
+	p.see("We will send a short code to petr@example.com. You enter it on the next page.")
 	p.press("Send me a code")
 	p.see("A code is on its way to petr@example.com.")
 	p.wantAccessible()

@@ -151,6 +151,18 @@ func (s *Service) signInWithCode(
 	return in, code, err
 }
 
+// signInOtherwise is signInWithCode for an account whose user was authenticated by something else than a
+// password, so that the caller's address has not been looked up.
+func (s *Service) signInOtherwise(
+	ctx context.Context, a Account, entered string, open func(checkedCode) (personal.SignedIn, error),
+) (in personal.SignedIn, code checkedCode, err error) {
+	address, err := s.callersAddress(ctx, AccountQuery{LoginKey: a.LoginKey})
+	if err != nil {
+		return in, code, err
+	}
+	return s.signInWithCode(ctx, caller{account: a}.owner(address), entered, open)
+}
+
 // loginQuery returns the query for a login as typed. A login with an @ finds the
 // account with that e-mail; if the settings do not accept e-mails, only an account
 // whose (imported) login equals its e-mail. It never finds another account whose

@@ -38,7 +38,8 @@ var RetriedWhileStored = []outbox.Kind{KindEvent, KindErasure, KindFill}
 // MailKinds are the kinds that send mails.
 var MailKinds = []outbox.Kind{KindRecovery, KindEmailChange, KindNotice, KindDeletion, KindVerification, KindResend, KindInvitation, KindMailedCode}
 
-// RequestKinds are the kinds of requests by visitors, whose jobs are of no account: see [recoveryJob].
+// RequestKinds are the kinds of requests by visitors, whose jobs are of no account, see [recoveryJob]; those of a
+// proof by a mailed code are of its user's.
 var RequestKinds = []outbox.Kind{KindRecovery, KindResend, KindMailedCode}
 
 // JobStore stores jobs that no other write causes.

@@ -233,11 +233,7 @@ func (s *Service) signInAfterCode(
 	if !a.TwoFactor.On() {
 		return open(checkedCode{})
 	}
-	address, err := s.callersAddress(ctx, AccountQuery{LoginKey: a.LoginKey})
-	if err != nil {
-		return in, err
-	}
-	in, code, err := s.signInWithCode(ctx, caller{account: a}.owner(address), entered, open)
+	in, code, err := s.signInOtherwise(ctx, a, entered, open)
 	if err == nil || errors.Is(err, ErrStale) || errors.Is(err, ErrMailedCodeUsed) { // else it was not used
 		s.refund(ctx, code.charges)
 	}

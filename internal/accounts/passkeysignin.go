@@ -70,11 +70,7 @@ func (s *Service) AuthorizePasskey(ctx context.Context, r personal.AuthorizePass
 	}
 	var code checkedCode
 	if p.needsCode(a) {
-		var address KnownAddress
-		if address, err = s.callersAddress(ctx, AccountQuery{LoginKey: a.LoginKey}); err != nil {
-			return in, err
-		}
-		in, code, err = s.signInWithCode(ctx, caller{account: a}.owner(address), r.Code, open)
+		in, code, err = s.signInOtherwise(ctx, a, r.Code, open)
 	} else {
 		in, err = open(code)
 	}

@@ -91,11 +91,7 @@ func (s *Service) signInUser(ctx context.Context, r personal.SignInRequest) (per
 	if !account.TwoFactor.On() || r.SecondFactorDone {
 		return open(checkedCode{})
 	}
-	address, err := s.callersAddress(ctx, AccountQuery{LoginKey: account.LoginKey})
-	if err != nil {
-		return personal.SignedIn{}, err
-	}
-	in, code, err := s.signInWithCode(ctx, caller{account: account}.owner(address), r.Code, open)
+	in, code, err := s.signInOtherwise(ctx, account, r.Code, open)
 	if err != nil {
 		return personal.SignedIn{}, err
 	}

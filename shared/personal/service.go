@@ -180,8 +180,8 @@ type Service interface {
 
 	// BeginMailedCode starts an attempt, and mails a code for it: for a sign-in to the verified e-mail of the
 	// account with the login or e-mail, for a proof to that of the session's user. The response is the
-	// same whether or not there is a mail. Only a verified e-mail of an account that is not
-	// disabled gets one, and for a proof only that of an account without a password, unless the site has
+	// same whether or not there is a mail. Only a verified e-mail of an account that is neither
+	// disabled nor waits for another one gets a code, and for a proof only that of an account without a password, unless the site has
 	// switched mailed codes on. Without that a sign-in is not_found.
 	// Codes: validation_failed; unauthenticated for a proof.
 	BeginMailedCode(ctx context.Context, r BeginMailedCodeRequest) (MailedCodeAttempt, error)

@@ -3,6 +3,8 @@ package personalhost
 import (
 	"cmp"
 	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -40,6 +42,7 @@ type Module struct {
 	events    *adminapi.EventLog
 	admin     http.Handler
 	host      personal.Host
+	keys      func() ([][]byte, error) // Config.SecretKeys
 	drain     time.Duration
 	limits    limits
 	log       *slog.Logger
@@ -122,6 +125,25 @@ func (m *Module) CapturedMails() string {
 		}
 	}
 	return ""
+}
+
+// Keys returns keys for a purpose of the site, such as to seal cookies: the first encrypts, all decrypt. Each has 32
+// bytes and is derived from one of Config.SecretKeys, in their order (HKDF, RFC 5869), so that all nodes have the
+// same and none reveals another. There are none if SecretKeys has none.
+func (m *Module) Keys(purpose string) ([][]byte, error) {
+	secrets, err := m.keys()
+	if err != nil {
+		return nil, fmt.Errorf("reading the secret keys: %w", err)
+	}
+	var keys [][]byte
+	for _, secret := range secrets {
+		key, err := hkdf.Key(sha256.New, secret, nil, "personal "+purpose, 32)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
 }
 
 // Close ends the calls under way, stops the plugin and releases the data folder. Each

@@ -321,3 +321,30 @@ func TestConfig_RelayLearnsTheSite(t *testing.T) {
 		t.Errorf("got EHLO %s, want the host of the site's URL", got)
 	}
 }
+
+// All nodes with the same secret keys have the same keys for a purpose.
+func TestModule_KeysDependOnSecretAndPurpose(t *testing.T) {
+	one, two := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
+	keys := func(purpose string, secrets ...[]byte) [][]byte {
+		t.Helper()
+		m := &Module{keys: func() ([][]byte, error) { return secrets, nil }}
+		got, err := m.Keys(purpose)
+		if err != nil || len(got) != len(secrets) {
+			t.Fatalf("got %d keys, %v; want %d", len(got), err, len(secrets))
+		}
+		return got
+	}
+	a, rotated := keys("cookies", one), keys("cookies", two, one)
+	switch {
+	case len(a[0]) != 32 || !bytes.Equal(a[0], rotated[1]):
+		t.Error("another node, or one with a new first key, has another key of the same secret")
+	case bytes.Equal(a[0], rotated[0]) || bytes.Equal(a[0], one) || bytes.Equal(a[0], keys("else", one)[0]):
+		t.Error("the key is that of another secret or purpose, or the secret itself")
+	case len(keys("cookies")) != 0:
+		t.Error("there is a key without a secret")
+	}
+	failed := errors.New("no file")
+	if _, err := (&Module{keys: func() ([][]byte, error) { return nil, failed }}).Keys("cookies"); !errors.Is(err, failed) {
+		t.Errorf("got %v, want the error of the secret keys", err)
+	}
+}

@@ -46,6 +46,8 @@ type formPage struct {
 	Preview string   // path at which the script asks for a better lead; empty for none
 	Above   *section // a form above the page's own; may be nil
 
+	Providers []providerButton // above the form
+
 	Enrolment *enrolment // a secret above the form that confirms it; may be nil
 
 	Form    ui.Form

@@ -43,7 +43,7 @@ func (s *site) mailedCodeControl(r *http.Request) ui.Control {
 
 // mailedAttempt returns the attempt of a purpose that this browser has started, false if there is none.
 func (s *site) mailedAttempt(r *http.Request, purpose personal.MailedCodePurpose) (signInStep, bool) {
-	in, ok := s.signIns.open(r)
+	in, ok := s.keptStep(r)
 	return in, ok && in.Purpose == purpose
 }
 
@@ -53,7 +53,7 @@ func (p mailedCodePages) begin(w http.ResponseWriter, r *http.Request, request p
 	if err != nil {
 		return done{}, err
 	}
-	p.signIns.seal(w, r, signInStep{Purpose: request.Purpose, Attempt: started.Attempt})
+	p.keepStep(w, r, signInStep{Purpose: request.Purpose, Attempt: started.Attempt})
 	return done{next: withNext(r, next)}, nil
 }
 
@@ -121,7 +121,7 @@ func (p mailedCodePages) signIn(w http.ResponseWriter, r *http.Request, posted u
 	in, err := p.authorize(r, step, "")
 	switch personal.CodeOf(err) {
 	case "":
-		p.signIns.forget(w, r)
+		p.forgetStep(w, r)
 		return p.signedIn(w, r, in), nil
 	case personal.CodeCodeRequired:
 		return p.askForCode(w, r, step)
@@ -204,7 +204,7 @@ func (p mailedCodePages) prove(w http.ResponseWriter, r *http.Request, posted ui
 	if err != nil {
 		return done{}, err
 	}
-	p.signIns.forget(w, r)
+	p.forgetStep(w, r)
 	personalweb.KeepGivenProof(p.API, w, r, proof)
 	return done{next: nextOf(r)}, nil
 }

@@ -21,6 +21,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -67,6 +68,18 @@ const (
 	removePasskeyPath = Path + "/passkeys/remove"
 	beginPasskeyPath  = Path + "/passkeys/begin" // for the script
 
+	providersPath = Path + "/providers/{provider}"
+	callbackPath  = providersPath + "/callback" // registered at the provider
+	endedPath     = providersPath + "/sign-out" // back-channel logout, for the provider
+	choosePath    = Path + "/sign-in/choose"
+	linkedPath    = Path + "/linked"
+	addLinkPath   = Path + "/linked/add"
+	linkPath      = Path + "/linked/confirm"
+	dontLinkPath  = Path + "/linked/cancel"
+	unlinkPath    = Path + "/linked/remove"
+	proveAtPath   = Path + "/confirm/at/{provider}"
+	proveUserPath = Path + "/confirm/code" // the code of a second factor, after a provider
+
 	mailCodePath   = Path + "/sign-in/mail"        // has a code mailed
 	mailedCodePath = Path + "/sign-in/mailed-code" // takes it
 	proveMailPath  = Path + "/confirm/mail"
@@ -84,7 +97,7 @@ const (
 type Module interface {
 	API() *personalhttp.Handler
 	Service() personal.Service               // what visitors may do
-	Administration() personal.Administration // the pages only read: the last sign-in, and how many recovery codes are left
+	Administration() personal.Administration // the last sign-in, how many recovery codes are left, and sign-ins by providers
 }
 
 // Config is what a site gives to the pages. The zero value is valid.
@@ -154,7 +167,8 @@ type site struct {
 	admin      administration
 	pages      *ui.Pages
 	session    *personalweb.Session
-	signIns    signInSealer
+	sealer     sealer
+	providers  []Provider
 	onces      *onces
 	lastFields atomic.Pointer[[]personal.Field] // see formFields
 
@@ -166,6 +180,14 @@ type site struct {
 type administration interface {
 	AuditEntries(context.Context, personal.AuditEntriesRequest) (personal.AuditPage, error)
 	Explain(context.Context, personal.ExplainRequest) (personal.Explanation, error)
+	User(context.Context, int64) (personal.UserRecord, error)
+
+	SignIn(context.Context, personal.SignInRequest) (personal.SignedIn, error)
+	RegisterIdentity(context.Context, personal.RegisterIdentityRequest) (personal.SignedIn, error)
+	LinkIdentity(context.Context, personal.LinkIdentityRequest) error
+	UnlinkIdentity(context.Context, personal.UnlinkIdentityRequest) error
+	ProveIdentity(context.Context, personal.ProveIdentityRequest) (personal.Proof, error)
+	EndIdentitySessions(context.Context, personal.EndIdentitySessionsRequest) (int64, error)
 }
 
 // New returns the pages of a module. The error names what is invalid in the config: a
@@ -183,14 +205,14 @@ func New(m Module, c Config) (*Pages, error) {
 		AssetPath: assetsPath, LanguagePath: LanguagePath, Locales: m.API().Locales(),
 		Layout: c.LayoutFunc, LayoutTemplate: c.Layout,
 		FrameAncestors: c.FrameAncestors, FormAction: c.FormAction, BaseURI: c.BaseURI, Style: c.Style, SiteTexts: c.Texts, SiteTemplates: c.Templates,
-		API: m.API(), Cookies: []string{c.Session.Name, signInCookie, personalweb.ProofCookie, registeredCookie}, Log: c.Log,
+		API: m.API(), Cookies: []string{c.Session.Name, signInCookie, personalweb.ProofCookie, registeredCookie, attemptsCookie, signOutCookie}, Log: c.Log,
 	})
-	signIns, errSeal := newSignInSealer(m.API())
+	sealer, errSeal := newSealer(m.API())
 	session, errSession := personalweb.NewSession(m.API(), m.Service(), c.Session)
 	if err := errors.Join(errPages, errSeal, errSession); err != nil {
 		return nil, fmt.Errorf("account pages: %w", err)
 	}
-	p := &site{Config: c, API: m.API(), Service: m.Service(), admin: m.Administration(), pages: pages, session: session, signIns: signIns}
+	p := &site{Config: c, API: m.API(), Service: m.Service(), admin: m.Administration(), pages: pages, session: session, sealer: sealer}
 	p.onces = newOnces(p)
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+LanguagePath, pages.SwitchLanguage)
@@ -206,7 +228,9 @@ func New(m Module, c Config) (*Pages, error) {
 	verificationPages{p}.route(mux)
 	leavingPages{p}.route(mux)
 	missingFieldsPages{p}.route(mux)
-	return &Pages{site: p, handler: mendMailLinks(p.prepared(pages.Handler(mux)))}, nil
+	providerPages{p}.route(mux)
+	linkedPages{p}.route(mux)
+	return &Pages{site: p, handler: mendMailLinks(takePostedResponse(p.prepared(pages.Handler(mux))))}, nil
 }
 
 // ServeHTTP serves the pages, and an error page for any other path.
@@ -263,7 +287,7 @@ func (s *site) page(w http.ResponseWriter, r *http.Request) ui.Page {
 func (s *site) pageFor(w http.ResponseWriter, r *http.Request, signedIn bool) ui.Page {
 	p := ui.Page{Nav: s.nav(r, signedIn)}
 	switch done := s.pages.TakeNotice(w, r); {
-	case done == noPendingFactor || done == codesBlocked:
+	case slices.Contains([]string{noPendingFactor, codesBlocked, linkedNotice, unlinkedNotice}, done):
 		p.Notice = s.text(r, done)
 	default:
 		p.Notice = s.API.SuccessMessage(r, done)
@@ -311,6 +335,9 @@ func (s *site) accountNav(r *http.Request) []ui.Link {
 	}
 	if profileOf(r).TwoFactor || s.features(r).TwoFactor {
 		links = append(links, ui.Link{Text: s.text(r, "two_factor"), Path: twoFactorPath})
+	}
+	if len(s.providers) > 0 {
+		links = append(links, ui.Link{Text: s.text(r, "linked"), Path: linkedPath})
 	}
 	return append(links,
 		ui.Link{Text: s.text(r, "sessions"), Path: sessionsPath},

@@ -38,7 +38,7 @@ func (s *site) provenForm(mux *http.ServeMux, path string, f form) {
 
 // onlyByMail returns the page that has a code mailed if that is the one way to prove who the user is.
 func (s *site) onlyByMail(r *http.Request) string {
-	if profileOf(r).NoPassword && s.provesByMail(r) && !s.hasPasskeys(r) {
+	if profileOf(r).NoPassword && s.provesByMail(r) && !s.hasPasskeys(r) && len(s.provingProviders(r)) == 0 {
 		return withNext(r, proveMailPath)
 	}
 	return ""
@@ -53,12 +53,19 @@ func (p proofPages) proveForm(r *http.Request) (formPage, error) {
 	if p.provesByMail(r) {
 		page.Asides = append(page.Asides, p.aside(r, "prove_mail_question", "prove_mail_link", withNext(r, proveMailPath)))
 	}
+	for _, one := range p.provingProviders(r) {
+		page.Providers = append(page.Providers, providerButton{
+			Text: p.text(r, "provider_prove", one.Label), Icon: one.Icon, Path: withNext(r, one.at(proveAtPath)), Post: true,
+		})
+	}
 	switch user := profileOf(r); {
 	case !user.NoPassword:
 		page.Form = ui.Form{
 			Action: action, Submit: p.text(r, "prove_button"), User: user.Login,
 			Controls: p.withCode(r, p.currentPassword(r, "password")...),
 		}
+	case len(page.Providers) > 0: // or in another way
+		page.Lead = p.text(r, "prove_by_provider")
 	case p.provesByMail(r): // or with a passkey
 		page.Lead = p.text(r, "prove_by_mail")
 	case personalweb.ProofOf(p.API, r).OfSignIn: // which is not enough here

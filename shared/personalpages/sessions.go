@@ -50,6 +50,9 @@ func (p sessionPages) how(r *http.Request, method string) string {
 	if slices.Contains(personal.ModuleMethods(), method) {
 		return p.text(r, "session_method_"+method)
 	}
+	if provider, ok := p.providerNamed(method); ok {
+		return provider.Label
+	}
 	return method
 }
 

@@ -36,7 +36,7 @@ func (p signInPages) signInForm(r *http.Request) (formPage, error) {
 	login := p.signInControl(r)
 	page := formPage{
 		Title: p.text(r, "sign_in"),
-		Lead:  lead,
+		Lead:  lead, Providers: p.providerButtons(r, withReturn),
 		Asides: []aside{
 			p.aside(r, "forgot_question", "forgot_link", forgotPath),
 			p.aside(r, "register_question", "register_link", withReturn(r, RegisterPath)),
@@ -104,9 +104,14 @@ func (p signInPages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Po
 	return p.signedIn(w, r, in), nil
 }
 
-// authorize signs a visitor in with what they have typed, with a passkey or with a mailed code.
+// authorize signs a visitor in with what they have typed, with a passkey, with a mailed code or by a provider.
 func (s *site) authorize(r *http.Request, in signInStep, code string) (personal.SignedIn, error) {
 	switch {
+	case in.User != nil:
+		return s.admin.SignIn(r.Context(), personal.SignInRequest{
+			Identity: in.User.Identity, Method: in.Provider, Code: code, SecondFactorDone: in.User.SecondFactor,
+			AuthenticatedAt: in.User.AuthenticatedAt, ProviderSession: in.User.Session,
+		})
 	case in.Purpose != "":
 		return s.Service.AuthorizeMailedCode(r.Context(), personal.AuthorizeMailedCodeRequest{
 			Attempt: in.Attempt, MailedCode: in.MailedCode, Code: code,
@@ -122,9 +127,8 @@ func (s *site) authorize(r *http.Request, in signInStep, code string) (personal.
 // signedIn starts a session and leads to the page that the visitor came from, by way of
 // the page that asks for missing user fields. The browser keeps the proof.
 func (s *site) signedIn(w http.ResponseWriter, r *http.Request, in personal.SignedIn) done {
-	s.session.SignIn(w, r, in.Credentials)
-	personalweb.KeepProof(s.API, w, r, in.Proof)
 	next := nextOf(r)
+	s.start(w, r, in, next)
 	if s.AfterSignIn != nil {
 		next = cmp.Or(s.AfterSignIn(w, r, in), next)
 	}
@@ -134,62 +138,101 @@ func (s *site) signedIn(w http.ResponseWriter, r *http.Request, in personal.Sign
 	return done{operation: signedInNotice, next: next}
 }
 
+// start starts a session. Whoever a provider has named in this browser waits no longer, unless the next page is the one
+// that asks whether to link them.
+func (s *site) start(w http.ResponseWriter, r *http.Request, in personal.SignedIn, next string) {
+	s.session.SignIn(w, r, in.Credentials)
+	personalweb.KeepProof(s.API, w, r, in.Proof)
+	if next != linkPath {
+		s.forgetWaiting(w, r)
+	}
+}
+
 func (p signInPages) registerForm(r *http.Request) (formPage, error) {
-	fields, err := p.formFields(r)
+	own, err := p.registrationControls(r, nil)
 	if err != nil {
 		return formPage{}, err
 	}
-	login := required(p.loginControl(r, "login"))
-	offered := p.features(r)
-	login.Hint = p.text(r, "hint_login", offered.LoginMinLength, offered.LoginMaxLength)
-	controls := append([]ui.Control{login, required(p.emailControl(r, "email"))}, p.newPasswordControls(r, "password")...)
-	controls = append(controls, p.nameControl(r, nil))
-	labels := p.API.Labels(r)
-	for _, f := range fields {
-		if !f.ReadOnly {
-			controls = append(controls, p.pages.FieldControl(r, f, labels, ui.FieldDefault(f)))
-		}
-	}
+	login, email := p.registrationLogin(r)
 	return formPage{
-		Title:  p.text(r, "register"),
-		Form:   ui.Form{Action: withReturn(r, RegisterPath), Submit: p.text(r, "register_button"), Controls: controls},
+		Title: p.text(r, "register"), Providers: p.providerButtons(r, withReturn),
+		Form: ui.Form{Action: withReturn(r, RegisterPath), Submit: p.text(r, "register_button"), Controls: slices.Concat(
+			[]ui.Control{login, email}, p.newPasswordControls(r, "password"), own)},
 		Asides: []aside{p.aside(r, "sign_in_question", "sign_in_link", withReturn(r, SignInPath))},
 	}, nil
 }
 
+// registrationLogin returns the controls of a new user's login and e-mail.
+func (s *site) registrationLogin(r *http.Request) (login, email ui.Control) {
+	login = required(s.loginControl(r, "login"))
+	offered := s.features(r)
+	login.Hint = s.text(r, "hint_login", offered.LoginMinLength, offered.LoginMaxLength)
+	return login, required(s.emailControl(r, "email"))
+}
+
+// registrationControls returns those of a new user's name and user fields.
+func (s *site) registrationControls(r *http.Request, name *string) ([]ui.Control, error) {
+	fields, err := s.formFields(r)
+	if err != nil {
+		return nil, err
+	}
+	controls := []ui.Control{s.nameControl(r, name)}
+	labels := s.API.Labels(r)
+	for _, f := range fields {
+		if !f.ReadOnly {
+			controls = append(controls, s.pages.FieldControl(r, f, labels, ui.FieldDefault(f)))
+		}
+	}
+	return controls, nil
+}
+
+// registrationFields returns the user fields of a posted registration.
+func (s *site) registrationFields(r *http.Request, posted ui.Posted) (map[string]personal.Input, error) {
+	fields, err := s.Service.Fields(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	inputs := map[string]personal.Input{}
+	for _, f := range fields {
+		if in := ui.FieldInput(f, posted.Field(f)); !f.ReadOnly && !in.IsZero() {
+			inputs[f.Name] = in
+		}
+	}
+	return inputs, nil
+}
+
 func (p signInPages) register(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	fields, err := p.Service.Fields(r.Context())
+	fields, err := p.registrationFields(r, posted)
 	if err != nil {
 		return done{}, err
 	}
 	request := personal.RegisterRequest{
 		Login: posted.Get("login"), Email: posted.Get("email"),
-		Password: posted.Get("password"), ConfirmPassword: posted.Get("confirm_password"),
-		Fields: map[string]personal.Input{},
+		Password: posted.Get("password"), ConfirmPassword: posted.Get("confirm_password"), Fields: fields,
 	}
 	if name := personal.Text(posted.Get("name")); !name.IsZero() {
-		request.Fields["name"] = name
-	}
-	for _, f := range fields {
-		if in := ui.FieldInput(f, posted.Field(f)); !f.ReadOnly && !in.IsZero() {
-			request.Fields[f.Name] = in
-		}
+		fields["name"] = name
 	}
 	in, err := p.Service.Register(r.Context(), request)
 	if err != nil {
 		return done{}, err
 	}
-	next := ""
-	if p.AfterRegister != nil {
-		next = p.AfterRegister(w, r, in)
+	return p.registered(w, r, in, request.Login, nextOf(r)), nil
+}
+
+// registered starts the session of a new user, or leads to the page that says to look into the mailbox.
+func (s *site) registered(w http.ResponseWriter, r *http.Request, in personal.SignedIn, login, next string) done {
+	instead := ""
+	if s.AfterRegister != nil {
+		instead = s.AfterRegister(w, r, in)
 	}
 	if in.Credentials.UserID == 0 { // they must verify their e-mail first
-		p.rememberRegistered(w, r, request.Login)
-		return done{next: cmp.Or(next, mailboxURL("unverified"))}, nil
+		s.rememberRegistered(w, r, login)
+		s.forgetWaiting(w, r)
+		return done{next: cmp.Or(instead, mailboxURL("unverified"))}
 	}
-	p.session.SignIn(w, r, in.Credentials)
-	personalweb.KeepProof(p.API, w, r, in.Proof)
-	return done{operation: "register", next: cmp.Or(next, nextOf(r))}, nil
+	s.start(w, r, in, next)
+	return done{operation: "register", next: cmp.Or(instead, next)}
 }
 
 // signOut ends the session, or all sessions of the account.
@@ -200,6 +243,10 @@ func (p signInPages) signOut(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := p.session.SignOut(w, r, posted.Get("all") == "true"); err != nil {
 		p.problem(w, r, p.API.ErrorResponse(r, err), "", nil)
+		return
+	}
+	p.forgetWaiting(w, r)
+	if p.offerSignOutAtProvider(w, r) {
 		return
 	}
 	p.pages.LeaveNotice(w, r, "logout")

@@ -1,17 +1,11 @@
 package personalpages
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/rand"
-	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalweb"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
@@ -19,7 +13,7 @@ import (
 // codePages are the second page of the sign-in, for users with a second factor. The
 // operation takes login, password and code at once, so that there is no session before the
 // code is right. Between the pages the visitor's browser keeps login and password, the
-// response of a passkey, or a mailed code, sealed in a cookie.
+// response of a passkey, a mailed code, or what a provider has said, sealed in a cookie.
 type codePages struct{ *site }
 
 func (p codePages) route(mux *http.ServeMux) {
@@ -36,7 +30,7 @@ func (p codePages) route(mux *http.ServeMux) {
 
 // step returns what the first page has taken, false if there is nothing that lacks just the code.
 func (p codePages) step(r *http.Request) (signInStep, bool) {
-	in, ok := p.signIns.open(r)
+	in, ok := p.keptStep(r)
 	return in, ok && (in.Purpose == "" || in.MailedCode != "")
 }
 
@@ -50,7 +44,7 @@ func (p codePages) noStep(r *http.Request) string {
 
 // askForCode leads to the page that asks for the code.
 func (s *site) askForCode(w http.ResponseWriter, r *http.Request, in signInStep) (done, error) {
-	s.signIns.seal(w, r, in)
+	s.keepStep(w, r, in)
 	return done{next: withNext(r, signInCodePath)}, nil
 }
 
@@ -126,10 +120,10 @@ func (p codePages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Post
 	signedIn, err := p.authorize(r, in, posted.Get("code"))
 	switch personal.CodeOf(err) {
 	case "":
-		p.signIns.forget(w, r)
+		p.forgetStep(w, r)
 		return p.signedIn(w, r, signedIn), nil
 	case personal.CodeInvalidCredentials, personal.CodeEmailUnverified: // changed since
-		p.signIns.forget(w, r)
+		p.forgetStep(w, r)
 		return done{next: againPath(r, SignInPath)}, nil
 	case personal.CodeCodesBlocked:
 		return done{operation: codesBlocked, next: codeFormPath(r, true)}, nil
@@ -147,6 +141,9 @@ type signInStep struct {
 	Purpose    personal.MailedCodePurpose `json:",omitempty"` // of the attempt whose code is mailed; "": none is
 	MailedCode string                     `json:",omitempty"` // "" until it was typed
 
+	Provider string        `json:",omitempty"` // that has authenticated User; "" for none
+	User     *ProviderUser `json:",omitempty"`
+
 	Expires time.Time // zero: to be set
 }
 
@@ -158,13 +155,6 @@ func (in signInStep) lifetime() time.Duration {
 	return signInLifetime
 }
 
-// signInSealer keeps [signInStep] in the visitor's browser. Its key lasts as long as the
-// process: after a restart, and on another node, the visitor starts again.
-type signInSealer struct {
-	api  *personalhttp.Handler
-	aead cipher.AEAD
-}
-
 // signInCookie is sent to all pages, because only then it may have the prefix that keeps
 // other hosts of the domain from setting it (see [personalweb.SetCookie]).
 const signInCookie = "sign_in"
@@ -172,45 +162,25 @@ const signInCookie = "sign_in"
 // signInLifetime is the lifetime of a step that has no mailed code.
 const signInLifetime = 5 * time.Minute
 
-func newSignInSealer(api *personalhttp.Handler) (signInSealer, error) {
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // never fails
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return signInSealer{}, err
-	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
-	return signInSealer{api, aead}, err
-}
-
-func (s signInSealer) seal(w http.ResponseWriter, r *http.Request, in signInStep) {
+// keepStep keeps what the first page has taken in the visitor's browser.
+func (s *site) keepStep(w http.ResponseWriter, r *http.Request, in signInStep) {
 	if in.Expires.IsZero() { // a mailed code that was typed does not live longer
 		in.Expires = time.Now().Add(in.lifetime())
 	}
 	left := max(time.Until(in.Expires).Round(time.Second), time.Second)
-	plain, err := json.Marshal(in)
-	if err != nil {
-		panic(err) // the type has no value that fails
-	}
-	personalweb.SetCookie(s.api, w, r, http.Cookie{
-		Name: signInCookie, Value: base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, plain, nil)),
-		MaxAge: int(left / time.Second), SameSite: http.SameSiteStrictMode,
+	personalweb.SetCookie(s.API, w, r, http.Cookie{
+		Name: signInCookie, Value: s.sealer.value(signInCookie, in), MaxAge: int(left / time.Second), SameSite: http.SameSiteStrictMode,
 	})
 }
 
-// open returns false if the request has no valid step, or an expired one.
-func (s signInSealer) open(r *http.Request) (in signInStep, ok bool) {
-	sealed, err := base64.RawURLEncoding.DecodeString(personalweb.CookieValue(s.api, r, signInCookie))
-	if err != nil {
-		return in, false
-	}
-	plain, err := s.aead.Open(nil, nil, sealed, nil)
-	if err != nil || json.Unmarshal(plain, &in) != nil {
+// keptStep returns false if the request has no valid step, or an expired one.
+func (s *site) keptStep(r *http.Request) (in signInStep, ok bool) {
+	if !s.sealer.open(r, signInCookie, &in) || !time.Now().Before(in.Expires) {
 		return signInStep{}, false
 	}
-	return in, time.Now().Before(in.Expires)
+	return in, true
 }
 
-func (s signInSealer) forget(w http.ResponseWriter, r *http.Request) {
-	personalweb.SetCookie(s.api, w, r, http.Cookie{Name: signInCookie, MaxAge: -1})
+func (s *site) forgetStep(w http.ResponseWriter, r *http.Request) {
+	personalweb.SetCookie(s.API, w, r, http.Cookie{Name: signInCookie, MaxAge: -1})
 }

@@ -15,20 +15,21 @@ import (
 	"github.com/cms-personal/personal/shared/personalhttp"
 )
 
-func TestSignInSealer_ExpiresAndHidesThePassword(t *testing.T) {
+func TestSignInStep_ExpiresAndHidesThePassword(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, err := personalhttp.New(&personaltest.Service{}, personalhttp.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := newSignInSealer(api)
+		sealer, err := newSealer(api)
 		if err != nil {
 			t.Fatal(err)
 		}
+		s := &site{API: api, sealer: sealer}
 		// The longest login and password, in characters that JSON would lengthen most.
 		in := signInStep{Login: strings.Repeat("a", 254), Password: bytes.Repeat([]byte{1}, 1024)}
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
-		s.seal(w, r, in)
+		s.keepStep(w, r, in)
 		c := w.Result().Cookies()[0]
 		if line := w.Header().Get("Set-Cookie"); len(line) > 4096 {
 			t.Errorf("got a cookie of %d bytes, want at most 4096", len(line))
@@ -43,34 +44,35 @@ func TestSignInSealer_ExpiresAndHidesThePassword(t *testing.T) {
 			return r
 		}
 		sealed[len(sealed)/2] ^= 1
-		if _, ok := s.open(with(base64.RawURLEncoding.EncodeToString(sealed))); ok {
+		if _, ok := s.keptStep(with(base64.RawURLEncoding.EncodeToString(sealed))); ok {
 			t.Error("a changed cookie was accepted")
 		}
 		time.Sleep(signInLifetime - time.Second)
-		if got, ok := s.open(with(c.Value)); !ok || got.Login != in.Login || !bytes.Equal(got.Password, in.Password) {
+		if got, ok := s.keptStep(with(c.Value)); !ok || got.Login != in.Login || !bytes.Equal(got.Password, in.Password) {
 			t.Errorf("within the lifetime: got %v %t", got, ok)
 		}
 		time.Sleep(time.Second)
-		if _, ok := s.open(with(c.Value)); ok {
+		if _, ok := s.keptStep(with(c.Value)); ok {
 			t.Error("an expired cookie was accepted")
 		}
 	})
 }
 
 // A mailed code is valid for ten minutes, also after it was typed.
-func TestSignInSealer_MailedCodeKeepsItsEnd(t *testing.T) {
+func TestSignInStep_MailedCodeKeepsItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, err := personalhttp.New(&personaltest.Service{}, personalhttp.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := newSignInSealer(api)
+		sealer, err := newSealer(api)
 		if err != nil {
 			t.Fatal(err)
 		}
+		s := &site{API: api, sealer: sealer}
 		sealed := func(in signInStep) (*http.Request, int) {
 			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
-			s.seal(w, r, in)
+			s.keepStep(w, r, in)
 			c := w.Result().Cookies()[0]
 			r.AddCookie(c)
 			return r, c.MaxAge
@@ -80,7 +82,7 @@ func TestSignInSealer_MailedCodeKeepsItsEnd(t *testing.T) {
 			t.Errorf("got a cookie for %d s, want 600", age)
 		}
 		time.Sleep(9 * time.Minute)
-		in, ok := s.open(r)
+		in, ok := s.keptStep(r)
 		if !ok || in.Purpose != personal.MailedCodeSignIn || in.Attempt != "a" {
 			t.Fatalf("after nine minutes: got %+v %t, want the attempt", in, ok)
 		}
@@ -90,11 +92,11 @@ func TestSignInSealer_MailedCodeKeepsItsEnd(t *testing.T) {
 			t.Errorf("got a cookie for %d s with the code, want 60", age)
 		}
 		time.Sleep(59 * time.Second)
-		if in, ok := s.open(r); !ok || in.MailedCode != "7K3M-Q9XA" {
+		if in, ok := s.keptStep(r); !ok || in.MailedCode != "7K3M-Q9XA" {
 			t.Errorf("before the end: got %+v %t, want the code", in, ok)
 		}
 		time.Sleep(time.Second)
-		if _, ok := s.open(r); ok {
+		if _, ok := s.keptStep(r); ok {
 			t.Error("the step is valid after ten minutes")
 		}
 	})

@@ -1,4 +1,4 @@
-package main
+package personaloidc_test
 
 import (
 	"crypto/ecdsa"
@@ -23,7 +23,13 @@ type fakeProvider struct {
 	url              string
 	key              *ecdsa.PrivateKey
 
-	reuses bool // a code works more than once
+	reuses  bool // a code works more than once
+	refuses bool // the user does not sign in
+
+	requests []url.Values   // for the provider's page
+	asked    map[string]int // requests by path
+
+	metadata map[string]any // added to them
 
 	mu    sync.Mutex
 	user  map[string]any              // claims about the user
@@ -40,7 +46,7 @@ func newFakeProvider(t *testing.T) *fakeProvider {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &fakeProvider{key: key, codes: map[string]url.Values{}, Server: &oidctest.Server{
+	p := &fakeProvider{key: key, codes: map[string]url.Values{}, asked: map[string]int{}, metadata: map[string]any{}, Server: &oidctest.Server{
 		PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: keyID, Algorithm: oidc.ES256}}, Algorithms: []string{oidc.ES256},
 	}}
 	server := httptest.NewServer(p)
@@ -48,6 +54,15 @@ func newFakeProvider(t *testing.T) *fakeProvider {
 	p.url = server.URL
 	p.SetIssuer(p.url)
 	return p
+}
+
+// sign signs claims as the provider does.
+func (p *fakeProvider) sign(claims map[string]any) string {
+	data, err := json.Marshal(claims)
+	if err != nil {
+		panic(err)
+	}
+	return oidctest.SignIDToken(p.key, keyID, oidc.ES256, string(data))
 }
 
 // is sets who signs in at the provider.
@@ -62,9 +77,28 @@ func (p *fakeProvider) is(subject, email string) {
 func (p *fakeProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.asked[r.URL.Path]++
 	switch r.URL.Path {
+	case "/.well-known/openid-configuration":
+		recorded := httptest.NewRecorder()
+		p.Server.ServeHTTP(recorded, r)
+		var document map[string]any
+		if err := json.Unmarshal(recorded.Body.Bytes(), &document); err != nil {
+			panic(err)
+		}
+		document["end_session_endpoint"] = p.url + "/end"
+		document["claims_supported"] = []string{"sub", "auth_time"}
+		for name, value := range p.metadata {
+			document[name] = value
+		}
+		_ = json.NewEncoder(w).Encode(document)
 	case "/auth":
 		request := r.URL.Query()
+		p.requests = append(p.requests, request)
+		if p.refuses {
+			http.Redirect(w, r, request.Get("redirect_uri")+"?"+url.Values{"error": {"access_denied"}, "state": {request.Get("state")}}.Encode(), http.StatusFound)
+			return
+		}
 		code := rand.Text()
 		p.codes[code] = request
 		response := url.Values{"code": {code}, "state": {request.Get("state")}}
@@ -98,12 +132,8 @@ func (p *fakeProvider) token(w http.ResponseWriter, r *http.Request) {
 	if p.alter != nil {
 		p.alter(claims)
 	}
-	data, err := json.Marshal(claims)
-	if err != nil {
-		panic(err)
-	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{
-		"access_token": rand.Text(), "token_type": "Bearer", "expires_in": 60, "id_token": oidctest.SignIDToken(p.key, keyID, oidc.ES256, string(data)),
+		"access_token": rand.Text(), "token_type": "Bearer", "expires_in": 60, "id_token": p.sign(claims),
 	})
 }

@@ -1,7 +1,6 @@
-package main
+package personaloidc_test
 
 import (
-	"net/url"
 	"strings"
 	"testing"
 
@@ -10,11 +9,11 @@ import (
 
 // A thief with the password links their own user at the provider. They stay in only as long as
 // the owner and the administrators leave them.
-func TestSignOn_ThiefWithTheirOwnIdentity(t *testing.T) {
+func TestTakeOver_ThiefWithTheirOwnIdentity(t *testing.T) {
 	ctx := t.Context()
 	changed := personal.ChangePasswordRequest{OldPassword: password, Password: password + "!", ConfirmPassword: password + "!"}
 	recovered := func(w *world, email string) error {
-		_, err := module.Service().RecoverConfirm(ctx, personal.RecoverConfirmRequest{
+		_, err := w.module.Service().RecoverConfirm(ctx, personal.RecoverConfirmRequest{
 			Token: w.token(email, "Set a new password"), Password: password + "!", ConfirmPassword: password + "!",
 		})
 		return err
@@ -24,30 +23,30 @@ func TestSignOn_ThiefWithTheirOwnIdentity(t *testing.T) {
 		identity bool // the thief still signs in with it
 		session  bool // the thief is still signed in
 	}{
-		"password": {do: func(_ *world, owner personal.Credentials, _ string) error {
+		"password": {do: func(w *world, owner personal.Credentials, _ string) error {
 			changed.Credentials, changed.RemoveOtherWaysIn = owner, false
-			_, err := module.Service().ChangePassword(ctx, changed)
+			_, err := w.module.Service().ChangePassword(ctx, changed)
 			return err
 		}, identity: true},
-		"password without other ways in": {do: func(_ *world, owner personal.Credentials, _ string) error {
+		"password without other ways in": {do: func(w *world, owner personal.Credentials, _ string) error {
 			changed.Credentials, changed.RemoveOtherWaysIn = owner, true
-			_, err := module.Service().ChangePassword(ctx, changed)
+			_, err := w.module.Service().ChangePassword(ctx, changed)
 			return err
 		}},
 		"recovery": {do: func(w *world, _ personal.Credentials, email string) error {
-			if err := module.Service().Recover(ctx, personal.RecoverRequest{Email: email}); err != nil {
+			if err := w.module.Service().Recover(ctx, personal.RecoverRequest{Email: email}); err != nil {
 				return err
 			}
 			return recovered(w, email)
 		}},
-		"sign-out": {do: func(_ *world, owner personal.Credentials, _ string) error {
-			return module.Administration().RevokeUserSessions(ctx, owner.UserID)
+		"sign-out": {do: func(w *world, owner personal.Credentials, _ string) error {
+			return w.module.Administration().RevokeUserSessions(ctx, owner.UserID)
 		}, identity: true},
-		"removal of other ways in": {do: func(_ *world, owner personal.Credentials, _ string) error {
-			return module.Administration().RemoveOtherWaysIn(ctx, owner.UserID)
+		"removal of other ways in": {do: func(w *world, owner personal.Credentials, _ string) error {
+			return w.module.Administration().RemoveOtherWaysIn(ctx, owner.UserID)
 		}, session: true},
 		"reset": {do: func(w *world, owner personal.Credentials, email string) error {
-			err := module.Administration().ResetAccess(ctx, personal.ResetAccessRequest{UserID: owner.UserID, Email: "new." + email})
+			err := w.module.Administration().ResetAccess(ctx, personal.ResetAccessRequest{UserID: owner.UserID, Email: "new." + email})
 			if err != nil {
 				return err
 			}
@@ -63,8 +62,8 @@ func TestSignOn_ThiefWithTheirOwnIdentity(t *testing.T) {
 			thief := w.browser()
 			thief.get(startPath)
 			thief.get(linkPath)
-			thief.post("/account/sign-in?next="+linkPath, url.Values{"login": {login}, "password": {password}})
-			thief.post(linkPath, url.Values{"password": {password}})
+			thief.signIn(login, linkPath)
+			thief.post(linkPath, nil)
 			thief.want(200, "/account")
 			w.wantIdentity(subject, owner.UserID)
 

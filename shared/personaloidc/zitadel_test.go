@@ -1,6 +1,6 @@
 //go:build extended
 
-package main
+package personaloidc_test
 
 import (
 	"fmt"

@@ -33,9 +33,9 @@ type Input struct {
 	Name string
 
 	// Operations are the judged operations whose forms have the input: [personal.OpRegister],
-	// [personal.OpAuthorize] and [personal.OpAuthorizeMailedCode] with the page for the code of a second
+	// [personal.OpRegisterIdentity], which is a registration by a [Provider], [personal.OpAuthorize] and [personal.OpAuthorizeMailedCode] with the page for the code of a second
 	// factor, [personal.OpBeginMailedCode], [personal.OpRecover], [personal.OpResendVerification],
-	// [personal.OpChangeEmail]. OpRegister alone if empty. Other judged operations have no form here.
+	// [personal.OpChangeEmail]. The two registrations if empty. Other judged operations have no form here.
 	Operations []personal.OperationName
 
 	Kind  InputKind          // InputText if empty
@@ -123,7 +123,8 @@ func isHTTPS(s string) bool {
 
 // isFor reports whether a form of the operation has the input.
 func (in Input) isFor(o personal.OperationName) bool {
-	return slices.Contains(in.Operations, o) || len(in.Operations) == 0 && o == personal.OpRegister
+	registers := o == personal.OpRegister || o == personal.OpRegisterIdentity
+	return slices.Contains(in.Operations, o) || len(in.Operations) == 0 && registers
 }
 
 // built returns the page of a form, with the inputs of the site.

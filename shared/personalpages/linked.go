@@ -250,7 +250,7 @@ func (p linkedPages) proveBy(w http.ResponseWriter, r *http.Request, provider Pr
 	case c.UserID != a.Session: // signed out, or another user
 		p.startAgain(w, r)
 		return
-	case at.Before(a.Started.Add(-proveSkew)) || at.After(time.Now().Add(proveSkew)):
+	case at.Before(a.started().Add(-proveSkew)) || at.After(time.Now().Add(proveSkew)):
 		p.providerNotice(w, r, http.StatusBadRequest, p.text(r, "provider_not_asked", provider.Label), help)
 		return
 	}

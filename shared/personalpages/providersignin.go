@@ -37,21 +37,23 @@ const (
 	attemptProve  attemptPurpose = "prove"
 )
 
-// attempt is a sign-in at a provider that a browser has started.
+// attempt is a sign-in at a provider that a browser has started. Its names are short, because it is in a cookie.
 type attempt struct {
-	Provider string
-	Purpose  attemptPurpose
-	Session  int64  `json:",omitempty"` // the user of the session in which it was started; 0 to sign in
-	Next     string `json:",omitempty"` // the page to return to
+	Provider string         `json:"p"`
+	Purpose  attemptPurpose `json:"w"`
+	Session  int64          `json:"u,omitempty"` // the user of the session in which it was started; 0 to sign in
+	Next     string         `json:"x,omitempty"` // the page to return to
 
-	Started  time.Time
-	State    string `json:",omitempty"` // "" when the provider has responded
-	Nonce    string `json:",omitempty"`
-	Verifier string `json:",omitempty"`
-	Redirect string `json:",omitempty"`
+	Started  int64  `json:"t"`           // in seconds since 1970
+	State    string `json:"s,omitempty"` // "" when the provider has responded
+	Nonce    string `json:"n,omitempty"`
+	Verifier string `json:"v,omitempty"`
+	Redirect string `json:"r,omitempty"`
 
-	User *ProviderUser `json:",omitempty"` // who waits, since the provider has responded
+	User *ProviderUser `json:"who,omitempty"` // who waits, since the provider has responded
 }
+
+func (a attempt) started() time.Time { return time.Unix(a.Started, 0) }
 
 const (
 	attemptsCookie  = "attempts"
@@ -66,7 +68,7 @@ func (s *site) attempts(r *http.Request) (all []attempt) {
 	if !s.sealer.open(r, attemptsCookie, &all) {
 		return nil
 	}
-	return slices.DeleteFunc(all, func(a attempt) bool { return time.Since(a.Started) >= attemptLifetime })
+	return slices.DeleteFunc(all, func(a attempt) bool { return time.Since(a.started()) >= attemptLifetime })
 }
 
 // keepAttempts replaces the attempts of a browser.
@@ -95,7 +97,7 @@ func (s *site) take(r *http.Request, is func(attempt) bool) (a attempt, others [
 
 func (a attempt) waits() bool { return a.User != nil }
 
-// waitsFor reports whether a user waits for a choice: with an account of their own, or with the one of this session.
+// waitsToLink reports whether a user waits for a choice: with an account of their own, or with the one of this session.
 func (a attempt) waitsToLink() bool { return a.waits() && a.Purpose != attemptProve }
 
 // forgetWaiting ends the wait of every user whom a provider has named in this browser.
@@ -107,7 +109,7 @@ func (s *site) forgetWaiting(w http.ResponseWriter, r *http.Request) {
 
 // begin starts a sign-in at a provider, and returns the URL of its page.
 func (s *site) begin(w http.ResponseWriter, r *http.Request, p Provider, a attempt) (string, error) {
-	a.Provider, a.Started = p.Name, time.Now()
+	a.Provider, a.Started = p.Name, time.Now().Unix()
 	a.State, a.Nonce, a.Verifier = rand.Text(), rand.Text(), rand.Text()+rand.Text() // 43 characters at least (RFC 7636, section 4.1)
 	a.Redirect = s.absolute(p.at(callbackPath))
 	if len(a.Next) > maxAttemptNext {
@@ -209,7 +211,7 @@ func (p providerPages) callback(w http.ResponseWriter, r *http.Request) {
 
 // wait keeps who has signed in at the provider, and leads to the page that goes on. Only the latest one counts.
 func (s *site) wait(w http.ResponseWriter, r *http.Request, others []attempt, a attempt, path string) {
-	a.Started = time.Now()
+	a.Started = time.Now().Unix()
 	s.keepAttempts(w, r, append(slices.DeleteFunc(others, attempt.waits), a))
 	s.goOn(w, r, path)
 }

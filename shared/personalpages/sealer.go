@@ -1,6 +1,7 @@
 package personalpages
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
@@ -47,11 +48,13 @@ func newSealer(api *personalhttp.Handler, keys ...[]byte) (sealer, error) {
 
 // value returns what a cookie keeps.
 func (s sealer) value(cookie string, content any) string {
-	plain, err := json.Marshal(content)
-	if err != nil {
+	var plain bytes.Buffer
+	encoder := json.NewEncoder(&plain)
+	encoder.SetEscapeHTML(false) // cookies are limited to 4096 bytes
+	if err := encoder.Encode(content); err != nil {
 		panic(err) // the types have no value that fails
 	}
-	return base64.RawURLEncoding.EncodeToString(s.keys[0].Seal(nil, nil, plain, []byte(cookie)))
+	return base64.RawURLEncoding.EncodeToString(s.keys[0].Seal(nil, nil, plain.Bytes(), []byte(cookie)))
 }
 
 // open reads what a cookie keeps into content. It returns false if the request has no such cookie.

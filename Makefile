@@ -4,7 +4,9 @@ GOVERTER    := github.com/jmattheis/goverter/cmd/goverter@v1.11.1
 POSTGRES    := go run ./internal/testkit/postgrestest --
 FUZZTIME    ?= 10s
 GOTESTFLAGS ?=
+MODULES     := host-sample # nested ones, built and tested with the main one
 TESTS       ?= ./internal/system ./internal/accounts ./internal/store ./plugin ./shared/plugins/manager ./... # the longest first
+TESTED      ?= $(if $(filter ./...,$(TESTS)),$(MODULES)) # modules whose tests follow
 # Packages at a time: tests wait, too, so two more than processors.
 PACKAGES    ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 # With the race detector every program would wait a second at its end.
@@ -20,7 +22,7 @@ WITH_CGO     = $(if $(filter -race,$(GOTESTFLAGS)),env CGO_ENABLED=1)
 UNWATCHED    = modernc.org/sqlite/lib modernc.org/libc/... golang.org/x/crypto/... golang.org/x/text/... crypto/internal/fips140/... github.com/getkin/kin-openapi/...
 export PERSONAL_TEST_GCFLAGS := $(UNWATCHED:%=-gcflags=%=-race=false)
 RACE         = -race -timeout=20m $(PERSONAL_TEST_GCFLAGS)
-LINTED      ?= host-sample/e2e bench bench/pocketbase internal/tools/sbom # modules besides the main one
+LINTED      ?= $(MODULES) host-sample/e2e bench bench/pocketbase internal/tools/sbom # modules besides the main one
 SOAK_TESTS   = $(shell grep -oh '^func Test[A-Za-z0-9_]*' $$(grep -l '^//go:build soak' internal/system/*_test.go) /dev/null | cut -d' ' -f2 | paste -sd '|')
 
 .PHONY: build plugin run dev test e2e lint generate fuzz soak coverage sbom release bench compare clean
@@ -30,7 +32,7 @@ SOAK_TESTS   = $(shell grep -oh '^func Test[A-Za-z0-9_]*' $$(grep -l '^//go:buil
 STRIP := -s -w
 build:
 	go build -ldflags "$(STRIP)" -o bin/personal ./plugin
-	go build -ldflags "$(STRIP)" -o bin/host-sample ./host-sample
+	go build -C host-sample -ldflags "$(STRIP)" -o ../bin/host-sample .
 
 # The sample host, which gets every change of the source: docs/developing.md, section
 # "Developing the plugin". Environment variables are the flags of serve.
@@ -60,6 +62,7 @@ test: export PERSONAL_TEST_BINARIES ?= $(CURDIR)/bin
 test: export GOGC ?= 300
 test: build
 	$(POSTGRES) $(WITH_CGO) go test -p $(PACKAGES) $(GOTESTFLAGS) $(TESTS)
+	for module in $(TESTED); do $(WITH_CGO) go test -C $$module -p $(PACKAGES) $(GOTESTFLAGS) ./... || exit 1; done
 
 # The sample host's pages in a real browser, which is installed if none is found.
 e2e: build
@@ -85,7 +88,7 @@ generate:
 	go run $(GOVERTER) gen ./shared/plugins/rpc
 	go run ./internal/tools/fakes shared/personal/personaltest/fake_generated.go
 	go run ./internal/tools/openapi shared/personalhttp/openapi.yaml shared/personalhttp/openapi.json docs/api.md
-	go run ./host-sample serve --help | go run ./internal/tools/configdoc plugin/settings.toml docs/configuration.md docs/api.md
+	go run -C host-sample . serve --help | go run ./internal/tools/configdoc plugin/settings.toml docs/configuration.md docs/api.md
 
 # Every fuzz target for FUZZTIME each.
 fuzz:
@@ -99,10 +102,15 @@ soak:
 	.ci/fuzz 60s
 
 # Statement coverage per package by all tests together; by block in bin/coverage.out.
-# Host and plugin processes that tests start are not measured.
+# Host and plugin processes that tests start are not measured. A module's tests measure the main one, too.
 coverage:
 	mkdir -p bin
 	$(POSTGRES) go test -coverpkg=./... -coverprofile=bin/coverage.out ./... >bin/coverage.log || { cat bin/coverage.log; exit 1; }
+	for module in $(MODULES); do \
+		go test -C $$module -coverpkg=github.com/cms-personal/personal/... -coverprofile=$(CURDIR)/bin/coverage.module ./... >bin/coverage.log || \
+			{ cat bin/coverage.log; exit 1; }; \
+		grep -v '^mode' bin/coverage.module >>bin/coverage.out; \
+	done
 	@awk -F '[: ]' '/^mode/ { next } { n[$$1 " " $$2] = $$3; if ($$4) hit[$$1 " " $$2] = 1 } \
 		END { for (b in n) { p = b; sub(/\/[^\/]*$$/, "", p); all[p] += n[b]; if (b in hit) covered[p] += n[b] } \
 		for (p in all) printf "%5.1f%% of %5d %s\n", 100 * covered[p] / all[p], all[p], p | "sort -k4" }' bin/coverage.out

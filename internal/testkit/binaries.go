@@ -124,24 +124,29 @@ var binaries = sync.OnceValues(func() (Paths, error) {
 		return Paths{}, errors.Join(err, os.RemoveAll(folder))
 	}
 	return paths, errors.Join(
-		build(paths.Host, module+"/host-sample"),
-		build(paths.Plugin, module+"/plugin"))
+		build(paths.Host, "host-sample"),
+		build(paths.Plugin, "plugin"))
 })
 
 func pathsIn(folder string) Paths {
 	return Paths{Host: filepath.Join(folder, "host-sample"), Plugin: filepath.Join(folder, "personal")}
 }
 
-// build builds a program without symbols, which takes less time to link and to copy.
-func build(binary, pkg string) error {
-	args := []string{"build", "-o", binary, "-ldflags", "-s -w"}
+// build builds the program in a folder of the repository without symbols, which takes less time to link
+// and to copy.
+func build(binary, folder string) error {
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		return fmt.Errorf("go list -m %s: %w", module, err)
+	}
+	args := []string{"-C", filepath.Join(strings.TrimSpace(string(root)), folder), "build", "-o", binary, "-ldflags", "-s -w"}
 	if race.Enabled { // with the flags of make test, which has compiled the packages already
 		args = append(append(args, "-race"), strings.Fields(os.Getenv(gcFlagsVariable))...)
 	} else {
 		args = append(args, "-trimpath")
 	}
-	if out, err := exec.Command("go", append(args, pkg)...).CombinedOutput(); err != nil {
-		return fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("go build in %s: %w\n%s", folder, err, out)
 	}
 	return nil
 }

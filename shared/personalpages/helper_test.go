@@ -14,12 +14,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
-	"github.com/cms-personal/personal/host-sample/site"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalpages"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
 // hash returns a well-formed session hash with the given last character.
@@ -212,7 +214,7 @@ func newBrowser(t *testing.T, s personal.Service) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages, err := site.New(site.Options{Module: connected{api, s, &b.audit}, APIURL: "http://site.example", Log: log})
+	account, err := personalpages.New(connected{api, s, &b.audit}, personalpages.Config{Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,8 +223,41 @@ func newBrowser(t *testing.T, s personal.Service) *browser {
 			t.Errorf("a page uses a text that does not exist:\n%s", b.log)
 		}
 	})
-	b.handler = pages.WithCall(pages)
+	b.handler = account.WithCall(siteOf(t, account, api, log))
 	return b
+}
+
+// siteOf returns a site with the account pages, a front page, and pages that only some visitors may see.
+func siteOf(t *testing.T, account *personalpages.Pages, api *personalhttp.Handler, log *slog.Logger) http.Handler {
+	t.Helper()
+	own, err := ui.New(ui.Options{
+		Templates: fstest.MapFS{"own.html": {Data: []byte(
+			`{{define "title"}}{{t "own"}}{{end}}{{define "main"}}<h1>{{t "own"}}</h1>{{with .}}<a href="{{.}}"></a>{{end}}{{end}}`)}},
+		Texts:     fstest.MapFS{"en.json": {Data: []byte(`{"own": "Our page"}`)}, "ru.json": {Data: []byte(`{"own": "Наша страница"}`)}},
+		AssetPath: "/assets/", LanguagePath: personalpages.LanguagePath, API: api, Log: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The page has a link to the page that asks for missing user fields.
+	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := account.Page(w, r)
+		if viewer, _ := account.Viewer(r); len(viewer.Missing) > 0 {
+			p.Body = personalpages.CompletionURL(r.URL.Path)
+		}
+		own.Render(w, r, http.StatusOK, "own", p)
+	})
+	mux := http.NewServeMux()
+	mux.Handle("GET /{$}", account.OptionalUser(page))
+	mux.Handle("GET /demo", account.RequireUser(page))
+	mux.Handle("GET /demo/verified", account.RequireUser(page, personalhttp.VerifiedEmail()))
+	mux.Handle("GET /demo/complete", account.RequireUser(page, personalhttp.Complete()))
+	all := http.NewServeMux()
+	all.Handle(personalpages.Path, account)
+	all.Handle(personalpages.Path+"/", account)
+	all.HandleFunc("GET "+personalpages.ChangePasswordPath, personalpages.ChangePassword)
+	all.Handle("/", own.Handler(mux))
+	return all
 }
 
 // unbroken is a word that does not break at its hyphen.

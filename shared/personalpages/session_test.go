@@ -313,7 +313,7 @@ func TestSessions_ListAndRevoke(t *testing.T) {
 	b.post("/account/sessions/end", "id", "2").leads(t, "/account/sessions")
 	b.get("/account/sessions").shows(t, 200, "The session has been ended.")
 	b.post("/account/sign-out", "all", "true").leads(t, "/")
-	b.get("/").shows(t, 200, "You are signed out.", "Create an account")
+	b.get("/").shows(t, 200, "You are signed out.", "Sign in")
 	credentials := personal.Credentials{UserID: 42, UserHash: first}
 	if diff := cmp.Diff([]any{
 		personal.RevokeSessionRequest{Credentials: credentials, ID: "2"}, personal.LogoutRequest{Credentials: credentials, All: true},

@@ -11,7 +11,9 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/mod/semver"
@@ -87,14 +89,19 @@ func (r *releaseCommand) Run(ctx context.Context, stdout io.Writer) error {
 		}
 		files = append(files, path)
 	}
+	tags, commands := "", ""
+	for _, module := range r.modules("", "host-sample") { // Go finds the version of a nested module by a tag with its folder
+		tag := path.Join(module, "v"+r.Version)
+		tags += " " + tag
+		commands += fmt.Sprintf("\tgit tag -s -m \"personal %s\" %s %s\n", r.Version, tag, commit)
+	}
 	_, err = fmt.Fprintf(stdout, `%s
 
-Tag the commit, and push the tag:
-	git tag -s -m "personal %[2]s" v%[2]s %[3]s
-	git push origin v%[2]s
+Tag the commit, and push the tags:
+%s	git push origin%s
 Publish the files above. Then commit that this is the last release:
-	echo %[2]s %[3]s >%[4]s
-`, strings.Join(files, "\n"), r.Version, commit, releasedFile)
+	echo %s %s >%s
+`, strings.Join(files, "\n"), commands, tags, r.Version, commit, releasedFile)
 	return err
 }
 
@@ -203,15 +210,20 @@ func (r *releaseCommand) compare(ctx context.Context, commit string) error {
 	if strings.TrimSpace(string(got)) != want {
 		return errors.New("git checks out other files than those of the commit: remove its filters and core.autocrlf")
 	}
-	for _, module := range []string{".", "internal/tools/sbom"} { // make sbom builds the second
-		if _, err := os.Stat(filepath.Join(r.source, module, "go.mod")); errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+	for _, module := range r.modules(".", "host-sample", "internal/tools/sbom") { // make sbom builds the last two
 		if err := r.tool(ctx, nil, "go", "-C", module, "mod", "verify").Run(); err != nil {
 			return fmt.Errorf("go mod verify in %s: %w: run go clean -modcache", module, err)
 		}
 	}
 	return nil
+}
+
+// modules returns those of the folders that are modules.
+func (r *releaseCommand) modules(folders ...string) []string {
+	return slices.DeleteFunc(folders, func(folder string) bool {
+		_, err := os.Stat(filepath.Join(r.source, folder, "go.mod"))
+		return errors.Is(err, fs.ErrNotExist)
+	})
 }
 
 // checkChangelog returns an error unless the first section of a changelog is that of the

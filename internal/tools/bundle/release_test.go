@@ -22,12 +22,13 @@ func releaseTree(t *testing.T) (key string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	for path, text := range map[string]string{
-		"CHANGELOG.md":   "# Changelog\n\n## 1.2.0 (2026-11-30)\n\n- Faster.\n\n## 1.1.0\n\n- First.\n",
-		".ci/systems":    runtime.GOOS + "/" + runtime.GOARCH + "\n" + foreign + "\n",
-		".gitignore":     "/dist/\n/plugin/local.go\n",
-		"Makefile":       "sbom:\n\t@mkdir -p dist\n\t@echo '{\"linker\": \"$(STRIP)\", \"environment\": \"$(GOFLAGS) $(GOWORK) $(GOAMD64) $(MINISIGN_PASSWORD).\"}' >dist/sbom-personal.json\n",
-		"go.mod":         "module example.com/sample\n\ngo 1.26\n",
-		"plugin/main.go": sample,
+		"CHANGELOG.md":       "# Changelog\n\n## 1.2.0 (2026-11-30)\n\n- Faster.\n\n## 1.1.0\n\n- First.\n",
+		".ci/systems":        runtime.GOOS + "/" + runtime.GOARCH + "\n" + foreign + "\n",
+		".gitignore":         "/dist/\n/plugin/local.go\n",
+		"Makefile":           "sbom:\n\t@mkdir -p dist\n\t@echo '{\"linker\": \"$(STRIP)\", \"environment\": \"$(GOFLAGS) $(GOWORK) $(GOAMD64) $(MINISIGN_PASSWORD).\"}' >dist/sbom-personal.json\n",
+		"go.mod":             "module example.com/sample\n\ngo 1.26\n",
+		"host-sample/go.mod": "module example.com/sample/host-sample\n\ngo 1.26\n",
+		"plugin/main.go":     sample,
 	} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -90,6 +91,8 @@ func TestRelease_FilesAreSignedAndTheTagIsNamed(t *testing.T) {
 	for _, want := range []string{
 		"dist/" + here, "dist/personal-1.2.0-plan9-386.tar.gz", "dist/sbom-personal.json", "dist/SHA256SUMS", "dist/SHA256SUMS.minisig",
 		`git tag -s -m "personal 1.2.0" v1.2.0 ` + inTree(t, "git", "rev-parse", "HEAD"),
+		`git tag -s -m "personal 1.2.0" host-sample/v1.2.0 ` + inTree(t, "git", "rev-parse", "HEAD"),
+		"git push origin v1.2.0 host-sample/v1.2.0",
 	} {
 		if !strings.Contains(out, want+"\n") {
 			t.Errorf("the output has no line that ends with %q:\n%s", want, out)

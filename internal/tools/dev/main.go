@@ -121,7 +121,7 @@ func (d *development) update(ctx context.Context) {
 // the project's own code is not optimised. No version control data gets into the
 // programs: a commit is no change.
 func (d *development) build(ctx context.Context) error {
-	if _, err := d.output(ctx, "go", "build", "-buildvcs=false", "-o", host, "./host-sample"); err != nil {
+	if _, err := d.output(ctx, "go", "-C", "host-sample", "build", "-buildvcs=false", "-o", "../"+host, "."); err != nil {
 		return err
 	}
 	_, err := d.output(ctx, "go", "build", "-buildvcs=false", "-gcflags=github.com/cms-personal/personal/...=-N -l", "-o", plugin, "./plugin")
@@ -208,8 +208,8 @@ func (d *development) awaitChange(ctx context.Context, seen map[string]stamp) {
 // stamp changes when a file does.
 type stamp struct{ size, modified int64 }
 
-// scan returns the stamps of all source files, except for those of tests, of nested
-// modules and of editors.
+// scan returns the stamps of all source files, except for those of tests, of modules
+// nested in sources and of editors.
 func scan() map[string]stamp {
 	found := map[string]stamp{}
 	for _, root := range sources {
@@ -219,7 +219,7 @@ func scan() map[string]stamp {
 			case err != nil:
 				return nil
 			case entry.IsDir():
-				if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil || name == "testdata" {
+				if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != root || name == "testdata" {
 					return fs.SkipDir
 				}
 				return nil

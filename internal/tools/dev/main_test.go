@@ -81,6 +81,7 @@ func TestRun_KeepsHostUpToDate(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "go.mod", "module example.com/module\n")
 	write(t, "plugin/main.go", fmt.Sprintf(pluginSource, "1"))
+	write(t, "host-sample/go.mod", "module example.com/module/host-sample\n")
 	write(t, "host-sample/main.go", fmt.Sprintf(hostSource, "one"))
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &output{}
@@ -128,11 +129,11 @@ func TestScan_IgnoresTestsNestedModulesAndFilesOfEditors(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, path := range []string{
 		"plugin/main.go", "plugin/settings.toml", "plugin/main_test.go", "plugin/.main.go.swp", "plugin/main.go~",
-		"plugin/testdata/x.go", "host-sample/e2e/go.mod", "host-sample/e2e/x.go", "data/personal.db", "go.mod",
+		"plugin/testdata/x.go", "host-sample/go.mod", "host-sample/e2e/go.mod", "host-sample/e2e/x.go", "data/personal.db", "go.mod",
 	} {
 		write(t, path, "")
 	}
-	want := []string{"go.mod", "plugin/main.go", "plugin/settings.toml"}
+	want := []string{"go.mod", "host-sample/go.mod", "plugin/main.go", "plugin/settings.toml"}
 	if got := slices.Sorted(maps.Keys(scan())); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

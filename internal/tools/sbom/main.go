@@ -1,6 +1,6 @@
 // Command sbom completes the bill of materials that cyclonedx-gomod wrote for a built
 // program: it adds the files of others that are embedded in the program, which
-// embedded.json lists, and removes what differs between two runs. Run it in its own
+// embedded.json lists, names the modules of this repository, and removes what differs between two runs. Run it in its own
 // folder, as make sbom does:
 //
 //	go run -C internal/tools/sbom . personal IN.json OUT.json
@@ -8,6 +8,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
@@ -15,7 +16,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 
 	"github.com/CycloneDX/cyclonedx-go"
 )
@@ -45,6 +48,7 @@ func run(program, in, out string) error {
 	if bom.Metadata == nil || bom.Metadata.Component == nil || bom.Metadata.Tools == nil || bom.Components == nil || bom.Dependencies == nil {
 		return fmt.Errorf("%s is not a bill of materials of cyclonedx-gomod", in)
 	}
+	rename(&bom)
 	others, err := embedded(program)
 	if err != nil {
 		return err
@@ -64,6 +68,34 @@ func run(program, in, out string) error {
 		return err
 	}
 	return os.WriteFile(out, text.Bytes(), 0o644)
+}
+
+// rename gives the modules of this repository, which a program takes from folders beside its own
+// module, their path and the version of the program.
+func rename(bom *cyclonedx.BOM) {
+	main := bom.Metadata.Component
+	names := map[string]string{} // by the old reference
+	for i := range *bom.Components {
+		c := &(*bom.Components)[i]
+		if !strings.HasPrefix(c.Name, ".") {
+			continue
+		}
+		before := c.Name + "@" + c.Version
+		c.Name, c.Version = path.Join(main.Name, c.Name), main.Version
+		after := strings.NewReplacer(before, c.Name+"@"+c.Version)
+		names[c.BOMRef] = after.Replace(c.BOMRef)
+		c.BOMRef, c.PackageURL = names[c.BOMRef], after.Replace(c.PackageURL)
+	}
+	for i := range *bom.Dependencies {
+		d := &(*bom.Dependencies)[i]
+		d.Ref = cmp.Or(names[d.Ref], d.Ref)
+		if d.Dependencies == nil {
+			continue
+		}
+		for j, ref := range *d.Dependencies {
+			(*d.Dependencies)[j] = cmp.Or(names[ref], ref)
+		}
+	}
 }
 
 // add adds components on which the program depends and which depend on nothing.

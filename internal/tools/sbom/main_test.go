@@ -49,10 +49,13 @@ const written = `{
   "metadata": {
     "timestamp": "2026-01-02T03:04:05Z",
     "tools": [{"vendor": "CycloneDX", "name": "cyclonedx-gomod", "version": "v1.7.0", "hashes": [{"alg": "MD5", "content": "70c633c61f25919fddb71654e8c9163a"}]}],
-    "component": {"bom-ref": "main", "type": "application", "name": "example.com/main", "version": "v1.2.3"}
+    "component": {"bom-ref": "main", "type": "application", "name": "example.com/repository/main", "version": "v1.2.3"}
   },
-  "components": [{"bom-ref": "std", "type": "library", "name": "std", "version": "go1.26.8", "purl": "pkg:golang/std@go1.26.8?type=module&goos=linux"}],
-  "dependencies": [{"ref": "std"}, {"ref": "main", "dependsOn": ["std"]}]
+  "components": [
+    {"bom-ref": "pkg:golang/..@(devel)?type=module", "type": "library", "name": "..", "version": "(devel)", "purl": "pkg:golang/..@(devel)?type=module&goos=linux"},
+    {"bom-ref": "std", "type": "library", "name": "std", "version": "go1.26.8", "purl": "pkg:golang/std@go1.26.8?type=module&goos=linux"}
+  ],
+  "dependencies": [{"ref": "pkg:golang/..@(devel)?type=module"}, {"ref": "std"}, {"ref": "main", "dependsOn": ["pkg:golang/..@(devel)?type=module", "std"]}]
 }`
 
 func TestRun_AddsEmbeddedFiles(t *testing.T) {
@@ -61,8 +64,8 @@ func TestRun_AddsEmbeddedFiles(t *testing.T) {
 	for _, c := range *got.Components {
 		names = append(names, c.Name)
 	}
-	if !slices.Equal(names, []string{"std", "htmx.org", "uplot"}) {
-		t.Errorf("got the components %q, want those of embedded.json after std", names)
+	if !slices.Equal(names, []string{"example.com/repository", "std", "htmx.org", "uplot"}) {
+		t.Errorf("got the components %q, want the module beside that of the program, std, and those of embedded.json", names)
 	}
 	depends := map[string][]string{}
 	for _, d := range *got.Dependencies {
@@ -75,6 +78,9 @@ func TestRun_AddsEmbeddedFiles(t *testing.T) {
 		if _, ok := depends[c.BOMRef]; !ok || !slices.Contains(depends["main"], c.BOMRef) {
 			t.Errorf("got the dependencies %v, want %s in them, and the program to depend on it", depends, c.BOMRef)
 		}
+	}
+	if c := (*got.Components)[0]; c.PackageURL != "pkg:golang/example.com/repository@v1.2.3?type=module&goos=linux" {
+		t.Errorf("got the module %+v, want the version of the program", c)
 	}
 	if m := got.Metadata.Component; m.Version != "v1.2.3" || got.SpecVersion != cyclonedx.SpecVersion1_5 ||
 		!bytes.Contains(text, []byte("?type=module&goos=linux")) {

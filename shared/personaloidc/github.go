@@ -25,7 +25,7 @@ type gitHub struct {
 }
 
 func newGitHub(p Provider, secret clientSecret) *gitHub {
-	return &gitHub{Provider: p, secret: secret, client: newClient(), site: GitHub, api: "https://api.github.com"}
+	return &gitHub{Provider: p, secret: secret, client: newClient(http.DefaultTransport), site: GitHub, api: "https://api.github.com"}
 }
 
 func (g *gitHub) config(redirect string) (*oauth2.Config, error) {
@@ -48,7 +48,7 @@ func (g *gitHub) Begin(_ context.Context, r personalpages.ProviderRequest) (stri
 
 // Finish implements [personalpages.ProviderProtocol].
 func (g *gitHub) Finish(ctx context.Context, r personalpages.ProviderRequest, response url.Values) (user personalpages.ProviderUser, err error) {
-	if err := checkResponse(response, g.site+"/login/oauth", false); err != nil {
+	if err := checkResponse(response, func(iss string) bool { return iss == g.site+"/login/oauth" }, false); err != nil {
 		return user, err
 	}
 	config, err := g.config(r.Redirect)
@@ -118,6 +118,6 @@ func (*gitHub) Issues(issuer string) bool { return issuer == GitHub }
 func (*gitHub) SignOutURL(context.Context, string, string) string { return "" }
 
 // SignedOut implements [personalpages.ProviderProtocol].
-func (*gitHub) SignedOut(context.Context, string) (personal.EndIdentitySessionsRequest, error) {
-	return personal.EndIdentitySessionsRequest{}, errors.New("GitHub sends no logout tokens")
+func (*gitHub) SignedOut(context.Context, string, func(context.Context, personal.EndIdentitySessionsRequest) error) error {
+	return errors.New("GitHub sends no logout tokens")
 }

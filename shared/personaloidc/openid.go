@@ -1,19 +1,27 @@
 package personaloidc
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalpages"
@@ -26,37 +34,44 @@ type openID struct {
 	client *http.Client
 	used   usedTokens
 
-	mu         sync.Mutex
-	discovered *metadata
-	failed     error // of the latest discovery
-	again      time.Time
+	asking singleflight.Group
+	mu     sync.Mutex
+	known  *metadata // nil until the provider has responded once
+	failed error     // of the latest request
+	next   time.Time // of the next request
 }
 
 // metadata are those of a provider.
 type metadata struct {
 	*oidc.Provider
-	keys oidc.KeySet
+	keys    oidc.KeySet
+	fetched *keyFetcher
 
 	DemandsIss    bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
 	ClaimsOffered []string `json:"claims_supported"`
 	EndSession    string   `json:"end_session_endpoint"`
 	Keys          string   `json:"jwks_uri"`
+	Algorithms    []string `json:"id_token_signing_alg_values_supported"`
+	ClientAuth    []string `json:"token_endpoint_auth_methods_supported"`
 }
 
 const (
-	retryDiscovery = 5 * time.Second // after a failure; all visitors wait for the same answer
-	skew           = time.Minute     // by which the clocks of a provider and of this host may differ
-	keysInterval   = time.Minute     // between two requests for keys
-	maxResponse    = 1 << 20         // bytes of a provider's response
+	requestTimeout   = 10 * time.Second
+	retryAfterFault  = 5 * time.Second // all visitors get the same answer
+	metadataLifetime = 24 * time.Hour  // endpoints move; the old ones count until the provider responds
+	keysInterval     = time.Minute     // between two requests for keys
+	skew             = time.Minute     // by which the clocks of a provider and of this host may differ
+	maxResponse      = 1 << 20         // bytes of a provider's response
+	maxQuoted        = 200             // bytes of what others have written, in errors
 )
 
 func newOpenID(p Provider, secret clientSecret) *openID {
-	return &openID{Provider: p, secret: secret, client: newClient()}
+	return &openID{Provider: p, secret: secret, client: newClient(http.DefaultTransport)}
 }
 
 // newClient returns a client whose responses are bounded.
-func newClient() *http.Client {
-	return &http.Client{Transport: bounded{http.DefaultTransport}, Timeout: 10 * time.Second}
+func newClient(transport http.RoundTripper) *http.Client {
+	return &http.Client{Transport: bounded{transport}, Timeout: requestTimeout}
 }
 
 type bounded struct{ http.RoundTripper }
@@ -70,31 +85,50 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// down says that the provider does not respond.
-func down(err error) error { return fmt.Errorf("%w: %w", personalpages.ErrProviderDown, err) }
-
-// discover returns the provider's metadata. It asks until it has got them, so that the site starts while
-// the provider is down.
-func (p *openID) discover(ctx context.Context) (*metadata, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.discovered != nil {
-		return p.discovered, nil
-	}
-	if time.Now().Before(p.again) {
-		return nil, down(p.failed)
-	}
-	found, err := p.ask(ctx)
-	if err != nil {
-		p.failed, p.again = err, time.Now().Add(retryDiscovery)
-		return nil, down(err)
-	}
-	p.discovered = found
-	return found, nil
+// down says that the provider does not respond. What it has sent may be long.
+func down(err error) error {
+	return fmt.Errorf("%w: %."+strconv.Itoa(maxQuoted)+"s", personalpages.ErrProviderDown, err.Error())
 }
 
-func (p *openID) ask(ctx context.Context) (*metadata, error) {
-	ctx = oidc.ClientContext(ctx, p.client)
+// discover returns the provider's metadata. It asks until it has got them, so that the site starts while the provider
+// is down. The request does not end with the visitor who has caused it, and others wait for the same one.
+func (p *openID) discover(ctx context.Context) (*metadata, error) {
+	p.mu.Lock()
+	known, failed, due := p.known, p.failed, !time.Now().Before(p.next)
+	p.mu.Unlock()
+	switch {
+	case known != nil && !due:
+		return known, nil
+	case !due:
+		return nil, down(failed)
+	}
+	asked := p.asking.DoChan("", func() (any, error) { return nil, p.ask(context.WithoutCancel(ctx)) })
+	select {
+	case <-ctx.Done():
+		return nil, down(ctx.Err())
+	case <-asked:
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known == nil {
+		return nil, down(p.failed)
+	}
+	return p.known, nil
+}
+
+// ask asks the provider for its metadata.
+func (p *openID) ask(ctx context.Context) error {
+	m, err := p.fetch(oidc.ClientContext(ctx, p.client))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed, p.next = err, time.Now().Add(retryAfterFault)
+	if err == nil {
+		p.known, p.next = m, time.Now().Add(metadataLifetime)
+	}
+	return err
+}
+
+func (p *openID) fetch(ctx context.Context) (*metadata, error) {
 	if p.severalTenants() { // whose metadata name none
 		ctx = oidc.InsecureIssuerURLContext(ctx, p.Issuer)
 	}
@@ -106,32 +140,58 @@ func (p *openID) ask(ctx context.Context) (*metadata, error) {
 	if err := found.Claims(m); err != nil {
 		return nil, err
 	}
-	seldom := &http.Client{Timeout: p.client.Timeout, Transport: &seldomFetched{next: p.client.Transport}}
-	m.keys = oidc.NewRemoteKeySet(oidc.ClientContext(context.WithoutCancel(ctx), seldom), m.Keys)
+	m.fetched = &keyFetcher{next: p.client.Transport, url: m.Keys}
+	m.keys = oidc.NewRemoteKeySet(oidc.ClientContext(ctx, &http.Client{Transport: m.fetched, Timeout: requestTimeout}), m.Keys)
 	return m, nil
 }
 
-// seldomFetched fetches at most once in keysInterval: anyone can send a logout token with an unknown key.
-type seldomFetched struct {
+// keyFetcher fetches a provider's keys at most once in keysInterval: anyone can send a logout token with an unknown key.
+type keyFetcher struct {
 	next http.RoundTripper
+	url  string
 
-	mu    sync.Mutex
-	until time.Time
+	mu     sync.Mutex
+	until  time.Time
+	failed error // of the latest request, also of one that was too early; nil if it got keys
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (s *seldomFetched) RoundTrip(r *http.Request) (*http.Response, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if time.Now().Before(s.until) {
-		return nil, errors.New("the provider's keys were fetched less than a minute ago")
+func (k *keyFetcher) RoundTrip(r *http.Request) (*http.Response, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if r.URL.String() == k.url && time.Now().Before(k.until) { // a redirect may follow
+		k.failed = errors.New("its keys were fetched less than a minute ago")
+		return nil, k.failed
 	}
-	response, err := s.next.RoundTrip(r)
-	s.until = time.Now().Add(keysInterval)
-	if err != nil || response.StatusCode != http.StatusOK {
-		s.until = time.Now().Add(retryDiscovery)
+	k.until = time.Now().Add(retryAfterFault)
+	response, err := k.next.RoundTrip(r)
+	if k.failed = err; err != nil || response.StatusCode != http.StatusOK {
+		if err == nil {
+			k.failed = fmt.Errorf("its keys: %s", response.Status)
+		}
+		return response, err
 	}
-	return response, err
+	var keys jose.JSONWebKeySet
+	body, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	if err == nil {
+		err = json.Unmarshal(body, &keys)
+	}
+	if k.failed = err; err == nil {
+		k.until = time.Now().Add(keysInterval)
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	return response, nil
+}
+
+// wrong returns the error of a token that was refused: it may be that there were no keys to check it with.
+func (k *keyFetcher) wrong(token string, err error) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.failed != nil && !errors.As(err, new(*oidc.TokenExpiredError)) {
+		return down(k.failed)
+	}
+	return fmt.Errorf("the %s: %."+strconv.Itoa(maxQuoted)+"s", token, err.Error())
 }
 
 // verifier checks tokens of the provider: algorithm, signature, issuer, audience and time.
@@ -140,14 +200,9 @@ func (p *openID) verifier(m *metadata) *oidc.IDTokenVerifier {
 		ClientID: p.ClientID, SkipIssuerCheck: p.severalTenants(), // see issuer
 		Now: func() time.Time { return time.Now().Add(-skew) },
 	}
-	var offered struct {
-		Algorithms []string `json:"id_token_signing_alg_values_supported"`
-	}
-	if err := m.Claims(&offered); err == nil {
-		c.SupportedSigningAlgs = slices.DeleteFunc(offered.Algorithms, func(alg string) bool {
-			return alg == "none" || strings.HasPrefix(alg, "HS")
-		})
-	}
+	c.SupportedSigningAlgs = slices.DeleteFunc(slices.Clone(m.Algorithms), func(alg string) bool {
+		return alg == "none" || strings.HasPrefix(alg, "HS")
+	})
 	return oidc.NewVerifier(p.Issuer, m.keys, c)
 }
 
@@ -184,8 +239,12 @@ func (p *openID) config(m *metadata, redirect string) (*oauth2.Config, error) {
 	}
 	c := &oauth2.Config{ClientID: p.ClientID, ClientSecret: secret, RedirectURL: redirect, Endpoint: m.Endpoint(),
 		Scopes: append([]string{oidc.ScopeOpenID, "profile", "email"}, p.Scopes...)}
-	if p.Issuer == Apple {
+	// Otherwise oauth2 tries both, and uses the code twice.
+	c.Endpoint.AuthStyle = oauth2.AuthStyleInHeader // the default (OpenID Connect Discovery, section 3)
+	if secret == "" || slices.Contains(m.ClientAuth, "client_secret_post") {
 		c.Endpoint.AuthStyle = oauth2.AuthStyleInParams
+	}
+	if p.Issuer == Apple {
 		c.Scopes = append([]string{oidc.ScopeOpenID, "name", "email"}, p.Scopes...)
 	}
 	return c, nil
@@ -252,8 +311,8 @@ func (l *looseTexts) UnmarshalJSON(data []byte) error {
 }
 
 // checkResponse returns an error for a response of another provider (RFC 9207), and for a refusal.
-func checkResponse(response url.Values, issuer string, demanded bool) error {
-	if iss := response.Get("iss"); iss != issuer && (iss != "" || demanded) {
+func checkResponse(response url.Values, issues func(issuer string) bool, demanded bool) error {
+	if iss := response.Get("iss"); (iss != "" || demanded) && !issues(iss) {
 		return errors.New("the response is another provider's")
 	}
 	switch refused := response.Get("error"); {
@@ -273,7 +332,7 @@ func (p *openID) Finish(ctx context.Context, r personalpages.ProviderRequest, re
 	if err != nil {
 		return user, err
 	}
-	if err := checkResponse(response, p.Issuer, m.DemandsIss && !p.severalTenants()); err != nil {
+	if err := checkResponse(response, func(iss string) bool { return iss == p.Issuer || p.Issues(iss) }, m.DemandsIss); err != nil {
 		return user, err
 	}
 	config, err := p.config(m, r.Redirect)
@@ -288,7 +347,7 @@ func (p *openID) Finish(ctx context.Context, r personalpages.ProviderRequest, re
 	signed, _ := token.Extra("id_token").(string)
 	id, err := p.verifier(m).Verify(ctx, signed)
 	if err != nil {
-		return user, fmt.Errorf("the ID token: %w", err)
+		return user, m.fetched.wrong("ID token", err)
 	}
 	if id.Nonce != r.Nonce {
 		return user, errors.New("the ID token is of another attempt")
@@ -307,8 +366,9 @@ func (p *openID) Finish(ctx context.Context, r personalpages.ProviderRequest, re
 	proven := said
 	if said.Email == "" && m.UserInfoEndpoint() != "" {
 		info, err := m.UserInfo(ctx, oauth2.StaticTokenSource(token))
-		if err == nil && info.Subject == id.Subject { // else another user's
-			_ = info.Claims(&said) // it only fills in a form
+		if more := (claims{}); err == nil && info.Subject == id.Subject && info.Claims(&more) == nil { // else another user's
+			said.Login, said.Name = cmp.Or(said.Login, more.Login), cmp.Or(said.Name, more.Name)
+			said.Email, said.EmailVerified, said.Hosted = more.Email, more.EmailVerified, more.Hosted
 		}
 	}
 	user = personalpages.ProviderUser{
@@ -323,10 +383,17 @@ func (p *openID) Finish(ctx context.Context, r personalpages.ProviderRequest, re
 	return bounds(user), nil
 }
 
-// bounds shortens what only fills in a form, and leaves out a session that is longer than the module takes.
+// bounds leaves out what is too long for a cookie, and what cannot be read: it only fills in a form and names the user.
 func bounds(u personalpages.ProviderUser) personalpages.ProviderUser {
+	printable := func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}
+	u.Login, _, _ = strings.Cut(u.Login, "@") // logins have none
 	for _, text := range []*string{&u.Login, &u.Name, &u.Email} {
-		if *text = strings.ToValidUTF8(*text, ""); len(*text) > 254 {
+		if clean := strings.Map(printable, strings.ToValidUTF8(*text, "")); clean != *text || len(clean) > maxText {
 			*text = ""
 		}
 	}
@@ -337,6 +404,9 @@ func bounds(u personalpages.ProviderUser) personalpages.ProviderUser {
 	return u
 }
 
+// maxText bounds a name, a login or an e-mail, in bytes.
+const maxText = 254
+
 // exchange exchanges the code of a response for a token.
 func exchange(ctx context.Context, config *oauth2.Config, code, verifier string) (*oauth2.Token, error) {
 	token, err := config.Exchange(ctx, code, oauth2.VerifierOption(verifier))
@@ -344,10 +414,13 @@ func exchange(ctx context.Context, config *oauth2.Config, code, verifier string)
 		return token, nil
 	}
 	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
-	if !ok || refused.Response != nil && refused.Response.StatusCode >= http.StatusInternalServerError {
+	switch {
+	case !ok:
 		return nil, down(err)
+	case refused.Response.StatusCode >= http.StatusInternalServerError:
+		return nil, down(errors.New(refused.Response.Status)) // the body may quote a secret
 	}
-	return nil, fmt.Errorf("the provider has refused the code: status %d, error %.100q", refused.Response.StatusCode, refused.ErrorCode) // its own text may quote a secret
+	return nil, fmt.Errorf("the provider has refused the code: %s, error %.100q", refused.Response.Status, refused.ErrorCode)
 }
 
 // SignOutURL implements [personalpages.ProviderProtocol].
@@ -371,57 +444,61 @@ func (p *openID) SignOutURL(ctx context.Context, hint, back string) string {
 }
 
 // SignedOut implements [personalpages.ProviderProtocol].
-func (p *openID) SignedOut(ctx context.Context, token string) (whose personal.EndIdentitySessionsRequest, err error) {
+func (p *openID) SignedOut(ctx context.Context, token string, end func(context.Context, personal.EndIdentitySessionsRequest) error) error {
 	m, err := p.discover(ctx)
 	if err != nil {
-		return whose, err
+		return err
 	}
-	logout, err := p.verifier(m).VerifyLogout(oidc.ClientContext(ctx, p.client), token)
+	logout, err := p.verifier(m).VerifyLogout(ctx, token)
 	if err != nil {
-		return whose, fmt.Errorf("the logout token: %w", err)
+		return m.fetched.wrong("logout token", err)
 	}
 	issuer, err := p.issuer(logout.Issuer)
 	now := time.Now()
 	switch {
 	case err != nil:
-		return whose, err
+		return err
 	case logout.Subject == "":
-		return whose, errors.New("the logout token names no user: have the provider send sub with it")
+		return errors.New("the logout token names no user: have the provider send sub with it")
 	case logout.IssuedAt.Before(now.Add(-maxLogoutAge)) || logout.IssuedAt.After(now.Add(skew)):
-		return whose, errors.New("the logout token was not issued just now: compare the clocks")
-	case !p.used.first(logout.TokenID, now):
-		return whose, errors.New("the logout token was used before")
+		return errors.New("the logout token was not issued just now: compare the clocks")
+	case p.used.has(logout.TokenID, now):
+		return errors.New("the logout token was used before")
 	}
 	if len(logout.SessionID) > personal.MaxProviderSession {
 		logout.SessionID = ""
 	}
-	return personal.EndIdentitySessionsRequest{
+	err = end(ctx, personal.EndIdentitySessionsRequest{
 		Identity: personal.Identity{Issuer: issuer, Subject: logout.Subject}, ProviderSession: logout.SessionID,
-	}, nil
+	})
+	if err == nil { // else the provider sends it again
+		p.used.add(logout.TokenID, now)
+	}
+	return err
 }
 
 // maxLogoutAge is how long a logout token counts.
 const maxLogoutAge = 2 * time.Minute
 
-// usedTokens are the ids of the tokens that were used within maxLogoutAge and the skew. Only the provider can make some.
+// usedTokens are the ids of the tokens that were used on this node and may still count. Only the provider can make some.
 type usedTokens struct {
 	mu  sync.Mutex
 	ids map[string]time.Time
 }
 
-// first reports whether a token is used for the first time.
-func (u *usedTokens) first(id string, now time.Time) bool {
+func (u *usedTokens) has(id string, now time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	maps.DeleteFunc(u.ids, func(_ string, at time.Time) bool { return now.Sub(at) > maxLogoutAge+2*skew })
+	_, used := u.ids[id]
+	return used
+}
+
+func (u *usedTokens) add(id string, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ids == nil {
 		u.ids = map[string]time.Time{}
 	}
-	for other, at := range u.ids {
-		if now.Sub(at) > maxLogoutAge+2*skew {
-			delete(u.ids, other)
-		}
-	}
-	_, used := u.ids[id]
 	u.ids[id] = now
-	return !used
 }

@@ -108,7 +108,10 @@ func New(m Module, account *personalpages.Pages, c Config) error {
 		}
 		providers = append(providers, made)
 	}
-	if err := errors.Join(append(wrong, account.UseProviders(keys, providers...))...); err != nil {
+	if err = errors.Join(wrong...); err == nil {
+		err = account.UseProviders(keys, providers...)
+	}
+	if err != nil {
 		return fmt.Errorf("sign-in with providers: %w", err)
 	}
 	return nil
@@ -195,10 +198,10 @@ func (p Provider) secret() (clientSecret, error) {
 	return func() (string, error) { return text, nil }, nil
 }
 
-// shared matches the issuers of Microsoft that are those of several tenants.
-var shared = regexp.MustCompile(`\A` + regexp.QuoteMeta(microsoft) + `(common|organizations|consumers)/v2\.0\z`)
+// sharedIssuer matches the issuers of Microsoft that are those of several tenants.
+var sharedIssuer = regexp.MustCompile(`\A` + regexp.QuoteMeta(microsoft) + `(common|organizations|consumers)/v2\.0\z`)
 
-func (p Provider) severalTenants() bool { return shared.MatchString(p.Issuer) }
+func (p Provider) severalTenants() bool { return sharedIssuer.MatchString(p.Issuer) }
 
 func (p Provider) checkTenants() error {
 	switch {

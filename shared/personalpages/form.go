@@ -62,6 +62,7 @@ type formPage struct {
 	// Aliases name the control that shows an error of a parameter without its own control.
 	Aliases map[string]string
 
+	Taken      string // said instead of the errors if another account has it; may be empty
 	BadToken   string // said of a code that is not valid; empty: to request a new one
 	NotOffered string // said if the module does not have the operation; empty: that the page does not exist
 
@@ -230,6 +231,10 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 	byPasskey := posted.Get("credential") != ""
 	switch x.Code {
 	case personal.CodeAlreadyExists:
+		if page.Taken != "" {
+			message = page.Taken
+			clear(fieldErrors)
+		}
 		if f.once {
 			message += " " + s.text(r, "register_twice")
 		}

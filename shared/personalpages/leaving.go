@@ -94,6 +94,7 @@ func (p leavingPages) delete(w http.ResponseWriter, r *http.Request, posted ui.P
 	}
 	p.session.Clear(w, r)
 	personalweb.ForgetProof(p.API, w, r)
+	p.forgetWaiting(w, r)
 	return done{operation: "delete", next: p.Home}, nil
 }
 

@@ -22,7 +22,7 @@ type linkedPages struct{ *site }
 func (p linkedPages) route(mux *http.ServeMux) {
 	mux.Handle("GET "+linkedPath, p.requireUser(p.list))
 	mux.Handle("POST "+addLinkPath, p.requireUser(p.add))
-	mux.Handle("POST "+dontLinkPath, p.requireUser(p.dontLink))
+	mux.Handle("POST "+dontLinkPath, p.public(p.dontLink))
 	p.provenForm(mux, linkPath, form{build: p.linkForm, submit: p.link, instead: p.nothingToLink})
 	p.provenForm(mux, unlinkPath, form{build: p.unlinkForm, submit: p.unlink})
 	mux.Handle("POST "+proveAtPath, p.requireUser(p.proveAt))
@@ -50,6 +50,12 @@ type linkedIdentity struct {
 	Icon  template.HTML
 }
 
+// identityID names an identity in addresses and forms.
+func identityID(i personal.Identity) string {
+	sum := sha256.Sum256([]byte(i.Issuer + "\x00" + i.Subject))
+	return hex.EncodeToString(sum[:8])
+}
+
 // listed returns the identities of the visitor as the pages show them.
 func (p linkedPages) listed(r *http.Request) ([]linkedIdentity, error) {
 	identities, err := p.identities(r)
@@ -58,8 +64,7 @@ func (p linkedPages) listed(r *http.Request) ([]linkedIdentity, error) {
 	}
 	list := make([]linkedIdentity, len(identities))
 	for i, one := range identities {
-		sum := sha256.Sum256([]byte(one.Issuer + "\x00" + one.Subject))
-		list[i] = linkedIdentity{LinkedIdentity: one, ID: hex.EncodeToString(sum[:8]), Label: one.Provider()}
+		list[i] = linkedIdentity{LinkedIdentity: one, ID: identityID(one.Identity), Label: one.Provider()}
 		if at := slices.IndexFunc(p.providers, func(p Provider) bool { return p.Issues(one.Issuer) }); at >= 0 {
 			list[i].Label, list[i].Icon = p.providers[at].Label, p.providers[at].Icon
 		}
@@ -78,7 +83,7 @@ func (p linkedPages) list(w http.ResponseWriter, r *http.Request) {
 		body.Confirm = p.confirmFirst(r, user)
 	} else {
 		for _, one := range p.providers {
-			body.Add = append(body.Add, providerButton{Text: p.text(r, "provider_link", one.Label), Icon: one.Icon, Path: addLinkPath, Post: true, Name: one.Name})
+			body.Add = append(body.Add, providerButton{Text: p.text(r, "provider_link", one.Label), Icon: one.Icon, Path: one.at(addLinkPath), Post: true})
 		}
 	}
 	page := p.page(w, r)
@@ -88,18 +93,16 @@ func (p linkedPages) list(w http.ResponseWriter, r *http.Request) {
 
 // add leads to a provider, to link who signs in there.
 func (p linkedPages) add(w http.ResponseWriter, r *http.Request) {
-	posted, ok := p.readPosted(w, r)
-	if !ok {
-		return
-	}
-	p.leadTo(w, r, posted.Get("provider"), attempt{Purpose: attemptLink, Next: linkedPath})
+	p.leadTo(w, r, attempt{Purpose: attemptLink, Next: linkedPath})
 }
 
-// leadTo leads a signed-in user to a provider.
-func (p linkedPages) leadTo(w http.ResponseWriter, r *http.Request, name string, a attempt) {
-	provider, ok := p.providerNamed(name)
+// leadTo leads a signed-in user to the provider that the path names.
+func (p linkedPages) leadTo(w http.ResponseWriter, r *http.Request, a attempt) {
+	if _, ok := p.readPosted(w, r); !ok {
+		return
+	}
+	provider, ok := p.chosen(w, r)
 	if !ok {
-		p.problem(w, r, p.API.ErrorResponse(r, personal.NewError(personal.CodeNotFound, nil)), "", nil)
 		return
 	}
 	a.Session = p.credentials(r).UserID
@@ -108,7 +111,7 @@ func (p linkedPages) leadTo(w http.ResponseWriter, r *http.Request, name string,
 		p.providerProblem(w, r, provider, err, ui.Link{Text: p.text(r, "account"), Path: a.Next})
 		return
 	}
-	p.leadOn(w, r, p.text(r, "provider_going_to", provider.Label), "", ui.Link{Text: p.text(r, "complete_go_on"), Path: to})
+	p.leadOn(w, r, p.text(r, "provider_going_to", provider.Label), ui.Link{Text: p.text(r, "complete_go_on"), Path: to})
 }
 
 // linking returns who waits to be linked with the account of this session.
@@ -136,9 +139,10 @@ func (p linkedPages) linkForm(r *http.Request) (formPage, error) {
 	return formPage{
 		Title: p.text(r, "provider_link", provider.Label),
 		Lead:  p.text(r, "provider_link_lead", a.User.who(), provider.Label, profileOf(r).Login),
+		Taken: p.text(r, "provider_taken", a.User.who(), provider.Label),
 		Form: ui.Form{
 			Action: linkPath, Submit: p.text(r, "provider_link_button"), User: profileOf(r).Login,
-			Controls: p.withCode(r, p.currentPassword(r, "password")...),
+			Controls: p.withCode(r, p.currentPassword(r, "password")...), Hidden: []ui.Hidden{a.marked(p.credentials(r).UserID)},
 		},
 		Below: &section{
 			Title: p.text(r, "provider_dont_link"), Text: p.text(r, "provider_dont_link_lead", provider.Label),
@@ -147,45 +151,58 @@ func (p linkedPages) linkForm(r *http.Request) (formPage, error) {
 	}, nil
 }
 
-// proofFor returns the proof of a posted form: the browser's, or one of what was typed.
-func (s *site) proofFor(r *http.Request, posted ui.Posted) (string, error) {
-	if proof := s.proofOf(r); proof != "" {
-		return proof, nil
+// prove calls do with the proof of a posted form: the browser's, or one of what was typed, which the browser keeps. It
+// leads users who have typed nothing, because they have no password, to the page that asks for one.
+func (s *site) prove(w http.ResponseWriter, r *http.Request, posted ui.Posted, next string, do func(proof string) error) (done, error) {
+	proof := s.proofOf(r)
+	if proof == "" && profileOf(r).NoPassword {
+		return done{next: s.askForProof(r)}, nil
 	}
-	proof, err := s.Service.Prove(r.Context(), personal.ProveRequest{
-		Credentials: s.credentials(r), Password: posted.Get("password"), Code: posted.Get("code"),
-	})
-	return proof.Proof, err
+	if proof == "" {
+		given, err := s.Service.Prove(r.Context(), personal.ProveRequest{
+			Credentials: s.credentials(r), Password: posted.Get("password"), Code: posted.Get("code"),
+		})
+		if err != nil {
+			return done{}, err
+		}
+		personalweb.KeepGivenProof(s.API, w, r, given)
+		proof = given.Proof
+	}
+	return done{next: next}, do(proof)
 }
 
 func (p linkedPages) link(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	a, _, others, ok := p.linking(r)
-	if !ok {
+	switch {
+	case !ok:
 		return done{next: linkedPath}, nil
+	case !a.isFor(posted, p.credentials(r).UserID):
+		return done{next: linkPath}, nil
 	}
-	proof, err := p.proofFor(r, posted)
-	if err == nil {
-		err = p.admin.LinkIdentity(r.Context(), personal.LinkIdentityRequest{
-			Identity: a.User.Identity, Credentials: p.credentials(r), Proof: proof,
-		})
-	}
-	if err != nil {
-		return done{}, err
-	}
-	p.keepAttempts(w, r, slices.DeleteFunc(others, attempt.waits))
 	next := linkedPath
 	if a.Purpose == attemptSignIn { // who wanted to sign in
 		next = personalweb.LocalPath(a.Next, Path)
 	}
-	return done{operation: linkedNotice, next: next}, nil
+	return p.prove(w, r, posted, next, func(proof string) error {
+		err := p.admin.LinkIdentity(r.Context(), personal.LinkIdentityRequest{
+			Identity: a.User.Identity, Credentials: p.credentials(r), Proof: proof,
+		})
+		if err == nil {
+			p.keepAttempts(w, r, slices.DeleteFunc(others, attempt.waits))
+			p.pages.LeaveNotice(w, r, linkedNotice)
+		}
+		return err
+	})
 }
 
+// dontLink forgets who waits, and leads to where they wanted to go.
 func (p linkedPages) dontLink(w http.ResponseWriter, r *http.Request) {
 	if _, ok := p.readPosted(w, r); !ok {
 		return
 	}
+	a, _, _, _ := p.waiting(r)
 	p.forgetWaiting(w, r)
-	ui.Redirect(w, r, Path)
+	ui.Redirect(w, r, personalweb.LocalPath(a.Next, Path))
 }
 
 // named returns the identity that the query of a page names.
@@ -217,25 +234,25 @@ func (p linkedPages) unlinkForm(r *http.Request) (formPage, error) {
 }
 
 // unlink ends the session if a provider began it: the list then leads to the sign-in.
-func (p linkedPages) unlink(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
+func (p linkedPages) unlink(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	identity, err := p.named(r)
 	if err != nil {
 		return done{}, err
 	}
-	proof, err := p.proofFor(r, posted)
-	if err == nil {
-		err = p.admin.UnlinkIdentity(r.Context(), personal.UnlinkIdentityRequest{
+	return p.prove(w, r, posted, linkedPath, func(proof string) error {
+		err := p.admin.UnlinkIdentity(r.Context(), personal.UnlinkIdentityRequest{
 			Identity: identity.Identity, Credentials: p.credentials(r), Proof: proof,
 		})
-	}
-	return done{operation: unlinkedNotice, next: linkedPath}, err
+		if err == nil {
+			p.pages.LeaveNotice(w, r, unlinkedNotice)
+		}
+		return err
+	})
 }
 
 // proveAt leads to a provider, which asks the user again who they are.
 func (p linkedPages) proveAt(w http.ResponseWriter, r *http.Request) {
-	if _, ok := p.readPosted(w, r); ok {
-		p.leadTo(w, r, r.PathValue("provider"), attempt{Purpose: attemptProve, Next: nextOf(r)})
-	}
+	p.leadTo(w, r, attempt{Purpose: attemptProve, Next: nextOf(r)})
 }
 
 // proveSkew is by how much the clocks of a provider and of this host may differ.
@@ -264,7 +281,7 @@ func (p linkedPages) proveBy(w http.ResponseWriter, r *http.Request, provider Pr
 	case refused != nil && refused.FieldErrors["identity"] != "":
 		p.providerNotice(w, r, http.StatusBadRequest, p.text(r, "provider_other_user", a.User.who(), provider.Label), help)
 	default:
-		p.problem(w, r, p.API.ErrorResponse(r, err), p.text(r, "provider_problem"), &help)
+		p.refuseUser(w, r, err, help)
 	}
 }
 

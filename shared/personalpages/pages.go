@@ -73,7 +73,7 @@ const (
 	endedPath     = providersPath + "/sign-out" // back-channel logout, for the provider
 	choosePath    = Path + "/sign-in/choose"
 	linkedPath    = Path + "/linked"
-	addLinkPath   = Path + "/linked/add"
+	addLinkPath   = Path + "/linked/add/{provider}"
 	linkPath      = Path + "/linked/confirm"
 	dontLinkPath  = Path + "/linked/cancel"
 	unlinkPath    = Path + "/linked/remove"
@@ -230,7 +230,7 @@ func New(m Module, c Config) (*Pages, error) {
 	missingFieldsPages{p}.route(mux)
 	providerPages{p}.route(mux)
 	linkedPages{p}.route(mux)
-	return &Pages{site: p, handler: mendMailLinks(takePostedResponse(p.prepared(pages.Handler(mux))))}, nil
+	return &Pages{site: p, handler: mendMailLinks(p.takePostedResponse(p.prepared(pages.Handler(mux))))}, nil
 }
 
 // ServeHTTP serves the pages, and an error page for any other path.

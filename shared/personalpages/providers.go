@@ -1,10 +1,12 @@
 package personalpages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"html/template"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -50,9 +52,10 @@ type ProviderProtocol interface {
 	// site then; "" if it has none. The hint is that of [ProviderUser].
 	SignOutURL(ctx context.Context, hint, back string) string
 
-	// SignedOut returns whose sessions end, by a logout token of the provider (OpenID Connect Back-Channel Logout
-	// 1.0). A token counts once. The error wraps [ErrProviderDown] if the token cannot be checked now.
-	SignedOut(ctx context.Context, token string) (personal.EndIdentitySessionsRequest, error)
+	// SignedOut checks a logout token of the provider (OpenID Connect Back-Channel Logout 1.0), and has end end the
+	// sessions that it is about. A token for which end has succeeded counts no more. The error wraps [ErrProviderDown] if
+	// the token cannot be checked now; else it is that of end, or says what is wrong with the token.
+	SignedOut(ctx context.Context, token string, end func(context.Context, personal.EndIdentitySessionsRequest) error) error
 }
 
 // What the user is told about an error of a [ProviderProtocol]; any other one is in the log alone.
@@ -88,18 +91,9 @@ type ProviderUser struct {
 
 // who names a user of a provider as it does, to themselves.
 func (u ProviderUser) who() string {
-	name := u.Name
-	if name == "" {
-		name = u.Login
-	}
-	switch {
-	case name == "":
-		name = u.Email
-	case u.Email != "" && u.Email != name:
+	name := cmp.Or(u.Name, u.Login, u.Email, u.Subject)
+	if u.Email != "" && u.Email != name {
 		name += " (" + u.Email + ")"
-	}
-	if name == "" {
-		name = u.Subject
 	}
 	return name
 }
@@ -154,14 +148,13 @@ type providerButton struct {
 	Text string
 	Icon template.HTML
 	Path string
-	Post bool   // it posts
-	Name string // sent with the post as provider; may be empty
+	Post bool // it posts
 }
 
-// providerButtons lead to the providers to sign in. The pages return to where the visitor came from.
-func (s *site) providerButtons(r *http.Request, returning func(*http.Request, string) string) (buttons []providerButton) {
+// providerButtons lead to the providers to sign in. They return to the page that the visitor wants to see.
+func (s *site) providerButtons(r *http.Request) (buttons []providerButton) {
 	for _, p := range s.providers {
-		buttons = append(buttons, providerButton{Text: s.text(r, "provider_continue", p.Label), Icon: p.Icon, Path: returning(r, p.at(providersPath))})
+		buttons = append(buttons, providerButton{Text: s.text(r, "provider_continue", p.Label), Icon: p.Icon, Path: withReturn(r, p.at(providersPath))})
 	}
 	return buttons
 }
@@ -175,14 +168,21 @@ func (s *site) provingProviders(r *http.Request) (proving []Provider) {
 	if err != nil {
 		return nil // there are other ways
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
-	defer cancel()
 	for _, p := range s.providers {
-		if slices.ContainsFunc(identities, func(i personal.LinkedIdentity) bool { return p.Issues(i.Issuer) }) && p.Proves(ctx) {
+		if slices.ContainsFunc(identities, func(i personal.LinkedIdentity) bool { return p.Issues(i.Issuer) }) && s.proves(r, p) {
 			proving = append(proving, p)
 		}
 	}
 	return proving
+}
+
+// metadataTimeout bounds what a page waits for a provider that it can do without.
+const metadataTimeout = 2 * time.Second
+
+func (s *site) proves(r *http.Request, p Provider) bool {
+	ctx, cancel := context.WithTimeout(r.Context(), metadataTimeout)
+	defer cancel()
+	return p.Proves(ctx)
 }
 
 // identities returns those of the signed-in user.
@@ -193,14 +193,14 @@ func (s *site) identities(r *http.Request) ([]personal.LinkedIdentity, error) {
 
 // providerProblem sends a page about an error of a provider, which the log has.
 func (s *site) providerProblem(w http.ResponseWriter, r *http.Request, p Provider, err error, help ui.Link) {
-	status, key := http.StatusBadRequest, "provider_refused"
+	status, key, level := http.StatusBadRequest, "provider_refused", slog.LevelWarn
 	switch {
 	case errors.Is(err, ErrProviderDown) || errors.Is(err, context.DeadlineExceeded):
 		status, key = http.StatusServiceUnavailable, "provider_down"
 	case errors.Is(err, ErrProviderCancelled):
-		key = "provider_cancelled"
+		key, level = "provider_cancelled", slog.LevelDebug
 	}
-	s.Log.WarnContext(r.Context(), "a provider has not signed a user in", "request_id", personal.CallFrom(r.Context()).RequestID,
+	s.Log.Log(r.Context(), level, "a provider has not signed a user in", "request_id", personal.CallFrom(r.Context()).RequestID,
 		"provider", p.Name, "error", err)
 	s.providerNotice(w, r, status, s.text(r, key, p.Label), help)
 }
@@ -216,22 +216,31 @@ func (s *site) startAgain(w http.ResponseWriter, r *http.Request) {
 	s.providerNotice(w, r, http.StatusBadRequest, s.text(r, "provider_again"), ui.Link{Text: s.text(r, "sign_in"), Path: SignInPath})
 }
 
-// leadOn sends a page that leads on by a link and at once. A redirect would not do: browsers refuse one
-// from a form to another site (form-action), and one from another site brings no cookies that are Strict.
-func (s *site) leadOn(w http.ResponseWriter, r *http.Request, title, text string, to ui.Link) {
-	_, signedIn := s.viewer(r)
-	s.send(w, r, http.StatusOK, "lead", ui.Page{Nav: s.nav(r, signedIn), Body: struct { // the next page has the notice
-		Title, Text string
-		To          ui.Link
-		AtOnce      bool
-	}{title, text, to, text == ""}})
+// leadPage is what the template of a page that leads on gets.
+type leadPage struct {
+	Title, Text string
+	To          ui.Link
+	AtOnce      bool
+	Home        string // "": none is offered
 }
 
-// signOutCookie keeps what the provider of this browser's latest sign-in needs to end its session, too.
+// leadOn sends a page that leads on by a link and at once. A redirect would not do: browsers refuse one
+// from a form to another site (form-action), and one from another site brings no cookies that are Strict.
+func (s *site) leadOn(w http.ResponseWriter, r *http.Request, title string, to ui.Link) {
+	s.lead(w, r, leadPage{Title: title, To: to, AtOnce: true})
+}
+
+// lead leaves the notice of what was done to the page after it.
+func (s *site) lead(w http.ResponseWriter, r *http.Request, page leadPage) {
+	_, signedIn := s.viewer(r)
+	s.send(w, r, http.StatusOK, "lead", ui.Page{Nav: s.nav(r, signedIn), Body: page})
+}
+
+// signOutCookie keeps at which provider this browser has signed in last, and what that needs to end its session, too.
 const signOutCookie = "sign_out"
 
 // maxHint bounds its value, in bytes: without the hint the provider asks the user.
-const maxHint = 3000
+const maxHint = 2000
 
 // providerSession is a session at a provider.
 type providerSession struct {
@@ -240,39 +249,43 @@ type providerSession struct {
 }
 
 // keepProviderSession keeps that the browser has a session at a provider.
-func (s *site) keepProviderSession(w http.ResponseWriter, r *http.Request, p Provider, hint string) {
-	value := s.sealer.value(signOutCookie, providerSession{Provider: p.Name, Hint: hint})
+func (s *site) keepProviderSession(w http.ResponseWriter, r *http.Request, in providerSession) {
+	value := s.sealer.value(signOutCookie, in)
 	if len(value) > maxHint {
-		value = s.sealer.value(signOutCookie, providerSession{Provider: p.Name})
+		value = s.sealer.value(signOutCookie, providerSession{Provider: in.Provider})
 	}
-	life := s.Session.Life
-	if life == 0 {
-		life = personalweb.DefaultLife
-	}
+	life := cmp.Or(s.Session.Life, personalweb.DefaultLife)
 	personalweb.SetCookie(s.API, w, r, http.Cookie{Name: signOutCookie, Value: value, MaxAge: int(life / time.Second)})
 }
 
-// offerSignOutAtProvider sends a page that leads to the sign-out of the provider at which the browser still has a
-// session: others who use it could sign in with that. It returns false if there is none.
-func (s *site) offerSignOutAtProvider(w http.ResponseWriter, r *http.Request) bool {
+// forgetHint keeps a provider's session without the hint, which names its user, when someone signs in.
+func (s *site) forgetHint(w http.ResponseWriter, r *http.Request) {
+	var kept providerSession
+	if s.sealer.open(r, signOutCookie, &kept) {
+		s.keepProviderSession(w, r, providerSession{Provider: kept.Provider})
+	}
+}
+
+// warnOfProviderSession sends a page after a sign-out that says that the browser is still signed in at a provider: others who
+// use it could sign in with that. It leads to the provider's sign-out, if there is one. It returns false if the browser
+// has no such session.
+func (s *site) warnOfProviderSession(w http.ResponseWriter, r *http.Request) bool {
 	var kept providerSession
 	if !s.sealer.open(r, signOutCookie, &kept) {
 		return false
 	}
-	personalweb.SetCookie(s.API, w, r, http.Cookie{Name: signOutCookie, MaxAge: -1})
 	p, ok := s.providerNamed(kept.Provider)
 	if !ok {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(r.Context(), metadataTimeout)
 	defer cancel()
-	to := p.SignOutURL(ctx, kept.Hint, s.absolute(s.Home))
-	if to == "" {
-		return false
+	page := leadPage{Title: s.API.SuccessMessage(r, "logout"), Text: s.text(r, "provider_signed_out", p.Label), Home: s.Home}
+	if to := p.SignOutURL(ctx, kept.Hint, s.absolute(s.Home)); to != "" {
+		page.To = ui.Link{Text: s.text(r, "provider_sign_out", p.Label), Path: to}
 	}
-	r = r.WithContext(context.WithValue(r.Context(), anonymousKey{}, true))
-	s.leadOn(w, r, s.API.SuccessMessage(r, "logout"), s.text(r, "provider_signed_out", p.Label),
-		ui.Link{Text: s.text(r, "provider_sign_out", p.Label), Path: to})
+	personalweb.SetCookie(s.API, w, r, http.Cookie{Name: signOutCookie, MaxAge: -1})
+	s.lead(w, r.WithContext(context.WithValue(r.Context(), anonymousKey{}, true)), page)
 	return true
 }
 

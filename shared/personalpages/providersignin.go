@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
@@ -59,7 +60,7 @@ const (
 	attemptsCookie  = "attempts"
 	attemptLifetime = 10 * time.Minute // until the provider has responded, and again until the user has chosen
 	maxAttempts     = 5                // of a browser; the oldest one makes room
-	maxAttemptsSize = 3000             // bytes of the cookie: with the others it fits into 8 KiB, which proxies accept
+	maxAttemptsSize = 2900             // bytes of the cookie: with the others it fits into 8 KiB, which proxies accept
 	maxAttemptNext  = 200              // bytes of the page to return to
 )
 
@@ -137,14 +138,15 @@ func (s *site) chosen(w http.ResponseWriter, r *http.Request) (Provider, bool) {
 	return p, ok
 }
 
-// start leads to the provider. Pages of other sites start nothing: they would push out what the visitor has started,
-// or have them sign in without a click.
+// start leads to the provider. Pages of other sites, and browsers that fetch ahead, start nothing: they would push out what the
+// visitor has started, or have them sign in without a click.
 func (p providerPages) start(w http.ResponseWriter, r *http.Request) {
 	provider, ok := p.chosen(w, r)
 	if !ok {
 		return
 	}
-	if mode := r.Header.Get("Sec-Fetch-Mode"); r.Header.Get("Sec-Fetch-Site") == "cross-site" || mode != "" && mode != "navigate" {
+	mode := r.Header.Get("Sec-Fetch-Mode")
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" || mode != "" && mode != "navigate" || r.Header.Get("Sec-Purpose") != "" || r.Method != http.MethodGet {
 		ui.Redirect(w, r, withReturn(r, SignInPath))
 		return
 	}
@@ -196,11 +198,17 @@ func (p providerPages) callback(w http.ResponseWriter, r *http.Request) {
 		p.providerProblem(w, r, provider, err, help)
 		return
 	}
-	p.keepProviderSession(w, r, provider, user.Hint)
+	// The browser has not sent these, because it comes from another site (SameSite=Strict).
+	for _, name := range []string{personalweb.ProofCookie, signInCookie} {
+		if a.Purpose == attemptSignIn {
+			personalweb.SetCookie(p.API, w, r, http.Cookie{Name: name, MaxAge: -1, SameSite: http.SameSiteStrictMode})
+		}
+	}
 	waiting := a
 	waiting.State, waiting.Nonce, waiting.Verifier, waiting.Redirect, waiting.User = "", "", "", "", &user
 	switch a.Purpose {
 	case attemptLink:
+		p.keepProviderSession(w, r, providerSession{Provider: provider.Name})
 		p.wait(w, r, others, waiting, linkPath)
 	case attemptProve:
 		linkedPages(p).proveBy(w, r, provider, waiting, others)
@@ -218,7 +226,7 @@ func (s *site) wait(w http.ResponseWriter, r *http.Request, others []attempt, a 
 
 // goOn leads from the provider's response to a page of this site.
 func (s *site) goOn(w http.ResponseWriter, r *http.Request, path string) {
-	s.leadOn(w, r, s.text(r, "provider_going_on"), "", ui.Link{Text: s.text(r, "complete_go_on"), Path: path})
+	s.leadOn(w, r, s.text(r, "provider_going_on"), ui.Link{Text: s.text(r, "complete_go_on"), Path: path})
 }
 
 // signIn opens a session for the user whom the provider has authenticated. If no account has the identity, every
@@ -226,9 +234,13 @@ func (s *site) goOn(w http.ResponseWriter, r *http.Request, path string) {
 func (p providerPages) signIn(w http.ResponseWriter, r *http.Request, provider Provider, a attempt, others []attempt) {
 	step := signInStep{Provider: provider.Name, User: a.User}
 	in, err := p.authorize(r, step, "")
+	d := done{}
+	if err == nil {
+		d = p.signedIn(w, r, in)
+	}
+	p.keepProviderSession(w, r, providerSession{provider.Name, a.User.Hint})
 	switch personal.CodeOf(err) {
 	case "":
-		d := p.signedIn(w, r, in)
 		if a.Next != linkPath {
 			others = slices.DeleteFunc(others, attempt.waits)
 		}
@@ -239,13 +251,25 @@ func (p providerPages) signIn(w http.ResponseWriter, r *http.Request, provider P
 		p.wait(w, r, others, a, choosePath)
 	case personal.CodeCodeRequired:
 		p.keepAttempts(w, r, others)
-		d, _ := p.askForCode(w, r, step)
+		d, _ = p.askForCode(w, r, step)
 		p.goOn(w, r, d.next)
 	default:
 		p.keepAttempts(w, r, others)
-		x, help := p.API.ErrorResponse(r, err), p.signInLink(r)
-		p.problem(w, r, x, p.text(r, "provider_problem"), &help)
+		p.refuseUser(w, r, err, p.signInLink(r))
 	}
+}
+
+// refuseUser says why the service refuses a user whom the provider has authenticated, and leads to what helps.
+func (s *site) refuseUser(w http.ResponseWriter, r *http.Request, err error, help ui.Link) {
+	x := s.API.ErrorResponse(r, err)
+	setRetryAfter(w, x)
+	switch x.Code {
+	case personal.CodeEmailUnverified:
+		help = ui.Link{Text: s.text(r, "verify"), Path: verifyPath}
+	case personal.CodeAccountDisabled:
+		help = ui.Link{Text: s.text(r, "undo"), Path: undoPath}
+	}
+	s.providerNotice(w, r, x.Status, s.withWait(r, x), help)
 }
 
 // waiting returns the user who waits for a choice in this browser, their provider, and the browser's other attempts.
@@ -254,6 +278,19 @@ func (s *site) waiting(r *http.Request) (a attempt, p Provider, others []attempt
 		p, ok = s.providerNamed(a.Provider)
 	}
 	return a, p, others, ok
+}
+
+// forWhom is the hidden value of a form that says for whom it was shown: another tab may have replaced them since.
+const forWhom = "for"
+
+// marked returns the value of forWhom.
+func (a attempt) marked(session int64) ui.Hidden {
+	return ui.Hidden{Name: forWhom, Value: identityID(a.User.Identity) + strconv.FormatInt(session, 10)}
+}
+
+// isFor reports whether a posted form was shown for who waits, and in this session.
+func (a attempt) isFor(posted ui.Posted, session int64) bool {
+	return posted.Get(forWhom) == a.marked(session).Value
 }
 
 // nobodyWaits returns the page to start with if no user waits to sign in in this browser.
@@ -278,14 +315,26 @@ func (p providerPages) chooseForm(r *http.Request) (formPage, error) {
 	}
 	login, email := p.registrationLogin(r)
 	login.Value, email.Value = a.User.Login, a.User.Email
+	toLink := SignInPath + "?" + url.Values{"next": {linkPath}}.Encode()
+	if _, signedIn := p.viewer(r); signedIn {
+		toLink = linkPath
+	}
 	return formPage{
 		Title: p.text(r, "provider_choose", provider.Label),
 		Lead:  p.text(r, "provider_choose_lead", provider.Label, a.User.who()),
 		Above: &section{
 			Title: p.text(r, "provider_have_account"), Text: p.text(r, "provider_have_account_lead", provider.Label),
-			Link: ui.Link{Text: p.text(r, "provider_sign_in_and_link"), Path: SignInPath + "?" + url.Values{"next": {linkPath}}.Encode()},
+			Link: ui.Link{Text: p.text(r, "provider_sign_in_and_link"), Path: toLink},
 		},
-		Form: ui.Form{Action: choosePath, Submit: p.text(r, "register_button"), Controls: append([]ui.Control{login, email}, own...)},
+		Form: ui.Form{
+			Action: choosePath, Submit: p.text(r, "register_button"), Controls: append([]ui.Control{login, email}, own...),
+			Hidden: []ui.Hidden{a.marked(0)},
+		},
+		Below: &section{
+			Title: p.text(r, "provider_not_me"), Text: p.text(r, "provider_not_me_lead", provider.Label),
+			Form: ui.Form{Action: dontLinkPath, Submit: p.text(r, "provider_not_me_button"), Quiet: true},
+		},
+		NotOffered: p.text(r, "provider_not_offered"),
 	}, nil
 }
 
@@ -294,6 +343,9 @@ func (p providerPages) register(w http.ResponseWriter, r *http.Request, posted u
 	a, provider, _, ok := p.waiting(r)
 	if !ok || a.Purpose != attemptSignIn {
 		return done{next: againPath(r, SignInPath)}, nil
+	}
+	if !a.isFor(posted, 0) {
+		return done{next: choosePath}, nil
 	}
 	fields, err := p.registrationFields(r, posted)
 	if err != nil {
@@ -327,10 +379,10 @@ func (p providerPages) ended(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), providerTimeout)
 	defer cancel()
-	whose, err := provider.SignedOut(ctx, posted.Get("logout_token"))
-	if err == nil {
-		_, err = p.admin.EndIdentitySessions(ctx, whose)
-	}
+	err = provider.SignedOut(ctx, posted.Get("logout_token"), func(ctx context.Context, whose personal.EndIdentitySessionsRequest) error {
+		_, err := p.admin.EndIdentitySessions(ctx, whose)
+		return err
+	})
 	switch {
 	case err == nil:
 		w.WriteHeader(http.StatusOK)
@@ -340,15 +392,19 @@ func (p providerPages) ended(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.WriteHeader(http.StatusBadRequest)
 	}
-	p.Log.WarnContext(ctx, "a sign-out at a provider has ended no session", "request_id", personal.CallFrom(ctx).RequestID,
+	p.Log.InfoContext(ctx, "a sign-out at a provider has ended no session", "request_id", personal.CallFrom(ctx).RequestID,
 		"provider", provider.Name, "error", err)
 }
 
 // takePostedResponse has the browser bring the response of a provider that only posts. A post from another site brings no
 // cookies, and the guard refuses it; so this reads nothing of the request but the response, and says where it belongs.
-func takePostedResponse(next http.Handler) http.Handler {
+func (s *site) takePostedResponse(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+callbackPath, func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := s.providerNamed(r.PathValue("provider")); !ok {
+			next.ServeHTTP(w, r)
+			return
+		}
 		query := url.Values{}
 		if posted, err := ui.ReadForm(w, r); err == nil {
 			for _, name := range []string{"code", "state", "iss"} {
@@ -360,11 +416,12 @@ func takePostedResponse(next http.Handler) http.Handler {
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		ui.Redirect(w, r, (&url.URL{Path: r.URL.Path, RawQuery: query.Encode()}).String())
 	})
+	mux.Handle("/", next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, pattern := mux.Handler(r); pattern != "" {
-			mux.ServeHTTP(w, r)
+		if r.Method != http.MethodPost {
+			next.ServeHTTP(w, r)
 			return
 		}
-		next.ServeHTTP(w, r)
+		mux.ServeHTTP(w, r)
 	})
 }

@@ -36,7 +36,7 @@ func (p signInPages) signInForm(r *http.Request) (formPage, error) {
 	login := p.signInControl(r)
 	page := formPage{
 		Title: p.text(r, "sign_in"),
-		Lead:  lead, Providers: p.providerButtons(r, withReturn),
+		Lead:  lead, Providers: p.providerButtons(r),
 		Asides: []aside{
 			p.aside(r, "forgot_question", "forgot_link", forgotPath),
 			p.aside(r, "register_question", "register_link", withReturn(r, RegisterPath)),
@@ -146,6 +146,7 @@ func (s *site) start(w http.ResponseWriter, r *http.Request, in personal.SignedI
 	if next != linkPath {
 		s.forgetWaiting(w, r)
 	}
+	s.forgetHint(w, r)
 }
 
 func (p signInPages) registerForm(r *http.Request) (formPage, error) {
@@ -155,7 +156,7 @@ func (p signInPages) registerForm(r *http.Request) (formPage, error) {
 	}
 	login, email := p.registrationLogin(r)
 	return formPage{
-		Title: p.text(r, "register"), Providers: p.providerButtons(r, withReturn),
+		Title: p.text(r, "register"), Providers: p.providerButtons(r),
 		Form: ui.Form{Action: withReturn(r, RegisterPath), Submit: p.text(r, "register_button"), Controls: slices.Concat(
 			[]ui.Control{login, email}, p.newPasswordControls(r, "password"), own)},
 		Asides: []aside{p.aside(r, "sign_in_question", "sign_in_link", withReturn(r, SignInPath))},
@@ -246,7 +247,7 @@ func (p signInPages) signOut(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.forgetWaiting(w, r)
-	if p.offerSignOutAtProvider(w, r) {
+	if p.warnOfProviderSession(w, r) {
 		return
 	}
 	p.pages.LeaveNotice(w, r, "logout")

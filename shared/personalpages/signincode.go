@@ -19,7 +19,10 @@ type codePages struct{ *site }
 func (p codePages) route(mux *http.ServeMux) {
 	code := func(r *http.Request) form {
 		f := form{build: p.codeForm, submit: p.signIn, instead: p.noStep, judged: personal.OpAuthorize}
-		if in, ok := p.step(r); ok && in.MailedCode != "" {
+		switch in, _ := p.step(r); {
+		case in.User != nil:
+			f.judged = personal.OpSignIn
+		case in.MailedCode != "":
 			f.judged = personal.OpAuthorizeMailedCode
 		}
 		return f

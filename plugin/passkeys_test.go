@@ -103,10 +103,10 @@ func TestUserUnlinkIdentity_UnlinksItWithEventAndNotice(t *testing.T) {
 		_, keys := newKeyFile(t)
 		site := newPasskeyNode(t, url, keys)
 		mustCommand(t, "import", write(t, "users.ndjson", `{"login":"ada","email":"ada@example.com","email_verified":true,"password_hash":"!",`+
-			`"identities":[{"issuer":"https://op.example","subject":"a b\n","linked":"2026-01-02T03:04:05Z"}]}`+"\n"+
+			`"identities":[{"issuer":"https://op.example","subject":"a b\n","linked":"2026-01-02T03:04:05Z","last_used":"2026-02-03T03:04:05Z"}]}`+"\n"+
 			`{"login":"eve","password_hash":"!","identities":[{"issuer":"https://op.example","subject":"eve","linked":"2026-01-02T03:04:05Z"}]}`+"\n"))
 		show, _ := mustCommand(t, "user", "show", "ada")
-		if want := `"a b\n" at https://op.example, linked 2026-01-02` + "\n"; !strings.Contains(show, want) {
+		if want := `"a b\n" at https://op.example, linked 2026-01-02, last used 2026-02-03` + "\n"; !strings.Contains(show, want) {
 			t.Errorf("user show: got %s, want %s", show, want)
 		}
 		unlink := func(login, subject string) string {

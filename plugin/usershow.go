@@ -125,5 +125,5 @@ func describePasskey(p personal.Passkey) string {
 
 // describeIdentity describes an identity in a line.
 func describeIdentity(i personal.LinkedIdentity) string {
-	return printable(i.Subject) + " at " + printable(i.Issuer) + ", linked " + day(i.Linked)
+	return printable(i.Subject) + " at " + printable(i.Issuer) + ", linked " + day(i.Linked) + ", last used " + day(i.LastUsed)
 }

@@ -245,15 +245,16 @@ func (s *Service) explainFactor(ctx context.Context, a Account) ([]personal.Verd
 // keeps the user out otherwise may not concern them.
 func (s *Service) explainOtherWays(a Account, passkeys []personal.Passkey, identities []personal.LinkedIdentity) (verdicts []personal.Verdict) {
 	byCode := s.mailsCode(a, personal.MailedCodeSignIn)
+	providers := strings.Join(personal.Providers(identities), ", ")
 	if password.IsUnusable(a.PasswordHash) && (len(passkeys)+len(identities) > 0 || byCode) {
-		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonOnlyOtherWays})
+		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonOnlyOtherWays, Providers: providers})
 		if byCode {
 			verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonMailedCode})
 		}
 	}
 	for _, v := range []personal.Verdict{
 		{Reason: personal.ReasonPasskeys, Count: len(passkeys)},
-		{Reason: personal.ReasonIdentities, Count: len(identities), Providers: strings.Join(personal.Providers(identities), ", ")},
+		{Reason: personal.ReasonIdentities, Count: len(identities), Providers: providers},
 	} {
 		if v.Count > 0 {
 			verdicts = append(verdicts, v)

@@ -260,7 +260,7 @@ var situations = map[string]struct {
 		must(t, s.service.LinkIdentity(t.Context(), personal.LinkIdentityRequest{Identity: subject(s.login), UserID: id}))
 		s.wantTry(t, s.home, s.login, goodPassword, personal.CodeInvalidCredentials)
 		s.drain(t)
-		return personal.Verdict{Reason: personal.ReasonOnlyOtherWays}
+		return personal.Verdict{Reason: personal.ReasonOnlyOtherWays, Providers: "op.example"}
 	}, recovers},
 	"a code is needed": {func(t *testing.T, s *stuck) personal.Verdict {
 		s.enrols(t)

@@ -54,6 +54,12 @@ type StoredIdentity struct {
 	personal.Identity
 	AccountID int64
 	Linked    time.Time
+	LastUsed  time.Time // zero: not since it was linked
+}
+
+// Described is what its user and administrators see of an identity.
+func (i StoredIdentity) Described() personal.LinkedIdentity {
+	return personal.LinkedIdentity{Identity: i.Identity, Linked: i.Linked, LastUsed: i.LastUsed}
 }
 
 // Check returns an error that says why an identity cannot be one that was linked, without its

@@ -54,7 +54,7 @@ func (s *Service) OtherWaysIn(ctx context.Context, a Account) (passkeys []person
 		return nil, nil, fail("reading identities", err)
 	}
 	for _, i := range stored {
-		identities = append(identities, personal.LinkedIdentity{Identity: i.Identity, Linked: i.Linked})
+		identities = append(identities, i.Described())
 	}
 	return passkeysOf(keys), identities, nil
 }

@@ -78,7 +78,11 @@ func (s *Store) CreateWithIdentity(ctx context.Context, a accounts.Account, i pe
 			return err
 		}
 		if i != (personal.Identity{}) {
-			n, err := insertIdentity(ctx, tx, accounts.StoredIdentity{Identity: i, AccountID: row.ID, Linked: s.Now()})
+			stored := accounts.StoredIdentity{Identity: i, AccountID: row.ID, Linked: s.Now()}
+			if first != nil {
+				stored.LastUsed = stored.Linked // it opens the first session
+			}
+			n, err := insertIdentity(ctx, tx, stored)
 			if err != nil {
 				return err
 			}

@@ -16,12 +16,13 @@ type identityRow struct {
 	Issuer, Subject []byte
 	AccountID       int64
 	Linked          micros
+	LastUsed        micros
 }
 
 func (r *identityRow) identity() accounts.StoredIdentity {
 	return accounts.StoredIdentity{
 		Identity:  personal.Identity{Issuer: string(r.Issuer), Subject: string(r.Subject)},
-		AccountID: r.AccountID, Linked: r.Linked.time(),
+		AccountID: r.AccountID, Linked: r.Linked.time(), LastUsed: r.LastUsed.time(),
 	}
 }
 
@@ -72,8 +73,8 @@ func (s *Store) LinkIdentity(ctx context.Context, l accounts.LinkIdentity) error
 
 // insertIdentity stores an identity unless an account has it, and returns the number of rows.
 func insertIdentity(ctx context.Context, tx bun.Tx, i accounts.StoredIdentity) (int64, error) {
-	return exec(ctx, tx, "INSERT INTO personal_identities (issuer, subject, account_id, linked) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-		[]byte(i.Issuer), []byte(i.Subject), i.AccountID, at(i.Linked))
+	return exec(ctx, tx, "INSERT INTO personal_identities (issuer, subject, account_id, linked, last_used) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+		[]byte(i.Issuer), []byte(i.Subject), i.AccountID, at(i.Linked), at(i.LastUsed))
 }
 
 // lockLinking locks the account whose identities are to be changed, and finds the proof of the user
@@ -89,21 +90,20 @@ func (s *Store) lockLinking(ctx context.Context, tx bun.Tx, l accounts.LinkIdent
 	return account, s.findProof(ctx, tx, l.AccountID, l.Proof)
 }
 
-const identityColumns = "i.issuer, i.subject, i.account_id, i.linked"
+const identityColumns = "i.issuer, i.subject, i.account_id, i.linked, i.last_used"
 
 func selectIdentity(db bun.IDB, i personal.Identity) *bun.RawQuery {
 	return db.NewRaw("SELECT "+identityColumns+" FROM personal_identities i WHERE i.issuer = ? AND i.subject = ?", []byte(i.Issuer),
 		[]byte(i.Subject))
 }
 
-// hasIdentity returns ErrStale if a locked account does not have an identity.
-func hasIdentity(ctx context.Context, tx bun.Tx, accountID int64, i personal.Identity) error {
-	var found identityRow
-	err := selectIdentity(tx, i).Scan(ctx, &found)
-	if err == nil && found.AccountID != accountID {
-		return accounts.ErrStale
+// useIdentity stores the use of an identity of a locked account, unless it is zero. ErrStale if the account does not have it.
+func (s *Store) useIdentity(ctx context.Context, tx bun.Tx, accountID int64, i personal.Identity) error {
+	if i == (personal.Identity{}) {
+		return nil
 	}
-	return staleIfMissing(err)
+	return execOne(ctx, tx, accounts.ErrStale, "UPDATE personal_identities SET last_used = ? WHERE issuer = ? AND subject = ? AND account_id = ?",
+		at(s.Now()), []byte(i.Issuer), []byte(i.Subject), accountID)
 }
 
 // digestOf returns what a session has of an identity; nil for none.

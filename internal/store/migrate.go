@@ -20,7 +20,7 @@ import (
 
 const (
 	// SchemaTarget is the schema version that Migrate brings a database to.
-	SchemaTarget = 17
+	SchemaTarget = 18
 	// SchemaMinimum is the oldest schema, besides an empty database, that Migrate
 	// can start from: that of the first release. Lower numbers were development versions.
 	SchemaMinimum = 15

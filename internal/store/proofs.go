@@ -6,7 +6,6 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/shared/personal"
 )
 
 // SetProof implements accounts.ProofStore. The columns have no index, so on PostgreSQL the write
@@ -17,10 +16,8 @@ func (s *Store) SetProof(ctx context.Context, accountID, sessionID int64, p acco
 		if _, err := s.lockCredentials(ctx, tx, accountID, p.CredentialVersion); err != nil {
 			return err
 		}
-		if p.Identity != (personal.Identity{}) {
-			if err := hasIdentity(ctx, tx, accountID, p.Identity); err != nil {
-				return err
-			}
+		if err := s.useIdentity(ctx, tx, accountID, p.Identity); err != nil {
+			return err
 		}
 		// The session first, then its attempts: what ends a session locks them in this order, too.
 		n, err := exec(ctx, tx, `UPDATE personal_sessions

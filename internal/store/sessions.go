@@ -10,7 +10,6 @@ import (
 	"github.com/uptrace/bun/schema"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/shared/personal"
 )
 
 // lastSignInAccuracy is how much later than the stored last sign-in of an account another one
@@ -40,11 +39,9 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 		if row.CredentialVersion != o.CredentialVersion || row.Disabled {
 			return accounts.ErrStale
 		}
-		if o.Identity != (personal.Identity{}) {
-			// Only now: what the statement above reads besides the row may be older than its lock.
-			if err := hasIdentity(ctx, tx, row.ID, o.Identity); err != nil {
-				return err
-			}
+		// Only now: what the statement above reads besides the row may be older than its lock.
+		if err := s.useIdentity(ctx, tx, row.ID, o.Identity); err != nil {
+			return err
 		}
 		account = row.account()
 		now := s.Now() // the lock may have taken long

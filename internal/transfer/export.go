@@ -303,8 +303,8 @@ func ExportPerson(ctx context.Context, from PersonSource, query Query, w io.Writ
 	if err != nil {
 		return fmt.Errorf("reading identities: %w", err)
 	}
-	for i := range identities {
-		data.Identities = append(data.Identities, describeIdentity(&identities[i]))
+	for _, i := range identities {
+		data.Identities = append(data.Identities, i.Described())
 	}
 	var object bytes.Buffer
 	encoder := newEncoder(&object)

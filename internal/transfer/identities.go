@@ -13,13 +13,9 @@ import (
 
 func exportIdentities(a StoredAccount) (list []personal.LinkedIdentity) {
 	for _, i := range a.Identities {
-		list = append(list, describeIdentity(&i))
+		list = append(list, i.Described())
 	}
 	return list
-}
-
-func describeIdentity(i *accounts.StoredIdentity) personal.LinkedIdentity {
-	return personal.LinkedIdentity{Identity: i.Identity, Linked: i.Linked}
 }
 
 var errNoIdentities = errors.New("identities: not what an export writes")
@@ -38,12 +34,12 @@ func readIdentities(value json.RawMessage) (list []accounts.StoredIdentity, err 
 	}
 	for n, e := range in {
 		i := accounts.StoredIdentity{
-			Identity: e.Identity, Linked: e.Linked.UTC().Truncate(time.Microsecond),
+			Identity: e.Identity, Linked: e.Linked.UTC().Truncate(time.Microsecond), LastUsed: e.LastUsed.UTC().Truncate(time.Microsecond),
 		}
 		err := i.Check()
 		switch {
 		case err != nil:
-		case !storableTime(i.Linked):
+		case !storableTime(i.Linked), !i.LastUsed.IsZero() && !storableTime(i.LastUsed):
 			err = errors.New("a time is missing or out of range")
 		case slices.ContainsFunc(list, func(other accounts.StoredIdentity) bool { return other.Identity == i.Identity }):
 			err = errors.New("it is repeated")

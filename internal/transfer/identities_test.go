@@ -22,7 +22,7 @@ func fillIdentities(t *testing.T, s *store.Store, factors ...transfer.Factor) {
 		AccountID: 7, Linked: time.UnixMicro(1_700_000_000_000_001).UTC(),
 	}
 	other := linked
-	other.Subject, other.Linked = "ada", linked.Linked.Add(time.Second)
+	other.Subject, other.Linked, other.LastUsed = "ada", linked.Linked.Add(time.Second), linked.Linked.Add(time.Hour)
 	addAda(t, s, transfer.FollowUp{Factors: factors, Identities: []accounts.StoredIdentity{linked, other}})
 }
 
@@ -80,6 +80,7 @@ func TestImport_RefusesIdentitiesThatNoExportWrites(t *testing.T) {
 		"no issuer":                  {replaced(`"issuer":"https://op.example",`, ``), "1: identities: number 1: issuer and subject must have 1 to 255 bytes\n"},
 		"a long subject":             {replaced(`"subject":"ada"`, `"subject":"`+strings.Repeat("я", 128)+`"`), "1: identities: number 2: issuer and subject must have 1 to 255 bytes\n"},
 		"the same identity":          {replaced(`"subject":"ada"`, `"subject":"Ада <&>"`), "1: identities: number 2: it is repeated\n"},
+		"a use before 1970":          {replaced(`"last_used":"2023`, `"last_used":"1969`), "1: identities: number 2: a time is missing or out of range\n"},
 		"no time":                    {replaced(`"linked":"2023-11-14T22:13:20.000001Z"`, `"linked":"0001-01-01T00:00:00Z"`), "1: identities: number 1: a time is missing or out of range\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

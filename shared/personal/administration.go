@@ -366,8 +366,8 @@ const (
 	ReasonDeleted        Reason = "deleted"           // by the user; Until: when the account is erased
 	ReasonUnverified     Reason = "unverified"        // they must confirm their e-mail first; Until: when the account is erased
 	ReasonNoPassword     Reason = "no_password"       // created or imported without one, or their access was reset, and nothing else signs them in
-	ReasonOnlyOtherWays  Reason = "only_other_ways"   // they have no password, and sign in with passkeys or identities
-	ReasonIdentities     Reason = "identities"        // Count: identities at providers that sign them in
+	ReasonOnlyOtherWays  Reason = "only_other_ways"   // they have no password, and sign in with passkeys, identities (Providers) or a mailed code
+	ReasonIdentities     Reason = "identities"        // Count: identities that sign them in; Providers
 	ReasonNoEmail        Reason = "no_email"          // no mail can reach them
 	ReasonLimit          Reason = "limit"             // of the account: Limit, Address, Until
 	ReasonAddressLimit   Reason = "address_limit"     // of all users at an address: Limit, Address, Until

@@ -98,7 +98,8 @@ type Identity struct {
 // LinkedIdentity is an identity of an account.
 type LinkedIdentity struct {
 	Identity
-	Linked time.Time `json:"linked"` // UTC
+	Linked   time.Time `json:"linked"`             // UTC
+	LastUsed time.Time `json:"last_used,omitzero"` // UTC; zero: it was not used since it was linked
 }
 
 // Provider is the name by which people know the issuer: the host of its URL. An issuer that is no

@@ -70,7 +70,7 @@ func openSupport(t *testing.T, verdicts ...personal.Verdict) (*browser, *fakeSup
 func every(reason personal.Reason, action personal.Action) personal.Verdict {
 	return personal.Verdict{
 		Reason: reason, Action: action, Limit: "guess", Address: "192.0.2.7", Since: second(1), Until: second(2),
-		Kind: "recovery", Reply: "550 no such mailbox", Count: 1234,
+		Kind: "recovery", Reply: "550 no such mailbox", Count: 1234, Providers: "op.example",
 	}
 }
 
@@ -127,12 +127,14 @@ func TestSupport_EveryReasonHasTextsForWhatItCarries(t *testing.T) {
 		personal.ReasonMailRefused:   {"kind", "since", "reply"},
 		personal.ReasonFailed:        {"count", "since", "address"},
 		personal.ReasonMissingFields: {"count"},
-		personal.ReasonIdentities:    {"count"},
+		personal.ReasonIdentities:    {"count", "providers"},
+		personal.ReasonOnlyOtherWays: {"providers"},
 		"flat_battery":               {"limit", "kind", "address", "count", "since", "reply", "until"},
 	}
 	shown := map[string]string{
 		"address": "192.0.2.7", "since": second(1).Format("2006-01-02T15:04:05Z"), "until": second(2).Format("2006-01-02T15:04:05Z"),
 		"reply": "<q><bdi>550 no such mailbox</bdi></q>", "count": "<strong>1234</strong>",
+		"providers": "<strong>op.example</strong>",
 	}
 	inWords := map[string][2]string{"en": {"passwords for one login", "recovery"},
 		"ru": {"пароли для одного логина", "восстановление доступа"}}

@@ -462,10 +462,14 @@ func TestUserIdentities_AreUnlinked(t *testing.T) {
 	const form = `action="/admin/users/42/identities"`
 	wantNone(t, b.page(t, "/admin/users/42"), form)
 	p.user.Identities = []personal.LinkedIdentity{
-		{Identity: personal.Identity{Issuer: "https://op.example", Subject: script}, Linked: second(4)},
+		{Identity: personal.Identity{Issuer: "https://op.example", Subject: script}, Linked: second(4), LastUsed: second(5)},
 		{Identity: personal.Identity{Issuer: "https://idp.example", Subject: "a b"}, Linked: second(1)},
 	}
 	wantAll(t, b.page(t, "/admin/users/42"), form, `name="issuer" value="https://idp.example"`, `name="subject" value="a b"`)
+	_, list, _ := strings.Cut(b.page(t, "/admin/users/42"), "<bdi>https://op.example</bdi>")
+	used, unused, _ := strings.Cut(list, "<bdi>https://idp.example</bdi>")
+	wantAll(t, used, second(4).Format(time.RFC3339), "Last used: <time", second(5).Format(time.RFC3339))
+	wantAll(t, unused, "Last used: —")
 	wantNoMarkup(t, b.page(t, "/admin/users/42"))
 	identity := url.Values{"issuer": {"https://idp.example"}, "subject": {"a b"}}
 	b.do(t, "/admin/users/42/identities", identity)

@@ -386,12 +386,16 @@ type passkeyData struct {
 }
 
 func newPasskeyData(p personal.Passkey) passkeyData {
-	d := passkeyData{ID: p.ID, Name: p.Name, Created: formatTime(p.Created), BackedUp: p.BackedUp}
-	if !p.LastUsed.IsZero() {
-		used := formatTime(p.LastUsed)
-		d.LastUsed = &used
+	return passkeyData{ID: p.ID, Name: p.Name, Created: formatTime(p.Created), LastUsed: formatUsed(p.LastUsed), BackedUp: p.BackedUp}
+}
+
+// formatUsed returns the time of a last use; nil for never.
+func formatUsed(t time.Time) *string {
+	if t.IsZero() {
+		return nil
 	}
-	return d
+	used := formatTime(t)
+	return &used
 }
 
 // confirmedPasskeyData is the data of passkeys_add_confirm/.
@@ -432,9 +436,10 @@ type exportedData struct {
 }
 
 type identityData struct {
-	Issuer  string `json:"issuer"`
-	Subject string `json:"subject"`
-	Linked  string `json:"linked"`
+	Issuer   string  `json:"issuer"`
+	Subject  string  `json:"subject"`
+	Linked   string  `json:"linked"`
+	LastUsed *string `json:"last_used"`
 }
 
 type knownAddressData struct {
@@ -465,7 +470,7 @@ func newExportData(e personal.Export) exportData {
 			return knownAddressData{a.Address, formatTime(a.LastSeen)}
 		}),
 		Identities: each(e.Identities, func(i personal.LinkedIdentity) identityData {
-			return identityData{i.Issuer, i.Subject, formatTime(i.Linked)}
+			return identityData{i.Issuer, i.Subject, formatTime(i.Linked), formatUsed(i.LastUsed)}
 		}),
 		Events: each(e.Events, func(v personal.ExportedEvent) eventData {
 			return eventData{v.Type, formatTime(v.Time), v.Address, v.Actor}

@@ -202,7 +202,7 @@ func TestOperations_ReturnContractData(t *testing.T) {
 			Sessions:       []personal.Session{{ID: "s", Created: at, LastSeen: at, Expires: at, Address: "192.0.2.1", Agent: "A", Current: true, Method: "oidc"}},
 			Passkeys:       []personal.Passkey{{ID: "p", Name: "P", Created: at, LastUsed: at, BackedUp: true}},
 			KnownAddresses: []personal.KnownAddress{{Address: "192.0.2.1", LastSeen: at}},
-			Identities:     []personal.LinkedIdentity{{Identity: personal.Identity{Issuer: "https://op.example", Subject: "7"}, Linked: at}},
+			Identities:     []personal.LinkedIdentity{{Identity: personal.Identity{Issuer: "https://op.example", Subject: "7"}, Linked: at}, {Linked: at, LastUsed: at}},
 			Events:         []personal.ExportedEvent{{Type: personal.EventSignedIn, Time: at, Address: "192.0.2.1", Actor: personal.ActorUser}},
 			PendingMails:   []personal.PendingMail{{Kind: "recovery", Created: at}},
 			Truncated:      true,
@@ -270,7 +270,7 @@ func TestOperations_ReturnContractData(t *testing.T) {
 			`,"sessions":[{"id":"s","created":` + utc + `,"last_seen":` + utc + `,"expires":` + utc + `,"address":"192.0.2.1","agent":"A","current":true,"method":"oidc"}]` +
 			`,"passkeys":[{"id":"p","name":"P","created":` + utc + `,"last_used":` + utc + `,"backed_up":true}]` +
 			`,"known_addresses":[{"address":"192.0.2.1","last_seen":` + utc + `}]` +
-			`,"identities":[{"issuer":"https://op.example","subject":"7","linked":` + utc + `}]` +
+			`,"identities":[{"issuer":"https://op.example","subject":"7","linked":` + utc + `,"last_used":null},{"issuer":"","subject":"","linked":` + utc + `,"last_used":` + utc + `}]` +
 			`,"events":[{"type":"signed_in","time":` + utc + `,"address":"192.0.2.1","actor":"user"}]` +
 			`,"pending_mails":[{"kind":"recovery","created":` + utc + `}],"truncated":true}}`,
 	} {

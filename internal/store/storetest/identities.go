@@ -147,9 +147,15 @@ var identityCases = []testCase{
 		open := func(account int64, i personal.Identity) error {
 			return w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(account), CredentialVersion: 1, MaxSessions: 100, Identity: i})
 		}
+		w.pass(time.Minute)
 		w.must(open(a.ID, l.Identity))
+		used := w.Now()
+		w.pass(time.Minute)
 		w.wantError(open(b.ID, l.Identity), accounts.ErrStale)
 		w.wantError(open(a.ID, w.linking(a.ID).Identity), accounts.ErrStale)
+		if got := w.identities(a.ID)[0].LastUsed; !got.Equal(used) {
+			t.Errorf("last used at %v, want %v: the time of the session", got, used)
+		}
 		w.must(w.UnlinkIdentity(t.Context(), l))
 		w.wantError(open(a.ID, l.Identity), accounts.ErrStale)
 		if got := len(w.sessions(a.ID)); got != 2 {

@@ -2681,9 +2681,11 @@ func (x *Identity) GetSubject() string {
 
 // LinkedIdentity is an identity of an account.
 type LinkedIdentity struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Identity      *Identity              `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`
-	Linked        *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=linked,proto3" json:"linked,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Identity *Identity              `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`
+	Linked   *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=linked,proto3" json:"linked,omitempty"`
+	// Absent if it was not used since it was linked.
+	LastUsed      *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=last_used,json=lastUsed,proto3" json:"last_used,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2728,6 +2730,13 @@ func (x *LinkedIdentity) GetIdentity() *Identity {
 func (x *LinkedIdentity) GetLinked() *timestamppb.Timestamp {
 	if x != nil {
 		return x.Linked
+	}
+	return nil
+}
+
+func (x *LinkedIdentity) GetLastUsed() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastUsed
 	}
 	return nil
 }
@@ -5078,10 +5087,11 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\ttruncated\x18\v \x01(\bR\ttruncated\"<\n" +
 	"\bIdentity\x12\x16\n" +
 	"\x06issuer\x18\x01 \x01(\tR\x06issuer\x12\x18\n" +
-	"\asubject\x18\x02 \x01(\tR\asubject\"w\n" +
+	"\asubject\x18\x02 \x01(\tR\asubject\"\xb0\x01\n" +
 	"\x0eLinkedIdentity\x121\n" +
 	"\bidentity\x18\x01 \x01(\v2\x15.personal.v1.IdentityR\bidentity\x122\n" +
-	"\x06linked\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06linked\"a\n" +
+	"\x06linked\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06linked\x127\n" +
+	"\tlast_used\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\blastUsed\"a\n" +
 	"\fKnownAddress\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x127\n" +
 	"\tlast_seen\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\blastSeen\"\x83\x01\n" +
@@ -5483,124 +5493,125 @@ var file_personal_v1_personal_proto_depIdxs = []int32{
 	46,  // 53: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
 	42,  // 54: personal.v1.LinkedIdentity.identity:type_name -> personal.v1.Identity
 	109, // 55: personal.v1.LinkedIdentity.linked:type_name -> google.protobuf.Timestamp
-	109, // 56: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
-	109, // 57: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
-	109, // 58: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
-	0,   // 59: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
-	93,  // 60: personal.v1.DeleteRequest.field_errors:type_name -> personal.v1.DeleteRequest.FieldErrorsEntry
-	109, // 61: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
-	94,  // 62: personal.v1.UndoDeleteRequest.field_errors:type_name -> personal.v1.UndoDeleteRequest.FieldErrorsEntry
-	0,   // 63: personal.v1.BeginTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	95,  // 64: personal.v1.BeginTwoFactorRequest.field_errors:type_name -> personal.v1.BeginTwoFactorRequest.FieldErrorsEntry
-	0,   // 65: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	96,  // 66: personal.v1.ConfirmTwoFactorRequest.field_errors:type_name -> personal.v1.ConfirmTwoFactorRequest.FieldErrorsEntry
-	0,   // 67: personal.v1.ConfirmTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
-	0,   // 68: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
-	97,  // 69: personal.v1.RenewRecoveryCodesRequest.field_errors:type_name -> personal.v1.RenewRecoveryCodesRequest.FieldErrorsEntry
-	0,   // 70: personal.v1.RemoveOwnTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	98,  // 71: personal.v1.RemoveOwnTwoFactorRequest.field_errors:type_name -> personal.v1.RemoveOwnTwoFactorRequest.FieldErrorsEntry
-	0,   // 72: personal.v1.RemoveOwnTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
-	109, // 73: personal.v1.Passkey.created:type_name -> google.protobuf.Timestamp
-	109, // 74: personal.v1.Passkey.last_used:type_name -> google.protobuf.Timestamp
-	0,   // 75: personal.v1.BeginPasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	99,  // 76: personal.v1.BeginPasskeyRequest.field_errors:type_name -> personal.v1.BeginPasskeyRequest.FieldErrorsEntry
-	0,   // 77: personal.v1.BeginMailedCodeRequest.credentials:type_name -> personal.v1.Credentials
-	100, // 78: personal.v1.BeginMailedCodeRequest.field_errors:type_name -> personal.v1.BeginMailedCodeRequest.FieldErrorsEntry
-	101, // 79: personal.v1.AuthorizeMailedCodeRequest.field_errors:type_name -> personal.v1.AuthorizeMailedCodeRequest.FieldErrorsEntry
-	0,   // 80: personal.v1.AuthorizeMailedCodeResponse.credentials:type_name -> personal.v1.Credentials
-	1,   // 81: personal.v1.AuthorizeMailedCodeResponse.profile:type_name -> personal.v1.Profile
-	68,  // 82: personal.v1.AuthorizeMailedCodeResponse.proof:type_name -> personal.v1.Proof
-	102, // 83: personal.v1.AuthorizePasskeyRequest.field_errors:type_name -> personal.v1.AuthorizePasskeyRequest.FieldErrorsEntry
-	0,   // 84: personal.v1.AuthorizePasskeyResponse.credentials:type_name -> personal.v1.Credentials
-	1,   // 85: personal.v1.AuthorizePasskeyResponse.profile:type_name -> personal.v1.Profile
-	68,  // 86: personal.v1.AuthorizePasskeyResponse.proof:type_name -> personal.v1.Proof
-	109, // 87: personal.v1.Proof.until:type_name -> google.protobuf.Timestamp
-	0,   // 88: personal.v1.AddPasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	103, // 89: personal.v1.AddPasskeyRequest.field_errors:type_name -> personal.v1.AddPasskeyRequest.FieldErrorsEntry
-	0,   // 90: personal.v1.ConfirmPasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	104, // 91: personal.v1.ConfirmPasskeyRequest.field_errors:type_name -> personal.v1.ConfirmPasskeyRequest.FieldErrorsEntry
-	59,  // 92: personal.v1.ConfirmPasskeyResponse.passkey:type_name -> personal.v1.Passkey
-	0,   // 93: personal.v1.PasskeysRequest.credentials:type_name -> personal.v1.Credentials
-	59,  // 94: personal.v1.PasskeysResponse.passkeys:type_name -> personal.v1.Passkey
-	0,   // 95: personal.v1.RenamePasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	105, // 96: personal.v1.RenamePasskeyRequest.field_errors:type_name -> personal.v1.RenamePasskeyRequest.FieldErrorsEntry
-	0,   // 97: personal.v1.RemovePasskeyRequest.credentials:type_name -> personal.v1.Credentials
-	106, // 98: personal.v1.RemovePasskeyRequest.field_errors:type_name -> personal.v1.RemovePasskeyRequest.FieldErrorsEntry
-	111, // 99: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	111, // 100: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	4,   // 101: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
-	6,   // 102: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
-	8,   // 103: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
-	10,  // 104: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
-	12,  // 105: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
-	14,  // 106: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
-	16,  // 107: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
-	18,  // 108: personal.v1.PersonalService.Prove:input_type -> personal.v1.ProveRequest
-	20,  // 109: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
-	22,  // 110: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
-	24,  // 111: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
-	26,  // 112: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
-	28,  // 113: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
-	30,  // 114: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
-	32,  // 115: personal.v1.PersonalService.RevokeOtherSessions:input_type -> personal.v1.RevokeOtherSessionsRequest
-	34,  // 116: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
-	36,  // 117: personal.v1.PersonalService.Features:input_type -> personal.v1.FeaturesRequest
-	38,  // 118: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
-	40,  // 119: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
-	47,  // 120: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
-	49,  // 121: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
-	51,  // 122: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
-	53,  // 123: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
-	55,  // 124: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
-	57,  // 125: personal.v1.PersonalService.RemoveOwnTwoFactor:input_type -> personal.v1.RemoveOwnTwoFactorRequest
-	60,  // 126: personal.v1.PersonalService.BeginPasskey:input_type -> personal.v1.BeginPasskeyRequest
-	62,  // 127: personal.v1.PersonalService.BeginMailedCode:input_type -> personal.v1.BeginMailedCodeRequest
-	64,  // 128: personal.v1.PersonalService.AuthorizeMailedCode:input_type -> personal.v1.AuthorizeMailedCodeRequest
-	66,  // 129: personal.v1.PersonalService.AuthorizePasskey:input_type -> personal.v1.AuthorizePasskeyRequest
-	69,  // 130: personal.v1.PersonalService.AddPasskey:input_type -> personal.v1.AddPasskeyRequest
-	71,  // 131: personal.v1.PersonalService.ConfirmPasskey:input_type -> personal.v1.ConfirmPasskeyRequest
-	73,  // 132: personal.v1.PersonalService.Passkeys:input_type -> personal.v1.PasskeysRequest
-	75,  // 133: personal.v1.PersonalService.RenamePasskey:input_type -> personal.v1.RenamePasskeyRequest
-	77,  // 134: personal.v1.PersonalService.RemovePasskey:input_type -> personal.v1.RemovePasskeyRequest
-	5,   // 135: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
-	7,   // 136: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
-	9,   // 137: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
-	11,  // 138: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
-	13,  // 139: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
-	15,  // 140: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
-	17,  // 141: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
-	19,  // 142: personal.v1.PersonalService.Prove:output_type -> personal.v1.ProveResponse
-	21,  // 143: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
-	23,  // 144: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
-	25,  // 145: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
-	27,  // 146: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
-	29,  // 147: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
-	31,  // 148: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
-	33,  // 149: personal.v1.PersonalService.RevokeOtherSessions:output_type -> personal.v1.RevokeOtherSessionsResponse
-	35,  // 150: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
-	37,  // 151: personal.v1.PersonalService.Features:output_type -> personal.v1.FeaturesResponse
-	39,  // 152: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
-	41,  // 153: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
-	48,  // 154: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
-	50,  // 155: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
-	52,  // 156: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
-	54,  // 157: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
-	56,  // 158: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
-	58,  // 159: personal.v1.PersonalService.RemoveOwnTwoFactor:output_type -> personal.v1.RemoveOwnTwoFactorResponse
-	61,  // 160: personal.v1.PersonalService.BeginPasskey:output_type -> personal.v1.BeginPasskeyResponse
-	63,  // 161: personal.v1.PersonalService.BeginMailedCode:output_type -> personal.v1.BeginMailedCodeResponse
-	65,  // 162: personal.v1.PersonalService.AuthorizeMailedCode:output_type -> personal.v1.AuthorizeMailedCodeResponse
-	67,  // 163: personal.v1.PersonalService.AuthorizePasskey:output_type -> personal.v1.AuthorizePasskeyResponse
-	70,  // 164: personal.v1.PersonalService.AddPasskey:output_type -> personal.v1.AddPasskeyResponse
-	72,  // 165: personal.v1.PersonalService.ConfirmPasskey:output_type -> personal.v1.ConfirmPasskeyResponse
-	74,  // 166: personal.v1.PersonalService.Passkeys:output_type -> personal.v1.PasskeysResponse
-	76,  // 167: personal.v1.PersonalService.RenamePasskey:output_type -> personal.v1.RenamePasskeyResponse
-	78,  // 168: personal.v1.PersonalService.RemovePasskey:output_type -> personal.v1.RemovePasskeyResponse
-	135, // [135:169] is the sub-list for method output_type
-	101, // [101:135] is the sub-list for method input_type
-	101, // [101:101] is the sub-list for extension type_name
-	101, // [101:101] is the sub-list for extension extendee
-	0,   // [0:101] is the sub-list for field type_name
+	109, // 56: personal.v1.LinkedIdentity.last_used:type_name -> google.protobuf.Timestamp
+	109, // 57: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
+	109, // 58: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
+	109, // 59: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
+	0,   // 60: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
+	93,  // 61: personal.v1.DeleteRequest.field_errors:type_name -> personal.v1.DeleteRequest.FieldErrorsEntry
+	109, // 62: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
+	94,  // 63: personal.v1.UndoDeleteRequest.field_errors:type_name -> personal.v1.UndoDeleteRequest.FieldErrorsEntry
+	0,   // 64: personal.v1.BeginTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	95,  // 65: personal.v1.BeginTwoFactorRequest.field_errors:type_name -> personal.v1.BeginTwoFactorRequest.FieldErrorsEntry
+	0,   // 66: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	96,  // 67: personal.v1.ConfirmTwoFactorRequest.field_errors:type_name -> personal.v1.ConfirmTwoFactorRequest.FieldErrorsEntry
+	0,   // 68: personal.v1.ConfirmTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
+	0,   // 69: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
+	97,  // 70: personal.v1.RenewRecoveryCodesRequest.field_errors:type_name -> personal.v1.RenewRecoveryCodesRequest.FieldErrorsEntry
+	0,   // 71: personal.v1.RemoveOwnTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	98,  // 72: personal.v1.RemoveOwnTwoFactorRequest.field_errors:type_name -> personal.v1.RemoveOwnTwoFactorRequest.FieldErrorsEntry
+	0,   // 73: personal.v1.RemoveOwnTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
+	109, // 74: personal.v1.Passkey.created:type_name -> google.protobuf.Timestamp
+	109, // 75: personal.v1.Passkey.last_used:type_name -> google.protobuf.Timestamp
+	0,   // 76: personal.v1.BeginPasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	99,  // 77: personal.v1.BeginPasskeyRequest.field_errors:type_name -> personal.v1.BeginPasskeyRequest.FieldErrorsEntry
+	0,   // 78: personal.v1.BeginMailedCodeRequest.credentials:type_name -> personal.v1.Credentials
+	100, // 79: personal.v1.BeginMailedCodeRequest.field_errors:type_name -> personal.v1.BeginMailedCodeRequest.FieldErrorsEntry
+	101, // 80: personal.v1.AuthorizeMailedCodeRequest.field_errors:type_name -> personal.v1.AuthorizeMailedCodeRequest.FieldErrorsEntry
+	0,   // 81: personal.v1.AuthorizeMailedCodeResponse.credentials:type_name -> personal.v1.Credentials
+	1,   // 82: personal.v1.AuthorizeMailedCodeResponse.profile:type_name -> personal.v1.Profile
+	68,  // 83: personal.v1.AuthorizeMailedCodeResponse.proof:type_name -> personal.v1.Proof
+	102, // 84: personal.v1.AuthorizePasskeyRequest.field_errors:type_name -> personal.v1.AuthorizePasskeyRequest.FieldErrorsEntry
+	0,   // 85: personal.v1.AuthorizePasskeyResponse.credentials:type_name -> personal.v1.Credentials
+	1,   // 86: personal.v1.AuthorizePasskeyResponse.profile:type_name -> personal.v1.Profile
+	68,  // 87: personal.v1.AuthorizePasskeyResponse.proof:type_name -> personal.v1.Proof
+	109, // 88: personal.v1.Proof.until:type_name -> google.protobuf.Timestamp
+	0,   // 89: personal.v1.AddPasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	103, // 90: personal.v1.AddPasskeyRequest.field_errors:type_name -> personal.v1.AddPasskeyRequest.FieldErrorsEntry
+	0,   // 91: personal.v1.ConfirmPasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	104, // 92: personal.v1.ConfirmPasskeyRequest.field_errors:type_name -> personal.v1.ConfirmPasskeyRequest.FieldErrorsEntry
+	59,  // 93: personal.v1.ConfirmPasskeyResponse.passkey:type_name -> personal.v1.Passkey
+	0,   // 94: personal.v1.PasskeysRequest.credentials:type_name -> personal.v1.Credentials
+	59,  // 95: personal.v1.PasskeysResponse.passkeys:type_name -> personal.v1.Passkey
+	0,   // 96: personal.v1.RenamePasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	105, // 97: personal.v1.RenamePasskeyRequest.field_errors:type_name -> personal.v1.RenamePasskeyRequest.FieldErrorsEntry
+	0,   // 98: personal.v1.RemovePasskeyRequest.credentials:type_name -> personal.v1.Credentials
+	106, // 99: personal.v1.RemovePasskeyRequest.field_errors:type_name -> personal.v1.RemovePasskeyRequest.FieldErrorsEntry
+	111, // 100: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	111, // 101: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	4,   // 102: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
+	6,   // 103: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
+	8,   // 104: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
+	10,  // 105: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
+	12,  // 106: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
+	14,  // 107: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
+	16,  // 108: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
+	18,  // 109: personal.v1.PersonalService.Prove:input_type -> personal.v1.ProveRequest
+	20,  // 110: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
+	22,  // 111: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
+	24,  // 112: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
+	26,  // 113: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
+	28,  // 114: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
+	30,  // 115: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
+	32,  // 116: personal.v1.PersonalService.RevokeOtherSessions:input_type -> personal.v1.RevokeOtherSessionsRequest
+	34,  // 117: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
+	36,  // 118: personal.v1.PersonalService.Features:input_type -> personal.v1.FeaturesRequest
+	38,  // 119: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
+	40,  // 120: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
+	47,  // 121: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
+	49,  // 122: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
+	51,  // 123: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
+	53,  // 124: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
+	55,  // 125: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
+	57,  // 126: personal.v1.PersonalService.RemoveOwnTwoFactor:input_type -> personal.v1.RemoveOwnTwoFactorRequest
+	60,  // 127: personal.v1.PersonalService.BeginPasskey:input_type -> personal.v1.BeginPasskeyRequest
+	62,  // 128: personal.v1.PersonalService.BeginMailedCode:input_type -> personal.v1.BeginMailedCodeRequest
+	64,  // 129: personal.v1.PersonalService.AuthorizeMailedCode:input_type -> personal.v1.AuthorizeMailedCodeRequest
+	66,  // 130: personal.v1.PersonalService.AuthorizePasskey:input_type -> personal.v1.AuthorizePasskeyRequest
+	69,  // 131: personal.v1.PersonalService.AddPasskey:input_type -> personal.v1.AddPasskeyRequest
+	71,  // 132: personal.v1.PersonalService.ConfirmPasskey:input_type -> personal.v1.ConfirmPasskeyRequest
+	73,  // 133: personal.v1.PersonalService.Passkeys:input_type -> personal.v1.PasskeysRequest
+	75,  // 134: personal.v1.PersonalService.RenamePasskey:input_type -> personal.v1.RenamePasskeyRequest
+	77,  // 135: personal.v1.PersonalService.RemovePasskey:input_type -> personal.v1.RemovePasskeyRequest
+	5,   // 136: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
+	7,   // 137: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
+	9,   // 138: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
+	11,  // 139: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
+	13,  // 140: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
+	15,  // 141: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
+	17,  // 142: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
+	19,  // 143: personal.v1.PersonalService.Prove:output_type -> personal.v1.ProveResponse
+	21,  // 144: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
+	23,  // 145: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
+	25,  // 146: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
+	27,  // 147: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
+	29,  // 148: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
+	31,  // 149: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
+	33,  // 150: personal.v1.PersonalService.RevokeOtherSessions:output_type -> personal.v1.RevokeOtherSessionsResponse
+	35,  // 151: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
+	37,  // 152: personal.v1.PersonalService.Features:output_type -> personal.v1.FeaturesResponse
+	39,  // 153: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
+	41,  // 154: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
+	48,  // 155: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
+	50,  // 156: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
+	52,  // 157: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
+	54,  // 158: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
+	56,  // 159: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
+	58,  // 160: personal.v1.PersonalService.RemoveOwnTwoFactor:output_type -> personal.v1.RemoveOwnTwoFactorResponse
+	61,  // 161: personal.v1.PersonalService.BeginPasskey:output_type -> personal.v1.BeginPasskeyResponse
+	63,  // 162: personal.v1.PersonalService.BeginMailedCode:output_type -> personal.v1.BeginMailedCodeResponse
+	65,  // 163: personal.v1.PersonalService.AuthorizeMailedCode:output_type -> personal.v1.AuthorizeMailedCodeResponse
+	67,  // 164: personal.v1.PersonalService.AuthorizePasskey:output_type -> personal.v1.AuthorizePasskeyResponse
+	70,  // 165: personal.v1.PersonalService.AddPasskey:output_type -> personal.v1.AddPasskeyResponse
+	72,  // 166: personal.v1.PersonalService.ConfirmPasskey:output_type -> personal.v1.ConfirmPasskeyResponse
+	74,  // 167: personal.v1.PersonalService.Passkeys:output_type -> personal.v1.PasskeysResponse
+	76,  // 168: personal.v1.PersonalService.RenamePasskey:output_type -> personal.v1.RenamePasskeyResponse
+	78,  // 169: personal.v1.PersonalService.RemovePasskey:output_type -> personal.v1.RemovePasskeyResponse
+	136, // [136:170] is the sub-list for method output_type
+	102, // [102:136] is the sub-list for method input_type
+	102, // [102:102] is the sub-list for extension type_name
+	102, // [102:102] is the sub-list for extension extendee
+	0,   // [0:102] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_personal_proto_init() }

@@ -62,6 +62,16 @@ func (s *administrationSuite) wantIdentity(t *testing.T, i personal.Identity, wa
 	}
 }
 
+// wantUsed returns when the only identity of a user was last used, and checks that it was between two times.
+func (s *administrationSuite) wantUsed(t *testing.T, id int64, from, to time.Time) time.Time {
+	t.Helper()
+	list := s.record(t, id).Identities
+	if len(list) != 1 || list[0].LastUsed.Before(from) || list[0].LastUsed.After(to) {
+		t.Fatalf("got the identities %+v, want one that was last used from %v to %v", list, from, to)
+	}
+	return list[0].LastUsed
+}
+
 func testSignIn(t *testing.T, s *administrationSuite) {
 	u := s.register(t)
 	id := u.Credentials.UserID
@@ -130,6 +140,7 @@ func testSignInByIdentity(t *testing.T, s *administrationSuite) {
 		return i
 	}
 	i := link()
+	s.wantUsed(t, id, time.Time{}, time.Time{})
 	signIn := func(i personal.Identity, id int64) error {
 		in, err := s.signInBy(t, personal.SignInRequest{Identity: i, UserID: id, Method: method})
 		if err == nil && in.Credentials.UserID != u.Credentials.UserID {
@@ -146,6 +157,11 @@ func testSignInByIdentity(t *testing.T, s *administrationSuite) {
 	if err := signIn(personal.Identity{}, id); err != nil {
 		t.Errorf("by the user id alone: got %v", err)
 	}
+	s.wantUsed(t, id, time.Time{}, time.Time{})
+	if err := signIn(i, 0); err != nil {
+		t.Errorf("by the identity: got %v", err)
+	}
+	s.wantUsed(t, id, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 	err := s.administration.UnlinkIdentity(t.Context(), personal.UnlinkIdentityRequest{Identity: i, UserID: id})
 	if err != nil {
 		t.Fatalf("unlinking: %v", err)

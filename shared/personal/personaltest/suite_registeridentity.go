@@ -42,6 +42,7 @@ func testRegisterIdentity(t *testing.T, s *administrationSuite) {
 		t.Fatalf("registering: %v", err)
 	}
 	s.wantIdentity(t, r.Identity, in.Credentials.UserID)
+	s.wantUsed(t, in.Credentials.UserID, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 	if p := in.Profile; p.Login != r.Login || p.Email != r.Email || p.Name == nil || *p.Name != "Ada" || !p.NoPassword || p.EmailVerified {
 		t.Errorf("got the profile %+v, want login, e-mail and name of the request, without a password and unverified", p)
 	}
@@ -118,10 +119,12 @@ func testProveIdentity(t *testing.T, s *administrationSuite) {
 	wantCode(t, err, personal.CodeUnauthenticated)
 
 	prove := personal.ProveIdentityRequest{Credentials: in.Credentials, Identity: r.Identity, AuthenticatedAt: now}
+	registered := s.wantUsed(t, in.Credentials.UserID, now.Add(-time.Hour), now.Add(time.Hour))
 	p, err := s.administration.ProveIdentity(ctx, prove)
 	if lifetime := p.Until.Sub(now); err != nil || lifetime < 4*time.Minute || lifetime > 6*time.Minute {
 		t.Fatalf("got a proof for %v, error %v; want one for 5 minutes", lifetime, err)
 	}
+	s.wantUsed(t, in.Credentials.UserID, registered.Add(time.Microsecond), now.Add(time.Hour))
 	export := func(proof string) error {
 		_, err := s.service.Export(ctx, personal.ExportRequest{Credentials: in.Credentials, Proof: proof})
 		return err

@@ -74,7 +74,7 @@ var reasons = map[personal.Reason]struct {
 	personal.ReasonTwoFactor:      {carries: []string{carriesCount}, advice: true},
 	personal.ReasonTwoFactorKey:   {tone: "bad", advice: true},
 	personal.ReasonPasskeys:       {carries: []string{carriesCount}, advice: true, hint: true},
-	personal.ReasonOnlyOtherWays:  {advice: true, hint: true},
+	personal.ReasonOnlyOtherWays:  {carries: []string{carriesProviders}, advice: true, hint: true},
 	personal.ReasonMailedCode:     {advice: true, hint: true},
 	personal.ReasonIdentities:     {carries: []string{carriesProviders, carriesCount}, advice: true, hint: true},
 	personal.ReasonMailWaiting:    {tone: "warn", carries: []string{carriesKind, carriesSince, carriesCount, carriesUntil}, hint: true},

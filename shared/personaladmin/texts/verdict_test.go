@@ -25,6 +25,7 @@ func TestSentences_SayWhatAVerdictCarries(t *testing.T) {
 			"A sign-in needs a code of the second factor. The user has 0 recovery codes left, each of which takes the place of a code."},
 		{personal.Verdict{Reason: personal.ReasonMailRefused, Kind: "recovery", Since: at, Reply: "550 \"no\"\x1b"},
 			`The mail relay refused a mail to the user. It was of this kind: recovery. When: 2026-11-23T02:09:40Z. The relay said: "550 \"no\"\x1b"`},
+		{personal.Verdict{Reason: personal.ReasonOnlyOtherWays, Providers: "op.example"}, "The user has no password. Services that sign them in: op.example."},
 		{personal.Verdict{Reason: "new", Count: 2}, "The plugin gives a reason that this page does not know: new. Count: 2."},
 	} {
 		if got := texts.Sentences(&personal.User{Login: "bob"}, tt.verdict); got != tt.want {

@@ -1084,6 +1084,7 @@ func (c *converters) pPersonalv1LinkedIdentityToPersonalLinkedIdentity(source *v
 	if source != nil {
 		personalLinkedIdentity.Identity = c.identityFromPB((*source).Identity)
 		personalLinkedIdentity.Linked = timeFromPB((*source).Linked)
+		personalLinkedIdentity.LastUsed = timeFromPB((*source).LastUsed)
 	}
 	return personalLinkedIdentity
 }
@@ -1290,6 +1291,7 @@ func (c *converters) personalLinkedIdentityToPPersonalv1LinkedIdentity(source pe
 	var personalv1LinkedIdentity v1.LinkedIdentity
 	personalv1LinkedIdentity.Identity = c.identityToPB(source.Identity)
 	personalv1LinkedIdentity.Linked = timeToPB(source.Linked)
+	personalv1LinkedIdentity.LastUsed = timeToPB(source.LastUsed)
 	return &personalv1LinkedIdentity
 }
 func (c *converters) personalOptionToPPersonalv1Option(source personal.Option) *v1.Option {

@@ -27,9 +27,9 @@ func (w *world) byProvider(login string) (*browser, int64) {
 }
 
 // confirm confirms the e-mail of a registration.
-func (w *world) confirm(email string) {
+func (w *world) confirm(login, email string) {
 	w.t.Helper()
-	if _, err := w.module.Service().ConfirmEmail(w.t.Context(), personal.ConfirmEmailRequest{Token: w.token(email, "Confirm that")}); err != nil {
+	if _, err := w.module.Service().ConfirmEmail(w.t.Context(), personal.ConfirmEmailRequest{Token: w.token(email, "Confirm that"), Login: login}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -42,7 +42,7 @@ func TestLinked_ListsLinksAndUnlinks(t *testing.T) {
 	b := w.browser()
 	b.signIn(login, linkedPath)
 	b.want(200, linkedPath, "No other service signs you in here yet.", "Link Example ID")
-	b.post(linkedPath+"/add", url.Values{"provider": {"example"}})
+	b.post(addPath, nil)
 	b.want(200, linkPath, "whoever signs in as "+subject+" (ada@provider.example) at Example ID can sign in here as "+login)
 	w.wantIdentity(subject, 0)
 	b.post(linkPath, nil)
@@ -94,7 +94,7 @@ func TestLink_NeedsTheConsentOfWhoBeganIt(t *testing.T) {
 			w.register(other, other+"@example.com", true)
 			b.signIn(other, linkedPath)
 			response := b.responseTo(func() (*http.Response, error) {
-				return b.client.PostForm(b.absolute(linkedPath+"/add"), url.Values{"provider": {"example"}})
+				return b.client.PostForm(b.absolute(addPath), nil)
 			})
 			b.signIn(login, linkedPath)
 			b.get(response)
@@ -127,7 +127,7 @@ func TestLink_InTwoTabs(t *testing.T) {
 	b.signIn(login, linkedPath)
 	add := func() string {
 		return b.responseTo(func() (*http.Response, error) {
-			return b.client.PostForm(b.absolute(linkedPath+"/add"), url.Values{"provider": {"example"}})
+			return b.client.PostForm(b.absolute(addPath), nil)
 		})
 	}
 	first, second := add(), add()
@@ -141,6 +141,62 @@ func TestLink_InTwoTabs(t *testing.T) {
 	b.want(200, linkedPath)
 	b.get(second)
 	b.want(400, callbackPath)
+
+	// A form that was shown for one user of the provider does not link another one.
+	third, fourth := name("subject"), name("subject")
+	w.provider.is(third, "")
+	b.get(add())
+	b.want(200, linkPath, third)
+	shown := url.Values{"for": {forWhom.FindStringSubmatch(b.page)[1]}}
+	w.provider.is(fourth, "")
+	b.get(add())
+	b.post(linkPath, shown)
+	b.want(200, linkPath, fourth)
+	w.wantIdentity(third, 0)
+	w.wantIdentity(fourth, 0)
+}
+
+// Nor does a form to register by one register another.
+func TestRegister_InTwoTabs(t *testing.T) {
+	w := newWorld(t)
+	one, two := name("one"), name("two")
+	w.provider.is(one, "")
+	b := w.browser()
+	b.get(startPath)
+	b.want(200, choosePath, one)
+	shown := url.Values{"for": {forWhom.FindStringSubmatch(b.page)[1]}, "login": {one}, "email": {one + "@example.com"}}
+	w.provider.is(two, "")
+	b.get(startPath)
+	b.post(choosePath, shown)
+	b.want(200, choosePath, two)
+	w.wantIdentity(one, 0)
+	w.wantIdentity(two, 0)
+}
+
+// The next visitor of a kiosk is not offered the account of the one before.
+func TestChoose_ThisIsNotMe(t *testing.T) {
+	w := newWorld(t)
+	w.provider.is(name("ada"), "")
+	b := w.browser()
+	b.get(startPath)
+	b.want(200, choosePath, "This is not me")
+	b.post("/account/linked/cancel", nil)
+	b.get(choosePath)
+	b.want(200, "/account/sign-in")
+}
+
+// What another account has is not linked, and the page says what to do.
+func TestLink_WhatAnotherAccountHas(t *testing.T) {
+	w := newWorld(t)
+	subject, login := name("subject"), name("ada")
+	id := w.linked(name("grace"), subject)
+	w.register(login, login+"@example.com", true)
+	b := w.browser()
+	b.signIn(login, linkedPath)
+	b.post(addPath, nil)
+	b.post(linkPath, nil)
+	b.want(409, linkPath, "is linked with another account here")
+	w.wantIdentity(subject, id)
 }
 
 // A user without a password does what needs a proof, and it is the provider that asks them.
@@ -255,7 +311,7 @@ func TestUnlink_LastWayIn(t *testing.T) {
 	b.post(remove, nil)
 	b.want(409, linkedPath+"/remove")
 	w.wantIdentity(login, id)
-	w.confirm(login + "@example.com")
+	w.confirm(login, login+"@example.com")
 	b.post(remove, nil)
 	b.want(200, "/account/sign-in") // it began the session
 	w.wantIdentity(login, 0)

@@ -85,7 +85,7 @@ func TestRegister_ByTheProviderIsTreatedAsByThePage(t *testing.T) {
 				b := w.browser()
 				b.get(startPath) // not before the e-mail is confirmed
 				b.want(403, callbackPath, "confirm")
-				w.confirm(login + "@company.example")
+				w.confirm(login, login+"@company.example")
 				b.get(startPath)
 				b.want(200, "/account", login)
 			}

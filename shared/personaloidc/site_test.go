@@ -35,6 +35,7 @@ const (
 	linkPath     = "/account/linked/confirm"
 	codePath     = "/account/sign-in/code"
 	linkedPath   = "/account/linked"
+	addPath      = linkedPath + "/add/example"
 )
 
 // plugin is built from this source.
@@ -158,8 +159,17 @@ func (b *browser) get(path string) {
 	b.read(b.client.Get(b.absolute(path)))
 }
 
+// post also sends for whom the last page was shown, as its form does.
 func (b *browser) post(path string, form url.Values) {
 	b.t.Helper()
+	if shown := forWhom.FindStringSubmatch(b.page); shown != nil {
+		if form == nil {
+			form = url.Values{}
+		}
+		if !form.Has("for") {
+			form.Set("for", shown[1])
+		}
+	}
 	b.read(b.client.PostForm(b.absolute(path), form))
 }
 
@@ -187,6 +197,8 @@ func (b *browser) read(response *http.Response, err error) {
 		b.get(html.UnescapeString(to[1]))
 	}
 }
+
+var forWhom = regexp.MustCompile(`name="for" value="([^"]*)"`)
 
 // unbroken is a word that does not break at its hyphen.
 var unbroken = regexp.MustCompile(`<span class="unbroken">([^<]*)</span>`)
@@ -275,10 +287,7 @@ func (w *world) register(login, email string, verify bool) personal.Credentials 
 		w.t.Fatal(err)
 	}
 	if verify {
-		if _, err := w.module.Service().ConfirmEmail(w.t.Context(), personal.ConfirmEmailRequest{Token: w.token(email,
-			"Confirm that")}); err != nil {
-			w.t.Fatal(err)
-		}
+		w.confirm(login, email)
 	}
 	return in.Credentials
 }

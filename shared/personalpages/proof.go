@@ -71,10 +71,9 @@ func (p proofPages) proveForm(r *http.Request) (formPage, error) {
 	case personalweb.ProofOf(p.API, r).OfSignIn: // which is not enough here
 		page.Lead = p.text(r, "prove_by_password_first")
 		page.Asides = append(page.Asides, p.aside(r, "prove_first_question", "password_first", passwordPath))
-	case user.Email != "" && !user.EmailVerified:
-		page.Lead, page.Below = p.text(r, "prove_confirm_first"), p.confirmFirst(r, user)
 	default:
 		page.Lead = p.text(r, "prove_without_password")
+		_, page.Below = p.emailState(r, user)
 	}
 	if p.hasPasskeys(r) {
 		page.Passkey = p.passkeyButton(r, passkeyProve, action)

@@ -4,7 +4,7 @@ GOVERTER    := github.com/jmattheis/goverter/cmd/goverter@v1.11.1
 POSTGRES    := go run ./internal/testkit/postgrestest --
 FUZZTIME    ?= 10s
 GOTESTFLAGS ?=
-MODULES     := host-sample # nested ones, built and tested with the main one
+MODULES     := shared/personaloidc host-sample # nested ones, built and tested with the main one
 TESTS       ?= ./internal/system ./internal/accounts ./internal/store ./plugin ./shared/plugins/manager ./... # the longest first
 TESTED      ?= $(if $(filter ./...,$(TESTS)),$(MODULES)) # modules whose tests follow
 # Packages at a time: tests wait, too, so two more than processors.

@@ -25,6 +25,8 @@ import (
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
+	"github.com/cms-personal/personal/shared/personaloidc"
+	"github.com/cms-personal/personal/shared/personalpages"
 	"github.com/cms-personal/personal/shared/plugins/manager"
 )
 
@@ -162,7 +164,7 @@ func (h *host) newHandler(metrics *hostMetrics) (http.Handler, error) {
 	c, m := h.config, h.module
 	access := personaladmin.NewAccessLog(h.log)
 	client := m.Client() // for administrators: the admission does not judge them
-	return newHandler(handlerOptions{
+	o := handlerOptions{
 		api:    m.API(),
 		module: m,
 		plugin: m.Manager(),
@@ -179,7 +181,16 @@ func (h *host) newHandler(metrics *hostMetrics) (http.Handler, error) {
 		apiURL:  h.siteURL + c.api.BasePath,
 		siteURL: h.siteURL,
 		log:     h.log,
-	})
+	}
+	if len(c.providers) > 0 {
+		o.addProviders = func(account *personalpages.Pages) error {
+			if err := personaloidc.New(m, account, personaloidc.Config{Providers: c.providers}); err != nil {
+				return &flagError{"oidc", err}
+			}
+			return nil
+		}
+	}
+	return newHandler(o)
 }
 
 // listen opens the listener and writes its address into the data folder.

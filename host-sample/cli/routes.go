@@ -23,16 +23,17 @@ import (
 
 // handlerOptions are what the routes need.
 type handlerOptions struct {
-	api        *personalhttp.Handler
-	module     personalpages.Module
-	adminPages adminPages
-	plugin     pluginState
-	adminAPI   *adminAPI
-	guard      *admin.Guard // of the admin pages
-	metrics    *hostMetrics
-	apiURL     string // without /api/v1/personal/
-	siteURL    string // at which browsers on this machine open the site
-	log        *slog.Logger
+	api          *personalhttp.Handler
+	module       personalpages.Module
+	addProviders func(*personalpages.Pages) error // of --oidc to the account pages; nil for none
+	adminPages   adminPages
+	plugin       pluginState
+	adminAPI     *adminAPI
+	guard        *admin.Guard // of the admin pages
+	metrics      *hostMetrics
+	apiURL       string // without /api/v1/personal/
+	siteURL      string // at which browsers on this machine open the site
+	log          *slog.Logger
 }
 
 // adminPages makes the admin pages, given where administrators enter.
@@ -59,6 +60,11 @@ func newHandler(o handlerOptions) (http.Handler, error) {
 	pages, err := site.New(site.Options{Module: o.module, APIURL: o.apiURL, Log: o.log})
 	if err != nil {
 		return nil, err
+	}
+	if o.addProviders != nil {
+		if err := o.addProviders(pages.Account); err != nil {
+			return nil, err
+		}
 	}
 	apiReference, err := reference.New(reference.Options{API: api, Log: o.log})
 	if err != nil {

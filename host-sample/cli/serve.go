@@ -26,6 +26,7 @@ import (
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
 	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personaloidc"
 	"github.com/cms-personal/personal/shared/plugins/catalogue"
 	"github.com/cms-personal/personal/shared/plugins/manager"
 	"github.com/cms-personal/personal/shared/tracing"
@@ -63,6 +64,8 @@ type serveCommand struct {
 	Always200       bool     `name:"always-200" env:"PERSONAL_ALWAYS_200" help:"Send every API response with HTTP 200, for old clients."`
 
 	RegisterDomains []string `sep:"none" env:"PERSONAL_REGISTER_DOMAINS" placeholder:"DOMAIN" help:"The only domains whose e-mail addresses can be registered, or become those of an account; repeated, or separated by commas. Subdomains are domains of their own. Administrators are not restricted. An e-mail proves its domain only with the setting registration.email_verification = required. Default: all domains."`
+
+	OIDC []string `name:"oidc" sep:";" env:"PERSONAL_OIDC" placeholder:"NAME=ISSUER,CLIENT-ID,SECRET-FILE" help:"A provider with which users can sign in: Google, Microsoft, GitLab, Keycloak, GitHub, or any OpenID provider by its issuer; without SECRET-FILE for a public client. Its redirect URI is the site's URL with /account/providers/NAME/callback. Repeated, or separated by semicolons."`
 
 	SecureCookies bool `env:"PERSONAL_SECURE_COOKIES" help:"Treat every request as sent over HTTPS, for a proxy that terminates TLS and does not send X-Forwarded-Proto, where --url is not https or the proxy adds no header at all. Sets Secure cookies and Strict-Transport-Security."`
 
@@ -120,6 +123,7 @@ type config struct {
 	relay       *mailer.SMTP // nil: mails are kept in the data folder
 	api         personalhttp.Options
 	admission   *personal.Admission // nil: everyone comes in
+	providers   []personaloidc.Provider
 	logLevel    slog.Level
 }
 
@@ -202,6 +206,8 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 
 	c.admission, err = admitDomains(f.RegisterDomains)
 	check("register-domains", err)
+	c.providers, err = providers(f.OIDC)
+	check("oidc", err)
 	if f.Bake < 0 {
 		check("bake", errors.New("it must not be negative"))
 	}

@@ -62,6 +62,8 @@ func TestServe_InvalidFlagIsNamed(t *testing.T) {
 		"an admin host that is a URL":            {args: []string{"--admin-host", "https://cms.example"}, want: "--admin-host"},
 		"a domain that is an address":            {args: []string{"--register-domains", "example.com,anna@example.org"}, want: "--register-domains (PERSONAL_REGISTER_DOMAINS): \"anna@example.org\" is not a domain"},
 		"an empty list of domains":               {env: map[string]string{"PERSONAL_REGISTER_DOMAINS": ""}, want: "--register-domains"},
+		"a provider without a client":            {args: []string{"--oidc", "google=https://accounts.google.com"}, want: "--oidc (PERSONAL_OIDC): \"google=https://accounts.google.com\" is not NAME=ISSUER"},
+		"two providers, the second without one":  {env: map[string]string{"PERSONAL_OIDC": "a=https://a.example,id;b"}, want: "--oidc (PERSONAL_OIDC): \"b\" is not NAME=ISSUER"},
 		"a language without messages":            {args: []string{"--locale", "fr"}, want: "--locale"},
 		"a drain that is not a duration":         {args: []string{"--drain", "soon"}, want: "--drain"},
 		"a drain without a unit":                 {args: []string{"--drain", "24"}, want: `--drain: "24" is not a duration: write it like 90s, 15m or 24h`},

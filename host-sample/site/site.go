@@ -37,8 +37,8 @@ type Options struct {
 // Site serves all pages for visitors.
 type Site struct {
 	http.Handler
+	Account *personalpages.Pages
 	apiURL  string
-	account *personalpages.Pages
 	pages   *ui.Pages
 }
 
@@ -55,14 +55,14 @@ func New(o Options) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.account, err = personalpages.New(o.Module, personalpages.Config{
+	s.Account, err = personalpages.New(o.Module, personalpages.Config{
 		Texts: Texts(), Nav: s.nav, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /{$}", s.account.OptionalUser(http.HandlerFunc(s.home)))
+	mux.Handle("GET /{$}", s.Account.OptionalUser(http.HandlerFunc(s.home)))
 	for path, page := range map[string]struct {
 		name    string
 		demands []personalhttp.RequireOption
@@ -71,12 +71,12 @@ func New(o Options) (*Site, error) {
 		verifiedPath: {"verified", []personalhttp.RequireOption{personalhttp.VerifiedEmail()}},
 		completePath: {"complete", []personalhttp.RequireOption{personalhttp.Complete()}},
 	} {
-		mux.Handle("GET "+path, s.account.RequireUser(s.members(page.name), page.demands...))
+		mux.Handle("GET "+path, s.Account.RequireUser(s.members(page.name), page.demands...))
 	}
 	own := s.pages.Handler(mux)
 	all := http.NewServeMux()
-	all.Handle(personalpages.Path, s.account)
-	all.Handle(personalpages.Path+"/", s.account)
+	all.Handle(personalpages.Path, s.Account)
+	all.Handle(personalpages.Path+"/", s.Account)
 	all.HandleFunc("GET "+personalpages.ChangePasswordPath, personalpages.ChangePassword)
 	all.Handle("/", own)
 	s.Handler = all
@@ -85,7 +85,7 @@ func New(o Options) (*Site, error) {
 
 // WithCall gives requests of other pages their [personal.Call] in the language that the
 // visitor has chosen.
-func (s *Site) WithCall(next http.Handler) http.Handler { return s.account.WithCall(next) }
+func (s *Site) WithCall(next http.Handler) http.Handler { return s.Account.WithCall(next) }
 
 func (s *Site) text(r *http.Request, key string) string { return s.pages.Text(r, key) }
 
@@ -99,8 +99,8 @@ func (s *Site) nav(r *http.Request, signedIn bool) []ui.Link {
 
 // home shows the front page.
 func (s *Site) home(w http.ResponseWriter, r *http.Request) {
-	viewer, signedIn := s.account.Viewer(r)
-	p := s.account.Page(w, r)
+	viewer, signedIn := s.Account.Viewer(r)
+	p := s.Account.Page(w, r)
 	complete := ""
 	if len(viewer.Missing) > 0 {
 		complete = personalpages.CompletionURL(r.URL.Path)
@@ -119,7 +119,7 @@ func (s *Site) home(w http.ResponseWriter, r *http.Request) {
 func (s *Site) members(name string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, _ := personalhttp.UserFrom(r.Context())
-		p := s.account.Page(w, r)
+		p := s.Account.Page(w, r)
 		p.SubNav = []ui.Link{
 			{Text: s.text(r, "demo"), Path: demoPath},
 			{Text: s.text(r, "verified"), Path: verifiedPath},

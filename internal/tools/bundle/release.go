@@ -90,7 +90,7 @@ func (r *releaseCommand) Run(ctx context.Context, stdout io.Writer) error {
 		files = append(files, path)
 	}
 	tags, commands := "", ""
-	for _, module := range r.modules("", "host-sample") { // Go finds the version of a nested module by a tag with its folder
+	for _, module := range r.modules("", "shared/personaloidc", "host-sample") { // Go finds the version of a nested module by a tag with its folder
 		tag := path.Join(module, "v"+r.Version)
 		tags += " " + tag
 		commands += fmt.Sprintf("\tgit tag -s -m \"personal %s\" %s %s\n", r.Version, tag, commit)
@@ -210,7 +210,7 @@ func (r *releaseCommand) compare(ctx context.Context, commit string) error {
 	if strings.TrimSpace(string(got)) != want {
 		return errors.New("git checks out other files than those of the commit: remove its filters and core.autocrlf")
 	}
-	for _, module := range r.modules(".", "host-sample", "internal/tools/sbom") { // make sbom builds the last two
+	for _, module := range r.modules(".", "shared/personaloidc", "host-sample", "internal/tools/sbom") { // make sbom builds the last two
 		if err := r.tool(ctx, nil, "go", "-C", module, "mod", "verify").Run(); err != nil {
 			return fmt.Errorf("go mod verify in %s: %w: run go clean -modcache", module, err)
 		}

@@ -37,7 +37,7 @@ const (
 )
 
 // sources are the files and folders that the programs are made of.
-var sources = []string{"go.mod", "go.sum", "plugin", "host-sample", "internal", "shared", "proto"}
+var sources = []string{"go.mod", "go.sum", "plugin", "host-sample", "shared/personaloidc", "internal", "shared", "proto"}
 
 func main() {
 	ctx, stop := untilSignal()

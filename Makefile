@@ -74,7 +74,7 @@ lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }
 	go vet -tags 'extended soak' ./...
 	go run $(STATICCHECK) -checks all ./...
-	for module in $(LINTED); do (cd $$module && go vet ./... && go run $(STATICCHECK) -checks all ./... && go mod tidy -diff) || exit 1; done
+	for module in $(LINTED); do (cd $$module && go vet -tags 'extended soak' ./... && go run $(STATICCHECK) -checks all ./... && go mod tidy -diff) || exit 1; done
 	for file in go.mod docs/examples/*/go.mod; do (cd $$(dirname $$file) && go mod tidy -diff) || exit 1; done
 	.ci/imports
 	go run ./internal/tools/prose

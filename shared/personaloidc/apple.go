@@ -19,7 +19,7 @@ const appleSecretLife = 10 * time.Minute
 // appleSecret returns what makes Apple's client secret: a token that the site signs with its key.
 func appleSecret(p Provider) (clientSecret, error) {
 	if p.TeamID == "" || p.KeyID == "" || p.KeyFile == "" {
-		return nil, errors.New("Apple needs TeamID, KeyID and KeyFile, which make the secret")
+		return nil, errors.New("for Apple, set TeamID, KeyID and KeyFile, which make the secret")
 	}
 	data, err := os.ReadFile(p.KeyFile)
 	if err != nil {

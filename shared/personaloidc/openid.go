@@ -228,7 +228,8 @@ func (p *openID) Issues(issuer string) bool {
 // Proves implements [personalpages.ProviderProtocol].
 func (p *openID) Proves(ctx context.Context) bool {
 	m, err := p.discover(ctx)
-	return err == nil && (p.AuthTime || slices.Contains(m.ClaimsOffered, "auth_time"))
+	offered := err == nil && slices.Contains(m.ClaimsOffered, "auth_time") && !strings.HasPrefix(p.Issuer, microsoft) // which always says so
+	return err == nil && p.AuthTime || offered
 }
 
 // config is the client at the provider.

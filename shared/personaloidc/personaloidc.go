@@ -75,8 +75,8 @@ type Provider struct {
 	// factor: the user is not asked for that of the site. None if empty.
 	SecondFactor []string
 
-	// AuthTime says that ID tokens have auth_time although the provider's metadata do not say so, as with
-	// Microsoft where the app's optional claim is on.
+	// AuthTime says that ID tokens have auth_time, the time at which the provider has asked its user in this browser who
+	// they are, although its metadata do not say so. Set it for Microsoft where the app's optional claim is on.
 	AuthTime bool
 
 	// TeamID and KeyID name the key of the file, a .p8 from Apple's console, with which the site makes Apple's client secret.
@@ -206,11 +206,11 @@ func (p Provider) severalTenants() bool { return sharedIssuer.MatchString(p.Issu
 func (p Provider) checkTenants() error {
 	switch {
 	case p.severalTenants() && len(p.Tenants) == 0:
-		return errors.New("Tenants is missing: the issuer is that of several tenants, and everyone can make one; list the ids of those whose users may sign in")
+		return errors.New("the issuer is that of several tenants, and everyone can make one: list in Tenants the ids of those whose users may sign in")
 	case !p.severalTenants() && len(p.Tenants) > 0:
-		return fmt.Errorf("Tenants: the issuer is that of one tenant: leave them out, or use %sorganizations/v2.0", microsoft)
+		return fmt.Errorf("the issuer is that of one tenant: leave out Tenants, or use %sorganizations/v2.0", microsoft)
 	case slices.ContainsFunc(p.Tenants, func(id string) bool { return !tenantID.MatchString(id) }):
-		return errors.New("Tenants: a tenant is named by its id, such as 72f988bf-86f1-41af-91ab-2d7cd011db47")
+		return errors.New("name each of the Tenants by its id, such as 72f988bf-86f1-41af-91ab-2d7cd011db47")
 	}
 	return nil
 }
@@ -219,10 +219,10 @@ var tenantID = regexp.MustCompile(`\A[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\z
 
 func (p Provider) checkAuthority() error {
 	if len(p.Authoritative) > 0 && (p.Issuer == GitHub || p.severalTenants()) {
-		return errors.New("Authoritative: this provider is the authority of no domain: its users choose their e-mails")
+		return errors.New("leave out Authoritative: this provider is the authority of no domain, because its users choose their e-mails")
 	}
 	if slices.ContainsFunc(p.Authoritative, func(d string) bool { return d == "" || strings.ContainsAny(d, "@*/ ") }) {
-		return errors.New("Authoritative: a domain is named as after the @ of an e-mail, such as example.com")
+		return errors.New("name each domain of Authoritative as after the @ of an e-mail, such as example.com")
 	}
 	return nil
 }

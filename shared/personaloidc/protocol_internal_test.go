@@ -205,12 +205,12 @@ func TestProvider_SaysWhatIsInvalid(t *testing.T) {
 		"GitHub without a secret":     {func(p *Provider) { p.Issuer = GitHub }, "SecretFile is missing"},
 		"an authority without domain": {func(p *Provider) { p.Authoritative = []string{"ada@op.example"} }, "such as example.com"},
 		"all domains":                 {func(p *Provider) { p.Authoritative = []string{"*"} }, "such as example.com"},
-		"all tenants":                 {func(p *Provider) { p.Issuer = microsoft + "common/v2.0" }, "Tenants is missing"},
-		"tenants of another":          {func(p *Provider) { p.Tenants = []string{"x"} }, "leave them out"},
+		"all tenants":                 {func(p *Provider) { p.Issuer = microsoft + "common/v2.0" }, "list in Tenants"},
+		"tenants of another":          {func(p *Provider) { p.Tenants = []string{"x"} }, "leave out Tenants"},
 		"a tenant by its name":        {func(p *Provider) { p.Issuer, p.Tenants = microsoft+"common/v2.0", []string{"contoso"} }, "by its id"},
 		"authority of all tenants": {func(p *Provider) {
 			p.Issuer, p.Tenants, p.Authoritative = microsoft+"common/v2.0", []string{"11111111-2222-3333-4444-555555555555"}, []string{"company.example"}
-		}, "authority of no domain"},
+		}, "the authority of no domain"},
 		"Apple without a key":     {func(p *Provider) { p.Issuer = Apple }, "KeyFile"},
 		"Apple's key for another": {func(p *Provider) { p.TeamID = "T" }, "for Apple alone"},
 	} {

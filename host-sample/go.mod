@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	aead.dev/minisign v0.3.0
 	github.com/alecthomas/kong v1.17.0
-	github.com/cms-personal/personal v0.0.0
+	github.com/cms-personal/personal v0.3.0
 	github.com/mattn/go-isatty v0.0.24
 	github.com/prometheus/client_golang v1.25.0
 	go.opentelemetry.io/otel v1.46.0

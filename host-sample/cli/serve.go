@@ -65,7 +65,7 @@ type serveCommand struct {
 
 	RegisterDomains []string `sep:"none" env:"PERSONAL_REGISTER_DOMAINS" placeholder:"DOMAIN" help:"The only domains whose e-mail addresses can be registered, or become those of an account; repeated, or separated by commas. Subdomains are domains of their own. Administrators are not restricted. An e-mail proves its domain only with the setting registration.email_verification = required. Default: all domains."`
 
-	OIDC []string `name:"oidc" sep:";" env:"PERSONAL_OIDC" placeholder:"NAME=ISSUER,CLIENT-ID,SECRET-FILE" help:"A provider with which users can sign in: Google, Microsoft, GitLab, Keycloak, GitHub, or any OpenID provider by its issuer; without SECRET-FILE for a public client. Apple, and Microsoft with several tenants, need more than this flag has. Its redirect URI is the site's URL with /account/providers/NAME/callback. Repeated, or separated by semicolons."`
+	OIDC []string `name:"oidc" sep:";" env:"PERSONAL_OIDC" placeholder:"NAME=ISSUER,CLIENT-ID,SECRET-FILE" help:"A provider with which users can sign in: Google, Microsoft, GitLab, Keycloak, GitHub, or any OpenID provider by its issuer; without SECRET-FILE for a public client. Apple, and Microsoft with several tenants, cannot be configured by it. Register the site's URL with /account/providers/NAME/callback as redirect URI. Repeated, or separated by semicolons."`
 
 	SecureCookies bool `env:"PERSONAL_SECURE_COOKIES" help:"Treat every request as sent over HTTPS, for a proxy that terminates TLS and does not send X-Forwarded-Proto, where --url is not https or the proxy adds no header at all. Sets Secure cookies and Strict-Transport-Security."`
 

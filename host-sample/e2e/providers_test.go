@@ -115,7 +115,7 @@ func nodes(t *testing.T, n int, flags ...string) string {
 // reach waits for a page of the site.
 func (p *tab) reach(path string) {
 	p.t.Helper()
-	p.await("the page "+path, fmt.Sprintf(`location.href.startsWith(%q) && document.readyState === "complete" ? "yes" : ""`, p.base+path))
+	p.await("the page "+path, fmt.Sprintf(`location.origin + location.pathname === %q && document.readyState === "complete" ? "yes" : ""`, p.base+path))
 }
 
 // atProvider signs in at the provider, and comes back to a page.
@@ -154,7 +154,7 @@ func TestProvider_FromRegistrationToDeletion(t *testing.T) {
 			p.wantAccessible()
 			p.press("Continue with localhost")
 			p.atProvider("test-user2", "/account/sign-in/choose")
-			p.see("localhost knows you as")
+			p.see("You signed in at localhost as")
 			p.wantAccessible()
 			p.fill("Login", "ada")
 			p.fill("E-mail", "ada@example.com")
@@ -187,8 +187,8 @@ func TestProvider_FromRegistrationToDeletion(t *testing.T) {
 			q.wantAccessible()
 			q.press("Link")
 			q.reach("/account/linked")
-			q.see("The sign-in is linked with your account.")
-			q.press("Remove: localhost")
+			q.see("Your account is now linked.")
+			q.press("Remove link: localhost")
 			q.reach("/account/linked/remove")
 			q.press("Remove the link")
 			q.see("The link is removed.")

@@ -41,12 +41,12 @@ func TestLinked_ListsLinksAndUnlinks(t *testing.T) {
 	w.provider.is(subject, "ada@provider.example")
 	b := w.browser()
 	b.signIn(login, linkedPath)
-	b.want(200, linkedPath, "No other service signs you in here yet.", "Link Example ID")
+	b.want(200, linkedPath, "No sign-in is linked yet.", "Link Example ID")
 	b.post(addPath, nil)
-	b.want(200, linkPath, "whoever signs in as "+subject+" (ada@provider.example) at Example ID can sign in here as "+login)
+	b.want(200, linkPath, "anyone who signs in as "+subject+" (ada@provider.example) at Example ID can sign in here as "+login)
 	w.wantIdentity(subject, 0)
 	b.post(linkPath, nil)
-	b.want(200, linkedPath, "The sign-in is linked with your account.", "Example ID")
+	b.want(200, linkedPath, "Your account is now linked.", "Example ID")
 	w.wantIdentity(subject, id)
 
 	_, remove, _ := strings.Cut(b.page, linkedPath+"/remove?id=")
@@ -58,7 +58,7 @@ func TestLinked_ListsLinksAndUnlinks(t *testing.T) {
 	b.post("/account/confirm?next="+url.QueryEscape(remove), url.Values{"password": {password}})
 	b.want(200, linkedPath+"/remove")
 	b.post(remove, nil)
-	b.want(200, linkedPath, "The link is removed.", "No other service signs you in here yet.")
+	b.want(200, linkedPath, "The link is removed.", "No sign-in is linked yet.")
 	w.wantIdentity(subject, 0)
 	b.get(remove)
 	b.want(404, linkedPath+"/remove")
@@ -156,6 +156,24 @@ func TestLink_InTwoTabs(t *testing.T) {
 	w.wantIdentity(fourth, 0)
 }
 
+// A form that was shown to one user of the site does not link another one's account.
+func TestLink_FormOfAnotherUser(t *testing.T) {
+	w := newWorld(t)
+	one, two, subject := name("one"), name("two"), name("subject")
+	w.register(one, one+"@example.com", true)
+	w.register(two, two+"@example.com", true)
+	w.provider.is(subject, "")
+	b := w.browser()
+	b.get(startPath)
+	b.signIn(one, linkPath)
+	b.want(200, linkPath, one)
+	shown := url.Values{"for": {forWhom.FindStringSubmatch(b.page)[1]}}
+	b.signIn(two, linkPath) // in another tab
+	b.post(linkPath, shown)
+	b.want(200, linkPath, two)
+	w.wantIdentity(subject, 0)
+}
+
 // Nor does a form to register by one register another.
 func TestRegister_InTwoTabs(t *testing.T) {
 	w := newWorld(t)
@@ -179,7 +197,7 @@ func TestChoose_ThisIsNotMe(t *testing.T) {
 	w.provider.is(name("ada"), "")
 	b := w.browser()
 	b.get(startPath)
-	b.want(200, choosePath, "This is not me")
+	b.want(200, choosePath, "this is not me")
 	b.post("/account/linked/cancel", nil)
 	b.get(choosePath)
 	b.want(200, "/account/sign-in")
@@ -195,7 +213,7 @@ func TestLink_WhatAnotherAccountHas(t *testing.T) {
 	b.signIn(login, linkedPath)
 	b.post(addPath, nil)
 	b.post(linkPath, nil)
-	b.want(409, linkPath, "is linked with another account here")
+	b.want(409, linkPath, "is already linked with another account here")
 	w.wantIdentity(subject, id)
 }
 
@@ -231,19 +249,19 @@ func TestProve_IsRefused(t *testing.T) {
 		"the provider has not asked": {do: func(w *world, b *browser) {
 			w.provider.alter = func(claims map[string]any) { claims["auth_time"] = time.Now().Add(-5 * time.Minute).Unix() }
 			prove(b)
-		}, says: "did not ask you who you are"},
+		}, says: "did not ask you to sign in again"},
 		"the provider does not say when": {do: func(w *world, b *browser) {
 			w.provider.alter = func(claims map[string]any) { delete(claims, "auth_time") }
 			prove(b)
-		}, says: "did not ask you who you are"},
+		}, says: "did not ask you to sign in again"},
 		"in the future": {do: func(w *world, b *browser) {
 			w.provider.alter = func(claims map[string]any) { claims["auth_time"] = time.Now().Add(5 * time.Minute).Unix() }
 			prove(b)
-		}, says: "did not ask you who you are"},
+		}, says: "did not ask you to sign in again"},
 		"another user of the provider": {do: func(w *world, b *browser) {
 			w.provider.is(name("else"), "")
 			prove(b)
-		}, says: "is not linked with your account here"},
+		}, says: "that is not linked with your account here"},
 		"another user of the site since": {do: func(w *world, b *browser) {
 			response := b.responseTo(func() (*http.Response, error) {
 				return b.client.PostForm(b.absolute("/account/confirm/at/example"), nil)

@@ -12,14 +12,12 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 	"unicode"
 
 	"github.com/coreos/go-oidc/v3/oidc"
-	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/oauth2"
 	"golang.org/x/sync/singleflight"
 
@@ -45,7 +43,7 @@ type openID struct {
 type metadata struct {
 	*oidc.Provider
 	keys    oidc.KeySet
-	fetched *keyFetcher
+	fetched *keyFetcher // them
 
 	DemandsIss    bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
 	ClaimsOffered []string `json:"claims_supported"`
@@ -87,11 +85,11 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // down says that the provider does not respond. What it has sent may be long.
 func down(err error) error {
-	return fmt.Errorf("%w: %."+strconv.Itoa(maxQuoted)+"s", personalpages.ErrProviderDown, err.Error())
+	return fmt.Errorf("%w: %.*s", personalpages.ErrProviderDown, maxQuoted, err.Error())
 }
 
 // discover returns the provider's metadata. It asks until it has got them, so that the site starts while the provider
-// is down. The request does not end with the visitor who has caused it, and others wait for the same one.
+// is down. The request is nobody's: it does not end with the visitor who has caused it, and others wait for the same one.
 func (p *openID) discover(ctx context.Context) (*metadata, error) {
 	p.mu.Lock()
 	known, failed, due := p.known, p.failed, !time.Now().Before(p.next)
@@ -102,7 +100,10 @@ func (p *openID) discover(ctx context.Context) (*metadata, error) {
 	case !due:
 		return nil, down(failed)
 	}
-	asked := p.asking.DoChan("", func() (any, error) { return nil, p.ask(context.WithoutCancel(ctx)) })
+	asked := p.asking.DoChan("", func() (any, error) { return nil, p.ask(context.Background()) })
+	if known != nil { // the old ones do until then
+		return known, nil
+	}
 	select {
 	case <-ctx.Done():
 		return nil, down(ctx.Err())
@@ -145,53 +146,57 @@ func (p *openID) fetch(ctx context.Context) (*metadata, error) {
 	return m, nil
 }
 
-// keyFetcher fetches a provider's keys at most once in keysInterval: anyone can send a logout token with an unknown key.
+// keyFetcher fetches a provider's keys once in keysInterval at most, and in between has what it fetched last: anyone can
+// send a logout token with an unknown key.
 type keyFetcher struct {
 	next http.RoundTripper
 	url  string
 
-	mu     sync.Mutex
-	until  time.Time
-	failed error // of the latest request, also of one that was too early; nil if it got keys
+	mu    sync.Mutex
+	body  []byte // nil until the provider has responded once
+	until time.Time
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (k *keyFetcher) RoundTrip(r *http.Request) (*http.Response, error) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	if r.URL.String() == k.url && time.Now().Before(k.until) { // a redirect may follow
-		k.failed = errors.New("its keys were fetched less than a minute ago")
-		return nil, k.failed
+	body, early := k.body, time.Now().Before(k.until)
+	k.mu.Unlock()
+	switch {
+	case r.URL.String() != k.url || !early: // a redirect, or time for another request
+	case body == nil:
+		return nil, errors.New("the provider's keys could not be fetched a moment ago")
+	default:
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
 	}
-	k.until = time.Now().Add(retryAfterFault)
 	response, err := k.next.RoundTrip(r)
-	if k.failed = err; err != nil || response.StatusCode != http.StatusOK {
-		if err == nil {
-			k.failed = fmt.Errorf("its keys: %s", response.Status)
+	if err == nil && response.StatusCode == http.StatusOK {
+		body, err = io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		response.Body = io.NopCloser(bytes.NewReader(body))
+		if err != nil {
+			response = nil
 		}
-		return response, err
+	} else if err == nil && response.StatusCode < http.StatusBadRequest {
+		return response, nil // a redirect
+	} else {
+		body = nil
 	}
-	var keys jose.JSONWebKeySet
-	body, err := io.ReadAll(response.Body)
-	_ = response.Body.Close()
-	if err == nil {
-		err = json.Unmarshal(body, &keys)
-	}
-	if k.failed = err; err == nil {
-		k.until = time.Now().Add(keysInterval)
-	}
-	response.Body = io.NopCloser(bytes.NewReader(body))
-	return response, nil
-}
-
-// wrong returns the error of a token that was refused: it may be that there were no keys to check it with.
-func (k *keyFetcher) wrong(token string, err error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.failed != nil && !errors.As(err, new(*oidc.TokenExpiredError)) {
-		return down(k.failed)
+	if k.until = time.Now().Add(retryAfterFault); err == nil && body != nil {
+		k.body, k.until = body, time.Now().Add(keysInterval)
 	}
-	return fmt.Errorf("the %s: %."+strconv.Itoa(maxQuoted)+"s", token, err.Error())
+	return response, err
+}
+
+// refused returns the error of a token that was refused. It may be that there were no keys to check it with, which
+// go-oidc says in words only.
+func refused(token string, err error) error {
+	if strings.Contains(err.Error(), "fetching keys") {
+		return down(err)
+	}
+	return fmt.Errorf("the %s: %.*s", token, maxQuoted, err.Error())
 }
 
 // verifier checks tokens of the provider: algorithm, signature, issuer, audience and time.
@@ -212,7 +217,7 @@ func (p *openID) issuer(of string) (string, error) {
 		return p.Issuer, nil // Google has two names of its own
 	}
 	if !p.Issues(of) {
-		return "", fmt.Errorf("the token is of the issuer %q, which is none of the Tenants", of)
+		return "", fmt.Errorf("the issuer %.*q of the token belongs to none of the Tenants", maxQuoted, of)
 	}
 	return of, nil
 }
@@ -242,7 +247,7 @@ func (p *openID) config(m *metadata, redirect string) (*oauth2.Config, error) {
 		Scopes: append([]string{oidc.ScopeOpenID, "profile", "email"}, p.Scopes...)}
 	// Otherwise oauth2 tries both, and uses the code twice.
 	c.Endpoint.AuthStyle = oauth2.AuthStyleInHeader // the default (OpenID Connect Discovery, section 3)
-	if secret == "" || slices.Contains(m.ClientAuth, "client_secret_post") {
+	if secret == "" || !slices.Contains(m.ClientAuth, "client_secret_basic") && slices.Contains(m.ClientAuth, "client_secret_post") {
 		c.Endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
 	if p.Issuer == Apple {
@@ -314,7 +319,7 @@ func (l *looseTexts) UnmarshalJSON(data []byte) error {
 // checkResponse returns an error for a response of another provider (RFC 9207), and for a refusal.
 func checkResponse(response url.Values, issues func(issuer string) bool, demanded bool) error {
 	if iss := response.Get("iss"); (iss != "" || demanded) && !issues(iss) {
-		return errors.New("the response is another provider's")
+		return errors.New("iss of the response is another provider's, or missing")
 	}
 	switch refused := response.Get("error"); {
 	case refused == "access_denied" || refused == "" && response.Get("code") == "":
@@ -348,7 +353,7 @@ func (p *openID) Finish(ctx context.Context, r personalpages.ProviderRequest, re
 	signed, _ := token.Extra("id_token").(string)
 	id, err := p.verifier(m).Verify(ctx, signed)
 	if err != nil {
-		return user, m.fetched.wrong("ID token", err)
+		return user, refused("ID token", err)
 	}
 	if id.Nonce != r.Nonce {
 		return user, errors.New("the ID token is of another attempt")
@@ -364,7 +369,9 @@ func (p *openID) Finish(ctx context.Context, r personalpages.ProviderRequest, re
 	if err != nil {
 		return user, err
 	}
-	proven := said
+	if len(id.Subject) > maxText {
+		return user, errors.New("the subject is too long") // OpenID Connect Core, section 2: 255 characters
+	}
 	if said.Email == "" && m.UserInfoEndpoint() != "" {
 		info, err := m.UserInfo(ctx, oauth2.StaticTokenSource(token))
 		if more := (claims{}); err == nil && info.Subject == id.Subject && info.Claims(&more) == nil { // else another user's
@@ -375,11 +382,11 @@ func (p *openID) Finish(ctx context.Context, r personalpages.ProviderRequest, re
 	user = personalpages.ProviderUser{
 		Identity: personal.Identity{Issuer: issuer, Subject: id.Subject}, Login: said.Login, Name: said.Name, Email: said.Email,
 		EmailVerified: bool(said.EmailVerified) && p.isAuthority(said.Email, said.Hosted),
-		SecondFactor:  slices.ContainsFunc(append(proven.Methods, proven.Class), func(v string) bool { return v != "" && slices.Contains(p.SecondFactor, v) }),
-		Session:       proven.Session, Hint: signed,
+		SecondFactor:  slices.ContainsFunc(append(said.Methods, said.Class), func(v string) bool { return v != "" && slices.Contains(p.SecondFactor, v) }),
+		Session:       said.Session, Hint: signed,
 	}
-	if proven.AuthTime > 0 {
-		user.AuthenticatedAt = time.Unix(proven.AuthTime, 0)
+	if said.AuthTime > 0 {
+		user.AuthenticatedAt = time.Unix(said.AuthTime, 0)
 	}
 	return bounds(user), nil
 }
@@ -405,8 +412,8 @@ func bounds(u personalpages.ProviderUser) personalpages.ProviderUser {
 	return u
 }
 
-// maxText bounds a name, a login or an e-mail, in bytes.
-const maxText = 254
+// maxText bounds a subject, a name, a login or an e-mail, in bytes.
+const maxText = 255
 
 // exchange exchanges the code of a response for a token.
 func exchange(ctx context.Context, config *oauth2.Config, code, verifier string) (*oauth2.Token, error) {
@@ -452,7 +459,7 @@ func (p *openID) SignedOut(ctx context.Context, token string, end func(context.C
 	}
 	logout, err := p.verifier(m).VerifyLogout(ctx, token)
 	if err != nil {
-		return m.fetched.wrong("logout token", err)
+		return refused("logout token", err)
 	}
 	issuer, err := p.issuer(logout.Issuer)
 	now := time.Now()
@@ -462,8 +469,8 @@ func (p *openID) SignedOut(ctx context.Context, token string, end func(context.C
 	case logout.Subject == "":
 		return errors.New("the logout token names no user: have the provider send sub with it")
 	case logout.IssuedAt.Before(now.Add(-maxLogoutAge)) || logout.IssuedAt.After(now.Add(skew)):
-		return errors.New("the logout token was not issued just now: compare the clocks")
-	case p.used.has(logout.TokenID, now):
+		return errors.New("the logout token is older than two minutes, or of the future: compare the clocks")
+	case !p.used.add(logout.TokenID, now):
 		return errors.New("the logout token was used before")
 	}
 	if len(logout.SessionID) > personal.MaxProviderSession {
@@ -472,8 +479,8 @@ func (p *openID) SignedOut(ctx context.Context, token string, end func(context.C
 	err = end(ctx, personal.EndIdentitySessionsRequest{
 		Identity: personal.Identity{Issuer: issuer, Subject: logout.Subject}, ProviderSession: logout.SessionID,
 	})
-	if err == nil { // else the provider sends it again
-		p.used.add(logout.TokenID, now)
+	if err != nil { // the provider sends it again
+		p.used.remove(logout.TokenID)
 	}
 	return err
 }
@@ -487,19 +494,23 @@ type usedTokens struct {
 	ids map[string]time.Time
 }
 
-func (u *usedTokens) has(id string, now time.Time) bool {
+// add reports whether a token was not used before.
+func (u *usedTokens) add(id string, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	maps.DeleteFunc(u.ids, func(_ string, at time.Time) bool { return now.Sub(at) > maxLogoutAge+2*skew })
-	_, used := u.ids[id]
-	return used
-}
-
-func (u *usedTokens) add(id string, now time.Time) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	if _, used := u.ids[id]; used {
+		return false
+	}
 	if u.ids == nil {
 		u.ids = map[string]time.Time{}
 	}
 	u.ids[id] = now
+	return true
+}
+
+func (u *usedTokens) remove(id string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.ids, id)
 }

@@ -1,6 +1,6 @@
 // Package personaloidc lets users sign in, register and prove who they are with providers: Google,
 // Microsoft, GitLab, Keycloak, GitHub, Apple, and every OpenID provider by discovery. One call adds them to the
-// account pages, which have all pages and buttons:
+// account pages, which then have all pages and buttons:
 //
 //	account, err := personalpages.New(module, personalpages.Config{Layout: layout})
 //	…
@@ -10,7 +10,7 @@
 //	}})
 //
 // Register URL/providers/NAME/callback at the provider as redirect URI, where URL is that of the account pages.
-// docs/single-sign-on.md has a page for the console of each provider.
+// docs/single-sign-on.md links to a page for the console of each provider.
 //
 // It is a Go module of its own, so that a site without it has none of its dependencies.
 package personaloidc
@@ -50,8 +50,8 @@ type Provider struct {
 	// Name is in the redirect URI and in the list of a user's sessions, such as google: a to z, 0 to 9 and _. It stays the same.
 	Name string
 
-	// Issuer is the provider: a constant of this package, https://login.microsoftonline.com/TENANT/v2.0 for
-	// Microsoft, https://HOST/realms/REALM for Keycloak, and else the iss of its ID tokens. It is https, but on a loopback address.
+	// Issuer is the provider: a constant of this package, https://login.microsoftonline.com/TENANT-ID/v2.0 for
+	// Microsoft, https://HOST/realms/REALM for Keycloak, and else the iss of its ID tokens. It is https; http is accepted on a loopback address only.
 	Issuer string
 
 	ClientID   string
@@ -67,12 +67,12 @@ type Provider struct {
 	Tenants []string
 
 	// Authoritative are the domains whose e-mails are the user's if the provider says that they are verified, without a
-	// mail. Set those that the provider itself gives out, such as that of your company. Google is the authority
-	// of gmail.com, and of the domains of its own customers; GitHub is of none.
+	// mail. Set those that the provider itself gives out, such as that of your company. For Google they are gmail.com and
+	// the domains of its own customers; GitHub, and Microsoft with several tenants, have none.
 	Authoritative []string
 
 	// SecondFactor are the values of acr or amr by which the provider says that it has checked a second
-	// factor: the user is not asked for that of the site. None if empty.
+	// factor: the user is not asked for that of the site. No value counts if empty.
 	SecondFactor []string
 
 	// AuthTime says that ID tokens have auth_time, the time at which the provider has asked its user in this browser who
@@ -148,7 +148,7 @@ func (p Provider) open() (personalpages.Provider, error) {
 	var wrong []error
 	u, err := url.Parse(p.Issuer)
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())) {
-		wrong = append(wrong, fmt.Errorf("the Issuer %q is no https URL", p.Issuer))
+		wrong = append(wrong, fmt.Errorf("the Issuer %q is no https URL without user, query and fragment (http is for this machine only)", p.Issuer))
 		u = &url.URL{}
 	}
 	if p.ClientID == "" {
@@ -205,6 +205,8 @@ func (p Provider) severalTenants() bool { return sharedIssuer.MatchString(p.Issu
 
 func (p Provider) checkTenants() error {
 	switch {
+	case strings.HasPrefix(p.Issuer, microsoft) && !p.severalTenants() && !tenant.MatchString(p.Issuer):
+		return fmt.Errorf("the issuer of one tenant is %sID/v2.0, with the id of the tenant and not its name", microsoft)
 	case p.severalTenants() && len(p.Tenants) == 0:
 		return errors.New("the issuer is that of several tenants, and everyone can make one: list in Tenants the ids of those whose users may sign in")
 	case !p.severalTenants() && len(p.Tenants) > 0:
@@ -215,11 +217,14 @@ func (p Provider) checkTenants() error {
 	return nil
 }
 
-var tenantID = regexp.MustCompile(`\A[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\z`)
+var (
+	tenantID = regexp.MustCompile(`\A[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\z`)
+	tenant   = regexp.MustCompile(`\A` + regexp.QuoteMeta(microsoft) + `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/v2\.0\z`)
+)
 
 func (p Provider) checkAuthority() error {
-	if len(p.Authoritative) > 0 && (p.Issuer == GitHub || p.severalTenants()) {
-		return errors.New("leave out Authoritative: this provider is the authority of no domain, because its users choose their e-mails")
+	if len(p.Authoritative) > 0 && (p.Issuer == GitHub || p.Issuer == Google || p.severalTenants()) {
+		return errors.New("leave out Authoritative: users of this provider choose their e-mails, and Google says itself of which domains it is the authority")
 	}
 	if slices.ContainsFunc(p.Authoritative, func(d string) bool { return d == "" || strings.ContainsAny(d, "@*/ ") }) {
 		return errors.New("name each domain of Authoritative as after the @ of an e-mail, such as example.com")

@@ -1,6 +1,7 @@
 package personaloidc
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -21,12 +22,13 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+	"golang.org/x/oauth2"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalpages"
 )
 
-func noSecret() (string, error) { return "secret", nil }
+func someSecret() (string, error) { return "secret", nil }
 
 func TestGitHub_NamesTheUserByNumber(t *testing.T) {
 	var token string
@@ -49,7 +51,7 @@ func TestGitHub_NamesTheUserByNumber(t *testing.T) {
 	})
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	g := newGitHub(Provider{Issuer: GitHub, ClientID: "id"}, noSecret)
+	g := newGitHub(Provider{Issuer: GitHub, ClientID: "id"}, someSecret)
 	g.site, g.api = server.URL, server.URL
 	request := personalpages.ProviderRequest{State: "state", Verifier: "verifier", Redirect: "https://site.example/callback"}
 
@@ -64,8 +66,8 @@ func TestGitHub_NamesTheUserByNumber(t *testing.T) {
 		t.Errorf("got %+v, %v; want %+v", user, err, want)
 	}
 	token = `{"error":"bad_verification_code","error_description":"The code passed is incorrect or expired."}` // with status 200
-	if _, err = g.Finish(t.Context(), request, url.Values{"code": {"code"}}); err == nil {
-		t.Error("a code that GitHub refuses: got no error")
+	if _, err = g.Finish(t.Context(), request, url.Values{"code": {"code"}}); err == nil || errors.Is(err, personalpages.ErrProviderDown) {
+		t.Errorf("a code that GitHub refuses: got %v, want an error that is not an outage", err)
 	}
 	if _, err = g.Finish(t.Context(), request, url.Values{"code": {"code"}, "iss": {"https://other.example"}}); err == nil {
 		t.Error("a response of another provider: got no error")
@@ -131,7 +133,7 @@ func TestMicrosoft_AdmitsTheListedTenantsAlone(t *testing.T) {
 	}))
 	defer server.Close()
 	keys.SetIssuer(server.URL)
-	p := newOpenID(Provider{Issuer: microsoft + "organizations/v2.0", ClientID: "id", Tenants: []string{ours}}, noSecret)
+	p := newOpenID(Provider{Issuer: microsoft + "organizations/v2.0", ClientID: "id", Tenants: []string{ours}}, someSecret)
 	p.client.Transport = leadTo(server.URL)
 	finish := func() (personalpages.ProviderUser, error) {
 		return p.Finish(t.Context(), personalpages.ProviderRequest{Nonce: "nonce"}, url.Values{"code": {"code"}})
@@ -210,9 +212,11 @@ func TestProvider_SaysWhatIsInvalid(t *testing.T) {
 		"a tenant by its name":        {func(p *Provider) { p.Issuer, p.Tenants = microsoft+"common/v2.0", []string{"contoso"} }, "by its id"},
 		"authority of all tenants": {func(p *Provider) {
 			p.Issuer, p.Tenants, p.Authoritative = microsoft+"common/v2.0", []string{"11111111-2222-3333-4444-555555555555"}, []string{"company.example"}
-		}, "the authority of no domain"},
-		"Apple without a key":     {func(p *Provider) { p.Issuer = Apple }, "KeyFile"},
-		"Apple's key for another": {func(p *Provider) { p.TeamID = "T" }, "for Apple alone"},
+		}, "leave out Authoritative"},
+		"Microsoft's tenant by its name":      {func(p *Provider) { p.Issuer = microsoft + "contoso.example/v2.0" }, "the id of the tenant"},
+		"Google with an authority of its own": {func(p *Provider) { p.Issuer, p.Authoritative = Google, []string{"company.example"} }, "leave out Authoritative"},
+		"Apple without a key":                 {func(p *Provider) { p.Issuer = Apple }, "KeyFile"},
+		"Apple's key for another":             {func(p *Provider) { p.TeamID = "T" }, "for Apple alone"},
 	} {
 		p := good
 		test.change(&p)
@@ -221,12 +225,222 @@ func TestProvider_SaysWhatIsInvalid(t *testing.T) {
 		}
 	}
 	for issuer, label := range map[string]string{
-		Google: "Google", GitLab: "GitLab", microsoft + "contoso.example/v2.0": "Microsoft", "https://id.example/realms/staff": "Keycloak",
+		Google: "Google", GitLab: "GitLab", microsoft + "11111111-2222-3333-4444-555555555555/v2.0": "Microsoft", "https://id.example/realms/staff": "Keycloak",
 		"https://login.company.example/x": "login.company.example",
 	} {
 		made, err := Provider{Name: "x", Issuer: issuer, ClientID: "id"}.open()
 		if err != nil || made.Label != label || (made.Icon == "") != (label == "login.company.example") {
 			t.Errorf("%s: got %q with icon %t, %v; want %s", issuer, made.Label, made.Icon != "", err, label)
 		}
+	}
+}
+
+// A logout token counts until the sessions have ended, and while the provider's keys cannot be fetched it is not refused.
+func TestSignedOut_CountsOnceItHasSucceeded(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "key", Algorithm: oidc.ES256}}, Algorithms: []string{oidc.ES256}}
+	down := true
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if down && r.URL.Path == "/keys" {
+			http.Error(w, "no", http.StatusBadGateway)
+			return
+		}
+		keys.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	keys.SetIssuer(server.URL)
+	p := newOpenID(Provider{Issuer: server.URL, ClientID: "id"}, someSecret)
+	claims, err := json.Marshal(map[string]any{
+		"iss": server.URL, "aud": "id", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Minute).Unix(), "jti": "one", "sub": "user", "sid": "s",
+		"events": map[string]any{"http://schemas.openid.net/event/backchannel-logout": map[string]any{}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := oidctest.SignIDToken(key, "key", oidc.ES256, string(claims))
+	var ended []personal.EndIdentitySessionsRequest
+	busy := errors.New("busy")
+	fails := busy
+	signOut := func() error {
+		return p.SignedOut(t.Context(), token, func(_ context.Context, whose personal.EndIdentitySessionsRequest) error {
+			ended = append(ended, whose)
+			return fails
+		})
+	}
+	if err := signOut(); !errors.Is(err, personalpages.ErrProviderDown) || len(ended) != 0 {
+		t.Errorf("without keys: got %v and ended %v, want that the provider does not respond", err, ended)
+	}
+	down = false
+	m, err := p.discover(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.fetched.until = time.Time{} // some seconds later
+	if err := signOut(); !errors.Is(err, busy) {
+		t.Errorf("got %v, want the error of who ends sessions", err)
+	}
+	fails = nil
+	if err := signOut(); err != nil {
+		t.Errorf("again: got %v, want none", err)
+	}
+	if err := signOut(); err == nil || len(ended) != 2 {
+		t.Errorf("a third time: got %v and ended %v, want an error", err, ended)
+	}
+	want := personal.EndIdentitySessionsRequest{Identity: personal.Identity{Issuer: server.URL, Subject: "user"}, ProviderSession: "s"}
+	if ended[0] != want {
+		t.Errorf("got %+v, want %+v", ended[0], want)
+	}
+}
+
+// Keys are replaced: a new one is found a minute after the last request, and then no request is made for another minute.
+func TestKeys_AreFetchedAgainAfterAMinute(t *testing.T) {
+	newKey := func() *ecdsa.PrivateKey {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	key, asked := newKey(), 0
+	keys := &oidctest.Server{Algorithms: []string{oidc.ES256}}
+	publish := func(id string) {
+		keys.PublicKeys = []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: id, Algorithm: oidc.ES256}}
+	}
+	publish("first")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/keys" {
+			asked++
+		}
+		keys.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	keys.SetIssuer(server.URL)
+	p := newOpenID(Provider{Issuer: server.URL, ClientID: "id"}, someSecret)
+	m, err := p.discover(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	verify := func(id string) error {
+		claims, err := json.Marshal(map[string]any{"iss": server.URL, "aud": "id", "exp": time.Now().Add(time.Minute).Unix()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.verifier(m).Verify(t.Context(), oidctest.SignIDToken(key, id, oidc.ES256, string(claims)))
+		return err
+	}
+	if err := verify("first"); err != nil || asked != 1 {
+		t.Fatalf("got %v after %d requests, want none after 1", err, asked)
+	}
+	key = newKey()
+	publish("second")
+	if err := verify("second"); err == nil || asked != 1 {
+		t.Errorf("within a minute: got %v after %d requests, want an error after 1", err, asked)
+	}
+	m.fetched.until = time.Now() // a minute later
+	if err := verify("second"); err != nil || asked != 2 {
+		t.Errorf("after a minute: got %v after %d requests, want none after 2", err, asked)
+	}
+}
+
+// A provider that was down is asked again after some seconds. When its metadata are old they count on while it is down.
+func TestDiscover_RecoversAndKeepsWhatItKnows(t *testing.T) {
+	down, asked := true, make(chan struct{}, 10)
+	keys := &oidctest.Server{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		if down {
+			http.Error(w, "no", http.StatusBadGateway)
+			return
+		}
+		keys.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	keys.SetIssuer(server.URL)
+	p := newOpenID(Provider{Issuer: server.URL, ClientID: "id"}, someSecret)
+	later := func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.next = time.Now()
+	}
+	for range 3 {
+		if _, err := p.discover(t.Context()); !errors.Is(err, personalpages.ErrProviderDown) {
+			t.Fatalf("got %v, want that the provider does not respond", err)
+		}
+	}
+	if len(asked) != 1 {
+		t.Errorf("the provider was asked %d times within some seconds, want once", len(asked))
+	}
+	down = false
+	later()
+	known, err := p.discover(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+	later()
+	if again, err := p.discover(t.Context()); err != nil || again != known {
+		t.Errorf("old metadata while the provider is down: got %v, want them", err)
+	}
+}
+
+// The client authenticates once, as the provider's metadata permit.
+func TestConfig_ClientAuthentication(t *testing.T) {
+	for condition, test := range map[string]struct {
+		methods []string
+		secret  string
+		want    oauth2.AuthStyle
+	}{
+		"no metadata":     {nil, "secret", oauth2.AuthStyleInHeader},
+		"both":            {[]string{"client_secret_post", "client_secret_basic"}, "secret", oauth2.AuthStyleInHeader},
+		"post alone":      {[]string{"client_secret_post", "private_key_jwt"}, "secret", oauth2.AuthStyleInParams},
+		"a public client": {[]string{"client_secret_basic"}, "", oauth2.AuthStyleInParams},
+	} {
+		p := newOpenID(Provider{ClientID: "id"}, func() (string, error) { return test.secret, nil })
+		c, err := p.config(&metadata{Provider: &oidc.Provider{}, ClientAuth: test.methods}, "")
+		if err != nil || c.Endpoint.AuthStyle != test.want {
+			t.Errorf("%s: got %v, %v; want %v", condition, c.Endpoint.AuthStyle, err, test.want)
+		}
+	}
+}
+
+// A visitor who hangs up does not end the request for metadata, on which others wait.
+func TestDiscover_DoesNotEndWithItsVisitor(t *testing.T) {
+	asked, respond := make(chan struct{}), make(chan struct{})
+	keys := &oidctest.Server{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-respond
+		keys.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	keys.SetIssuer(server.URL)
+	p := newOpenID(Provider{Issuer: server.URL, ClientID: "id"}, someSecret)
+	visitor, hangUp := context.WithCancel(t.Context())
+	gone := make(chan error)
+	go func() {
+		_, err := p.discover(visitor)
+		gone <- err
+	}()
+	<-asked
+	hangUp()
+	if err := <-gone; !errors.Is(err, personalpages.ErrProviderDown) {
+		t.Errorf("the visitor who has hung up: got %v", err)
+	}
+	waits := make(chan error)
+	go func() {
+		_, err := p.discover(t.Context())
+		waits <- err
+	}()
+	close(respond)
+	select {
+	case err := <-waits:
+		if err != nil {
+			t.Errorf("the next visitor: got %v, want the metadata", err)
+		}
+	case <-asked:
+		t.Error("the provider was asked twice")
 	}
 }

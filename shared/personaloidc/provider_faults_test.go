@@ -68,7 +68,7 @@ func TestProvider_ThatChangesItsIssuer(t *testing.T) {
 	w.mount(personalpages.Config{}, w.registered())
 	b := w.browser()
 	b.get(startPath)
-	b.want(503, startPath, "Example ID does not respond")
+	b.want(503, startPath, "Example ID is not responding")
 }
 
 // The site serves while the provider is down, says so, and signs in when it is back.
@@ -92,10 +92,10 @@ func TestProvider_ThatIsDown(t *testing.T) {
 	response := b.response()
 	down = true
 	b.get(response)
-	b.want(503, callbackPath, "Example ID does not respond", "/account/sign-in")
+	b.want(503, callbackPath, "Example ID is not responding", "/account/sign-in")
 	w.mount(personalpages.Config{}, w.registered())
 	b.get(startPath)
-	b.want(503, startPath, "Example ID does not respond")
+	b.want(503, startPath, "Example ID is not responding")
 	b.get("/account/sign-in")
 	b.want(200, "/account/sign-in", "Continue with Example ID")
 	b.signIn(login, "/account")
@@ -107,7 +107,7 @@ func TestProvider_WhereTheUserDoesNotSignIn(t *testing.T) {
 	w.provider.refuses = true
 	b := w.browser()
 	b.get(startPath + "?next=/account/sessions")
-	b.want(400, callbackPath, "You have not signed in at Example ID.", "/account/sign-in?next=%2Faccount%2Fsessions")
+	b.want(400, callbackPath, "You did not complete the sign-in at Example ID.", "/account/sign-in?next=%2Faccount%2Fsessions")
 }
 
 // Clocks differ by some seconds; keys are replaced.
@@ -130,6 +130,75 @@ func TestProvider_ClocksAndKeys(t *testing.T) {
 	w.provider.PublicKeys = []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: keyID, Algorithm: oidc.ES256}}
 	b.get(startPath)
 	b.want(200, "/account")
+}
+
+// A provider that has said that it names itself in each response is held to it (RFC 9207).
+func TestProvider_ThatNamesItself(t *testing.T) {
+	w := newWorld(t)
+	login := name("ada")
+	w.linked(login, login)
+	w.provider.metadata["authorization_response_iss_parameter_supported"] = true
+	w.mount(personalpages.Config{}, w.registered())
+	b := w.browser()
+	b.get(startPath)
+	b.want(400, callbackPath)
+	w.provider.adds = url.Values{"iss": {w.provider.url}}
+	b.get(startPath)
+	b.want(200, "/account")
+}
+
+// User info fills in the form, if it is about the same user.
+func TestProvider_UserInfo(t *testing.T) {
+	w := newWorld(t)
+	w.provider.metadata["userinfo_endpoint"] = w.provider.url + "/info"
+	w.mount(personalpages.Config{}, w.registered())
+	subject := name("ada")
+	w.provider.is(subject, "")
+	for condition, test := range map[string]struct {
+		sub, shown string
+	}{"the same user": {subject, "info@example.com"}, "another user": {"else", `name="email" type="email" value=""`}} {
+		w.provider.info = map[string]any{"sub": test.sub, "email": "info@example.com", "email_verified": true, "name": "Ada"}
+		b := w.browser()
+		b.get(startPath)
+		b.want(200, choosePath)
+		if !strings.Contains(b.page, test.shown) {
+			t.Errorf("%s: the page does not have %q:\n%s", condition, test.shown, b.page)
+		}
+	}
+}
+
+// The browser sends no cookies that are Strict when it comes from the provider, so those of the user before are
+// deleted without having been sent.
+func TestCallback_DeletesWhatItIsNotSent(t *testing.T) {
+	w := newWorld(t)
+	login := name("ada")
+	w.linked(login, login)
+	w.provider.alter = func(claims map[string]any) { delete(claims, "auth_time") }
+	b := w.browser()
+	response, err := url.Parse(b.response())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("GET", response.RequestURI(), nil)
+	for _, c := range b.client.Jar.Cookies(response) {
+		if c.Name == "attempts" {
+			r.AddCookie(c)
+		}
+	}
+	rw := httptest.NewRecorder()
+	(*w.pages.Load()).ServeHTTP(rw, r)
+	last := map[string]*http.Cookie{}
+	for _, c := range rw.Result().Cookies() {
+		last[c.Name] = c
+	}
+	for _, name := range []string{"proof", "sign_in"} {
+		if last[name] == nil || last[name].MaxAge >= 0 {
+			t.Errorf("the cookie %s is not deleted: %v", name, last[name])
+		}
+	}
+	if last["account"] == nil || last["account"].Value == "" {
+		t.Error("there is no session")
+	}
 }
 
 // Another node, or the same after a restart, goes on with what a browser has started.
@@ -175,11 +244,17 @@ func TestStart_FromAnotherSite(t *testing.T) {
 	w := newWorld(t)
 	w.provider.is(name("ada"), "")
 	for condition, header := range map[string]map[string]string{
-		"a link":    {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
-		"a picture": {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
-		"a script":  {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"},
+		"a link":        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
+		"a picture":     {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
+		"a script":      {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"},
+		"a fetch ahead": {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "navigate", "Sec-Purpose": "prefetch;prerender"},
+		"HEAD":          {},
 	} {
-		r := httptest.NewRequest("GET", startPath+"?next=/account/data", nil)
+		method := "GET"
+		if condition == "HEAD" {
+			method = "HEAD"
+		}
+		r := httptest.NewRequest(method, startPath+"?next=/account/data", nil)
 		for name, value := range header {
 			r.Header.Set(name, value)
 		}
@@ -323,14 +398,17 @@ func TestSignedOut_FloodOfUnknownKeys(t *testing.T) {
 	known := w.provider.key
 	w.provider.key = stranger
 	for range 100 {
-		if got := w.loggedOut(w.logoutToken(login, nil)); got != 400 && got != 503 {
-			t.Fatalf("got %d, want 400, or 503 while the keys are not fetched again", got)
+		if got := w.loggedOut(w.logoutToken(login, nil)); got != 400 {
+			t.Fatalf("got %d, want 400", got)
 		}
 	}
 	if got := w.provider.asked["/keys"] - before; got > 1 {
 		t.Errorf("the provider was asked for its keys %d times, want once at most", got)
 	}
 	w.provider.key = known
+	if got := w.loggedOut(w.logoutToken(login, map[string]any{"aud": "other"})); got != 400 {
+		t.Errorf("a wrong token after the flood: got %d, want 400", got)
+	}
 	b := w.browser()
 	b.get(startPath)
 	b.want(200, "/account")

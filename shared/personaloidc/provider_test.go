@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -23,13 +24,15 @@ type fakeProvider struct {
 	url              string
 	key              *ecdsa.PrivateKey
 
-	reuses  bool // a code works more than once
-	refuses bool // the user does not sign in
+	reuses   bool // a code works more than once
+	unsigned bool // ID tokens have the algorithm none
+	refuses  bool // the user does not sign in
 
 	requests []url.Values   // for the provider's page
 	asked    map[string]int // requests by path
 
 	metadata map[string]any // added to them
+	info     map[string]any // what the user info says
 
 	mu    sync.Mutex
 	user  map[string]any              // claims about the user
@@ -62,6 +65,9 @@ func (p *fakeProvider) sign(claims map[string]any) string {
 	if err != nil {
 		panic(err)
 	}
+	if p.unsigned {
+		return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`)) + "." + base64.RawURLEncoding.EncodeToString(data) + "."
+	}
 	return oidctest.SignIDToken(p.key, keyID, oidc.ES256, string(data))
 }
 
@@ -92,6 +98,9 @@ func (p *fakeProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			document[name] = value
 		}
 		_ = json.NewEncoder(w).Encode(document)
+	case "/info":
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(p.info)
 	case "/auth":
 		request := r.URL.Query()
 		p.requests = append(p.requests, request)

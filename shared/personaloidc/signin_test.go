@@ -70,7 +70,7 @@ func TestSignIn_LinksWithTheAccountOfASession(t *testing.T) {
 	b.post("/account/confirm?next="+linkPath, url.Values{"password": {password}})
 	b.want(200, linkPath)
 	b.post(linkPath, nil)
-	b.want(200, "/account/sessions", "The sign-in is linked with your account.")
+	b.want(200, "/account/sessions", "Your account is now linked.")
 	w.wantIdentity(subject, id)
 	other := w.browser()
 	other.get(startPath)
@@ -146,6 +146,16 @@ func TestSignIn_RefusesOtherResponses(t *testing.T) {
 		},
 		"another audience": func(w *world, b *browser) {
 			w.provider.alter = func(claims map[string]any) { claims["aud"] = "another site" }
+			b.get(b.response())
+		},
+		"a token that was issued to another client": func(w *world, b *browser) {
+			w.provider.alter = func(claims map[string]any) {
+				claims["aud"], claims["azp"] = []string{clientID, "another site"}, "another site"
+			}
+			b.get(b.response())
+		},
+		"a token without a signature": func(w *world, b *browser) {
+			w.provider.unsigned = true
 			b.get(b.response())
 		},
 		"an expired token": func(w *world, b *browser) {
@@ -243,7 +253,7 @@ func TestSignIn_AttemptsOfSeveralTabs(t *testing.T) {
 	b.want(400, callbackPath)
 }
 
-var values = regexp.MustCompile(`value="[^"]*"|knows you as [^.]*`)
+var values = regexp.MustCompile(`value="[^"]*"|You signed in at [^.]*`)
 
 // A provider may say of any e-mail that it is verified.
 func TestSignIn_LyingEmailLeadsToNoAccount(t *testing.T) {

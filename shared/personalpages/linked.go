@@ -202,6 +202,9 @@ func (p linkedPages) dontLink(w http.ResponseWriter, r *http.Request) {
 	}
 	a, _, _, _ := p.waiting(r)
 	p.forgetWaiting(w, r)
+	if _, signedIn := p.viewer(r); !signedIn && p.warnOfProviderSession(w, r, p.text(r, "provider_not_me")) {
+		return
+	}
 	ui.Redirect(w, r, personalweb.LocalPath(a.Next, Path))
 }
 
@@ -276,10 +279,10 @@ func (p linkedPages) proveBy(w http.ResponseWriter, r *http.Request, provider Pr
 	switch {
 	case err == nil:
 		p.goOn(w, r, nextOf(r))
-	case refused != nil && refused.FieldErrors["code"] != "":
-		p.wait(w, r, others, a, withNext(r, proveUserPath))
 	case refused != nil && refused.FieldErrors["identity"] != "":
 		p.providerNotice(w, r, http.StatusBadRequest, p.text(r, "provider_other_user", a.User.who(), provider.Label), help)
+	case refused != nil && refused.FieldErrors["code"] != "":
+		p.wait(w, r, others, a, withNext(r, proveUserPath))
 	default:
 		p.refuseUser(w, r, err, help)
 	}
@@ -324,9 +327,14 @@ func (p linkedPages) proveWithCode(w http.ResponseWriter, r *http.Request, poste
 	if !ok {
 		return done{next: withNext(r, provePath)}, nil
 	}
-	if err := p.keepProofBy(w, r, *a.User, posted.Get("code")); err != nil {
-		return done{}, err
+	err := p.keepProofBy(w, r, *a.User, posted.Get("code"))
+	refused, _ := errors.AsType[*personal.Error](err)
+	switch {
+	case err == nil:
+		p.keepAttempts(w, r, others)
+		return done{next: nextOf(r)}, nil
+	case refused != nil && refused.FieldErrors["identity"]+refused.FieldErrors["authenticated_at"] != "": // unlinked, or too late
+		return done{next: withNext(r, provePath)}, nil
 	}
-	p.keepAttempts(w, r, others)
-	return done{next: nextOf(r)}, nil
+	return done{}, err
 }

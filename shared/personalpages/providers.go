@@ -15,11 +15,12 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalweb"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
-// Provider is where users sign in besides at the site itself. Package personaloidc has them.
+// Provider is a service with which users can sign in. Package personaloidc makes them.
 type Provider struct {
 	// Name is in the paths of the provider's pages, and is the Method of the sessions that it begins: a to z,
 	// 0 to 9 and _, and none of [personal.ModuleMethods]. It stays the same: the provider knows the paths.
@@ -48,17 +49,17 @@ type ProviderProtocol interface {
 	// Issues reports whether identities of an issuer are the provider's.
 	Issues(issuer string) bool
 
-	// SignOutURL returns the page of the provider that ends the user's session there, and leads to a page of this
-	// site then; "" if it has none. The hint is that of [ProviderUser].
+	// SignOutURL returns the page of the provider that ends the user's session there, and then leads back to a page of
+	// this site; "" if it has none. The hint is that of [ProviderUser].
 	SignOutURL(ctx context.Context, hint, back string) string
 
 	// SignedOut checks a logout token of the provider (OpenID Connect Back-Channel Logout 1.0), and has end end the
-	// sessions that it is about. A token for which end has succeeded counts no more. The error wraps [ErrProviderDown] if
+	// sessions that it is about. A token is refused after end has succeeded for it. The error wraps [ErrProviderDown] if
 	// the token cannot be checked now; else it is that of end, or says what is wrong with the token.
 	SignedOut(ctx context.Context, token string, end func(context.Context, personal.EndIdentitySessionsRequest) error) error
 }
 
-// What the user is told about an error of a [ProviderProtocol]; any other one is in the log alone.
+// What the user is told about an error of a [ProviderProtocol]; for any other one, that the sign-in has failed.
 var (
 	ErrProviderDown      = errors.New("the provider does not respond")
 	ErrProviderCancelled = errors.New("the user has not signed in")
@@ -110,15 +111,15 @@ func (p *Pages) UseProviders(keys [][]byte, providers ...Provider) error {
 	s := p.site
 	var wrong []error
 	if s.API.Options().URL == "" {
-		wrong = append(wrong, errors.New("the site's own URL is unknown, to which providers lead back: set Config.URL of the module"))
+		wrong = append(wrong, errors.New("the site's own URL is unknown, to which providers lead back: set personalhost.Config.URL, or --url of the sample host"))
 	}
 	if len(keys) == 0 {
-		wrong = append(wrong, errors.New("there is no secret key to seal cookies with: let the module keep its secret.key, or set SecretKeys"))
+		wrong = append(wrong, errors.New("there is no secret key to seal cookies with: leave personalhost.Config.SecretKeys nil, or have it return a key"))
 	}
 	for i, one := range providers {
 		switch {
 		case !providerName.MatchString(one.Name) || len(one.Name) > personal.MaxMethod || slices.Contains(personal.ModuleMethods(), one.Name):
-			wrong = append(wrong, fmt.Errorf("a provider cannot have the name %q: use up to %d characters of a to z, 0 to 9 and _", one.Name, personal.MaxMethod))
+			wrong = append(wrong, fmt.Errorf("a provider cannot have the name %q: use a letter of a to z, then those, 0 to 9 and _, up to %d characters in all", one.Name, personal.MaxMethod))
 		case slices.ContainsFunc(providers[:i], func(other Provider) bool { return other.Name == one.Name }):
 			wrong = append(wrong, fmt.Errorf("two providers have the name %q", one.Name))
 		}
@@ -187,7 +188,11 @@ func (s *site) proves(r *http.Request, p Provider) bool {
 
 // identities returns those of the signed-in user.
 func (s *site) identities(r *http.Request) ([]personal.LinkedIdentity, error) {
-	record, err := s.admin.User(r.Context(), s.credentials(r).UserID) // whom the service has verified
+	user, ok := personalhttp.UserFrom(r.Context())
+	if !ok { // a posted form is shown again while the service is unavailable: the cookie may be anyone's
+		return nil, personal.NewError(personal.CodeUnavailable, nil)
+	}
+	record, err := s.admin.User(r.Context(), user.ID)
 	return record.Identities, err
 }
 
@@ -245,6 +250,7 @@ const maxHint = 2000
 // providerSession is a session at a provider.
 type providerSession struct {
 	Provider string
+	User     int64  `json:",omitempty"` // of this site, whom the hint names
 	Hint     string `json:",omitempty"`
 }
 
@@ -258,18 +264,10 @@ func (s *site) keepProviderSession(w http.ResponseWriter, r *http.Request, in pr
 	personalweb.SetCookie(s.API, w, r, http.Cookie{Name: signOutCookie, Value: value, MaxAge: int(life / time.Second)})
 }
 
-// forgetHint keeps a provider's session without the hint, which names its user, when someone signs in.
-func (s *site) forgetHint(w http.ResponseWriter, r *http.Request) {
-	var kept providerSession
-	if s.sealer.open(r, signOutCookie, &kept) {
-		s.keepProviderSession(w, r, providerSession{Provider: kept.Provider})
-	}
-}
-
-// warnOfProviderSession sends a page after a sign-out that says that the browser is still signed in at a provider: others who
-// use it could sign in with that. It leads to the provider's sign-out, if there is one. It returns false if the browser
-// has no such session.
-func (s *site) warnOfProviderSession(w http.ResponseWriter, r *http.Request) bool {
+// warnOfProviderSession sends a page that says that the browser, whose user has signed out, is still signed in at a
+// provider: others who use it could sign in with that. It leads to the provider's sign-out, if there is one. It returns false
+// if the browser has no such session.
+func (s *site) warnOfProviderSession(w http.ResponseWriter, r *http.Request, title string) bool {
 	var kept providerSession
 	if !s.sealer.open(r, signOutCookie, &kept) {
 		return false
@@ -280,7 +278,10 @@ func (s *site) warnOfProviderSession(w http.ResponseWriter, r *http.Request) boo
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), metadataTimeout)
 	defer cancel()
-	page := leadPage{Title: s.API.SuccessMessage(r, "logout"), Text: s.text(r, "provider_signed_out", p.Label), Home: s.Home}
+	page := leadPage{Title: title, Text: s.text(r, "provider_signed_out", p.Label), Home: s.Home}
+	if kept.User != s.credentials(r).UserID { // another user has signed in since
+		kept.Hint = ""
+	}
 	if to := p.SignOutURL(ctx, kept.Hint, s.absolute(s.Home)); to != "" {
 		page.To = ui.Link{Text: s.text(r, "provider_sign_out", p.Label), Path: to}
 	}
@@ -299,6 +300,9 @@ func (s *site) absolute(path string) string {
 	if err != nil {
 		return base
 	}
-	u.Path, u.RawPath = path, ""
-	return u.String()
+	to, err := u.Parse(path)
+	if err != nil {
+		return base
+	}
+	return to.String()
 }

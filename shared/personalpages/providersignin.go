@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -238,7 +239,11 @@ func (p providerPages) signIn(w http.ResponseWriter, r *http.Request, provider P
 	if err == nil {
 		d = p.signedIn(w, r, in)
 	}
-	p.keepProviderSession(w, r, providerSession{provider.Name, a.User.Hint})
+	atProvider := providerSession{Provider: provider.Name}
+	if err == nil {
+		atProvider.User, atProvider.Hint = in.Credentials.UserID, a.User.Hint
+	}
+	p.keepProviderSession(w, r, atProvider)
 	switch personal.CodeOf(err) {
 	case "":
 		if a.Next != linkPath {
@@ -364,7 +369,11 @@ func (p providerPages) register(w http.ResponseWriter, r *http.Request, posted u
 	if err != nil {
 		return done{}, err
 	}
-	return p.registered(w, r, in, request.Login, personalweb.LocalPath(a.Next, Path)), nil
+	next := personalweb.LocalPath(a.Next, Path)
+	if next == linkPath { // nobody waits to be linked now
+		next = Path
+	}
+	return p.registered(w, r, in, request.Login, next), nil
 }
 
 // ended ends the sessions of a user who has signed out at the provider, whose server calls it (OpenID Connect
@@ -383,16 +392,18 @@ func (p providerPages) ended(w http.ResponseWriter, r *http.Request) {
 		_, err := p.admin.EndIdentitySessions(ctx, whose)
 		return err
 	})
+	status, level := http.StatusOK, slog.LevelInfo
 	switch {
 	case err == nil:
-		w.WriteHeader(http.StatusOK)
+		w.WriteHeader(status)
 		return
 	case errors.Is(err, ErrProviderDown) || personal.CodeOf(err) == personal.CodeUnavailable:
-		w.WriteHeader(http.StatusServiceUnavailable)
+		status = http.StatusServiceUnavailable
 	default:
-		w.WriteHeader(http.StatusBadRequest)
+		status, level = http.StatusBadRequest, slog.LevelDebug // anyone can cause it
 	}
-	p.Log.InfoContext(ctx, "a sign-out at a provider has ended no session", "request_id", personal.CallFrom(ctx).RequestID,
+	w.WriteHeader(status)
+	p.Log.Log(ctx, level, "a sign-out at a provider has ended no session", "request_id", personal.CallFrom(ctx).RequestID,
 		"provider", provider.Name, "error", err)
 }
 
@@ -408,7 +419,7 @@ func (s *site) takePostedResponse(next http.Handler) http.Handler {
 		query := url.Values{}
 		if posted, err := ui.ReadForm(w, r); err == nil {
 			for _, name := range []string{"code", "state", "iss"} {
-				if value := posted.Get(name); value != "" && len(value) <= 1<<10 {
+				if value := posted.Get(name); value != "" && len(value) <= 2<<10 {
 					query.Set(name, value)
 				}
 			}

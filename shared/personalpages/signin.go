@@ -128,7 +128,7 @@ func (s *site) authorize(r *http.Request, in signInStep, code string) (personal.
 // the page that asks for missing user fields. The browser keeps the proof.
 func (s *site) signedIn(w http.ResponseWriter, r *http.Request, in personal.SignedIn) done {
 	next := nextOf(r)
-	s.start(w, r, in, next)
+	s.startSession(w, r, in, next)
 	if s.AfterSignIn != nil {
 		next = cmp.Or(s.AfterSignIn(w, r, in), next)
 	}
@@ -138,15 +138,14 @@ func (s *site) signedIn(w http.ResponseWriter, r *http.Request, in personal.Sign
 	return done{operation: signedInNotice, next: next}
 }
 
-// start starts a session. Whoever a provider has named in this browser waits no longer, unless the next page is the one
+// startSession starts a session. Whoever a provider has named in this browser waits no longer, unless the next page is the one
 // that asks whether to link them.
-func (s *site) start(w http.ResponseWriter, r *http.Request, in personal.SignedIn, next string) {
+func (s *site) startSession(w http.ResponseWriter, r *http.Request, in personal.SignedIn, next string) {
 	s.session.SignIn(w, r, in.Credentials)
 	personalweb.KeepProof(s.API, w, r, in.Proof)
 	if next != linkPath {
 		s.forgetWaiting(w, r)
 	}
-	s.forgetHint(w, r)
 }
 
 func (p signInPages) registerForm(r *http.Request) (formPage, error) {
@@ -232,7 +231,7 @@ func (s *site) registered(w http.ResponseWriter, r *http.Request, in personal.Si
 		s.forgetWaiting(w, r)
 		return done{next: cmp.Or(instead, mailboxURL("unverified"))}
 	}
-	s.start(w, r, in, next)
+	s.startSession(w, r, in, next)
 	return done{operation: "register", next: cmp.Or(instead, next)}
 }
 
@@ -247,7 +246,7 @@ func (p signInPages) signOut(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.forgetWaiting(w, r)
-	if p.warnOfProviderSession(w, r) {
+	if p.warnOfProviderSession(w, r, p.API.SuccessMessage(r, "logout")) {
 		return
 	}
 	p.pages.LeaveNotice(w, r, "logout")

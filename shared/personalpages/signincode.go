@@ -125,7 +125,7 @@ func (p codePages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Post
 	case "":
 		p.forgetStep(w, r)
 		return p.signedIn(w, r, signedIn), nil
-	case personal.CodeInvalidCredentials, personal.CodeEmailUnverified: // changed since
+	case personal.CodeInvalidCredentials, personal.CodeEmailUnverified, personal.CodeNotFound: // changed since
 		p.forgetStep(w, r)
 		return done{next: againPath(r, SignInPath)}, nil
 	case personal.CodeCodesBlocked:

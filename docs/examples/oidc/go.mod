@@ -3,7 +3,7 @@ module github.com/cms-personal/personal/docs/examples/oidc
 go 1.26.0
 
 require (
-	github.com/cms-personal/personal v0.0.0
+	github.com/cms-personal/personal v0.3.0
 	github.com/cms-personal/personal/shared/personaloidc v0.0.0
 )
 

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/semver"
 )
 
@@ -24,6 +25,7 @@ const (
 	changelogFile = "CHANGELOG.md"
 	systemsFile   = ".ci/systems"  // a line for each supported system: GOOS/GOARCH
 	releasedFile  = ".ci/released" // the version and the commit of the last release
+	nestedFile    = "shared/personaloidc/go.mod"
 )
 
 // releaseCommand runs in the root of the work tree. It builds in its own work tree, which has the
@@ -125,6 +127,9 @@ func (r *releaseCommand) check(ctx context.Context) (commit string, err error) {
 	if err := checkChangelog(string(changelog), r.Version, string(changes)); err != nil {
 		return "", fmt.Errorf("%s: %w", changelogFile, err)
 	}
+	if err := r.checkNested(nestedFile); err != nil {
+		return "", err
+	}
 	old, err := os.ReadDir(r.Out)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
@@ -156,6 +161,29 @@ func (r *releaseCommand) check(ctx context.Context) (commit string, err error) {
 		return "", fmt.Errorf("VERSION: the tag %s exists", tags)
 	}
 	return git(ctx, "rev-parse", "HEAD")
+}
+
+// checkNested returns an error unless the module of a file, which CMSes can add, requires the main module in this
+// version: Go ignores its replace there.
+func (r *releaseCommand) checkNested(file string) error {
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	nested, err := modfile.Parse(file, data, nil)
+	if err != nil {
+		return err
+	}
+	for _, required := range nested.Require {
+		if strings.HasPrefix(nested.Module.Mod.Path, required.Mod.Path+"/") && required.Mod.Version != "v"+r.Version {
+			return fmt.Errorf("%s requires %s, not v%s: change it, and run go mod tidy in the modules that use it",
+				file, required.Mod, r.Version)
+		}
+	}
+	return nil
 }
 
 // lastRelease returns the version and the commit of the last release; none before the first one.

@@ -28,6 +28,7 @@ func releaseTree(t *testing.T) (key string) {
 		"Makefile":           "sbom:\n\t@mkdir -p dist\n\t@echo '{\"linker\": \"$(STRIP)\", \"environment\": \"$(GOFLAGS) $(GOWORK) $(GOAMD64) $(MINISIGN_PASSWORD).\"}' >dist/sbom-personal.json\n",
 		"go.mod":             "module example.com/sample\n\ngo 1.26\n",
 		"host-sample/go.mod": "module example.com/sample/host-sample\n\ngo 1.26\n",
+		nestedFile:           nestedModule("1.2.0"),
 		"plugin/main.go":     sample,
 	} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -42,6 +43,11 @@ func releaseTree(t *testing.T) (key string) {
 		t.Fatal(err)
 	}
 	return key
+}
+
+// nestedModule is one that requires a version of the main module.
+func nestedModule(version string) string {
+	return "module example.com/sample/shared/personaloidc\n\ngo 1.26\n\nrequire example.com/sample v" + version + "\n\nreplace example.com/sample => ../..\n"
 }
 
 func write(t *testing.T, path, text string) {
@@ -92,7 +98,7 @@ func TestRelease_FilesAreSignedAndTheTagIsNamed(t *testing.T) {
 		"dist/" + here, "dist/personal-1.2.0-plan9-386.tar.gz", "dist/sbom-personal.json", "dist/SHA256SUMS", "dist/SHA256SUMS.minisig",
 		`git tag -s -m "personal 1.2.0" v1.2.0 ` + inTree(t, "git", "rev-parse", "HEAD"),
 		`git tag -s -m "personal 1.2.0" host-sample/v1.2.0 ` + inTree(t, "git", "rev-parse", "HEAD"),
-		"git push origin v1.2.0 host-sample/v1.2.0",
+		"git push origin v1.2.0 shared/personaloidc/v1.2.0 host-sample/v1.2.0",
 	} {
 		if !strings.Contains(out, want+"\n") {
 			t.Errorf("the output has no line that ends with %q:\n%s", want, out)
@@ -169,6 +175,10 @@ func TestRelease_RefusesBeforeItBuilds(t *testing.T) {
 			write(t, "plugin/changes.txt", "Leave mail\nProfile.name\n")
 			commit(t)
 		}, want: "does not name the change `Profile.name`"},
+		"a nested module of another version": {change: func(t *testing.T) {
+			write(t, nestedFile, nestedModule("1.1.0"))
+			commit(t)
+		}, want: "requires example.com/sample@v1.1.0, not v1.2.0"},
 		"a changed file": {change: func(t *testing.T) { write(t, "plugin/main.go", sample+"\n") }, want: "plugin/main.go"},
 		"an old file": {change: func(t *testing.T) {
 			if err := os.Mkdir("dist", 0o700); err != nil {

@@ -181,7 +181,7 @@ func TestCallback_DeletesWhatItIsNotSent(t *testing.T) {
 	}
 	r := httptest.NewRequest("GET", response.RequestURI(), nil)
 	for _, c := range b.client.Jar.Cookies(response) {
-		if c.Name == "attempts" {
+		if c.Name == "sign_in_attempts" {
 			r.AddCookie(c)
 		}
 	}

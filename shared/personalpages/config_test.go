@@ -84,7 +84,7 @@ func TestMount_CookiesAreForHTTPS(t *testing.T) {
 				b.headers = []string{"X-Forwarded-Proto", tt.scheme, "X-Forwarded-For", "203.0.113.7"}
 
 				b.hold(first, 0)
-				planted := []string{"account", "sign_in", "registered", "proof", "notice", "language", "https"}
+				planted := []string{"account", "sign_in", "sign_in_attempts", "sign_in_provider", "registered", "proof", "notice", "language", "https"}
 				for _, name := range planted { // another host of the domain can set these
 					b.jar[name] = &http.Cookie{Name: name, Value: b.jar["account"].Value}
 				}

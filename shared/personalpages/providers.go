@@ -242,7 +242,7 @@ func (s *site) lead(w http.ResponseWriter, r *http.Request, page leadPage) {
 }
 
 // signOutCookie keeps at which provider this browser has signed in last, and what that needs to end its session, too.
-const signOutCookie = "sign_out"
+const signOutCookie = "sign_in_provider"
 
 // maxHint bounds its value, in bytes: without the hint the provider asks the user.
 const maxHint = 2000

@@ -58,7 +58,7 @@ type attempt struct {
 func (a attempt) started() time.Time { return time.Unix(a.Started, 0) }
 
 const (
-	attemptsCookie  = "attempts"
+	attemptsCookie  = "sign_in_attempts"
 	attemptLifetime = 10 * time.Minute // until the provider has responded, and again until the user has chosen
 	maxAttempts     = 5                // of a browser; the oldest one makes room
 	maxAttemptsSize = 2900             // bytes of the cookie: with the others it fits into 8 KiB, which proxies accept

@@ -156,8 +156,7 @@ func (p providerPages) start(w http.ResponseWriter, r *http.Request) {
 		p.providerProblem(w, r, provider, err, p.signInLink(r))
 		return
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(w, r, to, http.StatusSeeOther)
+	ui.Redirect(w, r, to)
 }
 
 func (s *site) signInLink(r *http.Request) ui.Link {

@@ -61,7 +61,7 @@ type ProviderProtocol interface {
 
 // What the user is told about an error of a [ProviderProtocol]; for any other one, that the sign-in has failed.
 var (
-	ErrProviderDown      = errors.New("the provider does not respond")
+	ErrProviderDown      = errors.New("the provider does not respond as expected")
 	ErrProviderCancelled = errors.New("the user has not signed in")
 )
 
@@ -129,6 +129,9 @@ func (p *Pages) UseProviders(keys [][]byte, providers ...Provider) error {
 		return fmt.Errorf("account pages: %w", err)
 	}
 	s.sealer, s.providers = sealer, providers
+	for _, one := range providers {
+		s.Log.Info("users can sign in with a provider", "provider", one.Name, "redirect_uri", s.absolute(one.at(callbackPath)))
+	}
 	return nil
 }
 

@@ -183,6 +183,7 @@ func (p providerPages) callback(w http.ResponseWriter, r *http.Request) {
 	})
 	r = returning(r, personalweb.LocalPath(a.Next, Path))
 	if !ok {
+		p.Log.InfoContext(r.Context(), "a provider's response belongs to no sign-in of this browser", "provider", provider.Name, "host", r.Host)
 		p.startAgain(w, r)
 		return
 	}

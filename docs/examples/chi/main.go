@@ -61,6 +61,7 @@ var administrator = personaladmin.GuardUser(func(u personalhttp.User) bool { ret
 func site(api *personalhttp.Handler, account *personalpages.Pages, admin http.Handler) http.Handler {
 	router := chi.NewRouter()
 	router.Use(middleware.Recoverer, middleware.StripSlashes, middleware.Compress(5), withPolicy)
+	router.Handle("/", http.RedirectHandler(personalpages.Path, http.StatusSeeOther))
 	router.Handle("/account", account)
 	router.Handle("/account/*", account)
 	router.Handle("/admin", account.RequireUser(admin))

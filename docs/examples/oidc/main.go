@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	address := flag.String("address", "127.0.0.1:8080", "where to listen")
+	address := flag.String("address", "localhost:8080", "where to listen")
 	plugin := flag.String("plugin", "../../../bin/personal", "the plugin to install at the first start")
 	p := personaloidc.Provider{Name: "example"}
 	flag.StringVar(&p.Issuer, "issuer", "http://localhost:9998/", "the OpenID provider")
@@ -41,6 +41,7 @@ func main() {
 	mux := http.NewServeMux()
 	mux.Handle("/account", account)
 	mux.Handle("/account/", account)
+	mux.Handle("/{$}", http.RedirectHandler("/account", http.StatusSeeOther))
 	mux.Handle("/app/hello", module.RequireUser(http.HandlerFunc(hello))) // for apps, with the headers of the API
 	if err := module.Serve(ctx, &http.Server{Addr: *address, Handler: module.Front(mux)}); err != nil {
 		log.Fatal(err)

@@ -7,6 +7,7 @@ require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/boombuler/barcode v1.1.0
+	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/descope/virtualwebauthn v1.0.3
 	github.com/getkin/kin-openapi v0.152.0
 	github.com/go-crypt/x v0.4.16

@@ -20,6 +20,7 @@ require (
 
 require (
 	github.com/coreos/go-oidc/v3 v3.21.0 // indirect
+	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/go-jose/go-jose/v4 v4.1.9 // indirect
 	golang.org/x/oauth2 v0.38.0 // indirect
 )

@@ -195,7 +195,10 @@ func (h *host) newHandler(metrics *hostMetrics) (http.Handler, error) {
 
 // listen opens the listener and writes its address into the data folder.
 func (h *host) listen(ctx context.Context) error {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", h.config.flags.Addr)
+	listener, err := personalhost.Listen(ctx, h.config.flags.Addr)
+	if err == nil { // systemd may have passed another one
+		err = h.config.flags.checkAddr(listener.Addr().String())
+	}
 	if err != nil {
 		return &flagError{"addr", err}
 	}

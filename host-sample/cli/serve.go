@@ -176,7 +176,7 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 		c.relay, err = mailer.NewSMTP(f.SMTP, c.mailFrom, mailer.Options{Helo: f.SMTPHelo})
 		check("smtp-helo", err)
 	}
-	check("addr", checkAddr(f.Addr, f.SMTP != "" || f.AllowMailCapture))
+	check("addr", f.checkAddr(f.Addr))
 	check("url", personalhost.CheckURL(f.URL))
 	check("pprof", checkProfileAddr(f.Pprof))
 	if host, _, err := net.SplitHostPort(f.Addr); err == nil && f.DebugPlugin {
@@ -261,12 +261,12 @@ func rejectTypedPassword(rawURL string, typed bool) error {
 // checkAddr also rejects addresses off loopback unless mails are sent or the
 // administrator allowed them to be kept: kept mails hold tokens, which must not
 // pile up unnoticed on a machine that serves others.
-func checkAddr(addr string, mailsAllowed bool) error {
+func (f *serveCommand) checkAddr(addr string) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return err
 	}
-	if !mailsAllowed && !mailer.IsLoopback(host) {
+	if f.SMTP == "" && !f.AllowMailCapture && !mailer.IsLoopback(host) {
 		return errors.New("without --smtp, mails are captured, which is permitted only on a loopback address: set --smtp, or permit it with --allow-mail-capture")
 	}
 	return nil

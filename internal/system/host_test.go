@@ -68,6 +68,7 @@ type options struct {
 	flags    []string // beside those every test needs
 	env      []string // NAME=value, likewise
 	data     string   // the data folder; empty: a new one
+	socket   *os.File // passed as systemd does; nil for none
 	basePath string
 	alwaysOK bool // the host was told to send status 200 only
 }
@@ -244,6 +245,10 @@ func launch(t testing.TB, o options) *system {
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "PERSONAL_DATABASE=" + o.database,
 		"PERSONAL_REHEARSE=off"} // TestSwap_RehearsesOnPostgreSQL has it on
 	cmd.Env = append(cmd.Env, o.env...)
+	if o.socket != nil { // the shell's process becomes the host
+		cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@"`}, cmd.Args...)
+		cmd.ExtraFiles = []*os.File{o.socket}
+	}
 	cmd.WaitDelay = patience
 	s.begin(t, cmd)
 	return s

@@ -36,6 +36,7 @@ func (m *Module) limit(server *http.Server, l net.Listener) net.Listener {
 		if own, ok := c.(*conn); ok && state == http.StateIdle {
 			own.next()
 		}
+		m.clients.told(state)
 		if told != nil {
 			told(c, state)
 		}
@@ -51,6 +52,9 @@ func (m *Module) limitBodies(server *http.Server, next http.Handler) http.Handle
 		limit = 0 // the CMS has chosen one
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if m.stopping.Err() != nil {
+			w.Header().Set("Connection", "close")
+		}
 		if r.Body == nil || r.Body == http.NoBody {
 			next.ServeHTTP(w, r)
 			return

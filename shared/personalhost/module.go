@@ -1,14 +1,11 @@
 package personalhost
 
 import (
-	"cmp"
 	"context"
 	"crypto/hkdf"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"time"
 
@@ -26,8 +23,6 @@ const (
 	// stopTime is how long the plugin may take to stop before it is killed. The
 	// manager's own default limits are shorter.
 	stopTime = 20 * time.Second
-	// drainTime is how long requests under way may take when a server stops, by default.
-	drainTime = 30 * time.Second
 )
 
 // Module is the personal-account module of a CMS. It is safe for concurrent use.
@@ -45,6 +40,7 @@ type Module struct {
 	keys      func() ([][]byte, error) // Config.SecretKeys
 	drain     time.Duration
 	limits    limits
+	clients   clients
 	log       *slog.Logger
 	stopping  context.Context // ends when the module stops
 	stop      context.CancelFunc
@@ -151,58 +147,3 @@ func (m *Module) Keys(purpose string) ([][]byte, error) {
 // plugin is left. Later requests get 503. Close may be called again, and returns the
 // same error.
 func (m *Module) Close() error { return m.close() }
-
-// Serve runs an HTTP server on server.Addr, see [Module.ServeOn]. It returns the error, and
-// closes the module, if it cannot listen.
-func (m *Module) Serve(ctx context.Context, server *http.Server) error {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cmp.Or(server.Addr, ":http"))
-	if err != nil {
-		return errors.Join(err, m.Close())
-	}
-	m.log.Info("listening", "address", listener.Addr().String())
-	return m.ServeOn(ctx, listener, server)
-}
-
-// ServeOn runs an HTTP server until ctx ends or the CMS calls the server's Shutdown, then
-// stops in order: it accepts no more requests, waits for those under way (for
-// [Config].Drain), cuts off the rest and closes the
-// module. It returns nil then. It stops in the same way, and returns the error, if the
-// server fails.
-//
-// Clients have limits. ServeOn sets ReadHeaderTimeout (10 s), IdleTimeout (2 min), MaxHeaderBytes
-// (32 KiB) and ErrorLog where they are zero. A body must come within 30 s, unless ReadTimeout is set, and
-// within 2 s once the server stops. A client that takes nothing of a response for 30 s is cut
-// off, and so is one that has not taken it within 10 minutes, or within WriteTimeout. A handler
-// for long uploads or downloads replaces the limit of the body and the 10 minutes by deadlines of
-// its own, see [http.ResponseController].
-//
-// If Handler is nil, ServeOn serves the API alone. It does not use TLS, which terminates at a
-// proxy. Over HTTP/2 without TLS, which a server may permit, responses have no limits.
-func (m *Module) ServeOn(ctx context.Context, listener net.Listener, server *http.Server) (err error) {
-	defer func() { err = errors.Join(err, m.Close()) }()
-	if server.Handler == nil {
-		server.Handler = m.Front(nil)
-	}
-	listener = m.limit(server, listener)
-	server.ErrorLog = cmp.Or(server.ErrorLog, slog.NewLogLogger(m.log.Handler(), slog.LevelWarn))
-	serving := make(chan error, 1)
-	go func() { serving <- server.Serve(listener) }()
-	select {
-	case err = <-serving:
-		if errors.Is(err, http.ErrServerClosed) { // requests may still be under way
-			err = nil
-		} else {
-			err = fmt.Errorf("serving HTTP: %w", err)
-		}
-	case <-ctx.Done():
-	}
-	m.log.Info("stopping", "drain", m.drain)
-	m.stop()
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.drain)
-	defer cancel()
-	if late := server.Shutdown(drain); late != nil {
-		m.log.Warn("cutting off requests that are still running", "error", late)
-		_ = server.Close() // those clients get no response
-	}
-	return err
-}

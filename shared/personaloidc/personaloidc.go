@@ -117,7 +117,7 @@ func New(m Module, account *personalpages.Pages, c Config) error {
 	return nil
 }
 
-//go:embed icons
+//go:embed icons/*.svg
 var icons embed.FS
 
 // known is what the package knows of a provider.

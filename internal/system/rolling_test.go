@@ -3,14 +3,21 @@
 package system
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -353,4 +360,80 @@ func delivered(t *testing.T, nodes []*system) (mails, events map[string]int) {
 		}
 	}
 	return mails, events
+}
+
+// behindProxy serves the nodes as a proxy does that asks the next one when one refuses the connection.
+func behindProxy(t *testing.T, nodes []*system) string {
+	t.Helper()
+	var next atomic.Int64
+	transport := &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		first := int(next.Add(1))
+		for i := range nodes {
+			out := r.Clone(r.Context())
+			out.RequestURI, out.URL.Scheme, out.URL.Host = "", "http", strings.TrimPrefix(nodes[(first+i)%len(nodes)].url, "http://")
+			response, err := transport.RoundTrip(out)
+			if refused, ok := errors.AsType[*net.OpError](err); ok && refused.Op == "dial" {
+				continue
+			}
+			if err != nil {
+				t.Errorf("a node that has accepted the connection: %v", err)
+				break
+			}
+			maps.Copy(w.Header(), response.Header)
+			w.WriteHeader(response.StatusCode)
+			_, _ = io.Copy(w, response.Body)
+			_ = response.Body.Close()
+			return
+		}
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	t.Cleanup(proxy.Close)
+	return proxy.URL
+}
+
+// Three hosts restart one after the other, twice, behind a proxy: no request fails, and no session is lost.
+func TestNodes_RollingRestartLosesNothing(t *testing.T) {
+	o := options{database: testkit.Postgres(t), settings: cheap + unthrottled + unverified}
+	var nodes []*system
+	var all []options
+	for range 3 {
+		own := o
+		own.data = filepath.Join(t.TempDir(), "data")
+		node := start(t, own)
+		own.flags = []string{"--addr", strings.TrimPrefix(node.url, "http://")}
+		nodes, all = append(nodes, node), append(all, own)
+	}
+	at := behindProxy(t, append([]*system(nil), nodes...)) // whose addresses stay
+	var calls atomic.Int64
+	var wait sync.WaitGroup
+	ctx, end := context.WithCancel(t.Context())
+	for range 16 {
+		u := nodes[0].newUser(t)
+		wait.Go(func() {
+			own := &system{url: at, api: at + "/api/v1/personal/", client: newClient()}
+			defer own.client.CloseIdleConnections()
+			for pair := u.pair; ctx.Err() == nil; calls.Add(1) {
+				r, err := own.exchange(call{method: http.MethodGet, path: "auth_refresh/", as: pair})
+				if err != nil || r.Status != http.StatusOK {
+					t.Errorf("got %+v, %v", r, err)
+					return
+				}
+				pair = r.pair(t)
+			}
+		})
+	}
+	for i := range 2 * len(nodes) {
+		n := i % len(nodes)
+		before := calls.Load()
+		nodes[n].stop(t)
+		eventually(t, "the others go on", func() bool { return calls.Load() > before+100 })
+		nodes[n] = start(t, all[n])
+		before = calls.Load()
+		eventually(t, "the requests go on", func() bool { return calls.Load() > before+100 })
+	}
+	end()
+	wait.Wait()
+	t.Logf("%d requests in 6 restarts", calls.Load())
 }

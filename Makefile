@@ -6,7 +6,7 @@ FUZZTIME    ?= 10s
 GOTESTFLAGS ?=
 MODULES     := shared/personaloidc host-sample # nested ones, built and tested with the main one
 TESTS       ?= ./internal/system ./internal/accounts ./internal/store ./plugin ./shared/plugins/manager ./... # the longest first
-TESTED      ?= $(if $(filter ./...,$(TESTS)),$(MODULES)) # modules whose tests follow
+TESTED      ?= $(if $(filter ./...,$(TESTS)),$(MODULES)) # modules that are tested, too
 # Packages at a time: tests wait, too, so two more than processors.
 PACKAGES    ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 # With the race detector every program would wait a second at its end.
@@ -60,9 +60,11 @@ test: export PERSONAL_TEST_BINARIES ?= $(CURDIR)/bin
 # Go's linker and the tests collect garbage less often and use more memory. Programs to which a test
 # gives an environment of their own do not.
 test: export GOGC ?= 300
+# The modules in TESTED are tested beside the longest package, which keeps one processor busy.
 test: build
-	$(POSTGRES) $(WITH_CGO) go test -p $(PACKAGES) $(GOTESTFLAGS) $(TESTS)
-	for module in $(TESTED); do $(WITH_CGO) go test -C $$module -p $(PACKAGES) $(GOTESTFLAGS) ./... || exit 1; done
+	@(for module in $(TESTED); do $(WITH_CGO) go test -C $$module $(GOTESTFLAGS) ./... || exit 1; done) & nested=$$!; \
+	$(POSTGRES) $(WITH_CGO) go test -p $(PACKAGES) $(GOTESTFLAGS) $(TESTS); main=$$?; \
+	wait $$nested && exit $$main
 
 # The sample host's pages in a real browser, which is installed if none is found.
 e2e: build

@@ -16,6 +16,7 @@ import (
 
 // TestService_Contract runs on PostgreSQL. [TestService_ContractOverGRPC] has SQLite, through a client.
 func TestService_Contract(t *testing.T) {
+	t.Parallel()
 	url := testdb.Postgres(t)
 	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
 		return newDomain(t, url, host)
@@ -24,6 +25,7 @@ func TestService_Contract(t *testing.T) {
 
 // The client remembers profiles for as long as it may, as a host's does.
 func TestService_ContractOverGRPC(t *testing.T) {
+	t.Parallel()
 	connect := func(t *testing.T, host personal.Host) personaltest.Contract {
 		build := func(host personal.Host) personal.Service { return newDomain(t, testdb.SQLite(t), host) }
 		return rpctest.Remembering(t, rpctest.NewConn(t, build, host), host)
@@ -47,6 +49,7 @@ func TestService_ContractOfRequiredVerification(t *testing.T) {
 
 // On SQLite, through a client: [TestService_ContractOverGRPC].
 func TestAdministration_Contract(t *testing.T) {
+	t.Parallel()
 	url := testdb.Postgres(t)
 	personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
 		domain := newDomain(t, url, host)

@@ -132,6 +132,7 @@ func TestLostCommit_IsReadBack(t *testing.T) {
 // Clients work through a connection that loses requests and responses, and that dies
 // silently. Each has its own account and repeats what failed, with the hash it has.
 func TestFaults_LoseNothingThatWasAcknowledged(t *testing.T) {
+	t.Parallel()
 	const clients, rounds, seed, rate = 8, 60, 0, 0.04
 	url := testdb.Postgres(t)
 	proxy, through := testkit.NewFaultProxy(t, url)
@@ -351,6 +352,7 @@ func (c *faultClient) check(ctx context.Context) error {
 // The contract holds for a client that repeats what is unavailable, while the first statement
 // of each call is lost on its way to the database.
 func TestService_ContractWithLostRequests(t *testing.T) {
+	t.Parallel()
 	testdb.Database(t, func(t *testing.T, url string) {
 		personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
 			statements := &statementCounter{}

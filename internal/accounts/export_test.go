@@ -170,6 +170,7 @@ func TestExport_FailureUsesUpNoneAndLeavesNoEntry(t *testing.T) {
 
 // The export passes gRPC, as between host and plugin, and the HTTP handler.
 func TestExport_LargestOneIsTruncatedAndFitsEveryTransport(t *testing.T) {
+	t.Parallel()
 	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada").Credentials

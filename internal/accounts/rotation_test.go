@@ -258,6 +258,7 @@ func (m *rotationMachine) actions() map[string]func(*rapid.T) {
 // hides most of the client's and the thief's pages from the service. A third of the runs is
 // on PostgreSQL, the others are on SQLite.
 func TestRotation_MatchesTheModel(t *testing.T) {
+	t.Parallel()
 	var pages []*pageHost
 	for _, url := range []string{testdb.SQLite(t), testdb.Postgres(t)} {
 		pages = append(pages, &pageHost{fixture: newFixture(t, url)})

@@ -197,7 +197,9 @@ func (h *host) newHandler(metrics *hostMetrics) (http.Handler, error) {
 func (h *host) listen(ctx context.Context) error {
 	listener, err := personalhost.Listen(ctx, h.config.flags.Addr)
 	if err == nil { // systemd may have passed another one
-		err = h.config.flags.checkAddr(listener.Addr().String())
+		if err = h.config.flags.checkAddr(listener.Addr().String()); err != nil {
+			err = errors.Join(err, listener.Close())
+		}
 	}
 	if err != nil {
 		return &flagError{"addr", err}

@@ -49,7 +49,10 @@ func newServiceManager(t *testing.T) *serviceManager {
 			if err != nil {
 				return
 			}
-			m.states <- string(text[:n])
+			select {
+			case m.states <- string(text[:n]):
+			default: // nobody waits
+			}
 		}
 	}()
 	return m

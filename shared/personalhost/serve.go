@@ -81,10 +81,13 @@ func (m *Module) ServeOn(ctx context.Context, listener net.Listener, server *htt
 		server.Handler = m.Front(nil)
 	}
 	if _, ok := listener.(passed); ok {
-		m.awaitReady(ctx, readyTime)
+		err := m.awaitReady(ctx, readyTime)
+		if err != nil || ctx.Err() != nil { // what waits in the socket is for the next process
+			return errors.Join(err, listener.Close())
+		}
 	}
 	if os.Getenv("NOTIFY_SOCKET") != "" {
-		go m.tellSystemd(ctx)
+		go m.tellSystemd(m.stopping)
 	}
 	listener = m.limit(server, listener)
 	server.ErrorLog = cmp.Or(server.ErrorLog, slog.NewLogLogger(m.log.Handler(), slog.LevelWarn))
@@ -100,9 +103,9 @@ func (m *Module) ServeOn(ctx context.Context, listener net.Listener, server *htt
 	case <-ctx.Done():
 	}
 	m.log.Info("stopping", "drain", m.drain)
-	m.notify(daemon.SdNotifyStopping)
+	go m.notify(daemon.SdNotifyStopping) // which may not be read
+	_ = listener.Close()                 // Shutdown would close idle connections at once, too, and what clients send then is lost
 	m.stop()
-	_ = listener.Close() // Shutdown would close idle connections at once, too, and what clients send then is lost
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.drain)
 	defer cancel()
 	m.clients.await(drain, lingerTime)
@@ -113,19 +116,30 @@ func (m *Module) ServeOn(ctx context.Context, listener net.Listener, server *htt
 	return err
 }
 
-// awaitReady waits until the plugin serves, for a time.
-func (m *Module) awaitReady(ctx context.Context, most time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, most)
+// awaitReady waits until the plugin serves, for a time. It returns an error if the plugin cannot be started
+// and waiting would not help.
+func (m *Module) awaitReady(ctx context.Context, most time.Duration) error {
+	wait, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	if err := m.manager.WaitReady(ctx); err != nil && ctx.Err() != nil {
+	err := m.manager.WaitReady(wait)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case wait.Err() != nil:
 		m.log.Warn("serving although the plugin does not serve yet", "error", err)
+		return nil
 	}
+	return err
 }
 
-// tellSystemd says when the plugin serves, and then that the host is alive, until ctx ends.
+// tellSystemd says when the plugin serves, and then that the process is alive, until ctx ends.
 func (m *Module) tellSystemd(ctx context.Context) {
-	if m.manager.WaitReady(ctx) != nil {
-		return
+	for m.manager.WaitReady(ctx) != nil { // an administrator may choose a version that can be started
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return
+		}
 	}
 	m.notify(daemon.SdNotifyReady)
 	interval, err := daemon.SdWatchdogEnabled(false)

@@ -51,7 +51,7 @@ func newServiceManager(t *testing.T) *serviceManager {
 			}
 			select {
 			case m.states <- string(text[:n]):
-			default: // nobody waits
+			default: // no one waits
 			}
 		}
 	}()

@@ -89,7 +89,7 @@ func down(err error) error {
 }
 
 // discover returns the provider's metadata. It asks until it has got them, so that the site starts while the provider
-// is down. The request is nobody's: it does not end with the visitor who has caused it, and others wait for the same one.
+// is down. The request does not end with the visitor who has caused it, and others wait for the same one.
 func (p *openID) discover(ctx context.Context) (*metadata, error) {
 	p.mu.Lock()
 	known, failed, due := p.known, p.failed, !time.Now().Before(p.next)
@@ -170,24 +170,33 @@ func (k *keyFetcher) RoundTrip(r *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
 	}
 	response, err := k.next.RoundTrip(r)
-	if err == nil && response.StatusCode == http.StatusOK {
+	switch {
+	case err == nil && response.StatusCode == http.StatusOK:
 		body, err = io.ReadAll(response.Body)
 		_ = response.Body.Close()
-		response.Body = io.NopCloser(bytes.NewReader(body))
-		if err != nil {
-			response = nil
-		}
-	} else if err == nil && response.StatusCode < http.StatusBadRequest {
+	case err == nil && response.StatusCode < http.StatusBadRequest:
 		return response, nil // a redirect
-	} else {
-		body = nil
+	default:
+		k.keep(nil)
+		return response, err
 	}
+	if err != nil {
+		k.keep(nil)
+		return nil, err
+	}
+	k.keep(body)
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	return response, nil
+}
+
+// keep keeps what was fetched; nil if that has failed: what was fetched before stays.
+func (k *keyFetcher) keep(body []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.until = time.Now().Add(retryAfterFault); err == nil && body != nil {
+	k.until = time.Now().Add(retryAfterFault)
+	if body != nil {
 		k.body, k.until = body, time.Now().Add(keysInterval)
 	}
-	return response, err
 }
 
 // refused returns the error of a token that was refused. It may be that there were no keys to check it with, which
@@ -227,7 +236,7 @@ func (p *openID) Issues(issuer string) bool {
 	if !p.severalTenants() {
 		return issuer == p.Issuer
 	}
-	return slices.ContainsFunc(p.Tenants, func(id string) bool { return issuer == microsoft+id+"/v2.0" })
+	return slices.Contains(p.Tenants, tenantOf(issuer))
 }
 
 // Proves implements [personalpages.ProviderProtocol].

@@ -120,8 +120,8 @@ func New(m Module, account *personalpages.Pages, c Config) error {
 //go:embed icons/*.svg
 var icons embed.FS
 
-// known is what the package knows of a provider.
-type known struct {
+// knownProvider is what the package knows of a provider.
+type knownProvider struct {
 	name, label string
 	is          func(Provider) bool
 }
@@ -132,8 +132,8 @@ func issuedBy(issuer string) func(Provider) bool {
 
 var realm = regexp.MustCompile(`/realms/[^/]+\z`)
 
-func allKnown() []known {
-	return []known{
+func allKnown() []knownProvider {
+	return []knownProvider{
 		{"google", "Google", issuedBy(Google)},
 		{"github", "GitHub", issuedBy(GitHub)},
 		{"apple", "Apple", issuedBy(Apple)},
@@ -155,10 +155,10 @@ func (p Provider) open() (personalpages.Provider, error) {
 		wrong = append(wrong, errors.New("ClientID is missing: the provider's console shows it"))
 	}
 	label, icon := u.Hostname(), template.HTML("")
-	if i := slices.IndexFunc(allKnown(), func(k known) bool { return k.is(p) }); i >= 0 {
-		k := allKnown()[i]
-		svg, _ := icons.ReadFile("icons/" + k.name + ".svg")
-		label, icon = k.label, template.HTML(svg) // it is our own
+	known := allKnown()
+	if i := slices.IndexFunc(known, func(k knownProvider) bool { return k.is(p) }); i >= 0 {
+		svg, _ := icons.ReadFile("icons/" + known[i].name + ".svg")
+		label, icon = known[i].label, template.HTML(svg) // it is our own
 	}
 	secret, err := p.secret()
 	wrong = append(wrong, err, p.checkTenants(), p.checkAuthority())
@@ -205,7 +205,7 @@ func (p Provider) severalTenants() bool { return sharedIssuer.MatchString(p.Issu
 
 func (p Provider) checkTenants() error {
 	switch {
-	case strings.HasPrefix(p.Issuer, microsoft) && !p.severalTenants() && !tenant.MatchString(p.Issuer):
+	case strings.HasPrefix(p.Issuer, microsoft) && !p.severalTenants() && !tenantID.MatchString(tenantOf(p.Issuer)):
 		return fmt.Errorf("the issuer of one tenant is %sID/v2.0, with the id of the tenant and not its name", microsoft)
 	case p.severalTenants() && len(p.Tenants) == 0:
 		return errors.New("the issuer is that of several tenants, and everyone can make one: list in Tenants the ids of those whose users may sign in")
@@ -217,10 +217,17 @@ func (p Provider) checkTenants() error {
 	return nil
 }
 
-var (
-	tenantID = regexp.MustCompile(`\A[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\z`)
-	tenant   = regexp.MustCompile(`\A` + regexp.QuoteMeta(microsoft) + `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/v2\.0\z`)
-)
+var tenantID = regexp.MustCompile(`\A[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\z`)
+
+// tenantOf returns the tenant whose issuer at Microsoft it is; "" for another issuer.
+func tenantOf(issuer string) string {
+	path, ours := strings.CutPrefix(issuer, microsoft)
+	tenant, found := strings.CutSuffix(path, "/v2.0")
+	if !ours || !found {
+		return ""
+	}
+	return tenant
+}
 
 func (p Provider) checkAuthority() error {
 	if len(p.Authoritative) > 0 && (p.Issuer == GitHub || p.Issuer == Google || p.severalTenants()) {

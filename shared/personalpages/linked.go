@@ -83,7 +83,7 @@ func (p linkedPages) list(w http.ResponseWriter, r *http.Request) {
 		body.Confirm = p.confirmFirst(r, user)
 	} else {
 		for _, one := range p.providers {
-			body.Add = append(body.Add, providerButton{Text: p.text(r, "provider_link", one.Label), Icon: one.Icon, Path: one.at(addLinkPath), Post: true})
+			body.Add = append(body.Add, p.postTo(r, one, "provider_link", one.at(addLinkPath)))
 		}
 	}
 	page := p.page(w, r)
@@ -151,22 +151,19 @@ func (p linkedPages) linkForm(r *http.Request) (formPage, error) {
 	}, nil
 }
 
-// prove calls do with the proof of a posted form: the browser's, or one of what was typed, which the browser keeps. It
+// withProof calls do with the proof of a posted form: the browser's, or one of what was typed, which the browser keeps. It
 // leads users who have typed nothing, because they have no password, to the page that asks for one.
-func (s *site) prove(w http.ResponseWriter, r *http.Request, posted ui.Posted, next string, do func(proof string) error) (done, error) {
+func (s *site) withProof(w http.ResponseWriter, r *http.Request, posted ui.Posted, next string, do func(proof string) error) (done, error) {
 	proof := s.proofOf(r)
 	if proof == "" && profileOf(r).NoPassword {
 		return done{next: s.askForProof(r)}, nil
 	}
 	if proof == "" {
-		given, err := s.Service.Prove(r.Context(), personal.ProveRequest{
-			Credentials: s.credentials(r), Password: posted.Get("password"), Code: posted.Get("code"),
-		})
+		var err error
+		proof, err = s.proveAndKeep(w, r, personal.ProveRequest{Password: posted.Get("password"), Code: posted.Get("code")})
 		if err != nil {
 			return done{}, err
 		}
-		personalweb.KeepGivenProof(s.API, w, r, given)
-		proof = given.Proof
 	}
 	return done{next: next}, do(proof)
 }
@@ -183,7 +180,7 @@ func (p linkedPages) link(w http.ResponseWriter, r *http.Request, posted ui.Post
 	if a.Purpose == attemptSignIn { // who wanted to sign in
 		next = personalweb.LocalPath(a.Next, Path)
 	}
-	return p.prove(w, r, posted, next, func(proof string) error {
+	return p.withProof(w, r, posted, next, func(proof string) error {
 		err := p.admin.LinkIdentity(r.Context(), personal.LinkIdentityRequest{
 			Identity: a.User.Identity, Credentials: p.credentials(r), Proof: proof,
 		})
@@ -242,7 +239,7 @@ func (p linkedPages) unlink(w http.ResponseWriter, r *http.Request, posted ui.Po
 	if err != nil {
 		return done{}, err
 	}
-	return p.prove(w, r, posted, linkedPath, func(proof string) error {
+	return p.withProof(w, r, posted, linkedPath, func(proof string) error {
 		err := p.admin.UnlinkIdentity(r.Context(), personal.UnlinkIdentityRequest{
 			Identity: identity.Identity, Credentials: p.credentials(r), Proof: proof,
 		})

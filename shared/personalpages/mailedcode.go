@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/personalweb"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
@@ -198,13 +197,11 @@ func (p mailedCodePages) prove(w http.ResponseWriter, r *http.Request, posted ui
 	if posted.Get("mailed_code") == "" { // the service takes an attempt alone for that of a passkey
 		return done{}, personal.FieldErrors{"mailed_code": personal.FieldErrorRequired}.Err()
 	}
-	proof, err := p.Service.Prove(r.Context(), personal.ProveRequest{
-		Credentials: p.credentials(r), Attempt: in.Attempt, MailedCode: posted.Get("mailed_code"), Code: posted.Get("code"),
+	_, err := p.proveAndKeep(w, r, personal.ProveRequest{
+		Attempt: in.Attempt, MailedCode: posted.Get("mailed_code"), Code: posted.Get("code"),
 	})
-	if err != nil {
-		return done{}, err
+	if err == nil {
+		p.forgetStep(w, r)
 	}
-	p.forgetStep(w, r)
-	personalweb.KeepGivenProof(p.API, w, r, proof)
-	return done{next: nextOf(r)}, nil
+	return done{next: nextOf(r)}, err
 }

@@ -54,9 +54,7 @@ func (p proofPages) proveForm(r *http.Request) (formPage, error) {
 		page.Asides = append(page.Asides, p.aside(r, "prove_mail_question", "prove_mail_link", withNext(r, proveMailPath)))
 	}
 	for _, one := range p.provingProviders(r) {
-		page.Providers = append(page.Providers, providerButton{
-			Text: p.text(r, "provider_prove", one.Label), Icon: one.Icon, Path: withNext(r, one.at(proveAtPath)), Post: true,
-		})
+		page.Providers = append(page.Providers, p.postTo(r, one, "provider_prove", withNext(r, one.at(proveAtPath))))
 	}
 	switch user := profileOf(r); {
 	case !user.NoPassword:
@@ -99,15 +97,21 @@ func (p proofPages) codeOfPasskey(r *http.Request, page formPage, posted ui.Post
 }
 
 func (p proofPages) prove(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	proof, err := p.Service.Prove(r.Context(), personal.ProveRequest{
-		Credentials: p.credentials(r), Password: posted.Get("password"), Code: posted.Get("code"),
+	_, err := p.proveAndKeep(w, r, personal.ProveRequest{
+		Password: posted.Get("password"), Code: posted.Get("code"),
 		Attempt: posted.Get("attempt"), Credential: posted.Get("credential"),
 	})
-	if err != nil {
-		return done{}, err
+	return done{next: nextOf(r)}, err
+}
+
+// proveAndKeep has the service judge what the visitor has shown, and their browser keep the proof.
+func (s *site) proveAndKeep(w http.ResponseWriter, r *http.Request, shown personal.ProveRequest) (proof string, err error) {
+	shown.Credentials = s.credentials(r)
+	given, err := s.Service.Prove(r.Context(), shown)
+	if err == nil {
+		personalweb.KeepGivenProof(s.API, w, r, given)
 	}
-	personalweb.KeepGivenProof(p.API, w, r, proof)
-	return done{next: nextOf(r)}, nil
+	return given.Proof, err
 }
 
 // noProofKey marks the context of a request whose proof does not count.

@@ -163,6 +163,11 @@ func (s *site) providerButtons(r *http.Request) (buttons []providerButton) {
 	return buttons
 }
 
+// postTo is the button of a signed-in user, which posts.
+func (s *site) postTo(r *http.Request, p Provider, key, path string) providerButton {
+	return providerButton{Text: s.text(r, key, p.Label), Icon: p.Icon, Path: path, Post: true}
+}
+
 // provingProviders returns those at which the signed-in user can prove who they are.
 func (s *site) provingProviders(r *http.Request) (proving []Provider) {
 	if len(s.providers) == 0 {

@@ -199,11 +199,9 @@ func (p providerPages) callback(w http.ResponseWriter, r *http.Request) {
 		p.providerProblem(w, r, provider, err, help)
 		return
 	}
-	// The browser has not sent these, because it comes from another site (SameSite=Strict).
-	for _, name := range []string{personalweb.ProofCookie, signInCookie} {
-		if a.Purpose == attemptSignIn {
-			personalweb.SetCookie(p.API, w, r, http.Cookie{Name: name, MaxAge: -1, SameSite: http.SameSiteStrictMode})
-		}
+	if a.Purpose == attemptSignIn { // the browser comes from another site, and has not sent these (SameSite=Strict)
+		personalweb.SetCookie(p.API, w, r, http.Cookie{Name: personalweb.ProofCookie, MaxAge: -1, SameSite: http.SameSiteStrictMode})
+		p.forgetStep(w, r)
 	}
 	waiting := a
 	waiting.State, waiting.Nonce, waiting.Verifier, waiting.Redirect, waiting.User = "", "", "", "", &user
@@ -235,12 +233,9 @@ func (s *site) goOn(w http.ResponseWriter, r *http.Request, path string) {
 func (p providerPages) signIn(w http.ResponseWriter, r *http.Request, provider Provider, a attempt, others []attempt) {
 	step := signInStep{Provider: provider.Name, User: a.User}
 	in, err := p.authorize(r, step, "")
-	d := done{}
+	d, atProvider := done{}, providerSession{Provider: provider.Name}
 	if err == nil {
 		d = p.signedIn(w, r, in)
-	}
-	atProvider := providerSession{Provider: provider.Name}
-	if err == nil {
 		atProvider.User, atProvider.Hint = in.Credentials.UserID, a.User.Hint
 	}
 	p.keepProviderSession(w, r, atProvider)
@@ -370,7 +365,7 @@ func (p providerPages) register(w http.ResponseWriter, r *http.Request, posted u
 		return done{}, err
 	}
 	next := personalweb.LocalPath(a.Next, Path)
-	if next == linkPath { // nobody waits to be linked now
+	if next == linkPath { // no one waits to be linked now
 		next = Path
 	}
 	return p.registered(w, r, in, request.Login, next), nil

@@ -89,6 +89,7 @@ func (p *tab) wantCode(link string) {
 	p.t.Helper()
 	p.await("the code of the mail", fmt.Sprintf(`document.querySelector('details:not([open]) input[name="token"]')?.value === %q ? "yes" : ""`,
 		tokenOf(link)))
+	p.await("what the site says about the code", `document.querySelector("[aria-busy=true]") ? "" : "yes"`) // it may move the button
 	if at := get(p, chromedp.Location()); strings.Contains(at, "token") {
 		p.t.Errorf("got the URL %s, want it without a token", at)
 	}

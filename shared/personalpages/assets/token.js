@@ -9,6 +9,7 @@
 const preview = async (token) => {
   const lead = document.querySelector("[data-preview]");
   if (!lead) return;
+  lead.ariaBusy = "true";
   try {
     const response = await fetch(lead.dataset.preview, { method: "POST", body: new URLSearchParams({ token }) });
     if (response.status !== 200) return;
@@ -17,6 +18,8 @@ const preview = async (token) => {
     lead.hidden = result.lead === "";
   } catch {
     // The lead says it without numbers.
+  } finally {
+    lead.removeAttribute("aria-busy");
   }
 };
 

@@ -1,26 +1,16 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"time"
 
-	"github.com/cms-personal/personal/shared/personalhost/mailer"
 	"github.com/cms-personal/personal/shared/plugins/manager"
 )
 
 // debugCallTimeout is how long a request to the API may take with --debug-plugin.
 const debugCallTimeout = 24 * time.Hour
-
-// checkDebugAddr accepts loopback addresses only: a paused plugin blocks every visitor.
-func checkDebugAddr(host string) error {
-	if !mailer.IsLoopback(host) {
-		return errors.New("it is for development and works only with an --addr on loopback, such as 127.0.0.1:8080")
-	}
-	return nil
-}
 
 // announceDebugged returns a receiver of plugin events that, with --debug-plugin, prints how
 // to attach a debugger to each process that begins to serve.

@@ -197,7 +197,12 @@ func (h *host) newHandler(metrics *hostMetrics) (http.Handler, error) {
 func (h *host) listen(ctx context.Context) error {
 	listener, err := personalhost.Listen(ctx, h.config.flags.Addr)
 	if err == nil { // systemd may have passed another one
-		if err = h.config.flags.checkAddr(listener.Addr().String()); err != nil {
+		if _, ok := listener.Addr().(*net.TCPAddr); !ok {
+			err = fmt.Errorf("systemd has passed the socket %s: name an address and a port in ListenStream=", listener.Addr())
+		} else {
+			err = h.config.flags.checkAddr(listener.Addr().String())
+		}
+		if err != nil {
 			err = errors.Join(err, listener.Close())
 		}
 	}

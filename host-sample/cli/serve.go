@@ -179,9 +179,6 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 	check("addr", f.checkAddr(f.Addr))
 	check("url", personalhost.CheckURL(f.URL))
 	check("pprof", checkProfileAddr(f.Pprof))
-	if host, _, err := net.SplitHostPort(f.Addr); err == nil && f.DebugPlugin {
-		check("debug-plugin", checkDebugAddr(host))
-	}
 
 	proxies, err := prefixes(f.TrustedProxy)
 	check("trusted-proxy", cmp.Or(err, checkAPI(personalhttp.Options{TrustedProxies: proxies})))
@@ -265,6 +262,9 @@ func (f *serveCommand) checkAddr(addr string) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return err
+	}
+	if f.DebugPlugin && !mailer.IsLoopback(host) {
+		return errors.New("--debug-plugin pauses the plugin for every visitor, so it works only on a loopback address, such as 127.0.0.1:8080")
 	}
 	if f.SMTP == "" && !f.AllowMailCapture && !mailer.IsLoopback(host) {
 		return errors.New("without --smtp, mails are captured, which is permitted only on a loopback address: set --smtp, or permit it with --allow-mail-capture")

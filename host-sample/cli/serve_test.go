@@ -76,7 +76,7 @@ func TestServe_InvalidFlagIsNamed(t *testing.T) {
 		"profiles on every address":              {args: []string{"--pprof", ":6060"}, want: "--pprof (PERSONAL_PPROF): profiles are served on a loopback address only"},
 		"profiles on a named address":            {args: []string{"--pprof", "cms.example.com:6060"}, want: "--pprof"},
 		"profiles without a port":                {args: []string{"--pprof", "127.0.0.1"}, want: "--pprof"},
-		"a debugger on a reachable address":      {args: []string{"--addr", "cms.example.com:80", "--allow-mail-capture", "--debug-plugin"}, want: "--debug-plugin (PERSONAL_DEBUG_PLUGIN): it is for development"},
+		"a debugger on a reachable address":      {args: []string{"--addr", "cms.example.com:80", "--allow-mail-capture", "--debug-plugin"}, want: "--addr (PERSONAL_ADDR): --debug-plugin pauses"},
 		"a debugger on every address":            {args: []string{"--addr", ":8080", "--allow-mail-capture"}, env: map[string]string{"PERSONAL_DEBUG_PLUGIN": "true"}, want: "--debug-plugin"},
 		"no plugin":                              {want: "no plugin is installed"},
 		"a plugin that does not exist":           {args: []string{"--plugin", "/does/not/exist"}, want: "--plugin"},

@@ -33,10 +33,10 @@ func (m *Module) limit(server *http.Server, l net.Listener) net.Listener {
 	server.Handler = m.limitBodies(server, server.Handler)
 	told := server.ConnState
 	server.ConnState = func(c net.Conn, state http.ConnState) {
-		if own, ok := c.(*conn); ok && state == http.StateIdle {
-			own.next()
+		if own, ok := c.(*conn); ok {
+			own.told(state)
+			m.clients.told(own, state)
 		}
-		m.clients.told(state)
 		if told != nil {
 			told(c, state)
 		}
@@ -135,13 +135,32 @@ type conn struct {
 	end      time.Time // of the response; zero: none
 	started  bool      // end is that of the current response
 	hijacked bool
+	since    time.Time      // when state or asking changed
+	state    http.ConnState // of the server
+	asking   bool           // a part of a request has come that is not StateActive yet
 }
 
-// next is called after each response: what is written then is another one.
-func (c *conn) next() {
+// told gets the states of the connection.
+func (c *conn) told(state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.started = false
+	c.state, c.asking, c.since = state, false, time.Now()
+	if state == http.StateIdle {
+		c.started = false // what is written then is another response
+	}
+}
+
+// Read notes that a request begins.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.state != http.StateActive && !c.asking {
+			c.asking, c.since = true, time.Now()
+		}
+	}
+	return n, err
 }
 
 // Write fails once the client has taken nothing for a while, or the response takes too long.

@@ -335,7 +335,7 @@ func (c *Config) connect(events *adminapi.EventLog) (*Module, error) {
 	}
 	m := &Module{
 		client: rpc.NewClient(manager, c.Host), manager: manager, catalogue: c.Catalogue, events: events,
-		drain: cmp.Or(c.Drain, drainTime), limits: defaultLimits(), log: c.Log, host: c.Host, keys: c.SecretKeys, clients: clients{closed: make(chan struct{}, 1)},
+		drain: cmp.Or(c.Drain, drainTime), limits: defaultLimits(), log: c.Log, host: c.Host, keys: c.SecretKeys,
 	}
 	m.service, m.users = c.Admission.Wrap(m.client), c.Admission.WrapAdministration(m.client)
 	if c.API.UserFields == nil {

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
@@ -21,9 +20,6 @@ const (
 	drainTime = 30 * time.Second
 	// readyTime is how long what waits in a socket of systemd waits for the plugin. After it requests get 503.
 	readyTime = 30 * time.Second
-	// lingerTime is how long connections that are kept alive may bring another request when a server stops. The response
-	// closes them, so that no client is surprised while it sends.
-	lingerTime = 300 * time.Millisecond
 )
 
 // passed is a socket that systemd has passed: clients wait in it while the host restarts.
@@ -64,7 +60,11 @@ func (m *Module) Serve(ctx context.Context, server *http.Server) error {
 // server fails.
 //
 // It tells systemd that the host is ready once the plugin serves, that it is alive, and that it stops (sd_notify(3)). On a
-// socket of systemd it accepts requests once the plugin serves, or after 30 seconds.
+// socket of systemd it accepts requests once the plugin serves, or after 30 seconds; on a listener that wraps one, at
+// once.
+//
+// When it stops, a client that sends within 300 ms gets a response, which closes the connection: net/http would close a
+// connection that is kept alive while the client sends. The rest of a request's head may take 2 s.
 //
 // Clients have limits. ServeOn sets ReadHeaderTimeout (10 s), IdleTimeout (2 min), MaxHeaderBytes
 // (32 KiB) and ErrorLog where they are zero. A body must come within 30 s, unless ReadTimeout is set, and
@@ -104,11 +104,11 @@ func (m *Module) ServeOn(ctx context.Context, listener net.Listener, server *htt
 	}
 	m.log.Info("stopping", "drain", m.drain)
 	go m.notify(daemon.SdNotifyStopping) // which may not be read
-	_ = listener.Close()                 // Shutdown would close idle connections at once, too, and what clients send then is lost
+	_ = listener.Close()
 	m.stop()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.drain)
 	defer cancel()
-	m.clients.await(drain, lingerTime)
+	m.clients.linger(drain) // Shutdown closes idle connections at once, and what clients send then is lost
 	if late := server.Shutdown(drain); late != nil {
 		m.log.Warn("cutting off requests that are still running", "error", late)
 		_ = server.Close() // those clients get no response
@@ -162,37 +162,5 @@ func (m *Module) tellSystemd(ctx context.Context) {
 func (m *Module) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		m.log.Warn("telling systemd", "state", state, "error", err)
-	}
-}
-
-// clients counts the open connections of a server.
-type clients struct {
-	open   atomic.Int64
-	closed chan struct{} // gets a value, if there is room, when one has closed
-}
-
-func (c *clients) told(state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		c.open.Add(1)
-	case http.StateClosed, http.StateHijacked:
-		c.open.Add(-1)
-		select {
-		case c.closed <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// await waits until all connections have closed, for a time.
-func (c *clients) await(ctx context.Context, most time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, most)
-	defer cancel()
-	for c.open.Load() > 0 {
-		select {
-		case <-c.closed:
-		case <-ctx.Done():
-			return
-		}
 	}
 }

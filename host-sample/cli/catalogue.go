@@ -36,8 +36,7 @@ func trust(keyFiles []string) ([]catalogue.Option, error) {
 // choosePlugin installs the given binary or bundle, unless the path is empty, and
 // makes sure that a version is active: if none is yet, it activates the one just
 // installed, or else the highest. A full disk is not an error if a version is active already.
-// Without a path it warns if the one beside this program is newer than the active one.
-func choosePlugin(ctx context.Context, c *catalogue.Catalogue, path, beside string, log *slog.Logger) error {
+func choosePlugin(ctx context.Context, c *catalogue.Catalogue, path string, log *slog.Logger) error {
 	var version string
 	if path != "" {
 		var err error
@@ -57,13 +56,19 @@ func choosePlugin(ctx context.Context, c *catalogue.Catalogue, path, beside stri
 	if version != "" && version != active && err == nil {
 		log.Warn("the plugin that --plugin names was installed, but another version stays active", "installed", version, "active", active)
 	}
-	if path == "" && err == nil {
-		if newer := c.Newer(ctx, beside, active); newer != "" {
-			log.Warn("another plugin version is active, so the one beside this program is not run: install it, and swap to it", "active", active,
-				"offered", newer, "file", beside)
-		}
-	}
 	return err
+}
+
+// warnOfNewer warns if the plugin beside this program is newer than the active one.
+func warnOfNewer(ctx context.Context, c *catalogue.Catalogue, beside string, log *slog.Logger) {
+	state, err := c.LoadState()
+	if err != nil {
+		return // the manager says it
+	}
+	if newer := c.Newer(ctx, beside, state.Active); newer != "" {
+		log.Warn("another plugin version is active, so the one beside this program is not run: install it, and swap to it", "active", state.Active,
+			"offered", newer, "file", beside)
+	}
 }
 
 // besideProgram returns the path of the plugin that make build puts beside this program, "" if that is unknown.

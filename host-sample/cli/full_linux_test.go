@@ -32,13 +32,13 @@ func TestChoosePlugin_FullDiskKeepsTheActiveVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	var full *durable.FullError
-	if err := choosePlugin(t.Context(), versions, program, "", quietLog()); !errors.As(err, &full) {
+	if err := choosePlugin(t.Context(), versions, program, quietLog()); !errors.As(err, &full) {
 		t.Errorf("no version is active: got %v, want that the disk is full", err)
 	}
 	if err := versions.SaveState(catalogue.State{Active: "1.0.0"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := choosePlugin(t.Context(), versions, program, "", quietLog()); err != nil {
+	if err := choosePlugin(t.Context(), versions, program, quietLog()); err != nil {
 		t.Errorf("with an active version: got %v, want no error", err)
 	}
 }

@@ -69,7 +69,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 	if err != nil {
 		return nil, &flagError{"plugins", err}
 	}
-	if err := choosePlugin(ctx, catalogue, c.flags.Plugin, besideProgram(), log); err != nil {
+	if err := choosePlugin(ctx, catalogue, c.flags.Plugin, log); err != nil {
 		return nil, err
 	}
 	if err := h.listen(ctx); err != nil {
@@ -313,6 +313,9 @@ func (h *host) run(ctx context.Context, ready func()) (err error) {
 		switch {
 		case err == nil:
 			ready()
+			if h.config.flags.Plugin == "" {
+				warnOfNewer(ctx, h.module.Catalogue(), besideProgram(), h.log)
+			}
 		case ctx.Err() == nil:
 			return fmt.Errorf("the plugin cannot be started: %w", err)
 		}

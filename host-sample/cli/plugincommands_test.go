@@ -204,13 +204,13 @@ func TestChoosePlugin_ActivatesHighest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := choosePlugin(t.Context(), catalogue, "", "", quietLog()); !errors.Is(err, errNoPlugin) {
+	if err := choosePlugin(t.Context(), catalogue, "", quietLog()); !errors.Is(err, errNoPlugin) {
 		t.Errorf("empty catalogue: got %v, want %v", err, errNoPlugin)
 	}
 	if _, err := catalogue.Install(t.Context(), fake(t, fakeVersion)); err != nil {
 		t.Fatal(err)
 	}
-	if err := choosePlugin(t.Context(), catalogue, "", "", quietLog()); err != nil {
+	if err := choosePlugin(t.Context(), catalogue, "", quietLog()); err != nil {
 		t.Fatal(err)
 	}
 	if state, err := catalogue.LoadState(); err != nil || state.Active != fakeVersion {
@@ -218,7 +218,7 @@ func TestChoosePlugin_ActivatesHighest(t *testing.T) {
 	}
 }
 
-func TestChoosePlugin_WarnsOfANewerOneBesideTheProgram(t *testing.T) {
+func TestWarnOfNewer_BesideTheProgram(t *testing.T) {
 	catalogue, err := openCatalogue(t.TempDir(), quietLog())
 	if err != nil {
 		t.Fatal(err)
@@ -226,11 +226,12 @@ func TestChoosePlugin_WarnsOfANewerOneBesideTheProgram(t *testing.T) {
 	if _, err := catalogue.Install(t.Context(), fake(t, fakeVersion)); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := catalogue.ActivateFirst(""); err != nil {
+		t.Fatal(err)
+	}
 	for beside, warned := range map[string]bool{fake(t, "1.1.0"): true, fake(t, fakeVersion): false, fake(t, "0.9.0"): false, "missing": false} {
 		var log bytes.Buffer
-		if err := choosePlugin(t.Context(), catalogue, "", beside, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
-			t.Fatal(err)
-		}
+		warnOfNewer(t.Context(), catalogue, beside, slog.New(slog.NewTextHandler(&log, nil)))
 		if got := strings.Contains(log.String(), "active="+fakeVersion+" offered=1.1.0"); got != warned {
 			t.Errorf("got the log %q, want that it names both versions: %t", log.String(), warned)
 		}

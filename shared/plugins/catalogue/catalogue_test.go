@@ -156,6 +156,22 @@ func TestInstall_SameBinaryAgainChangesNothing(t *testing.T) {
 	}
 }
 
+func TestInstall_RunsNoInstalledBinaryAgain(t *testing.T) {
+	c, marker := open(t), filepath.Join(t.TempDir(), "ran")
+	built := binary(t, manifestOf("1.0.0"), "\necho >>"+marker)
+	for range 2 {
+		if e, err := c.Install(t.Context(), built); err != nil || e.Manifest.Version != "1.0.0" {
+			t.Fatalf("got %+v, %v", e, err)
+		}
+	}
+	if got := c.Newer(t.Context(), built, "0.9.0"); got != "1.0.0" {
+		t.Errorf("got %q, want the newer version", got)
+	}
+	if ran, err := os.ReadFile(marker); err != nil || string(ran) != "\n" {
+		t.Errorf("got %q, %v, want that the binary ran once", ran, err)
+	}
+}
+
 func TestInstall_RefusesOtherContentsOfAVersion(t *testing.T) {
 	c := open(t)
 	want := install(t, c, "1.0.0")

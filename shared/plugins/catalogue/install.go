@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"syscall"
 
 	"golang.org/x/mod/semver"
@@ -26,7 +27,7 @@ var gzipMagic = []byte{0x1f, 0x8b}
 // that it reports, and returns its entry. It runs a private copy of the binary to
 // get its manifest, so only a trusted one may be given; a catalogue with keys needs
 // a signed bundle, and checks the signature first. To install the same binary again
-// changes nothing, except that it repairs an entry whose binary was damaged or whose
+// runs nothing and changes nothing, except that it repairs an entry whose binary was damaged or whose
 // signature is not valid any more.
 //
 // Errors that are a [*RefusedError] have the kind [ErrInvalid], [ErrTampered],
@@ -40,27 +41,52 @@ func (c *Catalogue) Install(ctx context.Context, path string) (e Entry, err erro
 		return Entry{}, err
 	}
 	defer f.Close()
+	if e, ok := c.installed(ctx, path); ok && c.Verify(ctx, e) == nil {
+		return e, nil // nothing to repair
+	}
 	return c.install(ctx, r, prepare)
 }
 
+// installed returns the installed version of a binary.
+func (c *Catalogue) installed(ctx context.Context, path string) (Entry, bool) {
+	sum, err := sumOf(ctx, path)
+	if err != nil {
+		return Entry{}, false
+	}
+	entries, err := c.List()
+	at := slices.IndexFunc(entries, func(e Entry) bool { return e.Manifest.SHA256 == sum })
+	if err != nil || at < 0 {
+		return Entry{}, false
+	}
+	return entries[at], true
+}
+
 // Newer returns the version of a binary or bundle if it is not that one and not lower; "" otherwise, and
-// if it cannot be installed. It installs nothing, but runs what [Catalogue.Install] would run.
+// if it cannot be installed. It installs nothing, but runs a binary that is not installed.
 func (c *Catalogue) Newer(ctx context.Context, path, than string) string {
 	f, r, prepare, err := c.open(path)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	dir, err := os.MkdirTemp(c.dir, installPrefix)
-	if err != nil {
+	e, ok := c.installed(ctx, path)
+	version := e.Manifest.Version
+	if !ok {
+		dir, err := os.MkdirTemp(c.dir, installPrefix)
+		if err != nil {
+			return ""
+		}
+		defer os.RemoveAll(dir)
+		d, err := prepare(ctx, r, dir)
+		if err != nil {
+			return ""
+		}
+		version = d.manifest.Version
+	}
+	if version == than || semver.Compare("v"+version, "v"+than) < 0 {
 		return ""
 	}
-	defer os.RemoveAll(dir)
-	d, err := prepare(ctx, r, dir)
-	if err != nil || d.manifest.Version == than || semver.Compare("v"+d.manifest.Version, "v"+than) < 0 {
-		return ""
-	}
-	return d.manifest.Version
+	return version
 }
 
 // preparer makes a draft, in a folder, of what it reads.

@@ -17,11 +17,13 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/shared/durable"
+	"github.com/cms-personal/personal/shared/idle"
 	"github.com/cms-personal/personal/shared/plugins/catalogue"
 	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
@@ -39,6 +41,9 @@ func main() {
 	}
 }
 
+// startTime is after how long a process has started, and gives back what only its start needed.
+const startTime = 10 * time.Second
+
 // serve serves the host that started this process. The logger must be made first,
 // because go-plugin redirects standard error.
 func serve() {
@@ -46,6 +51,7 @@ func serve() {
 	serveProfiles(log)
 	spans, stopTracing := startTracing(log)
 	measured := newMeasurements()
+	time.AfterFunc(startTime, idle.Release)
 	rpc.Serve(builder(measured, log, spans), rpc.ServeOptions{Logger: log, Observe: measured.operation,
 		TracerProvider: spans})
 	stopTracing()

@@ -21,6 +21,7 @@ import (
 	"github.com/cms-personal/personal/host-sample/admin"
 	"github.com/cms-personal/personal/host-sample/site"
 	"github.com/cms-personal/personal/shared/durable"
+	"github.com/cms-personal/personal/shared/idle"
 	"github.com/cms-personal/personal/shared/personaladmin"
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
@@ -53,8 +54,8 @@ type host struct {
 	closers   []func() error // in the order of opening
 }
 
-// openHost takes the data folder and listens. It starts neither the plugin nor the
-// server. It prints to stdout with --debug-plugin only.
+// openHost takes the data folder, listens, and starts the plugin, for which it does not wait. It does not start
+// the server. It prints to stdout with --debug-plugin only.
 func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer) (_ *host, err error) {
 	h := &host{config: c, log: log, sessions: admin.NewSessions()}
 	defer func() {
@@ -109,6 +110,9 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 		return h.module.Close()
 	})
 	if err := h.listenForProfiles(ctx); err != nil {
+		return nil, err
+	}
+	if err := h.module.Manager().Start(); err != nil { // the plugin starts while the pages are made
 		return nil, err
 	}
 	handler, err := h.newHandler(metrics)
@@ -302,9 +306,6 @@ Try it:
 // started and waiting would not help. It waits for a database that is unavailable.
 func (h *host) run(ctx context.Context, ready func()) (err error) {
 	defer func() { err = errors.Join(err, h.close()) }()
-	if err := h.module.Manager().Start(); err != nil {
-		return err
-	}
 	h.served = true
 	parts, ctx := errgroup.WithContext(ctx)
 	parts.Go(func() error { return h.module.ServeOn(ctx, h.listener, h.server) })
@@ -316,6 +317,7 @@ func (h *host) run(ctx context.Context, ready func()) (err error) {
 			if h.config.flags.Plugin == "" {
 				warnOfNewer(ctx, h.module.Catalogue(), besideProgram(), h.log)
 			}
+			idle.Release()
 		case ctx.Err() == nil:
 			return fmt.Errorf("the plugin cannot be started: %w", err)
 		}

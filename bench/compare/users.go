@@ -98,6 +98,9 @@ func (c *comparison) manyUsers(ctx context.Context, addr, url string) (func(cont
 		return harness.Message("GET", guarded, harness.Credentials(int64(1+caller*each+rand.IntN(each))).Header(), "")
 	}}
 	return func(ctx context.Context) (harness.Sample, error) {
+		if err := harness.Use(ctx, url); err != nil {
+			return harness.Sample{}, err
+		}
 		return l.Drive(ctx, c.span)
 	}, nil
 }

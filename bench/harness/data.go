@@ -33,23 +33,42 @@ func secrets(account int64) (selector token.Selector, secret token.Secret) {
 }
 
 // Generate makes accounts with the ids from 1 on, each with one session, in an empty database
-// that has the tables. The last use of the sessions is tomorrow: the plugin stores a use only if
-// the last one was a minute ago, so verifying these sessions writes nothing.
-func Generate(ctx context.Context, url string, accounts int64) (err error) {
+// that has the tables.
+func Generate(ctx context.Context, url string, accounts int64) error {
+	return execute(ctx, url, func(kind dbconn.Kind) []string {
+		now := time.Now()
+		statements := []string{insertAccounts(accounts, now.UnixMicro())}
+		for first := int64(1); first <= accounts; first += batch {
+			statements = append(statements, insertSessions(kind, first, min(first+batch, accounts+1), now))
+		}
+		return append(statements, vacuum(kind)...)
+	})
+}
+
+// Use makes now the last use of all sessions. The plugin stores a use only if the last one was a minute ago, so for a
+// minute verifying these sessions writes nothing.
+func Use(ctx context.Context, url string) error {
+	return execute(ctx, url, func(kind dbconn.Kind) []string {
+		return append([]string{fmt.Sprint("UPDATE personal_sessions SET last_seen = ", time.Now().UnixMicro())}, vacuum(kind)...)
+	})
+}
+
+// vacuum does what autovacuum does later.
+func vacuum(kind dbconn.Kind) []string {
+	if kind == dbconn.PostgreSQL {
+		return []string{"VACUUM ANALYZE"}
+	}
+	return nil
+}
+
+// execute executes statements, one by one.
+func execute(ctx context.Context, url string, statements func(dbconn.Kind) []string) (err error) {
 	pools, err := dbconn.Open(url, dbconn.Limits{Lock: time.Minute, Statement: time.Minute, Read: time.Minute})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, pools.Close()) }()
-	now := time.Now()
-	statements := []string{insertAccounts(accounts, now.UnixMicro())}
-	for first := int64(1); first <= accounts; first += batch {
-		statements = append(statements, insertSessions(pools.Kind, first, min(first+batch, accounts+1), now))
-	}
-	if pools.Kind == dbconn.PostgreSQL {
-		statements = append(statements, "VACUUM ANALYZE") // as autovacuum does later
-	}
-	for _, statement := range statements {
+	for _, statement := range statements(pools.Kind) {
 		if _, err := pools.Write.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("%.60s: %w", strings.TrimSpace(statement), err)
 		}
@@ -84,7 +103,7 @@ func insertSessions(kind dbconn.Kind, first, end int64, now time.Time) string {
 		created := now.Add(-time.Duration(account*7919%2_000_000) * time.Second).UnixMicro()
 		mark := binary.BigEndian.AppendUint64(nil, uint64(created)) // and the number 0: the session was not rotated
 		rows = append(rows, fmt.Sprintf(row, account, selector[:], sha256.Sum256(fmt.Append(nil, "key ", account)), sha256.Sum256(secret[:]),
-			created, now.Add(24*time.Hour).UnixMicro())+fmt.Sprintf(blob, append(mark, make([]byte, 8)...))+")")
+			created, now.UnixMicro())+fmt.Sprintf(blob, append(mark, make([]byte, 8)...))+")")
 	}
 	return "INSERT INTO personal_sessions (account_id, selector, chain_key, newest, created, rotated, used, last_seen, address, agent, method, marks) VALUES " +
 		strings.Join(rows, ", ")

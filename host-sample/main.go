@@ -19,8 +19,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, "host-sample: core dumps, which would hold passwords, cannot be disabled:", err)
 	}
 	signal.Ignore(unix.SIGPIPE) // a reader of the output, such as head, may close it early
-	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
-	// The first signal asks for an orderly stop; the second has its usual effect.
-	defer context.AfterFunc(ctx, stop)()
+	ctx, cancel := context.WithCancel(context.Background())
+	signalled, restore := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
+	// The first signal asks for an orderly stop. From then on a second one has its usual effect.
+	defer context.AfterFunc(signalled, func() {
+		restore()
+		cancel()
+	})()
 	os.Exit(cli.Run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -1,6 +1,7 @@
 package system
 
 import (
+	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
@@ -27,70 +28,87 @@ func administer(t *testing.T, database string, args ...string) string {
 	return string(out)
 }
 
-// deploymentCommands returns the command of docs/backup.md, with the database in
-// place of "cms", that names a program.
-func deploymentCommands(t *testing.T, database, program string) string {
+// backups carries out docs/backup.md in a folder that has bin/personal and the data folder data.
+type backups struct{ folder, data, database string }
+
+// newBackups takes the database of a test; that of SQLite is another one, in the data folder.
+func newBackups(t *testing.T, database string) *backups {
+	t.Helper()
+	b := &backups{folder: t.TempDir(), database: database}
+	b.data = filepath.Join(b.folder, "data")
+	if err := os.Mkdir(b.data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Dir(testkit.Binaries(t).Plugin), filepath.Join(b.folder, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	if b.onSQLite() {
+		b.database = "sqlite://" + filepath.Join(b.data, "personal.db")
+	}
+	return b
+}
+
+func (b *backups) onSQLite() bool { return strings.HasPrefix(b.database, "sqlite:") }
+
+// run runs the commands of the page, with the database in place of "cms", whose block has a text. The umask is 022.
+func (b *backups) run(t *testing.T, text string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/backup.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, err := url.Parse(database)
+	u, err := url.Parse(b.database)
 	if err != nil {
 		t.Fatal(err)
 	}
 	u.RawQuery = ""
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
-		if strings.Contains(block[1], program) {
-			return strings.ReplaceAll(block[1], "--dbname=cms", "--dbname='"+u.String()+"'")
+	for _, block := range regexp.MustCompile("(?s)```(?:sh|console)\n *(?:\\$ )?(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		if !strings.Contains(block[1], text) {
+			continue
 		}
+		commands, _, _ := strings.Cut(block[1], "\nThe backup is complete")
+		cmd := exec.Command("sh", "-euc", "umask 022\n"+strings.ReplaceAll(commands, "--dbname=cms", "--dbname='"+u.String()+"'"))
+		cmd.Dir = b.folder
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", commands, err, out)
+		}
+		return
 	}
-	t.Fatalf("docs/backup.md has no command with %s", program)
-	return ""
+	t.Fatalf("docs/backup.md has no command with %s", text)
 }
 
-// inFolder runs a command of the shell with the umask 022.
-func inFolder(t *testing.T, folder, command string) {
+// backUp backs up the database.
+func (b *backups) backUp(t *testing.T) {
 	t.Helper()
-	cmd := exec.Command("sh", "-euc", "umask 022\n"+command)
-	cmd.Dir = folder
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", command, err, out)
+	if b.onSQLite() {
+		b.run(t, "personal backup")
+		return
+	}
+	b.run(t, "pg_dump")
+}
+
+// restore replaces the database by the backup.
+func (b *backups) restore(t *testing.T) {
+	t.Helper()
+	if b.onSQLite() {
+		b.run(t, "personal-backup.db data/")
+		wantMode(t, filepath.Join(b.data, "personal.db"), 0o600)
+		return
+	}
+	b.run(t, "pg_restore")
+	for _, file := range []string{"personal.dump", "personal.sql"} {
+		wantMode(t, filepath.Join(b.folder, file), 0o600)
 	}
 }
 
-// backUp makes a backup as docs/backup.md describes it. restore replaces the
-// database by the backup.
-func backUp(t *testing.T, database string) (restore func()) {
+func wantMode(t *testing.T, path string, want fs.FileMode) {
 	t.Helper()
-	if path, ok := strings.CutPrefix(database, "sqlite://"); ok {
-		file := filepath.Join(t.TempDir(), "personal-backup.db")
-		administer(t, database, "backup", file)
-		return func() {
-			for _, suffix := range []string{"", "-wal", "-shm"} {
-				if err := os.RemoveAll(path + suffix); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if out, err := exec.Command("cp", file, path).CombinedOutput(); err != nil {
-				t.Fatalf("cp: %v\n%s", err, out)
-			}
-		}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	folder := t.TempDir()
-	inFolder(t, folder, deploymentCommands(t, database, "pg_dump"))
-	replace := deploymentCommands(t, database, "pg_restore")
-	return func() {
-		inFolder(t, folder, replace)
-		for _, file := range []string{"personal.dump", "personal.sql"} {
-			info, err := os.Stat(filepath.Join(folder, file))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if info.Mode() != 0o600 {
-				t.Errorf("got the mode %v of %s, want 0600", info.Mode(), file)
-			}
-		}
+	if got := info.Mode().Perm(); got != want {
+		t.Errorf("got the mode %v of %s, want %v", got, path, want)
 	}
 }
 
@@ -100,7 +118,8 @@ func TestRestore_TablesOfTheCMSRefer(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	testkit.Databases(t, func(t *testing.T, database string) {
-		dialect, _, _ := strings.Cut(database, ":")
+		b := newBackups(t, database)
+		database = b.database
 		do := func(statements string) {
 			t.Helper()
 			pools, err := dbconn.Open(database, dbconn.MigrationLimits)
@@ -113,18 +132,18 @@ func TestRestore_TablesOfTheCMSRefer(t *testing.T) {
 			}
 		}
 		administer(t, database, "migrate")
-		restore := backUp(t, database)
+		b.backUp(t)
 		older := administer(t, database, "status")
 		do("INSERT INTO personal_accounts (login, login_key, email, password_hash, credential_version, fields, disabled, created, updated) VALUES ('a', 'a', '', '!', 1, '{}', FALSE, 1, 1)")
 		if newer := administer(t, database, "status"); newer == older {
 			t.Errorf("got the status %s with an account, want another than before", newer)
 		}
 		do("CREATE TABLE pages (author BIGINT REFERENCES personal_accounts)")
-		restore()
+		b.restore(t)
 		if got := administer(t, database, "status"); got != older {
 			t.Errorf("got the status %s, want that of the backup: %s", got, older)
 		}
-		empty := map[string]string{"sqlite": "x''", "postgres": "''"}[dialect]
+		empty := map[bool]string{true: "x''", false: "''"}[b.onSQLite()]
 		for _, kind := range []string{"mail_of_a_newer_version", "event", "wrap"} {
 			do("INSERT INTO personal_jobs (kind, payload, created, due, attempts, lease) VALUES ('" + kind + "', " + empty + ", 0, 0, 0, 0)")
 		}
@@ -137,47 +156,74 @@ func TestRestore_TablesOfTheCMSRefer(t *testing.T) {
 // TestRestore_EndsSessionsAndVoidsMails carries out the procedure of docs/backup.md.
 func TestRestore_EndsSessionsAndVoidsMails(t *testing.T) {
 	t.Parallel()
-	testdb.Databases(t, func(t *testing.T, database string) {
-		o := options{database: database, settings: cheap + unthrottled + unverified, data: filepath.Join(t.TempDir(), "data")}
-		first := start(t, o)
-		u, changed := first.newUser(t), first.newUser(t)
-		first.post(t, "recover/", params{"login": u.login}).want(t, "")
-		recovery := first.mailTo(t, mailtext.Recovery, u.email).token(t)
-		first.postAs(t, u.pair, "email/", params{"password": u.password, "email": "new-" + u.email}).want(t, "")
-		change := first.mailTo(t, mailtext.EmailChange, "new-"+u.email).token(t)
-		first.stop(t)
+	for name, test := range map[string]struct {
+		database func(testing.TB) string
+		lost     bool // the data folder
+	}{
+		"SQLite":                     {testdb.SQLite, false},
+		"SQLite, no data folder":     {testdb.SQLite, true},
+		"PostgreSQL":                 {testdb.Postgres, false},
+		"PostgreSQL, no data folder": {testdb.Postgres, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testRestore(t, newBackups(t, test.database(t)), test.lost)
+		})
+	}
+}
 
-		// Without a relay, mails wait.
-		o.flags = []string{"--smtp", "smtp://127.0.0.1:1"}
-		second := start(t, o)
-		second.postAs(t, changed.pair, "email/", params{"password": changed.password, "email": "new-" + changed.email}).want(t, "")
-		second.post(t, "recover/", params{"login": changed.login}).want(t, "")
-		restore := backUp(t, database)
-		lost := second.newUser(t)
-		second.stop(t)
+func testRestore(t *testing.T, b *backups, lost bool) {
+	o := options{database: b.database, settings: cheap + unthrottled + unverified + twoFactor, data: b.data}
+	first := start(t, o)
+	u, changed, secured := first.newUser(t), first.newUser(t), first.newSecured(t)
+	first.post(t, "recover/", params{"login": u.login}).want(t, "")
+	recovery := first.mailTo(t, mailtext.Recovery, u.email).token(t)
+	first.postAs(t, u.pair, "email/", params{"password": u.password, "email": "new-" + u.email}).want(t, "")
+	change := first.mailTo(t, mailtext.EmailChange, "new-"+u.email).token(t)
+	first.stop(t)
 
-		restore()
-		out := administer(t, database, "revoke-all")
-		// A mail that fails after its token was stored adds a token at each attempt.
-		if !strings.HasPrefix(out, "sessions ended          2\nmailed tokens voided    ") ||
-			!strings.HasSuffix(out, "\nwaiting mails dropped   2\n") {
-			t.Errorf("revoke-all: got %s, want 2 sessions and 2 mails", out)
+	// Without a relay, mails wait.
+	o.flags = []string{"--smtp", "smtp://127.0.0.1:1"}
+	second := start(t, o)
+	second.postAs(t, changed.pair, "email/", params{"password": changed.password, "email": "new-" + changed.email}).want(t, "")
+	second.post(t, "recover/", params{"login": changed.login}).want(t, "")
+	b.backUp(t)
+	b.run(t, "tar -cf")
+	unknown := second.newUser(t)
+	second.stop(t)
+
+	if lost {
+		if err := os.RemoveAll(b.data); err != nil {
+			t.Fatal(err)
 		}
+		b.run(t, "tar -xpf")
+		o.flags = []string{"--plugin="} // the copy has one
+	} else {
 		o.flags = nil
-		third := start(t, o)
-		third.wantDead(t, "session of the backup", u.pair)
-		third.wantDead(t, "session of the backup", changed.pair)
-		third.post(t, "recover_confirm/", confirm(recovery, recovered)).want(t, "invalid_token")
-		third.post(t, "email_confirm/", params{"token": change}).want(t, "invalid_token")
-		third.wantAlive(t, "new session", third.signIn(t, u))
-		third.post(t, "auth/", params{"login": lost.login, "password": lost.password}).want(t, "invalid_credentials")
-		// The mails that waited in the backup would be sent before this one.
-		last := third.newUser(t)
-		third.post(t, "recover/", params{"login": last.login}).want(t, "")
-		third.mailTo(t, mailtext.Recovery, last.email)
-		if n := len(third.mailsTo(t, mailtext.EmailChange, "new-"+changed.email)) + len(third.mailsTo(t, mailtext.Recovery,
-			changed.email)); n != 0 {
-			t.Errorf("got %d mails that waited in the backup, want 0", n)
-		}
-	})
+	}
+	b.restore(t)
+	wantMode(t, b.data, 0o700)
+	wantMode(t, filepath.Join(b.data, "secret.key"), 0o600)
+	out := administer(t, b.database, "revoke-all")
+	// A mail that fails after its token was stored adds a token at each attempt.
+	if !strings.HasPrefix(out, "sessions ended          3\nmailed tokens voided    ") ||
+		!strings.HasSuffix(out, "\nwaiting mails dropped   2\n") {
+		t.Errorf("revoke-all: got %s, want 3 sessions and 2 mails", out)
+	}
+	third := start(t, o)
+	third.wantDead(t, "session of the backup", u.pair)
+	third.wantDead(t, "session of the backup", changed.pair)
+	third.post(t, "recover_confirm/", confirm(recovery, recovered)).want(t, "invalid_token")
+	third.post(t, "email_confirm/", params{"token": change}).want(t, "invalid_token")
+	third.wantAlive(t, "new session", third.signIn(t, u))
+	third.attempt(t, secured, third.code(t, secured)).want(t, "") // with the key of the copy
+	third.post(t, "auth/", params{"login": unknown.login, "password": unknown.password}).want(t, "invalid_credentials")
+	// The mails that waited in the backup would be sent before this one.
+	last := third.newUser(t)
+	third.post(t, "recover/", params{"login": last.login}).want(t, "")
+	third.mailTo(t, mailtext.Recovery, last.email)
+	if n := len(third.mailsTo(t, mailtext.EmailChange, "new-"+changed.email)) + len(third.mailsTo(t, mailtext.Recovery,
+		changed.email)); n != 0 {
+		t.Errorf("got %d mails that waited in the backup, want 0", n)
+	}
 }

@@ -140,7 +140,7 @@ var defaultLimits = limits{
 	FailureRetry: 30 * time.Second,
 
 	DrainTimeout:    30 * time.Second,
-	QuiesceTimeout:  2 * time.Second,
+	QuiesceTimeout:  1500 * time.Millisecond,
 	ShutdownTimeout: 3 * time.Second,
 }
 

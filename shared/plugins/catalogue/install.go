@@ -36,7 +36,7 @@ var gzipMagic = []byte{0x1f, 0x8b}
 // error wraps a [*durable.FullError].
 func (c *Catalogue) Install(ctx context.Context, path string) (e Entry, err error) {
 	defer wrap(&err, "installing a plugin")
-	f, r, prepare, err := c.open(path)
+	f, r, bundle, err := c.open(path)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -44,7 +44,10 @@ func (c *Catalogue) Install(ctx context.Context, path string) (e Entry, err erro
 	if e, ok := c.installed(ctx, path); ok && c.Verify(ctx, e) == nil {
 		return e, nil // nothing to repair
 	}
-	return c.install(ctx, r, prepare)
+	if bundle {
+		return c.install(ctx, r, c.draftBundle)
+	}
+	return c.install(ctx, r, draftBinary)
 }
 
 // installed returns the installed version of a binary.
@@ -64,51 +67,59 @@ func (c *Catalogue) installed(ctx context.Context, path string) (Entry, bool) {
 // Newer returns the version of a binary or bundle if it is not that one and not lower; "" otherwise, and
 // if it cannot be installed. It installs nothing, but runs a binary that is not installed.
 func (c *Catalogue) Newer(ctx context.Context, path, than string) string {
-	f, r, prepare, err := c.open(path)
+	f, r, bundle, err := c.open(path)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	e, ok := c.installed(ctx, path)
-	version := e.Manifest.Version
-	if !ok {
-		dir, err := os.MkdirTemp(c.dir, installPrefix)
-		if err != nil {
-			return ""
-		}
-		defer os.RemoveAll(dir)
-		d, err := prepare(ctx, r, dir)
-		if err != nil {
-			return ""
-		}
-		version = d.manifest.Version
-	}
-	if version == than || semver.Compare("v"+version, "v"+than) < 0 {
+	m, err := c.manifestOf(ctx, path, r, bundle)
+	if err != nil || m.Version == than || semver.Compare("v"+m.Version, "v"+than) < 0 {
 		return ""
 	}
-	return version
+	return m.Version
+}
+
+// manifestOf returns the manifest of a binary, which it does not copy, or of a bundle.
+func (c *Catalogue) manifestOf(ctx context.Context, path string, r io.Reader, bundle bool) (Manifest, error) {
+	if e, ok := c.installed(ctx, path); ok {
+		return e.Manifest, nil
+	}
+	if !bundle {
+		path, err := filepath.Abs(path) // it runs in another folder
+		if err != nil {
+			return Manifest{}, err
+		}
+		return ManifestOf(ctx, path)
+	}
+	dir, err := os.MkdirTemp(c.dir, installPrefix)
+	if err != nil {
+		return Manifest{}, err
+	}
+	defer os.RemoveAll(dir)
+	d, err := c.draftBundle(ctx, r, dir)
+	return d.manifest, err
 }
 
 // preparer makes a draft, in a folder, of what it reads.
 type preparer func(ctx context.Context, r io.Reader, dir string) (draft, error)
 
 // open opens a binary or a bundle.
-func (c *Catalogue) open(path string) (f *os.File, r io.Reader, prepare preparer, err error) {
+func (c *Catalogue) open(path string) (f *os.File, r io.Reader, bundle bool, err error) {
 	f, err = openBinary(path)
 	if errors.Is(err, errNotRegular) || errors.Is(err, errHuge) {
 		err = refuse(ErrInvalid, "", err.Error())
 	}
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, false, err
 	}
 	b := bufio.NewReader(f)
 	if magic, _ := b.Peek(len(gzipMagic)); bytes.Equal(magic, gzipMagic) { // a failed read fails again in the preparer
-		return f, b, c.draftBundle, nil
+		return f, b, true, nil
 	}
 	if c.NeedsSignatures() {
-		return nil, nil, nil, errors.Join(refuse(ErrUnsigned, "", "a binary alone has no signature: give a signed bundle"), f.Close())
+		return nil, nil, false, errors.Join(refuse(ErrUnsigned, "", "a binary alone has no signature: give a signed bundle"), f.Close())
 	}
-	return f, b, draftBinary, nil
+	return f, b, false, nil
 }
 
 // InstallBundle installs a bundle from a stream, such as an upload. Installing runs

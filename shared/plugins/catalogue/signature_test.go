@@ -261,12 +261,14 @@ func TestNewer_RunsNothingUnsigned(t *testing.T) {
 	built := binary(t, manifestOf("1.1.0"), "")
 	signed := saved(t, bundle(t, built, manifestOf("1.1.0"), sign))
 	marker := filepath.Join(t.TempDir(), "ran")
+	t.Chdir(filepath.Dir(built))
 	unsigned := script(t, "touch "+marker)
 	for name, c := range map[string]struct {
 		options          []Option
 		path, than, want string
 	}{
 		"a binary":                       {path: built, than: "1.0.0", want: "1.1.0"},
+		"a binary in this folder":        {path: "./" + filepath.Base(built), than: "1.0.0", want: "1.1.0"},
 		"a bundle":                       {path: signed, than: "1.0.0", want: "1.1.0"},
 		"a signed bundle":                {options: []Option{WithKeys([]minisign.PublicKey{public})}, path: signed, than: "1.0.0", want: "1.1.0"},
 		"the same":                       {path: built, than: "1.1.0"},

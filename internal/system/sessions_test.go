@@ -83,12 +83,8 @@ func (s *system) chain(t testing.TB, n int) (hashes []pair, before, after time.T
 }
 
 func testGracePeriod(t *testing.T, s *system) {
-	for range 10 {
-		if presentedInTime(t, s) {
-			return
-		}
+	for !presentedInTime(t, s) {
 	}
-	t.Fatalf("the machine is too slow for a grace period of %v", grace)
 }
 
 // presentedInTime presents all superseded hashes. It returns false if the grace period
@@ -122,13 +118,13 @@ func testUnusedSuccessor(t *testing.T, s *system) {
 }
 
 func testUsedSuccessor(t *testing.T, s *system) {
-	for i := 0; ; i++ {
+	for {
 		hashes, _, after := s.chain(t, 1)
 		outlast(after, grace)
 		used := time.Now()
 		s.wantAlive(t, "the current hash", hashes[1])
 		r := s.getAs(t, hashes[0], "auth_refresh/")
-		if time.Since(used) >= grace && i < 10 {
+		if time.Since(used) >= grace {
 			continue // too slow to judge the response
 		}
 		if got := r.pair(t); got != hashes[1] {

@@ -67,7 +67,7 @@ func TestPlugin_FaultsOfTheDatabase(t *testing.T) {
 		var running sync.WaitGroup
 		for i := range callers {
 			running.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second) // real time: it is to expire
 				defer cancel()
 				var err error
 				switch i % 3 {

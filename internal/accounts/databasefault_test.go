@@ -267,7 +267,7 @@ type faultClient struct {
 
 // step makes one call. It returns what an honest client must never see.
 func (c *faultClient) step(t *testing.T) error {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // real time: calls may fail
 	defer cancel()
 	var err error
 	switch {

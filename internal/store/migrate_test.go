@@ -158,7 +158,7 @@ func TestMigrate_WaitsForTheLock(t *testing.T) {
 	if _, err := tx.ExecContext(t.Context(), "SELECT pg_advisory_xact_lock(7309453671206911841)"); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // real time: it is to expire
 	defer cancel()
 	if err := s.Migrate(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("got error %v, want DeadlineExceeded", err)

@@ -135,7 +135,7 @@ func TestLimits_TooLittleTimeSendsNothing(t *testing.T) {
 	if err := db.QueryRowContext(t.Context(), "SELECT pg_backend_pid()").Scan(&before); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 49*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 49*time.Millisecond) // real time: it is too little
 	defer cancel()
 	if _, err := db.ExecContext(ctx, "SELECT nextval('s')"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("statement: got error %v, want that of a deadline", err)
@@ -168,7 +168,7 @@ func TestLimits_NoStatementOutlivesItsCall(t *testing.T) {
 	var running sync.WaitGroup
 	for i := range callers {
 		running.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // real time: it is to expire
 			defer cancel()
 			if i%2 == 0 {
 				if _, err := db.ExecContext(ctx, "INSERT INTO t VALUES (1)"); err == nil {

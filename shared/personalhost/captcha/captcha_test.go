@@ -298,7 +298,7 @@ func TestCaptcha_LateRequestIsRefused(t *testing.T) {
 	if err := c.Judge(ctx, personal.AdmissionRequest{Operation: personal.OpRegister}); err != nil {
 		t.Errorf("in time, while the provider is down: got %v, want it admitted", err)
 	}
-	late, cancel := context.WithTimeout(ctx, time.Second)
+	late, cancel := context.WithTimeout(ctx, time.Second) // real time: it is too little
 	defer cancel()
 	if err := c.Judge(late, personal.AdmissionRequest{Operation: personal.OpRegister}); err == nil {
 		t.Error("too late: the request is admitted, want it refused")

@@ -152,7 +152,7 @@ func TestLimits_TooLittleTimeSendsNothing(t *testing.T) {
 	}
 }
 
-// The callers' time ends while they wait for a lock, or for a connection.
+// The callers' time ends while they wait for a lock, for a connection, or for the end of a statement.
 func TestLimits_NoStatementOutlivesItsCall(t *testing.T) {
 	const callers = 50
 	url := testkit.Postgres(t)
@@ -171,8 +171,9 @@ func TestLimits_NoStatementOutlivesItsCall(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // real time: it is to expire
 			defer cancel()
 			if i%2 == 0 {
-				if _, err := db.ExecContext(ctx, "INSERT INTO t VALUES (1)"); err == nil {
-					t.Error("a statement got past the lock")
+				statement := []string{"INSERT INTO t VALUES (1)", "SELECT pg_sleep(3600)"}[i/2%2]
+				if _, err := db.ExecContext(ctx, statement); err == nil {
+					t.Error("got past the lock or the end of the call: " + statement)
 				}
 				return
 			}
@@ -190,7 +191,7 @@ func TestLimits_NoStatementOutlivesItsCall(t *testing.T) {
 	const ours = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND "
 	waiting, connections, gaveUp := 1, 0, time.Now()
 	for waiting > 0 && time.Since(gaveUp) < time.Minute {
-		if err := other.QueryRowContext(t.Context(), ours+"wait_event_type = 'Lock'").Scan(&waiting); err != nil {
+		if err := other.QueryRowContext(t.Context(), ours+"(wait_event_type = 'Lock' OR wait_event = 'PgSleep')").Scan(&waiting); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -80,6 +80,7 @@ lint:
 	for file in go.mod docs/examples/*/go.mod; do (cd $$(dirname $$file) && go mod tidy -diff) || exit 1; done
 	.ci/imports
 	go run ./internal/tools/prose
+	go run ./internal/tools/realtime
 	! git grep -nwiE '$(REFUSED)' -- '*.go' '*.js' '*.html' '*.md' '*.proto' '*.sql' '*.yaml' | grep -v '"begun"'
 	proto/generate.sh lint
 	.ci/skew migrations

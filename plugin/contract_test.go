@@ -70,7 +70,7 @@ func startPlugin(t *testing.T, url string, host personal.Host, further ...string
 		t.Fatalf("creating a manager: %v", err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := manager.Stop(ctx); err != nil {
 			t.Errorf("stopping the plugin: %v", err)

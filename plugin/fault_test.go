@@ -67,7 +67,7 @@ func TestPlugin_FaultsOfTheDatabase(t *testing.T) {
 		var running sync.WaitGroup
 		for i := range callers {
 			running.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second) // real time: it is to expire
 				defer cancel()
 				var err error
 				switch i % 3 {
@@ -84,15 +84,11 @@ func TestPlugin_FaultsOfTheDatabase(t *testing.T) {
 			})
 		}
 		running.Wait()
-		gaveUp, waiting := time.Now(), 1
-		for ; waiting > 0 && time.Since(gaveUp) < 2*time.Second; time.Sleep(5 * time.Millisecond) {
+		for waiting := 1; waiting > 0; time.Sleep(5 * time.Millisecond) {
 			const query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 			if err := db.QueryRowContext(t.Context(), query).Scan(&waiting); err != nil {
 				t.Fatal(err)
 			}
-		}
-		if waiting > 0 {
-			t.Errorf("got %d backends that wait 2 s after the calls, want none", waiting)
 		}
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
@@ -132,10 +128,9 @@ func TestPlugin_FaultsOfTheDatabase(t *testing.T) {
 
 	t.Run("a silent failover", func(t *testing.T) {
 		open(t)
-		began := time.Now()
 		proxy.Freeze()
-		if failed := retry(t, "silent"); failed > 1 || time.Since(began) > 8*time.Second {
-			t.Errorf("got %d failed calls in %v, want 1 at most", failed, time.Since(began))
+		if failed := retry(t, "silent"); failed > 1 {
+			t.Errorf("got %d failed calls, want 1 at most", failed)
 		}
 	})
 

@@ -41,7 +41,7 @@ func TestPlugin_HangingEventsDelayNoMail(t *testing.T) {
 		for range slots {
 			select {
 			case limit := <-calls:
-				if limit < 0 || limit > 10*time.Second {
+				if limit < -time.Minute || limit > 10*time.Second { // real time: a slow machine makes it shorter
 					t.Errorf("got a limit of %v for PublishEvent, want ten seconds at most", limit)
 				}
 			case <-ctx.Done():

@@ -23,8 +23,9 @@ const requiredField = `[{"name":"country","type":"text","required":true,"default
 func debtors(t *testing.T) (s *testSite, filled *[]string) {
 	t.Helper()
 	s, filled = startSite(t, signedInService(), ""), &[]string{}
+	began := time.Now()
 	s.administration.PreviewFieldsFunc = func(ctx context.Context, fields []personal.Field) (personal.FieldsPreview, error) {
-		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) < 11*time.Second {
+		if deadline, ok := ctx.Deadline(); !ok || deadline.Sub(began) < 11*time.Second { // real time: a slow machine makes it longer
 			t.Error("rehearsing: want time for the 10 seconds that it may take")
 		}
 		found := personal.FieldsPreview{Accounts: 3, Complete: true}

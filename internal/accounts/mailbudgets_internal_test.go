@@ -36,7 +36,7 @@ func TestDigestKey_NoCallWaitsForAnother(t *testing.T) {
 		ended <- err
 	}()
 	<-store.asked
-	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	short, cancel := context.WithTimeout(t.Context(), time.Millisecond) // real time: it is to expire
 	defer cancel()
 	if _, err := key.get(short, store, "name", nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want %v", err, context.DeadlineExceeded)

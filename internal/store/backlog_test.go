@@ -86,13 +86,21 @@ func TestClaimJobs_IsFastWithOldStatistics(t *testing.T) {
 		}
 		return time.Since(began)
 	}
+	// fastest is of five claims: the others may have waited for a processor.
+	fastest := func() time.Duration {
+		took := time.Hour
+		for range 5 {
+			do("UPDATE personal_jobs SET due = 1")
+			took = min(took, claim())
+		}
+		return took
+	}
 	backlogOf("ada")
 	do("ANALYZE personal_jobs")
 	backlogOf("bob")
-	old := claim()
-	do("UPDATE personal_jobs SET due = 1")
+	old := fastest()
 	do("ANALYZE personal_jobs")
-	if fresh := claim(); old > 10*fresh {
+	if fresh := fastest(); old > 10*fresh {
 		t.Errorf("got a claim of %v with old statistics and %v with fresh ones, want at most ten times as long", old, fresh)
 	} else {
 		t.Logf("a claim takes %v with old statistics, %v with fresh ones", old, fresh)

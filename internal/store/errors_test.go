@@ -66,7 +66,7 @@ func TestOpen_SilentServerTimesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // real time: it is to expire
 	defer cancel()
 	_, err = store.Open(ctx, "postgres://u@"+l.Addr().String()+"/db", store.Options{})
 	if !errors.Is(err, context.DeadlineExceeded) {

@@ -24,6 +24,7 @@ import (
 // flood is the result of a flood of sign-ins.
 type flood struct {
 	statuses map[int]int
+	took     time.Duration
 	quick    []time.Duration // durations of a signed-in user's calls during the flood, sorted
 	peak     int             // the plugin's peak memory in MiB
 }
@@ -37,6 +38,7 @@ func flooded(t *testing.T, signIns int) flood {
 	var mu sync.Mutex
 	var errs []error
 	var logins sync.WaitGroup
+	start := time.Now()
 	for i := range signIns {
 		logins.Go(func() {
 			r, err := s.exchange(call{path: "auth/", params: params{"login": u.login, "password": []string{u.password, "wrong wrong"}[i%2]}})
@@ -57,7 +59,7 @@ func flooded(t *testing.T, signIns int) flood {
 		f.quick = append(f.quick, time.Since(began))
 		select {
 		case <-over:
-			flowing = false
+			flowing, f.took = false, time.Since(start)
 		case <-time.After(5 * time.Millisecond): // one user is no flood
 		}
 	}
@@ -92,8 +94,9 @@ func TestSignInFlood_SignedInUsersAreServed(t *testing.T) {
 	if n := f.statuses[http.StatusOK] + f.statuses[http.StatusUnauthorized] + f.statuses[http.StatusServiceUnavailable]; n != signIns {
 		t.Errorf("got responses by status %v, want 200, 401 and 503 only", f.statuses)
 	}
-	if p50 := f.quick[len(f.quick)/2]; p50 > time.Second { // TestSoakFlood has the real bound
-		t.Errorf("got a median of %v for a signed-in user's call, want 1s at most", p50)
+	// A call that waits for the sign-ins takes most of their time. TestSoakFlood has the real bound.
+	if p50 := f.quick[len(f.quick)/2]; p50 > f.took/4 {
+		t.Errorf("got a median of %v for a signed-in user's call in a flood of %v, want a quarter of that at most", p50, f.took)
 	}
 	if f.peak > 300 && !race.Enabled {
 		t.Errorf("got a peak memory of %d MiB, want 300 at most", f.peak)
@@ -199,13 +202,12 @@ func TestHalfSentRequests_AreCutAndDoNotBlock(t *testing.T) {
 			conns = append(conns, conn)
 		}
 	}
+	var slowest time.Duration
 	for range 20 {
 		asked := time.Now()
 		s.wantAlive(t, "a session beside half-sent requests", u.pair)
 		s.signIn(t, u)
-		if took := time.Since(asked); took > 5*time.Second {
-			t.Errorf("two calls take %v, want 5s at most", took)
-		}
+		slowest = max(slowest, time.Since(asked))
 	}
 	var ofAPI time.Duration // until its connections are cut
 	for i, conn := range conns {
@@ -222,6 +224,9 @@ func TestHalfSentRequests_AreCutAndDoNotBlock(t *testing.T) {
 		if i < each {
 			ofAPI = time.Since(began)
 		}
+	}
+	if slowest > ofAPI/2 {
+		t.Errorf("two calls take %v beside half-sent requests, which are cut after %v, want half of that at most", slowest, ofAPI)
 	}
 	if took := time.Since(began); took > ofAPI*3/2 {
 		t.Errorf("bodies for pages are cut after %v, those for the API after %v, want about the same", took, ofAPI)

@@ -336,7 +336,7 @@ func newClient() *http.Client {
 }
 
 // patience bounds every wait. It is long because a busy machine is not an error.
-const patience = 20 * time.Second
+const patience = 30 * time.Second
 
 // eventually waits until ok returns true.
 func eventually(t testing.TB, what string, ok func() bool) {

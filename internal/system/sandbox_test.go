@@ -266,7 +266,7 @@ func (s *sandbox) bash(t *testing.T, script string) *exec.Cmd {
 	}
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
 	cmd.Dir = s.dir
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = patience
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { // of the make and the tests that run this one, and of the developer's own servers
 		return slices.ContainsFunc([]string{"MAKE", "MFLAGS", "PERSONAL_", "PG", "OTEL_"}, func(prefix string) bool {
 			return strings.HasPrefix(variable, prefix)

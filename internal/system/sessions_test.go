@@ -83,12 +83,8 @@ func (s *system) chain(t testing.TB, n int) (hashes []pair, before, after time.T
 }
 
 func testGracePeriod(t *testing.T, s *system) {
-	for range 10 {
-		if presentedInTime(t, s) {
-			return
-		}
+	for !presentedInTime(t, s) {
 	}
-	t.Fatalf("the machine is too slow for a grace period of %v", grace)
 }
 
 // presentedInTime presents all superseded hashes. It returns false if the grace period
@@ -97,7 +93,7 @@ func presentedInTime(t *testing.T, s *system) bool {
 	hashes, before, _ := s.chain(t, 3)
 	for _, superseded := range hashes[:3] {
 		identified, refreshed := s.getAs(t, superseded, "profile/"), s.getAs(t, superseded, "auth_refresh/")
-		if time.Since(before) >= grace {
+		if time.Since(before) >= grace { // real time: the attempt is repeated
 			return false
 		}
 		identified.want(t, "")
@@ -122,14 +118,14 @@ func testUnusedSuccessor(t *testing.T, s *system) {
 }
 
 func testUsedSuccessor(t *testing.T, s *system) {
-	for i := 0; ; i++ {
+	for {
 		hashes, _, after := s.chain(t, 1)
 		outlast(after, grace)
 		used := time.Now()
 		s.wantAlive(t, "the current hash", hashes[1])
 		r := s.getAs(t, hashes[0], "auth_refresh/")
-		if time.Since(used) >= grace && i < 10 {
-			continue // too slow to judge the response
+		if time.Since(used) >= grace { // real time: the attempt is repeated
+			continue
 		}
 		if got := r.pair(t); got != hashes[1] {
 			t.Fatal("a repeated refresh returned another hash")
@@ -210,12 +206,12 @@ func TestSession_Expiry(t *testing.T) {
 		last := before
 		keepUsing := func() bool {
 			r := s.getAs(t, used, "profile/")
-			slow = slow || time.Since(last) >= idle/2
+			slow = slow || time.Since(last) >= idle/2 // real time: not judged then
 			last = time.Now()
 			return r.Success == 1
 		}
-		for time.Since(after) < idle+time.Second {
-			if !keepUsing() && !slow && time.Since(before) < absolute {
+		for time.Since(after) < idle+time.Second { // real time: a pause
+			if !keepUsing() && !slow && time.Since(before) < absolute { // real time: not judged then
 				t.Fatalf("a session in use expired after %v", time.Since(before))
 			}
 			outlast(time.Now(), 200*time.Millisecond)
@@ -224,7 +220,7 @@ func TestSession_Expiry(t *testing.T) {
 		s.getAs(t, unused, "auth_refresh/").want(t, "unauthenticated")
 		s.post(t, "recover_confirm/", confirm(token, recovered)).want(t, "invalid_token")
 		s.post(t, "email_confirm/", params{"token": verification}).want(t, "invalid_token")
-		for time.Since(after) < absolute+time.Second {
+		for time.Since(after) < absolute+time.Second { // real time: a pause
 			keepUsing()
 			outlast(time.Now(), 200*time.Millisecond)
 		}

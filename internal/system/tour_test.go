@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -140,7 +139,7 @@ func (p *tour) run(t *testing.T, command string) string {
 func (p *tour) bash(t *testing.T, script string) string {
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
 	cmd.Dir = p.dir
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = patience
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	printed, err := cmd.Output()

@@ -173,7 +173,7 @@ func register(ctx context.Context, s operator) error {
 func wantUnavailable(t *testing.T, err error) {
 	t.Helper()
 	var e *personal.Error
-	if !errors.As(err, &e) || e.Code != personal.CodeUnavailable || e.RetryAfter < time.Second || e.Cause == nil ||
+	if !errors.As(err, &e) || e.Code != personal.CodeUnavailable || e.RetryAfter.Seconds() < 1 || e.Cause == nil ||
 		strings.Contains(err.Error(), secret) {
 		t.Errorf("got %v, want unavailable with RetryAfter and a cause without what was typed", err)
 	}

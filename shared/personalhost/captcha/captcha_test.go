@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
@@ -66,25 +68,18 @@ var providers = map[string]struct {
 
 // fake is the server of a provider.
 type fake struct {
+	t       *testing.T
 	respond func(w http.ResponseWriter)
 	asked   []string // URL of each request
 	form    url.Values
-	server  *httptest.Server
 	fails   error // of the network
+	hangs   bool
 }
 
 // newFake returns a captcha whose requests go to a fake provider, and its log.
 func newFake(t *testing.T, c *captcha.Captcha, respond func(w http.ResponseWriter)) (*fake, *bytes.Buffer) {
 	t.Helper()
-	f := &fake{respond: respond}
-	f.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" || r.ParseForm() != nil {
-			t.Errorf("got %s with %s, want a posted form", r.Method, r.Header.Get("Content-Type"))
-		}
-		f.form = r.PostForm
-		f.respond(w)
-	}))
-	t.Cleanup(f.server.Close)
+	f := &fake{t: t, respond: respond}
 	log := &bytes.Buffer{}
 	c.Client, c.Log = &http.Client{Transport: f}, slog.New(slog.NewTextHandler(log, nil))
 	return f, log
@@ -95,12 +90,21 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	if f.fails != nil {
 		return nil, f.fails
 	}
-	at, err := url.Parse(f.server.URL)
-	if err != nil {
-		return nil, err
+	if f.hangs {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
 	}
-	r.URL.Scheme, r.URL.Host = at.Scheme, at.Host
-	return http.DefaultTransport.RoundTrip(r)
+	if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" || r.ParseForm() != nil {
+		f.t.Errorf("got %s with %s, want a posted form", r.Method, r.Header.Get("Content-Type"))
+	}
+	f.form = r.PostForm
+	w := httptest.NewRecorder()
+	f.respond(w)
+	response := w.Result()
+	if response.ContentLength > int64(w.Body.Len()) {
+		response.Body = io.NopCloser(io.MultiReader(response.Body, iotest.ErrReader(io.ErrUnexpectedEOF)))
+	}
+	return response, nil
 }
 
 func says(status int, body string) func(http.ResponseWriter) {
@@ -116,7 +120,13 @@ func judge(t *testing.T, c *captcha.Captcha, sent string) error {
 	return judgeAs(t, c, personal.OpRegister, personal.Call{Address: netip.MustParseAddr("192.0.2.1")}, sent)
 }
 
-func judgeAs(t *testing.T, c *captcha.Captcha, operation personal.OperationName, call personal.Call, sent string) error {
+func judgeAs(t *testing.T, c *captcha.Captcha, operation personal.OperationName, call personal.Call, sent string) (err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { err = judgeInBubble(t, c, operation, call, sent) }) // a judgement has little time
+	return err
+}
+
+func judgeInBubble(t *testing.T, c *captcha.Captcha, operation personal.OperationName, call personal.Call, sent string) error {
 	t.Helper()
 	service := (&personal.Admission{Judge: c.Judge}).Wrap(&personaltest.Service{
 		RegisterFunc: func(ctx context.Context, _ personal.RegisterRequest) (personal.SignedIn, error) {
@@ -259,17 +269,18 @@ func TestCaptcha_Decisions(t *testing.T) {
 func TestCaptcha_SlowProviderIsDecidedInTime(t *testing.T) {
 	for _, failOpen := range []bool{false, true} {
 		t.Run(fmt.Sprintf("open %t", failOpen), func(t *testing.T) {
-			t.Parallel()
 			c := captcha.Turnstile("site-key", secret)
 			c.FailOpen = failOpen
-			release := make(chan struct{})
-			_, log := newFake(t, c, func(http.ResponseWriter) { <-release })
-			t.Cleanup(func() { close(release) })
-			start := time.Now()
-			err := judge(t, c, token)
-			if took := time.Since(start); took > personal.MaxJudgement {
-				t.Errorf("took %s, want a decision within %s", took, personal.MaxJudgement)
-			}
+			f, log := newFake(t, c, nil)
+			f.hangs = true
+			var err error
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				err = judgeInBubble(t, c, personal.OpRegister, personal.Call{Address: netip.MustParseAddr("192.0.2.1")}, token)
+				if took := time.Since(start); took > personal.MaxJudgement {
+					t.Errorf("took %s, want a decision within %s", took, personal.MaxJudgement)
+				}
+			})
 			wantDecision(t, err, map[bool]string{false: "unavailable", true: "admitted"}[failOpen])
 			if !strings.Contains(log.String(), "deadline exceeded") {
 				t.Errorf("got the log %q, want the reason", log)
@@ -287,7 +298,7 @@ func TestCaptcha_LateRequestIsRefused(t *testing.T) {
 	if err := c.Judge(ctx, personal.AdmissionRequest{Operation: personal.OpRegister}); err != nil {
 		t.Errorf("in time, while the provider is down: got %v, want it admitted", err)
 	}
-	late, cancel := context.WithTimeout(ctx, time.Second)
+	late, cancel := context.WithTimeout(ctx, time.Second) // real time: it is too little
 	defer cancel()
 	if err := c.Judge(late, personal.AdmissionRequest{Operation: personal.OpRegister}); err == nil {
 		t.Error("too late: the request is admitted, want it refused")

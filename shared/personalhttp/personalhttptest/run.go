@@ -153,7 +153,7 @@ type check struct {
 }
 
 func newChecks(options []Option) []check {
-	c := &config{patience: 10 * time.Second, page: DefaultGuardedPage, gaps: map[string]string{},
+	c := &config{patience: 30 * time.Second, page: DefaultGuardedPage, gaps: map[string]string{},
 		sign: func(r *http.Request, c personal.Credentials) {
 			for name, values := range credentialHeaders(c) {
 				r.Header[name] = values

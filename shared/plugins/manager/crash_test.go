@@ -98,6 +98,12 @@ func quickHealth(c *manager.Config) {
 	c.Limits().ActivateTimeout = 500 * time.Millisecond
 }
 
+// oftenHealth checks often, and waits for results as long as they take.
+func oftenHealth(c *manager.Config) {
+	c.Limits().HealthInterval = 20 * time.Millisecond
+	c.Limits().HealthTimeout, c.Limits().ActivateTimeout = generous, generous
+}
+
 func TestHealth_SilentProcessIsReplaced(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, silentLater, quickHealth)
@@ -107,7 +113,7 @@ func TestHealth_SilentProcessIsReplaced(t *testing.T) {
 
 func TestHealth_UnhealthyProcessIsNotReplaced(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, unhealthyLater, quickHealth)
+	r := newRig(t, unhealthyLater, oftenHealth)
 	r.start(t)
 	eventually(t, "more health checks than the failures that prove that a process hangs", func() bool {
 		return len(r.folder.all("unhealthy")) >= 5
@@ -126,7 +132,7 @@ func TestHealth_UnhealthyProcessIsNotReplaced(t *testing.T) {
 // The database refuses a version once a newer one has migrated it elsewhere.
 func TestHealth_ProcessThatStaysUnhealthyIsGivenUp(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, refusedLater, quickHealth)
+	r := newRig(t, refusedLater, oftenHealth)
 	r.start(t)
 	before := r.Status().PID
 	eventually(t, "failure", func() bool { return r.Status().State == manager.StateFailed })

@@ -194,7 +194,7 @@ func TestInvoke_WaitEndsWithContext(t *testing.T) {
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond) // real time: it is to expire
 	defer cancel()
 	_, err := r.servingPID(ctx)
 	wantUnavailable(t, err)

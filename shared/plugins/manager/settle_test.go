@@ -114,13 +114,14 @@ func TestRollback_RefusedWhenTheOldProcessRefusesTheDatabase(t *testing.T) {
 
 func TestRollback_RefusedWithoutAResult(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, func(c *manager.Config) { c.Limits().HealthTimeout = 3 * time.Second })
+	r := newSwapRig(t, func(c *manager.Config) { c.Limits().HealthTimeout = generous })
 	r.start(t)
+	old := r.Status().PID
 	r.use(t, "2.0.0")
 	r.folder.write("preflight 1.0.0", noResult)
 	result := make(chan error, 1)
 	go func() { result <- r.Rollback(limited(t)) }()
-	eventually(t, "a preflight under way", func() bool { return r.exists("asked " + strconv.Itoa(r.Status().Previous.PID)) })
+	eventually(t, "a preflight under way", func() bool { return r.exists("asked " + strconv.Itoa(old)) })
 	if _, err := r.servingPID(limited(t)); err != nil {
 		t.Errorf("a call during the preflight: got %v, want success", err)
 	}
@@ -129,6 +130,7 @@ func TestRollback_RefusedWithoutAResult(t *testing.T) {
 		t.Errorf("got %v before the call ended, want that the preflight does not block calls", err)
 	default:
 	}
+	signalProcess(t, old, syscall.SIGKILL)
 	wantSwapError(t, <-result, "preflight")
 	if s := r.Status(); s.State != manager.StateBaking || s.Version != "2.0.0" {
 		t.Errorf("got status %+v, want that 2.0.0 bakes", s)

@@ -364,7 +364,7 @@ func TestSwap_StepsOfItsMigrationAreLimited(t *testing.T) {
 
 func TestSwap_MigrationEndsWhenTheServingProcessGetsUnhealthy(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, quickHealth)
+	r := newSwapRig(t, oftenHealth)
 	r.start(t)
 	r.folder.write("mode 2.0.0", hangsUnhealthy)
 	err := r.Use(limited(t), "2.0.0")

@@ -123,7 +123,7 @@ func TestLifecycle_StepIsBoundedByContext(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}})
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // real time: it is to expire
 	defer cancel()
 	if _, err := connection.Health(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want an exceeded deadline", err)

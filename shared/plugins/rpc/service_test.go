@@ -359,7 +359,7 @@ func TestCall_DeadlineReachesModule(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}), newFakeHost("1"))
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // real time: it is to expire
 	defer cancel()
 	_, err := service.Refresh(ctx, pair)
 	if personal.CodeOf(err) != personal.CodeUnavailable {

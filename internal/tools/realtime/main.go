@@ -1,0 +1,178 @@
+// Command realtime finds tests that a busy machine can fail. It prints file:line of
+//
+//   - a comparison of a duration with a constant of less than 30 s;
+//   - a deadline of less than 30 s: a constant in a call of context.WithTimeout, or one of a second or
+//     more in a call of time.After or time.NewTimer.
+//
+// Time is not real in functions that call synctest.Test. A comment in the line, "// real time: WHY",
+// says why a busy machine does not change the result. Functions whose names are in the section "Real
+// time" of docs/developing.md run alone, so their files have the build tag soak or extended.
+//
+// It checks the work tree in the working directory. The exit status is 1 if there are findings, 2 if
+// a file cannot be read.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	findings, err := check(".")
+	for _, f := range findings {
+		fmt.Println(f)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "realtime:", err)
+		os.Exit(2)
+	}
+	if len(findings) > 0 {
+		os.Exit(1)
+	}
+}
+
+var (
+	section = regexp.MustCompile(`(?s)\n### Real time\n(.*?)(\n##|$)`)
+	inRow   = regexp.MustCompile(`(?m)^\| (.*?) \|`)
+	quoted  = regexp.MustCompile("`([A-Za-z0-9_]+)`")
+	tests   = regexp.MustCompile(`_test\.go$|(test|testkit)/[^/]*\.go$`)
+	alone   = regexp.MustCompile(`(?m)^//go:build (soak|extended)$`)
+	excused = regexp.MustCompile(`// real time: .`)
+)
+
+// check returns the findings in the Go files that Git tracks, or would track, below root.
+func check(root string) (findings []string, err error) {
+	page, err := os.ReadFile(filepath.Join(root, "docs/developing.md"))
+	if err != nil {
+		return nil, err
+	}
+	listed := map[string]bool{} // true: something in it needs real time
+	for _, row := range inRow.FindAllSubmatch(section.Find(page), -1) {
+		for _, name := range quoted.FindAllSubmatch(row[1], -1) {
+			listed[string(name[1])] = false
+		}
+	}
+	list := exec.Command("git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.go")
+	list.Stderr = os.Stderr
+	paths, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the files: %w", err)
+	}
+	fset, packages, sources := token.NewFileSet(), map[string][]*ast.File{}, map[string]string{}
+	for path := range strings.SplitSeq(strings.TrimRight(string(paths), "\x00"), "\x00") {
+		source, err := os.ReadFile(filepath.Join(root, path))
+		if os.IsNotExist(err) { // deleted, and not yet committed
+			continue
+		}
+		file, err := parser.ParseFile(fset, path, source, 0)
+		if err != nil {
+			return nil, err
+		}
+		sources[path] = string(source)
+		name := filepath.Dir(path) + " " + file.Name.Name
+		packages[name] = append(packages[name], file)
+	}
+	std := importer.ForCompiler(fset, "source", nil)
+	for _, files := range packages {
+		info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
+		config := types.Config{Importer: onlyTime{std}, Error: func(error) {}} // about the other imports
+		_, _ = config.Check("p", fset, files, info)
+		for _, file := range files {
+			path := fset.File(file.Pos()).Name()
+			if !tests.MatchString(path) {
+				continue
+			}
+			lines := strings.Split(sources[path], "\n")
+			for _, f := range inFile(file, info) {
+				line, what := fset.Position(f.at).Line, f.what
+				if excused.MatchString(lines[line-1]) {
+					continue
+				}
+				if _, ok := listed[f.function]; ok {
+					listed[f.function] = true
+					if alone.MatchString(sources[path]) {
+						continue
+					}
+					what = f.function + " does not run alone: the file needs the build tag soak or extended"
+				}
+				findings = append(findings, fmt.Sprintf("%s:%d: %s", path, line, what))
+			}
+		}
+	}
+	for name, used := range listed {
+		if !used {
+			findings = append(findings, "docs/developing.md: nothing in "+name+" needs real time")
+		}
+	}
+	slices.Sort(findings)
+	return findings, nil
+}
+
+// onlyTime imports nothing but the time package: to its types, values of other imports are unknown.
+type onlyTime struct{ types.Importer }
+
+func (o onlyTime) Import(path string) (*types.Package, error) {
+	if path != "time" {
+		return nil, errors.New("not imported")
+	}
+	return o.Importer.Import(path)
+}
+
+type finding struct {
+	function, what string
+	at             token.Pos
+}
+
+func inFile(file *ast.File, info *types.Info) (found []finding) {
+	// short reports whether an expression is a constant duration of less than 30 s.
+	short := func(e ast.Expr, atLeast time.Duration) bool {
+		v := info.Types[e]
+		if v.Value == nil || v.Type.String() != "time.Duration" {
+			return false
+		}
+		d, _ := constant.Int64Val(constant.ToInt(v.Value))
+		return time.Duration(d) >= atLeast && time.Duration(d) < 30*time.Second
+	}
+	for _, d := range file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		var own []finding
+		bubble := false
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BinaryExpr:
+				ordered := slices.Contains([]token.Token{token.LSS, token.GTR, token.LEQ, token.GEQ}, n.Op)
+				if ordered && info.Types[n].Value == nil && (short(n.X, 1) || short(n.Y, 1)) {
+					own = append(own, finding{f.Name.Name, "compares real time with less than 30 s", n.Pos()})
+				}
+			case *ast.CallExpr:
+				name := types.ExprString(n.Fun)
+				bubble = bubble || name == "synctest.Test"
+				if name == "context.WithTimeout" && short(n.Args[1], 1) ||
+					(name == "time.After" || name == "time.NewTimer") && short(n.Args[0], time.Second) {
+					own = append(own, finding{f.Name.Name, name + " ends in less than 30 s", n.Pos()})
+				}
+			}
+			return true
+		})
+		if !bubble {
+			found = append(found, own...)
+		}
+	}
+	return found
+}

@@ -13,6 +13,10 @@ import (
 // mappedCode returns how much of this program's code is mapped, in KiB.
 func mappedCode(t *testing.T) (kib int) {
 	t.Helper()
+	program, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +26,7 @@ func mappedCode(t *testing.T) (kib int) {
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		var n int
 		if fields := strings.Fields(lines.Text()); len(fields) > 4 {
-			code = fields[1] == "r-xp" && strings.HasSuffix(lines.Text(), os.Args[0])
+			code = fields[1] == "r-xp" && strings.HasSuffix(lines.Text(), program)
 		} else if _, err := fmt.Sscanf(lines.Text(), "Rss: %d kB", &n); err == nil && code {
 			kib += n
 		}

@@ -21,44 +21,47 @@ type clients struct {
 	open map[*conn]struct{}
 }
 
-func (c *clients) told(own *conn, state http.ConnState) {
+// setState keeps the connections between [http.StateNew] and their end.
+func (c *clients) setState(own *conn, state http.ConnState) {
+	if state == http.StateActive || state == http.StateIdle {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch state {
-	case http.StateNew:
-		if c.open == nil {
-			c.open = map[*conn]struct{}{}
-		}
-		c.open[own] = struct{}{}
-	case http.StateClosed, http.StateHijacked:
+	if state != http.StateNew {
 		delete(c.open, own)
+		return
 	}
+	if c.open == nil {
+		c.open = map[*conn]struct{}{}
+	}
+	c.open[own] = struct{}{}
 }
 
-// linger lets clients that were not told of the stop send one more request. It closes connections that bring
-// none, and returns once each of the others has a request that the server waits for.
+// linger lets clients that do not know of the stop send one more request. It closes connections that bring none. The
+// others have a request when it returns, which Shutdown waits for.
 func (c *clients) linger(ctx context.Context) {
 	stopped := time.Now()
-	look := time.NewTicker(lingerTime / 20)
-	defer look.Stop()
-	for c.close(stopped) > 0 {
+	turns := time.NewTicker(lingerTime / 20)
+	defer turns.Stop()
+	for c.closeExpired(stopped) > 0 {
 		select {
-		case <-look.C:
+		case <-turns.C:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// close closes connections whose time is over, and returns how many have time left.
-func (c *clients) close(stopped time.Time) (left int) {
+// closeExpired closes connections that have brought no request in time, and returns how many have time left.
+func (c *clients) closeExpired(stopped time.Time) (left int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for own := range c.open {
-		switch remaining, idle := own.remaining(stopped); {
+		switch remaining, active := own.remaining(stopped); {
 		case remaining > 0:
 			left++
-		case idle:
+		case !active:
 			delete(c.open, own)
 			_ = own.Close()
 		}
@@ -66,19 +69,20 @@ func (c *clients) close(stopped time.Time) (left int) {
 	return left
 }
 
-// remaining returns how long a connection may take to bring a request, and whether it is still to bring one.
-func (c *conn) remaining(stopped time.Time) (time.Duration, bool) {
+// remaining returns how much longer a connection may bring another request, and whether it has one. A request that was under
+// way at the stop may have a response that keeps the connection alive.
+func (c *conn) remaining(stopped time.Time) (left time.Duration, active bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	from := c.since
-	if from.Before(stopped) {
+	from, most := c.since, lingerTime
+	switch active = c.state == http.StateActive; {
+	case c.hijacked || active && from.After(stopped):
+		return 0, true
+	case from.Before(stopped):
 		from = stopped
 	}
-	switch {
-	case c.hijacked || c.state == http.StateActive:
-		return 0, false
-	case c.asking:
-		return time.Until(from.Add(headTime)), true
+	if c.headBegun {
+		most = headTime
 	}
-	return time.Until(from.Add(lingerTime)), true
+	return time.Until(from.Add(most)), active
 }

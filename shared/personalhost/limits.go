@@ -34,8 +34,8 @@ func (m *Module) limit(server *http.Server, l net.Listener) net.Listener {
 	told := server.ConnState
 	server.ConnState = func(c net.Conn, state http.ConnState) {
 		if own, ok := c.(*conn); ok {
-			own.told(state)
-			m.clients.told(own, state)
+			own.setState(state)
+			m.clients.setState(own, state)
 		}
 		if told != nil {
 			told(c, state)
@@ -135,16 +135,17 @@ type conn struct {
 	end      time.Time // of the response; zero: none
 	started  bool      // end is that of the current response
 	hijacked bool
-	since    time.Time      // when state or asking changed
-	state    http.ConnState // of the server
-	asking   bool           // a part of a request has come that is not StateActive yet
+
+	state     http.ConnState
+	headBegun bool      // of a request, which is StateActive once its head is complete
+	since     time.Time // when one of both changed
 }
 
-// told gets the states of the connection.
-func (c *conn) told(state http.ConnState) {
+// setState is called when net/http changes the state.
+func (c *conn) setState(state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.state, c.asking, c.since = state, false, time.Now()
+	c.state, c.headBegun, c.since = state, false, time.Now()
 	if state == http.StateIdle {
 		c.started = false // what is written then is another response
 	}
@@ -156,8 +157,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	if n > 0 {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.state != http.StateActive && !c.asking {
-			c.asking, c.since = true, time.Now()
+		if c.state != http.StateActive && !c.headBegun {
+			c.headBegun, c.since = true, time.Now()
 		}
 	}
 	return n, err

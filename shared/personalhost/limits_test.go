@@ -2,6 +2,7 @@ package personalhost
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -33,6 +34,20 @@ func (p pipes) Close() error {
 
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
+// slowPipes accepts a connection some time after it was opened.
+type slowPipes struct {
+	pipes
+	accept time.Duration
+}
+
+func (p slowPipes) Accept() (net.Conn, error) {
+	c, err := p.pipes.Accept()
+	if err == nil {
+		time.Sleep(p.accept)
+	}
+	return c, err
+}
+
 // served is a server of a module. open opens a connection, stop begins the stop of the server, and
 // ended is closed at its end.
 type served struct {
@@ -41,7 +56,7 @@ type served struct {
 	ended chan struct{}
 }
 
-func serveLimited(t *testing.T, server *http.Server) served {
+func serveLimited(t *testing.T, server *http.Server, accept ...time.Duration) served {
 	listener, s := pipes(make(chan net.Conn)), served{ended: make(chan struct{})}
 	m := &Module{drain: time.Hour, limits: defaultLimits(), log: quietLog(), close: func() error { return nil }}
 	m.stopping, m.stop = context.WithCancel(context.Background())
@@ -49,7 +64,7 @@ func serveLimited(t *testing.T, server *http.Server) served {
 	s.stop = cancel
 	go func() {
 		defer close(s.ended)
-		if err := m.ServeOn(ctx, listener, server); err != nil {
+		if err := m.ServeOn(ctx, slowPipes{listener, cmp.Or(accept...)}, server); err != nil {
 			t.Error(err)
 		}
 	}()

@@ -63,8 +63,9 @@ func (m *Module) Serve(ctx context.Context, server *http.Server) error {
 // socket of systemd it accepts requests once the plugin serves, or after 30 seconds; on a listener that wraps one, at
 // once.
 //
-// When it stops, a client that sends within 300 ms gets a response, which closes the connection: net/http would close a
-// connection that is kept alive while the client sends. The rest of a request's head may take 2 s.
+// At the end of ctx, a connection that is open gets a response to what the client sends within 300 ms, and the response closes
+// it: net/http alone would close a connection that is kept alive while the client sends. The rest of a request's head
+// may take 2 s. New connections wait in the socket of systemd for the next process; on another listener they are refused.
 //
 // Clients have limits. ServeOn sets ReadHeaderTimeout (10 s), IdleTimeout (2 min), MaxHeaderBytes
 // (32 KiB) and ErrorLog where they are zero. A body must come within 30 s, unless ReadTimeout is set, and
@@ -91,8 +92,11 @@ func (m *Module) ServeOn(ctx context.Context, listener net.Listener, server *htt
 	}
 	listener = m.limit(server, listener)
 	server.ErrorLog = cmp.Or(server.ErrorLog, slog.NewLogLogger(m.log.Handler(), slog.LevelWarn))
-	serving := make(chan error, 1)
-	go func() { serving <- server.Serve(listener) }()
+	serving, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		serving <- server.Serve(listener)
+	}()
 	select {
 	case err = <-serving:
 		if errors.Is(err, http.ErrServerClosed) { // requests may still be under way
@@ -108,6 +112,10 @@ func (m *Module) ServeOn(ctx context.Context, listener net.Listener, server *htt
 	m.stop()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.drain)
 	defer cancel()
+	select {
+	case <-ended: // all connections that were accepted are known
+	case <-drain.Done():
+	}
 	m.clients.linger(drain) // Shutdown closes idle connections at once, and what clients send then is lost
 	if late := server.Shutdown(drain); late != nil {
 		m.log.Warn("cutting off requests that are still running", "error", late)

@@ -21,10 +21,9 @@ func main() {
 	signal.Ignore(unix.SIGPIPE) // a reader of the output, such as head, may close it early
 	ctx, cancel := context.WithCancel(context.Background())
 	signalled, restore := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
-	// The first signal asks for an orderly stop. From then on a second one has its usual effect.
-	defer context.AfterFunc(signalled, func() {
-		restore()
+	context.AfterFunc(signalled, func() { // the first signal asks for an orderly stop
+		restore() // before the stop begins: a second one has its usual effect
 		cancel()
-	})()
+	})
 	os.Exit(cli.Run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }

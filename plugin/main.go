@@ -41,8 +41,8 @@ func main() {
 	}
 }
 
-// startTime is after how long a process has started, and gives back what only its start needed.
-const startTime = 10 * time.Second
+// releaseAfter is how long after its start a process gives back what only the start needed.
+const releaseAfter = 10 * time.Second
 
 // serve serves the host that started this process. The logger must be made first,
 // because go-plugin redirects standard error.
@@ -51,7 +51,7 @@ func serve() {
 	serveProfiles(log)
 	spans, stopTracing := startTracing(log)
 	measured := newMeasurements()
-	time.AfterFunc(startTime, idle.Release)
+	time.AfterFunc(releaseAfter, idle.Release)
 	rpc.Serve(builder(measured, log, spans), rpc.ServeOptions{Logger: log, Observe: measured.operation,
 		TracerProvider: spans})
 	stopTracing()

@@ -54,8 +54,8 @@ type host struct {
 	closers   []func() error // in the order of opening
 }
 
-// openHost takes the data folder, listens, and starts the plugin, for which it does not wait. It does not start
-// the server. It prints to stdout with --debug-plugin only.
+// openHost takes the data folder and listens. It starts neither the plugin nor the
+// server. It prints to stdout with --debug-plugin only.
 func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer) (_ *host, err error) {
 	h := &host{config: c, log: log, sessions: admin.NewSessions()}
 	defer func() {
@@ -110,9 +110,6 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 		return h.module.Close()
 	})
 	if err := h.listenForProfiles(ctx); err != nil {
-		return nil, err
-	}
-	if err := h.module.Manager().Start(); err != nil { // the plugin starts while the pages are made
 		return nil, err
 	}
 	handler, err := h.newHandler(metrics)
@@ -306,6 +303,9 @@ Try it:
 // started and waiting would not help. It waits for a database that is unavailable.
 func (h *host) run(ctx context.Context, ready func()) (err error) {
 	defer func() { err = errors.Join(err, h.close()) }()
+	if err := h.module.Manager().Start(); err != nil {
+		return err
+	}
 	h.served = true
 	parts, ctx := errgroup.WithContext(ctx)
 	parts.Go(func() error { return h.module.ServeOn(ctx, h.listener, h.server) })

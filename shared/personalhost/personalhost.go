@@ -366,7 +366,7 @@ func (c *Config) choosePlugin(ctx context.Context) error {
 			c.Log.Warn("another plugin version is active, so Config.Plugin is not run: install it, and swap to it", "active", active,
 				"offered", newer, "file", c.Plugin)
 		} else {
-			c.Log.Info("a plugin version is active: Config.Plugin is not read", "version", active)
+			c.Log.Info("a plugin version is active: Config.Plugin is not installed", "version", active)
 		}
 	}
 	if !errors.Is(err, catalogue.ErrNotFound) {

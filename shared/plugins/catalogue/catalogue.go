@@ -6,9 +6,9 @@
 //	DIR/VERSION/manifest.json.minisig  a minisign signature of the manifest, if the version came with one
 //	DIR/seen/SHA256                    when the binary with this sum was first here, see [Catalogue.FirstSeen]
 //
-// The binary of an installed version never changes. The package runs no plugin: it
-// makes verified private copies ([Catalogue.Stage]) for others to run. Several
-// processes may use a catalogue at the same time, on Unix.
+// The binary of an installed version never changes. The package runs a binary
+// only to ask for its manifest, and makes verified private copies ([Catalogue.Stage])
+// for others to run. Several processes may use a catalogue at the same time, on Unix.
 package catalogue
 
 import (

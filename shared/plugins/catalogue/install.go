@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,21 +43,22 @@ func (c *Catalogue) Install(ctx context.Context, path string) (e Entry, err erro
 		return Entry{}, err
 	}
 	defer f.Close()
-	if e, ok := c.installed(ctx, path); ok && c.Verify(ctx, e) == nil {
-		return e, nil // nothing to repair
-	}
 	if bundle {
 		return c.install(ctx, r, c.draftBundle)
+	}
+	if e, ok := c.installed(ctx, f); ok && c.Verify(ctx, e) == nil {
+		return e, nil // nothing to repair
 	}
 	return c.install(ctx, r, draftBinary)
 }
 
-// installed returns the installed version of a binary.
-func (c *Catalogue) installed(ctx context.Context, path string) (Entry, bool) {
-	sum, err := sumOf(ctx, path)
-	if err != nil {
+// installed returns the installed version of a binary. It does not move the file's offset.
+func (c *Catalogue) installed(ctx context.Context, f *os.File) (Entry, bool) {
+	hash := sha256.New()
+	if _, err := io.Copy(hash, contextReader{ctx, io.NewSectionReader(f, 0, maxBinary+1)}); err != nil {
 		return Entry{}, false
 	}
+	sum := hex.EncodeToString(hash.Sum(nil))
 	entries, err := c.List()
 	at := slices.IndexFunc(entries, func(e Entry) bool { return e.Manifest.SHA256 == sum })
 	if err != nil || at < 0 {
@@ -65,14 +68,15 @@ func (c *Catalogue) installed(ctx context.Context, path string) (Entry, bool) {
 }
 
 // Newer returns the version of a binary or bundle if it is not that one and not lower; "" otherwise, and
-// if it cannot be installed. It installs nothing, but runs a binary that is not installed.
+// if it cannot be run, or other users can change it. It installs nothing, but runs a binary that is not
+// installed, and the one in a bundle.
 func (c *Catalogue) Newer(ctx context.Context, path, than string) string {
 	f, r, bundle, err := c.open(path)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	m, err := c.manifestOf(ctx, path, r, bundle)
+	m, err := c.manifestOf(ctx, f, r, bundle)
 	if err != nil || m.Version == than || semver.Compare("v"+m.Version, "v"+than) < 0 {
 		return ""
 	}
@@ -80,24 +84,27 @@ func (c *Catalogue) Newer(ctx context.Context, path, than string) string {
 }
 
 // manifestOf returns the manifest of a binary, which it does not copy, or of a bundle.
-func (c *Catalogue) manifestOf(ctx context.Context, path string, r io.Reader, bundle bool) (Manifest, error) {
-	if e, ok := c.installed(ctx, path); ok {
-		return e.Manifest, nil
-	}
-	if !bundle {
-		path, err := filepath.Abs(path) // it runs in another folder
+func (c *Catalogue) manifestOf(ctx context.Context, f *os.File, r io.Reader, bundle bool) (Manifest, error) {
+	if bundle {
+		dir, err := os.MkdirTemp(c.dir, installPrefix)
 		if err != nil {
 			return Manifest{}, err
 		}
-		return ManifestOf(ctx, path)
+		defer os.RemoveAll(dir)
+		d, err := c.draftBundle(ctx, r, dir)
+		return d.manifest, err
 	}
-	dir, err := os.MkdirTemp(c.dir, installPrefix)
+	if err := durable.CheckFile(f); err != nil { // other users can change it
+		return Manifest{}, err
+	}
+	if e, ok := c.installed(ctx, f); ok {
+		return e.Manifest, nil
+	}
+	path, err := filepath.Abs(f.Name()) // it runs in another folder
 	if err != nil {
 		return Manifest{}, err
 	}
-	defer os.RemoveAll(dir)
-	d, err := c.draftBundle(ctx, r, dir)
-	return d.manifest, err
+	return ManifestOf(ctx, path)
 }
 
 // preparer makes a draft, in a folder, of what it reads.

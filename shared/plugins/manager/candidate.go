@@ -120,7 +120,7 @@ func (m *Manager) bringUp(ctx context.Context, entry catalogue.Entry, old catalo
 	for _, step := range steps {
 		m.beginStep(w, step.name)
 		if err := within(ctx, step.limit, p, step.do); err != nil {
-			if m.work.Err() != nil { // the host stops, and nothing is lost with a process that has not served
+			if m.work.Err() != nil && step.name != stepMigrate { // the host stops, and nothing is lost with a process that has not served
 				p.Kill()
 			}
 			m.stop(p)

@@ -49,6 +49,10 @@ func goals() []row {
 	for _, on := range []string{sqlite, postgres} {
 		all = append(all, quotient("RequireUser page / bare page, "+on, harness.Rate, key(figureRequire, on), key(figureBare, on)).atLeast(0.85))
 	}
+	many := func(on string) row {
+		return quotient("RequireUser page, 10,000 users / bare page, "+on, harness.Rate, key(figureMany, on), key(figureBare, on))
+	}
+	all = append(all, many(sqlite).atLeast(0.33), many(postgres).atLeast(0.23))
 	all = append(all,
 		quotient("RequireUser page, "+sqlite+uncached+" / PocketBase's record view", harness.Rate, key(figureRequire, sqlite+uncached),
 			key(figureProfile, pocketBaseTitle)).atLeast(2),
@@ -56,12 +60,12 @@ func goals() []row {
 	signIn := func(on string) row {
 		return quotient("sign-in / bare Argon2id, "+on, harness.Rate, key(figureSignIn, on), key(figureSignIn, argon2Title))
 	}
-	all = append(all, signIn(sqlite).atLeast(0.95), signIn(postgres).atLeast(0.85),
+	all = append(all, signIn(sqlite).atLeast(0.92), signIn(postgres).atLeast(0.84),
 		quotient("time of an empty RPC through the manager / go-plugin echo", harness.P50, key(figureHop, managerTitle),
 			key(figureHop, echoTitle)).atMost(1.5),
-		value("ms from start to ready, "+sqlite, harness.P50, key(figureStart, sqlite)).atMost(110))
+		value("ms from start to ready, "+sqlite, harness.P50, key(figureStart, sqlite)).atMost(130))
 	for _, on := range []string{sqlite, postgres} {
-		all = append(all, value("MB of idle memory, "+on, harness.Memory, key(figureMemory, on)).atMost(45))
+		all = append(all, value("MB of idle memory, "+on, harness.Memory, key(figureMemory, on)).atMost(60))
 	}
 	for _, on := range []string{sqlite, postgres} {
 		all = append(all, row{name: "refresh, p99 / p50, " + on, value: func(r harness.Round) float64 {
@@ -80,7 +84,6 @@ func others(suffix string) []row {
 		same := func(name string, of func(harness.Sample) float64, figure, other, subject string) {
 			all = append(all, quotient(name+", "+on, of, key(figure, on), key(other, subject)))
 		}
-		same("RequireUser page, 10,000 users / bare page", harness.Rate, figureMany, figureBare, on)
 		same("RequireUser page / PocketBase's record view", harness.Rate, figureRequire, figureProfile, pocketBaseTitle)
 		for _, figure := range []string{figureProfile, figureRefresh, figureSignIn} {
 			same(figure+" / PocketBase", harness.Rate, figure, figure, pocketBaseTitle)

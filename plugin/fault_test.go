@@ -51,7 +51,10 @@ func TestPlugin_FaultsOfTheDatabase(t *testing.T) {
 
 	t.Run("a lock", func(t *testing.T) {
 		const callers = 50
-		for jobs := 1; jobs > 0; time.Sleep(5 * time.Millisecond) { // they wait for locks, too
+		for jobs, began := 1, time.Now(); jobs > 0; time.Sleep(5 * time.Millisecond) { // they wait for locks, too
+			if time.Since(began) > time.Minute {
+				t.Fatalf("got %d jobs after a minute, want none", jobs)
+			}
 			if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM personal_jobs").Scan(&jobs); err != nil {
 				t.Fatal(err)
 			}
@@ -84,19 +87,8 @@ func TestPlugin_FaultsOfTheDatabase(t *testing.T) {
 			})
 		}
 		running.Wait()
-		for waiting := 1; waiting > 0; time.Sleep(5 * time.Millisecond) {
-			const query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-			if err := db.QueryRowContext(t.Context(), query).Scan(&waiting); err != nil {
-				t.Fatal(err)
-			}
-		}
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
-		}
-		var late int
-		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM personal_accounts WHERE login LIKE 'late%'").Scan(&late); err != nil ||
-			late != 0 {
-			t.Errorf("got %d accounts, %v, of calls that failed", late, err)
 		}
 	})
 

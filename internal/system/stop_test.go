@@ -20,9 +20,6 @@ import (
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
-// afterDrain is how long a host may take to stop after its drain: docs/operations.md promises it.
-const afterDrain = 2 * time.Second
-
 // stopping is a host that is about to stop.
 type stopping struct {
 	*system
@@ -31,80 +28,104 @@ type stopping struct {
 	after []func()            // checks after the stop
 }
 
-// TestStop_EndsInTime stops hosts that others keep from stopping. Each leaves nothing behind. Real time has no limit here:
-// another host starts on the same data folder, at the latest when the drain and afterDrain have passed. Start and stop are
-// slow on the same busy machine, and the other host waits half a second for the lock before it refuses to run.
-func TestStop_EndsInTime(t *testing.T) {
-	t.Parallel()
-	const short, long = 2 * time.Second, 10 * time.Minute // the tests do not wait for the long one
-	for name, test := range map[string]struct {
-		drain time.Duration
-		begin func(*testing.T, *stopping)
-		on    func(testing.TB) string // the database; nil: SQLite
-	}{
-		"nothing":             {long, func(_ *testing.T, s *stopping) { s.client.CloseIdleConnections() }, nil},
-		"idle connection":     {long, func(_ *testing.T, s *stopping) { s.status("/healthz") }, nil},
-		"slow headers":        {short, slowHeaders, nil},
-		"slow bodies":         {long, slowBodies, nil},
-		"responses not taken": {short, untaken, nil},
-		"relay hangs":         {long, mailUnderWay, nil},
-		"database hangs": {short, func(t *testing.T, s *stopping) {
+// stop is a way to keep a host from stopping.
+type stop struct {
+	drain time.Duration // shortDrain or longDrain
+	begin func(*testing.T, *stopping)
+	on    func(testing.TB) string // the database; nil: SQLite
+}
+
+// A stop with the short drain may cut requests off. The tests do not wait for the long one.
+const shortDrain, longDrain = 2 * time.Second, 10 * time.Minute
+
+func stops() map[string]stop {
+	return map[string]stop{
+		"nothing":             {longDrain, func(_ *testing.T, s *stopping) { s.client.CloseIdleConnections() }, nil},
+		"idle connection":     {longDrain, func(_ *testing.T, s *stopping) { s.status("/healthz") }, nil},
+		"slow headers":        {longDrain, slowHeaders, nil},
+		"slow bodies":         {longDrain, slowBodies, nil},
+		"responses not taken": {shortDrain, cutOff, nil},
+		"relay hangs":         {longDrain, mailUnderWay, nil},
+		"database hangs": {shortDrain, func(t *testing.T, s *stopping) {
 			s.proxy.Freeze()
 			s.beginCalls(t, false)
 		}, testdb.Postgres},
-		"plugin frozen":                 {long, func(t *testing.T, s *stopping) { freeze(t, s.plugin(t).Active.PID) }, nil},
-		"plugin frozen, calls wait":     {short, func(t *testing.T, s *stopping) { s.freezeInCalls(t, false) }, nil},
-		"plugin frozen, calls get 503":  {long, func(t *testing.T, s *stopping) { s.freezeInCalls(t, true) }, nil},
-		"both plugins of a bake frozen": {long, func(t *testing.T, s *stopping) { s.bake(t); s.freezeInCalls(t, true) }, nil},
-		"candidate frozen at its start": {long, candidateStarts, nil},
-		"candidate frozen in its steps": {short, func(t *testing.T, s *stopping) { untaken(t, s); candidateHangs(t, s) }, testdb.Postgres},
-		"all": {short, func(t *testing.T, s *stopping) {
-			slowHeaders(t, s)
-			slowBodies(t, s)
-			untaken(t, s)
+		"plugin frozen":                 {longDrain, func(t *testing.T, s *stopping) { freeze(t, s.plugin(t).Active.PID) }, nil},
+		"plugin frozen, calls wait":     {shortDrain, func(t *testing.T, s *stopping) { s.freezeInCalls(t, false) }, nil},
+		"plugin frozen, calls get 503":  {longDrain, func(t *testing.T, s *stopping) { s.freezeInCalls(t, true) }, nil},
+		"both plugins of a bake frozen": {longDrain, func(t *testing.T, s *stopping) { s.bake(t); s.freezeInCalls(t, true) }, nil},
+		"candidate frozen at its start": {longDrain, candidateStarts, nil},
+		"candidate frozen in its steps": {shortDrain, func(t *testing.T, s *stopping) { untaken(t, s); candidateHangs(t, s) }, testdb.Postgres},
+		"all": {shortDrain, func(t *testing.T, s *stopping) {
 			s.bake(t)
 			mailUnderWay(t, s)
+			slowHeaders(t, s)
+			slowBodies(t, s)
+			cutOff(t, s)
 			s.freezeInCalls(t, false)
 		}, nil},
-	} {
+	}
+}
+
+// TestStop_LeavesNothing stops hosts that others keep from stopping. Another host then starts on the same data folder.
+func TestStop_LeavesNothing(t *testing.T) {
+	t.Parallel()
+	for name, test := range stops() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			relay, mails := hangingRelay(t)
-			o := options{
-				settings: cheap + unthrottled, data: filepath.Join(t.TempDir(), "data"),
-				flags: []string{"--drain", test.drain.String(), "--smtp", "smtp://" + relay},
-			}
-			s := &stopping{mails: mails}
-			if test.on == nil {
-				o.database = testdb.SQLite(t)
-			} else {
-				s.proxy, o.database = testkit.NewFaultProxy(t, test.on(t))
-			}
-			s.system = start(t, o)
-			test.begin(t, s)
-			processes := s.children(t)
-			sockets, err := os.Readlink(filepath.Join(s.data, "run", "sockets"))
-			if err != nil || len(processes) == 0 {
-				t.Fatalf("got the processes %v, and %v for the sockets, want some", processes, err)
-			}
-
-			_ = s.process.Signal(syscall.SIGTERM)
-			select {
-			case <-s.ended:
-				s.wantNothingLeft(t, sockets, processes)
-			case <-time.After(min(test.drain+afterDrain, patience)):
-				t.Log("the host still runs after its drain and 2 s")
-			}
-			start(t, o)
-			s.stop(t) // it has ended
-			if cut := strings.Contains(s.log.String(), "cutting off requests"); cut != (test.drain == short) {
-				t.Errorf("got %t for requests that were cut off, want %t", cut, !cut)
-			}
-			for _, check := range s.after {
-				check()
-			}
+			test.run(t)
 		})
 	}
+}
+
+// run starts a host, stops it, and returns how long that took.
+func (test stop) run(t *testing.T) (took time.Duration) {
+	t.Helper()
+	relay, mails := hangingRelay(t)
+	o := options{
+		settings: cheap + unthrottled, data: filepath.Join(t.TempDir(), "data"),
+		flags: []string{"--drain", test.drain.String(), "--smtp", "smtp://" + relay},
+	}
+	s := &stopping{mails: mails}
+	if test.on == nil {
+		o.database = testdb.SQLite(t)
+	} else {
+		s.proxy, o.database = testkit.NewFaultProxy(t, test.on(t))
+	}
+	s.system = start(t, o)
+	test.begin(t, s)
+	processes := s.children(t)
+	sockets, err := os.Readlink(filepath.Join(s.data, "run", "sockets"))
+	if err != nil || len(processes) == 0 {
+		t.Fatalf("got the processes %v, and %v for the sockets, want some", processes, err)
+	}
+
+	began := time.Now()
+	s.stop(t)
+	took = time.Since(began)
+	s.wantNothingLeft(t, sockets, processes)
+	start(t, o)
+	if test.drain == longDrain && s.hasCutOff() {
+		t.Error("the host cut off requests long before its drain was over")
+	}
+	for _, check := range s.after {
+		check()
+	}
+	return took
+}
+
+// hasCutOff reports whether requests were still running when the drain was over.
+func (s *stopping) hasCutOff() bool { return strings.Contains(s.log.String(), "cutting off requests") }
+
+// cutOff begins requests that only the end of the drain ends: other limits are many times as long.
+func cutOff(t *testing.T, s *stopping) {
+	t.Helper()
+	untaken(t, s)
+	s.after = append(s.after, func() {
+		if !s.hasCutOff() {
+			t.Error("the host did not cut off requests whose responses are not taken")
+		}
+	})
 }
 
 // TestStop_SecondSignalEndsAtOnce stops a host twice that waits for a client.

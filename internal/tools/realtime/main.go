@@ -1,12 +1,21 @@
 // Command realtime finds tests that a busy machine can fail. It prints file:line of
 //
 //   - a comparison of a duration with a constant of less than 30 s;
-//   - a deadline of less than 30 s: a constant in a call of context.WithTimeout, or one of a second or
-//     more in a call of time.After or time.NewTimer.
+//   - a deadline of less than 30 s: a constant in a call of context.WithTimeout or WithTimeoutCause, in
+//     the field Timeout of an http.Client, or that is added to time.Now() in a call of
+//     context.WithDeadline, WithDeadlineCause, or a method SetDeadline, SetReadDeadline or
+//     SetWriteDeadline;
+//   - a constant of a second or more, and less than 30 s, in a call of time.After, time.AfterFunc or
+//     time.NewTimer.
 //
-// Time is not real in functions that call synctest.Test. A comment in the line, "// real time: WHY",
-// says why a busy machine does not change the result. Functions whose names are in the section "Real
-// time" of docs/developing.md run alone, so their files have the build tag soak or extended.
+// A min with such a constant counts as one. Others that are computed at run time do not: it finds
+// "took > min(limit, 2*time.Second)", and not "took > limit+2*time.Second". It looks into functions
+// only.
+//
+// A function that calls synctest.Test is skipped as a whole, also what it does outside the bubble. A
+// comment in the line, "// real time: WHY", says why a busy machine does not change the result.
+// Functions whose names are in the section "Real time" of docs/developing.md run alone, so their files
+// have the build tag soak or extended.
 //
 // It checks the work tree in the working directory. The exit status is 1 if there are findings, 2 if
 // a file cannot be read.
@@ -77,6 +86,9 @@ func check(root string) (findings []string, err error) {
 		if os.IsNotExist(err) { // deleted, and not yet committed
 			continue
 		}
+		if err != nil {
+			return nil, err
+		}
 		file, err := parser.ParseFile(fset, path, source, 0)
 		if err != nil {
 			return nil, err
@@ -136,10 +148,34 @@ type finding struct {
 	at             token.Pos
 }
 
+// argument is where a call has a duration after which something ends.
+type argument struct {
+	index   int
+	atLeast time.Duration // shorter ones are pauses
+	fromNow bool          // it is added to time.Now()
+}
+
+var (
+	limits = map[string]argument{
+		"context.WithTimeout":       {1, 1, false},
+		"context.WithTimeoutCause":  {1, 1, false},
+		"context.WithDeadline":      {1, 1, true},
+		"context.WithDeadlineCause": {1, 1, true},
+		"time.After":                {0, time.Second, false},
+		"time.AfterFunc":            {0, time.Second, false},
+		"time.NewTimer":             {0, time.Second, false},
+	}
+	setters = []string{"SetDeadline", "SetReadDeadline", "SetWriteDeadline"}
+)
+
 func inFile(file *ast.File, info *types.Info) (found []finding) {
-	// short reports whether an expression is a constant duration of less than 30 s.
-	short := func(e ast.Expr, atLeast time.Duration) bool {
+	// short reports whether an expression is a constant duration of less than 30 s, or the minimum of one and others.
+	var short func(e ast.Expr, atLeast time.Duration) bool
+	short = func(e ast.Expr, atLeast time.Duration) bool {
 		v := info.Types[e]
+		if call, ok := e.(*ast.CallExpr); ok && v.Value == nil && types.ExprString(call.Fun) == "min" {
+			return slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return short(e, atLeast) })
+		}
 		if v.Value == nil || v.Type.String() != "time.Duration" {
 			return false
 		}
@@ -163,9 +199,32 @@ func inFile(file *ast.File, info *types.Info) (found []finding) {
 			case *ast.CallExpr:
 				name := types.ExprString(n.Fun)
 				bubble = bubble || name == "synctest.Test"
-				if name == "context.WithTimeout" && short(n.Args[1], 1) ||
-					(name == "time.After" || name == "time.NewTimer") && short(n.Args[0], time.Second) {
+				limit := limits[name]
+				if f, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains(setters, f.Sel.Name) {
+					name, limit = f.Sel.Name, argument{0, 1, true}
+				}
+				if limit.atLeast == 0 || len(n.Args) <= limit.index {
+					break
+				}
+				e := n.Args[limit.index]
+				if limit.fromNow {
+					sum, ok := e.(*ast.CallExpr)
+					if !ok || types.ExprString(sum.Fun) != "time.Now().Add" || len(sum.Args) != 1 {
+						break
+					}
+					e = sum.Args[0]
+				}
+				if short(e, limit.atLeast) {
 					own = append(own, finding{f.Name.Name, name + " ends in less than 30 s", n.Pos()})
+				}
+			case *ast.CompositeLit:
+				if types.ExprString(n.Type) != "http.Client" {
+					break
+				}
+				for _, e := range n.Elts {
+					if e, ok := e.(*ast.KeyValueExpr); ok && types.ExprString(e.Key) == "Timeout" && short(e.Value, 1) {
+						own = append(own, finding{f.Name.Name, "http.Client ends calls in less than 30 s", e.Pos()})
+					}
 				}
 			}
 			return true

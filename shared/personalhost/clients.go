@@ -74,7 +74,7 @@ func (c *clients) closeExpired(stopped time.Time) (left int) {
 func (c *conn) remaining(stopped time.Time) (left time.Duration, active bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	from, most := c.since, lingerTime
+	from, limit := c.since, lingerTime
 	switch active = c.state == http.StateActive; {
 	case c.hijacked || active && from.After(stopped):
 		return 0, true
@@ -82,7 +82,7 @@ func (c *conn) remaining(stopped time.Time) (left time.Duration, active bool) {
 		from = stopped
 	}
 	if c.headBegun {
-		most = headTime
+		limit = headTime
 	}
-	return time.Until(from.Add(most)), active
+	return time.Until(from.Add(limit)), active
 }

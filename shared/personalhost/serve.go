@@ -126,8 +126,8 @@ func (m *Module) ServeOn(ctx context.Context, listener net.Listener, server *htt
 
 // awaitReady waits until the plugin serves, for a time. It returns an error if the plugin cannot be started
 // and waiting would not help.
-func (m *Module) awaitReady(ctx context.Context, most time.Duration) error {
-	wait, cancel := context.WithTimeout(ctx, most)
+func (m *Module) awaitReady(ctx context.Context, limit time.Duration) error {
+	wait, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := m.manager.WaitReady(wait)
 	switch {

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
@@ -68,6 +69,42 @@ func TestNew_DefaultSectionsHaveSomethingToShow(t *testing.T) {
 			if strings.Contains(pattern, personaladmin.Path+without) {
 				t.Errorf("got the route %s, want none: there is nothing to show, or it was not chosen", pattern)
 			}
+		}
+	}
+}
+
+func TestNew_LanguageWithoutTexts(t *testing.T) {
+	api, err := personalhttp.New(&personaltest.Service{}, personalhttp.Options{
+		Log: slog.New(slog.DiscardHandler), Messages: fstest.MapFS{"pl.json": {Data: []byte(`{"code.not_found": "Nie znaleziono."}`)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		condition string
+		locales   []string
+		want      string // in the page, or in the error
+		fails     bool
+	}{
+		{"those of the API", nil, `<html lang="pl">`, false},
+		{"some of them", []string{"ru", "en"}, `<html lang="ru">`, false},
+		{"another one", []string{"en", "de"}, `Config.Locales has "de": the API has messages in en, pl, ru`, true},
+	} {
+		pages, err := personaladmin.New(module{api}, personaladmin.Config{Guard: guard, Locales: tt.locales})
+		if tt.fails {
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s: got the error %v, want %s", tt.condition, err, tt.want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", tt.condition, err)
+		}
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, personaladmin.Path+"/no-such-page", nil)
+		r.Header.Set("Accept-Language", "pl")
+		pages.ServeHTTP(w, r)
+		if !strings.Contains(w.Body.String(), tt.want) {
+			t.Errorf("%s: got %d %s, want %s", tt.condition, w.Code, w.Body, tt.want)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func New(service personal.Service, o Options) (*Handler, error) {
 		return nil, errors.New("personalhttp: no service")
 	}
 	o = o.withDefaults()
-	locales, errLocale := newLocales(o.DefaultLocale, o.Messages)
+	locales, errLocale := newLocales(o.DefaultLocale, o.Messages, o.Log)
 	clients, errProxies := clientip.New(o.TrustedProxies, o.ForwardedHeader, o.Log)
 	if err := errors.Join(o.check(), errLocale, errProxies); err != nil {
 		return nil, fmt.Errorf("personalhttp: options: %w", err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -93,12 +94,12 @@ type choice struct {
 
 // newLocales returns the languages of the built-in messages, and of the site's own, which may
 // be nil.
-func newLocales(fallback string, own fs.FS) (*locales, error) {
+func newLocales(fallback string, own fs.FS, log *slog.Logger) (*locales, error) {
 	host, err := language.Parse(fallback)
 	if err != nil {
 		return nil, fmt.Errorf("default locale %q is not a BCP 47 tag: %w", fallback, err)
 	}
-	texts, err := readTexts(own)
+	texts, err := readTexts(fallback, own, log)
 	if err != nil {
 		return nil, fmt.Errorf("messages: %w", err)
 	}

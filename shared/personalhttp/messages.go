@@ -3,6 +3,7 @@ package personalhttp
 import (
 	"embed"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"slices"
 
@@ -29,16 +30,18 @@ var messageFiles embed.FS
 //	field.other                     a code that a newer module added
 type texts map[string]string
 
-// readTexts returns the messages of each language: the built-in ones, and the site's own.
-func readTexts(own fs.FS) (map[string]texts, error) {
+// readTexts returns the messages of each language: the built-in ones, and the site's own. It logs how many a
+// language lacks.
+func readTexts(fallback string, own fs.FS, log *slog.Logger) (map[string]texts, error) {
 	builtIn, err := fs.Sub(messageFiles, "messages")
 	if err != nil {
 		return nil, err
 	}
-	all, err := jsontext.Languages(own, builtIn)
+	all, missing, err := jsontext.Languages{BuiltIn: []fs.FS{builtIn}, Own: own, Default: fallback}.Read()
 	if err != nil {
 		return nil, err
 	}
+	jsontext.LogMissing(log, "messages of the API", missing)
 	languages := make(map[string]texts, len(all))
 	for locale, t := range all {
 		languages[locale] = t

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -18,7 +19,7 @@ func TestMessages_CompleteForEveryCode(t *testing.T) {
 	codes := constants[personal.Code](t, "../personal/error.go", "Code")
 	fieldErrors := constants[personal.FieldErrorCode](t, "../personal/error.go", "FieldErrorCode")
 	types := constants[personal.FieldType](t, "../personal/fieldtypes.go", "FieldType")
-	l, err := newLocales("en", nil)
+	l, err := newLocales("en", nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func TestMessages_SayWhatToDoByFieldAndCode(t *testing.T) {
 		"type.link_set":          {"too_short", "too_long", "invalid_type", "invalid_format"},
 		"type.tags":              {"too_short", "too_long", "invalid_type", "invalid_format"},
 	}
-	l, err := newLocales("en", nil)
+	l, err := newLocales("en", nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

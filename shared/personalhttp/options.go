@@ -39,7 +39,8 @@ type Options struct {
 	// Messages has the site's own messages, which end users read: files LOCALE.json such as
 	// de.json, each an object of texts by key. The keys are those of messages/en.json in this
 	// package's folder. A file en.json or ru.json replaces some of the built-in texts; one of
-	// another language adds it, and must have every key. New names every file and key that is
+	// another language adds it. A text that it lacks is that of a parent, such as de of de-AT, or else of
+	// DefaultLocale, or English: New logs how many it lacks. It names every file and key that is
 	// wrong. It may be nil.
 	Messages fs.FS
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -208,13 +209,19 @@ var proxy = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}
 
 func newBrowser(t *testing.T, s personal.Service) *browser {
 	t.Helper()
+	return newBrowserIn(t, s, nil, nil)
+}
+
+// newBrowserIn opens a site with messages and texts of its own; nil for none.
+func newBrowserIn(t *testing.T, s personal.Service, messages, texts fs.FS) *browser {
+	t.Helper()
 	b := &browser{t: t, jar: map[string]*http.Cookie{}, log: &strings.Builder{}}
 	log := slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	api, err := personalhttp.New(s, personalhttp.Options{TrustedProxies: proxy, Log: log})
+	api, err := personalhttp.New(s, personalhttp.Options{TrustedProxies: proxy, Messages: messages, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	account, err := personalpages.New(connected{api, s, &b.audit}, personalpages.Config{Log: log})
+	account, err := personalpages.New(connected{api, s, &b.audit}, personalpages.Config{Texts: texts, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

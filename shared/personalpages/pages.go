@@ -124,9 +124,9 @@ type Config struct {
 	// Nav returns the site's links in the pages' own layout; none if nil.
 	Nav func(r *http.Request, signedIn bool) []ui.Link
 
-	// Texts replaces texts: LOCALE.json is an object of texts by key. In a language that the
-	// pages do not have, it has all of them. Every language must be one of
-	// [personalhttp.Handler.Locales].
+	// Texts replaces and adds texts: LOCALE.json is an object of texts by key. Every language must be one of
+	// [personalhttp.Handler.Locales]. A text that it lacks is that of a parent, such as de of de-AT, or else of the
+	// default language, or English; the log says how many it lacks.
 	Texts fs.FS
 
 	// Inputs are what forms ask for the site's [personal.Admission], below their own controls.

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,6 +36,28 @@ func TestPages_BothLanguages(t *testing.T) {
 		if regexp.MustCompile("[A-Za-z]").MatchString(heading) {
 			t.Errorf("%s: got Russian heading %q", path, heading)
 		}
+	}
+}
+
+func TestPages_LanguageWithFewTexts(t *testing.T) {
+	b := newBrowserIn(t, newModule(),
+		fstest.MapFS{"pl.json": {Data: []byte(`{"success.profile": "Zapisano profil."}`)}},
+		fstest.MapFS{"pl.json": {Data: []byte(`{"sign_out": "Wyloguj się", "profile": "Profil"}`)}})
+	for _, want := range []string{
+		`msg="texts are missing: they are shown in another language" texts="messages of the API" language=pl`,
+		`msg="texts are missing: they are shown in another language" texts="pages at /account/assets/" language=pl`,
+	} {
+		if !strings.Contains(b.log.String(), want) {
+			t.Errorf("got the log\n%s\nwant %s", b.log, want)
+		}
+	}
+	b.hold(first, 0)
+	b.jar["proof"] = &http.Cookie{Name: "proof", Value: rightProof}
+	for _, path := range append(pages[0], pages[1]...) {
+		if !strings.HasPrefix(path, "/account") { // a page of the site
+			continue
+		}
+		b.get(path, "Accept-Language", "pl").shows(t, 200, `<html lang="pl">`, "<h1>", "Skip to the content", "Wyloguj się")
 	}
 }
 

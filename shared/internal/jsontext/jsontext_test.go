@@ -1,10 +1,13 @@
 package jsontext_test
 
 import (
+	"io/fs"
+	"maps"
 	"testing"
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cms-personal/personal/shared/internal/jsontext"
 )
@@ -53,29 +56,49 @@ func files(texts map[string]string) fstest.MapFS {
 }
 
 func TestLanguages_OwnFilesReplaceAndAdd(t *testing.T) {
-	builtIn := files(map[string]string{"en.json": `{"a":"A","b":"B"}`, "ru.json": `{"a":"А","b":"Б"}`})
+	type texts = map[string]map[string]string
+	type keys = map[string][]string
+	ab := func(a, b string) map[string]string { return map[string]string{"a": a, "b": b} }
 	for name, test := range map[string]struct {
-		own  map[string]string
-		want map[string]map[string]string
+		own      map[string]string
+		needed   []string
+		fallback string
+		want     texts
+		missing  keys
 	}{
-		"none":               {nil, map[string]map[string]string{"en": {"a": "A", "b": "B"}, "ru": {"a": "А", "b": "Б"}}},
-		"part of a built-in": {map[string]string{"ru.json": "\ufeff" + `{"b":"Бэ"}`, ".keep": ""}, map[string]map[string]string{"en": {"a": "A", "b": "B"}, "ru": {"a": "А", "b": "Бэ"}}},
-		"another language": {map[string]string{"pt-BR.json": `{"a":"Á","b":"Bê"}`}, map[string]map[string]string{
-			"en": {"a": "A", "b": "B"}, "ru": {"a": "А", "b": "Б"}, "pt-BR": {"a": "Á", "b": "Bê"},
-		}},
+		"none":               {want: texts{}},
+		"part of a built-in": {own: map[string]string{"ru.json": "\ufeff" + `{"b":"Бэ"}`, ".keep": ""}, want: texts{"ru": ab("А", "Бэ")}},
+		"another language":   {own: map[string]string{"pt-BR.json": `{"a":"Á","b":"Bê"}`}, want: texts{"pt-BR": ab("Á", "Bê")}},
+		"a part of another":  {own: map[string]string{"de.json": `{"a":"Ä"}`}, want: texts{"de": ab("Ä", "B")}, missing: keys{"de": {"b"}}},
+		"that, with a default": {own: map[string]string{"de.json": `{"a":"Ä"}`}, fallback: "ru", want: texts{"de": ab("Ä", "Б")},
+			missing: keys{"de": {"b"}}},
+		"a parent has the text": {own: map[string]string{"de.json": `{"a":"Ä","b":"Be"}`, "de-AT.json": `{"a":"Äh"}`}, fallback: "ru",
+			want: texts{"de": ab("Ä", "Be"), "de-AT": ab("Äh", "Be")}, missing: keys{"de-AT": {"b"}}},
+		"a parent lacks it, too": {own: map[string]string{"de.json": `{"a":"Ä"}`, "de-AT.json": `{}`}, fallback: "ru",
+			want: texts{"de": ab("Ä", "Б"), "de-AT": ab("Ä", "Б")}, missing: keys{"de": {"b"}, "de-AT": {"a", "b"}}},
+		"the default has a part": {own: map[string]string{"de.json": `{"a":"Ä"}`, "fr.json": `{}`}, fallback: "de-CH",
+			want: texts{"de": ab("Ä", "B"), "fr": ab("Ä", "B")}, missing: keys{"de": {"b"}, "fr": {"a", "b"}}},
+		"a language without a file": {needed: []string{"en", "pl"}, fallback: "en", want: texts{"pl": ab("A", "B")}, missing: keys{"pl": {"a", "b"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := jsontext.Languages(files(test.own), builtIn)
+			l := jsontext.Languages{Needed: test.needed, Default: test.fallback,
+				BuiltIn: []fs.FS{files(map[string]string{"en.json": `{"a":"A","b":"B"}`, "ru.json": `{"a":"А","b":"Б"}`})}}
+			if test.own != nil {
+				l.Own = files(test.own)
+			}
+			got, missing, err := l.Read()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
+			want := texts{"en": ab("A", "B"), "ru": ab("А", "Б")}
+			maps.Copy(want, test.want)
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("texts (-want +got):\n%s", diff)
 			}
+			if diff := cmp.Diff(test.missing, missing, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("missing keys (-want +got):\n%s", diff)
+			}
 		})
-	}
-	if _, err := jsontext.Languages(nil, builtIn); err != nil {
-		t.Errorf("no folder: got %v, want no error", err)
 	}
 }
 
@@ -86,7 +109,6 @@ func TestLanguages_ErrorNamesFileAndKey(t *testing.T) {
 		want string
 	}{
 		"unknown key":          {map[string]string{"en.json": `{"a":"A","x":"X"}`}, `en.json: there is no text with the key "x"`},
-		"missing keys":         {map[string]string{"de.json": `{"b":"B"}`}, "de.json: texts are missing: a, c"},
 		"syntax":               {map[string]string{"de.json": "{\n  \"a\": \"A\"\n  \"b\": \"B\"\n}"}, `de.json: line 3, column 3: expected a comma or }, found '"'`},
 		"not an object":        {map[string]string{"en.json": `["a"]`}, "en.json: not a JSON object"},
 		"not a text":           {map[string]string{"en.json": `{"a":["A"]}`}, `en.json: the value of "a" is not a text`},
@@ -101,11 +123,10 @@ func TestLanguages_ErrorNamesFileAndKey(t *testing.T) {
 de.json: the value of "x" is not a text
 en.json: line 1, column 2: expected a key in double quotes, found the end of the file
 x.txt: the name is not a BCP 47 tag with .json, such as de.json or pt-BR.json
-de.json: there is no text with the key "x"
-de.json: texts are missing: b, c`},
+de.json: there is no text with the key "x"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := jsontext.Languages(files(test.own), builtIn)
+			_, _, err := jsontext.Languages{BuiltIn: []fs.FS{builtIn}, Own: files(test.own)}.Read()
 			if err == nil {
 				t.Fatalf("got no error, want %s", test.want)
 			}
@@ -117,7 +138,7 @@ de.json: texts are missing: b, c`},
 }
 
 func TestLanguages_BuiltInsHaveTheSameKeys(t *testing.T) {
-	_, err := jsontext.Languages(nil, files(map[string]string{"en.json": `{"a":"A"}`, "ru.json": `{"b":"Б"}`}))
+	_, _, err := jsontext.Languages{BuiltIn: []fs.FS{files(map[string]string{"en.json": `{"a":"A"}`, "ru.json": `{"b":"Б"}`})}}.Read()
 	if err == nil {
 		t.Error("got no error, want one for a and b")
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -13,22 +14,36 @@ import (
 	"golang.org/x/text/language"
 )
 
-// Languages reads the texts of each language by their keys. Each folder of builtIn has a file
-// LOCALE.json, an object of texts, for each language that the program has; all languages have
-// the same keys. A text of a later folder replaces one of an earlier folder. own, which may be
-// nil, has files of the same form: that of a built-in language replaces any of its texts, and
-// that of another language has them all.
+// Languages reads the texts of each language by their keys, see [Read].
+type Languages struct {
+	// BuiltIn are folders with a file LOCALE.json, an object of texts, for each language that the program has; all
+	// languages have the same keys. A text of a later folder replaces one of an earlier folder.
+	BuiltIn []fs.FS
+
+	// Own, which may be nil, has files of the same form. Their texts replace built-in ones, or are in another language.
+	// Names that begin with a dot are ignored.
+	Own fs.FS
+
+	// Needed are languages that need no file.
+	Needed []string
+
+	// Default is the language for texts that a language lacks, and that none of its parents has: de-AT, then de, then
+	// Default, then en.
+	Default string
+}
+
+// Read returns the texts of each language that has a file or is needed, all with the same keys, and the keys, in
+// alphabetical order, for which a language has the text of another one.
 //
 // The error names everything that is wrong, with the file and the key: invalid JSON, a file
 // name that is not a BCP 47 tag, a value that is not a text, an empty text, a repeated or
-// unknown key, and the keys that a language lacks. Names in own that begin with a dot are
-// ignored.
-func Languages(own fs.FS, builtIn ...fs.FS) (map[string]map[string]string, error) {
-	all := map[string]map[string]string{}
-	for _, folder := range builtIn {
+// unknown key, and the keys that a built-in language lacks.
+func (l Languages) Read() (all map[string]map[string]string, missing map[string][]string, err error) {
+	all = map[string]map[string]string{}
+	for _, folder := range l.BuiltIn {
 		read, err := readAll(folder)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for locale, texts := range read {
 			if all[locale] == nil {
@@ -43,41 +58,82 @@ func Languages(own fs.FS, builtIn ...fs.FS) (map[string]map[string]string, error
 	}
 	var errs []error
 	for locale, texts := range all {
-		errs = append(errs, lacks(locale, keys, texts))
-	}
-	if own == nil {
-		return all, errors.Join(errs...)
-	}
-	replaced, err := readAll(own)
-	errs = append(errs, err)
-	for _, locale := range slices.Sorted(maps.Keys(replaced)) {
-		for _, key := range slices.Sorted(maps.Keys(replaced[locale])) {
-			if _, known := keys[key]; !known {
-				errs = append(errs, fmt.Errorf("%s.json: there is no text with the key %q", locale, key))
-			}
+		if lacking := lacks(keys, texts); len(lacking) > 0 {
+			errs = append(errs, fmt.Errorf("%s.json: texts are missing: %s", locale, strings.Join(lacking, ", ")))
 		}
+	}
+	if l.Own != nil {
+		own, err := readAll(l.Own)
+		errs = append(errs, err)
+		for _, locale := range slices.Sorted(maps.Keys(own)) {
+			for _, key := range slices.Sorted(maps.Keys(own[locale])) {
+				if _, known := keys[key]; !known {
+					errs = append(errs, fmt.Errorf("%s.json: there is no text with the key %q", locale, key))
+				}
+			}
+			if all[locale] == nil {
+				all[locale] = map[string]string{}
+			}
+			maps.Copy(all[locale], own[locale])
+		}
+	}
+	for _, locale := range l.Needed {
 		if all[locale] == nil {
 			all[locale] = map[string]string{}
-			errs = append(errs, lacks(locale, keys, replaced[locale]))
 		}
-		maps.Copy(all[locale], replaced[locale])
 	}
-	return all, errors.Join(errs...)
+	missing = map[string][]string{}
+	for locale, texts := range all {
+		if lacking := lacks(keys, texts); len(lacking) > 0 {
+			missing[locale] = lacking
+		}
+	}
+	filled := map[string]map[string]string{}
+	for locale, lacking := range missing {
+		filled[locale] = map[string]string{}
+		for _, key := range lacking {
+			for _, other := range l.instead(locale) {
+				if text, ok := all[other][key]; ok {
+					filled[locale][key] = text
+					break
+				}
+			}
+		}
+	}
+	for locale, texts := range filled { // none stands for another's gap
+		maps.Copy(all[locale], texts)
+	}
+	return all, missing, errors.Join(errs...)
 }
 
-// lacks returns an error that names the keys for which a language has no text.
-func lacks(locale string, keys, texts map[string]string) error {
-	var missing []string
+// instead returns the languages whose texts are used where a language has none.
+func (l Languages) instead(locale string) []string {
+	var others []string
+	for _, from := range []string{locale, l.Default} {
+		for tag := language.Make(from); tag != language.Und; tag = tag.Parent() {
+			others = append(others, tag.String())
+		}
+	}
+	return append(others, "en")
+}
+
+// lacks returns the keys for which a language has no text, in alphabetical order.
+func lacks(keys, texts map[string]string) (missing []string) {
 	for key := range keys {
 		if _, ok := texts[key]; !ok {
 			missing = append(missing, key)
 		}
 	}
-	if len(missing) == 0 {
-		return nil
-	}
 	slices.Sort(missing)
-	return fmt.Errorf("%s.json: texts are missing: %s", locale, strings.Join(missing, ", "))
+	return missing
+}
+
+// LogMissing logs, for each language, how many of some texts it lacks, and the first of them.
+func LogMissing(log *slog.Logger, what string, missing map[string][]string) {
+	for _, locale := range slices.Sorted(maps.Keys(missing)) {
+		log.Info("texts are missing: they are shown in another language", "texts", what, "language", locale, "missing", len(missing[locale]),
+			"first", missing[locale][0])
+	}
 }
 
 // readAll reads the files of a folder by their locales. Of an invalid file it returns what it

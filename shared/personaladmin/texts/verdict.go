@@ -2,6 +2,7 @@ package texts
 
 import (
 	"fmt"
+	"io/fs"
 	"math"
 	"slices"
 	"strconv"
@@ -225,7 +226,7 @@ func Sentences(user *personal.User, v personal.Verdict) string {
 }
 
 var english = sync.OnceValue(func() map[string]string {
-	read, err := jsontext.Languages(nil, Files)
+	read, _, err := jsontext.Languages{BuiltIn: []fs.FS{Files}}.Read()
 	if err != nil {
 		panic(err) // the files are part of the program
 	}

@@ -51,19 +51,18 @@ func (t texts) isolated(key string, users ...string) (template.HTML, error) {
 }
 
 // loadTexts returns the texts in each language: the built-in ones of all sources, of which
-// later ones replace those before, and in their place those of the site, which may be nil. The
-// error names every text that is missing or unknown, or lacks a placeholder.
-func loadTexts(locales []string, site fs.FS, sources ...fs.FS) (map[string]texts, error) {
-	read, err := jsontext.Languages(site, sources...)
+// later ones replace those before, and in their place those of the site, which may be nil. For texts
+// that a language lacks, which it returns, it has those of another one. The
+// error names every text that is unknown, or lacks a placeholder.
+func loadTexts(locales []string, site fs.FS, sources ...fs.FS) (_ map[string]texts, missing map[string][]string, err error) {
+	read, missing, err := jsontext.Languages{BuiltIn: sources, Own: site, Needed: locales, Default: locales[0]}.Read()
 	if err != nil {
-		return nil, fmt.Errorf("texts: %w", err)
+		return nil, nil, fmt.Errorf("texts: %w", err)
 	}
 	all := map[string]texts{}
 	var wrong []error
 	for _, locale := range locales {
-		if all[locale] = read[locale]; read[locale] == nil {
-			wrong = append(wrong, fmt.Errorf("texts: the API has messages in %s, and the pages have none: add %[1]s.json", locale))
-		}
+		all[locale] = read[locale]
 	}
 	for _, locale := range slices.Sorted(maps.Keys(read)) {
 		if !slices.Contains(locales, locale) && !slices.Contains(personal.Languages(), locale) {
@@ -72,10 +71,10 @@ func loadTexts(locales []string, site fs.FS, sources ...fs.FS) (map[string]texts
 		}
 	}
 	if site != nil {
-		builtIn, err := jsontext.Languages(nil, sources...)
+		builtIn, _, err := jsontext.Languages{BuiltIn: sources}.Read()
 		wrong = append(wrong, err, checkPlaceholders(builtIn[personal.Languages()[0]], read))
 	}
-	return all, errors.Join(wrong...)
+	return all, missing, errors.Join(wrong...)
 }
 
 var placeholder = regexp.MustCompile(`%[a-z]`)

@@ -25,6 +25,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cms-personal/personal/shared/internal/jsontext"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalweb"
@@ -113,10 +114,11 @@ func New(o Options) (*Pages, error) {
 			return nil, err
 		}
 	}
-	texts, err := loadTexts(o.Locales, o.SiteTexts, Folder(shared, "texts"), o.Texts)
+	texts, missing, err := loadTexts(o.Locales, o.SiteTexts, Folder(shared, "texts"), o.Texts)
 	if err != nil {
 		return nil, fmt.Errorf("pages: %w", err)
 	}
+	jsontext.LogMissing(o.Log, "pages at "+o.AssetPath, missing)
 	p := &Pages{Options: o, languages: map[string]translation{}, assets: assets}
 	p.guard = personalweb.Guard(o.API, p.reject, append(slices.Clone(o.Cookies), noticeCookie, LanguageCookie)...)
 	for _, locale := range o.Locales {

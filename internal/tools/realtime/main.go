@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/constant"
 	"go/importer"
 	"go/parser"
@@ -97,7 +98,15 @@ func check(root string) (findings []string, err error) {
 		name := filepath.Dir(path) + " " + file.Name.Name
 		packages[name] = append(packages[name], file)
 	}
+	goroot, err := exec.Command("go", "env", "GOROOT").Output() // with -trimpath this program does not know it
+	if err != nil {
+		return nil, fmt.Errorf("find the standard library: %w", err)
+	}
+	build.Default.GOROOT = strings.TrimSpace(string(goroot))
 	std := importer.ForCompiler(fset, "source", nil)
+	if _, err := std.Import("time"); err != nil {
+		return nil, err
+	}
 	for _, files := range packages {
 		info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
 		config := types.Config{Importer: onlyTime{std}, Error: func(error) {}} // about the other imports

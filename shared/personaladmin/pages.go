@@ -20,7 +20,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
@@ -103,10 +102,6 @@ type Config struct {
 	FrameAncestors, FormAction, BaseURI string
 	Style                               string
 	Texts                               fs.FS
-
-	// Locales are the languages of the pages, the first one for administrators who prefer none of them: some of
-	// [personalhttp.Handler.Locales], or all if nil.
-	Locales []string
 
 	// Nav returns the site's links in the pages' own layout, such as one to sign out; none if nil.
 	Nav func(r *http.Request) []ui.Link
@@ -191,20 +186,12 @@ func newPages(api *personalhttp.Handler, c Config, sections []frame.Section) (*P
 	if len(sections) == 0 {
 		return nil, errors.New("admin pages: Config.Sections is empty")
 	}
-	for _, locale := range c.Locales {
-		if !slices.Contains(api.Locales(), locale) {
-			return nil, fmt.Errorf("admin pages: Config.Locales has %q: the API has messages in %s", locale, strings.Join(api.Locales(), ", "))
-		}
-	}
-	if c.Locales == nil {
-		c.Locales = api.Locales()
-	}
 	c.Log = cmp.Or(c.Log, slog.Default())
 	c.Access = cmp.Or(c.Access, NewAccessLog(c.Log))
 	var site *frame.Site
 	pages, err := ui.New(ui.Options{
 		Templates: ui.Folder(files, "templates"), Texts: texts.Files, Assets: ui.Folder(files, "assets"),
-		AssetPath: Path + "/assets/", LanguagePath: frame.LanguagePath, Locales: c.Locales,
+		AssetPath: Path + "/assets/", LanguagePath: frame.LanguagePath, Locales: api.Locales(),
 		Layout: c.LayoutFunc, LayoutTemplate: c.Layout,
 		FrameAncestors: c.FrameAncestors, FormAction: c.FormAction, BaseURI: c.BaseURI, Style: c.Style, SiteTexts: c.Texts,
 		API: api, Cookies: []string{frame.ResultCookie}, Foreign: func(r *http.Request) { c.Access.Refused(r, "a page of another origin") }, Log: c.Log,

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/text/language"
 
+	"github.com/cms-personal/personal/shared/internal/jsontext"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -99,7 +100,7 @@ func newLocales(fallback string, own fs.FS, log *slog.Logger) (*locales, error) 
 	if err != nil {
 		return nil, fmt.Errorf("default locale %q is not a BCP 47 tag: %w", fallback, err)
 	}
-	texts, err := readTexts(fallback, own, log)
+	texts, missing, err := readTexts(fallback, own)
 	if err != nil {
 		return nil, fmt.Errorf("messages: %w", err)
 	}
@@ -115,6 +116,12 @@ func newLocales(fallback string, own fs.FS, log *slog.Logger) (*locales, error) 
 	if l.fallback, ok = l.supported.best(host); !ok {
 		return nil, fmt.Errorf("default locale %q: messages exist in %s only", fallback, strings.Join(l.supported.keys, ", "))
 	}
+	if l.fallback != fallback { // whose texts stand for missing ones
+		if l.texts, missing, err = readTexts(l.fallback, own); err != nil {
+			return nil, fmt.Errorf("messages: %w", err)
+		}
+	}
+	jsontext.LogMissing(log, "messages of the API", missing)
 	l.none.locale = l.fallback
 	return l, nil
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -188,6 +190,23 @@ func TestLocales_DefaultFirst(t *testing.T) {
 				t.Errorf("default %q: got %q, want %q", fallback, got, want)
 			}
 		}
+	}
+}
+
+func TestMessages_MissingOnesAreThoseOfTheDefault(t *testing.T) {
+	own := fstest.MapFS{"pt-BR.json": {Data: []byte(`{"success.profile":"Perfil salvo."}`)}, "fr.json": {Data: []byte(`{}`)}}
+	h, err := personalhttp.New(noService(), personalhttp.Options{DefaultLocale: "pt", Messages: own, Log: quiet()}) // that is pt-BR
+	if err != nil {
+		t.Fatal(err)
+	}
+	for locale, want := range map[string]string{"fr": "Perfil salvo.", "pt-BR": "Perfil salvo.", "en": "Your profile has been saved."} {
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		r.Header.Set("Accept-Language", locale)
+		h.WithCall(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if got := h.SuccessMessage(r, "profile"); got != want {
+				t.Errorf("%s: got %q, want %q", locale, got, want)
+			}
+		})).ServeHTTP(httptest.NewRecorder(), r)
 	}
 }
 

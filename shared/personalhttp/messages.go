@@ -3,7 +3,6 @@ package personalhttp
 import (
 	"embed"
 	"io/fs"
-	"log/slog"
 	"net/http"
 	"slices"
 
@@ -30,23 +29,22 @@ var messageFiles embed.FS
 //	field.other                     a code that a newer module added
 type texts map[string]string
 
-// readTexts returns the messages of each language: the built-in ones, and the site's own. It logs how many a
-// language lacks.
-func readTexts(fallback string, own fs.FS, log *slog.Logger) (map[string]texts, error) {
+// readTexts returns the messages of each language: the built-in ones, and the site's own. For texts
+// that a language lacks, whose keys it returns, it has those of another one.
+func readTexts(fallback string, own fs.FS) (_ map[string]texts, missing map[string][]string, err error) {
 	builtIn, err := fs.Sub(messageFiles, "messages")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	all, missing, err := jsontext.Languages{BuiltIn: []fs.FS{builtIn}, Own: own, Default: fallback}.Read()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	jsontext.LogMissing(log, "messages of the API", missing)
 	languages := make(map[string]texts, len(all))
 	for locale, t := range all {
 		languages[locale] = t
 	}
-	return languages, nil
+	return languages, missing, nil
 }
 
 // SuccessMessage returns the API's message after a successful POST to an operation, such as

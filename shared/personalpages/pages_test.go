@@ -42,10 +42,10 @@ func TestPages_BothLanguages(t *testing.T) {
 func TestPages_LanguageWithFewTexts(t *testing.T) {
 	b := newBrowserIn(t, newModule(),
 		fstest.MapFS{"pl.json": {Data: []byte(`{"success.profile": "Zapisano profil."}`)}},
-		fstest.MapFS{"pl.json": {Data: []byte(`{"sign_out": "Wyloguj się", "profile": "Profil"}`)}})
+		fstest.MapFS{"pl.json": {Data: []byte(`{"own_name": "Polski", "sign_out": "Wyloguj się", "profile": "Profil"}`)}})
 	for _, want := range []string{
 		`msg="texts are missing: they are shown in another language" texts="messages of the API" language=pl`,
-		`msg="texts are missing: they are shown in another language" texts="pages at /account/assets/" language=pl`,
+		`msg="texts are missing: they are shown in another language" texts="pages below /account/" language=pl`,
 	} {
 		if !strings.Contains(b.log.String(), want) {
 			t.Errorf("got the log\n%s\nwant %s", b.log, want)
@@ -57,8 +57,10 @@ func TestPages_LanguageWithFewTexts(t *testing.T) {
 		if !strings.HasPrefix(path, "/account") { // a page of the site
 			continue
 		}
-		b.get(path, "Accept-Language", "pl").shows(t, 200, `<html lang="pl">`, "<h1>", "Skip to the content", "Wyloguj się")
+		b.get(path, "Accept-Language", "pl").shows(t, 200, `<html lang="pl">`, "<h1>", "Skip to the content", "Wyloguj się", ">Polski</button>")
 	}
+	b.send("POST", "/account", url.Values{"name": {"Anna"}}, "Accept-Language", "pl")
+	b.get("/account", "Accept-Language", "pl").shows(t, 200, "Zapisano profil.")
 }
 
 func TestPages_RefusePostsFromOtherSites(t *testing.T) {

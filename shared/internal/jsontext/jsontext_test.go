@@ -78,6 +78,11 @@ func TestLanguages_OwnFilesReplaceAndAdd(t *testing.T) {
 			want: texts{"de": ab("Ä", "Б"), "de-AT": ab("Ä", "Б")}, missing: keys{"de": {"b"}, "de-AT": {"a", "b"}}},
 		"the default has a part": {own: map[string]string{"de.json": `{"a":"Ä"}`, "fr.json": `{}`}, fallback: "de-CH",
 			want: texts{"de": ab("Ä", "B"), "fr": ab("Ä", "B")}, missing: keys{"de": {"b"}, "fr": {"a", "b"}}},
+		"parents of other writing systems and countries": {own: map[string]string{"zh-Hant.json": `{"a":"甲","b":"乙"}`, "zh.json": `{"a":"x","b":"x"}`, "zh-TW.json": `{}`,
+			"sr.json": `{"a":"Ша","b":"Бе"}`, "sr-Latn.json": `{}`, "en-GB.json": `{}`, "en-001.json": `{"a":"A!"}`, "pt.json": `{"a":"Á","b":"Bê"}`, "pt-BR.json": `{}`}, fallback: "ru",
+			want: texts{"zh-Hant": ab("甲", "乙"), "zh": ab("x", "x"), "zh-TW": ab("甲", "乙"), "sr": ab("Ша", "Бе"), "sr-Latn": ab("А", "Б"), "en-GB": ab("A!", "B"), "en-001": ab("A!", "B"),
+				"pt": ab("Á", "Bê"), "pt-BR": ab("Á", "Bê")},
+			missing: keys{"zh-TW": {"a", "b"}, "sr-Latn": {"a", "b"}, "en-GB": {"a", "b"}, "en-001": {"b"}, "pt-BR": {"a", "b"}}},
 		"a language without a file": {needed: []string{"en", "pl"}, fallback: "en", want: texts{"pl": ab("A", "B")}, missing: keys{"pl": {"a", "b"}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/text/language"
 )
 
-// Languages reads the texts of each language by their keys, see [Read].
+// Languages reads the texts of each language by their keys, see [Languages.Read].
 type Languages struct {
 	// BuiltIn are folders with a file LOCALE.json, an object of texts, for each language that the program has; all
 	// languages have the same keys. A text of a later folder replaces one of an earlier folder.
@@ -88,33 +88,26 @@ func (l Languages) Read() (all map[string]map[string]string, missing map[string]
 			missing[locale] = lacking
 		}
 	}
-	filled := map[string]map[string]string{}
 	for locale, lacking := range missing {
-		filled[locale] = map[string]string{}
+		others := append(append(Parents(locale), l.Default), append(Parents(l.Default), "en")...)
 		for _, key := range lacking {
-			for _, other := range l.instead(locale) {
+			for _, other := range others {
 				if text, ok := all[other][key]; ok {
-					filled[locale][key] = text
+					all[locale][key] = text
 					break
 				}
 			}
 		}
 	}
-	for locale, texts := range filled { // none stands for another's gap
-		maps.Copy(all[locale], texts)
-	}
 	return all, missing, errors.Join(errs...)
 }
 
-// instead returns the languages whose texts are used where a language has none.
-func (l Languages) instead(locale string) []string {
-	var others []string
-	for _, from := range []string{locale, l.Default} {
-		for tag := language.Make(from); tag != language.Und; tag = tag.Parent() {
-			others = append(others, tag.String())
-		}
+// Parents returns the languages that are more general than another one, the nearest first: en-001 and en for en-GB.
+func Parents(locale string) (more []string) {
+	for tag := language.Make(locale).Parent(); tag != language.Und; tag = tag.Parent() {
+		more = append(more, tag.String())
 	}
-	return append(others, "en")
+	return more
 }
 
 // lacks returns the keys for which a language has no text, in alphabetical order.

@@ -72,9 +72,11 @@ func TestSiteTexts_AreChecked(t *testing.T) {
 	}{
 		"some texts":                         {files: map[string]string{"en.json": `{"hello":"Hi"}`}},
 		"an unknown text":                    {files: map[string]string{"en.json": `{"helo":"Hi"}`}, want: `en.json: there is no text with the key "helo"`},
-		"a language that the API lacks":      {files: map[string]string{"de.json": `{"hello":"Hallo"}`}, want: "de.json: the API has no messages in this language"},
+		"a language that the API lacks":      {files: map[string]string{"de.json": `{"hello":"Hallo"}`}, want: "de.json: the pages are not in this language"},
 		"a language without all texts":       {files: map[string]string{"de.json": `{"hello":"Hallo"}`}, locales: []string{"en", "de"}},
 		"a language of the API without file": {locales: []string{"en", "de"}},
+		"a parent of a language of the API":  {files: map[string]string{"de.json": `{"hello":"Hallo"}`}, locales: []string{"en", "de-AT"}},
+		"a wrong text, and gaps":             {files: map[string]string{"en.json": `{"hint_max":"Less."}`}, locales: []string{"en", "de"}, want: "pages: texts: en.json: the text \"hint_max\" must have the placeholders %s"},
 		"a text without its placeholder":     {files: map[string]string{"en.json": `{"hint_max":"Less."}`}, want: `en.json: the text "hint_max" must have the placeholders %s`},
 		"an unknown placeholder":             {files: map[string]string{"en.json": `{"hint_range":"From %s to %q and %d."}`}, want: "hint_range"},
 		"placeholders in another order":      {files: map[string]string{"en.json": `{"hint_range":"Up to %[2]s, from %[1]s."}`}},

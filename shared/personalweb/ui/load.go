@@ -21,6 +21,9 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
+// ownName is the key of a language's name in that language. No other language's text stands for it, but the tag.
+const ownName = "own_name"
+
 // texts are the texts of one language by key. A text with arguments is a format of
 // package fmt.
 type texts map[string]string
@@ -64,15 +67,22 @@ func loadTexts(locales []string, site fs.FS, sources ...fs.FS) (_ map[string]tex
 	for _, locale := range locales {
 		all[locale] = read[locale]
 	}
+	known := slices.Concat(locales, personal.Languages())
+	for _, locale := range locales {
+		known = append(known, jsontext.Parents(locale)...)
+		if slices.Contains(missing[locale], ownName) {
+			all[locale][ownName] = locale
+		}
+	}
 	for _, locale := range slices.Sorted(maps.Keys(read)) {
-		if !slices.Contains(locales, locale) && !slices.Contains(personal.Languages(), locale) {
-			wrong = append(wrong, fmt.Errorf("texts: %s.json: the API has no messages in this language, but in %s", locale,
+		if !slices.Contains(known, locale) {
+			wrong = append(wrong, fmt.Errorf("texts: %s.json: the pages are not in this language, but in those of the API: %s", locale,
 				strings.Join(locales, ", ")))
 		}
 	}
 	if site != nil {
 		builtIn, _, err := jsontext.Languages{BuiltIn: sources}.Read()
-		wrong = append(wrong, err, checkPlaceholders(builtIn[personal.Languages()[0]], read))
+		wrong = append(wrong, err, checkPlaceholders(builtIn[personal.Languages()[0]], read, missing))
 	}
 	return all, missing, errors.Join(wrong...)
 }
@@ -81,7 +91,7 @@ var placeholder = regexp.MustCompile(`%[a-z]`)
 
 // checkPlaceholders returns an error for every text that does not have the placeholders of the
 // built-in one, which the values of a page replace: %s or, with its position, %[1]s.
-func checkPlaceholders(builtIn texts, read map[string]map[string]string) error {
+func checkPlaceholders(builtIn texts, read map[string]map[string]string, missing map[string][]string) error {
 	var wrong []error
 	for _, key := range slices.Sorted(maps.Keys(builtIn)) {
 		found := placeholder.FindAllString(builtIn[key], -1)
@@ -90,7 +100,7 @@ func checkPlaceholders(builtIn texts, read map[string]map[string]string) error {
 			values = append(values, map[string]any{"%s": "", "%d": 0}[verb])
 		}
 		for _, locale := range slices.Sorted(maps.Keys(read)) {
-			if len(found) > 0 && strings.Contains(fmt.Sprintf(read[locale][key], values...), "%!") {
+			if len(found) > 0 && !slices.Contains(missing[locale], key) && strings.Contains(fmt.Sprintf(read[locale][key], values...), "%!") {
 				wrong = append(wrong, fmt.Errorf("texts: %s.json: the text %q must have the placeholders %s", locale, key, strings.Join(found, " ")))
 			}
 		}
@@ -184,7 +194,7 @@ func languageButtons(locales []string, all map[string]texts, current string) tem
 	var b strings.Builder
 	for _, locale := range locales {
 		fmt.Fprintf(&b, `<button class="link" name="language" value="%[1]s" lang="%[1]s" aria-pressed="%[2]t">%[3]s</button>`+"\n",
-			template.HTMLEscapeString(locale), locale == current, template.HTMLEscapeString(all[locale]["own_name"]))
+			template.HTMLEscapeString(locale), locale == current, template.HTMLEscapeString(all[locale][ownName]))
 	}
 	return template.HTML(b.String()) // escaped
 }

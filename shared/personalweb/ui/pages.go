@@ -48,11 +48,12 @@ type Options struct {
 	Texts fs.FS
 
 	// Locales are the languages of the pages, the first one for visitors who prefer none of
-	// them; en and ru if nil. Others than these two need SiteTexts.
+	// them; en and ru if nil.
 	Locales []string
 
-	// SiteTexts holds LOCALE.json with the site's texts in place of those of the pages; in a
-	// language that the pages do not have, all of them. SiteTemplates holds pages in place of
+	// SiteTexts holds LOCALE.json with the site's texts in place of those of the pages, or in another
+	// of Locales, or a parent of one. A text that a language lacks is that of a parent, of the first of Locales, or
+	// English. SiteTemplates holds pages in place of
 	// those in Templates. Both may be nil.
 	SiteTexts, SiteTemplates fs.FS
 
@@ -78,7 +79,7 @@ type Options struct {
 	// Unrouted completes the error page of a path or method that has no route; may be nil.
 	Unrouted func(r *http.Request, problem *Problem)
 
-	Log *slog.Logger
+	Log *slog.Logger // slog.Default() if nil
 }
 
 // Pages is a set of pages. It is safe for concurrent use.
@@ -114,11 +115,12 @@ func New(o Options) (*Pages, error) {
 			return nil, err
 		}
 	}
+	o.Log = cmp.Or(o.Log, slog.Default())
 	texts, missing, err := loadTexts(o.Locales, o.SiteTexts, Folder(shared, "texts"), o.Texts)
 	if err != nil {
 		return nil, fmt.Errorf("pages: %w", err)
 	}
-	jsontext.LogMissing(o.Log, "pages at "+o.AssetPath, missing)
+	jsontext.LogMissing(o.Log, "pages below "+strings.TrimSuffix(o.AssetPath, "assets/"), missing)
 	p := &Pages{Options: o, languages: map[string]translation{}, assets: assets}
 	p.guard = personalweb.Guard(o.API, p.reject, append(slices.Clone(o.Cookies), noticeCookie, LanguageCookie)...)
 	for _, locale := range o.Locales {

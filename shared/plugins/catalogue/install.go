@@ -54,14 +54,17 @@ func (c *Catalogue) Install(ctx context.Context, path string) (e Entry, err erro
 
 // installed returns the installed version of a binary. It does not move the file's offset.
 func (c *Catalogue) installed(ctx context.Context, f *os.File) (Entry, bool) {
+	entries, err := c.List()
+	if err != nil || len(entries) == 0 {
+		return Entry{}, false
+	}
 	hash := sha256.New()
 	if _, err := io.Copy(hash, contextReader{ctx, io.NewSectionReader(f, 0, maxBinary+1)}); err != nil {
 		return Entry{}, false
 	}
 	sum := hex.EncodeToString(hash.Sum(nil))
-	entries, err := c.List()
 	at := slices.IndexFunc(entries, func(e Entry) bool { return e.Manifest.SHA256 == sum })
-	if err != nil || at < 0 {
+	if at < 0 {
 		return Entry{}, false
 	}
 	return entries[at], true

@@ -118,14 +118,18 @@ func checkSum(m Manifest, sum string, err error) error {
 }
 
 // copyBinary copies a binary to a new file with mode copyMode and returns the sha256
-// of the copy.
+// of the copy. What a loss of power leaves of it is not a copy, see isCopy.
 func copyBinary(ctx context.Context, from, to string) (sum string, err error) {
 	in, err := openChecked(from)
 	if err != nil {
 		return "", err
 	}
 	defer in.Close()
-	return writeFile(to, copyMode, contextReader{ctx, in})
+	sum, f, err := writeUnsynced(to, copyMode, contextReader{ctx, in})
+	if f != nil {
+		err = errors.Join(err, f.Close())
+	}
+	return sum, err
 }
 
 // MakePrivate creates a folder that only this process's user can access, or checks

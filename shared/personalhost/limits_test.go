@@ -15,38 +15,31 @@ import (
 	"time"
 )
 
-// pipes is a listener for connections without buffers, which a bubble of synctest can wait for.
-type pipes chan net.Conn
+// pipes is a listener for connections without buffers, which a bubble of synctest can wait for. It
+// accepts a connection some time after it was opened.
+type pipes struct {
+	opened chan net.Conn
+	accept time.Duration
+	ctx    context.Context // ends when the listener is closed
+	close  context.CancelFunc
+}
 
 func (p pipes) Accept() (net.Conn, error) {
-	c, ok := <-p
-	if !ok {
+	select {
+	case c := <-p.opened:
+		time.Sleep(p.accept)
+		return c, nil
+	case <-p.ctx.Done():
 		return nil, net.ErrClosed
 	}
-	return c, nil
 }
 
 func (p pipes) Close() error {
-	defer func() { _ = recover() }() // closed twice
-	close(p)
+	p.close()
 	return nil
 }
 
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
-
-// slowPipes accepts a connection some time after it was opened.
-type slowPipes struct {
-	pipes
-	accept time.Duration
-}
-
-func (p slowPipes) Accept() (net.Conn, error) {
-	c, err := p.pipes.Accept()
-	if err == nil {
-		time.Sleep(p.accept)
-	}
-	return c, err
-}
 
 // served is a server of a module. open opens a connection, stop begins the stop of the server, and
 // ended is closed at its end.
@@ -57,14 +50,15 @@ type served struct {
 }
 
 func serveLimited(t *testing.T, server *http.Server, accept ...time.Duration) served {
-	listener, s := pipes(make(chan net.Conn)), served{ended: make(chan struct{})}
+	listener, s := pipes{opened: make(chan net.Conn), accept: cmp.Or(accept...)}, served{ended: make(chan struct{})}
+	listener.ctx, listener.close = context.WithCancel(context.Background())
 	m := &Module{drain: time.Hour, limits: defaultLimits(), log: quietLog(), close: func() error { return nil }}
 	m.stopping, m.stop = context.WithCancel(context.Background())
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	go func() {
 		defer close(s.ended)
-		if err := m.ServeOn(ctx, slowPipes{listener, cmp.Or(accept...)}, server); err != nil {
+		if err := m.ServeOn(ctx, listener, server); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -75,7 +69,7 @@ func serveLimited(t *testing.T, server *http.Server, accept ...time.Duration) se
 	})
 	s.open = func(head string) net.Conn {
 		inside, outside := net.Pipe()
-		listener <- inside
+		listener.opened <- inside
 		t.Cleanup(func() { _ = outside.Close() })
 		if _, err := io.WriteString(outside, head); err != nil {
 			t.Error(err)

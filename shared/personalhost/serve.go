@@ -92,17 +92,16 @@ func (m *Module) ServeOn(ctx context.Context, listener net.Listener, server *htt
 	}
 	listener = m.limit(server, listener)
 	server.ErrorLog = cmp.Or(server.ErrorLog, slog.NewLogLogger(m.log.Handler(), slog.LevelWarn))
-	serving, ended := make(chan error, 1), make(chan struct{})
+	var serving error
+	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		serving <- server.Serve(listener)
+		serving = server.Serve(listener)
 	}()
 	select {
-	case err = <-serving:
-		if errors.Is(err, http.ErrServerClosed) { // requests may still be under way
-			err = nil
-		} else {
-			err = fmt.Errorf("serving HTTP: %w", err)
+	case <-ended:
+		if !errors.Is(serving, http.ErrServerClosed) { // otherwise requests may still be under way
+			err = fmt.Errorf("serving HTTP: %w", serving)
 		}
 	case <-ctx.Done():
 	}

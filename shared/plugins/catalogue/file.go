@@ -127,8 +127,13 @@ func sumOf(ctx context.Context, path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
+	return sumOfAll(ctx, f)
+}
+
+// sumOfAll returns the sha256 of what it reads.
+func sumOfAll(ctx context.Context, r io.Reader) (string, error) {
 	hash := sha256.New()
-	_, err = io.Copy(hash, contextReader{ctx, f})
+	_, err := io.Copy(hash, contextReader{ctx, r})
 	return hex.EncodeToString(hash.Sum(nil)), err
 }
 

@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,13 +56,9 @@ func (c *Catalogue) installed(ctx context.Context, f *os.File) (Entry, bool) {
 	if err != nil || len(entries) == 0 {
 		return Entry{}, false
 	}
-	hash := sha256.New()
-	if _, err := io.Copy(hash, contextReader{ctx, io.NewSectionReader(f, 0, maxBinary+1)}); err != nil {
-		return Entry{}, false
-	}
-	sum := hex.EncodeToString(hash.Sum(nil))
+	sum, err := sumOfAll(ctx, io.NewSectionReader(f, 0, maxBinary+1))
 	at := slices.IndexFunc(entries, func(e Entry) bool { return e.Manifest.SHA256 == sum })
-	if at < 0 {
+	if err != nil || at < 0 {
 		return Entry{}, false
 	}
 	return entries[at], true

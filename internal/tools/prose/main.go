@@ -18,12 +18,13 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/cms-personal/personal/internal/tools/lint"
 )
 
 // maxWords is how many words a sentence has at most, maxPage a page that is no reference.
@@ -40,39 +41,17 @@ func main() {
 	if len(os.Args) > 1 {
 		root = os.Args[1]
 	}
-	findings, err := check(root)
-	for _, f := range findings {
-		fmt.Println(f)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "prose:", err)
-		os.Exit(2)
-	}
-	if len(findings) > 0 {
-		os.Exit(1)
-	}
+	lint.Main("prose", root, check)
 }
 
 // check returns the findings in the pages that Git tracks, or would track, below root.
 func check(root string) (findings []string, err error) {
-	list := exec.Command("git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--",
-		"README.md", "CHANGELOG.md", "SECURITY.md", "bench/README.md", "docs/*.md")
-	list.Stderr = os.Stderr
-	paths, err := list.Output()
+	pages, err := lint.Files(root, "README.md", "CHANGELOG.md", "SECURITY.md", "bench/README.md", "docs/*.md")
 	if err != nil {
-		return nil, fmt.Errorf("list the files: %w", err)
+		return nil, err
 	}
-	pages := map[string]string{}
-	for path := range strings.SplitSeq(strings.TrimRight(string(paths), "\x00"), "\x00") {
-		content, err := os.ReadFile(filepath.Join(root, path))
-		if os.IsNotExist(err) { // deleted, and not yet committed
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		pages[path] = string(content)
-		for _, s := range longSentences(string(content)) {
+	for _, path := range slices.Sorted(maps.Keys(pages)) {
+		for _, s := range longSentences(pages[path]) {
 			findings = append(findings, fmt.Sprintf("%s:%d: a sentence of %d words, split it into sentences of %d at most: %s …",
 				path, s.line, len(s.words), maxWords, strings.Join(s.words[:6], " ")))
 		}

@@ -38,20 +38,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cms-personal/personal/internal/tools/lint"
 )
 
 func main() {
-	findings, err := check(".")
-	for _, f := range findings {
-		fmt.Println(f)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "realtime:", err)
-		os.Exit(2)
-	}
-	if len(findings) > 0 {
-		os.Exit(1)
-	}
+	lint.Main("realtime", ".", check)
 }
 
 var (
@@ -75,26 +67,16 @@ func check(root string) (findings []string, err error) {
 			listed[string(name[1])] = false
 		}
 	}
-	list := exec.Command("git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.go")
-	list.Stderr = os.Stderr
-	paths, err := list.Output()
+	sources, err := lint.Files(root, "*.go")
 	if err != nil {
-		return nil, fmt.Errorf("list the files: %w", err)
+		return nil, err
 	}
-	fset, packages, sources := token.NewFileSet(), map[string][]*ast.File{}, map[string]string{}
-	for path := range strings.SplitSeq(strings.TrimRight(string(paths), "\x00"), "\x00") {
-		source, err := os.ReadFile(filepath.Join(root, path))
-		if os.IsNotExist(err) { // deleted, and not yet committed
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
+	fset, packages := token.NewFileSet(), map[string][]*ast.File{}
+	for path, source := range sources {
 		file, err := parser.ParseFile(fset, path, source, 0)
 		if err != nil {
 			return nil, err
 		}
-		sources[path] = string(source)
 		name := filepath.Dir(path) + " " + file.Name.Name
 		packages[name] = append(packages[name], file)
 	}

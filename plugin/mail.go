@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // mailCommand groups the commands for templates of mails.
@@ -20,13 +22,14 @@ type mailCommand struct {
 }
 
 type mailListCommand struct {
-	Write string `placeholder:"DIR" help:"Write the built-in templates to this folder instead. Existing files are not changed."`
+	Write  string `placeholder:"DIR" help:"Write the built-in templates to this folder instead. Existing files are not changed."`
+	Locale string `placeholder:"L" help:"Write only the templates in this language, such as de or pt-BR."`
 }
 
 // Run lists the kinds, or writes the built-in templates.
 func (c mailListCommand) Run(w io.Writer) error {
 	if c.Write != "" {
-		n, err := writeTemplates(c.Write)
+		n, err := writeTemplates(c.Write, c.Locale)
 		if err != nil {
 			return fmt.Errorf("--write: %w", err)
 		}
@@ -53,9 +56,12 @@ func (c mailListCommand) Run(w io.Writer) error {
 	return err
 }
 
-// writeTemplates writes the built-in templates to a folder, which it makes if it does
+// writeTemplates writes the built-in templates in a language, "" for all, to a folder, which it makes if it does
 // not exist. It writes all of them or, if one exists already, none.
-func writeTemplates(dir string) (n int, err error) {
+func writeTemplates(dir, locale string) (n int, err error) {
+	if locale != "" && !slices.Contains(personal.Languages(), locale) {
+		return 0, fmt.Errorf("there are no templates in %q, but in %s", locale, strings.Join(personal.Languages(), ", "))
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return 0, fmt.Errorf("making the folder: %w", err)
 	}
@@ -69,7 +75,7 @@ func writeTemplates(dir string) (n int, err error) {
 		}
 	}()
 	files := mailtext.BuiltInFiles()
-	names, err := fs.Glob(files, "*")
+	names, err := fs.Glob(files, "*."+cmp.Or(locale, "*")+".txt")
 	if err != nil {
 		return 0, err
 	}
@@ -111,7 +117,7 @@ func (c mailPreviewCommand) Run(w io.Writer) error {
 	if err := mailtext.CheckKind(c.Kind); err != nil && !c.All {
 		return err
 	}
-	set, err := mailtext.Load(c.Templates)
+	set, err := mailtext.Load(c.Templates, personal.Languages()...)
 	if err == nil {
 		err = set.Unknown()
 	}

@@ -81,7 +81,7 @@ func TestMailPreview_All(t *testing.T) {
 	dir := filepath.Dir(write(t, "recovery.de.txt", "Subject: Neues Passwort\n\nIhr Code: {{.Token}}\n"))
 	out, _ := mustCommand(t, "mail", "preview", "--all", "--templates", dir)
 	for _, d := range mailtext.Descriptions() {
-		for _, locale := range []string{"en", "ru"} {
+		for _, locale := range personal.Languages() {
 			if n := strings.Count(out, "=== "+string(d.Kind)+" "+locale+"\nSubject: "); n != 1 {
 				t.Errorf("%s %s: got it %d times", d.Kind, locale, n)
 			}
@@ -98,7 +98,7 @@ func TestMailPreview_ErrorsNameWhatExists(t *testing.T) {
 		{"", "name the kind of a mail, or give --all"},
 		{"recovery --all", "name the kind of a mail, or give --all"},
 		{"recover", `there is no mail "recover": the kinds are recovery, invitation, email_change`},
-		{"recovery --locale de", `--locale: there is no mail recovery in "de", its reader gets English: the locales are en, ru`},
+		{"recovery --locale pl", `--locale: there is no mail recovery in "pl", its reader gets en: the locales are en, ru, de, es, fr, pt-BR, uk`},
 		{"recovery --locale German!", "--locale: \"German!\" is not a locale"},
 		{"recovery --templates " + dir, "--templates: " + dir + "/deletion.de.txt:3:2: .Tokn does not exist"},
 		{"recovery --templates /nonexistent", "--templates: the folder of mail templates cannot be read"},

@@ -71,6 +71,7 @@ type commands struct {
 	Status   statusCommand   `cmd:"" help:"Print the state of a database and its pending work."`
 	User     userCommand     `cmd:"" help:"Create, list and help users on the database."`
 	Mail     mailCommand     `cmd:"" help:"Show the mails that the module sends, for templates of the site."`
+	Texts    textsCommand    `cmd:"" help:"Show which texts of the module a language lacks."`
 	Backup   backupCommand   `cmd:"" help:"Copy a SQLite database to a new file while hosts use it."`
 
 	RevokeAll revokeAllCommand `cmd:"" help:"End the sessions of all users, void all mailed tokens and drop the waiting mails. Run it after a restore."`

@@ -152,7 +152,7 @@ func builder(measured *measurements, log *slog.Logger, spans trace.TracerProvide
 			}
 			return nil, setupError(err)
 		}
-		texts, err := mailtext.Load(s.Mail.Templates)
+		texts, err := mailtext.Load(s.Mail.Templates, c.Locales...)
 		var invalid []rpc.Check
 		if err != nil {
 			invalid = []rpc.Check{{Name: "mail", Reason: "mail.templates: " + err.Error()}}

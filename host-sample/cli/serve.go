@@ -60,7 +60,8 @@ type serveCommand struct {
 	CORSOrigin      []string `name:"cors-origin" env:"PERSONAL_CORS_ORIGIN" placeholder:"ORIGIN" help:"Origins whose scripts may call the API; repeated, or separated by commas."`
 	Origin          []string `env:"PERSONAL_ORIGIN" placeholder:"ORIGIN" help:"The site's own origins, such as https://www.example.com, needed only behind a proxy that changes the Host header: posts of browsers for other origins are refused; repeated, or separated by commas."`
 	AdminHost       []string `env:"PERSONAL_ADMIN_HOST" placeholder:"NAME" help:"Host names, without a port, under which the admin pages can be opened from anywhere, for example behind a proxy; repeated, or separated by commas. Other loopback names work only for clients on this machine."`
-	Locale          string   `default:"en" env:"PERSONAL_LOCALE" help:"Language of messages for callers whose Accept-Language names neither English nor Russian (${default})."`
+	Locales         []string `env:"PERSONAL_LOCALES" placeholder:"TAG" help:"Languages of messages, pages and mails: de, en, es, fr, pt-BR, ru or uk; repeated, or separated by commas. Default: en and ru, and the one of --locale."`
+	Locale          string   `env:"PERSONAL_LOCALE" placeholder:"TAG" help:"The language for callers whose Accept-Language names none of these. Default: the first of --locales, or en."`
 	Always200       bool     `name:"always-200" env:"PERSONAL_ALWAYS_200" help:"Send every API response with HTTP 200, for old clients."`
 
 	RegisterDomains []string `sep:"none" env:"PERSONAL_REGISTER_DOMAINS" placeholder:"DOMAIN" help:"The only domains whose e-mail addresses can be registered, or become those of an account; repeated, or separated by commas. Subdomains are domains of their own. Administrators are not restricted. An e-mail proves its domain only with the setting registration.email_verification = required. Default: all domains."`
@@ -184,11 +185,12 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 	check("trusted-proxy", cmp.Or(err, checkAPI(personalhttp.Options{TrustedProxies: proxies})))
 	check("forwarded-header", checkAPI(personalhttp.Options{ForwardedHeader: f.ForwardedHeader}))
 	check("base-path", checkAPI(personalhttp.Options{BasePath: f.BasePath}))
-	check("locale", checkAPI(personalhttp.Options{DefaultLocale: f.Locale}))
+	check("locales", checkAPI(personalhttp.Options{Locales: f.Locales}))
+	check("locale", checkAPI(personalhttp.Options{Locales: f.Locales, DefaultLocale: f.Locale}))
 	check("cors-origin", checkAPI(personalhttp.Options{CORSOrigins: f.CORSOrigin}))
 	check("origin", checkAPI(personalhttp.Options{Origins: f.Origin}))
 	c.api = personalhttp.Options{
-		BasePath: f.BasePath, DefaultLocale: f.Locale, TrustedProxies: proxies,
+		BasePath: f.BasePath, Locales: f.Locales, DefaultLocale: f.Locale, TrustedProxies: proxies,
 		ForwardedHeader: f.ForwardedHeader, CORSOrigins: f.CORSOrigin, Origins: f.Origin, AlwaysOK: f.Always200,
 		AlwaysHTTPS: f.SecureCookies,
 	}

@@ -64,7 +64,7 @@ func TestMissingFields_ChosenByTheAdministratorAndFilledInByTheUser(t *testing.T
 	p.wantValues(map[string]string{"Size": "m", "Country": "Latvia", "Street": "Brivibas 1"})
 
 	admin.open("/admin/fields")
-	admin.see("Defaults were filled in for 2 of 2 users.")
+	admin.see("Users whose defaults were filled in: 2 of 2.")
 	admin.press("Country")
 	admin.press("Remove country")
 	admin.see("The field country was removed.")

@@ -22,10 +22,11 @@ func newLayout() *htmltemplate.Template {
 
 // letterPage is what the layout shows.
 type letterPage struct {
-	Locale, Subject string
-	Heading         htmltemplate.HTML // the subject without the name of the site
-	Site            string            // "" for none
-	Parts           []part
+	Locale, Dir string // Dir: the direction of writing, ltr or rtl
+	Subject     string
+	Heading     htmltemplate.HTML // the subject without the name of the site
+	Site        string            // "" for none
+	Parts       []part
 }
 
 // part is a paragraph, a button, or the code.
@@ -48,6 +49,7 @@ func parts(text string, l Letter) (all []part) {
 		paragraph = strings.TrimSpace(paragraph)
 		first, below, _ := strings.Cut(paragraph, "\n")
 		label, labels := strings.CutSuffix(first, ":")
+		label = strings.TrimSpace(label) // French has a no-break space before a colon
 		switch {
 		case paragraph == "":
 		case paragraph == l.Token:

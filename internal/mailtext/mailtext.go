@@ -1,5 +1,5 @@
-// Package mailtext writes the mails of the module from templates: built-in ones in
-// English and Russian, and those of the site, which replace or add to them.
+// Package mailtext writes the mails of the module from templates: built-in ones in the
+// languages of [personal.Languages], and those of the site, which replace or add to them.
 //
 // A template is a file KIND.LOCALE.txt, whose first line is "Subject: …". The HTML of the
 // mail is that text in the layout that all mails share, unless a file KIND.LOCALE.html of
@@ -23,6 +23,8 @@ import (
 	"sync"
 
 	"golang.org/x/text/language"
+
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 //go:embed mails
@@ -48,37 +50,45 @@ type Set struct {
 // languages are the templates of one kind.
 type languages struct {
 	matcher language.Matcher
-	tags    []language.Tag // as in the matcher; the first one is the default
+	tags    []language.Tag // as in the matcher; the first one is for readers whom none fits
 	mails   []mail         // parallel to tags
 	builtIn []mail         // likewise; zero where there is none
 }
 
-// BuiltIn returns the built-in templates.
-func BuiltIn() *Set {
+// BuiltIn returns the built-in templates in English and Russian.
+func BuiltIn() *Set { return builtInSet() }
+
+var builtInSet = sync.OnceValue(func() *Set {
 	set, err := Load("")
 	if err != nil {
 		panic(err) // a test loads them
 	}
 	return set
-}
+})
 
-// Load returns the built-in templates and those of a folder, "" for none. The error
-// names every invalid file, with the line, and says what to do; at most maxErrors are
+// Load returns the built-in templates in some languages, and in English, and the templates of a folder, "" for none.
+// Readers whom no language fits get the first one of these in which a mail exists. Without languages it returns the
+// built-in templates in English and Russian.
+//
+// The error names every invalid file, with the line, and says what to do; at most maxErrors are
 // listed. The set is complete even then: it leaves out mails with an invalid file.
 //
 // Files of kinds that this version does not know are not in the error: see [Set.Unknown].
 //
 // Names that begin with a dot are ignored.
-func Load(dir string) (*Set, error) {
-	builtIn, err := parsedBuiltIn()
+func Load(dir string, locales ...string) (*Set, error) {
+	if len(locales) == 0 {
+		locales = []string{"en", "ru"}
+	}
+	builtIn, order, err := builtInIn(locales)
 	if err != nil {
 		return nil, fmt.Errorf("built-in mail templates: %w", err)
 	}
 	if dir == "" {
-		return newSet(builtIn, builtIn), nil
+		return newSet(builtIn, builtIn, order), nil
 	}
 	if _, err := os.ReadDir(dir); err != nil {
-		return newSet(builtIn, builtIn), fmt.Errorf("the folder of mail templates cannot be read: %w; name a folder that the plugin may read",
+		return newSet(builtIn, builtIn, order), fmt.Errorf("the folder of mail templates cannot be read: %w; name a folder that the plugin may read",
 			err)
 	}
 	site, invalid, problems := parseFolder(os.DirFS(dir), true)
@@ -99,7 +109,7 @@ func Load(dir string) (*Set, error) {
 		}
 		all[id] = m
 	}
-	set := newSet(all, builtIn)
+	set := newSet(all, builtIn, order)
 	set.unknown = inFolder(dir, later)
 	return set, inFolder(dir, problems)
 }
@@ -108,11 +118,39 @@ func Load(dir string) (*Set, error) {
 // a later version may. It returns nil if there are none.
 func (s *Set) Unknown() error { return s.unknown }
 
-// parsedBuiltIn parses the built-in templates once. No one changes the result.
-var parsedBuiltIn = sync.OnceValues(func() (map[id]mail, error) {
-	mails, _, problems := parseFolder(BuiltInFiles(), false) // a test renders them
-	return mails, errors.Join(problems...)
-})
+// builtInIn returns the built-in templates in languages and in English, and these languages with those of which the
+// built-in ones are other varieties.
+func builtInIn(locales []string) (_ map[id]mail, order []language.Tag, err error) {
+	all := map[id]mail{}
+	for _, locale := range append(slices.Clone(locales), personal.Languages()[0]) {
+		base, _ := language.Make(locale).Base()
+		order = append(order, language.Make(locale))
+		for _, known := range personal.Languages() {
+			if other, _ := language.Make(known).Base(); other != base {
+				continue
+			}
+			mails, _, problems := parseFolder(languageFiles{BuiltInFiles(), known}, false) // a test renders them
+			if len(problems) > 0 {
+				return nil, nil, errors.Join(problems...)
+			}
+			maps.Copy(all, mails)
+			order = append(order, language.Make(known))
+		}
+	}
+	return all, order, nil
+}
+
+// languageFiles are the files of a folder that are in one language.
+type languageFiles struct {
+	fs.FS
+	locale string
+}
+
+// ReadDir lists the files in the language.
+func (f languageFiles) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(f.FS, name)
+	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !strings.Contains(e.Name(), "."+f.locale+".") }), err
+}
 
 // maxErrors bounds the errors that Load reports.
 const maxErrors = 10
@@ -262,17 +300,20 @@ func read(folder fs.FS, name string) (string, error) {
 	return string(data), nil
 }
 
-// newSet puts the built-in languages first, English before all.
-func newSet(mails, builtIn map[id]mail) *Set {
+// newSet puts the languages in an order: those that it names first.
+func newSet(mails, builtIn map[id]mail, order []language.Tag) *Set {
 	set := &Set{kinds: map[Kind]*languages{}, layout: newLayout()}
 	for _, d := range Descriptions() {
 		set.kinds[d.Kind] = &languages{}
 	}
-	order := func(tag language.Tag) int {
-		return slices.Index([]language.Tag{language.Russian, language.English}, tag)
+	place := func(tag language.Tag) int {
+		if i := slices.Index(order, tag); i >= 0 {
+			return i
+		}
+		return len(order)
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(mails), func(a, b id) int {
-		return cmp.Or(cmp.Compare(order(b.locale), order(a.locale)), compareIDs(a, b))
+		return cmp.Or(cmp.Compare(place(a.locale), place(b.locale)), compareIDs(a, b))
 	}) {
 		l := set.kinds[id.kind]
 		l.tags, l.mails, l.builtIn = append(l.tags, id.locale), append(l.mails, mails[id]), append(l.builtIn, builtIn[id])
@@ -288,7 +329,7 @@ func newSet(mails, builtIn map[id]mail) *Set {
 	return set
 }
 
-// Write writes a mail in the language of the kind that fits the reader best, English if
+// Write writes a mail in the language of the kind that fits the reader best, the set's first one if
 // none does. The locale is a tag (BCP 47), or several as in Accept-Language, the best one
 // first. Subject, text and HTML are in the same language. An error means that a
 // template fails with this letter, although it did not with the samples. The mail is then
@@ -304,7 +345,7 @@ func (s *Set) Write(k Kind, locale string, l Letter) (subject, text, html string
 		return subject, text, html, nil
 	}
 	if languages.builtIn[index].text == nil {
-		index = 0
+		index = slices.Index(languages.tags, language.English)
 	}
 	subject, text, html, _ = languages.builtIn[index].write(s.layout, languages.tags[index], l)
 	return subject, text, html, err
@@ -382,5 +423,5 @@ func (s *Set) CheckLocale(k Kind, locale string) error {
 	if _, ok := languages.best(locale); ok {
 		return nil
 	}
-	return fmt.Errorf("there is no mail %s in %q, its reader gets English: the locales are %s", k, locale, strings.Join(s.Locales(k), ", "))
+	return fmt.Errorf("there is no mail %s in %q, its reader gets %s: the locales are %s", k, locale, s.Locales(k)[0], strings.Join(s.Locales(k), ", "))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // folder returns a folder with files: names and contents in turn.
@@ -26,9 +27,9 @@ func folder(t testing.TB, files ...string) string {
 	return dir
 }
 
-func load(t testing.TB, dir string) *mailtext.Set {
+func load(t testing.TB, dir string, locales ...string) *mailtext.Set {
 	t.Helper()
-	set, err := mailtext.Load(dir)
+	set, err := mailtext.Load(dir, locales...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,12 +75,13 @@ func TestBuiltIn_EveryKindIsCompleteInEachLanguage(t *testing.T) {
 
 // A token is not for typing: the link comes first, and the token is a long code to copy.
 func TestBuiltIn_TokenHasItsOwnLine(t *testing.T) {
-	set := load(t, "")
+	set := load(t, "", personal.Languages()...)
 	for _, d := range mailtext.Descriptions() {
 		if !slices.Contains(d.Fields, mailtext.Token) {
 			continue
 		}
-		for locale, toCopy := range map[string]string{"en": "copy this long code,", "ru": "скопируйте этот длинный код "} {
+		for _, locale := range personal.Languages() {
+			toCopy := map[string]string{"en": "copy this long code,", "ru": "скопируйте этот длинный код "}[locale]
 			for _, link := range []string{"", "https://cms.example/recover#token=TOKEN"} {
 				l := mailtext.Sample()
 				l.Token, l.Link = "TOKEN", link
@@ -110,9 +112,9 @@ func TestBuiltIn_TokenHasItsOwnLine(t *testing.T) {
 }
 
 func TestBuiltIn_NamesTheSiteInSubjectAndFirstLine(t *testing.T) {
-	set := load(t, "")
+	set := load(t, "", personal.Languages()...)
 	for _, d := range mailtext.Descriptions() {
-		for _, locale := range []string{"en", "ru"} {
+		for _, locale := range personal.Languages() {
 			for _, site := range []string{"", `Fish & "Chips"`, strings.Repeat("ф", mailtext.MaxSite)} {
 				l := mailtext.Sample()
 				l.Site = ""
@@ -130,7 +132,7 @@ func TestBuiltIn_NamesTheSiteInSubjectAndFirstLine(t *testing.T) {
 					want = site + ": " + plain
 				}
 				first, _, _ := strings.Cut(text, "\n")
-				if subject != want || !strings.Contains(first, site) || strings.Contains(text, "  ") || strings.Contains(first, "«»") {
+				if strings.Replace(subject, "\u00a0:", ":", 1) != want || !strings.Contains(first, site) || strings.Contains(text, "  ") || strings.Contains(first, "«»") {
 					t.Errorf("%s in %s: got subject %q and first line %q, want %q and a line with %q", d.Kind, locale, subject, first, want, site)
 				}
 				if !strings.Contains(unspanned(page), ">"+html.EscapeString(plain)+"</h1>") ||
@@ -185,14 +187,46 @@ func TestBuiltIn_LifetimeIsShownInItsUnit(t *testing.T) {
 	}
 }
 
+// What a site's languages are decides in which a mail is written, and for whom.
+func TestLoad_WritesInTheLanguagesOfTheSite(t *testing.T) {
+	own := folder(t, "recovery.pl.txt", "Subject: Nowe hasło\n\n{{.Token}}\n")
+	for name, test := range map[string]struct {
+		dir     string
+		locales []string
+		want    map[string]string // the language of the recovery mail by that of the reader
+	}{
+		"none, as from an older host":   {"", nil, map[string]string{"": "en", "ru": "ru", "de": "en", "uk,ru": "ru"}},
+		"German alone":                  {"", []string{"de"}, map[string]string{"": "de", "de-AT": "de", "en": "en", "fr": "de"}},
+		"a variety, before English":     {"", []string{"pt-PT", "en"}, map[string]string{"": "pt-BR", "pt": "pt-BR", "pt-PT": "pt-BR", "ja": "pt-BR"}},
+		"one without mails":             {"", []string{"pl", "uk"}, map[string]string{"": "uk", "pl": "uk", "de": "uk"}},
+		"one with the site's templates": {own, []string{"pl", "uk"}, map[string]string{"": "pl", "pl": "pl", "uk": "uk", "de": "pl"}},
+		"templates in another language": {own, []string{"de"}, map[string]string{"": "de", "pl": "pl", "uk": "de"}},
+	} {
+		set := load(t, test.dir, test.locales...)
+		for reader, want := range test.want {
+			_, _, page, err := set.Write(mailtext.Recovery, reader, mailtext.Sample())
+			if err != nil || !strings.Contains(page, `<html lang="`+want+`">`) {
+				t.Errorf("%s: reader of %q: want a mail in %s (%v):\n%.60s", name, reader, want, err, page)
+			}
+		}
+	}
+}
+
+func TestLayout_RightToLeft(t *testing.T) {
+	set := load(t, folder(t, "recovery.ar.txt", "Subject: كلمة مرور جديدة\n\n{{.Token}}\n"))
+	if _, _, page, err := set.Write(mailtext.Recovery, "ar-EG", mailtext.Sample()); err != nil || !strings.Contains(page, `<html lang="ar" dir="rtl">`) {
+		t.Errorf("got %.60s (%v)", page, err)
+	}
+}
+
 func TestLoad_TakesTheBuiltInFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, mailtext.BuiltInFiles()); err != nil {
 		t.Fatal(err)
 	}
 	files, err := fs.Glob(mailtext.BuiltInFiles(), "*")
-	if want := 2 * len(mailtext.Descriptions()); err != nil || len(files) != want {
-		t.Errorf("got %d built-in files (%v), want %d: two languages of each kind", len(files), err, want)
+	if want := len(personal.Languages()) * len(mailtext.Descriptions()); err != nil || len(files) != want {
+		t.Errorf("got %d built-in files (%v), want %d: each kind in each language", len(files), err, want)
 	}
 	load(t, dir)
 }

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/language"
+
+	"github.com/cms-personal/personal/shared/localtext"
 )
 
 // mail is one mail in one language.
@@ -48,7 +50,7 @@ func (m mail) write(layout *htmltemplate.Template, locale language.Tag, l Letter
 		}
 	}
 	page, err = execute(layout, letterPage{
-		Locale: locale.String(), Subject: subject, Heading: textHTML(heading), Site: l.Site, Parts: parts(text, l),
+		Locale: locale.String(), Dir: localtext.Direction(locale.String()), Subject: subject, Heading: textHTML(heading), Site: l.Site, Parts: parts(text, l),
 	})
 	return subject, text, page, err
 }

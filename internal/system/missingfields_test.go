@@ -68,7 +68,7 @@ func testMissingFields(t *testing.T, s *system, admin string) {
 	if got := s.getAs(t, u.pair, "profile/").profile(t)["country"]; got != "Latvia" {
 		t.Errorf("got country %v, want the default", got)
 	}
-	if page := s.adminPage(t, admin, "/admin/fields"); !strings.Contains(page, "Defaults were filled in") {
+	if page := s.adminPage(t, admin, "/admin/fields"); !strings.Contains(page, "defaults were filled in") {
 		t.Error("the page of the user fields does not show that the defaults were filled in")
 	}
 	if got, body := s.admin(t, http.MethodPut, "user-fields?violations=refuse", withCountry); got.StatusCode != http.StatusOK {

@@ -54,7 +54,8 @@ var stages = map[string]func(t *testing.T, s *sandbox){
 	"docs/plugin-versions.md": func(_ *testing.T, s *sandbox) {
 		s.stopped = true // the page starts its host itself
 	},
-	"README.md": func(_ *testing.T, s *sandbox) { s.stopped = true },
+	"README.md":            func(_ *testing.T, s *sandbox) { s.stopped = true },
+	"docs/own-language.md": func(_ *testing.T, s *sandbox) { s.stopped = true },
 	"docs/import-export.md": func(t *testing.T, s *sandbox) {
 		s.host(t)
 		s.write(t, "users.csv", s.shown(t, "docs/import-export.md", "cat users.csv"))

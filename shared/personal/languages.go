@@ -1,5 +1,5 @@
 package personal
 
 // Languages returns the tags (BCP 47) of the built-in languages. Messages, pages and mails exist in
-// each; the first is the default.
-func Languages() []string { return []string{"en", "ru"} }
+// each. Those that a site uses are its own choice.
+func Languages() []string { return []string{"en", "ru", "de", "es", "fr", "pt-BR", "uk"} }

@@ -458,7 +458,7 @@ func TestFields_UnfinishedCheckAsks(t *testing.T) {
 	if w.Code != http.StatusOK {
 		t.Fatalf("got status %d, want 200", w.Code)
 	}
-	wantAll(t, w.Body.String(), "None of the 100 checked users", "before it had read all users", `value="ask"`)
+	wantAll(t, w.Body.String(), "Users checked: 100.", "before it had read all users", `value="ask"`)
 }
 
 func TestFields_UnavailablePluginSavesNothing(t *testing.T) {
@@ -487,7 +487,7 @@ func TestFields_ProgressOfTheFilling(t *testing.T) {
 	}
 	b.debt.FieldsFillFunc = func(context.Context) (personal.FieldsFill, error) { return fill, nil }
 	page := b.page(t, "/admin/fields")
-	wantAll(t, page, `<progress max="1200" value="500" aria-label="Progress of the filling"`, "500 of 1200 users checked, 499 filled in",
+	wantAll(t, page, `<progress max="1200" value="500" aria-label="Progress of the filling"`, "Users checked: 500 of 1200, filled in: 499.",
 		`datetime="2026-01-02T03:04:05Z"`)
 	next := regexp.MustCompile(`hx-get="([^"]*)"`).FindStringSubmatch(page)
 	if next == nil {
@@ -502,7 +502,7 @@ func TestFields_ProgressOfTheFilling(t *testing.T) {
 		t.Errorf("with progress: got %d %s, want the part", w.Code, w.Body)
 	}
 	for state, want := range map[personal.FillState]string{
-		personal.FillDone: "Defaults were filled in for 499 of 1000 users.", personal.FillSuperseded: "The filling ended early",
+		personal.FillDone: "Users whose defaults were filled in: 499 of 1000.", personal.FillSuperseded: "The filling ended early",
 	} {
 		fill.State, fill.Ended, fill.Revision = state, fill.Started.Add(time.Minute), b.fields.Get().Schema.Revision
 		for _, page := range []string{b.page(t, "/admin/fields"), b.get(next[1]).Body.String()} {

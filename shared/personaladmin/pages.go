@@ -103,6 +103,10 @@ type Config struct {
 	Style                               string
 	Texts                               fs.FS
 
+	// Locales are the languages of these pages, the default one first: some of [personal.Languages] and of the
+	// site's own messages. If nil, they are those of the API. Labels of user fields are in the languages that they have.
+	Locales []string
+
 	// Nav returns the site's links in the pages' own layout, such as one to sign out; none if nil.
 	Nav func(r *http.Request) []ui.Link
 
@@ -188,10 +192,17 @@ func newPages(api *personalhttp.Handler, c Config, sections []frame.Section) (*P
 	}
 	c.Log = cmp.Or(c.Log, slog.Default())
 	c.Access = cmp.Or(c.Access, NewAccessLog(c.Log))
+	visitors := api.Locales()
+	if c.Locales != nil {
+		var err error
+		if api, err = api.In(c.Locales...); err != nil {
+			return nil, fmt.Errorf("admin pages: Config.Locales: %w", err)
+		}
+	}
 	var site *frame.Site
 	pages, err := ui.New(ui.Options{
 		Templates: ui.Folder(files, "templates"), Texts: texts.Files, Assets: ui.Folder(files, "assets"),
-		AssetPath: Path + "/assets/", LanguagePath: frame.LanguagePath, Locales: api.Locales(),
+		AssetPath: Path + "/assets/", LanguagePath: frame.LanguagePath,
 		Layout: c.LayoutFunc, LayoutTemplate: c.Layout,
 		FrameAncestors: c.FrameAncestors, FormAction: c.FormAction, BaseURI: c.BaseURI, Style: c.Style, SiteTexts: c.Texts,
 		API: api, Cookies: []string{frame.ResultCookie}, Foreign: func(r *http.Request) { c.Access.Refused(r, "a page of another origin") }, Log: c.Log,
@@ -206,7 +217,7 @@ func newPages(api *personalhttp.Handler, c Config, sections []frame.Section) (*P
 		})
 	}
 	site = frame.New(frame.Options{
-		Pages: pages, Guard: c.Guard, Refused: c.Access.Refused, Refuse: c.Refuse, Nav: c.Nav, Sections: sections, Docs: cmp.Or(c.Docs, docs), Log: c.Log,
+		Pages: pages, Guard: c.Guard, Refused: c.Access.Refused, Refuse: c.Refuse, Nav: c.Nav, Sections: sections, Locales: visitors, Docs: cmp.Or(c.Docs, docs), Log: c.Log,
 	})
 	return &Pages{site: site, handler: pages.Prepared(site.Handler())}, nil
 }

@@ -101,7 +101,7 @@ func TestPlugin_BakeShowsRemainingTimeAndRollback(t *testing.T) {
 	b.manager.status.Previous = &manager.VersionStatus{Version: "1.2.3", PID: 4141}
 	b.manager.status.Swap = swapping("bake")
 	page := b.page(t, "/admin/plugin")
-	wantAll(t, page, "The bake ends in about 40 s", "Roll back to 1.2.3", "4141", "kept warm", ">baking<", `id="use-1.2.3"`)
+	wantAll(t, page, "Time left in the bake: 40 s", "Roll back to 1.2.3", "4141", "kept warm", ">baking<", `id="use-1.2.3"`)
 	wantNone(t, page, `id="remove-1.2.3"`, `id="remove-1.3.0"`)
 }
 
@@ -173,7 +173,7 @@ func TestPlugin_EveryTextIsTranslated(t *testing.T) {
 		b.manager.status.Rehearsal = rehearsed(rpc.RehearsalDiffers)
 		b.plugin.EventLog = eventLog{{Type: kind, Version: "1.3.0", From: "1.2.3", Step: "rehearse"}}
 		page := b.page(t, "/admin/plugin")
-		wantAll(t, page, `lang="ru"`, "на обкатке", "1,2 с", "Обкатка закончится", "Прогон 1.3.0", "есть отличия")
+		wantAll(t, page, `lang="ru"`, "на обкатке", "1,2 с", "До конца обкатки", "Прогон 1.3.0", "есть отличия")
 		wantNone(t, page, "plugin_", "%!")
 	}
 }

@@ -221,7 +221,7 @@ func TestSelectedUsers_EachIsHandledForItself(t *testing.T) {
 	if at != "/admin/users?after=50&search=a%26b" {
 		t.Errorf("got led to %s, want the page of the list", at)
 	}
-	wantAll(t, page, `role="alert"`, "Signed out everywhere: 2 of 4 users. This cannot be undone.",
+	wantAll(t, page, `role="alert"`, "Users signed out everywhere: 2 of 4. This cannot be undone.",
 		`<a href="/admin/users/8"><bdi>boris</bdi></a>: `, `<a href="/admin/users/5">id 5</a>: there is no such user any more`)
 	if undoOf(page) != "" {
 		t.Error("got an undo button after signing out, want none")
@@ -235,7 +235,7 @@ func TestSelectedUsers_RecoveryMailsNeedAnAddress(t *testing.T) {
 	if diff := cmp.Diff([]personal.RecoverRequest{{Email: "anna@example.com"}}, mails.requests); diff != "" || mails.caller.IsValid() {
 		t.Errorf("got the caller %v, want none; the requests (-want +got):\n%s", mails.caller, diff)
 	}
-	wantAll(t, page, "1 of 3 users", "><bdi>boris</bdi></a>: the user is disabled or has no e-mail",
+	wantAll(t, page, "1 of 3. Addresses", "><bdi>boris</bdi></a>: the user is disabled or has no e-mail",
 		"><bdi>vera</bdi></a>: the user is disabled or has no e-mail")
 }
 
@@ -247,7 +247,7 @@ func TestSelectedUsers_UnresponsivePluginIsAskedOnce(t *testing.T) {
 	if diff := cmp.Diff([]string{"disable 9", "disable 8"}, p.done); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
-	wantAll(t, page, "Disabled: 1 of 4 users.", "><bdi>boris</bdi></a>: The plugin is not responding",
+	wantAll(t, page, "Users disabled: 1 of 4.", "><bdi>boris</bdi></a>: The plugin is not responding",
 		">id 7</a>: The plugin is not responding")
 	p.done = nil
 	b.follow(t, "/admin/users/undo", url.Values{"action": {undoOf(page)}})
@@ -271,7 +271,7 @@ func TestSelectedUsers_UserThatCannotBeReadIsNotChanged(t *testing.T) {
 	if diff := cmp.Diff([]string{"disable 9"}, p.done); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
-	wantAll(t, page, "Disabled: 1 of 2 users.", ">id 7</a>: The plugin is not responding")
+	wantAll(t, page, "Users disabled: 1 of 2.", ">id 7</a>: The plugin is not responding")
 }
 
 func TestSelectedUsers_InvalidRequestsChangeNothing(t *testing.T) {
@@ -391,7 +391,7 @@ func TestSelectedUsers_DeletionNeedsTheirNumber(t *testing.T) {
 		}
 	}
 	page, at = b.follow(t, "/admin/users/delete", url.Values{"user": ids, "count": {"2"}, "search": {"a"}})
-	wantAll(t, page, "Deleted: 2 of 2 users. This cannot be undone.")
+	wantAll(t, page, "Users deleted: 2 of 2. This cannot be undone.")
 	if undoOf(page) != "" || at != "/admin/users?search=a" || len(p.users) != 2 {
 		t.Errorf("got led to %s with %d users left and the undo %q, want the list, 2 and none", at, len(p.users), undoOf(page))
 	}

@@ -326,9 +326,11 @@ func (c *Config) connect(events *adminapi.EventLog) (*Module, error) {
 			further(e)
 		}
 	}
+	var api *personalhttp.Handler // which the manager's processes need later
 	manager, err := manager.New(manager.Config{
 		Catalogue: c.Catalogue, Host: c.Host, DatabaseURL: c.DatabaseURL, RunDir: filepath.Join(c.Data, "run"), Log: c.Log,
 		Settings: c.Settings, SecretKeys: c.SecretKeys, AccountURL: c.URL, TracerProvider: c.API.TracerProvider, Options: c.Manager,
+		Locales: func() []string { return api.Locales() },
 	})
 	if err != nil {
 		return nil, err
@@ -341,9 +343,10 @@ func (c *Config) connect(events *adminapi.EventLog) (*Module, error) {
 	if c.API.UserFields == nil {
 		c.API.UserFields = c.Host.UserFields
 	}
-	if m.api, err = personalhttp.New(m.service, c.API); err != nil {
+	if api, err = personalhttp.New(m.service, c.API); err != nil {
 		return nil, fmt.Errorf("Config.API: %w", err)
 	}
+	m.api = api
 	if c.Catalogue.NeedsSignatures() { // an upload is code that runs
 		m.uploads = adminapi.NewUploads(c.Catalogue, 0, c.Log)
 	}

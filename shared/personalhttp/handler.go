@@ -32,6 +32,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/cms-personal/personal/shared/localtext"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp/internal/clientip"
 	"github.com/cms-personal/personal/shared/tracing"
@@ -70,7 +71,7 @@ func New(service personal.Service, o Options) (*Handler, error) {
 		return nil, errors.New("personalhttp: no service")
 	}
 	o = o.withDefaults()
-	locales, errLocale := newLocales(o.DefaultLocale, o.Messages, o.Log)
+	locales, missing, errLocale := newLocales(o)
 	clients, errProxies := clientip.New(o.TrustedProxies, o.ForwardedHeader, o.Log)
 	if err := errors.Join(o.check(), errLocale, errProxies); err != nil {
 		return nil, fmt.Errorf("personalhttp: options: %w", err)
@@ -79,6 +80,7 @@ func New(service personal.Service, o Options) (*Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("personalhttp: options: %w", err)
 	}
+	localtext.LogMissing(o.Log, "messages of the API", missing)
 	h := &Handler{
 		service: service,
 		options: o,

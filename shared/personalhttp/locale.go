@@ -3,8 +3,6 @@ package personalhttp
 import (
 	"fmt"
 	"hash/maphash"
-	"io/fs"
-	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -14,7 +12,6 @@ import (
 
 	"golang.org/x/text/language"
 
-	"github.com/cms-personal/personal/shared/internal/jsontext"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -62,6 +59,12 @@ func (l languages) best(preferred ...language.Tag) (key string, ok bool) {
 	return key, ok
 }
 
+// same returns the key for a tag that is of the same language, or false.
+func (l languages) same(tag language.Tag) (key string, ok bool) {
+	key, ok = l.best(tag)
+	return key, ok && sameLanguage(tag, language.Make(key))
+}
+
 func sameLanguage(a, b language.Tag) bool {
 	baseA, _ := a.Base()
 	baseB, _ := b.Base()
@@ -72,7 +75,7 @@ func sameLanguage(a, b language.Tag) bool {
 type locales struct {
 	texts     map[string]texts // by locale
 	supported languages        // the keys of texts
-	builtIn   languages        // those of the built-in messages, in which all mails exist
+	mailed    languages        // those of texts in which all mails exist
 	fallback  string           // the supported locale for callers who prefer none of them
 	host      language.Tag     // the host's default, for labels, which may have more languages
 	labelSets labelSets
@@ -93,37 +96,71 @@ type choice struct {
 	preferred []language.Tag // the caller's, best first; none if the header is malformed
 }
 
-// newLocales returns the languages of the built-in messages, and of the site's own, which may
-// be nil.
-func newLocales(fallback string, own fs.FS, log *slog.Logger) (*locales, error) {
-	host, err := language.Parse(fallback)
+// newLocales returns the languages of the options: those that they name, that of [Options.DefaultLocale], and those of the
+// site's own messages. It returns the keys of texts that a language lacks, too.
+func newLocales(o Options) (_ *locales, missing map[string][]string, err error) {
+	host, err := language.Parse(o.DefaultLocale)
 	if err != nil {
-		return nil, fmt.Errorf("default locale %q is not a BCP 47 tag: %w", fallback, err)
+		return nil, nil, fmt.Errorf("default locale %q is not a BCP 47 tag: %w", o.DefaultLocale, err)
 	}
-	texts, missing, err := readTexts(fallback, own)
+	needed := o.Locales
+	if needed == nil {
+		needed = []string{"en", "ru"}
+		if builtIn, ok := newLanguages(personal.Languages()...).same(host); ok && !slices.Contains(needed, builtIn) {
+			needed = append(needed, builtIn)
+		}
+	}
+	texts, missing, err := readTexts(needed, o.DefaultLocale, o.Messages)
 	if err != nil {
-		return nil, fmt.Errorf("messages: %w", err)
+		return nil, nil, fmt.Errorf("messages: %w", err)
+	}
+	for _, locale := range needed {
+		if len(missing[locale]) == len(texts[locale]) {
+			return nil, nil, fmt.Errorf("locales: there are no messages in %q, but in %s, and in the languages of your own messages", locale,
+				strings.Join(personal.Languages(), ", "))
+		}
 	}
 	l := &locales{
 		texts:     texts,
 		supported: newLanguages(slices.Sorted(maps.Keys(texts))...),
-		builtIn:   newLanguages(personal.Languages()...),
 		host:      host,
 		labelSets: labelSets{sets: map[string]languages{}},
 		seed:      maphash.MakeSeed(),
 	}
-	var ok bool
-	if l.fallback, ok = l.supported.best(host); !ok {
-		return nil, fmt.Errorf("default locale %q: messages exist in %s only", fallback, strings.Join(l.supported.keys, ", "))
-	}
-	if l.fallback != fallback { // whose texts stand for missing ones
-		if l.texts, missing, err = readTexts(l.fallback, own); err != nil {
-			return nil, fmt.Errorf("messages: %w", err)
+	var mailed []string
+	for _, locale := range l.supported.keys {
+		if _, ok := newLanguages(personal.Languages()...).same(language.Make(locale)); ok {
+			mailed = append(mailed, locale)
 		}
 	}
-	jsontext.LogMissing(log, "messages of the API", missing)
+	l.mailed = newLanguages(mailed...)
+	var ok bool
+	if l.fallback, ok = l.supported.best(host); !ok {
+		return nil, nil, fmt.Errorf("default locale %q: messages exist in %s only", o.DefaultLocale, strings.Join(l.supported.keys, ", "))
+	}
+	if l.fallback != o.DefaultLocale { // whose texts stand for missing ones
+		if l.texts, missing, err = readTexts(needed, l.fallback, o.Messages); err != nil {
+			return nil, nil, fmt.Errorf("messages: %w", err)
+		}
+	}
 	l.none.locale = l.fallback
-	return l, nil
+	return l, missing, nil
+}
+
+// In returns the handler with messages in other languages than those of the API, for pages such as those of
+// administrators. They are some of [personal.Languages] and of [Options.Messages], the default one first.
+func (h *Handler) In(locales ...string) (*Handler, error) {
+	o := h.options
+	o.Locales, o.DefaultLocale = locales, ""
+	chosen, _, err := newLocales(o.withDefaults())
+	if err != nil {
+		return nil, fmt.Errorf("personalhttp: %w", err)
+	}
+	maps.DeleteFunc(chosen.texts, func(locale string, _ texts) bool { return !slices.Contains(locales, locale) })
+	chosen.supported = newLanguages(locales...)
+	other := *h
+	other.locales = chosen
+	return &other, nil
 }
 
 // Locales returns the languages that have messages, as BCP 47 tags; the first one is that of
@@ -133,6 +170,9 @@ func (h *Handler) Locales() []string {
 	rest := slices.DeleteFunc(slices.Clone(l.supported.keys), func(key string) bool { return key == l.fallback })
 	return append([]string{l.fallback}, rest...)
 }
+
+// Locale returns the language of [Handler.Locales] that fits the caller of a request best.
+func (h *Handler) Locale(r *http.Request) string { return h.locales.choose(r).locale }
 
 // choose returns what the caller's Accept-Language means. It is parsed once in a request: the
 // second time it is known.
@@ -153,7 +193,7 @@ func (l *locales) choose(r *http.Request) *choice {
 	if !ok {
 		locale = l.fallback
 	}
-	readable, ok := l.builtIn.best(preferred...)
+	readable, ok := l.mailed.best(preferred...)
 	if !ok {
 		readable = l.fallback
 	}

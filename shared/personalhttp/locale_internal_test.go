@@ -60,7 +60,7 @@ func TestLocales_WorkOfARequestIsBounded(t *testing.T) {
 	} {
 		h, matches := newHandler(t), 0
 		h.locales.supported.matcher = counted{h.locales.supported.matcher, &matches}
-		h.locales.builtIn.matcher = counted{h.locales.builtIn.matcher, &matches}
+		h.locales.mailed.matcher = counted{h.locales.mailed.matcher, &matches}
 		labels := newLanguages("de", "fr")
 		labels.matcher = counted{labels.matcher, &matches}
 		h.locales.labelSets.sets["de,fr"] = labels

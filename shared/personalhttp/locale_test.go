@@ -152,9 +152,11 @@ func german(t *testing.T) fstest.MapFS {
 func TestMessages_OfTheSite(t *testing.T) {
 	own := german(t)
 	own["ru.json"] = &fstest.MapFile{Data: []byte(`{"code.not_found": "Нет такой страницы."}`)}
+	own["pl.json"] = &fstest.MapFile{Data: []byte(`{}`)}
 	for _, c := range []struct{ fallback, accept, want, locale, languages string }{
-		{"", "de-AT, ru;q=0.5", "deutsch: code.not_found", "de", "de-AT,ru"},
-		{"", "de", "deutsch: code.not_found", "de", "de,en"},
+		{"", "de-AT, ru;q=0.5", "deutsch: code.not_found", "de", ""},
+		{"", "pl, de;q=0.5", "This page or operation does not exist.", "pl", "pl,de"},
+		{"", "pl", "This page or operation does not exist.", "pl", "pl,en"},
 		{"", "ru, de;q=0.5", "Нет такой страницы.", "ru", ""},
 		{"", "en", "This page or operation does not exist.", "en", ""},
 		{"", "fr", "This page or operation does not exist.", "en", "fr,en"},
@@ -194,12 +196,12 @@ func TestLocales_DefaultFirst(t *testing.T) {
 }
 
 func TestMessages_MissingOnesAreThoseOfTheDefault(t *testing.T) {
-	own := fstest.MapFS{"pt-BR.json": {Data: []byte(`{"success.profile":"Perfil salvo."}`)}, "fr.json": {Data: []byte(`{}`)}}
+	own := fstest.MapFS{"pt-BR.json": {Data: []byte(`{"success.profile":"Perfil salvo."}`)}, "it.json": {Data: []byte(`{}`)}}
 	h, err := personalhttp.New(noService(), personalhttp.Options{DefaultLocale: "pt", Messages: own, Log: quiet()}) // that is pt-BR
 	if err != nil {
 		t.Fatal(err)
 	}
-	for locale, want := range map[string]string{"fr": "Perfil salvo.", "pt-BR": "Perfil salvo.", "en": "Your profile has been saved."} {
+	for locale, want := range map[string]string{"it": "Perfil salvo.", "pt-BR": "Perfil salvo.", "en": "Your profile has been saved."} {
 		r := httptest.NewRequest(http.MethodPost, "/", nil)
 		r.Header.Set("Accept-Language", locale)
 		h.WithCall(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -222,7 +224,7 @@ func TestNew_NamesEveryWrongMessage(t *testing.T) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}
 	}
-	if _, err := personalhttp.New(noService(), personalhttp.Options{DefaultLocale: "de"}); err == nil ||
+	if _, err := personalhttp.New(noService(), personalhttp.Options{DefaultLocale: "ja"}); err == nil ||
 		!strings.Contains(err.Error(), "messages exist in en, ru only") {
 		t.Errorf("default without messages: got %v", err)
 	}

@@ -1,19 +1,14 @@
 package personalhttp
 
 import (
-	"embed"
 	"io/fs"
 	"net/http"
 	"slices"
 
-	"github.com/cms-personal/personal/shared/internal/jsontext"
+	"github.com/cms-personal/personal/shared/localtext"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp/messages"
 )
-
-// messageFiles are the built-in messages. End users read them.
-//
-//go:embed messages/*.json
-var messageFiles embed.FS
 
 // texts are the messages of one language. A text must not reveal more than the code that it
 // is for. Its key is one of:
@@ -29,20 +24,19 @@ var messageFiles embed.FS
 //	field.other                     a code that a newer module added
 type texts map[string]string
 
-// readTexts returns the messages of each language: the built-in ones, and the site's own. For texts
+// readTexts returns the messages of the needed languages, and of those of the site's own, which may be nil. For texts
 // that a language lacks, whose keys it returns, it has those of another one.
-func readTexts(fallback string, own fs.FS) (_ map[string]texts, missing map[string][]string, err error) {
-	builtIn, err := fs.Sub(messageFiles, "messages")
-	if err != nil {
-		return nil, nil, err
-	}
-	all, missing, err := jsontext.Languages{BuiltIn: []fs.FS{builtIn}, Own: own, Default: fallback}.Read()
+func readTexts(needed []string, fallback string, own fs.FS) (_ map[string]texts, missing map[string][]string, err error) {
+	all, missing, err := localtext.Source{BuiltIn: []fs.FS{messages.Files}, Own: own, Needed: needed, Default: fallback}.Read()
 	if err != nil {
 		return nil, nil, err
 	}
 	languages := make(map[string]texts, len(all))
-	for locale, t := range all {
-		languages[locale] = t
+	for locale, read := range all {
+		languages[locale] = make(texts, len(read))
+		for key, text := range read {
+			languages[locale][key] = text.String() // none has a number
+		}
 	}
 	return languages, missing, nil
 }

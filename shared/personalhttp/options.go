@@ -31,14 +31,17 @@ type Options struct {
 	// final slash.
 	BasePath string
 
+	// Locales are the languages of the site's messages, pages and mails, as BCP 47 tags: some of [personal.Languages].
+	// The languages of Messages are added. If nil, they are English, Russian and that of DefaultLocale.
+	Locales []string
+
 	// DefaultLocale is the BCP 47 tag of the language for callers whose
-	// Accept-Language names no supported language; "en" if empty. Messages exist in
-	// English and Russian, and in the languages of Messages.
+	// Accept-Language names no language of the site; the first one of Locales, or "en", if empty.
 	DefaultLocale string
 
 	// Messages has the site's own messages, which end users read: files LOCALE.json such as
 	// de.json, each an object of texts by key. The keys are those of messages/en.json in this
-	// package's folder. A file en.json or ru.json replaces some of the built-in texts; one of
+	// package's folder. A file of a built-in language replaces some of its texts; one of
 	// another language adds it. A text that it lacks is that of a parent, such as de of de-AT, or else of
 	// DefaultLocale, or English: New logs how many it lacks. It names every file and key that is
 	// wrong. It may be nil.
@@ -124,7 +127,10 @@ type Observation struct {
 func (h *Handler) Options() Options { return h.options }
 
 func (o Options) withDefaults() Options {
-	o.DefaultLocale, o.Timeout = cmp.Or(o.DefaultLocale, "en"), cmp.Or(o.Timeout, DefaultTimeout)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	if o.DefaultLocale == "" {
+		o.DefaultLocale = append(slices.Clone(o.Locales), "en")[0]
+	}
 	o.Log = tracing.WithTraceID(cmp.Or(o.Log, slog.Default()))
 	if o.UserFields == nil {
 		o.UserFields = func(context.Context) (personal.Schema, error) { return personal.Schema{}, nil }

@@ -27,11 +27,12 @@ import (
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalpages/texts"
 	"github.com/cms-personal/personal/shared/personalweb"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
-//go:embed templates texts assets
+//go:embed templates assets
 var files embed.FS
 
 // The paths that a site's own pages link to.
@@ -201,8 +202,8 @@ func New(m Module, c Config) (*Pages, error) {
 	c.Session.Name = cmp.Or(c.Session.Name, personalweb.DefaultName)
 	c.Session.Log = cmp.Or(c.Session.Log, c.Log)
 	pages, errPages := ui.New(ui.Options{
-		Templates: ui.Folder(files, "templates"), Texts: ui.Folder(files, "texts"), Assets: ui.Folder(files, "assets"),
-		AssetPath: assetsPath, LanguagePath: LanguagePath, Locales: m.API().Locales(),
+		Templates: ui.Folder(files, "templates"), Texts: texts.Files, Assets: ui.Folder(files, "assets"),
+		AssetPath: assetsPath, LanguagePath: LanguagePath,
 		Layout: c.LayoutFunc, LayoutTemplate: c.Layout,
 		FrameAncestors: c.FrameAncestors, FormAction: c.FormAction, BaseURI: c.BaseURI, Style: c.Style, SiteTexts: c.Texts, SiteTemplates: c.Templates,
 		API: m.API(), Cookies: []string{c.Session.Name, signInCookie, personalweb.ProofCookie, registeredCookie, attemptsCookie, signOutCookie}, Log: c.Log,

@@ -350,7 +350,7 @@ func TestPasskeys_RenameAndRemove(t *testing.T) {
 	m.RemovePasskeyFunc = func(context.Context, personal.RemovePasskeyRequest) error {
 		return personal.NewError(personal.CodeLastWayIn, nil)
 	}
-	b.post("/account/passkeys/remove?id=p1").shows(t, 409, "Verify an e-mail address, or add a password or another way to sign in first.")
+	b.post("/account/passkeys/remove?id=p1").shows(t, 409, "Confirm an e-mail address, or add a password or another way to sign in first.")
 }
 
 func TestPassword_RemovesOtherWaysInOnRequest(t *testing.T) {

@@ -45,7 +45,10 @@ type ConfigureRequest struct {
 	// clock stands still but for Turn, password costs are the lowest, SQLite does not sync, and
 	// periodic work runs in Turn only. Absent for a process that serves. A version that does not know
 	// it has no Turn.
-	Scratch       *Scratch `protobuf:"bytes,6,opt,name=scratch,proto3" json:"scratch,omitempty"`
+	Scratch *Scratch `protobuf:"bytes,6,opt,name=scratch,proto3" json:"scratch,omitempty"`
+	// The languages of the site as BCP 47 tags, the one for readers who prefer none of them first. The plugin's
+	// own mails are in these and in English. Without any they are in English and Russian, English first.
+	Locales       []string `protobuf:"bytes,7,rep,name=locales,proto3" json:"locales,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -118,6 +121,13 @@ func (x *ConfigureRequest) GetHostBrokerId() uint32 {
 func (x *ConfigureRequest) GetScratch() *Scratch {
 	if x != nil {
 		return x.Scratch
+	}
+	return nil
+}
+
+func (x *ConfigureRequest) GetLocales() []string {
+	if x != nil {
+		return x.Locales
 	}
 	return nil
 }
@@ -1232,7 +1242,7 @@ var File_personal_v1_lifecycle_proto protoreflect.FileDescriptor
 
 const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\n" +
-	"\x1bpersonal/v1/lifecycle.proto\x12\vpersonal.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1apersonal/v1/personal.proto\"\xe9\x01\n" +
+	"\x1bpersonal/v1/lifecycle.proto\x12\vpersonal.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1apersonal/v1/personal.proto\"\x83\x02\n" +
 	"\x10ConfigureRequest\x12!\n" +
 	"\fdatabase_url\x18\x01 \x01(\tR\vdatabaseUrl\x12\x1a\n" +
 	"\bsettings\x18\x02 \x01(\fR\bsettings\x12\x1f\n" +
@@ -1241,7 +1251,8 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\vaccount_url\x18\x04 \x01(\tR\n" +
 	"accountUrl\x12$\n" +
 	"\x0ehost_broker_id\x18\x05 \x01(\rR\fhostBrokerId\x12.\n" +
-	"\ascratch\x18\x06 \x01(\v2\x14.personal.v1.ScratchR\ascratch\"7\n" +
+	"\ascratch\x18\x06 \x01(\v2\x14.personal.v1.ScratchR\ascratch\x12\x18\n" +
+	"\alocales\x18\a \x03(\tR\alocales\"7\n" +
 	"\aScratch\x12,\n" +
 	"\x03now\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\"\x13\n" +
 	"\x11ConfigureResponse\"\x12\n" +

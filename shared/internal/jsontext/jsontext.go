@@ -1,5 +1,4 @@
-// Package jsontext reads JSON that people write: it says where a file is invalid, and reads
-// texts by language.
+// Package jsontext says where JSON that people write is invalid.
 package jsontext
 
 import (

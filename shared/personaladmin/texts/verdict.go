@@ -1,7 +1,6 @@
 package texts
 
 import (
-	"fmt"
 	"io/fs"
 	"math"
 	"slices"
@@ -10,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cms-personal/personal/shared/internal/jsontext"
+	"github.com/cms-personal/personal/shared/localtext"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -206,7 +205,7 @@ func (text Lookup) word(prefix, name string, named []string) string {
 // Sentences puts a verdict about a user, or about none, into English, without advice, which
 // is about the admin pages.
 func Sentences(user *personal.User, v personal.Verdict) string {
-	text := Lookup(func(key string, args ...any) string { return fmt.Sprintf(english()[key], args...) })
+	text := Lookup(func(key string, args ...any) string { return english()[key].Format(args...) })
 	worded := text.Verdict(user, v)
 	said := worded.Title + "."
 	if worded.Limit != "" {
@@ -225,8 +224,8 @@ func Sentences(user *personal.User, v personal.Verdict) string {
 	return said
 }
 
-var english = sync.OnceValue(func() map[string]string {
-	read, _, err := jsontext.Languages{BuiltIn: []fs.FS{Files}}.Read()
+var english = sync.OnceValue(func() localtext.Texts {
+	read, _, err := localtext.Source{BuiltIn: []fs.FS{Files}, Needed: []string{"en"}}.Read()
 	if err != nil {
 		panic(err) // the files are part of the program
 	}

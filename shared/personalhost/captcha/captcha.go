@@ -54,7 +54,7 @@ type Captcha struct {
 	Hostnames []string
 
 	// Label is the text beside the widget, Missing and Wrong the field errors of a request without
-	// a token and with one that is not valid. They have texts in English and Russian.
+	// a token and with one that is not valid. They have texts in all built-in languages.
 	Label, Missing, Wrong personal.LocalText
 
 	Client *http.Client // reaches the provider, without redirects; one with the usual transport if nil
@@ -67,14 +67,32 @@ type Captcha struct {
 func newCaptcha(p provider, siteKey, secret string) *Captcha {
 	return &Captcha{
 		provider: p, siteKey: strings.TrimSpace(siteKey), secret: strings.TrimSpace(secret),
-		Label: personal.LocalText{"en": "Check that you are human", "ru": "Проверка, что вы человек"},
+		Label: personal.LocalText{
+			"en":    "Check that you are human",
+			"ru":    "Проверка, что вы человек",
+			"de":    "Prüfung, ob Sie ein Mensch sind",
+			"es":    "Demuestre que es una persona",
+			"fr":    "Vérification anti-robot",
+			"pt-BR": "Confirme que você é uma pessoa",
+			"uk":    "Перевірка, що ви людина",
+		},
 		Missing: personal.LocalText{
-			"en": "Do this check first. It needs scripts.",
-			"ru": "Сначала пройдите эту проверку. Для неё нужны скрипты.",
+			"en":    "Do this check first. It needs scripts.",
+			"ru":    "Сначала пройдите эту проверку. Для неё нужны скрипты.",
+			"de":    "Führen Sie zuerst diese Prüfung durch. Sie benötigt Skripte.",
+			"es":    "Haga antes esta comprobación. Necesita JavaScript.",
+			"fr":    "Faites d’abord cette vérification. Elle a besoin de scripts.",
+			"pt-BR": "Faça primeiro esta verificação. Ela precisa de scripts.",
+			"uk":    "Спочатку пройдіть цю перевірку. Для неї потрібні скрипти.",
 		},
 		Wrong: personal.LocalText{
-			"en": "The check was not successful, or has expired. Do it again.",
-			"ru": "Проверка не пройдена или устарела. Пройдите её ещё раз.",
+			"en":    "The check was not successful, or has expired. Do it again.",
+			"ru":    "Проверка не пройдена или устарела. Пройдите её ещё раз.",
+			"de":    "Die Prüfung war nicht erfolgreich oder ist abgelaufen. Führen Sie sie noch einmal durch.",
+			"es":    "La comprobación no se ha superado o ha caducado. Hágala de nuevo.",
+			"fr":    "La vérification n’a pas réussi ou a expiré. Recommencez.",
+			"pt-BR": "A verificação não deu certo ou expirou. Faça-a de novo.",
+			"uk":    "Перевірка не вдалася або застаріла. Пройдіть її ще раз.",
 		},
 	}
 }

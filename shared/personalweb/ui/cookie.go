@@ -38,7 +38,8 @@ func (p *Pages) TakeNotice(w http.ResponseWriter, r *http.Request) string {
 const LanguageCookie = "language"
 
 // RememberedLanguage makes next use the language that the visitor has chosen
-// instead of those that their browser requests.
+// instead of those that their browser requests. A call that a handler in front has made, in a language
+// that these pages do not have, gets one of theirs.
 func (p *Pages) RememberedLanguage(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if chosen := personalweb.CookieValue(p.API, r, LanguageCookie); slices.Contains(p.Locales, chosen) {
@@ -49,6 +50,9 @@ func (p *Pages) RememberedLanguage(next http.Handler) http.Handler {
 			}
 			r = r.Clone(ctx)
 			r.Header.Set("Accept-Language", chosen)
+		} else if call := personal.CallFrom(r.Context()); call.RequestID != "" && !slices.Contains(p.Locales, call.Locale) {
+			call.Locale = p.API.Locale(r)
+			r = r.WithContext(personal.WithCall(r.Context(), call))
 		}
 		next.ServeHTTP(w, r)
 	})

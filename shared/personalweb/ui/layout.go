@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cms-personal/personal/shared/localtext"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalweb"
 )
@@ -17,6 +18,7 @@ import (
 // Content is a page for the layout of a site.
 type Content struct {
 	Lang  string             // BCP 47 tag of the page's language
+	Dir   string             // the direction in which it is written: ltr or rtl
 	Title template.HTML      // without the site's name
 	Head  template.HTML      // elements for <head>: style sheet and scripts
 	Body  template.HTML      // the page: an element with the class personal
@@ -107,7 +109,7 @@ func (p *Pages) layOut(b *bytes.Buffer, t *template.Template, r *http.Request, p
 		return template.HTML(text.String()) // a template has escaped it
 	}
 	c := Content{
-		Lang: p.locale(r), Title: part("title", page.Body), Head: part("links", l), Body: part("embedded", l),
+		Lang: p.locale(r), Dir: localtext.Direction(p.locale(r)), Title: part("title", page.Body), Head: part("links", l), Body: part("embedded", l),
 		Path: l.Path,
 	}
 	if user, ok := personalhttp.UserFrom(r.Context()); ok {

@@ -17,16 +17,18 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cms-personal/personal/shared/internal/jsontext"
+	"github.com/cms-personal/personal/shared/localtext"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// ownName is the key of a language's name in that language. No other language's text stands for it, but the tag.
-const ownName = "own_name"
+// Keys of texts for which no other language's text stands.
+const (
+	ownName    = "own_name" // the language's name in that language; its tag if there is none
+	dateLayout = "date"     // how to write a day, in package time's format; as in RFC 3339 if there is none
+)
 
-// texts are the texts of one language by key. A text with arguments is a format of
-// package fmt.
-type texts map[string]string
+// texts are the texts of one language by key.
+type texts localtext.Texts
 
 func (t texts) text(key string, args ...any) (string, error) {
 	text, ok := t[key]
@@ -34,9 +36,9 @@ func (t texts) text(key string, args ...any) (string, error) {
 	case !ok:
 		return "", fmt.Errorf("there is no text %q", key)
 	case len(args) > 0:
-		return fmt.Sprintf(text, args...), nil
+		return text.Format(args...), nil
 	}
-	return text, nil
+	return text.String(), nil
 }
 
 // isolated returns a text as HTML with texts that users chose, each isolated: their
@@ -58,20 +60,20 @@ func (t texts) isolated(key string, users ...string) (template.HTML, error) {
 // that a language lacks, which it returns, it has those of another one. The
 // error names every text that is unknown, or lacks a placeholder.
 func loadTexts(locales []string, site fs.FS, sources ...fs.FS) (_ map[string]texts, missing map[string][]string, err error) {
-	read, missing, err := jsontext.Languages{BuiltIn: sources, Own: site, Needed: locales, Default: locales[0]}.Read()
+	read, missing, err := localtext.Source{BuiltIn: sources, Own: site, Needed: locales, Default: locales[0]}.Read()
 	if err != nil {
 		return nil, nil, fmt.Errorf("texts: %w", err)
 	}
 	all := map[string]texts{}
 	var wrong []error
-	for _, locale := range locales {
-		all[locale] = read[locale]
-	}
 	known := slices.Concat(locales, personal.Languages())
 	for _, locale := range locales {
-		known = append(known, jsontext.Parents(locale)...)
-		if slices.Contains(missing[locale], ownName) {
-			all[locale][ownName] = locale
+		all[locale] = texts(read[locale])
+		known = append(known, localtext.Parents(locale)...)
+		for key, own := range map[string]string{ownName: locale, dateLayout: time.DateOnly} {
+			if slices.Contains(missing[locale], key) {
+				all[locale][key] = localtext.Plain(own)
+			}
 		}
 	}
 	for _, locale := range slices.Sorted(maps.Keys(read)) {
@@ -80,32 +82,7 @@ func loadTexts(locales []string, site fs.FS, sources ...fs.FS) (_ map[string]tex
 				strings.Join(locales, ", ")))
 		}
 	}
-	if site != nil {
-		builtIn, _, err := jsontext.Languages{BuiltIn: sources}.Read()
-		wrong = append(wrong, err, checkPlaceholders(builtIn[personal.Languages()[0]], read, missing))
-	}
 	return all, missing, errors.Join(wrong...)
-}
-
-var placeholder = regexp.MustCompile(`%[a-z]`)
-
-// checkPlaceholders returns an error for every text that does not have the placeholders of the
-// built-in one, which the values of a page replace: %s or, with its position, %[1]s.
-func checkPlaceholders(builtIn texts, read map[string]map[string]string, missing map[string][]string) error {
-	var wrong []error
-	for _, key := range slices.Sorted(maps.Keys(builtIn)) {
-		found := placeholder.FindAllString(builtIn[key], -1)
-		var values []any
-		for _, verb := range found {
-			values = append(values, map[string]any{"%s": "", "%d": 0}[verb])
-		}
-		for _, locale := range slices.Sorted(maps.Keys(read)) {
-			if len(found) > 0 && !slices.Contains(missing[locale], key) && strings.Contains(fmt.Sprintf(read[locale][key], values...), "%!") {
-				wrong = append(wrong, fmt.Errorf("texts: %s.json: the text %q must have the placeholders %s", locale, key, strings.Join(found, " ")))
-			}
-		}
-	}
-	return errors.Join(wrong...)
 }
 
 // parsed returns a parsed template. It parses it at the first call.
@@ -128,9 +105,10 @@ func (p *Pages) listPages(locale string, all map[string]texts) (map[string]parse
 			"lang":     func() string { return locale },
 			"unbroken": unbroken,
 			"choices":  func() template.HTML { return choices },
-			"day":      func(at time.Time) string { return at.UTC().Format(dateLayout(locale)) },
+			"dir":      func() string { return localtext.Direction(locale) },
+			"day":      t.day,
 			"clock":    func(at time.Time) string { return at.UTC().Format(time.TimeOnly) },
-			"when":     func(at time.Time) string { return at.UTC().Format(timeLayout(locale)) },
+			"when":     func(at time.Time) string { return t.day(at) + at.UTC().Format(", 15:04 UTC") }, // scripts convert it to the visitor's zone
 		})
 		for _, source := range sources {
 			if err := p.parse(base, t, source, "parts/*.html"); err != nil {
@@ -174,19 +152,8 @@ func unbroken(text string) template.HTML {
 	return template.HTML(text)
 }
 
-// timeLayout is the format of times that no script converts to the visitor's time
-// zone.
-func timeLayout(locale string) string { return dateLayout(locale) + ", 15:04 UTC" }
-
-func dateLayout(locale string) string {
-	switch locale {
-	case "en":
-		return "2 Jan 2006"
-	case "ru":
-		return "02.01.2006"
-	}
-	return "2006-01-02"
-}
+// day returns a day in UTC.
+func (t texts) day(at time.Time) string { return at.UTC().Format(t[dateLayout].String()) }
 
 // languageButtons are the buttons of the language form, each with the name of a language in
 // itself. They are made once, because they are on every page.
@@ -194,7 +161,7 @@ func languageButtons(locales []string, all map[string]texts, current string) tem
 	var b strings.Builder
 	for _, locale := range locales {
 		fmt.Fprintf(&b, `<button class="link" name="language" value="%[1]s" lang="%[1]s" aria-pressed="%[2]t">%[3]s</button>`+"\n",
-			template.HTMLEscapeString(locale), locale == current, template.HTMLEscapeString(all[locale][ownName]))
+			template.HTMLEscapeString(locale), locale == current, template.HTMLEscapeString(all[locale][ownName].String()))
 	}
 	return template.HTML(b.String()) // escaped
 }
@@ -236,8 +203,8 @@ func (p *Pages) parse(to *template.Template, t texts, source templates, pattern 
 				url, err := p.assets.url(key)
 				missing = errors.Join(missing, err)
 				return []byte(url)
-			case source.constant && !strings.Contains(t[key], "{{"):
-				return []byte(template.HTMLEscapeString(t[key]))
+			case source.constant && !strings.Contains(t[key].String(), "{{"):
+				return []byte(template.HTMLEscapeString(t[key].String()))
 			}
 			return call
 		})

@@ -1,5 +1,5 @@
-// Package ui renders web pages: a layout, a stylesheet, forms and tables in English and
-// Russian, and in languages that a site adds. Pages are templates over typed values,
+// Package ui renders web pages: a layout, a stylesheet, forms and tables in the languages of
+// [personal.Languages], and in those that a site adds. Pages are templates over typed values,
 // rendered on the server. Every page works without scripts, which only add convenience.
 //
 // A set of pages is a [Pages]: its own templates, texts and assets, on top of those
@@ -25,13 +25,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cms-personal/personal/shared/internal/jsontext"
+	"github.com/cms-personal/personal/shared/localtext"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalweb"
+	uitexts "github.com/cms-personal/personal/shared/personalweb/ui/texts"
 )
 
-//go:embed templates texts assets
+//go:embed templates assets
 var shared embed.FS
 
 // Options are the parts of a set of pages.
@@ -43,12 +44,12 @@ type Options struct {
 	// define "extra" (see [Page]).
 	Templates fs.FS
 
-	// Texts holds LOCALE.json for English and Russian: an object of texts by key. They may
+	// Texts holds LOCALE.json for English, with all keys, and for other languages: an object of texts by key. They may
 	// replace those of this package.
 	Texts fs.FS
 
 	// Locales are the languages of the pages, the first one for visitors who prefer none of
-	// them; en and ru if nil.
+	// them; those of API if nil.
 	Locales []string
 
 	// SiteTexts holds LOCALE.json with the site's texts in place of those of the pages, or in another
@@ -108,7 +109,7 @@ func New(o Options) (*Pages, error) {
 		return nil, fmt.Errorf("pages: %w", err)
 	}
 	if len(o.Locales) == 0 {
-		o.Locales = personal.Languages()
+		o.Locales = o.API.Locales()
 	}
 	if o.LayoutTemplate != nil {
 		if o.Layout, err = TemplateLayout(o.LayoutTemplate); err != nil {
@@ -116,11 +117,11 @@ func New(o Options) (*Pages, error) {
 		}
 	}
 	o.Log = cmp.Or(o.Log, slog.Default())
-	texts, missing, err := loadTexts(o.Locales, o.SiteTexts, Folder(shared, "texts"), o.Texts)
+	texts, missing, err := loadTexts(o.Locales, o.SiteTexts, uitexts.Files, o.Texts)
 	if err != nil {
 		return nil, fmt.Errorf("pages: %w", err)
 	}
-	jsontext.LogMissing(o.Log, "pages below "+strings.TrimSuffix(o.AssetPath, "assets/"), missing)
+	localtext.LogMissing(o.Log, "pages below "+strings.TrimSuffix(o.AssetPath, "assets/"), missing)
 	p := &Pages{Options: o, languages: map[string]translation{}, assets: assets}
 	p.guard = personalweb.Guard(o.API, p.reject, append(slices.Clone(o.Cookies), noticeCookie, LanguageCookie)...)
 	for _, locale := range o.Locales {
@@ -210,7 +211,15 @@ func (p *Pages) Text(r *http.Request, key string, args ...any) string {
 
 // Date returns a day in the visitor's language, in UTC.
 func (p *Pages) Date(r *http.Request, at time.Time) string {
-	return at.UTC().Format(dateLayout(p.locale(r)))
+	return p.language(r).texts.day(at)
+}
+
+// LanguageName returns the name of a language of the pages in itself, of another one its tag.
+func (p *Pages) LanguageName(locale string) string {
+	if l, ok := p.languages[locale]; ok {
+		return l.texts[ownName].String()
+	}
+	return locale
 }
 
 // Page is the content of a page.

@@ -109,10 +109,8 @@ func TestRender_ConcurrentFirstRequests(t *testing.T) {
 
 func TestPages_RefuseMissingParts(t *testing.T) {
 	for name, change := range map[string]func(*ui.Options){
-		"a text in Russian": func(o *ui.Options) { o.Texts.(fstest.MapFS)["ru.json"].Data = []byte(`{}`) },
 		"an empty text":     func(o *ui.Options) { o.Texts.(fstest.MapFS)["ru.json"].Data = []byte(`{"hello":""}`) },
 		"a text in English": func(o *ui.Options) { o.Texts.(fstest.MapFS)["en.json"].Data = []byte(`{}`) },
-		"a language":        func(o *ui.Options) { delete(o.Texts.(fstest.MapFS), "ru.json") },
 		"a text of a template": func(o *ui.Options) {
 			o.Templates.(fstest.MapFS)["b.html"] = &fstest.MapFile{Data: []byte(`{{t "nothing"}}`)}
 		},

@@ -216,8 +216,12 @@ func (m *Manager) configure(ctx context.Context, p *instance, again bool) error 
 	if err != nil {
 		return err
 	}
+	var locales []string
+	if m.config.Locales != nil {
+		locales = m.config.Locales()
+	}
 	if err := p.Configure(ctx, rpc.Configuration{
-		DatabaseURL: m.config.DatabaseURL, Settings: settings, SecretKeys: keys, AccountURL: m.config.AccountURL,
+		DatabaseURL: m.config.DatabaseURL, Settings: settings, SecretKeys: keys, AccountURL: m.config.AccountURL, Locales: locales,
 	}); err != nil {
 		return err
 	}

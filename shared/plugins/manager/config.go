@@ -41,6 +41,10 @@ type Config struct {
 	// /undo-delete. A plugin refuses another URL.
 	AccountURL string
 
+	// Locales returns the languages of the site, the default one first, in which a plugin sends mails; English and
+	// Russian if nil. It is called at every start of a process.
+	Locales func() []string
+
 	// TracerProvider makes OpenTelemetry spans of the callbacks that the plugin traces; nil
 	// for none. The plugin makes its own spans, as the host's variables OTEL_… say, and
 	// only of calls that the host traces.

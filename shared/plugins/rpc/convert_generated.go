@@ -321,6 +321,7 @@ func (c *converters) configurationFromPB(source *v1.ConfigureRequest) Configurat
 		rpcConfiguration.Settings = (*source).Settings
 		rpcConfiguration.SecretKeys = (*source).SecretKeys
 		rpcConfiguration.AccountURL = (*source).AccountUrl
+		rpcConfiguration.Locales = (*source).Locales
 		rpcConfiguration.Scratch = c.pPersonalv1ScratchToPRpcScratch((*source).Scratch)
 	}
 	return rpcConfiguration
@@ -332,6 +333,7 @@ func (c *converters) configurationToPB(source Configuration) *v1.ConfigureReques
 	personalv1ConfigureRequest.SecretKeys = source.SecretKeys
 	personalv1ConfigureRequest.AccountUrl = source.AccountURL
 	personalv1ConfigureRequest.Scratch = c.pRpcScratchToPPersonalv1Scratch(source.Scratch)
+	personalv1ConfigureRequest.Locales = source.Locales
 	return &personalv1ConfigureRequest
 }
 func (c *converters) confirmEmailFromPB(source *v1.ConfirmEmailRequest) personal.ConfirmEmailRequest {

@@ -37,7 +37,7 @@ func (p *Pages) showField(w http.ResponseWriter, r *http.Request) error {
 			return p.site.PageError(r, http.StatusConflict, "fields_later")
 		}
 	}
-	body.Form = p.newForm(r, f, len(f.Options)+spareOptions, textLocales(schema.Fields))
+	body.Form = p.newForm(r, f, len(f.Options)+spareOptions, p.textLocales(schema.Fields))
 	return p.renderField(w, r, http.StatusOK, body)
 }
 
@@ -51,7 +51,7 @@ func (p *Pages) renderField(w http.ResponseWriter, r *http.Request, status int, 
 // field that is refused.
 func (p *Pages) saveField(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
 	schema := p.schema()
-	locales := textLocales(schema.Fields)
+	locales := p.textLocales(schema.Fields)
 	rows, _ := strconv.Atoi(posted.Get("rows")) // 0 if it is not a number
 	rows = max(0, min(rows, maxOptions))
 	f, fieldErrors := p.readForm(r, posted, rows, locales)
@@ -103,7 +103,7 @@ func (p *Pages) refuseField(w http.ResponseWriter, r *http.Request, body fieldBo
 	var invalid *userfields.SchemaError
 	switch {
 	case errors.As(err, &invalid) && (invalid.Field == f.Name || f.Name == ""):
-		body.Form.Refuse(p.site.Text(r, "fields_invalid"), map[string]string{controlOf(invalid.Property): invalid.Problem})
+		body.Form.Refuse(p.site.Text(r, "fields_invalid"), map[string]string{p.controlOf(invalid.Property): invalid.Problem})
 		body.Form.ErrorsIn("en")
 	case errors.As(err, &invalid):
 		body.Form.Refuse(invalid.Error(), nil)
@@ -120,12 +120,12 @@ func (p *Pages) refuseField(w http.ResponseWriter, r *http.Request, body fieldBo
 }
 
 // controlOf names the control of a property; the first one if it has several.
-func controlOf(property string) string {
+func (p *Pages) controlOf(property string) string {
 	switch property {
 	case "options":
 		return optionName(0, "value")
 	case "label":
-		return "label_" + personal.Languages()[0]
+		return "label_" + p.site.VisitorLocales()[0]
 	}
 	return property
 }

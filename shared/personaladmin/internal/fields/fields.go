@@ -233,12 +233,12 @@ type preview struct {
 // previews returns a preview in every language of the site.
 func (p *Pages) previews(r *http.Request, fields []personal.Field) []preview {
 	var all []preview
-	for _, locale := range personal.Languages() {
+	for _, locale := range p.site.VisitorLocales() {
 		call := personal.CallFrom(r.Context())
 		call.Locale = locale
 		visitor := r.Clone(personal.WithCall(r.Context(), call))
 		visitor.Header.Set("Accept-Language", locale)
-		shown := preview{Locale: locale, Language: languageName(locale)}
+		shown := preview{Locale: locale, Language: p.site.LanguageName(locale)}
 		labels := p.site.API.Labels(visitor)
 		for _, f := range fields {
 			if f.Hidden || !f.Type.Known() {
@@ -252,15 +252,4 @@ func (p *Pages) previews(r *http.Request, fields []personal.Field) []preview {
 		all = append(all, shown)
 	}
 	return all
-}
-
-// languageName returns the name of a language in itself, or its tag.
-func languageName(tag string) string {
-	switch tag {
-	case "en":
-		return "English"
-	case "ru":
-		return "Русский"
-	}
-	return tag
 }

@@ -82,7 +82,7 @@ func (p *Pages) newForm(r *http.Request, f personal.Field, rows int, locales []s
 	}
 	localized := func(name string, text personal.LocalText) (controls []ui.Control) {
 		for _, locale := range locales {
-			label := p.site.Text(r, "fields_"+name+"_in", languageName(locale))
+			label := p.site.Text(r, "fields_"+name+"_in", p.site.LanguageName(locale))
 			controls = append(controls, ui.Control{Name: name + "_" + locale, Label: label, Value: text[locale]})
 		}
 		return controls
@@ -116,7 +116,7 @@ func (p *Pages) optionControls(r *http.Request, f personal.Field, i int, locales
 		Autocomplete: "off"}}
 	for _, locale := range locales {
 		controls = append(controls, ui.Control{
-			Name: optionName(i, locale), Label: p.site.Text(r, "fields_option_label", i+1, languageName(locale)), Value: o.Label[locale],
+			Name: optionName(i, locale), Label: p.site.Text(r, "fields_option_label", i+1, p.site.LanguageName(locale)), Value: o.Label[locale],
 		})
 	}
 	return controls
@@ -128,7 +128,7 @@ func optionName(i int, part string) string { return "option_" + strconv.Itoa(i) 
 
 // textLocales returns the languages of the site, then all others in which the schema has
 // texts.
-func textLocales(fields []personal.Field) []string {
+func (p *Pages) textLocales(fields []personal.Field) []string {
 	used := map[string]bool{}
 	add := func(texts ...personal.LocalText) {
 		for _, text := range texts {
@@ -143,7 +143,7 @@ func textLocales(fields []personal.Field) []string {
 			add(o.Label)
 		}
 	}
-	locales := personal.Languages()
+	locales := slices.Clone(p.site.VisitorLocales())
 	for _, tag := range slices.Sorted(maps.Keys(used)) {
 		if !slices.Contains(locales, tag) {
 			locales = append(locales, tag)

@@ -34,6 +34,7 @@ type Options struct {
 	Refuse   http.Handler                         // responds to them
 	Nav      func(r *http.Request) []ui.Link      // of the site, in the pages' own layout; may be nil
 	Sections []Section                            // in the order of the navigation
+	Locales  []string                             // the languages of the site's visitors, the default one first
 	Docs     string                               // URL of the documentation, with a slash at its end
 	Log      *slog.Logger
 }
@@ -90,6 +91,9 @@ const (
 	Support = "support"
 	Events  = "events"
 )
+
+// VisitorLocales returns the languages of the site's visitors, the default one first.
+func (s *Site) VisitorLocales() []string { return s.options.Locales }
 
 // Doc returns the URL of a page of the documentation.
 func (s *Site) Doc(page string) string { return s.options.Docs + page }

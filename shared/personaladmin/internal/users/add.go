@@ -1,8 +1,8 @@
 package users
 
 import (
-	"cmp"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/cms-personal/personal/shared/personal"
@@ -31,8 +31,16 @@ func (p *Pages) newForm(r *http.Request) ui.Form {
 		login, email = "", login
 	}
 	var languages []ui.Choice
-	for _, locale := range personal.Languages() {
-		languages = append(languages, ui.Choice{Value: locale, Label: text("users_language_" + locale)})
+	for _, locale := range p.site.VisitorLocales() {
+		choice := ui.Choice{Value: locale, Label: p.site.LanguageName(locale)}
+		if slices.Contains(personal.Languages(), locale) {
+			choice.Label = text("users_language_" + locale)
+		}
+		languages = append(languages, choice)
+	}
+	language := personal.CallFrom(r.Context()).Locale
+	if !slices.Contains(p.site.VisitorLocales(), language) {
+		language = p.site.VisitorLocales()[0]
 	}
 	form := ui.Form{Action: listPath + "/new", Submit: text("users_new_submit"), Controls: []ui.Control{
 		{Name: "login", Label: text("users_login"), Hint: text("users_login_hint"), Value: login, Required: true, Autocomplete: "off"},
@@ -40,7 +48,7 @@ func (p *Pages) newForm(r *http.Request) ui.Form {
 		{Kind: ui.KindCheckbox, Name: inviteControl, Label: text("users_invite"), Hint: text("users_invite_hint"), Value: "true"},
 		{
 			Kind: ui.KindSelect, Name: languageControl, Label: text("users_language"), Options: languages,
-			Value: cmp.Or(personal.CallFrom(r.Context()).Locale, personal.Languages()[0]),
+			Value: language,
 		},
 		{Name: "name", Label: text("users_name"), Autocomplete: "off"},
 	}}

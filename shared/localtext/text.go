@@ -1,0 +1,173 @@
+package localtext
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/text/feature/plural"
+	"golang.org/x/text/language"
+)
+
+// Text is a text of a language, in package fmt's format if it has placeholders. It may have a form for each category
+// of numbers that the language has (CLDR, Language Plural Rules).
+type Text struct {
+	other string
+	forms *forms // nil: other is for every number
+}
+
+// forms are the forms of a text for other numbers than most.
+type forms struct {
+	language   language.Tag
+	byCategory map[plural.Form]string
+}
+
+// Plain returns a text with one form.
+func Plain(text string) Text { return Text{other: text} }
+
+// String returns the text; of one with several forms, the one for most numbers.
+func (t Text) String() string { return t.other }
+
+// Format returns the text with arguments in place of its placeholders, in the form for the first of them that is a
+// number.
+func (t Text) Format(args ...any) string {
+	format := t.other
+	if t.forms != nil {
+		format = t.forms.of(firstNumber(args), format)
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+func firstNumber(args []any) int64 {
+	for _, arg := range args {
+		switch n := arg.(type) {
+		case int:
+			return int64(n)
+		case int64:
+			return n
+		}
+	}
+	return 0
+}
+
+// of returns the form for a number.
+func (f *forms) of(n int64, other string) string {
+	if form, ok := f.byCategory[category(f.language, n)]; ok {
+		return form
+	}
+	return other
+}
+
+func category(tag language.Tag, n int64) plural.Form {
+	return plural.Cardinal.MatchPlural(tag, int(max(n, -n)), 0, 0, 0, 0)
+}
+
+// categories are the names that CLDR gives to the categories.
+func categories() map[string]plural.Form {
+	return map[string]plural.Form{
+		"zero": plural.Zero, "one": plural.One, "two": plural.Two, "few": plural.Few, "many": plural.Many, "other": plural.Other,
+	}
+}
+
+// categoriesOf returns the names of the categories of a language, in alphabetical order.
+func categoriesOf(tag language.Tag) (names []string) {
+	used := map[plural.Form]bool{plural.Other: true}
+	for n := range int64(200) { // every rule of CLDR looks at the last two digits
+		used[category(tag, n)] = true
+	}
+	used[category(tag, 1_000_000)] = true // but this one of French, Spanish and Portuguese
+	for name, form := range categories() {
+		if used[form] {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// parseText reads a text, or an object with a text for each category. Its errors go on after the key.
+func parseText(tag language.Tag, value any) (Text, error) {
+	switch value := value.(type) {
+	case string:
+		if value == "" {
+			return Text{}, errors.New("is empty")
+		}
+		return Text{other: value}, nil
+	case map[string]any:
+		t := Text{forms: &forms{language: tag, byCategory: map[plural.Form]string{}}}
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			form, ok := value[name].(string)
+			switch category := categories()[name]; {
+			case !slices.Contains(categoriesOf(tag), name):
+				return Text{}, fmt.Errorf("has a form %q: the forms of this language are %s", name, strings.Join(categoriesOf(tag), ", "))
+			case !ok || form == "":
+				return Text{}, fmt.Errorf("has no text in its form %q", name)
+			case category == plural.Other:
+				t.other = form
+			default:
+				t.forms.byCategory[category] = form
+			}
+		}
+		if t.other == "" {
+			return Text{}, errors.New("has no form \"other\"")
+		}
+		return t, nil
+	}
+	return Text{}, errors.New("is not a text")
+}
+
+// MarshalJSON implements [json.Marshaler]: it writes a text as [Source] reads it.
+func (t Text) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if t.forms == nil {
+		err := e.Encode(t.other)
+		return b.Bytes(), err
+	}
+	written := map[string]string{"other": t.other}
+	for name, category := range categories() {
+		if form, ok := t.forms.byCategory[category]; ok {
+			written[name] = form
+		}
+	}
+	err := e.Encode(written)
+	return b.Bytes(), err
+}
+
+// all returns the forms of the text.
+func (t Text) all() []string {
+	if t.forms == nil {
+		return []string{t.other}
+	}
+	return append(slices.Collect(maps.Values(t.forms.byCategory)), t.other)
+}
+
+var placeholder = regexp.MustCompile(`%[a-z]`)
+
+// check returns an error for a text that does not have the placeholders of the English one: %s and %d or, with
+// their positions, %[1]s. Of a text that has none there, a per cent sign is one. Its error goes on after the key.
+func (t Text) check(in Text) error {
+	if t == (Text{}) { // its error is known
+		return nil
+	}
+	found := placeholder.FindAllString(in.other, -1)
+	if t.forms != nil && !slices.Contains(found, "%d") {
+		return errors.New("has forms for numbers, but no number is in it")
+	}
+	var values []any
+	for _, verb := range found {
+		values = append(values, map[string]any{"%s": "", "%d": 0}[verb])
+	}
+	for _, form := range t.all() {
+		if len(found) > 0 && strings.Contains(fmt.Sprintf(form, values...), "%!") {
+			return errors.New("must have the placeholders " + strings.Join(found, " "))
+		}
+	}
+	return nil
+}

@@ -60,10 +60,11 @@ test: export PERSONAL_TEST_BINARIES ?= $(CURDIR)/bin
 # Go's linker and the tests collect garbage less often and use more memory. Programs to which a test
 # gives an environment of their own do not.
 test: export GOGC ?= 300
+# The limit of a package only ends a hang: on a cold and busy machine the longest takes more than Go's 10 minutes.
 # The modules in TESTED are tested beside the longest package, which keeps one processor busy.
 test: build
-	@(for module in $(TESTED); do $(WITH_CGO) go test -C $$module $(GOTESTFLAGS) ./... || exit 1; done) & nested=$$!; \
-	$(POSTGRES) $(WITH_CGO) go test -p $(PACKAGES) $(GOTESTFLAGS) $(TESTS); main=$$?; \
+	@(for module in $(TESTED); do $(WITH_CGO) go test -timeout 40m -C $$module $(GOTESTFLAGS) ./... || exit 1; done) & nested=$$!; \
+	$(POSTGRES) $(WITH_CGO) go test -timeout 40m -p $(PACKAGES) $(GOTESTFLAGS) $(TESTS); main=$$?; \
 	wait $$nested && exit $$main
 
 # The sample host's pages in a real browser, which is installed if none is found.

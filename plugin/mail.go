@@ -22,12 +22,15 @@ type mailCommand struct {
 }
 
 type mailListCommand struct {
-	Write  string `placeholder:"DIR" help:"Write the built-in templates to this folder instead. Existing files are not changed."`
-	Locale string `placeholder:"L" help:"Write only the templates in this language, such as de or pt-BR."`
+	Write  string `placeholder:"DIR" help:"Write the built-in templates to this folder, and print nothing else. Existing files are not changed."`
+	Locale string `placeholder:"L" help:"With --write: only the templates in this language, such as de or pt-BR."`
 }
 
 // Run lists the kinds, or writes the built-in templates.
 func (c mailListCommand) Run(w io.Writer) error {
+	if c.Write == "" && c.Locale != "" {
+		return errors.New("--locale needs --write")
+	}
 	if c.Write != "" {
 		n, err := writeTemplates(c.Write, c.Locale)
 		if err != nil {

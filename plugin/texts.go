@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,10 +23,12 @@ type textsCommand struct {
 }
 
 type textsMissingCommand struct {
-	Locale string `arg:"" help:"The language, such as de or pt-BR."`
-	Part   string `arg:"" optional:"" help:"Print the texts that this part lacks as a JSON file to translate: messages (of the API), pages or admin."`
-	Own    string `placeholder:"DIR" help:"The site's own texts of the part, such as the folder with pl.json."`
-	Mails  string `placeholder:"DIR" help:"The folder of the setting mail.templates."`
+	Locale   string `arg:"" help:"The language, such as de or pt-BR."`
+	Part     string `arg:"" optional:"" help:"Print the texts that this part lacks, in English, as a JSON object: messages (of the API), pages (the account pages) or admin (the admin pages). Without it all are counted."`
+	Messages string `placeholder:"DIR" help:"The folder with the site's own messages."`
+	Pages    string `placeholder:"DIR" help:"The folder with the site's own texts of the account pages."`
+	Admin    string `placeholder:"DIR" help:"The folder with the site's own texts of the admin pages."`
+	Mails    string `placeholder:"DIR" help:"The folder of the setting mail.templates."`
 }
 
 // Run counts missing texts, or prints those of one part.
@@ -37,66 +38,58 @@ func (c textsMissingCommand) Run(w io.Writer) error {
 		return fmt.Errorf("%q is not a language: write it like de or pt-BR", c.Locale)
 	}
 	c.Locale = tag.String()
-	if c.Part == "" {
-		return c.count(w)
-	}
-	parts := languages.Parts()
-	i := slices.IndexFunc(parts, func(p languages.Part) bool { return p.Name == c.Part })
-	if i < 0 {
-		return fmt.Errorf("there is no part %q: the parts are messages, pages and admin; for mails see \"mail list\"", c.Part)
-	}
-	texts, missing, err := c.read(parts[i])
-	if err != nil {
-		return err
-	}
-	english := map[string]localtext.Text{}
-	for _, key := range missing {
-		english[key] = texts[key]
-	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(english)
-}
-
-// read returns the texts of a part in the language, with English ones for those that are missing.
-func (c textsMissingCommand) read(p languages.Part) (localtext.Texts, []string, error) {
-	source := localtext.Source{BuiltIn: p.Files, Needed: []string{c.Locale}}
-	if c.Own != "" {
-		source.Own = os.DirFS(c.Own)
-	}
-	all, missing, err := source.Read()
-	if err != nil {
-		err = fmt.Errorf("--own: %w", err)
-	}
-	return all[c.Locale], missing[c.Locale], err
-}
-
-// count prints how many texts of each part are missing.
-func (c textsMissingCommand) count(w io.Writer) error {
-	if c.Own != "" {
-		return errors.New("--own needs a part: messages, pages or admin")
-	}
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, p := range languages.Parts() {
 		texts, missing, err := c.read(p)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case c.Part == p.Name:
+			return writeTexts(w, texts, missing)
+		case c.Part == "":
+			fmt.Fprintf(out, "%s\t%d of %d are missing\n", p.Name, len(missing), len(texts))
 		}
-		fmt.Fprintf(out, "%s\t%d of %d\n", p.Name, len(missing), len(texts))
+	}
+	if c.Part != "" {
+		return fmt.Errorf("there is no part %q: the parts are messages, pages and admin; for mails see \"mail list --write\"", c.Part)
 	}
 	missing, all, err := c.missingMails()
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "mails\t%d of %d\n", len(missing), all)
+	fmt.Fprintf(out, "mails\t%d of %d are missing\n", len(missing), all)
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	if c.Mails != "" && len(missing) > 0 {
-		_, err = fmt.Fprintf(w, "The mails that are missing: %s.\n", strings.Join(missing, ", "))
+	if len(missing) > 0 && len(missing) < all {
+		_, err = fmt.Fprintf(w, "The missing mails are %s.\n", strings.Join(missing, ", "))
 	}
 	return err
+}
+
+// read returns the texts of a part in the language, with English ones for those that are missing.
+func (c textsMissingCommand) read(p languages.Part) (localtext.Texts, []string, error) {
+	source := localtext.Source{BuiltIn: p.Files, Needed: []string{c.Locale}}
+	if own := map[string]string{"messages": c.Messages, "pages": c.Pages, "admin": c.Admin}[p.Name]; own != "" {
+		source.Own = os.DirFS(own)
+	}
+	all, missing, err := source.Read()
+	if err != nil {
+		err = fmt.Errorf("--%s: %w", p.Name, err)
+	}
+	return all[c.Locale], missing[c.Locale], err
+}
+
+// writeTexts writes some texts as a file of a language has them.
+func writeTexts(w io.Writer, texts localtext.Texts, keys []string) error {
+	chosen := map[string]localtext.Text{}
+	for _, key := range keys {
+		chosen[key] = texts[key]
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(chosen)
 }
 
 // missingMails returns the kinds of mails that are not in the language, nor in one of its parents, and how many kinds there are.

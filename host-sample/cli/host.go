@@ -175,7 +175,7 @@ func (h *host) newHandler(metrics *hostMetrics) (http.Handler, error) {
 		guard: admin.NewGuard(h.sessions, m.API(), access, c.flags.AdminHost...),
 		adminPages: func(entry *admin.Entry) (http.Handler, error) {
 			return personaladmin.New(m, personaladmin.Config{
-				Guard: entry.Admit, Refuse: http.HandlerFunc(entry.Refuse), Versions: true, Texts: site.Texts(), Nav: entry.Nav, Access: access, Log: h.log,
+				Guard: entry.Admit, Refuse: http.HandlerFunc(entry.Refuse), Versions: true, Texts: site.Texts(m.API()), Nav: entry.Nav, Access: access, Log: h.log,
 			})
 		},
 		metrics: metrics,

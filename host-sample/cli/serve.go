@@ -61,7 +61,7 @@ type serveCommand struct {
 	Origin          []string `env:"PERSONAL_ORIGIN" placeholder:"ORIGIN" help:"The site's own origins, such as https://www.example.com, needed only behind a proxy that changes the Host header: posts of browsers for other origins are refused; repeated, or separated by commas."`
 	AdminHost       []string `env:"PERSONAL_ADMIN_HOST" placeholder:"NAME" help:"Host names, without a port, under which the admin pages can be opened from anywhere, for example behind a proxy; repeated, or separated by commas. Other loopback names work only for clients on this machine."`
 	Locales         []string `env:"PERSONAL_LOCALES" placeholder:"TAG" help:"Languages of messages, pages and mails: de, en, es, fr, pt-BR, ru or uk; repeated, or separated by commas. Default: en and ru, and the one of --locale."`
-	Locale          string   `env:"PERSONAL_LOCALE" placeholder:"TAG" help:"The language for callers whose Accept-Language names none of these. Default: the first of --locales, or en."`
+	Locale          string   `env:"PERSONAL_LOCALE" placeholder:"TAG" help:"The default language, for callers whose Accept-Language names none of --locales. Default: the first of --locales, or en."`
 	Always200       bool     `name:"always-200" env:"PERSONAL_ALWAYS_200" help:"Send every API response with HTTP 200, for old clients."`
 
 	RegisterDomains []string `sep:"none" env:"PERSONAL_REGISTER_DOMAINS" placeholder:"DOMAIN" help:"The only domains whose e-mail addresses can be registered, or become those of an account; repeated, or separated by commas. Subdomains are domains of their own. Administrators are not restricted. An e-mail proves its domain only with the setting registration.email_verification = required. Default: all domains."`

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -25,7 +27,23 @@ const (
 )
 
 // Texts returns the name of the site and its footer, in place of those of the module's pages.
-func Texts() fs.FS { return ui.Folder(files, "replaced") }
+func Texts(api *personalhttp.Handler) fs.FS {
+	return textsIn{ui.Folder(files, "replaced"), api.Locales()}
+}
+
+// textsIn are files with texts, of which it lists those in the languages of the site.
+type textsIn struct {
+	fs.FS
+	locales []string
+}
+
+// ReadDir implements [fs.ReadDirFS].
+func (f textsIn) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(f.FS, name)
+	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
+		return !slices.Contains(f.locales, strings.TrimSuffix(e.Name(), ".json"))
+	}), err
+}
 
 // Options are what the pages need.
 type Options struct {
@@ -56,7 +74,7 @@ func New(o Options) (*Site, error) {
 		return nil, err
 	}
 	s.Account, err = personalpages.New(o.Module, personalpages.Config{
-		Texts: Texts(), Nav: s.nav, Log: o.Log,
+		Texts: Texts(o.Module.API()), Nav: s.nav, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -23,18 +23,37 @@ import (
 // note is the key with who has translated a file, and who has checked it.
 const note = "_translation"
 
-// folders are all folders with texts, and those of the sample site.
+// folders are all folders with texts, and those of the sample site, by their path.
 func folders() map[string]fs.FS {
 	all := map[string]fs.FS{}
-	for _, p := range languages.Parts() {
-		for _, files := range p.Files {
-			all[p.Name+" "+strings.Repeat("+", len(all))] = files
-		}
-	}
-	for _, name := range []string{"site", "reference", "admin"} {
-		all["sample's "+name] = os.DirFS(filepath.Join("..", "..", "host-sample", name, "texts"))
+	for _, path := range []string{"shared/personalhttp/messages", "shared/personalweb/ui/texts", "shared/personalpages/texts", "shared/personaladmin/texts",
+		"host-sample/site/texts", "host-sample/site/replaced", "host-sample/reference/texts", "host-sample/admin/texts"} {
+		all[path] = os.DirFS(filepath.Join("..", "..", path))
 	}
 	return all
+}
+
+// A site of a release may have any of its keys in files of its own, so none of them may go.
+func TestTexts_KeysOfAReleaseStay(t *testing.T) {
+	released, err := os.ReadFile("testdata/0.2.0.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, p := range languages.Parts() {
+		all, _, err := localtext.Source{BuiltIn: p.Files, Needed: []string{"en"}}.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for key := range all["en"] {
+			known[p.Name+" "+key] = true
+		}
+	}
+	for key := range strings.Lines(string(released)) {
+		if key = strings.TrimSpace(key); !known[key] {
+			t.Errorf("the text %s of 0.2.0 is gone: a site that replaces it does not start any more", key)
+		}
+	}
 }
 
 // read returns the texts of a file as they are written: each is a text, or an object of forms.
@@ -103,7 +122,7 @@ func mail(t *testing.T, k mailtext.Kind, locale string) string {
 	return string(text)
 }
 
-// Numbers of millions may have a form of their own in some languages, but no page shows them.
+// No page shows millions, for which some languages have a form of their own.
 func TestTexts_HaveAFormForEachNumber(t *testing.T) {
 	names := map[plural.Form]string{plural.Zero: "zero", plural.One: "one", plural.Two: "two", plural.Few: "few", plural.Many: "many", plural.Other: "other"}
 	for name, files := range folders() {
@@ -215,7 +234,10 @@ func TestTexts_KeepToTheGlossary(t *testing.T) {
 			}
 		}
 		for _, d := range mailtext.Descriptions() {
-			check("mail", string(d.Kind), action.ReplaceAllString(mail(t, d.Kind, "en"), ""), action.ReplaceAllString(mail(t, d.Kind, locale), ""))
+			text := func(locale string) string { return action.ReplaceAllString(mail(t, d.Kind, locale), "") }
+			check("mail", string(d.Kind), text("en"), text(locale))
+			subject := func(locale string) string { return strings.SplitN(text(locale), "\n", 2)[0] }
+			check("subject", string(d.Kind), subject("en"), subject(locale))
 		}
 	}
 }

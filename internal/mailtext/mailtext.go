@@ -66,9 +66,9 @@ var builtInSet = sync.OnceValue(func() *Set {
 	return set
 })
 
-// Load returns the built-in templates in some languages, and in English, and the templates of a folder, "" for none.
-// Readers whom no language fits get the first one of these in which a mail exists. Without languages it returns the
-// built-in templates in English and Russian.
+// Load returns the built-in templates in some languages and the templates of a folder, "" for none.
+// Readers whom no language fits get the first one of these in which a mail exists. If there are none in these languages, it
+// returns those in English; without languages those in English and Russian.
 //
 // The error names every invalid file, with the line, and says what to do; at most maxErrors are
 // listed. The set is complete even then: it leaves out mails with an invalid file.
@@ -98,6 +98,10 @@ func Load(dir string, locales ...string) (*Set, error) {
 	all := maps.Clone(builtIn)
 	for _, id := range slices.SortedFunc(maps.Keys(site), compareIDs) {
 		m, replaced := site[id], builtIn[id]
+		if m.text == nil && replaced.text == nil { // of a language that the site does not name
+			others, _, _ := parseFolder(languageFiles{BuiltInFiles(), id.locale.String()}, false)
+			replaced = others[id]
+		}
 		switch {
 		case invalid[id]:
 			continue
@@ -118,11 +122,14 @@ func Load(dir string, locales ...string) (*Set, error) {
 // a later version may. It returns nil if there are none.
 func (s *Set) Unknown() error { return s.unknown }
 
-// builtInIn returns the built-in templates in languages and in English, and these languages with those of which the
-// built-in ones are other varieties.
+// builtInIn returns the built-in templates in languages, or else in English, and the order of languages for readers whom
+// none fits. For pt-PT it takes the templates in pt-BR.
 func builtInIn(locales []string) (_ map[id]mail, order []language.Tag, err error) {
 	all := map[id]mail{}
-	for _, locale := range append(slices.Clone(locales), personal.Languages()[0]) {
+	for _, locale := range append(slices.Clone(locales), "en") {
+		if locale == "en" && len(all) > 0 && !slices.Contains(locales, "en") {
+			continue // only a last resort
+		}
 		base, _ := language.Make(locale).Base()
 		order = append(order, language.Make(locale))
 		for _, known := range personal.Languages() {
@@ -333,7 +340,7 @@ func newSet(mails, builtIn map[id]mail, order []language.Tag) *Set {
 // none does. The locale is a tag (BCP 47), or several as in Accept-Language, the best one
 // first. Subject, text and HTML are in the same language. An error means that a
 // template fails with this letter, although it did not with the samples. The mail is then
-// the built-in one of the same language, or in English; it is empty if that fails, too.
+// the built-in one of the same language, or of another one; it is empty if that fails, too.
 func (s *Set) Write(k Kind, locale string, l Letter) (subject, text, html string, err error) {
 	languages, ok := s.kinds[k]
 	if !ok {
@@ -345,7 +352,7 @@ func (s *Set) Write(k Kind, locale string, l Letter) (subject, text, html string
 		return subject, text, html, nil
 	}
 	if languages.builtIn[index].text == nil {
-		index = slices.Index(languages.tags, language.English)
+		index = slices.IndexFunc(languages.builtIn, func(m mail) bool { return m.text != nil })
 	}
 	subject, text, html, _ = languages.builtIn[index].write(s.layout, languages.tags[index], l)
 	return subject, text, html, err

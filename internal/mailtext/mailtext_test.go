@@ -42,9 +42,13 @@ func unspanned(page string) string {
 }
 
 func TestBuiltIn_EveryKindIsCompleteInEachLanguage(t *testing.T) {
-	set := load(t, "")
+	set := load(t, "", personal.Languages()...)
+	readers := map[string]string{"ru-RU": "ru", "de-AT": "de", "pt-PT": "pt-BR", "": "en", "none of these": "en"}
+	for _, locale := range personal.Languages() {
+		readers[locale] = locale
+	}
 	for _, d := range mailtext.Descriptions() {
-		for locale, russian := range map[string]bool{"en": false, "ru": true, "ru-RU": true, "de": false, "": false, "none of these": false} {
+		for locale, written := range readers {
 			l := mailtext.Sample()
 			l.Lifetime = 47 * time.Hour // a number that the layout does not contain
 			subject, text, html, err := set.Write(d.Kind, locale, l)
@@ -52,9 +56,13 @@ func TestBuiltIn_EveryKindIsCompleteInEachLanguage(t *testing.T) {
 				t.Fatalf("%s in %q: %v", d.Kind, locale, err)
 			}
 			for part, content := range map[string]string{"subject": subject, "text": text, "HTML": html} {
-				if got := strings.ContainsAny(content, "абвгдеопн"); got != russian {
-					t.Errorf("%s in %q: got %s in Russian: %t, want %t:\n%s", d.Kind, locale, part, got, russian, content)
+				cyrillic := written == "ru" || written == "uk"
+				if got := strings.ContainsAny(content, "абвгдеопн"); got != cyrillic {
+					t.Errorf("%s in %q: got %s in Cyrillic letters: %t, want %t:\n%s", d.Kind, locale, part, got, cyrillic, content)
 				}
+			}
+			if !strings.Contains(html, `<html lang="`+written+`">`) {
+				t.Errorf("%s in %q: want it in %s:\n%s", d.Kind, locale, written, html)
 			}
 			if !strings.Contains(html, "<title>"+subject+"</title>") {
 				t.Errorf("%s in %q: got HTML without the subject %q as its title:\n%s", d.Kind, locale, subject, html)
@@ -166,7 +174,17 @@ func TestBuiltIn_LoadsNothingFromElsewhere(t *testing.T) {
 }
 
 func TestBuiltIn_LifetimeIsShownInItsUnit(t *testing.T) {
-	set := load(t, "")
+	set := load(t, "", personal.Languages()...)
+	number := regexp.MustCompile(`\d+`)
+	for _, locale := range personal.Languages() {
+		for lifetime, want := range map[time.Duration][]string{72 * time.Hour: {"72"}, 119 * time.Minute: {"119"}, time.Second: nil} {
+			_, text, _, err := set.Write(mailtext.Verification, locale, mailtext.Letter{Token: "T", Lifetime: lifetime})
+			text = strings.Replace(text, "0001-01-01 00:00 UTC", "", 1)
+			if got := number.FindAllString(text, -1); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s, %v: got the numbers %q (%v), want %q:\n%s", locale, lifetime, got, err, want, text)
+			}
+		}
+	}
 	for lifetime, want := range map[time.Duration]string{
 		72 * time.Hour: "valid for 72 hours", 2 * time.Hour: "valid for 2 hours", 119 * time.Minute: "valid for 119 minutes",
 		2 * time.Minute: "valid for 2 minutes", 119 * time.Second: "valid for at most one minute", time.Second: "valid for at most one minute",
@@ -196,10 +214,11 @@ func TestLoad_WritesInTheLanguagesOfTheSite(t *testing.T) {
 		want    map[string]string // the language of the recovery mail by that of the reader
 	}{
 		"none, as from an older host":   {"", nil, map[string]string{"": "en", "ru": "ru", "de": "en", "uk,ru": "ru"}},
-		"German alone":                  {"", []string{"de"}, map[string]string{"": "de", "de-AT": "de", "en": "en", "fr": "de"}},
+		"German alone":                  {"", []string{"de"}, map[string]string{"": "de", "de-AT": "de", "en": "de", "fr": "de"}},
 		"a variety, before English":     {"", []string{"pt-PT", "en"}, map[string]string{"": "pt-BR", "pt": "pt-BR", "pt-PT": "pt-BR", "ja": "pt-BR"}},
-		"one without mails":             {"", []string{"pl", "uk"}, map[string]string{"": "uk", "pl": "uk", "de": "uk"}},
-		"one with the site's templates": {own, []string{"pl", "uk"}, map[string]string{"": "pl", "pl": "pl", "uk": "uk", "de": "pl"}},
+		"one without mails":             {"", []string{"pl", "uk"}, map[string]string{"": "uk", "pl": "uk", "de": "uk", "en": "uk"}},
+		"one without mails alone":       {"", []string{"pl"}, map[string]string{"": "en", "pl": "en"}},
+		"one with the site's templates": {own, []string{"pl", "uk"}, map[string]string{"": "pl", "pl": "pl", "uk": "uk", "de": "pl", "en": "pl"}},
 		"templates in another language": {own, []string{"de"}, map[string]string{"": "de", "pl": "pl", "uk": "de"}},
 	} {
 		set := load(t, test.dir, test.locales...)
@@ -209,6 +228,14 @@ func TestLoad_WritesInTheLanguagesOfTheSite(t *testing.T) {
 				t.Errorf("%s: reader of %q: want a mail in %s (%v):\n%.60s", name, reader, want, err, page)
 			}
 		}
+	}
+}
+
+// As docs/mails.md says: the text of a built-in language stands below the HTML of the site, whatever the languages of the site are.
+func TestLoad_HTMLAloneInALanguageThatTheSiteDoesNotName(t *testing.T) {
+	set := load(t, folder(t, "recovery.ru.html", "<p>{{.Token}}</p>"), "de")
+	if _, text, page, err := set.Write(mailtext.Recovery, "ru", mailtext.Sample()); err != nil || !strings.Contains(text, "скопируйте") || page != "<p>"+mailtext.Sample().Token+"</p>" {
+		t.Errorf("got %q and %q (%v), want the built-in text in Russian and the site's HTML", text, page, err)
 	}
 }
 
@@ -279,7 +306,7 @@ func TestLoad_NamesFileLineAndRemedy(t *testing.T) {
 		"a subject that a name makes long":      {"recovery.de.txt", "Subject: {{.Site}} " + strings.Repeat("ü", 140) + "\n\n{{.Token}}\n", "recovery.de.txt:1: the subject is too long"},
 		"a long subject":                        {"recovery.de.txt", "Subject: " + strings.Repeat("ü", 201) + "\n\n{{.Token}}\n", "recovery.de.txt:1: the subject is too long: shorten it to 200 characters"},
 		"HTML without the code":                 {"recovery.en.html", "<p>Hello</p>", "recovery.en.html:1: the mail does not always contain its code"},
-		"HTML without a text":                   {"recovery.de.html", "<p>{{.Token}}</p>", "recovery.de.html: this language has no text for the mail: add recovery.de.txt"},
+		"HTML without a text":                   {"recovery.pl.html", "<p>{{.Token}}</p>", "recovery.pl.html: this language has no text for the mail: add recovery.pl.txt"},
 		"a field in a broken attribute":         {"recovery.en.html", "<p>{{.Token}}</p>\n<a href='{{.Link}}", "recovery.en.html:1: ends in a non-text context"},
 		"a field in an unquoted script":         {"recovery.en.html", "<p>{{.Token}}</p>\n<script>if (/{{if .Link}}/{{end}}</script>", "recovery.en.html:2"},
 		"another encoding":                      {"recovery.de.txt", "Subject: a\n\nf\xfcr {{.Token}}\n", "recovery.de.txt:3: the line is not valid UTF-8: save the file as UTF-8"},

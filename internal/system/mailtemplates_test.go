@@ -13,6 +13,29 @@ import (
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
+// The languages that a host names are those of messages, pages and mails; the plugin learns them.
+func TestLanguages_OfTheSite(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{database: testdb.SQLite(t), settings: cheap, flags: []string{"--locales", "de,uk"}})
+	for accepted, want := range map[string]struct{ message, page, subject string }{
+		"uk":       {"Неправильний логін", `<html lang="uk">`, "Задайте новий пароль"},
+		"de-AT,uk": {"Der Benutzername oder", `<html lang="de">`, "Neues Passwort festlegen"},
+		"ru, ja":   {"Der Benutzername oder", `<html lang="de">`, "Neues Passwort festlegen"}, // built in, but not one of the site's
+	} {
+		u, header := s.newUser(t), http.Header{"Accept-Language": {accepted}}
+		if r := s.do(t, call{path: "auth/", params: params{"login": u.login, "password": "wrong"}, header: header}).want(t, "invalid_credentials"); !strings.Contains(r.Result.Message, want.message) {
+			t.Errorf("%s: got the message %q, want %q", accepted, r.Result.Message, want.message)
+		}
+		if page := s.visitor(t).get(t, "/account/sign-in", "Accept-Language", accepted); !strings.Contains(page, want.page) {
+			t.Errorf("%s: got a page without %s:\n%s", accepted, want.page, page)
+		}
+		s.do(t, call{path: "recover/", params: params{"login": u.login}, header: header}).want(t, "")
+		eventually(t, "a recovery mail with the subject "+want.subject, func() bool {
+			return slices.ContainsFunc(s.mailsTo(t, "", u.email), func(m message) bool { return m.subject == want.subject })
+		})
+	}
+}
+
 // TestMailTemplates_AreCheckedByEveryStartAndSwap sends mails with the texts of the site.
 // A swap and a start with an invalid template are refused; the running process keeps the
 // texts that it has read. After a crash an invalid template does not keep the site down.

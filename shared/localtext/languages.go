@@ -4,6 +4,7 @@ package localtext
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ type Source struct {
 	// Names that begin with a dot are ignored.
 	Own fs.FS
 
-	// Needed are languages that are read even if Own has no file of them. They need no built-in file either.
+	// Needed are languages that are read even if they have no file: they have the texts of others then.
 	Needed []string
 
 	// Default is the language for texts that a language lacks, and that none of its parents has: de-AT, then de, then
@@ -42,7 +43,7 @@ type Texts map[string]Text
 // english is the language whose texts stand for those that no other has. Its placeholders are those of all languages.
 const english = "en"
 
-// Read returns the texts of each language that is needed or has a file of one's own, all with the same keys, and the
+// Read returns the texts of each language that is needed or has a file in Own, all with the same keys, and the
 // keys, in alphabetical order, for which a language has the text of another one that is not its parent.
 //
 // The error names everything that is wrong, with the file and the key: invalid JSON, a file
@@ -56,10 +57,11 @@ func (l Source) Read() (all map[string]Texts, missing map[string][]string, err e
 		errs = append(errs, err)
 	}
 	wanted := append(slices.Sorted(maps.Keys(own)), l.Needed...)
+	l.Default = cmp.Or(l.Default, english)
 	read := map[string]Texts{} // with the languages whose texts may stand for others
 	for _, locale := range append(slices.Clone(wanted), l.Default, english) {
 		for _, locale := range append([]string{locale}, Parents(locale)...) {
-			if _, done := read[locale]; done || locale == "" {
+			if _, done := read[locale]; done {
 				continue
 			}
 			if read[locale], err = l.builtIn(locale); err != nil {
@@ -191,7 +193,7 @@ func readFolder(folder fs.FS) (map[string]Texts, error) {
 	return all, errors.Join(errs...)
 }
 
-// parseTexts reads an object of texts in a language. The texts are nil if it is none. Keys that begin with _ are
+// parseTexts reads an object of texts in a language. It returns nil for other JSON. Keys that begin with _ are
 // notes: who has translated the file, for example.
 func parseTexts(tag language.Tag, data []byte) (texts Texts, wrong []error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff")) // of an editor

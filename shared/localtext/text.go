@@ -8,6 +8,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/text/feature/plural"
@@ -21,7 +22,7 @@ type Text struct {
 	forms *forms // nil: other is for every number
 }
 
-// forms are the forms of a text for other numbers than most.
+// forms are the forms of a text for the numbers of some categories; Text.other is for all others.
 type forms struct {
 	language   language.Tag
 	byCategory map[plural.Form]string
@@ -74,23 +75,8 @@ func categories() map[string]plural.Form {
 	}
 }
 
-// categoriesOf returns the names of the categories of a language, in alphabetical order.
-func categoriesOf(tag language.Tag) (names []string) {
-	used := map[plural.Form]bool{plural.Other: true}
-	for n := range int64(200) { // every rule of CLDR looks at the last two digits
-		used[category(tag, n)] = true
-	}
-	used[category(tag, 1_000_000)] = true // but this one of French, Spanish and Portuguese
-	for name, form := range categories() {
-		if used[form] {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// parseText reads a text, or an object with a text for each category. Its errors go on after the key.
+// parseText reads a text, or an object with a text for each category. Its errors complete a sentence that begins with
+// the key.
 func parseText(tag language.Tag, value any) (Text, error) {
 	switch value := value.(type) {
 	case string:
@@ -102,9 +88,10 @@ func parseText(tag language.Tag, value any) (Text, error) {
 		t := Text{forms: &forms{language: tag, byCategory: map[plural.Form]string{}}}
 		for _, name := range slices.Sorted(maps.Keys(value)) {
 			form, ok := value[name].(string)
-			switch category := categories()[name]; {
-			case !slices.Contains(categoriesOf(tag), name):
-				return Text{}, fmt.Errorf("has a form %q: the forms of this language are %s", name, strings.Join(categoriesOf(tag), ", "))
+			category, known := categories()[name]
+			switch {
+			case !known:
+				return Text{}, fmt.Errorf("has a form %q: the forms are %s", name, strings.Join(slices.Sorted(maps.Keys(categories())), ", "))
 			case !ok || form == "":
 				return Text{}, fmt.Errorf("has no text in its form %q", name)
 			case category == plural.Other:
@@ -148,26 +135,36 @@ func (t Text) all() []string {
 	return append(slices.Collect(maps.Values(t.forms.byCategory)), t.other)
 }
 
-var placeholder = regexp.MustCompile(`%[a-z]`)
-
 // check returns an error for a text that does not have the placeholders of the English one: %s and %d or, with
-// their positions, %[1]s. Of a text that has none there, a per cent sign is one. Its error goes on after the key.
+// their positions, %[1]s. In a text that has none there, a per cent sign is one. Its error completes a sentence that
+// begins with the key.
 func (t Text) check(in Text) error {
 	if t == (Text{}) { // its error is known
 		return nil
 	}
-	found := placeholder.FindAllString(in.other, -1)
-	if t.forms != nil && !slices.Contains(found, "%d") {
+	want := placeholders(in.other)
+	if t.forms != nil && !slices.Contains(slices.Collect(maps.Values(want)), "d") {
 		return errors.New("has forms for numbers, but no number is in it")
 	}
-	var values []any
-	for _, verb := range found {
-		values = append(values, map[string]any{"%s": "", "%d": 0}[verb])
-	}
 	for _, form := range t.all() {
-		if len(found) > 0 && strings.Contains(fmt.Sprintf(form, values...), "%!") {
-			return errors.New("must have the placeholders " + strings.Join(found, " "))
+		if len(want) > 0 && !maps.Equal(placeholders(form), want) {
+			return errors.New("must have the placeholders " + strings.Join(placeholder.FindAllString(in.other, -1), " "))
 		}
 	}
 	return nil
+}
+
+var placeholder = regexp.MustCompile(`%(?:\[([0-9]+)\])?([a-z])`)
+
+// placeholders returns the verbs of a format by their positions, as package fmt counts them.
+func placeholders(format string) map[int]string {
+	verbs, at := map[int]string{}, 0
+	for _, found := range placeholder.FindAllStringSubmatch(strings.ReplaceAll(format, "%%", ""), -1) {
+		at++
+		if n, err := strconv.Atoi(found[1]); err == nil {
+			at = n
+		}
+		verbs[at] = found[2]
+	}
+	return verbs
 }

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
@@ -85,7 +86,9 @@ func openWithBox(t *testing.T, box mailbox.Box) *browser {
 func openWith(t *testing.T, box mailbox.Box, path string) *browser {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	api, err := personalhttp.New(&personaltest.Service{}, personalhttp.Options{Log: log})
+	api, err := personalhttp.New(&personaltest.Service{}, personalhttp.Options{
+		Log: log, Messages: fstest.MapFS{"pl.json": {Data: []byte(`{"code.not_found": "Nie znaleziono."}`)}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

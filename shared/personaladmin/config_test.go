@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -91,6 +92,62 @@ func TestNew_LanguageWithoutTexts(t *testing.T) {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("got %d %s, want %s", w.Code, w.Body, want)
 		}
+	}
+}
+
+// A site has some Polish messages: its admin pages are shown, in English.
+func TestPages_LanguageWithFewTexts(t *testing.T) {
+	b := open(t)
+	b.locale = "pl"
+	for _, pattern := range b.pages.Routes() {
+		path, get := strings.CutPrefix(pattern, "GET ")
+		if !get || strings.Contains(path, "{") {
+			continue
+		}
+		w := b.get(path)
+		if strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") && strings.Contains(w.Body.String(), "<html") {
+			wantAll(t, w.Body.String(), `<html lang="pl">`, "Skip to the content", "Administration")
+		}
+		if w.Code == http.StatusInternalServerError {
+			t.Errorf("%s: got %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+// Visitors of this site speak Polish and Ukrainian, its administrators German and English.
+func TestNew_LanguagesOfTheirOwn(t *testing.T) {
+	api, err := personalhttp.New(&personaltest.Service{}, personalhttp.Options{
+		Log: slog.New(slog.DiscardHandler), Locales: []string{"uk"}, Messages: fstest.MapFS{"pl.json": {Data: []byte(`{"code.not_found": "Nie znaleziono."}`)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := personaladmin.New(module{api}, personaladmin.Config{Guard: guard, Locales: []string{"en", "de"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, handler := range map[string]http.Handler{"alone": pages, "behind a call": api.WithCall(pages)} {
+		for accepted, want := range map[string][]string{
+			"de-AT, pl": {`<html lang="de">`, ">Benutzer hinzufügen</h1>", `value="uk"`, `value="pl"`, `lang="de" aria-pressed="true">Deutsch</button>`},
+			"pl":        {`<html lang="en">`, ">Add a user</h1>", `value="uk"`, `lang="en" aria-pressed="true">English</button>`},
+		} {
+			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, personaladmin.Path+"/users/new", nil)
+			r.Header.Set("Accept-Language", accepted)
+			r.Header.Set("Administrator", "boris")
+			handler.ServeHTTP(w, r)
+			for _, want := range want {
+				if !strings.Contains(w.Body.String(), want) {
+					t.Errorf("%s, %s: got %d %s, want %s", name, accepted, w.Code, w.Body, want)
+				}
+			}
+		}
+	}
+	if got := api.Locales(); !slices.Equal(got, []string{"uk", "pl"}) {
+		t.Errorf("got the site's languages %q, want uk, pl", got)
+	}
+	if _, err := personaladmin.New(module{api}, personaladmin.Config{Guard: guard, Locales: []string{"ja"}}); err == nil ||
+		!strings.Contains(err.Error(), `Config.Locales: personalhttp: locales: there are no messages in "ja"`) {
+		t.Errorf("got the error %v", err)
 	}
 }
 

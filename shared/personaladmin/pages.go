@@ -104,7 +104,7 @@ type Config struct {
 	Texts                               fs.FS
 
 	// Locales are the languages of these pages, the default one first: some of [personal.Languages] and of the
-	// site's own messages. If nil, they are those of the API. Labels of user fields are in the languages that they have.
+	// site's own messages. If nil, they are those of the API. Labels of user fields are in the language of the browser.
 	Locales []string
 
 	// Nav returns the site's links in the pages' own layout, such as one to sign out; none if nil.
@@ -202,7 +202,7 @@ func newPages(api *personalhttp.Handler, c Config, sections []frame.Section) (*P
 	var site *frame.Site
 	pages, err := ui.New(ui.Options{
 		Templates: ui.Folder(files, "templates"), Texts: texts.Files, Assets: ui.Folder(files, "assets"),
-		AssetPath: Path + "/assets/", LanguagePath: frame.LanguagePath,
+		AssetPath: Path + "/assets/", LanguagePath: frame.LanguagePath, Locales: c.Locales,
 		Layout: c.LayoutFunc, LayoutTemplate: c.Layout,
 		FrameAncestors: c.FrameAncestors, FormAction: c.FormAction, BaseURI: c.BaseURI, Style: c.Style, SiteTexts: c.Texts,
 		API: api, Cookies: []string{frame.ResultCookie}, Foreign: func(r *http.Request) { c.Access.Refused(r, "a page of another origin") }, Log: c.Log,

@@ -75,7 +75,7 @@ func sameLanguage(a, b language.Tag) bool {
 type locales struct {
 	texts     map[string]texts // by locale
 	supported languages        // the keys of texts
-	mailed    languages        // those of texts in which all mails exist
+	mailed    languages        // those in which each version of the plugin has all mails
 	fallback  string           // the supported locale for callers who prefer none of them
 	host      language.Tag     // the host's default, for labels, which may have more languages
 	labelSets labelSets
@@ -97,14 +97,19 @@ type choice struct {
 }
 
 // newLocales returns the languages of the options: those that they name, that of [Options.DefaultLocale], and those of the
-// site's own messages. It returns the keys of texts that a language lacks, too.
+// site's own messages. It also returns the keys of the texts that each language lacks.
 func newLocales(o Options) (_ *locales, missing map[string][]string, err error) {
 	host, err := language.Parse(o.DefaultLocale)
 	if err != nil {
 		return nil, nil, fmt.Errorf("default locale %q is not a BCP 47 tag: %w", o.DefaultLocale, err)
 	}
 	needed := o.Locales
-	if needed == nil {
+	for _, locale := range needed {
+		if tag, err := language.Parse(locale); err != nil || tag == language.Und || tag.String() != locale {
+			return nil, nil, fmt.Errorf("locales: %q is not a BCP 47 tag such as de or pt-BR", locale)
+		}
+	}
+	if len(needed) == 0 {
 		needed = []string{"en", "ru"}
 		if builtIn, ok := newLanguages(personal.Languages()...).same(host); ok && !slices.Contains(needed, builtIn) {
 			needed = append(needed, builtIn)
@@ -123,17 +128,11 @@ func newLocales(o Options) (_ *locales, missing map[string][]string, err error) 
 	l := &locales{
 		texts:     texts,
 		supported: newLanguages(slices.Sorted(maps.Keys(texts))...),
+		mailed:    newLanguages("en", "ru"),
 		host:      host,
 		labelSets: labelSets{sets: map[string]languages{}},
 		seed:      maphash.MakeSeed(),
 	}
-	var mailed []string
-	for _, locale := range l.supported.keys {
-		if _, ok := newLanguages(personal.Languages()...).same(language.Make(locale)); ok {
-			mailed = append(mailed, locale)
-		}
-	}
-	l.mailed = newLanguages(mailed...)
 	var ok bool
 	if l.fallback, ok = l.supported.best(host); !ok {
 		return nil, nil, fmt.Errorf("default locale %q: messages exist in %s only", o.DefaultLocale, strings.Join(l.supported.keys, ", "))
@@ -157,7 +156,7 @@ func (h *Handler) In(locales ...string) (*Handler, error) {
 		return nil, fmt.Errorf("personalhttp: %w", err)
 	}
 	maps.DeleteFunc(chosen.texts, func(locale string, _ texts) bool { return !slices.Contains(locales, locale) })
-	chosen.supported = newLanguages(locales...)
+	chosen.supported, chosen.host = newLanguages(locales...), h.locales.host
 	other := *h
 	other.locales = chosen
 	return &other, nil

@@ -154,8 +154,8 @@ func TestMessages_OfTheSite(t *testing.T) {
 	own["ru.json"] = &fstest.MapFile{Data: []byte(`{"code.not_found": "Нет такой страницы."}`)}
 	own["pl.json"] = &fstest.MapFile{Data: []byte(`{}`)}
 	for _, c := range []struct{ fallback, accept, want, locale, languages string }{
-		{"", "de-AT, ru;q=0.5", "deutsch: code.not_found", "de", ""},
-		{"", "pl, de;q=0.5", "This page or operation does not exist.", "pl", "pl,de"},
+		{"", "de-AT, ru;q=0.5", "deutsch: code.not_found", "de", "de-AT,ru"},
+		{"", "pl, de;q=0.5", "This page or operation does not exist.", "pl", "pl,de,en"},
 		{"", "pl", "This page or operation does not exist.", "pl", "pl,en"},
 		{"", "ru, de;q=0.5", "Нет такой страницы.", "ru", ""},
 		{"", "en", "This page or operation does not exist.", "en", ""},
@@ -191,6 +191,31 @@ func TestLocales_DefaultFirst(t *testing.T) {
 			if got := h.Locales(); !slices.Equal(got, want) {
 				t.Errorf("default %q: got %q, want %q", fallback, got, want)
 			}
+		}
+	}
+}
+
+func TestLocales_OfTheSite(t *testing.T) {
+	polish := fstest.MapFS{"pl.json": {Data: []byte(`{"success.profile":"Zapisano profil."}`)}}
+	for name, test := range map[string]struct {
+		options personalhttp.Options
+		want    []string
+	}{
+		"none":                          {personalhttp.Options{}, []string{"en", "ru"}},
+		"one":                           {personalhttp.Options{Locales: []string{"de"}}, []string{"de"}},
+		"the first is the default":      {personalhttp.Options{Locales: []string{"fr", "de", "en"}}, []string{"fr", "de", "en"}},
+		"another default":               {personalhttp.Options{Locales: []string{"fr", "de"}, DefaultLocale: "de-AT"}, []string{"de", "fr"}},
+		"a default alone":               {personalhttp.Options{DefaultLocale: "pt"}, []string{"pt-BR", "en", "ru"}},
+		"one of the site's":             {personalhttp.Options{Locales: []string{"uk"}, Messages: polish}, []string{"uk", "pl"}},
+		"one of the site's as default":  {personalhttp.Options{Locales: []string{"uk"}, Messages: polish, DefaultLocale: "pl"}, []string{"pl", "uk"}},
+		"one of the site's, named, too": {personalhttp.Options{Locales: []string{"pl"}, Messages: polish}, []string{"pl"}},
+	} {
+		test.options.Log = quiet()
+		h, err := personalhttp.New(noService(), test.options)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if got := h.Locales(); !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
 }

@@ -31,8 +31,9 @@ type Options struct {
 	// final slash.
 	BasePath string
 
-	// Locales are the languages of the site's messages, pages and mails, as BCP 47 tags: some of [personal.Languages].
-	// The languages of Messages are added. If nil, they are English, Russian and that of DefaultLocale.
+	// Locales are the languages of the site's messages, pages and mails, as BCP 47 tags, the default one first: some of
+	// [personal.Languages] and of the languages of Messages. Those of Messages that it does not name are added. If nil, they
+	// are English, Russian and that of DefaultLocale.
 	Locales []string
 
 	// DefaultLocale is the BCP 47 tag of the language for callers whose

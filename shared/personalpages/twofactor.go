@@ -235,7 +235,7 @@ type recoveryCodes struct {
 func (p twoFactorPages) showCodes(w http.ResponseWriter, r *http.Request, operation string, codes []string) {
 	page := p.page(w, r)
 	page.Notice = p.API.SuccessMessage(r, operation)
-	text := p.text(r, "recovery_codes") + ": " + profileOf(r).Login + "\n\n" + strings.Join(codes, "\n") + "\n"
+	text := p.text(r, "recovery_codes") + p.text(r, "colon") + " " + profileOf(r).Login + "\n\n" + strings.Join(codes, "\n") + "\n"
 	file := template.URL("data:text/plain;charset=utf-8," + url.PathEscape(text)) // which escapes all but letters and a few signs
 	page.SubNav, page.Body = p.accountNav(r), recoveryCodes{codes, file, twoFactorPath}
 	p.send(w, r, http.StatusOK, "recovery-codes", page)

@@ -46,8 +46,8 @@ type ConfigureRequest struct {
 	// periodic work runs in Turn only. Absent for a process that serves. A version that does not know
 	// it has no Turn.
 	Scratch *Scratch `protobuf:"bytes,6,opt,name=scratch,proto3" json:"scratch,omitempty"`
-	// The languages of the site as BCP 47 tags, the one for readers who prefer none of them first. The plugin's
-	// own mails are in these and in English. Without any they are in English and Russian, English first.
+	// The languages of the site as BCP 47 tags, the default one first. The plugin's own mails are in
+	// these, or in English if it has none in them. Without any they are in English and Russian.
 	Locales       []string `protobuf:"bytes,7,rep,name=locales,proto3" json:"locales,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

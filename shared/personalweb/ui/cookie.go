@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"regexp"
@@ -38,8 +39,8 @@ func (p *Pages) TakeNotice(w http.ResponseWriter, r *http.Request) string {
 const LanguageCookie = "language"
 
 // RememberedLanguage makes next use the language that the visitor has chosen
-// instead of those that their browser requests. A call that a handler in front has made, in a language
-// that these pages do not have, gets one of theirs.
+// instead of those that their browser requests. If the pages have languages of their own ([Options.Locales]), a call
+// that a handler in front has made in another language gets one of these.
 func (p *Pages) RememberedLanguage(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if chosen := personalweb.CookieValue(p.API, r, LanguageCookie); slices.Contains(p.Locales, chosen) {
@@ -50,7 +51,8 @@ func (p *Pages) RememberedLanguage(next http.Handler) http.Handler {
 			}
 			r = r.Clone(ctx)
 			r.Header.Set("Accept-Language", chosen)
-		} else if call := personal.CallFrom(r.Context()); call.RequestID != "" && !slices.Contains(p.Locales, call.Locale) {
+		} else if call := personal.CallFrom(r.Context()); p.ownLocales && call.RequestID != "" && !slices.Contains(p.Locales, call.Locale) {
+			call.Languages = cmp.Or(call.Languages, call.Locale) // of mails
 			call.Locale = p.API.Locale(r)
 			r = r.WithContext(personal.WithCall(r.Context(), call))
 		}

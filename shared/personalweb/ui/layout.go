@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cms-personal/personal/shared/localtext"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalweb"
 )
@@ -109,7 +108,7 @@ func (p *Pages) layOut(b *bytes.Buffer, t *template.Template, r *http.Request, p
 		return template.HTML(text.String()) // a template has escaped it
 	}
 	c := Content{
-		Lang: p.locale(r), Dir: localtext.Direction(p.locale(r)), Title: part("title", page.Body), Head: part("links", l), Body: part("embedded", l),
+		Lang: p.locale(r), Dir: p.language(r).direction, Title: part("title", page.Body), Head: part("links", l), Body: part("embedded", l),
 		Path: l.Path,
 	}
 	if user, ok := personalhttp.UserFrom(r.Context()); ok {

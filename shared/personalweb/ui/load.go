@@ -75,10 +75,13 @@ func loadTexts(locales []string, site fs.FS, sources ...fs.FS) (_ map[string]tex
 				all[locale][key] = localtext.Plain(own)
 			}
 		}
+		if !all[locale].hasDate() {
+			wrong = append(wrong, fmt.Errorf("texts: %s.json: the text %q must have day, month and year of 2006-01-02, such as 02.01.2006", locale, dateLayout))
+		}
 	}
 	for _, locale := range slices.Sorted(maps.Keys(read)) {
 		if !slices.Contains(known, locale) {
-			wrong = append(wrong, fmt.Errorf("texts: %s.json: the pages are not in this language, but in those of the API: %s", locale,
+			wrong = append(wrong, fmt.Errorf("texts: %s.json: the pages are not in this language, but in %s", locale,
 				strings.Join(locales, ", ")))
 		}
 	}
@@ -97,6 +100,7 @@ func (p *Pages) listPages(locale string, all map[string]texts) (map[string]parse
 		sources = append(sources, templates{p.SiteTemplates, false})
 	}
 	choices := languageButtons(p.Locales, all, locale)
+	dir := localtext.Direction(locale)
 	base := sync.OnceValues(func() (*template.Template, error) {
 		base := template.New("base").Funcs(template.FuncMap{
 			"t":        t.text,
@@ -105,7 +109,7 @@ func (p *Pages) listPages(locale string, all map[string]texts) (map[string]parse
 			"lang":     func() string { return locale },
 			"unbroken": unbroken,
 			"choices":  func() template.HTML { return choices },
-			"dir":      func() string { return localtext.Direction(locale) },
+			"dir":      func() string { return dir },
 			"day":      t.day,
 			"clock":    func(at time.Time) string { return at.UTC().Format(time.TimeOnly) },
 			"when":     func(at time.Time) string { return t.day(at) + at.UTC().Format(", 15:04 UTC") }, // scripts convert it to the visitor's zone
@@ -150,6 +154,17 @@ func unbroken(text string) template.HTML {
 		text = unbreakable.ReplaceAllString(text, `<span class="unbroken">$0</span>`)
 	}
 	return template.HTML(text)
+}
+
+// hasDate reports whether days, months and years are told apart.
+func (t texts) hasDate() bool {
+	first := time.Date(2001, 2, 3, 0, 0, 0, 0, time.UTC)
+	for _, later := range []time.Time{first.AddDate(1, 0, 0), first.AddDate(0, 1, 0), first.AddDate(0, 0, 1)} {
+		if t.day(first) == t.day(later) {
+			return false
+		}
+	}
+	return true
 }
 
 // day returns a day in UTC.

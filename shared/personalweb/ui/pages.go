@@ -86,13 +86,15 @@ type Options struct {
 // Pages is a set of pages. It is safe for concurrent use.
 type Pages struct {
 	Options
-	languages map[string]translation
-	assets    *assets
-	guard     func(http.Handler) http.Handler
+	ownLocales bool // the pages have other languages than the API
+	languages  map[string]translation
+	assets     *assets
+	guard      func(http.Handler) http.Handler
 }
 
 // translation is everything there is in one language.
 type translation struct {
+	direction string // of writing: ltr or rtl
 	texts     texts
 	templates map[string]parsed // by the page's name
 }
@@ -108,7 +110,8 @@ func New(o Options) (*Pages, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pages: %w", err)
 	}
-	if len(o.Locales) == 0 {
+	ownLocales := len(o.Locales) > 0
+	if !ownLocales {
 		o.Locales = o.API.Locales()
 	}
 	if o.LayoutTemplate != nil {
@@ -122,14 +125,14 @@ func New(o Options) (*Pages, error) {
 		return nil, fmt.Errorf("pages: %w", err)
 	}
 	localtext.LogMissing(o.Log, "pages below "+strings.TrimSuffix(o.AssetPath, "assets/"), missing)
-	p := &Pages{Options: o, languages: map[string]translation{}, assets: assets}
+	p := &Pages{Options: o, ownLocales: ownLocales, languages: map[string]translation{}, assets: assets}
 	p.guard = personalweb.Guard(o.API, p.reject, append(slices.Clone(o.Cookies), noticeCookie, LanguageCookie)...)
 	for _, locale := range o.Locales {
 		templates, err := p.listPages(locale, texts)
 		if err != nil {
 			return nil, fmt.Errorf("pages in %s: %w", locale, err)
 		}
-		p.languages[locale] = translation{texts: texts[locale], templates: templates}
+		p.languages[locale] = translation{localtext.Direction(locale), texts[locale], templates}
 	}
 	if err := p.checkSiteTemplates(); err != nil {
 		return nil, fmt.Errorf("pages: %w", err)
@@ -214,12 +217,17 @@ func (p *Pages) Date(r *http.Request, at time.Time) string {
 	return p.language(r).texts.day(at)
 }
 
-// LanguageName returns the name of a language of the pages in itself, of another one its tag.
+// LanguageName returns the name of a language in itself: of one of the pages, or of a built-in one. Of others it
+// returns the tag.
 func (p *Pages) LanguageName(locale string) string {
 	if l, ok := p.languages[locale]; ok {
 		return l.texts[ownName].String()
 	}
-	return locale
+	all, _, err := loadTexts([]string{locale}, nil, uitexts.Files)
+	if err != nil {
+		return locale
+	}
+	return all[locale][ownName].String()
 }
 
 // Page is the content of a page.

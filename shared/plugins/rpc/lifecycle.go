@@ -37,8 +37,8 @@ type Configuration struct {
 	// no setting names lead to pages below it. It is empty if the host knows none.
 	AccountURL string
 
-	// Locales are the languages of the site as BCP 47 tags, the one for readers who prefer none of
-	// them first. The plugin's own mails are in these and in English; without any in English and Russian.
+	// Locales are the languages of the site as BCP 47 tags, the default one first. The plugin's own
+	// mails are in these, or in English if it has none in them; without any in English and Russian.
 	Locales []string
 
 	Scratch *Scratch // of a rehearsal; nil for a process that serves

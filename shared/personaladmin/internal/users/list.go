@@ -202,7 +202,7 @@ func (p *Pages) filterControls(r *http.Request, s search, fields []personal.Fiel
 		label := labels(f.Label, f.Name)
 		show = append(show, ui.Choice{Value: f.Name, Label: label})
 		for _, value := range finite(f) {
-			is = append(is, ui.Choice{Value: f.Name + "=" + value, Label: label + ": " + p.valueText(r, f, value)})
+			is = append(is, ui.Choice{Value: f.Name + "=" + value, Label: label + p.site.Text(r, "colon") + " " + p.valueText(r, f, value)})
 		}
 	}
 	if s["is"] != "" && !slices.ContainsFunc(is, func(c ui.Choice) bool { return c.Value == s["is"] }) { // of a link

@@ -98,7 +98,7 @@ func TestMailPreview_ErrorsNameWhatExists(t *testing.T) {
 		{"", "name the kind of a mail, or give --all"},
 		{"recovery --all", "name the kind of a mail, or give --all"},
 		{"recover", `there is no mail "recover": the kinds are recovery, invitation, email_change`},
-		{"recovery --locale pl", `--locale: there is no mail recovery in "pl", its reader gets en: the locales are en, ru, de, es, fr, pt-BR, uk`},
+		{"recovery --locale pl", `--locale: there is no mail recovery in "pl", its reader gets en: the locales are en, de, es, fr, pt-BR, uk, ru`},
 		{"recovery --locale German!", "--locale: \"German!\" is not a locale"},
 		{"recovery --templates " + dir, "--templates: " + dir + "/deletion.de.txt:3:2: .Tokn does not exist"},
 		{"recovery --templates /nonexistent", "--templates: the folder of mail templates cannot be read"},

@@ -106,7 +106,7 @@ func sections(text string) map[string]string {
 	all := map[string]string{}
 	for _, section := range strings.Split("\n"+text, "\n=== ") {
 		name, body, _ := strings.Cut(section, "\n")
-		all[name] = body
+		all[name] = strings.TrimRight(body, "\n") // only the last one has a line break at its end
 	}
 	return all
 }

@@ -63,7 +63,7 @@ test: export GOGC ?= 300
 # The limit of a package only ends a hang: on a cold and busy machine the longest takes more than Go's 10 minutes.
 # The modules in TESTED are tested beside the longest package, which keeps one processor busy.
 test: build
-	@(for module in $(TESTED); do $(WITH_CGO) go test -timeout 40m -C $$module $(GOTESTFLAGS) ./... || exit 1; done) & nested=$$!; \
+	@(for module in $(TESTED); do $(WITH_CGO) go test -C $$module -timeout 40m $(GOTESTFLAGS) ./... || exit 1; done) & nested=$$!; \
 	$(POSTGRES) $(WITH_CGO) go test -timeout 40m -p $(PACKAGES) $(GOTESTFLAGS) $(TESTS); main=$$?; \
 	wait $$nested && exit $$main
 

@@ -51,7 +51,7 @@ type schema struct {
 	Items                *schema
 	Properties           members[schema]
 	Required             []string
-	AnyOf                []struct{ Required []string } // alternatives of what else is required
+	Alternatives         [][]string `json:"x-required-any"` // of what else is required
 	OneOf                []schema
 }
 

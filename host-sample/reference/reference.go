@@ -180,8 +180,8 @@ func (d *document) operation(method, path string, described described) operation
 		op.Properties = d.properties(m.Value.Schema, "") // the same for all media types
 		parameters := d.schema(m.Value.Schema)
 		op.Sample = parameters.Required
-		if len(parameters.AnyOf) > 0 {
-			op.Sample = slices.Concat(op.Sample, parameters.AnyOf[0].Required)
+		if len(parameters.Alternatives) > 0 {
+			op.Sample = slices.Concat(op.Sample, parameters.Alternatives[0])
 		}
 	}
 	for i := range op.Properties {

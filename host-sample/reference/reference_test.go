@@ -83,7 +83,7 @@ func TestReference_ShowsUserFieldsEscaped(t *testing.T) {
 		{Name: "interests", Type: personal.TypeTags},
 	}, nil).Body.String()
 	for _, want := range []string{
-		`<select id="post_register-city" name="city" data-kind="choice">`, "<option>kazan</option>", "&lt;script&gt;",
+		`<select id="postRegister-city" name="city" data-kind="choice">`, "<option>kazan</option>", "&lt;script&gt;",
 		`name="newsletter" data-kind="boolean"`, `name="interests" data-kind="list"`,
 		`name="password" data-kind="secret" type="password"`,
 	} {

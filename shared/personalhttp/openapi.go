@@ -53,7 +53,7 @@ func newDocument(prefix string, origins cors, o Options) (*document, error) {
 		paths := root.at("paths")
 		for _, path := range paths.names {
 			operation := preflight.clone()
-			operation.set("operationId", "options_"+strings.NewReplacer("/", "", ".", "_").Replace(path))
+			operation.set("operationId", operationID("options", path))
 			paths.at(path).set("options", operation)
 		}
 	}
@@ -407,4 +407,13 @@ func (o *object) encodeTo(b []byte) ([]byte, error) {
 		b = append(b, text...)
 	}
 	return append(b, '}'), nil
+}
+
+// operationID returns the id of an operation in camel case, from which generators make names: getAuthRefresh.
+func operationID(method, path string) string {
+	id := method
+	for word := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '_' || r == '.' }) {
+		id += strings.ToUpper(word[:1]) + word[1:]
+	}
+	return id
 }

@@ -69,7 +69,9 @@ type describedSchema struct {
 	Properties map[string]describedSchema
 	Required   []string
 	OneOf      []describedSchema
-	AnyOf      []describedSchema
+	Type       any
+	Any        [][]string       `json:"x-required-any"` // sets of parameters of which one is required
+	Examples   []map[string]any `json:"examples"`
 }
 
 type describedAPI struct {
@@ -146,6 +148,40 @@ func (a describedAPI) body(t *testing.T, op described) describedSchema {
 		}
 	}
 	return a.schema(schema)
+}
+
+// Generators make a struct of an object, and nothing of a choice between anonymous schemas.
+func TestOpenAPI_BodiesAreObjectsWithAnExample(t *testing.T) {
+	api := readDocument(t, nil)
+	for path, operations := range api.Paths {
+		for method, op := range operations {
+			if op.RequestBody == nil {
+				continue
+			}
+			body := api.body(t, op)
+			if body.Type != "object" || len(body.OneOf) > 0 || len(body.Examples) != 1 {
+				t.Errorf("%s %s: got a body of type %v, %d choices and %d examples, want an object with an example", method, path, body.Type, len(body.OneOf), len(body.Examples))
+				continue
+			}
+			example := body.Examples[0]
+			has := func(names []string) bool {
+				return !slices.ContainsFunc(names, func(name string) bool { return example[name] == nil })
+			}
+			if !has(body.Required) || len(body.Any) > 0 && !slices.ContainsFunc(body.Any, has) {
+				t.Errorf("%s %s: the example %v lacks a required parameter of %v, or one of %v", method, path, example, body.Required, body.Any)
+			}
+			for name := range example {
+				if _, ok := body.Properties[name]; !ok {
+					t.Errorf("%s %s: the example has %s, which is no parameter", method, path, name)
+				}
+			}
+			for _, name := range slices.Concat(body.Any...) {
+				if _, ok := body.Properties[name]; !ok {
+					t.Errorf("%s %s: x-required-any has %s, which is no parameter", method, path, name)
+				}
+			}
+		}
+	}
 }
 
 func TestOpenAPI_DescribesExactlyTheRoutes(t *testing.T) {
@@ -256,7 +292,7 @@ func TestOpenAPI_DescribesHeadersAndCodes(t *testing.T) {
 		method, path, _ := strings.Cut(name, " ")
 		path = (&route{name: path}).path()
 		op := api.Paths[path][method]
-		if want := method + "_" + strings.ReplaceAll(strings.Trim(path, "/"), ".", "_"); op.OperationID != want {
+		if want := operationID(method, path); op.OperationID != want {
 			t.Errorf("%s: got operationId %s, want %s", name, op.OperationID, want)
 		}
 		optional := slices.ContainsFunc(op.Security, func(headers map[string][]string) bool { return len(headers) == 0 })
@@ -268,7 +304,7 @@ func TestOpenAPI_DescribesHeadersAndCodes(t *testing.T) {
 		}
 
 		body := api.body(t, op)
-		if required := op.RequestBody != nil && op.RequestBody.Required; required != (len(body.Required)+len(body.AnyOf) > 0) {
+		if required := op.RequestBody != nil && op.RequestBody.Required; required != (len(body.Required)+len(body.Any) > 0) {
 			t.Errorf("%s: got a required body: %t, want %t", name, required, !required)
 		}
 

@@ -72,7 +72,7 @@ components:
       required: [name]
       additionalProperties: false
       properties: {name: {type: string}, all: {type: [boolean, "null"]}, kind: {enum: [x, y]}, proof: {type: string}}
-      anyOf: [{required: [kind, all]}, {required: [proof]}]
+      x-required-any: [[kind, all], [proof]]
     items_response:
       properties: {success: {type: integer}, data: {$ref: "#/components/schemas/items"}}
     items: {required: [list], properties: {list: {type: array, items: {$ref: "#/components/schemas/item"}}, more: {type: boolean}}}

@@ -61,8 +61,8 @@ type schema struct {
 	Enum       []string
 	Const      any
 	Items      *schema
-	AnyOf      []schema `yaml:"anyOf"`
-	OneOf      []schema `yaml:"oneOf"`
+	Any        [][]string `yaml:"x-required-any"` // sets of parameters of which one is required
+	OneOf      []schema   `yaml:"oneOf"`
 }
 
 // list is a mapping that keeps its order.
@@ -176,8 +176,8 @@ func (d described) parameters(o operation) string {
 	}
 	text := strings.Join(cell, ", ")
 	var ways []string
-	for _, alternative := range s.AnyOf {
-		ways = append(ways, strings.Join(alternative.Required, " and "))
+	for _, alternative := range s.Any {
+		ways = append(ways, strings.Join(alternative, " and "))
 	}
 	if ways != nil {
 		text += "; *" + strings.Join(ways, ", or ") + "*"

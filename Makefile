@@ -84,6 +84,7 @@ lint:
 	go run ./internal/tools/realtime
 	! git grep -nwiE '$(REFUSED)' -- '*.go' '*.js' '*.html' '*.md' '*.proto' '*.sql' '*.yaml' | grep -v '"begun"'
 	proto/generate.sh lint
+	shared/personalclient/typescript/check
 	.ci/skew migrations
 
 generate:
@@ -92,6 +93,7 @@ generate:
 	go run $(GOVERTER) gen ./shared/plugins/rpc
 	go run ./internal/tools/fakes shared/personal/personaltest/fake_generated.go
 	go run ./internal/tools/openapi shared/personalhttp/openapi.yaml shared/personalhttp/openapi.json docs/api.md
+	shared/personalclient/typescript/check generate
 	go run -C host-sample . serve --help | go run ./internal/tools/configdoc plugin/settings.toml docs/configuration.md docs/api.md
 
 # Every fuzz target for FUZZTIME each.

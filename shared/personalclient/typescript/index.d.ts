@@ -1,0 +1,88 @@
+import type { components, paths } from "./api.js";
+
+type Codes<T> = T extends { result: { CODE: infer C } } ? C : never;
+
+/** The codes of errors that this version of the API has. */
+export type Code = Codes<components["schemas"][keyof components["schemas"]]>;
+
+/** An error of the API, or of the way to it. */
+export class PersonalError extends Error {
+  /** CODE of the API; "network" if there was no response; "no_passkeys" if the browser knows none. Codes may be added. */
+  code: Code | "network" | "no_passkeys" | (string & {});
+  /** The status of HTTP; 0 without a response. */
+  status: number;
+  /** What is wrong with which parameter, in the language of the user. */
+  fields: Record<string, { code: string; message: string }>;
+  /** For how many seconds to wait before the call is repeated. */
+  retryAfter?: number;
+}
+
+/** Where the session is kept: localStorage, sessionStorage, or anything with these three methods. */
+export interface SessionStorage {
+  getItem(key: string): string | null;
+  setItem(key: string, value: string): void;
+  removeItem(key: string): void;
+}
+
+/** "ended": the API says so. "signed_out": by signOut. "elsewhere": in another tab. */
+export type SignedOutReason = "ended" | "signed_out" | "elsewhere";
+
+export interface Options {
+  /** The URL of the API, such as https://www.example.com/api/v1/personal. */
+  base: string;
+  /** Where the session is kept. Without it: in memory, so it ends with the tab. A function is called once; it may throw. */
+  storage?: SessionStorage | (() => SessionStorage) | null;
+  /** Called when the user is signed out: show the sign-in. */
+  onSignedOut?: (reason: SignedOutReason) => void;
+  /** After how many seconds a call refreshes the session; 600 by default. */
+  refreshEvery?: number;
+  /** How many seconds a request may take; 15 by default. */
+  timeout?: number;
+  /** Whether tabs tell each other of new hashes (BroadcastChannel); true by default. */
+  tabs?: boolean;
+  /** In place of the global fetch. */
+  fetch?: typeof fetch;
+}
+
+type Method = "get" | "post";
+type Operation<P, K extends keyof P, M extends Method> = P[K] extends { [m in M]: infer O extends object } ? O : never;
+
+/** The paths that have an operation with the method. */
+export type Path<P, M extends Method> = { [K in keyof P]: [Operation<P, K, M>] extends [never] ? never : K }[keyof P] & string;
+
+/** What an operation takes. */
+export type Body<P, K extends keyof P> = Operation<P, K, "post"> extends { requestBody?: { content: { "application/json": infer B } } } ? B : undefined;
+
+/** What an operation returns. */
+export type Data<P, K extends keyof P, M extends Method> =
+  Operation<P, K, M> extends { responses: { 200: { content: { "application/json": infer R } } } } ? (R extends { data?: infer D } ? D : undefined) : never;
+
+type Post<P, K extends keyof P> = Operation<P, K, "post"> extends { requestBody: object } ? [body: Body<P, K>] : [body?: Body<P, K>];
+type SignedIn<P> = "/auth/" extends keyof P ? Data<P, "/auth/", "post"> : never;
+
+/** Returns the code of the second factor that the user enters. */
+export type AskCode = () => string | Promise<string>;
+
+/** A client of the API. P are the types of your site, generated from its openapi.json, so that they have its user fields. */
+export interface Client<P = paths> {
+  /** The id of the user who is signed in, or null. */
+  readonly userId: number | null;
+  /** Whether the next calls need no password, because the user has just shown who they are. */
+  readonly proved: boolean;
+  /** Reads: a lost response, and 503, are repeated. */
+  get<K extends Path<P, "get">>(path: K): Promise<Data<P, K, "get">>;
+  /** Changes something. A lost response is not repeated: the change may have been made. */
+  post<K extends Path<P, "post">>(path: K, ...body: Post<P, K>): Promise<Data<P, K, "post">>;
+  signIn(credentials: { login: string; password: string }, askCode?: AskCode): Promise<SignedIn<P>>;
+  signInWithPasskey(askCode?: AskCode): Promise<SignedIn<P>>;
+  signInWithMailedCode(account: { login?: string; email?: string }, askMailedCode: AskCode, askCode?: AskCode): Promise<SignedIn<P>>;
+  /** Shows that the user is there, by password, or without a body by a passkey. The proof stays in the memory of this tab. */
+  prove(body?: { password: string; code?: string }): Promise<components["schemas"]["proof"]>;
+  addPasskey(name: string, proof?: { password: string; code?: string }): Promise<components["schemas"]["passkey_added"]>;
+  /** Ends the session. All tabs forget it even if the API cannot be reached; then this throws. */
+  signOut(options?: { all?: boolean }): Promise<void>;
+  /** Rotates the hash, once for all tabs. Calls do it when it is time. */
+  refresh(): Promise<void>;
+}
+
+export function createClient<P = paths>(options: Options): Client<P>;

@@ -1,0 +1,259 @@
+// Runs against real hosts: PERSONAL_URL is the API of one with the default settings. At PERSONAL_SHORT_URL, session.grace is a second,
+// so that a hash is old soon, as after an hour's sleep.
+import assert from "node:assert/strict";
+import { after, describe, test } from "node:test";
+import { createClient, PersonalError } from "../index.js";
+
+const base = process.env.PERSONAL_URL;
+const short = { base: process.env.PERSONAL_SHORT_URL };
+const password = "correct horse";
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const afterGrace = () => pause(2500);
+
+/** memory is a storage that tabs may share. */
+function memory(kept = new Map()) {
+  return { kept, getItem: (k) => kept.get(k) ?? null, setItem: (k, v) => kept.set(k, v), removeItem: (k) => kept.delete(k) };
+}
+
+let users = 0;
+
+/** tab returns a client, with the requests that it sends and the reasons of its sign-outs. */
+function tab(options = {}) {
+  const requests = [];
+  const signedOut = [];
+  const { send = fetch, ...rest } = options;
+  const client = createClient({
+    base, refreshEvery: Infinity, onSignedOut: (reason) => signedOut.push(reason), ...rest,
+    fetch: (url, init) => {
+      requests.push(new URL(url).pathname.split("/").at(-2));
+      return send(url, init);
+    },
+  });
+  return Object.assign(client, { requests, signedOut });
+}
+
+async function register(client) {
+  const login = `client${process.pid}x${++users}`;
+  await client.post("/register/", { login, email: `${login}@example.com`, password, confirm_password: password });
+  return login;
+}
+
+/** failing lets some requests fail: before they are sent, or after, so that the response is lost. */
+function failing(fails) {
+  let n = 0;
+  return async (url, init) => {
+    const how = fails(++n, new URL(url).pathname);
+    if (how === "before") throw new TypeError("fetch failed");
+    const response = await fetch(url, init);
+    if (how === "after") throw new TypeError("terminated");
+    return response;
+  };
+}
+
+describe("client", { concurrency: true }, () => {
+  test("a conversation", async () => {
+    const client = tab({ storage: memory() });
+    assert.equal(client.userId, null);
+    const login = await register(client);
+    assert.ok(client.userId > 0);
+    const { user_profile } = await client.get("/profile/");
+    assert.equal(user_profile.login, login);
+    await client.post("/profile/", { name: "Anna" });
+    assert.equal((await client.get("/profile/")).user_profile.name, "Anna");
+    await client.signOut();
+    assert.equal(client.userId, null);
+    assert.deepEqual(client.signedOut, ["signed_out"]);
+    await assert.rejects(client.signIn({ login, password: "wrong" }), (error) => {
+      assert.ok(error instanceof PersonalError);
+      assert.equal(error.code, "invalid_credentials");
+      assert.equal(error.status, 401);
+      return true;
+    });
+    await assert.rejects(client.post("/register/", { login: "a b", email: "x", password: "1", confirm_password: "2" }), (error) => {
+      assert.equal(error.code, "validation_failed");
+      assert.equal(error.fields.email.code, "invalid_format");
+      assert.ok(error.fields.login.message.length > 10);
+      return true;
+    });
+    assert.equal((await client.signIn({ login, password })).user_id, client.userId);
+    assert.deepEqual(client.signedOut, ["signed_out"], "a refused sign-in ends no session");
+  });
+
+  test("two tabs with ten calls each refresh without a sign-out", async () => {
+    const storage = memory();
+    const first = tab({ storage, refreshEvery: 0 });
+    await register(first);
+    const second = tab({ storage, refreshEvery: 0 });
+    for (let round = 0; round < 5; round++) {
+      await Promise.all([first, second].flatMap((t) => Array.from({ length: 10 }, () => t.get("/profile/"))));
+    }
+    assert.deepEqual([...first.signedOut, ...second.signedOut], []);
+  });
+
+  test("a tab refreshes once for all its calls", async () => {
+    const storage = memory();
+    const first = tab({ storage });
+    await register(first);
+    await Promise.all(Array.from({ length: 10 }, () => first.refresh()));
+    assert.equal(first.requests.filter((r) => r === "auth_refresh").length, 1);
+  });
+
+  for (const when of ["before", "after"]) {
+    for (const lost of [1, 2, 3, 4, 5, 6]) {
+      test(`${lost} refreshes are lost ${when} the API has them`, async () => {
+        let left = 0;
+        const client = tab({ ...short, storage: memory(), send: failing((_, path) => (path.includes("auth_refresh") && left-- > 0 ? when : "")) });
+        await register(client);
+        left = lost;
+        for (let n = 0; n < 3; n++) await client.refresh().catch((error) => assert.equal(error.code, "network"));
+        await afterGrace();
+        await client.refresh();
+        assert.ok((await client.get("/profile/")).user_profile.login);
+        assert.deepEqual(client.signedOut, []);
+      });
+    }
+  }
+
+  test("a tab that slept meets a session that others have refreshed", async () => {
+    const storage = memory();
+    const awake = tab({ ...short, storage });
+    await register(awake);
+    const asleep = tab({ ...short, storage });
+    for (let n = 0; n < 3; n++) {
+      await awake.refresh();
+      await awake.get("/profile/");
+      await afterGrace();
+    }
+    assert.ok((await asleep.get("/profile/")).user_profile.login);
+    await asleep.refresh();
+    assert.ok((await awake.get("/profile/")).user_profile.login);
+    assert.deepEqual([...awake.signedOut, ...asleep.signedOut], []);
+  });
+
+  test("tabs with a storage each, as after a duplicated tab, tell each other", async () => {
+    const kept = memory();
+    const first = tab({ ...short, storage: kept });
+    await register(first);
+    const second = tab({ ...short, storage: memory(new Map(kept.kept)) });
+    for (const [at, other] of [[first, second], [second, first], [first, second]]) {
+      await at.refresh();
+      await at.get("/profile/");
+      await afterGrace();
+      assert.ok((await other.get("/profile/")).user_profile.login);
+    }
+    assert.deepEqual([...first.signedOut, ...second.signedOut], []);
+  });
+
+  test("a sign-out reaches the other tabs", async () => {
+    const storage = memory();
+    const first = tab({ storage });
+    await register(first);
+    const second = tab({ storage });
+    await first.signOut();
+    for (const end = Date.now() + 30_000; second.signedOut.length === 0 && Date.now() < end; ) await pause(10);
+    assert.equal(second.userId, null);
+    assert.deepEqual(second.signedOut, ["elsewhere"]);
+  });
+
+  test("a sign-out without a network is forgotten here, and says so", async () => {
+    const storage = memory();
+    const client = tab({ storage, send: failing((_, path) => (path.includes("logout") ? "before" : "")) });
+    await register(client);
+    await assert.rejects(client.signOut(), { code: "network" });
+    assert.equal(client.userId, null);
+    assert.equal(storage.kept.size, 0);
+  });
+
+  test("a session that another device ends is over, once", async () => {
+    const client = tab({ storage: memory() });
+    const login = await register(client);
+    const other = tab({ tabs: false });
+    await other.signIn({ login, password });
+    await other.post("/sessions_revoke_others/");
+    await Promise.allSettled([client.get("/profile/"), client.get("/sessions/"), client.refresh()]);
+    assert.deepEqual(client.signedOut, ["ended"]);
+    assert.equal(client.userId, null);
+  });
+
+  test("storage that throws, is full, or has garbage", async () => {
+    const throws = () => { throw new Error("SecurityError"); };
+    for (const storage of [throws, { getItem: throws, setItem: throws, removeItem: throws }, { ...memory(), setItem: throws }, memory(new Map([["personal " + base, "{"]]))]) {
+      const client = tab({ storage });
+      await register(client);
+      await client.refresh();
+      assert.ok((await client.get("/profile/")).user_profile.login);
+      await client.signOut();
+      assert.equal(client.userId, null);
+    }
+  });
+
+  test("503, 429 and pages of a proxy end no session", async () => {
+    const storage = memory();
+    const client = tab({ storage });
+    await register(client);
+    for (const [status, body, code] of [
+      [503, JSON.stringify({ success: 0, result: { TYPE: "ERROR", MESSAGE: "later", CODE: "unavailable" } }), "unavailable"],
+      [502, "<html>Bad Gateway</html>", "unavailable"],
+      [429, JSON.stringify({ success: 0, result: { TYPE: "ERROR", MESSAGE: "later", CODE: "too_many_attempts" } }), "too_many_attempts"],
+      [418, JSON.stringify({ success: 0, result: { TYPE: "ERROR", MESSAGE: "new", CODE: "of_a_later_version", FIELDS: {} } }), "of_a_later_version"],
+    ]) {
+      const other = tab({ storage, send: async () => new Response(body, { status, headers: { "Retry-After": "1" } }) });
+      await assert.rejects(other.post("/profile/", { name: "x" }), { code, status, retryAfter: 1 });
+      await assert.rejects(other.refresh(), { code });
+      assert.deepEqual(other.signedOut, []);
+    }
+    assert.ok((await client.get("/profile/")).user_profile.login);
+  });
+
+  test("a request that hangs ends", async () => {
+    const client = tab({ timeout: 0.2, send: (_, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))) });
+    await assert.rejects(client.post("/recover/", { login: "anna" }), { code: "network" });
+  });
+
+  test("a proof stays in the memory of its tab", async () => {
+    const storage = memory();
+    const client = tab({ storage });
+    const login = await register(client);
+    assert.ok(client.proved, "a registration proves");
+    const sent = tab({ storage });
+    assert.ok(!sent.proved);
+    await assert.rejects(sent.post("/export/", {}), { code: "validation_failed" });
+    const { proof } = await sent.prove({ password });
+    assert.ok(!JSON.stringify([...storage.kept]).includes(proof));
+    assert.ok(await sent.post("/export/", {}), "export/ takes the proof");
+    await sent.signOut();
+    await sent.signIn({ login, password });
+    assert.ok(sent.proved);
+  });
+
+  test("a changed password leaves both tabs signed in", async () => {
+    const storage = memory();
+    const first = tab({ storage });
+    await register(first);
+    const second = tab({ storage });
+    await Promise.all([first.post("/password/", { old_password: password, password: "battery staple", confirm_password: "battery staple" }), second.refresh()]);
+    for (const t of [first, second]) assert.ok((await t.get("/profile/")).user_profile.login);
+    assert.deepEqual([...first.signedOut, ...second.signedOut], []);
+  });
+
+  test("the code of a second factor is asked for only if it is needed", async () => {
+    let asked = 0;
+    const client = tab();
+    const login = await register(client);
+    await client.signIn({ login, password }, () => ((asked += 1), "123456"));
+    assert.equal(asked, 0);
+    const answers = [
+      { success: 0, result: { TYPE: "ERROR", MESSAGE: "code", CODE: "code_required" } },
+      { success: 1, result: { TYPE: "OK", MESSAGE: "in" }, data: { user_id: 7, user_hash: "h", proof: "p", proved_until: new Date(Date.now() + 60_000).toISOString() } },
+    ];
+    const bodies = [];
+    const other = tab({ send: async (_, { body }) => (bodies.push(JSON.parse(body)), new Response(JSON.stringify(answers.shift()))) });
+    await other.signIn({ login, password }, async () => ((asked += 1), "123456"));
+    assert.equal(asked, 1);
+    assert.deepEqual(bodies.map((b) => b.code), [undefined, "123456"]);
+    assert.equal(other.userId, 7);
+  });
+});
+
+const alive = setInterval(() => {}, 1000); // the limit of a request alone keeps no process alive
+after(() => clearInterval(alive));

@@ -272,7 +272,7 @@ class Client {
   }
 
   #end(session) {
-    if (this.#read()?.user_hash !== session.user_hash) return; // a new one has begun
+    if (this.#read()?.user_hash !== session.user_hash) return; // another one has taken its place
     this.#write(session, null);
     this.#ended("ended");
   }

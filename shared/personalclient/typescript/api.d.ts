@@ -692,7 +692,9 @@ export interface components {
             /** @description At which a passkey has responded, or whose code was mailed. Not together with a password. */
             attempt?: string | null;
             /** @description The PublicKeyCredential that the browser returned, as in passkey_auth/. */
-            credential?: Record<string, never> | null;
+            credential?: {
+                [key: string]: unknown;
+            } | null;
             /** @description Of an attempt of code_begin/ with the purpose `prove`. Not together with a password. */
             mailed_code?: string | null;
         };
@@ -902,7 +904,9 @@ export interface components {
             /** @description From the response that began this. */
             attempt: string;
             /** @description The PublicKeyCredential that the browser returned, in its JSON form; in a form as text. At most 16 KiB. */
-            credential: Record<string, never>;
+            credential: {
+                [key: string]: unknown;
+            };
             /** @description If the account has a second factor: the 6 digits that the authenticator app shows, or a recovery code. Spaces and hyphens are ignored. */
             code?: string | null;
         };
@@ -969,7 +973,9 @@ export interface components {
             /** @description From the response that began this. */
             attempt: string;
             /** @description The PublicKeyCredential that the browser returned, in its JSON form; in a form as text. At most 16 KiB. */
-            credential: Record<string, never>;
+            credential: {
+                [key: string]: unknown;
+            };
             /** @description By which the user recognises the passkey, without control characters. */
             name: string;
         };
@@ -1247,13 +1253,17 @@ export interface components {
             /** @description A secret, valid for five minutes. */
             attempt: string;
             /** @description PublicKeyCredentialRequestOptionsJSON of WebAuthn level 3. */
-            options: Record<string, never>;
+            options: {
+                [key: string]: unknown;
+            };
         };
         passkey_creation: {
             /** @description A secret, valid for five minutes. */
             attempt: string;
             /** @description PublicKeyCredentialCreationOptionsJSON of WebAuthn level 3. */
-            options: Record<string, never>;
+            options: {
+                [key: string]: unknown;
+            };
         };
         passkeys: {
             passkeys: components["schemas"]["passkey"][];

@@ -7,14 +7,16 @@ export type Code = Codes<components["schemas"][keyof components["schemas"]]>;
 
 /** An error of the API, or of the way to it. */
 export class PersonalError extends Error {
-  /** CODE of the API; "network" if there was no response; "no_passkeys" if the browser knows none. Codes may be added. */
-  code: Code | "network" | "no_passkeys" | (string & {});
+  /** CODE of the API; "network" if there was no response; "no_passkeys" if the browser knows none; "replaced" if someone else
+   * has signed in, in another tab. Codes may be added. */
+  code: Code | "network" | "no_passkeys" | "replaced" | (string & {});
   /** The status of HTTP; 0 without a response. */
   status: number;
   /** What is wrong with which parameter, in the language of the user. */
   fields: Record<string, { code: string; message: string }>;
   /** For how many seconds to wait before the call is repeated. */
   retryAfter?: number;
+  constructor(code: string, message: string, options?: { status?: number; fields?: PersonalError["fields"]; retryAfter?: number; cause?: unknown });
 }
 
 /** Where the session is kept: localStorage, sessionStorage, or anything with these three methods. */
@@ -24,8 +26,9 @@ export interface SessionStorage {
   removeItem(key: string): void;
 }
 
-/** "ended": the API says so. "signed_out": by signOut. "elsewhere": in another tab. */
-export type SignedOutReason = "ended" | "signed_out" | "elsewhere";
+/** "ended": the API says so. "signed_out": by signOut. "elsewhere": by signOut in another tab. "replaced": someone else has signed
+ * in, in another tab, and is the user of this tab, too: read client.userId. */
+export type SignedOutReason = "ended" | "signed_out" | "elsewhere" | "replaced";
 
 export interface Options {
   /** The URL of the API, such as https://www.example.com/api/v1/personal. */
@@ -47,27 +50,33 @@ export interface Options {
 type Method = "get" | "post";
 type Operation<P, K extends keyof P, M extends Method> = P[K] extends { [m in M]: infer O extends object } ? O : never;
 
+/** The client has methods of its own for these. */
+type Own = "/auth_refresh/" | "/logout/" | "/openapi.json";
+
 /** The paths that have an operation with the method. */
-export type Path<P, M extends Method> = { [K in keyof P]: [Operation<P, K, M>] extends [never] ? never : K }[keyof P] & string;
+export type Path<P, M extends Method> = { [K in keyof P]: [Operation<P, K, M>] extends [never] ? never : K }[Exclude<keyof P, Own>] & string;
+
+/** Secrets stay in the client. */
+type Public<D> = D extends object ? Omit<D, "user_hash" | "proof"> : D;
 
 /** What an operation takes. */
 export type Body<P, K extends keyof P> = Operation<P, K, "post"> extends { requestBody?: { content: { "application/json": infer B } } } ? B : undefined;
 
 /** What an operation returns. */
 export type Data<P, K extends keyof P, M extends Method> =
-  Operation<P, K, M> extends { responses: { 200: { content: { "application/json": infer R } } } } ? (R extends { data?: infer D } ? D : undefined) : never;
+  Operation<P, K, M> extends { responses: { 200: { content: { "application/json": infer R } } } } ? (R extends { data?: infer D } ? Public<D> : undefined) : never;
 
 type Post<P, K extends keyof P> = Operation<P, K, "post"> extends { requestBody: object } ? [body: Body<P, K>] : [body?: Body<P, K>];
 type SignedIn<P> = "/auth/" extends keyof P ? Data<P, "/auth/", "post"> : never;
 
-/** Returns the code of the second factor that the user enters. */
-export type AskCode = () => string | Promise<string>;
+/** Returns the code that the user enters, null to give up. It is called again, with the error, if the code was wrong. */
+export type AskCode = (error?: PersonalError) => string | null | undefined | Promise<string | null | undefined>;
 
 /** A client of the API. P are the types of your site, generated from its openapi.json, so that they have its user fields. */
 export interface Client<P = paths> {
   /** The id of the user who is signed in, or null. */
   readonly userId: number | null;
-  /** Whether the next calls need no password, because the user has just shown who they are. */
+  /** Whether most calls need no password, because the user has just shown who they are. */
   readonly proved: boolean;
   /** Reads: a lost response, and 503, are repeated. */
   get<K extends Path<P, "get">>(path: K): Promise<Data<P, K, "get">>;
@@ -76,13 +85,15 @@ export interface Client<P = paths> {
   signIn(credentials: { login: string; password: string }, askCode?: AskCode): Promise<SignedIn<P>>;
   signInWithPasskey(askCode?: AskCode): Promise<SignedIn<P>>;
   signInWithMailedCode(account: { login?: string; email?: string }, askMailedCode: AskCode, askCode?: AskCode): Promise<SignedIn<P>>;
-  /** Shows that the user is there, by password, or without a body by a passkey. The proof stays in the memory of this tab. */
-  prove(body?: { password: string; code?: string }): Promise<components["schemas"]["proof"]>;
+  /** Shows that the user is there, by password or mailed code, or without a body by a passkey. The proof stays in this tab. */
+  prove(body?: { password: string; code?: string } | { attempt: string; mailed_code: string }, askCode?: AskCode): Promise<{ proved_until: string }>;
   addPasskey(name: string, proof?: { password: string; code?: string }): Promise<components["schemas"]["passkey_added"]>;
-  /** Ends the session. All tabs forget it even if the API cannot be reached; then this throws. */
+  /** Forgets the session, in all tabs, and then ends it. It throws if the API could not be reached. */
   signOut(options?: { all?: boolean }): Promise<void>;
   /** Rotates the hash, once for all tabs. Calls do it when it is time. */
   refresh(): Promise<void>;
+  /** Ends the messages between tabs, for programs that make many clients. */
+  close(): void;
 }
 
 export function createClient<P = paths>(options: Options): Client<P>;

@@ -25,19 +25,26 @@ const provable = {
 };
 // Of these, two refuse the proof of a sign-in: the user is asked again.
 const askAgain = ["/two_factor_codes/", "/two_factor_remove/"];
-// Operations that rotate the hash of a session.
+// Operations that rotate the hash of a session, and void its proof.
 const rotating = ["/password/", "/two_factor_confirm/", "/two_factor_remove/"];
 // Operations that need no session, and begin one.
 const signingIn = ["/auth/", "/register/", "/passkey_auth/", "/code_auth/"];
 
 const attempts = 3;
+const minute = 60_000;
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
+/** A session as it is kept: id is random per sign-in, n grows with each rotation. */
+function valid(session) {
+  return session?.id && session.n && session.user_id && session.user_hash ? session : null;
+}
+
 class Client {
-  #base; #fetch; #storage; #key; #timeout; #refreshEvery; #signedOut; #channel;
-  #session = null; // {user_id, user_hash, at}: what this tab knows, when the storage fails or there is none
-  #proof = null; // {proof, until, session, asked}: never stored, never sent to other tabs
+  #base; #fetch; #storage; #key; #timeout; #refreshEvery; #signedOut; #channel; #tabs; #ready; #stop;
+  #session = null; // what this tab has last seen
+  #proof = null; // {proof, until, id, asked}: never stored, never sent to other tabs
   #refreshing = null;
+  #notBefore = 0; // when to try a refresh again
   #queue = Promise.resolve(); // in place of Web Locks
 
   constructor({ base, storage = null, fetch: send, onSignedOut, refreshEvery = 600, timeout = 15, tabs = true }) {
@@ -52,17 +59,42 @@ class Client {
     this.#timeout = timeout * 1000;
     this.#refreshEvery = refreshEvery * 1000;
     this.#signedOut = onSignedOut ?? (() => {});
-    if (tabs && typeof BroadcastChannel !== "undefined") {
-      this.#channel = new BroadcastChannel(this.#key);
-      this.#channel.onmessage = ({ data: { from, to } }) => {
-        const known = this.#session;
-        const now = this.#read();
-        if (now?.user_hash === from) this.#store(to); // else it is in the storage that the tabs share, or is another session
-        if (!to && known && !this.#read()) this.#ended("elsewhere");
-      };
-      this.#channel.unref?.(); // of Node: it must not keep the process alive
-    }
+    this.#tabs = tabs && this.#storage !== null; // no other tab can have a session in memory
     this.#session = this.#read();
+    if (this.#tabs) this.#listen();
+  }
+
+  #listen() {
+    const look = () => this.#read();
+    globalThis.addEventListener?.("storage", look);
+    this.#stop = () => {
+      globalThis.removeEventListener?.("storage", look);
+      this.#channel?.close();
+    };
+    if (typeof BroadcastChannel === "undefined") return;
+    this.#channel = new BroadcastChannel(this.#key);
+    this.#channel.onmessage = ({ data }) => {
+      const now = this.#read();
+      if (!data?.id || now?.id !== data.id) return;
+      if (data.ask) {
+        if (now.n > data.n) this.#channel.postMessage({ id: now.id, session: now });
+      } else if (!data.session) {
+        this.#store(null, data.reason);
+      } else if (valid(data.session)?.n > now.n) {
+        this.#store(data.session);
+      }
+    };
+    this.#channel.unref?.(); // of Node: it must not keep the process alive
+    const { id, n } = this.#session ?? {};
+    if (!id || this.#storage === globalThis.localStorage) return;
+    // A storage of this tab alone may have an old hash, as that of a tab which was opened again.
+    this.#channel.postMessage({ id, n, ask: true });
+    this.#ready = pause(100);
+  }
+
+  /** close ends the messages between tabs. */
+  close() {
+    this.#stop?.();
   }
 
   /** userId is the id of the user who is signed in, or null. */
@@ -70,7 +102,7 @@ class Client {
     return this.#read()?.user_id ?? null;
   }
 
-  /** proved tells whether the user has shown who they are a moment ago, so that the next calls need no password. */
+  /** proved tells whether the user has shown who they are a moment ago, so that most calls need no password. */
   get proved() {
     return this.#proofFor("") !== undefined;
   }
@@ -85,24 +117,24 @@ class Client {
 
   /** signIn signs in with login and password. askCode returns the code of the second factor; it is asked only if needed. */
   signIn({ login, password }, askCode) {
-    return this.#withCode({ login, password }, askCode, (body) => this.post("/auth/", body));
+    return this.#asking({ login, password }, (body) => this.post("/auth/", body), askCode);
   }
 
   /** signInWithPasskey lets the browser ask for a passkey. */
   async signInWithPasskey(askCode) {
-    return this.#withCode(await this.#passkey("sign_in"), askCode, (body) => this.post("/passkey_auth/", body));
+    return this.#asking(await this.#passkey("sign_in"), (body) => this.post("/passkey_auth/", body), askCode);
   }
 
   /** signInWithMailedCode sends a code to the e-mail of the account; askMailedCode returns what the user enters. */
   async signInWithMailedCode({ login, email }, askMailedCode, askCode) {
     const { attempt } = await this.post("/code_begin/", { login, email });
     const body = { attempt, mailed_code: await askMailedCode() };
-    return this.#withCode(body, askCode, (body) => this.post("/code_auth/", body));
+    return this.#asking(body, (body) => this.post("/code_auth/", body), askCode, askMailedCode);
   }
 
-  /** prove shows that the user is there: with {password, code}, or with the passkey that the browser asks for. */
-  async prove(body) {
-    return this.post("/prove/", body ?? (await this.#passkey("prove")));
+  /** prove shows that the user is there: with a password or a mailed code, or with the passkey that the browser asks for. */
+  async prove(body, askCode) {
+    return this.#asking(body ?? (await this.#passkey("prove")), (body) => this.post("/prove/", body), askCode);
   }
 
   /** addPasskey creates a passkey in the browser, and adds it. */
@@ -113,17 +145,15 @@ class Client {
     return this.post("/passkeys_add_confirm/", { attempt, credential: credential.toJSON(), name });
   }
 
-  /** signOut ends the session. This tab and the others forget it even if the API cannot be reached. */
+  /** signOut forgets the session, in all tabs, and then ends it. It throws if the API could not be reached. */
   async signOut({ all } = {}) {
     const session = this.#read();
     if (!session) return;
+    this.#end(session, "signed_out");
     try {
-      await this.#request("POST", "/logout/", all ? { all } : {}, session);
+      await this.#request("POST", "/logout/", all ? { all } : {}, session, { keepalive: true });
     } catch (error) {
       if (error.code !== "unauthenticated") throw error;
-    } finally {
-      this.#write(session, null);
-      this.#ended("signed_out");
     }
   }
 
@@ -136,75 +166,90 @@ class Client {
   }
 
   async #rotate(before) {
-    await pause(0); // what other tabs have sent comes first
+    await this.#ready;
     const session = this.#read();
-    if (!session || session.user_hash !== before.user_hash) return; // another tab has refreshed it, or has signed out
+    if (session?.id !== before.id || session.user_hash !== before.user_hash) return; // another tab has refreshed it, or has signed out
     try {
-      await this.#exchange("POST", "/auth_refresh/", undefined, session, true);
+      await this.#exchange("POST", "/auth_refresh/", undefined, session);
     } catch (error) {
-      if (error.code === "unauthenticated") this.#end(session);
+      if (error.code === "unauthenticated") {
+        if (!(await this.#over(session))) return; // another tab has changed it
+      } else this.#notBefore = Date.now() + Math.max(minute, (error.retryAfter ?? 0) * 1000);
       throw error;
     }
   }
 
   async #call(method, path, body) {
+    await this.#ready;
+    const known = this.#session;
     let session = this.#read();
-    if (session && !signingIn.includes(path) && Date.now() - session.at > this.#refreshEvery) {
-      try {
-        await this.refresh();
-      } catch (error) {
-        if (error.code === "unauthenticated") throw error;
-        // The hash that there is may still be used.
-      }
-      session = this.#read();
+    if (known && session && known.user_id !== session.user_id) throw replaced();
+    if (session && !signingIn.includes(path) && Date.now() - session.at > this.#refreshEvery && Date.now() > this.#notBefore) {
+      this.refresh().catch(() => {}); // a session needs no refresh to live
     }
-    const send = async () => {
+    const send = () => {
       session = this.#read();
-      return this.#exchange(method, path, this.#proven(path, body), session, method === "GET");
+      return this.#exchange(method, path, this.#proven(path, body), session);
     };
     try {
       return await (rotating.includes(path) ? this.#locked(send) : send());
     } catch (error) {
-      if (error.code !== "unauthenticated" || !session) throw error;
-      await pause(0);
-      const now = this.#read();
-      if (now && now.user_hash !== session.user_hash) return send(); // nothing was done with the old one
-      this.#end(session);
-      throw error;
+      if (error.fields?.proof) this.#proof = null;
+      if (error.code !== "unauthenticated" || !session || signingIn.includes(path)) throw error;
+      const used = session;
+      if (await this.#locked(() => this.#over(used))) throw error;
+      return send(); // with the new hash: nothing was done with the old one
     }
   }
 
   /** Sends a request, and keeps what its response says about the session. */
-  async #exchange(method, path, body, session, repeat) {
-    const data = await this.#request(method, path, body, session, repeat);
-    if (data?.user_hash) {
-      this.#write(signingIn.includes(path) ? null : session, { user_id: data.user_id, user_hash: data.user_hash, at: Date.now() });
+  async #exchange(method, path, body, session) {
+    const result = await this.#request(method, path, body, session, { repeat: method === "GET" || path === "/auth_refresh/" });
+    if (!result) return undefined; // another tab has refreshed in the time between
+    const { data, used } = result;
+    if (!data || typeof data !== "object") return data;
+    const { user_hash, proof, ...rest } = data;
+    let id = used?.id;
+    if (user_hash) {
+      const now = this.#read();
+      const begins = signingIn.includes(path);
+      if (begins) {
+        if (now?.id !== session?.id) throw replaced(); // someone has signed in or out in the time between
+        id = crypto.randomUUID();
+      }
+      const current = path === "/auth_refresh/" ? now?.user_hash === used.user_hash : now?.id === used?.id;
+      if (begins || current) {
+        this.#store({ id, n: Math.max((now?.n ?? 0) + 1, Date.now()), user_id: data.user_id, user_hash, at: Date.now() });
+        if (!begins) this.#channel?.postMessage({ id, session: this.#session });
+      }
     }
-    if (data?.proof) {
-      this.#proof = { proof: data.proof, until: Date.parse(data.proved_until), user: this.userId, asked: path === "/prove/" };
+    if (rotating.includes(path)) this.#proof = null;
+    if (proof && this.#read()?.id === id) {
+      this.#proof = { proof, until: Date.parse(data.proved_until), id, asked: path === "/prove/" };
     }
-    return data;
+    return rest;
   }
 
-  async #request(method, path, body, session, repeat = false) {
+  async #request(method, path, body, session, { repeat = false, keepalive = false } = {}) {
     const headers = { Accept: "application/json" };
-    if (session) Object.assign(headers, { "User-Id": String(session.user_id), "User-Hash": session.user_hash });
     if (method === "POST") headers["Content-Type"] = "application/json";
     for (let n = 1; ; n++) {
+      if (session) Object.assign(headers, { "User-Id": String(session.user_id), "User-Hash": session.user_hash });
       let error;
       try {
         const response = await this.#fetch(this.#base + path, {
-          method, headers, body: method === "POST" ? JSON.stringify(body ?? {}) : undefined, signal: AbortSignal.timeout(this.#timeout),
+          method, headers, keepalive, body: method === "POST" ? JSON.stringify(body ?? {}) : undefined, signal: AbortSignal.timeout(this.#timeout),
         });
         const retryAfter = Number(response.headers.get("Retry-After")) || undefined;
         const text = await response.text();
-        let envelope;
+        let envelope = null;
         try {
           envelope = JSON.parse(text);
-        } catch {
+        } catch {}
+        if (envelope?.success === 1) return { data: envelope.data, used: session };
+        if (!envelope?.result?.CODE) {
           throw new PersonalError("unavailable", "The response is not one of the API.", { status: response.status, retryAfter });
         }
-        if (envelope.success === 1) return envelope.data;
         const { CODE, MESSAGE, FIELDS = {} } = envelope.result;
         const fields = Object.fromEntries(Object.entries(FIELDS).map(([name, { CODE, MESSAGE }]) => [name, { code: CODE, message: MESSAGE }]));
         throw new PersonalError(CODE, MESSAGE, { status: response.status, fields, retryAfter });
@@ -213,15 +258,27 @@ class Client {
       }
       if (!repeat || n === attempts || !["network", "unavailable"].includes(error.code)) throw error;
       await pause(Math.min(error.retryAfter ?? 0.3 * n, 5) * 1000);
+      // Another hash may be the current one by now: an old one, sent late, would be taken for stolen.
+      const now = this.#read();
+      if (now?.id !== session?.id) throw error;
+      if (path === "/auth_refresh/" && now.user_hash !== session.user_hash) return undefined;
+      session = now;
     }
   }
 
-  async #withCode(body, askCode, send) {
-    try {
-      return await send(body);
-    } catch (error) {
-      if (error.code !== "code_required" || !askCode) throw error;
-      return send({ ...body, code: await askCode() });
+  /** Sends, and asks the user for codes until they are right, or there is no answer. */
+  async #asking(body, send, askCode, askMailedCode) {
+    for (;;) {
+      try {
+        return await send(body);
+      } catch (error) {
+        const wrong = error.code === "invalid_code";
+        const needed = error.code === "code_required" || error.fields?.code || (wrong && body.code !== undefined);
+        const [name, ask] = needed ? ["code", askCode] : wrong ? ["mailed_code", askMailedCode] : [];
+        const answer = await ask?.(error);
+        if (!answer) throw error;
+        body = { ...body, [name]: answer };
+      }
     }
   }
 
@@ -234,13 +291,13 @@ class Client {
 
   #proofFor(path) {
     const p = this.#proof;
-    if (!p || p.user !== this.userId || p.until <= Date.now() || (askAgain.includes(path) && !p.asked)) return undefined;
+    if (!p || p.id !== this.#read()?.id || p.until <= Date.now() || (askAgain.includes(path) && !p.asked)) return undefined;
     return p.proof;
   }
 
   #proven(path, body) {
     const password = provable[path];
-    if (!password || body?.[password] || body?.proof) return body;
+    if (!password || body?.[password] != null || body?.proof != null) return body;
     const proof = this.#proofFor(path);
     return proof ? { ...body, proof } : body;
   }
@@ -248,48 +305,64 @@ class Client {
   // The session.
 
   #read() {
-    if (!this.#storage) return this.#session;
+    let now = this.#session;
     try {
-      this.#session = JSON.parse(this.#storage.getItem(this.#key)); // null if there is none
+      if (this.#storage) now = valid(JSON.parse(this.#storage.getItem(this.#key)));
     } catch {} // private mode, or what no client has written
-    return this.#session;
+    this.#see(now, "elsewhere");
+    return now;
   }
 
-  #write(from, to) {
-    this.#store(to);
-    if (from) this.#channel?.postMessage({ from: from.user_hash, to });
+  /** Notes which session there is, and tells the app if it is no longer that of its user. */
+  #see(now, reason) {
+    const before = this.#session;
+    this.#session = now;
+    if (!before || before.id === now?.id) return;
+    this.#proof = null;
+    if (now?.user_id !== before.user_id) queueMicrotask(() => this.#signedOut(now ? "replaced" : reason));
   }
 
-  #store(to) {
-    this.#session = to;
-    if (!to) this.#proof = null;
+  #store(session, reason) {
+    this.#see(session, reason);
     try {
-      if (to) this.#storage?.setItem(this.#key, JSON.stringify(to));
+      if (session) this.#storage?.setItem(this.#key, JSON.stringify(session));
       else this.#storage?.removeItem(this.#key);
     } catch {
-      this.#storage = null; // full, or private mode: from now on in memory
+      const full = this.#storage;
+      this.#storage = null; // from now on in memory
+      try {
+        full.removeItem(this.#key); // an old hash must not be read again
+      } catch {}
     }
   }
 
-  #end(session) {
-    if (this.#read()?.user_hash !== session.user_hash) return; // another one has taken its place
-    this.#write(session, null);
-    this.#ended("ended");
+  /** Forgets a session, unless it has another hash by now. */
+  #end(session, reason) {
+    const now = this.#read();
+    if (now?.id !== session.id || now.user_hash !== session.user_hash) return;
+    this.#store(null, reason);
+    this.#channel?.postMessage({ id: session.id, session: null, reason: reason === "ended" ? reason : "elsewhere" });
   }
 
-  #ended(reason) {
-    this.#proof = null;
-    this.#signedOut(reason);
+  /** Forgets a session that the API has refused, and tells whether it is over. */
+  async #over(session) {
+    // A password that another tab changes voids the hash before the new one is known. Its lock is free when it is.
+    if (!this.#locks) await pause(1000);
+    this.#end(session, "ended");
+    return this.#read()?.id !== session.id;
+  }
+
+  get #locks() {
+    return this.#tabs ? globalThis.navigator?.locks : undefined;
   }
 
   /** Runs one at a time, in all tabs where the browser has Web Locks, else in this tab. */
   #locked(run) {
-    const locks = globalThis.navigator?.locks;
-    if (locks) {
+    if (this.#locks) {
       let running = false;
       const start = () => ((running = true), run());
       // A tab that the browser has frozen may hold the lock: parallel refreshes do no harm.
-      return locks.request(this.#key, { signal: AbortSignal.timeout(2 * this.#timeout) }, start).catch((error) => {
+      return this.#locks.request(this.#key, { signal: AbortSignal.timeout(2 * this.#timeout) }, start).catch((error) => {
         if (running) throw error;
         return run();
       });
@@ -298,6 +371,10 @@ class Client {
     this.#queue = next.catch(() => {});
     return next;
   }
+}
+
+function replaced() {
+  return new PersonalError("replaced", "Someone else has signed in, in another tab.");
 }
 
 function parse(method, options) {

@@ -255,5 +255,166 @@ describe("client", { concurrency: true }, () => {
   });
 });
 
+/** played is a server that a test plays: it holds each response back until the test gives it. */
+function played() {
+  const waiting = [];
+  const send = (url, init) =>
+    new Promise((resolve, reject) => {
+      const request = { path: new URL(url).pathname.slice(1), hash: init.headers["User-Hash"], body: init.body && JSON.parse(init.body) };
+      request.ok = (data) => resolve(new Response(JSON.stringify({ success: 1, result: { TYPE: "OK" }, data })));
+      request.fails = (code, FIELDS) => resolve(new Response(JSON.stringify({ success: 0, result: { TYPE: "ERROR", MESSAGE: code, CODE: code, FIELDS } }), { status: 401 }));
+      request.lost = () => reject(new TypeError("terminated"));
+      waiting.push(request);
+    });
+  const next = async (path) => {
+    for (;;) {
+      const i = waiting.findIndex((r) => r.path === path);
+      if (i >= 0) return waiting.splice(i, 1)[0];
+      await pause(5);
+    }
+  };
+  const open = (storage, options = {}) => {
+    const signedOut = [];
+    const client = createClient({ base: "http://api.example", storage, fetch: send, refreshEvery: Infinity, onSignedOut: (why) => signedOut.push(why), ...options });
+    return Object.assign(client, { signedOut });
+  };
+  const soon = new Date(Date.now() + 60_000).toISOString();
+  const signIn = async (client, user_id, user_hash) => {
+    const signedIn = client.signIn({ login: "x", password });
+    (await next("auth/")).ok({ user_id, user_hash, proof: "proof of " + user_hash, proved_until: soon });
+    await signedIn;
+  };
+  return { open, next, signIn, waiting };
+}
+
+describe("in an unlucky order", { concurrency: true }, () => {
+  test("a refresh whose response comes after a sign-in of someone else changes nothing", async () => {
+    const { open, next, signIn } = played();
+    const storage = memory();
+    const anna = open(storage);
+    await signIn(anna, 1, "a0");
+    const refresh = anna.refresh();
+    const slow = await next("auth_refresh/");
+    const bob = open(storage);
+    await signIn(bob, 2, "b0");
+    slow.ok({ user_id: 1, user_hash: "a1" });
+    await refresh;
+    assert.equal(anna.userId, 2);
+    await pause(0);
+    assert.deepEqual(anna.signedOut, ["replaced"]);
+    const profile = bob.get("/profile/");
+    const request = await next("profile/");
+    assert.equal(request.hash, "b0");
+    request.ok({});
+    await profile;
+  });
+
+  test("a form of someone who is no longer signed in is not sent for another user", async () => {
+    const { open, signIn, waiting } = played();
+    const storage = memory();
+    const anna = open(storage);
+    await signIn(anna, 1, "a0");
+    await signIn(open(storage), 2, "b0");
+    await assert.rejects(anna.post("/profile/", { name: "Anna" }), { code: "replaced" });
+    assert.equal(waiting.length, 0);
+  });
+
+  test("a refresh whose response comes after the sign-out restores no session", async () => {
+    const { open, next, signIn } = played();
+    const client = open(memory());
+    await signIn(client, 1, "a0");
+    const refresh = client.refresh();
+    const slow = await next("auth_refresh/");
+    const signOut = client.signOut();
+    assert.equal(client.userId, null, "forgotten at once");
+    (await next("logout/")).ok();
+    await signOut;
+    slow.ok({ user_id: 1, user_hash: "a1" });
+    await refresh;
+    assert.equal(client.userId, null);
+    assert.deepEqual(client.signedOut, ["signed_out"]);
+  });
+
+  test("a request that is repeated has the hash of that time", async () => {
+    const { open, next, signIn } = played();
+    const client = open(memory());
+    await signIn(client, 1, "a0");
+    const profile = client.get("/profile/");
+    const first = await next("profile/");
+    const refresh = client.refresh();
+    (await next("auth_refresh/")).ok({ user_id: 1, user_hash: "a1" });
+    await refresh;
+    first.lost();
+    const again = await next("profile/");
+    assert.equal(again.hash, "a1");
+    again.ok({});
+    await profile;
+  });
+
+  test("a tab that woke up does not repeat a refresh with an old hash", async () => {
+    const { open, next, signIn, waiting } = played();
+    const storage = memory();
+    const asleep = open(storage);
+    await signIn(asleep, 1, "a0");
+    const refresh = asleep.refresh();
+    const frozen = await next("auth_refresh/");
+    const awake = open(storage);
+    const other = awake.refresh();
+    (await next("auth_refresh/")).ok({ user_id: 1, user_hash: "a1" });
+    await other;
+    frozen.lost();
+    await refresh;
+    assert.equal(waiting.length, 0);
+  });
+
+  test("a sign-out elsewhere is told even if the app looks first", async () => {
+    const { open, next, signIn } = played();
+    const storage = memory();
+    const first = open(storage, { tabs: false });
+    await signIn(first, 1, "a0");
+    const second = open(storage, { tabs: false });
+    const signOut = first.signOut();
+    (await next("logout/")).ok();
+    await signOut;
+    assert.equal(second.userId, null);
+    await pause(0);
+    assert.deepEqual(second.signedOut, ["elsewhere"]);
+  });
+
+  test("a proof ends with a changed password, and stands for no empty one", async () => {
+    const { open, next, signIn } = played();
+    const client = open(memory());
+    await signIn(client, 1, "a0");
+    const empty = client.post("/delete/", { password: "" });
+    const request = await next("delete/");
+    assert.equal(request.body.proof, undefined);
+    request.fails("validation_failed", { password: { CODE: "required", MESSAGE: "" } });
+    await assert.rejects(empty, { code: "validation_failed" });
+    const change = client.post("/password/", { password: "x", confirm_password: "x" });
+    const password = await next("password/");
+    assert.equal(password.body.proof, "proof of a0");
+    password.ok({ user_id: 1, user_hash: "a1" });
+    await change;
+    assert.equal(client.proved, false);
+    assert.equal(client.userId, 1);
+  });
+
+  test("a wrong code is asked for again", async () => {
+    const { open, next } = played();
+    const client = open(memory());
+    const errors = [];
+    const signIn = client.signInWithMailedCode({ login: "x" }, (error) => (errors.push(error?.code), "MAIL"), (error) => (errors.push(error.code), "123456"));
+    (await next("code_begin/")).ok({ attempt: "a" });
+    (await next("code_auth/")).fails("invalid_code");
+    (await next("code_auth/")).fails("code_required");
+    (await next("code_auth/")).fails("invalid_code");
+    const last = await next("code_auth/");
+    assert.deepEqual(last.body, { attempt: "a", mailed_code: "MAIL", code: "123456" });
+    last.ok({ user_id: 1, user_hash: "a0" });
+    await signIn;
+    assert.deepEqual(errors, [undefined, "invalid_code", "code_required", "invalid_code"]);
+  });
+});
+
 const alive = setInterval(() => {}, 1000); // the limit of a request alone keeps no process alive
 after(() => clearInterval(alive));

@@ -11,7 +11,9 @@ export async function conversation(): Promise<string | null> {
   const id: number = signedIn.user_id;
   await client.post("/recover/", { email: "anna@example.com" });
   await client.post("/export/", {});
-  await client.post("/logout/");
+  const credential: PublicKeyCredentialJSON = { id: "a", rawId: "a", type: "public-key", response: {} };
+  await client.post("/passkeys_add_confirm/", { attempt: "a", credential: { ...credential }, name: "Laptop" });
+  await client.signOut();
   const { user_profile } = await client.get("/profile/");
   const { sessions } = await client.get("/sessions/");
   await client.post("/sessions_revoke/", { id: sessions[0]!.id });
@@ -33,6 +35,10 @@ export async function mistakes(): Promise<void> {
   await client.post("/passkey_begin/", { purpose: "sign-in" });
   // @ts-expect-error no such operation
   await client.get("/auth/");
+  // @ts-expect-error the client has a method for it
+  await client.post("/auth_refresh/");
+  // @ts-expect-error a secret stays in the client
+  (await client.signIn({ login: "anna", password: "x" })).user_hash;
   // @ts-expect-error no such member
   (await client.get("/profile/")).profile;
   // @ts-expect-error no such option

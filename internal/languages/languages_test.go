@@ -122,6 +122,30 @@ func mail(t *testing.T, k mailtext.Kind, locale string) string {
 	return string(text)
 }
 
+func TestTexts_HaveAllPlaceholders(t *testing.T) {
+	placeholder := regexp.MustCompile(`%(?:\[\d\])?([a-z])`)
+	verbs := func(text string) (all []string) {
+		for _, found := range placeholder.FindAllStringSubmatch(text, -1) {
+			all = append(all, found[1])
+		}
+		slices.Sort(all)
+		return all
+	}
+	for name, files := range folders() {
+		english := read(t, files, "en")
+		for _, locale := range personal.Languages() {
+			for key, text := range read(t, files, locale) {
+				want := verbs(forms(english[key])["other"])
+				for _, form := range forms(text) {
+					if got := verbs(form); !slices.Equal(got, want) {
+						t.Errorf("%s: %s.json: %q has the placeholders %q, want %q", name, locale, key, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
 // No page shows millions, for which some languages have a form of their own.
 func TestTexts_HaveAFormForEachNumber(t *testing.T) {
 	names := map[plural.Form]string{plural.Zero: "zero", plural.One: "one", plural.Two: "two", plural.Few: "few", plural.Many: "many", plural.Other: "other"}

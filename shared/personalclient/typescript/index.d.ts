@@ -7,13 +7,13 @@ export type Code = Codes<components["schemas"][keyof components["schemas"]]>;
 
 /** An error of the API, or of the way to it. */
 export class PersonalError extends Error {
-  /** CODE of the API; "network" if there was no response; "no_passkeys" if the browser knows none; "replaced" if someone else
-   * has signed in, in another tab. Codes may be added. */
-  code: Code | "network" | "no_passkeys" | "replaced" | (string & {});
+  /** CODE of the API; "network" if there was no response; "no_passkeys" if the browser knows none; "cancelled" if the user
+   * entered no code; "replaced" if someone else has signed in, in another tab. Codes may be added. */
+  code: Code | "network" | "no_passkeys" | "cancelled" | "replaced" | (string & {});
   /** The status of HTTP; 0 without a response. */
   status: number;
-  /** What is wrong with which parameter, in the language of the user. */
-  fields: Record<string, { code: string; message: string }>;
+  /** What is wrong with which parameter; empty if no parameter is wrong. */
+  fields: Partial<Record<string, { code: string; message: string }>>;
   /** For how many seconds to wait before the call is repeated. */
   retryAfter?: number;
   constructor(code: string, message: string, options?: { status?: number; fields?: PersonalError["fields"]; retryAfter?: number; cause?: unknown });
@@ -35,7 +35,7 @@ export interface Options {
   base: string;
   /** Where the session is kept. Without it: in memory, so it ends with the tab. A function is called once; it may throw. */
   storage?: SessionStorage | (() => SessionStorage) | null;
-  /** Called when the user is signed out: show the sign-in. */
+  /** Called when the session of this tab's user is gone: show the sign-in. After "replaced" another user is signed in: load the page again. */
   onSignedOut?: (reason: SignedOutReason) => void;
   /** After how many seconds a call refreshes the session; 600 by default. */
   refreshEvery?: number;
@@ -43,6 +43,8 @@ export interface Options {
   timeout?: number;
   /** Whether tabs tell each other of new hashes (BroadcastChannel); true by default. */
   tabs?: boolean;
+  /** The language of messages, as in Accept-Language; that of the browser by default. */
+  language?: string;
   /** In place of the global fetch. */
   fetch?: typeof fetch;
 }
@@ -56,7 +58,7 @@ type Own = "/auth_refresh/" | "/logout/" | "/openapi.json";
 /** The paths that have an operation with the method. */
 export type Path<P, M extends Method> = { [K in keyof P]: [Operation<P, K, M>] extends [never] ? never : K }[Exclude<keyof P, Own>] & string;
 
-/** Secrets stay in the client. */
+/** The client keeps these. */
 type Public<D> = D extends object ? Omit<D, "user_hash" | "proof"> : D;
 
 /** What an operation takes. */
@@ -69,14 +71,15 @@ export type Data<P, K extends keyof P, M extends Method> =
 type Post<P, K extends keyof P> = Operation<P, K, "post"> extends { requestBody: object } ? [body: Body<P, K>] : [body?: Body<P, K>];
 type SignedIn<P> = "/auth/" extends keyof P ? Data<P, "/auth/", "post"> : never;
 
-/** Returns the code that the user enters, null to give up. It is called again, with the error, if the code was wrong. */
+/** Returns the code that the user enters; null rejects the call with "cancelled". After a wrong code it is called again, with the error. */
 export type AskCode = (error?: PersonalError) => string | null | undefined | Promise<string | null | undefined>;
 
 /** A client of the API. P are the types of your site, generated from its openapi.json, so that they have its user fields. */
 export interface Client<P = paths> {
   /** The id of the user who is signed in, or null. */
   readonly userId: number | null;
-  /** Whether most calls need no password, because the user has just shown who they are. */
+  /** True while password and code may be left out of calls, for some minutes after a sign-in or prove. After a sign-in it does not
+   * hold for two_factor_codes/ and two_factor_remove/. */
   readonly proved: boolean;
   /** Reads: a lost response, and 503, are repeated. */
   get<K extends Path<P, "get">>(path: K): Promise<Data<P, K, "get">>;
@@ -88,7 +91,8 @@ export interface Client<P = paths> {
   /** Shows that the user is there, by password or mailed code, or without a body by a passkey. The proof stays in this tab. */
   prove(body?: { password: string; code?: string } | { attempt: string; mailed_code: string }, askCode?: AskCode): Promise<{ proved_until: string }>;
   addPasskey(name: string, proof?: { password: string; code?: string }): Promise<components["schemas"]["passkey_added"]>;
-  /** Forgets the session, in all tabs, and then ends it. It throws if the API could not be reached. */
+  /** Removes the session from all tabs, and then ends it; with all also those of other devices. If it rejects, this browser is signed
+   * out, but the session has not ended at the site. */
   signOut(options?: { all?: boolean }): Promise<void>;
   /** Rotates the hash, once for all tabs. Calls do it when it is time. */
   refresh(): Promise<void>;

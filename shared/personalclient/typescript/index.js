@@ -40,14 +40,14 @@ function valid(session) {
 }
 
 class Client {
-  #base; #fetch; #storage; #key; #timeout; #refreshEvery; #signedOut; #channel; #tabs; #ready; #stop;
+  #base; #fetch; #storage; #key; #timeout; #refreshEvery; #signedOut; #channel; #tabs; #ready; #stop; #language;
   #session = null; // what this tab has last seen
   #proof = null; // {proof, until, id, asked}: never stored, never sent to other tabs
   #refreshing = null;
   #notBefore = 0; // when to try a refresh again
   #queue = Promise.resolve(); // in place of Web Locks
 
-  constructor({ base, storage = null, fetch: send, onSignedOut, refreshEvery = 600, timeout = 15, tabs = true }) {
+  constructor({ base, storage = null, fetch: send, onSignedOut, refreshEvery = 600, timeout = 15, tabs = true, language }) {
     this.#base = base.replace(/\/+$/, "");
     this.#fetch = send ?? ((...args) => fetch(...args));
     try {
@@ -57,6 +57,7 @@ class Client {
     }
     this.#key = "personal " + this.#base;
     this.#timeout = timeout * 1000;
+    this.#language = language;
     this.#refreshEvery = refreshEvery * 1000;
     this.#signedOut = onSignedOut ?? (() => {});
     this.#tabs = tabs && this.#storage !== null; // no other tab can have a session in memory
@@ -128,7 +129,7 @@ class Client {
   /** signInWithMailedCode sends a code to the e-mail of the account; askMailedCode returns what the user enters. */
   async signInWithMailedCode({ login, email }, askMailedCode, askCode) {
     const { attempt } = await this.post("/code_begin/", { login, email });
-    const body = { attempt, mailed_code: await askMailedCode() };
+    const body = { attempt, mailed_code: await answer(askMailedCode) };
     return this.#asking(body, (body) => this.post("/code_auth/", body), askCode, askMailedCode);
   }
 
@@ -233,6 +234,7 @@ class Client {
   async #request(method, path, body, session, { repeat = false, keepalive = false } = {}) {
     const headers = { Accept: "application/json" };
     if (method === "POST") headers["Content-Type"] = "application/json";
+    if (this.#language) headers["Accept-Language"] = this.#language;
     for (let n = 1; ; n++) {
       if (session) Object.assign(headers, { "User-Id": String(session.user_id), "User-Hash": session.user_hash });
       let error;
@@ -275,9 +277,8 @@ class Client {
         const wrong = error.code === "invalid_code";
         const needed = error.code === "code_required" || error.fields?.code || (wrong && body.code !== undefined);
         const [name, ask] = needed ? ["code", askCode] : wrong ? ["mailed_code", askMailedCode] : [];
-        const answer = await ask?.(error);
-        if (!answer) throw error;
-        body = { ...body, [name]: answer };
+        if (!ask) throw error;
+        body = { ...body, [name]: await answer(ask, wrong ? error : undefined) };
       }
     }
   }
@@ -371,6 +372,13 @@ class Client {
     this.#queue = next.catch(() => {});
     return next;
   }
+}
+
+/** Asks the user for a code. */
+async function answer(ask, error) {
+  const code = await ask(error);
+  if (!code) throw new PersonalError("cancelled", "No code was entered.");
+  return code;
 }
 
 function replaced() {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -104,6 +103,6 @@ func (c textsMissingCommand) missingMails() (missing []string, all int, err erro
 			missing = append(missing, string(d.Kind))
 		}
 	}
-	slices.SortFunc(missing, cmp.Compare)
+	slices.Sort(missing)
 	return missing, len(mailtext.Descriptions()), nil
 }

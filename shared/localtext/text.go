@@ -85,13 +85,13 @@ func parseText(tag language.Tag, value any) (Text, error) {
 		}
 		return Text{other: value}, nil
 	case map[string]any:
-		t := Text{forms: &forms{language: tag, byCategory: map[plural.Form]string{}}}
+		t, all := Text{forms: &forms{language: tag, byCategory: map[plural.Form]string{}}}, categories()
 		for _, name := range slices.Sorted(maps.Keys(value)) {
 			form, ok := value[name].(string)
-			category, known := categories()[name]
+			category, known := all[name]
 			switch {
 			case !known:
-				return Text{}, fmt.Errorf("has a form %q: the forms are %s", name, strings.Join(slices.Sorted(maps.Keys(categories())), ", "))
+				return Text{}, fmt.Errorf("has a form %q: the forms are %s", name, strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 			case !ok || form == "":
 				return Text{}, fmt.Errorf("has no text in its form %q", name)
 			case category == plural.Other:

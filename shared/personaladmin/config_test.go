@@ -145,6 +145,16 @@ func TestNew_LanguagesOfTheirOwn(t *testing.T) {
 	if got := api.Locales(); !slices.Equal(got, []string{"uk", "pl"}) {
 		t.Errorf("got the site's languages %q, want uk, pl", got)
 	}
+	none, err := personaladmin.New(module{api}, personaladmin.Config{Guard: guard, Locales: []string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, personaladmin.Path+"/users/new", nil)
+	r.Header.Set("Accept-Language", "pl")
+	r.Header.Set("Administrator", "boris")
+	if none.ServeHTTP(w, r); !strings.Contains(w.Body.String(), `<html lang="pl">`) {
+		t.Errorf("an empty list: got %d %s, want the languages of the API", w.Code, w.Body)
+	}
 	if _, err := personaladmin.New(module{api}, personaladmin.Config{Guard: guard, Locales: []string{"ja"}}); err == nil ||
 		!strings.Contains(err.Error(), `Config.Locales: personalhttp: locales: there are no messages in "ja"`) {
 		t.Errorf("got the error %v", err)

@@ -104,7 +104,7 @@ type Config struct {
 	Texts                               fs.FS
 
 	// Locales are the languages of these pages, the default one first: some of [personal.Languages] and of the
-	// site's own messages. If nil, they are those of the API. Labels of user fields are in the language of the browser.
+	// site's own messages. If empty, they are those of the API. Labels of user fields are in the language of the browser.
 	Locales []string
 
 	// Nav returns the site's links in the pages' own layout, such as one to sign out; none if nil.
@@ -193,7 +193,7 @@ func newPages(api *personalhttp.Handler, c Config, sections []frame.Section) (*P
 	c.Log = cmp.Or(c.Log, slog.Default())
 	c.Access = cmp.Or(c.Access, NewAccessLog(c.Log))
 	visitors := api.Locales()
-	if c.Locales != nil {
+	if len(c.Locales) > 0 {
 		var err error
 		if api, err = api.In(c.Locales...); err != nil {
 			return nil, fmt.Errorf("admin pages: Config.Locales: %w", err)

@@ -25,7 +25,7 @@ RACE         = -race -timeout=20m $(PERSONAL_TEST_GCFLAGS)
 LINTED      ?= $(MODULES) host-sample/e2e bench bench/pocketbase internal/tools/sbom # modules besides the main one
 SOAK_TESTS   = $(shell grep -oh '^func Test[A-Za-z0-9_]*' $$(grep -l '^//go:build soak' internal/system/*_test.go) /dev/null | cut -d' ' -f2 | paste -sd '|')
 
-.PHONY: build plugin run dev test e2e lint generate fuzz soak coverage sbom release bench compare clean
+.PHONY: build plugin run dev test e2e lint generate fuzz soak coverage sbom npm release bench compare clean
 
 # Programs without symbols, as they are released; panics still show functions and
 # lines. For a debugger, with symbols and the paths of the source: make build STRIP=
@@ -121,15 +121,22 @@ coverage:
 		END { for (b in n) { p = b; sub(/\/[^\/]*$$/, "", p); all[p] += n[b]; if (b in hit) covered[p] += n[b] } \
 		for (p in all) printf "%5.1f%% of %5d %s\n", 100 * covered[p] / all[p], all[p], p | "sort -k4" }' bin/coverage.out
 
-# The bill of materials of each program, in dist/, with the version that the plugin names.
+# The version that the plugin names, in a command.
+PLUGIN_VERSION = version=$$(bin/personal manifest | sed -n 's/.*"version": *"\([^"]*\)".*/\1/p'); test -n "$$version"
+# The bill of materials of each program, in dist/.
 sbom: build
 	mkdir -p dist
-	version=$$(bin/personal manifest | sed -n 's/.*"version": *"\([^"]*\)".*/\1/p'); test -n "$$version"; \
+	$(PLUGIN_VERSION); \
 	for program in host-sample personal; do \
 		go tool -C internal/tools/sbom cyclonedx-gomod bin -json -noserial -std -version "v$$version" \
 			-output "$(CURDIR)/bin/sbom-$$program.json" "$(CURDIR)/bin/$$program" && \
 		go run -C internal/tools/sbom . $$program "$(CURDIR)/bin/sbom-$$program.json" "$(CURDIR)/dist/sbom-$$program.json" || exit 1; \
 	done
+
+# The TypeScript client as npm publishes it, in dist/.
+npm: build
+	mkdir -p dist
+	$(PLUGIN_VERSION); shared/personalclient/typescript/check pack dist "$$version"
 
 # The files of a release, in dist/: make release VERSION=1.2.3 KEY=FILE. docs/releasing.md
 # Only the program that signs inherits MINISIGN_PASSWORD.

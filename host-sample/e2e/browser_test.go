@@ -98,7 +98,18 @@ func newTab(t *testing.T, base string, l display) *tab {
 	if browser.err != nil {
 		t.Fatalf("starting the browser: %v", browser.err)
 	}
-	ctx, cancel := chromedp.NewContext(browser.ctx, chromedp.WithNewBrowserContext())
+	return openTab(t, browser.ctx, base, l, chromedp.WithNewBrowserContext())
+}
+
+// beside returns another tab with the same profile.
+func (p *tab) beside() *tab {
+	p.t.Helper()
+	return openTab(p.t, p.ctx, p.base, p.display)
+}
+
+func openTab(t *testing.T, parent context.Context, base string, l display, options ...chromedp.ContextOption) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(parent, options...)
 	t.Cleanup(cancel)
 	p := &tab{t: t, ctx: ctx, base: base, display: l, album: "account"}
 	// The tab closes with the context of its first action, so this one must have no

@@ -46,11 +46,17 @@ func program(t *testing.T, name string) string {
 // start starts a host with [testSettings], see [startWithDefaults].
 func start(t *testing.T, flags ...string) *site {
 	t.Helper()
-	settings := filepath.Join(t.TempDir(), "settings.toml")
-	if err := os.WriteFile(settings, []byte(testSettings), 0o600); err != nil {
+	return startWith(t, testSettings, flags...)
+}
+
+// startWith starts a host with the settings.
+func startWith(t *testing.T, settings string, flags ...string) *site {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "settings.toml")
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return startWithDefaults(t, append([]string{"--settings", settings}, flags...)...)
+	return startWithDefaults(t, append([]string{"--settings", file}, flags...)...)
 }
 
 // startWithDefaults starts a host with the default settings, which include the pages

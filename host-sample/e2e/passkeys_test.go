@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -36,17 +34,13 @@ func startAtLocalhost(t *testing.T, more string, url ...string) *site {
 	if err := free.Close(); err != nil {
 		t.Fatal(err)
 	}
-	settings := filepath.Join(t.TempDir(), "settings.toml")
 	origin := fmt.Sprint("http://localhost:", address.Port)
-	flags := []string{"--settings", settings, "--addr", address.String()}
+	flags := []string{"--addr", address.String()}
 	for _, public := range url {
 		origin, flags = public, append(flags, "--url", public)
 	}
-	text := fmt.Sprintf("%s%s[passkeys]\nrp_id = \"localhost\"\norigins = [%q]\n", testSettings, more, origin)
-	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return startWithDefaults(t, flags...)
+	passkeys := fmt.Sprintf("[passkeys]\nrp_id = \"localhost\"\norigins = [%q]\n", origin)
+	return startWith(t, testSettings+more+passkeys, flags...)
 }
 
 // device is an authenticator of a tab, whose user confirms everything.

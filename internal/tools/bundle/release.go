@@ -29,13 +29,13 @@ const (
 )
 
 // releaseCommand runs in the root of the work tree. It builds in its own work tree, which has the
-// files of the commit only. The target sbom of its Makefile writes the bills of materials to dist.
+// files of the commit only. The targets sbom and npm of its Makefile write further files to dist.
 type releaseCommand struct {
 	recipe
 }
 
 // Run makes the files of a release: signed bundles for the supported systems, bills of
-// materials, and their checksums with a signature. It prints their paths and what to tag.
+// materials, the npm package, and their checksums with a signature. It prints their paths and what to tag.
 // It builds nothing unless all checks pass.
 func (r *releaseCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if err := r.validate(); err != nil {
@@ -64,7 +64,7 @@ func (r *releaseCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if err := r.compareWithLast(ctx); err != nil {
 		return err
 	}
-	boms, err := r.billsOfMaterials(ctx)
+	further, err := r.furtherFiles(ctx)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (r *releaseCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	files = append(files, boms...)
+	files = append(files, further...)
 	sums, err := r.checksums(files)
 	if err != nil {
 		return err
@@ -295,15 +295,15 @@ func readSystems(path string) (systems []system, err error) {
 	return systems, nil
 }
 
-// billsOfMaterials makes them of programs that are built as the bundles are, and returns
-// their paths.
-func (r *releaseCommand) billsOfMaterials(ctx context.Context) (paths []string, err error) {
-	if err := r.tool(ctx, nil, "make", "sbom", "STRIP="+r.linkerFlags()).Run(); err != nil {
-		return nil, fmt.Errorf("make sbom: %w", err)
+// furtherFiles makes the bills of materials, of programs that are built as the bundles are, and the npm
+// package. It returns their paths.
+func (r *releaseCommand) furtherFiles(ctx context.Context) (paths []string, err error) {
+	if err := r.tool(ctx, nil, "make", "sbom", "npm", "STRIP="+r.linkerFlags()).Run(); err != nil {
+		return nil, fmt.Errorf("make sbom npm: %w", err)
 	}
-	made, err := filepath.Glob(filepath.Join(r.source, "dist", "sbom-*.json"))
+	made, err := filepath.Glob(filepath.Join(r.source, "dist", "*"))
 	if err == nil && len(made) == 0 {
-		err = errors.New("make sbom wrote no bill of materials")
+		err = errors.New("make sbom npm wrote no file to dist")
 	}
 	if err == nil {
 		err = os.MkdirAll(r.Out, 0o755)

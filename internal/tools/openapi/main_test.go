@@ -65,8 +65,7 @@ paths:
 components:
   responses:
     unauthenticated: {content: {application/json: {schema: {properties: {result: {properties: {CODE: {const: unauthenticated}}}}}}}}
-    wrong: {content: {application/json: {schema: {oneOf: [
-      {properties: {result: {properties: {CODE: {enum: [one, two]}}}}}, {properties: {result: {properties: {CODE: {const: three}}}}}]}}}}
+    wrong: {content: {application/json: {schema: {properties: {result: {properties: {CODE: {enum: [one, two, three]}}}}}}}}
   schemas:
     parameters:
       required: [name]

@@ -62,7 +62,6 @@ type schema struct {
 	Const      any
 	Items      *schema
 	Any        [][]string `yaml:"x-required-any"` // sets of parameters of which one is required
-	OneOf      []schema   `yaml:"oneOf"`
 }
 
 // list is a mapping that keeps its order.
@@ -241,9 +240,6 @@ func (d described) codesOf(s schema) []string {
 	codes := code.Enum
 	if one, ok := code.Const.(string); ok {
 		codes = []string{one}
-	}
-	for _, form := range s.OneOf {
-		codes = append(codes, d.codesOf(form)...)
 	}
 	return codes
 }

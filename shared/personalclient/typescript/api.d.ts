@@ -1669,17 +1669,6 @@ export interface components {
                 CODE: "unsupported_media_type";
             };
         };
-        error_invalid_token: {
-            /** @constant */
-            success: 0;
-            result: {
-                /** @constant */
-                TYPE: "ERROR";
-                MESSAGE: components["schemas"]["message"];
-                /** @constant */
-                CODE: "invalid_token";
-            };
-        };
         error_too_many_attempts: {
             /** @constant */
             success: 0;
@@ -1743,7 +1732,21 @@ export interface components {
                 };
             };
         };
-        error_validation_failed_or_invalid_token: components["schemas"]["error_validation_failed"] | components["schemas"]["error_invalid_token"];
+        error_validation_failed_or_invalid_token: {
+            /** @constant */
+            success: 0;
+            result: {
+                /** @constant */
+                TYPE: "ERROR";
+                MESSAGE: components["schemas"]["message"];
+                /** @enum {string} */
+                CODE: "validation_failed" | "invalid_token";
+                /** @description What is wrong, by parameter. */
+                FIELDS?: {
+                    [key: string]: components["schemas"]["field_error"];
+                };
+            };
+        };
     };
     responses: {
         /** @description `malformed_request`: the body or its encoding cannot be read. */
@@ -3894,4 +3897,11 @@ export interface operations {
             405: components["responses"]["method_not_allowed"];
         };
     };
+}
+/** Sets of parameters of which one is required, by path. */
+export interface RequiredAny {
+    "/recover/": ["login"] | ["email"];
+    "/prove/": ["password"] | ["attempt","credential"] | ["attempt","mailed_code"];
+    "/email_resend/": ["login"] | ["email"];
+    "/code_begin/": ["login"] | ["email"] | ["purpose"];
 }

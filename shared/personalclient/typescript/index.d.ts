@@ -1,4 +1,4 @@
-import type { components, paths } from "./api.js";
+import type { components, paths, RequiredAny } from "./api.js";
 
 type Codes<T> = T extends { result: { CODE: infer C } } ? C : never;
 
@@ -61,8 +61,12 @@ export type Path<P, M extends Method> = { [K in keyof P]: [Operation<P, K, M>] e
 /** The client keeps these. */
 type Public<D> = D extends object ? Omit<D, "user_hash" | "proof"> : D;
 
+/** One of these sets of parameters is required. */
+type OneOf<B, Sets> = Sets extends readonly (infer N)[] ? { [name in N & keyof B]-?: NonNullable<B[name]> } : unknown;
+
 /** What an operation takes. */
-export type Body<P, K extends keyof P> = Operation<P, K, "post"> extends { requestBody?: { content: { "application/json": infer B } } } ? B : undefined;
+export type Body<P, K extends keyof P> = Operation<P, K, "post"> extends { requestBody?: { content: { "application/json": infer B } } }
+  ? (K extends keyof RequiredAny ? B & OneOf<B, RequiredAny[K]> : B) : undefined;
 
 /** What an operation returns. */
 export type Data<P, K extends keyof P, M extends Method> =
@@ -90,6 +94,11 @@ export interface Client<P = paths> {
   signInWithMailedCode(account: { login?: string; email?: string }, askMailedCode: AskCode, askCode?: AskCode): Promise<SignedIn<P>>;
   /** Shows that the user is there, by password or mailed code, or without a body by a passkey. The proof stays in this tab. */
   prove(body?: { password: string; code?: string } | { attempt: string; mailed_code: string }, askCode?: AskCode): Promise<{ proved_until: string }>;
+  /** Switches the second factor on: ask shows the secret, as a QR code of its uri, and returns the first code of the user's app.
+   * Other sessions end. The recovery codes that it returns are shown this once. */
+  addTwoFactor(
+    ask: (secret: Data<paths, "/two_factor/", "post">, error?: PersonalError) => ReturnType<AskCode>, proof?: { password: string },
+  ): Promise<Data<paths, "/two_factor_confirm/", "post">>;
   addPasskey(name: string, proof?: { password: string; code?: string }): Promise<components["schemas"]["passkey_added"]>;
   /** Removes the session from all tabs, and then ends it; with all also those of other devices. If it rejects, this browser is signed
    * out, but the session has not ended at the site. */

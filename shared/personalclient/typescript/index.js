@@ -141,9 +141,21 @@ class Client {
   /** addPasskey creates a passkey in the browser, and adds it. */
   async addPasskey(name, proof) {
     const { attempt, options } = await this.post("/passkeys_add/", proof ?? {});
-    const publicKey = parse("parseCreationOptionsFromJSON", options);
-    const credential = await navigator.credentials.create({ publicKey });
-    return this.post("/passkeys_add_confirm/", { attempt, credential: credential.toJSON(), name });
+    return this.post("/passkeys_add_confirm/", { attempt, credential: await ceremony("create", options), name });
+  }
+
+  /** addTwoFactor switches the second factor on. ask shows the secret that it gets, and returns the first code of the user's app. */
+  async addTwoFactor(ask, proof) {
+    const secret = await this.post("/two_factor/", proof ?? {});
+    for (let wrong; ; ) {
+      const code = await answer((error) => ask(secret, error), wrong);
+      try {
+        return await this.post("/two_factor_confirm/", { code });
+      } catch (error) {
+        if (!error.fields?.code) throw error;
+        wrong = error;
+      }
+    }
   }
 
   /** signOut forgets the session, in all tabs, and then ends it. It throws if the API could not be reached. */
@@ -285,9 +297,7 @@ class Client {
 
   async #passkey(purpose) {
     const { attempt, options } = await this.post("/passkey_begin/", { purpose });
-    const publicKey = parse("parseRequestOptionsFromJSON", options);
-    const credential = await navigator.credentials.get({ publicKey });
-    return { attempt, credential: credential.toJSON() };
+    return { attempt, credential: await ceremony("get", options) };
   }
 
   #proofFor(path) {
@@ -385,7 +395,26 @@ function replaced() {
   return new PersonalError("replaced", "Someone else has signed in, in another tab.");
 }
 
-function parse(method, options) {
-  if (!globalThis.PublicKeyCredential?.[method]) throw new PersonalError("no_passkeys", "This browser does not know passkeys.");
-  return PublicKeyCredential[method](options);
+// Passkeys in JSON (WebAuthn level 3). Browsers of 2024 lack the functions for it, and passkeys of some extensions have ones that throw.
+
+const bytes = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (sign) => sign.charCodeAt(0));
+const text = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "");
+
+/** Lets the browser create or get a passkey. */
+async function ceremony(method, options) {
+  if (!globalThis.PublicKeyCredential) throw new PersonalError("no_passkeys", "This browser does not know passkeys.");
+  const publicKey = { ...options, challenge: bytes(options.challenge) };
+  if (options.user) publicKey.user = { ...options.user, id: bytes(options.user.id) };
+  for (const list of ["excludeCredentials", "allowCredentials"]) {
+    if (options[list]) publicKey[list] = options[list].map((one) => ({ ...one, id: bytes(one.id) }));
+  }
+  const { id, rawId, type, response: from } = await navigator.credentials[method]({ publicKey });
+  const response = {};
+  for (const name of ["clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle"]) {
+    if (from[name]) response[name] = text(from[name]);
+  }
+  try {
+    if (method === "create") response.transports = from.getTransports();
+  } catch {} // optional
+  return { id, rawId: text(rawId), type, response, clientExtensionResults: {} };
 }

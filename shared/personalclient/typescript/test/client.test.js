@@ -1,6 +1,7 @@
 // Runs against real hosts: PERSONAL_URL is the API of one with the default settings. At PERSONAL_SHORT_URL, session.grace is a second,
 // so that a hash is old soon, as after an hour's sleep.
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { after, describe, test } from "node:test";
 import { createClient, PersonalError } from "../index.js";
 
@@ -212,18 +213,19 @@ describe("client", { concurrency: true }, () => {
 
   test("a proof stays in the memory of its tab", async () => {
     const storage = memory();
-    const client = tab({ storage });
-    const login = await register(client);
-    assert.ok(client.proved, "a registration proves");
-    const sent = tab({ storage });
-    assert.ok(!sent.proved);
-    await assert.rejects(sent.post("/export/", {}), { code: "validation_failed" });
-    const { proof } = await sent.prove({ password });
+    await register(tab({ storage }));
+    const bodies = [];
+    const other = tab({ storage, send: (url, init) => (bodies.push(init.body), fetch(url, init)) });
+    assert.ok(!other.proved);
+    await assert.rejects(other.post("/export/", {}), { code: "validation_failed" });
+    await other.prove({ password });
+    assert.ok(other.proved);
+    assert.ok(await other.post("/export/", {}), "export/ takes the proof");
+    const { proof } = JSON.parse(bodies.at(-1));
+    assert.ok(proof.length > 10);
     assert.ok(!JSON.stringify([...storage.kept]).includes(proof));
-    assert.ok(await sent.post("/export/", {}), "export/ takes the proof");
-    await sent.signOut();
-    await sent.signIn({ login, password });
-    assert.ok(sent.proved);
+    await other.signOut();
+    assert.ok(!other.proved);
   });
 
   test("a changed password leaves both tabs signed in", async () => {
@@ -236,24 +238,34 @@ describe("client", { concurrency: true }, () => {
     assert.deepEqual([...first.signedOut, ...second.signedOut], []);
   });
 
-  test("the code of a second factor is asked for only if it is needed", async () => {
-    let asked = 0;
+  test("a second factor is switched on by one call, and asked for only if it is needed", async () => {
     const client = tab();
     const login = await register(client);
-    await client.signIn({ login, password }, () => ((asked += 1), "123456"));
-    assert.equal(asked, 0);
-    const answers = [
-      { success: 0, result: { TYPE: "ERROR", MESSAGE: "code", CODE: "code_required" } },
-      { success: 1, result: { TYPE: "OK", MESSAGE: "in" }, data: { user_id: 7, user_hash: "h", proof: "p", proved_until: new Date(Date.now() + 60_000).toISOString() } },
-    ];
-    const bodies = [];
-    const other = tab({ send: async (_, { body }) => (bodies.push(JSON.parse(body)), new Response(JSON.stringify(answers.shift()))) });
-    await other.signIn({ login, password }, async () => ((asked += 1), "123456"));
-    assert.equal(asked, 1);
-    assert.deepEqual(bodies.map((b) => b.code), [undefined, "123456"]);
-    assert.equal(other.userId, 7);
+    await client.signIn({ login, password }, () => assert.fail("there is no second factor yet"));
+    const errors = [];
+    const { recovery_codes } = await client.addTwoFactor((secret, error) => {
+      errors.push(error?.fields.code.code);
+      return error ? totp(secret.secret) : "no code";
+    }, client.proved ? undefined : { password }); // a sign-in to 0.2.0 proves nothing
+    assert.deepEqual(errors, [undefined, "mismatch"]);
+    assert.ok(recovery_codes.length > 4);
+    assert.equal((await client.get("/profile/")).user_profile.login, login, "with the new hash");
+    const answers = ["wrong", recovery_codes[0]];
+    const signedIn = await client.signIn({ login, password }, (error) => (errors.push(error?.code), answers.shift()));
+    assert.equal(signedIn.two_factor, true);
+    assert.deepEqual(errors.slice(2), [undefined, "invalid_code"]);
+    assert.deepEqual(client.signedOut, []);
   });
 });
+
+/** totp returns the code of the moment (RFC 6238) of a secret in base32. */
+function totp(secret) {
+  const bits = [...secret].map((sign) => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(sign).toString(2).padStart(5, "0")).join("");
+  const counter = Buffer.alloc(8);
+  counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000)));
+  const digest = createHmac("sha1", Buffer.from(bits.match(/.{8}/g).map((byte) => parseInt(byte, 2)))).update(counter).digest();
+  return String((digest.readUInt32BE(digest.at(-1) & 15) & 0x7fffffff) % 1e6).padStart(6, "0");
+}
 
 /** played is a server that a test plays: it holds each response back until the test gives it. */
 function played() {
@@ -397,6 +409,24 @@ describe("in an unlucky order", { concurrency: true }, () => {
     await change;
     assert.equal(client.proved, false);
     assert.equal(client.userId, 1);
+  });
+
+  test("what a newer host has reaches the app", async () => {
+    const { open, next, signIn } = played();
+    const client = open(memory());
+    await signIn(client, 1, "a0");
+    const profile = client.get("/profile/");
+    (await next("profile/")).ok({ user_profile: { login: "x", planet: "Mars" }, badges: [1] });
+    assert.deepEqual(await profile, { user_profile: { login: "x", planet: "Mars" }, badges: [1] });
+    const unknown = client.post("/teleport/", { to: "Mars" });
+    (await next("teleport/")).fails("no_oxygen", { to: { CODE: "too_far", MESSAGE: "Too far." } });
+    await assert.rejects(unknown, (error) => {
+      assert.equal(error.code, "no_oxygen");
+      assert.deepEqual(error.fields, { to: { code: "too_far", message: "Too far." } });
+      return true;
+    });
+    assert.equal(client.userId, 1);
+    assert.deepEqual(client.signedOut, []);
   });
 
   test("a wrong code is asked for again", async () => {

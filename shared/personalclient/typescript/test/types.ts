@@ -10,6 +10,10 @@ export async function conversation(): Promise<string | null> {
   const signedIn = registered ?? (await client.signIn({ login: "anna", password: "correct horse" }, () => "123456"));
   const id: number = signedIn.user_id;
   await client.post("/recover/", { email: "anna@example.com" });
+  await client.post("/code_begin/", { purpose: "prove" });
+  await client.post("/prove/", { attempt: "a", mailed_code: "7K3M-Q9XA" });
+  const { recovery_codes } = await client.addTwoFactor(({ secret, uri }) => prompt(`${secret} ${uri}`));
+  if (recovery_codes.length === 0) throw new Error("no recovery codes");
   await client.post("/export/", {});
   const credential: PublicKeyCredentialJSON = { id: "a", rawId: "a", type: "public-key", response: {} };
   await client.post("/passkeys_add_confirm/", { attempt: "a", credential: { ...credential }, name: "Laptop" });
@@ -29,6 +33,12 @@ export async function mistakes(): Promise<void> {
   await client.post("/auth/", { login: "anna" });
   // @ts-expect-error missing body
   await client.post("/auth/");
+  // @ts-expect-error one of login and email is required
+  await client.post("/recover/", {});
+  // @ts-expect-error likewise; null is none
+  await client.post("/code_begin/", { login: null });
+  // @ts-expect-error an attempt alone proves nothing
+  await client.post("/prove/", { attempt: "a" });
   // @ts-expect-error wrong type
   await client.post("/code_auth/", { attempt: 1, mailed_code: "7K3M-Q9XA" });
   // @ts-expect-error no such value

@@ -4,21 +4,21 @@ package system
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
-// TestClients_GeneratedFromRunningHost runs the commands of docs/api-tour.md that
-// generate a client in Go and one in TypeScript from a running host, compile them and
-// run them against the host. Both clients are copied, so that nothing is generated in
-// the repository.
+// TestClients_GeneratedFromRunningHost runs the commands of docs/api-tour.md that generate a client from a running host,
+// compile it and run it against the host. The client is copied, so that nothing is generated in the repository.
 func TestClients_GeneratedFromRunningHost(t *testing.T) {
 	const page = "docs/api-tour.md"
 	blocks := blocksRunBy(t, page, "TestClients_GeneratedFromRunningHost")
-	if len(blocks) != 2 {
-		t.Fatalf("%s has %d blocks of commands for this test, want one for each language", page, len(blocks))
+	if len(blocks) != 1 {
+		t.Fatalf("%s has %d blocks of commands for this test, want one", page, len(blocks))
 	}
 	s := &sandbox{dir: t.TempDir()}
 	s.system = start(t, options{database: testkit.SQLite(t), settings: cheap})
@@ -26,15 +26,56 @@ func TestClients_GeneratedFromRunningHost(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(s.dir, clients), os.DirFS(filepath.Join(repository, clients))); err != nil {
 		t.Fatal(err)
 	}
-	for _, generated := range []string{"go/personal", "typescript/personal.d.ts", "typescript/node_modules"} {
-		if err := os.RemoveAll(filepath.Join(s.dir, clients, generated)); err != nil { // by hand in this clone
-			t.Fatal(err)
-		}
+	if err := os.RemoveAll(filepath.Join(s.dir, clients, "go", "personal")); err != nil { // by hand in this clone
+		t.Fatal(err)
 	}
-	for _, b := range blocks {
-		t.Run(b.String(), func(t *testing.T) {
-			s.set = nil // each begins in the folder of the clone
-			s.play(t, b)
+	s.play(t, blocks[0])
+}
+
+// TestClients_CompilersRefuseWrongCalls generates Go clients from the document, and compiles a call with each. The types of
+// TypeScript are checked in shared/personalclient/typescript.
+func TestClients_CompilersRefuseWrongCalls(t *testing.T) {
+	document, err := filepath.Abs(filepath.Join(repository, "shared", "personalhttp", "openapi.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, generator := range []struct{ name, generate, call string }{
+		{
+			"oapi-codegen", "go run github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.0 -package api -generate types,client -o api/api.go ",
+			`api.RecoverParameters{Login: new("anna")}`,
+		},
+		{
+			"ogen", "go run github.com/ogen-go/ogen/cmd/ogen@v1.25.0 --target api --package api ",
+			`api.RecoverParameters{Login: api.NewOptNilString("anna")}`,
+		},
+	} {
+		t.Run(generator.name, func(t *testing.T) {
+			dir := t.TempDir()
+			in := func(command string) (string, error) {
+				cmd := exec.Command("bash", "-c", "set -e; "+command)
+				cmd.Dir = dir
+				out, err := cmd.CombinedOutput()
+				return string(out), err
+			}
+			program := func(call string) {
+				text := "package main\n\nimport \"example.com/client/api\"\n\nfunc main() { _ = " + call + " }\n"
+				if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			program(generator.call)
+			if out, err := in("go mod init example.com/client; mkdir -p api; " + generator.generate + document + "; go mod tidy; go build -o /dev/null ."); err != nil {
+				t.Fatalf("the right call: %v\n%s", err, out)
+			}
+			for _, wrong := range []string{
+				strings.Replace(generator.call, "Login:", "Nonsense:", 1),
+				strings.Replace(generator.call, `"anna"`, "1", 1),
+			} {
+				program(wrong)
+				if out, err := in("go build -o /dev/null ."); err == nil || !strings.Contains(out, "main.go:5") {
+					t.Errorf("%s: got %v, want that the compiler refuses it\n%s", wrong, err, out)
+				}
+			}
 		})
 	}
 }

@@ -7,12 +7,15 @@ import (
 	"time"
 )
 
+// How long a connection may take when a server stops, in turns of the server. On a busy machine a turn takes longer, and
+// so do clients.
 const (
-	// lingerTime is how long a connection without a request may bring one when a server stops. The response closes it, so
-	// that no client is surprised while it sends.
-	lingerTime = 300 * time.Millisecond
-	// headTime is how long the rest of a request's head may take then.
-	headTime = 2 * time.Second
+	turn = 15 * time.Millisecond
+	// lingerTurns, 300 ms, are for a request on a connection without one. The response closes it, so that no client is
+	// surprised while it sends.
+	lingerTurns = 20
+	// headTurns, 2 s, are for the rest of a request's head.
+	headTurns = 134
 )
 
 // clients are the open connections of a server.
@@ -42,7 +45,7 @@ func (c *clients) setState(own *conn, state http.ConnState) {
 // others have a request when it returns, which Shutdown waits for.
 func (c *clients) linger(ctx context.Context) {
 	stopped := time.Now()
-	turns := time.NewTicker(lingerTime / 20)
+	turns := time.NewTicker(turn)
 	defer turns.Stop()
 	for c.closeExpired(stopped) > 0 {
 		select {
@@ -53,36 +56,33 @@ func (c *clients) linger(ctx context.Context) {
 	}
 }
 
-// closeExpired closes connections that have brought no request in time, and returns how many have time left.
+// closeExpired closes connections that have brought no request in time, and returns how many may bring one.
 func (c *clients) closeExpired(stopped time.Time) (left int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for own := range c.open {
-		switch remaining, active := own.remaining(stopped); {
-		case remaining > 0:
-			left++
-		case !active:
+		switch waits, expired := own.nextTurn(stopped); {
+		case expired:
 			delete(c.open, own)
 			_ = own.Close()
+		case waits:
+			left++
 		}
 	}
 	return left
 }
 
-// remaining returns how much longer a connection may bring another request, and whether it has one. A request that was under
-// way at the stop may have a response that keeps the connection alive.
-func (c *conn) remaining(stopped time.Time) (left time.Duration, active bool) {
+// nextTurn reports whether a connection may bring another request, or has used up its turns. The response of a request that
+// was under way at the stop may keep the connection alive.
+func (c *conn) nextTurn(stopped time.Time) (waits, expired bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	from, limit := c.since, lingerTime
-	switch active = c.state == http.StateActive; {
-	case c.hijacked || active && from.After(stopped):
-		return 0, true
-	case from.Before(stopped):
-		from = stopped
+	switch {
+	case c.hijacked:
+		return false, false
+	case c.state == http.StateActive:
+		return c.since.Before(stopped), false
 	}
-	if c.headBegun {
-		limit = headTime
-	}
-	return time.Until(from.Add(limit)), active
+	c.turns++
+	return true, c.turns > lingerTurns && !c.headBegun || c.turns > headTurns
 }

@@ -139,13 +139,14 @@ type conn struct {
 	state     http.ConnState
 	headBegun bool      // of a request, which is StateActive once its head is complete
 	since     time.Time // when one of both changed
+	turns     int       // that the connection has waited since then
 }
 
 // setState is called when net/http changes the state.
 func (c *conn) setState(state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.state, c.headBegun, c.since = state, false, time.Now()
+	c.state, c.headBegun, c.since, c.turns = state, false, time.Now(), 0
 	if state == http.StateIdle {
 		c.started = false // what is written then is another response
 	}
@@ -158,7 +159,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.state != http.StateActive && !c.headBegun {
-			c.headBegun, c.since = true, time.Now()
+			c.headBegun, c.since, c.turns = true, time.Now(), 0
 		}
 	}
 	return n, err

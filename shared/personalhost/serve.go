@@ -113,7 +113,7 @@ func (m *Module) ServeOn(ctx context.Context, listener net.Listener, server *htt
 	defer cancel()
 	select {
 	case <-ended: // all connections that were accepted are known
-	case <-time.After(lingerTime): // a listener of the CMS may go on
+	case <-time.After(lingerTurns * turn): // a listener of the CMS may go on
 	}
 	m.clients.linger(drain) // Shutdown closes idle connections at once, and what clients send then is lost
 	if late := server.Shutdown(drain); late != nil {

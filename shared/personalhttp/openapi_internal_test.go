@@ -127,8 +127,8 @@ func (a describedAPI) codesOf(s describedSchema) []string {
 	return list
 }
 
-// body returns the schema of an operation's parameters, which is the same in
-// every media type.
+// body returns the schema of an operation's parameters, which is the same in every media type. Forms have the credential of a
+// passkey as text: their schema has a name of its own.
 func (a describedAPI) body(t *testing.T, op described) describedSchema {
 	t.Helper()
 	if op.RequestBody == nil {
@@ -140,7 +140,8 @@ func (a describedAPI) body(t *testing.T, op described) describedSchema {
 	}
 	schema := op.RequestBody.Content["application/json"].Schema
 	for mediaType, content := range op.RequestBody.Content {
-		if content.Schema.Ref != schema.Ref {
+		ofForm := strings.TrimSuffix(schema.Ref, "_parameters") + "_form_parameters"
+		if content.Schema.Ref != schema.Ref && (mediaType == mediaJSON || content.Schema.Ref != ofForm) {
 			t.Errorf("%s: got another schema for %s, want one for all media types", op.OperationID, mediaType)
 		}
 	}

@@ -699,6 +699,27 @@ export interface components {
             mailed_code?: string | null;
         };
         /**
+         * @description Set password, or attempt and credential, or attempt and mailed_code.
+         * @example {
+         *       "password": "correct horse"
+         *     }
+         */
+        prove_form_parameters: {
+            /**
+             * Format: password
+             * @description The account's password.
+             */
+            password?: string;
+            /** @description If the account has a second factor: the 6 digits that the authenticator app shows, or a recovery code. Spaces and hyphens are ignored. */
+            code?: string | null;
+            /** @description At which a passkey has responded, or whose code was mailed. Not together with a password. */
+            attempt?: string | null;
+            /** @description The PublicKeyCredential that the browser returned, as in passkey_auth/. */
+            credential?: string | null;
+            /** @description Of an attempt of code_begin/ with the purpose `prove`. Not together with a password. */
+            mailed_code?: string | null;
+        };
+        /**
          * @description Set old_password, or proof.
          * @example {
          *       "old_password": "correct horse",
@@ -903,10 +924,24 @@ export interface components {
         passkey_auth_parameters: {
             /** @description From the response that began this. */
             attempt: string;
-            /** @description The PublicKeyCredential that the browser returned, in its JSON form; in a form as text. At most 16 KiB. */
+            /** @description The PublicKeyCredential that the browser returned, in its JSON form. At most 16 KiB. */
             credential: {
                 [key: string]: unknown;
             };
+            /** @description If the account has a second factor: the 6 digits that the authenticator app shows, or a recovery code. Spaces and hyphens are ignored. */
+            code?: string | null;
+        };
+        /**
+         * @example {
+         *       "attempt": "Wq0bXn",
+         *       "credential": "{\"id\": \"Xk2Q\", \"rawId\": \"Xk2Q\", \"type\": \"public-key\", \"response\": {}}"
+         *     }
+         */
+        passkey_auth_form_parameters: {
+            /** @description From the response that began this. */
+            attempt: string;
+            /** @description The PublicKeyCredential that the browser returned, in its JSON form. At most 16 KiB. */
+            credential: string;
             /** @description If the account has a second factor: the 6 digits that the authenticator app shows, or a recovery code. Spaces and hyphens are ignored. */
             code?: string | null;
         };
@@ -972,10 +1007,25 @@ export interface components {
         passkeys_add_confirm_parameters: {
             /** @description From the response that began this. */
             attempt: string;
-            /** @description The PublicKeyCredential that the browser returned, in its JSON form; in a form as text. At most 16 KiB. */
+            /** @description The PublicKeyCredential that the browser returned, in its JSON form. At most 16 KiB. */
             credential: {
                 [key: string]: unknown;
             };
+            /** @description By which the user recognises the passkey, without control characters. */
+            name: string;
+        };
+        /**
+         * @example {
+         *       "attempt": "Wq0bXn",
+         *       "credential": "{\"id\": \"Xk2Q\", \"rawId\": \"Xk2Q\", \"type\": \"public-key\", \"response\": {}}",
+         *       "name": "Laptop"
+         *     }
+         */
+        passkeys_add_confirm_form_parameters: {
+            /** @description From the response that began this. */
+            attempt: string;
+            /** @description The PublicKeyCredential that the browser returned, in its JSON form. At most 16 KiB. */
+            credential: string;
             /** @description By which the user recognises the passkey, without control characters. */
             name: string;
         };
@@ -2583,8 +2633,8 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["prove_parameters"];
-                "application/x-www-form-urlencoded": components["schemas"]["prove_parameters"];
-                "multipart/form-data": components["schemas"]["prove_parameters"];
+                "application/x-www-form-urlencoded": components["schemas"]["prove_form_parameters"];
+                "multipart/form-data": components["schemas"]["prove_form_parameters"];
             };
         };
         responses: {
@@ -3387,8 +3437,8 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["passkey_auth_parameters"];
-                "application/x-www-form-urlencoded": components["schemas"]["passkey_auth_parameters"];
-                "multipart/form-data": components["schemas"]["passkey_auth_parameters"];
+                "application/x-www-form-urlencoded": components["schemas"]["passkey_auth_form_parameters"];
+                "multipart/form-data": components["schemas"]["passkey_auth_form_parameters"];
             };
         };
         responses: {
@@ -3620,8 +3670,8 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["passkeys_add_confirm_parameters"];
-                "application/x-www-form-urlencoded": components["schemas"]["passkeys_add_confirm_parameters"];
-                "multipart/form-data": components["schemas"]["passkeys_add_confirm_parameters"];
+                "application/x-www-form-urlencoded": components["schemas"]["passkeys_add_confirm_form_parameters"];
+                "multipart/form-data": components["schemas"]["passkeys_add_confirm_form_parameters"];
             };
         };
         responses: {

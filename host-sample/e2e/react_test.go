@@ -1,0 +1,61 @@
+//go:build extended
+
+package e2e
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// TestReactExample_SignsInAndChangesTheName compiles and bundles the example as its page says, and uses it.
+func TestReactExample_SignsInAndChangesTheName(t *testing.T) {
+	const folder = "../../docs/examples/react"
+	for _, args := range [][]string{{"ci"}, {"run", "check"}, {"run", "build"}} {
+		npm := exec.Command("npm", append(args, "--silent")...)
+		npm.Dir = folder
+		if out, err := npm.CombinedOutput(); err != nil {
+			t.Fatalf("npm %q: %v\n%s", args, err, out)
+		}
+	}
+	script, err := os.ReadFile(filepath.Join(folder, "app.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s *site
+	mux := http.NewServeMux()
+	mux.Handle("/", http.FileServer(http.Dir(folder)))
+	mux.HandleFunc("GET /app.js", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(bytes.ReplaceAll(script, []byte("http://localhost:8080"), []byte(s.url)))
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	app := strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
+	s = start(t, "--cors-origin", app)
+	s.register(t, "anna")
+
+	p := newTab(t, app, desktop)
+	p.expect(s.url) // the API is another site, and refuses the first password
+	p.visit("/")
+	p.fill("Login or e-mail", "anna")
+	p.fill("Password", "wrong")
+	p.do(chromedp.Click(p.named("Sign in")))
+	p.await("the refusal", `document.querySelector("[role=alert]").textContent`)
+	p.set("Password", password)
+	p.do(chromedp.Click(p.named("Sign in")))
+	p.await("the profile", `document.querySelector("h1")?.textContent`)
+	p.set("Your name", "Anna")
+	p.do(chromedp.Click(p.named("Save")))
+	p.await("the new name", `document.querySelector("h1").textContent === "Hello, Anna!" ? "yes" : ""`)
+	p.visit("/")
+	p.await("the name after a reload", `document.querySelector("h1")?.textContent === "Hello, Anna!" ? "yes" : ""`)
+	p.do(chromedp.Click(p.named("Sign out")))
+	p.await("the form", `document.querySelector("input[name=password]") ? "yes" : ""`)
+}

@@ -136,7 +136,7 @@ sbom: build
 # The TypeScript client as npm publishes it, in dist/.
 npm: build
 	mkdir -p dist
-	$(PLUGIN_VERSION); shared/personalclient/typescript/check pack dist "$$version"
+	$(PLUGIN_VERSION); shared/personalclient/typescript/check pack "$(CURDIR)/dist" "$$version"
 
 # The files of a release, in dist/: make release VERSION=1.2.3 KEY=FILE. docs/releasing.md
 # Only the program that signs inherits MINISIGN_PASSWORD.

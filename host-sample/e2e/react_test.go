@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
+	"mime"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -25,15 +27,16 @@ func TestReactExample_SignsInAndChangesTheName(t *testing.T) {
 			t.Fatalf("npm %q: %v\n%s", args, err, out)
 		}
 	}
-	script, err := os.ReadFile(filepath.Join(folder, "app.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var s *site
 	mux := http.NewServeMux()
-	mux.Handle("/", http.FileServer(http.Dir(folder)))
-	mux.HandleFunc("GET /app.js", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write(bytes.ReplaceAll(script, []byte("http://localhost:8080"), []byte(s.url)))
+	mux.HandleFunc("GET /{file...}", func(w http.ResponseWriter, r *http.Request) {
+		file := cmp.Or(r.PathValue("file"), "index.html")
+		text, err := os.ReadFile(filepath.Join(folder, file))
+		if err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", mime.TypeByExtension(filepath.Ext(file)))
+		_, _ = w.Write(bytes.ReplaceAll(text, []byte("http://localhost:8080"), []byte(s.url)))
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -47,7 +50,9 @@ func TestReactExample_SignsInAndChangesTheName(t *testing.T) {
 	p.fill("Login or e-mail", "anna")
 	p.fill("Password", "wrong")
 	p.do(chromedp.Click(p.named("Sign in")))
-	p.await("the refusal", `document.querySelector("[role=alert]").textContent`)
+	if got := p.await("the refusal", `document.querySelector("[role=alert]").textContent`); !strings.Contains(got, "password") {
+		t.Errorf("after a wrong password: got %q", got)
+	}
 	p.set("Password", password)
 	p.do(chromedp.Click(p.named("Sign in")))
 	p.await("the profile", `document.querySelector("h1")?.textContent`)

@@ -20,7 +20,7 @@ func TestTypeScriptClient_KeepsItsUserSignedIn(t *testing.T) {
 	patient := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled + unverified + twoFactor})
 	short := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled + "\n[session]\ngrace = \"1s\"\n"})
 	tests := inClient("PERSONAL_URL="+patient.api, "PERSONAL_SHORT_URL="+short.api)
-	tests.Args = append(tests.Args, "--test", "--test-reporter=tap", "test/client.test.js")
+	tests.Args = append(tests.Args, "--test", "--test-reporter=tap", "--test-timeout=120000", "test/client.test.js")
 	out, err := tests.CombinedOutput()
 	if err != nil || !regexp.MustCompile(`(?m)^# pass [1-9]\d+$`).Match(out) || !bytes.Contains(out, []byte("\n# skipped 0\n")) {
 		t.Fatalf("the tests of the client: %v\n%s", err, out)

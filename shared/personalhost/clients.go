@@ -77,12 +77,13 @@ func (c *clients) closeExpired(stopped time.Time) (left int) {
 func (c *conn) nextTurn(stopped time.Time) (waits, expired bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.hijacked:
+	if c.hijacked {
 		return false, false
-	case c.state == http.StateActive:
-		return c.since.Before(stopped), false
 	}
 	c.turns++
-	return true, c.turns > lingerTurns && !c.headBegun || c.turns > headTurns
+	over := c.turns > lingerTurns
+	if c.state == http.StateActive {
+		return c.since.Before(stopped) && !over, false
+	}
+	return true, over && !c.headBegun || c.turns > headTurns
 }

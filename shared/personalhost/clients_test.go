@@ -37,8 +37,7 @@ func TestServeOn_StopLosesNoRequest(t *testing.T) {
 		"a request that ends soon, nothing":             {at{before: "", -ms: head + "200ms" + rest}, 1, false, 500 * ms},
 		"a head that was sent before":                   {at{before: "", -ms: head + "200ms&flush=1" + rest, 400 * ms: head + "0s" + rest}, 2, true, 400 * ms},
 		"a connection that is being accepted":           {at{-accept / 2: head + "0s" + rest}, 1, true, accept / 2},
-		"a request that ends late":                      {at{before: "", -ms: head + "20s" + rest}, 1, false, 20300 * ms},
-		"a request that ends late, another one":         {at{before: "", -ms: head + "20s" + rest, 20200 * ms: head + "0s" + rest}, 2, true, 20200 * ms},
+		"a request that ends late":                      {at{before: "", -ms: head + "20s" + rest}, 1, true, 20 * time.Second},
 		"a request after the stop, which takes a while": {at{before: "", 200 * ms: head + "20s" + rest}, 1, true, 20200 * ms},
 	} {
 		t.Run(condition, func(t *testing.T) {

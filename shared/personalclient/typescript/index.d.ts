@@ -26,22 +26,22 @@ export interface SessionStorage {
   removeItem(key: string): void;
 }
 
-/** "ended": the API says so. "signed_out": by signOut. "elsewhere": by signOut in another tab. "replaced": someone else has signed
- * in, in another tab, and is the user of this tab, too: read client.userId. */
+/** "ended": the API says so. "signed_out": by signOut. "elsewhere": another tab has removed it. "replaced": someone else has signed
+ * in, in another tab, and is the user of this tab, too. */
 export type SignedOutReason = "ended" | "signed_out" | "elsewhere" | "replaced";
 
 export interface Options {
   /** The URL of the API, such as https://www.example.com/api/v1/personal. */
   base: string;
-  /** Where the session is kept. Without it: in memory, so it ends with the tab. A function is called once; it may throw. */
+  /** Where the session is kept. Without it: in memory, so it ends at a reload. A function is called once; it may throw. */
   storage?: SessionStorage | (() => SessionStorage) | null;
-  /** Called when the session of this tab's user is gone: show the sign-in. After "replaced" another user is signed in: load the page again. */
+  /** Called when the session of this tab's user is gone: show the sign-in. After "replaced" another user is signed in: show their page, or load it again. */
   onSignedOut?: (reason: SignedOutReason) => void;
   /** After how many seconds a call refreshes the session; 600 by default. */
   refreshEvery?: number;
-  /** How many seconds a request may take; 15 by default. */
+  /** How many seconds a request may take; 15 by default. A read is sent up to three times. */
   timeout?: number;
-  /** Whether tabs tell each other of new hashes (BroadcastChannel); true by default. */
+  /** False if no other tab has the storage, as in Node; true by default. */
   tabs?: boolean;
   /** The language of messages, as in Accept-Language; that of the browser by default. */
   language?: string;
@@ -70,7 +70,7 @@ export type Body<P, K extends keyof P> = Operation<P, K, "post"> extends { reque
 
 /** What an operation returns. */
 export type Data<P, K extends keyof P, M extends Method> =
-  Operation<P, K, M> extends { responses: { 200: { content: { "application/json": infer R } } } } ? (R extends { data?: infer D } ? Public<D> : undefined) : never;
+  Operation<P, K, M> extends { responses: { 200: { content: { "application/json": infer R } } } } ? (R extends { data: infer D } ? Public<D> : R extends { data?: infer D } ? Public<D> | undefined : undefined) : never;
 
 type Post<P, K extends keyof P> = Operation<P, K, "post"> extends { requestBody: object } ? [body: Body<P, K>] : [body?: Body<P, K>];
 type SignedIn<P> = "/auth/" extends keyof P ? Data<P, "/auth/", "post"> : never;
@@ -82,17 +82,20 @@ export type AskCode = (error?: PersonalError) => string | null | undefined | Pro
 export interface Client<P = paths> {
   /** The id of the user who is signed in, or null. */
   readonly userId: number | null;
-  /** True while password and code may be left out of calls, for some minutes after a sign-in or prove. After a sign-in it does not
-   * hold for two_factor_codes/ and two_factor_remove/. */
+  /** Calls changed when userId has changed, here or in another tab, and returns a function that ends that: useSyncExternalStore of React takes both. */
+  readonly subscribe: (changed: () => void) => () => void;
+  /** True while password and code may be left out of calls, for some minutes after a sign-in or prove. two_factor_codes/ and
+   * two_factor_remove/ need a prove of their own, also right after a sign-in. */
   readonly proved: boolean;
-  /** Reads: a lost response, and 503, are repeated. */
+  /** Reads. It is repeated if the response is lost, or not of the API, and after a 503. */
   get<K extends Path<P, "get">>(path: K): Promise<Data<P, K, "get">>;
   /** Changes something. A lost response is not repeated: the change may have been made. */
   post<K extends Path<P, "post">>(path: K, ...body: Post<P, K>): Promise<Data<P, K, "post">>;
   signIn(credentials: { login: string; password: string }, askCode?: AskCode): Promise<SignedIn<P>>;
   signInWithPasskey(askCode?: AskCode): Promise<SignedIn<P>>;
-  signInWithMailedCode(account: { login?: string; email?: string }, askMailedCode: AskCode, askCode?: AskCode): Promise<SignedIn<P>>;
-  /** Shows that the user is there, by password or mailed code, or without a body by a passkey. The proof stays in this tab. */
+  signInWithMailedCode(account: { login: string } | { email: string }, askMailedCode: AskCode, askCode?: AskCode): Promise<SignedIn<P>>;
+  /** Shows that the user is there, by password or mailed code, or without a body by a passkey. The proof stays in this tab. A user with a second
+   * factor needs askCode. */
   prove(body?: { password: string; code?: string } | { attempt: string; mailed_code: string }, askCode?: AskCode): Promise<{ proved_until: string }>;
   /** Switches the second factor on: ask shows the secret, as a QR code of its uri, and returns the first code of the user's app.
    * Other sessions end. The recovery codes that it returns are shown this once. */

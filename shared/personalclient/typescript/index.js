@@ -1,7 +1,6 @@
-// Client of the personal-account API: one session, shared by the tabs of a browser. The rules of a refresh are those of
-// docs/api.md, "auth_refresh".
+// Client of the personal-account API: one session, shared by the tabs of a browser. index.d.ts describes what apps use. The
+// rules of a refresh are those of docs/api.md, "auth_refresh".
 
-/** An error of the API, or of the way to it: code "network" if there was no response. Decide by code, show the message. */
 export class PersonalError extends Error {
   constructor(code, message, { status = 0, fields = {}, retryAfter, cause } = {}) {
     super(message, cause ? { cause } : undefined);
@@ -13,7 +12,6 @@ export class PersonalError extends Error {
   }
 }
 
-/** createClient returns a client of the API at options.base. See index.d.ts for the options. */
 export function createClient(options) {
   return new Client(options);
 }
@@ -27,6 +25,8 @@ const provable = {
 const askAgain = ["/two_factor_codes/", "/two_factor_remove/"];
 // Operations that rotate the hash of a session, and void its proof.
 const rotating = ["/password/", "/two_factor_confirm/", "/two_factor_remove/"];
+// Operations whose repeats get the first response, besides reads.
+const repeatable = ["/auth_refresh/", "/two_factor_confirm/", "/two_factor_codes/", "/passkeys_add_confirm/"];
 // Operations that need no session, and begin one.
 const signingIn = ["/auth/", "/register/", "/passkey_auth/", "/code_auth/"];
 
@@ -46,6 +46,8 @@ class Client {
   #refreshing = null;
   #notBefore = 0; // when to try a refresh again
   #queue = Promise.resolve(); // in place of Web Locks
+  #listeners = new Set();
+  #actsFor = null; // the user for whom this tab acts: another one's session is not used before the app knows of it
 
   constructor({ base, storage = null, fetch: send, onSignedOut, refreshEvery = 600, timeout = 15, tabs = true, language }) {
     this.#base = base.replace(/\/+$/, "");
@@ -59,18 +61,22 @@ class Client {
     this.#timeout = timeout * 1000;
     this.#language = language;
     this.#refreshEvery = refreshEvery * 1000;
-    this.#signedOut = onSignedOut ?? (() => {});
+    this.#signedOut = onSignedOut;
     this.#tabs = tabs && this.#storage !== null; // no other tab can have a session in memory
     this.#session = this.#read();
-    if (this.#tabs) this.#listen();
+    try {
+      if (this.#tabs) this.#listen();
+    } catch {} // blocked, too
   }
 
   #listen() {
     const look = () => this.#read();
-    globalThis.addEventListener?.("storage", look);
+    const looks = ["storage", "pageshow", "focus"]; // a page that comes back has missed what others have stored
+    looks.forEach((event) => globalThis.addEventListener?.(event, look));
     this.#stop = () => {
-      globalThis.removeEventListener?.("storage", look);
+      looks.forEach((event) => globalThis.removeEventListener?.(event, look));
       this.#channel?.close();
+      this.#channel = undefined;
     };
     if (typeof BroadcastChannel === "undefined") return;
     this.#channel = new BroadcastChannel(this.#key);
@@ -80,7 +86,8 @@ class Client {
       if (data.ask) {
         if (now.n > data.n) this.#channel.postMessage({ id: now.id, session: now });
       } else if (!data.session) {
-        this.#store(null, data.reason);
+        if (data.reason === "ended" && now.n > data.n) this.#channel.postMessage({ id: now.id, session: now }); // that tab had an old hash
+        else this.#store(null, data.reason);
       } else if (valid(data.session)?.n > now.n) {
         this.#store(data.session);
       }
@@ -93,17 +100,19 @@ class Client {
     this.#ready = pause(100);
   }
 
-  /** close ends the messages between tabs. */
   close() {
     this.#stop?.();
   }
 
-  /** userId is the id of the user who is signed in, or null. */
   get userId() {
     return this.#read()?.user_id ?? null;
   }
 
-  /** proved tells whether the user has shown who they are a moment ago, so that most calls need no password. */
+  subscribe = (changed) => {
+    this.#listeners.add(changed);
+    return () => this.#listeners.delete(changed);
+  };
+
   get proved() {
     return this.#proofFor("") !== undefined;
   }
@@ -116,35 +125,29 @@ class Client {
     return this.#call("POST", path, body);
   }
 
-  /** signIn signs in with login and password. askCode returns the code of the second factor; it is asked only if needed. */
   signIn({ login, password }, askCode) {
     return this.#asking({ login, password }, (body) => this.post("/auth/", body), askCode);
   }
 
-  /** signInWithPasskey lets the browser ask for a passkey. */
   async signInWithPasskey(askCode) {
     return this.#asking(await this.#passkey("sign_in"), (body) => this.post("/passkey_auth/", body), askCode);
   }
 
-  /** signInWithMailedCode sends a code to the e-mail of the account; askMailedCode returns what the user enters. */
   async signInWithMailedCode({ login, email }, askMailedCode, askCode) {
     const { attempt } = await this.post("/code_begin/", { login, email });
     const body = { attempt, mailed_code: await answer(askMailedCode) };
     return this.#asking(body, (body) => this.post("/code_auth/", body), askCode, askMailedCode);
   }
 
-  /** prove shows that the user is there: with a password or a mailed code, or with the passkey that the browser asks for. */
   async prove(body, askCode) {
     return this.#asking(body ?? (await this.#passkey("prove")), (body) => this.post("/prove/", body), askCode);
   }
 
-  /** addPasskey creates a passkey in the browser, and adds it. */
   async addPasskey(name, proof) {
     const { attempt, options } = await this.post("/passkeys_add/", proof ?? {});
     return this.post("/passkeys_add_confirm/", { attempt, credential: await ceremony("create", options), name });
   }
 
-  /** addTwoFactor switches the second factor on. ask shows the secret that it gets, and returns the first code of the user's app. */
   async addTwoFactor(ask, proof) {
     const secret = await this.post("/two_factor/", proof ?? {});
     for (let wrong; ; ) {
@@ -158,11 +161,11 @@ class Client {
     }
   }
 
-  /** signOut forgets the session, in all tabs, and then ends it. It throws if the API could not be reached. */
   async signOut({ all } = {}) {
-    const session = this.#read();
+    const session = this.#own();
     if (!session) return;
     this.#end(session, "signed_out");
+    this.#actsFor = null;
     try {
       await this.#request("POST", "/logout/", all ? { all } : {}, session, { keepalive: true });
     } catch (error) {
@@ -170,7 +173,6 @@ class Client {
     }
   }
 
-  /** refresh rotates the hash of the session, once for all tabs. Calls do it when it is time. */
   refresh() {
     const before = this.#read();
     if (!before) return Promise.resolve();
@@ -194,21 +196,25 @@ class Client {
 
   async #call(method, path, body) {
     await this.#ready;
-    const known = this.#session;
-    let session = this.#read();
-    if (known && session && known.user_id !== session.user_id) throw replaced();
-    if (session && !signingIn.includes(path) && Date.now() - session.at > this.#refreshEvery && Date.now() > this.#notBefore) {
+    const begins = signingIn.includes(path);
+    let session = begins ? this.#read() : this.#own();
+    if (session && !begins && Date.now() - session.at > this.#refreshEvery && Date.now() > this.#notBefore) {
       this.refresh().catch(() => {}); // a session needs no refresh to live
     }
+    let sent;
     const send = () => {
-      session = this.#read();
-      return this.#exchange(method, path, this.#proven(path, body), session);
+      session = begins ? this.#read() : this.#own();
+      sent = this.#proven(path, body);
+      return this.#exchange(method, path, sent, session);
     };
     try {
       return await (rotating.includes(path) ? this.#locked(send) : send());
     } catch (error) {
-      if (error.fields?.proof) this.#proof = null;
-      if (error.code !== "unauthenticated" || !session || signingIn.includes(path)) throw error;
+      if (error.fields?.proof && sent !== body) {
+        this.#proof = null; // it has ended
+        return this.#call(method, path, body);
+      }
+      if (error.code !== "unauthenticated" || !session || begins) throw error;
       const used = session;
       if (await this.#locked(() => this.#over(used))) throw error;
       return send(); // with the new hash: nothing was done with the old one
@@ -217,7 +223,7 @@ class Client {
 
   /** Sends a request, and keeps what its response says about the session. */
   async #exchange(method, path, body, session) {
-    const result = await this.#request(method, path, body, session, { repeat: method === "GET" || path === "/auth_refresh/" });
+    const result = await this.#request(method, path, body, session, { repeat: method === "GET" || repeatable.includes(path) });
     if (!result) return undefined; // another tab has refreshed in the time between
     const { data, used } = result;
     if (!data || typeof data !== "object") return data;
@@ -225,10 +231,11 @@ class Client {
     let id = used?.id;
     if (user_hash) {
       const now = this.#read();
-      const begins = signingIn.includes(path);
+      const begins = signingIn.includes(path) || data.user_id !== used?.user_id; // the latter of a newer API
       if (begins) {
-        if (now?.id !== session?.id) throw replaced(); // someone has signed in or out in the time between
-        id = crypto.randomUUID();
+        if (now && now.id !== session?.id && now.user_id !== data.user_id) throw replaced(); // in the time between
+        this.#actsFor = data.user_id;
+        id = crypto.getRandomValues(new Uint32Array(4)).join("-"); // randomUUID needs HTTPS, also in a private network
       }
       const current = path === "/auth_refresh/" ? now?.user_hash === used.user_hash : now?.id === used?.id;
       if (begins || current) {
@@ -238,7 +245,8 @@ class Client {
     }
     if (rotating.includes(path)) this.#proof = null;
     if (proof && this.#read()?.id === id) {
-      this.#proof = { proof, until: Date.parse(data.proved_until), id, asked: path === "/prove/" };
+      // The clock here may be fast. If it is slow, the API refuses the proof.
+      this.#proof = { proof, until: Math.max(Date.parse(data.proved_until), Date.now() + 4 * minute), id, asked: path === "/prove/" };
     }
     return rest;
   }
@@ -270,8 +278,8 @@ class Client {
       } catch (cause) {
         error = cause instanceof PersonalError ? cause : new PersonalError("network", "There was no response.", { cause });
       }
-      if (!repeat || n === attempts || !["network", "unavailable"].includes(error.code)) throw error;
-      await pause(Math.min(error.retryAfter ?? 0.3 * n, 5) * 1000);
+      if (!repeat || n === attempts || !["network", "unavailable"].includes(error.code) || error.retryAfter > 5) throw error;
+      await pause((error.retryAfter ?? 0.3 * n) * 1000);
       // Another hash may be the current one by now: an old one, sent late, would be taken for stolen.
       const now = this.#read();
       if (now?.id !== session?.id) throw error;
@@ -290,7 +298,7 @@ class Client {
         const needed = error.code === "code_required" || error.fields?.code || (wrong && body.code !== undefined);
         const [name, ask] = needed ? ["code", askCode] : wrong ? ["mailed_code", askMailedCode] : [];
         if (!ask) throw error;
-        body = { ...body, [name]: await answer(ask, wrong ? error : undefined) };
+        body = { ...body, [name]: await answer(ask, body[name] === undefined ? undefined : error) };
       }
     }
   }
@@ -324,13 +332,25 @@ class Client {
     return now;
   }
 
-  /** Notes which session there is, and tells the app if it is no longer that of its user. */
+  /** Returns the session of the user for whom this tab acts. */
+  #own() {
+    const session = this.#read();
+    if (session && session.user_id !== this.#actsFor) throw replaced();
+    return session;
+  }
+
+  /** Notes which session there is, and tells the app if it is that of another user, or of none. */
   #see(now, reason) {
     const before = this.#session;
     this.#session = now;
-    if (!before || before.id === now?.id) return;
-    this.#proof = null;
-    if (now?.user_id !== before.user_id) queueMicrotask(() => this.#signedOut(now ? "replaced" : reason));
+    if (before?.id !== now?.id) this.#proof = null;
+    if (before?.user_id === now?.user_id) return;
+    if (this.#actsFor === null && now) this.#actsFor = now.user_id;
+    queueMicrotask(() => {
+      if (before) this.#signedOut?.(now ? "replaced" : reason);
+      this.#listeners.forEach((changed) => changed());
+      if (this.#signedOut || this.#listeners.size) this.#actsFor = this.#session?.user_id ?? null;
+    });
   }
 
   #store(session, reason) {
@@ -352,13 +372,15 @@ class Client {
     const now = this.#read();
     if (now?.id !== session.id || now.user_hash !== session.user_hash) return;
     this.#store(null, reason);
-    this.#channel?.postMessage({ id: session.id, session: null, reason: reason === "ended" ? reason : "elsewhere" });
+    this.#channel?.postMessage({ id: session.id, n: session.n, session: null, reason: reason === "ended" ? reason : "elsewhere" });
   }
 
   /** Forgets a session that the API has refused, and tells whether it is over. */
   async #over(session) {
-    // A password that another tab changes voids the hash before the new one is known. Its lock is free when it is.
-    if (!this.#locks) await pause(1000);
+    // A password that another tab changes voids the hash before the new one is known.
+    this.#channel?.postMessage({ id: session.id, n: session.n, ask: true });
+    const end = Date.now() + (this.#tabs ? (this.#locks ? 200 : 1000) : 0);
+    while (this.#read()?.user_hash === session.user_hash && Date.now() < end) await pause(50);
     this.#end(session, "ended");
     return this.#read()?.id !== session.id;
   }

@@ -5,10 +5,16 @@ import { createHmac } from "node:crypto";
 import { after, describe, test } from "node:test";
 import { createClient, PersonalError } from "../index.js";
 
+// Newer Nodes have Web Locks: here is a browser without them.
+if (globalThis.navigator?.locks) Object.defineProperty(globalThis.navigator, "locks", { value: undefined });
+
 const base = process.env.PERSONAL_URL;
 const short = { base: process.env.PERSONAL_SHORT_URL };
 const password = "correct horse";
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const until = async (ok) => {
+  for (const end = Date.now() + 30_000; !ok() && Date.now() < end; ) await pause(10);
+};
 const afterGrace = () => pause(2500);
 
 /** memory is a storage that tabs may share. */
@@ -145,13 +151,33 @@ describe("client", { concurrency: true }, () => {
     assert.deepEqual([...first.signedOut, ...second.signedOut], []);
   });
 
+  test("whoever subscribes learns of each change of the user, also in another tab", async () => {
+    const storage = memory();
+    const [first, second] = [tab({ storage }), tab({ storage })];
+    const seen = [];
+    const end = second.subscribe(() => seen.push(second.userId));
+    await register(first);
+    const { userId } = first;
+    assert.equal(second.userId, userId); // as a page reads it that comes back
+    await first.refresh();
+    await second.get("/profile/");
+    await first.signOut();
+    await until(() => seen.length === 2);
+    assert.deepEqual(seen, [userId, null]);
+    end();
+    await register(first);
+    assert.equal(second.userId, first.userId);
+    await pause(0);
+    assert.equal(seen.length, 2);
+  });
+
   test("a sign-out reaches the other tabs", async () => {
     const storage = memory();
     const first = tab({ storage });
     await register(first);
     const second = tab({ storage });
     await first.signOut();
-    for (const end = Date.now() + 30_000; second.signedOut.length === 0 && Date.now() < end; ) await pause(10);
+    await until(() => second.signedOut.length > 0);
     assert.equal(second.userId, null);
     assert.deepEqual(second.signedOut, ["elsewhere"]);
   });
@@ -275,6 +301,8 @@ function played() {
       const request = { path: new URL(url).pathname.slice(1), hash: init.headers["User-Hash"], body: init.body && JSON.parse(init.body) };
       request.ok = (data) => resolve(new Response(JSON.stringify({ success: 1, result: { TYPE: "OK" }, data })));
       request.fails = (code, FIELDS) => resolve(new Response(JSON.stringify({ success: 0, result: { TYPE: "ERROR", MESSAGE: code, CODE: code, FIELDS } }), { status: 401 }));
+      request.unavailable = (seconds) =>
+        resolve(new Response(JSON.stringify({ success: 0, result: { TYPE: "ERROR", MESSAGE: "", CODE: "unavailable" } }), { status: 503, headers: { "Retry-After": String(seconds) } }));
       request.lost = () => reject(new TypeError("terminated"));
       waiting.push(request);
     });
@@ -297,6 +325,13 @@ function played() {
     await signedIn;
   };
   return { open, next, signIn, waiting };
+}
+
+/** nextOf answers the next request of a path, and returns it. */
+async function nextOf(next, path) {
+  const request = await next(path);
+  request.ok({});
+  return request;
 }
 
 describe("in an unlucky order", { concurrency: true }, () => {
@@ -411,6 +446,100 @@ describe("in an unlucky order", { concurrency: true }, () => {
     assert.equal(client.userId, 1);
   });
 
+  test("another user's session is not used before the app knows of it", async () => {
+    const { open, next, signIn, waiting } = played();
+    for (const told of [undefined, () => {}]) {
+      const storage = memory();
+      const anna = open(storage, { onSignedOut: told });
+      await signIn(anna, 1, "a0");
+      await signIn(open(storage), 2, "b0"); // in another tab
+      await assert.rejects(anna.get("/profile/"), { code: "replaced" });
+      assert.equal(anna.userId, 2);
+      await pause(0);
+      if (told) {
+        const profile = anna.get("/profile/");
+        (await next("profile/")).ok({});
+        await profile;
+        continue;
+      }
+      await assert.rejects(anna.post("/profile/", { name: "Anna" }), { code: "replaced" });
+      await assert.rejects(anna.signOut({ all: true }), { code: "replaced" });
+      await signIn(anna, 1, "a1"); // anew
+      const profile = anna.get("/profile/");
+      assert.equal((await nextOf(next, "profile/")).hash, "a1");
+      await profile;
+    }
+    assert.equal(waiting.length, 0);
+  });
+
+  test("a tab with an old hash ends no session of a tab with the new one", async () => {
+    const { open, signIn } = played();
+    const storage = memory();
+    const client = open(storage);
+    await signIn(client, 1, "a0");
+    const { id, n } = JSON.parse([...storage.kept.values()][0]);
+    const asleep = new BroadcastChannel("personal http://api.example");
+    asleep.postMessage({ id, n: n - 1, session: null, reason: "ended" });
+    const told = await new Promise((resolve) => (asleep.onmessage = ({ data }) => data.id === id && resolve(data))); // others have the same base
+    asleep.close();
+    assert.equal(told.session.user_hash, "a0");
+    assert.equal(client.userId, 1);
+    assert.deepEqual(client.signedOut, []);
+  });
+
+  test("a proof stands the clock of the machine, and one that has ended gives way to the password", async () => {
+    const { open, next, waiting } = played();
+    const client = open(memory());
+    const signIn = client.signIn({ login: "x", password });
+    (await next("auth/")).ok({ user_id: 1, user_hash: "a0", proof: "p", proved_until: new Date(Date.now() - 60_000).toISOString() }); // by a slower clock
+    await signIn;
+    assert.ok(client.proved);
+    const email = client.post("/email/", { email: "anna@example.com" });
+    const first = await next("email/");
+    assert.equal(first.body.proof, "p");
+    first.fails("validation_failed", { proof: { CODE: "mismatch", MESSAGE: "" } });
+    const again = await next("email/");
+    assert.equal(again.body.proof, undefined);
+    again.fails("validation_failed", { password: { CODE: "required", MESSAGE: "Your password, please." } });
+    await assert.rejects(email, (error) => error.fields.password.code === "required");
+    assert.ok(!client.proved);
+    assert.equal(waiting.length, 0);
+  });
+
+  test("what the API remembers is repeated, and nothing that must wait long", async () => {
+    const { open, next, signIn, waiting } = played();
+    const client = open(memory());
+    await signIn(client, 1, "a0");
+    const added = client.addTwoFactor(() => "123456");
+    (await next("two_factor/")).ok({ secret: "A", uri: "otpauth://totp/x" });
+    (await next("two_factor_confirm/")).lost();
+    (await next("two_factor_confirm/")).ok({ user_id: 1, user_hash: "a1", recovery_codes: ["one"] });
+    assert.deepEqual((await added).recovery_codes, ["one"]);
+    const profile = client.get("/profile/");
+    (await next("profile/")).unavailable(60);
+    await assert.rejects(profile, { code: "unavailable", retryAfter: 60 });
+    const change = client.post("/profile/", {});
+    (await next("profile/")).lost();
+    await assert.rejects(change, { code: "network" });
+    assert.equal(waiting.length, 0);
+  });
+
+  test("a second click on the sign-in, a closed client, and a way in of a newer API", async () => {
+    const { open, next } = played();
+    const client = open(memory());
+    const clicks = [client.signIn({ login: "x", password }), client.signIn({ login: "x", password })];
+    for (const hash of ["a0", "a1"]) (await next("auth/")).ok({ user_id: 1, user_hash: hash });
+    await Promise.all(clicks);
+    client.close();
+    const signOut = client.signOut();
+    assert.equal((await nextOf(next, "logout/")).hash, "a1");
+    await signOut;
+    const later = client.post("/stars_auth/", { stars: "Orion" });
+    (await next("stars_auth/")).ok({ user_id: 2, user_hash: "s0" });
+    await later;
+    assert.equal(client.userId, 2);
+  });
+
   test("what a newer host has reaches the app", async () => {
     const { open, next, signIn } = played();
     const client = open(memory());
@@ -443,6 +572,12 @@ describe("in an unlucky order", { concurrency: true }, () => {
     last.ok({ user_id: 1, user_hash: "a0" });
     await signIn;
     assert.deepEqual(errors, [undefined, "invalid_code", undefined, "invalid_code"]);
+    const proof = client.prove({ password }, (error) => (errors.push(error?.fields.code.code), "654321"));
+    (await next("prove/")).fails("validation_failed", { code: { CODE: "required", MESSAGE: "" } });
+    (await next("prove/")).fails("validation_failed", { code: { CODE: "mismatch", MESSAGE: "" } });
+    (await next("prove/")).ok({ proof: "p", proved_until: new Date().toISOString() });
+    await proof;
+    assert.deepEqual(errors.slice(4), [undefined, "mismatch"]);
     const given = client.signIn({ login: "x", password }, () => null);
     (await next("auth/")).fails("code_required");
     await assert.rejects(given, { code: "cancelled" });

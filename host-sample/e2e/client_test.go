@@ -13,8 +13,8 @@ import (
 )
 
 // startApp serves a page with the npm package on another origin than the API, and starts a host that lists it. Sessions
-// are refreshed with each call, and an old hash is accepted for a second only.
-func startApp(t *testing.T) (s *site, app string) {
+// are refreshed with each call. The settings are those of sessions.
+func startApp(t *testing.T, session string) (s *site, app string) {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /index.js", func(w http.ResponseWriter, r *http.Request) {
@@ -31,8 +31,16 @@ func startApp(t *testing.T) (s *site, app string) {
 		return `<title>app</title><script type="module">
 			import { createClient } from "/index.js";
 			window.signedOut = [];
-			window.client = createClient({ base: "` + s.url + `/api/v1/personal", storage: () => localStorage, refreshEvery: 0,
-				onSignedOut: (why) => signedOut.push(why) });
+			window.losses = []; // of the next refreshes: before or after the API has them
+			window.open = (storage) => createClient({ base: "` + s.url + `/api/v1/personal", storage, refreshEvery: 0,
+				onSignedOut: (why) => signedOut.push(why), fetch: async (url, init) => {
+					const lost = url.endsWith("/auth_refresh/") && losses.shift();
+					if (lost === "before") throw new TypeError("failed");
+					const response = await fetch(url, init);
+					if (lost === "after") throw new TypeError("failed");
+					return response;
+				} });
+			window.client = open(() => localStorage);
 			window.ticks = 0;
 			setInterval(() => ticks++, 20);
 		</script>`
@@ -40,8 +48,8 @@ func startApp(t *testing.T) (s *site, app string) {
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	app = strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
-	settings := testSettings + "[registration]\nemail_verification = \"off\"\n[session]\ngrace = \"1s\"\n" +
-		fmt.Sprintf("[passkeys]\nrp_id = \"localhost\"\norigins = [%q]\n", app)
+	settings := testSettings + "[registration]\nemail_verification = \"off\"\n[session]\n" + session +
+		fmt.Sprintf("\n[passkeys]\nrp_id = \"localhost\"\norigins = [%q]\n", app)
 	return startWith(t, settings, "--cors-origin", app), app
 }
 
@@ -76,41 +84,32 @@ const pastGrace = `for (let i = 0; i < 3; i++) {
 }
 return "";`
 
-func TestTypeScriptClient_TabsShareASession(t *testing.T) {
-	t.Parallel()
-	s, app := startApp(t)
-	a := newTab(t, app, desktop)
-	b := a.beside()
+// signedInTabs returns two tabs of one profile, in which anna is signed in.
+func signedInTabs(t *testing.T, s *site, app string) (a, b *tab) {
+	t.Helper()
+	a = newTab(t, app, desktop)
+	b = a.beside()
 	for _, p := range []*tab{a, b} {
 		p.expect(s.url) // the API is another site
 		p.visit("/")
 		p.await("the client", `window.client ? "yes" : ""`)
 	}
-	if got := a.run(`return String(typeof navigator.locks.request)`); got != "function" {
-		t.Fatalf("the browser has no Web Locks: got %s", got)
-	}
 	a.run(fmt.Sprintf(`await client.post("/register/", { login: "anna", email: "anna@example.com", password: %[1]q, confirm_password: %[1]q });
 		return "";`, password))
+	return a, b
+}
 
-	const calls = `for (let round = 0; round < 10; round++) {
-		const all = Array.from({ length: 10 }, () => client.get("/profile/"));
-		for (const { user_profile } of await Promise.all(all)) if (user_profile.login !== "anna") return "another user";
+func wantNoTheft(t *testing.T, s *site) {
+	t.Helper()
+	if strings.Contains(s.log.String(), "type=session_theft") {
+		t.Error("a tab was taken for a thief")
 	}
-	return "";`
-	a.run("window.calls = (async () => {" + calls + `})(); return "";`)
-	if got := b.run(calls) + a.run(`return await calls`); got != "" {
-		t.Errorf("ten calls at a time in both tabs: got %q", got)
-	}
-	for _, p := range []*tab{a, b} {
-		p.wantSignedIn("after 200 calls")
-	}
+}
 
-	a.run(fmt.Sprintf(`await client.post("/password/", { password: %[1]q, confirm_password: %[1]q }); return "";`, password+" new")) // by the proof
-	b.wantSignedIn("after the other tab has changed the password")
-	if got := b.run(`return String(client.proved)`); got != "false" {
-		t.Errorf("proved in the other tab: got %s, want false", got)
-	}
-
+func TestTypeScriptClient_TabThatSleepsStaysSignedIn(t *testing.T) {
+	t.Parallel()
+	s, app := startApp(t, `grace = "1s"`) // after which a hash is old
+	a, b := signedInTabs(t, s, app)
 	a.freeze(true)
 	before := get(a, chromedp.Evaluate[int]("ticks"))
 	b.run(pastGrace)
@@ -126,19 +125,68 @@ func TestTypeScriptClient_TabsShareASession(t *testing.T) {
 	get(a, chromedp.Evaluate[string](`history.back(); ""`))
 	a.await("the page from before", `window.client ? "yes" : ""`)
 	a.wantSignedIn("after the way back")
+	wantNoTheft(t, s)
+}
+
+func TestTypeScriptClient_TabsShareASession(t *testing.T) {
+	t.Parallel()
+	s, app := startApp(t, "")
+	a, b := signedInTabs(t, s, app)
+	const calls = `for (let round = 0; round < 10; round++) {
+		const all = Array.from({ length: 10 }, () => client.get("/profile/"));
+		for (const { user_profile } of await Promise.all(all)) if (user_profile.login !== "anna") return "another user";
+	}
+	return typeof navigator.locks;`
+	const lost = `for (const how of ["before", "after"]) {
+		for (const n of [1, 3]) { // the client sends it three times
+			losses.push(...Array(n).fill(how));
+			await client.refresh().catch(() => {});
+			losses.length = 0;
+			await client.get("/profile/");
+		}
+	}
+	return "";`
+	for _, locks := range []string{"object", "undefined"} {
+		if locks == "undefined" { // as in older browsers, and without HTTPS
+			for _, p := range []*tab{a, b} {
+				p.run(`Object.defineProperty(navigator, "locks", { value: undefined }); return "";`)
+			}
+		}
+		a.run("window.calls = (async () => {" + calls + `})(); return "";`)
+		if got, other := b.run(calls), a.run(`return await calls`); got != locks || other != locks {
+			t.Errorf("ten calls at a time in both tabs: got %q and %q, want %q", got, other, locks)
+		}
+		a.run(lost)
+		for _, p := range []*tab{a, b} {
+			p.wantSignedIn("after 200 calls and lost refreshes, locks " + locks)
+		}
+	}
+
+	a.run(fmt.Sprintf(`await client.post("/password/", { password: %[1]q, confirm_password: %[1]q }); return "";`, password+" new")) // by the proof
+	b.wantSignedIn("after the other tab has changed the password")
+	if got := b.run(`return String(client.proved)`); got != "false" {
+		t.Errorf("proved in the other tab: got %s, want false", got)
+	}
+
+	if got := a.run(fmt.Sprintf(`
+		const alone = open(() => { throw new Error("blocked"); });
+		await alone.signIn({ login: "anna", password: %q });
+		await alone.refresh();
+		const { user_profile } = await alone.get("/profile/");
+		return [user_profile.login, localStorage.length].join();`, password+" new")); got != "anna,1" {
+		t.Errorf("with a storage that is blocked: got %q", got)
+	}
 
 	if got := b.run(`await client.signOut(); return signedOut.join()`); got != "signed_out" {
 		t.Errorf("sign-out: got %q", got)
 	}
 	a.await("the sign-out in the other tab", `signedOut.join() === "elsewhere" && client.userId === null && localStorage.length === 0 ? "yes" : ""`)
-	if strings.Contains(s.log.String(), "type=session_theft") {
-		t.Error("a tab was taken for a thief")
-	}
+	wantNoTheft(t, s)
 }
 
 func TestTypeScriptClient_Passkeys(t *testing.T) {
 	t.Parallel()
-	s, app := startApp(t)
+	s, app := startApp(t, "")
 	p := newTab(t, app, desktop)
 	p.expect(s.url)
 	p.visit("/")

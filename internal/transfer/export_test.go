@@ -215,9 +215,11 @@ func happened(account, second int64, requestID string) accounts.NewJob {
 
 func addJobs(t *testing.T, s *store.Store, jobs []accounts.NewJob) {
 	t.Helper()
-	_, err := s.AddAccounts(t.Context(), nil, func([]transfer.Outcome) transfer.FollowUp { return transfer.FollowUp{Jobs: jobs} })
-	if err != nil {
-		t.Fatal(err)
+	for some := range slices.Chunk(jobs, 200) { // an operation of the store has limited time
+		_, err := s.AddAccounts(t.Context(), nil, func([]transfer.Outcome) transfer.FollowUp { return transfer.FollowUp{Jobs: some} })
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

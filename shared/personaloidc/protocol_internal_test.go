@@ -340,8 +340,15 @@ func TestKeys_AreFetchedAgainAfterAMinute(t *testing.T) {
 		t.Errorf("within a minute: got %v after %d requests, want an error after 1", err, asked)
 	}
 	m.fetched.until = time.Now() // a minute later
-	if err := verify("second"); err != nil || asked != 2 {
-		t.Errorf("after a minute: got %v after %d requests, want none after 2", err, asked)
+	// go-oidc may still be about to forget its last request, whose result it would return again.
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		err := verify("second")
+		if err == nil && asked == 2 {
+			break
+		}
+		if asked > 1 || time.Now().After(end) {
+			t.Fatalf("after a minute: got %v after %d requests, want none after 2", err, asked)
+		}
 	}
 }
 

@@ -131,6 +131,7 @@ func TestTypeScriptClient_TabThatSleepsStaysSignedIn(t *testing.T) {
 func TestTypeScriptClient_TabsShareASession(t *testing.T) {
 	t.Parallel()
 	s, app := startApp(t, "")
+	s.command(t, "plugin", "install", bundle(t, "9.0.0", ""))
 	a, b := signedInTabs(t, s, app)
 	const calls = `for (let round = 0; round < 10; round++) {
 		const all = Array.from({ length: 10 }, () => client.get("/profile/"));
@@ -175,6 +176,35 @@ func TestTypeScriptClient_TabsShareASession(t *testing.T) {
 		const { user_profile } = await alone.get("/profile/");
 		return [user_profile.login, localStorage.length].join();`, password+" new")); got != "anna,1" {
 		t.Errorf("with a storage that is blocked: got %q", got)
+	}
+
+	const forever = `window.going = true;
+		window.answers = 0;
+		window.failed = new Set();
+		window.loop = (async () => {
+			while (going) await client.get("/profile/").then(() => answers++, (error) => failed.add(error.code));
+		})();
+		return "";`
+	wantAnswers := func(when string) {
+		for _, p := range []*tab{a, b} {
+			p.run(`window.answers = 0; return "";`)
+			p.await("answers "+when, `answers > 10 ? "yes" : ""`)
+		}
+	}
+	a.run(forever)
+	b.run(forever)
+	admin := s.administrator(t, desktop)
+	admin.open("/admin/plugin")
+	admin.press("Use 9.0.0")
+	admin.see("Switched from")
+	wantAnswers("after a swap")
+	admin.do(chromedp.Navigate("about:blank")) // its polls would fail
+	s.restart(t, func() bool { return a.run(`return String(failed.size)`)+b.run(`return String(failed.size)`) == "11" })
+	wantAnswers("after a restart")
+	for _, p := range []*tab{a, b} {
+		if got := p.run(`going = false; await loop; return [...failed, ...signedOut].join()`); got != "network" {
+			t.Errorf("during a swap and a restart: got %q, want calls that got no response", got)
+		}
 	}
 
 	if got := b.run(`await client.signOut(); return signedOut.join()`); got != "signed_out" {

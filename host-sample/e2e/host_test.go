@@ -26,6 +26,9 @@ type site struct {
 	url  string
 	data string
 	log  *buffer
+
+	flags []string
+	stop  func()
 }
 
 var listening = regexp.MustCompile(`(?m)^listening on (http://\S+)$`)
@@ -63,24 +66,41 @@ func startWith(t *testing.T, settings string, flags ...string) *site {
 // that mails link to, and waits until its plugin serves. The host stops with the test.
 func startWithDefaults(t *testing.T, flags ...string) *site {
 	t.Helper()
-	s := &site{data: filepath.Join(t.TempDir(), "data"), log: &buffer{}}
+	s := &site{data: filepath.Join(t.TempDir(), "data"), log: &buffer{}, flags: flags}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the host's log:\n%s", s.log)
+		}
+	})
+	s.serve(t, "127.0.0.1:0")
+	return s
+}
+
+// restart ends the host, waits until down returns true, and starts it again.
+func (s *site) restart(t *testing.T, down func() bool) {
+	t.Helper()
+	s.stop()
+	eventually(t, "it is down", down)
+	s.serve(t, strings.Replace(strings.TrimPrefix(s.url, "http://"), "localhost", "127.0.0.1", 1))
+}
+
+func (s *site) serve(t *testing.T, address string) {
+	t.Helper()
 	cmd := exec.Command(program(t, "host-sample"), append([]string{
-		"serve", "--addr", "127.0.0.1:0", "--data", s.data, "--plugin", program(t, "personal"),
-	}, flags...)...)
+		"serve", "--addr", address, "--data", s.data, "--plugin", program(t, "personal"),
+	}, s.flags...)...)
 	cmd.Env = append(os.Environ(), "PERSONAL_REHEARSE=off")
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	s.stop = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("stopping the host: %v", err)
 		}
-		if t.Failed() {
-			t.Logf("the host's log:\n%s", s.log)
-		}
 	})
+	t.Cleanup(s.stop)
 	eventually(t, "the host prints its address", func() bool {
 		found := listening.FindStringSubmatch(s.log.String())
 		if found != nil {
@@ -96,7 +116,6 @@ func startWithDefaults(t *testing.T, flags ...string) *site {
 		_ = response.Body.Close()
 		return response.StatusCode == http.StatusOK
 	})
-	return s
 }
 
 // command runs a command of the host's program on its data folder.

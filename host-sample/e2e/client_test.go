@@ -199,10 +199,11 @@ func TestTypeScriptClient_TabsShareASession(t *testing.T) {
 	admin.see("Switched from")
 	wantAnswers("after a swap")
 	admin.do(chromedp.Navigate("about:blank")) // its polls would fail
-	s.restart(t, func() bool { return a.run(`return String(failed.size)`)+b.run(`return String(failed.size)`) == "11" })
+	const failed = `return String(failed.has("network"))`
+	s.restart(t, func() bool { return a.run(failed)+b.run(failed) == "truetrue" })
 	wantAnswers("after a restart")
 	for _, p := range []*tab{a, b} {
-		if got := p.run(`going = false; await loop; return [...failed, ...signedOut].join()`); got != "network" {
+		if got := p.run(`going = false; await loop; failed.delete("unavailable"); return [...failed, ...signedOut].join()`); got != "network" {
 			t.Errorf("during a swap and a restart: got %q, want calls that got no response", got)
 		}
 	}

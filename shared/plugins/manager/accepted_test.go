@@ -152,9 +152,10 @@ func TestBake_WorseFiguresWarnAndDecideNothing(t *testing.T) {
 		steps := r.Status().Swap.Steps
 		return steps[slices.IndexFunc(steps, func(s manager.SwapStep) bool { return s.Name == "bake" })].Detail
 	}
-	eventually(t, "a warning", func() bool { return detail() == "Profile is 401 in 100 % of calls, 0 % before" })
+	const refused = "Profile is 401 in 100 % of calls, 0 % before"
+	eventually(t, "a warning", func() bool { return strings.Contains(detail(), refused) }) // on a busy machine the calls are slow, too
 	r.wantBaking(t, pid)
-	if n := strings.Count(r.log.String(), "plugin does worse than the version before"); n != 1 {
+	if n := strings.Count(r.log.String(), refused); n != 1 {
 		t.Errorf("got %d warnings in the log, want 1", n)
 	}
 }

@@ -122,11 +122,11 @@ coverage:
 		for (p in all) printf "%5.1f%% of %5d %s\n", 100 * covered[p] / all[p], all[p], p | "sort -k4" }' bin/coverage.out
 
 # The version that the plugin names, in a command.
-PLUGIN_VERSION = version=$$(bin/personal manifest | sed -n 's/.*"version": *"\([^"]*\)".*/\1/p'); test -n "$$version"
+PLUGIN_VERSION = version=$$(bin/personal manifest | sed -n 's/.*"version": *"\([^"]*\)".*/\1/p') && test -n "$$version"
 # The bill of materials of each program, in dist/.
 sbom: build
 	mkdir -p dist
-	$(PLUGIN_VERSION); \
+	$(PLUGIN_VERSION) && \
 	for program in host-sample personal; do \
 		go tool -C internal/tools/sbom cyclonedx-gomod bin -json -noserial -std -version "v$$version" \
 			-output "$(CURDIR)/bin/sbom-$$program.json" "$(CURDIR)/bin/$$program" && \
@@ -136,7 +136,7 @@ sbom: build
 # The TypeScript client as npm publishes it, in dist/.
 npm: build
 	mkdir -p dist
-	$(PLUGIN_VERSION); shared/personalclient/typescript/check pack "$(CURDIR)/dist" "$$version"
+	$(PLUGIN_VERSION) && shared/personalclient/typescript/check pack "$(CURDIR)/dist" "$$version"
 
 # The files of a release, in dist/: make release VERSION=1.2.3 KEY=FILE. docs/releasing.md
 # Only the program that signs inherits MINISIGN_PASSWORD.

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -20,19 +19,13 @@ func startApp(t *testing.T, session string) (s *site, app string) {
 	mux.HandleFunc("GET /index.js", func(w http.ResponseWriter, r *http.Request) {
 		http.ServeFile(w, r, "../../shared/personalclient/typescript/index.js")
 	})
-	html := func(text func() string) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "text/html")
-			_, _ = fmt.Fprint(w, `<!doctype html><link rel="icon" href="data:,">`+text())
-		}
-	}
-	mux.HandleFunc("GET /elsewhere", html(func() string { return "<title>elsewhere</title>" }))
-	mux.HandleFunc("GET /{$}", html(func() string {
-		return `<title>app</title><script type="module">
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = fmt.Fprint(w, `<!doctype html><link rel="icon" href="data:,"><title>app</title><script type="module">
 			import { createClient } from "/index.js";
 			window.signedOut = [];
 			window.losses = []; // of the next refreshes: before or after the API has them
-			window.open = (storage) => createClient({ base: "` + s.url + `/api/v1/personal", storage, refreshEvery: 0,
+			window.open = (storage) => createClient({ base: "`+s.url+`/api/v1/personal", storage, refreshEvery: 0,
 				onSignedOut: (why) => signedOut.push(why), fetch: async (url, init) => {
 					const lost = url.endsWith("/auth_refresh/") && losses.shift();
 					if (lost === "before") throw new TypeError("failed");
@@ -43,13 +36,10 @@ func startApp(t *testing.T, session string) (s *site, app string) {
 			window.client = open(() => localStorage);
 			window.ticks = 0;
 			setInterval(() => ticks++, 20);
-		</script>`
-	}))
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	app = strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
-	settings := testSettings + "[registration]\nemail_verification = \"off\"\n[session]\n" + session +
-		fmt.Sprintf("\n[passkeys]\nrp_id = \"localhost\"\norigins = [%q]\n", app)
+		</script>`)
+	})
+	app = atLocalhost(t, mux)
+	settings := testSettings + "[registration]\nemail_verification = \"off\"\n[session]\n" + session + "\n" + passkeysAt(app)
 	return startWith(t, settings, "--cors-origin", app), app
 }
 
@@ -90,14 +80,24 @@ func signedInTabs(t *testing.T, s *site, app string) (a, b *tab) {
 	a = newTab(t, app, desktop)
 	b = a.beside()
 	for _, p := range []*tab{a, b} {
-		p.expect(s.url) // the API is another site
-		p.visit("/")
-		p.await("the client", `window.client ? "yes" : ""`)
+		p.openApp(s)
 	}
-	a.run(fmt.Sprintf(`await client.post("/register/", { login: "anna", email: "anna@example.com", password: %[1]q, confirm_password: %[1]q });
-		return "";`, password))
+	a.run(registerAnna)
 	return a, b
 }
+
+func (p *tab) openApp(s *site) {
+	p.t.Helper()
+	p.expect(s.url) // the API is another site
+	p.visit("/")
+	p.await("the client", clientIsThere)
+}
+
+const (
+	clientIsThere = `window.client ? "yes" : ""`
+	registerAnna  = `await client.post("/register/", { login: "anna", email: "anna@example.com", password: "` + password + `", confirm_password: "` + password + `" });
+		return "";`
+)
 
 func wantNoTheft(t *testing.T, s *site) {
 	t.Helper()
@@ -120,10 +120,10 @@ func TestTypeScriptClient_TabThatSleepsStaysSignedIn(t *testing.T) {
 	a.freeze(false)
 	a.wantSignedIn("after it was frozen")
 
-	a.visit("/elsewhere")
+	a.do(chromedp.Navigate("about:blank"))
 	b.run(pastGrace)
 	get(a, chromedp.Evaluate[string](`history.back(); ""`))
-	a.await("the page from before", `window.client ? "yes" : ""`)
+	a.await("the page from before", clientIsThere)
 	a.wantSignedIn("after the way back")
 	wantNoTheft(t, s)
 }
@@ -219,20 +219,18 @@ func TestTypeScriptClient_Passkeys(t *testing.T) {
 	t.Parallel()
 	s, app := startApp(t, "")
 	p := newTab(t, app, desktop)
-	p.expect(s.url)
-	p.visit("/")
-	p.await("the client", `window.client ? "yes" : ""`)
+	p.openApp(s)
 	p.addDevice(webauthn.AuthenticatorTransportInternal)
-	got := p.run(fmt.Sprintf(`
+	p.run(registerAnna)
+	got := p.run(`
 		const seen = [];
-		await client.post("/register/", { login: "anna", email: "anna@example.com", password: %[1]q, confirm_password: %[1]q });
 		seen.push((await client.addPasskey("Laptop")).passkey.name);
 		seen.push(await client.addPasskey("Again").catch((error) => error.name));
 		await client.signOut();
 		seen.push((await client.signInWithPasskey()).user_profile.login);
 		await client.prove();
 		seen.push(client.proved);
-		return seen.join();`, password))
+		return seen.join();`)
 	if want := "Laptop,InvalidStateError,anna,true"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

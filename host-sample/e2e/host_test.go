@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -116,6 +117,14 @@ func (s *site) serve(t *testing.T, address string) {
 		_ = response.Body.Close()
 		return response.StatusCode == http.StatusOK
 	})
+}
+
+// atLocalhost serves a site of its own until the test ends, and returns its URL.
+func atLocalhost(t *testing.T, handler http.Handler) string {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
 }
 
 // command runs a command of the host's program on its data folder.

@@ -39,8 +39,12 @@ func startAtLocalhost(t *testing.T, more string, url ...string) *site {
 	for _, public := range url {
 		origin, flags = public, append(flags, "--url", public)
 	}
-	passkeys := fmt.Sprintf("[passkeys]\nrp_id = \"localhost\"\norigins = [%q]\n", origin)
-	return startWith(t, testSettings+more+passkeys, flags...)
+	return startWith(t, testSettings+more+passkeysAt(origin), flags...)
+}
+
+// passkeysAt are the settings of passkeys for the pages of an origin at localhost.
+func passkeysAt(origin string) string {
+	return fmt.Sprintf("[passkeys]\nrp_id = \"localhost\"\norigins = [%q]\n", origin)
 }
 
 // device is an authenticator of a tab, whose user confirms everything.

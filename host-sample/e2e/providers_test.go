@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -83,11 +82,9 @@ func nodes(t *testing.T, n int, flags ...string) string {
 	t.Helper()
 	var next atomic.Int64
 	var hosts []*httputil.ReverseProxy
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	proxied := atLocalhost(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		hosts[int(next.Add(1))%len(hosts)].ServeHTTP(w, r)
 	}))
-	t.Cleanup(server.Close)
-	proxied := strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
 	for range n {

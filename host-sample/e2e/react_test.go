@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"mime"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,9 +37,7 @@ func TestReactExample_SignsInAndChangesTheName(t *testing.T) {
 		w.Header().Set("Content-Type", mime.TypeByExtension(filepath.Ext(file)))
 		_, _ = w.Write(bytes.ReplaceAll(text, []byte("http://localhost:8080"), []byte(s.url)))
 	})
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	app := strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
+	app := atLocalhost(t, mux)
 	s = start(t, "--cors-origin", app)
 	s.register(t, "anna")
 

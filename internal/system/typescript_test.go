@@ -19,8 +19,8 @@ func TestTypeScriptClient_KeepsItsUserSignedIn(t *testing.T) {
 	t.Parallel()
 	patient := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled + unverified + twoFactor})
 	short := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled + "\n[session]\ngrace = \"1s\"\n"})
-	tests := inClient("PERSONAL_URL="+patient.api, "PERSONAL_SHORT_URL="+short.api)
-	tests.Args = append(tests.Args, "--test", "--test-reporter=tap", "--test-timeout=120000", "test/client.test.js")
+	tests := inClient("--test", "--test-reporter=tap", "--test-timeout=120000", "test/client.test.js")
+	tests.Env = append(tests.Env, "PERSONAL_URL="+patient.api, "PERSONAL_SHORT_URL="+short.api)
 	out, err := tests.CombinedOutput()
 	if err != nil || !regexp.MustCompile(`(?m)^# pass [1-9]\d+$`).Match(out) || !bytes.Contains(out, []byte("\n# skipped 0\n")) {
 		t.Fatalf("the tests of the client: %v\n%s", err, out)
@@ -28,11 +28,11 @@ func TestTypeScriptClient_KeepsItsUserSignedIn(t *testing.T) {
 	wantNoThefts(t, patient, short)
 }
 
-// inClient returns a command of Node in the folder of the npm package, without its arguments.
-func inClient(env ...string) *exec.Cmd {
-	cmd := exec.Command("node")
+// inClient returns a command of Node in the folder of the npm package.
+func inClient(args ...string) *exec.Cmd {
+	cmd := exec.Command("node", args...)
 	cmd.Dir = filepath.Join(repository, "shared", "personalclient", "typescript")
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = os.Environ()
 	return cmd
 }
 
@@ -52,8 +52,8 @@ func TestTypeScriptClient_LivesThroughSwapAndRestart(t *testing.T) {
 	o := options{database: testdb.SQLite(t), settings: cheap + unthrottled, data: filepath.Join(t.TempDir(), "data")}
 	s := start(t, o)
 	out := &journal{}
-	app := inClient("PERSONAL_URL=" + s.api)
-	app.Args = append(app.Args, "test/underway.js")
+	app := inClient("test/underway.js")
+	app.Env = append(app.Env, "PERSONAL_URL="+s.api)
 	app.Stdout, app.Stderr = out, out
 	end, err := app.StdinPipe()
 	if err != nil {

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// source is a package, with those below its folder.
+type source struct {
+	files     map[string]*ast.File // by their path below the folder
+	functions map[string][]*function
+}
+
+// function is a function or a method, and its file.
+type function struct {
+	file string
+	decl *ast.FuncDecl
+}
+
+// parse reads a package but its tests.
+func parse(folder string) (*source, error) {
+	s := &source{files: map[string]*ast.File{}, functions: map[string][]*function{}}
+	return s, filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		s.files[name] = file
+		for _, d := range file.Decls {
+			if decl, ok := d.(*ast.FuncDecl); ok {
+				s.functions[decl.Name.Name] = append(s.functions[decl.Name.Name], &function{name, decl})
+			}
+		}
+		return err
+	})
+}
+
+// method returns the method of a type; nil if there is none.
+func (s *source) method(of, name string) *function {
+	for _, f := range s.functions[name] {
+		if f.decl.Recv == nil {
+			continue
+		}
+		receiver := f.decl.Recv.List[0].Type
+		if pointer, ok := receiver.(*ast.StarExpr); ok {
+			receiver = pointer.X
+		}
+		if t, ok := receiver.(*ast.Ident); ok && t.Name == of {
+			return f
+		}
+	}
+	return nil
+}
+
+// reach yields a function and those that it calls: through its own file, and one step beyond it.
+func (s *source) reach(from *function) iter.Seq[*function] {
+	return func(yield func(*function) bool) {
+		seen := map[*function]bool{from: true}
+		for queue := []*function{from}; len(queue) > 0; queue = queue[1:] {
+			if !yield(queue[0]) {
+				return
+			}
+			if queue[0].file != from.file {
+				continue
+			}
+			for m := range mentions(queue[0].decl) {
+				for _, f := range s.functions[m.name] {
+					if !seen[f] && (m.of == "" || m.of == "s") {
+						seen[f] = true
+						queue = append(queue, f)
+					}
+				}
+			}
+		}
+	}
+}
+
+// services are the names of fields that hold a service of operations.
+var services = []string{"service", "Service", "administration", "Administration", "admin", "Recovery"}
+
+// callers returns the files that call an operation of a service, those that call it most often first.
+func (s *source) callers(operation string) []string {
+	calls := map[string]int{}
+	for file, parsed := range s.files {
+		for m := range mentions(parsed) {
+			if m.name == operation && slices.Contains(services, m.of) {
+				calls[file]++
+			}
+		}
+	}
+	files := make([]string, 0, len(calls))
+	for file := range calls {
+		files = append(files, file)
+	}
+	slices.SortFunc(files, func(a, b string) int {
+		if calls[a] != calls[b] {
+			return calls[b] - calls[a]
+		}
+		return strings.Compare(a, b)
+	})
+	return files
+}
+
+// types yields the fields of a struct.
+func (s *source) types(name string) iter.Seq[*ast.Field] {
+	return func(yield func(*ast.Field) bool) {
+		for _, file := range s.files {
+			for _, d := range file.Decls {
+				g, ok := d.(*ast.GenDecl)
+				if !ok {
+					continue
+				}
+				for _, spec := range g.Specs {
+					t, ok := spec.(*ast.TypeSpec)
+					if !ok || t.Name.Name != name {
+						continue
+					}
+					if fields, ok := t.Type.(*ast.StructType); ok {
+						for _, f := range fields.Fields.List {
+							if !yield(f) {
+								return
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// mention is a name in the source, and the one before its dot; "" if there is none.
+type mention struct{ of, name string }
+
+func mentions(n ast.Node) iter.Seq[mention] {
+	return func(yield func(mention) bool) {
+		stopped := false
+		ast.Inspect(n, func(n ast.Node) bool {
+			if stopped {
+				return false
+			}
+			switch n := n.(type) {
+			case *ast.SelectorExpr:
+				m := mention{name: n.Sel.Name}
+				switch x := n.X.(type) {
+				case *ast.Ident:
+					m.of = x.Name
+				case *ast.SelectorExpr:
+					m.of = x.Sel.Name
+				}
+				stopped = !yield(m)
+			case *ast.CallExpr:
+				if f, ok := n.Fun.(*ast.Ident); ok {
+					stopped = !yield(mention{name: f.Name})
+				}
+			}
+			return !stopped
+		})
+	}
+}
+
+func tag(f *ast.Field) string {
+	if f.Tag == nil {
+		return ""
+	}
+	return reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get("toml")
+}
+
+// snake returns a Go name as the names of mails and parameters are written.
+func snake(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}

@@ -184,7 +184,7 @@ type removeTwoFactorCommand struct {
 
 // Help says what happens and what to do first.
 func (removeTwoFactorCommand) Help() string {
-	return `First verify that it is the user who asks: docs/supporting-users.md says how. Afterwards they sign in with the password alone, and can
+	return `First verify that it is the user who asks: docs/helping-users.md says how. Afterwards they sign in with the password alone, and can
 switch a second factor on again. Their recovery codes are void. Their passkeys and identities are removed, because a thief may have added some:
 keep them with --keep-other-ways-in only if all are surely the user's. The audit log names the operating system's user who ran the command.`
 }
@@ -225,7 +225,7 @@ type removeOtherWaysInCommand struct{ userFlags }
 
 // Help says what happens and what to do first.
 func (removeOtherWaysInCommand) Help() string {
-	return `First verify that it is the user who asks: docs/supporting-users.md says how. Afterwards they sign in with the password, and the code of their
+	return `First verify that it is the user who asks: docs/helping-users.md says how. Afterwards they sign in with the password, and the code of their
 second factor if they have one; without a password they need a recovery mail. They can add passkeys and link identities again. The audit log
 names the operating system's user who ran the command.`
 }
@@ -254,7 +254,7 @@ type resetUserCommand struct {
 
 // Help says what happens and what to do first.
 func (resetUserCommand) Help() string {
-	return `Ends a take-over. First verify that it is the user who asks: docs/supporting-users.md says how. Password, second factor, passkeys, identities,
+	return `Ends a take-over. First verify that it is the user who asks: docs/helping-users.md says how. Password, second factor, passkeys, identities,
 sessions and known addresses are removed, and the account is enabled. The user gets a mail to set a new password; until they have done so nothing
 signs in. The old address gets a notice. The plugin that runs on the database sends both, or the next one that starts.`
 }
@@ -278,7 +278,7 @@ type unlinkIdentityCommand struct {
 
 // Help says what happens and what to do first.
 func (unlinkIdentityCommand) Help() string {
-	return `First verify that it is the user who asks: docs/supporting-users.md says how. Afterwards the provider signs no one in to the account by this
+	return `First verify that it is the user who asks: docs/helping-users.md says how. Afterwards the provider signs no one in to the account by this
 identity. All sessions of the user end that the site has opened itself, also those of other identities.`
 }
 

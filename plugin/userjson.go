@@ -9,10 +9,10 @@ import (
 	"github.com/cms-personal/personal/shared/personaladmin/texts"
 )
 
-// jsonFlag chooses the form of the output. docs/user-commands.md documents the keys: they
+// jsonFlag chooses the form of the output. docs/helping-users.md documents the keys: they
 // only grow.
 type jsonFlag struct {
-	JSON bool `name:"json" help:"Print JSON, for programs: docs/user-commands.md lists the keys."`
+	JSON bool `name:"json" help:"Print JSON, for programs: docs/helping-users.md lists the keys."`
 }
 
 // writeJSON writes an object, indented.

@@ -33,7 +33,7 @@ type listUsersCommand struct {
 
 // Help says what JSON has.
 func (listUsersCommand) Help() string {
-	return `With --json each line is a user as JSON, with their user fields if --fields is given: docs/user-commands.md lists the keys.`
+	return `With --json each line is a user as JSON, with their user fields if --fields is given: docs/helping-users.md lists the keys.`
 }
 
 // Run lists users.

@@ -73,12 +73,11 @@ var stages = map[string]func(t *testing.T, s *sandbox){
 		s.system.register(t, "anna")
 		s.write(t, "data/user-fields.json", readFile(t, filepath.Join(repository, "docs/examples/chi/user-fields.json")))
 	},
-	"docs/two-factor.md":       func(t *testing.T, s *sandbox) { s.host(t) },
-	"docs/supporting-users.md": lockOut,
-	"docs/user-commands.md":    lockOut,
-	"docs/operations.md":       func(t *testing.T, s *sandbox) { s.host(t).register(t, "anna") },
-	"docs/user-fields.md":      func(t *testing.T, s *sandbox) { s.host(t) },
-	"docs/observing.md":        func(t *testing.T, s *sandbox) { s.host(t) },
+	"docs/two-factor.md":    func(t *testing.T, s *sandbox) { s.host(t) },
+	"docs/helping-users.md": lockOut,
+	"docs/operations.md":    func(t *testing.T, s *sandbox) { s.host(t).register(t, "anna") },
+	"docs/user-fields.md":   func(t *testing.T, s *sandbox) { s.host(t) },
+	"docs/observing.md":     func(t *testing.T, s *sandbox) { s.host(t) },
 	"docs/events.md": func(t *testing.T, s *sandbox) {
 		anna := s.host(t).register(t, "anna")
 		s.system.post(t, "auth/", params{"login": anna.login, "password": anna.password}).want(t, "")

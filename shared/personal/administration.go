@@ -225,7 +225,7 @@ type UserPage struct {
 	Next  int64 // FindUsersRequest.After of the next page; 0 on the last page
 }
 
-// User is a user in a list. Its JSON form is that of the command line; docs/user-commands.md
+// User is a user in a list. Its JSON form is that of the command line; docs/helping-users.md
 // lists the keys.
 type User struct {
 	ID              int64     `json:"id"`

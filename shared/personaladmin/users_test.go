@@ -421,7 +421,7 @@ func TestUserTwoFactor_RemovalAsksFirst(t *testing.T) {
 	wantNone(t, b.page(t, "/admin/users/42/two-factor"), "button danger")
 	p.user.TwoFactor = true
 	wantAll(t, b.page(t, "/admin/users/42"), link, "the user signs in with the password and a code")
-	wantAll(t, b.page(t, "/admin/users/42/two-factor"), "docs/supporting-users.md", `action="/admin/users/42/two-factor"`,
+	wantAll(t, b.page(t, "/admin/users/42/two-factor"), "docs/helping-users.md", `action="/admin/users/42/two-factor"`,
 		`<a class="button quiet" href="/admin/users/42">Cancel</a>`)
 	if len(p.done) > 0 {
 		t.Errorf("got %v before the confirmation, want nothing", p.done)
@@ -505,7 +505,7 @@ func TestUserOtherWays_RemovalAsksFirst(t *testing.T) {
 	p.withPasskeys()
 	p.user.Identities = []personal.LinkedIdentity{{Identity: personal.Identity{Issuer: "https://op.example", Subject: "a"}, Linked: second(4)}}
 	wantAll(t, b.page(t, "/admin/users/42"), link)
-	wantAll(t, b.page(t, "/admin/users/42/ways-in"), "docs/supporting-users.md", "passkeys: 2, links with other services: 1.",
+	wantAll(t, b.page(t, "/admin/users/42/ways-in"), "docs/helping-users.md", "passkeys: 2, links with other services: 1.",
 		"without a password they need a recovery mail", `action="/admin/users/42/ways-in"`)
 	if len(p.done) > 0 {
 		t.Errorf("got %v before the confirmation, want nothing", p.done)

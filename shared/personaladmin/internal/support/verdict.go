@@ -73,7 +73,7 @@ func (p *Pages) addAction(r *http.Request, v *verdict, q question, user *persona
 		page("/two-factor", true)
 	case personal.ActionOperator:
 		v.Advice = strings.TrimSpace(v.Advice + " " + p.site.Text(r, "support_do_operator"))
-		v.Doc = cmp.Or(v.Doc, p.site.Doc("sign-in-problems.md#a-user-cannot-sign-in"))
+		v.Doc = cmp.Or(v.Doc, p.site.Doc("helping-users.md#a-user-cannot-sign-in"))
 	default:
 		v.Advice = strings.TrimSpace(v.Advice + " " + p.site.Text(r, "support_do_other", string(action)))
 	}

@@ -206,7 +206,7 @@ func (p *Pages) confirmRemoval(w http.ResponseWriter, r *http.Request, user pers
 		}}
 	}
 	return p.site.Render(w, r, http.StatusOK, "usertwofactor", ui.Page{Body: confirmationBody{user, form,
-		p.site.Doc("supporting-users.md#a-user-has-lost-their-phone")}})
+		p.site.Doc("helping-users.md#a-user-has-lost-their-phone")}})
 }
 
 // keepWays is the control that keeps other ways in when the second factor is removed.
@@ -225,7 +225,7 @@ func (p *Pages) confirmWays(w http.ResponseWriter, r *http.Request, user persona
 	form := ui.Form{Action: userURL(user.ID, "/ways-in"), Submit: p.site.Text(r, "users_ways_remove"), Danger: true,
 		Cancel: userURL(user.ID, "")}
 	return p.site.Render(w, r, http.StatusOK, "userways", ui.Page{Body: confirmationBody{user, form,
-		p.site.Doc("supporting-users.md#a-user-has-lost-a-passkey")}})
+		p.site.Doc("helping-users.md#a-user-has-lost-a-passkey")}})
 }
 
 // confirmReset asks for the e-mail before the access is reset, for the reason of confirmRemoval.

@@ -25,7 +25,7 @@ RACE         = -race -timeout=20m $(PERSONAL_TEST_GCFLAGS)
 LINTED      ?= $(MODULES) host-sample/e2e bench bench/pocketbase internal/tools/sbom # modules besides the main one
 SOAK_TESTS   = $(shell grep -oh '^func Test[A-Za-z0-9_]*' $$(grep -l '^//go:build soak' internal/system/*_test.go) /dev/null | cut -d' ' -f2 | paste -sd '|')
 
-.PHONY: build plugin run dev test e2e lint generate fuzz soak coverage sbom npm release bench compare clean
+.PHONY: build plugin run dev test e2e lint generate fuzz soak coverage sbom npm deb release bench compare clean
 
 # Programs without symbols, as they are released; panics still show functions and
 # lines. For a debugger, with symbols and the paths of the source: make build STRIP=
@@ -93,6 +93,7 @@ generate:
 	go run $(GOVERTER) gen ./shared/plugins/rpc
 	go run ./internal/tools/fakes shared/personal/personaltest/fake_generated.go
 	go run ./internal/tools/openapi shared/personalhttp/openapi.yaml shared/personalhttp/openapi.json docs/api.md
+	go run ./internal/tools/opmap docs/map.md
 	shared/personalclient/typescript/check generate
 	go run -C host-sample . serve --help | go run ./internal/tools/configdoc plugin/settings.toml docs/configuration.md docs/api.md
 
@@ -137,6 +138,11 @@ sbom: build
 npm: build
 	mkdir -p dist
 	$(PLUGIN_VERSION) && shared/personalclient/typescript/check pack "$(CURDIR)/dist" "$$version"
+
+# Debian packages of the sample host with the plugin, in dist/.
+deb: build
+	mkdir -p dist
+	$(PLUGIN_VERSION) && deploy/deb/build "$$version" dist "$(STRIP)"
 
 # The files of a release, in dist/: make release VERSION=1.2.3 KEY=FILE. docs/releasing.md
 # Only the program that signs inherits MINISIGN_PASSWORD.

@@ -144,7 +144,7 @@ deb: build
 	mkdir -p dist
 	$(PLUGIN_VERSION) && deploy/deb/build "$$version" dist "$(STRIP)"
 
-# The files of a release, in dist/: make release VERSION=1.2.3 KEY=FILE. docs/releasing.md
+# The files of a release, in dist/: make release VERSION=1.2.3 KEY=FILE. docs/developing.md, section "Releasing".
 # Only the program that signs inherits MINISIGN_PASSWORD.
 # The protocol is stored first: if it has changed, the work tree has changes.
 release:

@@ -35,19 +35,19 @@ import (
 // serveCommand holds the flags of serve as they were given.
 type serveCommand struct {
 	Addr     string `default:"127.0.0.1:8080" env:"PERSONAL_ADDR" placeholder:"HOST:PORT" help:"Address to listen on; port 0 picks a free one (${default})."`
-	URL      string `name:"url" env:"PERSONAL_URL" placeholder:"URL" help:"The site's own public URL, such as https://www.example.com: links in mails that no setting names lead to its pages below /account. If it is https, cookies are for HTTPS only, and pages redirect plain HTTP to it. By default the address that it listens on if mails are captured, else none."`
+	URL      string `name:"url" env:"PERSONAL_URL" placeholder:"URL" help:"The site's own public URL, such as https://www.example.com: links in mails lead to its pages below /account. If it is https, cookies are for HTTPS only, and pages redirect plain HTTP to it. Default: the address that it listens on if mails are captured, else none."`
 	Data     string `default:"./data" env:"PERSONAL_DATA" placeholder:"DIR" help:"The data folder, created if missing (${default})."`
 	Database string `env:"PERSONAL_DATABASE" placeholder:"URL" help:"sqlite://PATH or postgres://…, by default sqlite://DATA/personal.db. Set a URL with a password in the environment only."`
 
 	Plugins      string        `env:"PERSONAL_PLUGINS" placeholder:"DIR" help:"The folder of the plugin catalogue, by default DATA/plugins."`
 	Plugin       string        `env:"PERSONAL_PLUGIN" placeholder:"FILE" help:"Install this plugin binary or bundle, and activate it if no version is active yet."`
 	PluginKey    []string      `sep:"none" env:"PERSONAL_PLUGIN_KEY" placeholder:"FILE" help:"Minisign public keys, one per line: only plugins signed with one of them are installed and started. May be repeated."`
-	PluginFloor  *string       `env:"PERSONAL_PLUGIN_FLOOR" placeholder:"VERSION" help:"The lowest plugin version that may be started, or installed from a bundle: lower versions are refused even if they are signed."`
-	PluginMinAge time.Duration `default:"0s" name:"plugin-min-age" env:"PERSONAL_PLUGIN_MIN_AGE" placeholder:"72h" help:"For how long the host must have had a version before plugin use and plugin rehearse accept it without --now: bundles that an intruder publishes are usually withdrawn within days. Restarts, rollbacks and returns to versions that have served are exempt (${default}, no minimum)."`
-	Rehearse     string        `default:"refuse" env:"PERSONAL_REHEARSE" placeholder:"POLICY" help:"What a swap does with the rehearsal of a new version against the one that serves: refuse, warn or off (${default}). With refuse, a failed check or a difference that the version does not declare refuses the swap. With warn, only a failed check does. With off there is no rehearsal."`
-	PluginMemory memorySize    `env:"PERSONAL_PLUGIN_MEMORY" placeholder:"SIZE" help:"The soft memory limit of each plugin process, such as 512MiB; during a swap there are two processes. The plugin collects garbage more often to keep to it. For a hard limit, limit the service or the container. Default: none."`
-	Settings     string        `env:"PERSONAL_SETTINGS" placeholder:"FILE" help:"The plugin's settings file (TOML), which is read at every start of a plugin process."`
-	NoSecretKey  bool          `env:"PERSONAL_NO_SECRET_KEY" help:"Give the plugin no secret key: what needs one, such as second factors, does not exist. Otherwise DATA/secret.key is created at the first start and read at every start of a plugin process."`
+	PluginFloor  *string       `env:"PERSONAL_PLUGIN_FLOOR" placeholder:"VERSION" help:"The lowest plugin version that may be started, or installed from a bundle: lower ones are refused even if signed."`
+	PluginMinAge time.Duration `default:"0s" name:"plugin-min-age" env:"PERSONAL_PLUGIN_MIN_AGE" placeholder:"72h" help:"For how long the host must have had a version before plugin use and plugin rehearse accept it without --now. Restarts, rollbacks and returns to versions that have served are exempt (${default}, no minimum)."`
+	Rehearse     string        `default:"refuse" env:"PERSONAL_REHEARSE" placeholder:"POLICY" help:"What a swap does with the rehearsal of a new version against the one that serves: refuse, warn or off (${default}). With refuse, a failed check or a difference that the version does not declare refuses the swap. With warn, only a failed check does."`
+	PluginMemory memorySize    `env:"PERSONAL_PLUGIN_MEMORY" placeholder:"SIZE" help:"The soft memory limit of each plugin process, such as 512MiB; during a swap there are two processes. For a hard limit, limit the service or the container. Default: none."`
+	Settings     string        `env:"PERSONAL_SETTINGS" placeholder:"FILE" help:"The settings file (TOML) of the plugin."`
+	NoSecretKey  bool          `env:"PERSONAL_NO_SECRET_KEY" help:"Give the plugin no secret key: what needs one, such as second factors, does not exist. Otherwise DATA/secret.key is created at the first start."`
 
 	SMTP             string `name:"smtp" env:"PERSONAL_SMTP" placeholder:"URL" help:"Mail relay: smtp://HOST:PORT (STARTTLS; on loopback also without) or smtps://HOST:PORT. Without one, mails are kept in DATA/mail. Set a URL with a password in the environment only."`
 	SMTPHelo         string `name:"smtp-helo" env:"PERSONAL_SMTP_HELO" placeholder:"NAME" help:"The host name that EHLO gives to the relay. Default: the host of --url, else the domain of --mail-from."`
@@ -55,25 +55,25 @@ type serveCommand struct {
 	AllowMailCapture bool   `env:"PERSONAL_ALLOW_MAIL_CAPTURE" help:"Keep mails in DATA/mail even when --addr is not a loopback address."`
 
 	BasePath        string   `env:"PERSONAL_BASE_PATH" placeholder:"/x" help:"Path in front of /api/v1/personal/."`
-	TrustedProxy    []string `env:"PERSONAL_TRUSTED_PROXY" placeholder:"CIDR" help:"Proxies whose headers are trusted for the client's address and scheme; repeated, or separated by commas."`
+	TrustedProxy    []string `env:"PERSONAL_TRUSTED_PROXY" placeholder:"CIDR" help:"Proxies whose headers are trusted for the client's address and scheme."`
 	ForwardedHeader string   `default:"x-forwarded-for" env:"PERSONAL_FORWARDED_HEADER" placeholder:"NAME" help:"The header in which trusted proxies send the client's address: x-forwarded-for or forwarded (${default}). The address in the other header is ignored."`
-	CORSOrigin      []string `name:"cors-origin" env:"PERSONAL_CORS_ORIGIN" placeholder:"ORIGIN" help:"Origins whose scripts may call the API; repeated, or separated by commas."`
-	Origin          []string `env:"PERSONAL_ORIGIN" placeholder:"ORIGIN" help:"The site's own origins, such as https://www.example.com, needed only behind a proxy that changes the Host header: posts of browsers for other origins are refused; repeated, or separated by commas."`
-	AdminHost       []string `env:"PERSONAL_ADMIN_HOST" placeholder:"NAME" help:"Host names, without a port, under which the admin pages can be opened from anywhere, for example behind a proxy; repeated, or separated by commas. Other loopback names work only for clients on this machine."`
-	Locales         []string `env:"PERSONAL_LOCALES" placeholder:"TAG" help:"Languages of messages, pages and mails: de, en, es, fr, pt-BR, ru or uk; repeated, or separated by commas. Default: en and ru, and the one of --locale."`
+	CORSOrigin      []string `name:"cors-origin" env:"PERSONAL_CORS_ORIGIN" placeholder:"ORIGIN" help:"Origins whose scripts may call the API."`
+	Origin          []string `env:"PERSONAL_ORIGIN" placeholder:"ORIGIN" help:"The site's own origins, such as https://www.example.com, needed only behind a proxy that changes the Host header: posts of browsers for other origins are refused."`
+	AdminHost       []string `env:"PERSONAL_ADMIN_HOST" placeholder:"NAME" help:"Host names, without a port, under which the admin pages can be opened from anywhere, for example behind a proxy. Other loopback names work only for clients on this machine."`
+	Locales         []string `env:"PERSONAL_LOCALES" placeholder:"TAG" help:"Languages of messages, pages and mails: de, en, es, fr, pt-BR, ru or uk. Default: en and ru, and the one of --locale."`
 	Locale          string   `env:"PERSONAL_LOCALE" placeholder:"TAG" help:"The default language, for callers whose Accept-Language names none of --locales. Default: the first of --locales, or en."`
 	Always200       bool     `name:"always-200" env:"PERSONAL_ALWAYS_200" help:"Send every API response with HTTP 200, for old clients."`
 
-	RegisterDomains []string `sep:"none" env:"PERSONAL_REGISTER_DOMAINS" placeholder:"DOMAIN" help:"The only domains whose e-mail addresses can be registered, or become those of an account; repeated, or separated by commas. Subdomains are domains of their own. Administrators are not restricted. An e-mail proves its domain only with the setting registration.email_verification = required. Default: all domains."`
+	RegisterDomains []string `sep:"none" env:"PERSONAL_REGISTER_DOMAINS" placeholder:"DOMAIN" help:"The only domains whose e-mail addresses can be registered, or become those of an account; repeated, or separated by commas. Subdomains are domains of their own. Administrators are not restricted. An e-mail proves its domain only with registration.email_verification = required. Default: all domains."`
 
 	OIDC []string `name:"oidc" sep:";" env:"PERSONAL_OIDC" placeholder:"NAME=ISSUER,CLIENT-ID,SECRET-FILE" help:"A provider with which users can sign in: Google, Microsoft, GitLab, Keycloak, GitHub, or any OpenID provider by its issuer; without SECRET-FILE for a public client. Apple, and Microsoft with several tenants, cannot be configured by it. Register the site's URL with /account/providers/NAME/callback as redirect URI. Repeated, or separated by semicolons."`
 
-	SecureCookies bool `env:"PERSONAL_SECURE_COOKIES" help:"Treat every request as sent over HTTPS, for a proxy that terminates TLS and does not send X-Forwarded-Proto, where --url is not https or the proxy adds no header at all. Sets Secure cookies and Strict-Transport-Security."`
+	SecureCookies bool `env:"PERSONAL_SECURE_COOKIES" help:"Treat every request as sent over HTTPS, for a proxy that terminates TLS and does not send X-Forwarded-Proto. Sets Secure cookies and Strict-Transport-Security."`
 
 	Bake        time.Duration `default:"60s" env:"PERSONAL_BAKE" help:"How long the old version is kept warm for a rollback after a swap (${default}); 0 stops it at once."`
 	Drain       time.Duration `default:"30s" env:"PERSONAL_DRAIN" help:"How long requests in progress may take to finish when the host stops (${default})."`
 	Pprof       string        `env:"PERSONAL_PPROF" placeholder:"HOST:PORT" help:"Serve Go runtime profiles of host and plugin under /debug/pprof/ at this loopback address; port 0 picks a free one. Default: none."`
-	DebugPlugin bool          `env:"PERSONAL_DEBUG_PLUGIN" help:"For development, on a loopback address: let a debugger pause the plugin. Switches off its health checks and the time limits of calls and starts, and prints the command that attaches a debugger to each plugin process."`
+	DebugPlugin bool          `env:"PERSONAL_DEBUG_PLUGIN" help:"For development, on a loopback address: let a debugger pause the plugin. Switches off health checks and time limits, and prints the command that attaches a debugger."`
 	LogLevel    string        `default:"info" env:"PERSONAL_LOG_LEVEL" help:"Log level: debug, info, warn or error (${default})."`
 }
 

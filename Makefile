@@ -94,6 +94,7 @@ generate:
 	go run ./internal/tools/fakes shared/personal/personaltest/fake_generated.go
 	go run ./internal/tools/openapi shared/personalhttp/openapi.yaml shared/personalhttp/openapi.json docs/api.md
 	go run ./internal/tools/opmap docs/map.md
+	go run ./internal/tools/asvs docs/security-asvs.yaml docs/security-asvs.md
 	shared/personalclient/typescript/check generate
 	go run -C host-sample . serve --help | go run ./internal/tools/configdoc plugin/settings.toml docs/configuration.md docs/api.md
 

@@ -1,11 +1,9 @@
 // Command configdoc writes parts of docs/configuration.md and docs/api.md: configdoc SETTINGS.toml
-// CONFIGURATION.md API.md, with the output of "host-sample serve --help" on standard input. It replaces
-// the text between the markers <!-- generated: NAME --> and <!-- end --> (NAME is flags, settings or
-// mails); the rest of a page is written by hand.
+// CONFIGURATION.md API.md, with the output of "host-sample serve --help" on standard input. The parts
+// (package page) are flags, settings and mails.
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/internal/tools/page"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
 )
@@ -42,23 +41,9 @@ func run(args []string, help io.Reader) error {
 		return err
 	}
 	return errors.Join(
-		rewrite(args[1], map[string]string{"flags": flags, "settings": settingsBlocks(string(settings))}),
-		rewrite(args[2], map[string]string{"mails": mailTable()}),
+		page.Rewrite(args[1], map[string]string{"flags": flags, "settings": settingsBlocks(string(settings))}),
+		page.Rewrite(args[2], map[string]string{"mails": mailTable()}),
 	)
-}
-
-// rewrite replaces generated parts of a page.
-func rewrite(path string, parts map[string]string) error {
-	page, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	for name, text := range parts {
-		if page, err = replace(page, name, text); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	return os.WriteFile(path, page, 0o644)
 }
 
 // mailTable returns the kinds of mails as a Markdown table.
@@ -73,17 +58,6 @@ func mailTable() string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", d.Kind, d.Sent, paths[d.Confirms])
 	}
 	return b.String()
-}
-
-// replace puts text between the markers of one generated part.
-func replace(page []byte, name, text string) ([]byte, error) {
-	begin, end := []byte("<!-- generated: "+name+" -->\n"), []byte("<!-- end -->\n")
-	before, rest, ok := bytes.Cut(page, begin)
-	_, after, ended := bytes.Cut(rest, end)
-	if !ok || !ended {
-		return nil, fmt.Errorf("no part %q between %q and %q", name, begin, end)
-	}
-	return bytes.Join([][]byte{before, begin, []byte(text), end, after}, nil), nil
 }
 
 var (

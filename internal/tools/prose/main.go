@@ -34,7 +34,7 @@ const (
 )
 
 // references are the pages that readers search instead of reading them.
-var references = []string{"docs/api.md", "docs/configuration.md", "docs/security-asvs.md"}
+var references = []string{"docs/api.md", "docs/configuration.md"}
 
 func main() {
 	root := "."

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +61,8 @@ type recipe struct {
 	Out     string `default:"dist" placeholder:"DIR" help:"The directory of the bundle (${default})."`
 	Package string `arg:"" default:"./plugin" help:"The plugin's main package (${default})."`
 
-	source string // the folder with the source; "": the working directory
+	source    string // the folder with the source; "": the working directory
+	toolchain string // the version of Go, such as go1.26.10; "": that of this machine
 }
 
 // tool returns a command that builds in the folder with the source. Neither settings of Go on this
@@ -69,7 +71,7 @@ type recipe struct {
 func (r recipe) tool(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = r.source
-	cmd.Env = append(os.Environ(), append([]string{"CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "GOWORK=off", "GOTOOLCHAIN=local",
+	cmd.Env = append(os.Environ(), append([]string{"CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "GOWORK=off", "GOTOOLCHAIN=" + cmp.Or(r.toolchain, "local"),
 		"MAKEFLAGS=", "MAKEFILES=", "GNUMAKEFLAGS=", "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off"}, env...)...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	return cmd

@@ -23,19 +23,20 @@ import (
 // What a release is made of, from the folder in which the command runs.
 const (
 	changelogFile = "CHANGELOG.md"
-	systemsFile   = ".ci/systems"  // a line for each supported system: GOOS/GOARCH
-	releasedFile  = ".ci/released" // the version and the commit of the last release
+	systemsFile   = ".ci/systems"   // a line for each supported system: GOOS/GOARCH
+	releasedFile  = ".ci/released"  // the version and the commit of the last release
+	toolchainFile = ".ci/toolchain" // the version of Go that builds releases, whatever this machine has: .ci/vulnerabilities checks it
 	nestedFile    = "shared/personaloidc/go.mod"
 )
 
 // releaseCommand runs in the root of the work tree. It builds in its own work tree, which has the
-// files of the commit only. The targets sbom and npm of its Makefile write further files to dist.
+// files of the commit only. The targets sbom, npm and deb of its Makefile write further files to dist.
 type releaseCommand struct {
 	recipe
 }
 
 // Run makes the files of a release: signed bundles for the supported systems, bills of
-// materials, the npm package, and their checksums with a signature. It prints their paths and what to tag.
+// materials, the npm package, Debian packages, and their checksums with a signature. It prints their paths and what to tag.
 // It builds nothing unless all checks pass.
 func (r *releaseCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if err := r.validate(); err != nil {
@@ -52,6 +53,11 @@ func (r *releaseCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	toolchain, err := os.ReadFile(toolchainFile)
+	if err != nil {
+		return err
+	}
+	r.toolchain = strings.TrimSpace(string(toolchain))
 	commit, err := r.check(ctx)
 	if err != nil {
 		return err
@@ -295,15 +301,15 @@ func readSystems(path string) (systems []system, err error) {
 	return systems, nil
 }
 
-// furtherFiles makes the bills of materials, of programs that are built as the bundles are, and the npm
-// package. It returns their paths.
+// furtherFiles makes the bills of materials, of programs that are built as the bundles are, the npm
+// package, and the Debian packages. It returns their paths.
 func (r *releaseCommand) furtherFiles(ctx context.Context) (paths []string, err error) {
-	if err := r.tool(ctx, nil, "make", "sbom", "npm", "STRIP="+r.linkerFlags()).Run(); err != nil {
-		return nil, fmt.Errorf("make sbom npm: %w", err)
+	if err := r.tool(ctx, nil, "make", "sbom", "npm", "deb", "STRIP="+r.linkerFlags()).Run(); err != nil {
+		return nil, fmt.Errorf("make sbom npm deb: %w", err)
 	}
 	made, err := filepath.Glob(filepath.Join(r.source, "dist", "*"))
 	if err == nil && len(made) == 0 {
-		err = errors.New("make sbom npm wrote no file to dist")
+		err = errors.New("make sbom npm deb wrote no file to dist")
 	}
 	if err == nil {
 		err = os.MkdirAll(r.Out, 0o755)

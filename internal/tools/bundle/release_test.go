@@ -25,7 +25,8 @@ func releaseTree(t *testing.T) (key string) {
 		"CHANGELOG.md":       "# Changelog\n\n## 1.2.0 (2026-11-30)\n\n- Faster.\n\n## 1.1.0\n\n- First.\n",
 		".ci/systems":        runtime.GOOS + "/" + runtime.GOARCH + "\n" + foreign + "\n",
 		".gitignore":         "/dist/\n/plugin/local.go\n",
-		"Makefile":           "sbom:\n\t@mkdir -p dist\n\t@echo '{\"linker\": \"$(STRIP)\", \"environment\": \"$(GOFLAGS) $(GOWORK) $(GOAMD64) $(MINISIGN_PASSWORD).\"}' >dist/sbom-personal.json\nnpm:\n\t@echo x >dist/client-1.2.0.tgz\n",
+		"Makefile":           "sbom:\n\t@mkdir -p dist\n\t@echo '{\"linker\": \"$(STRIP)\", \"environment\": \"$(GOFLAGS) $(GOWORK) $(GOAMD64) $(MINISIGN_PASSWORD).\"}' >dist/sbom-personal.json\nnpm:\n\t@echo x >dist/client-1.2.0.tgz\ndeb:\n\t@echo x >dist/personal_1.2.0_amd64.deb\n",
+		".ci/toolchain":      "local\n",
 		"go.mod":             "module example.com/sample\n\ngo 1.26\n",
 		"host-sample/go.mod": "module example.com/sample/host-sample\n\ngo 1.26\n",
 		nestedFile:           nestedModule("1.2.0"),
@@ -95,7 +96,7 @@ func TestRelease_FilesAreSignedAndTheTagIsNamed(t *testing.T) {
 	}
 	here := "personal-1.2.0-" + runtime.GOOS + "-" + runtime.GOARCH + ".tar.gz"
 	for _, want := range []string{
-		"dist/" + here, "dist/personal-1.2.0-plan9-386.tar.gz", "dist/client-1.2.0.tgz", "dist/sbom-personal.json", "dist/SHA256SUMS", "dist/SHA256SUMS.minisig",
+		"dist/" + here, "dist/personal-1.2.0-plan9-386.tar.gz", "dist/client-1.2.0.tgz", "dist/personal_1.2.0_amd64.deb", "dist/sbom-personal.json", "dist/SHA256SUMS", "dist/SHA256SUMS.minisig",
 		`git tag -s -m "personal 1.2.0" v1.2.0 ` + inTree(t, "git", "rev-parse", "HEAD"),
 		`git tag -s -m "personal 1.2.0" host-sample/v1.2.0 ` + inTree(t, "git", "rev-parse", "HEAD"),
 		"git push origin v1.2.0 shared/personaloidc/v1.2.0 host-sample/v1.2.0",
@@ -120,8 +121,8 @@ func TestRelease_FilesAreSignedAndTheTagIsNamed(t *testing.T) {
 	if !minisign.Verify(public, sums, signature) {
 		t.Error("the signature of SHA256SUMS is not one of the key")
 	}
-	if n := strings.Count(string(sums), "\n"); n != 4 {
-		t.Errorf("got checksums of %d files, want 4:\n%s", n, sums)
+	if n := strings.Count(string(sums), "\n"); n != 5 {
+		t.Errorf("got checksums of %d files, want 5:\n%s", n, sums)
 	}
 	inTree(t, "sh", "-c", "cd dist && sha256sum --check --strict SHA256SUMS")
 

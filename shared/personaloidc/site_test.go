@@ -55,6 +55,14 @@ func TestMain(m *testing.M) {
 		if out, err := exec.Command("go", "build", "-C", "../..", "-o", plugin, "./plugin").CombinedOutput(); err != nil {
 			panic(string(out))
 		}
+		for _, name := range []string{"google.secret", "github.secret", "staff.secret"} { // of the example
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("secret\n"), 0o600); err != nil {
+				panic(err)
+			}
+		}
+		if err := os.Chdir(dir); err != nil {
+			panic(err)
+		}
 		common, err = openSite(dir, personalhost.Config{Settings: settings("[two_factor]\nenabled = true\n")})
 		if err != nil {
 			panic(err)

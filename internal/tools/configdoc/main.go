@@ -50,12 +50,12 @@ func run(args []string, help io.Reader) error {
 func mailTable() string {
 	paths := map[personal.OperationName]string{}
 	for _, e := range personalhttp.Endpoints() {
-		paths[e.Operation] = "for " + e.Path + "/"
+		paths[e.Operation] = fmt.Sprintf(" (token for %s/)", e.Path)
 	}
 	var b strings.Builder
-	b.WriteString("| kind | sent | brings a token |\n|---|---|---|\n")
+	b.WriteString("| kind | sent |\n|---|---|\n")
 	for _, d := range mailtext.Descriptions() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", d.Kind, d.Sent, paths[d.Confirms])
+		fmt.Fprintf(&b, "| `%s` | %s%s |\n", d.Kind, d.Sent, paths[d.Confirms])
 	}
 	return b.String()
 }
@@ -66,7 +66,7 @@ var (
 )
 
 // flagTable returns the flags of a command's help as a Markdown table. The help of
-// a flag may go on in the lines below it.
+// a flag may go on in the lines below it. The page says how environment variables are called.
 func flagTable(help string) (string, error) {
 	type flag struct{ name, value, help string }
 	var flags []flag
@@ -84,17 +84,20 @@ func flagTable(help string) (string, error) {
 		return "", errors.New("standard input shows no flags")
 	}
 	var b strings.Builder
-	b.WriteString("| flag | environment variable | meaning |\n|---|---|---|\n")
+	b.WriteString("| flag | meaning |\n|---|---|\n")
 	for _, f := range flags {
 		m := variable.FindStringSubmatch(f.help)
 		if m == nil {
 			return "", fmt.Errorf("flag --%s: no environment variable in %q", f.name, f.help)
 		}
+		if want := "PERSONAL_" + strings.ToUpper(strings.ReplaceAll(f.name, "-", "_")); m[2] != want {
+			return "", fmt.Errorf("flag --%s: the environment variable is %s, want %s", f.name, m[2], want)
+		}
 		name := "--" + f.name
 		if f.value != "" {
 			name += "=" + strings.Trim(f.value, `"`)
 		}
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", name, m[2], strings.ReplaceAll(strings.TrimSuffix(m[1], "."), "|", `\|`)+".")
+		fmt.Fprintf(&b, "| `%s` | %s |\n", name, strings.ReplaceAll(strings.TrimSuffix(m[1], "."), "|", `\|`)+".")
 	}
 	return b.String(), nil
 }

@@ -16,12 +16,12 @@ Flags:
                                   (127.0.0.1:8080) ($PERSONAL_ADDR).
       --a-flag-with-a-long-name=LONGVALUE
                                   One or|the other.
-                                  ($PERSONAL_LONG).
+                                  ($PERSONAL_A_FLAG_WITH_A_LONG_NAME).
 `
-	want := `| flag | environment variable | meaning |
-|---|---|---|
-| ` + "`--addr=HOST:PORT` | `PERSONAL_ADDR`" + ` | Where to listen (127.0.0.1:8080). |
-| ` + "`--a-flag-with-a-long-name=LONGVALUE` | `PERSONAL_LONG`" + ` | One or\|the other. |
+	want := `| flag | meaning |
+|---|---|
+| ` + "`--addr=HOST:PORT`" + ` | Where to listen (127.0.0.1:8080). |
+| ` + "`--a-flag-with-a-long-name=LONGVALUE`" + ` | One or\|the other. |
 `
 	got, err := flagTable(help)
 	if err != nil {
@@ -36,6 +36,7 @@ func TestFlagTable_RefusesOtherText(t *testing.T) {
 	for name, help := range map[string]string{
 		"no flags":                "Usage: host-sample\n",
 		"no environment variable": "      --addr=HOST:PORT            Where to listen.\n",
+		"another variable":        "      --addr=HOST:PORT            Where to listen ($PERSONAL_LISTEN).\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, err := flagTable(help); err == nil {

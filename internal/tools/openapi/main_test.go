@@ -61,6 +61,9 @@ paths:
       security: [{}, {User-Id: []}]
       responses: {"200": {content: {application/json: {schema: {$ref: "#/components/schemas/items_response"}}}}}
     post: *both
+  /long/: &long
+    get: {responses: {"200": {content: {application/json: {schema: {required: [data], properties: {success: {type: integer}, data: {$ref: "#/components/schemas/long"}}}}}}}}
+  /same/: *long
   /plain.json: {get: {responses: {"200": {content: {application/json: {schema: {type: object}}}}}}}
 components:
   responses:
@@ -75,6 +78,7 @@ components:
     items_response:
       properties: {success: {type: integer}, data: {$ref: "#/components/schemas/items"}}
     items: {required: [list], properties: {list: {type: array, items: {$ref: "#/components/schemas/item"}}, more: {type: boolean}}}
+    long: {required: [a, b, c, d], properties: {a: {type: string}, b: {type: string}, c: {type: string}, d: {type: string}}}
     item: {required: [id], properties: {id: {type: integer}, note: {type: string}}}
 `))
 	if err != nil {
@@ -89,6 +93,8 @@ components:
 | GET items/ | yes | | list [id, note?], more?; or none | |
 | POST items/ | yes | name*, all (boolean), kind (` + "`x`, `y`" + `), proof, user fields; *kind and all, or proof* | none | one, two, three |
 | GET or POST both/ | optional | | list [id, note?], more?; or none | |
+| GET long/ | | | a, b, c, d | |
+| GET same/ | | | as long/ | |
 | GET plain.json | | | no envelope | |
 ` + blockEnd + "after\n"
 	if got != want {

@@ -104,16 +104,18 @@ func newTable(document *yaml.Node) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString("| Method, path | Headers | Parameters (* required) | `data` on success (? may be absent, [] lists) | Codes |\n|---|---|---|---|---|\n")
+	shown := map[string]string{}
 	for _, path := range d.Paths {
+		place := strings.Trim(path.name, "/") + slash(path.name)
 		var methods []string // with the same row, but for cross_origin
 		row := ""
 		flush := func() {
 			if methods != nil {
-				fmt.Fprintf(&b, "| %s %s |%s |\n", strings.Join(methods, " or "), strings.Trim(path.name, "/")+slash(path.name), row)
+				fmt.Fprintf(&b, "| %s %s |%s |\n", strings.Join(methods, " or "), place, row)
 			}
 		}
 		for _, o := range path.value {
-			next := d.row(o.value)
+			next := d.row(o.value, place, shown)
 			if next != row {
 				flush()
 				methods, row = nil, next
@@ -133,8 +135,9 @@ func slash(path string) string {
 	return ""
 }
 
-// row returns the cells of an operation after the first.
-func (d described) row(o operation) string {
+// row returns the cells of an operation after the first. The map has the path that first shows a long list
+// of data.
+func (d described) row(o operation, place string, shown map[string]string) string {
 	headers := ""
 	switch {
 	case slices.ContainsFunc(o.Security, func(s map[string][]string) bool { return len(s) == 0 }):
@@ -143,7 +146,7 @@ func (d described) row(o operation) string {
 		headers = "yes"
 	}
 	var row strings.Builder
-	for i, cell := range []string{headers, d.parameters(o), d.data(o), strings.Join(d.codes(o), ", ")} {
+	for i, cell := range []string{headers, d.parameters(o), d.data(o, place, shown), strings.Join(d.codes(o), ", ")} {
 		if i > 0 {
 			row.WriteString(" |")
 		}
@@ -184,7 +187,7 @@ func (d described) parameters(o operation) string {
 	return text
 }
 
-func (d described) data(o operation) string {
+func (d described) data(o operation, place string, shown map[string]string) string {
 	body := d.schema(o.Responses.get("200").Content["application/json"].Schema)
 	if body.Properties.get("success").Type == nil {
 		return "no envelope"
@@ -194,6 +197,12 @@ func (d described) data(o operation) string {
 		return "none"
 	}
 	text := d.names(data)
+	switch first, ok := shown[text]; {
+	case !ok:
+		shown[text] = place
+	case first != place && len(data.Properties) > 3:
+		text = "as " + first
+	}
 	if !slices.Contains(body.Required, "data") {
 		text += "; or none"
 	}

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -17,55 +16,9 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 )
-
-// TestAdmission_RegisterDomains restricts the domains of the sample host.
-func TestAdmission_RegisterDomains(t *testing.T) {
-	t.Parallel()
-	testdb.Database(t, func(t *testing.T, database string) {
-		t.Parallel()
-		s := start(t, options{database: database, settings: cheap + "[throttle.register]\nburst = 1\n",
-			flags: []string{"--register-domains", "mail.example,Müller.Example"}})
-		elsewhere := applicant(params{"email": unique() + "@elsewhere.example"})
-
-		// The refusal costs no attempt, and comes before the limit.
-		for range 2 {
-			s.post(t, "register/", elsewhere).want(t, "refused")
-		}
-		own := applicant(nil)
-		own["email"] = strings.ReplaceAll(own["email"].(string), "mail.example", "MAIL.example")
-		p := s.post(t, "register/", own).pair(t)
-		s.post(t, "register/", applicant(nil)).want(t, "too_many_attempts")
-		r := s.do(t, call{path: "register/", params: elsewhere, header: http.Header{"Accept-Language": {"ru"}}}).want(t, "refused")
-		if r.Status != http.StatusForbidden || !strings.Contains(r.Result.Message, "только адреса") ||
-			!strings.Contains(r.Result.Message, "mail.example, müller.example") {
-			t.Errorf("got %d %q, want 403 and the domains in Russian", r.Status, r.Result.Message)
-		}
-		s.do(t, call{path: "register/", form: url.Values{"login": {"a", "b"}, "email": {"a@elsewhere.example"}}}).want(t, "malformed_request")
-		s.post(t, "register/", params{"email": ""}).want(t, "too_many_attempts") // judged by the module
-
-		change := params{"email": "new@elsewhere.example", "password": own["password"]}
-		s.postAs(t, p, "email/", change).want(t, "refused")
-		s.post(t, "email/", change).want(t, "refused") // before the 401
-		change["email"] = "new@elsewhere.example\n@mail.example"
-		s.postAs(t, p, "email/", change).want(t, "validation_failed")
-		change["email"] = unique() + "@müller.example"
-		s.postAs(t, p, "email/", change).want(t, "")
-		s.mailTo(t, mailtext.EmailChange, strings.Replace(change["email"].(string), "müller", "xn--mller-kva", 1))
-		s.post(t, "recover/", params{"email": "anna@elsewhere.example"}).want(t, "")
-		s.post(t, "email_resend/", params{"email": "anna@elsewhere.example"}).want(t, "")
-		s.post(t, "auth/", params{"login": own["login"], "password": own["password"]}).want(t, "")
-
-		page, text := s.web(t, http.MethodPost, "/account/register", "login=anna&email=anna%40elsewhere.example&password=x&confirm_password=x",
-			"Content-Type", formType, "Accept-Language", "en")
-		if page.StatusCode != http.StatusForbidden || !strings.Contains(text, "addresses of these domains: mail.example") {
-			t.Errorf("the page to register: got %d %s, want 403 and the domains", page.StatusCode, text)
-		}
-	})
-}
 
 // TestAdmission_NothingTransientIsKept sends captcha tokens to a CMS with the real plugin
 // while its Judge passes, refuses, errs, panics and hangs, and searches everything that
@@ -228,64 +181,4 @@ func TestAdmission_NothingTransientIsKept(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// TestAdmission_OneAddressLeavesOthersTheirSlots floods a slow Judge from one address.
-func TestAdmission_OneAddressLeavesOthersTheirSlots(t *testing.T) {
-	t.Parallel()
-	const flood, slots, waiting, honest = 100, 8, 64, 20
-	hanging, release := make(chan struct{}, flood), make(chan struct{})
-	c := moduleConfig(t)
-	c.API.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
-	c.Admission = &personal.Admission{Judge: func(_ context.Context, r personal.AdmissionRequest) error {
-		if r.Login == "slow" {
-			hanging <- struct{}{}
-			<-release // whatever becomes of the context
-		}
-		return nil
-	}}
-	server := httptest.NewServer(openModule(t, c).Front(nil))
-	t.Cleanup(server.Close)
-	request := func(address, login string) (status int) {
-		r, err := http.NewRequest(http.MethodPost, server.URL+"/api/v1/personal/recover/", strings.NewReader("login="+login))
-		if err != nil {
-			return 0
-		}
-		r.Header.Set("Content-Type", formType)
-		r.Header.Set("X-Forwarded-For", address)
-		response, err := http.DefaultClient.Do(r)
-		if err != nil {
-			return 0
-		}
-		_ = response.Body.Close()
-		return response.StatusCode
-	}
-	ended := make(chan int, flood)
-	for range flood {
-		go func() { ended <- request("203.0.113.1", "slow") }()
-	}
-	for range slots {
-		<-hanging
-	}
-	for range flood - slots - waiting {
-		if status := <-ended; status != http.StatusServiceUnavailable {
-			t.Errorf("a request of the flood: got %d, want 503", status)
-		}
-	}
-	others := make(chan int, honest)
-	for i := range honest {
-		go func() { others <- request(fmt.Sprintf("198.51.100.%d", i), "anna") }()
-	}
-	for range honest {
-		if status := <-others; status != http.StatusOK {
-			t.Errorf("recover/ from another address: got %d, want 200", status)
-		}
-	}
-	if n := len(hanging); n != 0 {
-		t.Errorf("got %d requests of one address judged at once, want %d", slots+n, slots)
-	}
-	close(release)
-	for range slots + waiting {
-		<-ended
-	}
 }

@@ -301,6 +301,27 @@ func flip(hash string, at int) string {
 	return hash[:at] + other + hash[at+1:]
 }
 
+// from is the header by which a trusted proxy passes on a client's address.
+func from(address string) http.Header { return http.Header{"X-Forwarded-For": {address}} }
+
+// guess repeats a call until it is throttled, and returns the number of responses with
+// the given CODE before that.
+func (s *system) guess(t testing.TB, c call, code string) int {
+	t.Helper()
+	for i := range 200 {
+		r := s.do(t, c)
+		if r.Result.Code == "too_many_attempts" {
+			if i == 0 {
+				t.Fatal("the first attempt is throttled")
+			}
+			return i
+		}
+		r.want(t, code)
+	}
+	t.Fatal("200 attempts are not throttled")
+	return 0
+}
+
 // load repeats calls from several clients until it is stopped.
 type load struct {
 	stop    chan struct{}

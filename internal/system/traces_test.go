@@ -302,26 +302,6 @@ func TestTraces_CollectorThatIsDownHarmsNothing(t *testing.T) {
 	}
 }
 
-func TestTraces_BadVariableIsRefused(t *testing.T) {
-	t.Parallel()
-	for _, variable := range []string{
-		"OTEL_TRACES_EXPORTER=zipkin", "OTEL_EXPORTER_OTLP_PROTOCOL=http/json", "OTEL_TRACES_SAMPLER=sometimes", "OTEL_TRACES_SAMPLER_ARG=1 %",
-	} {
-		s := launch(t, options{database: testdb.SQLite(t), env: []string{
-			"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1", "OTEL_TRACES_SAMPLER=parentbased_traceidratio", variable,
-		}})
-		select {
-		case <-s.ended:
-		case <-time.After(patience):
-			t.Fatalf("%s: the host runs", variable)
-		}
-		name, _, _ := strings.Cut(variable, "=")
-		if s.exit == 0 || !strings.Contains(s.log.String(), name) {
-			t.Errorf("%s: got exit code %d and %q, want an error that names the variable", variable, s.exit, s.log)
-		}
-	}
-}
-
 // BenchmarkTracedRefresh measures what tracing adds to a refresh: the processor time of
 // host and plugin together, without tracing, with 1 % of the traces sampled, and with
 // all. Blocks of requests take turns in random order, so that the load of the machine

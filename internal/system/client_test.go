@@ -292,6 +292,27 @@ func (s *system) wantDead(t testing.TB, what string, p pair) {
 	}
 }
 
+// session is a row of sessions/.
+type session struct {
+	ID      string `json:"id"`
+	Address string `json:"address"`
+	Current bool   `json:"current"`
+}
+
+// currentSession returns the session of the pair.
+func (s *system) currentSession(t testing.TB, as pair) session {
+	t.Helper()
+	var list []session
+	s.getAs(t, as, "sessions/").wantData(t, "sessions").read(t, "sessions", &list)
+	for _, session := range list {
+		if session.Current {
+			return session
+		}
+	}
+	t.Fatalf("no session is current: %+v", list)
+	return session{}
+}
+
 // flip replaces one character of a hash by another of the same alphabet.
 func flip(hash string, at int) string {
 	other := "A"

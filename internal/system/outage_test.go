@@ -8,33 +8,20 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
-// outages returns a new database, and a function that begins or ends an outage of it.
-func outages(t *testing.T) (database string, set func(out bool)) {
-	t.Helper()
-	direct := testkit.Postgres(t)
-	u, err := url.Parse(direct)
-	if err != nil {
-		t.Fatal("the database URL cannot be read")
-	}
-	proxy, database := testkit.NewFaultProxy(t, direct)
-	return database, func(out bool) {
-		if !out {
-			proxy.Switch(u.Host)
-			return
-		}
-		proxy.Switch("")
-		proxy.Cut()
-	}
-}
-
 // TestDatabaseOutage_IsNotAWrongPassword checks that calls during an outage get 503,
 // and not the response to a wrong password or an ended session.
 func TestDatabaseOutage_IsNotAWrongPassword(t *testing.T) {
 	t.Parallel()
-	database, outage := outages(t)
+	direct := testkit.Postgres(t)
+	server, err := url.Parse(direct)
+	if err != nil {
+		t.Fatal("the database URL cannot be read")
+	}
+	proxy, database := testkit.NewFaultProxy(t, direct)
 	s := start(t, options{database: database, settings: cheap})
 	u := s.newUser(t)
-	outage(true)
+	proxy.Switch("") // new connections are refused
+	proxy.Cut()
 	calls := map[string]call{
 		"a valid session":    {method: http.MethodGet, path: "profile/", as: u.pair},
 		"a refresh":          {method: http.MethodGet, path: "auth_refresh/", as: u.pair},
@@ -57,24 +44,7 @@ func TestDatabaseOutage_IsNotAWrongPassword(t *testing.T) {
 	}
 	s.do(t, call{path: "nope/"}).want(t, "not_found")
 
-	outage(false)
+	proxy.Switch(server.Host)
 	eventually(t, "calls are served again", func() bool { return s.do(t, calls["a valid session"]).Success == 1 })
 	s.signIn(t, u)
-}
-
-// TestDatabaseOutage_AtStart checks that the host starts during an outage, reports it,
-// and serves after it.
-func TestDatabaseOutage_AtStart(t *testing.T) {
-	t.Parallel()
-	database, outage := outages(t)
-	outage(true)
-	s := launch(t, options{database: database, settings: cheap})
-	s.awaitURL(t, options{})
-	s.do(t, call{path: "auth/", params: params{"login": "anna", "password": "whatever it is"}}).want(t, "unavailable")
-	if got := s.status("/readyz"); got != http.StatusServiceUnavailable {
-		t.Errorf("/readyz: got %d, want 503", got)
-	}
-	outage(false)
-	eventually(t, "/readyz responds with 200", func() bool { return s.status("/readyz") == http.StatusOK })
-	s.newUser(t)
 }

@@ -7,8 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/passkey"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 func TestSettings_Defaults(t *testing.T) {
@@ -59,6 +64,67 @@ func TestSettings_FileChangesOnlyItsKeys(t *testing.T) {
 		rules.Throttle.Guess.Burst != 3 || rules.Throttle.Guess.Every != time.Minute ||
 		rules.MinPassword != 8 || !slices.Equal(rules.PasswordWords, []string{"Казань"}) {
 		t.Fatalf("got %+v, want the settings of the file", rules)
+	}
+}
+
+func TestSettings_EachReachesItsRule(t *testing.T) {
+	const link = "https://cms.example/"
+	s, unknown, err := readSettings([]byte(`
+[site]
+name = "Fish"
+[session]
+idle = "1h"
+absolute = "2h"
+grace = "3s"
+verify_cache = "4s"
+proof_lifetime = "2m"
+[password]
+min_length = 9
+words = ["kazan"]
+[login]
+with_email = false
+reserved = ["Chief"]
+[sign_in]
+mailed_code = true
+[recovery]
+lifetime = "5m"
+invitation_lifetime = "6h"
+url = "` + link + `r#{token}"
+[email]
+url = "` + link + `e#{token}"
+[registration]
+email_verification = "off"
+verification_lifetime = "7h"
+unverified_lifetime = "8h"
+url = "` + link + `v#{token}"
+[mail]
+notices = false
+[deletion]
+grace = "9h"
+url = "` + link + `d#{token}"
+[two_factor]
+enabled = true
+issuer = "Chips"
+[passkeys]
+rp_id = "cms.example"
+origins = ["https://cms.example"]
+`))
+	if err != nil || unknown != nil {
+		t.Fatalf("got unknown keys %v (%v), want none", unknown, err)
+	}
+	got := s.accounts()
+	want := accounts.Settings{
+		SessionIdle: time.Hour, SessionAbsolute: 2 * time.Hour, SupersededGrace: 3 * time.Second, VerifyCache: 4 * time.Second,
+		ProofLifetime: 2 * time.Minute, MinPassword: 9, PasswordWords: []string{"kazan"}, ReservedLogins: []string{"chief"}, MailedCode: true,
+		RecoveryLifetime: 5 * time.Minute, InvitationLifetime: 6 * time.Hour, RecoveryURL: link + "r#{token}", EmailURL: link + "e#{token}",
+		EmailVerification: personal.VerificationOff, VerificationLifetime: 7 * time.Hour, UnverifiedLifetime: 8 * time.Hour,
+		RegistrationURL: link + "v#{token}", DeletionGrace: 9 * time.Hour, DeletionURL: link + "d#{token}",
+		TwoFactor: true, TwoFactorIssuer: "Chips", Site: "Fish",
+		Passkeys: passkey.Site{ID: "cms.example", Name: "Fish", Origins: []string{"https://cms.example"}},
+		Throttle: got.Throttle, // TestSettings_Defaults
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -80,35 +79,6 @@ func (s *system) events(t testing.TB, kind string, userID int64) int {
 	return len(s.log.linesWith(fmt.Sprintf(`msg="account event" type=%s user_id=%d `, kind, userID)))
 }
 
-// testDisabledAccount disables an account in the database, so that
-// its sessions and tokens are still there.
-func testDisabledAccount(t *testing.T, s *system) {
-	u, other := s.newUser(t), s.newUser(t)
-	next := s.refresh(t, u.pair)
-	s.postAs(t, next, "email/", params{"password": u.password, "email": "new-" + u.email}).want(t, "")
-	token := s.mailTo(t, mailtext.EmailChange, "new-"+u.email).token(t)
-	disable(t, s.database, u.login)
-
-	s.wantDead(t, "a session of a disabled account", next)
-	s.wantDead(t, "a superseded hash of it", u.pair)
-	s.getAs(t, next, "auth_refresh/").want(t, "unauthenticated")
-	s.post(t, "auth/", params{"login": u.login, "password": u.password}).want(t, "account_disabled")
-	s.post(t, "auth/", params{"login": u.login, "password": "wrong wrong"}).want(t, "invalid_credentials")
-	s.post(t, "email_confirm/", params{"token": token}).want(t, "invalid_token")
-	s.post(t, "register/", applicant(params{"login": u.login})).wantFields(t, "already_exists", fieldErrors{"login": "taken"})
-	for _, login := range []string{u.login, other.login} { // the mails are sent in this order
-		s.post(t, "recover/", params{"login": login}).want(t, "")
-	}
-	s.mailTo(t, mailtext.Recovery, other.email)
-	if n := len(s.mailsTo(t, mailtext.Recovery, u.email)); n != 0 {
-		t.Errorf("got %d recovery mails to a disabled account, want none", n)
-	}
-	s.wantAlive(t, "another account's session", other.pair)
-	if n := s.events(t, "session_theft", u.ID); n != 0 {
-		t.Errorf("got %d events of theft for a disabled account, want none", n)
-	}
-}
-
 // disable disables an account in the database, without an event.
 func disable(t testing.TB, database, login string) {
 	t.Helper()
@@ -150,44 +120,6 @@ func (s *system) enterAdmin(t testing.TB) string {
 		t.Fatalf("POST enter: got %d %s", got.StatusCode, body)
 	}
 	return cookies[0].Name + "=" + cookies[0].Value
-}
-
-// testAdminLink checks that one post spends a link.
-func testAdminLink(t *testing.T, s *system) {
-	if got, _ := s.web(t, http.MethodGet, "/admin/plugin", ""); got.StatusCode != http.StatusUnauthorized {
-		t.Errorf("without a cookie: got %d, want 401", got.StatusCode)
-	}
-	path, code := s.adminLink(t)
-	for range 2 {
-		got, body := s.web(t, http.MethodGet, path, "")
-		if got.StatusCode != http.StatusOK || len(got.Cookies()) != 0 || !strings.Contains(body, `method="post"`) {
-			t.Fatalf("GET of the link: got %d %s, want a form without a cookie", got.StatusCode, body)
-		}
-	}
-	form := url.Values{"code": {code}}
-	got, _ := s.web(t, http.MethodPost, "/admin/enter", form.Encode(),
-		"Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example")
-	if got.StatusCode != http.StatusForbidden || len(got.Cookies()) != 0 {
-		t.Errorf("POST from another site: got %d, want 403", got.StatusCode)
-	}
-	got, _ = s.submit(t, "/admin/enter", form, "")
-	if got.StatusCode != http.StatusSeeOther || len(got.Cookies()) != 1 {
-		t.Fatalf("POST: got %d, want 303 with a cookie", got.StatusCode)
-	}
-	cookie := got.Cookies()[0]
-	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/" || cookie.Domain != "" {
-		t.Errorf("got cookie %v", cookie)
-	}
-	if again, _ := s.submit(t, "/admin/enter", form, ""); again.StatusCode != http.StatusForbidden || len(again.Cookies()) != 0 {
-		t.Errorf("second POST: got %d, want 403", again.StatusCode)
-	}
-	got, body := s.web(t, http.MethodGet, "/admin/plugin", "", "Cookie", cookie.Name+"="+cookie.Value)
-	if got.StatusCode != http.StatusOK || !strings.Contains(html.UnescapeString(body), s.plugin(t).Active.Version) {
-		t.Errorf("with the cookie: got %d %.500s, want the plugin page", got.StatusCode, body)
-	}
-	if policy := got.Header.Get("Content-Security-Policy"); policy == "" || strings.Contains(policy, "unsafe") {
-		t.Errorf("got Content-Security-Policy %q", policy)
-	}
 }
 
 // testLoopbackName opens the admin pages by a loopback name, through a proxy that is not trusted.
@@ -323,16 +255,12 @@ var revisionInput = regexp.MustCompile(`name="revision" value="([^"]*)"`)
 
 func TestAdminPages_FieldsAndUsers(t *testing.T) {
 	t.Parallel()
-	testdb.Database(t, func(t *testing.T, database string) {
-		s := start(t, options{database: database, settings: cheap + unthrottled + links})
-		admin := s.enterAdmin(t)
-		t.Run("added field counts from the next request on", func(t *testing.T) { testAddedField(t, s, admin) })
-		t.Run("read-only field is set", func(t *testing.T) { testSetField(t, s, admin) })
-		t.Run("disabled user is refused", func(t *testing.T) { testDisabledByPage(t, s, admin) })
-		t.Run("deleted user is gone", func(t *testing.T) { testDeletedByPage(t, s, admin) })
-		t.Run("mails are shown", func(t *testing.T) { testReadMail(t, s, admin) })
-		t.Run("stricter schema", func(t *testing.T) { testMissingFields(t, s, admin) }) // last: it ends with another schema
-	})
+	s := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled + links})
+	admin := s.enterAdmin(t)
+	t.Run("added field counts from the next request on", func(t *testing.T) { testAddedField(t, s, admin) })
+	t.Run("read-only field is set", func(t *testing.T) { testSetField(t, s, admin) })
+	t.Run("mails are shown", func(t *testing.T) { testReadMail(t, s, admin) })
+	t.Run("default of a required field is filled in", func(t *testing.T) { testFilledField(t, s) }) // last: it ends with another schema
 }
 
 func testAddedField(t *testing.T, s *system, admin string) {
@@ -369,46 +297,6 @@ func testSetField(t *testing.T, s *system, admin string) {
 	}
 }
 
-func testDisabledByPage(t *testing.T, s *system, admin string) {
-	u := s.newUser(t)
-	path := fmt.Sprintf("/admin/users/%d", u.ID)
-	s.adminSubmit(t, admin, path+"/disable", nil)
-	s.getAs(t, u.pair, "profile/").want(t, "unauthenticated")
-	s.post(t, "auth/", params{"login": u.login, "password": u.password}).want(t, "account_disabled")
-	typed := strings.ToUpper(u.login)
-	s.post(t, "auth/", params{"login": typed, "password": "wrong wrong"}).want(t, "invalid_credentials")
-	eventually(t, "the events page shows the disabling", func() bool {
-		return strings.Contains(s.adminPage(t, admin, "/admin/events?type=user_disabled"), `href="`+path+`"`)
-	})
-	var failed string
-	eventually(t, "the events page shows the failed sign-in", func() bool {
-		failed = s.adminPage(t, admin, "/admin/events?type=sign_in_failed")
-		return strings.Contains(failed, "127.0.0.1") && strings.Contains(failed, `href="`+path+`"`)
-	})
-	if strings.Contains(failed, typed) || strings.Contains(failed, "wrong wrong") || !strings.Contains(failed, u.login) {
-		t.Errorf("the page shows what was typed, or not the login:\n%s", failed)
-	}
-	s.adminSubmit(t, admin, path+"/enable", nil)
-	s.wantDead(t, "a session from before", u.pair)
-	ended := s.signIn(t, u)
-	s.adminSubmit(t, admin, path+"/sessions", nil)
-	s.wantDead(t, "a session that an administrator ended", ended)
-}
-
-func testDeletedByPage(t *testing.T, s *system, admin string) {
-	u := s.newUser(t)
-	path := "/admin/users/" + strconv.FormatInt(u.ID, 10)
-	if got, _ := s.submit(t, path+"/delete", url.Values{"login": {"another"}}, admin); got.StatusCode != http.StatusUnprocessableEntity {
-		t.Errorf("DELETE with another login: got %d, want 422", got.StatusCode)
-	}
-	s.adminSubmit(t, admin, path+"/delete", url.Values{"login": {u.login}})
-	s.wantDead(t, "the session of a deleted user", u.pair)
-	if got, _ := s.web(t, http.MethodGet, path, "", "Cookie", admin); got.StatusCode != http.StatusNotFound {
-		t.Errorf("page of a deleted user: got %d, want 404", got.StatusCode)
-	}
-	s.post(t, "register/", applicant(params{"login": u.login, "email": u.email})).want(t, "")
-}
-
 var mailLink = regexp.MustCompile(`href="(/admin/mail/message/[^"]*)"`)
 
 func testReadMail(t *testing.T, s *system, admin string) {
@@ -424,5 +312,26 @@ func testReadMail(t *testing.T, s *system, admin string) {
 		if got, body := s.web(t, http.MethodGet, path+below, ""); got.StatusCode != http.StatusUnauthorized || strings.Contains(body, token) {
 			t.Errorf("%s without a cookie: got %d, want 401", path+below, got.StatusCode)
 		}
+	}
+}
+
+// testFilledField requires a field that no user has, and has its default filled in.
+func testFilledField(t *testing.T, s *system) {
+	const withCountry = `[{"name":"country","type":"text","required":true,"default":"Latvia"}]`
+	s.putSchema(t, `[]`)
+	u := s.newUser(t)
+	if got, body := s.admin(t, http.MethodPost, "user-fields/rehearsal", withCountry); got.StatusCode != http.StatusOK ||
+		!strings.Contains(body, `"fields":{"country":"required"}`) || strings.Contains(body, `"fillable":0`) {
+		t.Errorf("POST user-fields/rehearsal: got %d %s, want that users lack a country, which can be filled in", got.StatusCode, body)
+	}
+	if got, body := s.admin(t, http.MethodPut, "user-fields?violations=default", withCountry); got.StatusCode != http.StatusOK {
+		t.Fatalf("PUT user-fields?violations=default: got %d %s", got.StatusCode, body)
+	}
+	eventually(t, "the default is filled in", func() bool {
+		_, body := s.admin(t, http.MethodGet, "user-fields/fill", "")
+		return strings.Contains(body, `"state":"done"`)
+	})
+	if got := s.getAs(t, u.pair, "profile/").profile(t)["country"]; got != "Latvia" {
+		t.Errorf("got country %v, want the default", got)
 	}
 }

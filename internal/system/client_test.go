@@ -292,6 +292,27 @@ func (s *system) wantDead(t testing.TB, what string, p pair) {
 	}
 }
 
+// session is a row of sessions/.
+type session struct {
+	ID      string `json:"id"`
+	Address string `json:"address"`
+	Current bool   `json:"current"`
+}
+
+// currentSession returns the session of the pair.
+func (s *system) currentSession(t testing.TB, as pair) session {
+	t.Helper()
+	var list []session
+	s.getAs(t, as, "sessions/").wantData(t, "sessions").read(t, "sessions", &list)
+	for _, session := range list {
+		if session.Current {
+			return session
+		}
+	}
+	t.Fatalf("no session is current: %+v", list)
+	return session{}
+}
+
 // flip replaces one character of a hash by another of the same alphabet.
 func flip(hash string, at int) string {
 	other := "A"
@@ -299,6 +320,27 @@ func flip(hash string, at int) string {
 		other = "B"
 	}
 	return hash[:at] + other + hash[at+1:]
+}
+
+// from is the header by which a trusted proxy passes on a client's address.
+func from(address string) http.Header { return http.Header{"X-Forwarded-For": {address}} }
+
+// guess repeats a call until it is throttled, and returns the number of responses with
+// the given CODE before that.
+func (s *system) guess(t testing.TB, c call, code string) int {
+	t.Helper()
+	for i := range 200 {
+		r := s.do(t, c)
+		if r.Result.Code == "too_many_attempts" {
+			if i == 0 {
+				t.Fatal("the first attempt is throttled")
+			}
+			return i
+		}
+		r.want(t, code)
+	}
+	t.Fatal("200 attempts are not throttled")
+	return 0
 }
 
 // load repeats calls from several clients until it is stopped.

@@ -286,7 +286,7 @@ func (c *conversation) playSessions(t *testing.T, anna user) {
 	other := c.say(t, "another agent", call{path: "auth/", params: params{"login": "anna", "password": anna.password},
 		header: http.Header{"User-Agent": {"another"}}}).pair(t)
 	c.get(t, "two sessions", "sessions/", other)
-	otherID := c.current(t, other)
+	otherID := c.currentSession(t, other).ID
 	c.post(t, "no headers", "sessions_revoke/", pair{}, params{"id": otherID})
 	c.post(t, "nothing sent", "sessions_revoke/", anna.pair, params{})
 	c.post(t, "unknown id", "sessions_revoke/", anna.pair, params{"id": "999999999"})

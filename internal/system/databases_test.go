@@ -1,13 +1,10 @@
 package system
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/cms-personal/personal/internal/store/dbconn"
-	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
@@ -28,24 +25,4 @@ func TestSQLite_SecondHostIsRefused(t *testing.T) {
 		t.Errorf("got exit code %d and %q, want 1 and a line that says why and what to do", second.exit, got)
 	}
 	first.newUser(t)
-}
-
-// TestPostgres_SettingsOfTheRole has a role for which the server writes bytes in another form.
-func TestPostgres_SettingsOfTheRole(t *testing.T) {
-	t.Parallel()
-	database := testkit.Postgres(t)
-	pools, err := dbconn.Open(database, dbconn.RequestLimits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pools.Close()
-	if _, err := pools.Write.ExecContext(t.Context(), `DO $$ BEGIN EXECUTE
-		format('ALTER ROLE %I IN DATABASE %I SET bytea_output = escape', current_user, current_database()); END $$`); err != nil {
-		t.Fatal(err)
-	}
-	s := start(t, options{database: database, settings: cheap})
-	s.signIn(t, s.newUser(t))
-	if got := s.status("/readyz"); got != http.StatusOK {
-		t.Errorf("/readyz: got %d, want 200", got)
-	}
 }

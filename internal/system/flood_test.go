@@ -1,13 +1,9 @@
 package system
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -170,66 +166,4 @@ func floodedFromOneAddress(t *testing.T, database, settings string, pause time.D
 	t.Logf("%d of 15 sign-ins from other addresses succeeded, median %v; the attacker was refused %d times", f.served, f.took[len(f.took)/2],
 		f.refused)
 	return f
-}
-
-// TestHalfSentRequests_AreCutAndDoNotBlock sends parts of headers and of bodies, to the API and to
-// pages, and then nothing more.
-func TestHalfSentRequests_AreCutAndDoNotBlock(t *testing.T) {
-	t.Parallel()
-	const each = 120
-	s := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled})
-	u := s.newUser(t)
-	host, err := url.Parse(s.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const api, form, body = "/api/v1/personal/auth/", "application/x-www-form-urlencoded", "Content-Length: 100\r\n\r\nlogin="
-	began := time.Now()
-	var conns []net.Conn
-	for _, half := range []struct{ path, kind, rest string }{
-		{api, "application/json", body}, {api, form, ""}, {"/account/sign-in", form, body}, {"/admin/enter", form, body}, {"/", form, body},
-	} {
-		for range each / 2 {
-			conn, err := net.Dial("tcp", host.Host)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\n%s", half.path, host.Host, half.kind, half.rest)
-			if err != nil {
-				t.Fatal(err)
-			}
-			conns = append(conns, conn)
-		}
-	}
-	var slowest time.Duration
-	for range 20 {
-		asked := time.Now()
-		s.wantAlive(t, "a session beside half-sent requests", u.pair)
-		s.signIn(t, u)
-		slowest = max(slowest, time.Since(asked))
-	}
-	var ofAPI time.Duration // until its connections are cut
-	for i, conn := range conns {
-		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
-		received, err := io.ReadAll(conn) // to the end of the connection
-		if err != nil {
-			t.Fatalf("connection %d is not cut: %v", i, err)
-		}
-		if bytes.Contains(received, []byte(" 200 ")) {
-			t.Fatalf("connection %d: got %s", i, received)
-		}
-		if i < each {
-			ofAPI = time.Since(began)
-		}
-	}
-	if slowest > ofAPI/2 {
-		t.Errorf("two calls take %v beside half-sent requests, which are cut after %v, want half of that at most", slowest, ofAPI)
-	}
-	if took := time.Since(began); took > ofAPI*3/2 {
-		t.Errorf("bodies for pages are cut after %v, those for the API after %v, want about the same", took, ofAPI)
-	}
-	s.wantAlive(t, "a session afterwards", u.pair)
 }

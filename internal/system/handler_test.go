@@ -15,7 +15,8 @@ const app = "https://app.example"
 func TestHandlerOptions(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{database: testdb.SQLite(t), basePath: "/cms/site", settings: cheap + unthrottled + "[login]\nwith_email = false\n",
-		flags: []string{"--cors-origin", app, "--cors-origin", "http://localhost:3000", "--locale", "ru"}})
+		flags: []string{"--cors-origin", app, "--cors-origin", "http://localhost:3000", "--locale", "ru",
+			"--trusted-proxy", "127.0.0.1/32", "--trusted-proxy", "10.0.0.0/8", "--forwarded-header", "forwarded"}})
 	t.Run("base path", func(t *testing.T) {
 		u := s.newUser(t)
 		s.post(t, "auth", params{"login": u.login, "password": u.password}).want(t, "")
@@ -37,6 +38,9 @@ func TestHandlerOptions(t *testing.T) {
 	t.Run("login by e-mail off", func(t *testing.T) {
 		u := s.newUser(t)
 		s.post(t, "auth/", params{"login": u.email, "password": u.password}).want(t, "invalid_credentials")
+	})
+	t.Run("client address of Forwarded", func(t *testing.T) {
+		testClientAddress(t, s, [4]string{"127.0.0.1", "127.0.0.1", "2001:db8::7", "198.51.100.7"})
 	})
 	t.Run("CORS origins", func(t *testing.T) {
 		for origin, want := range map[string]string{app: app, "http://localhost:3000": "http://localhost:3000",
@@ -62,13 +66,6 @@ func TestHost_DefaultFlags(t *testing.T) {
 	t.Run("loopback name of the admin pages", func(t *testing.T) { testLoopbackName(t, s) })
 	t.Run("no link to the admin pages is printed without a terminal", func(t *testing.T) { testNoAdminLink(t, s) })
 	t.Run("no profiles are offered", func(t *testing.T) { testNoProfiles(t, s) })
-}
-
-func TestClientAddress_HeaderForwarded(t *testing.T) {
-	t.Parallel()
-	s := start(t, options{database: testdb.SQLite(t), settings: cheap + unthrottled,
-		flags: []string{"--trusted-proxy", "127.0.0.1/32", "--trusted-proxy", "10.0.0.0/8", "--forwarded-header", "forwarded"}})
-	testClientAddress(t, s, [4]string{"127.0.0.1", "127.0.0.1", "2001:db8::7", "198.51.100.7"})
 }
 
 // testClientAddress checks the address of the session that a sign-in opens (HTTP contract,

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/openapitest"
 	"github.com/cms-personal/personal/shared/plugins/catalogue"
@@ -357,6 +358,43 @@ func eventually(t testing.TB, what string, ok func() bool) {
 // that only time brings and that nothing reports.
 func outlast(start time.Time, d time.Duration) {
 	<-time.After(time.Until(start.Add(d + d/4)))
+}
+
+// execute changes rows in the database behind the plugin's back, and returns how many.
+// Values in the statement are of our own making.
+func execute(t testing.TB, database, statement string) int64 {
+	t.Helper()
+	pools, err := dbconn.Open(database, dbconn.RequestLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pools.Close()
+	done, err := pools.Write.ExecContext(context.Background(), statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := done.RowsAffected()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// awaitJobs waits until no job is left.
+func (s *system) awaitJobs(t testing.TB) {
+	t.Helper()
+	pools, err := dbconn.Open(s.database, dbconn.RequestLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pools.Close()
+	eventually(t, "no mail or event waits", func() bool {
+		var n int
+		if err := pools.Read.QueryRowContext(context.Background(), "SELECT count(*) FROM personal_jobs").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n == 0
+	})
 }
 
 // isGone reports whether a process has ended. A zombie has ended too.

@@ -2,7 +2,6 @@ package system
 
 import (
 	"encoding/json"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -11,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
 
@@ -29,61 +27,6 @@ func wantRefusal(t *testing.T, o options, cause string) *system {
 		t.Errorf("got exit code %d, want 1 and a message that names %q; the log:\n%s", s.exit, cause, s.log)
 	}
 	return s
-}
-
-// TestStart_InvalidSettingIsNamed has one case for each place where settings are
-// checked: the host's flags, the settings file, the plugin, and its database driver.
-// All settings are tested in host-sample and plugin.
-func TestStart_InvalidSettingIsNamed(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		settings string
-		flags    []string
-		cause    string
-	}{
-		"value out of range":          {"[password]\nmin_length = 4\n", nil, "password.min_length"},
-		"token in the query of a URL": {"[recovery]\nurl = \"https://site.example/?t={token}\"\n", nil, "recovery.url"},
-		"flag":                        {"", []string{"--trusted-proxy", "everybody"}, "trusted-proxy"},
-		"option of the handler":       {"", []string{"--cors-origin", "*"}, "cors-origin"},
-		"missing settings file":       {"", []string{"--settings", "/nonexistent.toml"}, "--settings"},
-		"mail folder off loopback":    {"", []string{"--addr", "0.0.0.0:0"}, "smtp"},
-		"unknown database":            {"", []string{"--database", "mysql://127.0.0.1/x"}, "database"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			wantRefusal(t, options{database: testkit.SQLite(t), settings: test.settings, flags: test.flags}, test.cause)
-		})
-	}
-}
-
-func TestStart_PasswordOnCommandLineIsRefused(t *testing.T) {
-	t.Parallel()
-	const secret = "Sesam8oeffneDich"
-	for _, flags := range [][]string{
-		{"--database", "postgres://personal:" + secret + "@127.0.0.1:5432/x"},
-		{"--database", "postgres://personal@127.0.0.1:5432/x?password=" + secret},
-		{"--smtp", "smtp://personal:" + secret + "@127.0.0.1:25"},
-	} {
-		s := wantRefusal(t, options{database: testkit.SQLite(t), flags: flags}, strings.TrimPrefix(flags[0], "--"))
-		if strings.Contains(s.log.String(), secret) {
-			t.Errorf("the refusal of %s repeats the password", flags[0])
-		}
-	}
-}
-
-func TestStart_SecondHostOnSameDataIsRefused(t *testing.T) {
-	t.Parallel()
-	testdb.Database(t, func(t *testing.T, database string) {
-		s := start(t, options{database: database, settings: cheap})
-		wantRefusal(t, options{database: database, settings: cheap, data: s.data}, "--data")
-		u := s.newUser(t)
-		s.stop(t)
-		if connection, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://")); err == nil {
-			_ = connection.Close()
-			t.Error("the host has stopped, and its port accepts connections")
-		}
-		again := start(t, options{database: database, settings: cheap, data: s.data})
-		again.wantAlive(t, "a session from before the restart", u.pair)
-	})
 }
 
 func TestKill_PluginIsRestarted(t *testing.T) {

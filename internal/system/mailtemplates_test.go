@@ -26,7 +26,7 @@ func TestLanguages_OfTheSite(t *testing.T) {
 		if r := s.do(t, call{path: "auth/", params: params{"login": u.login, "password": "wrong"}, header: header}).want(t, "invalid_credentials"); !strings.Contains(r.Result.Message, want.message) {
 			t.Errorf("%s: got the message %q, want %q", accepted, r.Result.Message, want.message)
 		}
-		if page := s.visitor(t).get(t, "/account/sign-in", "Accept-Language", accepted); !strings.Contains(page, want.page) {
+		if _, page := s.web(t, http.MethodGet, "/account/sign-in", "", "Accept-Language", accepted); !strings.Contains(page, want.page) {
 			t.Errorf("%s: got a page without %s:\n%s", accepted, want.page, page)
 		}
 		s.do(t, call{path: "recover/", params: params{"login": u.login}, header: header}).want(t, "")

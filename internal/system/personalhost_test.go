@@ -24,6 +24,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/plugins/catalogue"
@@ -242,28 +243,6 @@ func TestPersonalhost_FailedOpenLeavesNothing(t *testing.T) {
 			},
 			"a permanent error that names the section",
 		},
-		"unreadable settings": {
-			func(c *personalhost.Config) {
-				c.Settings = func() ([]byte, error) { return nil, errors.New("personal.toml is gone") }
-			},
-			"",
-			func(err error) bool {
-				return errors.As(err, new(*rpc.PermanentError)) && strings.Contains(err.Error(), "personal.toml")
-			},
-			"a permanent error with the cause",
-		},
-		"secret key of a wrong length": {
-			func(c *personalhost.Config) {
-				c.SecretKeys = func() ([][]byte, error) { return [][]byte{[]byte("hunter2")}, nil }
-			},
-			"",
-			func(err error) bool {
-				return errors.As(err, new(*rpc.PermanentError)) &&
-					strings.Contains(err.Error(), "configure: the secret keys cannot be read: key 1 has 7 bytes, not 32") &&
-					!strings.Contains(err.Error(), "hunter2")
-			},
-			"a permanent error with the number of the key, without the key",
-		},
 		"unsigned plugin": {
 			func(c *personalhost.Config) {
 				_ = os.RemoveAll(filepath.Join(c.Data, "plugins")) // so that Config.Plugin is to be installed
@@ -358,21 +337,15 @@ func TestPersonalhost_UnusablePostgresEndsOpen(t *testing.T) {
 	role := "personal_test_" + strings.ToLower(rand.Text())
 	administer(database, "CREATE ROLE "+role+" LOGIN")
 	t.Cleanup(func() { administer(database, "DROP OWNED BY "+role+" CASCADE", "DROP ROLE "+role) })
-	other := func(database string, change func(*url.URL)) string {
+	withRole := func(database string) string {
 		u, err := url.Parse(database)
 		if err != nil {
 			t.Fatal(err)
 		}
-		change(u)
+		u.User = url.UserPassword(role, "hunter2")
 		return u.String()
 	}
-	withRole := func(u *url.URL) { u.User = url.UserPassword(role, "hunter2") }
-	asRole := other(database, withRole)
-
-	wantSetupError(t, openWith(t, other(database, func(u *url.URL) { u.Path = "/personal_none" })),
-		"the PostgreSQL server has no such database: create it")
-	wantSetupError(t, openWith(t, other(database, func(u *url.URL) { u.User = url.UserPassword("personal_none", "hunter2") })),
-		"create the role")
+	asRole := withRole(database)
 	const grants = "GRANT USAGE, CREATE ON SCHEMA"
 	wantSetupError(t, openWith(t, asRole), grants) // of PostgreSQL 3F000: there is no schema for the role
 	administer(database, "GRANT USAGE ON SCHEMA public TO "+role)
@@ -394,7 +367,7 @@ func TestPersonalhost_UnusablePostgresEndsOpen(t *testing.T) {
 	own := testkit.Postgres(t)
 	administer(own, "GRANT USAGE, CREATE ON SCHEMA public TO "+role)
 	t.Cleanup(func() { administer(own, "DROP OWNED BY "+role+" CASCADE") })
-	if err := openWith(t, other(own, withRole)); err != nil {
+	if err := openWith(t, withRole(own)); err != nil {
 		t.Errorf("with a role that may create tables: got %v, want success", err)
 	}
 }
@@ -410,6 +383,37 @@ func TestPersonalhost_DataFolderInUseIsRefused(t *testing.T) {
 	}
 	if status := first.Manager().Status(); status.PID != pid || !status.State.Serves() {
 		t.Errorf("got status %v of the first module, want that it serves", status)
+	}
+}
+
+// The Admission of a config judges callers of the API and of the CMS, but not administrators.
+func TestPersonalhost_AdmissionJudgesAllButAdministrators(t *testing.T) {
+	t.Parallel()
+	c := moduleConfig(t)
+	c.API.Transient = []string{"captcha"}
+	c.Admission = &personal.Admission{Judge: func(ctx context.Context, _ personal.AdmissionRequest) error {
+		if personal.TransientFrom(ctx)["captcha"] == "solved" {
+			return nil
+		}
+		return personal.Refuse(personal.LocalText{"en": "No."})
+	}}
+	m := openModule(t, c)
+	server := httptest.NewServer(m.Front(nil))
+	defer server.Close()
+	for form, want := range map[string]int{registration: http.StatusForbidden, registration + "&captcha=solved": http.StatusOK} {
+		if status, body := post(t, server.URL+"/api/v1/personal/register/", form); status != want {
+			t.Errorf("register with %s: got %d %s, want %d", form, status, body, want)
+		}
+	}
+	authorize := personal.AuthorizeRequest{Login: "anna", Password: "correct horse"}
+	_, byCMS := m.Service().Authorize(t.Context(), authorize)
+	_, byProvider := m.Administration().SignIn(t.Context(), personal.SignInRequest{
+		Identity: personal.Identity{Issuer: "https://provider.example", Subject: "anna"}, Method: "oidc",
+	})
+	_, byAdministrator := m.Client().Authorize(t.Context(), authorize)
+	if personal.CodeOf(byCMS) != personal.CodeRefused || personal.CodeOf(byProvider) != personal.CodeRefused || byAdministrator != nil {
+		t.Errorf("sign-ins: got %v of the CMS, %v of a provider and %v of an administrator, want that the last one alone is not judged",
+			byCMS, byProvider, byAdministrator)
 	}
 }
 

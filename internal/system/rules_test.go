@@ -33,15 +33,15 @@ func TestRules_AreInForceFromTheFirstRequest(t *testing.T) {
 		})
 		return got
 	}
-	known := options{database: testdb.SQLite(t), settings: cheap + required + twoFactor, data: filepath.Join(t.TempDir(), "data")}
+	const required = "[registration]\nemail_verification = \"required\"\nenabled = true\n"
+	known := options{database: testdb.SQLite(t), settings: cheap + unverified + twoFactor, data: filepath.Join(t.TempDir(), "data")}
 	s := start(t, known)
-	u := secured{user: s.newConfirmedUser(t)}
-	u.authenticator = s.beginTwoFactor(t, u.user)
-	s.confirmTwoFactor(t, &u.user, u.codeOf(stepNow()))
+	u := s.newSecured(t)
 	s.stop(t)
+	known.settings = cheap + required + twoFactor
 	keepBusy(t)
 	for i := range 6 {
-		o := options{database: testdb.SQLite(t), settings: cheap + required + twoFactor}
+		o := options{database: testdb.SQLite(t), settings: known.settings}
 		s := launch(t, o)
 		s.awaitURL(t, o)
 		if i%2 == 0 {

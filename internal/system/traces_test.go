@@ -224,33 +224,6 @@ func (c *collector) wantConnected(t *testing.T) {
 	}
 }
 
-func TestTraces_TrustedProxyDecides(t *testing.T) {
-	t.Parallel()
-	c := newCollector(t)
-	s := start(t, options{database: testdb.SQLite(t), settings: cheap, env: c.env(), flags: []string{"--trusted-proxy", "127.0.0.1"}})
-	const sampled, unsampled = "0af7651916cd43dd8448eb211c80319c", "1af7651916cd43dd8448eb211c80319c"
-	for trace, flag := range map[string]string{sampled: "01", unsampled: "00"} {
-		s.do(t, call{method: http.MethodGet, path: "profile/", as: pair{1, strings.Repeat("x", 43)}, header: http.Header{
-			"Traceparent": {"00-" + trace + "-b7ad6b7169203331-" + flag},
-		}}).want(t, "unauthenticated")
-	}
-	s.stop(t)
-	got := map[string]int{}
-	for _, s := range c.all() {
-		if s.trace() == sampled || s.trace() == unsampled {
-			got[s.service+" "+s.trace()]++
-		}
-	}
-	if len(got) != 2 || got["cms "+sampled] < 2 || got["cms-plugin "+sampled] < 1 {
-		t.Errorf("got spans %v, want those of host and plugin in the sampled trace only", got)
-	}
-	for _, trace := range []string{sampled, unsampled} {
-		if len(s.log.linesWith("trace_id="+trace)) == 0 {
-			t.Errorf("no line of the log has the trace id %s", trace)
-		}
-	}
-}
-
 // A process that a swap retires exports its spans before it ends.
 func TestTraces_SwapLosesNoSpan(t *testing.T) {
 	t.Parallel()
@@ -299,26 +272,6 @@ func TestTraces_CollectorThatIsDownHarmsNothing(t *testing.T) {
 				t.Errorf("got %d lines about the export, want one of each process", n)
 			}
 		})
-	}
-}
-
-func TestTraces_BadVariableIsRefused(t *testing.T) {
-	t.Parallel()
-	for _, variable := range []string{
-		"OTEL_TRACES_EXPORTER=zipkin", "OTEL_EXPORTER_OTLP_PROTOCOL=http/json", "OTEL_TRACES_SAMPLER=sometimes", "OTEL_TRACES_SAMPLER_ARG=1 %",
-	} {
-		s := launch(t, options{database: testdb.SQLite(t), env: []string{
-			"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1", "OTEL_TRACES_SAMPLER=parentbased_traceidratio", variable,
-		}})
-		select {
-		case <-s.ended:
-		case <-time.After(patience):
-			t.Fatalf("%s: the host runs", variable)
-		}
-		name, _, _ := strings.Cut(variable, "=")
-		if s.exit == 0 || !strings.Contains(s.log.String(), name) {
-			t.Errorf("%s: got exit code %d and %q, want an error that names the variable", variable, s.exit, s.log)
-		}
 	}
 }
 

@@ -136,6 +136,20 @@ func TestServeOn_EndsSlowBodies(t *testing.T) {
 	}
 }
 
+func TestServeOn_EndsSlowHeaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serveLimited(t, &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the request was served") })})
+		began := time.Now()
+		c := s.open("POST / HTTP/1.1\r\nHost: x\r\n")
+		if response, err := io.ReadAll(c); err != nil || strings.Contains(string(response), " 200 ") {
+			t.Errorf("got response %q, error %v, want the end of the connection", response, err)
+		}
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("got the end of the connection after %v, want 10s", took)
+		}
+	})
+}
+
 func TestServeOn_LimitOfBodyEndsWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serveLimited(t, &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -111,6 +111,8 @@ func walkSupport(t *testing.T, s *site, p *tab) {
 		walk{name: "support-fine", path: "/admin/support?login=gleb"},
 		walk{name: "support-wrong", path: "/admin/support?login=vera&address=x", status: http.StatusUnprocessableEntity},
 	)
+	p.open("/admin/support?login=vera&address=127.0.0.1")
+	p.screenshot("support", "header")
 }
 
 func walkFields(t *testing.T, p *tab) {
@@ -121,6 +123,8 @@ func walkFields(t *testing.T, p *tab) {
 		walk{name: "field", path: "/admin/fields/edit/city"},
 		walk{name: "fields-json", path: "/admin/fields/json"},
 	)
+	p.open("/admin/fields")
+	p.screenshot("fields", "header")
 	p.open("/admin/fields/json")
 	p.set(p.text("label[for=field-source]"), "[\n  {\"name\": \"motto\",\n   \"type\": \"poem\"}\n]")
 	p.navigate(chromedp.Click("main form button"))
@@ -129,6 +133,7 @@ func walkFields(t *testing.T, p *tab) {
 	p.set(p.text("label[for=field-source]"), `[{"name": "motto", "type": "text", "label": {"en": "Motto", "ru": "Девиз"}, "required": true, "default": "none"}]`)
 	p.navigate(chromedp.Click("main form button"))
 	p.look("fields-ask")
+	p.screenshot("fields-choices", "main")
 }
 
 func walkPlugin(t *testing.T, s *site, p *tab) {
@@ -139,4 +144,19 @@ func walkPlugin(t *testing.T, s *site, p *tab) {
 	p.await("the switch", `document.querySelector("#plugin-now dd strong")?.textContent === "9.0.0" ? "yes" : ""`)
 	p.await("the end of the swap", `document.querySelector("#plugin-now .steps") === null ? "yes" : ""`)
 	p.look("plugin-swapped")
+}
+
+// lockOut enters wrong passwords until a limit is used up.
+func (s *site) lockOut(t *testing.T, login string) {
+	t.Helper()
+	for range 100 {
+		status, _, err := s.api("auth", map[string]any{"login": login, "password": "not the password"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status == http.StatusTooManyRequests {
+			return
+		}
+	}
+	t.Fatal("100 wrong passwords use up no limit")
 }

@@ -102,6 +102,9 @@ func (p *tab) usePasskey() {
 	p.navigate(chromedp.Click(`[data-passkey] form button`))
 }
 
+// attempted is an expression that says whether the page has begun to sign in by autofill.
+const attempted = `performance.getEntriesByType("resource").some((e) => e.name.endsWith("/passkeys/begin") && e.responseEnd > 0) ? "yes" : ""`
+
 func TestPasskeys_FromTheFirstToTheLast(t *testing.T) {
 	t.Parallel()
 	s := startWithPasskeys(t)
@@ -121,6 +124,7 @@ func TestPasskeys_FromTheFirstToTheLast(t *testing.T) {
 
 	key.confirm(false) // it would confirm autofill at once
 	p.open("/account/sign-in?next=/account/sessions")
+	p.await("an attempt of autofill", attempted) // a later one would be confirmed
 	p.await("space between the two buttons", `(() => {
 		const [first, second] = [...document.querySelectorAll(".card .button")].map((b) => b.getBoundingClientRect());
 		return second.top - first.bottom >= 8 ? "yes" : "";
@@ -151,7 +155,7 @@ func TestPasskeys_AutofillSignsIn(t *testing.T) {
 
 	key.confirm(false)
 	p.open("/account/sign-in?next=/demo")
-	p.await("an attempt", `performance.getEntriesByType("resource").some((e) => e.name.endsWith("/passkeys/begin") && e.responseEnd > 0) ? "yes" : ""`)
+	p.await("an attempt", attempted)
 	if got := get(p, chromedp.JavascriptAttribute[string](chromedp.CSS(`[name="login"]`), "autocomplete")); got != "username webauthn" {
 		t.Errorf("got autocomplete %q, want username webauthn", got)
 	}

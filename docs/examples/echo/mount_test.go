@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/labstack/echo/v5"
-
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalhttp/personalhttptest"

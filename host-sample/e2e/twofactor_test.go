@@ -6,8 +6,6 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -41,12 +39,7 @@ func (a *authenticator) code(t *testing.T) string {
 // startWithTwoFactor starts a host whose users can switch a second factor on.
 func startWithTwoFactor(t *testing.T) *site {
 	t.Helper()
-	settings := filepath.Join(t.TempDir(), "settings.toml")
-	err := os.WriteFile(settings, []byte(testSettings+"[registration]\nemail_verification = \"off\"\n[two_factor]\nenabled = true\n"), 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := startWithDefaults(t, "--settings", settings)
+	s := startWith(t, testSettings+"[registration]\nemail_verification = \"off\"\n[two_factor]\nenabled = true\n")
 	s.register(t, "anna")
 	return s
 }

@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,15 +12,11 @@ import (
 // TestWalk_EveryAccountPage does at those of visitors.
 func TestWalk_EveryAdminPage(t *testing.T) {
 	t.Parallel()
-	settings := filepath.Join(t.TempDir(), "settings.toml")
 	limited := strings.Replace(testSettings, "enabled = false", "enabled = true", 1)
-	if err := os.WriteFile(settings, []byte(limited+"[site]\nname = \"Sample CMS\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for language, l := range displays() {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
-			s := startWithDefaults(t, "--settings", settings, "--bake=1s")
+			s := startWith(t, limited+"[site]\nname = \"Sample CMS\"\n", "--bake=1s")
 			out := newTab(t, s.url, l)
 			out.album = "admin"
 			out.walk(

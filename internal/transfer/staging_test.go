@@ -377,15 +377,6 @@ func TestMove_CountedKeysAreBounded(t *testing.T) {
 	}
 }
 
-func TestMove_SkipsAByteOrderMark(t *testing.T) {
-	for file, system := range map[string]string{"wordpress.sql": "wordpress", "keycloak.json": "keycloak"} {
-		marked := io.MultiReader(strings.NewReader("\ufeff"), open(t, file))
-		if _, err := stage(t, transfer.Move{System: system}, marked); err != nil {
-			t.Errorf("%s: %v", file, err)
-		}
-	}
-}
-
 func TestMove_Compressed(t *testing.T) {
 	var file bytes.Buffer
 	z := gzip.NewWriter(&file)

@@ -27,6 +27,7 @@ func recorder(got *any) *personaltest.Service {
 	}).Service
 }
 
+// One function reads the parameters of all operations into their requests: TestOpenAPI_DescribesReadParameters knows their names.
 func TestOperations_PassParametersToService(t *testing.T) {
 	pair := personal.Credentials{UserID: 42, UserHash: hash}
 	type fieldErrors = personal.FieldErrors
@@ -54,9 +55,6 @@ func TestOperations_PassParametersToService(t *testing.T) {
 			personal.RegisterRequest{Login: "a", Password: "b", ConfirmPassword: "c", Email: "d",
 				Fields: fields{"name": text("e"), "tags": repeated("1", "2"), "x": {}}}},
 		{"register with nothing", "POST", "register/", "", "", personal.RegisterRequest{Fields: fields{}}},
-		{"recover", "POST", "recover/", form, "login=a&email=b", personal.RecoverRequest{Login: "a", Email: "b"}},
-		{"recover_confirm", "POST", "recover_confirm/", form, "token=a&password=b&confirm_password=c",
-			personal.RecoverConfirmRequest{Token: "a", Password: "b", ConfirmPassword: "c"}},
 		{"profile", "GET", "profile/", "", "", pair},
 		{"profile saved", "POST", "profile/", asJSON, `{"name":null,"login":"x","age":"42"}`,
 			personal.UpdateProfileRequest{Credentials: pair, Fields: fields{"name": {}, "login": text("x"), "age": text("42")}}},
@@ -64,10 +62,8 @@ func TestOperations_PassParametersToService(t *testing.T) {
 			personal.ProveRequest{Credentials: pair, Password: "a", Code: "b", Attempt: "d", Credential: "e"}},
 		{"prove with a number", "POST", "prove/", asJSON, `{"password":1}`,
 			personal.ProveRequest{Credentials: pair, FieldErrors: fieldErrors{"password": personal.FieldErrorInvalidType}}},
-		{"password", "POST", "password/", form, "old_password=a&password=b&confirm_password=c&code=d&proof=e",
-			personal.ChangePasswordRequest{Credentials: pair, OldPassword: "a", Password: "b", ConfirmPassword: "c", Code: "d", Proof: "e"}},
-		{"email", "POST", "email/", form, "password=a&email=b&code=c&proof=d",
-			personal.ChangeEmailRequest{Credentials: pair, Password: "a", Email: "b", Code: "c", Proof: "d"}},
+		{"password", "POST", "password/", form, "old_password=a&password=b&confirm_password=c&code=d&proof=e&remove_other_ways_in=true", personal.ChangePasswordRequest{
+			Credentials: pair, OldPassword: "a", Password: "b", ConfirmPassword: "c", Code: "d", Proof: "e", RemoveOtherWaysIn: true}},
 		{"email_confirm", "POST", "email_confirm/", form, "token=a&login=b", personal.ConfirmEmailRequest{Token: "a", Login: "b"}},
 		{"email_confirm with numbers", "POST", "email_confirm/", asJSON, `{"token":1,"login":1}`,
 			personal.ConfirmEmailRequest{FieldErrors: fieldErrors{"token": personal.FieldErrorInvalidType, "login": personal.FieldErrorInvalidType}}},
@@ -84,21 +80,6 @@ func TestOperations_PassParametersToService(t *testing.T) {
 			personal.LogoutRequest{Credentials: pair, FieldErrors: fieldErrors{"all": personal.FieldErrorInvalidType}}},
 		{"logout of all: a number", "POST", "logout/", asJSON, `{"all":1}`,
 			personal.LogoutRequest{Credentials: pair, FieldErrors: fieldErrors{"all": personal.FieldErrorInvalidType}}},
-		{"sessions", "GET", "sessions/", "", "", pair},
-		{"sessions_revoke", "POST", "sessions_revoke/", form, "id=s", personal.RevokeSessionRequest{Credentials: pair, ID: "s"}},
-		{"email_resend", "POST", "email_resend/", form, "login=a&email=b", personal.ResendVerificationRequest{Login: "a", Email: "b"}},
-		{"export", "POST", "export/", form, "password=a&code=b&proof=c", personal.ExportRequest{Credentials: pair, Password: "a", Code: "b", Proof: "c"}},
-		{"delete", "POST", "delete/", form, "password=a&code=b&proof=c", personal.DeleteRequest{Credentials: pair, Password: "a", Code: "b", Proof: "c"}},
-		{"delete_undo", "POST", "delete_undo/", form, "token=a", personal.UndoDeleteRequest{Token: "a"}},
-		{"two_factor", "POST", "two_factor/", form, "password=a&proof=b", personal.BeginTwoFactorRequest{Credentials: pair, Password: "a", Proof: "b"}},
-		{"two_factor_confirm", "POST", "two_factor_confirm/", form, "code=a", personal.ConfirmTwoFactorRequest{Credentials: pair, Code: "a"}},
-		{"two_factor_confirm with a number", "POST", "two_factor_confirm/", asJSON, `{"code":123456}`,
-			personal.ConfirmTwoFactorRequest{Credentials: pair, FieldErrors: fieldErrors{"code": "invalid_type"}}},
-		{"two_factor_codes", "POST", "two_factor_codes/", form, "password=a&code=b&proof=c",
-			personal.RenewRecoveryCodesRequest{Credentials: pair, Password: "a", Code: "b", Proof: "c"}},
-		{"two_factor_remove", "POST", "two_factor_remove/", form, "password=a&code=b&proof=c",
-			personal.RemoveOwnTwoFactorRequest{Credentials: pair, Password: "a", Code: "b", Proof: "c"}},
-		{"passkey_begin", "POST", "passkey_begin/", form, "purpose=prove", personal.BeginPasskeyRequest{Credentials: pair, Purpose: personal.PasskeyProve}},
 		{"passkey_auth", "POST", "passkey_auth/", form, "attempt=a&credential=%7B%7D&code=c",
 			personal.AuthorizePasskeyRequest{Attempt: "a", Credential: "{}", Code: "c"}},
 		{"passkey_auth with an object", "POST", "passkey_auth/", asJSON, `{"attempt":"a", "credential": {"id": "b\u0063", "response":{"x":[1, 2]}}}`,
@@ -107,16 +88,6 @@ func TestOperations_PassParametersToService(t *testing.T) {
 			personal.AuthorizePasskeyRequest{Attempt: "a", Credential: "[{}]"}},
 		{"prove with an object", "POST", "prove/", asJSON, `{"attempt":"a","credential":{}}`,
 			personal.ProveRequest{Credentials: pair, Attempt: "a", Credential: "{}"}},
-		{"password without other ways in", "POST", "password/", form, "remove_other_ways_in=true",
-			personal.ChangePasswordRequest{Credentials: pair, RemoveOtherWaysIn: true}},
-		{"passkeys", "GET", "passkeys/", "", "", pair},
-		{"passkeys_add", "POST", "passkeys_add/", form, "password=a&code=b&proof=c",
-			personal.AddPasskeyRequest{Credentials: pair, Password: "a", Code: "b", Proof: "c"}},
-		{"passkeys_add_confirm", "POST", "passkeys_add_confirm/", asJSON, `{"attempt":"a","credential":{},"name":"b"}`,
-			personal.ConfirmPasskeyRequest{Credentials: pair, Attempt: "a", Credential: "{}", Name: "b"}},
-		{"passkeys_rename", "POST", "passkeys_rename/", form, "id=a&name=b", personal.RenamePasskeyRequest{Credentials: pair, ID: "a", Name: "b"}},
-		{"passkeys_remove", "POST", "passkeys_remove/", form, "id=a&password=b&code=c&proof=d",
-			personal.RemovePasskeyRequest{Credentials: pair, ID: "a", Password: "b", Code: "c", Proof: "d"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got any

@@ -35,14 +35,3 @@ func (s *site) wantPages(t *testing.T, p *tab, paths []string) {
 		p.wantAccessible()
 	}
 }
-
-func TestErrorPages_AreAccessible(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	p := newTab(t, s.url, desktop)
-	for path, status := range map[string]int{"/nowhere": 404, "/admin/": 401, "/admin/nowhere": 404, "/account/sign-out": 405} {
-		p.visit(path)
-		p.wantStatus(status)
-		p.wantAccessible()
-	}
-}

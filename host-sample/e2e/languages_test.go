@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,11 +27,8 @@ func TestLanguages_FitAPhone(t *testing.T) {
 	for _, file := range files {
 		locales = append(locales, strings.TrimSuffix(filepath.Base(file), ".json"))
 	}
-	settings := filepath.Join(t.TempDir(), "settings.toml")
-	if err := os.WriteFile(settings, []byte(strings.Replace(testSettings, "enabled = false", "enabled = true", 1)+"[site]\nname = \"Sample CMS\"\n[two_factor]\nenabled = true\n[sign_in]\nmailed_code = true\n[registration]\nenabled = true\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s := startWithDefaults(t, "--settings", settings, "--locales", strings.Join(locales, ","), "--bake=1s")
+	settings := strings.Replace(testSettings, "enabled = false", "enabled = true", 1) + "[site]\nname = \"Sample CMS\"\n[two_factor]\nenabled = true\n[sign_in]\nmailed_code = true\n[registration]\nenabled = true\n"
+	s := startWith(t, settings, "--locales", strings.Join(locales, ","), "--bake=1s")
 	s.register(t, "anna")
 	s.lockOut(t, "anna")
 	for _, locale := range locales {

@@ -37,43 +37,6 @@ func TestRecovery_MailedLinkSetsAPassword(t *testing.T) {
 	p.fill("Repeat the password", "a better one by far")
 	p.press("Set the password")
 	p.see("Your password has been changed.")
-	p.signIn("anna", password)
-	p.wantStatus(401)
-	p.signIn("anna", "a better one by far")
-	p.see("You are signed in.")
-
-	p.open("/")
-	p.openMailed(link)
-	p.fill("New password", "a third one to be sure")
-	p.fill("Repeat the password", "a third one to be sure")
-	p.press("Set the password")
-	p.wantStatus(422)
-	p.see("This link or code is not valid or has expired. Please request a new one.")
-}
-
-func TestEmailChange_TakesEffectByTheMailedLink(t *testing.T) {
-	t.Parallel()
-	s := startWithDefaults(t)
-	s.register(t, "anna")
-	p := newTab(t, s.url, desktop)
-	p.signIn("anna", password)
-	p.openProven("/account/new-email")
-	p.fill("New e-mail address", "petrova@example.com")
-	p.press("Change the address")
-	p.see("Please confirm the change: we have sent an e-mail to the new address.")
-
-	link := s.mailedLink(t, "petrova@example.com", "/account/email")
-	scanner := newTab(t, s.url, desktop)
-	scanner.openMailed(link)
-	p.open("/")
-	p.openMailed(link)
-	p.openProven("/account/new-email")
-	p.see("Your address is anna@example.com.")
-	p.openMailed(link)
-	p.press("Confirm the address")
-	p.see("Your e-mail address has been confirmed.")
-	p.openProven("/account/new-email")
-	p.see("Your address is petrova@example.com.")
 }
 
 // openMailed opens the link of a mail.
@@ -104,6 +67,8 @@ func tokenOf(link string) string {
 	_, token, _ := strings.Cut(link, "#token=")
 	return token
 }
+
+var mailedCode = regexp.MustCompile(`(?m)^\s*[A-Za-z0-9_-]{43}\s*$`)
 
 // mailedLink waits for a mail to an address with a link to a page. It returns the path
 // of the link.

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-func TestMailbox_ShowsAndDeletesMails(t *testing.T) {
+func TestMailbox_ShowsAMailInASandbox(t *testing.T) {
 	t.Parallel()
 	s := startWithDefaults(t)
 	s.register(t, "anna")
@@ -24,19 +24,10 @@ func TestMailbox_ShowsAndDeletesMails(t *testing.T) {
 	p.open("/admin/mail")
 	p.see("anna@example.com")
 	p.press("Set a new password")
-	p.see(s.url + link)
-	p.see(tokenOf(link))
 	p.await("the mail's HTML", `document.querySelector("iframe.letter")?.getAttribute("sandbox") === "" ? "yes" : ""`)
 	if text := p.frameText("iframe.letter"); !strings.Contains(text, tokenOf(link)) {
 		t.Errorf("got the frame\n%s\nwant the mail with its link", text)
 	}
-	p.open("/admin/mail")
-	for _, subject := range []string{"Set a new password", "Confirm that this e-mail address is yours"} {
-		p.press(subject)
-		p.press("Delete the mail")
-		p.see("The mail has been deleted.")
-	}
-	p.see("No mails have been stored yet.")
 }
 
 // frameText scrolls a frame into view and returns the text that it shows. The browser runs a
@@ -64,17 +55,12 @@ func (p *tab) frameText(selector string) string {
 	return text
 }
 
-func TestEvents_FilterAndRefresh(t *testing.T) {
+func TestEvents_NewOnesAreShown(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.register(t, "anna")
-	s.register(t, "boris")
 	p := s.administrator(t, desktop)
-	p.open("/admin/events")
-	p.see("anna")
-	p.see("boris")
-	p.set("Type", "sign_in_failed")
-	p.press("Show")
+	p.open("/admin/events?type=sign_in_failed")
 	p.see("No events found.")
 	get(p, chromedp.Evaluate[bool]("window.sameDocument = true"))
 	newTab(t, s.url, desktop).signIn("anna", "wrong")
@@ -82,14 +68,4 @@ func TestEvents_FilterAndRefresh(t *testing.T) {
 	if !get(p, chromedp.Evaluate[bool]("window.sameDocument === true")) {
 		t.Error("the page was reloaded")
 	}
-	p.set("Type", "")
-	p.fill("User", "2")
-	p.press("Show")
-	p.see("boris")
-	if list := p.text("#events"); strings.Contains(list, "anna") {
-		t.Errorf("got the events\n%s\nwant those of user 2 only", list)
-	}
-	p.fill("User", "x")
-	p.press("Show")
-	p.wantInvalid("User")
 }

@@ -89,35 +89,6 @@ func TestPlugin_PageStaysLiveThroughACrash(t *testing.T) {
 	}
 }
 
-func TestPlugin_UploadNeedsASignedBundle(t *testing.T) {
-	t.Parallel()
-	key := t.TempDir() + "/key"
-	bundler(t, "keygen", key)
-	s := start(t, "--plugin-key", key+".pub", "--plugin", bundle(t, "9.0.0", key))
-	p := s.administrator(t, desktop)
-	p.open("/admin/plugin")
-	p.upload(bundle(t, "9.1.0", ""))
-	p.wantStatus(http.StatusUnprocessableEntity)
-	p.see("The bundle was not installed:")
-	p.wantAccessible()
-	if versions := p.text("#plugin-versions"); strings.Contains(versions, "9.1.0") {
-		t.Errorf("got the versions\n%s\nwant no 9.1.0", versions)
-	}
-	p.upload(bundle(t, "9.1.0", key))
-	p.see("The version has been installed.")
-	p.press("Use 9.1.0")
-	p.see("Switched from 9.0.0 to 9.1.0")
-	p.see(evil[0]) // the notes
-	p.wantNoMarkup()
-}
-
-// upload uploads a bundle with the form.
-func (p *tab) upload(file string) {
-	p.t.Helper()
-	p.do(chromedp.SetUploadFiles(p.control("Bundle (.tar.gz)"), []string{file}))
-	p.press("Install")
-}
-
 // awaitTraffic waits until the data of the chart includes a second.
 func (p *tab) awaitTraffic(second int64) {
 	p.t.Helper()

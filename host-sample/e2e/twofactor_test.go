@@ -6,9 +6,6 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"fmt"
-	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -42,12 +39,7 @@ func (a *authenticator) code(t *testing.T) string {
 // startWithTwoFactor starts a host whose users can switch a second factor on.
 func startWithTwoFactor(t *testing.T) *site {
 	t.Helper()
-	settings := filepath.Join(t.TempDir(), "settings.toml")
-	err := os.WriteFile(settings, []byte(testSettings+"[registration]\nemail_verification = \"off\"\n[two_factor]\nenabled = true\n"), 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := startWithDefaults(t, "--settings", settings)
+	s := startWith(t, testSettings+"[registration]\nemail_verification = \"off\"\n[two_factor]\nenabled = true\n")
 	s.register(t, "anna")
 	return s
 }
@@ -74,72 +66,6 @@ func (p *tab) recoveryCodes() []string {
 	return strings.Fields(p.await("recovery codes", `[...document.querySelectorAll(".codes code")].map((e) => e.innerText).join(" ")`))
 }
 
-func TestTwoFactor_FromSetUpToSwitchingOff(t *testing.T) {
-	t.Parallel()
-	s := startWithTwoFactor(t)
-	for name, l := range map[string]display{"English": desktop, "Русский": {width: 390, height: 844, language: "ru"}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			login := map[string]string{"English": "vera", "Русский": "boris"}[name]
-			s.register(t, login)
-			p := s.visitor(t, login, l)
-			p.allowScripts(false)
-			var app authenticator
-			p.open("/account/two-factor/set-up")
-			p.openProven("/account/two-factor/set-up")
-			p.submit(nil)
-			p.wantAccessibleAlone()
-			app.secret = p.secret()
-			p.submit(map[string]string{"code": "000000"})
-			p.wantStatus(http.StatusUnprocessableEntity)
-			if got := p.secret(); got != app.secret {
-				t.Errorf("after a wrong code: got the secret %q, want %q", got, app.secret)
-			}
-			p.submit(map[string]string{"code": app.code(t)})
-			p.wantStatus(http.StatusOK)
-			codes := p.recoveryCodes()
-			if len(codes) != 10 {
-				t.Fatalf("got %d recovery codes, want 10", len(codes))
-			}
-			p.navigate(chromedp.Click("main .actions a"))
-			p.wantNoText(codes[0])
-
-			p.signOut()
-			p.open("/account/sign-in?next=/account/two-factor")
-			p.submit(map[string]string{"login": login, "password": password})
-			p.submit(map[string]string{"code": "000000"})
-			p.wantStatus(http.StatusUnauthorized)
-			p.submit(map[string]string{"code": app.code(t)})
-			p.wantStatus(http.StatusOK)
-			p.see(map[string]string{"English": "You are signed in.", "Русский": "Вход выполнен."}[name])
-
-			p.signOut()
-			p.open("/account/sign-in")
-			p.submit(map[string]string{"login": login, "password": password})
-			p.navigate(chromedp.Click("main .aside a")) // to the recovery codes
-			p.submit(map[string]string{"code": strings.ToLower(codes[0])})
-			p.wantStatus(http.StatusOK)
-
-			p.open("/account/two-factor/codes")
-			p.submit(map[string]string{"password": password, "code": codes[0]})
-			p.wantStatus(http.StatusUnprocessableEntity) // used
-			p.submit(map[string]string{"password": password, "code": codes[1]})
-			p.submit(nil)
-			renewed := p.recoveryCodes()
-			p.open("/account/confirm?next=/account/two-factor/switch-off")
-			p.submit(map[string]string{"password": password, "code": codes[2]})
-			p.wantStatus(http.StatusUnprocessableEntity) // replaced
-			p.submit(map[string]string{"password": password, "code": renewed[0]})
-			p.submit(nil)
-			p.wantStatus(http.StatusOK)
-			p.signOut()
-			p.open("/account/sign-in")
-			p.submit(map[string]string{"login": login, "password": password})
-			p.open("/account/two-factor")
-		})
-	}
-}
-
 // allowScripts sets whether pages may run scripts.
 func (p *tab) allowScripts(allow bool) {
 	p.t.Helper()
@@ -158,25 +84,6 @@ func (p *tab) wantAccessibleAlone() {
 func (p *tab) signOut() {
 	p.t.Helper()
 	p.navigate(chromedp.Click(`.site-header form[action="/account/sign-out"] button`))
-}
-
-func TestTwoFactor_AdministratorRemovesIt(t *testing.T) {
-	t.Parallel()
-	s := startWithTwoFactor(t)
-	p, admin := s.visitor(t, "anna", desktop), s.administrator(t, desktop)
-	p.setUp(&authenticator{})
-	p.see("Two-factor sign-in is on.")
-	admin.open("/admin/users")
-	admin.press("anna")
-	admin.press("Remove the second factor …")
-	admin.see("How to check: Documentation")
-	admin.press("Remove the second factor")
-	admin.see("The user has no second factor any more.")
-	admin.open("/admin/events?user=1")
-	admin.see("Second factor switched on")
-	admin.see("Second factor removed")
-	p.signIn("anna", password)
-	p.see("You are signed in.")
 }
 
 func TestTwoFactor_KeyboardAndPrint(t *testing.T) {

@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,15 +12,11 @@ import (
 // TestWalk_EveryAccountPage does at those of visitors.
 func TestWalk_EveryAdminPage(t *testing.T) {
 	t.Parallel()
-	settings := filepath.Join(t.TempDir(), "settings.toml")
 	limited := strings.Replace(testSettings, "enabled = false", "enabled = true", 1)
-	if err := os.WriteFile(settings, []byte(limited+"[site]\nname = \"Sample CMS\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for language, l := range displays() {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
-			s := startWithDefaults(t, "--settings", settings, "--bake=1s")
+			s := startWith(t, limited+"[site]\nname = \"Sample CMS\"\n", "--bake=1s")
 			out := newTab(t, s.url, l)
 			out.album = "admin"
 			out.walk(
@@ -111,6 +105,8 @@ func walkSupport(t *testing.T, s *site, p *tab) {
 		walk{name: "support-fine", path: "/admin/support?login=gleb"},
 		walk{name: "support-wrong", path: "/admin/support?login=vera&address=x", status: http.StatusUnprocessableEntity},
 	)
+	p.open("/admin/support?login=vera&address=127.0.0.1")
+	p.screenshot("support", "header")
 }
 
 func walkFields(t *testing.T, p *tab) {
@@ -121,6 +117,8 @@ func walkFields(t *testing.T, p *tab) {
 		walk{name: "field", path: "/admin/fields/edit/city"},
 		walk{name: "fields-json", path: "/admin/fields/json"},
 	)
+	p.open("/admin/fields")
+	p.screenshot("fields", "header")
 	p.open("/admin/fields/json")
 	p.set(p.text("label[for=field-source]"), "[\n  {\"name\": \"motto\",\n   \"type\": \"poem\"}\n]")
 	p.navigate(chromedp.Click("main form button"))
@@ -129,6 +127,7 @@ func walkFields(t *testing.T, p *tab) {
 	p.set(p.text("label[for=field-source]"), `[{"name": "motto", "type": "text", "label": {"en": "Motto", "ru": "Девиз"}, "required": true, "default": "none"}]`)
 	p.navigate(chromedp.Click("main form button"))
 	p.look("fields-ask")
+	p.screenshot("fields-choices", "main")
 }
 
 func walkPlugin(t *testing.T, s *site, p *tab) {
@@ -139,4 +138,19 @@ func walkPlugin(t *testing.T, s *site, p *tab) {
 	p.await("the switch", `document.querySelector("#plugin-now dd strong")?.textContent === "9.0.0" ? "yes" : ""`)
 	p.await("the end of the swap", `document.querySelector("#plugin-now .steps") === null ? "yes" : ""`)
 	p.look("plugin-swapped")
+}
+
+// lockOut enters wrong passwords until a limit is used up.
+func (s *site) lockOut(t *testing.T, login string) {
+	t.Helper()
+	for range 100 {
+		status, _, err := s.api("auth", map[string]any{"login": login, "password": "not the password"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status == http.StatusTooManyRequests {
+			return
+		}
+	}
+	t.Fatal("100 wrong passwords use up no limit")
 }

@@ -87,7 +87,7 @@ func (p *tab) wantNoText(text string) {
 func (p *tab) wantAccessible() {
 	p.t.Helper()
 	p.loadAxe()
-	p.wantNoViolation("as displayed")
+	p.wantNoViolation("as displayed", "document")
 }
 
 // wantAccessibleOnPhone is wantAccessible, and then the same on a phone in dark mode.
@@ -95,7 +95,7 @@ func (p *tab) wantAccessibleOnPhone() {
 	p.t.Helper()
 	p.wantAccessible()
 	p.emulate(p.display.onPhone())
-	p.wantNoViolation("on a phone")
+	p.wantNoViolation("on a phone", "document")
 	p.emulate(p.display)
 }
 
@@ -108,11 +108,12 @@ func (p *tab) loadAxe() {
 	get(p, chromedp.Evaluate[bool](string(source)+"; true"))
 }
 
-func (p *tab) wantNoViolation(where string) {
+// wantNoViolation checks what an expression returns.
+func (p *tab) wantNoViolation(where, within string) {
 	p.t.Helper()
 	p.await("the page to fit "+where, `document.documentElement.scrollWidth > document.documentElement.clientWidth ? "" : "yes"`)
 	found := get(p, chromedp.Evaluate[string](
-		`axe.run(document, {resultTypes: ["violations"]}).then((r) => JSON.stringify(r.violations))`, chromedp.EvalAwaitPromise))
+		"axe.run("+within+`, {resultTypes: ["violations"]}).then((r) => JSON.stringify(r.violations))`, chromedp.EvalAwaitPromise))
 	var violations []struct {
 		ID, Impact, Help string
 		Nodes            []struct{ HTML string }
@@ -136,10 +137,10 @@ func (p *tab) wantNoViolation(where string) {
 // script run.
 func screenshotFolder() string { return os.Getenv("PERSONAL_E2E_SHOTS") }
 
-// screenshot takes a screenshot with an element at the top of the window.
+// screenshot takes a screenshot with an element at the top of the window, in English on a desktop.
 func (p *tab) screenshot(name, selector string) {
 	p.t.Helper()
-	if screenshotFolder() == "" {
+	if screenshotFolder() == "" || p.display != desktop {
 		return
 	}
 	get(p, chromedp.Evaluate[bool](`document.querySelector("`+selector+`").scrollIntoView(), document.activeElement.blur(), true`))

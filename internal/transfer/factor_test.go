@@ -81,10 +81,7 @@ func TestImport_RefusesAccountWhoseFactorCannotBeImported(t *testing.T) {
 	damaged[len(damaged)-1] ^= 1
 	const malformed = "1: two_factor: not what an export writes\n"
 	const wrong = "1: two_factor: the secret is damaged, or not that of account %d: export the account again\n"
-	replaced := func(with string) string { // the whole value
-		start := strings.Index(line, `"two_factor":`) + len(`"two_factor":`)
-		return line[:start] + with + "}\n"
-	}
+	replaced := func(with string) string { return withColumn(line, "two_factor", with) }
 	for name, test := range map[string]struct {
 		line, want string
 		change     func(*transfer.Import)
@@ -114,21 +111,40 @@ func TestImport_RefusesAccountWhoseFactorCannotBeImported(t *testing.T) {
 		"a short digest":             {replaced(`{"account_id":7,"key":"k","secret":"AA==","recovery_codes":["AA=="]}`), malformed, nil},
 		"a digest twice":             {replaced(`{"account_id":7,"key":"k","secret":"AA==","recovery_codes":["` + digest + `","` + digest + `"]}`), malformed, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			to := openStore(t, testdb.SQLite(t))
-			r := newRun(t, to)
-			if test.change != nil {
-				test.change(&r.Import)
-			}
-			done := r.file(t, transfer.NDJSON, test.line+`{"login":"bob","two_factor":null,"password_hash":"`+bcrypt+`"}`)
-			if got := r.report.String(); got != test.want || done.Imported != 1 {
-				t.Errorf("got %+v and\n%s, want one account and\n%s", done, got, test.want)
-			}
-			if all := stored(t, to); len(all) != 1 || all[0].Login != "bob" || all[0].TwoFactor.On() {
-				t.Errorf("got accounts %+v, want bob without a second factor", all)
-			}
-		})
+		t.Run(name, func(t *testing.T) { wantRefused(t, "two_factor", test.line, test.want, test.change) })
 	}
+}
+
+// wantRefused imports a line of an export that is refused, and an account whose column is null.
+func wantRefused(t *testing.T, column, line, want string, change func(*transfer.Import)) {
+	t.Helper()
+	to := openStore(t, testdb.SQLite(t))
+	r := newRun(t, to)
+	if change != nil {
+		change(&r.Import)
+	}
+	done := r.file(t, transfer.NDJSON, line+`{"login":"bob","`+column+`":null,"password_hash":"`+bcrypt+`"}`)
+	if got := r.report.String(); got != want || done.Imported != 1 {
+		t.Errorf("got %+v and\n%s, want one account and\n%s", done, got, want)
+	}
+	if all := stored(t, to); len(all) != 1 || all[0].Login != "bob" || all[0].TwoFactor.On() || len(all[0].Passkeys)+len(all[0].Identities) > 0 {
+		t.Errorf("got accounts %+v, want bob without %s", all, column)
+	}
+}
+
+// withColumn returns a line of an export whose last column has another value.
+func withColumn(line, column, value string) string {
+	before, _, _ := strings.Cut(line, `"`+column+`":`)
+	return before + `"` + column + `":` + value + "}\n"
+}
+
+// replaced replaces a text that must be in a line.
+func replaced(t *testing.T, line, from, to string) string {
+	t.Helper()
+	if !strings.Contains(line, from) {
+		t.Fatalf("%s is not in %s", from, line)
+	}
+	return strings.Replace(line, from, to, 1)
 }
 
 // Nothing of an account is stored if its second factor cannot be stored.
@@ -157,11 +173,13 @@ func TestImport_SkipsExistingAccountWithoutItsKey(t *testing.T) {
 	}
 }
 
-func TestImport_RefusesColumnOfFactorInCSV(t *testing.T) {
-	r := newRun(t, openStore(t, testdb.SQLite(t)))
-	_, err := r.Run(t.Context(), transfer.File{ReadSeeker: strings.NewReader("login,password_hash,two_factor\nada," + bcrypt + ",\n"), Format: transfer.CSV})
-	if want := "column two_factor: CSV cannot hold second factors: import NDJSON, as export writes it"; err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
+func TestImport_RefusesColumnsThatCSVCannotHold(t *testing.T) {
+	for column, what := range map[string]string{"two_factor": "second factors", "passkeys": "passkeys"} {
+		r := newRun(t, openStore(t, testdb.SQLite(t)))
+		_, err := r.Run(t.Context(), transfer.File{ReadSeeker: strings.NewReader("login,password_hash," + column + "\nada," + bcrypt + ",\n"), Format: transfer.CSV})
+		if want := "column " + column + ": CSV cannot hold " + what + ": import NDJSON, as export writes it"; err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }
 

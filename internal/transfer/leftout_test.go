@@ -84,16 +84,4 @@ func TestImport_ReadsMissingTimes(t *testing.T) {
 			t.Errorf("%q: got created %v, want the time of the import", text, a.Created)
 		}
 	}
-	for text, want := range map[string]time.Time{
-		"20190504100000": time.Date(2019, 5, 4, 10, 0, 0, 0, time.UTC), // MediaWiki
-		"1556964000123":  time.UnixMilli(1556964000123).UTC(),          // milliseconds
-		"1556964000":     time.Unix(1556964000, 0).UTC(),
-	} {
-		login := "at" + text
-		r := newRun(t, s)
-		r.file(t, transfer.CSV, "login,password_hash,created\n"+login+","+bcrypt+","+text+"\n")
-		if a := account(t, s, login); !a.Created.Equal(want) {
-			t.Errorf("%s: got %v, want %v", text, a.Created, want)
-		}
-	}
 }

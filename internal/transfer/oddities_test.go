@@ -7,7 +7,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/password"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
@@ -37,7 +37,7 @@ func TestImport_ReadsOddFiles(t *testing.T) {
 		"a name that is NULL for a joke": {format: transfer.CSV, text: "login,password_hash,name\nada," + bcrypt + ",NULL\n", imported: 1},
 	} {
 		t.Run(what, func(t *testing.T) {
-			r := newRun(t, openStore(t, testkit.SQLite(t)))
+			r := newRun(t, openStore(t, testdb.SQLite(t)))
 			done, err := r.Run(t.Context(), transfer.File{ReadSeeker: strings.NewReader(test.text), Format: test.format})
 			if test.ending != "" {
 				if err == nil || !strings.Contains(err.Error(), test.ending) || done.Imported != 0 {
@@ -76,7 +76,7 @@ func TestImport_ReadsFieldsOfDatabases(t *testing.T) {
 		`"vip":"TRUE"`:                      "true",
 		`"vip":"No"`:                        "false",
 	} {
-		db := openStore(t, testkit.SQLite(t))
+		db := openStore(t, testdb.SQLite(t))
 		r := newRun(t, db)
 		r.Schema = s
 		r.file(t, transfer.NDJSON, `{"login":"ada","password_hash":"`+bcrypt+`",`+text+`}`)
@@ -147,7 +147,7 @@ func TestMove_ReadsOddSites(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := openStore(t, testkit.SQLite(t))
+			s := openStore(t, testdb.SQLite(t))
 			r := newRun(t, s)
 			r.Later = true
 			if _, err := r.Run(t.Context(), staged); err != nil || r.report.String() != "" {
@@ -162,7 +162,7 @@ func TestMove_ReadsOddSites(t *testing.T) {
 
 // A login that was mended takes none that another row has.
 func TestImport_MendedLoginsComeLast(t *testing.T) {
-	s := openStore(t, testkit.SQLite(t))
+	s := openStore(t, testdb.SQLite(t))
 	r := newRun(t, s)
 	r.MendHTML, r.MendUTF8 = true, true
 	r.file(t, transfer.CSV, "id,login,password_hash\n1,&#97;dmin,"+bcrypt+"\n2,admin,"+bcrypt+"\n3,JÃ¼rgen,"+bcrypt+"\n4,Jürgen,"+bcrypt+"\n5,M&#252;ller,"+bcrypt+"\n")
@@ -178,7 +178,7 @@ func TestMove_RerunFindsChangedLogins(t *testing.T) {
 	dump := func(rows string) *strings.Reader {
 		return strings.NewReader(wordpressUsers + rows + ";")
 	}
-	s := openStore(t, testkit.SQLite(t))
+	s := openStore(t, testdb.SQLite(t))
 	m := transfer.Move{System: "wordpress", Logins: transfer.ProposeLogins}
 	move(t, s, m, dump("(1,'x','!','same@example.com',NULL,''),(2,'john doe','!','bad',NULL,''),(3,'John  Doe','!','3@example.com',NULL,''),(4,' john_doe_4 ','!','4@example.com',NULL,'')"))
 	r, report := move(t, s, m, dump("(3,'John  Doe','!','3@example.com',NULL,''),(4,' john_doe_4 ','!','4@example.com',NULL,'')"))
@@ -189,13 +189,13 @@ func TestMove_RerunFindsChangedLogins(t *testing.T) {
 
 // A dry run gives the logins that the import will.
 func TestMove_DryRunKnowsTheLoginsOfTheDatabase(t *testing.T) {
-	s := openStore(t, testkit.SQLite(t))
+	s := openStore(t, testdb.SQLite(t))
 	r := newRun(t, s)
 	r.file(t, transfer.CSV, "login,password_hash\njohn_doe_2,"+bcrypt+"\n")
 	const dump = wordpressUsers + "(1,'john doe','!','1@example.com',NULL,''),(2,'john  doe','!','2@example.com',NULL,'');"
 	m := transfer.Move{System: "wordpress", Logins: transfer.ProposeLogins, NewIDs: true}
 	var got []string
-	for _, store := range []transfer.Store{transfer.DryRun{Temporary: openStore(t, testkit.SQLite(t)), Real: s}, s} {
+	for _, store := range []transfer.Store{transfer.DryRun{Temporary: openStore(t, testdb.SQLite(t)), Real: s}, s} {
 		staged, err := stage(t, m, strings.NewReader(dump))
 		if err != nil {
 			t.Fatal(err)
@@ -219,7 +219,7 @@ func TestMove_DryRunKnowsTheLoginsOfTheDatabase(t *testing.T) {
 // An id of another system may be long.
 func TestMove_LongIDs(t *testing.T) {
 	long := strings.Repeat("a b", 30)
-	r, report := move(t, openStore(t, testkit.SQLite(t)), transfer.Move{System: "keycloak", Logins: transfer.ProposeLogins},
+	r, report := move(t, openStore(t, testdb.SQLite(t)), transfer.Move{System: "keycloak", Logins: transfer.ProposeLogins},
 		strings.NewReader(`{"users":[{"username":"`+long+`","email":"1@example.com"},{"username":"`+long+`x","email":"2@example.com"}]}`))
 	if report.Imported != 1 || report.Refused != 1 { // both become the same 64 characters
 		t.Errorf("got %+v and\n%s", report, r.report.String())

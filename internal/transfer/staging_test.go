@@ -19,7 +19,7 @@ import (
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/store/dbconn"
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/userfields"
 )
@@ -137,7 +137,7 @@ func TestMove_EverySystem(t *testing.T) {
 			if system == "keycloak" {
 				file = "keycloak.json"
 			}
-			s := openStore(t, testkit.SQLite(t))
+			s := openStore(t, testdb.SQLite(t))
 			r, report := move(t, s, m, open(t, file))
 			if got := r.report.String(); got != test.wantReport {
 				t.Errorf("got the report\n%swant\n%s", got, test.wantReport)
@@ -210,7 +210,7 @@ func TestMove_ChoosesThePrefix(t *testing.T) {
 				}
 				return
 			}
-			s := openStore(t, testkit.SQLite(t))
+			s := openStore(t, testdb.SQLite(t))
 			r := newRun(t, s)
 			if _, err := r.Run(t.Context(), staged); err != nil {
 				t.Fatal(err)
@@ -299,7 +299,7 @@ func TestMove_BadValueIsThatOfItsField(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := newRun(t, transfer.DryRun{Temporary: openStore(t, testkit.SQLite(t))})
+			r := newRun(t, transfer.DryRun{Temporary: openStore(t, testdb.SQLite(t))})
 			if _, err := r.Run(t.Context(), staged); err != nil || r.report.String() != test.want {
 				t.Errorf("got %v and the report\n%swant\n%s", err, r.report.String(), test.want)
 			}
@@ -331,7 +331,7 @@ func TestMove_LongKeysAreNotCountedAndLongListsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRun(t, openStore(t, testkit.SQLite(t)))
+	r := newRun(t, openStore(t, testdb.SQLite(t)))
 	r.Later = true
 	if done, err := r.Run(t.Context(), staged); err != nil || done.Refused != 1 || !strings.Contains(r.report.String(), "interests: invalid_type") {
 		t.Errorf("got %+v, %v, %s, want a list of that length refused", done, err, r.report.String())
@@ -377,15 +377,6 @@ func TestMove_CountedKeysAreBounded(t *testing.T) {
 	}
 }
 
-func TestMove_SkipsAByteOrderMark(t *testing.T) {
-	for file, system := range map[string]string{"wordpress.sql": "wordpress", "keycloak.json": "keycloak"} {
-		marked := io.MultiReader(strings.NewReader("\ufeff"), open(t, file))
-		if _, err := stage(t, transfer.Move{System: system}, marked); err != nil {
-			t.Errorf("%s: %v", file, err)
-		}
-	}
-}
-
 func TestMove_Compressed(t *testing.T) {
 	var file bytes.Buffer
 	z := gzip.NewWriter(&file)
@@ -406,7 +397,7 @@ func TestMove_Compressed(t *testing.T) {
 }
 
 func TestMove_Report(t *testing.T) {
-	s := openStore(t, testkit.SQLite(t))
+	s := openStore(t, testdb.SQLite(t))
 	_, report := move(t, s, transfer.Move{System: "wordpress", NewIDs: true}, open(t, "wordpress.sql"))
 	slices.SortFunc(report.Fields, func(a, b transfer.FieldUse) int { return strings.Compare(a.Theirs, b.Theirs) })
 	if diff := cmp.Diff(&transfer.Report{
@@ -436,7 +427,7 @@ func TestMove_DryRunNamesTheEarlierRow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRun(t, transfer.DryRun{Temporary: openStore(t, testkit.SQLite(t))})
+	r := newRun(t, transfer.DryRun{Temporary: openStore(t, testdb.SQLite(t))})
 	_, err = r.Run(t.Context(), staged)
 	if want := "1: user 3: email: taken by the row of line 1, user 2; login: taken by the row of line 1, user 1\n"; err != nil || r.report.String() != want {
 		t.Errorf("got %s, error %v; want %s", r.report.String(), err, want)
@@ -455,7 +446,7 @@ func TestMove_Logins(t *testing.T) {
 		transfer.ProposeLogins: "ok_1 Ada_Lovelace! ada_example.com 4@example.com user_5 user_7",
 		transfer.EmailLogins:   "1@example.com 2@example.com 3@example.com 4@example.com 5@example.com 7@example.com",
 	} {
-		s := openStore(t, testkit.SQLite(t))
+		s := openStore(t, testdb.SQLite(t))
 		move(t, s, transfer.Move{System: "wordpress", Logins: logins}, rows())
 		page, err := s.AccountsAfter(t.Context(), 0, 100)
 		if err != nil {
@@ -479,9 +470,9 @@ func TestMove_ChangedLoginsAreTheNextFree(t *testing.T) {
 		"(7,'jo','!','7@example.com',NULL,NULL),\n(8,'jo hn','!','3@example.com',NULL,NULL),\n(9,'\xff','!','9@example.com',NULL,NULL);"
 	const want = "2: John Doe becomes John_Doe_1\n3: john doe becomes john_doe_2\n5: john  doe becomes user_4\n7: 王伟 becomes 王伟_6\n8: jo becomes jo_7\n10: (not UTF-8) becomes user_9\n"
 	m := transfer.Move{System: "wordpress", Logins: transfer.ProposeLogins}
-	testkit.Database(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
-		for what, store := range map[string]transfer.Store{"an import": s, "a dry run": transfer.DryRun{Temporary: openStore(t, testkit.SQLite(t))}} {
+		for what, store := range map[string]transfer.Store{"an import": s, "a dry run": transfer.DryRun{Temporary: openStore(t, testdb.SQLite(t))}} {
 			staged, err := stage(t, m, strings.NewReader(dump))
 			if err != nil {
 				t.Fatal(err)
@@ -522,7 +513,7 @@ func TestMove_IsResumed(t *testing.T) {
 		return strings.NewReader(strings.TrimSuffix(text.String(), ",\n") + ";\n")
 	}
 	m := transfer.Move{System: "wordpress", Logins: transfer.ProposeLogins}
-	testkit.Database(t, func(t *testing.T, url string) {
+	testdb.Database(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		staged, err := stage(t, m, rows())
 		if err != nil {

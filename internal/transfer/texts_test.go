@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/transfer"
 )
 
@@ -62,7 +62,7 @@ func TestMove_TextsOfOtherSystems(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := openStore(t, testkit.SQLite(t))
+			s := openStore(t, testdb.SQLite(t))
 			r := newRun(t, s)
 			r.Strict, r.MendUTF8 = false, test.mend
 			if _, err := r.Run(t.Context(), staged); err != nil {
@@ -100,7 +100,7 @@ func TestImport_MendsDoubledUTF8(t *testing.T) {
 		if format == transfer.CSV {
 			text = strings.Replace(strings.Replace(text, "login,", "email,login,", 1), "\n", "\nj@example.com,", 1)
 		}
-		s := openStore(t, testkit.SQLite(t))
+		s := openStore(t, testdb.SQLite(t))
 		r := newRun(t, s)
 		r.MendUTF8 = true
 		r.file(t, format, text)
@@ -120,7 +120,7 @@ func TestImport_MendsHTML(t *testing.T) {
 		"no HTML":               {"R&D; AT&T &copy", ""},
 	} {
 		for _, mend := range []bool{true, false} {
-			s := openStore(t, testkit.SQLite(t))
+			s := openStore(t, testdb.SQLite(t))
 			r := newRun(t, s)
 			r.MendHTML = mend
 			r.file(t, transfer.CSV, "login,name,password_hash\nada,\""+strings.ReplaceAll(test.text, `"`, `""`)+"\","+bcrypt+"\n")
@@ -173,7 +173,7 @@ func TestMove_Roles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := openStore(t, testkit.SQLite(t))
+			s := openStore(t, testdb.SQLite(t))
 			r := newRun(t, s)
 			r.Strict = false
 			if _, err := r.Run(t.Context(), staged); err != nil || r.report.String() != test.report {

@@ -128,15 +128,6 @@ func TestReadTrusted_ByMode(t *testing.T) {
 	}
 }
 
-// A container makes a folder where the file that is mounted does not exist.
-func TestReadSecret_Folder(t *testing.T) {
-	dir := t.TempDir()
-	if _, err := durable.ReadSecret(dir); !errors.Is(err, syscall.EISDIR) {
-		t.Errorf("got %v, want that it is a directory", err)
-	}
-}
-
-// PostgreSQL accepts its key alike.
 // What people and container engines put in the place of a file.
 func TestRead_SaysWhatIsWrongWithAMountedFile(t *testing.T) {
 	t.Parallel()
@@ -182,6 +173,7 @@ func TestRead_SaysWhatIsWrongWithAMountedFile(t *testing.T) {
 	}
 }
 
+// PostgreSQL accepts its key alike.
 func TestReadSecret_OfRootAndItsGroup(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files to other users")

@@ -365,7 +365,7 @@ func TestPlugin_UploadsAreOffWithoutKeys(t *testing.T) {
 func TestPlugin_UploadInstallsABundle(t *testing.T) {
 	b := open(t)
 	b.plugin.Uploads = adminapi.NewUploads(b.catalogue, 1000, slog.New(slog.DiscardHandler))
-	wantAll(t, b.page(t, "/admin/plugin"), `type="file"`)
+	wantAll(t, b.page(t, "/admin/plugin"), `type="file"`, `enctype="multipart/form-data"`)
 	w := b.send(upload("bundle", "a bundle"))
 	if w.Code != http.StatusSeeOther || b.catalogue.bundle != "a bundle" {
 		t.Errorf("got status %d and bundle %q, want 303 and %q: %s", w.Code, b.catalogue.bundle, "a bundle", w.Body)

@@ -129,18 +129,6 @@ func TestFront_LeadsToTheFirstSection(t *testing.T) {
 	}
 }
 
-func TestSite_PagesAreNotCached(t *testing.T) {
-	b := open(t)
-	for _, path := range []string{
-		"/admin/plugin", "/admin/fields", "/admin/fields/new", "/admin/fields/json", "/admin/mail", "/admin/events", "/admin/users", "/admin/users/1",
-		"/admin/users/new", "/admin/users/delete?user=1", "/admin/support",
-	} {
-		if got := b.get(path).Header().Get("Cache-Control"); got != "no-store" {
-			t.Errorf("GET %s: got Cache-Control %q, want no-store", path, got)
-		}
-	}
-}
-
 func TestForms_OnlySchemaAndUserFormsMayBeLarge(t *testing.T) {
 	b := open(t)
 	const usual, large = 64 << 10, 1 << 20

@@ -107,15 +107,6 @@ func TestUsers_SearchIsPaged(t *testing.T) {
 		`href="/admin/users?after=41&amp;search=ann%26a&amp;state=disabled"`, `href="/admin/users?search=ann%26a&amp;state=disabled"`)
 }
 
-func TestUsers_SearchErrorIsShownAtItsControl(t *testing.T) {
-	p := newUsers()
-	p.err = personal.FieldErrors{"search": personal.FieldErrorTooLong}.Err()
-	w := openUsers(t, p).get("/admin/users?search=x")
-	if page := w.Body.String(); w.Code != http.StatusUnprocessableEntity || fieldError(page, "search") == "" {
-		t.Errorf("got status %d, want 422 and a field error: %s", w.Code, page)
-	}
-}
-
 func TestUser_PageShowsAllData(t *testing.T) {
 	p := newUsers()
 	p.sessions = []personal.Session{{ID: "s1", Address: "192.0.2.7", Agent: script, Created: second(1), LastSeen: second(2)}}

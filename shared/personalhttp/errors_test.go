@@ -322,19 +322,3 @@ func TestConfirm_MatchesAPIMessage(t *testing.T) {
 		}
 	}
 }
-
-func TestLabels_UseCallersLanguage(t *testing.T) {
-	h, err := personalhttp.New(noService(), personalhttp.Options{Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := httptest.NewRequest("GET", "/", nil)
-	r.Header.Set("Accept-Language", "kk, ru;q=0.5")
-	labels := h.Labels(r)
-	if got := labels(personal.LocalText{"en": "City", "kk": "Қала"}, "city"); got != "Қала" {
-		t.Errorf("got %q, want %q", got, "Қала")
-	}
-	if got := labels(nil, "city"); got != "city" {
-		t.Errorf("label without texts: got %q, want the fallback", got)
-	}
-}

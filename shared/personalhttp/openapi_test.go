@@ -156,7 +156,8 @@ func lifelike(fail error) *personaltest.Service {
 }
 
 func TestOpenAPI_DescribesEveryResponse(t *testing.T) {
-	for name, o := range variants {
+	for _, name := range []string{"plain", "always 200 and CORS"} { // the others change no response
+		o := variants[name]
 		t.Run(name, func(t *testing.T) {
 			described, err := openapitest.Parse([]byte(newSite(t, lifelike(nil), o).do("GET", o.BasePath+prefix+"openapi.json", "", "").Body))
 			if err != nil {

@@ -401,20 +401,3 @@ func TestOptionalUser(t *testing.T) {
 		})
 	}
 }
-
-func TestOptionalUser_OutageIsAnEnvelopeWithoutErrorHandler(t *testing.T) {
-	h, err := personalhttp.New(&personaltest.Service{ProfileFunc: func(context.Context, personal.Credentials) (personal.Profile, error) {
-		return personal.Profile{}, personal.NewError(personal.CodeUnavailable, nil)
-	}}, personalhttp.Options{Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := httptest.NewRequest("GET", "/", nil)
-	r.Header.Set("User-Id", "42")
-	r.Header.Set("User-Hash", hash)
-	w := httptest.NewRecorder()
-	h.OptionalUser(http.NotFoundHandler()).ServeHTTP(w, r)
-	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "unavailable") {
-		t.Errorf("got %d %s, want 503 and the envelope", w.Code, w.Body)
-	}
-}

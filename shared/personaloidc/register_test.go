@@ -21,7 +21,7 @@ func TestRegister_ByTheProviderIsTreatedAsByThePage(t *testing.T) {
 	fields := []personal.Field{{Name: "city", Type: personal.TypeText, Required: true, Label: personal.LocalText{"en": "City"}}}
 	host := &personalFields{fields: fields}
 	s, err := openSite(t.TempDir(), personalhost.Config{
-		Host: host, Settings: settings("[registration]\nemail_verification = \"required\"\nenabled = true\n"),
+		Host: host, Settings: settings(cheap + "[registration]\nemail_verification = \"required\"\nenabled = true\n"),
 		API: personalhttp.Options{Transient: []string{"invite"}},
 		Admission: &personal.Admission{Judge: func(ctx context.Context, r personal.AdmissionRequest) error {
 			switch {

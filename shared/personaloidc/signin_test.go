@@ -238,21 +238,6 @@ func TestSignIn_ForgedResponseEndsNoAttempt(t *testing.T) {
 	b.want(200, choosePath)
 }
 
-func TestSignIn_AttemptsOfSeveralTabs(t *testing.T) {
-	w := newWorld(t)
-	login := name("ada")
-	w.provider.is(login, "")
-	b := w.browser()
-	first := b.response()
-	for range 4 {
-		b.response()
-	}
-	b.get(first)
-	b.want(200, choosePath)
-	b.get(first) // a second time
-	b.want(400, callbackPath)
-}
-
 var values = regexp.MustCompile(`value="[^"]*"|You signed in at [^.]*`)
 
 // A provider may say of any e-mail that it is verified.

@@ -63,7 +63,7 @@ func TestMain(m *testing.M) {
 		if err := os.Chdir(dir); err != nil {
 			panic(err)
 		}
-		common, err = openSite(dir, personalhost.Config{Settings: settings("[two_factor]\nenabled = true\n")})
+		common, err = openSite(dir, personalhost.Config{Settings: settings(cheap + "[two_factor]\nenabled = true\n")})
 		if err != nil {
 			panic(err)
 		}
@@ -71,6 +71,9 @@ func TestMain(m *testing.M) {
 		return m.Run()
 	}())
 }
+
+// cheap settings hash a password in about a millisecond.
+const cheap = "[password]\nmemory_kib = 1024\ntime = 1\n"
 
 func settings(toml string) func() ([]byte, error) {
 	return func() ([]byte, error) { return []byte(toml), nil }

@@ -203,16 +203,6 @@ func TestConfig_OwnPagesRefuseForgedPosts(t *testing.T) {
 	}
 }
 
-func TestConfig_OriginsAreThoseOfTheAPI(t *testing.T) {
-	b := mountedBehind(t, personalhttp.Options{Origins: []string{"https://cms.example"}}, newModule(), personalpages.Config{})
-	b.hold(first, 0)
-	for _, path := range []string{"/orders", "/account/sign-in"} {
-		if page := b.send("POST", path, url.Values{"login": {"anna"}}, "Origin", "https://cms.example"); page.StatusCode == 403 {
-			t.Errorf("%s: got 403 for an origin of the site", path)
-		}
-	}
-}
-
 func TestConfig_Hooks(t *testing.T) {
 	var called []string
 	hook := func(name, next string) func(http.ResponseWriter, *http.Request, personal.SignedIn) string {

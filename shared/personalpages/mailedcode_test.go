@@ -298,22 +298,3 @@ func TestMailedCode_ProvesInPlaceOfAPassword(t *testing.T) {
 	m.profile.EmailVerified = false
 	b.get("/account/confirm?next=%2Faccount%2Fdata").lacks(t, link)
 }
-
-func TestMailedCode_BothLanguages(t *testing.T) {
-	m := withMailedCodes(newModule())
-	m.profile.NoPassword = true
-	b := newBrowser(t, m)
-	b.hold(first, 0)
-	for _, tt := range []struct{ begin, path, russian string }{
-		{"", "/account/sign-in/mail", "Войти по коду из письма"},
-		{"/account/sign-in/mail", "/account/sign-in/mailed-code", "Введите код из письма"},
-		{"", "/account/confirm/mail", "Отправить мне код"},
-		{"/account/confirm/mail", "/account/confirm/mailed-code", "Подтвердите, что это вы"},
-	} {
-		if tt.begin != "" {
-			b.post(tt.begin, "login", "anna")
-		}
-		b.get(tt.path, "Accept-Language", "en").shows(t, 200, `<html lang="en">`, "<h1>")
-		b.get(tt.path, "Accept-Language", "ru").shows(t, 200, `<html lang="ru">`, tt.russian)
-	}
-}

@@ -186,16 +186,6 @@ func TestProof_LeadsBackToThisSiteOnly(t *testing.T) {
 	}
 }
 
-func TestProof_OverHTTPSTheCookieIsOfThisHost(t *testing.T) {
-	b := newBrowser(t, withProofs(newModule()))
-	b.jar["__Host-account"] = &http.Cookie{Name: "__Host-account", Value: fmt.Sprintf("42.%s.%d", first, time.Now().Unix())}
-	b.post("https://site.example/account/confirm", "password", "correct horse")
-	if cookie := b.jar["__Host-proof"]; cookie == nil || !cookie.Secure || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode ||
-		b.jar["proof"] != nil {
-		t.Errorf("got the cookies %+v and %+v, want __Host-proof, Secure, HttpOnly and Strict", cookie, b.jar["proof"])
-	}
-}
-
 func TestProof_NeedsASession(t *testing.T) {
 	b := newBrowser(t, withProofs(newModule()))
 	b.get("/account/confirm").leads(t, "/account/sign-in?next=%2Faccount%2Fconfirm")

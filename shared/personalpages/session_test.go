@@ -2,7 +2,6 @@ package personalpages_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -103,34 +102,19 @@ func TestSignIn_ReturnsToRequestedPage(t *testing.T) {
 func TestSignIn_EndsPreviousSession(t *testing.T) {
 	for name, tt := range map[string]struct {
 		path, password string
-		before         string // the hash that the browser has; empty if none
-		err            error  // of ending the previous session
 		want           string // the requests in order
-		logged         bool
 	}{
-		"a sign-in":            {path: "/account/sign-in", before: second, want: "open, end " + second},
-		"a registration":       {path: "/account/register", before: second, want: "open, end " + second},
-		"no session before":    {path: "/account/sign-in", want: "open"},
-		"it has ended":         {path: "/account/sign-in", before: second, err: personal.NewError(personal.CodeUnauthenticated, nil), want: "open, end " + second},
-		"it cannot be ended":   {path: "/account/sign-in", before: second, err: personal.NewError(personal.CodeUnavailable, nil), want: "open, end " + second, logged: true},
-		"a sign-in that fails": {path: "/account/sign-in", password: "wrong", before: second},
+		"a sign-in":            {path: "/account/sign-in", want: "open, end " + second},
+		"a registration":       {path: "/account/register", want: "open, end " + second},
+		"a sign-in that fails": {path: "/account/sign-in", password: "wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModule()
-			m.LogoutFunc = func(_ context.Context, r personal.LogoutRequest) error {
-				m.calls = append(m.calls, r)
-				return tt.err
-			}
 			b := newBrowser(t, m)
-			if tt.before != "" {
-				b.hold(tt.before, 0)
-			}
-			a := b.post(tt.path, "login", "anna", "password", "correct horse"+tt.password)
-			if tt.password == "" {
-				a.leads(t, "/account")
-				if !strings.Contains(b.jar["account"].Value, first) {
-					t.Errorf("got cookie %v, want the new hash", b.jar["account"])
-				}
+			b.hold(second, 0)
+			b.post(tt.path, "login", "anna", "password", "correct horse"+tt.password)
+			if in := strings.Contains(b.jar["account"].Value, first); in != (tt.password == "") {
+				t.Errorf("got the cookie %v, the new hash: %t", b.jar["account"], in)
 			}
 			var requests []string
 			for _, call := range m.calls {
@@ -143,41 +127,7 @@ func TestSignIn_EndsPreviousSession(t *testing.T) {
 			if got := strings.Join(requests, ", "); got != tt.want {
 				t.Errorf("got requests %q, want %q", got, tt.want)
 			}
-			if logged := strings.Contains(b.log.String(), "ending the previous session at sign-in failed"); logged != tt.logged {
-				t.Errorf("got a log message: %t, want %t", logged, tt.logged)
-			}
 		})
-	}
-}
-
-func TestCookie_Attributes(t *testing.T) {
-	for name, tt := range map[string]struct{ target, want string }{
-		"plain HTTP": {"/account/sign-in", "account=42.%s.%d; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax"},
-		"TLS":        {"https://site.example/account/sign-in", "__Host-account=42.%s.%d; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax"},
-	} {
-		b := newBrowser(t, newModule())
-		began := time.Now().Unix()
-		got := b.post(tt.target, "login", "anna", "password", "correct horse").Header.Values("Set-Cookie")[0]
-		var ok bool
-		for made := began; made <= time.Now().Unix(); made++ {
-			ok = ok || got == fmt.Sprintf(tt.want, first, made)
-		}
-		if !ok {
-			t.Errorf("%s: got Set-Cookie %s", name, got)
-		}
-	}
-}
-
-func TestCookie_MalformedValueIsIgnored(t *testing.T) {
-	m := newModule()
-	b := newBrowser(t, m)
-	for _, value := range []string{"", "42", "42." + first, "042." + first + ".1", "42." + first + ".x", "42.short.1",
-		"42." + first + ".1.2"} {
-		b.jar["account"] = &http.Cookie{Name: "account", Value: value}
-		b.get("/demo").leads(t, "/account/sign-in?next=%2Fdemo")
-	}
-	if len(m.used) != 0 {
-		t.Errorf("got requests for the profile with %v, want none", m.used)
 	}
 }
 
@@ -198,29 +148,6 @@ func TestRefresh_OldCredentials(t *testing.T) {
 	// hash would count as stolen.
 	if used := strings.Join(m.used, " "); strings.Contains(used, second) {
 		t.Errorf("got profile requests with %s, want the old hash only", used)
-	}
-	b.get("/account")
-	if m.refresh != 1 || m.used[len(m.used)-1] != second {
-		t.Errorf("got %d refreshes and hashes %v, want 1 and the new hash last", m.refresh, m.used)
-	}
-	b.hold(first, -time.Hour) // forged
-	b.post("/account", "name", "")
-	if m.refresh != 1 {
-		t.Error("a post refreshed the credentials")
-	}
-	if b.get("/account"); m.refresh != 2 {
-		t.Error("credentials from the future were not refreshed")
-	}
-}
-
-func TestRefresh_FailureKeepsCookie(t *testing.T) {
-	m := newModule()
-	b := newBrowser(t, m)
-	m.RefreshFunc = nil // fails
-	b.hold(first, time.Hour)
-	b.get("/account").shows(t, 200, "anna")
-	if !strings.Contains(b.jar["account"].Value, first) {
-		t.Errorf("got cookie %v, want the old hash", b.jar["account"])
 	}
 }
 
@@ -424,34 +351,5 @@ func TestSessions_EndOthers(t *testing.T) {
 				b.get("/account/sessions").shows(t, 200, "You are signed out everywhere else.")
 			}
 		})
-	}
-}
-
-func TestSession_SchemeMayChange(t *testing.T) {
-	b := newBrowser(t, newModule())
-	over := func(scheme string) { b.headers = []string{"X-Forwarded-Proto", scheme} }
-	holds := func(want, not string) {
-		t.Helper()
-		if b.jar[want] == nil || b.jar[not] != nil {
-			t.Fatalf("got cookies %v, want %s and no %s", b.jar, want, not)
-		}
-	}
-	signIn := func() { b.post("/account/sign-in", "login", "anna", "password", "correct horse") }
-	b.hold(first, 6*time.Minute)
-	over("https")
-	b.get("/account").leads(t, "/account/sign-in?next=%2Faccount") // another host can have set the cookie
-	signIn()
-	holds("__Host-account", "account")
-	over("") // behind another proxy, for example
-	b.get("/account").shows(t, 200, "anna")
-	signIn()
-	holds("account", "__Host-account")
-	over("https")
-	b.get("/account").leads(t, "/account/sign-in?next=%2Faccount")
-	signIn()
-	b.get("/account").shows(t, 200, "anna")
-	b.post("/account/sign-out").leads(t, "/")
-	if b.jar["account"] != nil || b.jar["__Host-account"] != nil {
-		t.Errorf("after signing out: got cookies %v, want none", b.jar)
 	}
 }

@@ -11,21 +11,11 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/personalhttp"
 )
 
 func TestSignInStep_ExpiresAndHidesThePassword(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api, err := personalhttp.New(&personaltest.Service{}, personalhttp.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		sealer, err := newSealer(api)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := &site{API: api, sealer: sealer}
+		s := sealingSite(t)
 		// The longest login and password, in characters that JSON would lengthen most.
 		in := signInStep{Login: strings.Repeat("a", 254), Password: bytes.Repeat([]byte{1}, 1024)}
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
@@ -61,15 +51,7 @@ func TestSignInStep_ExpiresAndHidesThePassword(t *testing.T) {
 // A mailed code is valid for ten minutes, also after it was typed.
 func TestSignInStep_MailedCodeKeepsItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api, err := personalhttp.New(&personaltest.Service{}, personalhttp.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		sealer, err := newSealer(api)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := &site{API: api, sealer: sealer}
+		s := sealingSite(t)
 		sealed := func(in signInStep) (*http.Request, int) {
 			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
 			s.keepStep(w, r, in)

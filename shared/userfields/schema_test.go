@@ -111,22 +111,13 @@ func TestCompile_RejectsInvalidField(t *testing.T) {
 	}
 }
 
+// That of other properties shows TestFields_InvalidFieldIsRefusedAtItsControl of the admin pages.
 func TestSchemaError_NamesProperty(t *testing.T) {
-	choice := []personal.Option{{Value: "a"}, {Value: "a"}}
+	wrong := personal.LocalText{"en_GB": "x"}
 	for property, field := range map[string]personal.Field{
-		"name":       {Name: "City", Type: "text"},
-		"type":       {Name: "x"},
-		"required":   {Name: "x", Type: "text", Required: true, Hidden: true},
-		"default":    {Name: "x", Type: "integer", Default: personal.Text("many")},
-		"max_length": {Name: "x", Type: "date", MaxLength: 3},
-		"min":        {Name: "x", Type: "text", Min: ptr(1.0)},
-		"max":        {Name: "x", Type: "number", Max: ptr(math.Inf(1))},
-		"pattern":    {Name: "x", Type: "text", Pattern: "("},
-		"options":    {Name: "x", Type: "enum", Options: choice},
-		"label":      {Name: "x", Type: "text", Label: personal.LocalText{"en_GB": "x"}},
-		"hint":       {Name: "x", Type: "text", Hint: personal.LocalText{"en_GB": "x"}},
-
-		"pattern_message": {Name: "x", Type: "text", PatternMessage: personal.LocalText{"en_GB": "x"}},
+		"label":           {Name: "x", Type: "text", Label: wrong},
+		"hint":            {Name: "x", Type: "text", Hint: wrong},
+		"pattern_message": {Name: "x", Type: "text", PatternMessage: wrong},
 	} {
 		_, err := Compile([]personal.Field{field})
 		var schemaErr *SchemaError

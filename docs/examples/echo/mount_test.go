@@ -3,12 +3,7 @@ package main
 import (
 	"log/slog"
 	"net/http"
-	"os"
-	"os/exec"
-	"strings"
 	"testing"
-
-	"github.com/labstack/echo/v5"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -23,27 +18,4 @@ func TestMount(t *testing.T) {
 		}
 		return site(api)
 	})
-}
-
-// TestMount_RoutedAPIFails makes sure that the test finds what echo breaks when the API
-// is one of its routes: it runs itself with such a mount.
-func TestMount_RoutedAPIFails(t *testing.T) {
-	const routed, check = "ROUTED_API", "unknown_paths"
-	if os.Getenv(routed) != "" {
-		personalhttptest.Run(t, func(service personal.Service) http.Handler {
-			api, err := personalhttp.New(service, personalhttp.Options{Log: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			router := echo.New()
-			router.Any("/api/v1/personal/*", echo.WrapHandler(api))
-			return router
-		})
-		return
-	}
-	again := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$/^"+check+"$")
-	again.Env = append(os.Environ(), routed+"=yes")
-	if out, err := again.CombinedOutput(); err == nil || !strings.Contains(string(out), "--- FAIL: "+t.Name()+"/"+check) {
-		t.Errorf("got %v, want that the check fails, from\n%s", err, out)
-	}
 }

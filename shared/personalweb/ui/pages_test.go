@@ -170,31 +170,6 @@ func TestHandler_SecurityHeaders(t *testing.T) {
 	}
 }
 
-func TestHandler_RefusesPostsFromOtherOrigins(t *testing.T) {
-	for name, tt := range map[string]struct {
-		header, value string
-		want          int
-	}{
-		"no browser":       {want: 200},
-		"this site's page": {"Sec-Fetch-Site", "same-origin", 200},
-		"another site's":   {"Sec-Fetch-Site", "cross-site", 403},
-		"a subdomain's":    {"Sec-Fetch-Site", "same-site", 403},
-		"an old browser":   {"Origin", "https://evil.example", 403},
-		"a hidden origin":  {"Origin", "null", 403},
-		"another port's":   {"Origin", "http://example.com:81", 403},
-		"its own origin":   {"Origin", "http://example.com", 200},
-		"a listed origin":  {"Origin", "https://www.example.com", 200},
-	} {
-		r := httptest.NewRequest("POST", "/page", nil)
-		if tt.header != "" {
-			r.Header.Set(tt.header, tt.value)
-		}
-		if w := serve(t, r, ui.Form{}); w.Code != tt.want || !strings.Contains(w.Body.String(), "<html") {
-			t.Errorf("%s: got %d, want %d", name, w.Code, tt.want)
-		}
-	}
-}
-
 func TestHandler_UnknownPathAndMethod(t *testing.T) {
 	w := serve(t, httptest.NewRequest("GET", "/nowhere", nil), ui.Form{})
 	if w.Code != 404 || !strings.Contains(w.Body.String(), "There is no such page") {

@@ -113,37 +113,6 @@ func TestKnownAddressLifetime_ExceedsTheSession(t *testing.T) {
 	}
 }
 
-func TestKnownAddresses_LongestUnusedIsReplaced(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f, _ := guarded(t, url)
-		f.register(t, "ada")
-		for i := range personal.MaxKnownAddresses + 1 {
-			f.wantTry(t, fmt.Sprintf("203.0.113.%d", i), "ada", goodPassword, "")
-			f.clock.Advance(time.Minute)
-		}
-		f.guessFromEverywhere(t, "ada")
-		f.wantTry(t, "203.0.113.0", "ada", goodPassword, personal.CodeTooManyAttempts)
-		f.wantTry(t, "203.0.113.1", "ada", goodPassword, "")
-	})
-}
-
-func TestRecoverConfirm_MakesTheAddressKnown(t *testing.T) {
-	f, _ := guarded(t, testdb.SQLite(t))
-	f.register(t, "ada")
-	f.guessFromEverywhere(t, "ada")
-	if err := f.service.Recover(t.Context(), personal.RecoverRequest{Login: "ada"}); err != nil {
-		t.Fatal(err)
-	}
-	f.drain(t)
-	_, err := f.service.RecoverConfirm(at(t, "203.0.113.5"), personal.RecoverConfirmRequest{
-		Token: f.tokens()[0], Password: otherPassword, ConfirmPassword: otherPassword,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.wantTry(t, "203.0.113.5", "ada", otherPassword, "")
-}
-
 func TestGuesses_SuccessRefundsItsLoginAndAddressOnly(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
@@ -236,16 +205,6 @@ func TestChangeEmail_SuppressedMailChangesNoResponse(t *testing.T) {
 	for range 14 { // the correct passwords were refunded
 		f.wantTry(t, "203.0.113.1", "ada", otherPassword, personal.CodeInvalidCredentials)
 	}
-}
-
-func TestRegister_MakesTheAddressKnown(t *testing.T) {
-	f, _ := guarded(t, testdb.SQLite(t))
-	_, err := f.service.Register(at(t, "203.0.113.1"), personal.RegisterRequest{
-		Login: "ada", Password: goodPassword, ConfirmPassword: goodPassword, Email: "ada@example.com",
-	})
-	wantCode(t, err, "")
-	f.guessFromEverywhere(t, "ada")
-	f.wantTry(t, "203.0.113.1", "ada", goodPassword, "")
 }
 
 // The caller hangs up while their password is hashed, or before the response.

@@ -208,26 +208,6 @@ func TestEvents_DistributedGuessesAreLimited(t *testing.T) {
 	}
 }
 
-func TestSignIn_DisabledAccountIsRevealedByTheRightPasswordOnly(t *testing.T) {
-	f := newFixture(t, testdb.SQLite(t))
-	id := f.register(t, "ada").Credentials.UserID
-	f.disable(t, id)
-	_, err := f.signIn("ada", goodPassword)
-	wantCode(t, err, personal.CodeAccountDisabled)
-	_, err = f.signIn("ada", otherPassword)
-	wantCode(t, err, personal.CodeInvalidCredentials)
-	f.drain(t)
-	failed := 0
-	for _, e := range f.host.Events() {
-		if e.Type == personal.EventSignInFailed && e.UserID == id {
-			failed++
-		}
-	}
-	if failed != 2 {
-		t.Errorf("got %d sign_in_failed events, want 2", failed)
-	}
-}
-
 // A user may type a password into the login field. The log still tells logins
 // apart.
 func TestSignIn_LogHoldsNothingTyped(t *testing.T) {

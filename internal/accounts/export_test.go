@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -109,33 +108,6 @@ func TestExport_ThreeADayByAccount(t *testing.T) {
 		mustExport(t, f, in)
 		_, err := f.export(at(t, "203.0.113.1"), in, goodPassword)
 		wantCode(t, err, personal.CodeTooManyAttempts)
-	})
-}
-
-func TestExport_ConcurrentRequestsShareTheLimit(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
-		f, _ := guarded(t, url)
-		f.service = f.serve(f.store, mustHasher(t, cheap)) // without the spies, which are for one caller
-		in := f.register(t, "ada").Credentials
-		var mu sync.Mutex
-		codes := map[personal.Code]int{}
-		var all sync.WaitGroup
-		for range 8 {
-			all.Go(func() {
-				_, err := f.export(at(t, "203.0.113.1"), in, goodPassword)
-				mu.Lock()
-				defer mu.Unlock()
-				codes[personal.CodeOf(err)]++
-			})
-		}
-		all.Wait()
-		if codes[""] != 3 || codes[personal.CodeTooManyAttempts] != 5 {
-			t.Errorf("got %v, want 3 exports and 5 refusals", codes)
-		}
-		entries, err := f.store.AuditEntries(t.Context(), personal.AuditEntriesRequest{UserID: in.UserID, Type: personal.EventExported, Limit: 9})
-		if err != nil || len(entries) != 3 {
-			t.Errorf("got %d audit entries, %v, want 3", len(entries), err)
-		}
 	})
 }
 

@@ -66,54 +66,6 @@ func (f *fixture) confirm(t *testing.T, token string) error {
 	return err
 }
 
-// While no recovery comes, a token that was mailed has not expired.
-func TestMail_TwoRecoveriesAtOnceThenOnePerHalfLifetime(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		f.register(t, "ada")
-		f.register(t, "bob")
-		var sent []int
-		for range 46 {
-			f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
-			f.recoverNow(t, personal.RecoverRequest{Email: "ada@example.com"})
-			sent = append(sent, len(f.host.Mails()))
-			f.clock.Advance(time.Minute)
-		}
-		for minute, want := range map[int]int{0: 2, 14: 2, 15: 3, 29: 3, 30: 4, 45: 5} {
-			if got := sent[minute]; got != want {
-				t.Errorf("got %d mails until minute %d, want %d", got, minute, want)
-			}
-		}
-		f.recoverNow(t, personal.RecoverRequest{Login: "bob"})
-		if got := len(f.host.Mails()); got != 6 {
-			t.Fatalf("got %d mails after one to another account, want 6", got)
-		}
-	})
-}
-
-// A token is made for the account's present address. If the address changes while
-// the mail is being made, the old mailbox gets no token.
-func TestMail_EmailConfirmedDuringRecoverySendsNothing(t *testing.T) {
-	f, s, _ := spied(t, testdb.SQLite(t), cheap)
-	in := f.register(t, "ada")
-	change := personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword, Email: "new@example.com"}
-	if err := f.service.ChangeEmail(t.Context(), change); err != nil {
-		t.Fatal(err)
-	}
-	f.drain(t)
-	token := f.tokens()[0]
-	f.worker.Handlers = f.service.Jobs() // which use the spy
-	s.found = func() {
-		if _, err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: token}); err != nil {
-			t.Errorf("confirming: %v", err)
-		}
-	}
-	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
-	if tokens := f.tokens(); len(tokens) != 1 {
-		t.Fatalf("got %d mailed tokens, want only that of the confirmation", len(tokens))
-	}
-}
-
 // The host gets a mail with the id of the request that caused it, although the
 // response was sent long before.
 func TestMail_CarriesTheRequestID(t *testing.T) {
@@ -148,56 +100,12 @@ func TestMail_CarriesTheRequestID(t *testing.T) {
 	}
 }
 
-func TestMailedTokens_ReturnTheUser(t *testing.T) {
-	f := newFixture(t, testdb.SQLite(t))
-	in := f.register(t, "ada").Credentials
-	change := personal.ChangeEmailRequest{Credentials: in, Password: goodPassword, Email: "new@example.com"}
-	if err := f.service.ChangeEmail(t.Context(), change); err != nil {
-		t.Fatal(err)
-	}
-	f.drain(t)
-	id, err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: f.tokens()[0]})
-	if err != nil || id != in.UserID {
-		t.Errorf("e-mail: got user %d, %v; want %d", id, err, in.UserID)
-	}
-	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
-	tokens := f.tokens()
-	recovered, err := f.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{
-		Token: tokens[len(tokens)-1], Password: otherPassword, ConfirmPassword: otherPassword,
-	})
-	if err != nil || recovered.UserID != in.UserID {
-		t.Errorf("recovery: got user %d, %v; want %d", recovered.UserID, err, in.UserID)
-	}
-}
-
 func TestRecoverConfirm_ExpiredTokenIsInvalid(t *testing.T) {
 	f := newFixture(t, testdb.SQLite(t))
 	f.register(t, "ada")
 	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
 	f.clock.Advance(f.settings.RecoveryLifetime)
 	wantCode(t, f.confirm(t, f.tokens()[0]), personal.CodeInvalidToken)
-}
-
-func TestChangePassword_VoidsMailedTokens(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		in := f.register(t, "ada")
-		f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
-		change := personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword, Email: "new@example.com"}
-		if err := f.service.ChangeEmail(t.Context(), change); err != nil {
-			t.Fatal(err)
-		}
-		fresh := f.changePassword(t, in.Credentials, goodPassword, otherPassword)
-		f.drain(t) // does not mail the confirmation that was requested before
-		tokens := f.tokens()
-		if len(tokens) != 1 {
-			t.Fatalf("got %d mailed tokens, want only that of the recovery", len(tokens))
-		}
-		wantCode(t, f.confirm(t, tokens[0]), personal.CodeInvalidToken)
-		if p, err := f.service.Profile(t.Context(), fresh); err != nil || p.Email != "ada@example.com" {
-			t.Fatalf("got e-mail %q (error %v), want the old one", p.Email, err)
-		}
-	})
 }
 
 func TestMail_RetryIsTheSameMailWithAValidToken(t *testing.T) {
@@ -221,23 +129,6 @@ func TestMail_RetryIsTheSameMailWithAValidToken(t *testing.T) {
 		}
 		if err := f.confirm(t, f.tokens()[0]); err != nil {
 			t.Fatalf("confirming: %v", err)
-		}
-	})
-}
-
-func TestConfirmEmail_TakenAddressKeepsTheToken(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		in := f.register(t, "ada")
-		change := personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword, Email: "bob@example.com"}
-		if err := f.service.ChangeEmail(t.Context(), change); err != nil {
-			t.Fatal(err)
-		}
-		f.drain(t)
-		f.register(t, "bob")
-		for range 2 {
-			_, err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: f.tokens()[0]})
-			wantCode(t, err, personal.CodeAlreadyExists)
 		}
 	})
 }

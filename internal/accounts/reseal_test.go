@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -200,31 +199,4 @@ func TestResealSecrets_LeavesAFactorThatHasChanged(t *testing.T) {
 		t.Error("got the removed factor again")
 	}
 	f.wantSealed(t, all, all.Primary(), other)
-}
-
-func TestResealSecrets_SeveralNodesAtOnce(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		var ids []int64
-		for i := range 10 {
-			ids = append(ids, f.storeFactor(t, fmt.Sprint("user", i), keysOf(t, "a")))
-		}
-		all := keysOf(t, "ba")
-		errs := make([]error, 4)
-		var running sync.WaitGroup
-		for i := range errs {
-			node, err := store.Open(t.Context(), url, store.Options{Clock: f.clock.Now})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer node.Close()
-			service, _ := f.resealer(node, all)
-			running.Go(func() { errs[i] = service.ResealSecrets(t.Context()) })
-		}
-		running.Wait()
-		if err := errors.Join(errs...); err != nil {
-			t.Error(err)
-		}
-		f.wantSealed(t, all, all.Primary(), ids...)
-	})
 }

@@ -105,33 +105,6 @@ func wantNoFuture(t *testing.T, f *fixture, c personal.Credentials) {
 	}
 }
 
-func TestTimes_RecoveriesWhileTheClockWasAheadSuppressNoLaterOnes(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		for _, jump := range jumps {
-			login := "ada" + jump.String()
-			f.register(t, login)
-			before := len(f.tokens())
-			f.during(jump, func() {
-				for range 5 {
-					f.recoverNow(t, personal.RecoverRequest{Login: login})
-				}
-			})
-			void := f.tokens()
-			if len(void) == before {
-				t.Fatal("got no mail while the clock was ahead")
-			}
-			f.recoverNow(t, personal.RecoverRequest{Login: login})
-			all := f.tokens()
-			if len(all) != len(void)+1 {
-				t.Errorf("%v ahead: got %d mails afterwards, want 1", jump, len(all)-len(void))
-			}
-			wantCode(t, f.confirm(t, void[before]), personal.CodeInvalidToken)
-			wantCode(t, f.confirm(t, all[len(all)-1]), "")
-		}
-	})
-}
-
 func TestTimes_PasskeyAttemptsAndProofsOfAWrongClockAreInvalid(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
@@ -159,33 +132,6 @@ func TestTimes_PasskeyAttemptsAndProofsOfAWrongClockAreInvalid(t *testing.T) {
 			if (err == nil) != valid {
 				t.Errorf("%v ahead: proving: got error %v, want success: %t", jump, err, valid)
 			}
-		}
-	})
-}
-
-func TestTimes_UndoOfADeletionLivesForTheGracePeriod(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		for _, late := range []bool{false, true} {
-			login := map[bool]string{false: "ada", true: "bob"}[late]
-			f.during(jumps[1], func() {
-				in := f.register(t, login)
-				if _, err := f.service.Delete(t.Context(), personal.DeleteRequest{Credentials: in.Credentials, Password: goodPassword}); err != nil {
-					t.Fatal(err)
-				}
-			})
-			f.drain(t) // finds jobs of the future
-			f.drain(t)
-			tokens := f.tokens()
-			if len(tokens) == 0 {
-				t.Fatal("got no mail that undoes the deletion")
-			}
-			want := personal.Code("")
-			if late {
-				f.clock.Advance(f.settings.DeletionGrace)
-				want = personal.CodeInvalidToken
-			}
-			wantCode(t, f.undo(t, tokens[len(tokens)-1]), want)
 		}
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -273,42 +272,6 @@ func TestTwoFactor_IsNeededWhateverTheSettings(t *testing.T) {
 	u.wantTry(t, t.Context(), u.recoveryCode(), "")
 }
 
-func TestBeginTwoFactor_NeedsAVerifiedEmailWhereTheSiteVerifies(t *testing.T) {
-	for name, test := range map[string]struct {
-		adjust  func(*accounts.Settings)
-		prepare func(*testing.T, *fixture, int64)
-		want    personal.Code
-	}{
-		"off":                      {func(*accounts.Settings) {}, func(*testing.T, *fixture, int64) {}, ""},
-		"off, without e-mail":      {func(*accounts.Settings) {}, func(t *testing.T, f *fixture, id int64) { f.setEmail(t, id, "") }, ""},
-		"optional":                 {optional, func(*testing.T, *fixture, int64) {}, personal.CodeEmailUnverified},
-		"optional, without e-mail": {optional, func(t *testing.T, f *fixture, id int64) { f.setEmail(t, id, "") }, personal.CodeEmailUnverified},
-		"optional, verified": {optional, func(t *testing.T, f *fixture, _ int64) {
-			f.drain(t)
-			if err := f.verify(t, f.tokens()[0]); err != nil {
-				t.Fatal(err)
-			}
-		}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := offering(t, testdb.SQLite(t), test.adjust)
-			in := f.register(t, "ada").Credentials
-			test.prepare(t, f, in.UserID)
-			begin := func(password string) error {
-				_, err := f.service.BeginTwoFactor(t.Context(), personal.BeginTwoFactorRequest{Credentials: in, Password: password})
-				return err
-			}
-			wantCode(t, begin(goodPassword), test.want)
-			if test.want == "" {
-				return
-			}
-			wantCode(t, begin("wrong"), test.want) // before the password is judged
-			_, err := f.service.ConfirmTwoFactor(t.Context(), personal.ConfirmTwoFactorRequest{Credentials: in})
-			wantCode(t, err, test.want)
-		})
-	}
-}
-
 func TestConfirmTwoFactor_SecretWaitsForTenMinutes(t *testing.T) {
 	for wait, want := range map[time.Duration]personal.Code{10*time.Minute - time.Microsecond: "",
 		10 * time.Minute: personal.CodeTwoFactorOff} {
@@ -440,90 +403,6 @@ func TestTwoFactor_ReportsEveryChange(t *testing.T) {
 		want("")
 		wantCode(t, f.service.RemoveTwoFactor(admin, personal.RemoveTwoFactorRequest{UserID: id + 99}), personal.CodeNotFound)
 	})
-}
-
-// A wrong code is reported before a taken e-mail, and that uses up no code.
-func TestChangeEmail_JudgesTheCodeBeforeATakenEmail(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := offering(t, url)
-		f.register(t, "bob")
-		u := f.enrol(t, "ada")
-		change := func(email, code string) error {
-			return f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{
-				Credentials: u.in, Password: goodPassword, Email: email, Code: code,
-			})
-		}
-		for _, code := range []string{u.code(), u.recoveryCode()} {
-			wantCode(t, change("bob@example.com", code), personal.CodeAlreadyExists)
-			wantCode(t, change("bob@example.com", code), personal.CodeAlreadyExists)
-			u.wantTry(t, t.Context(), code, "") // it was not used up
-			wantWrongCode(t, change("bob@example.com", code))
-			wantWrongCode(t, change("free@example.com", code))
-		}
-		wantWrongCode(t, change("bob@example.com", "aaaa-bbbb-cccc-dddd-eeee-ffff"))
-		wantCode(t, change("free@example.com", u.next()), "")
-	})
-}
-
-// One code authorises one operation, whichever it is and whichever node it reaches.
-func TestCodes_WorkOnceInParallel(t *testing.T) {
-	const callers = 32
-	testdb.Databases(t, func(t *testing.T, url string) {
-		f := offering(t, url)
-		nodes := []*accounts.Service{f.service, f.serve((&statementCounter{}).open(t, f, url), mustHasher(t, cheap))}
-		nodes[1].OfferTwoFactor(true)
-		signIn := func(u *factor) use {
-			return func(ctx context.Context, s *accounts.Service, _ personal.Credentials, code string) error {
-				_, err := s.Authorize(ctx, personal.AuthorizeRequest{Login: u.login, Password: goodPassword, Code: code})
-				return err
-			}
-		}
-		for name, test := range map[string]struct {
-			code func(*factor) string
-			use  func(u *factor, i int) use
-		}{
-			"code in all operations":   {(*factor).code, anyUse(signIn)},
-			"recovery code everywhere": {(*factor).recoveryCode, anyUse(signIn)},
-		} {
-			u := f.enrol(t, "user"+strings.ReplaceAll(name, " ", ""))
-			code := test.code(u)
-			codes := make([]personal.Code, callers)
-			var running sync.WaitGroup
-			for i := range callers {
-				running.Go(func() { codes[i] = personal.CodeOf(test.use(u, i)(t.Context(), nodes[i%len(nodes)], u.in, code)) })
-			}
-			running.Wait()
-			others, renewed := 0, 0
-			for i, code := range codes {
-				switch {
-				case code != "":
-				case useName(i) == "two_factor_codes": // each request is the same, and has the response of the first one
-					renewed = 1
-				default:
-					others++
-				}
-			}
-			if others+renewed != 1 {
-				t.Errorf("%s: got %d successes, want 1: %q", name, others+renewed, codes)
-			}
-		}
-	})
-}
-
-// useName is the i-th of the operations that take a code, again and again. After a removal of the second
-// factor, the others would need no code.
-func useName(i int) string {
-	return []string{"sign-in", "export", "password", "email", "two_factor_codes", "delete"}[i%6]
-}
-
-// anyUse returns the operation of useName.
-func anyUse(signIn func(*factor) use) func(u *factor, i int) use {
-	return func(u *factor, i int) use {
-		if useName(i) == "sign-in" {
-			return signIn(u)
-		}
-		return uses[useName(i)]
-	}
 }
 
 // What is logged, reported and stored shows neither secrets nor codes.

@@ -2,7 +2,6 @@ package password
 
 import (
 	"fmt"
-	"hash/crc32"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -231,34 +230,6 @@ func TestLay_ManyClassesShareBoundedIntervals(t *testing.T) {
 	}
 	if again := Lay(intervals, counts, true); !reflect.DeepEqual(again, intervals) {
 		t.Errorf("laying again changed them")
-	}
-}
-
-// 10,000 texts draw each class by its share: also after a second import, and after a change of costs, in
-// which what was new is a class.
-func TestLay_TextsDrawByShare(t *testing.T) {
-	var intervals []Interval
-	for _, counts := range []map[string]int64{
-		{"": 1, "a": 900},
-		{"": 1, "a": 900, "b": 1800},
-		{"": 400, "a": 600, "b": 1700},
-		{"": 0, "a": 600, "b": 1700, "former": 400},
-		{"": 500, "a": 600, "b": 1700, "former": 100, "c": 2000},
-	} {
-		intervals = Lay(intervals, counts, counts[""] != 400)
-		wellLaid(t, intervals)
-		drawn, all := map[string]float64{}, 0.0
-		for i := range 10_000 {
-			drawn[drawnClass(intervals, int64(crc32.ChecksumIEEE([]byte(fmt.Sprintf("user%d@example.org", i)))))]++
-		}
-		for _, n := range counts {
-			all += float64(n)
-		}
-		for class, n := range counts {
-			if got, want := drawn[class]/10_000, float64(n)/all; math.Abs(got-want) > 0.02 {
-				t.Errorf("%v: class %q draws %.3f, want %.3f", counts, class, got, want)
-			}
-		}
 	}
 }
 

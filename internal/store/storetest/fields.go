@@ -113,26 +113,6 @@ var fieldsCases = []testCase{
 		}
 		w.wantFill(want)
 	}},
-	{"run replaces the last one and its job, and is started later", func(t *testing.T, w *world) {
-		w.createAny()
-		first := w.startFill("1")
-		second := w.startFill("2")
-		if !second.After(first) {
-			t.Errorf("got %v after %v, want it later", second, first)
-		}
-		left, err := w.FillBatch(t.Context(), first, 2, fillCountry)
-		if left || err != nil {
-			t.Errorf("the replaced run: got left %t, %v; want false", left, err)
-		}
-		w.ok(w.SupersedeFill(t.Context(), first))
-		w.wantFill(personal.FieldsFill{Revision: "2", State: personal.FillRunning, Total: 1, Started: second})
-		w.ok(w.SupersedeFill(t.Context(), second))
-		w.wantFill(personal.FieldsFill{Revision: "2", State: personal.FillSuperseded, Total: 1, Started: second, Ended: w.Now()})
-		jobs, err := w.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindFill}, N: 10})
-		if err != nil || len(jobs) != 1 || string(jobs[0].Payload) != "2" {
-			t.Errorf("got jobs %v, %v; want that of the second run", jobs, err)
-		}
-	}},
 	{"error of a batch leaves everything as it was", func(t *testing.T, w *world) {
 		id := w.createID(w.newAccount())
 		started := w.startFill("1")

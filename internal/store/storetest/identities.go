@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -39,34 +37,6 @@ func (w *world) identities(account int64) []accounts.StoredIdentity {
 var errRefused = errors.New("refused")
 
 var identityCases = []testCase{
-	{"linked identity is found and listed, with one event", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		first := w.linked(a.ID)
-		w.pass(time.Minute)
-		second := w.linked(a.ID)
-		w.must(w.LinkIdentity(t.Context(), first)) // again
-		want := []accounts.StoredIdentity{
-			{Identity: second.Identity, AccountID: a.ID, Linked: w.Now()},
-			{Identity: first.Identity, AccountID: a.ID, Linked: w.Now().Add(-time.Minute)},
-		}
-		if diff := cmp.Diff(want, w.identities(a.ID)); diff != "" {
-			t.Errorf("identities (-want +got):\n%s", diff)
-		}
-		found, err := w.FindIdentity(t.Context(), first.Identity)
-		w.must(err)
-		if found != a.ID {
-			t.Errorf("found account %d, want %d", found, a.ID)
-		}
-		if kinds := w.kindsDue(); len(kinds) != 2 {
-			t.Errorf("got jobs %v, want one for each identity", kinds)
-		}
-		_, err = w.FindIdentity(t.Context(), w.linking(a.ID).Identity)
-		w.wantError(err, accounts.ErrNotFound)
-		w.wantError(w.LinkIdentity(t.Context(), w.linking(a.ID+100)), accounts.ErrNotFound)
-		w.must(w.DeleteAccount(t.Context(), a.ID, removed))
-		_, err = w.FindIdentity(t.Context(), first.Identity)
-		w.wantError(err, accounts.ErrNotFound)
-	}},
 	{"refused identity stores nothing", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		b, _ := w.createAny()
@@ -112,16 +82,6 @@ var identityCases = []testCase{
 			t.Errorf("got %v, want none", got)
 		}
 	}},
-	{"session begins with a proof", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		s := w.newSession(a.ID)
-		s.Proof = accounts.Proof{Digest: digest("proof", 1), Created: w.Now(), WithCode: true, CredentialVersion: 1,
-			EmailKey: a.Email.Key}
-		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: s, CredentialVersion: 1, MaxSessions: 100}))
-		if diff := cmp.Diff(s.Proof, w.session(s).Proof); diff != "" {
-			t.Errorf("proof (-want +got):\n%s", diff)
-		}
-	}},
 	{"unlinked identity ends sessions of other methods", func(t *testing.T, w *world) {
 		a, _ := w.createWithPassword()
 		for _, method := range append([]string{"oidc", "saml"}, personal.ModuleMethods()...) {
@@ -160,23 +120,6 @@ var identityCases = []testCase{
 		w.wantError(open(a.ID, l.Identity), accounts.ErrStale)
 		if got := len(w.sessions(a.ID)); got != 2 {
 			t.Errorf("got %d sessions, want the first one and that by the identity", got)
-		}
-	}},
-	{"account remembers that it had a session", func(t *testing.T, w *world) {
-		for _, want := range []bool{false, true} {
-			id := w.add(w.newAccount())[0].ID
-			if want {
-				w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(id), CredentialVersion: 1, MaxSessions: 1}))
-				w.must(w.RevokeSessions(t.Context(), id, false))
-			}
-			l := w.linking(id)
-			l.May = func(_ accounts.Account, ways accounts.WaysIn) error {
-				if ways.Used != want {
-					t.Errorf("got %+v, want used: %t", ways, want)
-				}
-				return nil
-			}
-			w.must(w.LinkIdentity(t.Context(), l))
 		}
 	}},
 }

@@ -124,17 +124,6 @@ var mailedCodeCases = []testCase{
 			t.Error("a sign-in that failed has used up the mailed code")
 		}
 	}},
-	{"a proof uses up a mailed code", func(t *testing.T, w *world) {
-		a, s := w.createAny()
-		c := w.addCode(a)
-		p := w.newProof(a)
-		p.MailedCode = c.Attempt
-		w.must(w.SetProof(t.Context(), a.ID, s.ID, p, accounts.CodeUse{}, accounts.PasskeyUse{}))
-		w.wantError(w.SetProof(t.Context(), a.ID, s.ID, p, accounts.CodeUse{}, accounts.PasskeyUse{}), accounts.ErrMailedCodeUsed)
-		if w.findsCode(c) {
-			t.Error("the code is left")
-		}
-	}},
 }
 
 var mailedCodeRaces = []testCase{

@@ -101,52 +101,6 @@ var passkeyCases = []testCase{
 			}
 		}
 	}},
-	{"a passkey is listed, found with its account, and renamed", func(t *testing.T, w *world) {
-		a, s := w.createEnrolled()
-		handle, err := w.BeginPasskey(t.Context(), a.ID, accounts.PasskeyCeremony{Digest: digest("x", 1), SessionID: s.ID,
-			CredentialVersion: a.CredentialVersion},
-			[]byte("handle"), accounts.CodeUse{})
-		w.must(err)
-		again, err := w.BeginPasskey(t.Context(), a.ID, accounts.PasskeyCeremony{Digest: digest("x", 2), SessionID: s.ID,
-			CredentialVersion: a.CredentialVersion},
-			[]byte("another"), accounts.CodeUse{})
-		w.must(err)
-		if string(handle) != "handle" || string(again) != "handle" {
-			t.Errorf("got the handles %q and %q, want one per account", handle, again)
-		}
-		first := w.addPasskey(a, s)
-		w.pass(time.Second)
-		second := w.addPasskey(a, s)
-		list, err := w.Passkeys(t.Context(), a.ID)
-		w.must(err)
-		if diff := cmp.Diff([]accounts.Passkey{second, first}, list); diff != "" {
-			t.Errorf("passkeys (-stored +listed):\n%s", diff)
-		}
-		p, found, used, err := w.FindPasskey(t.Context(), first.CredentialID, digest("sealed", 1))
-		w.must(err)
-		first.UserHandle = handle
-		want := w.account(a.ID)
-		want.Login, want.Name, want.Fields, want.Created, want.Updated = "", nil, nil, time.Time{}, time.Time{}
-		if diff := cmp.Diff(first, p) + cmp.Diff(want, found); diff != "" || used {
-			t.Errorf("got used %t; (-want +found):\n%s", used, diff)
-		}
-		w.must(w.RenamePasskey(t.Context(), a.ID, first.ID, "my phone"))
-		other, _ := w.createAny()
-		w.must(w.RenamePasskey(t.Context(), other.ID, first.ID, "not mine"))
-		if p, err := w.ConfirmedPasskey(t.Context(), a.ID, first.Confirmation); err != nil || p.Name != "my phone" {
-			t.Errorf("got %q, error %v; want the new name", p.Name, err)
-		}
-		_, err = w.ConfirmedPasskey(t.Context(), other.ID, first.Confirmation)
-		w.wantError(err, accounts.ErrNotFound)
-		_, _, _, err = w.FindPasskey(t.Context(), []byte("unknown"), digest("sealed", 1))
-		w.wantError(err, accounts.ErrNotFound)
-		if other, err := w.OtherRelyingParty(t.Context(), "site.example"); err != nil || other != "" {
-			t.Errorf("got the relying party %q, error %v; want no other", other, err)
-		}
-		if other, err := w.OtherRelyingParty(t.Context(), ""); err != nil || other != "site.example" {
-			t.Errorf("got the relying party %q, error %v; want that of the passkeys", other, err)
-		}
-	}},
 	{"an attempt is its session's, for its credential version, and used once", func(t *testing.T, w *world) {
 		a, s := w.createAny()
 		other := w.open(a)
@@ -216,76 +170,6 @@ var passkeyCases = []testCase{
 		_, _, used, _ = w.FindPasskey(t.Context(), p.CredentialID, digest("sealed", 2))
 		if used {
 			t.Error("a digest is kept longer than its attempt is valid")
-		}
-	}},
-	{"a removal ends the sessions that the passkey began and voids its proofs", func(t *testing.T, w *world) {
-		a, s := w.createWithPassword()
-		p, kept := w.addPasskey(a, s), w.addPasskey(a, s)
-		w.must(w.signInBy(a, useOf(p, 1)))
-		w.must(w.signInBy(a, useOf(kept, 2)))
-		proof := w.newProof(a)
-		proof.PasskeyID, p.SignCount = p.ID, p.SignCount+1
-		w.must(w.SetProof(t.Context(), a.ID, s.ID, proof, accounts.CodeUse{}, useOf(p, 3)))
-		if got := w.session(s).Proof; got.PasskeyID != p.ID {
-			t.Errorf("got the proof %+v, want that of the passkey", got)
-		}
-		remove := func(a accounts.Account, id int64) error {
-			return w.RemovePasskey(t.Context(), a.ID, a.CredentialVersion, id, accounts.CodeUse{}, nil, job("event"))
-		}
-		other, _ := w.createAny()
-		w.must(remove(other, p.ID))
-		w.must(remove(a, p.ID))
-		w.must(remove(a, p.ID))
-		if due := w.kindsDue(); len(due) != 1 {
-			t.Errorf("got the jobs %v, want those of one removal", due)
-		}
-		if got := w.session(s).Proof; got != (accounts.Proof{}) {
-			t.Errorf("got the proof %+v of a removed passkey", got)
-		}
-		methods := map[string]int{}
-		for _, s := range w.sessions(a.ID) {
-			methods[s.Method]++
-		}
-		if diff := cmp.Diff(map[string]int{personal.MethodPassword: 1, personal.MethodPasskey: 1}, methods); diff != "" ||
-			w.onlyPasskey(a).ID != kept.ID {
-			t.Errorf("sessions by method (-want +got):\n%s", diff)
-		}
-		a.CredentialVersion++
-		w.wantError(remove(a, kept.ID), accounts.ErrStale)
-	}},
-	{"changes of credentials keep passkeys", func(t *testing.T, w *world) {
-		for name, change := range map[string]func(a accounts.Account, s accounts.Session) error{
-			"a new password": func(a accounts.Account, s accounts.Session) error {
-				return w.ReplacePassword(t.Context(), a, "second hash", accounts.KeptSession{Session: s}, accounts.CodeUse{}, false, changed())
-			},
-			"disabling": func(a accounts.Account, _ accounts.Session) error { return w.SetDisabled(t.Context(), a.ID, true) },
-			"a deletion": func(a accounts.Account, _ accounts.Session) error {
-				return w.RequestDeletion(t.Context(), a.ID, a.CredentialVersion, w.Now().Add(time.Hour), accounts.CodeUse{})
-			},
-			"the end of the factor": func(a accounts.Account, s accounts.Session) error {
-				return w.RemoveOwnTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, accounts.CodeUse{}, removing())
-			},
-		} {
-			a, s := w.createEnrolled()
-			p := w.addPasskey(a, s)
-			w.must(change(a, s))
-			got := w.onlyPasskey(a)
-			if got.ID != p.ID {
-				t.Errorf("%s: got passkey %d, want %d", name, got.ID, p.ID)
-			}
-			if wantCode := name != "the end of the factor"; got.WithCode != wantCode {
-				t.Errorf("%s: got that the passkey stands for a code: %t, want %t", name, got.WithCode, wantCode)
-			}
-		}
-	}},
-	{"an account takes its passkeys and attempts along", func(t *testing.T, w *world) {
-		a, s := w.createAny()
-		w.addPasskey(a, s)
-		w.newAttempt(a, s)
-		w.must(w.DeleteAccount(t.Context(), a.ID, removed))
-		list, err := w.Passkeys(t.Context(), a.ID)
-		if w.must(err); len(list) != 0 {
-			t.Errorf("got %d passkeys of a deleted account", len(list))
 		}
 	}},
 }

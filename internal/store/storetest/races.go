@@ -93,15 +93,6 @@ var raceCases = []testCase{
 			t.Errorf("got %d taken and %d refused, want 3 and %d: %v", learned, refused, contenders-3, errors.Join(errs...))
 		}
 	}},
-	{"concurrent different registrations all succeed", func(t *testing.T, w *world) {
-		errs := atOnce(contenders, func(int) error {
-			_, err := w.CreateAccount(t.Context(), w.newAccount(), w.newSession(0), noJobs)
-			return err
-		})
-		if err := errors.Join(errs...); err != nil {
-			t.Error(err)
-		}
-	}},
 	{"of concurrent rotations of each session one succeeds, and the others are stale", func(t *testing.T, w *world) {
 		sessions := w.createSessions()
 		errs := atOnce(contenders, func(i int) error {

@@ -32,26 +32,6 @@ var sessionCases = []testCase{
 			t.Error("got another chain key")
 		}
 	}},
-	{"an unknown selector is not found", func(t *testing.T, w *world) {
-		for _, part := range parts {
-			_, _, err := w.FindSession(t.Context(), w.newSession(1).Selector, part)
-			w.wantError(err, accounts.ErrNotFound)
-		}
-	}},
-	{"a sign-in stores its jobs and the new hash, and keeps the version", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		w.must(w.OpenSession(t.Context(), accounts.OpenSession{
-			Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 2, Rehash: "stronger", Jobs: []accounts.NewJob{job("event")},
-		}))
-		want := a
-		want.PasswordHash = "stronger"
-		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
-			t.Error(diff)
-		}
-		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
-			t.Error(diff)
-		}
-	}},
 	{"a sign-in with another version, or to a disabled or unknown account, is stale and stores nothing", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		off := w.newAccount()
@@ -210,16 +190,6 @@ var sessionCases = []testCase{
 				t.Errorf("%v: %s", c, diff)
 			}
 		}
-	}},
-	{"a session is revoked by its own account only", func(t *testing.T, w *world) {
-		a, first := w.createAny()
-		second := w.open(a)
-		b, _ := w.createAny()
-		w.must(w.RevokeSession(t.Context(), b.ID, first.ID))
-		w.wantSessions(a.ID, first, second)
-		w.must(w.RevokeSession(t.Context(), a.ID, first.ID))
-		w.must(w.RevokeSession(t.Context(), a.ID, first.ID))
-		w.wantSessions(a.ID, second)
 	}},
 	{"a stolen session is revoked once, and not after a rotation", func(t *testing.T, w *world) {
 		a, judged := w.createAny()

@@ -9,13 +9,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/throttle"
-	"github.com/cms-personal/personal/internal/token"
 )
 
 // firstStep is the step with which enrol confirms a second factor.
@@ -120,49 +118,6 @@ var codeUses = []struct {
 }
 
 var twoFactorCases = []testCase{
-	{"a repeat is found by either selector until it ends", func(t *testing.T, w *world) {
-		a, s := w.createAny()
-		former, fresh := w.newSession(a.ID).Selector, w.newSession(a.ID)
-		fresh.ID = s.ID
-		p := w.newPending(a, s)
-		w.must(w.SetPendingFactor(t.Context(), p))
-		want := accounts.Repeat{SessionID: s.ID, Former: former, Sealed: [2][]byte{[]byte("by former"), []byte("by new")}}
-		with := codes(0)
-		with.Repeat = want
-		w.must(w.EnableTwoFactor(t.Context(), p, firstStep, with, accounts.KeptSession{Session: fresh}))
-		want.Former, want.Created = token.Selector{}, w.Now()
-		for _, selector := range []token.Selector{former, fresh.Selector} {
-			got, err := w.FindRepeat(t.Context(), selector)
-			w.must(err)
-			if diff := cmp.Diff(want, got, cmpopts.EquateApproxTime(time.Minute)); diff != "" {
-				t.Error(diff)
-			}
-		}
-		wantNone := func() {
-			t.Helper()
-			for _, selector := range []token.Selector{s.Selector, former, fresh.Selector, {}} {
-				_, err := w.FindRepeat(t.Context(), selector)
-				w.wantError(err, accounts.ErrNotFound)
-			}
-		}
-		w.must(w.EndRepeat(t.Context(), s.ID))
-		w.must(w.EndRepeat(t.Context(), s.ID))
-		wantNone()
-
-		a = w.account(a.ID)
-		with.Repeat.Former = token.Selector{}
-		w.must(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, accounts.CodeUse{}, with))
-		w.must(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, accounts.CodeUse{}, with)) // in its place
-		_, err := w.FindRepeat(t.Context(), fresh.Selector)
-		w.must(err)
-		w.must(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, accounts.CodeUse{}, codes(2))) // by another session
-		wantNone()
-		w.must(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, accounts.CodeUse{}, with))
-		w.must(w.RevokeSession(t.Context(), a.ID, s.ID))
-		wantNone()
-		w.must(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, accounts.CodeUse{}, with)) // the session has ended
-		wantNone()
-	}},
 	{"a pending secret is found in its session and for its version, until it is too old", func(t *testing.T, w *world) {
 		a, s := w.createAny()
 		p := w.newPending(a, s)
@@ -279,19 +234,6 @@ var twoFactorCases = []testCase{
 		w.must(codeUses[0].use(w, a, s, step(firstStep+1)))
 		w.must(codeUses[0].use(w, a, s, recovery(0)))
 	}},
-	{"new recovery codes void the earlier ones", func(t *testing.T, w *world) {
-		a, s := w.createEnrolled()
-		w.must(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, recovery(0), codes(10), job("event")))
-		w.wantSessions(a.ID, s)
-		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
-			t.Error(diff)
-		}
-		w.wantUnchanged(a, s)
-		signIn := codeUses[0].use
-		w.wantError(signIn(w, a, s, recovery(1)), accounts.ErrCodeUsed)
-		w.must(signIn(w, a, s, recovery(10)))
-		w.must(signIn(w, a, s, recovery(11)))
-	}},
 	{"changes of the factor are stale after a change of the account, and leave the code", func(t *testing.T, w *world) {
 		a, s := w.createEnrolled()
 		for _, version := range []int64{a.CredentialVersion - 1, a.CredentialVersion + 1} {
@@ -312,60 +254,6 @@ var twoFactorCases = []testCase{
 			accounts.ErrStale)
 		w.wantUnchanged(a)
 	}},
-	{"the end of a factor raises the version, ends other sessions and voids tokens", func(t *testing.T, w *world) {
-		a, s := w.createEnrolled()
-		other := w.open(a)
-		w.must(w.SetPendingFactor(t.Context(), w.newPending(a, other)))
-		w.addToken(a, accounts.PurposeRecovery, 1)
-		w.pass(time.Minute)
-		s = w.renewed(s)
-		w.must(w.RemoveOwnTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, step(firstStep+1), removing(job("event"))))
-		before := a
-		a.CredentialVersion, a.Updated, a.TwoFactor = a.CredentialVersion+1, w.Now(), accounts.TwoFactor{}
-		w.wantAfter(a, s)
-		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
-			t.Error(diff)
-		}
-		w.wantError(codeUses[0].use(w, before, s, recovery(0)), accounts.ErrStale)
-		w.wantError(codeUses[0].use(w, a, s, recovery(0)), accounts.ErrCodeUsed)
-		w.enrol(a, s) // again
-	}},
-	{"an administrator's removal ends every session and keeps the version", func(t *testing.T, w *world) {
-		a, s := w.createEnrolled()
-		p := w.newPending(a, s)
-		w.must(w.SetPendingFactor(t.Context(), p))
-		b, foreign := w.createEnrolled()
-		w.pass(time.Minute)
-		var seen []accounts.Account
-		remove := func(id int64) error {
-			return w.RemoveTwoFactor(t.Context(), id, false, func(before accounts.Account, _, _ accounts.OtherWays) []accounts.NewJob {
-				seen = append(seen, before)
-				return []accounts.NewJob{job("event")}
-			})
-		}
-		w.must(remove(a.ID))
-		want := a
-		want.TwoFactor, want.Updated = accounts.TwoFactor{}, w.Now()
-		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
-			t.Error(diff)
-		}
-		w.wantSessions(a.ID)
-		w.wantPending(p, nil)
-		w.pass(time.Minute)
-		w.must(remove(a.ID)) // without a factor
-		w.wantError(remove(nobody), accounts.ErrNotFound)
-		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
-			t.Error(diff)
-		}
-		w.wantUnchanged(want)
-		if diff := cmp.Diff([]accounts.Account{a}, seen); diff != "" {
-			t.Errorf("the jobs were requested with: %s", diff)
-		}
-		for _, code := range []accounts.CodeUse{step(firstStep + 1), recovery(0)} { // judged before the removal
-			w.wantError(codeUses[0].use(w, a, s, code), accounts.ErrCodeUsed)
-		}
-		w.wantUnchanged(b, foreign)
-	}},
 	{"a deletion that stands survives the removal, and so does the token that undoes it", func(t *testing.T, w *world) {
 		a, _ := w.createEnrolled()
 		a = w.requestDeletion(a)
@@ -375,98 +263,6 @@ var twoFactorCases = []testCase{
 			t.Errorf("got %+v, want it deleted and without a factor", got)
 		}
 		w.must(w.UndoDeletion(t.Context(), digest("token", 1)))
-	}},
-	{"refused codes are told and block by the rules, until they are forgotten or pruned", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		b, _ := w.createAny()
-		rules := accounts.CodeRules{Window: 10 * time.Hour, Notice: 2, Block: 4, NoticeEvery: 3 * time.Hour}
-		refuse := func(account int64, wantTold, wantBlocked bool) {
-			t.Helper()
-			told := false
-			w.must(w.CountRefusedCode(t.Context(), account, rules, func() []accounts.NewJob { told = true; return nil }))
-			var want time.Time
-			if wantBlocked {
-				want = w.Now().Add(rules.Window)
-			}
-			until, err := w.CodesBlockedUntil(t.Context(), account, rules)
-			if err != nil || told != wantTold || !until.Equal(want) {
-				t.Errorf("got told %t, blocked until %v, error %v; want %t, %v", told, until, err, wantTold, want)
-			}
-		}
-		wantBlocked := func(want bool) {
-			t.Helper()
-			if until, err := w.CodesBlockedUntil(t.Context(), a.ID, rules); err != nil || until.IsZero() == want {
-				t.Errorf("got blocked until %v, error %v, want blocked %t", until, err, want)
-			}
-		}
-		refuse(nobody, false, false)
-		refuse(a.ID, false, false)
-		refuse(a.ID, true, false)
-		refuse(b.ID, false, false)
-		w.pass(10 * time.Hour) // neither counts any more
-		refuse(a.ID, false, false)
-		refuse(a.ID, true, false)
-		refuse(a.ID, false, false)
-		w.pass(3 * time.Hour)
-		refuse(a.ID, true, true)
-		w.pass(9 * time.Hour)
-		refuse(a.ID, true, true) // only the fourth before it counts still
-		w.pass(10*time.Hour - time.Microsecond)
-		wantBlocked(true)
-		w.must(w.Prune(t.Context(), store.PruneOptions{CodesBefore: w.Now().Add(-rules.Window), Batch: 1}))
-		wantBlocked(true)
-		w.pass(time.Microsecond)
-		wantBlocked(false)
-		w.pass(-time.Microsecond)
-		wantBlocked(true)
-		w.must(w.LiftLimits(t.Context(), a.ID, nil))
-		wantBlocked(false)
-	}},
-	{"secrets are counted by key, and read page by page", func(t *testing.T, w *world) {
-		keys := []string{"b", "a", "b", "b", "a"}
-		want := map[string][]accounts.AccountSecret{}
-		for _, key := range keys {
-			w.createAny() // without a factor
-			a, s := w.createAny()
-			p := w.newPending(a, s)
-			p.Secret.Key = key
-			w.must(w.SetPendingFactor(t.Context(), p))
-			w.must(w.EnableTwoFactor(t.Context(), p, firstStep, codes(0), accounts.KeptSession{Session: s}))
-			want[key] = append(want[key], accounts.AccountSecret{AccountID: a.ID, Secret: p.Secret})
-		}
-		_, err := w.SealedKey(t.Context(), "logins", accounts.Sealed{Key: "c", Data: []byte("sealed")})
-		w.must(err)
-		_, err = w.Key(t.Context(), "another", []byte("as it is"))
-		w.must(err)
-		wantCounts := func(want ...accounts.SecretCount) {
-			t.Helper()
-			counts, err := w.CountSecrets(t.Context())
-			w.must(err)
-			if diff := cmp.Diff(want, counts); diff != "" {
-				t.Error(diff)
-			}
-			used, err := w.SecretKeys(t.Context())
-			w.must(err)
-			for i, c := range want {
-				if len(used) != len(want) || used[i] != c.Key {
-					t.Fatalf("got keys %q, want those of %v", used, want)
-				}
-			}
-		}
-		wantCounts(accounts.SecretCount{Key: "a", Accounts: 2}, accounts.SecretCount{Key: "b", Accounts: 3}, accounts.SecretCount{Key: "c", LoginKey: true})
-		w.must(w.ResealKey(t.Context(), "logins", accounts.Sealed{Key: "c", Data: []byte("sealed")}, accounts.Sealed{Key: "b", Data: []byte("again")}))
-		wantCounts(accounts.SecretCount{Key: "a", Accounts: 2}, accounts.SecretCount{Key: "b", Accounts: 3, LoginKey: true})
-		page := func(after int64, n int) []accounts.AccountSecret {
-			found, err := w.SecretsOfKey(t.Context(), "b", after, n)
-			w.must(err)
-			return found
-		}
-		if diff := cmp.Diff(want["b"], page(0, 9)); diff != "" {
-			t.Error(diff)
-		}
-		if diff := cmp.Diff(want["b"][1:2], page(want["b"][0].AccountID, 1)); diff != "" {
-			t.Errorf("a page: %s", diff)
-		}
 	}},
 	{"an encrypted key is made once, and encrypted again only if it is still the same", func(t *testing.T, w *world) {
 		_, err := w.SealedKey(t.Context(), "logins", accounts.Sealed{})
